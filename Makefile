@@ -1,0 +1,95 @@
+# `make` lists the targets: each says what it does after its `##`.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS   += --no-print-directory
+.DEFAULT_GOAL := help
+
+# The modules of go.work.
+MODULES := . cmd/quorate internal/bench internal/chaos
+
+# How many schedules `make sim` runs, and the seed of the first.
+SEEDS ?= 20000
+SEED  ?= 1
+
+# How long each run of `make chaos` has faults. SEED is the seed of its faults, too.
+FOR ?= 2m
+
+# The race detector needs cgo, and that a C compiler. CI has one; elsewhere a missing one is said and done without.
+RACE = $(if $(CI)$(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: help
+help: ## This list
+	@echo 'make TARGET'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo 'make sim takes SEEDS (how many schedules) and SEED (the first): make sim SEEDS=1 SEED=4711'
+	@echo 'make chaos takes FOR (how long each run has faults) and SEED: make chaos FOR=30m SEED=7'
+
+.PHONY: test
+test: redis lint ## Lint, all tests of all modules with the race detector, and the mutants
+	@if [ -z '$(RACE)' ]; then echo 'No C compiler: testing without the race detector.'; fi
+	@for m in $(MODULES); do \
+		echo "== $$m: go test $(RACE) ./..."; \
+		(cd $$m && QUORATE_REQUIRE_REDIS=1 go test $(RACE) -timeout 8m ./...) || exit 1; \
+	done
+	@echo '== $(SEEDS) schedules in the simulator, without the race detector: it has no goroutines'
+	@go test -count=1 -timeout 5m ./internal/sim -run TestSchedules -seeds=$(SEEDS)
+	@echo '== the mutants'
+	@go test -tags mutants -timeout 8m ./internal/sim/... ./semaphore
+
+# GOWORK=off shows that each module builds on its own.
+.PHONY: lint
+lint: ## gofmt, go vet and staticcheck, each module on its own
+	@unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; exit 1; fi
+	@for m in $(MODULES); do \
+		echo "== $$m: go vet, staticcheck"; \
+		(cd $$m && GOWORK=off go vet ./... && GOWORK=off $(STATICCHECK) ./...) || exit 1; \
+	done
+	@GOWORK=off go vet -tags mutants ./...
+
+.PHONY: sim
+sim: ## Random schedules in the simulator (SEEDS=20000 SEED=1)
+	go test ./internal/sim -count=1 -timeout 0 -run TestSchedules -seeds=$(SEEDS) -seed=$(SEED)
+
+.PHONY: bench
+bench: redis ## The benchmarks of internal/bench
+	cd internal/bench && go run .
+
+.PHONY: chaos
+chaos: redis ## Faults on real servers and processes, judged from outside: docs/chaos.md (SEED=1 FOR=2m)
+	go run ./internal/chaos -nodes 3,5 -control none,unfenced,redsync -for $(FOR) -seed $(SEED) -report docs/chaos.md
+	@echo '== the library without one of its rules: the checkers must see it'
+	go run -tags mutants ./internal/chaos -control votes-only,no-exact -for $(FOR) -seed $(SEED)
+
+.PHONY: cover
+cover: redis ## Test coverage of the library: coverage.out, coverage.html and the total
+	QUORATE_REQUIRE_REDIS=1 go test -timeout 8m -coverpkg=./... -coverprofile=coverage.out ./...
+	go tool cover -html=coverage.out -o coverage.html
+	@go tool cover -func=coverage.out | tail -n 1
+
+.PHONY: tidy
+tidy: ## go mod tidy in each module
+	@for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy) || exit 1; done
+
+.PHONY: redis
+redis: ## Install redis-server with apt-get if it is missing; where that cannot be, say how
+	@command -v redis-server >/dev/null && exit 0; \
+	if ! command -v apt-get >/dev/null; then sudo=none; \
+	elif [ "$$(id -u)" = 0 ]; then sudo=; \
+	elif sudo -n true 2>/dev/null; then sudo='sudo -n'; \
+	else sudo=none; fi; \
+	if [ "$$sudo" = none ]; then \
+		echo 'redis-server is missing and cannot be installed from here. Install it with'; \
+		echo '  Debian, Ubuntu   sudo apt-get install redis-server'; \
+		echo '  Fedora           sudo dnf install redis'; \
+		echo '  macOS            brew install redis'; \
+		exit 1; \
+	fi >&2; \
+	echo 'redis-server is missing: installing it with apt-get'; \
+	$$sudo apt-get update -q; \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends redis-server

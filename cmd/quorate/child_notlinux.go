@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package main
+
+import "syscall"
+
+// dieWithParent can do nothing here: a child outlives us if we are killed.
+func dieWithParent(*syscall.SysProcAttr) {}

@@ -1,0 +1,143 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// child is a running command in a process group of its own, so that what it
+// has started in turn is signalled too.
+type child struct {
+	pid   int
+	done  chan int // gets its exit status
+	tty   *os.File // our terminal, if the child has got it
+	valid func() bool
+}
+
+// startChild starts cmd. valid says whether a child that was stopped from the
+// terminal may go on. The calling goroutine must stay locked to its thread
+// until the child has ended.
+func startChild(cmd *exec.Cmd, valid func() bool) (*child, error) {
+	c := &child{done: make(chan int, 1), valid: valid}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(cmd.SysProcAttr)
+	// A group in the background cannot read from the terminal: the child would
+	// stop at the first question it asks. So it gets the terminal if we have it.
+	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
+		if fg, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP); err == nil && fg == unix.Getpgrp() {
+			c.tty = tty
+			cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(tty.Fd())
+		} else {
+			_ = tty.Close()
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		c.takeTerminal()
+		return nil, err
+	}
+	c.pid = cmd.Process.Pid
+	_ = cmd.Process.Release() // wait4 is ours: os/exec does not tell of a child that stops
+	go c.wait()
+	return c, nil
+}
+
+func (c *child) wait() {
+	for {
+		var ws syscall.WaitStatus
+		_, err := syscall.Wait4(c.pid, &ws, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err == nil && ws.Stopped():
+			c.stopped()
+			continue
+		}
+		c.takeTerminal()
+		switch {
+		case err != nil:
+			c.done <- 1
+		case ws.Signaled():
+			c.done <- 128 + int(ws.Signal())
+		default:
+			c.done <- ws.ExitStatus()
+		}
+		return
+	}
+}
+
+// stopped follows a child that was stopped from the terminal (Ctrl-Z): the shell
+// must get its terminal back. We stop too, and with us the renewal; after the
+// lease has ended the child is not let go on.
+func (c *child) stopped() {
+	if c.tty == nil {
+		return
+	}
+	c.setForeground(unix.Getpgrp())
+	// Note: to kill and go on is wrong. The signal may stop another thread
+	// first, and this one would let the child go on before it stops.
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	_ = syscall.Kill(0, syscall.SIGSTOP)
+	<-continued
+	signal.Stop(continued)
+	if !c.valid() {
+		return // the loss is told at once, and ends it
+	}
+	if fg, err := unix.IoctlGetInt(int(c.tty.Fd()), unix.TIOCGPGRP); err == nil && fg == unix.Getpgrp() {
+		c.setForeground(c.pid)
+	}
+	_ = syscall.Kill(-c.pid, syscall.SIGCONT)
+}
+
+// takeTerminal ends the child's use of the terminal.
+func (c *child) takeTerminal() {
+	if c.tty == nil {
+		return
+	}
+	c.setForeground(unix.Getpgrp())
+	_ = c.tty.Close()
+	c.tty = nil
+}
+
+// setForeground gives the terminal to a group, from the background too.
+func (c *child) setForeground(group int) {
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
+	_ = unix.IoctlSetPointerInt(int(c.tty.Fd()), unix.TIOCSPGRP, group)
+}
+
+func (c *child) signal(s os.Signal) { _ = syscall.Kill(-c.pid, s.(syscall.Signal)) }
+
+// terminate asks all of the group to end, also those that are stopped.
+func (c *child) terminate() {
+	c.signal(syscall.SIGTERM)
+	c.signal(syscall.SIGCONT)
+}
+
+func (c *child) kill() { c.signal(syscall.SIGKILL) }
+
+// finish is for after the child's own end: what it has left behind in its group
+// has until kill, like the child.
+func (c *child) finish(kill <-chan time.Time) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for syscall.Kill(-c.pid, 0) == nil {
+		select {
+		case <-tick.C:
+		case <-kill:
+			c.kill()
+			return
+		}
+	}
+}
+
+// signalStatus is the exit status that shells give for a signal.
+func signalStatus(s os.Signal) int { return 128 + int(s.(syscall.Signal)) }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func call(args ...string) (status int, out, errs string) {
+	var o, e output
+	status = run(args, &o, &e)
+	return status, o.String(), e.String()
+}
+
+func TestCheckAndBootstrap(t *testing.T) {
+	ns := startNodes(t, 3)
+	status, out, errs := call("check")
+	assert.Equal(t, 0, status, errs)
+	assert.Contains(t, out, "3 of 3 nodes are ready, 2 are needed: 1 more may fail.")
+
+	// Two nodes lose their memory: they must not vote for a while.
+	for _, u := range ns.URLs()[:2] {
+		o, err := redis.ParseURL(u)
+		require.NoError(t, err)
+		c := redis.NewClient(o)
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+		require.NoError(t, c.Close())
+	}
+	status, out, _ = call("check")
+	assert.Equal(t, 1, status)
+	assert.Contains(t, out, "nothing can be locked")
+	assert.Contains(t, out, "votes in ")
+	status, _, errs = call("lock", "x", "--wait", "0", "--", "true")
+	assert.Equal(t, exitNoLock, status)
+	assert.Contains(t, errs, "Bootstrap")
+
+	status, out, errs = call("bootstrap")
+	assert.Equal(t, 0, status, errs)
+	assert.Contains(t, out, "Declared 3 nodes brand-new")
+	status, _, _ = call("check")
+	assert.Equal(t, 0, status)
+
+	ns.Stop(0)
+	status, out, _ = call("check")
+	assert.Equal(t, 0, status, "a majority is left")
+	assert.Contains(t, out, "none may fail")
+	assert.Contains(t, out, "cannot be asked")
+	status, _, errs = call("bootstrap")
+	assert.Equal(t, 1, status)
+	assert.Contains(t, errs, "Every node must confirm")
+	ns.Stop(1)
+	status, out, _ = call("check")
+	assert.Equal(t, 1, status)
+	assert.Contains(t, out, "nothing can be locked")
+}
+
+func TestNodes(t *testing.T) {
+	p := start(t, "nodes", "-n", "3")
+	p.says("\n")
+	line, ok := strings.CutPrefix(strings.TrimSpace(p.out.String()), "export QUORATE_NODES=")
+	require.True(t, ok, p.out.String())
+	assert.Len(t, strings.Split(line, ","), 3)
+	status, _, errs := call("check", "--nodes", line)
+	assert.Equal(t, 0, status, errs)
+	p.signal(os.Interrupt)
+	assert.Equal(t, 0, p.status())
+}
+
+func TestHelp(t *testing.T) {
+	status, out, _ := call()
+	assert.Equal(t, 0, status)
+	assert.Contains(t, out, "demo")
+	assert.NotContains(t, out, "demo-worker")
+}
+
+// A stranger's first minute, in short.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	p := start(t, "demo", "--seconds", "3", "--ttl", "800ms")
+	assert.Equal(t, 0, p.status(), "%s\n%s", &p.out, &p.err)
+	out := p.out.String()
+	for _, want := range []string{
+		"is killed (kill -9) while it holds the lock", "node 2 is killed.",
+		"no count was lost", "never by two workers at once", "higher than the one before", "The lock went on as before",
+		"worker 1", "█ holds the lock", "median of",
+	} {
+		assert.Contains(t, out, want)
+	}
+	assert.NotContains(t, out, "\x1b", "no colours and no cursor tricks where there is no terminal")
+	assert.Empty(t, p.err.String())
+	if t.Failed() {
+		t.Log(out)
+	}
+}
+
+func TestDemoSmall(t *testing.T) {
+	t.Parallel()
+	p := startWith(t, []string{"LC_ALL=C"}, "demo", "--seconds", "2", "--ttl", "500ms", "--nodes", "1", "--workers", "2")
+	assert.Equal(t, 0, p.status(), "%s\n%s", &p.out, &p.err)
+	assert.NotContains(t, p.out.String(), "node 2")
+	for _, r := range p.out.String() {
+		assert.Less(t, r, rune(128), "a C locale gets plain ASCII")
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate"
+)
+
+// target is what the flags say about the nodes and the lease.
+type target struct {
+	nodes string
+	ttl   time.Duration
+	guard time.Duration
+}
+
+func (t *target) nodeFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.nodes, "nodes", "", "URLs of the nodes, comma-separated (default: $QUORATE_NODES)")
+	cmd.Flags().DurationVar(&t.guard, "guard", 20*time.Second, "how long a node that lost its memory keeps from voting; the same for all users of the nodes")
+}
+
+func (t *target) leaseFlags(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&t.ttl, "ttl", 8*time.Second, "how long the lock outlives a holder that died; it is renewed while the holder lives")
+}
+
+// urls returns the nodes' URLs. A bare host:port is taken for redis://host:port.
+func (t *target) urls() ([]string, error) {
+	list := t.nodes
+	if list == "" {
+		list = os.Getenv("QUORATE_NODES")
+	}
+	var urls []string
+	for u := range strings.SplitSeq(list, ",") {
+		if u = strings.TrimSpace(u); u == "" {
+			continue
+		}
+		if !strings.Contains(u, "://") {
+			u = "redis://" + u
+		}
+		urls = append(urls, u)
+	}
+	if len(urls) == 0 {
+		return nil, &exit{exitUsage, errors.New(`no nodes: give --nodes redis://host:port,… or set QUORATE_NODES. "quorate nodes" starts some to try things with`)}
+	}
+	return urls, nil
+}
+
+func (t *target) options(stderr io.Writer) []quorate.Option {
+	return []quorate.Option{
+		quorate.WithTTL(t.ttl),
+		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, 1))),
+		quorate.WithGuard(t.guard),
+		quorate.WithRetention(max(5*time.Minute, t.guard)),
+		quorate.WithLogger(slog.New(&plainLog{w: stderr})),
+	}
+}
+
+// connect waits for a majority of the nodes until ctx ends.
+func (t *target) connect(ctx context.Context, stderr io.Writer) (*quorate.Quorum, error) {
+	urls, err := t.urls()
+	if err != nil {
+		return nil, err
+	}
+	q, err := quorate.Connect(ctx, urls, t.options(stderr)...)
+	if errors.Is(err, quorate.ErrInvalid) {
+		return nil, &exit{exitUsage, plain(err)}
+	}
+	return q, err
+}
+
+// open does not wait, for it is there to ask about nodes that may be down.
+func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
+	urls, err := t.urls()
+	if err != nil {
+		return nil, nil, err
+	}
+	var clients []redis.UniversalClient
+	closeAll := func() {
+		for _, c := range clients {
+			_ = c.Close()
+		}
+	}
+	t.ttl = time.Second // nothing is locked, so any will do that suits the guard time
+	for i, u := range urls {
+		o, err := redis.ParseURL(u)
+		if err != nil {
+			closeAll()
+			return nil, nil, &exit{exitUsage, fmt.Errorf("node %d: %w", i+1, err)}
+		}
+		o.DialTimeout, o.ReadTimeout = 2*time.Second, 2*time.Second
+		o.MaxRetries, o.DialerRetries = -1, 1
+		clients = append(clients, redis.NewClient(o))
+	}
+	q, err := quorate.New(clients, t.options(stderr)...)
+	if err != nil {
+		closeAll()
+		return nil, nil, &exit{exitUsage, plain(err)}
+	}
+	return q, func() { _ = q.Close(); closeAll() }, nil
+}
+
+// plain takes off the library's own prefix: ours says the same.
+func plain(err error) error { return errors.New(strings.TrimPrefix(err.Error(), "quorate: ")) }
+
+// plainLog is a slog.Handler for a person at a terminal: the few things that the
+// library has to tell, without time and level.
+type plainLog struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *plainLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (l *plainLog) WithAttrs([]slog.Attr) slog.Handler               { return l }
+func (l *plainLog) WithGroup(string) slog.Handler                    { return l }
+
+func (l *plainLog) Handle(_ context.Context, r slog.Record) error {
+	var attrs []string
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, fmt.Sprintf("%s %v", a.Key, a.Value))
+		return true
+	})
+	text := r.Message
+	if len(attrs) > 0 {
+		text += " (" + strings.Join(attrs, ", ") + ")"
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := fmt.Fprintln(l.w, text)
+	return err
+}

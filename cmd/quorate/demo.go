@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/demo"
+)
+
+func demoCommand() *cobra.Command {
+	var cfg demo.Config
+	var length float64
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See it at work: 15 seconds, no Redis needed",
+		Long: `Starts nodes and workers on this machine, lets the workers contend for one lock,
+kills a worker that holds it and then a node, and shows who held the lock when
+and that nothing went wrong.
+
+Exit status 0: everything came out right. 1: it did not.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case cfg.Nodes < 1 || cfg.Nodes > 9:
+				return &exit{exitUsage, fmt.Errorf("--nodes %d: between 1 and 9; 3 and 5 show most", cfg.Nodes)}
+			case cfg.Workers < 2 || cfg.Workers > 20:
+				return &exit{exitUsage, fmt.Errorf("--workers %d: between 2 and 20, for one of them is killed", cfg.Workers)}
+			case length < 2 || length > 600:
+				return &exit{exitUsage, fmt.Errorf("--seconds %v: between 2 and 600", length)}
+			case cfg.TTL < 200*time.Millisecond || cfg.TTL > 8*time.Second:
+				return &exit{exitUsage, fmt.Errorf("--ttl %v: between 200ms and 8s", cfg.TTL)}
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return &exit{1, err}
+			}
+			cfg.Length = time.Duration(length * float64(time.Second))
+			cfg.Out = cmd.OutOrStdout()
+			cfg.Program = program(self)
+			cfg.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			switch ok, err := demo.Run(ctx, cfg); {
+			case errors.Is(err, demo.ErrInterrupted):
+				return &exit{code: 130}
+			case err != nil:
+				return &exit{1, fmt.Errorf("the demo could not go on: %w", err)}
+			case !ok:
+				return &exit{code: 1}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&cfg.Nodes, "nodes", 3, "how many nodes")
+	cmd.Flags().IntVar(&cfg.Workers, "workers", 5, "how many workers")
+	cmd.Flags().Float64Var(&length, "seconds", 12, "about how long")
+	cmd.Flags().DurationVar(&cfg.TTL, "ttl", 1500*time.Millisecond, "how long the lock outlives a holder that died")
+	return cmd
+}
+
+// program is how the reader has called this program. "go run" builds it
+// in a directory of that kind.
+func program(self string) string {
+	if strings.Contains(self, "go-build") {
+		return "go run ./cmd/quorate"
+	}
+	return filepath.Base(self)
+}
+
+// demoParts are the processes that a demo consists of. An interrupt at the
+// terminal reaches them too; they leave it to the demo, and end with it.
+func demoParts() []*cobra.Command {
+	node := &cobra.Command{
+		Use: demo.NodeCommand, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			signal.Ignore(syscall.SIGINT)
+			return demo.Node(os.Stdin, os.Stdout)
+		},
+	}
+	var cfg demo.WorkerConfig
+	worker := &cobra.Command{
+		Use: demo.WorkerCommand, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			signal.Ignore(syscall.SIGINT)
+			cfg.Name = "demo"
+			return demo.Worker(os.Stdin, os.Stdout, cfg)
+		},
+	}
+	worker.Flags().StringSliceVar(&cfg.Nodes, "nodes", nil, "")
+	worker.Flags().StringVar(&cfg.File, "file", "", "")
+	worker.Flags().DurationVar(&cfg.TTL, "ttl", 0, "")
+	worker.Flags().DurationVar(&cfg.Work, "work", 0, "")
+	return []*cobra.Command{node, worker}
+}

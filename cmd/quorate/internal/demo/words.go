@@ -1,0 +1,68 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+func (s *stage) intro() {
+	s.print("%s\n", s.style.bold(fmt.Sprintf("%d workers, one file, one lock", s.Workers)))
+	s.print("Each worker is a process of its own. They share a file with a number in it. A worker reads")
+	s.print("the number, thinks for a moment, writes one more, and starts again. If two did that at the")
+	s.print("same time, a count would be lost. So each takes the lock first, and gives it back after.\n")
+	switch {
+	case s.Nodes == 1:
+		s.print("The lock lives on one small Redis-like server, called a node.")
+	default:
+		s.print("The lock lives on %d small Redis-like servers, called nodes. Whoever gets the votes of %d", s.Nodes, s.Nodes/2+1)
+		s.print("of them has it. Each holder also gets a token, a number that only ever rises.")
+	}
+	s.print("Along the way a worker is killed while it holds the lock%s.\n", map[bool]string{true: ", and then a node", false: ""}[s.Nodes > 2])
+	if s.Nodes == 2 {
+		s.print("(2 of 2 nodes must agree, so neither may fail. Try --nodes 3.)\n")
+	}
+}
+
+func (s *stage) clock(at time.Duration) string { return fmt.Sprintf("%9s ", seconds(at)) }
+
+func (s *stage) name(w int) string { return s.style.worker(w, fmt.Sprintf("worker %d", w+1)) }
+
+// tell prints a hold that has ended.
+func (s *stage) tell(h *hold) {
+	if h.fate == lost {
+		s.print("%s %s lost the lock before it was done, and wrote nothing.", s.clock(h.end), s.name(h.worker))
+		return
+	}
+	s.print("%s %s held the lock for %s and raised the number to %d, token %s", s.clock(h.end), s.name(h.worker),
+		seconds(h.end-h.got), h.to, s.token(h.token))
+}
+
+func (s *stage) outro(v *verdict) {
+	s.print("\n%s\n", s.style.bold("Who held the lock when"))
+	end := time.Duration(0)
+	for _, h := range s.holds {
+		end = max(end, h.end)
+	}
+	s.print("%s\n", strings.Join(s.timeline(end, s.width(), s.style), "\n"))
+
+	s.print("%s\n", s.style.bold("Did it come out right?"))
+	for _, c := range v.checks {
+		mark := s.style.green(s.style.yes)
+		if !c.ok {
+			mark = s.style.red(s.style.no)
+		}
+		s.print("  %s %s", mark, strings.ReplaceAll(c.text, "\n", "\n    "))
+	}
+	if v.handOver > 0 {
+		s.print("\n  From one worker to the next it took %s (median of %d; the slowest took %s).", brief(v.median), v.handOver, brief(v.slowest))
+		s.print("  Who waits is called when its turn has come; nobody asks again and again.")
+	}
+	if !v.ok() {
+		s.print("\n%s", s.style.red("It did not come out right. Please report this, with the lines above."))
+		return
+	}
+	s.print("\n%s", s.style.bold("Your turn"))
+	s.print("  %s nodes                    starts nodes; copy the line it prints into a second terminal", s.Program)
+	s.print("  %s lock demo -- sleep 10    there: runs a command under a lock; start it twice", s.Program)
+}

@@ -1,0 +1,165 @@
+// Package embedded is Redis-compatible nodes inside this process, for trying
+// things where there is no Redis. They listen on loopback, keep everything in
+// memory, and their clocks run: what expires on a Redis expires here.
+package embedded
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Nodes are independent masters. All methods may be called at the same time.
+type Nodes struct {
+	nodes []*node
+}
+
+// node is one master. It keeps its data and its port while it is stopped.
+type node struct {
+	redis *miniredis.Miniredis
+	addr  string
+	run   string // run id
+	since time.Time
+
+	mu sync.Mutex // of starting and stopping
+	up bool
+}
+
+// Start starts n nodes on free ports of the loopback interface. They are
+// brand-new and count as bootstrapped (for the default key prefix): they vote
+// at once. Close must be called.
+func Start(n int) (*Nodes, error) { return StartAt(n, 0) }
+
+// StartAt is Start on the ports from port to port+n-1.
+func StartAt(n, port int) (*Nodes, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("%d nodes: there must be at least one", n)
+	}
+	ns := &Nodes{}
+	for i := range n {
+		p := 0
+		if port > 0 {
+			p = port + i
+		}
+		nd, err := newNode(p)
+		if err != nil {
+			ns.Close()
+			return nil, err
+		}
+		ns.nodes = append(ns.nodes, nd)
+	}
+	return ns, nil
+}
+
+func newNode(port int) (*node, error) {
+	n := &node{redis: miniredis.NewMiniRedis(), addr: fmt.Sprintf("127.0.0.1:%d", port), run: random(20), since: time.Now()}
+	n.redis.ClockTTL(true)
+	// Born at the beginning of time: older than any guard time.
+	var inc int64
+	if _, err := fmt.Sscanf(random(6), "%x", &inc); err != nil {
+		return nil, err
+	}
+	if err := n.redis.Set(script.MarkerKey(core.Defaults().Prefix), fmt.Sprintf("%d 0 %s w", inc+1, n.run)); err != nil {
+		return nil, err
+	}
+	if err := n.start(); err != nil {
+		return nil, err
+	}
+	n.addr = n.redis.Addr()
+	return n, nil
+}
+
+func random(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // documented never to fail
+	return hex.EncodeToString(b)
+}
+
+func (n *node) start() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.up {
+		return nil
+	}
+	// Until the hook is in place nobody may be served: a client that is told no
+	// run id would take this for a restart with loss of memory.
+	n.redis.SetError("LOADING the node is starting")
+	if err := n.redis.StartAddr(n.addr); err != nil {
+		return err
+	}
+	n.redis.Server().SetPreHook(n.hook)
+	n.up = true
+	return nil
+}
+
+func (n *node) stop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.up {
+		n.redis.Close()
+		n.up = false
+	}
+}
+
+// hook answers what the library asks and miniredis does not know.
+func (n *node) hook(c *server.Peer, cmd string, args ...string) bool {
+	switch {
+	case cmd == "INFO":
+		c.WriteBulk(n.info())
+	case cmd == "CONFIG" && len(args) == 2 && strings.EqualFold(args[0], "GET") && strings.EqualFold(args[1], "appendfsync"):
+		c.WriteMapLen(1)
+		c.WriteBulk("appendfsync")
+		c.WriteBulk("no")
+	default:
+		return false
+	}
+	return true
+}
+
+func (n *node) info() string {
+	return strings.Join([]string{
+		"# Server", "redis_version:7.0.0-miniredis", "redis_mode:standalone", "run_id:" + n.run,
+		fmt.Sprintf("uptime_in_seconds:%d", int(time.Since(n.since).Seconds())),
+		"# Memory", "maxmemory_policy:noeviction", "# Persistence", "aof_enabled:0",
+		"# Replication", "role:master", "connected_slaves:0", "",
+	}, "\r\n")
+}
+
+// URLs returns the nodes' URLs, in order, of stopped ones too.
+func (ns *Nodes) URLs() []string {
+	urls := make([]string, len(ns.nodes))
+	for i, n := range ns.nodes {
+		urls[i] = "redis://" + n.addr
+	}
+	return urls
+}
+
+// Stop makes node i unreachable: its port is closed, its connections break.
+func (ns *Nodes) Stop(i int) { ns.nodes[i].stop() }
+
+// Restart starts a stopped node again, on the same port and with its memory:
+// for its clients it was only unreachable.
+func (ns *Nodes) Restart(i int) error {
+	if err := ns.nodes[i].start(); err != nil {
+		return fmt.Errorf("restart node %d: %w", i+1, err)
+	}
+	return nil
+}
+
+// Close stops all nodes for good.
+func (ns *Nodes) Close() {
+	var wg sync.WaitGroup
+	for _, n := range ns.nodes {
+		wg.Go(n.stop)
+	}
+	wg.Wait()
+}

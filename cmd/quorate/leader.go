@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/leader"
+)
+
+// leaderJob is one call of "quorate leader".
+type leaderJob struct {
+	lockJob
+	id, value string
+	again     bool
+	who       bool
+	watch     bool
+	out       io.Writer
+}
+
+func leaderCommand() *cobra.Command {
+	j := leaderJob{lockJob: lockJob{wait: -1}}
+	cmd := &cobra.Command{
+		Use:   "leader NAME [flags] -- CMD [ARG...]",
+		Short: "Run a command on one machine of the fleet at a time",
+		Long: `Campaigns to be the leader NAME and runs CMD while it is. Start the same line on
+every machine: one runs the command, the others wait in line. When the command
+has ended, the leader resigns, and the next in line runs it at once.
+
+SIGTERM and SIGINT are passed on to the command, and the leader resigns when
+that has ended. Who waits in line leaves it. If the leadership is lost while the
+command runs, the command and its children get SIGTERM, and SIGKILL after
+--grace; then quorate exits with 70, or, with --again, gets in line again.
+
+The command finds the term in QUORATE_TOKEN: each leader's is higher than the
+last one's.
+
+--who prints the leader; --watch prints it, and each change, until a signal.
+
+Exit status: the command's own, or 128+n if signal n ended it; 70 if the
+leadership was lost; 64 if the command line is wrong; 126 or 127 if the command
+cannot be run or is not there. With --who: 0 if there is a leader; 1 if there is
+none; 75 if too few nodes could be asked.`,
+		Example: `  quorate leader scheduler -- ./scheduler
+  quorate leader scheduler --value http://10.0.0.7:8080 -- ./scheduler
+  quorate leader scheduler --who`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case j.who && j.watch:
+				return errors.New("leader: --who or --watch: one of them, not both")
+			case !j.who && !j.watch:
+				return commandArgs(cmd, args)
+			case len(args) != 1:
+				return errors.New("leader: --who and --watch take one name, and no command")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j.out, j.errs, j.name = cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0]
+			switch {
+			case j.who:
+				return j.tellWho(cmd.Context())
+			case j.watch:
+				return j.tellChanges(cmd.Context())
+			}
+			return j.lead(cmd, args)
+		},
+	}
+	j.nodeFlags(cmd)
+	j.leaseFlags(cmd)
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the leadership is lost")
+	cmd.Flags().StringVar(&j.id, "id", "", "what others see as the leader's id (default: host, process and something random)")
+	cmd.Flags().StringVar(&j.value, "value", "", "what the leader tells about itself, as an address")
+	cmd.Flags().BoolVar(&j.again, "again", false, "get in line again when the leadership was lost")
+	cmd.Flags().BoolVar(&j.who, "who", false, "print who leads")
+	cmd.Flags().BoolVar(&j.watch, "watch", false, "print who leads, and each change")
+	return cmd
+}
+
+// lead runs the command as a leader, and again after a loss if told to.
+func (j *leaderJob) lead(cmd *cobra.Command, args []string) error {
+	// Between two terms there is no command to pass a signal on to; and one that came
+	// as the command was being ended has reached that, and is meant for us as well.
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	defer signal.Stop(stop)
+	for {
+		var g *leaderGrip
+		j.grip = func(q *quorate.Quorum, name string) grip {
+			g = &leaderGrip{e: leader.New(q, name, j.id), value: j.value}
+			return g
+		}
+		err := j.start(cmd, args)
+		if !j.again || g == nil || !g.lost {
+			return err
+		}
+		select {
+		case s := <-stop:
+			return &exit{code: signalStatus(s)}
+		default:
+		}
+	}
+}
+
+// leaderGrip is a leadership.
+type leaderGrip struct {
+	e     *leader.Election
+	value string
+	lost  bool
+}
+
+func (g *leaderGrip) take(ctx context.Context, _ bool) error { return g.e.Campaign(ctx, g.value) }
+func (g *leaderGrip) lease() quorate.Lease                   { return g.e.Lease() }
+
+func (g *leaderGrip) release(ctx context.Context) error {
+	err := g.e.Resign(ctx)
+	g.lost = errors.Is(err, quorate.ErrLost)
+	return err
+}
+
+func (g *leaderGrip) holder(name string) string {
+	return fmt.Sprintf("somebody else leads %q, or is ahead", name)
+}
+
+// tellWho prints the leader.
+func (j *leaderJob) tellWho(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	q, err := j.connect(ctx, j.errs)
+	if err != nil {
+		return j.refused(nil, err)
+	}
+	defer func() { _ = q.Close() }()
+	l, err := leader.New(q, j.name, "").Leader(ctx)
+	switch {
+	case errors.Is(err, leader.ErrNoLeader):
+		return &exit{1, fmt.Errorf("nobody leads %q", j.name)}
+	case err != nil:
+		return j.refused(nil, err)
+	}
+	fmt.Fprintln(j.out, describe(l))
+	return nil
+}
+
+// tellChanges prints the leader and each change until a signal comes.
+func (j *leaderJob) tellChanges(ctx context.Context) error {
+	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	q, err := j.connect(ctx, j.errs)
+	switch {
+	case ctx.Err() != nil:
+		if q != nil {
+			_ = q.Close()
+		}
+		return nil
+	case err != nil:
+		return j.refused(nil, err)
+	}
+	defer func() { _ = q.Close() }()
+	for l, err := range leader.New(q, j.name, "").Observe(ctx) {
+		switch {
+		case errors.Is(err, quorate.ErrInvalid):
+			return j.refused(nil, err)
+		case errors.Is(err, leader.ErrNoLeader):
+			fmt.Fprintln(j.out, "nobody leads")
+		case err != nil:
+			fmt.Fprintln(j.out, "unknown:", plain(err))
+		default:
+			fmt.Fprintln(j.out, describe(l))
+		}
+	}
+	return nil
+}
+
+// describe is a leader in one line.
+func describe(l leader.Leader) string {
+	s := fmt.Sprintf("%q leads, term %d, since %s, process %d on %s",
+		l.ID, l.Term, l.Since.UTC().Format(time.RFC3339), l.PID, l.Host)
+	if l.Value != "" {
+		s += ", value " + strconv.Quote(l.Value)
+	}
+	return s
+}

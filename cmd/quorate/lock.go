@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate"
+)
+
+// lockJob is one call of "quorate lock" or "quorate sem".
+type lockJob struct {
+	target
+	name  string
+	grip  func(q *quorate.Quorum, name string) grip
+	argv  []string
+	wait  time.Duration // negative: for ever
+	grace time.Duration
+	errs  io.Writer
+}
+
+func lockCommand() *cobra.Command {
+	var j lockJob
+	var shared, exclusive bool
+	cmd := &cobra.Command{
+		Use:   "lock NAME [flags] -- CMD [ARG...]",
+		Short: "Run a command while holding a lock",
+		Long: `Waits for the lock NAME, runs CMD while holding it, and releases it.
+
+A plain lock is a mutex.Mutex of that name, and any other Redlock client's lock.
+With --shared or --exclusive it is a reader's or a writer's hold of an
+rwmutex.RWMutex: any number share it, or one has it alone. A name is one or the
+other, for all who use it.
+
+The command finds its fencing token in QUORATE_TOKEN: each holder's is higher
+than the last one's. If the lock is lost while the command runs, the command
+and its children get SIGTERM, and SIGKILL after --grace.
+
+Exit status: the command's own, or 128+n if signal n ended it; 75 if the lock
+was not to be had within --wait; 70 if it was lost; 64 if the command line is
+wrong; 126 or 127 if the command cannot be run or is not there.`,
+		Example: `  quorate lock nightly -- ./report.sh
+  quorate lock nightly --wait 0 -- ./report.sh     # only if nobody else runs it`,
+		Args: commandArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch j.grip = newMutexGrip; {
+			case shared && exclusive:
+				return &exit{exitUsage, errors.New("--shared and --exclusive: one of them, not both")}
+			case shared:
+				j.grip = newReadGrip
+			case exclusive:
+				j.grip = newWriteGrip
+			}
+			return j.start(cmd, args)
+		},
+	}
+	j.flags(cmd)
+	cmd.Flags().BoolVar(&shared, "shared", false, "hold it together with others who hold it --shared")
+	cmd.Flags().BoolVar(&exclusive, "exclusive", false, "hold it alone, against those who hold it --shared")
+	return cmd
+}
+
+func semCommand() *cobra.Command {
+	var j lockJob
+	var permits, weight int64
+	cmd := &cobra.Command{
+		Use:   "sem NAME -n PERMITS [flags] -- CMD [ARG...]",
+		Short: "Run a command while holding permits of a semaphore",
+		Long: `Waits until --weight of the PERMITS of the semaphore NAME are free and nobody is
+ahead, runs CMD while holding them, and gives them back. All who use the name
+must give the same -n.
+
+Token, loss and exit status are those of "quorate lock".`,
+		Example: `  quorate sem encoders -n 3 -- ./encode.sh film.mkv`,
+		Args:    commandArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j.grip = func(q *quorate.Quorum, name string) grip { return newSemGrip(q, name, permits, weight) }
+			return j.start(cmd, args)
+		},
+	}
+	j.flags(cmd)
+	cmd.Flags().Int64VarP(&permits, "permits", "n", 0, "how many permits there are")
+	cmd.Flags().Int64Var(&weight, "weight", 1, "how many of them the command needs")
+	_ = cmd.MarkFlagRequired("permits")
+	return cmd
+}
+
+// commandArgs wants a name, --, and a command.
+func commandArgs(cmd *cobra.Command, args []string) error {
+	verb := cmd.Name()
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash < 0:
+		return fmt.Errorf("%s: put -- before the command to run: quorate %[1]s NAME -- CMD", verb)
+	case dash != 1:
+		return fmt.Errorf("%s: one name before the --, not %d", verb, dash)
+	case len(args) == 1:
+		return fmt.Errorf("%s: there is no command after the --", verb)
+	}
+	return nil
+}
+
+func (j *lockJob) flags(cmd *cobra.Command) {
+	j.nodeFlags(cmd)
+	j.leaseFlags(cmd)
+	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: for ever)")
+	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which nobody may give
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the lock is lost")
+}
+
+// start checks what the flags say and runs the job.
+func (j *lockJob) start(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("wait") && j.wait < 0 {
+		return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it away to wait for ever", j.wait)}
+	}
+	if j.grace < 0 {
+		return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
+	}
+	j.name, j.argv, j.errs = args[0], args[1:], cmd.ErrOrStderr()
+	return j.run(cmd.Context())
+}
+
+// tryPatience is what --wait 0 allows for connecting and for the answers.
+const tryPatience = 2 * time.Second
+
+// run locks, runs the command, and unlocks.
+func (j *lockJob) run(ctx context.Context) error {
+	sigs := make(chan os.Signal, 8)
+	signal.Notify(sigs, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(sigs)
+
+	q, g, err := j.lock(ctx, sigs)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Close() }()
+	told, status := j.hold(g.lease(), sigs)
+
+	// On a context of its own: whatever ended the command must not keep the lock.
+	switch err := g.release(context.WithoutCancel(ctx)); {
+	case errors.Is(err, quorate.ErrLost) && told:
+		return &exit{code: exitLost}
+	case errors.Is(err, quorate.ErrLost):
+		return &exit{exitLost, fmt.Errorf("the lock %q was lost as the command ended", j.name)}
+	case err != nil:
+		fmt.Fprintf(j.errs, "quorate: %q is released, but not every node knows yet: %v\n", j.name, plain(err))
+	}
+	return status
+}
+
+// lock connects and locks within --wait, unless a signal comes.
+func (j *lockJob) lock(ctx context.Context, sigs <-chan os.Signal) (q *quorate.Quorum, g grip, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case s := <-sigs:
+			cancel(&interrupted{s})
+		case <-ctx.Done():
+		}
+	}()
+	q, g, err = j.locked(ctx)
+	// From here on signals are the command's; one that came just before still ends it all.
+	cancel(nil)
+	<-watched
+	if i, ok := errors.AsType[*interrupted](context.Cause(ctx)); ok {
+		if q != nil {
+			_ = q.Close()
+		}
+		return nil, nil, &exit{code: signalStatus(i.Signal)}
+	}
+	return q, g, err
+}
+
+func (j *lockJob) locked(ctx context.Context) (*quorate.Quorum, grip, error) {
+	if j.wait >= 0 {
+		limit := j.wait
+		if limit == 0 {
+			limit = tryPatience
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	q, err := j.connect(ctx, j.errs)
+	if err != nil {
+		return nil, nil, j.refused(nil, err)
+	}
+	g := j.grip(q, j.name)
+	if err := g.take(ctx, j.wait == 0); err != nil {
+		err = j.refused(g, err)
+		_ = q.Close()
+		return nil, nil, err
+	}
+	return q, g, nil
+}
+
+// interrupted is a signal that came while the lock was being waited for.
+type interrupted struct{ os.Signal }
+
+func (i *interrupted) Error() string { return "interrupted: " + i.String() }
+
+// refused says why the lock was not to be had, with the status for that.
+func (j *lockJob) refused(g grip, err error) error {
+	if e, ok := errors.AsType[*exit](err); ok {
+		return e
+	}
+	switch {
+	case errors.Is(err, quorate.ErrInvalid):
+		return &exit{exitUsage, plain(err)}
+	case g != nil && errors.Is(err, quorate.ErrHeld):
+		return &exit{exitNoLock, errors.New(g.holder(j.name))}
+	}
+	return &exit{exitNoLock, plain(err)}
+}
+
+// hold runs the command for as long as the lease holds. It returns how the
+// command ended, and whether the user has been told of a loss.
+func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, ended error) {
+	// On Linux the child dies with the thread that started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	cmd := exec.Command(j.argv[0], j.argv[1:]...)
+	cmd.Env = append(os.Environ(), "QUORATE_TOKEN="+strconv.FormatUint(lease.Token(), 10))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	c, err := startChild(cmd, func() bool { return time.Now().Before(lease.ValidUntil()) })
+	if err != nil {
+		code := 126
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+			code = 127
+		}
+		return false, &exit{code, err}
+	}
+	lost := lease.Context().Done()
+	var kill <-chan time.Time
+	for {
+		select {
+		case status := <-c.done:
+			if kill != nil {
+				c.finish(kill)
+			}
+			if status != 0 {
+				return lost == nil, &exit{code: status}
+			}
+			return lost == nil, nil
+		case s := <-sigs:
+			c.signal(s)
+		case <-lost:
+			lost = nil
+			fmt.Fprintf(j.errs, "quorate: the lock %q is lost; ending the command\n", j.name)
+			c.terminate()
+			kill = time.After(j.grace)
+		case <-kill:
+			c.kill()
+			kill = nil
+		}
+	}
+}

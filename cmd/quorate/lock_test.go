@@ -1,0 +1,190 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/cmd/quorate/internal/embedded"
+	"github.com/quorate/quorate/mutex"
+)
+
+// rival returns a Mutex of this process, to hold the lock or to see who does.
+func rival(t *testing.T, ns *embedded.Nodes, name string) *mutex.Mutex {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	q, err := quorate.Connect(ctx, ns.URLs())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close() })
+	return mutex.New(q, name)
+}
+
+func TestLockRunsTheCommand(t *testing.T) {
+	ns := startNodes(t, 3)
+	p := start(t, "lock", "x", "--", "sh", "-c", `echo "$QUORATE_TOKEN $1"; exit 3`, "sh", "--an argument")
+	assert.Equal(t, 3, p.status(), "the command's own")
+	token, rest, _ := strings.Cut(strings.TrimSpace(p.out.String()), " ")
+	first, err := strconv.ParseUint(token, 10, 64)
+	require.NoError(t, err)
+	assert.Equal(t, "--an argument", rest)
+
+	p = start(t, "lock", "--wait", "0", "x", "--", "sh", "-c", `echo "$QUORATE_TOKEN"`)
+	require.Equal(t, 0, p.status(), p.err.String())
+	second, err := strconv.ParseUint(strings.TrimSpace(p.out.String()), 10, 64)
+	require.NoError(t, err)
+	assert.Greater(t, second, first)
+
+	for command, want := range map[string]int{"no-such-command": 127, "/no/such/path": 127, os.DevNull: 126} {
+		p := start(t, "lock", "x", "--", command)
+		assert.Equal(t, want, p.status(), command)
+		assert.NotEmpty(t, p.err.String())
+	}
+	p = start(t, "lock", "x", "--", "sh", "-c", "kill -KILL $$")
+	assert.Equal(t, 128+9, p.status())
+	assert.NoError(t, rival(t, ns, "x").TryLockContext(t.Context()), "released whatever became of the command")
+}
+
+// Several processes raise a number in a file with nothing but the lock to protect it.
+func TestLockExcludes(t *testing.T) {
+	startNodes(t, 3)
+	file := filepath.Join(t.TempDir(), "number")
+	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
+	var ps []*proc
+	for range 6 {
+		ps = append(ps, start(t, "lock", "x", "--", "sh", "-c", `n=$(cat "$0"); sleep 0.05; echo $((n+1)) >"$0"`, file))
+	}
+	for _, p := range ps {
+		require.Equal(t, 0, p.status(), p.err.String())
+	}
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "6", strings.TrimSpace(string(b)))
+}
+
+func TestLockNotToBeHad(t *testing.T) {
+	ns := startNodes(t, 3)
+	m := rival(t, ns, "x")
+	require.NoError(t, m.LockContext(t.Context()))
+	for _, wait := range []string{"0", "2s"} {
+		p := start(t, "lock", "x", "--wait", wait, "--", "echo", "never")
+		assert.Equal(t, exitNoLock, p.status())
+		assert.Contains(t, p.err.String(), fmt.Sprintf("held by process %d", os.Getpid()))
+		assert.Empty(t, p.out.String())
+	}
+	p := start(t, "lock", "x", "--wait", "20s", "--", "echo", "now")
+	waits(t, m)
+	assert.Empty(t, p.out.String())
+	require.NoError(t, m.UnlockContext(t.Context()))
+	assert.Equal(t, 0, p.status())
+	assert.Equal(t, "now\n", p.out.String())
+
+	ns.Stop(0)
+	ns.Stop(2)
+	p = start(t, "lock", "x", "--wait", "300ms", "--", "echo", "never")
+	assert.Equal(t, exitNoLock, p.status())
+	assert.Contains(t, p.err.String(), "no quorum")
+	assert.Empty(t, p.out.String())
+}
+
+// waits waits until somebody queues behind m.
+func waits(t *testing.T, m *mutex.Mutex) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		h, err := m.Holder(t.Context())
+		return err == nil && h.Waiters > 0
+	}, 20*time.Second, 5*time.Millisecond)
+}
+
+// The majority of the nodes goes away: the command must end, and what it has
+// started too, though both ignore SIGTERM. The output ends only when all that
+// have it as theirs have ended.
+func TestLockLost(t *testing.T) {
+	ns := startNodes(t, 3)
+	stubborn := `trap 'echo asked' TERM; sh -c 'trap "" TERM; sleep 60' & echo held; while :; do wait; sleep 0.01; done`
+	p := start(t, "lock", "x", "--ttl", "800ms", "--grace", "300ms", "--", "sh", "-c", stubborn)
+	p.says("held")
+	began := time.Now()
+	ns.Stop(0)
+	ns.Stop(1)
+	assert.Equal(t, exitLost, p.status())
+	assert.Less(t, time.Since(began), 10*time.Second)
+	assert.Contains(t, p.out.String(), "asked")
+	assert.Contains(t, p.err.String(), "is lost")
+
+	require.NoError(t, ns.Restart(0))
+	require.NoError(t, ns.Restart(1))
+	// One that obeys is gone at once, long before the grace is over.
+	p = start(t, "lock", "y", "--ttl", "800ms", "--grace", "1m", "--", "sh", "-c", "echo held; exec sleep 60")
+	p.says("held")
+	ns.Stop(0)
+	ns.Stop(1)
+	assert.Equal(t, exitLost, p.status())
+}
+
+func TestLockSignals(t *testing.T) {
+	ns := startNodes(t, 3)
+	for s, want := range map[syscall.Signal]int{syscall.SIGTERM: 7, syscall.SIGINT: 8} {
+		p := start(t, "lock", "x", "--", "sh", "-c", `trap 'exit 7' TERM; trap 'exit 8' INT; echo held; while :; do sleep 0.05; done`)
+		p.says("held")
+		p.signal(s)
+		assert.Equal(t, want, p.status(), "the command has decided what to do about %v", s)
+	}
+	m := rival(t, ns, "x")
+	require.NoError(t, m.LockContext(t.Context()))
+	p := start(t, "lock", "x", "--", "echo", "never")
+	waits(t, m)
+	p.signal(syscall.SIGINT)
+	assert.Equal(t, 130, p.status())
+	assert.Empty(t, p.out.String())
+	require.Eventually(t, func() bool {
+		h, err := m.Holder(t.Context())
+		return err == nil && h.Waiters == 0
+	}, 5*time.Second, 5*time.Millisecond, "who no longer waits has left the queue")
+	require.NoError(t, m.UnlockContext(t.Context()))
+}
+
+func TestUsage(t *testing.T) {
+	const nodes = "--nodes=127.0.0.1:1"
+	for _, args := range [][]string{
+		{"lock", "x", "--", "true"}, // no nodes
+		{"check"}, {"bootstrap"},
+		{"lock", nodes}, {"lock", nodes, "x"}, {"lock", nodes, "x", "true"}, {"lock", nodes, "x", "--"},
+		{"lock", nodes, "--", "x", "true"}, {"lock", nodes, "x", "y", "--", "true"},
+		{"lock", nodes, "x", "--no-such-flag", "--", "true"},
+		{"lock", nodes, "x", "--wait", "soon", "--", "true"},
+		{"lock", nodes, "x", "--wait", "-1s", "--", "true"},
+		{"lock", nodes, "x", "--grace", "-1s", "--", "true"},
+		{"lock", nodes, "x", "--ttl", "0s", "--", "true"},
+		{"lock", nodes, "x", "--ttl", "1h", "--", "true"},
+		{"lock", "--nodes=http://x", "x", "--", "true"},
+		{"lock", "--nodes=127.0.0.1:1,127.0.0.1:1", "x", "--", "true"},
+		{"check", "--nodes=http://x"}, {"check", nodes, "--guard=1s"}, {"check", nodes, "more"},
+		{"nodes", "-n", "0"}, {"nodes", "--port", "70000"},
+		{"demo", "--nodes", "0"}, {"demo", "--workers", "1"}, {"demo", "--seconds", "1"}, {"demo", "--ttl", "1ms"},
+		{"no-such-command"},
+	} {
+		var out, errs output
+		assert.Equal(t, exitUsage, run(args, &out, &errs), "%q", args)
+		assert.True(t, strings.HasPrefix(errs.String(), "quorate: "), "%q: %q", args, errs.String())
+		assert.Empty(t, out.String(), "%q", args)
+	}
+	// What is wrong with a name is known when there are nodes.
+	startNodes(t, 1)
+	for _, name := range []string{"", "{x}", strings.Repeat("x", 64<<10)} {
+		var out, errs output
+		assert.Equal(t, exitUsage, run([]string{"lock", name, "--", "true"}, &out, &errs), errs.String())
+	}
+}

@@ -1,0 +1,83 @@
+// Command quorate uses locks on a quorum of Redis masters from the shell, and
+// shows on one machine, without any Redis, what such a lock does.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses of our own, as far as they have a name in sysexits.h.
+const (
+	exitUsage  = 64 // the command line is wrong
+	exitLost   = 70 // the lock was lost while the command ran
+	exitNoLock = 75 // the lock was not to be had
+)
+
+// exit is an error with the status to leave with. With err nil all has been said.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	redis.SetLogger(silent{})
+	root := command()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	e, ok := errors.AsType[*exit](err)
+	if !ok {
+		// Only cobra's own errors come without a status: flags and arguments.
+		e = &exit{exitUsage, fmt.Errorf("%w (try quorate --help)", err)}
+	}
+	if e.err != nil {
+		fmt.Fprintf(stderr, "quorate: %v\n", e.err)
+	}
+	return e.code
+}
+
+// silent is for go-redis's own log: what matters in it is told by us.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "quorate",
+		Short: "Locks on a quorum of independent Redis masters",
+		Long: `Quorate holds a lock on a majority of 1, 3, 5 … independent Redis masters.
+
+New here? "quorate demo" shows it at work in 15 seconds and needs no Redis.
+"quorate nodes" then gives you nodes to play with.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), checkCommand(), bootstrapCommand(), nodesCommand(), demoCommand())
+	root.AddCommand(demoParts()...)
+	return root
+}

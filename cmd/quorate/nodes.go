@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/embedded"
+)
+
+func nodesCommand() *cobra.Command {
+	var n, port int
+	cmd := &cobra.Command{
+		Use:   "nodes",
+		Short: "Serve Redis-compatible nodes from this process, to try things with",
+		Long: `Serves Redis-compatible nodes on the loopback interface until interrupted.
+
+They keep everything in memory and all end with this process: for trying
+things, never for production. They may vote at once; no bootstrap is needed.`,
+		Example: `  quorate nodes                      # copy the line that it prints into another terminal
+  quorate nodes -n 5 --port 7000     # 127.0.0.1:7000 to 7004`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if n < 1 || n > 31 {
+				return &exit{exitUsage, fmt.Errorf("-n %d: between 1 and 31; 1, 3 or 5 make sense", n)}
+			}
+			if port < 0 || port+n > 65536 {
+				return &exit{exitUsage, fmt.Errorf("--port %d: there are no such ports", port)}
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			nodes, err := embedded.StartAt(n, port)
+			if err != nil {
+				return &exit{1, err}
+			}
+			defer nodes.Close()
+			fmt.Fprintf(cmd.OutOrStdout(), "export QUORATE_NODES=%s\n", strings.Join(nodes.URLs(), ","))
+			fmt.Fprintln(cmd.ErrOrStderr(), "Serving until interrupted (Ctrl-C). Everything is in memory.")
+			<-ctx.Done()
+			return nil
+		},
+	}
+	cmd.Flags().IntVarP(&n, "count", "n", 3, "how many nodes")
+	cmd.Flags().IntVar(&port, "port", 0, "port of the first; the others follow (default: free ones)")
+	return cmd
+}

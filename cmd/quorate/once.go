@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/once"
+)
+
+// onceJob is one call of "quorate once".
+type onceJob struct {
+	lockJob
+	keep          time.Duration
+	durable       bool
+	status, reset bool
+	out           io.Writer
+
+	ctx    context.Context // ends with the patience: --wait, or a signal
+	cancel context.CancelCauseFunc
+	sigs   chan os.Signal
+	timer  *time.Timer // of --wait; nil: for ever
+	ran    bool        // the command was started here
+}
+
+func onceCommand() *cobra.Command {
+	var j onceJob
+	cmd := &cobra.Command{
+		Use:   "once NAME [flags] -- CMD [ARG...]",
+		Short: "Run a command once for all replicas, and wait until it is done",
+		Long: `Runs CMD unless the work NAME is done, and ends when it is done. Start the same
+line on every replica: one runs the command, the others wait for that and go on.
+What is done stays done, for all who ask later.
+
+It is done when the command has exited with 0 and a majority of the nodes has
+recorded that. If it fails, or its machine dies, the next replica runs it. It
+may therefore begin more than once: it must be fit for that, and must not exit
+with 0 when it was interrupted.
+
+The command finds its fencing token in QUORATE_TOKEN: each run's is higher than
+the last one's. If the claim is lost while the command runs, the command and its
+children get SIGTERM, and SIGKILL after --grace.
+
+--status tells whether it is done, when and by whom. --reset makes it undone;
+processes that know it to be done already go on knowing it.
+
+Exit status: 0 when it is done, here or elsewhere; if the command ran here and
+failed, its own, or 128+n if signal n ended it; 75 if it neither was done nor
+could be run within --wait; 70 if the claim was lost, or the command has
+succeeded and that could not be recorded; 64 if the command line is wrong; 126
+or 127 if the command cannot be run or is not there. With --status: 0 if it is
+done; 1 if not; 75 if too few nodes could be asked.`,
+		Example: `  quorate once migrate-v7 -- ./migrate
+  quorate once report-$(date +%F) --keep 48h -- ./report.sh
+  quorate once migrate-v7 --status`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case j.status && j.reset:
+				return errors.New("once: --status or --reset: one of them, not both")
+			case !j.status && !j.reset:
+				return commandArgs(cmd, args)
+			case len(args) != 1:
+				return errors.New("once: --status and --reset take one name, and no command")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			least := max(5*time.Minute, j.guard)
+			switch {
+			case cmd.Flags().Changed("wait") && j.wait < 0:
+				return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it away to wait for ever", j.wait)}
+			case j.grace < 0:
+				return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
+			case j.keep != 0 && j.keep < least:
+				return &exit{exitUsage, fmt.Errorf("--keep %v: at least %v, or a late run could record over one that is forgotten; leave it away to keep it for ever", j.keep, least)}
+			}
+			j.name, j.argv, j.out, j.errs = args[0], args[1:], cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return j.start(cmd.Context())
+		},
+	}
+	j.nodeFlags(cmd)
+	j.leaseFlags(cmd)
+	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the work to be done, or for the turn to do it; 0 asks once (default: for ever)")
+	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which nobody may give
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
+	cmd.Flags().DurationVar(&j.keep, "keep", 0, "how long it stays done (default: for ever)")
+	cmd.Flags().Lookup("keep").DefValue = "0s"
+	cmd.Flags().BoolVar(&j.durable, "durable", false, "run nothing unless a majority of the nodes keeps an append-only file")
+	cmd.Flags().BoolVar(&j.status, "status", false, "tell whether it is done, when and by whom")
+	cmd.Flags().BoolVar(&j.reset, "reset", false, "make it undone")
+	return cmd
+}
+
+// start connects, and does what is asked for, within --wait and unless a signal comes.
+func (j *onceJob) start(ctx context.Context) error {
+	j.sigs = make(chan os.Signal, 8)
+	signal.Notify(j.sigs, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(j.sigs)
+	j.ctx, j.cancel = context.WithCancelCause(ctx)
+	defer j.cancel(nil)
+	if j.wait >= 0 {
+		j.timer = time.AfterFunc(j.patience(), func() { j.cancel(nil) })
+		defer j.timer.Stop()
+	}
+
+	relax := j.heed()
+	defer func() { relax() }()
+	q, err := j.connect(j.ctx, j.errs)
+	if err != nil {
+		return j.missed(nil, err)
+	}
+	defer func() { _ = q.Close() }()
+	opts := []quorate.Option{once.KeepFor(j.keep)}
+	if j.durable {
+		opts = append(opts, once.WithDurable())
+	}
+	o := once.New(q, j.name, opts...)
+	switch {
+	case j.status:
+		return j.tell(o)
+	case j.reset:
+		if err := o.Reset(j.ctx); err != nil {
+			return j.missed(o, err)
+		}
+		fmt.Fprintf(j.out, "%q is not done any more: the next who asks does it.\n", j.name)
+		return nil
+	case j.wait == 0:
+		if s, err := o.Status(j.ctx); err == nil && s.State == once.Running {
+			return &exit{exitNoLock, errors.New(describeOnce(j.name, s))}
+		}
+	}
+	return j.verdict(o, o.DoContext(j.ctx, func(ctx context.Context) error {
+		relax() // from here on signals are the command's
+		if j.timer != nil {
+			j.timer.Stop()
+		}
+		if ctx.Err() != nil {
+			return &exit{exitNoLock, fmt.Errorf("%q: the turn came too late", j.name)}
+		}
+		j.ran = true
+		told, status := j.hold(once.Lease(ctx), j.sigs)
+		switch {
+		case told:
+			return &exit{code: exitLost} // whatever a command makes of being ended
+		case status != nil:
+			return status
+		}
+		// Recording it is waited for as the turn was.
+		relax = j.heed()
+		if j.timer != nil {
+			j.timer.Reset(j.patience())
+		}
+		return nil
+	}))
+}
+
+// patience is how long the nodes, and others, are waited for.
+func (j *onceJob) patience() time.Duration {
+	if j.wait == 0 {
+		return tryPatience
+	}
+	return j.wait
+}
+
+// heed makes a signal end the wait, until the function that it returns is called.
+func (j *onceJob) heed() (relax func()) {
+	enough, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case s := <-j.sigs:
+			j.cancel(&interrupted{s})
+		case <-enough:
+		}
+	}()
+	return func() {
+		if enough != nil {
+			close(enough)
+			<-over
+			enough = nil
+		}
+	}
+}
+
+// verdict is the exit status for how it ended, with what there is to say.
+func (j *onceJob) verdict(o *once.Once, err error) error {
+	switch {
+	case errors.Is(err, once.ErrNotRecorded):
+		return &exit{exitLost, fmt.Errorf("%q is done here, and may be done again elsewhere: %w", j.name, plain(err))}
+	case err == nil && !j.ran:
+		ctx, cancel := context.WithTimeout(j.ctx, time.Second)
+		defer cancel()
+		if s, err := o.Status(ctx); err == nil {
+			fmt.Fprintln(j.errs, "quorate:", describeOnce(j.name, s))
+		}
+		return nil
+	case err == nil:
+		return nil
+	case !j.ran:
+		return j.missed(o, err)
+	}
+	if e, ok := errors.AsType[*exit](err); ok {
+		return e // of the command
+	}
+	return &exit{exitLost, plain(err)}
+}
+
+// missed says why it could not be done, with the status for that.
+func (j *onceJob) missed(o *once.Once, err error) error {
+	if i, ok := errors.AsType[*interrupted](context.Cause(j.ctx)); ok {
+		return &exit{code: signalStatus(i.Signal)}
+	}
+	e, ok := errors.AsType[*quorate.Error](err)
+	switch {
+	case o != nil && errors.Is(err, quorate.ErrHeld):
+		return &exit{exitNoLock, errors.New(j.inTheWay(o))}
+	case ok && errors.Is(err, quorate.ErrNoQuorum):
+		why := *e
+		why.Err = quorate.ErrNoQuorum // that --wait is over goes without saying
+		err = &why
+	}
+	return j.refused(nil, err)
+}
+
+// inTheWay says who runs it, if that can be found out.
+func (j *onceJob) inTheWay(o *once.Once) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s, err := o.Status(ctx)
+	if err != nil {
+		return plain(err).Error()
+	}
+	return describeOnce(j.name, s)
+}
+
+// tell prints the state of the work.
+func (j *onceJob) tell(o *once.Once) error {
+	s, err := o.Status(j.ctx)
+	if err != nil {
+		return j.missed(nil, err)
+	}
+	fmt.Fprintln(j.out, describeOnce(j.name, s))
+	if s.State != once.Done {
+		return &exit{code: 1}
+	}
+	return nil
+}
+
+// describeOnce says in words who did it and when.
+func describeOnce(name string, s once.Status) string {
+	const layout = "2006-01-02 15:04:05"
+	when := s.When.Local().Format(layout)
+	switch {
+	case s.State == once.Running:
+		return fmt.Sprintf("%q is being done by process %d on %s, which claimed it at %s (token %d, %d waiting)", name, s.PID, s.Host, when, s.Token, s.Waiters)
+	case s.State != once.Done:
+		return fmt.Sprintf("%q is not done", name)
+	case s.Until.IsZero():
+		return fmt.Sprintf("%q was done by process %d on %s at %s (token %d)", name, s.PID, s.Host, when, s.Token)
+	}
+	return fmt.Sprintf("%q was done by process %d on %s at %s (token %d), and stays so until %s", name, s.PID, s.Host, when, s.Token, s.Until.Local().Format(layout))
+}

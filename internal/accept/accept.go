@@ -1,0 +1,199 @@
+// Package accept shows on real servers, with real processes, that the library
+// does what it promises. This file is what its tests and those of the
+// primitives share: a Quorum on a test's servers, the log of a Quorum, and what
+// is left on a server afterwards.
+package accept
+
+import (
+	"context"
+	"flag"
+	"log/slog"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// Main is the TestMain of a package with examples, which cannot skip
+// themselves where there is no server to run them on.
+func Main(m *testing.M) {
+	flag.Parse()
+	if _, err := exec.LookPath(redistest.Binary); err != nil {
+		_ = flag.Set("test.skip", "^Example")
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// Patience is how long a test waits for what must happen soon. Nothing depends
+// on it but how late a failure is told.
+const Patience = 20 * time.Second
+
+// Timing sets a ttl, and with it the shortest guard time for clocks that agree
+// within 10 ms and the longest node timeout.
+func Timing(ttl time.Duration) quorate.Option { return Guarded(ttl, 2*ttl+20*time.Millisecond) }
+
+// Guarded is Timing with a guard time of its own.
+func Guarded(ttl, guard time.Duration) quorate.Option {
+	return func(s *core.Settings) {
+		for _, o := range []quorate.Option{
+			quorate.WithTTL(ttl), quorate.WithSkew(10 * time.Millisecond), quorate.WithGuard(guard),
+			quorate.WithNodeTimeout(min(ttl/4, 2*time.Second)), quorate.WithRetention(max(guard, 5*time.Minute)),
+		} {
+			o(s)
+		}
+	}
+}
+
+// Open returns a Quorum on all servers of c, with a client of its own for each,
+// declares the servers ready, and closes it when the test has ended.
+func Open(t testing.TB, c *redistest.Cluster, opts ...quorate.Option) *quorate.Quorum {
+	t.Helper()
+	q := OpenAt(t, c.URLs(), opts...)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	if err := q.Bootstrap(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// OpenAt is Open for servers at URLs, which may be in any state.
+func OpenAt(t testing.TB, urls []string, opts ...quorate.Option) *quorate.Quorum {
+	t.Helper()
+	clients := make([]redis.UniversalClient, 0, len(urls))
+	for _, u := range urls {
+		o, err := redis.ParseURL(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := redis.NewClient(o)
+		t.Cleanup(func() { _ = client.Close() })
+		clients = append(clients, client)
+	}
+	q, err := quorate.New(clients, append([]quorate.Option{quorate.WithLogger(nil)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	return q
+}
+
+// fenceOnly is a state key that remembers nothing but the highest ticket.
+var fenceOnly = regexp.MustCompile(`^S\d+ [0-9a-f]+$`)
+
+// recordKey is the key of a name's record, or of the one beside it.
+var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
+
+// Leftovers are the keys on a server that should not be there once nobody
+// holds a lock or waits for one: all but the marker, the fences and the records.
+func Leftovers(ctx context.Context, s *redistest.Server) ([]string, error) {
+	keys, err := s.Client().Keys(ctx, "*").Result()
+	if err != nil {
+		return nil, err
+	}
+	left := []string{}
+	for _, k := range keys {
+		if strings.HasSuffix(k, ":marker") || recordKey.MatchString(k) {
+			continue
+		}
+		v, err := s.Client().Get(ctx, k).Result()
+		if err == redis.Nil || err == nil && fenceOnly.MatchString(v) {
+			continue
+		}
+		left = append(left, k+" = "+v)
+	}
+	slices.Sort(left)
+	return left, nil
+}
+
+// Clean waits until nothing is left on any server of c.
+func Clean(t testing.TB, c *redistest.Cluster) {
+	t.Helper()
+	for i := range c.Len() {
+		var left []string
+		var err error
+		ok := Eventually(func() bool {
+			left, err = Leftovers(context.Background(), c.Node(i))
+			return err == nil && len(left) == 0
+		})
+		if !ok {
+			t.Errorf("node %d: %v left behind (%v)", i, left, err)
+		}
+	}
+}
+
+// Eventually waits until cond is so, and reports whether it came to that. It is
+// for what no event tells.
+func Eventually(cond func() bool) bool {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(Patience); !cond(); <-tick.C {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// Log keeps what a Quorum says to its logger, from Info upwards.
+type Log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Option makes a Quorum write to l.
+func (l *Log) Option() quorate.Option {
+	w := writer(func(p []byte) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, strings.TrimSpace(string(p)))
+	})
+	return quorate.WithLogger(slog.New(slog.NewTextHandler(w, nil)))
+}
+
+// Lines are the lines that contain text.
+func (l *Log) Lines(text string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+type writer func([]byte)
+
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
+
+// Queued is a context that tells when somebody has begun to wait with it: a
+// goroutine asks a context for its channel when it has taken its place.
+type Queued struct {
+	context.Context
+	once sync.Once
+	in   chan struct{}
+}
+
+// NewQueued returns a Queued that ends with ctx.
+func NewQueued(ctx context.Context) *Queued { return &Queued{Context: ctx, in: make(chan struct{})} }
+
+// Done is the context's.
+func (c *Queued) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.in) })
+	return c.Context.Done()
+}
+
+// In is closed when somebody waits.
+func (c *Queued) In() <-chan struct{} { return c.in }

@@ -1,0 +1,349 @@
+//go:build linux
+
+package accept_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
+)
+
+var leadFor = flag.Duration("lead", 10*time.Second, "how long processes campaign in TestLeaderFleet")
+
+// electorate is processes that campaign, each with a way of its own to the servers,
+// and what they have written down.
+type electorate struct {
+	t   *testing.T
+	c   *redistest.Cluster
+	ttl time.Duration
+	ups chan outset
+
+	late atomic.Int64 // by how much the machine itself was late, at most, since this was set to 0
+
+	mu      sync.Mutex
+	members []*member
+	logs    map[string][]string // by process
+	all     sync.WaitGroup
+}
+
+type member struct {
+	*worker
+	name  string
+	ways  []*proxy
+	ended chan struct{}
+}
+
+// outset is the beginning of a term.
+type outset struct {
+	m    *member
+	term uint64
+	at   int64
+}
+
+// join adds a process.
+func (f *electorate) join() {
+	ways, urls := proxies(f.t, f.c, 0)
+	w := hireAt(f.t, urls, terms{Name: "e", TTL: f.ttl, Guard: 2*f.ttl + 20*time.Millisecond})
+	m := &member{worker: w, name: fmt.Sprint("process ", w.cmd.Process.Pid), ways: ways, ended: make(chan struct{})}
+	f.mu.Lock()
+	f.members = append(f.members, m)
+	f.mu.Unlock()
+	if w.tell(f.t, "lead run"); len(f.members)%3 == 0 {
+		w.tell(f.t, "lead observe")
+	}
+	f.all.Go(func() {
+		for line := range w.lines {
+			if line == "ended" {
+				close(m.ended)
+				continue
+			}
+			f.note(m, line)
+			b := outset{m: m}
+			if n, _ := fmt.Sscanf(line, "up %d %d", &b.term, &b.at); n == 2 {
+				f.ups <- b
+			}
+		}
+	})
+}
+
+func (f *electorate) note(m *member, line string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.logs[m.name] = append(f.logs[m.name], line)
+}
+
+// leads waits for the next term.
+func (f *electorate) leads() outset {
+	f.t.Helper()
+	b, _ := within(f.t, accept.Patience, f.ups)
+	return b
+}
+
+// mishaps are what can happen to the leader. Each returns what begins when the
+// next one leads, and how long it took from the fault to that.
+var mishaps = map[string]func(f *electorate, b outset) (next outset, took time.Duration){
+	"resigns": func(f *electorate, b outset) (outset, time.Duration) {
+		b.m.tell(f.t, "lead resign")
+		next := f.leads()
+		return next, time.Duration(next.at - f.ended(b))
+	},
+	"is killed": func(f *electorate, b outset) (outset, time.Duration) {
+		killed := monotonic()
+		require.NoError(f.t, b.m.cmd.Process.Kill())
+		next := f.leads()
+		f.note(b.m, fmt.Sprint("killed ", killed))
+		f.join()
+		return next, time.Duration(next.at - killed)
+	},
+	"is stopped": func(f *electorate, b outset) (outset, time.Duration) {
+		b.m.stop(f.t)
+		stopped := monotonic()
+		next := f.leads()
+		took := time.Duration(next.at - stopped)
+		next = f.pause(f.ttl/4, next)
+		require.NoError(f.t, b.m.cmd.Process.Signal(syscall.SIGCONT))
+		return next, took
+	},
+	"is cut off": func(f *electorate, b outset) (outset, time.Duration) {
+		for _, p := range b.m.ways {
+			p.stop()
+		}
+		cut := monotonic()
+		next := f.leads()
+		took := time.Duration(next.at - cut)
+		next = f.pause(f.ttl/4, next)
+		for _, p := range b.m.ways {
+			p.open()
+		}
+		return next, took
+	},
+}
+
+// pause lets time pass: something is to go wrong at any time of a term, and not
+// only when it has begun. It returns the newest term: where others are at work on
+// the machine, a leader may lose without our doing.
+func (f *electorate) pause(d time.Duration, b outset) outset {
+	select {
+	case <-time.After(d):
+	case b = <-f.ups:
+	}
+	return b
+}
+
+// ended returns when a term that is over has ended.
+func (f *electorate) ended(b outset) (at int64) {
+	down := fmt.Sprintf("down %d ", b.term)
+	require.True(f.t, accept.Eventually(func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return slices.ContainsFunc(f.logs[b.m.name], func(line string) bool {
+			n, _ := fmt.Sscanf(line, down+"%d", &at)
+			return n == 1
+		})
+	}))
+	return at
+}
+
+// Ten processes campaign, and again and again something happens to the leader.
+// What they have written down is judged by one who has not been there.
+func TestLeaderFleet(t *testing.T) {
+	const size, ttl = 10, time.Second
+	f := &electorate{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), logs: map[string][]string{}}
+	q := accept.Open(t, f.c, accept.Timing(ttl))
+	ctx, cancel := context.WithCancel(t.Context())
+	f.all.Go(func() { f.watch(ctx, leader.New(q, "e", "watches")) })
+	t.Cleanup(f.all.Wait) // after the workers have been sent home
+	defer cancel()
+	for range size {
+		f.join()
+	}
+	f.all.Go(func() { f.tick(ctx) })
+	took := map[string][]time.Duration{}
+	b := f.leads()
+	for end := time.Now().Add(*leadFor); time.Now().Before(end); {
+		for _, how := range slices.Sorted(maps.Keys(mishaps)) {
+			for range map[bool]int{false: 1, true: 3}[how == "resigns"] {
+				b = f.pause(rand.N(ttl/4), b)
+				f.late.Store(0)
+				next, d := mishaps[how](f, b)
+				require.NotSame(t, b.m, next.m, "who has led is behind all others")
+				limit, late := ttl+100*time.Millisecond, time.Duration(f.late.Load())
+				if late > 20*time.Millisecond { // others are at work here: each of a dozen steps was late
+					limit += 12 * late
+				}
+				assert.LessOrEqual(t, d, limit, "the leader %s; the machine itself was late by %v", how, late)
+				took[how], b = append(took[how], d), next
+			}
+		}
+	}
+	for _, m := range f.members {
+		if !f.killed(m) {
+			m.tell(t, "lead end")
+			within(t, accept.Patience, m.ended)
+		}
+	}
+	cancel()
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	tenures, err := judge(f.logs)
+	require.NoError(t, err)
+	for _, how := range slices.Sorted(maps.Keys(took)) {
+		ds := took[how]
+		slices.Sort(ds)
+		t.Logf("the leader %s, %d times: the next one leads after %v (median), %v (max)", how, len(ds), ds[len(ds)/2], ds[len(ds)-1])
+	}
+	t.Logf("%d terms of %d processes; a round trip takes %v", len(tenures), len(f.members), ping(t, f.c.URLs()))
+	require.GreaterOrEqual(t, len(tenures), len(took["resigns"]))
+	buried(t, f.c, mutex.New(q, "e"))
+}
+
+// tick finds out by how much the machine itself is late.
+func (f *electorate) tick(ctx context.Context) {
+	const every = 2 * time.Millisecond
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := time.Now()
+		f.late.Store(max(f.late.Load(), int64(now.Sub(last)-every)))
+		last = now
+	}
+}
+
+func (f *electorate) killed(m *member) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.logs[m.name], func(line string) bool { return strings.HasPrefix(line, "killed") })
+}
+
+// watch writes down the terms that an observer is told of.
+func (f *electorate) watch(ctx context.Context, e *leader.Election) {
+	var last uint64
+	for l, err := range e.Observe(ctx) {
+		switch {
+		case err == nil && l.Term > last:
+			last = l.Term
+			f.note(&member{name: "observer"}, fmt.Sprint("sees ", l.Term))
+		case err != nil && !errors.Is(err, leader.ErrNoLeader) && !errors.Is(err, quorate.ErrNoQuorum):
+			f.t.Errorf("observed: %v", err)
+		}
+	}
+}
+
+// tenure is a term, and when it was valid.
+type tenure struct {
+	term     uint64
+	from, to int64
+	who      string
+}
+
+// judge reads what processes have written down, puts their terms in the order of
+// time, and fails unless the terms rise and none begins before the one before it
+// has ended; and unless every process has seen rising terms, and only such that
+// there were.
+func judge(logs map[string][]string) ([]tenure, error) {
+	var all []tenure
+	for who, lines := range logs {
+		var open *tenure
+		for _, line := range lines {
+			var word string
+			var term uint64
+			var at int64
+			switch n, _ := fmt.Sscan(line, &word, &term, &at); {
+			case word == "up" && n == 3 && open == nil:
+				open = &tenure{term: term, from: at, who: who}
+			case word == "down" && n == 3 && open != nil && open.term == term:
+				open.to = at
+				all, open = append(all, *open), nil
+			case word == "killed" && n == 2:
+				if open != nil {
+					open.to = int64(term)
+					all, open = append(all, *open), nil
+				}
+			case word == "sees" && n == 2:
+			default:
+				return nil, fmt.Errorf("%s has written %q", who, line)
+			}
+		}
+		if open != nil {
+			return nil, fmt.Errorf("%s: term %d has no end", who, open.term)
+		}
+	}
+	slices.SortFunc(all, func(a, b tenure) int { return cmp.Compare(a.from, b.from) })
+	there := map[uint64]bool{}
+	for i, t := range all {
+		there[t.term] = true
+		if i == 0 {
+			continue
+		}
+		switch before := all[i-1]; {
+		case t.term <= before.term:
+			return nil, fmt.Errorf("term %d of %s comes after %d of %s", t.term, t.who, before.term, before.who)
+		case t.from < before.to:
+			return nil, fmt.Errorf("term %d of %s begins %v before %d of %s ends", t.term, t.who, time.Duration(before.to-t.from), before.term, before.who)
+		}
+	}
+	for who, lines := range logs {
+		last := uint64(0)
+		for _, line := range lines {
+			var term uint64
+			if n, _ := fmt.Sscanf(line, "sees %d", &term); n == 0 {
+				continue
+			}
+			if term <= last || !there[term] {
+				return nil, fmt.Errorf("%s sees term %d after %d; there was one: %t", who, term, last, there[term])
+			}
+			last = term
+		}
+	}
+	return all, nil
+}
+
+// The judge is not one who lets everything pass.
+func TestJudge(t *testing.T) {
+	good := map[string][]string{
+		"a": {"up 10 100", "sees 10", "down 10 200", "sees 30", "up 40 400", "killed 450"},
+		"b": {"sees 10", "up 30 200", "down 30 300", "killed 500"},
+	}
+	all, err := judge(good)
+	require.NoError(t, err)
+	require.Equal(t, []tenure{{10, 100, 200, "a"}, {30, 200, 300, "b"}, {40, 400, 450, "a"}}, all)
+	for why, logs := range map[string]map[string][]string{
+		"begins":     {"a": {"up 10 100", "down 10 201"}, "b": {"up 30 200", "down 30 300"}},
+		"ends":       {"a": {"up 10 100", "killed 201"}, "b": {"up 30 200", "down 30 300"}},
+		"comes":      {"a": {"up 10 100", "down 10 200"}, "b": {"up 9 200", "down 9 300"}},
+		"no end":     {"a": {"up 10 100"}},
+		"written":    {"a": {"up 10 100", "up 11 110"}},
+		"sees":       {"a": {"up 10 100", "down 10 200"}, "b": {"sees 11"}},
+		"sees again": {"a": {"up 10 100", "down 10 200"}, "b": {"sees 10", "sees 10"}},
+	} {
+		_, err := judge(logs)
+		word, _, _ := strings.Cut(why, " again")
+		require.ErrorContains(t, err, word)
+	}
+}

@@ -1,0 +1,52 @@
+package accept_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// A node that was another one's replica for a moment has that one's memory, and
+// its marker, which says that all is well. It must not vote before its guard
+// time, neither for who was connected all the time nor for who comes then.
+func TestNodeThatWasAReplica(t *testing.T) {
+	const ttl = 2 * time.Second
+	for _, who := range []string{"connected all the time", "comes then"} {
+		t.Run(who, func(t *testing.T) {
+			c := redistest.Start(t, 3)
+			accept.Open(t, c, accept.Timing(ttl))
+			urls := c.URLs()
+			// The holder has nodes 0 and 1 only.
+			m := mutex.New(accept.OpenAt(t, []string{urls[0], urls[1], "redis://127.0.0.1:1"}, accept.Timing(ttl)), "m")
+			q := accept.OpenAt(t, urls, accept.Timing(ttl))
+			require.NoError(t, m.LockContext(deadline(t)))
+			lease := m.Lease()
+			if who == "connected all the time" {
+				require.ErrorIs(t, mutex.New(q, "m").TryLockContext(deadline(t)), quorate.ErrHeld)
+			}
+			host, port, err := net.SplitHostPort(c.Node(2).Addr())
+			require.NoError(t, err)
+			require.NoError(t, c.Node(2).Client().ConfigSet(t.Context(), "repl-diskless-sync-delay", "0").Err())
+			require.NoError(t, c.Node(1).Client().Do(t.Context(), "REPLICAOF", host, port).Err())
+			require.True(t, accept.Eventually(func() bool {
+				return c.Node(1).Client().InfoMap(t.Context(), "replication").Item("Replication", "master_link_status") == "up"
+			}))
+			require.NoError(t, c.Node(1).Client().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
+			if who == "comes then" {
+				q = accept.OpenAt(t, urls, accept.Timing(ttl))
+			}
+			other := mutex.New(q, "m")
+			require.NoError(t, other.LockContext(deadline(t)))
+			assert.Error(t, lease.Context().Err(), "the first holder's context has ended before")
+			other.Unlock()
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/rwmutex"
+	"github.com/quorate/quorate/semaphore"
+)
+
+// job is what a scenario's clients do with the lock. Those that are not a
+// mutex's have a primitive here; the others do them with what they have.
+type job int
+
+const (
+	working job = iota // each alone
+	reading            // together, but for one time in writeEvery
+	permits            // allPermits of them at a time
+)
+
+const (
+	writeEvery = 20
+	allPermits = 16
+)
+
+// note says how a job is to be read.
+func (j job) note() string {
+	switch j {
+	case reading:
+		return "Reads and writes: redsync excludes readers like writers. The floor excludes nobody: each client has a name of its own."
+	case permits:
+		return "Permits: redsync and the mutex do it with 16 names, client i waiting for name i modulo 16. " +
+			"The floor is 16 clients, so that nobody need wait. A semaphore's Release does not wait for the nodes."
+	default:
+		return ""
+	}
+}
+
+// readers are the clients of one Quorum. They share one RWMutex, as the
+// goroutines of a process do.
+type readers struct {
+	q     *quorate.Quorum
+	opts  []quorate.Option
+	async bool
+	m     *rwmutex.RWMutex
+}
+
+func openReaders(async bool, opts ...quorate.Option) func(context.Context, *redistest.Cluster) (client, error) {
+	return func(ctx context.Context, c *redistest.Cluster) (client, error) {
+		q, err := connect(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return &readers{q: q, opts: opts, async: async}, nil
+	}
+}
+
+func (c *readers) Close() { _ = c.q.Close() }
+
+func (c *readers) Mutex(name string) locker {
+	if c.m == nil {
+		c.m = rwmutex.New(c.q, name, c.opts...)
+	}
+	return &reader{m: c.m, async: c.async, uses: rand.IntN(writeEvery)}
+}
+
+// reader locks for reading, and one time in writeEvery for writing.
+type reader struct {
+	m     *rwmutex.RWMutex
+	async bool
+	uses  int
+}
+
+func (r *reader) writes() bool { return r.uses%writeEvery == 0 }
+
+func (r *reader) Lock(ctx context.Context) error {
+	r.uses++
+	if r.writes() {
+		return r.m.LockContext(ctx)
+	}
+	return r.m.RLockContext(ctx)
+}
+
+func (r *reader) Unlock(ctx context.Context) error {
+	switch {
+	case r.async && r.writes():
+		r.m.Unlock()
+	case r.async:
+		r.m.RUnlock()
+	case r.writes():
+		return confirmed(r.m.UnlockContext(ctx))
+	default:
+		return confirmed(r.m.RUnlockContext(ctx))
+	}
+	return nil
+}
+
+// users of permits are the clients of one Quorum.
+type users struct{ q *quorate.Quorum }
+
+func openPermits(ctx context.Context, c *redistest.Cluster) (client, error) {
+	q, err := connect(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return users{q}, nil
+}
+
+func (c users) Close() { _ = c.q.Close() }
+
+func (c users) Mutex(name string) locker {
+	return permit{semaphore.NewWeighted(c.q, name, allPermits)}
+}
+
+type permit struct{ s *semaphore.Weighted }
+
+func (p permit) Lock(ctx context.Context) error { return p.s.Acquire(ctx, 1) }
+func (p permit) Unlock(context.Context) error   { p.s.Release(1); return nil }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(workerEnv); text != "" {
+		os.Exit(workerMain(text))
+	}
+	flag.Parse()
+	// A link of toxiproxy whose far end has gone ends with the process only.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction("github.com/quorate/quorate/internal/chaos.(*valveToxic).Pipe.func1"))
+}
+
+// small is a plan for a test: little time, and faults close to each other.
+func small(t *testing.T, control string) plan {
+	t.Helper()
+	p := defaults()
+	p.Rate = 3
+	p.For, p.Calm, p.Pace, p.Clients, p.MinRate = 10*time.Second, 2*time.Second, time.Second, 3, 1
+	require.NoError(t, p.control(control))
+	require.NoError(t, p.check())
+	return p
+}
+
+func carryOut(t *testing.T, p plan) *result {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes a while")
+	}
+	t.Parallel()
+	var out strings.Builder
+	r, err := run(t.Context(), p, &out)
+	if errors.Is(err, redistest.ErrNotInstalled) && os.Getenv("CI") == "" && os.Getenv(redistest.RequireEnv) == "" {
+		t.Skip(err)
+	}
+	require.NoError(t, err, out.String())
+	r.print(&out)
+	t.Log(out.String())
+	return r
+}
+
+// The library stands what the nemesis does.
+func TestChaos(t *testing.T) {
+	r := carryOut(t, small(t, controlNone))
+	assert.Empty(t, r.Violations)
+	assert.Zero(t, r.Models.Unknown)
+	assert.NotEmpty(t, r.Faults)
+	assert.Contains(t, markdown([]*result{r}), "| **violations** | **0** |")
+}
+
+// A resource without tokens is corrupted when clients sleep through their
+// leases, however good the lock is: what cannot fail shows nothing.
+func TestControlUnfenced(t *testing.T) {
+	r := carryOut(t, small(t, controlUnfenced))
+	assert.Positive(t, len(r.Resource.Corrupt))
+	assert.Empty(t, r.tooMany(), "it is not the lock that failed")
+	assert.True(t, r.asExpected())
+}
+
+// Ctrl-C ends everything, and says that the run has shown nothing.
+func TestInterrupted(t *testing.T) {
+	p := small(t, controlNone)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := run(ctx, p, &strings.Builder{})
+	if errors.Is(err, redistest.ErrNotInstalled) {
+		t.Skip(err)
+	}
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestFlags(t *testing.T) {
+	s, err := parse([]string{"-nodes", "3,5", "-for", "7s", "-seed", "9", "-work", "mutex"})
+	require.NoError(t, err)
+	require.Len(t, s.plans, 2)
+	assert.Equal(t, 5, s.plans[1].Nodes)
+	assert.Equal(t, []string{"mutex"}, s.plans[1].Work)
+	for _, wrong := range [][]string{
+		{"-nodes", "x"}, {"-nodes", "1"}, {"-tracks", "boats"}, {"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"},
+	} {
+		_, err := parse(wrong)
+		assert.Error(t, err, "%v", wrong)
+	}
+	assert.Equal(t, exitVoid, command(t.Context(), []string{"-work", "knitting"}, &strings.Builder{}))
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/quorate/quorate/once"
+)
+
+// onceStats is what has been done once, and more often than that.
+type onceStats struct {
+	Rounds    int // that somebody has asked for
+	Done      int // of which a value was returned
+	Runs      int // of the function
+	Completed int // of which this many returned without an error
+	Repeated  int // beyond the first of their round: nobody had been told that that was recorded
+	Told      int // answers of Status
+	Denied    int // of which this many said that it was not done, after somebody had returned that it was
+}
+
+func (s onceStats) String() string {
+	return fmt.Sprintf("%d rounds, %d of them done; %d runs, of which %d completed, %d of them after another of their round that nobody knew to be recorded; "+
+		"%d answers of Status, of which %d denied what was done", s.Rounds, s.Done, s.Runs, s.Completed, s.Repeated, s.Told, s.Denied)
+}
+
+// round is all that is known of one.
+type round struct {
+	name string
+	asks []*operation
+	runs []*operation
+	told []sighting
+}
+
+// rounds sorts what has happened into rounds.
+func rounds(h *history) []*round {
+	byName := map[string]*round{}
+	var all []*round
+	of := func(name string) *round {
+		r := byName[name]
+		if r == nil {
+			r = &round{name: name}
+			byName[name] = r
+			all = append(all, r)
+		}
+		return r
+	}
+	for _, o := range h.Ops {
+		switch {
+		case o.Round != "":
+			of(o.Round).asks = append(of(o.Round).asks, o)
+		case o.Kind == runs:
+			of(o.Name).runs = append(of(o.Name).runs, o)
+		}
+	}
+	for _, s := range h.Told {
+		if r := byName[s.Name]; r != nil {
+			r.told = append(r.told, s)
+		}
+	}
+	return all
+}
+
+// check finds what must not be in a round.
+func (r *round) check(ops map[string]*operation, limit time.Duration, once *onceStats, models *modelStats) (found []violation) {
+	found = append(overlaps(r.runs, 1), falling(r.runs, 1)...)
+	var first *operation // who was the first to return that it is done
+	for _, o := range r.asks {
+		if o.Begin > 0 && (first == nil || o.Begin < first.Begin) {
+			first = o
+		}
+	}
+	completed := 0
+	for _, o := range r.runs {
+		if o.Done > 0 {
+			completed++
+			found = append(found, r.untold(o, ops[o.After])...)
+		}
+		// A run that has been overtaken may still go on, but not one with a claim.
+		if first != nil && o.Op != first.Value && o.held() && o.valid() > first.Begin {
+			found = append(found, violation{At: first.Begin, What: fmt.Sprintf("%s is run though it is done", r.name), Ops: []*operation{first, o}})
+		}
+	}
+	once.Rounds++
+	once.Runs += len(r.runs)
+	once.Completed += completed
+	once.Repeated += max(0, completed-1)
+	once.Told += len(r.told)
+	if first == nil {
+		return found
+	}
+	once.Done++
+	for _, o := range r.asks {
+		if o.Begin > 0 && o.Value != first.Value {
+			found = append(found, violation{At: o.Begin, What: fmt.Sprintf("%s: %s got %q and %s got %q", r.name, first.Op, first.Value, o.Op, o.Value), Ops: []*operation{first, o}})
+		}
+	}
+	told := slices.DeleteFunc(slices.Clone(r.told), func(s sighting) bool { return s.Token == 0 && s.From > first.Begin })
+	once.Denied += len(r.told) - len(told)
+	return append(found, r.linear(ops[first.Value], told, limit, models)...)
+}
+
+// untold is about a run whose function has returned without an error: whoever
+// had called gets its value, or is told that it was not recorded. One that was
+// killed is told nothing.
+func (r *round) untold(run, by *operation) []violation {
+	wrong := ""
+	switch {
+	case by.Begin > 0 && by.Value != run.Op:
+		wrong = fmt.Sprintf("its caller got the value of %q", by.Value)
+	case by.Failed > 0 && !strings.Contains(by.Err, once.ErrNotRecorded.Error()):
+		wrong = "its caller was told: " + by.Err
+	default:
+		return nil
+	}
+	return []violation{{At: run.Done, What: fmt.Sprintf("%s has been done by %s, but %s", r.name, run.Op, wrong), Ops: []*operation{run, by}}}
+}
+
+// decree is a step of a write-once register: it gets its value, or is seen to
+// have it; 0 is none yet.
+type decree struct {
+	write bool
+	token uint64
+}
+
+// writeOnce is the sequential specification.
+func writeOnce() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return uint64(0) },
+		Step: func(state, input, _ any) (bool, any) {
+			now, in := state.(uint64), input.(decree)
+			if in.write {
+				return now == 0, in.token
+			}
+			return now == in.token, now
+		},
+	}
+}
+
+// linear checks the round against the model: nobody is told that it is done
+// before a run has been, and nobody who calls later gets anything else. Status
+// is another matter: while a node that was of the majority has forgotten, and not
+// been told again, it can say of what is done that it is not, and Do cannot. Such
+// answers are counted, and are no part of this. Runs whose value nobody
+// got are left out: the earliest that they can have been recorded is never.
+func (r *round) linear(run *operation, told []sighting, limit time.Duration, stats *modelStats) []violation {
+	if run == nil || run.Done == 0 {
+		return []violation{{What: fmt.Sprintf("%s has a value that no run has returned", r.name), Ops: r.asks}}
+	}
+	all := []porcupine.Operation{{Input: decree{true, run.Token}, Call: run.Done, Return: math.MaxInt64}}
+	for _, o := range r.asks {
+		if o.Begin > 0 {
+			all = append(all, porcupine.Operation{Input: decree{token: run.Token}, Call: o.Call, Return: o.Begin})
+		}
+	}
+	for _, s := range told {
+		all = append(all, porcupine.Operation{Input: decree{token: s.Token}, Call: s.From, Return: s.To})
+	}
+	began := time.Now()
+	defer func() { stats.Took += time.Since(began) }()
+	stats.Histories++
+	stats.Operations += len(all)
+	switch porcupine.CheckOperationsTimeout(writeOnce(), all, limit) {
+	case porcupine.Unknown:
+		stats.Unknown++
+	case porcupine.Illegal:
+		v := violation{At: run.Done, What: fmt.Sprintf("no order of %d answers about %s explains them", len(all), r.name), Ops: append([]*operation{run}, r.asks...)}
+		for _, s := range told {
+			v.What += fmt.Sprintf("; %s was told of token %d from %s to %s", s.By, s.Token, seconds(s.From), seconds(s.To))
+		}
+		return []violation{v}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// held is a made-up operation that was answered at once.
+func held(op string, weight int64, token uint64, from, to int64) *operation {
+	return &operation{Op: op, Name: "n", Weight: weight, Token: token, Call: from - 5, Begin: from, Until: to + 100, End: to}
+}
+
+func TestOverlaps(t *testing.T) {
+	a, b := held("a", 1, 1, 100, 200), held("b", 1, 2, 200, 300)
+	assert.Empty(t, overlaps([]*operation{b, a}, 1), "one after the other")
+	b.Begin = 199
+	found := overlaps([]*operation{a, b}, 1)
+	require.Len(t, found, 1)
+	assert.Equal(t, []*operation{a, b}, found[0].Ops)
+	assert.Empty(t, overlaps([]*operation{a, b}, 2))
+	assert.Len(t, overlaps([]*operation{a, b, held("c", 2, 3, 150, 151)}, 2), 1, "weights are added up")
+}
+
+// A client that was killed or stopped is held to what it last knew.
+func TestOverlapsOfTheDead(t *testing.T) {
+	killed := &operation{Op: "a", Name: "n", Weight: 1, Call: 90, Begin: 100, Until: 200}
+	assert.Len(t, overlaps([]*operation{killed, held("b", 1, 2, 199, 300)}, 1), 1)
+	assert.Empty(t, overlaps([]*operation{killed, held("b", 1, 2, 200, 300)}, 1))
+	stopped := &operation{Op: "a", Name: "n", Weight: 1, Call: 90, Begin: 100, Until: 200, End: 500}
+	assert.Empty(t, overlaps([]*operation{stopped, held("b", 1, 2, 200, 300)}, 1), "it sees the end too late, but has not been promised more")
+	early := &operation{Op: "a", Name: "n", Weight: 1, Call: 90, Begin: 100, Until: 0, Seen: 150, End: 180, Lost: true}
+	assert.Empty(t, overlaps([]*operation{early, held("b", 1, 2, 150, 300)}, 1), "its validity was taken back at some time after it was last seen")
+	assert.Len(t, overlaps([]*operation{early, held("b", 1, 2, 149, 300)}, 1), 1)
+	asleep := &operation{Op: "a", Name: "n", Weight: 1, Call: 90, Begin: 250, Until: 200, End: 500}
+	assert.Empty(t, overlaps([]*operation{asleep, held("b", 1, 2, 200, 300)}, 1), "its hold was over before it looked")
+}
+
+func TestFalling(t *testing.T) {
+	a, b := held("a", 1, 7, 100, 200), held("b", 1, 8, 200, 300)
+	assert.Empty(t, falling([]*operation{a, b}, 1))
+	b.Token = 7
+	assert.Len(t, falling([]*operation{a, b}, 1), 1, "the same token twice")
+	b.Token = 6
+	assert.Len(t, falling([]*operation{b, a}, 1), 1)
+	assert.Empty(t, falling([]*operation{a, b}, 2), "they do not conflict")
+	writer, reader := held("w", everybody, 5, 10, 20), held("r", 1, 5, 20, 30)
+	writer.Shrunk, reader.After = true, "w"
+	assert.Empty(t, falling([]*operation{writer, reader}, everybody))
+	writer.Token = 6
+	assert.Len(t, falling([]*operation{writer, reader}, everybody), 1)
+}
+
+func TestFencedMutexModel(t *testing.T) {
+	judge := func(ops []*operation, log ...access) int {
+		var stats modelStats
+		found := linear(ops, 1, append([]access{}, log...), time.Minute, &stats)
+		assert.Zero(t, stats.Unknown)
+		return len(found)
+	}
+	read := func(token uint64, at, value int64, ok bool) access {
+		return access{request{doRead, "n", token, true, "", 0}, at, value, ok}
+	}
+	write := func(token uint64, at, base, value int64, ok bool) access {
+		return access{request{doWrite, "n", token, true, "", base}, at, value, ok}
+	}
+	a, b := held("a", 1, 1, 100, 200), held("b", 1, 2, 210, 300)
+	assert.Zero(t, judge([]*operation{a, b}, read(1, 110, 0, true), write(1, 120, 0, 0, true), read(2, 220, 1, true), write(2, 230, 1, 1, true)))
+	assert.Zero(t, judge([]*operation{a, b}, read(2, 220, 0, true), write(1, 230, 0, 0, false)), "a late write is refused")
+	assert.Positive(t, judge([]*operation{a, b}, read(1, 110, 0, true), read(2, 220, 0, true), write(1, 230, 0, 0, true)), "a late write is taken")
+	assert.Positive(t, judge([]*operation{a, b}, write(2, 230, 1, 0, true)), "an update is lost")
+	assert.Positive(t, judge([]*operation{a, held("b", 1, 1, 210, 300)}), "the same token twice")
+	assert.Positive(t, judge([]*operation{a, held("b", 1, 2, 150, 300)}), "two owners")
+	waiting := held("b", 1, 2, 210, 300)
+	waiting.Call = 50
+	assert.Zero(t, judge([]*operation{a, waiting}), "who waits does not own")
+	assert.Zero(t, judge([]*operation{a, {Op: "x", Name: "n", Weight: 1, Call: 60}, b}), "a call without an answer")
+	asleep := &operation{Op: "a", Name: "n", Weight: 1, Token: 1, Call: 90, Begin: 105, Until: 20, End: 106, Lost: true}
+	assert.Zero(t, judge([]*operation{asleep, b}, read(1, 107, 0, true), read(2, 220, 0, true)))
+	dead := &operation{Op: "d", Name: "n", Weight: 1, Token: 1, Call: 90, Begin: 100, Until: 200}
+	assert.Zero(t, judge([]*operation{dead, b}), "a lease that nobody released")
+	assert.Positive(t, judge([]*operation{dead, held("b", 1, 2, 190, 300)}))
+}
+
+func TestWeightedSemaphoreModel(t *testing.T) {
+	judge := func(ops ...*operation) int {
+		return len(linear(ops, 4, nil, time.Minute, &modelStats{}))
+	}
+	a, b := held("a", 3, 1, 100, 200), held("b", 1, 2, 110, 300)
+	assert.Zero(t, judge(a, b, held("c", 3, 3, 205, 250)))
+	assert.Positive(t, judge(a, b, held("c", 1, 3, 150, 160)))
+}
+
+// A part begins in the state in which the one before has ended.
+func TestSplit(t *testing.T) {
+	ops := []*operation{held("a", 1, 7, 100, 200), held("b", 1, 6, 300, 400), held("c", 1, 8, 500, 600)}
+	assert.Len(t, split(steps(ops)), 3)
+	var stats modelStats
+	assert.Len(t, linear(ops, 1, []access{}, time.Minute, &stats), 1)
+	assert.Equal(t, modelStats{Operations: 6, Histories: 3, Took: stats.Took}, stats)
+	ops[1].Call = 150
+	assert.Len(t, split(steps(ops)), 2)
+}
+
+func TestStarved(t *testing.T) {
+	p := &plan{Clients: 1, Work: []string{"rwmutex"}, Bound: time.Second}
+	var good []*operation
+	for _, name := range names("rwmutex") {
+		good = append(good, &operation{Op: "c0.1.1", Name: name, Phase: allWell, Call: 1, Begin: 2})
+	}
+	var stats waitStats
+	assert.Empty(t, starved(p, &history{Ops: good}, &stats))
+	assert.Equal(t, time.Nanosecond, stats.Calm)
+	assert.Len(t, starved(p, &history{Ops: good[1:]}, &stats), 1, "it did not get everything")
+	late := &operation{Op: "c0.1.2", Name: "rwmutex-0", Phase: allWell, Call: 1, Begin: 2 + int64(time.Second)}
+	refused := &operation{Op: "c0.1.3", Name: "rwmutex-0", Phase: allWell, Call: 1, Failed: 2, Err: "no quorum"}
+	assert.Len(t, starved(p, &history{Ops: append(good, late, refused)}, &stats), 2)
+	unheard := &operation{Op: "c0.1.4", Name: "rwmutex-0", Phase: underFaults, Call: 1, Failed: 2, Err: "context deadline exceeded while waiting"}
+	assert.Empty(t, starved(p, &history{Ops: append(good, unheard)}, &stats), "under faults one may wait in vain")
+	assert.Equal(t, 1, stats.GaveUp)
+}
+
+func TestOvertaken(t *testing.T) {
+	a := &operation{Op: "a", Weight: 1, Token: 2 << 10, Phase: allWell, Call: 100, Begin: 200}
+	b := &operation{Op: "b", Weight: 1, Token: 1<<10 + 1, Phase: allWell, Call: 120, Begin: 150}
+	assert.Len(t, overtaken([]*operation{a, b}, 1, 10), 1)
+	assert.Empty(t, overtaken([]*operation{a, b}, 1, 30), "within the bound")
+	assert.Empty(t, overtaken([]*operation{a, b}, 2, 10), "they do not conflict")
+	mate := &operation{Op: "c", Weight: 1, Token: 1 << 10, Phase: allWell, Call: 90, Begin: 110}
+	assert.Empty(t, overtaken([]*operation{mate, a, b}, 1, 10), "it was passed on by one who had asked before")
+	b.Begin = 250
+	assert.Empty(t, overtaken([]*operation{a, b}, 1, 10))
+}
+
+// What stands still breaks no rule, and shows nothing.
+func TestEnough(t *testing.T) {
+	r := &result{Plan: plan{Work: []string{"mutex"}, For: time.Second, MinRate: 2}, History: &history{}}
+	require.Error(t, r.enough())
+	held := &operation{Kind: "mutex", Begin: 1}
+	r.History.Ops = []*operation{held, held}
+	require.NoError(t, r.enough())
+	held.Phase = allWell
+	require.Error(t, r.enough(), "only what was done under faults counts")
+}
+
+func TestResource(t *testing.T) {
+	for _, fenced := range []bool{true, false} {
+		r, err := openResource(fenced)
+		require.NoError(t, err)
+		u, err := dialResource(r.addr())
+		require.NoError(t, err)
+		ask := func(what string, token uint64, alone bool, base int64) (int64, bool) {
+			v, ok, err := u.ask(request{what, "n", token, alone, "op", base})
+			require.NoError(t, err)
+			return v, ok
+		}
+		_, ok := ask(doRead, 5, true, 0)
+		require.True(t, ok)
+		_, ok = ask(doRead, 6, true, 0) // the next one, while the first one sleeps
+		require.True(t, ok)
+		_, ok = ask(doWrite, 6, true, 0)
+		require.True(t, ok)
+		_, ok = ask(doRead, 8, false, 0)
+		require.True(t, ok)
+		v, ok := ask(doRead, 7, false, 0)
+		require.True(t, ok, "readers do not mind each other")
+		assert.EqualValues(t, 1, v)
+		_, ok = ask(doWrite, 5, true, 0)
+		assert.Equal(t, !fenced, ok)
+		u.close()
+		stats := r.close()
+		for _, l := range stats.Corrupt {
+			o := held("op", 1, 5, 1, 2)
+			assert.Equal(t, []*operation{o}, l.violation(map[string]*operation{"op": o}).Ops[:1])
+			assert.True(t, l.asleep(map[string]*operation{"op": o}))
+		}
+		assert.Equal(t, fenced, len(stats.Corrupt) == 0)
+	}
+}
+
+func TestTorn(t *testing.T) {
+	read := func(op string, value int64) access {
+		return access{request: request{what: doRead, name: "n", op: op}, value: value, ok: true}
+	}
+	same := resourceStats{Log: []access{read("a", 1), read("b", 1), read("a", 1), read("b", 1)}}
+	assert.Empty(t, same.torn())
+	other := resourceStats{Log: []access{read("a", 1), read("b", 1), read("a", 2)}}
+	assert.Len(t, other.torn(), 1)
+}
+
+// No more nodes are robbed of their memory than the protocol bears.
+func TestMemory(t *testing.T) {
+	var born time.Time
+	whole := true
+	m := newMemory(5, time.Hour, func(int) (time.Time, bool, error) { return born, whole, nil })
+	require.NoError(t, m.lose(0))
+	m.back(0)
+	require.NoError(t, m.lose(1))
+	require.NoError(t, m.lose(0), "that one has none to lose")
+	require.ErrorIs(t, m.lose(2), errSkip)
+
+	m = newMemory(3, time.Minute, m.marker)
+	lost := time.Now().Add(-5 * time.Minute)
+	m.lost[0] = loss{at: lost}
+	require.ErrorIs(t, m.lose(1), errSkip, "it is not back yet")
+	m.lost[0] = loss{lost, time.Now().Add(-time.Minute)}
+	born = lost.Add(-time.Hour)
+	require.ErrorIs(t, m.lose(1), errSkip, "it is not back for long enough")
+	m.lost[0] = loss{lost, lost}
+	born = time.Time{}
+	require.ErrorIs(t, m.lose(1), errSkip, "nobody has noticed yet")
+	born = time.Now().Add(-time.Second)
+	require.ErrorIs(t, m.lose(1), errSkip, "it was noticed late")
+	born = time.Now().Add(-2 * time.Minute)
+	whole = false
+	require.ErrorIs(t, m.lose(1), errSkip, "it has not been told what is recorded")
+	whole = true
+	require.NoError(t, m.lose(1), "it has had its guard time")
+}

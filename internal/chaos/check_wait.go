@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// waitStats is how long locks were waited for.
+type waitStats struct {
+	Calm   time.Duration // the longest wait when all was well
+	Faulty time.Duration // the longest that ended well while there were faults
+	GaveUp int           // waits that the client's patience ended, while there were faults
+}
+
+// starved finds, in the liveness phase, waits beyond the bound, refusals, and
+// clients that did not get everything.
+func starved(p *plan, h *history, stats *waitStats) (found []violation) {
+	got := map[string]int{}
+	for _, o := range h.Ops {
+		end := max(o.Begin, o.Failed)
+		waited := time.Duration(end - o.Call)
+		client, _, _ := strings.Cut(o.Op, ".")
+		switch {
+		case end == 0: // its client was killed
+		case o.Phase == underFaults && o.Begin > 0:
+			stats.Faulty = max(stats.Faulty, waited)
+		case o.Phase == underFaults && strings.Contains(o.Err, "deadline exceeded"):
+			stats.GaveUp++
+		case o.Phase != allWell:
+		case waited > p.Bound:
+			found = append(found, violation{At: o.Call, What: fmt.Sprintf("waited %v when all was well", waited), Ops: []*operation{o}})
+		case o.Begin > 0:
+			stats.Calm = max(stats.Calm, waited)
+			got[client+" "+o.Name]++
+		case !strings.Contains(o.Err, "context canceled"): // by the harness, at the end
+			found = append(found, violation{At: o.Call, What: "refused when all was well: " + o.Err, Ops: []*operation{o}})
+		}
+	}
+	for c := range p.Clients {
+		for _, kind := range p.Work {
+			for _, name := range names(kind) {
+				if got[fmt.Sprintf("c%d %s", c, name)] == 0 {
+					found = append(found, violation{What: fmt.Sprintf("client %d did not get %s when all was well", c, name)})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// overtaken finds, when all was well, those who asked more than the bound later
+// than another whom they could not hold it beside, and got it before. Less than
+// that can be the way from the clock to the lock on a busy machine.
+//
+// Goroutines of one process share a claim: readers hold it together, writers pass
+// it on. Such a one has asked when the first of them did.
+func overtaken(ops []*operation, capacity int64, bound time.Duration) (found []violation) {
+	asked := map[uint64]int64{}
+	for _, o := range ops {
+		if at, ok := asked[o.claim()]; !ok || o.Call < at {
+			asked[o.claim()] = o.Call
+		}
+	}
+	ops = slices.DeleteFunc(slices.Clone(ops), func(o *operation) bool { return o.Phase != allWell || o.Begin == 0 || o.After != "" })
+	for i, first := range ops {
+		for _, o := range ops[i+1:] {
+			if o.Call > first.Begin {
+				break
+			}
+			if asked[o.claim()] > first.Call+int64(bound) && o.Begin < first.Begin && first.Weight+o.Weight > capacity {
+				found = append(found, violation{At: o.Begin, What: "overtaken when all was well", Ops: []*operation{first, o}})
+			}
+		}
+	}
+	return found
+}

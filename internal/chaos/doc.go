@@ -1,0 +1,52 @@
+// Command chaos breaks what a quorum stands on, and shows what the locks do
+// meanwhile: real redis-server processes, each behind fault-injecting proxies,
+// real client processes, and a seeded nemesis that kills, stops, cuts off and
+// robs of their memory both.
+//
+//	go run ./internal/chaos -nodes 3,5 -for 2m -seed 1 -report docs/chaos.md
+//
+// Who judges does not ask the library. Every client writes down what it asked
+// and what it got, on the machine's one monotonic clock; a resource that the
+// clients write to writes down what reached it. When all is over the checkers
+// read both: see check_overlap.go, check_model.go, check_wait.go,
+// check_leader.go, check_once.go and resource.go.
+//
+// # What a hold is
+//
+// A hold counts from the moment after Lock returned until the earliest of: the
+// moment before Unlock was called, the moment the lease's context was seen to
+// have ended, and the last ValidUntil that was written down; where the validity
+// was taken back before its time, because a node has forgotten it, until the last
+// moment at which it was seen. A process that is killed or stopped is held to
+// what it last knew. Whatever the order in which a
+// process is interrupted between looking at the clock and writing it down, the
+// interval so judged is inside the true one: what the checkers report is real.
+//
+// # What is done once
+//
+// Round after round all clients want the same thing done, and get from the nodes
+// which run it was that did it: all get the same one, nobody before that has
+// returned, and nobody runs it with a valid claim after that. What a run had done
+// as its process was killed, or could not be recorded, is done again: such runs
+// are counted.
+//
+// # Controls
+//
+// What must fail shows that failing would be seen.
+// There are a resource that takes any token, and redsync under the same faults.
+//
+// A build with the tag mutants can leave out rules of the library, one at a time;
+// see rules_mutants.go. Real servers show votes-only, with faults of its own, and
+// no-exact. The others need faults to meet in ways that are rare within a minute:
+// the simulator (internal/sim) shows each of them.
+//
+// # Exit status
+//
+// 0 when all is well, 1 when a checker found something, 2 when the run says
+// nothing: too few operations, or the harness itself has failed.
+//
+// An interrupt ends everything, and is a run that says nothing.
+//
+// It needs a Unix system; where it is not Linux, processes of a harness that is
+// killed are left behind.
+package main

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What is done to servers.
+var serverHarms = []harm{
+	{"server killed and restarted", killServer},
+	{"server stopped for less than a ttl", stopServer((*nemesis).short)},
+	{"server killed, the end of its log cut off", cutServer},
+	{"server stopped for more than a ttl", stopServer((*nemesis).long)},
+	{"minority of servers stopped for more than a ttl", stopServers},
+}
+
+// killServer kills one with SIGKILL and starts it again, empty if it kept its
+// data in memory. One that syncs its log each second may have lost of it.
+func killServer(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	nd, down := n.nodes[r.IntN(len(n.nodes))], between(r, 0, n.plan.TTL*2)
+	nd.mu.Lock()
+	defer nd.mu.Unlock()
+	target := fmt.Sprintf("node %d (%s), down for %v", nd.id, nd.store, down.Round(time.Millisecond))
+	if nd.store == always {
+		if err := nd.server.Kill(); err != nil {
+			return target, err
+		}
+		wait(ctx, down)
+		return target, nd.server.Restart()
+	}
+	if err := n.memory.lose(nd.id); err != nil {
+		return target, err
+	}
+	err := nd.server.Kill()
+	wait(ctx, down)
+	err = errors.Join(err, nd.server.Restart())
+	n.memory.back(nd.id)
+	return target, err
+}
+
+// cutServer kills one that syncs its log each second, and takes away what it
+// has written in up to that second.
+func cutServer(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	var cuttable []*node
+	for _, nd := range n.nodes {
+		if nd.store == everysec {
+			cuttable = append(cuttable, nd)
+		}
+	}
+	pick, ago := r.Int(), between(r, 0, time.Second)
+	if len(cuttable) == 0 {
+		return "none", fmt.Errorf("%w: no node syncs its log each second", errSkip)
+	}
+	nd := cuttable[pick%len(cuttable)]
+	nd.mu.Lock()
+	defer nd.mu.Unlock()
+	target := fmt.Sprintf("node %d, the last %v", nd.id, ago.Round(time.Millisecond))
+	if err := n.memory.lose(nd.id); err != nil {
+		return target, err
+	}
+	err := nd.cut(ctx, ago)
+	err = errors.Join(err, nd.server.Restart())
+	n.memory.back(nd.id)
+	// What was cut off may be the end of what was planted here.
+	return target, errors.Join(err, n.uproot(context.WithoutCancel(ctx), nd))
+}
+
+func stopServer(length func(*nemesis, *rand.Rand) time.Duration) func(context.Context, *nemesis, *rand.Rand) (string, error) {
+	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+		nd, d := n.nodes[r.IntN(len(n.nodes))], length(n, r)
+		return fmt.Sprintf("node %d for %v", nd.id, d.Round(time.Millisecond)), freeze(ctx, d, nd)
+	}
+}
+
+func stopServers(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	ids, d := some(r, n.minority(), len(n.nodes)), n.long(r)
+	var chosen []*node
+	for _, id := range ids {
+		chosen = append(chosen, n.nodes[id])
+	}
+	return fmt.Sprintf("nodes %v for %v", ids, d.Round(time.Millisecond)), freeze(ctx, d, chosen...)
+}
+
+// freeze stops servers for d. They are locked in the order of their numbers.
+func freeze(ctx context.Context, d time.Duration, nodes ...*node) (err error) {
+	for _, nd := range nodes {
+		nd.mu.Lock()
+		defer nd.mu.Unlock()
+		err = errors.Join(err, nd.server.Stop())
+	}
+	wait(ctx, d)
+	for _, nd := range nodes {
+		err = errors.Join(err, nd.server.Cont())
+	}
+	return err
+}
+
+// What is done to data.
+var dataHarms = []harm{
+	{"FLUSHALL", flush},
+	{"SCRIPT FLUSH", flushScripts},
+	{"key of another type in the way", plant},
+}
+
+func flush(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	nd := n.nodes[r.IntN(len(n.nodes))]
+	nd.mu.Lock()
+	defer nd.mu.Unlock()
+	target := fmt.Sprintf("node %d", nd.id)
+	if err := n.memory.lose(nd.id); err != nil {
+		return target, err
+	}
+	// Whether or not the answer comes, it may have been done.
+	defer n.memory.back(nd.id)
+	return target, nd.admin.FlushAll(context.WithoutCancel(ctx)).Err()
+}
+
+func flushScripts(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	nd := n.nodes[r.IntN(len(n.nodes))]
+	nd.mu.Lock()
+	defer nd.mu.Unlock()
+	return fmt.Sprintf("node %d", nd.id), nd.admin.ScriptFlush(context.WithoutCancel(ctx)).Err()
+}
+
+// A list is put where a mutex wants its plain key, if that is not there: what
+// is would be memory, and no other program may throw it away.
+var (
+	plantScript  = redis.NewScript(`if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end return redis.call('RPUSH', KEYS[1], 'x')`)
+	uprootScript = redis.NewScript(`if redis.call('TYPE', KEYS[1]).ok == 'list' then return redis.call('DEL', KEYS[1]) end return 0`)
+)
+
+func plant(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	all := n.plan.plain()
+	nd, name, d := n.nodes[r.IntN(len(n.nodes))], all[r.IntN(len(all))], n.long(r)
+	nd.mu.Lock()
+	defer nd.mu.Unlock()
+	target := fmt.Sprintf("%s on node %d for %v", name, nd.id, d.Round(time.Millisecond))
+	alive := context.WithoutCancel(ctx)
+	for {
+		done, err := plantScript.Run(alive, nd.admin, []string{name}).Int()
+		if err != nil {
+			return target, err
+		}
+		if done > 0 {
+			break
+		}
+		if wait(ctx, time.Millisecond); ctx.Err() != nil {
+			return target, fmt.Errorf("%w: the key is never free", errSkip)
+		}
+	}
+	wait(ctx, d)
+	return target, n.uproot(alive, nd)
+}
+
+func (n *nemesis) uproot(ctx context.Context, nd *node) (err error) {
+	for _, name := range n.plan.plain() {
+		err = errors.Join(err, uprootScript.Run(ctx, nd.admin, []string{name}).Err())
+	}
+	return err
+}
+
+// What is done to clients.
+var clientHarms = []harm{
+	{"client stopped for more than a ttl", stopClient((*nemesis).long)},
+	{"client killed and restarted", killClient},
+	{"client stopped for less than a ttl", stopClient((*nemesis).short)},
+}
+
+func killClient(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	c, down := n.clients[r.IntN(len(n.clients))], between(r, 0, n.plan.TTL*2)
+	target := fmt.Sprintf("client %d, down for %v", c.id, down.Round(time.Millisecond))
+	if err := c.kill(); err != nil {
+		return target, err
+	}
+	wait(ctx, down)
+	return target, c.start()
+}
+
+func stopClient(length func(*nemesis, *rand.Rand) time.Duration) func(context.Context, *nemesis, *rand.Rand) (string, error) {
+	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+		c, d := n.clients[r.IntN(len(n.clients))], length(n, r)
+		target := fmt.Sprintf("client %d for %v", c.id, d.Round(time.Millisecond))
+		err := c.signal(syscall.SIGSTOP)
+		wait(ctx, d)
+		return target, errors.Join(err, c.signal(syscall.SIGCONT))
+	}
+}
+
+// list writes numbers as one reads them.
+func list(ids []int) string { return strings.Trim(fmt.Sprint(ids), "[]") }

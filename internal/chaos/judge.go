@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/samber/lo"
+)
+
+// judge reads what the clients and the resource have written down. It fails
+// when that is too little to show that there is nothing.
+func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
+	p := &r.Plan
+	if r.History, err = loadHistory(dir, ps); err != nil {
+		return err
+	}
+	h := r.History
+	if h.Late > 0 {
+		r.Violations = slices.DeleteFunc(r.Violations, func(v violation) bool { return v.Key })
+	}
+	for _, l := range r.Resource.Corrupt {
+		r.Violations = append(r.Violations, l.violation(h.ByOp))
+	}
+	r.Violations = append(r.Violations, r.Resource.torn()...)
+	for _, t := range h.Troubles {
+		r.Violations = append(r.Violations, violation{What: "client " + t})
+	}
+	byName := h.by(func(o *operation) bool { return o.Begin > 0 })
+	for _, kind := range p.Work {
+		capacity := primitives[kind].capacity
+		if kind == "once" {
+			for _, one := range rounds(h) {
+				r.Violations = append(r.Violations, one.check(h.ByOp, p.Check, &r.Once, &r.Models)...)
+			}
+			continue
+		}
+		told := lo.GroupBy(h.Told, func(s sighting) string { return s.Name })
+		for _, name := range names(kind) {
+			ops := byName[name]
+			r.Violations = append(r.Violations, overlaps(ops, capacity)...)
+			if p.Control == controlRedsync {
+				continue // it has no tokens and no order
+			}
+			r.Violations = append(r.Violations, falling(ops, capacity)...)
+			r.Violations = append(r.Violations, mistaken(ops, told[name])...)
+			var log []access
+			if capacity == 1 {
+				log = r.Resource.Log
+			}
+			if p.Control == "" {
+				r.Violations = append(r.Violations, linear(ops, capacity, log, p.Check, &r.Models)...)
+				r.Violations = append(r.Violations, overtaken(ops, capacity, p.TTL/2)...)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+	}
+	if p.Control == "" {
+		late := starved(p, h, &r.Waits)
+		r.Violations = append(r.Violations, late...)
+	}
+	return r.enough()
+}
+
+// enough fails when too little was done under faults: what stands still breaks
+// no rule.
+func (r *result) enough() error {
+	held := lo.CountValuesBy(lo.Filter(r.History.Ops, func(o *operation, _ int) bool {
+		return o.Begin > 0 && o.Phase == underFaults
+	}), func(o *operation) string { return o.Kind })
+	r.Rates = map[string]float64{}
+	for _, kind := range r.Plan.Work {
+		rate := float64(held[kind]) / r.Plan.For.Seconds()
+		if r.Rates[kind] = rate; rate < r.Plan.MinRate {
+			return fmt.Errorf("%.1f holds of %s per second, and at least %.1f are needed to show anything", rate, kind, r.Plan.MinRate)
+		}
+	}
+	return nil
+}
+
+// asExpected says whether the library has passed, or the control has failed.
+func (r *result) asExpected() bool {
+	switch r.Plan.Control {
+	case "":
+		return len(r.Violations) == 0
+	case controlUnfenced, controlRedsync:
+		return r.harmful() > 0
+	default: // a rule of the library is left out: tokens may fall where nobody is hurt
+		return slices.ContainsFunc(r.Violations, func(v violation) bool { return v.At > 0 })
+	}
+}
+
+// harmful counts what would have hurt: lost updates, and more than one holder.
+func (r *result) harmful() int { return len(r.Resource.Corrupt) + len(r.tooMany()) }
+
+// tooMany are the holds beyond the capacity.
+func (r *result) tooMany() (found []violation) {
+	byName := r.History.by(func(o *operation) bool { return o.Begin > 0 })
+	for _, kind := range r.Plan.Work {
+		for _, name := range names(kind) {
+			found = append(found, overlaps(byName[name], primitives[kind].capacity)...)
+		}
+	}
+	return found
+}
+
+// faultCount is how often a kind of fault was done.
+type faultCount struct {
+	kind       string
+	done, skip int
+	failed     int // the harness could not carry it out to its end
+}
+
+// faultCounts are all kinds of the plan's tracks, those that were never done too.
+func (r *result) faultCounts() (counts []faultCount) {
+	for _, track := range r.Plan.Tracks {
+		for _, k := range tracks[track] {
+			counts = append(counts, faultCount{kind: k.kind})
+		}
+	}
+	for _, f := range r.Faults {
+		i := slices.IndexFunc(counts, func(c faultCount) bool { return c.kind == f.Kind })
+		switch {
+		case f.Skipped:
+			counts[i].skip++
+		case f.Err != "":
+			counts[i].failed++
+		default:
+			counts[i].done++
+		}
+	}
+	return counts
+}

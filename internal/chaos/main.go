@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// The exit statuses; see doc.go.
+const (
+	exitViolation = 1
+	exitVoid      = 2
+)
+
+func main() {
+	if text := os.Getenv(workerEnv); text != "" {
+		os.Exit(workerMain(text))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := command(ctx, os.Args[1:], os.Stdout)
+	stop()
+	os.Exit(status)
+}
+
+// settings are the flags.
+type settings struct {
+	plans  []plan
+	report string
+}
+
+func parse(args []string) (settings, error) {
+	var s settings
+	p := defaults()
+	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	nodes := f.String("nodes", "3", "how many servers, and a run for each of several: 3,5")
+	work := f.String("work", strings.Join(p.Work, ","), "what the clients do")
+	tracks := f.String("tracks", strings.Join(p.Tracks, ","), "what is broken; misuse, besides, is what the library does not bear")
+	control := f.String("control", controlNone, "what to run, and a run for each of several: none, the library itself; or a control that must fail, "+
+		"for a minute at the most: unfenced, a resource without tokens while clients are stopped; redsync, under the same faults; "+ruleHelp)
+	f.DurationVar(&p.For, "for", p.For, "how long each run has faults")
+	f.DurationVar(&p.Calm, "calm", p.Calm, "how long each liveness phase lasts")
+	f.DurationVar(&p.Pace, "pace", p.Pace, "average time between two faults of a track")
+	f.Uint64Var(&p.Seed, "seed", p.Seed, "which faults, and in which order")
+	f.StringVar(&p.Store, "store", p.Store, "how servers keep their data: memory, everysec, always, or mixed")
+	f.IntVar(&p.Clients, "clients", p.Clients, "how many client processes")
+	f.Float64Var(&p.Rate, "rate", p.Rate, "operations per second that each goroutine of a client tries for")
+	f.DurationVar(&p.Hold, "hold", p.Hold, "most holds are shorter than this")
+	f.Float64Var(&p.MinRate, "min", p.MinRate, "holds per second of each kind of work, below which a run says nothing")
+	f.StringVar(&s.report, "report", "", "write a report to this file, as Markdown")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	p.Work, p.Tracks = strings.Split(*work, ","), strings.Split(*tracks, ",")
+	for _, text := range strings.Split(*nodes, ",") {
+		var err error
+		if p.Nodes, err = strconv.Atoi(text); err != nil {
+			return s, fmt.Errorf("-nodes %s: %w", *nodes, err)
+		}
+		for _, c := range strings.Split(*control, ",") {
+			one := p
+			if err := one.control(c); err != nil {
+				return s, fmt.Errorf("-control %s: %w", c, err)
+			}
+			if err := one.check(); err != nil {
+				return s, err
+			}
+			s.plans = append(s.plans, one)
+		}
+	}
+	return s, nil
+}
+
+// command carries out the runs and returns the exit status.
+func command(ctx context.Context, args []string, out io.Writer) (status int) {
+	s, err := parse(args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		return exitVoid
+	}
+	var results []*result
+	for _, p := range s.plans {
+		r, err := run(ctx, p, out)
+		if r.History != nil {
+			r.print(out)
+			results = append(results, r)
+		}
+		switch {
+		case r.History != nil && !r.asExpected():
+			status = exitViolation
+		case err != nil && status == 0:
+			status = exitVoid
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "chaos: the run says nothing:", err)
+			break
+		}
+	}
+	if s.report != "" && len(results) == len(s.plans) {
+		if err := os.WriteFile(s.report, []byte(markdown(results)), 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "chaos:", err)
+			return exitVoid
+		}
+	}
+	return status
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// errSkip says that a fault was not done because it must not or could not be.
+var errSkip = errors.New("skipped")
+
+// nemesis does harm, on several tracks at a time: to servers, to their data, to
+// the network and to clients. What each track does, in which order and for how
+// long, is drawn from the seed alone; how it meets what the others do is not.
+type nemesis struct {
+	plan    plan
+	nodes   []*node
+	wires   wires
+	clients []*client
+	memory  *memory
+
+	began  int64
+	active atomic.Int64
+	mu     sync.Mutex
+	log    []fault
+}
+
+// fault is one thing that was done.
+type fault struct {
+	Kind, Target string
+	From, To     int64 // of now
+	Skipped      bool
+	Err          string
+}
+
+func (f fault) String() string {
+	text := fmt.Sprintf("%s: %s", f.Kind, f.Target)
+	if f.Err != "" {
+		text += " (" + f.Err + ")"
+	}
+	return text
+}
+
+// harm is a kind of fault. Do draws from r before anything else, then does it,
+// waits and undoes it, and returns what it was done to. It undoes it also when
+// ctx ends meanwhile.
+type harm struct {
+	kind string
+	do   func(ctx context.Context, n *nemesis, r *rand.Rand) (target string, err error)
+}
+
+// tracks are the kinds of faults that take turns with each other.
+var tracks = map[string][]harm{
+	"servers": serverHarms,
+	"data":    dataHarms,
+	"network": networkHarms,
+	"clients": clientHarms,
+	"misuse":  misuseHarms,
+	"overlap": {{"each client sees a majority of its own", overlap}}, // alone, for a control
+}
+
+// trackNames in a fixed order: those of a run that does not say otherwise.
+var trackNames = []string{"servers", "data", "network", "clients"}
+
+// run does harm until ctx ends. When it returns all is healed.
+func (n *nemesis) run(ctx context.Context) {
+	n.began = now()
+	var all sync.WaitGroup
+	for _, name := range n.plan.Tracks {
+		all.Go(func() { n.track(ctx, name) })
+	}
+	all.Wait()
+}
+
+func (n *nemesis) track(ctx context.Context, name string) {
+	r := chance(n.plan.Seed, "nemesis", name)
+	kinds := tracks[name]
+	var order []int
+	for {
+		wait(ctx, n.plan.Pace/2+time.Duration(r.Int64N(int64(n.plan.Pace))))
+		if ctx.Err() != nil {
+			return
+		}
+		// Each kind once before any comes again: a short run has seen them all.
+		if len(order) == 0 {
+			order = r.Perm(len(kinds))
+		}
+		k := kinds[order[0]]
+		order = order[1:]
+		n.do(ctx, k, rand.New(rand.NewPCG(r.Uint64(), r.Uint64())))
+	}
+}
+
+func (n *nemesis) do(ctx context.Context, k harm, r *rand.Rand) {
+	n.active.Add(1)
+	defer n.active.Add(-1)
+	f := fault{Kind: k.kind, From: now()}
+	target, err := k.do(ctx, n, r)
+	f.Target, f.To, f.Skipped = target, now(), errors.Is(err, errSkip)
+	if err != nil {
+		f.Err = err.Error()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.log = append(n.log, f)
+}
+
+// faults is what has been done so far, in the order in which it was over.
+func (n *nemesis) faults() []fault {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.log)
+}
+
+// saveFaults writes them to a file, for whoever looks into a violation.
+func saveFaults(faults []fault, path string) error {
+	var b strings.Builder
+	for _, f := range faults {
+		fmt.Fprintf(&b, "%s to %s: %v\n", seconds(f.From), seconds(f.To), f)
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o600)
+}
+
+// Choices.
+
+func between(r *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(r.Int64N(int64(to-from)))
+}
+
+// some are k of n numbers.
+func some(r *rand.Rand, k, n int) []int {
+	s := r.Perm(n)[:k]
+	slices.Sort(s)
+	return s
+}
+
+func (n *nemesis) minority() int { return (len(n.nodes) - 1) / 2 }
+
+// short is well below the ttl, long above it.
+func (n *nemesis) short(r *rand.Rand) time.Duration {
+	return between(r, n.plan.TTL/4, n.plan.TTL*7/10)
+}
+
+func (n *nemesis) long(r *rand.Rand) time.Duration {
+	return between(r, n.plan.TTL*5/4, n.plan.TTL*5/2)
+}
+
+func (n *nemesis) everyone() []int {
+	all := make([]int, len(n.clients))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/samber/lo"
+)
+
+// How a node keeps what it is told.
+const (
+	inMemory = "memory"
+	everysec = "everysec"
+	always   = "always"
+	mixed    = "mixed" // each node another of these
+)
+
+// node is one server. Whoever does something to it holds mu.
+type node struct {
+	id      int
+	store   string
+	cluster *redistest.Cluster
+	server  *redistest.Server
+	admin   *redis.Client
+
+	mu sync.Mutex
+}
+
+// adminName tells the harness's connections from those of clients.
+const adminName = "chaos"
+
+// startNodes starts n servers that keep their data as store says.
+func startNodes(n int, store string) (nodes []*node, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeNodes(nodes))
+		}
+	}()
+	for i := range n {
+		nd := &node{id: i, store: store}
+		if store == mixed {
+			nd.store = []string{inMemory, everysec, always}[i%3]
+		}
+		var opts []redistest.Option
+		if nd.store != inMemory {
+			opts = append(opts, redistest.WithAOF(nd.store))
+		}
+		if nd.cluster, err = redistest.Run(1, opts...); err != nil {
+			return nodes, err
+		}
+		nd.server = nd.cluster.Node(0)
+		nd.admin = redis.NewClient(&redis.Options{
+			Addr: nd.server.Addr(), ClientName: adminName, PoolSize: 1, DialTimeout: time.Second, ReadTimeout: time.Second, MaxRetries: -1,
+			ContextTimeoutEnabled:    true,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+		nodes = append(nodes, nd)
+	}
+	return nodes, nil
+}
+
+func closeNodes(nodes []*node) error {
+	errs := lo.Map(nodes, func(n *node, _ int) error { return errors.Join(n.admin.Close(), n.cluster.Close()) })
+	return errors.Join(errs...)
+}
+
+// aofSize is the size of the file that the append-only log is being written to.
+func (n *node) aofSize() (path string, size int64, err error) {
+	err = filepath.WalkDir(filepath.Join(n.server.Dir(), "appendonlydir"), func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(p, ".incr.aof") {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			path, size = p, info.Size()
+		}
+		return err
+	})
+	if err == nil && path == "" {
+		err = errors.New("no append-only file")
+	}
+	return path, size, err
+}
+
+// cut kills the server and takes from its log what it wrote in the last d, as a
+// power cut does to what was not yet on the disk. The log ends within a command.
+func (n *node) cut(ctx context.Context, d time.Duration) error {
+	path, size, err := n.aofSize()
+	if err != nil {
+		return err
+	}
+	wait(ctx, d)
+	if err := n.server.Kill(); err != nil {
+		return err
+	}
+	return os.Truncate(path, max(0, size-3))
+}
+
+// markerKey is where a node remembers since when it has remembered.
+const markerKey = "quorate:marker"
+
+// fence is what a node may remember of a name that nobody claims: its highest
+// ticket, and whose that was.
+var fence = regexp.MustCompile(`^S\d+ [0-9a-f]+$`)
+
+// recordKey is where a node keeps what is recorded of a name, for good.
+var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
+
+// leftovers says what is on the server that should not be there when all
+// clients have gone: connections, and keys other than fences
+// and records.
+func (n *node) leftovers(ctx context.Context) ([]string, error) {
+	list, err := n.admin.ClientList(ctx).Result()
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for line := range strings.Lines(list) {
+		if !strings.Contains(line, " name="+adminName+" ") {
+			left = append(left, "connection "+strings.TrimSpace(line))
+		}
+	}
+	keys, err := n.admin.Keys(ctx, "*").Result()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		if k == markerKey || recordKey.MatchString(k) {
+			continue
+		}
+		// What a client that was killed has left under a name that nobody asks for
+		// any more goes when the key does: that is so only of the rounds of once.
+		if strings.Contains(k, "{once-") {
+			if left, err := n.admin.PTTL(ctx, k).Result(); err == nil && left != -1 {
+				continue
+			}
+		}
+		v, err := n.admin.Get(ctx, k).Result()
+		switch {
+		case errors.Is(err, redis.Nil): // gone meanwhile
+		case err != nil || !fence.MatchString(v):
+			left = append(left, fmt.Sprintf("key %s = %s", k, v))
+		}
+	}
+	return left, nil
+}
+
+// wait waits for d, or less if ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

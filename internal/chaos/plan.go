@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+// plan is all that one run is made of.
+type plan struct {
+	Nodes   int
+	Store   string
+	Clients int
+	Work    []string
+	Control string // what is expected to fail; empty for the library itself
+	Seed    uint64
+
+	For    time.Duration // how long there are faults
+	Calm   time.Duration // how long the liveness phase lasts
+	Pace   time.Duration // average time between two faults of a track
+	Tracks []string
+
+	TTL, Guard time.Duration
+	Each       int           // goroutines for each name in each client
+	Rate       float64       // operations per second that each of them tries for
+	MinRate    float64       // holds per second of each kind, below which the run says nothing
+	Hold       time.Duration // most holds are shorter than this
+	Bound      time.Duration // of a wait when all is well
+	Check      time.Duration // time limit for each model
+}
+
+// The controls: what must fail, so that one knows that failing would be seen.
+// Beside these there are the library's own rules, each of which a build with
+// the tag mutants can leave out; see rules_mutants.go.
+const (
+	controlNone     = "none"     // no control: the library itself
+	controlUnfenced = "unfenced" // the resource takes any token while clients are stopped
+	controlRedsync  = "redsync"  // redsync under the same faults
+)
+
+// controlFor is how long a control runs at the most: it is to fail, and does so soon.
+const controlFor = time.Minute
+
+// patience is how long a client waits for a lock while there are faults.
+const patience = 10 * time.Second
+
+func defaults() plan {
+	const ttl = time.Second
+	return plan{
+		Nodes: 3, Store: mixed, Clients: 4, Work: []string{"mutex", "rwmutex", "semaphore", "leader", "once"}, Seed: 1,
+		For: 2 * time.Minute, Calm: 5 * time.Second, Pace: 2 * time.Second, Tracks: trackNames,
+		TTL: ttl, Guard: 2*ttl + 20*time.Millisecond, // the shortest for clocks that agree within 10 ms
+		Each: 2, Rate: 5, MinRate: 3, Hold: 20 * time.Millisecond, Bound: 3 * time.Second, Check: 30 * time.Second,
+	}
+}
+
+// control turns the plan into one whose failure is expected.
+func (p *plan) control(name string) error {
+	if name == controlNone {
+		return nil
+	}
+	p.Control, p.For = name, min(p.For, controlFor)
+	switch name {
+	case controlUnfenced:
+		// Whoever is stopped is to hold something.
+		p.Work, p.Tracks, p.Pace, p.Hold = []string{"mutex"}, []string{"clients"}, p.Pace/4, p.TTL/2
+	case controlRedsync:
+		p.Work, p.MinRate = []string{controlRedsync}, 1
+	case "votes-only":
+		// What is too much only when each client sees other nodes: so they do.
+		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate = []string{"semaphore"}, []string{"overlap"}, p.TTL/4, p.TTL/2, 1
+		return withoutRule(name)
+	default:
+		p.Hold, p.MinRate = p.TTL/2, 1 // many are to hold something when a fault comes
+		return withoutRule(name)
+	}
+	return nil
+}
+
+func (p *plan) check() error {
+	for _, w := range p.Work {
+		if _, ok := primitives[w]; !ok {
+			kinds := lo.Keys(primitives)
+			slices.Sort(kinds)
+			return fmt.Errorf("-work %s: there are %s", w, strings.Join(kinds, ", "))
+		}
+	}
+	for _, t := range p.Tracks {
+		if _, ok := tracks[t]; !ok {
+			return fmt.Errorf("-tracks %s: there are %s, misuse and overlap", t, strings.Join(trackNames, ", "))
+		}
+	}
+	if !slices.Contains([]string{inMemory, everysec, always, mixed}, p.Store) {
+		return fmt.Errorf("-store %s: there are %s, %s, %s and %s", p.Store, inMemory, everysec, always, mixed)
+	}
+	if p.Nodes < 3 || p.Clients < 2 || p.For <= 0 || p.Pace <= 0 {
+		return fmt.Errorf("-nodes %d -clients %d -for %v -pace %v: at least 3 nodes, 2 clients and some time", p.Nodes, p.Clients, p.For, p.Pace)
+	}
+	return nil
+}
+
+// fenced says whether the resource looks at tokens: not where there are none.
+func (p *plan) fenced() bool { return p.Control != controlUnfenced && p.Control != controlRedsync }
+
+// plain are the names whose plain keys are in use: those of mutexes and leaders.
+func (p *plan) plain() []string {
+	if p.Control == controlRedsync {
+		return names(controlRedsync)
+	}
+	return append(names("mutex"), names("leader")...)
+}
+
+func (p *plan) String() string {
+	text := fmt.Sprintf("%d nodes (%s), %d clients, %s, seed %d", p.Nodes, p.Store, p.Clients, strings.Join(p.Work, " "), p.Seed)
+	if p.Control != "" {
+		text = "control " + p.Control + ": " + text
+	}
+	return text
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+// print tells the terminal what a run has shown.
+func (r *result) print(out io.Writer) {
+	h := r.History
+	fmt.Fprintf(out, "%d operations of %d client lives, holds per second under faults: %s; %d reads, %d writes and %d refusals at the resource\n",
+		len(h.Ops), h.Lives, r.rates(), r.Resource.Reads, r.Resource.Writes, r.Resource.Refused)
+	fmt.Fprintf(out, "models: %d steps in %d histories, %d undecided, %v; longest wait %v when all was well, %v under faults; %d clients closed before every node had confirmed\n",
+		r.Models.Operations, r.Models.Histories, r.Models.Unknown, r.Models.Took.Round(time.Millisecond),
+		r.Waits.Calm.Round(time.Millisecond), r.Waits.Faulty.Round(time.Millisecond), h.Late)
+	if slices.Contains(r.Plan.Work, "once") {
+		fmt.Fprintf(out, "once: %s\n", r.Once)
+	}
+	for _, c := range r.faultCounts() {
+		fmt.Fprintf(out, "  %4d  %s%s\n", c.done, c.kind, c.rest())
+	}
+	for i, v := range r.Violations {
+		if i == 20 {
+			fmt.Fprintf(out, "... and %d more\n", len(r.Violations)-i)
+			break
+		}
+		r.printViolation(out, v)
+	}
+	switch {
+	case r.Plan.Control != "" && r.asExpected():
+		fmt.Fprintf(out, "the control has failed, as it must: %s\n", r.harm())
+	case r.Plan.Control != "":
+		fmt.Fprintln(out, "THE CONTROL HAS NOT FAILED: the checkers have not seen what they must")
+	case len(r.Violations) == 0:
+		fmt.Fprintf(out, "no violation (seed %d)\n", r.Plan.Seed)
+	default:
+		fmt.Fprintf(out, "%d VIOLATIONS: %v\n", len(r.Violations), &r.Plan)
+	}
+}
+
+// printViolation tells one, with the operations and the faults around it.
+func (r *result) printViolation(out io.Writer, v violation) {
+	fmt.Fprintf(out, "VIOLATION at %s: %s\n", seconds(v.At), v.What)
+	for i, o := range v.Ops {
+		if i == 12 {
+			fmt.Fprintf(out, "    ... and %d more\n", len(v.Ops)-i)
+			break
+		}
+		fmt.Fprintln(out, "   ", o)
+	}
+	if v.At == 0 {
+		return
+	}
+	around := int64(r.Plan.Guard + r.Plan.TTL)
+	for _, f := range r.Faults {
+		if f.From < v.At && f.To > v.At-around {
+			fmt.Fprintf(out, "    fault from %s to %s: %v\n", seconds(f.From), seconds(f.To), f)
+		}
+	}
+}
+
+func (c faultCount) rest() string {
+	var parts []string
+	if c.skip > 0 {
+		parts = append(parts, fmt.Sprintf("%d skipped", c.skip))
+	}
+	if c.failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d not carried out to the end", c.failed))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// harm says what a control has suffered.
+func (r *result) harm() string {
+	asleep := lo.CountBy(r.Resource.Corrupt, func(l lostUpdate) bool { return l.asleep(r.History.ByOp) })
+	return fmt.Sprintf("%d violations; %d lost updates in %d writes (%d by clients that slept through their lease), %d holds beyond the capacity in %d",
+		len(r.Violations), len(r.Resource.Corrupt), r.Resource.Writes, asleep, len(r.tooMany()),
+		lo.CountBy(r.History.Ops, func(o *operation) bool { return o.Begin > 0 }))
+}
+
+// markdown is the report of some runs.
+func markdown(results []*result) string {
+	var b strings.Builder
+	first := results[0]
+	fmt.Fprintf(&b, preamble, "`make chaos`", first.Began.Format(time.DateOnly), first.Redis, runtime.Version(),
+		first.Plan.Bound, first.Plan.TTL, first.Plan.Guard)
+	b.WriteString("\n## Runs\n\n| | " + strings.Join(lo.Map(results, func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
+		strings.Repeat("---:|", len(results)) + "\n")
+	row := func(name string, cell func(*result) string) {
+		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.Join(lo.Map(results, func(r *result, _ int) string { return cell(r) }), " | "))
+	}
+	count := func(n int) string { return fmt.Sprint(n) }
+	row("seed", func(r *result) string { return fmt.Sprint(r.Plan.Seed) })
+	row("nodes keep their data", func(r *result) string { return r.Plan.Store })
+	row("clients × work", func(r *result) string {
+		return fmt.Sprintf("%d × %s", r.Plan.Clients, strings.Join(r.Plan.Work, ", "))
+	})
+	row("most holds are shorter than", func(r *result) string { return r.Plan.Hold.String() })
+	row("faults for", func(r *result) string { return r.Plan.For.String() })
+	row("operations", func(r *result) string { return count(len(r.History.Ops)) })
+	row("holds per second under faults", (*result).rates)
+	row("of each at least", func(r *result) string { return fmt.Sprint(r.Plan.MinRate) })
+	row("client processes in all", func(r *result) string { return count(r.History.Lives) })
+	row("writes to the resource", func(r *result) string { return count(r.Resource.Writes) })
+	row("requests refused by their token", func(r *result) string { return count(r.Resource.Refused) })
+	row("steps checked against models", func(r *result) string { return count(r.Models.Operations) })
+	row("histories, of which undecided in time", func(r *result) string { return fmt.Sprintf("%d, %d", r.Models.Histories, r.Models.Unknown) })
+	row("rounds of once, of which done", func(r *result) string { return fmt.Sprintf("%d, %d", r.Once.Rounds, r.Once.Done) })
+	row("runs, completed, of which after another of the round", func(r *result) string {
+		return fmt.Sprintf("%d, %d, %d", r.Once.Runs, r.Once.Completed, r.Once.Repeated)
+	})
+	row("answers of Status, of which denied what was done", func(r *result) string { return fmt.Sprintf("%d, %d", r.Once.Told, r.Once.Denied) })
+	row("answers to who leads", func(r *result) string {
+		return count(lo.CountBy(r.History.Told, func(s sighting) bool { return s.Kind == "leader" }))
+	})
+	row("longest wait when all was well", func(r *result) string { return r.Waits.Calm.Round(time.Millisecond).String() })
+	row("longest wait under faults", func(r *result) string { return r.Waits.Faulty.Round(time.Millisecond).String() })
+	row("waits given up after "+patience.String(), func(r *result) string { return count(r.Waits.GaveUp) })
+	row("clients that closed before every node had confirmed", func(r *result) string { return count(r.History.Late) })
+	row("**violations**", func(r *result) string { return r.verdict() })
+
+	b.WriteString("\n## Faults\n\n| | " + strings.Join(lo.Map(results, func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
+		strings.Repeat("---:|", len(results)) + "\n")
+	for _, kind := range kinds(results) {
+		row(kind, func(r *result) string {
+			for _, c := range r.faultCounts() {
+				if c.kind == kind {
+					return fmt.Sprintf("%d%s", c.done, c.rest())
+				}
+			}
+			return "–"
+		})
+	}
+	for _, r := range results {
+		if len(r.Violations) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## Violations: %s\n\n```\n", r.title())
+		for _, v := range r.Violations[:min(20, len(r.Violations))] {
+			r.printViolation(&b, v)
+		}
+		b.WriteString("```\n")
+	}
+	b.WriteString(epilogue)
+	return b.String()
+}
+
+func (r *result) rates() string {
+	return strings.Join(lo.Map(r.Plan.Work, func(kind string, _ int) string { return fmt.Sprintf("%s %.0f", kind, r.Rates[kind]) }), ", ")
+}
+
+func (r *result) title() string {
+	title := fmt.Sprintf("%d nodes", r.Plan.Nodes)
+	if r.Plan.Control != "" {
+		title += ", control " + r.Plan.Control
+	}
+	return title
+}
+
+func (r *result) verdict() string {
+	switch {
+	case r.Plan.Control == "":
+		return fmt.Sprintf("**%d**", len(r.Violations))
+	case r.asExpected():
+		return "must have some: " + r.harm()
+	default:
+		return "NONE, though there must be"
+	}
+}
+
+// kinds are all kinds of faults in the results, in order.
+func kinds(results []*result) (all []string) {
+	for _, r := range results {
+		for _, c := range r.faultCounts() {
+			if !slices.Contains(all, c.kind) {
+				all = append(all, c.kind)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,36 @@
+//go:build mutants
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+const ruleHelp = "or a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt"
+
+// rules are those whose absence real servers can show; the simulator shows all.
+var rules = map[string]protocol.Rule{
+	"votes-only":     protocol.RuleCounting,
+	"no-lease":       protocol.RuleLease,
+	"no-recheck":     protocol.RuleRecheck,
+	"no-incarnation": protocol.RuleIncarnation,
+	"no-exact":       protocol.RuleExact,
+	"no-drift":       protocol.RuleDrift,
+	"no-whole":       protocol.RuleWhole,
+	"no-later":       protocol.RuleLater,
+	"no-repair":      protocol.RuleRepair,
+	"no-adopt":       protocol.RuleAdopt,
+}
+
+// withoutRule leaves a rule out in this process.
+func withoutRule(name string) error {
+	rule, ok := rules[name]
+	if !ok {
+		return fmt.Errorf("there are none, unfenced, redsync, %s", ruleHelp)
+	}
+	core.SwitchOff(rule)
+	return nil
+}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/redis/go-redis/v9"
+	"github.com/samber/lo"
+)
+
+// result is what one run has shown.
+type result struct {
+	Plan       plan
+	Began      time.Time
+	Took       time.Duration
+	Redis      string
+	Faults     []fault
+	History    *history
+	Resource   resourceStats
+	Models     modelStats
+	Once       onceStats
+	Waits      waitStats
+	Rates      map[string]float64 // holds per second under faults, by kind of work
+	Violations []violation
+}
+
+// violation is something that must not be.
+type violation struct {
+	At   int64 // of now; 0 where there is no one moment
+	What string
+	Ops  []*operation
+	Key  bool // a key that is left: not a fault where a client has told that its last word did not arrive
+}
+
+// harness is a run while it goes on.
+type harness struct {
+	plan     plan
+	out      io.Writer
+	nodes    []*node
+	wires    wires
+	resource *resource
+	spawn    *spawner
+	clients  []*client
+	nemesis  *nemesis
+	dir      string
+	began    time.Time
+	times    phases
+	left     []violation
+}
+
+// run carries out a plan. An error says that the run says nothing.
+func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
+	h := &harness{plan: p, out: out, began: time.Now()}
+	r := &result{Plan: p, Began: h.began}
+	fmt.Fprintf(out, "== %v\n", &p)
+	err := h.open(ctx)
+	if err == nil {
+		r.Redis = h.version(ctx)
+		err = h.phases(ctx)
+	}
+	if h.nemesis != nil {
+		r.Faults = h.nemesis.faults()
+	}
+	stats, cerr := h.close()
+	if err = errors.Join(err, cerr); err == nil {
+		r.Resource, r.Violations = stats, h.left
+		err = r.judge(ctx, h.dir, h.times)
+	}
+	r.Took = time.Since(h.began)
+	if h.dir != "" {
+		if len(r.Violations) > 0 && p.Control == "" {
+			err = errors.Join(err, r.Resource.save(filepath.Join(h.dir, "resource.txt")), saveFaults(r.Faults, filepath.Join(h.dir, "faults.txt")))
+			fmt.Fprintln(out, "what the clients, the resource and the nemesis have written down is kept in", h.dir)
+		} else {
+			err = errors.Join(err, os.RemoveAll(h.dir))
+		}
+	}
+	return r, err
+}
+
+func (h *harness) open(ctx context.Context) (err error) {
+	p := &h.plan
+	if h.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
+		return err
+	}
+	if h.nodes, err = startNodes(p.Nodes, p.Store); err != nil {
+		return err
+	}
+	if h.wires, err = openWires(p.Clients, h.nodes); err != nil {
+		return err
+	}
+	if h.resource, err = openResource(p.fenced()); err != nil {
+		return err
+	}
+	if err := h.bootstrap(ctx); err != nil {
+		return err
+	}
+	h.spawn = newSpawner()
+	for i := range p.Clients {
+		c := &client{id: i, dir: h.dir, spawn: h.spawn, terms: terms{
+			URLs:     lo.Map(h.wires[i], func(w *wire, _ int) string { return w.url() }),
+			Resource: h.resource.addr(), Seed: p.Seed, Epoch: now(), Work: p.Work, Each: p.Each, Rate: p.Rate,
+			TTL: p.TTL, Guard: p.Guard, Patience: patience, Hold: p.Hold, Control: p.Control,
+		}}
+		if err := c.start(); err != nil {
+			return err
+		}
+		h.clients = append(h.clients, c)
+	}
+	marker := func(i int) (time.Time, bool, error) { return h.nodes[i].marker() }
+	if p.Control == controlRedsync {
+		marker = nil
+	}
+	h.nemesis = &nemesis{plan: *p, nodes: h.nodes, wires: h.wires, clients: h.clients, memory: newMemory(p.Nodes, p.Guard, marker)}
+	return nil
+}
+
+// bootstrap declares the nodes ready, which are new.
+func (h *harness) bootstrap(ctx context.Context) error {
+	clients := lo.Map(h.nodes, func(n *node, _ int) redis.UniversalClient {
+		return redis.NewClient(&redis.Options{Addr: n.server.Addr()})
+	})
+	defer func() {
+		for _, c := range clients {
+			_ = c.Close()
+		}
+	}()
+	q, err := quorate.New(clients, accept.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return errors.Join(q.Bootstrap(ctx), q.Close())
+}
+
+func (h *harness) version(ctx context.Context) string {
+	info, err := h.nodes[0].admin.InfoMap(ctx, "server").Result()
+	if err != nil {
+		return err.Error()
+	}
+	return info["Server"]["redis_version"]
+}
+
+// phases are: faults; all is healed; every client gets everything; all end.
+func (h *harness) phases(ctx context.Context) error {
+	p := &h.plan
+	stop := h.progress(ctx)
+	defer stop()
+	bad, cancel := context.WithTimeout(ctx, p.For)
+	h.nemesis.run(bad)
+	cancel()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	h.times.healed = now()
+	for _, c := range h.clients {
+		h.blame(c, c.beCalm())
+	}
+	// What may still be: a node that sits out its guard time, a lease of a client
+	// that died, a long hold.
+	wait(ctx, p.Guard+2*p.TTL)
+	h.times.well = now()
+	if wait(ctx, p.Calm); ctx.Err() != nil {
+		return ctx.Err()
+	}
+	errs := make([]error, len(h.clients))
+	var all sync.WaitGroup
+	for i, c := range h.clients {
+		all.Go(func() { errs[i] = c.finish(2*patience + p.TTL) })
+	}
+	all.Wait()
+	for i, c := range h.clients {
+		h.blame(c, errs[i])
+		if n := c.crashes.Load(); n > 0 {
+			h.blame(c, fmt.Errorf("has ended by itself %d times", n))
+		}
+	}
+	h.clean(ctx)
+	return ctx.Err()
+}
+
+// blame makes a violation of what a client has done that it should not.
+func (h *harness) blame(c *client, err error) {
+	if err != nil {
+		h.left = append(h.left, violation{What: fmt.Sprintf("client %d: %v", c.id, err)})
+	}
+}
+
+// clean sees what the clients have left on the servers: for no longer than a
+// claim's lease, should the last word to a node have been lost.
+func (h *harness) clean(ctx context.Context) {
+	for _, n := range h.nodes {
+		var left []string
+		var err error
+		for end := time.Now().Add(2 * h.plan.TTL); ; wait(ctx, 50*time.Millisecond) {
+			left, err = n.leftovers(ctx)
+			if err == nil && len(left) == 0 || time.Now().After(end) || ctx.Err() != nil {
+				break
+			}
+		}
+		if err != nil {
+			left = append(left, err.Error())
+		}
+		for _, l := range left {
+			h.left = append(h.left, violation{What: fmt.Sprintf("left on node %d: %s", n.id, l), Key: strings.HasPrefix(l, "key ")})
+		}
+	}
+}
+
+// close ends all that is there, however far it came.
+func (h *harness) close() (stats resourceStats, err error) {
+	for _, c := range h.clients {
+		err = errors.Join(err, c.kill())
+	}
+	if h.spawn != nil {
+		h.spawn.close()
+	}
+	if h.resource != nil {
+		stats = h.resource.close()
+	}
+	h.wires.close()
+	return stats, errors.Join(err, closeNodes(h.nodes))
+}
+
+// progress says each few seconds how far it has come.
+func (h *harness) progress(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(5 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			var held, refused int64
+			for _, c := range h.clients {
+				d, f := c.counts()
+				held, refused = held+d, refused+f
+			}
+			faults := h.nemesis.faults()
+			last := "none yet"
+			if len(faults) > 0 {
+				last = faults[len(faults)-1].String()
+			}
+			fmt.Fprintf(h.out, "%5.0fs  %d holds, %d refusals, %d faults (%d now); %s\n",
+				time.Since(h.began).Seconds(), held, refused, len(faults), h.nemesis.active.Load(), last)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

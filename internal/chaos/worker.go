@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+// workerEnv holds the terms of a client: a process that finds it set is one.
+const workerEnv = "QUORATE_CHAOS_WORKER"
+
+// terms are what a client is told at its start.
+type terms struct {
+	URLs       []string // of its own ways to the nodes
+	Resource   string
+	Log        string
+	Prefix     string // of its operations' names
+	Seed       uint64
+	Epoch      int64 // of the rounds of once
+	Work       []string
+	Each       int     // goroutines for each name
+	Rate       float64 // operations per second that each goroutine tries for
+	TTL, Guard time.Duration
+	Patience   time.Duration // how long a lock is waited for
+	Hold       time.Duration // most holds are shorter
+	Control    string
+	Calm       bool // all has been healed
+}
+
+// omit leaves out the rule of the library that the control is about, if any.
+func (tm *terms) omit() error {
+	if tm.Control == "" || tm.Control == controlUnfenced || tm.Control == controlRedsync {
+		return nil
+	}
+	return withoutRule(tm.Control)
+}
+
+// clientEnv is what a client's work is made of.
+type clientEnv struct {
+	terms
+	quorum  *quorate.Quorum
+	clients []redis.UniversalClient
+}
+
+// The lines that a client reads and writes. It ends at once when its input
+// ends, in whatever way the harness has.
+const (
+	sayCalm   = "calm"   // to it: all has been healed
+	sayFinish = "finish" // to it: end what is under way, close everything
+	sayBye    = "bye"    // from it: everything is closed
+	sayDone   = "done"   // from it, each second: holds begun, refusals
+)
+
+// workerMain is a client's main. It returns its exit status.
+func workerMain(text string) int {
+	var tm terms
+	if err := json.Unmarshal([]byte(text), &tm); err != nil {
+		fmt.Fprintln(os.Stderr, "chaos: a client's terms:", err)
+		return exitVoid
+	}
+	log, err := createLog(tm.Log, tm.Prefix)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos: a client's log:", err)
+		return exitVoid
+	}
+	if err := tm.omit(); err != nil {
+		log.trouble(err)
+		return exitVoid
+	}
+	if err := serve(tm, log); err != nil {
+		log.trouble(err)
+		return exitVoid
+	}
+	return 0
+}
+
+func serve(tm terms, log *oplog) error {
+	e := &clientEnv{terms: tm}
+	for _, u := range tm.URLs {
+		o, err := redis.ParseURL(u)
+		if err != nil {
+			return err
+		}
+		e.clients = append(e.clients, redis.NewClient(o))
+	}
+	quiet := quorate.WithLogger(slog.New(slog.DiscardHandler))
+	var err error
+	if e.quorum, err = quorate.New(e.clients, accept.Guarded(tm.TTL, tm.Guard), quiet); err != nil {
+		return err
+	}
+	var calm atomic.Bool
+	calm.Store(tm.Calm)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var all sync.WaitGroup
+	for _, kind := range tm.Work {
+		for _, name := range names(kind) {
+			w := primitives[kind].open(e, name)
+			for i := range tm.Each {
+				u, err := dialResource(tm.Resource)
+				if err != nil {
+					return err
+				}
+				t := &turn{
+					kind: kind, name: name, log: log, user: u, ttl: tm.TTL, patience: tm.Patience, hold: tm.Hold,
+					rand: chance(tm.Seed, tm.Prefix, name, fmt.Sprint(i)),
+				}
+				all.Go(func() {
+					defer u.close()
+					for ctx.Err() == nil {
+						t.calm = calm.Load()
+						w.do(ctx, t)
+						t.pause(ctx, tm.Rate)
+					}
+				})
+			}
+		}
+	}
+	all.Go(func() { tell(ctx, log) })
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		switch in.Text() {
+		case sayCalm:
+			calm.Store(true)
+		case sayFinish:
+			cancel()
+			all.Wait()
+			return e.close(log)
+		}
+	}
+	os.Exit(exitVoid) // the harness is gone
+	return nil
+}
+
+// tell says each second how much has been done.
+func tell(ctx context.Context, log *oplog) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			fmt.Println(sayDone, log.done.Load(), log.failed.Load())
+		}
+	}
+}
+
+// close ends the client as a well-behaved program does, and sees that nothing
+// of the library is left running.
+func (e *clientEnv) close(log *oplog) error {
+	if err := e.quorum.Close(); err != nil {
+		log.write(event{T: now(), E: evLate, Err: err.Error()})
+	}
+	for _, c := range e.clients {
+		_ = c.Close()
+	}
+	if err := goleak.Find(); err != nil {
+		log.trouble(fmt.Errorf("left running: %w", err))
+	}
+	fmt.Println(sayDone, log.done.Load(), log.failed.Load())
+	fmt.Println(sayBye)
+	return log.close()
+}

@@ -1,0 +1,283 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// ask puts a question to every node and waits until all have replied or the
+// context ends. take is called for one reply at a time.
+func (q *Quorum) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
+	var mu sync.Mutex
+	errs := make([]error, len(q.nodes))
+	left := len(q.nodes)
+	over := false
+	done := make(chan struct{})
+	for i, n := range q.nodes {
+		errs[i] = errNoAnswer
+		question := &question{command: encode(nil, n)}
+		again := 0
+		question.reply = func(v []resp.Value, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if over {
+				return
+			}
+			if forgotten(err) && again < maxLoads {
+				again++
+				n.link.Send(append(loads(), question)...)
+				return
+			}
+			if err == nil {
+				err = take(i, v)
+			}
+			errs[i] = err
+			if left--; left == 0 {
+				close(done)
+			}
+		}
+		n.link.Send(question)
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	over = true
+	return errs
+}
+
+// asked makes a Failure of what ask returned, or nil if need nodes replied well.
+func (q *Quorum) asked(errs []error, need int) error {
+	f := &Failure{Err: ErrNoQuorum, Needed: need}
+	for i, err := range errs {
+		if err == nil {
+			f.Votes++
+		} else {
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: q.nodes[i].addr, Err: err})
+		}
+	}
+	if f.Votes >= need {
+		return nil
+	}
+	return f
+}
+
+// Ready waits until a majority of the nodes is connected; it gives up when the
+// context ends, or when so many have failed for good that this cannot be.
+func (q *Quorum) Ready(ctx context.Context) error {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		errs := make([]error, len(q.nodes))
+		refused := 0
+		for i, n := range q.nodes {
+			if errs[i] = n.link.Err(); errs[i] != nil && forGood(errs[i]) {
+				refused++
+			}
+		}
+		err := q.asked(errs, len(q.nodes)/2+1)
+		if err == nil || refused > (len(q.nodes)-1)/2 {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			f := err.(*Failure)
+			f.Err = &cutShort{ErrNoQuorum, ContextError(ctx)}
+			return f
+		}
+	}
+}
+
+// Bootstrap declares every node ready.
+func (q *Quorum) Bootstrap(ctx context.Context) error {
+	if q.isClosed() {
+		return &Failure{Err: ErrClosed}
+	}
+	// Connecting may still be under way: wait for every node that can be had.
+	for _, n := range q.nodes {
+		select {
+		case <-n.link.Ready():
+		case <-ctx.Done():
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	defer cancel()
+	errs := q.ask(ctx, func(dst []byte, n *node) []byte {
+		run := n.link.Info().RunID
+		if run == "" {
+			run = "-"
+		}
+		return script.AppendBootstrap(dst, q.set.Prefix, q.newID(), run)
+	}, func(i int, v []resp.Value) error {
+		inc, _, err := script.DecodeMarker(v)
+		if err == nil {
+			q.incs[i].Store(uint64(inc))
+		}
+		return err
+	})
+	if err := q.asked(errs, len(q.nodes)); err != nil {
+		return err
+	}
+	for _, n := range q.nodes {
+		q.heard(n.index, protocol.OpBeat, protocol.Answer{Status: protocol.OK})
+		q.recheck(n)
+	}
+	return nil
+}
+
+// Holder is the root package's Holder.
+type Holder struct {
+	Token   uint64
+	Host    string
+	PID     int
+	Left    time.Duration
+	Waiters int
+	Foreign bool
+}
+
+// Holder asks all nodes who holds a name of capacity 1: whom a majority votes for.
+func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
+	if q.isClosed() {
+		return Holder{}, &Failure{Err: ErrClosed}
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.set.NodeTimeout)
+	defer cancel()
+	queues := make([]script.Queue, len(q.nodes))
+	errs := q.ask(ctx, func(dst []byte, _ *node) []byte {
+		return script.AppendInspect(dst, s.keys, 1)
+	}, func(i int, v []resp.Value) (err error) {
+		queues[i], err = script.DecodeInspect(v)
+		return err
+	})
+	need := len(q.nodes)/2 + 1
+	if err := q.asked(errs, need); err != nil {
+		return Holder{}, err
+	}
+	votes := map[string]int{}
+	foreign, rest := 0, time.Duration(0)
+	for _, queue := range queues {
+		if queue.Foreign > 0 {
+			foreign++
+			rest = max(rest, queue.Foreign)
+		}
+		if len(queue.Claims) == 0 || !queue.Claims[0].Voted {
+			continue
+		}
+		c := queue.Claims[0]
+		if votes[c.ID]++; votes[c.ID] == need {
+			h := Holder{Token: uint64(c.Ticket) * MaxPasses, Left: c.Left, Waiters: queue.Queued - 1}
+			h.Host, h.PID = parseOwner(c.Owner)
+			return h, nil
+		}
+	}
+	if foreign >= need {
+		return Holder{Foreign: true, Left: rest}, nil
+	}
+	return Holder{}, &Failure{Err: ErrNotHeld}
+}
+
+// parseOwner reads host and process from a channel made by New.
+func parseOwner(channel string) (host string, pid int) {
+	parts := strings.Split(channel, ":")
+	if len(parts) < 3 {
+		return "", 0
+	}
+	pid, _ = strconv.Atoi(parts[len(parts)-2])
+	return parts[len(parts)-3], pid
+}
+
+// NodeReport is what Check finds out about one node.
+type NodeReport struct {
+	Addr       string
+	Err        error
+	Version    string
+	Role       string
+	AOF        bool
+	Fsync      string
+	Eviction   string
+	Offset     time.Duration
+	RoundTrip  time.Duration
+	Recovering time.Duration
+	Warnings   []string
+}
+
+// Check asks every node, over the caller's clients, for what bears on safety.
+func (q *Quorum) Check(ctx context.Context) []NodeReport {
+	reports := make([]NodeReport, len(q.nodes))
+	var wg sync.WaitGroup
+	for i, n := range q.nodes {
+		wg.Go(func() { reports[i] = q.checkNode(ctx, n) })
+	}
+	wg.Wait()
+	return reports
+}
+
+func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
+	r := NodeReport{Addr: n.addr}
+	if r.Err = n.client.Ping(ctx).Err(); r.Err != nil { // opens the connection, which is not to be measured
+		return r
+	}
+	before := time.Now()
+	at, err := n.client.Time(ctx).Result()
+	if r.Err = err; err != nil {
+		return r
+	}
+	r.RoundTrip = time.Since(before)
+	r.Offset = at.Sub(before.Add(r.RoundTrip / 2))
+	info := n.client.Info(ctx).Val()
+	for line := range strings.Lines(info) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch key {
+		case "redis_version":
+			r.Version = value
+		case "role":
+			r.Role = value
+		case "aof_enabled":
+			r.AOF = value == "1"
+		case "maxmemory_policy":
+			r.Eviction = value
+		}
+	}
+	if c := n.client.ConfigGet(ctx, "appendfsync").Val(); r.AOF {
+		r.Fsync = c["appendfsync"]
+	}
+	if marker := n.client.Get(ctx, script.MarkerKey(q.set.Prefix)).Val(); marker != "" {
+		var inc, born int64
+		if _, err := fmt.Sscan(marker, &inc, &born); err == nil {
+			r.Recovering = max(0, time.UnixMilli(born).Add(q.set.Guard).Sub(at))
+		}
+	} else {
+		r.Recovering = q.set.Guard
+	}
+	r.Warnings = warnings(&r, q.set.Skew)
+	return r
+}
+
+// warnings says what is wrong with a node that answers.
+func warnings(r *NodeReport, skew time.Duration) []string {
+	var w []string
+	if r.Role != "" && r.Role != "master" {
+		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its master's")
+	}
+	if r.Eviction != "" && r.Eviction != "noeviction" {
+		w = append(w, "maxmemory-policy "+r.Eviction+" may throw away leases; set noeviction")
+	}
+	if r.Offset.Abs() > skew {
+		w = append(w, fmt.Sprintf("its clock differs from this process's by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), skew))
+	}
+	if r.Recovering > 0 {
+		w = append(w, fmt.Sprintf("it is new or lost its memory, and votes in %v", r.Recovering.Round(time.Millisecond)))
+	}
+	return w
+}

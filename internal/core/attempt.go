@@ -1,0 +1,345 @@
+package core
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Spec is what a primitive asks for; one Spec serves many attempts.
+type Spec struct {
+	Name     string
+	Weight   uint64
+	Capacity uint64
+	Counting bool   // a semaphore: votes alone do not suffice
+	Notify   bool   // tell the holder when somebody waits
+	Side     string // of the name: its own lock, queue and record, beside those of the name
+	Set      Settings
+
+	keys *script.Keys
+}
+
+// WithWeight returns a copy that asks for another weight.
+func (s *Spec) WithWeight(weight uint64) *Spec {
+	c := *s
+	c.Weight = weight
+	return &c
+}
+
+// attempt drives one protocol.Claim: it gives the claim the time and the
+// events, and does what the claim says.
+type attempt struct {
+	q    *Quorum
+	spec *Spec
+	wake atomic.Int64 // see scheduler
+	slot int          // see scheduler
+
+	mu      sync.Mutex
+	claim   *protocol.Claim
+	phase   protocol.Phase // as last seen by flush
+	began   protocol.Time
+	done    chan struct{} // closed at admission, or at the end of an attempt that was not admitted
+	timer   *time.Timer   // the validity deadline (rule 5)
+	ends    *time.Timer   // WithMaxHold
+	errs    []error       // per node; made when there is one
+	acks    int           // nodes that have confirmed the leave
+	replies int           // leaves that have been answered or given up
+	waits   []*wait       // those who wait for something to be so
+
+	hooks   Hooks
+	claimed bool // somebody has the Hold, so a loss concerns him
+	closing bool // its Quorum closes
+	told    bool // hooks.Waiters has been called for those who wait
+}
+
+// call is one request on its way; it is a link.Command.
+type call struct {
+	a     *attempt
+	req   protocol.Request
+	loads int // how often the scripts have been loaded for it
+}
+
+// calls are spare ones: a link is done with a command when it calls Reply,
+// which it does once.
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// Until makes a leave outlast a broken connection, for as long as the lease
+// that it is to end could last; everything else is the claim's to send again.
+func (c *call) Until() time.Time {
+	if c.req.Op != protocol.OpLeave {
+		return time.Time{}
+	}
+	return c.a.q.epoch.Add(time.Duration(c.req.Sent) + c.a.spec.Set.TTL)
+}
+
+// Append encodes the request.
+func (c *call) Append(dst []byte) []byte {
+	a := c.a
+	return script.AppendCommand(dst, a.spec.keys, &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
+}
+
+// Reply takes the answer; it runs on the node's reader goroutine.
+func (c *call) Reply(v []resp.Value, err error) {
+	a := c.a
+	var ans protocol.Answer
+	if err == nil {
+		ans, err = script.Decode(v)
+	}
+	if err == nil {
+		err = a.q.stranger(c.req.Node, ans.Incarnation)
+	}
+	if err == nil {
+		a.q.heard(c.req.Node, c.req.Op, ans)
+		if a.spec.Counting && ans.Status == protocol.Recovering {
+			a.q.heal(c.req.Node, ans.Incarnation) // it may have forgotten how many permits there are
+		}
+	}
+	a.mu.Lock()
+	if forgotten(err) && c.loads < maxLoads && (c.req.Op == protocol.OpLeave || !a.claim.Phase().Final()) {
+		// Again, unless it would come after its own leave.
+		c.loads++
+		n := a.q.nodes[c.req.Node]
+		n.link.Send(append(loads(), c)...)
+		a.mu.Unlock()
+		return
+	}
+	now := a.q.now()
+	switch {
+	case c.req.Op == protocol.OpLeave:
+		a.replies++
+		if err == nil {
+			a.acks++
+		}
+	case err != nil:
+		a.note(c.req.Node, explain(a.spec, err))
+		a.claim.Fail(now, c.req, forGood(err))
+	default:
+		a.note(c.req.Node, refusal(a.spec, ans))
+		if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) {
+			ans.Wait = foreignPoll
+		}
+		a.claim.Answer(now, c.req, ans)
+		if _, at := a.claim.Limit(now); ans.Status == protocol.OK && ans.LimitAt < at {
+			a.q.retell(a.spec) // this node has missed a Resize
+		}
+	}
+	*c = call{} // the collector may have the attempt
+	calls.Put(c)
+	a.flushUnlock(now)
+}
+
+// foreignPoll is how often the head of a queue asks whether another Redlock
+// client still holds the plain key: its release is the only one that nobody
+// publishes. The others in the queue do not ask.
+const foreignPoll = 100 * time.Millisecond
+
+// refusal is what an answer says against the claim.
+func refusal(s *Spec, a protocol.Answer) error {
+	switch {
+	case a.Status == protocol.Recovering:
+		return &RecoveringError{Wait: a.Wait}
+	case a.Status == protocol.Clash:
+		return &ClashError{Asked: s.Capacity, InForce: a.Capacity}
+	case a.Foreign:
+		return errForeign
+	}
+	return nil
+}
+
+// note keeps the newest thing that a node said against the claim.
+func (a *attempt) note(node int, err error) {
+	if err != nil && a.errs == nil {
+		a.errs = make([]error, a.claim.Nodes)
+	}
+	if a.errs != nil {
+		a.errs[node] = err
+	}
+}
+
+// start makes an attempt and sends its joins.
+func (q *Quorum) start(s *Spec, try bool, h Hooks) *attempt {
+	id := q.newID()
+	a := &attempt{q: q, spec: s, slot: -1, done: make(chan struct{}), hooks: h}
+	a.wake.Store(int64(protocol.Never))
+	a.claim = protocol.NewClaim(protocol.Config{
+		Terms:       protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
+		Nodes:       len(q.nodes),
+		NodeTimeout: s.Set.NodeTimeout,
+		Drift:       s.Set.Drift(),
+		Try:         try,
+		Rules:       rules(),
+	})
+	a.claim.Out = make([]protocol.Request, 0, len(q.nodes))
+	if s.Set.NoRenewal {
+		a.claim.StopRenewal()
+	}
+	a.mu.Lock() // whoever finds a registered attempt finds it started
+	q.register(id, a)
+	now := q.now()
+	a.began = now
+	a.claim.Start(now, q.ticket(id))
+	a.send()
+	wall := time.Now()
+	for i, n := range q.nodes {
+		if !n.link.Healthy(wall) {
+			a.note(i, n.link.Err()) // a try may be over before the link has refused the join
+			a.claim.Suspect(now, i)
+		}
+	}
+	a.flushUnlock(now)
+	return a
+}
+
+// event gives the claim an event and does what follows from it.
+func (a *attempt) event(f func(c *protocol.Claim, now protocol.Time)) {
+	a.mu.Lock()
+	now := a.q.now()
+	f(a.claim, now)
+	a.flushUnlock(now)
+}
+
+func (a *attempt) tick() {
+	a.mu.Lock()
+	now := a.q.now()
+	a.claim.Tick(now)
+	a.flushUnlock(now)
+}
+
+// send hands the claim's requests to the links, in order: it runs with a.mu
+// held, so a leave cannot overtake its own join on its way to the link.
+func (a *attempt) send() {
+	for _, r := range a.claim.Out {
+		c := calls.Get().(*call)
+		c.a, c.req = a, r
+		a.q.nodes[r.Node].link.Send(c)
+	}
+	a.claim.Out = a.claim.Out[:0]
+}
+
+// flushUnlock sends what the claim wants sent, draws the consequences of a
+// change of phase, and unlocks a.mu before it calls anybody back.
+func (a *attempt) flushUnlock(now protocol.Time) {
+	phase, was := a.claim.Phase(), a.phase
+	a.phase = phase
+	var ended error
+	if was == protocol.Holding && a.claimed && a.hooks.Ended != nil {
+		switch {
+		case phase == protocol.Lost:
+			ended = ErrLost
+		case phase.Final() && a.closing:
+			ended = ErrClosed
+		}
+	}
+	// Note: Here is an incorrect order:
+	//
+	//	a.send()
+	//	a.hooks.Ended(ErrLost)
+	//
+	// A node that gets the leave gives its vote to the next at once, and the next
+	// could have the lock before this holder has been told that it has lost it.
+	var leaves []protocol.Request
+	if ended != nil {
+		leaves, a.claim.Out = a.claim.Out, nil
+		a.q.telling.Add(1)
+	}
+	if len(a.claim.Out) > 0 {
+		a.send()
+	}
+	var waiters func()
+	if phase != was && phase == protocol.Holding {
+		a.timer = time.AfterFunc(a.claim.Deadline().Sub(now), a.deadline)
+		if a.spec.Set.MaxHold > 0 {
+			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
+		}
+		close(a.done)
+	}
+	if phase.Final() && !was.Final() {
+		a.q.forget(a)
+		a.q.sched.drop(a)
+		if was == protocol.Holding {
+			a.timer.Stop()
+			if a.ends != nil {
+				a.ends.Stop()
+			}
+		} else {
+			close(a.done)
+		}
+	}
+	if !phase.Final() {
+		a.q.sched.set(a, a.claim.Wake())
+		if now := a.claim.Waiters(); phase == protocol.Holding && a.claimed && now != a.told {
+			if a.told = now; now {
+				waiters = a.hooks.Waiters
+			}
+		}
+	}
+	if len(a.waits) > 0 {
+		a.wakeWaits()
+	}
+	a.mu.Unlock()
+	if ended != nil {
+		a.hooks.Ended(ended)
+		a.mu.Lock()
+		a.claim.Out = leaves
+		a.send()
+		a.mu.Unlock()
+		a.q.telling.Add(-1)
+	}
+	if ended == ErrLost {
+		a.q.observe(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.began), Err: ErrLost})
+		a.q.set.Logger.Warn("quorate: lost", "name", a.spec.Name, "token", a.token(0))
+	}
+	if waiters != nil {
+		waiters()
+	}
+}
+
+// deadline is the timer of rule 5. Renewals only move the claim's deadline;
+// the timer finds that out when it fires, so no renewal can delay it.
+func (a *attempt) deadline() {
+	a.mu.Lock()
+	now := a.q.now()
+	a.claim.Tick(now)
+	if a.claim.Phase() == protocol.Holding {
+		a.timer.Reset(a.claim.Deadline().Sub(now))
+	}
+	a.flushUnlock(now)
+}
+
+func (a *attempt) stopRenewal() {
+	a.event(func(c *protocol.Claim, _ protocol.Time) { c.StopRenewal() })
+}
+
+// valid reports whether the claim is held now. Called with a.mu held.
+func (a *attempt) valid() bool {
+	return a.claim.Phase() == protocol.Holding && a.q.now() < a.claim.Deadline()
+}
+
+// token is ticket * 2^10 + n.
+func (a *attempt) token(n int) uint64 { return uint64(a.claim.Ticket())*MaxPasses + uint64(n) }
+
+// leave withdraws the claim from every node. It does not wait, and reports
+// whether there was a hold to end.
+func (a *attempt) leave() bool {
+	a.mu.Lock()
+	now := a.q.now()
+	held := a.valid()
+	a.claim.Leave(now)
+	a.flushUnlock(now)
+	return held
+}
+
+// take looks at what became of the attempt; somebody is there to have the hold.
+func (a *attempt) take() protocol.Phase {
+	a.mu.Lock()
+	now := a.q.now()
+	a.claim.Tick(now) // the admission may have ended before its goroutine came to run
+	phase := a.claim.Phase()
+	a.claimed = phase == protocol.Holding
+	a.flushUnlock(now)
+	return phase
+}

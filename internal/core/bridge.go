@@ -1,0 +1,11 @@
+package core
+
+// The root package sets these: primitives get from a *quorate.Quorum to the
+// core, and from a Failure to a *quorate.Error, without the core knowing the
+// exported types or the exported types showing the core.
+var (
+	// Of returns the core of a *quorate.Quorum.
+	Of func(quorum any) *Quorum
+	// Dress makes the exported error of a failed operation.
+	Dress func(op, name string, err error) error
+)

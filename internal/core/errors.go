@@ -1,0 +1,110 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// The sentinels that the root package exports; see there.
+var (
+	ErrHeld     = errors.New("held by somebody else")
+	ErrNoQuorum = errors.New("no quorum of nodes")
+	ErrLost     = errors.New("lock lost")
+	ErrNotHeld  = errors.New("not held")
+	ErrClosed   = errors.New("quorum closed")
+	ErrReleased = errors.New("released")
+	ErrInvalid  = errors.New("invalid use")
+)
+
+// Failure is why an operation failed, before the root package dresses it as
+// its exported Error.
+type Failure struct {
+	Err    error // the sentinel, or the sentinel joined with the context's error
+	Votes  int
+	Needed int
+	Nodes  []NodeFailure
+}
+
+// NodeFailure is what one node had to do with it.
+type NodeFailure struct {
+	Addr string
+	Err  error
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap lets errors.Is and errors.As see the sentinel and each node's error.
+func (f *Failure) Unwrap() []error {
+	errs := []error{f.Err}
+	for _, n := range f.Nodes {
+		errs = append(errs, n.Err)
+	}
+	return errs
+}
+
+// RecoveringError is a node that lost its memory and does not vote yet.
+type RecoveringError struct{ Wait time.Duration }
+
+func (e *RecoveringError) Error() string {
+	return fmt.Sprintf("is new or lost its memory, and votes in %v", e.Wait.Round(time.Millisecond))
+}
+
+// ClashError is a name that is in use with another capacity.
+type ClashError struct{ Asked, InForce uint64 }
+
+func (e *ClashError) Error() string {
+	return fmt.Sprintf("the name is in use with capacity %d, not %d", e.InForce, e.Asked)
+}
+
+var (
+	errNoAnswer = errors.New("has not answered")
+	errQueued   = errors.New("others are ahead")
+	errForeign  = errors.New("another Redlock client holds the plain key")
+)
+
+// forGood reports whether a node's error will not go away by waiting.
+func forGood(err error) bool {
+	msg := err.Error()
+	for _, code := range []string{"WRONGTYPE", "WRONGPASS", "NOAUTH", "NOPERM", "ERR unknown command", "ERR AUTH"} {
+		if strings.Contains(msg, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain adds to a node's own words what to do, where they do not say it.
+func explain(s *Spec, err error) error {
+	if e, ok := errors.AsType[resp.Error](err); ok && e.Code() == "WRONGTYPE" {
+		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q is not this library's; remove it, or choose another name",
+			err, s.keys.Plain, s.keys.State, s.keys.Queue, s.keys.Claims)
+	}
+	return err
+}
+
+// failure describes where the attempt stands, for an error.
+func (a *attempt) failure(err error) *Failure {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.q.now()
+	f := &Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
+	for i, n := range a.q.nodes {
+		ne := NodeFailure{Addr: n.addr}
+		switch heard, vote := a.claim.Node(i, now); {
+		case a.errs != nil && a.errs[i] != nil:
+			ne.Err = a.errs[i]
+		case !heard:
+			ne.Err = errNoAnswer
+		case !vote:
+			ne.Err = errQueued
+		default:
+			continue
+		}
+		f.Nodes = append(f.Nodes, ne)
+	}
+	return f
+}

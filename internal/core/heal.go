@@ -1,0 +1,217 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// heal tells a node that has lost its memory what the others have recorded, in
+// the background, once at a time. Until it has been told everything, the node
+// does not count as a witness that something is not recorded.
+func (q *Quorum) heal(node int, inc protocol.Incarnation) {
+	r := &q.records
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.healing[node] || q.isClosed() {
+		return
+	}
+	r.healing[node] = true
+	r.tasks.Go(func() {
+		q.healing(node, inc)
+		r.mu.Lock()
+		delete(r.healing, node)
+		r.mu.Unlock()
+	})
+}
+
+// healing tries until it is done, for about a minute; whoever hears next that
+// the node is not whole goes on.
+func (q *Quorum) healing(node int, inc protocol.Incarnation) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-q.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	pause := q.set.NodeTimeout / 16
+	for range 24 {
+		// Every client does this: they shall not do it at the same moment.
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(rand.Int64N(int64(pause) + 1))):
+		}
+		done, err := q.tell(ctx, node, inc)
+		if done {
+			return
+		}
+		if err != nil && ctx.Err() == nil {
+			q.set.Logger.Debug("quorate: a node that has lost its memory cannot be told yet what is recorded", "node", q.nodes[node].addr, "error", err)
+		}
+		pause = min(2*pause, 4*q.set.NodeTimeout)
+	}
+}
+
+// tell brings every record to the node and declares it whole. One client does
+// so at a time: all at once would only be slower.
+func (q *Quorum) tell(ctx context.Context, node int, inc protocol.Incarnation) (bool, error) {
+	n := q.nodes[node]
+	turn := q.set.Prefix + ":heal"
+	if mine, err := n.client.SetNX(ctx, turn, q.channel, 4*q.set.NodeTimeout).Result(); err != nil || !mine {
+		marker, _ := n.client.Get(ctx, script.MarkerKey(q.set.Prefix)).Result()
+		return isWhole(marker), err
+	}
+	defer func() {
+		// Should it have taken so long that another has its turn, the two do the same twice.
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.set.NodeTimeout)
+		defer cancel()
+		_ = n.client.Del(after, turn).Err()
+	}()
+	names, err := q.recorded(ctx, node)
+	if err != nil {
+		return false, err
+	}
+	for some := range slices.Chunk(slices.Collect(maps.Keys(names)), 64) {
+		errs := make([]error, len(some))
+		var wg sync.WaitGroup
+		for i, name := range some {
+			wg.Go(func() { errs[i] = q.retellOne(ctx, node, name) })
+		}
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return false, err
+		}
+	}
+	done := make(chan bool, 1)
+	q.nodes[node].link.Send(&question{command: script.AppendWhole(nil, q.set.Prefix, inc), reply: func(v []resp.Value, err error) {
+		done <- err == nil
+	}})
+	select {
+	case ok := <-done:
+		if ok {
+			q.set.Logger.Info("quorate: a node that is new or lost its memory has been told all that is recorded", "node", q.nodes[node].addr, "records", len(names))
+		}
+		return ok, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// retellOne brings one name's record to the node.
+func (q *Quorum) retellOne(ctx context.Context, node int, name string) error {
+	bare, side, _ := strings.Cut(name, "}")
+	s, err := q.NewSpec(Spec{Name: bare, Side: side, Set: q.set})
+	if err != nil {
+		return nil // not one that this library could have written
+	}
+	each, cancel := context.WithTimeout(ctx, 4*q.set.NodeTimeout)
+	defer cancel()
+	i := q.inquire(&inquiry{spec: s, in: protocol.Inquiry{Op: protocol.OpRead, Heal: node + 1}})
+	if err := i.wait(each); err != nil {
+		return err
+	}
+	if i.outcome() == protocol.Unsettled && !q.decide(ctx, s) {
+		return errUndecided // a run is under way: after it
+	}
+	return nil
+}
+
+var errUndecided = errors.New("a run is under way that decides what is recorded")
+
+func isWhole(marker string) bool { return strings.HasSuffix(marker, " w") }
+
+// decide has a run of its own find out what the last one, which began and came
+// to nothing, has left open: whether a minority's record stands. It reports
+// whether it could; not while the name is held.
+func (q *Quorum) decide(ctx context.Context, s *Spec) bool {
+	s = s.WithWeight(1)
+	s.Capacity = 1
+	h, err := q.Acquire(ctx, s, true, Hooks{})
+	if err != nil {
+		return false
+	}
+	defer h.Release()
+	_, err = q.Register(s).Open(ctx, h)
+	return err == nil
+}
+
+// recorded returns the names, as "name}side", that have a record on any node but one. What was
+// recorded on a majority is on one of any q whole nodes; failing that, all the
+// others must be asked.
+func (q *Quorum) recorded(ctx context.Context, except int) (map[string]bool, error) {
+	names := map[string]bool{}
+	whole, all := 0, 0
+	errs := make([]error, len(q.nodes))
+	enough := func() bool { return whole > len(q.nodes)/2 || all == len(q.nodes)-1 }
+	for i, n := range q.nodes { // first whether it can help to look at all
+		if i == except {
+			continue
+		}
+		var marker string
+		if marker, errs[i] = q.marker(ctx, n); errs[i] == nil {
+			all++
+			if isWhole(marker) {
+				whole++
+			}
+		}
+	}
+	if !enough() {
+		return nil, q.asked(errs, len(q.nodes)-1)
+	}
+	whole, all = 0, 0
+	for i, n := range q.nodes {
+		if i == except || errs[i] != nil {
+			continue
+		}
+		var w bool
+		if w, errs[i] = q.list(ctx, n, names); errs[i] == nil {
+			all++
+			if w {
+				whole++
+			}
+		}
+	}
+	if enough() {
+		return names, nil
+	}
+	return nil, q.asked(errs, len(q.nodes)-1)
+}
+
+func (q *Quorum) marker(ctx context.Context, n *node) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.set.NodeTimeout)
+	defer cancel()
+	return n.client.Get(ctx, script.MarkerKey(q.set.Prefix)).Result()
+}
+
+// list adds a node's names, and tells whether the node is whole.
+func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool) (whole bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	defer cancel()
+	marker, err := q.marker(ctx, n)
+	if err != nil {
+		return false, err
+	}
+	begin, end := q.set.Prefix+":{", ":r"
+	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin)
+	scan := n.client.Scan(ctx, 0, glob+"*"+end, 1000).Iterator()
+	for scan.Next(ctx) {
+		name := strings.TrimSuffix(strings.TrimPrefix(scan.Val(), begin), end)
+		if strings.Contains(name, "}") {
+			names[name] = true
+		}
+	}
+	return isWhole(marker), scan.Err()
+}

@@ -1,0 +1,245 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// Pending is an acquisition under way. It outlives any one context, so that a
+// place in the queue can be passed on inside the process.
+type Pending struct {
+	q     *Quorum
+	spec  *Spec
+	try   bool
+	hooks Hooks
+	began time.Time
+	a     *attempt
+}
+
+// Hooks are called when something happens to a hold, with no lock held.
+type Hooks struct {
+	Ended   func(error) // the hold has ended by itself: ErrLost or ErrClosed; called at most once
+	Waiters func()      // somebody has begun to wait behind it
+}
+
+// Begin starts an acquisition.
+func (q *Quorum) Begin(s *Spec, try bool, h Hooks) (*Pending, error) {
+	if q.isClosed() {
+		return nil, &Failure{Err: ErrClosed}
+	}
+	return &Pending{q: q, spec: s, try: try, hooks: h, began: time.Now(), a: q.start(s, try, h)}, nil
+}
+
+// Wait waits until the claim is admitted or cannot be, the context ends or the
+// Quorum is closed. When the context ends the claim is still queued: Wait
+// again, or Cancel. After any other error there is nothing left to cancel.
+func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
+	for {
+		select {
+		case <-p.a.done:
+		default:
+			select {
+			case <-p.a.done:
+			case <-ctx.Done():
+				return nil, p.failure(ctx)
+			case <-p.q.closing:
+				p.Cancel()
+				return nil, p.a.failure(ErrClosed)
+			}
+		}
+		switch phase := p.a.take(); phase {
+		case protocol.Holding:
+			if p.q.isClosed() {
+				p.Cancel()
+				return nil, p.a.failure(ErrClosed)
+			}
+			h := &Hold{a: p.a, since: time.Now()}
+			p.q.observe(Event{Kind: EventAcquired, Name: p.spec.Name, Token: h.Token(0), Took: h.since.Sub(p.began)})
+			return h, nil
+		case protocol.Taken:
+			return nil, p.a.failure(ErrHeld)
+		case protocol.TooHeavy:
+			return nil, p.a.tooHeavy()
+		case protocol.NoQuorum, protocol.Rejected:
+			return nil, p.a.failure(ErrNoQuorum)
+		case protocol.Left:
+			return nil, p.a.failure(ErrClosed)
+		}
+		switch {
+		case p.q.isClosed():
+			return nil, p.a.failure(ErrClosed)
+		case p.try:
+			return nil, p.a.failure(ErrNoQuorum)
+		}
+		p.a = p.q.start(p.spec, p.try, p.hooks) // lapsed: a new id and a new ticket
+	}
+}
+
+// CutShort is the error of a wait inside the process that a context ended.
+func CutShort(sentinel error, ctx context.Context) *Failure {
+	return &Failure{Err: &cutShort{sentinel, ContextError(ctx)}}
+}
+
+// ContextError returns the context's error, with its cause where that says more.
+func ContextError(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); !errors.Is(cause, err) {
+		err = errors.Join(err, cause)
+	}
+	return err
+}
+
+// failure says what the context's end has cut short: waiting for the turn, or
+// waiting for nodes.
+func (p *Pending) failure(ctx context.Context) error {
+	p.a.mu.Lock()
+	known := p.a.claim.Known(p.q.now())
+	p.a.mu.Unlock()
+	sentinel := ErrHeld
+	if known < len(p.q.nodes)/2+1 {
+		sentinel = ErrNoQuorum
+	}
+	return p.a.failure(&cutShort{sentinel, ContextError(ctx)})
+}
+
+// cutShort is a wait that a context ended: both the context's error and what
+// was being waited for.
+type cutShort struct{ sentinel, ctx error }
+
+func (e *cutShort) Error() string   { return e.ctx.Error() + " while waiting: " + e.sentinel.Error() }
+func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
+
+// Cancel withdraws the claim from every node, without waiting for them.
+func (p *Pending) Cancel() { p.a.leave() }
+
+// Acquire is Begin, Wait, and Cancel when the context ends.
+func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, h Hooks) (*Hold, error) {
+	p, err := q.Begin(s, try, h)
+	if err != nil {
+		return nil, err
+	}
+	hold, err := p.Wait(ctx)
+	if err != nil {
+		p.Cancel()
+	}
+	return hold, err
+}
+
+// MaxPasses is how many tokens one claim has: n is below 2^10.
+const MaxPasses = 1 << 10
+
+// Hold is an admitted claim.
+type Hold struct {
+	a     *attempt
+	since time.Time
+}
+
+// Token returns the fencing token of the n-th hand-over inside this process:
+// ticket * 2^10 + n.
+func (h *Hold) Token(n int) uint64 { return h.a.token(n) }
+
+// Since returns when the claim was admitted.
+func (h *Hold) Since() time.Time { return h.since }
+
+// Valid reports whether the claim is held now.
+func (h *Hold) Valid() bool {
+	h.a.mu.Lock()
+	defer h.a.mu.Unlock()
+	return h.a.valid()
+}
+
+// ValidUntil returns the deadline of rule 5 as it stands.
+func (h *Hold) ValidUntil() time.Time {
+	h.a.mu.Lock()
+	defer h.a.mu.Unlock()
+	return h.a.q.epoch.Add(time.Duration(h.a.claim.Deadline()))
+}
+
+// Pass reports whether the claim can serve another holder of this process as a
+// fresh one would: it is held, goes on being renewed, and WithMaxHold begins anew.
+func (h *Hold) Pass() bool {
+	a := h.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.valid() || a.spec.Set.NoRenewal {
+		return false
+	}
+	if a.ends != nil && !a.ends.Reset(a.spec.Set.MaxHold) {
+		a.ends.Stop()
+		return false
+	}
+	return true
+}
+
+// Shrink makes the claim lighter. It reports whether the claim was held.
+func (h *Hold) Shrink(weight uint64) bool {
+	h.a.event(func(c *protocol.Claim, now protocol.Time) { c.Shrink(now, weight) })
+	return h.Valid()
+}
+
+// Usable reports whether Pass may succeed later.
+func (h *Hold) Usable() bool { return h.Valid() && !h.a.spec.Set.NoRenewal }
+
+// Waiters reports whether somebody is known to wait behind the claim.
+func (h *Hold) Waiters() bool {
+	h.a.mu.Lock()
+	defer h.a.mu.Unlock()
+	return h.a.claim.Waiters()
+}
+
+// Release leaves every node. It does not wait for them.
+func (h *Hold) Release() {
+	if !h.a.leave() {
+		return // lost at the last moment, and told
+	}
+	h.a.q.observe(Event{Kind: EventReleased, Name: h.a.spec.Name, Token: h.Token(0), Took: time.Since(h.since)})
+}
+
+// Released waits until a quorum has confirmed the release, the nodes have had
+// their time, or the context ends.
+func (h *Hold) Released(ctx context.Context) error {
+	a := h.a
+	need := a.claim.Quorum()
+	confirmed := 0
+	a.until(ctx, a.spec.Set.NodeTimeout, func() bool {
+		confirmed = a.acks
+		return a.acks >= need || a.replies >= a.claim.Nodes
+	})
+	switch {
+	case confirmed >= need:
+		return nil
+	case ctx.Err() != nil:
+		return &Failure{Err: &cutShort{ErrNoQuorum, ctx.Err()}, Votes: confirmed, Needed: need}
+	}
+	return &Failure{Err: ErrNoQuorum, Votes: confirmed, Needed: need}
+}
+
+// Renew asks every node for a new lease and waits until q have given it, the
+// nodes have had their time twice, or the context ends.
+func (h *Hold) Renew(ctx context.Context) error {
+	a := h.a
+	var want protocol.Time
+	a.event(func(c *protocol.Claim, now protocol.Time) {
+		want = now.Add(a.spec.Set.TTL - a.spec.Set.Drift())
+		c.Renew(now)
+	})
+	phase := protocol.Holding
+	renewed := a.until(ctx, 2*a.spec.Set.NodeTimeout, func() bool {
+		phase = a.claim.Phase()
+		return phase != protocol.Holding || a.claim.Deadline() >= want
+	})
+	switch {
+	case phase != protocol.Holding && a.q.isClosed():
+		return a.failure(ErrClosed)
+	case phase != protocol.Holding:
+		return a.failure(ErrLost)
+	case renewed:
+		return nil
+	case ctx.Err() != nil:
+		return a.failure(&cutShort{ErrNoQuorum, ctx.Err()})
+	}
+	return a.failure(ErrNoQuorum)
+}

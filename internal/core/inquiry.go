@@ -1,0 +1,275 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// inquiry drives one protocol.Inquiry, as attempt drives a claim.
+type inquiry struct {
+	q     *Quorum
+	spec  *Spec
+	terms protocol.Terms // of a read: who watches, and for how long
+	hold  *Hold          // of an open or a put
+	gone  protocol.Time  // since when that is known to be lost; 0: it is not
+
+	mu    sync.Mutex
+	in    protocol.Inquiry
+	err   error // why it has ended undecided
+	over  bool
+	done  chan struct{}
+	timer *time.Timer
+	errs  []error // per node
+}
+
+var (
+	errForgetful = errors.New("is new or lost its memory, and has not been told yet what the others have recorded")
+	errOvertaken = errors.New("a later run has begun")
+)
+
+// inquire starts an inquiry.
+func (q *Quorum) inquire(i *inquiry) *inquiry {
+	i.q, i.done = q, make(chan struct{})
+	i.errs = make([]error, len(q.nodes))
+	i.in.Nodes, i.in.NodeTimeout, i.in.Patience = len(q.nodes), i.spec.Set.NodeTimeout, i.spec.Set.TTL/3
+	i.in.Fresh = q.set.Guard - q.set.Guard/50 // our clock and the node's may run at different speeds
+	i.in.Rules = rules()
+	i.mu.Lock() // whoever finds it finds it started
+	q.records.add(i)
+	now := q.now()
+	i.in.Start(now)
+	i.timer = time.AfterFunc(time.Hour, i.tick)
+	i.flushUnlock(now)
+	return i
+}
+
+// wait waits until it is decided, and returns why it cannot be.
+func (i *inquiry) wait(ctx context.Context) error {
+	select {
+	case <-i.done:
+	case <-ctx.Done():
+		i.end(&cutShort{ErrNoQuorum, ContextError(ctx)})
+	case <-i.q.closing:
+		i.end(ErrClosed)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch i.in.Outcome() {
+	case protocol.Settled, protocol.Unsettled:
+		return nil
+	case protocol.Outrun:
+		return &Failure{Err: ErrLost}
+	case protocol.Refused:
+		return i.failure(ErrNoQuorum)
+	}
+	return i.failure(i.err)
+}
+
+func (i *inquiry) outcome() protocol.Outcome {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.in.Outcome()
+}
+
+// failure names every node that has something to do with it.
+func (i *inquiry) failure(err error) *Failure {
+	f := &Failure{Err: err, Needed: i.in.Quorum()}
+	for n, err := range i.errs {
+		if err == nil {
+			f.Votes++
+		} else {
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: i.q.nodes[n].addr, Err: err})
+		}
+	}
+	return f
+}
+
+// end gives up what is not decided yet.
+func (i *inquiry) end(err error) {
+	i.mu.Lock()
+	if !i.over {
+		i.err = err
+		i.finish()
+	}
+	i.mu.Unlock()
+}
+
+// finish is called once, with i.mu held.
+func (i *inquiry) finish() {
+	i.over = true
+	i.timer.Stop()
+	i.q.records.drop(i)
+	close(i.done)
+}
+
+func (i *inquiry) tick() {
+	i.mu.Lock()
+	now := i.q.now()
+	if !i.over {
+		i.in.Tick(now)
+	}
+	i.flushUnlock(now)
+}
+
+// up says that a node's connection has come back.
+func (i *inquiry) up(node int) {
+	i.mu.Lock()
+	now := i.q.now()
+	if !i.over {
+		i.in.Up(now, node)
+	}
+	i.flushUnlock(now)
+}
+
+// flushUnlock sends what is to be sent, in order, and draws the conclusions.
+func (i *inquiry) flushUnlock(now protocol.Time) {
+	defer i.mu.Unlock()
+	if i.over {
+		return
+	}
+	i.follow(now)
+	for _, r := range i.in.Out {
+		if i.errs[r.Node] == nil {
+			i.errs[r.Node] = errNoAnswer
+		}
+		i.q.nodes[r.Node].link.Send(&asking{i: i, req: r})
+	}
+	i.in.Out = i.in.Out[:0]
+	switch {
+	case i.in.Outcome() != protocol.Asking:
+		i.finish()
+	case i.err != nil:
+		i.finish()
+	default:
+		i.timer.Reset(i.in.Wake().Sub(now))
+	}
+}
+
+// follow looks whether the hold still lasts. An open is of no use without it. A
+// put goes on, but not for longer than the nodes are sure to keep later runs'
+// promises.
+func (i *inquiry) follow(now protocol.Time) {
+	if i.hold == nil || i.hold.Valid() {
+		return
+	}
+	if i.gone == 0 {
+		i.gone = now
+	}
+	if i.in.Op == protocol.OpOpen || now.Sub(i.gone) > protocol.LatePut {
+		i.err = ErrLost
+		if i.q.isClosed() {
+			i.err = ErrClosed
+		}
+		return
+	}
+	if !i.in.Over {
+		i.in.Over = true
+		i.in.Tick(now)
+	}
+}
+
+// asking is one request on its way; it is a link.Command.
+type asking struct {
+	i     *inquiry
+	req   protocol.Request
+	loads int // how often the scripts have been loaded for it
+}
+
+// Append encodes the request.
+func (c *asking) Append(dst []byte) []byte {
+	i := c.i
+	return script.AppendCommand(dst, i.spec.keys, &i.terms, i.q.channel, i.q.set.Guard, i.q.set.Retention, c.req)
+}
+
+// Reply takes the answer.
+func (c *asking) Reply(v []resp.Value, err error) {
+	i, node := c.i, c.req.Node
+	var a protocol.Answer
+	if err == nil {
+		a, err = script.DecodeRecord(v)
+	}
+	if err == nil {
+		err = i.q.stranger(node, a.Incarnation)
+	}
+	if err == nil {
+		i.q.heardRecord(node, a)
+	}
+	i.mu.Lock()
+	now := i.q.now()
+	switch {
+	case i.over:
+	case forgotten(err) && c.loads < maxLoads:
+		c.loads++
+		i.q.nodes[node].link.Send(append(loads(), c)...)
+	case err != nil:
+		i.errs[node] = explain(i.spec, err)
+		i.in.Fail(now, c.req, forGood(err))
+	default:
+		i.errs[node] = refusal(i.spec, a)
+		switch {
+		case a.Status == protocol.Missing:
+			i.errs[node] = errQueued
+		case a.Status == protocol.Overtaken:
+			i.errs[node] = errOvertaken
+		case a.Record != nil && !a.Record.Whole && i.in.Op != protocol.OpPut:
+			i.errs[node] = errForgetful
+		}
+		i.in.Answer(now, c.req, a)
+	}
+	i.flushUnlock(now)
+}
+
+// heardRecord takes from an answer what concerns the whole Quorum.
+func (q *Quorum) heardRecord(node int, a protocol.Answer) {
+	q.heard(node, protocol.OpRead, a)
+	if e := a.Record; e != nil {
+		q.saw(max(e.Ticket, e.Promise.Ticket))
+		if !e.Whole {
+			q.heal(node, a.Incarnation)
+		}
+	}
+}
+
+// records are the inquiries under way, and who watches.
+type records struct {
+	mu        sync.Mutex
+	inquiries map[*inquiry]struct{}
+	watches   map[protocol.ID]*Watch
+	healing   map[int]bool    // nodes
+	retelling map[string]bool // names
+	tasks     sync.WaitGroup
+}
+
+func (r *records) add(i *inquiry) {
+	r.mu.Lock()
+	r.inquiries[i] = struct{}{}
+	r.mu.Unlock()
+}
+
+func (r *records) drop(i *inquiry) {
+	r.mu.Lock()
+	delete(r.inquiries, i)
+	r.mu.Unlock()
+}
+
+// up says that a node can be asked again.
+func (r *records) up(node int) {
+	r.mu.Lock()
+	inquiries := make([]*inquiry, 0, len(r.inquiries))
+	for i := range r.inquiries {
+		inquiries = append(inquiries, i)
+	}
+	for _, w := range r.watches {
+		w.stir(w.soon)
+	}
+	r.mu.Unlock()
+	for _, i := range inquiries {
+		i.up(node)
+	}
+}

@@ -1,0 +1,65 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Lease is what the holder of a primitive sees of its hold: one goroutine's
+// turn under a claim that may serve several.
+type Lease struct {
+	hold  *Hold
+	token uint64
+
+	mu     sync.Mutex
+	ctx    context.Context // made when asked for
+	cancel context.CancelCauseFunc
+	cause  error // why the hold has ended; nil while it has not
+}
+
+// Lease returns a new lease, of the n-th turn under the claim.
+func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
+
+// Token returns the fencing token.
+func (l *Lease) Token() uint64 { return l.token }
+
+// ValidUntil returns the claim's deadline as it stands.
+func (l *Lease) ValidUntil() time.Time { return l.hold.ValidUntil() }
+
+// Context returns a context that ends with the hold.
+func (l *Lease) Context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancelCause(context.Background())
+		if l.cause != nil {
+			l.cancel(l.cause)
+		}
+	}
+	return l.ctx
+}
+
+// End ends the hold; the first cause stays.
+func (l *Lease) End(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		return
+	}
+	l.cause = cause
+	if l.cancel != nil {
+		l.cancel(cause)
+	}
+}
+
+// Lost returns why the hold has ended by itself, or nil.
+func (l *Lease) Lost() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(l.cause, ErrReleased) {
+		return nil
+	}
+	return l.cause
+}

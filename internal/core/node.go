@@ -1,0 +1,248 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/redis/go-redis/v9"
+)
+
+// node is one master as this client sees it.
+type node struct {
+	index      int
+	addr       string
+	client     redis.UniversalClient // the caller's; for Check, Bootstrap and Holder only
+	link       *link.Link
+	recovering atomic.Bool
+}
+
+func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
+	n := &node{index: i, addr: c.(*redis.Client).Options().Addr, client: c}
+	l, err := link.New(c, link.Config{
+		NodeTimeout: q.set.NodeTimeout,
+		Channel:     q.channel,
+		Hello:       func(info link.Info) []link.Command { return q.hello(n, info) },
+		Up:          func() { q.up(n) },
+		Down:        func(err error) { q.down(n, err) },
+		Push:        func(payload string) { q.push(n, payload) },
+		Subscribed:  func() { q.recheck(n) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, i, err)
+	}
+	n.link = l
+	return n, nil
+}
+
+// hello is what each connection begins with: the scripts, and the news of a
+// restart, so that no claim is made on a node before it knows that it has to
+// sit out its guard time. It is the second restart detector: without
+// fsync=always the newest writes may be gone even though the marker survived.
+func (q *Quorum) hello(n *node, info link.Info) []link.Command {
+	inc := &q.incs[n.index]
+	inc.Store(unknown)
+	return append(loads(), &question{command: q.mark(info, false), reply: func(v []resp.Value, err error) {
+		got, _, e := script.DecodeMarker(v)
+		switch {
+		case err != nil || e != nil:
+		case q.twin(n.index, got):
+			inc.Store(copied)
+		default:
+			inc.Store(uint64(got))
+		}
+	}})
+}
+
+// mark tells a node which run of the server this client sees. A copy has lost
+// its memory whatever its disk is like.
+func (q *Quorum) mark(info link.Info, copied bool) []byte {
+	run := info.RunID
+	if run == "" {
+		run = "-"
+	}
+	lost := copied || !(info.AOFEnabled && info.FsyncAlways)
+	return script.AppendMark(nil, q.set.Prefix, q.newID(), run, lost, time.Duration(info.UptimeSeconds)*time.Second)
+}
+
+// What may be known instead of a node's incarnation: nothing, or that it has
+// another node's, and that it is being told so. An incarnation is below 2^53.
+const (
+	unknown = 1<<63 + iota
+	copied
+	telling
+)
+
+// twin: another node has the same incarnation, so one of them has been the
+// other's replica. Its memory is the other's, and its own is lost.
+func (q *Quorum) twin(node int, inc protocol.Incarnation) bool {
+	for i := range q.incs {
+		if i != node && q.incs[i].Load() == uint64(inc) {
+			return true
+		}
+	}
+	return false
+}
+
+var errStranger = errors.New("has lost its memory, or got another's, since the connection began")
+
+// stranger: the node's incarnation is not the one that the connection began
+// with. Whatever it says then counts for nothing: it may have been another
+// node's replica and have that one's marker, which says that all is well. The
+// next connection finds out.
+func (q *Quorum) stranger(node int, inc protocol.Incarnation) error {
+	n, known := q.nodes[node], &q.incs[node]
+	switch k := known.Load(); k {
+	case unknown, uint64(inc):
+		return nil
+	case copied:
+		if known.CompareAndSwap(copied, telling) {
+			n.link.Send(&question{command: q.mark(n.link.Info(), true), reply: func(v []resp.Value, err error) {
+				if got, _, e := script.DecodeMarker(v); err == nil && e == nil {
+					known.CompareAndSwap(telling, uint64(got))
+				} else {
+					known.CompareAndSwap(telling, copied)
+				}
+			}})
+		}
+	case telling:
+	default:
+		n.link.Reconnect(errStranger)
+	}
+	return errStranger
+}
+
+// loads are the commands that give a node the scripts.
+func loads() []link.Command {
+	var cmds []link.Command
+	for _, s := range script.All() {
+		cmds = append(cmds, &question{command: script.AppendLoad(nil, s)})
+	}
+	return cmds
+}
+
+// maxLoads is how often the scripts are loaded for one command: somebody may
+// flush them again between the load and the command.
+const maxLoads = 8
+
+// forgotten reports whether a node has answered that it does not know the
+// script, which each connection begins with: somebody has called SCRIPT FLUSH.
+func forgotten(err error) bool {
+	e, ok := errors.AsType[resp.Error](err)
+	return ok && e.Code() == "NOSCRIPT"
+}
+
+// question is a command outside any claim.
+type question struct {
+	command []byte
+	reply   func(v []resp.Value, err error) // nil: not of interest
+}
+
+func (c *question) Append(dst []byte) []byte { return append(dst, c.command...) }
+
+func (c *question) Reply(v []resp.Value, err error) {
+	if c.reply != nil {
+		c.reply(v, err)
+	}
+}
+
+func (q *Quorum) up(n *node) {
+	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
+	q.observe(Event{Kind: EventNodeUp, Node: n.addr})
+	q.recheck(n)
+}
+
+func (q *Quorum) down(n *node, err error) {
+	if q.isClosed() {
+		return
+	}
+	q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
+	q.observe(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+}
+
+// recheck asks a node about every claim: what it pushed while the connection
+// was away is lost, and so may be the claims.
+func (q *Quorum) recheck(n *node) {
+	for _, a := range q.all() {
+		a.event(func(c *protocol.Claim, now protocol.Time) { c.Up(now, n.index) })
+	}
+	q.records.up(n.index)
+}
+
+func (q *Quorum) push(n *node, payload string) {
+	m, err := script.ParsePush(payload)
+	if err != nil {
+		q.set.Logger.Warn("quorate: push not understood", "node", n.addr, "error", err)
+		return
+	}
+	q.saw(m.Ticket)
+	if m.Changed {
+		q.records.mu.Lock()
+		w := q.records.watches[m.ID]
+		q.records.mu.Unlock()
+		if w != nil {
+			w.push(n.index, m.Ticket)
+		}
+		return
+	}
+	if a := q.find(m.ID); a != nil {
+		a.event(func(c *protocol.Claim, now protocol.Time) { c.Push(now, n.index, m) })
+	}
+}
+
+// recovering tells once per episode that a quorum cannot be had until nodes
+// have sat out their guard time.
+type recovering struct {
+	mu    sync.Mutex
+	until []time.Time // per node
+	told  bool
+}
+
+func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
+	r := &q.recovering
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.until == nil {
+		r.until = make([]time.Time, len(q.nodes))
+	}
+	now := time.Now()
+	q.nodes[node].recovering.Store(a.Status == protocol.Recovering)
+	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
+		r.until[node] = time.Time{}
+	}
+	out, wait := 0, time.Duration(0)
+	for _, u := range r.until {
+		if left := u.Sub(now); left > 0 {
+			out++
+			wait = max(wait, left)
+		}
+	}
+	switch lacking := len(q.nodes)-out < len(q.nodes)/2+1; {
+	case !lacking:
+		r.told = false
+	case !r.told:
+		r.told = true
+		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, "quorate: waiting for nodes that are new or lost their memory: "+
+			"they may have forgotten leases that still run, so none votes before the guard time is over; "+
+			"if all nodes are brand-new, Bootstrap ends the wait at once",
+			slog.Int("nodes", out), slog.Int("of", len(q.nodes)), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
+		q.observe(Event{Kind: EventWaiting, Took: wait, Node: q.nodes[node].addr})
+	}
+}
+
+// close ends an attempt because its Quorum closes.
+func (a *attempt) close() {
+	a.mu.Lock()
+	a.closing = true
+	now := a.q.now()
+	a.claim.Leave(now)
+	a.flushUnlock(now)
+}

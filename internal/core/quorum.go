@@ -1,0 +1,261 @@
+package core
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/redis/go-redis/v9"
+)
+
+// Quorum is one client's connections to N nodes and the claims it has on them.
+type Quorum struct {
+	set     Settings
+	nodes   []*node
+	channel string // pushes to this client, on every node
+	epoch   time.Time
+	sched   *scheduler
+	seen    atomic.Uint64 // the highest ticket this client knows of (hybrid logical clock)
+	shards  [16]shard
+	closing chan struct{}
+	once    sync.Once
+
+	recovering recovering
+	records    records
+	incs       []atomic.Uint64 // per node: the incarnation that its connection began with
+	telling    atomic.Int32    // holders that are being told of their loss
+}
+
+// shard is a part of the attempts by id, for pushes to find them.
+type shard struct {
+	mu       sync.Mutex
+	attempts map[protocol.ID]*attempt
+}
+
+// New connects to the nodes. It returns at once; nodes that cannot be reached
+// are tried again until Close.
+func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
+	if err := set.Check(); err != nil {
+		return nil, err
+	}
+	if err := checkClients(clients); err != nil {
+		return nil, err
+	}
+	q := &Quorum{set: set, epoch: time.Now().Add(-time.Millisecond), closing: make(chan struct{})}
+	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
+	for i := range q.shards {
+		q.shards[i].attempts = map[protocol.ID]*attempt{}
+	}
+	q.records.inquiries = map[*inquiry]struct{}{}
+	q.records.watches = map[protocol.ID]*Watch{}
+	q.records.healing = map[int]bool{}
+	q.records.retelling = map[string]bool{}
+	q.incs = make([]atomic.Uint64, len(clients))
+	for i := range q.incs {
+		q.incs[i].Store(unknown)
+	}
+	q.sched = newScheduler(q.now)
+	for i, c := range clients {
+		n, err := q.connect(i, c)
+		if err != nil {
+			q.Close(context.Background())
+			return nil, err
+		}
+		q.nodes = append(q.nodes, n)
+	}
+	if n := len(clients); n%2 == 0 {
+		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
+	}
+	return q, nil
+}
+
+// checkClients refuses what cannot be a set of independent masters.
+func checkClients(clients []redis.UniversalClient) error {
+	if len(clients) == 0 {
+		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", ErrInvalid)
+	}
+	if len(clients) > 31 {
+		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", ErrInvalid, len(clients))
+	}
+	at := map[string]int{}
+	for i, c := range clients {
+		r, ok := c.(*redis.Client)
+		if !ok {
+			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client", ErrInvalid, i, c)
+		}
+		if r == nil {
+			return fmt.Errorf("%w: node %d is nil", ErrInvalid, i)
+		}
+		if j, dup := at[r.Options().Addr]; dup {
+			return fmt.Errorf("%w: nodes %d and %d are the same server, %s: its vote would count twice", ErrInvalid, j, i, r.Options().Addr)
+		}
+		at[r.Options().Addr] = i
+	}
+	return nil
+}
+
+// hostname is this host's, fit to be part of a channel's name.
+func hostname() string {
+	h, err := os.Hostname()
+	if err != nil || h == "" {
+		return "unknown"
+	}
+	return strings.Map(func(r rune) rune {
+		if r == ':' || r == ' ' {
+			return '-'
+		}
+		return r
+	}, h)
+}
+
+// Size returns N.
+func (q *Quorum) Size() int { return len(q.nodes) }
+
+// NewSpec completes and checks what a primitive asks for.
+func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
+	if err := CheckName(s.Name); err != nil {
+		return nil, err
+	}
+	if s.keys = script.NewKeys(q.set.Prefix, s.Name); s.Side != "" {
+		s.keys = script.NewKeysBeside(q.set.Prefix, s.Name, s.Side)
+	}
+	return &s, nil
+}
+
+func (q *Quorum) now() protocol.Time { return protocol.Time(time.Since(q.epoch)) }
+
+func (q *Quorum) newID() protocol.ID {
+	var id protocol.ID
+	if _, err := rand.Read(id[:]); err != nil {
+		panic(err) // documented never to happen
+	}
+	return id
+}
+
+// ticket proposes T0: the wall clock in microseconds, but above every ticket
+// seen or proposed before, and in the id's residue class.
+func (q *Quorum) ticket(id protocol.ID) protocol.Ticket {
+	for {
+		seen := q.seen.Load()
+		t := id.Next(protocol.Ticket(max(uint64(time.Now().UnixMicro()), seen)))
+		if q.seen.CompareAndSwap(seen, uint64(t)) {
+			return t
+		}
+	}
+}
+
+func (q *Quorum) saw(t protocol.Ticket) {
+	for {
+		seen := q.seen.Load()
+		if uint64(t) <= seen || q.seen.CompareAndSwap(seen, uint64(t)) {
+			return
+		}
+	}
+}
+
+// heard takes from an answer what concerns the whole Quorum.
+func (q *Quorum) heard(node int, op protocol.Op, a protocol.Answer) {
+	q.saw(a.Ticket)
+	if op == protocol.OpLeave {
+		return // which a node obeys also while it sits out its guard time
+	}
+	if a.Status == protocol.Recovering || q.nodes[node].recovering.Load() {
+		q.noteRecovering(node, a)
+	}
+}
+
+func (q *Quorum) shard(id protocol.ID) *shard { return &q.shards[id[2]%byte(len(q.shards))] }
+
+func (q *Quorum) register(id protocol.ID, a *attempt) {
+	s := q.shard(id)
+	s.mu.Lock()
+	s.attempts[id] = a
+	s.mu.Unlock()
+}
+
+func (q *Quorum) forget(a *attempt) {
+	s := q.shard(a.claim.ID)
+	s.mu.Lock()
+	delete(s.attempts, a.claim.ID)
+	s.mu.Unlock()
+}
+
+func (q *Quorum) find(id protocol.ID) *attempt {
+	s := q.shard(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.attempts[id]
+}
+
+// all returns the attempts that are under way or held.
+func (q *Quorum) all() []*attempt {
+	var as []*attempt
+	for i := range q.shards {
+		s := &q.shards[i]
+		s.mu.Lock()
+		for _, a := range s.attempts {
+			as = append(as, a)
+		}
+		s.mu.Unlock()
+	}
+	return as
+}
+
+func (q *Quorum) observe(e Event) {
+	if q.set.Observe != nil {
+		q.set.Observe(e)
+	}
+}
+
+func (q *Quorum) isClosed() bool {
+	select {
+	case <-q.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close leaves whatever is held or queued, sends that out within the node
+// timeout, and ends every goroutine.
+func (q *Quorum) Close(ctx context.Context) error {
+	err := error(&Failure{Err: ErrClosed})
+	q.once.Do(func() {
+		q.records.mu.Lock()
+		close(q.closing)
+		for _, w := range q.records.watches {
+			w.forget()
+		}
+		q.records.mu.Unlock()
+		q.records.tasks.Wait() // they end with closing
+		for _, a := range q.all() {
+			a.close()
+		}
+		q.sched.close()
+		// Somebody may be just being told of a loss; the leaves follow that.
+		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		ctx, cancel := context.WithTimeout(ctx, q.set.NodeTimeout)
+		defer cancel()
+		errs := make([]error, len(q.nodes))
+		var wg sync.WaitGroup
+		for i, n := range q.nodes {
+			wg.Go(func() { errs[i] = n.link.Close(ctx) })
+		}
+		wg.Wait()
+		err = errors.Join(errs...)
+	})
+	return err
+}
+
+// Closing is closed when Close begins.
+func (q *Quorum) Closing() <-chan struct{} { return q.closing }

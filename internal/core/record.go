@@ -1,0 +1,132 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// Record is what the nodes keep of a name beside its claims, as a majority has it.
+type Record struct {
+	Exists bool          // something is recorded, and was not erased since
+	Value  []byte        // what
+	Token  uint64        // of the hold that recorded or erased it; 0 when nobody ever did
+	Seq    uint64        // and which of that hold's writes it was
+	Left   time.Duration // of that hold's lease, as a majority sees it; 0 when it has ended
+
+	// Undecided: a minority has something, and a run has begun since that may
+	// have found nothing. It will decide, or the next one. Exists is false.
+	Undecided bool
+
+	version protocol.Version
+}
+
+// Register is the record of one name. Its rules are in protocol/record.go.
+type Register struct {
+	q    *Quorum
+	spec *Spec
+}
+
+// Register returns the record of s's name.
+func (q *Quorum) Register(s *Spec) *Register { return &Register{q: q, spec: s} }
+
+// record returns what an inquiry has found.
+func (i *inquiry) record() Record {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s := i.in.Newest()
+	if i.in.Outcome() == protocol.Unsettled || s.Version == (protocol.Version{}) {
+		return Record{Undecided: i.in.Outcome() == protocol.Unsettled}
+	}
+	left, _ := i.in.Left()
+	return Record{
+		Exists: !s.Erased, Value: s.Value, Token: uint64(s.Ticket) * MaxPasses, Seq: max(s.Seq, 1) - 1, Left: left, version: s.Version,
+	}
+}
+
+// Read returns what a majority has agreed on. What only some of the nodes have
+// is brought to the others first; where a run that came to nothing has left that
+// open, one of our own decides, unless somebody else holds the name.
+func (r *Register) Read(ctx context.Context) (Record, error) {
+	in := protocol.Inquiry{Op: protocol.OpRead, Alive: true}
+	rec, err := r.read(ctx, in, protocol.Terms{})
+	if err == nil && rec.Undecided && r.q.decide(ctx, r.spec) {
+		return r.read(ctx, in, protocol.Terms{})
+	}
+	return rec, err
+}
+
+func (r *Register) read(ctx context.Context, in protocol.Inquiry, watch protocol.Terms) (Record, error) {
+	if r.q.isClosed() {
+		return Record{}, &Failure{Err: ErrClosed}
+	}
+	i := r.q.inquire(&inquiry{spec: r.spec, terms: watch, in: in})
+	if err := i.wait(ctx); err != nil {
+		return Record{}, err
+	}
+	return i.record(), nil
+}
+
+// version is the hold's seq-th write. Number 0 is what Open records anew: what
+// the hold itself records must be later than that.
+func (h *Hold) version(seq uint64) protocol.Version {
+	return protocol.Version{Ticket: h.a.claim.Ticket(), ID: h.a.claim.ID, Seq: seq + 1}
+}
+
+// Open begins a run under the hold: from here on no earlier hold can record
+// anything. It returns what has been recorded before; whatever any node has
+// counts, and is recorded anew. It fails with ErrLost when the hold ends
+// before, or a later one has begun a run.
+func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
+	if r.q.isClosed() {
+		return Record{}, &Failure{Err: ErrClosed}
+	}
+	i := r.q.inquire(&inquiry{spec: r.spec, hold: h, in: protocol.Inquiry{
+		Op: protocol.OpOpen, Stored: protocol.Stored{Version: h.version(0)},
+	}})
+	if err := i.wait(ctx); err != nil {
+		return Record{}, err
+	}
+	i.mu.Lock()
+	anew, few := i.in.Anew()
+	i.mu.Unlock()
+	if few {
+		if err := r.put(ctx, h, anew); err != nil {
+			return Record{}, err
+		}
+	}
+	return i.record(), nil
+}
+
+// Put records value under the hold's ticket and waits until a majority has it.
+// It tries for as long as ctx lasts, also when the hold is lost meanwhile; it
+// fails with ErrLost when a later hold has begun a run, when no node can take it
+// any more, or half an hour after the loss. Of one hold's writes
+// the one with the highest seq stays. keep is how long the nodes remember; 0: for ever.
+func (r *Register) Put(ctx context.Context, h *Hold, seq uint64, value []byte, keep time.Duration) error {
+	return r.put(ctx, h, protocol.Stored{Version: h.version(seq), Value: value, Keep: keep})
+}
+
+// Erase is Put of nothing.
+func (r *Register) Erase(ctx context.Context, h *Hold, seq uint64, keep time.Duration) error {
+	return r.put(ctx, h, protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep})
+}
+
+func (r *Register) put(ctx context.Context, h *Hold, s protocol.Stored) error {
+	if r.q.isClosed() {
+		return &Failure{Err: ErrClosed}
+	}
+	return r.q.inquire(&inquiry{spec: r.spec, hold: h, in: protocol.Inquiry{Op: protocol.OpPut, Stored: s}}).wait(ctx)
+}
+
+// Retire erases and releases the hold in one go, without waiting for the
+// nodes: each of them erases before it gives the vote to the next, for the two
+// go to it in this order on one connection.
+func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
+	if h.Valid() && !r.q.isClosed() {
+		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}
+		r.q.inquire(&inquiry{spec: r.spec, in: protocol.Inquiry{Op: protocol.OpPut, Stored: s}}).end(nil)
+	}
+	h.Release()
+}

@@ -1,0 +1,133 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+const recordKey = "quorate:{" + name + "}:r"
+
+// everywhere waits until all nodes have the record.
+func everywhere(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	for i := range c.Len() {
+		require.True(t, accept.Eventually(func() bool {
+			return c.Node(i).Client().Exists(t.Context(), recordKey).Val() == 1
+		}))
+	}
+}
+
+// A run that finds a record on a minority records it anew, and what it then
+// records itself is not taken for a repetition of that.
+func TestOwnWriteAfterOneAnew(t *testing.T) {
+	c := redistest.Start(t, 3)
+	a := register(t, accept.Open(t, c, accept.Timing(2*time.Second)))
+	h := a.hold(t)
+	require.NoError(t, a.Put(soon(t), h, 0, []byte("old"), 0))
+	everywhere(t, c)
+	h.Release()
+	require.NoError(t, c.Node(2).Client().Del(t.Context(), recordKey).Err()) // as if it had missed it
+	require.NoError(t, c.Node(1).Stop())
+	h = a.hold(t)
+	rec, err := a.Open(soon(t), h)
+	require.NoError(t, err)
+	assert.Equal(t, "old", string(rec.Value))
+	require.NoError(t, a.Put(soon(t), h, 0, []byte("new"), 0))
+	require.NoError(t, c.Node(1).Cont())
+	rec, err = a.Read(soon(t))
+	require.NoError(t, err)
+	assert.Equal(t, "new", string(rec.Value))
+	h.Release()
+}
+
+// A server that comes back with an old snapshot is no witness, also when nobody
+// was there to see it within the guard time.
+func TestOldSnapshot(t *testing.T) {
+	c := redistest.Start(t, 3)
+	timing := accept.Timing(200 * time.Millisecond)
+	q := accept.Open(t, c, timing)
+	a := register(t, q)
+	require.NoError(t, c.Node(0).Client().Save(t.Context()).Err())
+	h := a.hold(t)
+	require.NoError(t, a.Put(soon(t), h, 0, []byte("done"), 0))
+	everywhere(t, c)
+	h.Release()
+	require.NoError(t, q.Close())
+	require.NoError(t, c.Node(2).Client().Del(t.Context(), recordKey).Err()) // as if it had missed it
+	require.NoError(t, c.Node(0).Kill())
+	require.NoError(t, c.Node(0).Restart())
+	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), "quorate:marker").Val(), "its marker has survived")
+	require.True(t, accept.Eventually(func() bool { // the guard time is over; INFO counts whole seconds
+		return c.Node(0).Client().InfoMap(t.Context(), "server").Item("Server", "uptime_in_seconds") >= "2"
+	}))
+	require.NoError(t, c.Node(1).Stop())
+	b := register(t, accept.OpenAt(t, c.URLs(), timing))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := b.Read(ctx)
+	require.ErrorIs(t, err, core.ErrNoQuorum, "the two that can be asked do not know")
+	require.NoError(t, c.Node(1).Cont())
+	rec, err := b.Read(soon(t))
+	require.NoError(t, err)
+	assert.Equal(t, "done", string(rec.Value))
+}
+
+// A put that no node will ever take is given up, though its caller would wait.
+func TestHopelessPut(t *testing.T) {
+	c := redistest.Start(t, 3)
+	timing := accept.Timing(200 * time.Millisecond)
+	a := register(t, accept.Open(t, c, timing))
+	h := a.hold(t)
+	_, err := a.Open(soon(t), h)
+	require.NoError(t, err)
+	everywhere(t, c)
+	h.Release() // as good as lost
+	for i := range 3 {
+		require.NoError(t, c.Node(i).Client().Del(t.Context(), recordKey).Err()) // the promise has been forgotten
+	}
+	require.ErrorIs(t, a.Put(soon(t), h, 0, []byte("done"), 0), core.ErrLost)
+}
+
+// Pushes without end do not keep a watch from asking.
+func TestWatchUnderPushes(t *testing.T) {
+	c := redistest.Start(t, 3)
+	a := register(t, accept.Open(t, c, accept.Timing(2*time.Second)))
+	b := register(t, accept.OpenAt(t, c.URLs(), accept.Timing(2*time.Second)))
+	w := b.Watch()
+	defer w.Close()
+	h := a.hold(t)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for seq := uint64(0); ; seq++ {
+			select {
+			case <-stop:
+				return
+			default:
+				assert.NoError(t, a.Put(soon(t), h, seq, []byte("more"), 0))
+			}
+		}
+	}()
+	last := uint64(0)
+	for range 20 { // would be one or two if each push put the question off
+		require.True(t, accept.Eventually(func() bool {
+			rec, known, err := w.Latest()
+			newer := err == nil && known && rec.Seq > last
+			if newer {
+				last = rec.Seq
+			}
+			return newer
+		}))
+	}
+	close(stop)
+	<-stopped
+	h.Release()
+}

@@ -1,0 +1,107 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// The number of a semaphore's permits is a record beside its name. It is
+// written under a lock of its own there, as a full semaphore gives no claim to
+// anybody; the nodes read it with every request of the semaphore's claims, and
+// tell it with every answer.
+
+// number is the spec of that lock and record.
+func (q *Quorum) number(s *Spec) (*Spec, error) {
+	return q.NewSpec(Spec{Name: s.Name, Side: script.Number, Weight: 1, Capacity: 1, Set: s.Set})
+}
+
+// Resize changes how many permits a semaphore has, for everybody.
+func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
+	lock, err := q.number(s)
+	if err != nil {
+		return err
+	}
+	h, err := q.Acquire(ctx, lock, false, Hooks{})
+	if err != nil {
+		return err
+	}
+	defer h.Release()
+	r := q.Register(lock)
+	if _, err := r.Open(ctx, h); err != nil {
+		return err
+	}
+	if err := r.Put(ctx, h, 0, strconv.AppendUint(nil, n, 10), 0); err != nil {
+		return err
+	}
+	q.stir(s)
+	return nil
+}
+
+// stir has every node look who can be served now: any request does.
+func (q *Quorum) stir(s *Spec) {
+	t := protocol.Terms{ID: q.newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
+	r := protocol.Request{Op: protocol.OpBeat}
+	for _, n := range q.nodes {
+		n.link.Send(&question{command: script.AppendCommand(nil, s.keys, &t, q.channel, q.set.Guard, q.set.Retention, r)})
+	}
+}
+
+// Permits asks the nodes how many permits a semaphore has: as the last Resize
+// said, or else as declared.
+func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
+	lock, err := q.number(s)
+	if err != nil {
+		return 0, err
+	}
+	rec, err := q.Register(lock).Read(ctx)
+	if err == nil && rec.Undecided {
+		err = &Failure{Err: fmt.Errorf("%w: a Resize is under way", ErrHeld)}
+	}
+	if err != nil || !rec.Exists {
+		return s.Capacity, err
+	}
+	return strconv.ParseUint(string(rec.Value), 10, 53)
+}
+
+// retell brings the number to the nodes that have missed it, in the background.
+func (q *Quorum) retell(s *Spec) {
+	r := &q.records
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.retelling[s.Name] || q.isClosed() {
+		return
+	}
+	r.retelling[s.Name] = true
+	r.tasks.Go(func() {
+		// A quick node may be ahead of a slow one by less than this.
+		select {
+		case <-time.After(s.Set.NodeTimeout):
+			ctx, cancel := context.WithTimeout(context.Background(), 4*s.Set.NodeTimeout)
+			lock, err := q.number(s)
+			if err == nil {
+				_, err = q.Register(lock).read(ctx, protocol.Inquiry{Op: protocol.OpRead, All: true}, protocol.Terms{})
+			}
+			cancel()
+			if err != nil {
+				q.set.Logger.Debug("quorate: a Resize cannot be told to the node that has missed it", "name", s.Name, "error", err)
+			}
+		case <-q.closing:
+		}
+		r.mu.Lock()
+		delete(r.retelling, s.Name)
+		r.mu.Unlock()
+	})
+}
+
+// tooHeavy is the error of a claim that asks for more than a Resize has left.
+func (a *attempt) tooHeavy() error {
+	a.mu.Lock()
+	limit, _ := a.claim.Limit(a.q.now())
+	a.mu.Unlock()
+	return fmt.Errorf("%w: %d permits were asked for, and since a Resize there are %d", ErrInvalid, a.spec.Weight, limit)
+}

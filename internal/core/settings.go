@@ -1,0 +1,127 @@
+package core
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Settings are what the options of the root package set.
+type Settings struct {
+	TTL         time.Duration
+	Skew        time.Duration
+	Guard       time.Duration
+	NodeTimeout time.Duration
+	MaxHold     time.Duration // 0: no bound
+	Linger      time.Duration
+	Retention   time.Duration
+	Prefix      string
+	NoRenewal   bool
+	Logger      *slog.Logger
+	Observe     func(Event) // nil: nobody
+	Own         any         // a primitive's own settings, for its own options
+}
+
+// Defaults returns the settings that hold when no option is given.
+func Defaults() Settings {
+	return Settings{
+		TTL:         8 * time.Second,
+		Skew:        2 * time.Second,
+		Guard:       20 * time.Second,
+		NodeTimeout: 200 * time.Millisecond,
+		Retention:   5 * time.Minute,
+		Prefix:      "quorate",
+		Logger:      slog.Default(),
+	}
+}
+
+// Drift is how much earlier than a node this process takes a lease to end:
+// 1% of the ttl for clocks that run at different speeds, 2 ms for the node's
+// resolution.
+func (s *Settings) Drift() time.Duration { return s.TTL/100 + 2*time.Millisecond }
+
+// Check names the first setting that is wrong or contradicts another, and the remedy.
+func (s *Settings) Check() error {
+	switch {
+	case s.TTL < 10*time.Millisecond:
+		return fmt.Errorf("WithTTL(%v): a lease must last at least 10ms to survive one round trip; choose seconds", s.TTL)
+	case s.TTL%time.Millisecond != 0:
+		return fmt.Errorf("WithTTL(%v): Redis counts in milliseconds; choose a whole number of them", s.TTL)
+	case s.TTL > 24*time.Hour:
+		return fmt.Errorf("WithTTL(%v): at most 24h; a lease is renewed while it is held, so it need not be long", s.TTL)
+	case s.Skew < 0:
+		return fmt.Errorf("WithSkew(%v): cannot be negative", s.Skew)
+	case s.Guard < 2*s.TTL+2*s.Skew:
+		return fmt.Errorf("WithGuard(%v) is below 2*ttl + 2*skew = %v: a restarted node could vote before a lease that it forgot has ended; choose WithGuard(%[2]v) or more, the same in all clients, or a shorter WithTTL (now %v) or WithSkew (now %v)",
+			s.Guard, 2*s.TTL+2*s.Skew, s.TTL, s.Skew)
+	case s.NodeTimeout <= 0:
+		return fmt.Errorf("WithNodeTimeout(%v): must be positive", s.NodeTimeout)
+	case s.NodeTimeout > s.TTL/4:
+		return fmt.Errorf("WithNodeTimeout(%v) is above a quarter of the ttl (%v): a renewal could not be tried again in time; choose at most %v", s.NodeTimeout, s.TTL, s.TTL/4)
+	case s.MaxHold < 0:
+		return fmt.Errorf("WithMaxHold(%v): cannot be negative; 0 means no bound", s.MaxHold)
+	case s.Linger < 0:
+		return fmt.Errorf("WithLinger(%v): cannot be negative; 0 means none", s.Linger)
+	case s.Retention < s.Guard:
+		return fmt.Errorf("WithRetention(%v) is below the guard time %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
+	case s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r"):
+		return fmt.Errorf("WithPrefix(%q): must not be empty nor contain braces or white space", s.Prefix)
+	}
+	return nil
+}
+
+// Override returns the Quorum's settings as a primitive's options change them.
+// It panics when they contradict each other, which is a programmer's error.
+func Override[O ~func(*Settings)](q *Quorum, primitive string, opts []O) Settings {
+	set := q.set
+	for _, o := range opts {
+		o(&set)
+	}
+	if set.Guard != q.set.Guard || set.Prefix != q.set.Prefix || set.Retention != q.set.Retention {
+		panic("quorate: " + primitive + ": WithGuard, WithPrefix and WithRetention are for the Quorum: all its primitives share the nodes and what these keep; give them to quorate.New")
+	}
+	if err := set.Check(); err != nil {
+		panic("quorate: " + primitive + ": " + err.Error())
+	}
+	return set
+}
+
+// MaxName is the longest name in bytes: it is part of five keys.
+const MaxName = 1024
+
+// CheckName says what is wrong with a primitive's name.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: the name is empty", ErrInvalid)
+	case len(name) > MaxName:
+		return fmt.Errorf("%w: the name is %d bytes long, at most %d are allowed; hash it", ErrInvalid, len(name), MaxName)
+	case strings.ContainsAny(name, "{}"):
+		return fmt.Errorf("%w: the name %q contains a brace, which would change the slot that its keys hash to; choose another separator", ErrInvalid, name)
+	}
+	return nil
+}
+
+// EventKind says what happened.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventAcquired EventKind = "acquired"
+	EventReleased EventKind = "released"
+	EventLost     EventKind = "lost"
+	EventNodeUp   EventKind = "node up"
+	EventNodeDown EventKind = "node down"
+	EventWaiting  EventKind = "recovering"
+)
+
+// Event is something an observer may count.
+type Event struct {
+	Kind  EventKind
+	Name  string        // of the primitive; empty for node events
+	Token uint64        // of the hold, for EventAcquired, EventReleased and EventLost
+	Node  string        // address, for node events
+	Took  time.Duration // how long the acquisition took, or the hold lasted, or the guard still lasts
+	Err   error
+}

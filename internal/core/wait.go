@@ -1,0 +1,55 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// wait is a goroutine that waits for something to be so. Whoever changes the
+// attempt looks whether it is, and wakes it once, then.
+type wait struct {
+	so   func() bool // called with a.mu held
+	done chan struct{}
+}
+
+// until waits until so, which is called with a.mu held, says yes, for at most
+// d and for as long as the context lasts. It reports whether it did.
+func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bool {
+	a.mu.Lock()
+	if so() {
+		a.mu.Unlock()
+		return true
+	}
+	w := &wait{so: so, done: make(chan struct{})}
+	a.waits = append(a.waits, w)
+	a.mu.Unlock()
+
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+		return true
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := slices.Index(a.waits, w)
+	if i < 0 {
+		return true // at the last moment
+	}
+	a.waits = slices.Delete(a.waits, i, i+1)
+	return false
+}
+
+// wakeWaits wakes those whose condition has come about. Called with a.mu held.
+func (a *attempt) wakeWaits() {
+	a.waits = slices.DeleteFunc(a.waits, func(w *wait) bool {
+		so := w.so()
+		if so {
+			close(w.done)
+		}
+		return so
+	})
+}

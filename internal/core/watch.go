@@ -1,0 +1,174 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Watch is a view of a record that is kept up to date: by the nodes' pushes,
+// and by asking again every third of the ttl and when the lease of whoever
+// recorded it is due to end.
+type Watch struct {
+	r       *Register
+	terms   protocol.Terms // what the nodes know the watch by
+	changed chan struct{}
+	now     chan struct{} // the nodes are to be asked now
+	soon    chan struct{} // or once more of them have pushed
+	cancel  context.CancelFunc
+	over    chan struct{}
+
+	mu     sync.Mutex
+	rec    Record
+	known  bool
+	err    error
+	pushed []protocol.Ticket // per node
+}
+
+// Watch follows the record until Close.
+func (r *Register) Watch() *Watch {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &Watch{
+		r: r, terms: protocol.Terms{ID: r.q.newID(), TTL: r.spec.Set.TTL},
+		changed: make(chan struct{}, 1), now: make(chan struct{}, 1), soon: make(chan struct{}, 1),
+		cancel: cancel, over: make(chan struct{}), pushed: make([]protocol.Ticket, len(r.q.nodes)),
+	}
+	r.q.records.mu.Lock()
+	r.q.records.watches[w.terms.ID] = w
+	r.q.records.mu.Unlock()
+	go w.run(ctx)
+	return w
+}
+
+// Changed receives after Latest may have changed; changes that nobody has
+// taken yet are one.
+func (w *Watch) Changed() <-chan struct{} { return w.changed }
+
+// Latest returns the newest record known, or why the nodes could not be asked
+// the last time. It never goes back to an older record. known is false until
+// the nodes have answered for the first time.
+func (w *Watch) Latest() (rec Record, known bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rec, w.known, w.err
+}
+
+// Close ends the watch.
+func (w *Watch) Close() {
+	w.cancel()
+	<-w.over
+}
+
+// forget has the nodes forget the watch, without waiting for them.
+func (w *Watch) forget() {
+	q := w.r.q
+	t := w.terms
+	t.TTL = 0
+	r := protocol.Request{Op: protocol.OpRead}
+	for _, n := range q.nodes {
+		n.link.Send(&question{command: script.AppendCommand(nil, w.r.spec.keys, &t, q.channel, q.set.Guard, q.set.Retention, r)})
+	}
+}
+
+func (w *Watch) stir(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// gather is how long a watch waits for a majority to push a change before it
+// asks: the first node that has it is not worth asking all of them.
+const gather = 5 * time.Millisecond
+
+func (w *Watch) run(ctx context.Context) {
+	defer close(w.over)
+	q, set := w.r.q, w.r.spec.Set
+	defer func() {
+		q.records.mu.Lock()
+		delete(q.records.watches, w.terms.ID)
+		q.records.mu.Unlock()
+		if !q.isClosed() { // else Close has done it
+			w.forget()
+		}
+	}()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	due := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-q.closing:
+			w.take(Record{}, &Failure{Err: ErrClosed})
+			return
+		case <-w.soon:
+			if soon := time.Now().Add(gather); soon.Before(due) { // never later: pushes may come without end
+				due = soon
+				timer.Reset(gather)
+			}
+			continue
+		case <-w.now:
+		case <-timer.C:
+		}
+		asked, cancel := context.WithTimeout(ctx, 2*set.NodeTimeout)
+		rec, err := w.r.read(asked, protocol.Inquiry{Op: protocol.OpRead, Alive: true}, w.terms)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		w.take(rec, err)
+		pause := set.TTL / 3
+		switch {
+		case err != nil:
+			pause = min(pause, set.NodeTimeout)
+		case rec.Left > 0:
+			pause = min(pause, rec.Left+time.Millisecond)
+		}
+		due = time.Now().Add(pause)
+		timer.Reset(pause)
+	}
+}
+
+// take takes what a read has found.
+func (w *Watch) take(rec Record, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil && rec.Undecided {
+		return // whoever decides pushes
+	}
+	change := !w.known || (err == nil) != (w.err == nil)
+	if w.err = err; err == nil {
+		if rec.version.Compare(w.rec.version) < 0 { // forgotten by too many: what is known stays, but nobody holds it
+			rec = w.rec
+			rec.Left = 0
+		}
+		change = change || rec.version != w.rec.version || (rec.Left > 0) != (w.rec.Left > 0)
+		w.rec = rec
+	}
+	w.known = w.known || err == nil
+	if change {
+		w.stir(w.changed)
+	}
+}
+
+// push takes a node's word that the record was written under a ticket.
+func (w *Watch) push(node int, t protocol.Ticket) {
+	w.mu.Lock()
+	w.pushed[node] = max(w.pushed[node], t)
+	have := 0
+	for _, p := range w.pushed {
+		if p >= t {
+			have++
+		}
+	}
+	w.mu.Unlock()
+	if have == len(w.pushed)/2+1 {
+		w.stir(w.now)
+	} else {
+		w.stir(w.soon)
+	}
+}

@@ -1,0 +1,289 @@
+package link_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// However much is sent to a node that does not read, no Send takes long, and
+// the bound breaks the connection.
+func TestHungNode(t *testing.T) {
+	node := redistest.Start(t, 1).Node(0)
+	var log events
+	l := open(t, node.Client(), log.config(link.Config{Stall: time.Minute, MaxBytes: 64 << 20, MaxPending: 90_000}))
+	require.NoError(t, node.Stop())
+	payload := strings.Repeat("x", 100)
+	var calls []*call
+	var worst time.Duration
+	for range 100_000 {
+		c := newCall("ECHO", payload)
+		calls = append(calls, c)
+		began := time.Now()
+		l.Send(c)
+		worst = max(worst, time.Since(began))
+	}
+	t.Log("longest Send ", worst)
+	assert.Less(t, worst, 5*time.Second, "a blocked write would last until Stall")
+	_, err := calls[0].wait(t)
+	assert.ErrorIs(t, err, link.ErrBroken)
+	assert.ErrorContains(t, err, "too many unanswered")
+	_, err = calls[99_999].wait(t)
+	assert.ErrorIs(t, err, link.ErrDown)
+	require.NoError(t, node.Cont())
+	eventually(t, "up again", func() bool { return log.count("up") == 2 })
+	_, err = do(t, l, "PING")
+	assert.NoError(t, err)
+}
+
+// A short stop breaks nothing: it is noticed, and the answers come late.
+func TestShortStop(t *testing.T) {
+	node := redistest.Start(t, 1).Node(0)
+	l := open(t, node.Client(), link.Config{NodeTimeout: 50 * time.Millisecond})
+	require.NoError(t, node.Stop())
+	join, leave := newCall("SET", "claim", "id"), newCall("DEL", "claim")
+	l.Send(join)
+	assert.True(t, l.Healthy(time.Now()))
+	time.Sleep(100 * time.Millisecond)
+	assert.False(t, l.Healthy(time.Now()))
+	l.Send(leave)
+	require.NoError(t, node.Cont())
+	_, err := join.wait(t)
+	assert.NoError(t, err)
+	v, err := leave.wait(t)
+	assert.NoError(t, err)
+	assert.Equal(t, "1", v)
+	assert.True(t, l.Healthy(time.Now()))
+}
+
+// A leave reaches a node that was stopped until the connection broke, and the
+// join that lay in the old connection does not come back after it.
+func TestLeaveAfterLongStop(t *testing.T) {
+	node := redistest.Start(t, 1).Node(0)
+	var log events
+	l := open(t, node.Client(), log.config(link.Config{Stall: 300 * time.Millisecond}))
+	require.NoError(t, node.Stop())
+	join, before := newCall("SET", "claim1", "id"), lasting("DEL", "claim1", "claim2")
+	late := newCall("SET", "claim2", "id")
+	l.Send(join, before, late)
+	_, err := join.wait(t)
+	assert.ErrorIs(t, err, link.ErrBroken)
+	_, err = late.wait(t)
+	assert.ErrorIs(t, err, link.ErrBroken)
+	assert.Zero(t, before.replies.Load())
+	after := lasting("DEL", "claim2")
+	l.Send(after)
+	time.Sleep(500 * time.Millisecond) // more than one attempt to connect
+	require.NoError(t, node.Cont())
+	_, err = before.wait(t)
+	assert.NoError(t, err)
+	_, err = after.wait(t)
+	assert.NoError(t, err)
+	time.Sleep(200 * time.Millisecond)
+	assert.Zero(t, node.Client().Exists(t.Context(), "claim1", "claim2").Val())
+}
+
+func TestLeaveAfterRestart(t *testing.T) {
+	node := redistest.Start(t, 1, redistest.WithAOF("always")).Node(0)
+	var log events
+	l := open(t, node.Client(), log.config(link.Config{}))
+	_, err := do(t, l, "SET", "claim", "id")
+	require.NoError(t, err)
+	require.NoError(t, node.Kill())
+	eventually(t, "refused", func() bool { return log.count("down") == 1 && strings.Contains(fmt.Sprint(l.Err()), "refused") })
+	leave, expired := lasting("DEL", "claim"), lasting("DEL", "other")
+	expired.until = time.Now().Add(50 * time.Millisecond)
+	l.Send(leave, expired)
+	_, err = do(t, l, "PING")
+	assert.ErrorIs(t, err, link.ErrDown)
+	assert.ErrorContains(t, err, "refused")
+	_, err = expired.wait(t)
+	assert.ErrorIs(t, err, link.ErrDown)
+	require.NoError(t, node.Restart())
+	v, err := leave.wait(t)
+	assert.NoError(t, err)
+	assert.Equal(t, "1", v)
+}
+
+// The old connection is killed by its id, before the leave, and only where the
+// id still means it: not after a restart.
+func TestGhostIsKilled(t *testing.T) {
+	for _, c := range []struct{ name, killReply, runID string }{
+		{"same run", ":1\r\n", "run1"},
+		{"gone already", ":0\r\n", "run1"},
+		{"restarted", ":0\r\n", "run2"},
+		{"forbidden", "-NOPERM no\r\n", "run1"},
+		{"run unknown", ":0\r\n", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFake(t, func(fc *fakeConn, words []string) string {
+				switch {
+				case words[0] == "CLIENT":
+					return c.killReply
+				case fc.id == 1:
+					return "" // the first connection never answers
+				}
+				return ":1\r\n"
+			})
+			l := open(t, f.client(t), link.Config{})
+			id := l.Info().ClientID
+			join, leave := newCall("JOIN"), lasting("LEAVE")
+			l.Send(join, leave)
+			eventually(t, "sent", func() bool { return len(f.commands()) == 2 })
+			f.runID.Store(c.runID)
+			f.drop()
+			_, err := leave.wait(t)
+			require.NoError(t, err)
+			_, err = join.wait(t)
+			assert.ErrorIs(t, err, link.ErrBroken)
+			first := lasting("FIRST")
+			l.Send(first)
+			_, err = first.wait(t)
+			require.NoError(t, err)
+
+			want := []string{"JOIN", "LEAVE", fmt.Sprint("CLIENT KILL ID ", id), "LEAVE", "FIRST"}
+			switch c.name {
+			case "restarted":
+				want = []string{"JOIN", "LEAVE", "LEAVE", "FIRST"}
+			case "forbidden":
+				want = append(want, "LEAVE", "FIRST")
+			case "run unknown":
+				want = []string{"JOIN", "LEAVE", "LEAVE", "FIRST", "LEAVE", "FIRST"}
+			}
+			eventually(t, "all commands", func() bool { return len(f.commands()) >= len(want) })
+			assert.Equal(t, want, f.commands())
+			_, err = do(t, l, "LAST")
+			assert.NoError(t, err, "answers still match")
+		})
+	}
+}
+
+// Whatever a node sends, the link either understands it or connects again.
+func TestBadAnswers(t *testing.T) {
+	for name, bad := range map[string]string{
+		"garbage": "hello?\r\n", "huge": "$99999999999\r\n", "unasked": ":1\r\n:2\r\n:3\r\n",
+		"half": "*2\r\n:1\r\n$5\r\nab", "closed": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var spoil atomic.Bool
+			spoil.Store(true)
+			f := newFake(t, func(c *fakeConn, words []string) string {
+				if words[0] == "CLIENT" || !spoil.Swap(false) {
+					return "+fine\r\n"
+				}
+				c.Write([]byte(bad))
+				if name == "half" || name == "closed" {
+					c.Close()
+				}
+				return ""
+			})
+			var log events
+			l := open(t, f.client(t), log.config(link.Config{}))
+			_, err := do(t, l, "FIRST")
+			if name != "unasked" {
+				assert.ErrorIs(t, err, link.ErrBroken)
+			}
+			eventually(t, "up again", func() bool { return log.count("up") == 2 })
+			v, err := do(t, l, "SECOND")
+			assert.NoError(t, err)
+			assert.Equal(t, "fine", v)
+		})
+	}
+}
+
+// Connections that are reset at any moment lose answers, never mix them up.
+func TestResets(t *testing.T) {
+	f := newFake(t, func(_ *fakeConn, words []string) string {
+		if words[0] == "CLIENT" {
+			return ":1\r\n"
+		}
+		return "+" + words[1] + "\r\n"
+	})
+	l := open(t, f.client(t), link.Config{})
+	stop := time.After(time.Second)
+	var answered, lost, left int
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			t.Log("answered ", answered, " lost ", lost, " left ", left)
+			assert.Positive(t, answered)
+			assert.Positive(t, lost)
+			return
+		default:
+		}
+		a, b, c := newCall("A", fmt.Sprint(i)), lasting("LEAVE", fmt.Sprint(i)), newCall("C", fmt.Sprint(i))
+		l.Send(a, b, c)
+		if i%10 == 0 {
+			f.drop()
+		}
+		for _, x := range []*call{a, b, c} {
+			v, err := x.wait(t)
+			switch {
+			case err == nil:
+				answered++
+				require.Equal(t, fmt.Sprint(i), v)
+			case x == b:
+				t.Fatal("leave not delivered: ", err)
+			default:
+				lost++
+			}
+		}
+		left++
+	}
+}
+
+// Answers that a node refuses to give during the handshake are not needed.
+func TestSparseNode(t *testing.T) {
+	f := newFake(t, func(*fakeConn, []string) string { return "+OK\r\n" })
+	f.runID.Store("")
+	l := open(t, f.client(t), link.Config{})
+	require.NoError(t, l.Err())
+	assert.Equal(t, link.Info{ClientID: 1}, l.Info())
+	v, err := do(t, l, "X")
+	assert.NoError(t, err)
+	assert.Equal(t, "OK", v)
+}
+
+func TestNobodyThere(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	var log events
+	l := open(t, client, log.config(link.Config{Channel: "ch"}))
+	assert.ErrorIs(t, l.Err(), link.ErrDown)
+	time.Sleep(200 * time.Millisecond)
+	assert.Equal(t, 1, log.count("down"), "told once")
+	assert.Equal(t, 1, log.count("push down"), "told once")
+}
+
+// What is kept for a node that stays away is bounded, and given up in the end.
+func TestKeptIsBounded(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	l := open(t, client, link.Config{MaxPending: 100})
+	var calls []*call
+	for range 80 {
+		calls = append(calls, lasting("DEL", "x"))
+		l.Send(calls[len(calls)-1])
+	}
+	for _, c := range calls[50:] {
+		_, err := c.wait(t)
+		assert.ErrorIs(t, err, link.ErrDown)
+	}
+	for _, c := range calls[:50] {
+		assert.Zero(t, c.replies.Load())
+	}
+	assert.ErrorContains(t, shut(l), "50 commands")
+	for _, c := range calls[:50] {
+		assert.EqualValues(t, 1, c.replies.Load())
+		assert.ErrorIs(t, c.err, link.ErrClosed)
+	}
+}

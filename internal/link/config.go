@@ -1,0 +1,111 @@
+package link
+
+import (
+	"errors"
+	"time"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// Command is one request. Both methods are called from inside the link and
+// must neither block nor call Close; Append must not call the link at all (it
+// runs under the link's mutex), Reply may call Send.
+type Command interface {
+	// Append adds the encoded command to dst. It is called once, during Send,
+	// or, for a Lasting command, once for each connection it is sent on.
+	Append(dst []byte) []byte
+	// Reply is called exactly once. err is a resp.Error when the node answered
+	// with one; otherwise it wraps ErrDown, ErrBroken or ErrClosed. The values
+	// are valid until Reply returns.
+	Reply(v []resp.Value, err error)
+}
+
+// Lasting is a Command that must reach the node even if the connection breaks:
+// while the link is down it waits, and when it was unanswered as the
+// connection broke, it is sent again, before anything newer, on the next one.
+// It must bear being executed twice.
+type Lasting interface {
+	Command
+	// Until is when delivering it has lost its sense; the zero time: never sent again.
+	Until() time.Time
+}
+
+// Config is fixed for the life of a Link. Every function may be nil. They are
+// called from the link's goroutines and must neither block nor call Close.
+type Config struct {
+	NodeTimeout time.Duration // how long a healthy node may take to answer; default 200 ms
+	Stall       time.Duration // an unanswered command of this age breaks the connection; default 10 NodeTimeouts, at least 2 s
+	MaxPending  int           // so many unanswered commands break the connection; default 65536
+	MaxBytes    int           // so many bytes of unanswered commands do; default 4 MiB
+
+	// Hello gives the first commands of each connection. They are sent before
+	// anything else, and an error as answer to any of them fails the connection.
+	Hello func(Info) []Command
+	Up    func()          // connected; alternates with Down
+	Down  func(err error) // the connection broke, or the very first attempt failed
+
+	Channel    string               // the channel to subscribe; empty: no push connection
+	Subscribed func()               // on every subscription: what was published before is lost
+	PushDown   func(err error)      // the push connection broke, or the first attempt failed; alternates with Subscribed
+	Push       func(payload string) // one message of Channel
+}
+
+func (c *Config) setDefaults() {
+	if c.NodeTimeout <= 0 {
+		c.NodeTimeout = 200 * time.Millisecond
+	}
+	if c.Stall <= 0 {
+		c.Stall = max(10*c.NodeTimeout, 2*time.Second)
+	}
+	if c.MaxPending <= 0 {
+		c.MaxPending = 65536
+	}
+	if c.MaxBytes <= 0 {
+		c.MaxBytes = 4 << 20
+	}
+	for _, f := range []*func(){&c.Up, &c.Subscribed} {
+		if *f == nil {
+			*f = func() {}
+		}
+	}
+	for _, f := range []*func(error){&c.Down, &c.PushDown} {
+		if *f == nil {
+			*f = func(error) {}
+		}
+	}
+	if c.Hello == nil {
+		c.Hello = func(Info) []Command { return nil }
+	}
+	if c.Push == nil {
+		c.Push = func(string) {}
+	}
+}
+
+// Info is what a node said about itself when the connection opened. What it
+// did not tell, because it lacks the command or forbids it, is zero.
+type Info struct {
+	RunID         string // another one: the process was restarted
+	Version       string
+	Role          string // "master" or "slave"
+	UptimeSeconds int64
+	AOFEnabled    bool
+	FsyncAlways   bool // appendfsync is always; counts only with AOFEnabled
+	ClientID      int64
+}
+
+// The errors a Command's Reply sees beside resp.Error; each comes wrapped
+// together with its cause.
+var (
+	ErrDown   = errors.New("not connected")                     // never sent
+	ErrBroken = errors.New("connection broke before an answer") // outcome unknown
+	ErrClosed = errors.New("link closed")                       // not sent, or outcome unknown
+)
+
+// Causes of a connection's end that are our own decision.
+var (
+	errStalled    = errors.New("no answer for too long")
+	errOverflow   = errors.New("too many unanswered commands")
+	errUnasked    = errors.New("an answer to no command")
+	errConnecting = errors.New("still connecting")
+	errExpired    = errors.New("not delivered in time")
+)

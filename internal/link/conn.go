@@ -1,0 +1,196 @@
+package link
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// conn is one connection of the link. It begins when the handshake is done and
+// ends in four steps, each exactly once: fail marks it; run closes the socket;
+// the writer ends, the reader ends; the reader settles the unanswered.
+type conn struct {
+	nc   net.Conn
+	rd   *resp.Reader
+	info Info
+
+	wake chan struct{} // for the writer: there may be something to write
+	dead chan struct{} // closed by fail
+	done chan struct{} // closed when everything is settled
+
+	// Guarded by Link.mu.
+	out        []byte // appended, not yet written
+	spare      []byte // the other buffer
+	writing    bool   // somebody is in nc.Write; only one may be
+	unanswered ring
+	bytes      int   // encoded size of the unanswered
+	cause      error // why it is dead
+	owed       bool  // answers were missing when it died
+
+	// While now < echoUntil, Lasting commands are also copied to echo.
+	echoUntil time.Duration
+	echo      []byte
+	echoes    int
+}
+
+const (
+	keepBuffer = 256 << 10 // a write buffer above this size is not kept
+	maxEcho    = 1 << 20
+)
+
+func newConn(nc net.Conn) *conn {
+	return &conn{
+		nc:   nc,
+		rd:   resp.NewReader(nc),
+		wake: make(chan struct{}, 1),
+		dead: make(chan struct{}),
+		done: make(chan struct{}),
+	}
+}
+
+// push queues a command for writing and for its answer, in one step: the order
+// of bytes and of receivers is the same.
+func (c *conn) push(cmd Command, until, now time.Duration) {
+	start := len(c.out)
+	c.out = cmd.Append(c.out)
+	size := len(c.out) - start
+	c.bytes += size
+	c.unanswered.push(entry{cmd: cmd, at: now, until: until, size: size})
+	if until > 0 && now < c.echoUntil && len(c.echo)+size <= maxEcho {
+		c.echo = append(c.echo, c.out[start:]...)
+		c.echoes++
+	}
+}
+
+// writeOnce writes what is pending, releasing Link.mu meanwhile, and reports
+// whether more has been appended since. Link.mu is held, and nobody is writing.
+func (c *conn) writeOnce(l *Link) (more bool) {
+	buf := c.out
+	c.out, c.writing = c.spare, true
+	l.mu.Unlock()
+	// A write that fails part-way leaves half a command on the stream: nothing
+	// may follow it, and nothing does, since the connection is dead then.
+	_, err := c.nc.Write(buf)
+	l.mu.Lock()
+	c.spare, c.writing = nil, false
+	if cap(buf) <= keepBuffer {
+		c.spare = buf[:0]
+	}
+	if err != nil {
+		l.fail(c, err)
+	}
+	return len(c.out) > 0 && c.cause == nil
+}
+
+func (c *conn) wakeWriter() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is awake, or has been told
+	}
+}
+
+// write is the writer goroutine.
+func (c *conn) write(l *Link) {
+	for {
+		select {
+		case <-c.wake:
+		case <-c.dead:
+			return
+		}
+		l.mu.Lock()
+		// When a sender is writing, it will wake us again if need be.
+		for !c.writing && len(c.out) > 0 && c.cause == nil {
+			c.writeOnce(l)
+		}
+		l.mu.Unlock()
+	}
+}
+
+// read is the reader goroutine.
+func (c *conn) read(l *Link) error {
+	for {
+		v, err := c.rd.Read()
+		if err != nil {
+			if _, answer := err.(resp.Error); !answer {
+				return err
+			}
+		}
+		l.mu.Lock()
+		e, ok := c.unanswered.pop()
+		c.bytes -= e.size
+		l.checkDrained()
+		l.mu.Unlock()
+		if !ok {
+			return errUnasked
+		}
+		e.cmd.Reply(v, err)
+	}
+}
+
+// start runs the connection until it is dead and settled.
+func (c *conn) start(l *Link) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		c.write(l)
+	}()
+	go func() {
+		defer close(c.done)
+		err := c.read(l)
+		l.mu.Lock()
+		l.fail(c, err)
+		l.mu.Unlock()
+		<-written
+		l.settle(c)
+	}()
+}
+
+// fail declares c dead, once. Link.mu is held; run closes the socket, which
+// ends a read and a write that hang.
+func (l *Link) fail(c *conn, cause error) {
+	if c.cause != nil {
+		return
+	}
+	c.cause, c.owed = cause, c.unanswered.n > 0
+	close(c.dead)
+	if l.cur == c {
+		l.cur, l.dying = nil, true
+		l.downErr = fmt.Errorf("%w: %w", ErrDown, cause)
+	}
+}
+
+// settle gives every unanswered command of a dead connection its fate: Lasting
+// ones are kept, ahead of those that came since, the others get ErrBroken. It
+// runs on the reader goroutine, so all answers of one connection come in order.
+func (l *Link) settle(c *conn) {
+	l.mu.Lock()
+	pending := c.unanswered // nobody pushes to a dead connection
+	c.unanswered = ring{}
+	again := l.ctx.Err() == nil
+	l.mu.Unlock()
+
+	now := l.now()
+	var broken []Command
+	var kept []entry
+	for e, ok := pending.pop(); ok; e, ok = pending.pop() {
+		if again && e.until > now && len(kept) < l.cfg.MaxPending/2 {
+			kept = append(kept, e)
+		} else {
+			broken = append(broken, e.cmd)
+		}
+	}
+
+	l.mu.Lock()
+	if len(kept) > 0 {
+		l.kept = append(kept, l.kept...)
+	}
+	l.dying = false
+	l.checkDrained()
+	l.mu.Unlock()
+	err := fmt.Errorf("%w: %w", ErrBroken, c.cause)
+	for _, cmd := range broken {
+		cmd.Reply(nil, err)
+	}
+}

@@ -1,0 +1,179 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// ghost is a connection that broke with commands unanswered. Until it is known
+// to be dead, the node may still read from it.
+type ghost struct {
+	runID string
+	id    int64
+}
+
+func (l *Link) haunt(c *conn) {
+	if len(l.ghosts) == 16 {
+		l.ghosts, l.unsure = l.ghosts[1:], true
+	}
+	l.ghosts = append(l.ghosts, ghost{c.info.RunID, c.info.ClientID})
+}
+
+// connect opens a connection and brings it through its handshake, in Stall.
+func (l *Link) connect(ctx context.Context) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.Stall)
+	defer cancel()
+	nc, err := open(ctx, l.opts)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", l.opts.Addr, err)
+	}
+	c := newConn(nc)
+	stop := context.AfterFunc(ctx, func() { discard(nc) })
+	err = l.handshake(c)
+	if !stop() && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		discard(nc)
+		return nil, fmt.Errorf("handshake with %s: %w", l.opts.Addr, err)
+	}
+	return c, nil
+}
+
+func (l *Link) handshake(c *conn) error {
+	if err := c.nc.SetDeadline(time.Time{}); err != nil { // go-redis had set some
+		return err
+	}
+	if err := c.identify(); err != nil {
+		return err
+	}
+	kills := l.killable(c.info)
+	hello := l.cfg.Hello(c.info)
+	var out []byte
+	for _, id := range kills {
+		out = resp.AppendCommand(out, "CLIENT", "KILL", "ID", strconv.FormatInt(id, 10))
+	}
+	for _, cmd := range hello {
+		out = cmd.Append(out)
+	}
+	if len(out) > 0 {
+		if _, err := c.nc.Write(out); err != nil {
+			abandon(hello, err)
+			return err
+		}
+	}
+	for range kills {
+		// The answer is how many it killed. None is as good: it is gone.
+		if _, refused, err := c.ask(); err != nil {
+			abandon(hello, err)
+			return err
+		} else if refused != nil {
+			l.unsure = true
+		}
+	}
+	l.ghosts = nil
+	var failed error
+	for i, cmd := range hello {
+		v, refused, err := c.ask()
+		if err != nil {
+			l.haunt(c)
+			abandon(hello[i:], err)
+			return err
+		}
+		cmd.Reply(v, refused)
+		if refused != nil && failed == nil {
+			failed = refused
+		}
+	}
+	return failed
+}
+
+// killable are the ids to kill. A client id means something only within one run
+// of the server: after a restart the same number is somebody else's connection,
+// and the old one died with the old process. Ghosts of unknown run make us unsure.
+func (l *Link) killable(now Info) []int64 {
+	var ids []int64
+	for _, g := range l.ghosts {
+		switch {
+		case g.runID == "" || now.RunID == "" || g.id == 0:
+			l.unsure = true
+		case g.runID == now.RunID:
+			ids = append(ids, g.id)
+		}
+	}
+	return ids
+}
+
+func abandon(cmds []Command, cause error) {
+	err := fmt.Errorf("%w: %w", ErrBroken, cause)
+	for _, cmd := range cmds {
+		cmd.Reply(nil, err)
+	}
+}
+
+// ask reads one answer: refused is the node's error, err the connection's.
+func (c *conn) ask() (v []resp.Value, refused, err error) {
+	v, err = c.rd.Read()
+	if e, ok := err.(resp.Error); ok {
+		return nil, e, nil
+	}
+	return v, nil, err
+}
+
+// identify fills c.info. Nothing it asks is indispensable, so a refusal is not
+// an error.
+func (c *conn) identify() error {
+	var out []byte
+	out = resp.AppendCommand(out, "CLIENT", "ID")
+	out = resp.AppendCommand(out, "INFO", "server")
+	out = resp.AppendCommand(out, "INFO", "replication")
+	out = resp.AppendCommand(out, "INFO", "persistence")
+	out = resp.AppendCommand(out, "CONFIG", "GET", "appendfsync")
+	if _, err := c.nc.Write(out); err != nil {
+		return err
+	}
+	for i := range 5 {
+		v, refused, err := c.ask()
+		switch {
+		case err != nil:
+			return err
+		case refused != nil || len(v) == 0:
+		case i == 0:
+			c.info.ClientID = v[0].Int
+		case i == 4:
+			c.info.FsyncAlways = len(v) == 2 && string(v[1].Str) == "always"
+		default:
+			c.info.parse(string(v[0].Str))
+		}
+	}
+	return nil
+}
+
+func (i *Info) parse(section string) {
+	for line := range strings.Lines(section) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch name {
+		case "run_id":
+			i.RunID = value
+		case "redis_version":
+			i.Version = value
+		case "uptime_in_seconds":
+			i.UptimeSeconds, _ = strconv.ParseInt(value, 10, 64)
+		case "role":
+			i.Role = value
+		case "aof_enabled":
+			i.AOFEnabled = value == "1"
+		}
+	}
+}
+
+// unheard receives the answer to a repeated command.
+type unheard struct{}
+
+func (unheard) Append(dst []byte) []byte  { return dst }
+func (unheard) Reply([]resp.Value, error) {}

@@ -1,0 +1,226 @@
+package link_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+func TestClientsRefused(t *testing.T) {
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	defer cluster.Close()
+	for want, c := range map[string]redis.UniversalClient{
+		"nil client": nil, "nil *redis.Client": (*redis.Client)(nil), "*redis.ClusterClient": cluster,
+	} {
+		_, err := link.New(c, link.Config{})
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestHandshake(t *testing.T) {
+	node := redistest.Start(t, 1, redistest.WithAOF("always"), redistest.WithPassword("secret")).Node(0)
+	opts := *node.Client().Options()
+	opts.DB, opts.ClientName, opts.Protocol = 3, "tester", 3
+	client := redis.NewClient(&opts)
+	defer client.Close()
+	var log events
+	var hello *call
+	l := open(t, client, log.config(link.Config{Hello: func(i link.Info) []link.Command {
+		assert.NotEmpty(t, i.RunID)
+		hello = newCall("SET", "marker", i.Role)
+		return []link.Command{hello}
+	}}))
+	require.NoError(t, l.Err())
+	info := l.Info()
+	assert.Len(t, info.RunID, 40)
+	assert.NotEmpty(t, info.Version)
+	assert.Positive(t, info.ClientID)
+	assert.Equal(t, "master", info.Role)
+	assert.True(t, info.AOFEnabled)
+	assert.True(t, info.FsyncAlways)
+	v, err := do(t, l, "GET", "marker")
+	assert.Equal(t, "master", v)
+	assert.NoError(t, err)
+	v, err = do(t, l, "CLIENT", "LIST", "ID", fmt.Sprint(info.ClientID))
+	assert.NoError(t, err)
+	assert.Contains(t, v, "name=tester")
+	assert.Contains(t, v, " db=3 ")
+	assert.Contains(t, v, " resp=2")
+	assert.Zero(t, client.PoolStats().TotalConns, "the caller's client was used")
+	assert.True(t, l.Healthy(time.Now()))
+	assert.NoError(t, shut(l))
+	assert.Equal(t, []string{"up", "down"}, log.log)
+	assert.NoError(t, client.Ping(t.Context()).Err(), "the caller's client was closed")
+}
+
+func TestErrorsOfTheNode(t *testing.T) {
+	node := redistest.Start(t, 1, redistest.WithPassword("secret")).Node(0)
+	for password, want := range map[string]string{"wrong": "WRONGPASS", "": "NOAUTH"} {
+		client := redis.NewClient(&redis.Options{Addr: node.Addr(), Password: password})
+		l := open(t, client, link.Config{})
+		assert.ErrorContains(t, l.Err(), want)
+		_, err := do(t, l, "PING")
+		assert.ErrorIs(t, err, link.ErrDown)
+		assert.ErrorContains(t, err, want)
+		assert.NoError(t, shut(l))
+		client.Close()
+	}
+
+	l := open(t, node.Client(), link.Config{})
+	_, err := do(t, l, "EVALSHA", "0123456789012345678901234567890123456789", "0")
+	var reply resp.Error
+	require.ErrorAs(t, err, &reply)
+	assert.Equal(t, "NOSCRIPT", reply.Code())
+	_, err = do(t, l, "SET", "k", "v")
+	assert.NoError(t, err)
+	_, err = do(t, l, "LPUSH", "k", "v")
+	assert.ErrorContains(t, err, "WRONGTYPE")
+
+	bad := open(t, node.Client(), link.Config{Hello: func(link.Info) []link.Command {
+		return []link.Command{newCall("LPUSH", "k", "v"), newCall("SET", "later", "v")}
+	}})
+	assert.ErrorContains(t, bad.Err(), "WRONGTYPE", "a refused first command fails the connection")
+}
+
+// Every caller gets its own answer, and one caller's commands are executed in
+// the order sent.
+func TestOrder(t *testing.T) {
+	node := redistest.Start(t, 1).Node(0)
+	l := open(t, node.Client(), link.Config{})
+	const callers, each = 64, 200
+	var wg sync.WaitGroup
+	for g := range callers {
+		wg.Go(func() {
+			key := fmt.Sprint("list", g)
+			var calls []*call
+			for i := range each {
+				a, b := newCall("RPUSH", key, fmt.Sprint(i)), newCall("ECHO", fmt.Sprint(g, "-", i))
+				if i%2 == 0 {
+					l.Send(a, b)
+				} else {
+					l.Send(a)
+					l.Send(b)
+				}
+				calls = append(calls, a, b)
+			}
+			for i := range each {
+				v, err := calls[2*i].wait(t)
+				assert.NoError(t, err)
+				assert.Equal(t, fmt.Sprint(i+1), v)
+				v, err = calls[2*i+1].wait(t)
+				assert.NoError(t, err)
+				assert.Equal(t, fmt.Sprint(g, "-", i), v)
+			}
+			list := node.Client().LRange(t.Context(), key, 0, -1).Val()
+			if assert.Len(t, list, each) {
+				for i, x := range list {
+					assert.Equal(t, fmt.Sprint(i), x)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// chain sends the next command from within Reply, with a lock held around Send
+// that Reply takes too.
+type chain struct {
+	mu   *sync.Mutex
+	l    *link.Link
+	left int
+	done chan error
+}
+
+func (c *chain) Append(dst []byte) []byte { return resp.AppendCommand(dst, "PING") }
+
+func (c *chain) Reply(_ []resp.Value, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left--; c.left == 0 || err != nil {
+		c.done <- err
+		return
+	}
+	c.l.Send(c)
+}
+
+func TestSendFromReply(t *testing.T) {
+	node := redistest.Start(t, 1).Node(0)
+	l := open(t, node.Client(), link.Config{})
+	run := func() error {
+		c := &chain{mu: new(sync.Mutex), l: l, left: 100, done: make(chan error, 1)}
+		c.mu.Lock()
+		l.Send(c)
+		c.mu.Unlock()
+		return <-c.done
+	}
+	assert.NoError(t, run())
+	require.NoError(t, node.Kill())
+	eventually(t, "down", func() bool { return l.Err() != nil })
+	assert.ErrorIs(t, run(), link.ErrDown)
+}
+
+func TestClose(t *testing.T) {
+	node := redistest.Start(t, 1).Node(0)
+	l := open(t, node.Client(), link.Config{Channel: "ch"})
+	var calls []*call
+	for i := range 1000 {
+		c := newCall("SET", "k", fmt.Sprint(i))
+		calls = append(calls, c)
+		l.Send(c)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	require.NoError(t, l.Close(ctx))
+	for _, c := range calls {
+		assert.EqualValues(t, 1, c.replies.Load(), "answered when Close returns")
+		assert.NoError(t, c.err)
+	}
+	assert.Equal(t, "999", node.Client().Get(ctx, "k").Val())
+	_, err := do(t, l, "PING")
+	assert.ErrorIs(t, err, link.ErrClosed)
+	assert.ErrorIs(t, l.Err(), link.ErrClosed)
+	assert.False(t, l.Healthy(time.Now()))
+	assert.NoError(t, l.Close(ctx), "again")
+	eventually(t, "no connection left", func() bool {
+		return strings.Count(node.Client().ClientList(ctx).Val(), "\n") == 1 // the asker
+	})
+}
+
+func TestCloseWhileHung(t *testing.T) {
+	node := redistest.Start(t, 1).Node(0)
+	l := open(t, node.Client(), link.Config{Channel: "ch"})
+	require.NoError(t, node.Stop())
+	a, b := newCall("PING"), lasting("DEL", "x")
+	l.Send(a, b)
+	began := time.Now()
+	err := shut(l)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, "2 commands")
+	assert.Less(t, time.Since(began), 600*time.Millisecond)
+	for _, c := range []*call{a, b} {
+		require.EqualValues(t, 1, c.replies.Load())
+		assert.ErrorIs(t, c.err, link.ErrClosed)
+	}
+
+	// Connecting to a node that accepts and says nothing is interrupted too.
+	l, err = link.New(node.Client(), link.Config{Channel: "ch"})
+	require.NoError(t, err)
+	c := lasting("DEL", "x")
+	l.Send(c)
+	time.Sleep(50 * time.Millisecond)
+	began = time.Now()
+	assert.ErrorContains(t, shut(l), "1 commands")
+	assert.Less(t, time.Since(began), 600*time.Millisecond)
+	assert.ErrorIs(t, c.err, link.ErrClosed)
+}

@@ -1,0 +1,103 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// listen keeps the push connection: subscribe, read, and again when it breaks.
+func (l *Link) listen() {
+	var pause backoff
+	told := false // Subscribed or PushDown has been called
+	for l.ctx.Err() == nil {
+		began := l.now()
+		subscribed, err := l.subscribe(l.ctx)
+		if l.ctx.Err() != nil {
+			err = ErrClosed
+		}
+		if subscribed || !told {
+			l.cfg.PushDown(err)
+			told = true
+		}
+		if subscribed && l.now()-began > maxBackoff {
+			pause.reset()
+		}
+		pause.sleep(l.ctx)
+	}
+}
+
+// subscribe returns when the push connection has ended.
+//
+// A subscriber cannot tell silence from a node that is gone, hence the pings:
+// each must be answered within Stall. An answer that fails to come ends the
+// connection, and the next subscription tells the owner that it missed something.
+func (l *Link) subscribe(ctx context.Context) (subscribed bool, err error) {
+	opening, cancel := context.WithTimeout(ctx, l.cfg.Stall)
+	nc, err := open(opening, l.opts)
+	cancel()
+	if err != nil {
+		return false, fmt.Errorf("connect to %s: %w", l.opts.Addr, err)
+	}
+	ctx, end := context.WithCancel(ctx)
+	closed := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(closed)
+		discard(nc)
+	})
+	defer func() { end(); <-closed }()
+	if err := nc.SetDeadline(time.Now().Add(l.cfg.Stall)); err != nil {
+		return false, err
+	}
+	if _, err := nc.Write(resp.AppendCommand(nil, "SUBSCRIBE", l.cfg.Channel)); err != nil {
+		return false, err
+	}
+	pinged := make(chan struct{})
+	defer func() { end(); <-pinged }()
+	go func() {
+		defer close(pinged)
+		l.ping(ctx, nc)
+	}()
+	rd := resp.NewReader(nc)
+	for {
+		v, err := rd.Read()
+		if err != nil {
+			return subscribed, err
+		}
+		if err := nc.SetReadDeadline(time.Now().Add(l.cfg.Stall + l.pingEvery())); err != nil {
+			return subscribed, err
+		}
+		switch {
+		case len(v) == 3 && string(v[0].Str) == "message":
+			l.cfg.Push(string(v[2].Str))
+		case len(v) == 3 && string(v[0].Str) == "subscribe" && !subscribed:
+			subscribed = true
+			l.cfg.Subscribed()
+		}
+	}
+}
+
+func (l *Link) pingEvery() time.Duration { return max(l.cfg.Stall/2, time.Millisecond) }
+
+func (l *Link) ping(ctx context.Context, nc net.Conn) {
+	tick := time.NewTicker(l.pingEvery())
+	defer tick.Stop()
+	msg := resp.AppendCommand(nil, "PING")
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if nc.SetWriteDeadline(time.Now().Add(l.cfg.Stall)) != nil {
+			return
+		}
+		if _, err := nc.Write(msg); err != nil {
+			discard(nc) // the reader reports it
+			return
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package link
+
+import "time"
+
+// entry is a command that waits for its answer. Times are since Link.epoch.
+type entry struct {
+	cmd   Command
+	at    time.Duration // when it was sent
+	until time.Duration // Lasting; 0: not
+	size  int           // encoded bytes
+}
+
+// ring is a first-in first-out queue that allocates only to grow.
+type ring struct {
+	buf  []entry // length zero or a power of two
+	head int
+	n    int
+}
+
+func (r *ring) push(e entry) {
+	if r.n == len(r.buf) {
+		grown := make([]entry, max(64, 2*r.n))
+		k := copy(grown, r.buf[r.head:])
+		copy(grown[k:], r.buf[:r.head])
+		r.buf, r.head = grown, 0
+	}
+	r.buf[(r.head+r.n)&(len(r.buf)-1)] = e
+	r.n++
+}
+
+func (r *ring) pop() (entry, bool) {
+	if r.n == 0 {
+		return entry{}, false
+	}
+	e := r.buf[r.head]
+	r.buf[r.head] = entry{} // the collector may have the command
+	r.head = (r.head + 1) & (len(r.buf) - 1)
+	if r.n--; r.n == 0 && len(r.buf) > 4096 {
+		*r = ring{} // a burst is over
+	}
+	return e, true
+}
+
+// oldest is only called when the ring is not empty.
+func (r *ring) oldest() entry { return r.buf[r.head] }

@@ -1,0 +1,154 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = time.Second
+	// echoDelay is how long after connecting leaves are repeated when the old
+	// connection may still be alive at the node.
+	echoDelay = time.Second
+)
+
+// run connects, watches over the connection, and connects again.
+func (l *Link) run() {
+	var pause backoff
+	told := false // Up or Down has been called
+	for l.ctx.Err() == nil {
+		c, err := l.connect(l.ctx)
+		up := err == nil
+		began := l.now()
+		if up {
+			l.raise(c)
+			l.cfg.Up()
+		} else {
+			l.lower(err)
+			if !told {
+				l.cfg.Down(err)
+			}
+		}
+		if !told {
+			told = true
+			close(l.ready)
+		}
+		if up {
+			l.watch(c)
+			l.cfg.Down(c.cause)
+			if l.now()-began > maxBackoff {
+				pause.reset()
+			}
+		}
+		pause.sleep(l.ctx)
+	}
+	if !told {
+		close(l.ready)
+	}
+}
+
+// raise makes c the current connection. What was kept goes first: nobody else
+// sees c before that.
+func (l *Link) raise(c *conn) {
+	l.mu.Lock()
+	now := l.now()
+	if l.unsure {
+		c.echoUntil = now + echoDelay
+		l.unsure = false
+	}
+	for _, e := range l.kept {
+		if e.until > now {
+			c.push(e.cmd, e.until, now)
+		} else {
+			l.refuse(e.cmd, fmt.Errorf("%w: %w", ErrDown, errExpired))
+		}
+	}
+	l.kept = nil
+	l.cur, l.info = c, c.info
+	l.checkDrained()
+	l.mu.Unlock()
+	c.start(l)
+	c.wakeWriter()
+}
+
+// lower notes why connecting failed, and gives up what waited for too long.
+func (l *Link) lower(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.downErr = fmt.Errorf("%w: %w", ErrDown, cause)
+	now := l.now()
+	live := l.kept[:0]
+	for _, e := range l.kept {
+		if e.until > now {
+			live = append(live, e)
+		} else {
+			l.refuse(e.cmd, l.downErr)
+		}
+	}
+	clear(l.kept[len(live):])
+	l.kept = live
+	l.checkDrained()
+}
+
+// watch returns when c is dead and settled, its socket closed.
+func (l *Link) watch(c *conn) {
+	tick := time.NewTicker(min(max(l.cfg.Stall/8, time.Millisecond), echoDelay/4))
+	defer tick.Stop()
+	for alive := true; alive; {
+		select {
+		case <-c.dead:
+			alive = false
+		case <-l.ctx.Done():
+			l.mu.Lock()
+			l.fail(c, ErrClosed)
+			l.mu.Unlock()
+		case <-tick.C:
+			l.inspect(c)
+		}
+	}
+	discard(c.nc)
+	<-c.done
+	if c.owed {
+		l.haunt(c)
+	}
+}
+
+// inspect is the periodic look at a living connection.
+func (l *Link) inspect(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if c.unanswered.n > 0 && now-c.unanswered.oldest().at > l.cfg.Stall {
+		l.fail(c, errStalled)
+		return
+	}
+	if c.echoes > 0 && now >= c.echoUntil && c.cause == nil {
+		c.out = append(c.out, c.echo...)
+		// One receiver per repeated command, for one answer each.
+		for range c.echoes {
+			c.unanswered.push(entry{cmd: unheard{}, at: now})
+		}
+		c.echo, c.echoes = nil, 0
+		c.wakeWriter()
+	}
+}
+
+// backoff is the pause between attempts: 20 ms doubling to 1 s, each drawn from
+// its upper half, so that many clients of a node that comes back do not meet.
+type backoff struct{ next time.Duration }
+
+func (b *backoff) reset() { b.next = 0 }
+
+func (b *backoff) sleep(ctx context.Context) {
+	d := min(max(b.next, minBackoff), maxBackoff)
+	b.next = 2 * d
+	t := time.NewTimer(d/2 + rand.N(d/2+1))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,93 @@
+package link_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+func TestTLS(t *testing.T) {
+	skipWithoutTLS(t)
+	cert, key, pool := selfSigned(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := ln.Addr().String()
+	_, port, _ := net.SplitHostPort(addr)
+	ln.Close()
+	node := redistest.Start(t, 1, redistest.WithArgs("--tls-port", port, "--tls-cert-file", cert,
+		"--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")).Node(0)
+	client := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: &tls.Config{RootCAs: pool}})
+	defer client.Close()
+	l := open(t, client, link.Config{Channel: "ch", Stall: 500 * time.Millisecond})
+	require.NoError(t, l.Err())
+	v, err := do(t, l, "ECHO", strings.Repeat("x", 100_000))
+	assert.NoError(t, err)
+	assert.Len(t, v, 100_000)
+
+	require.NoError(t, node.Stop())
+	join, leave := newCall("SET", "claim", strings.Repeat("x", 1<<20)), lasting("DEL", "claim")
+	l.Send(join, leave)
+	_, err = join.wait(t)
+	assert.ErrorIs(t, err, link.ErrBroken)
+	require.NoError(t, node.Cont())
+	_, err = leave.wait(t)
+	assert.NoError(t, err)
+	assert.Zero(t, node.Client().Exists(t.Context(), "claim").Val())
+
+	stranger := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: &tls.Config{RootCAs: x509.NewCertPool()}})
+	defer stranger.Close()
+	assert.ErrorContains(t, open(t, stranger, link.Config{Stall: 10 * time.Second}).Err(), "certificate")
+}
+
+func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool = x509.NewCertPool()
+	pool.AddCert(cert)
+	dir := t.TempDir()
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
+	return certFile, keyFile, pool
+}
+
+// skipWithoutTLS asks the server to start with TLS but without a certificate:
+// one that can complains of that, one that cannot of the option.
+func skipWithoutTLS(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, redistest.Binary, "--tls-port", "1", "--port", "0", "--dir", t.TempDir()).CombinedOutput()
+	if !strings.Contains(string(out), "tls-cert-file") {
+		t.Skip("redis-server is missing, or built without TLS")
+	}
+}

@@ -1,0 +1,355 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// waitHintDepth is how many waiters ahead still allow a guess at when to ask again.
+const waitHintDepth = 8
+
+// untilWhole is when a semaphore's claim may ask again at a node that has to be
+// told first what it has forgotten.
+const untilWhole = 100 * time.Millisecond
+
+// visit is one request being handled.
+type visit struct {
+	*Node
+	now  int64
+	self protocol.ID // the claim of the request: it learns its vote from the answer
+	outs []Out
+
+	counting bool // the request is a semaphore's
+}
+
+// Handle takes one request at now, and returns the answer and the pushes that
+// it set off. fresh is the incarnation the node takes if it finds itself without a marker.
+func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request, fresh protocol.Incarnation) (protocol.Answer, []Out) {
+	v := &visit{Node: n, now: now, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
+	a := v.handle(t, owner, r, fresh)
+	return a, v.outs
+}
+
+func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh protocol.Incarnation) protocol.Answer {
+	// No marker: the memory is gone. From here on nothing is voted for until
+	// every lease that was forgotten has ended.
+	if !v.marked {
+		v.marked, v.inc, v.born = true, fresh, v.now
+	}
+	rest := v.Recovering(v.now)
+	if rest == 0 && v.counting && !v.whole && !v.off(WholeToCount) {
+		// It may have forgotten a Resize; but it does not wait for ever to be told.
+		rest = min(untilWhole, time.Duration(max(0, v.born+2*v.guard-v.now))*time.Millisecond)
+	}
+	if rest > 0 && !v.off(Guard) {
+		if r.Op != protocol.OpLeave {
+			return protocol.Answer{Status: protocol.Recovering, Incarnation: v.inc, Wait: rest}
+		}
+		// To take a claim away is safe at any time; to vote for the next one is not.
+		v.remove(t)
+		return protocol.Answer{Status: protocol.OK, Incarnation: v.inc, Ticket: v.fence}
+	}
+
+	if r.Op >= protocol.OpRead {
+		if v.storedEnd <= v.now {
+			v.stored = protocol.Stored{}
+		}
+		if v.promiseEnd <= v.now {
+			v.promise, v.promiseIn = protocol.Version{}, 0
+		}
+		return v.record(t, owner, r)
+	}
+	if v.counting && v.limit > 0 {
+		v.capacity = v.limit // who has permits keeps them
+	}
+	v.purge()
+	v.advance()
+	if r.Op == protocol.OpLeave {
+		v.remove(t)
+		v.advance()
+		return protocol.Answer{Status: protocol.OK, Incarnation: v.inc, Ticket: v.fence}
+	}
+
+	waiting := v.unvoted()
+	i := v.find(t.ID)
+	switch {
+	case r.Op == protocol.OpBeat && i < 0:
+		return protocol.Answer{Status: protocol.Missing, Incarnation: v.inc, Ticket: v.fence}
+	case r.Op == protocol.OpBeat:
+		v.refresh(i, t)
+	case len(v.claims) > 0 && v.capacity != t.Capacity && !v.resized():
+		return protocol.Answer{Status: protocol.Clash, Incarnation: v.inc, Capacity: v.capacity}
+	case i < 0:
+		if v.capacity = t.Capacity; v.resized() {
+			v.capacity = v.limit
+		}
+		v.insert(t, owner, r)
+	case r.Op == protocol.OpSettle:
+		v.settle(i, t, r.Ticket)
+	default: // a join that was here before
+		v.refresh(i, t)
+	}
+	v.advance()
+
+	i = v.find(t.ID)
+	if !v.claims[i].Voted && waiting == 0 {
+		// The first to wait: the holders may want to make room.
+		for _, c := range v.claims {
+			if c.Voted && c.Notify {
+				v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Waiters: true}})
+			}
+		}
+	}
+	from := protocol.Ticket(0)
+	if r.Op == protocol.OpBeat {
+		from = r.Ticket
+	}
+	return v.answer(i, r.List, from)
+}
+
+// insert stores an unknown claim: a join at T0 if that is above the fence, a
+// settle also at the fence if this very claim had been given it.
+func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
+	ticket := r.Ticket
+	free := ticket > v.fence
+	if r.Op == protocol.OpSettle {
+		switch {
+		case ticket == v.fence:
+			free = v.fenceOf == t.ID || v.off(Equality)
+		case ticket < v.fence:
+			free = v.off(InsertAboveFence) && (!v.taken(ticket) || v.off(Equality))
+		}
+	}
+	if !free {
+		ticket = v.next(t.ID)
+	}
+	v.place(Claim{
+		ID: t.ID, Ticket: ticket, Weight: t.Weight, Expiry: v.now + t.TTL.Milliseconds(),
+		Owner: owner, Notify: t.Notify,
+	})
+}
+
+// settle brings the known claim i to ticket T, or as near above as is free.
+func (v *visit) settle(i int, t protocol.Terms, ticket protocol.Ticket) {
+	v.claims[i].Weight = min(v.claims[i].Weight, t.Weight) // a holder may give back a part
+	if v.claims[i].Ticket >= ticket {
+		if !v.off(SettleRefresh) {
+			v.refresh(i, t)
+		}
+		return
+	}
+	// The fence was given to another: had it been this claim's, it would be there.
+	// That one may have left, but it can come back to it, and may have held it.
+	if (ticket == v.fence || v.taken(ticket)) && !v.off(Equality) {
+		ticket = v.next(t.ID)
+	}
+	c := v.claims[i]
+	v.claims = slices.Delete(v.claims, i, i+1)
+	// At its new place it must be voted for anew: it may have moved behind others.
+	v.releasePlain(c.ID)
+	c.Ticket, c.Voted = ticket, false
+	if !v.off(SettleRefresh) {
+		c.Expiry = v.now + t.TTL.Milliseconds()
+	}
+	v.place(c)
+}
+
+// refresh renews the lease of claim i, and of the classic key if it heads a mutex's queue.
+func (v *visit) refresh(i int, t protocol.Terms) {
+	c := &v.claims[i]
+	c.Expiry = v.now + t.TTL.Milliseconds()
+	if v.classic() && c.Voted {
+		c.Voted = v.takePlain(c)
+	}
+}
+
+// remove takes the claim away, and the classic key if it was its own. The key
+// is looked at even when the claim is unknown: the two may have been lost apart.
+func (v *visit) remove(t protocol.Terms) {
+	if i := v.find(t.ID); i >= 0 {
+		v.claims = slices.Delete(v.claims, i, i+1)
+		v.forgetFence()
+	}
+	if t.Capacity == 1 && !v.counting {
+		v.releasePlain(t.ID)
+	}
+}
+
+// purge drops the claims whose lease has ended.
+func (v *visit) purge() {
+	v.claims = slices.DeleteFunc(v.claims, func(c Claim) bool {
+		dead := c.Expiry <= v.now
+		if dead && v.classic() {
+			v.releasePlain(c.ID)
+		}
+		return dead
+	})
+	v.forgetFence()
+}
+
+// advance gives the vote to one claim after the other, in ticket order, for as
+// long as they fit. Votes are never taken back here: what is below a claim only
+// ever shrinks.
+func (v *visit) advance() {
+	var sum, digest uint64
+	for i := range v.claims {
+		c := &v.claims[i]
+		if !c.Voted {
+			if sum+c.Weight > v.capacity || (v.classic() && !v.takePlain(c)) {
+				return
+			}
+			c.Voted = true
+			if c.ID != v.self {
+				p := protocol.Push{
+					ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Vote: true,
+					Waiters: v.unvoted() > 0, Sum: sum, Digest: digest,
+				}
+				if v.resized() {
+					p.Limit, p.LimitAt = v.limit, v.limitAt
+				}
+				v.outs = append(v.outs, Out{c.Owner, p})
+			}
+		}
+		sum, digest = sum+c.Weight, (digest+c.ID.Digest())%protocol.DigestMod
+	}
+}
+
+// answer describes the claim i and its view.
+func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
+	c := &v.claims[i]
+	list = list && c.Voted
+	a := protocol.Answer{Status: protocol.OK, Incarnation: v.inc, Ticket: c.Ticket, Vote: c.Voted}
+	if v.resized() {
+		a.Limit, a.LimitAt = v.limit, v.limitAt
+	}
+	for j, o := range v.claims {
+		a.Waiters = a.Waiters || (j != i && !o.Voted)
+	}
+	// The totals of the voted claims tell what lies below the last of them, and
+	// below no other without a walk.
+	last := c.Voted && (i+1 == len(v.claims) || !v.claims[i+1].Voted)
+	if a.Told, a.Listed = last || list, list; a.Told {
+		for _, o := range v.claims[:i] {
+			a.Sum, a.Digest = a.Sum+o.Weight, (a.Digest+o.ID.Digest())%protocol.DigestMod
+			switch {
+			case list && o.Ticket >= from:
+				a.Lower = append(a.Lower, protocol.Lower{ID: o.ID, Weight: o.Weight})
+			case list:
+				a.BaseSum, a.BaseDigest = a.BaseSum+o.Weight, (a.BaseDigest+o.ID.Digest())%protocol.DigestMod
+			}
+		}
+	}
+	if !c.Voted {
+		a.Wait, a.Foreign = v.wait(i)
+	}
+	return a
+}
+
+// wait guesses when asking again may help the unvoted claim i, and tells
+// whether another client's classic key is all that blocks it.
+func (v *visit) wait(i int) (time.Duration, bool) {
+	until, ahead := int64(0), 0
+	if v.classic() {
+		if i == 0 { // unvoted head: the classic key is another's
+			if v.plainEnd == forGood {
+				return 0, true
+			}
+			return v.rest(v.plainEnd), true
+		}
+	} else {
+		until = slices.MinFunc(v.claims, func(a, b Claim) int { return cmp.Compare(a.Expiry, b.Expiry) }).Expiry
+	}
+	for _, c := range v.claims[:i] {
+		if !c.Voted {
+			ahead++
+		}
+		if !c.Voted || v.classic() {
+			until = max(until, c.Expiry)
+		}
+	}
+	if ahead > waitHintDepth {
+		return 0, false
+	}
+	return v.rest(until), false
+}
+
+func (v *visit) rest(end int64) time.Duration {
+	return time.Duration(max(1, end-v.now)) * time.Millisecond
+}
+
+// takePlain makes the classic key name claim c for as long as its lease, unless it is another's.
+func (v *visit) takePlain(c *Claim) bool {
+	id := c.ID.String()
+	if p := v.plainAt(v.now); p != "" && p != id {
+		return false
+	}
+	v.plain, v.plainEnd = id, c.Expiry
+	return true
+}
+
+// releasePlain deletes the classic key if it names claim id.
+func (v *visit) releasePlain(id protocol.ID) {
+	if v.plain == id.String() {
+		v.plain = ""
+	}
+}
+
+// resized: the request's capacity is not what counts, but that of the newest Resize.
+func (v *visit) resized() bool { return v.counting && v.limit > 0 }
+
+// classic: the name has a classic key, as a mutex has.
+func (v *visit) classic() bool { return v.capacity == 1 && !v.counting }
+
+// place puts a claim into the queue and raises the fence to its ticket.
+func (v *visit) place(c Claim) {
+	i := 0
+	for i < len(v.claims) && v.claims[i].Ticket <= c.Ticket {
+		i++
+	}
+	v.claims = slices.Insert(v.claims, i, c)
+	if c.Ticket > v.fence {
+		v.fence, v.fenceOf = c.Ticket, c.ID
+	}
+	v.forgetFence()
+}
+
+// forgetFence is what a node without MonotoneFence does after every change.
+func (v *visit) forgetFence() {
+	if !v.off(MonotoneFence) {
+		return
+	}
+	v.fence, v.fenceOf = 0, protocol.ID{}
+	if k := len(v.claims); k > 0 {
+		v.fence, v.fenceOf = v.claims[k-1].Ticket, v.claims[k-1].ID
+	}
+}
+
+func (v *visit) next(id protocol.ID) protocol.Ticket {
+	if v.off(Residue) {
+		return v.fence + 1
+	}
+	return id.Next(v.fence)
+}
+
+func (v *visit) taken(t protocol.Ticket) bool {
+	return slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Ticket == t })
+}
+
+func (v *visit) find(id protocol.ID) int {
+	return slices.IndexFunc(v.claims, func(c Claim) bool { return c.ID == id })
+}
+
+func (v *visit) unvoted() int {
+	k := 0
+	for _, c := range v.claims {
+		if !c.Voted {
+			k++
+		}
+	}
+	return k
+}
+
+func (n *Node) off(r Rules) bool { return n.Off&r != 0 }

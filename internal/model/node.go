@@ -1,0 +1,267 @@
+// Package model is the reference node: what one Redis node does for one name,
+// in the simplest code that is right. The simulator runs on it, and the Lua
+// scripts are held to it by internal/script/conformance.
+//
+// It has no clock: every call says what time it is, in milliseconds, on the
+// node's own clock.
+package model
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// Rules are the node's rules that a mutant can go without.
+type Rules uint32
+
+// Every rule is on in a Node whose Off is zero.
+const (
+	// Guard: a recovering node stores nothing and does not vote.
+	Guard Rules = 1 << iota
+	// Equality: settle never gives a claim a ticket that another claim has here, or had as the fence.
+	Equality
+	// InsertAboveFence: settle inserts an unknown claim at T only where T is not below F.
+	InsertAboveFence
+	// SettleRefresh: settle refreshes the lease.
+	SettleRefresh
+	// Residue: next(F) keeps to the claim's residue class; without it next(F) is F+1.
+	Residue
+	// MonotoneFence: F outlives the claims; without it F is the highest ticket present.
+	MonotoneFence
+	// Promise: a run that begins takes the place of the one before, which then records nothing any more.
+	Promise
+	// Present: a run begins, and records without having begun, only while the node votes for its claim.
+	Present
+	// PromiseAnew: a promise made before memory was lost is not a run's leave to record.
+	PromiseAnew
+	// WholeToCount: a node that may have forgotten a Resize does not vote for a semaphore's claims.
+	WholeToCount
+)
+
+// Claim is a claim as a node keeps it.
+type Claim struct {
+	ID     protocol.ID
+	Ticket protocol.Ticket
+	Weight uint64
+	Expiry int64  // on the node's clock; the claim is dead from then on
+	Owner  string // where its pushes go
+	Notify bool
+	Voted  bool
+}
+
+// Out is a push on its way to the owner of a claim.
+type Out struct {
+	Owner string
+	Push  protocol.Push
+}
+
+// Node is one node's memory of one name, and its marker.
+//
+// Invariant: claims are sorted by ticket and the voted ones are a prefix.
+type Node struct {
+	Off Rules // rules that are switched off; zero in every honest node
+
+	guard int64
+
+	marked bool
+	inc    protocol.Incarnation
+	born   int64
+
+	fence    protocol.Ticket
+	fenceOf  protocol.ID     // the claim that was given the fence
+	capacity uint64          // means something only while there are claims
+	limit    uint64          // of a semaphore: the capacity since a Resize; 0: none
+	limitAt  protocol.Ticket // of that Resize
+	claims   []Claim
+
+	plain    string // the classic key: "" is absent
+	plainEnd int64
+
+	whole      bool // nothing was lost since the node was last told everything
+	stored     protocol.Stored
+	storedEnd  int64 // when that is forgotten, and when the promise is, too
+	promiseEnd int64
+	promise    protocol.Version     // of the newest run that has begun,
+	promiseIn  protocol.Incarnation // and in which incarnation
+	watchers   []Watcher            // by expiry
+}
+
+// bornLongAgo is the birth of a marker that a bootstrap wrote: any guard has passed since.
+const bornLongAgo = math.MinInt64 / 2
+
+// forGood is the end of a classic key without a lease.
+const forGood = math.MaxInt64 / 2
+
+// New returns a brand-new node: no marker, so it will recover for guard from the first request on.
+func New(guard time.Duration) *Node { return &Node{guard: guard.Milliseconds()} }
+
+// Clone returns an independent copy.
+func (n *Node) Clone() *Node {
+	c := *n
+	c.claims, c.watchers = slices.Clone(n.claims), slices.Clone(n.watchers)
+	return &c
+}
+
+// Bootstrap declares the node ready at once. A node that has an incarnation keeps it.
+func (n *Node) Bootstrap(inc protocol.Incarnation) {
+	if !n.marked {
+		n.marked, n.inc = true, inc
+	}
+	n.born, n.whole = bornLongAgo, true
+}
+
+// Resize is what the record beside the name says of a semaphore's permits.
+func (n *Node) Resize(limit uint64, at protocol.Ticket) {
+	if at > n.limitAt {
+		n.limit, n.limitAt = limit, at
+	}
+}
+
+// Limit returns the newest Resize that the node knows of.
+func (n *Node) Limit() (uint64, protocol.Ticket) { return n.limit, n.limitAt }
+
+// Forget is a restart without memory.
+func (n *Node) Forget() { *n = Node{Off: n.Off, guard: n.guard} }
+
+// Mark is what a client does that saw a restart with memory, the newest writes possibly lost.
+func (n *Node) Mark(now int64, inc protocol.Incarnation) {
+	n.marked, n.inc, n.born, n.whole = true, inc, now, false
+}
+
+// SetPlain is another Redlock client's SET NX PX on the classic key; without a ttl it is for good.
+func (n *Node) SetPlain(now int64, value string, ttl time.Duration) bool {
+	if n.plainAt(now) != "" {
+		return false
+	}
+	n.plain, n.plainEnd = value, forGood
+	if ttl > 0 {
+		n.plainEnd = now + ttl.Milliseconds()
+	}
+	return true
+}
+
+// DelPlain is another client's compare-and-delete on the classic key; value "" deletes whatever is there.
+func (n *Node) DelPlain(now int64, value string) bool {
+	p := n.plainAt(now)
+	if p == "" || (value != "" && p != value) {
+		return false
+	}
+	n.plain = ""
+	return true
+}
+
+// Plain returns the classic key's value at now, "" when there is none.
+func (n *Node) Plain(now int64) string { return n.plainAt(now) }
+
+// Claims returns the claims that live at now, lowest ticket first.
+func (n *Node) Claims(now int64) []Claim {
+	live := make([]Claim, 0, len(n.claims))
+	for _, c := range n.claims {
+		if c.Expiry > now {
+			live = append(live, c)
+		}
+	}
+	return live
+}
+
+// Fence returns the highest ticket ever given.
+func (n *Node) Fence() protocol.Ticket { return n.fence }
+
+// Incarnation returns the marker's value, and whether there is one.
+func (n *Node) Incarnation() (protocol.Incarnation, bool) { return n.inc, n.marked }
+
+// Recovering tells how much of the guard time is left at now, 0 when the node votes.
+func (n *Node) Recovering(now int64) time.Duration {
+	if !n.marked {
+		return time.Duration(n.guard) * time.Millisecond
+	}
+	return time.Duration(max(0, n.born+n.guard-now)) * time.Millisecond
+}
+
+// Empty tells that at now no claim and no classic key is left.
+func (n *Node) Empty(now int64) bool {
+	return n.plainAt(now) == "" && !slices.ContainsFunc(n.claims, func(c Claim) bool { return c.Expiry > now })
+}
+
+// Edges returns the moments at which something ends by the clock alone: leases
+// (of claims not dropped yet, too), the classic key, the guard time.
+func (n *Node) Edges() []int64 {
+	var edges []int64
+	if n.marked {
+		edges = append(edges, n.born+n.guard, n.born+2*n.guard-untilWhole.Milliseconds(), n.born+2*n.guard)
+	}
+	if n.plain != "" {
+		edges = append(edges, n.plainEnd)
+	}
+	for _, c := range n.claims {
+		edges = append(edges, c.Expiry)
+	}
+	for _, w := range n.watchers {
+		edges = append(edges, w.Expiry)
+	}
+	if n.promise != (protocol.Version{}) {
+		edges = append(edges, n.storedEnd, n.promiseEnd)
+	}
+	return edges
+}
+
+// AppendState appends the node's state in a canonical form: two nodes with the
+// same bytes behave the same from then on. Times are relative to now, and past
+// ones are all alike. A dead claim that nobody has dropped yet still counts:
+// dropping it is what pushes the next vote.
+func (n *Node) AppendState(b []byte, now int64) []byte {
+	num := func(v uint64) { b = binary.AppendUvarint(b, v) }
+	rest := func(end int64) { num(uint64(max(0, end-now))) }
+	flag := func(vs ...bool) {
+		var f byte
+		for i, v := range vs {
+			if v {
+				f |= 1 << i
+			}
+		}
+		b = append(b, f)
+	}
+	text := func(s string) { num(uint64(len(s))); b = append(b, s...) }
+
+	num(uint64(n.Off))
+	flag(n.marked)
+	if n.marked {
+		num(uint64(n.inc))
+		rest(n.born + n.guard)
+	}
+	num(uint64(n.fence))
+	b = append(b, n.fenceOf[:]...)
+	num(uint64(len(n.claims)))
+	if len(n.claims) > 0 {
+		num(n.capacity)
+	}
+	num(n.limit)
+	num(uint64(n.limitAt))
+	for i := range n.claims {
+		c := &n.claims[i]
+		b = append(b, c.ID[:]...)
+		num(uint64(c.Ticket))
+		num(c.Weight)
+		rest(c.Expiry)
+		text(c.Owner)
+		flag(c.Notify, c.Voted)
+	}
+	p := n.plainAt(now)
+	text(p)
+	if p != "" {
+		rest(n.plainEnd)
+	}
+	return b
+}
+
+// plainAt is the classic key's value at now.
+func (n *Node) plainAt(now int64) string {
+	if n.plainEnd <= now {
+		return ""
+	}
+	return n.plain
+}

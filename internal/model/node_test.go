@@ -1,0 +1,220 @@
+package model
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+const ms = time.Millisecond
+
+// bench drives one node with readable claims: claim 'a' has residue 0, 'b' 1, and so on.
+type bench struct {
+	*Node
+	t    *testing.T
+	now  int64
+	cap  uint64
+	outs []Out
+}
+
+func newBench(t *testing.T, capacity uint64) *bench {
+	n := New(100 * ms)
+	n.Bootstrap(7)
+	return &bench{Node: n, t: t, now: 1000, cap: capacity}
+}
+
+func id(name byte) protocol.ID {
+	return protocol.ID{0: name, 15: name - 'a'}
+}
+
+func (b *bench) do(op protocol.Op, name byte, ticket protocol.Ticket, opts ...func(*protocol.Terms, *protocol.Request)) protocol.Answer {
+	t := protocol.Terms{ID: id(name), Weight: 1, Capacity: b.cap, TTL: 50 * ms}
+	r := protocol.Request{Op: op, Ticket: ticket}
+	for _, o := range opts {
+		o(&t, &r)
+	}
+	a, outs := b.Handle(b.now, t, string(name), r, 99)
+	b.outs = outs
+	return a
+}
+
+func (b *bench) join(name byte, t protocol.Ticket, opts ...func(*protocol.Terms, *protocol.Request)) protocol.Answer {
+	return b.do(protocol.OpJoin, name, t, opts...)
+}
+
+func (b *bench) settle(name byte, t protocol.Ticket) protocol.Answer {
+	return b.do(protocol.OpSettle, name, t)
+}
+func (b *bench) beat(name byte) protocol.Answer  { return b.do(protocol.OpBeat, name, 0) }
+func (b *bench) leave(name byte) protocol.Answer { return b.do(protocol.OpLeave, name, 0) }
+
+func notify(t *protocol.Terms, _ *protocol.Request) { t.Notify = true }
+func list(_ *protocol.Terms, r *protocol.Request)   { r.List = true }
+
+func weight(w uint64) func(*protocol.Terms, *protocol.Request) {
+	return func(t *protocol.Terms, _ *protocol.Request) { t.Weight = w }
+}
+
+func TestMutexHandOver(t *testing.T) {
+	b := newBench(t, 1)
+	a := b.join('a', 640, notify)
+	require.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 640, Vote: true, Told: true}, a)
+	assert.Equal(t, id('a').String(), b.Plain(b.now))
+
+	a = b.join('b', 641)
+	assert.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 641, Wait: 50 * ms}, a)
+	require.Len(t, b.outs, 1)
+	assert.Equal(t, Out{"a", protocol.Push{ID: id('a'), Incarnation: 7, Ticket: 640, Waiters: true}}, b.outs[0])
+
+	b.leave('a')
+	require.Len(t, b.outs, 1)
+	assert.Equal(t, Out{"b", protocol.Push{ID: id('b'), Incarnation: 7, Ticket: 641, Vote: true}}, b.outs[0])
+	assert.Equal(t, id('b').String(), b.Plain(b.now))
+	assert.Equal(t, protocol.Ticket(641), b.leave('b').Ticket)
+	assert.True(t, b.Empty(b.now))
+	assert.Equal(t, protocol.Missing, b.beat('b').Status)
+}
+
+func TestExpiryPassesTheVoteOn(t *testing.T) {
+	b := newBench(t, 1)
+	b.join('a', 640)
+	b.now += 20
+	b.join('b', 641)
+	b.now += 30
+	assert.True(t, b.beat('b').Vote, "learns from the answer")
+	assert.Empty(t, b.outs, "and from nothing else")
+}
+
+func TestTickets(t *testing.T) {
+	b := newBench(t, 1)
+	b.join('a', 640)
+	assert.Equal(t, protocol.Ticket(641), b.join('b', 577).Ticket, "late joiner goes above the fence, in its class")
+	assert.Equal(t, protocol.Ticket(704), b.settle('a', 704).Ticket)
+	assert.Equal(t, protocol.Ticket(705), b.settle('b', 705).Ticket)
+	assert.Equal(t, protocol.Ticket(768), b.settle('a', 705).Ticket, "taken, so the next of its class")
+	b.leave('a')
+	assert.Equal(t, protocol.Ticket(768), b.settle('a', 768).Ticket, "back at the fence that was its own")
+	b.leave('a')
+	assert.Equal(t, protocol.Ticket(770), b.settle('c', 768).Ticket, "another's fence")
+	assert.Equal(t, protocol.Ticket(832), b.settle('a', 768).Ticket, "below the fence")
+	assert.Equal(t, protocol.Ticket(832), b.settle('a', 700).Ticket, "tickets never fall")
+}
+
+// A ticket at the fence belongs to whom it was given, also while that one is away.
+func TestFenceOfOneWhoLeft(t *testing.T) {
+	b := newBench(t, 2)
+	b.join('a', 640)
+	b.join('b', 705)
+	b.leave('b')
+	assert.Equal(t, protocol.Ticket(768), b.settle('a', 705).Ticket)
+	assert.Equal(t, protocol.Ticket(769), b.settle('b', 705).Ticket)
+}
+
+func TestSettleBehindPassesTheVote(t *testing.T) {
+	b := newBench(t, 1)
+	b.join('a', 640)
+	b.join('b', 641)
+	a := b.settle('a', 704)
+	assert.False(t, a.Vote)
+	require.Len(t, b.outs, 1)
+	assert.Equal(t, "b", b.outs[0].Owner)
+	assert.True(t, b.outs[0].Push.Waiters)
+	assert.Equal(t, id('b').String(), b.Plain(b.now))
+}
+
+func TestForeignPlainKey(t *testing.T) {
+	b := newBench(t, 1)
+	b.SetPlain(b.now, "redsync", 30*ms)
+	a := b.join('a', 640)
+	assert.False(t, a.Vote)
+	assert.True(t, a.Foreign)
+	assert.Equal(t, 30*ms, a.Wait)
+	assert.False(t, b.join('b', 641).Foreign, "only the head is blocked by the key alone")
+	b.now += 31
+	assert.True(t, b.beat('a').Vote)
+	// The key goes, and another client takes it: the vote is withdrawn.
+	b.DelPlain(b.now, "")
+	b.SetPlain(b.now, "redsync", 0)
+	a = b.beat('a')
+	assert.False(t, a.Vote)
+	assert.True(t, a.Foreign)
+	assert.Zero(t, a.Wait)
+}
+
+func TestSemaphore(t *testing.T) {
+	b := newBench(t, 3)
+	a := b.join('a', 640, weight(2))
+	assert.True(t, a.Vote && a.Told)
+	a = b.join('b', 641)
+	assert.Equal(t, protocol.Answer{
+		Status: protocol.OK, Incarnation: 7, Ticket: 641, Vote: true, Told: true,
+		Sum: 2, Digest: id('a').Digest(),
+	}, a)
+	assert.False(t, b.beat('a').Told, "others voted above it")
+	assert.False(t, b.join('c', 642, weight(3), list).Listed, "no vote, no list")
+	a = b.join('b', 641, list)
+	assert.Equal(t, []protocol.Lower{{ID: id('a'), Weight: 2}}, a.Lower)
+	assert.False(t, b.join('d', 643).Vote, "would fit, but has no right to pass")
+	assert.True(t, b.beat('d').Waiters)
+	b.leave('a')
+	assert.Empty(t, b.outs)
+	b.leave('b')
+	require.Len(t, b.outs, 1)
+	assert.Equal(t, protocol.Push{ID: id('c'), Incarnation: 7, Ticket: 642, Vote: true, Waiters: true}, b.outs[0].Push)
+	b.cap = 4
+	assert.Equal(t, protocol.Answer{Status: protocol.Clash, Incarnation: 7, Capacity: 3}, b.join('e', 700))
+}
+
+func TestRecovering(t *testing.T) {
+	b := newBench(t, 1)
+	b.join('a', 640)
+	b.join('b', 641)
+	b.Mark(b.now, 8)
+	a := b.beat('b')
+	assert.Equal(t, protocol.Answer{Status: protocol.Recovering, Incarnation: 8, Wait: 100 * ms}, a)
+	assert.Equal(t, protocol.OK, b.leave('a').Status)
+	assert.Empty(t, b.outs, "a leave is taken, but nobody is voted for")
+	b.Forget()
+	assert.Equal(t, protocol.Recovering, b.join('a', 640).Status)
+	inc, _ := b.Incarnation()
+	assert.Equal(t, protocol.Incarnation(99), inc)
+	b.now += 100
+	assert.Equal(t, protocol.OK, b.join('a', 640).Status)
+}
+
+func TestStateIsCanonical(t *testing.T) {
+	b := newBench(t, 1)
+	b.join('a', 640)
+	s := string(b.AppendState(nil, b.now))
+	c := b.Clone()
+	assert.Equal(t, s, string(c.AppendState(nil, b.now)))
+	assert.NotEqual(t, s, string(c.AppendState(nil, b.now+1)))
+	assert.Equal(t, string(c.AppendState(nil, b.now+50)), string(c.AppendState(nil, b.now+70)), "past is past")
+	b.join('b', 641)
+	assert.Equal(t, s, string(c.AppendState(nil, b.now)), "a clone is independent")
+}
+
+func TestMutants(t *testing.T) {
+	b := newBench(t, 1)
+	b.Off = Equality | Residue | SettleRefresh | InsertAboveFence | MonotoneFence
+	b.join('a', 640)
+	b.now += 10
+	assert.Equal(t, protocol.Ticket(641), b.join('c', 600).Ticket, "next(F) is F+1")
+	assert.Equal(t, protocol.Ticket(641), b.settle('a', 641).Ticket, "the same ticket twice")
+	assert.Equal(t, protocol.Ticket(600), b.settle('d', 600).Ticket, "inserted below the fence")
+	for _, c := range b.Claims(b.now) {
+		if c.ID == id('a') {
+			assert.Equal(t, int64(1050), c.Expiry, "the lease of the join")
+		}
+	}
+	b.leave('a')
+	b.leave('c')
+	assert.Equal(t, protocol.Ticket(600), b.Fence())
+	b.Forget()
+	b.Off = Guard
+	assert.Equal(t, protocol.OK, b.join('a', 640).Status)
+}

@@ -1,0 +1,241 @@
+// Package party is one participant of the quorum protocol: the goroutines of a
+// process that share one value of a primitive. They queue here, first come
+// first served, pass a claim on between them without a round trip, and share
+// a claim where they only read.
+package party
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/core"
+)
+
+// Mode is how a claim is held.
+type Mode uint8
+
+// The modes of a Party.
+const (
+	idle    Mode = iota // nobody holds it; a claim may linger
+	getting             // a goroutine is getting it from the nodes
+	Write               // one goroutine holds it alone
+	Read                // any number of goroutines hold it together
+)
+
+// While a process elsewhere waits, a claim is passed on inside this process at
+// most so often in a row, and for at most so much of the ttl. If local
+// goroutines could go on for ever, the process elsewhere would starve.
+const (
+	maxPasses = 32
+	passShare = 4
+)
+
+// Party is one participant. It must not be copied.
+type Party struct {
+	Name string
+
+	q     *core.Quorum
+	spec  [Read + 1]*core.Spec // by mode
+	set   *core.Settings
+	hooks core.Hooks
+	err   error // of the name; every attempt to lock tells it
+
+	mu      sync.Mutex
+	mode    Mode
+	readers int
+	grant   *core.Lease // of the goroutines that hold it
+	queue   []*waiter   // goroutines that wait, in order
+
+	hold *core.Hold // the claim on the nodes; while idle it lingers
+	kind Mode       // of hold: Write or Read
+	n    int        // hand-overs under the claim, for the token
+
+	passes int       // hand-overs since a waiter elsewhere was known,
+	since  time.Time // and when that was
+
+	until time.Time   // lingering: until then,
+	timer *time.Timer // which this looks after
+}
+
+// waiter is a goroutine in the queue; turn tells it what it has got.
+type waiter struct {
+	mode Mode
+	turn chan turn
+}
+
+// turn is either the lock, or the task of getting it from the nodes: with a
+// place in their queue already when pending is not nil.
+type turn struct {
+	locked  bool
+	pending *core.Pending
+}
+
+// New returns the participant of a primitive that takes the lock with the
+// given terms: write, and read where there are readers. An unusable name is
+// told by every attempt to lock.
+func New(q *core.Quorum, set core.Settings, write, read core.Spec) *Party {
+	p := &Party{Name: write.Name, q: q, set: &set}
+	p.hooks = core.Hooks{Ended: p.ended, Waiters: p.giveUp}
+	for mode, spec := range map[Mode]core.Spec{Write: write, Read: read} {
+		if spec.Weight == 0 {
+			continue
+		}
+		spec.Set, spec.Notify = set, true
+		if p.spec[mode], p.err = q.NewSpec(spec); p.err != nil {
+			break
+		}
+	}
+	return p
+}
+
+// Lock gets the lock in the given mode, from inside the process if that can
+// be, else from the nodes. A try does not wait for a turn.
+func (p *Party) Lock(ctx context.Context, mode Mode, try bool) error {
+	if p.err != nil {
+		return p.err
+	}
+	if ctx.Err() != nil {
+		return &core.Failure{Err: core.ContextError(ctx)}
+	}
+	p.mu.Lock()
+	switch {
+	case p.mode == idle:
+		lingering := p.hold
+		if lingering != nil && p.kind == mode && p.pass() {
+			p.mode, p.readers = mode, 1
+			p.mu.Unlock()
+			return nil
+		}
+		p.mode, p.hold = getting, nil
+		p.mu.Unlock()
+		if lingering != nil {
+			lingering.Release()
+		}
+		return p.acquire(ctx, mode, try, nil)
+	case mode == Read && p.mode == Read && len(p.queue) == 0 && p.shareable():
+		p.readers++
+		p.mu.Unlock()
+		return nil
+	case try:
+		p.mu.Unlock()
+		return &core.Failure{Err: core.ErrHeld}
+	}
+	w := &waiter{mode: mode, turn: make(chan turn, 1)}
+	p.queue = append(p.queue, w)
+	p.mu.Unlock()
+	return p.await(ctx, w)
+}
+
+// shareable reports whether one more reader may come in under the claim. Not
+// while somebody waits behind it elsewhere, which can only be a writer: readers
+// that went on coming would starve it.
+func (p *Party) shareable() bool {
+	return p.grant.Lost() == nil && p.hold.Usable() && !p.hold.Waiters()
+}
+
+// await waits for the turn in the local queue.
+func (p *Party) await(ctx context.Context, w *waiter) error {
+	select {
+	case t := <-w.turn:
+		if t.locked {
+			return nil
+		}
+		return p.acquire(ctx, w.mode, false, t.pending)
+	case <-ctx.Done():
+	case <-p.q.Closing():
+	}
+	p.mu.Lock()
+	i := slices.Index(p.queue, w)
+	if i >= 0 {
+		p.queue = slices.Delete(p.queue, i, i+1)
+	}
+	p.mu.Unlock()
+	if i < 0 { // the turn came at the same time: it goes to the next
+		if t := <-w.turn; t.locked {
+			_, _ = p.Unlock(w.mode)
+		} else {
+			p.next(w.mode, t.pending)
+		}
+	}
+	if ctx.Err() == nil {
+		return &core.Failure{Err: core.ErrClosed}
+	}
+	return core.CutShort(core.ErrHeld, ctx)
+}
+
+// acquire gets the lock from the nodes; getting it is this goroutine's task.
+// When its context ends, the place in the nodes' queue goes to the next local
+// waiter.
+func (p *Party) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending) (err error) {
+	if pending == nil {
+		pending, err = p.q.Begin(p.spec[mode], try, p.hooks)
+		if err != nil {
+			p.next(mode, nil)
+			return err
+		}
+	}
+	hold, err := pending.Wait(ctx)
+	if err != nil {
+		if ctx.Err() == nil || try {
+			pending.Cancel()
+			pending = nil
+		}
+		p.next(mode, pending)
+		return err
+	}
+	p.mu.Lock()
+	p.mode, p.kind, p.readers = mode, mode, 1
+	p.hold, p.n, p.passes = hold, 0, 0
+	p.grant = hold.Lease(0)
+	turns := p.readersAhead()
+	p.mu.Unlock()
+	for _, w := range turns {
+		w.turn <- turn{locked: true}
+	}
+	if !hold.Valid() {
+		p.ended(core.ErrLost) // so early that it was told before p.hold was set
+	}
+	return nil
+}
+
+// readersAhead lets the readers at the head of the local queue in with one that
+// has just come in: those who were here before any writer of this process.
+func (p *Party) readersAhead() (in []*waiter) {
+	for p.mode == Read && len(p.queue) > 0 && p.queue[0].mode == Read {
+		in = append(in, p.pop())
+		p.readers++
+	}
+	return in
+}
+
+// next gives the task of getting the lock from the nodes to the next local
+// waiter, with the place in their queue if it is one for the same mode.
+func (p *Party) next(mode Mode, pending *core.Pending) {
+	p.mu.Lock()
+	w := p.pop()
+	if p.mode = getting; w == nil {
+		p.mode = idle
+	}
+	p.mu.Unlock()
+	if pending != nil && (w == nil || w.mode != mode) {
+		pending.Cancel()
+		pending = nil
+	}
+	if w != nil {
+		w.turn <- turn{pending: pending}
+	}
+}
+
+func (p *Party) pop() *waiter {
+	if len(p.queue) == 0 {
+		return nil
+	}
+	w := p.queue[0]
+	p.queue[0] = nil
+	if p.queue = p.queue[1:]; len(p.queue) == 0 {
+		p.queue = nil
+	}
+	return w
+}

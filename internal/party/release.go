@@ -1,0 +1,201 @@
+package party
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/internal/core"
+)
+
+// Unlock ends one goroutine's hold. It returns the claim if that was released
+// on the nodes, and fails with ErrNotHeld, ErrLost or ErrClosed.
+func (p *Party) Unlock(mode Mode) (*core.Hold, error) {
+	p.mu.Lock()
+	g, hold := p.grant, p.hold
+	if g == nil || p.mode != mode {
+		p.mu.Unlock()
+		return nil, &core.Failure{Err: core.ErrNotHeld}
+	}
+	lost := g.Lost()
+	if lost == nil && !hold.Valid() {
+		lost = core.ErrLost // its timer is just about to tell
+	}
+	if p.readers--; p.readers > 0 {
+		p.mu.Unlock()
+		return nil, failure(lost)
+	}
+	p.grant = nil
+	switch {
+	case lost != nil:
+		g.End(lost)
+	case len(p.queue) > 0 && mode == Write && p.queue[0].mode == Write && p.pass():
+		g.End(core.ErrReleased)
+		p.readers = 1
+		w := p.pop()
+		p.mu.Unlock()
+		w.turn <- turn{locked: true}
+		return nil, nil
+	case len(p.queue) == 0 && p.set.Linger > 0 && hold.Usable() && !hold.Waiters():
+		g.End(core.ErrReleased)
+		p.mode = idle
+		p.linger()
+		p.mu.Unlock()
+		return nil, nil
+	default:
+		g.End(core.ErrReleased)
+	}
+	// Not idle yet, so nobody else touches the claim; and released before the
+	// next local waiter joins, which would otherwise queue behind its own process.
+	p.mode, p.hold = getting, nil
+	p.mu.Unlock()
+	if lost != nil {
+		p.next(mode, nil)
+		return nil, failure(lost)
+	}
+	hold.Release()
+	p.next(mode, nil)
+	return hold, nil
+}
+
+func failure(lost error) error {
+	if lost == nil {
+		return nil
+	}
+	return &core.Failure{Err: lost}
+}
+
+// pass makes the claim on the nodes serve one more holder of this process,
+// a writer with the next token, unless it may not.
+func (p *Party) pass() bool {
+	if p.hold.Waiters() {
+		if p.passes == 0 {
+			p.since = time.Now()
+		}
+		if p.passes++; p.passes > maxPasses || time.Since(p.since) > p.set.TTL/passShare {
+			return false
+		}
+	}
+	if p.n+1 >= core.MaxPasses || !p.hold.Pass() {
+		return false
+	}
+	if p.kind == Write {
+		p.n++
+	}
+	p.grant = p.hold.Lease(p.n)
+	return true
+}
+
+// Downgrade makes the writer a reader without a gap: its claim keeps its
+// place and only gets lighter.
+func (p *Party) Downgrade() error {
+	p.mu.Lock()
+	g, hold, mode := p.grant, p.hold, p.mode
+	p.mu.Unlock()
+	if g == nil || mode != Write {
+		return &core.Failure{Err: core.ErrNotHeld}
+	}
+	// The caller holds it, so nobody else changes the mode meanwhile.
+	if !hold.Shrink(p.spec[Read].Weight) {
+		return &core.Failure{Err: core.ErrLost}
+	}
+	p.mu.Lock()
+	p.mode, p.kind = Read, Read
+	turns := p.readersAhead()
+	p.mu.Unlock()
+	for _, w := range turns {
+		w.turn <- turn{locked: true}
+	}
+	return nil
+}
+
+// linger keeps the claim for a while. Called with p.mu held.
+func (p *Party) linger() {
+	d := p.set.Linger
+	p.until = time.Now().Add(d)
+	if p.timer == nil {
+		p.timer = time.AfterFunc(d, p.lingered)
+	}
+}
+
+// lingered looks whether the time is over. One timer serves any number of
+// releases: it sleeps on when there has been another meanwhile.
+func (p *Party) lingered() {
+	p.mu.Lock()
+	p.timer = nil
+	if p.mode != idle || p.hold == nil {
+		p.mu.Unlock() // the next release starts another
+		return
+	}
+	if left := time.Until(p.until); left > 0 {
+		p.timer = time.AfterFunc(left, p.lingered)
+		p.mu.Unlock()
+		return
+	}
+	p.mu.Unlock()
+	p.giveUp()
+}
+
+// giveUp releases a claim that only lingers: somebody else has asked, or the
+// time is over.
+func (p *Party) giveUp() {
+	p.mu.Lock()
+	if p.mode != idle || p.hold == nil {
+		p.mu.Unlock()
+		return
+	}
+	hold := p.hold
+	p.dropLingering()
+	p.mu.Unlock()
+	hold.Release()
+}
+
+func (p *Party) dropLingering() {
+	p.hold = nil
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+}
+
+// ended is told that a claim has ended by itself. It may be an earlier one.
+func (p *Party) ended(cause error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.hold == nil || p.hold.Valid():
+	case p.grant != nil:
+		p.grant.End(cause)
+	case p.mode == idle:
+		p.dropLingering()
+	}
+}
+
+// Extend renews the claim now and waits until a majority has done so.
+func (p *Party) Extend(ctx context.Context, mode Mode) error {
+	p.mu.Lock()
+	hold, held := p.hold, p.grant != nil && p.mode == mode
+	p.mu.Unlock()
+	if !held {
+		return &core.Failure{Err: core.ErrNotHeld}
+	}
+	return hold.Renew(ctx)
+}
+
+// Lease returns the hold of the goroutine, or the readers, that have it locked
+// in this mode; nil if none has.
+func (p *Party) Lease(mode Mode) *core.Lease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.grant == nil || p.mode != mode {
+		return nil
+	}
+	return p.grant
+}
+
+// Holder asks the nodes who holds the name.
+func (p *Party) Holder(ctx context.Context) (core.Holder, error) {
+	if p.err != nil {
+		return core.Holder{}, p.err
+	}
+	return p.q.Holder(ctx, p.spec[Write])
+}

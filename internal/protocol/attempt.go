@@ -1,0 +1,181 @@
+package protocol
+
+import (
+	"slices"
+	"time"
+)
+
+// Phase is where an attempt stands.
+type Phase uint8
+
+// The phases. From Lost on they are final: "lost is final, nothing revives it".
+const (
+	Joining  Phase = iota // fewer than q nodes are known to hold exactly T
+	Waiting               // settled at T, not admitted
+	Holding               // admitted
+	Lost                  // was admitted, and rule 3 no longer admits it
+	Left                  // released, or cancelled
+	Taken                 // a try that others were ahead of
+	NoQuorum              // a try that fewer than q nodes answered
+	Rejected              // so many nodes refuse for good that q cannot be reached
+	Lapsed                // abandoned: start anew with a new id and a new T0
+	TooHeavy              // a Resize has left fewer permits than it asks for
+)
+
+// Final reports whether nothing more will come of the attempt.
+func (p Phase) Final() bool { return p >= Lost }
+
+// Config is what one attempt is made with.
+type Config struct {
+	Terms
+	Nodes       int
+	NodeTimeout time.Duration // how long an answer is waited for before the node counts as silent
+	Drift       time.Duration // how much earlier than the node the client takes a lease to end
+	Try         bool          // do not wait: Taken instead
+	Rules       Rules
+}
+
+// peer is what the claim knows of one node.
+type peer struct {
+	held  bool        // the node said that it holds the claim ...
+	tkt   Ticket      // ... at this ticket ...
+	inc   Incarnation // ... in this incarnation
+	taken Time        // s of the newest acknowledgement; older ones are ignored
+	until Time        // s + ttl - drift: how long the view that came with it is usable
+	view
+	waiters  bool   // claims without a vote are queued there
+	asked    Time   // s of the request that is out; 0: none
+	round    int32  // the settling round that the node has answered
+	failures int32  // in a row
+	retry    Time   // when a node that failed is asked again
+	again    bool   // its connection has come back while a request was out: ask again after the answer
+	heavy    bool   // it has not confirmed the weight of Shrink yet
+	refused  bool   // for good: another capacity, a wrong type, a wrong password
+	limit    uint64 // how many permits there are since
+	limitAt  Ticket // the Resize that the node knows of; 0: none
+	early    Push   // a push that overtook the answer it belongs to
+}
+
+// view is what a node told of the claims before this one.
+type view struct {
+	vote        bool
+	told        bool
+	sum, digest uint64
+	listed      bool
+	lower       []Lower
+	from        Ticket // where the list begins,
+	base        totals // and what there is before
+	hint        Time   // not voted: when asking again may help
+}
+
+// totals are what is known of claims that are not listed.
+type totals struct{ sum, digest uint64 }
+
+// Claim is one attempt of one participant. Its methods take the time and an
+// event; afterwards Out holds what is to be sent, Phase what became of it and
+// Wake when it wants a Tick. It is not safe for concurrent use.
+type Claim struct {
+	Config
+	Out []Request
+
+	phase    Phase
+	t        Ticket // T
+	began    Time   // of the attempt, or of raising T
+	round    int32  // of settling; 0 is the join
+	chase    int32  // rounds that did not settle the claim
+	beat     Time   // the next beat
+	ask      Time   // the next question of a waiter that counting blocks
+	pace     time.Duration
+	window   int    // how far back the lists go that are asked for: see since
+	deadline Time   // Holding: rule 5
+	mute     bool   // renew no more
+	room     uint64 // Holding: the capacity it was admitted under
+	shrunk   Time   // s of the first request with the weight of Shrink
+	peers    []peer
+}
+
+// NewClaim returns an attempt that has not sent anything yet.
+func NewClaim(cfg Config) *Claim {
+	return &Claim{Config: cfg, peers: make([]peer, cfg.Nodes)}
+}
+
+// Quorum returns q = N/2 + 1.
+func (c *Claim) Quorum() int { return c.Nodes/2 + 1 }
+
+// Phase returns where the attempt stands.
+func (c *Claim) Phase() Phase { return c.phase }
+
+// Ticket returns T; final once the claim has been admitted.
+func (c *Claim) Ticket() Ticket { return c.t }
+
+// Deadline returns until when the claim is held unless more is heard (rule 5).
+func (c *Claim) Deadline() Time { return c.deadline }
+
+// Wake returns when the claim wants a Tick. A holder's deadline is included.
+func (c *Claim) Wake() Time {
+	if c.phase.Final() {
+		return Never
+	}
+	w := c.beat
+	switch c.phase {
+	case Joining:
+		if c.Rules.on(RuleAbandon) {
+			w = min(w, c.began.Add(c.TTL))
+		}
+	case Waiting:
+		w = min(w, c.hinted(), c.ask)
+		if l := c.lapse(); l > 0 && c.Rules.on(RuleLease) {
+			w = min(w, l)
+		}
+	case Holding:
+		if c.mute {
+			return c.deadline
+		}
+		if c.Rules.on(RuleFinal) {
+			w = min(w, c.deadline)
+		}
+	}
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.asked != 0 {
+			w = min(w, p.asked.Add(c.NodeTimeout))
+		} else if p.retry != 0 {
+			w = min(w, p.retry)
+		}
+	}
+	return w
+}
+
+// interval is ttl/3, less up to a tenth so that claims do not beat in step.
+func (c *Claim) interval() time.Duration {
+	third := c.TTL / 3
+	return third - third*time.Duration(c.ID[1])/2560
+}
+
+// hinted is when enough nodes may have come round to make q votes.
+func (c *Claim) hinted() Time {
+	if !c.Rules.on(RuleHint) {
+		return Never
+	}
+	need := c.Quorum()
+	var buf [9]Time
+	hints := buf[:0]
+	for i := range c.peers {
+		switch p := &c.peers[i]; {
+		case p.held && p.vote:
+			need--
+		case p.held && p.asked == 0 && p.hint != 0 && p.hint != Never:
+			hints = append(hints, p.hint)
+		}
+	}
+	if need <= 0 || len(hints) < need {
+		return Never
+	}
+	slices.Sort(hints)
+	return hints[need-1]
+}
+
+// lapse is when the waiter's leases will have ended on too many nodes.
+func (c *Claim) lapse() Time {
+	return c.nth(func(p *peer) bool { return p.held })
+}

@@ -1,0 +1,514 @@
+package protocol
+
+import "time"
+
+// The algorithm, in the order of protocol.md: an attempt starts (rule 1), is
+// settled (2), is admitted or waits (3, 4), is valid until a deadline (5), is
+// healed where it is missing (6) and leaves (7). What it knows is in attempt.go,
+// what a view admits in view.go.
+
+// Start sends join(id, T0) to all nodes at once (rule 1).
+func (c *Claim) Start(now Time, t0 Ticket) {
+	c.t, c.began, c.ask = t0, now, Never
+	c.beat = now.Add(c.interval())
+	for i := range c.peers {
+		c.send(now, i, OpJoin)
+	}
+}
+
+// Answer takes a node's answer to r.
+func (c *Claim) Answer(now Time, r Request, a Answer) {
+	c.expire(now)
+	p := &c.peers[r.Node]
+	if p.asked == r.Sent {
+		p.asked = 0
+	}
+	if c.phase.Final() || r.Op == OpLeave || r.Sent < p.taken {
+		return // an answer that a newer one has overtaken says nothing new
+	}
+	p.failures, p.refused, p.retry = 0, false, Never
+	switch a.Status {
+	case OK:
+		c.acknowledge(p, r, a)
+		p.hint = Never
+		if p.again {
+			p.again, p.retry = false, now
+		}
+		if a.Wait > 0 {
+			p.hint = now.Add(a.Wait)
+		}
+		p.waiters = a.Waiters
+		p.heavy = p.heavy && (r.Op == OpBeat || r.Sent < c.shrunk)
+		if r.Op == OpJoin && c.round == 0 || r.Op == OpSettle && r.Ticket == c.t {
+			p.round = c.round
+		}
+	case Missing: // the view is of a claim that is not there any more: back by rule 6
+		*p = peer{taken: r.Sent, retry: now, round: p.round}
+	case Recovering: // lost its memory: not before the guard time is over
+		*p = peer{taken: r.Sent, retry: now.Add(max(a.Wait, time.Millisecond)), failures: 1, round: c.round}
+	case Clash:
+		*p = peer{taken: r.Sent, retry: Never, refused: true, round: c.round}
+	}
+	c.advance(now)
+}
+
+// acknowledge takes the lease and the view that came with an answer.
+//
+// Within one incarnation and at one ticket a view only ever loses claims, so a
+// vote stays given and the newest lists are the smallest. An answer at another
+// ticket or of another incarnation starts a new view.
+func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
+	same := p.held && p.tkt == a.Ticket && (p.inc == a.Incarnation || !c.Rules.on(RuleIncarnation))
+	if !same {
+		p.view = view{}
+	}
+	if p.inc != a.Incarnation {
+		p.limit, p.limitAt = 0, 0
+	}
+	p.held, p.tkt, p.inc, p.taken = true, a.Ticket, a.Incarnation, r.Sent
+	p.until = r.Sent.Add(c.TTL)
+	if c.Rules.on(RuleDrift) {
+		p.until = p.until.Add(-c.Drift)
+	}
+	if a.Vote || !p.vote { // else the push that voted has overtaken this
+		c.content(p, r, a)
+	}
+	p.resized(a.Limit, a.LimitAt)
+	p.vote = !a.Foreign && (p.vote || a.Vote)
+	if p.early.Vote && c.admitHere(p, p.early) {
+		p.early = Push{}
+	}
+}
+
+// resized takes what a node says of the number of permits.
+func (p *peer) resized(limit uint64, at Ticket) {
+	if at > p.limitAt {
+		p.limit, p.limitAt = limit, at
+	}
+}
+
+// content takes what an answer says of the lower claims.
+func (c *Claim) content(p *peer, r Request, a Answer) {
+	// A holder keeps the digests it was admitted by: newer views are subsets, but
+	// one that is newer than the others would no longer compare equal to them.
+	if a.Told && (!p.told || c.phase != Holding) {
+		p.told, p.sum, p.digest = true, a.Sum, a.Digest
+	}
+	// Lists are counted, not compared: the newest is the best.
+	switch base := (totals{a.BaseSum, a.BaseDigest}); {
+	case a.Told && a.Sum == 0:
+		p.listed, p.lower, p.from, p.base = true, nil, 0, totals{}
+	case !a.Listed || r.Op != OpBeat && base != totals{}:
+	case base == totals{}: // all of them
+		p.listed, p.lower, p.from, p.base = true, a.Lower, 0, base
+	case r.Ticket > 0:
+		p.listed, p.lower, p.from, p.base = true, a.Lower, r.Ticket, base
+	}
+}
+
+// since is where the lists begin that are asked for. What differs between the
+// nodes is mostly recent, so they go back for a second first; when the totals of
+// what is older differ too, sixteen times as far, and then to the beginning.
+func (c *Claim) since() Ticket {
+	const second, times = Ticket(1) << 20, 4
+	if back := second << (times * c.window); c.window < 4 && c.t > back {
+		return c.t - back
+	}
+	return 0
+}
+
+// widen has the next lists go back further if the older claims are not the same in
+// q of the views that are listed; in all of them for a holder, since any node may
+// go and the rest must still admit it.
+func (c *Claim) widen(now Time) {
+	need := c.Quorum()
+	if c.phase == Holding {
+		need = max(need, c.listed(now))
+	}
+	if c.listed(now) >= c.Quorum() && len(c.comparable(now)) < need {
+		c.window = min(c.window+1, 4)
+	}
+}
+
+// Push takes what a node said unasked.
+func (c *Claim) Push(now Time, node int, m Push) {
+	c.expire(now)
+	if c.phase.Final() || m.ID != c.ID {
+		return
+	}
+	p := &c.peers[node]
+	if p.waiters = m.Waiters || !m.Vote; !m.Vote {
+		return
+	}
+	if !c.admitHere(p, m) {
+		// Pushes come on a connection of their own: this one may have overtaken the
+		// answer that tells of its ticket. Tickets at a node only rise.
+		if c.Rules.on(RuleStash) && (m.Ticket > p.early.Ticket || m.Incarnation != p.early.Incarnation) {
+			p.early = m
+		}
+		return
+	}
+	if c.advance(now); c.phase == Holding {
+		// Rule 8: in at once. The lease is an old one, but no older than a waiter's
+		// beats are apart, unless some of them were lost.
+		if c.deadline.Sub(now) < c.TTL/2 {
+			c.beat = now
+			c.advance(now)
+		}
+	}
+}
+
+// admitHere turns p's view into a vote if the push belongs to it: same
+// incarnation, same ticket.
+func (c *Claim) admitHere(p *peer, m Push) bool {
+	if !p.held ||
+		c.Rules.on(RulePushTicket) && m.Ticket != p.tkt ||
+		c.Rules.on(RulePushIncarnation) && m.Incarnation != p.inc {
+		return false
+	}
+	if !p.vote {
+		p.resized(m.Limit, m.LimitAt)
+		p.vote, p.told, p.sum, p.digest = true, true, m.Sum, m.Digest
+		if m.Sum == 0 {
+			p.listed, p.lower, p.from, p.base = true, nil, 0, totals{}
+		}
+	}
+	return true
+}
+
+// Fail takes a request that will not be answered, for good or for now.
+func (c *Claim) Fail(now Time, r Request, forGood bool) {
+	c.expire(now)
+	p := &c.peers[r.Node]
+	if c.phase.Final() || r.Op == OpLeave || p.asked != r.Sent {
+		return
+	}
+	p.refused = forGood
+	c.silent(now, p)
+	c.advance(now)
+}
+
+// Up says that a node's connection has come (back): ask it at once.
+func (c *Claim) Up(now Time, node int) {
+	c.expire(now)
+	p := &c.peers[node]
+	switch {
+	case c.phase.Final():
+	case p.asked != 0: // what was pushed after that request had been executed may be lost, too
+		p.again = true
+	default:
+		p.retry, p.refused = now, false // what was for good may have ended with the connection
+		c.advance(now)
+	}
+}
+
+// Suspect says that a node does not answer others either: it is asked like the
+// others, and not waited for.
+func (c *Claim) Suspect(now Time, node int) {
+	c.expire(now)
+	if p := &c.peers[node]; !c.phase.Final() && p.asked != 0 {
+		c.silent(now, p)
+		c.advance(now)
+	}
+}
+
+// Renew asks every node for a new lease now, also when renewal has been
+// stopped, and also where an older request is still out: the lease that answers
+// that one ends earlier.
+func (c *Claim) Renew(now Time) {
+	if c.expire(now); c.phase != Holding {
+		return
+	}
+	c.beat = now.Add(c.interval())
+	for i := range c.peers {
+		switch p := &c.peers[i]; {
+		case p.refused:
+		case p.held && p.tkt >= c.t:
+			c.send(now, i, OpBeat)
+		default:
+			c.send(now, i, OpSettle)
+		}
+	}
+}
+
+// Shrink makes an admitted claim lighter: a writer becomes a reader, a
+// semaphore gets permits back. That frees capacity and takes none, so it is
+// safe at any time; every node is settled anew, with the new weight.
+func (c *Claim) Shrink(now Time, weight uint64) {
+	if c.expire(now); c.phase != Holding || weight >= c.Weight {
+		return
+	}
+	c.Weight, c.shrunk = weight, now
+	for i := range c.peers {
+		c.peers[i].heavy = true
+	}
+	c.advance(now)
+}
+
+// StopRenewal lets the claim end with the leases it has.
+func (c *Claim) StopRenewal() { c.mute = true }
+
+// Leave withdraws the claim everywhere (rule 7).
+func (c *Claim) Leave(now Time) {
+	if c.expire(now); !c.phase.Final() {
+		c.end(now, Left)
+	}
+}
+
+// Tick lets time pass.
+func (c *Claim) Tick(now Time) {
+	c.expire(now)
+	if !c.phase.Final() {
+		c.advance(now)
+	}
+}
+
+// expire is rule 5: at the deadline the hold is over, whatever else comes.
+func (c *Claim) expire(now Time) {
+	if c.phase == Holding && now >= c.deadline {
+		if !c.Rules.on(RuleFinal) {
+			return
+		}
+		c.end(now, Lost)
+	}
+}
+
+// end makes the attempt final and leaves every node, "also where the join's
+// outcome is unknown".
+func (c *Claim) end(now Time, phase Phase) {
+	c.phase, c.Out = phase, c.Out[:0]
+	for i := range c.peers {
+		if c.peers[i].held || c.Rules.on(RuleLeaveAll) {
+			c.send(now, i, OpLeave)
+		}
+	}
+}
+
+// advance draws the conclusions of what is known now.
+func (c *Claim) advance(now Time) {
+	refusals := 0
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.asked != 0 && now >= p.asked.Add(c.NodeTimeout) {
+			c.silent(now, p)
+		}
+		if p.refused {
+			refusals++
+		}
+	}
+	if c.phase != Holding && c.Nodes-refusals < c.Quorum() {
+		c.end(now, Rejected)
+		return
+	}
+	if c.phase == Joining {
+		c.settle(now)
+	}
+	if c.phase == Waiting && c.tooHeavy(now) {
+		c.end(now, TooHeavy)
+		return
+	}
+	if c.phase == Waiting {
+		c.wait(now)
+	}
+	if c.phase == Holding {
+		c.hold(now)
+	}
+	if !c.phase.Final() {
+		c.tend(now)
+	}
+}
+
+// settle is rule 2: repeat until q nodes hold exactly T.
+func (c *Claim) settle(now Time) {
+	if c.exact(now) >= c.Quorum() {
+		c.phase = Waiting
+		return
+	}
+	if c.Rules.on(RuleAbandon) && now.Sub(c.began) >= c.TTL {
+		c.end(now, Lapsed)
+		return
+	}
+	known, open, top := 0, 0, c.t
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.asked != 0 && p.round < c.round || p.asked != 0 && !p.held {
+			open++
+		}
+		if c.running(p, now) {
+			known++
+			top = max(top, p.tkt)
+		}
+	}
+	switch {
+	case c.exact(now)+open >= c.Quorum(): // T may still be reached
+	case known >= c.Quorum() && top > c.t:
+		c.chase++
+		if c.chase > 2 && c.Rules.on(RuleSpread) {
+			// Another claim of the same residue proposes the same T, each node keeps
+			// one of them off it, and both go on like that. Any T above serves; let
+			// the two differ.
+			top += Residues * Ticket(c.ID[c.chase%8])
+		}
+		c.raise(now, top)
+	case c.Try && open == 0:
+		c.end(now, NoQuorum)
+	}
+}
+
+// raise makes T "the highest ticket answered", which q nodes may hold already,
+// and sends settle(id, T) to all that do not.
+func (c *Claim) raise(now Time, top Ticket) {
+	c.phase, c.t = Joining, top
+	c.round++
+	if c.exact(now) >= c.Quorum() {
+		c.phase = Waiting
+	}
+	for i := range c.peers {
+		if p := &c.peers[i]; !(p.held && p.tkt == c.t) && !p.refused {
+			c.send(now, i, OpSettle)
+		}
+	}
+}
+
+// wait is rule 4.
+func (c *Claim) wait(now Time) {
+	if c.admitted(now) {
+		c.room = c.capacity(now)
+		c.phase = Holding
+		c.deadline = c.valid(now)
+		return
+	}
+	var known, alive, aliveExact, votes, open, asked int
+	top := c.t
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.asked != 0 {
+			asked++
+		}
+		if c.running(p, now) {
+			known++
+			if p.failures < 2 {
+				alive++
+				top = max(top, p.tkt)
+			}
+		}
+		if c.usable(p, now) && p.failures < 2 {
+			aliveExact++
+		}
+		switch {
+		case c.usable(p, now) && p.vote:
+			votes++
+		case p.asked != 0 || p.held && p.tkt < c.t && p.failures == 0:
+			open++
+		}
+	}
+	q := c.Quorum()
+	switch {
+	case c.Try:
+		// Decided as soon as the votes still to come cannot make it q; one that
+		// has q votes and is blocked by counting waits for the lists.
+		if votes+open < q || c.pace > 0 && asked == 0 {
+			c.end(now, Taken)
+			return
+		}
+	case known < q: // "one whose leases lapsed starts anew"
+		c.end(now, Lapsed)
+		return
+	case aliveExact < q && alive >= q && top > c.t && c.Rules.on(RuleRaise):
+		// "A waiter whose exact nodes die may raise T and settle again."
+		c.began, c.chase = now, 0
+		c.raise(now, top)
+		return
+	}
+	c.count(now, votes)
+}
+
+// count asks for the lists when q votes are there and the counting rule does
+// not admit: at once, and "again soon (a round trip, doubling, jittered)".
+func (c *Claim) count(now Time, votes int) {
+	if votes < c.Quorum() {
+		c.ask, c.pace = Never, 0
+		return
+	}
+	if c.pace > 0 && now < c.ask {
+		return
+	}
+	c.pace = min(max(2*c.pace, 2*time.Millisecond), c.interval())
+	c.widen(now)
+	c.ask = now.Add(c.pace - c.pace*time.Duration(c.ID[0])/1024)
+	for i := range c.peers {
+		if p := &c.peers[i]; p.held && p.asked == 0 {
+			c.send(now, i, OpBeat)
+		}
+	}
+}
+
+// hold recomputes the deadline: "a claim is held at time t only while rule 3
+// still admits it with the views usable at t".
+func (c *Claim) hold(now Time) {
+	was := c.deadline
+	c.deadline = c.valid(now)
+	if now >= c.deadline && c.Rules.on(RuleFinal) {
+		c.deadline = min(was, now) // it was held until then
+		c.end(now, Lost)
+	}
+}
+
+// tend sends what is due: beats, hinted questions, second tries, and the
+// settling of every node that is below T or does not hold the claim (rule 6).
+func (c *Claim) tend(now Time) {
+	if c.phase == Holding && c.mute {
+		return
+	}
+	due := now >= c.beat
+	if due {
+		c.beat = now.Add(c.interval())
+		if c.Counting && c.phase == Holding {
+			c.widen(now)
+		}
+	}
+	asking := c.phase == Waiting && now >= c.hinted()
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.asked != 0 || p.refused && !due {
+			continue
+		}
+		again := p.retry != 0 && now >= p.retry
+		switch {
+		case !p.held && (due || again):
+			if c.round == 0 && c.phase == Joining || !c.Rules.on(RuleHeal) {
+				c.send(now, i, OpJoin)
+			} else {
+				c.send(now, i, OpSettle)
+			}
+		case p.held && p.tkt < c.t && (c.phase == Joining || c.Rules.on(RuleSettleBelow)) && (p.failures == 0 || due || again):
+			c.send(now, i, OpSettle)
+		case p.held && p.heavy && (p.failures == 0 || due || again):
+			c.send(now, i, OpSettle)
+		case p.held && (due || again || asking && !p.vote):
+			c.send(now, i, OpBeat)
+		}
+	}
+}
+
+// silent notes that a node did not answer in time or cannot be reached.
+func (c *Claim) silent(now Time, p *peer) {
+	p.asked, p.round, p.hint, p.retry = 0, c.round, Never, Never
+	p.failures++
+	if !p.refused && (!c.Try || c.phase == Holding) { // a try asks once
+		p.retry = now.Add(min(c.NodeTimeout<<min(p.failures, 8)/8, c.interval()))
+	}
+}
+
+func (c *Claim) send(now Time, node int, op Op) {
+	p := &c.peers[node]
+	p.asked, p.retry, p.hint = now, Never, Never
+	// A holder whose views differ learns the lists in time: when a node goes, the
+	// rest must still admit it.
+	list := op == OpBeat && c.Counting && (c.phase == Waiting && c.pace > 0 || c.phase == Holding && c.differ(now) && c.Rules.on(RuleLists))
+	t := c.t
+	if list {
+		t = c.since()
+	}
+	c.Out = append(c.Out, Request{Node: node, Op: op, Ticket: t, List: list, Sent: now})
+}

@@ -1,0 +1,35 @@
+package protocol
+
+// Rule names one rule of the client's side that safety or liveness rests on.
+// A build with the tag "mutants" can switch each off, to see the simulator
+// notice; in every other build Rules is empty and the checks cost nothing.
+type Rule uint32
+
+// The rules of claim.go. The comment says what happens without each.
+const (
+	RuleRecheck         Rule = 1 << iota // validity is rule 3 re-checked, not "any q acknowledgements": two holders after an amnesiac restart
+	RuleAbandon                          // an attempt not settled within a ttl is given up: tokens decrease
+	RuleExact                            // acknowledgements count only at exactly T: two holders
+	RuleLease                            // a view is usable only while its lease runs: two holders
+	RuleIncarnation                      // a view of an earlier incarnation is void: two holders
+	RulePushIncarnation                  // a push of another incarnation is void: two holders
+	RulePushTicket                       // a push counts only with exactly T: two holders
+	RuleCounting                         // lower claims are counted, not only votes: three holders of two permits
+	RuleDrift                            // a lease is taken to end early by the clock drift: two holders
+	RuleSettleBelow                      // nodes below T are settled even after admission: two waiters block each other
+	RuleFinal                            // lost is final: a lost claim comes back beside its successor
+	RuleLeaveAll                         // leave goes to every node, answered or not: an orphan blocks for a lease
+	RuleSpread                           // claims of one residue that keep off each other's T spread out: they chase each other until the attempt's end
+	RuleRaise                            // a waiter whose exact nodes die raises T: it waits for ever
+	RuleHint                             // a waiter asks when the holder's lease is due to end: a dead holder is found out a beat too late
+	RuleHeal                             // a node that misses the claim gets a settle, not a join: a holder never gets back a node that it was cut off from
+	RuleLists                            // a semaphore's holder learns the lists while all is well: it is lost with the next node that goes
+	RuleMore                             // more permits count only when q views tell of them: three holders of one permit after a Resize that failed
+	RuleKeep                             // a holder keeps its permits when a Resize leaves fewer: it is lost for nothing
+	RuleWhole                            // a node that lost its memory is no witness that nothing is recorded: a thing is done twice
+	RuleFresh                            // an answer counts for less than a guard time: the node may have forgotten since what it took, and be whole again
+	RuleLater                            // what a minority has is not brought to others once a later run may have begun: that run is recorded over
+	RuleRepair                           // what a read finds on a minority is brought to a majority first: what was recorded is not found later
+	RuleAdopt                            // a run that finds a record on a minority records it anew: as above
+	RuleStash                            // a push that overtakes its answer is kept: a waiter sleeps through its turn
+)

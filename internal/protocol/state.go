@@ -1,0 +1,151 @@
+package protocol
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Known counts the nodes that are known to hold the claim: below a quorum,
+// what is missing is not the turn but the nodes.
+func (c *Claim) Known(now Time) int {
+	n := 0
+	for i := range c.peers {
+		if c.running(&c.peers[i], now) {
+			n++
+		}
+	}
+	return n
+}
+
+// Votes counts the nodes whose usable views vote for the claim.
+func (c *Claim) Votes(now Time) int {
+	n := 0
+	for i := range c.peers {
+		if p := &c.peers[i]; p.vote && c.usable(p, now) {
+			n++
+		}
+	}
+	return n
+}
+
+// Limit returns how many permits there are as far as is known, and the newest
+// Resize that a node has told of, 0 for none.
+func (c *Claim) Limit(now Time) (n uint64, newest Ticket) {
+	for i := range c.peers {
+		newest = max(newest, c.peers[i].limitAt)
+	}
+	return c.capacity(now), newest
+}
+
+// Waiters reports whether somebody is known to wait behind the claim.
+func (c *Claim) Waiters() bool {
+	for i := range c.peers {
+		if c.peers[i].waiters {
+			return true
+		}
+	}
+	return false
+}
+
+// Clone returns an independent copy, for searches over many futures.
+func (c *Claim) Clone() *Claim {
+	d := *c
+	d.Out = slices.Clone(c.Out)
+	d.peers = slices.Clone(c.peers)
+	return &d
+}
+
+// Permuted returns a copy that calls node order[i] node i. Nothing in the
+// protocol tells nodes apart, so a search need not look at renamed states twice.
+func (c *Claim) Permuted(order []int) *Claim {
+	d := c.Clone()
+	d.Out = nil
+	for i, from := range order {
+		d.peers[i] = c.peers[from]
+	}
+	return d
+}
+
+// AppendState appends everything that the claim's future depends on, with
+// times relative to now and the past clamped, so that a search can tell
+// whether it has been here before. What a phase does not read is left out, and
+// so is what only reports (waiters).
+func (c *Claim) AppendState(b []byte, now Time) []byte {
+	when := func(t Time) {
+		switch t {
+		case Never:
+		case 0: // none, which is not now
+			t = -Never
+		default:
+			t = max(t-now, -Time(c.TTL)-1)
+		}
+		b = binary.AppendVarint(b, int64(t))
+	}
+	flags := func(fs ...bool) {
+		n := 0
+		for i, f := range fs {
+			if f {
+				n |= 1 << i
+			}
+		}
+		b = binary.AppendVarint(b, int64(n))
+	}
+	b = append(b, byte(c.phase))
+	flags(c.mute, c.round > 0)
+	b = binary.AppendUvarint(b, uint64(c.t))
+	b = binary.AppendUvarint(b, c.Weight)
+	b = binary.AppendUvarint(b, c.room)
+	when(c.beat)
+	when(c.ask)
+	switch c.phase {
+	case Joining:
+		when(c.began)
+		b = binary.AppendVarint(b, int64(c.chase))
+	case Holding:
+		when(c.deadline)
+	}
+	b = binary.AppendVarint(b, int64(c.pace))
+	b = binary.AppendVarint(b, int64(c.window))
+	for i := range c.peers {
+		p := &c.peers[i]
+		// Of the rounds only whether the node has answered the last one is read, and only while settling.
+		flags(p.held, p.vote, p.refused, p.heavy, p.early.Vote, p.again, c.phase == Joining && p.round < c.round)
+		b = binary.AppendUvarint(b, uint64(p.tkt))
+		b = binary.AppendUvarint(b, uint64(p.inc))
+		when(p.taken)
+		when(p.until)
+		when(p.asked)
+		when(p.retry)
+		if !p.vote && c.phase != Holding {
+			when(p.hint)
+		}
+		b = append(b, byte(min(p.failures, 8))) // from the eighth on nothing changes
+		if c.Counting {
+			b = binary.AppendUvarint(b, p.limit)
+			b = binary.AppendUvarint(b, uint64(p.limitAt))
+			flags(p.told, p.listed)
+			b = binary.AppendUvarint(b, p.sum)
+			b = binary.AppendUvarint(b, p.digest)
+			b = binary.AppendUvarint(b, uint64(p.from))
+			b = binary.AppendUvarint(b, p.base.sum)
+			b = binary.AppendUvarint(b, p.base.digest)
+			b = binary.AppendUvarint(b, uint64(len(p.lower)))
+			for _, e := range p.lower {
+				b = append(b, e.ID[:]...)
+			}
+		}
+		if p.early.Vote {
+			b = binary.AppendUvarint(b, uint64(p.early.Ticket))
+			b = binary.AppendUvarint(b, uint64(p.early.Incarnation))
+			b = binary.AppendUvarint(b, p.early.Sum)
+			b = binary.AppendUvarint(b, p.early.Digest)
+		}
+	}
+	return b
+}
+
+// Node reports whether a node is known to hold the claim, and whether it votes for it.
+func (c *Claim) Node(i int, now Time) (holds, votes bool) {
+	p := &c.peers[i]
+	return c.running(p, now), p.vote && c.usable(p, now)
+}

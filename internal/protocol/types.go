@@ -1,0 +1,176 @@
+// Package protocol is the quorum protocol as a pure state machine: no clock,
+// no goroutine, no network. The runtime and the simulator drive the very same
+// code; claim.go is the algorithm, this file the words it is written in.
+package protocol
+
+import (
+	"encoding/hex"
+	"math"
+	"time"
+)
+
+// Time is a reading of one process's monotonic clock, in nanoseconds. Two
+// processes' readings are never compared.
+type Time int64
+
+// Add returns t moved by d.
+func (t Time) Add(d time.Duration) Time { return t + Time(d) }
+
+// Sub returns the duration from u to t.
+func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
+
+// Never is later than every reading.
+const Never = Time(math.MaxInt64)
+
+// ID names one claim: 128 random bits, fresh for each attempt.
+type ID [16]byte
+
+// String returns the ID as 32 hexadecimal digits, the form nodes store.
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// ParseID reads the form that String writes.
+func ParseID(s string) (ID, bool) {
+	var id ID
+	if len(s) != 2*len(id) {
+		return id, false
+	}
+	_, err := hex.Decode(id[:], []byte(s))
+	return id, err == nil
+}
+
+// Ticket is a claim's place in a name's queue and the root of its fencing
+// token: microseconds of a hybrid logical clock, below 2^53 so that a Lua
+// number and a sorted-set score hold it exactly.
+type Ticket uint64
+
+const (
+	// Residues is the number of residue classes: a claim only ever gets tickets
+	// congruent to its own residue, so two claims rarely propose the same one
+	// and settling does not chase its own tail.
+	Residues = 64
+	// MaxTicket bounds what a client believes: above it a number is no longer exact in Lua.
+	MaxTicket = Ticket(1) << 53
+)
+
+// Residue is the class of the tickets a claim may hold: the last byte of its id modulo Residues.
+func (id ID) Residue() Ticket { return Ticket(id[len(id)-1]) % Residues }
+
+// Next returns the lowest ticket above fence in id's residue class.
+func (id ID) Next(fence Ticket) Ticket {
+	t := fence + 1
+	return t + (id.Residue()-t%Residues+Residues)%Residues
+}
+
+// Incarnation is the random value of a node's marker: another value means that
+// the node lost its memory in between.
+type Incarnation uint64
+
+// Op is what a request asks of a node.
+type Op uint8
+
+// The operations, each atomic at a node: four of a claim, idempotent by id, and
+// four of a record (record.go), idempotent by version.
+const (
+	OpJoin   Op = iota + 1 // join(id, T0): queue, or refresh when the id is known
+	OpSettle               // settle(id, T): hold T here, or as near above as the node allows
+	OpBeat                 // beat(id): refresh the lease
+	OpLeave                // leave(id): remove
+	OpRead                 // read(): what is recorded
+	OpOpen                 // open(T): from here on nothing is recorded below T
+	OpPut                  // put(version, value): record, under the claim that has T
+	OpRepair               // repair(version, value, promise): record and promise what other nodes have
+)
+
+func (o Op) String() string {
+	return [...]string{"?", "join", "settle", "beat", "leave", "read", "open", "put", "repair"}[o]
+}
+
+// Terms are the constants of one claim, the same in all its requests.
+type Terms struct {
+	ID       ID
+	Weight   uint64
+	Capacity uint64
+	TTL      time.Duration // whole milliseconds
+	Counting bool          // a semaphore: votes alone do not suffice (rule 3)
+	Notify   bool          // the owner wants to hear when somebody waits behind it
+}
+
+// Request is one message to one node; the claim's Terms go with it.
+type Request struct {
+	Node    int
+	Op      Op
+	Ticket  Ticket  // T0 of a join, T of a settle, where the list of a beat begins
+	List    bool    // ask for the list of lower claims (capacity > 1)
+	Sent    Time    // s of the protocol: before the request left; not sent to the node
+	Stored  *Stored // of OpOpen, OpPut and OpRepair; of OpOpen only the version
+	Promise Version // of OpRepair: the newest that any node has given
+}
+
+// Status is how a node took a request.
+type Status uint8
+
+// The statuses of an Answer.
+const (
+	OK         Status = iota + 1 // the node holds the claim (after a leave: holds it no more)
+	Missing                      // a beat for an id the node does not know; an open or a put of a claim that it does not vote for
+	Recovering                   // the node lost its memory and stores nothing yet
+	Clash                        // the name is in use with another capacity
+	Overtaken                    // an open or a put that a later run has overtaken
+)
+
+func (s Status) String() string {
+	return [...]string{"?", "ok", "missing", "recovering", "clash", "overtaken"}[s]
+}
+
+// Lower is one claim with a lower ticket at a node.
+type Lower struct {
+	ID     ID
+	Weight uint64
+}
+
+// Answer is what a node says to one request.
+type Answer struct {
+	Status      Status
+	Incarnation Incarnation
+	Ticket      Ticket        // the claim's ticket at this node; when Missing, the node's fence
+	Vote        bool          // the weights of the lower claims plus its own fit the capacity
+	Waiters     bool          // claims without a vote are queued at this node
+	Foreign     bool          // not voted only because another Redlock client holds the plain key
+	Wait        time.Duration // no vote: when asking again may help (0: no hint); Recovering: how much longer
+	Told        bool          // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
+	Sum         uint64        // total weight of the lower claims
+	Digest      uint64        // sum of their ids' digests modulo 2^52
+	Lower       []Lower       // the lower claims from some ticket on, when the request asked for the list and there are any
+	Listed      bool          // there are no others from there on
+	BaseSum     uint64        // Listed: of those before
+	BaseDigest  uint64
+	Capacity    uint64 // Clash: the capacity in force
+	Limit       uint64 // the capacity since a Resize; 0: none
+	LimitAt     Ticket // of that Resize
+	Record      *Entry // what the node has recorded: in answers to the operations of a record
+}
+
+// Push is what a node says unasked.
+type Push struct {
+	ID          ID
+	Incarnation Incarnation
+	Ticket      Ticket // the claim's ticket at this node
+	Vote        bool   // true: the claim is admissible here now; false: somebody has begun to wait behind it
+	Waiters     bool
+	Sum, Digest uint64 // with Vote: the lower claims
+	Limit       uint64 // as in Answer
+	LimitAt     Ticket
+	Changed     bool // not of a claim: the record that ID watches has changed
+}
+
+// DigestMod keeps digests exact in a Lua number.
+const DigestMod = 1 << 52
+
+// Digest is a claim's contribution to a view's digest: its first 13 hexadecimal digits.
+func (id ID) Digest() uint64 {
+	var d uint64
+	for _, b := range id[:6] {
+		d = d<<8 | uint64(b)
+	}
+	return d<<4 | uint64(id[6]>>4)
+}

@@ -1,0 +1,316 @@
+package redistest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	startTimeout = 20 * time.Second      // a loaded machine that reads an append-only file
+	startPoll    = 10 * time.Millisecond // between two looks at a server that is starting
+	portTries    = 5                     // ports tried in turn when a stranger takes the one just found free
+)
+
+// errPortTaken says that the server could not listen on its port.
+var errPortTaken = errors.New("port is taken")
+
+// A Server is one redis-server. Its address and directory stay the same across restarts.
+// Its methods may be called concurrently.
+type Server struct {
+	binary  string
+	cfg     config
+	spawner *spawner
+
+	// Set once by open.
+	port        int
+	dir         string
+	reservation net.PacketConn
+
+	mu     sync.Mutex // one change of state at a time; guards what follows
+	proc   *process   // nil before the first start
+	client *redis.Client
+	closed bool
+}
+
+// process is one life of a server.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when it has ended and was waited for
+}
+
+func (p *process) running() bool {
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// URL is redis://host:port, with the password if there is one.
+func (s *Server) URL() string {
+	u := url.URL{Scheme: "redis", Host: s.Addr()}
+	if s.cfg.password != "" {
+		u.User = url.UserPassword("", s.cfg.password)
+	}
+	return u.String()
+}
+
+// Dir is the server's working directory, where its append-only file lies.
+func (s *Server) Dir() string { return s.dir }
+
+// Log is what the server has written to its log so far, over all its lives.
+func (s *Server) Log() string {
+	text, err := os.ReadFile(s.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func (s *Server) logFile() string { return filepath.Join(s.dir, "redis.log") }
+
+// Running says whether the server's process exists. A server that was stopped by [Server.Stop] is running.
+func (s *Server) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc.running()
+}
+
+// Kill ends the server with SIGKILL, as a power cut does, and returns when it is gone.
+// Killing a server that is not running does nothing.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kill()
+}
+
+func (s *Server) kill() error {
+	if !s.proc.running() {
+		return nil
+	}
+	if err := s.proc.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("redistest: kill %s: %w", s.Addr(), err)
+	}
+	<-s.proc.exited
+	return nil
+}
+
+// Stop freezes the server with SIGSTOP, as a long pause does, and returns when it stands still (where the
+// system lets us see that: Linux). Connections stay, the system still accepts new ones, and nothing is
+// answered until [Server.Cont].
+func (s *Server) Stop() error { return s.freeze("stop", stopProcess) }
+
+// Cont lets a server that was stopped go on. It then carries out what has piled up meanwhile.
+func (s *Server) Cont() error { return s.freeze("continue", continueProcess) }
+
+func (s *Server) freeze(verb string, signal func(*os.Process) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.proc.running() {
+		return fmt.Errorf("redistest: %s %s: server is not running", verb, s.Addr())
+	}
+	if err := signal(s.proc.cmd.Process); err != nil {
+		return fmt.Errorf("redistest: %s %s: %w", verb, s.Addr(), err)
+	}
+	return nil
+}
+
+// Restart starts the server again on the same port and in the same directory, and returns when it
+// answers. It is empty unless an append-only file brings its data back. A server that runs is killed first.
+func (s *Server) Restart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if err := s.kill(); err != nil {
+		return err
+	}
+	// Whoever holds the port can only be passing by: it is reserved among ourselves.
+	deadline := time.Now().Add(startTimeout)
+	for {
+		err := s.start()
+		if !errors.Is(err, errPortTaken) || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(startPoll)
+	}
+}
+
+// Client is a client of this server alone, for preparing and inspecting it. Every call returns the same
+// client. The cluster closes it.
+func (s *Server) Client() *redis.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client == nil {
+		s.client = redis.NewClient(s.clientOptions())
+		if s.closed {
+			_ = s.client.Close()
+		}
+	}
+	return s.client
+}
+
+func (s *Server) clientOptions() *redis.Options {
+	return &redis.Options{
+		Addr:                     s.Addr(),
+		Password:                 s.cfg.password,
+		DialTimeout:              time.Second,
+		ContextTimeoutEnabled:    true,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// open finds a port and a directory, and starts the server for the first time.
+func (s *Server) open() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir, err := os.MkdirTemp("", "redistest-")
+	if err != nil {
+		return fmt.Errorf("redistest: %w", err)
+	}
+	s.dir = dir
+	for range portTries {
+		if s.port, s.reservation, err = reservePort(); err != nil {
+			return err
+		}
+		if err = s.start(); !errors.Is(err, errPortTaken) {
+			return err
+		}
+		_ = s.reservation.Close()
+	}
+	return err
+}
+
+// close undoes open, however far it came.
+func (s *Server) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	errs := []error{s.kill()}
+	if s.client != nil {
+		errs = append(errs, s.client.Close())
+	}
+	// The port is given up last: until then nobody can start another server where ours still runs.
+	if s.reservation != nil {
+		_ = s.reservation.Close()
+	}
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// start begins a life of the server and waits until it answers. After an error no process is left.
+func (s *Server) start() error {
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("redistest: %w", err)
+	}
+	defer func() { _ = log.Close() }() // the child has its own copy
+	before, err := log.Stat()
+	if err != nil {
+		return fmt.Errorf("redistest: %w", err)
+	}
+
+	args := []string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir,
+		"--save", "", "--appendonly", "no",
+	}
+	if s.cfg.password != "" {
+		args = append(args, "--requirepass", s.cfg.password)
+	}
+	cmd := exec.Command(s.binary, append(args, s.cfg.args...)...)
+	cmd.Dir = s.dir
+	cmd.Stdout, cmd.Stderr = log, log
+	dieWithParent(cmd)
+	if err := s.spawner.start(cmd); err != nil {
+		return fmt.Errorf("redistest: %w", err)
+	}
+	s.proc = &process{cmd: cmd, exited: make(chan struct{})}
+	go func(p *process) {
+		_ = p.cmd.Wait() // how it ended is in the log
+		close(p.exited)
+	}(s.proc)
+
+	if err := s.awaitAnswer(); err != nil {
+		err = errors.Join(err, s.kill())
+		text, _ := os.ReadFile(s.logFile())
+		text = bytes.TrimSpace(text[min(int(before.Size()), len(text)):])
+		if bytes.Contains(text, []byte("Address already in use")) {
+			err = errors.Join(err, errPortTaken)
+		}
+		return fmt.Errorf("redistest: start %s %s: %w; it wrote:\n%s", Binary, s.Addr(), err, text)
+	}
+	return nil
+}
+
+// awaitAnswer waits until the process just started answers.
+func (s *Server) awaitAnswer() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	tick := time.NewTicker(startPoll)
+	defer tick.Stop()
+	for {
+		err := s.probe(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.proc.exited:
+			return errors.New("it ended at once")
+		case <-ctx.Done():
+			return fmt.Errorf("no answer within %v: %w", startTimeout, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// probe asks whether the process just started answers. An answer alone does not tell: if a stranger has
+// the port, it is the stranger's. So the answer must name our process.
+func (s *Server) probe(ctx context.Context) error {
+	// A client that fails to dial goes on dialling in the background, so see first that somebody listens.
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", s.Addr())
+	if err != nil {
+		return err
+	}
+	_ = conn.Close()
+
+	opts := s.clientOptions()
+	opts.MaxRetries = -1
+	client := redis.NewClient(opts)
+	defer func() { _ = client.Close() }()
+	if err := client.Ping(ctx).Err(); err != nil { // an error too while it loads its data
+		return err
+	}
+	info, err := client.Info(ctx, "server").Result()
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", s.proc.cmd.Process.Pid)) {
+		return errors.New("another server answers on this port")
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package resp
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+)
+
+// Limits on one reply. A node that lies about a length can make us allocate at
+// most MaxReply, whatever it announces.
+const (
+	MaxBulk   = 1 << 20  // bytes of one string
+	MaxValues = 1e6      // elements, nested ones included
+	MaxReply  = 16 << 20 // bytes of all strings of one reply
+	maxDepth  = 8
+	lineSize  = 16 << 10 // also bounds a simple string or an error
+)
+
+// What one Reader keeps between replies; more than this goes back to the heap.
+const (
+	keepArena  = 64 << 10
+	keepValues = 4096
+)
+
+// Error is an error reply of the node, such as "NOSCRIPT No matching script".
+// The framing is intact: the next reply can be read.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+
+// Code is the first word: "NOSCRIPT", "WRONGTYPE", "NOAUTH", "ERR", …
+func (e Error) Code() string {
+	for i := range len(e) {
+		if e[i] == ' ' {
+			return string(e[:i])
+		}
+	}
+	return string(e)
+}
+
+// ErrProtocol is in the chain of every error that means: these bytes are not
+// RESP2, or break a limit. What follows on the stream cannot be interpreted.
+var ErrProtocol = errors.New("resp: malformed reply")
+
+// Reader decodes replies from a stream.
+type Reader struct {
+	br    *bufio.Reader
+	vals  []Value
+	arena []byte // the strings of the current reply, one after the other
+	used  int    // bytes of the current reply's strings
+}
+
+// NewReader returns a Reader that buffers r.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{br: bufio.NewReaderSize(r, lineSize)}
+}
+
+// Read returns the next reply: one value for a scalar, the elements for an
+// array, those of nested arrays in their place. A nil is the zero Value, also
+// a nil array; an error inside an array is a string. The values are valid
+// until the next Read.
+//
+// An error reply is returned as an Error; any other error is final.
+func (r *Reader) Read() ([]Value, error) {
+	// Values of an outgrown arena keep the old array alive, so growing the arena
+	// in the middle of a reply invalidates nothing.
+	r.vals, r.arena, r.used = r.vals[:0], r.arena[:0], 0
+	if cap(r.arena) > keepArena {
+		r.arena = nil
+	}
+	if cap(r.vals) > keepValues {
+		r.vals = nil
+	}
+	if _, err := r.br.Peek(1); err != nil {
+		return nil, err // a clean end, io.EOF, happens only between replies
+	}
+	if err := r.read(0); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return r.vals, nil
+}
+
+func (r *Reader) read(depth int) error {
+	line, err := r.line()
+	if err != nil {
+		return err
+	}
+	kind, rest := line[0], line[1:]
+	switch kind {
+	case '+':
+		return r.addLine(rest)
+	case '-':
+		if depth == 0 {
+			return Error(rest)
+		}
+		return r.addLine(rest)
+	case ':':
+		n, ok := parseInt(rest)
+		if !ok {
+			return fmt.Errorf("%w: integer %.32q", ErrProtocol, rest)
+		}
+		return r.add(Value{Int: n})
+	case '$':
+		n, ok := parseInt(rest)
+		switch {
+		case !ok || n < -1 || n > MaxBulk:
+			return fmt.Errorf("%w: string length %.32q", ErrProtocol, rest)
+		case n == -1:
+			return r.add(Value{})
+		}
+		return r.addBulk(int(n))
+	case '*':
+		n, ok := parseInt(rest)
+		switch {
+		case !ok || n < -1 || n > MaxValues:
+			return fmt.Errorf("%w: array length %.32q", ErrProtocol, rest)
+		case n == -1:
+			return r.add(Value{})
+		case depth == maxDepth:
+			return fmt.Errorf("%w: nested deeper than %d", ErrProtocol, maxDepth)
+		}
+		for range n {
+			if err := r.read(depth + 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: type byte %q", ErrProtocol, kind)
+}
+
+// line returns the next line without its end; it is not empty, and valid until
+// the next read.
+func (r *Reader) line() ([]byte, error) {
+	line, err := r.br.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		return nil, fmt.Errorf("%w: line longer than %d bytes", ErrProtocol, lineSize)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return nil, fmt.Errorf("%w: line %.32q", ErrProtocol, line)
+	}
+	return line[:len(line)-2], nil
+}
+
+func (r *Reader) add(v Value) error {
+	if len(r.vals) >= MaxValues {
+		return fmt.Errorf("%w: more than %d values", ErrProtocol, int(MaxValues))
+	}
+	r.vals = append(r.vals, v)
+	return nil
+}
+
+// room makes the next n bytes of the arena writable and returns them; they are
+// never nil, for an empty string is not a nil one.
+func (r *Reader) room(n int) ([]byte, error) {
+	if r.used += n; r.used > MaxReply {
+		return nil, fmt.Errorf("%w: reply longer than %d bytes", ErrProtocol, MaxReply)
+	}
+	if r.arena == nil {
+		r.arena = make([]byte, 0, max(n, 512))
+	}
+	r.arena = slices.Grow(r.arena, n)
+	start := len(r.arena)
+	r.arena = r.arena[:start+n]
+	return r.arena[start : start+n : start+n], nil
+}
+
+func (r *Reader) addLine(s []byte) error {
+	b, err := r.room(len(s))
+	if err != nil {
+		return err
+	}
+	copy(b, s)
+	return r.add(Value{Str: b})
+}
+
+func (r *Reader) addBulk(n int) error {
+	b, err := r.room(n)
+	if err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(r.br, b); err != nil {
+		return err
+	}
+	end, err := r.br.Peek(2)
+	if err != nil {
+		return err
+	}
+	if end[0] != '\r' || end[1] != '\n' {
+		return fmt.Errorf("%w: string of %d bytes does not end there", ErrProtocol, n)
+	}
+	if _, err := r.br.Discard(2); err != nil {
+		return err
+	}
+	return r.add(Value{Str: b})
+}
+
+// parseInt reads a decimal number as nodes write it: strconv.ParseInt would
+// cost a string.
+func parseInt(b []byte) (int64, bool) {
+	neg := len(b) > 0 && b[0] == '-'
+	if neg {
+		b = b[1:]
+	}
+	if len(b) == 0 || len(b) > 19 {
+		return 0, false
+	}
+	var n uint64 // 19 digits never overflow it
+	for _, d := range b {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(d-'0')
+	}
+	switch {
+	case neg && n <= 1<<63:
+		return -int64(n), true
+	case !neg && n <= math.MaxInt64:
+		return int64(n), true
+	}
+	return 0, false
+}

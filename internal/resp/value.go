@@ -1,0 +1,9 @@
+// Package resp speaks the part of the Redis protocol (RESP2) that scripts and
+// their answers need, without allocating per value.
+package resp
+
+// Value is one element of a reply: an integer, or a string when Str is not nil.
+type Value struct {
+	Int int64
+	Str []byte // valid until the callback that was given it returns
+}

@@ -1,0 +1,127 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// compareAnswer wants all the same, save for Wait: on a wall clock it is off by
+// the time that nobody knows, and without a classic key it rests on a lower bound of
+// the soonest expiry where the model knows the very moment.
+func (s *sequence) compareAnswer(got, want protocol.Answer, classic bool) error {
+	slack := time.Duration(2*s.slack) * time.Millisecond
+	low, high := want.Wait-slack, want.Wait+slack
+	if !classic && want.Status == protocol.OK {
+		low = 0
+	}
+	if (got.Wait == 0) != (want.Wait == 0) || got.Wait < low || got.Wait > high {
+		return fmt.Errorf("wait %v, want %v", got.Wait, want.Wait)
+	}
+	got.Wait = want.Wait
+	if !reflect.DeepEqual(got, want) {
+		return fmt.Errorf("another answer:\n got  %+v\n want %+v", got, want)
+	}
+	return nil
+}
+
+// comparePushes wants the same pushes to the same owners in the same order.
+func comparePushes(msgs []*redis.Message, outs []model.Out) error {
+	for i, m := range msgs {
+		p, err := script.ParsePush(m.Payload)
+		if err != nil {
+			return err
+		}
+		if i >= len(outs) || (outs[i] != model.Out{Owner: m.Channel, Push: p}) {
+			return fmt.Errorf("push %d is another: %s: %+v, want %+v", i, m.Channel, p, outs)
+		}
+	}
+	if len(msgs) != len(outs) {
+		return fmt.Errorf("%d pushes, want %+v", len(msgs), outs)
+	}
+	return nil
+}
+
+func (s *sequence) comparePlain(got string) error {
+	if want := s.node.Plain(s.now); got != want {
+		return fmt.Errorf("the classic key holds %q, want %q", got, want)
+	}
+	return nil
+}
+
+// empty wants a name that everybody has left to be down to its fence.
+func (s *sequence) empty(ctx context.Context) error {
+	if claims := s.node.Claims(s.now); len(claims) > 0 {
+		// A claim whose id was renewed by its actor without a leave taken: none can be.
+		return fmt.Errorf("the model still has %+v", claims)
+	}
+	n, err := s.cfg.Client.Exists(ctx, s.keys.Queue, s.keys.Claims).Result()
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		return fmt.Errorf("everybody has left, and a queue is there")
+	}
+	if p := s.node.Plain(s.now); p != "" && p != "foreign" {
+		return fmt.Errorf("everybody has left, and the classic key holds %s", p)
+	}
+	ttl, err := s.cfg.Client.PTTL(ctx, s.keys.State).Result()
+	if err != nil {
+		return err
+	}
+	// -2 is "no such key": nobody was ever here, or the memory was lost.
+	if s.node.Fence() > 0 && (ttl <= 0 || ttl > retention+20*time.Second) && ttl != -2 {
+		return fmt.Errorf("the fence is kept for %v", ttl)
+	}
+	return nil
+}
+
+func (s *sequence) note(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf(format, args...))
+}
+
+func (s *sequence) history() string {
+	return "  " + strings.Join(s.log, "\n  ")
+}
+
+// words undoes the encoding of a command, for a client that wants to do it itself.
+func words(command []byte) ([]any, error) {
+	v, err := resp.NewReader(strings.NewReader(string(command))).Read()
+	if err != nil {
+		return nil, err
+	}
+	args := make([]any, len(v))
+	for i, w := range v {
+		args[i] = string(w.Str)
+	}
+	return args, nil
+}
+
+// values is a reply as the library's own connection would have read it.
+func values(cmd *redis.Cmd) ([]resp.Value, error) {
+	reply, err := cmd.Slice()
+	if err != nil {
+		return nil, err
+	}
+	v := make([]resp.Value, len(reply))
+	for i, x := range reply {
+		switch x := x.(type) {
+		case int64:
+			v[i].Int = x
+		case string:
+			v[i].Str = []byte(x)
+		default:
+			return nil, fmt.Errorf("reply holds a %T", x)
+		}
+	}
+	return v, nil
+}

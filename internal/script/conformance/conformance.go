@@ -1,0 +1,148 @@
+// Package conformance holds the scripts on a Redis, or on something that says
+// it is one, to the reference node: the same random requests must get the same
+// answers and set off the same pushes, in the same order.
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Config says what is tested, and for how long.
+type Config struct {
+	// Client reaches the node.
+	Client redis.UniversalClient
+	// Advance lets d pass on the node's clock. Nil means that the clock is the
+	// wall clock: then time is let pass by sleeping, which is done sparingly.
+	Advance func(d time.Duration)
+	// Sequences is the number of sequences, Steps the length of each (default 40).
+	Sequences, Steps int
+	// Seed picks the sequences: a failure names the seed that brings it back alone.
+	Seed uint64
+}
+
+// timeout bounds every exchange with the node.
+const timeout = 10 * time.Second
+
+// timedOneIn is how many sequences on a wall clock there are to one that sleeps.
+const timedOneIn = 25
+
+// Run runs the sequences and reports the first few that differ.
+//
+// On a wall clock nobody knows to the millisecond when a script ran, so the
+// model is given the node's TIME from just before, and a sequence that comes
+// near a moment at which something ends is abandoned, not judged.
+func Run(t testing.TB, cfg Config) {
+	t.Helper()
+	if cfg.Steps == 0 {
+		cfg.Steps = 40
+	}
+	ctx := context.Background()
+	for _, s := range script.All() {
+		if err := cfg.Client.ScriptLoad(ctx, s.Source).Err(); err != nil {
+			t.Fatalf("loading %s: %v", s.Name, err)
+		}
+	}
+	// Only sleepers gain from company, and a clock that we move cannot be shared.
+	workers := 1
+	if cfg.Advance == nil {
+		workers = 4
+	}
+	var (
+		wg                      sync.WaitGroup
+		next, failed, abandoned atomic.Int64
+	)
+	for w := range workers {
+		wg.Go(func() {
+			p, err := newPushes(ctx, cfg.Client, fmt.Sprintf("conformance %d-%d", cfg.Seed, w))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer p.close()
+			for failed.Load() < 3 {
+				i := uint64(next.Add(1) - 1)
+				if i >= uint64(cfg.Sequences) {
+					return
+				}
+				s := newSequence(cfg, p, cfg.Seed+i)
+				switch err := s.run(ctx); {
+				case err == errNear:
+					abandoned.Add(1)
+				case err != nil:
+					failed.Add(1)
+					t.Errorf("seed %d: %v\n%s", cfg.Seed+i, err, s.history())
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if a := abandoned.Load(); a > int64(cfg.Sequences)/2 {
+		t.Errorf("%d of %d sequences came too near an expiry to be judged", a, cfg.Sequences)
+	} else if a > 0 {
+		t.Logf("%d of %d sequences came too near an expiry to be judged", a, cfg.Sequences)
+	}
+}
+
+// pushes listens where the owners of claims would.
+type pushes struct {
+	client redis.UniversalClient
+	sub    *redis.PubSub
+	owners []string
+	sync   string
+	n      int
+}
+
+func newPushes(ctx context.Context, c redis.UniversalClient, name string) (*pushes, error) {
+	p := &pushes{client: c, sync: name + " sync"}
+	for i := range 3 {
+		p.owners = append(p.owners, fmt.Sprintf("%s owner %d", name, i))
+	}
+	channels := append([]string{p.sync}, p.owners...)
+	p.sub = c.Subscribe(ctx, channels...)
+	for range channels {
+		if _, err := p.sub.ReceiveTimeout(ctx, timeout); err != nil {
+			p.close()
+			return nil, fmt.Errorf("subscribing: %w", err)
+		}
+	}
+	return p, nil
+}
+
+func (p *pushes) close() { _ = p.sub.Close() }
+
+func (p *pushes) owner(r *rand.Rand) string { return p.owners[r.IntN(len(p.owners))] }
+
+// mark queues a message that comes after all that was pushed so far.
+func (p *pushes) mark(ctx context.Context, pipe redis.Pipeliner) {
+	p.n++
+	pipe.Publish(ctx, p.sync, p.n)
+}
+
+// untilMark returns what was pushed before the mark.
+func (p *pushes) untilMark(ctx context.Context) ([]*redis.Message, error) {
+	var got []*redis.Message
+	for {
+		m, err := p.sub.ReceiveTimeout(ctx, timeout)
+		if err != nil {
+			return nil, fmt.Errorf("waiting for pushes: %w", err)
+		}
+		msg, ok := m.(*redis.Message)
+		switch {
+		case !ok: // a confirmation, after a reconnection
+		case msg.Channel != p.sync:
+			got = append(got, msg)
+		case msg.Payload == fmt.Sprint(p.n):
+			return got, nil
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// record does something to the name's record: as a claim that is here or was,
+// as another client that repairs it, or as one that watches.
+func (s *sequence) record(ctx context.Context, a *actor) error {
+	terms, op := a.terms, protocol.OpRead+protocol.Op(s.rng.IntN(4))
+	r := protocol.Request{Op: op}
+	if op == protocol.OpRead {
+		terms.TTL = 20 * time.Second
+		switch s.rng.IntN(4) {
+		case 0:
+			terms.TTL = 0
+		case 1:
+			if s.timed {
+				terms.TTL = time.Duration(40+s.rng.IntN(40)) * time.Millisecond
+			}
+		case 2:
+			terms.ID = protocol.ID{} // does not watch
+		}
+	} else {
+		v := protocol.Version{ID: a.terms.ID, Ticket: s.ticket(a), Seq: uint64(s.rng.IntN(3))}
+		switch k := s.rng.IntN(8); {
+		case k < 4: // its own ticket, if it has one
+			for _, c := range s.node.Claims(s.now) {
+				if c.ID == v.ID {
+					v.Ticket = c.Ticket
+				}
+			}
+		case k == 4:
+			v = s.node.Recorded().Version
+			v.Seq += uint64(s.rng.IntN(3))
+		}
+		if v.Ticket == 0 {
+			v.ID, v.Ticket = a.terms.ID, s.ticket(a) // nobody asks for that
+		}
+		if op == protocol.OpRepair && s.rng.IntN(2) == 0 {
+			r.Promise = protocol.Version{ID: a.terms.ID, Ticket: s.ticket(a)}
+			if s.rng.IntN(4) == 0 {
+				v = protocol.Version{} // only the promise
+			}
+		}
+		r.Stored = &protocol.Stored{Version: v, Erased: s.rng.IntN(4) == 0}
+		if !r.Stored.Erased && op != protocol.OpOpen {
+			r.Stored.Value = make([]byte, s.rng.IntN(3)*s.rng.IntN(20))
+			for i := range r.Stored.Value {
+				r.Stored.Value[i] = byte(s.rng.Uint32()) // any bytes
+			}
+		}
+		switch s.rng.IntN(3) {
+		case 0:
+			r.Stored.Keep = 20 * time.Second
+		case 1:
+			if s.timed {
+				r.Stored.Keep = time.Duration(40+s.rng.IntN(60)) * time.Millisecond
+			}
+		}
+	}
+	return s.requestAs(ctx, &terms, a.owner, r, script.DecodeRecord)
+}
+
+// complete says that the node has been told everything, or says it of another incarnation.
+func (s *sequence) complete(ctx context.Context) error {
+	inc, _ := s.node.Incarnation()
+	if inc == 0 || s.rng.IntN(3) == 0 {
+		inc++
+	}
+	args, err := words(script.AppendWhole(nil, s.prefix, inc))
+	if err != nil {
+		return err
+	}
+	cmd, _, _, err := s.exchange(ctx, args)
+	if err != nil {
+		return err
+	}
+	before := s.node.Whole()
+	s.node.Complete(inc)
+	s.note("%d complete %d: %v -> %v", s.now, inc, cmd.Val(), s.node.Whole())
+	if !before && s.node.Whole() != (fmt.Sprint(cmd.Val()) == "[1]") {
+		return fmt.Errorf("whole: %v", cmd.Val())
+	}
+	return nil
+}
+
+// sameEntry compares records: what is left of a time may be off by what nobody knows.
+func (s *sequence) sameEntry(got, want *protocol.Entry) error {
+	slack := time.Duration(2*s.slack) * time.Millisecond
+	for _, d := range []*[2]*time.Duration{{&got.Left, &want.Left}, {&got.Keep, &want.Keep}} {
+		g, w := *d[0], *d[1]
+		if (g == 0) != (w == 0) || (g-w).Abs() > slack {
+			return fmt.Errorf("left %v, want %v", g, w)
+		}
+		*d[0] = w
+	}
+	if len(got.Value) == 0 && len(want.Value) == 0 {
+		got.Value, want.Value = nil, nil
+	}
+	return nil
+}
+
+// beside is the key of the record that says how many permits there are.
+func (s *sequence) beside() string {
+	return script.NewKeysBeside(s.prefix, s.prefix+" name", script.Number).Record
+}
+
+// resize is what a Resize leaves on the node.
+func (s *sequence) resize(ctx context.Context) error {
+	s.resizes++
+	limit, at := uint64(1+s.rng.IntN(5)), protocol.Ticket(1)<<51+s.resizes
+	id := s.actors[0].terms.ID
+	record := fmt.Sprintf("0 %d %v %d %v 0 0 0 %d", at, id, at, id, limit)
+	_, _, _, err := s.exchange(ctx, []any{"SET", s.beside(), record})
+	s.node.Resize(limit, at)
+	s.note("%d resize to %d", s.now, limit)
+	return err
+}

@@ -1,0 +1,351 @@
+package conformance
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// errNear abandons a sequence whose outcome depends on a millisecond more or less.
+var errNear = errors.New("too near an expiry")
+
+// large is a capacity that readers weigh 1 of, and writers all of.
+const large = 1 << 30
+
+const retention = 5 * time.Minute
+
+// actor is one claim of the sequence, as its client would know it.
+type actor struct {
+	terms protocol.Terms
+	owner string
+}
+
+// sequence is one random history of one name, on a node of its own: its prefix
+// gives it its own marker.
+type sequence struct {
+	cfg     Config
+	pushes  *pushes
+	rng     *rand.Rand
+	node    *model.Node
+	keys    *script.Keys
+	prefix  string
+	guard   time.Duration
+	count   bool // it is a semaphore's
+	named   bool // the marker knows the run
+	timed   bool // time is let pass
+	slack   int64
+	now     int64
+	actors  []*actor
+	resizes protocol.Ticket
+	incs    map[protocol.Incarnation]bool
+	log     []string
+}
+
+func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	s := &sequence{cfg: cfg, pushes: p, rng: rng, guard: 60 * time.Millisecond, incs: map[protocol.Incarnation]bool{}}
+	s.timed = cfg.Advance != nil || seed%timedOneIn == 0
+	s.prefix = fmt.Sprintf("conf%x-%x", seed, rng.Uint64())
+	s.keys = script.NewKeys(s.prefix, s.prefix+" name")
+	s.node = model.New(s.guard)
+	capacity := []uint64{1, 1, 3, large}[rng.IntN(4)]
+	s.count = capacity == 3 || capacity == 1 && rng.IntN(4) == 0
+	crowd := 3 + rng.IntN(4)
+	if rng.IntN(6) == 0 {
+		crowd = 12 // more than a hint for a waiter looks at
+	}
+	for i := range crowd {
+		c := capacity
+		if i == 0 && rng.IntN(6) == 0 {
+			c = []uint64{1, 3}[rng.IntN(2)]
+		}
+		a := &actor{terms: protocol.Terms{Capacity: c, Weight: 1, Counting: s.count, Notify: rng.IntN(2) == 0}}
+		switch {
+		case c == large && rng.IntN(3) == 0:
+			a.terms.Weight = large
+		case c == 3:
+			a.terms.Weight = 1 + rng.Uint64N(3)
+		}
+		s.renew(a)
+		s.actors = append(s.actors, a)
+	}
+	return s
+}
+
+// renew makes the actor another attempt: a fresh id, few residues so that they meet.
+func (s *sequence) renew(a *actor) {
+	binary.BigEndian.PutUint64(a.terms.ID[:], s.rng.Uint64())
+	binary.BigEndian.PutUint64(a.terms.ID[8:], s.rng.Uint64())
+	a.terms.ID[15] = a.terms.ID[15]&0xc0 | byte(s.rng.IntN(3))
+	a.owner = s.pushes.owner(s.rng)
+	a.terms.TTL = 20 * time.Second
+	if s.timed && s.rng.IntN(2) == 0 {
+		a.terms.TTL = time.Duration(40+s.rng.IntN(40)) * time.Millisecond
+	}
+}
+
+func (s *sequence) run(ctx context.Context) error {
+	defer func() {
+		s.cfg.Client.Del(ctx, s.keys.Plain, s.keys.State, s.keys.Queue, s.keys.Claims, s.keys.Marker, s.keys.Record, s.keys.Watchers, s.beside())
+	}()
+	if s.rng.IntN(20) > 0 {
+		if err := s.marker(ctx, true); err != nil {
+			return err
+		}
+	}
+	for range s.cfg.Steps {
+		if err := s.step(ctx); err != nil {
+			return err
+		}
+	}
+	for _, a := range s.actors {
+		if err := s.request(ctx, a, protocol.Request{Op: protocol.OpLeave}); err != nil {
+			return err
+		}
+	}
+	return s.empty(ctx)
+}
+
+// step does one thing at random.
+func (s *sequence) step(ctx context.Context) error {
+	a := s.actors[s.rng.IntN(len(s.actors))]
+	list := s.rng.IntN(6) == 0
+	if !s.timed && s.node.Recovering(s.now) > 0 && s.rng.IntN(4) == 0 {
+		return s.marker(ctx, true) // no time will pass to end it
+	}
+	switch k := s.rng.IntN(100); {
+	case k < 10:
+		return s.record(ctx, a)
+	case k < 36:
+		return s.request(ctx, a, protocol.Request{Op: protocol.OpJoin, Ticket: s.ticket(a), List: list})
+	case k < 52:
+		if a.terms.Weight > 1 && s.rng.IntN(4) == 0 {
+			a.terms.Weight = 1 + s.rng.Uint64N(min(a.terms.Weight-1, 3)) // a holder gives back a part
+		}
+		return s.request(ctx, a, protocol.Request{Op: protocol.OpSettle, Ticket: s.ticket(a), List: list})
+	case k < 68:
+		r := protocol.Request{Op: protocol.OpBeat, List: list}
+		if list && s.rng.IntN(2) == 0 {
+			r.Ticket = s.ticket(a)
+		}
+		return s.request(ctx, a, r)
+	case k < 82:
+		err := s.request(ctx, a, protocol.Request{Op: protocol.OpLeave})
+		if s.rng.IntN(2) == 0 {
+			s.renew(a)
+		}
+		return err
+	case k < 90:
+		if s.timed {
+			return s.pass(time.Duration(1+s.rng.IntN(90)) * time.Millisecond)
+		}
+		return nil
+	case k < 94:
+		return s.foreign(ctx)
+	case k < 95:
+		if s.count && s.rng.IntN(2) == 0 {
+			return s.resize(ctx)
+		}
+		return s.complete(ctx)
+	case k < 96:
+		return s.forget(ctx)
+	default:
+		return s.marker(ctx, s.rng.IntN(2) == 0)
+	}
+}
+
+// ticket is one worth asking for: around the fence, on it, or another claim's.
+func (s *sequence) ticket(a *actor) protocol.Ticket {
+	const start = protocol.Ticket(1) << 51 // as large as they get: exactness is part of the test
+	fence := max(s.node.Fence(), start)
+	claims := s.node.Claims(s.now)
+	switch k := s.rng.IntN(10); {
+	case k == 0:
+		return fence
+	case k < 3 && len(claims) > 0:
+		return claims[s.rng.IntN(len(claims))].Ticket
+	case k < 6:
+		return a.terms.ID.Next(fence)
+	default:
+		return a.terms.ID.Next(fence - 200 + protocol.Ticket(s.rng.IntN(300)))
+	}
+}
+
+// exchange runs one command between two readings of the node's clock, and
+// returns its reply and what it pushed. It leaves s.now at the first reading.
+func (s *sequence) exchange(ctx context.Context, command []any) (*redis.Cmd, []*redis.Message, string, error) {
+	pipe := s.cfg.Client.Pipeline()
+	before := pipe.Time(ctx)
+	cmd := pipe.Do(ctx, command...)
+	plain := pipe.Get(ctx, s.keys.Plain)
+	after := pipe.Time(ctx)
+	s.pushes.mark(ctx, pipe)
+	_, _ = pipe.Exec(ctx) // each result carries its own error
+	if err := errors.Join(before.Err(), after.Err()); err != nil {
+		return nil, nil, "", err
+	}
+	if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, nil, "", fmt.Errorf("%.12v…: %w", command, err)
+	}
+	msgs, err := s.pushes.untilMark(ctx)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	s.now = before.Val().UnixMilli()
+	if s.cfg.Advance != nil {
+		return cmd, msgs, plain.Val(), nil
+	}
+	// Redis itself takes the time of an expiry a little apart from TIME.
+	s.slack = max(s.slack, after.Val().UnixMilli()-s.now+2)
+	for _, edge := range s.node.Edges() {
+		if d := edge - s.now; -2*s.slack <= d && d <= 2*s.slack {
+			return nil, nil, "", errNear
+		}
+	}
+	return cmd, msgs, plain.Val(), nil
+}
+
+// request puts one request to the node and to the model.
+func (s *sequence) request(ctx context.Context, a *actor, r protocol.Request) error {
+	return s.requestAs(ctx, &a.terms, a.owner, r, script.Decode)
+}
+
+func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) error {
+	args, err := words(script.AppendCommand(nil, s.keys, terms, owner, s.guard, retention, r))
+	if err != nil {
+		return err
+	}
+	cmd, msgs, plain, err := s.exchange(ctx, args)
+	if err != nil {
+		return err
+	}
+	v, err := values(cmd)
+	if err != nil {
+		return err
+	}
+	got, err := decode(v)
+	if err != nil {
+		return fmt.Errorf("%w: %v", err, cmd.Val())
+	}
+	_, marked := s.node.Incarnation()
+	if !marked && s.incs[got.Incarnation] {
+		return fmt.Errorf("incarnation %d again after the memory was lost", got.Incarnation)
+	}
+	s.incs[got.Incarnation] = true
+	want, outs := s.node.Handle(s.now, *terms, owner, r, got.Incarnation)
+	s.note("%d %v %v T=%d list=%t %+v cap=%d w=%d ttl=%v\n      got  %+v %+v\n      want %+v %+v %+v",
+		s.now, r.Op, terms.ID, r.Ticket, r.List, r.Stored, terms.Capacity, terms.Weight, terms.TTL, got, got.Record, want, want.Record, outs)
+	if got.Record != nil && want.Record != nil {
+		if err := s.sameEntry(got.Record, want.Record); err != nil {
+			return err
+		}
+	}
+	if err := s.compareAnswer(got, want, terms.Capacity == 1 && !terms.Counting); err != nil {
+		return err
+	}
+	if err := comparePushes(msgs, outs); err != nil {
+		return err
+	}
+	return s.comparePlain(plain)
+}
+
+// foreign is another Redlock client, or a human, at the classic key.
+func (s *sequence) foreign(ctx context.Context) error {
+	if s.rng.IntN(2) == 0 {
+		_, _, plain, err := s.exchange(ctx, []any{"DEL", s.keys.Plain})
+		if err != nil {
+			return err
+		}
+		s.node.DelPlain(s.now, "")
+		s.note("%d del plain", s.now)
+		return s.comparePlain(plain)
+	}
+	ttl, args := time.Duration(0), []any{"SET", s.keys.Plain, "foreign", "NX"}
+	if s.rng.IntN(4) > 0 {
+		ttl = 20 * time.Second
+		if s.timed {
+			ttl = time.Duration(30+s.rng.IntN(60)) * time.Millisecond
+		}
+		args = append(args, "PX", ttl.Milliseconds())
+	}
+	_, _, plain, err := s.exchange(ctx, args)
+	if err != nil {
+		return err
+	}
+	s.node.SetPlain(s.now, "foreign", ttl)
+	s.note("%d set plain %v", s.now, ttl)
+	return s.comparePlain(plain)
+}
+
+// forget takes the node's memory away.
+func (s *sequence) forget(ctx context.Context) error {
+	k := s.keys
+	if s.cfg.Advance != nil {
+		s.cfg.Advance(time.Millisecond) // no server comes back in the instant in which it was lost
+	}
+	_, _, _, err := s.exchange(ctx, []any{"DEL", k.Plain, k.State, k.Queue, k.Claims, k.Marker, k.Record, k.Watchers, s.beside()})
+	s.node.Forget()
+	s.named = false
+	s.note("%d forget", s.now)
+	return err
+}
+
+// marker bootstraps the node, or reports a run whose newest writes may be lost.
+func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
+	var random protocol.ID
+	binary.BigEndian.PutUint64(random[:], s.rng.Uint64())
+	b := script.AppendMark(nil, s.prefix, random, random.String(), true, 0)
+	if bootstrap {
+		b = script.AppendBootstrap(nil, s.prefix, random, random.String())
+	}
+	args, err := words(b)
+	if err != nil {
+		return err
+	}
+	cmd, _, _, err := s.exchange(ctx, args)
+	if err != nil {
+		return err
+	}
+	v, err := values(cmd)
+	if err != nil {
+		return err
+	}
+	inc, age, err := script.DecodeMarker(v)
+	if err != nil {
+		return err
+	}
+	s.incs[inc] = true
+	switch was, marked := s.node.Incarnation(); {
+	case bootstrap:
+		s.node.Bootstrap(inc)
+	case marked && was == inc && !s.named: // made by a script, in this very run
+	default:
+		s.node.Mark(s.now, inc)
+	}
+	s.named = true
+	s.note("%d marker bootstrap=%t: %d, %v old", s.now, bootstrap, inc, age)
+	if now, _ := s.node.Incarnation(); now != inc {
+		return fmt.Errorf("incarnation %d, want %d", inc, now)
+	}
+	return nil
+}
+
+func (s *sequence) pass(d time.Duration) error {
+	if s.cfg.Advance != nil {
+		s.cfg.Advance(d)
+	} else {
+		time.Sleep(d)
+	}
+	s.note("%v pass", d)
+	return nil
+}

@@ -1,0 +1,221 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// ErrAnswer is what every malformed answer or push wraps: a node that says such
+// things is not one of ours, and counts as one that said nothing.
+var ErrAnswer = errors.New("node gave an answer that makes no sense")
+
+// Flags of an answer, its fourth value.
+const (
+	flagVote = 1 << iota
+	flagWaiters
+	flagForeign
+	flagTold
+	flagListed
+	flagLimit
+	flagsEnd
+)
+
+const (
+	// exact bounds the numbers that Lua holds exactly.
+	exact = int64(1) << 53
+	// maxWait bounds a hint to something that still fits a time.Duration; guards
+	// and leases are far below.
+	maxWait = int64(1000*time.Hour) / int64(time.Millisecond)
+)
+
+// Decode reads the answer to a request. The shapes are
+//
+//	1 incarnation ticket flags [wait [sum digest [limit since] [id weight]…]]    OK
+//	2 incarnation fence                                            Missing
+//	3 incarnation wait                                             Recovering
+//	4 incarnation capacity                                         Clash
+//
+// It never panics, whatever a node says, and keeps no reference to v.
+func Decode(v []resp.Value) (protocol.Answer, error) {
+	var a protocol.Answer
+	if len(v) < 3 {
+		return a, fmt.Errorf("%w: %d values", ErrAnswer, len(v))
+	}
+	plain := min(len(v), 7)
+	if len(v) > 8 && v[3].Int&flagLimit != 0 {
+		plain = 9
+	}
+	for i, x := range v[:plain] {
+		if x.Str != nil || x.Int < 0 || x.Int >= exact {
+			return a, fmt.Errorf("%w: value %d", ErrAnswer, i)
+		}
+	}
+	if v[1].Int == 0 {
+		return a, fmt.Errorf("%w: no incarnation", ErrAnswer)
+	}
+	third := v[2].Int
+	a.Status, a.Incarnation = protocol.Status(min(v[0].Int, 255)), protocol.Incarnation(v[1].Int)
+	switch a.Status {
+	case protocol.OK:
+		a.Ticket = protocol.Ticket(third)
+		return decodeOK(a, v)
+	case protocol.Missing:
+		a.Ticket = protocol.Ticket(third)
+	case protocol.Recovering:
+		if third == 0 || third > maxWait {
+			return protocol.Answer{}, fmt.Errorf("%w: recovering for %d ms", ErrAnswer, third)
+		}
+		a.Wait = time.Duration(third) * time.Millisecond
+	case protocol.Clash:
+		if third == 0 {
+			return protocol.Answer{}, fmt.Errorf("%w: capacity 0", ErrAnswer)
+		}
+		a.Capacity = uint64(third)
+	default:
+		return protocol.Answer{}, fmt.Errorf("%w: status %d", ErrAnswer, v[0].Int)
+	}
+	if len(v) != 3 {
+		return protocol.Answer{}, fmt.Errorf("%w: %d values after status %d", ErrAnswer, len(v), v[0].Int)
+	}
+	return a, nil
+}
+
+// decodeOK reads what follows the ticket. Only a leave is answered without a
+// ticket and then without anything else: its number is the fence, and may be 0.
+func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
+	bad := func(what string) (protocol.Answer, error) {
+		return protocol.Answer{}, fmt.Errorf("%w: %s", ErrAnswer, what)
+	}
+	if len(v) < 4 || v[3].Int >= flagsEnd {
+		return bad("flags")
+	}
+	f := v[3].Int
+	a.Vote, a.Waiters, a.Foreign = f&flagVote != 0, f&flagWaiters != 0, f&flagForeign != 0
+	a.Told, a.Listed = f&flagTold != 0, f&flagListed != 0
+	if a.Ticket == 0 && f != 0 {
+		return bad("no ticket")
+	}
+	if a.Vote && a.Foreign || a.Listed && !a.Told {
+		return bad("contradictory flags")
+	}
+	if len(v) > 4 {
+		if v[4].Int > maxWait {
+			return bad("wait")
+		}
+		a.Wait = time.Duration(v[4].Int) * time.Millisecond
+	}
+	switch {
+	case f&flagLimit != 0 && (len(v) < 9 || v[7].Int == 0 || v[8].Int == 0):
+		return bad("limit")
+	case len(v) <= 5:
+		return a, nil
+	case len(v)%2 == 0 || !a.Told && (f&flagLimit == 0 || v[5].Int != 0 || v[6].Int != 0):
+		return bad("totals")
+	}
+	rest := 7
+	if f&flagLimit != 0 {
+		rest = 9
+		a.Limit, a.LimitAt = uint64(v[7].Int), protocol.Ticket(v[8].Int)
+	}
+	a.Sum, a.Digest = uint64(v[5].Int), uint64(v[6].Int)
+	if a.Digest >= protocol.DigestMod {
+		return bad("digest")
+	}
+	if len(v) > rest && !a.Listed {
+		return bad("list")
+	}
+	return decodeList(a, v[rest:])
+}
+
+// decodeList reads the lower claims. What the totals say beyond them is of those before the list.
+func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
+	if len(v) > 0 {
+		a.Lower = make([]protocol.Lower, 0, len(v)/2)
+	}
+	var sum, digest uint64
+	for i := 0; i+1 < len(v); i += 2 {
+		id, ok := protocol.ParseID(string(v[i].Str))
+		w := v[i+1]
+		if !ok || w.Str != nil || w.Int <= 0 || w.Int >= exact {
+			return protocol.Answer{}, fmt.Errorf("%w: lower claim %d", ErrAnswer, i/2)
+		}
+		a.Lower = append(a.Lower, protocol.Lower{ID: id, Weight: uint64(w.Int)})
+		sum, digest = sum+uint64(w.Int), (digest+id.Digest())%protocol.DigestMod
+	}
+	if sum > a.Sum {
+		return protocol.Answer{}, fmt.Errorf("%w: totals of the list", ErrAnswer)
+	}
+	if a.Listed {
+		a.BaseSum, a.BaseDigest = a.Sum-sum, (a.Digest-digest+protocol.DigestMod)%protocol.DigestMod
+	}
+	return a, nil
+}
+
+// DecodeMarker reads the answer to mark and bootstrap: the node's incarnation and its age.
+func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
+	// A marker may have been born in what is now the future, if the node's clock was set back.
+	if len(v) != 2 || v[0].Str != nil || v[1].Str != nil || v[0].Int <= 0 || v[0].Int >= exact || v[1].Int >= exact || v[1].Int <= -exact {
+		return 0, 0, fmt.Errorf("%w: marker", ErrAnswer)
+	}
+	age := min(max(v[1].Int, -maxWait), maxWait)
+	return protocol.Incarnation(v[0].Int), time.Duration(age) * time.Millisecond, nil
+}
+
+// ParsePush reads a message on an owner's channel:
+//
+//	v <incarnation> <id> <ticket> <waiters> <sum> <digest> [limit since]    the claim has this node's vote now
+//	w <incarnation> <id> <ticket>                             somebody has begun to wait behind it
+//	r <incarnation> <id> <ticket>                             the record that id watches was written under ticket
+func ParsePush(payload string) (protocol.Push, error) {
+	var p protocol.Push
+	bad := func() (protocol.Push, error) {
+		return protocol.Push{}, fmt.Errorf("%w: push %.100q", ErrAnswer, payload)
+	}
+	var f [9]string
+	n, rest, more := 0, payload, true
+	for ; more && n < len(f); n++ {
+		f[n], rest, more = strings.Cut(rest, " ")
+	}
+	p.Vote, p.Changed = f[0] == "v", f[0] == "r"
+	if more || (p.Vote && n != 7 && n != 9) || (!p.Vote && (f[0] != "w" && !p.Changed || n != 4)) {
+		return bad()
+	}
+	inc, ok1 := number(f[1])
+	id, ok2 := protocol.ParseID(f[2])
+	ticket, ok3 := number(f[3])
+	if !ok1 || !ok2 || !ok3 || inc == 0 || ticket == 0 {
+		return bad()
+	}
+	p.ID, p.Incarnation, p.Ticket, p.Waiters = id, protocol.Incarnation(inc), protocol.Ticket(ticket), !p.Changed
+	if !p.Vote {
+		return p, nil
+	}
+	var ok4, ok5 bool
+	p.Waiters = f[4] == "1"
+	p.Sum, ok4 = number(f[5])
+	p.Digest, ok5 = number(f[6])
+	if n == 9 {
+		limit, ok6 := number(f[7])
+		since, ok7 := number(f[8])
+		if !ok6 || !ok7 || limit == 0 || since == 0 {
+			return bad()
+		}
+		p.Limit, p.LimitAt = limit, protocol.Ticket(since)
+	}
+	if (f[4] != "0" && f[4] != "1") || !ok4 || !ok5 || p.Digest >= protocol.DigestMod {
+		return bad()
+	}
+	return p, nil
+}
+
+// number reads a decimal below 2^53 in the one form that the scripts write.
+func number(s string) (uint64, bool) {
+	v, err := strconv.ParseUint(s, 10, 53)
+	return v, err == nil && (s == "0" || (s[0] != '0' && s[0] != '+'))
+}

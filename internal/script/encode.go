@@ -1,0 +1,153 @@
+package script
+
+import (
+	"encoding/hex"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// Flags of a request, argument 6 of the scripts.
+const (
+	flagNotify = 1 << iota
+	flagList
+	flagSettle
+)
+
+// Keys are the keys of one name, encoded once for all requests to it.
+type Keys struct {
+	// Plain is the classic key, State, Queue and Claims are ours, Marker is the node's.
+	Plain, State, Queue, Claims, Marker string
+	// Record is what is kept beside the claims, Watchers who wants to hear of it.
+	Record, Watchers string
+
+	block, record, counting []byte // number and keys, as bulk strings: of claims, of the record, of a semaphore's claims
+}
+
+// NewKeys returns the keys of name. They hash to one slot, save the marker: a
+// node is one server, not a Redis Cluster.
+func NewKeys(prefix, name string) *Keys {
+	return newKeys(prefix, name, name, "")
+}
+
+// Number is the side of a name where the number of a semaphore's permits is
+// recorded. No other name's keys can be the same, as none contains a brace.
+const Number = ":n"
+
+// NewKeysBeside returns the keys of one side of name: for a lock of its own,
+// and a record, that concern the name.
+func NewKeysBeside(prefix, name, side string) *Keys {
+	return newKeys(prefix, name, prefix+":{"+name+"}"+side+":p", side)
+}
+
+func newKeys(prefix, name, plain, side string) *Keys {
+	state := prefix + ":{" + name + "}" + side
+	k := &Keys{Plain: plain, State: state, Queue: state + ":q", Claims: state + ":c", Marker: MarkerKey(prefix)}
+	k.block = resp.AppendString(k.block, "5")
+	for _, key := range []string{k.Plain, k.State, k.Queue, k.Claims, k.Marker} {
+		k.block = resp.AppendString(k.block, key)
+	}
+	k.counting = resp.AppendString(k.counting, "6")
+	k.counting = append(k.counting, k.block[len("$1\r\n5\r\n"):]...)
+	k.counting = resp.AppendString(k.counting, state+Number+":r")
+	k.Record, k.Watchers = state+":r", state+":w"
+	k.record = resp.AppendString(k.record, "5")
+	for _, key := range []string{k.Record, k.Watchers, k.Marker, k.State, k.Claims} {
+		k.record = resp.AppendString(k.record, key)
+	}
+	return k
+}
+
+// MarkerKey is the key of a node's marker.
+func MarkerKey(prefix string) string { return prefix + ":marker" }
+
+// AppendCommand appends the EVALSHA that puts request r of the claim with terms
+// t to a node. Pushes for the claim will go to the channel owner.
+func AppendCommand(dst []byte, k *Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
+	if r.Op >= protocol.OpRead {
+		return appendRecord(dst, k, t, owner, guard, r)
+	}
+	sha, args := leave.SHA, 5
+	flags := 0
+	switch r.Op {
+	case protocol.OpJoin, protocol.OpSettle:
+		sha, args = enter.SHA, 9
+		if t.Notify {
+			flags |= flagNotify
+		}
+		if r.Op == protocol.OpSettle {
+			flags |= flagSettle
+		}
+	case protocol.OpBeat:
+		sha, args = beat.SHA, 6
+	}
+	if r.List {
+		flags |= flagList
+		if r.Op == protocol.OpBeat {
+			args = 7
+		}
+	}
+
+	keys, block := 5, k.block
+	if t.Counting {
+		keys, block = 6, k.counting
+	}
+	dst = resp.AppendArray(dst, 3+keys+args)
+	dst = resp.AppendString(dst, "EVALSHA")
+	dst = resp.AppendString(dst, sha)
+	dst = append(dst, block...)
+	var id [2 * len(t.ID)]byte
+	hex.Encode(id[:], t.ID[:])
+	dst = resp.AppendBytes(dst, id[:])
+	dst = resp.AppendInt(dst, t.TTL.Milliseconds())
+	dst = resp.AppendInt(dst, guard.Milliseconds())
+	dst = resp.AppendInt(dst, retention.Milliseconds())
+	dst = resp.AppendUint(dst, t.Capacity)
+	if args >= 6 {
+		dst = resp.AppendInt(dst, int64(flags))
+	}
+	if args == 7 {
+		dst = resp.AppendUint(dst, uint64(r.Ticket))
+	}
+	if args == 9 {
+		dst = resp.AppendUint(dst, uint64(r.Ticket))
+		dst = resp.AppendUint(dst, t.Weight)
+		dst = resp.AppendString(dst, owner)
+	}
+	return dst
+}
+
+// AppendMark appends the EVALSHA by which a client that has just connected
+// tells the node which run of the server it sees, how long that has lasted, and
+// whether it may have begun with an old memory. runID must not be empty: "-"
+// says unknown.
+func AppendMark(dst []byte, prefix string, random protocol.ID, runID string, lost bool, uptime time.Duration) []byte {
+	dst = appendMarker(dst, mark.SHA, 4, prefix, random, runID)
+	flag := int64(0)
+	if lost {
+		flag = 1
+	}
+	dst = resp.AppendInt(dst, flag)
+	return resp.AppendInt(dst, uptime.Milliseconds())
+}
+
+// AppendBootstrap appends the EVALSHA that declares a node ready at once.
+func AppendBootstrap(dst []byte, prefix string, random protocol.ID, runID string) []byte {
+	return appendMarker(dst, bootstrap.SHA, 2, prefix, random, runID)
+}
+
+func appendMarker(dst []byte, sha string, args int, prefix string, random protocol.ID, runID string) []byte {
+	dst = resp.AppendArray(dst, 3+1+args)
+	dst = resp.AppendString(dst, "EVALSHA")
+	dst = resp.AppendString(dst, sha)
+	dst = resp.AppendInt(dst, 1)
+	dst = resp.AppendString(dst, MarkerKey(prefix))
+	dst = resp.AppendString(dst, random.String())
+	return resp.AppendString(dst, runID)
+}
+
+// AppendLoad appends the SCRIPT LOAD of s.
+func AppendLoad(dst []byte, s Script) []byte {
+	return resp.AppendCommand(dst, "SCRIPT", "LOAD", s.Source)
+}

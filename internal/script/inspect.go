@@ -1,0 +1,68 @@
+package script
+
+import (
+	"errors"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// Queue is what one node tells of a name.
+type Queue struct {
+	Fence   protocol.Ticket
+	Queued  int           // claims, also those not told
+	Foreign time.Duration // what is left of a plain key that another client holds; 0: none
+	Claims  []Claim
+}
+
+// Claim is one claim in a Queue.
+type Claim struct {
+	ID     string
+	Ticket protocol.Ticket
+	Weight uint64
+	Left   time.Duration // of its lease
+	Voted  bool
+	Owner  string // the channel of its process
+}
+
+// AppendInspect appends the EVALSHA that lists up to most claims of a name.
+func AppendInspect(dst []byte, k *Keys, most int) []byte {
+	dst = resp.AppendArray(dst, 3+5+1)
+	dst = resp.AppendString(dst, "EVALSHA")
+	dst = resp.AppendString(dst, inspect.SHA)
+	dst = append(dst, k.block...)
+	return resp.AppendInt(dst, int64(most))
+}
+
+var errInspect = errors.New("script: not an answer of inspect")
+
+// DecodeInspect reads the answer to AppendInspect.
+func DecodeInspect(v []resp.Value) (Queue, error) {
+	const head, each = 3, 6
+	if len(v) < head || (len(v)-head)%each != 0 {
+		return Queue{}, errInspect
+	}
+	for i := range v {
+		text := i >= head && ((i-head)%each == 0 || (i-head)%each == each-1)
+		if text != (v[i].Str != nil) || !text && v[i].Int < 0 {
+			return Queue{}, errInspect
+		}
+	}
+	q := Queue{
+		Fence:   protocol.Ticket(v[0].Int),
+		Queued:  int(v[1].Int),
+		Foreign: time.Duration(v[2].Int) * time.Millisecond,
+	}
+	for v = v[head:]; len(v) > 0; v = v[each:] {
+		q.Claims = append(q.Claims, Claim{
+			ID:     string(v[0].Str),
+			Ticket: protocol.Ticket(v[1].Int),
+			Weight: uint64(v[2].Int),
+			Left:   time.Duration(v[3].Int) * time.Millisecond,
+			Voted:  v[4].Int == 1,
+			Owner:  string(v[5].Str),
+		})
+	}
+	return q, nil
+}

@@ -1,0 +1,75 @@
+package script_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Inspect tells the queue in both of its forms, and changes nothing.
+func TestInspect(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	n := newNode(c)
+	require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 0 -", 0).Err())
+	inspect := func(most int) script.Queue {
+		t.Helper()
+		before := dump(t, n)
+		reply, err := c.Do(t.Context(), args(t, script.AppendInspect(nil, n.keys, most))...).Slice()
+		require.NoError(t, err)
+		q, err := script.DecodeInspect(values(t, reply))
+		require.NoError(t, err)
+		assert.Equal(t, before, dump(t, n))
+		return q
+	}
+	assert.Equal(t, script.Queue{}, inspect(9))
+
+	first, second := n.terms(1, 1), n.terms(2, 1)
+	a := n.do(t, first, join(640))
+	q := inspect(9)
+	require.Len(t, q.Claims, 1)
+	assert.Equal(t, first.ID.String(), q.Claims[0].ID)
+	assert.Equal(t, a.Ticket, q.Claims[0].Ticket)
+	assert.Equal(t, a.Ticket, q.Fence)
+	assert.True(t, q.Claims[0].Voted)
+	assert.Positive(t, q.Claims[0].Left)
+
+	b := n.do(t, second, join(6400))
+	q = inspect(9)
+	require.Len(t, q.Claims, 2)
+	assert.Equal(t, second.ID.String(), q.Claims[1].ID)
+	assert.Equal(t, b.Ticket, q.Claims[1].Ticket)
+	assert.Equal(t, uint64(1), q.Claims[1].Weight)
+	assert.False(t, q.Claims[1].Voted)
+	assert.Equal(t, 2, inspect(1).Queued)
+	assert.Len(t, inspect(1).Claims, 1)
+
+	n.do(t, first, protocol.Request{Op: protocol.OpLeave})
+	n.do(t, second, protocol.Request{Op: protocol.OpLeave})
+	assert.Empty(t, inspect(9).Claims)
+	require.NoError(t, c.Set(t.Context(), n.keys.Plain, "another client's", time.Minute).Err())
+	assert.Positive(t, inspect(9).Foreign)
+}
+
+func TestDecodeInspectRefuses(t *testing.T) {
+	num, text := resp.Value{Int: 1}, resp.Value{Str: []byte("x")}
+	for name, v := range map[string][]resp.Value{
+		"nothing":             nil,
+		"too short":           {num, num},
+		"half a claim":        {num, num, num, text, num},
+		"text for a number":   {num, text, num},
+		"a number for text":   {num, num, num, num, num, num, num, num, text},
+		"a negative number":   {num, {Int: -1}, num},
+		"text for the ticket": {num, num, num, text, text, num, num, num, text},
+	} {
+		_, err := script.DecodeInspect(v)
+		assert.Error(t, err, name)
+	}
+}

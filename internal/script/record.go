@@ -1,0 +1,125 @@
+package script
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// appendRecord appends the EVALSHA of an operation of a record. A read watches
+// it for t.ID, unless that is zero, for t.TTL.
+func appendRecord(dst []byte, k *Keys, t *protocol.Terms, owner string, guard time.Duration, r protocol.Request) []byte {
+	args := 8
+	switch r.Op {
+	case protocol.OpRead:
+		args = 5
+	case protocol.OpRepair:
+		args = 10
+	}
+	dst = resp.AppendArray(dst, 3+5+args)
+	dst = resp.AppendString(dst, "EVALSHA")
+	dst = resp.AppendString(dst, record.SHA)
+	dst = append(dst, k.record...)
+	dst = resp.AppendInt(dst, guard.Milliseconds())
+	dst = resp.AppendString(dst, r.Op.String())
+	id := t.ID
+	if r.Op != protocol.OpRead {
+		id = r.Stored.ID
+	}
+	text := make([]byte, 0, 2*len(id))
+	if id != (protocol.ID{}) || r.Op != protocol.OpRead {
+		text = hex.AppendEncode(text, id[:])
+	}
+	if r.Op == protocol.OpRead {
+		dst = resp.AppendInt(dst, t.TTL.Milliseconds())
+		dst = resp.AppendBytes(dst, text)
+		return resp.AppendString(dst, owner)
+	}
+	s := r.Stored
+	dst = resp.AppendUint(dst, uint64(s.Ticket))
+	dst = resp.AppendBytes(dst, text)
+	dst = resp.AppendUint(dst, s.Seq)
+	erased := int64(0)
+	if s.Erased {
+		erased = 1
+	}
+	dst = resp.AppendInt(dst, erased)
+	dst = resp.AppendInt(dst, s.Keep.Milliseconds())
+	dst = resp.AppendBytes(dst, s.Value)
+	if r.Op == protocol.OpRepair {
+		dst = resp.AppendUint(dst, uint64(r.Promise.Ticket))
+		dst = resp.AppendString(dst, r.Promise.ID.String())
+	}
+	return dst
+}
+
+// AppendWhole appends the EVALSHA that says that a node has been told all it had forgotten.
+func AppendWhole(dst []byte, prefix string, inc protocol.Incarnation) []byte {
+	dst = resp.AppendArray(dst, 3+1+1)
+	dst = resp.AppendString(dst, "EVALSHA")
+	dst = resp.AppendString(dst, whole.SHA)
+	dst = resp.AppendInt(dst, 1)
+	dst = resp.AppendString(dst, MarkerKey(prefix))
+	return resp.AppendUint(dst, uint64(inc))
+}
+
+// DecodeRecord reads the answer to an operation of a record:
+//
+//	status incarnation whole, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, Overtaken
+//	3 incarnation wait                                                                          Recovering
+func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
+	if len(v) == 3 {
+		if a, err := Decode(v); err != nil || a.Status == protocol.Recovering {
+			return a, err
+		}
+	}
+	bad := func(i int) (protocol.Answer, error) {
+		return protocol.Answer{}, fmt.Errorf("%w: value %d of a record", ErrAnswer, i)
+	}
+	if len(v) != 12 {
+		return bad(len(v))
+	}
+	for i, x := range v {
+		if text := i == 4 || i == 6 || i == 11; text != (x.Str != nil) || !text && (x.Int < 0 || x.Int >= exact) {
+			return bad(i)
+		}
+	}
+	a := protocol.Answer{Status: protocol.Status(min(v[0].Int, 255)), Incarnation: protocol.Incarnation(v[1].Int)}
+	switch a.Status {
+	case protocol.OK, protocol.Missing, protocol.Overtaken:
+	default:
+		return bad(0)
+	}
+	promise, ok1 := protocol.ParseID(string(v[4].Str))
+	id, ok2 := protocol.ParseID(string(v[6].Str))
+	switch {
+	case a.Incarnation == 0:
+		return bad(1)
+	case !ok1:
+		return bad(4)
+	case !ok2:
+		return bad(6)
+	case v[9].Int > maxKeep:
+		return bad(9)
+	case v[10].Int > maxWait:
+		return bad(10)
+	}
+	e := &protocol.Entry{
+		Whole:   v[2].Int == 1,
+		Promise: protocol.Version{Ticket: protocol.Ticket(v[3].Int), ID: promise},
+		Left:    time.Duration(v[10].Int) * time.Millisecond,
+	}
+	e.Version = protocol.Version{Ticket: protocol.Ticket(v[5].Int), ID: id, Seq: uint64(v[7].Int)}
+	e.Erased, e.Keep = v[8].Int == 1, time.Duration(v[9].Int)*time.Millisecond
+	if len(v[11].Str) > 0 {
+		e.Value = append([]byte(nil), v[11].Str...)
+	}
+	a.Record = e
+	return a, nil
+}
+
+// maxKeep is the longest time, in milliseconds, that fits a time.Duration.
+const maxKeep = int64(1<<63-1) / int64(time.Millisecond)

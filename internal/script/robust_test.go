@@ -1,0 +1,236 @@
+package script_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+func join(ticket protocol.Ticket) protocol.Request {
+	return protocol.Request{Op: protocol.OpJoin, Ticket: ticket}
+}
+
+// A key of another type in the way is an error, and nothing is stored beside it.
+func TestKeyOfAnotherType(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	ctx := t.Context()
+	n := newNode(c)
+	list := func(key string) func() { return func() { require.NoError(t, c.LPush(ctx, key, "x").Err()) } }
+	for name, tc := range map[string]struct {
+		put   func()
+		queue bool // a claim is there already
+	}{
+		"plain key":               {put: list(n.keys.Plain)},
+		"state":                   {put: list(n.keys.State)},
+		"marker":                  {put: list(n.keys.Marker)},
+		"queue":                   {put: list(n.keys.Queue), queue: true},
+		"claims":                  {put: list(n.keys.Claims), queue: true},
+		"state that is not ours":  {put: func() { require.NoError(t, c.Set(ctx, n.keys.State, "hello", 0).Err()) }},
+		"plain key, claim queued": {put: func() { c.Del(ctx, n.keys.Plain); list(n.keys.Plain)() }, queue: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, c.FlushAll(ctx).Err())
+			require.NoError(t, c.Set(ctx, n.keys.Marker, "7 0 -", 0).Err())
+			if strings.HasPrefix(name, "marker") {
+				c.Del(ctx, n.keys.Marker)
+			}
+			if tc.queue {
+				n.do(t, n.terms(1, 1), join(640))
+			}
+			tc.put()
+			before := dump(t, n)
+			for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpSettle} {
+				_, err := n.send(t, n.terms(2, 1), protocol.Request{Op: op, Ticket: 641})
+				require.Error(t, err)
+				assert.True(t, strings.HasPrefix(err.Error(), "WRONGTYPE"), err)
+				assert.Equal(t, before, dump(t, n))
+			}
+		})
+	}
+}
+
+// Whoever tampers with a queue gets an error, not a second holder.
+func TestDamagedQueue(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	n := newNode(c)
+	n.do(t, n.terms(1, 1), join(640))
+	n.do(t, n.terms(2, 1), join(641))
+	require.NoError(t, c.ZRem(t.Context(), n.keys.Queue, n.terms(1, 1).ID.String()).Err())
+	_, err := n.send(t, n.terms(2, 1), protocol.Request{Op: protocol.OpBeat})
+	assert.ErrorContains(t, err, "damaged")
+
+	// What is left of a queue without its state is nobody's.
+	require.NoError(t, c.Del(t.Context(), n.keys.State, n.keys.Plain).Err())
+	assert.True(t, n.do(t, n.terms(3, 1), join(640)).Vote)
+	assert.False(t, n.do(t, n.terms(4, 1), join(641)).Vote)
+	n.do(t, n.terms(3, 1), protocol.Request{Op: protocol.OpLeave})
+	assert.True(t, n.do(t, n.terms(4, 1), protocol.Request{Op: protocol.OpBeat}).Vote)
+}
+
+// The keys of a name live as long as any lease in it and the retention.
+func TestRetention(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	n := newNode(c)
+	long, short := n.terms(1, 3), n.terms(2, 3)
+	long.TTL, short.TTL = time.Hour, time.Second
+	n.do(t, long, join(640))
+	n.do(t, short, join(641))
+	n.do(t, short, protocol.Request{Op: protocol.OpBeat})
+	for _, key := range []string{n.keys.State, n.keys.Queue, n.keys.Claims} {
+		ttl := c.PTTL(t.Context(), key).Val()
+		assert.Greater(t, ttl, time.Hour, key)
+		assert.Less(t, ttl, time.Hour+2*time.Minute, key)
+	}
+	n.do(t, short, protocol.Request{Op: protocol.OpLeave})
+	n.do(t, long, protocol.Request{Op: protocol.OpLeave})
+	assert.Equal(t, int64(1), c.Exists(t.Context(), n.keys.State, n.keys.Queue, n.keys.Claims, n.keys.Plain).Val())
+	assert.Greater(t, c.PTTL(t.Context(), n.keys.State).Val(), time.Minute)
+}
+
+// A queue that all have dropped out of is a new key to Redis: it must get its expiry again.
+func TestRetentionAfterAllExpired(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	n := newNode(c)
+	for i := range uint64(3) {
+		terms := n.terms(i+1, 1)
+		if i < 2 {
+			terms.TTL = 200 * time.Millisecond
+		} else {
+			time.Sleep(250 * time.Millisecond)
+		}
+		assert.Equal(t, i != 1, n.do(t, terms, join(640)).Vote)
+	}
+	for _, key := range []string{n.keys.State, n.keys.Queue, n.keys.Claims} {
+		assert.Greater(t, c.PTTL(t.Context(), key).Val(), 20*time.Second, key)
+	}
+}
+
+func TestMark(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	mark := func(run string, lost bool) protocol.Incarnation { return marker(t, c, run, lost, false) }
+	first := mark("run1", true)
+	assert.Equal(t, first, mark("run1", true), "reported before")
+	assert.Equal(t, first, mark("run2", false), "nothing lost")
+	second := mark("run2", true)
+	assert.NotEqual(t, first, second)
+	assert.Equal(t, second, marker(t, c, "run3", false, true), "bootstrap keeps the incarnation")
+	assert.Equal(t, second, mark("run3", true), "and knows the run")
+
+	n := newNode(c)
+	require.NoError(t, c.Del(t.Context(), n.keys.Marker).Err())
+	third := n.do(t, n.terms(1, 1), join(640)).Incarnation
+	assert.Equal(t, third, mark("run3", true), "a script does not know the run, but it was in this one")
+	assert.Equal(t, third, mark("run3", true))
+	assert.NotEqual(t, third, mark("run4", true))
+
+	// A run that has lasted for long may have begun with an old memory, or have
+	// got another's since. What a script has marked in an earlier run is no better.
+	ten := strconv.FormatInt(time.Now().Add(-10*time.Second).UnixMilli(), 10)
+	for _, run := range []string{"run5", "-"} {
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 "+ten+" "+run+" w", 0).Err())
+		assert.NotEqual(t, protocol.Incarnation(7), mark("run6", true))
+		got, err := c.Get(t.Context(), n.keys.Marker).Result()
+		require.NoError(t, err)
+		var inc, born int64
+		var is string
+		_, err = fmt.Sscan(got, &inc, &born, &is)
+		require.NoError(t, err)
+		assert.Equal(t, "run6", is)
+		assert.False(t, strings.HasSuffix(got, " w"), "not whole")
+		assert.InDelta(t, time.Now().UnixMilli(), born, 2000, "and the guard time begins")
+	}
+	require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 0 run6 w", 0).Err())
+	assert.Equal(t, protocol.Incarnation(7), mark("run7", false), "every write was on the disk")
+	assert.NotZero(t, marker(t, c, "run4", false, true))
+}
+
+// 1200 readers: the list is whole, or begins where it is asked to, and the totals agree.
+func TestLongList(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	n := newNode(c)
+	for i := range uint64(1200) {
+		n.do(t, n.terms(i, 1<<30), join(640))
+	}
+	w := n.terms(5000, 1<<30)
+	a := n.do(t, w, protocol.Request{Op: protocol.OpJoin, Ticket: 640, List: true})
+	assert.Len(t, a.Lower, 1200)
+	assert.Equal(t, uint64(1200), a.Sum)
+	n.do(t, n.terms(5001, 1<<30), join(640))
+	a = n.do(t, w, protocol.Request{Op: protocol.OpBeat, Ticket: a.Ticket - 500, List: true})
+	assert.Less(t, len(a.Lower), 600, "from a ticket on")
+	assert.Equal(t, uint64(1200), a.Sum, "of all of them, and of nobody above")
+	assert.Equal(t, a.Sum, a.BaseSum+uint64(len(a.Lower)))
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	i := func(v ...int64) (r []resp.Value) {
+		for _, x := range v {
+			r = append(r, resp.Value{Int: x})
+		}
+		return r
+	}
+	for name, v := range map[string][]resp.Value{
+		"nothing":              nil,
+		"short":                i(1, 7),
+		"unknown status":       i(5, 7, 640),
+		"status 0":             i(0, 7, 640),
+		"status as text":       {{Str: []byte("1")}, {Int: 7}, {Int: 640}, {}},
+		"no incarnation":       i(1, 0, 640, 1),
+		"negative ticket":      i(1, 7, -1, 1),
+		"ticket past 2^53":     i(1, 7, 1<<53, 1),
+		"vote without ticket":  i(1, 7, 0, 1),
+		"unknown flag":         i(1, 7, 640, 32),
+		"vote and foreign":     i(1, 7, 640, 5),
+		"listed, not told":     i(1, 7, 640, 16),
+		"long wait":            i(1, 7, 640, 0, 1<<50),
+		"sum without digest":   i(1, 7, 640, 9, 0, 1),
+		"totals, not told":     i(1, 7, 640, 1, 0, 1, 2),
+		"digest past 2^52":     i(1, 7, 640, 9, 0, 1, 1<<52),
+		"list, not listed":     i(1, 7, 640, 9, 0, 1, 2, 3, 4),
+		"lower id is a number": i(1, 7, 640, 25, 0, 1, 2, 3, 4),
+		"endless recovery":     i(3, 7, 1<<50),
+		"capacity 0":           i(4, 7, 0),
+		"long missing":         i(2, 7, 640, 1),
+	} {
+		_, err := script.Decode(v)
+		assert.ErrorIs(t, err, script.ErrAnswer, name)
+	}
+}
+
+func TestParsePushRefuses(t *testing.T) {
+	id := strings.Repeat("0a", 16)
+	for _, s := range []string{
+		"", "v", "x 7 " + id + " 640", "w 7 " + id, "w 7 " + id + " 640 1", "w 0 " + id + " 640", "w 7 " + id + " 0",
+		"w 7 " + id[1:] + " 640", "w -7 " + id + " 640", "w 7 " + id + " 9007199254740992",
+		"v 7 " + id + " 640 2 0 0", "v 7 " + id + " 640 1 0", "v 7 " + id + " 640 1 0 0 0", "v 7 " + id + " 640 1 0 4503599627370496",
+		"v 7 " + id + "  640 1 0 0", "v 07 " + id + " 640 1 0 0",
+	} {
+		_, err := script.ParsePush(s)
+		assert.ErrorIs(t, err, script.ErrAnswer, s)
+	}
+}
+
+func TestEncodingAllocatesNothing(t *testing.T) {
+	k := script.NewKeys("quorate", "some name")
+	terms := protocol.Terms{ID: protocol.ID{1}, Weight: 1, Capacity: 1, TTL: 8 * time.Second}
+	buf := make([]byte, 0, 1024)
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		buf = script.AppendCommand(buf[:0], k, &terms, "owner", time.Second, time.Minute, join(1<<51))
+	}))
+}

@@ -1,0 +1,59 @@
+package script_test
+
+import (
+	"crypto/rand"
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/script/conformance"
+)
+
+var (
+	sequences = flag.Int("sequences", 600, "random sequences held against the model")
+	seed      = flag.Uint64("seed", 1, "first seed")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	conformance.Run(t, conformance.Config{Client: c, Sequences: *sequences, Seed: *seed})
+}
+
+// marker sends a mark, or a bootstrap, as client of the given run of the server.
+func marker(t *testing.T, c redis.UniversalClient, run string, lost, bootstrap bool) protocol.Incarnation {
+	t.Helper()
+	var random protocol.ID
+	_, _ = rand.Read(random[:])
+	b := script.AppendMark(nil, "test", random, run, lost, 5*time.Second)
+	if bootstrap {
+		b = script.AppendBootstrap(nil, "test", random, run)
+	}
+	reply, err := c.Do(t.Context(), args(t, b)...).Slice()
+	require.NoError(t, err)
+	inc, _, err := script.DecodeMarker(values(t, reply))
+	require.NoError(t, err)
+	return inc
+}
+
+// dump is everything stored under a name, and the marker.
+func dump(t *testing.T, n *node) map[string]string {
+	t.Helper()
+	m := map[string]string{}
+	for _, key := range []string{n.keys.Plain, n.keys.State, n.keys.Queue, n.keys.Claims, n.keys.Marker} {
+		v, err := n.c.Dump(t.Context(), key).Result()
+		if err != redis.Nil {
+			require.NoError(t, err)
+			m[key] = v
+		}
+	}
+	return m
+}

@@ -1,0 +1,85 @@
+-- join and settle: the claim is queued here. They differ in the ticket it gets.
+--@ open
+if recovering > 0 then return { 3, tonumber(inc), recovering } end
+local settle, list = A[6] + 0 >= 4, A[6] % 4 >= 2
+
+local clash = live and cap ~= A[5] and not limit
+if clash and cf + 0 >= 2 then return { 4, tonumber(inc), tonumber(cap) } end
+if fence and not clash and (not live or cid == id) and not (limit and tonumber(A[8]) > tonumber(limit)) then
+  -- Alone, hence first.
+  local T, F = tonumber(A[7]), tonumber(fence)
+  local flags, ticket = 1, T
+  if live then
+    -- The fence is its own ticket, so whatever is above that is free.
+    if not settle or T < tonumber(ct) then ticket = tonumber(ct) end
+    if settle and tonumber(A[8]) < tonumber(cw) then cw = A[8] end
+  else
+    cw, co, cf = A[8], A[9], A[6] % 2
+    if T <= F and not (settle and T == F and fenceOf == id) then
+      ticket = F + 1
+      ticket = ticket + (tonumber(string.sub(id, 31), 16) - ticket) % 64
+    end
+  end
+  local hint = 0
+  if classic then
+    local plain = try('GET', K[1])
+    if plain and plain.err then return plain end
+    -- The key of a claim of ours whose lease has just ended counts as free.
+    if not plain or plain == id or plain == cid then
+      call('SET', K[1], id, 'PX', A[2])
+    else
+      flags, hint = 4, call('PTTL', K[1])
+      hint = hint < 0 and 0 or math.max(1, hint)
+    end
+  end
+  local t = ticket == T and A[7] or format('%.0f', ticket)
+  if ticket > F then fence, fenceOf = t, id end
+  -- Lua writes 14 digits of a number: enough for a time, not for a ticket.
+  call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' ' .. cw .. ' ' .. now + ttl
+    .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', ttl + A[4])
+  if flags == 1 then flags = list and 25 or 9 end
+  if limit then return { 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
+  if hint > 0 then return { 1, tonumber(inc), ticket, flags, hint } end
+  return { 1, tonumber(inc), ticket, flags }
+end
+--@ queue
+
+if voted + unvoted > 0 and C ~= tonumber(A[5]) and not limit then
+  save()
+  return { 4, tonumber(inc), C }
+end
+local waiting, T, c = unvoted, tonumber(A[7]), get(id)
+local above = F + 1
+above = above + (tonumber(string.sub(id, 31), 16) - above) % 64
+if c and settle and tonumber(A[8]) < c.w then
+  -- A holder gives back a part: there may be room for others.
+  if c.t <= bound then sum = sum - c.w + tonumber(A[8]) end
+  c.w, stale = tonumber(A[8]), true
+end
+if not c then
+  C = tonumber(limit or A[5])
+  c = { id = id, t = T, w = tonumber(A[8]), x = now + ttl, f = A[6] % 2, o = A[9] }
+  -- Back at the fence only for whom it was given to: another may have held that ticket and left.
+  if T <= F and not (settle and T == F and Fo == id) then c.t = above end
+  unvoted = unvoted + 1
+  place(c)
+elseif settle and T > c.t then
+  -- At the fence, too: whom it was given to may have left, but can come back to it.
+  if T == F or call('ZCOUNT', K[3], int(T), int(T)) > 0 then T = above end
+  if C == solo then freePlain(id) end
+  -- It must be voted for anew, unless it stays among the voted.
+  if c.t <= bound and (T > bound or c.t == bound) then withdraw(c) end
+  c.t, c.x = T, now + ttl
+  place(c)
+else
+  renew(c)
+end
+advance()
+if c.t > bound and waiting == 0 and notify > 0 then
+  -- The first to wait: the holders may want to make room.
+  for _, h in ipairs(all(call('ZRANGEBYSCORE', K[3], '-inf', int(bound)))) do
+    if h.f == 1 then call('PUBLISH', h.o, 'w ' .. inc .. ' ' .. h.id .. ' ' .. int(h.t)) end
+  end
+end
+save()
+return reply(c, list and '-inf')

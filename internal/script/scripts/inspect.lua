@@ -1,0 +1,36 @@
+-- inspect: who is queued here, in order, without changing anything. A claim
+-- whose lease has ended is left out; it goes with the next request to the name.
+--
+-- KEYS as in open.lua (1 to 4)   ARGV  1 the most claims to tell
+-- Returns {fence, claims queued, what another client's plain key has left (0: none),
+-- and for each claim: id, ticket, weight, left, voted, owner}
+local K, call, match = KEYS, redis.call, string.match
+local clock = call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local state = call('GET', K[2]) or 'S0 0'
+local fence = match(state, '^[SQ](%d+)')
+if not fence then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
+local reply, queued, ours = { tonumber(fence), 0, 0 }, 0, {}
+local function tell(id, ticket, weight, expiry, voted, owner)
+  ours[id] = true
+  if tonumber(expiry) <= now then return end
+  queued = queued + 1
+  if queued > tonumber(ARGV[1]) then return end
+  for _, v in ipairs({ id, tonumber(ticket), tonumber(weight), expiry - now, voted and 1 or 0, owner }) do
+    reply[#reply + 1] = v
+  end
+end
+local _, id, ticket, weight, expiry, flags, owner = match(state, '^S%d+ %x+ (%d+) (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
+if id then
+  tell(id, ticket, weight, expiry, flags + 0 > 1, owner)
+elseif string.sub(state, 1, 1) == 'Q' then
+  local bound = tonumber(match(state, '^Q%d+ %x+ %d+ %d+ %d+ (%d+)'))
+  for _, claim in ipairs(call('ZRANGE', K[3], 0, -1)) do
+    local t, w, x, _, o = match(call('HGET', K[4], claim) or '', '^(%d+) (%d+) (%d+) (%d) (.*)$')
+    if t then tell(claim, t, w, x, tonumber(t) <= bound, o) end
+  end
+end
+local plain = redis.pcall('GET', K[1])
+if type(plain) == 'string' and not ours[plain] then reply[3] = math.max(1, call('PTTL', K[1])) end
+reply[2] = queued
+return reply

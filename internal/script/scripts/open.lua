@@ -1,0 +1,49 @@
+-- How every request to a name begins: read, check the types, see whether this
+-- node may vote. No function is defined before the uncontended case has been
+-- dealt with: creating closures would cost as much as the work itself.
+--
+-- KEYS  1 classic key  2 state  3 queue (zset, by ticket)  4 claims (hash)  5 marker
+--       6 of a semaphore: the record that says how many permits there are since a Resize
+-- ARGV  1 id  2 ttl  3 guard  4 retention  5 capacity
+--       6 flags: 1 notify, 2 list, 4 settle  7 ticket; of a beat: list from there  8 weight  9 owner
+local K, A, call, try, match, format = KEYS, ARGV, redis.call, redis.pcall, string.match, string.format
+local id, ttl = A[1], tonumber(A[2])
+local clock = call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+-- An error must never strike after a write, so what may be of another type is read first.
+local state, marker = try('GET', K[2]), try('GET', K[5])
+if state and state.err then return state end
+if marker and marker.err then return marker end
+
+-- No marker: the memory is gone. The time goes into the new incarnation because
+-- the same claim may be the first to come by after the next loss, too.
+local inc, born = match(marker or '', '^(%d+) (%d+)')
+if not inc then
+  inc = format('%.0f', (tonumber(string.sub(id, 1, 13), 16) + clock[1] * 1000000 + clock[2]) % 4503599627370495 + 1)
+  born = now
+  call('SET', K[5], inc .. ' ' .. format('%.0f', now) .. ' -')
+end
+local recovering = born + A[3] - now
+
+-- A semaphore has no classic key; and a node that has forgotten a Resize must
+-- not vote by the old number, so for a semaphore it recovers until it is whole,
+-- or for another guard time when nobody can be had who would tell it.
+local limit, since
+if K[6] then
+  local resized = try('GET', K[6])
+  if resized and resized.err then return resized end
+  since, limit = match(resized or '', '^%d+ %d+ %x+ (%d+) %x+ %d+ 0 %d+ (%d+)$')
+  if recovering <= 0 and string.sub(marker or '', -2) ~= ' w' then recovering = math.min(100, recovering + A[3]) end
+end
+local classic = A[5] == '1' and not K[6]
+
+-- The state of at most one claim: "S<fence> <its claim>[ <capacity> <id> <ticket> <weight> <expiry> <flags> <owner>]",
+-- flags: 1 notify, 2 voted. Of more claims: see queue.lua.
+local fence, fenceOf, one = match(state or 'S0 0', '^S(%d+) (%x+)(.*)$')
+local cap, cid, ct, cw, cx, cf, co
+local live = false
+if one and one ~= '' then
+  cap, cid, ct, cw, cx, cf, co = match(one, '^ (%d+) (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
+  live = cid and tonumber(cx) > now
+end

@@ -1,0 +1,129 @@
+-- record: what this node keeps of a name beside its claims. The queue is only
+-- looked at: a claim whose lease has ended counts as gone, dropped or not.
+--
+-- KEYS  1 record  2 watchers (zset "<id> <channel>", by expiry)  3 marker  4 state  5 claims
+-- ARGV  1 guard  2 operation: read, open, put or repair
+--       read:   3 ttl of the watch  4 its id, empty for none  5 its channel
+--       others: 3 ticket  4 id  5 seq  6 erased  7 keep, 0 for ever  8 value
+--       repair: 9 ticket and 10 id of the newest promise
+-- The record: "<incarnation, ticket and id of the promise> <ticket> <id> <seq> <erased> <end, 0 for never> <value>"
+-- What is recorded may end; the promise stays, for an hour at least.
+-- A promise of an earlier incarnation still keeps lower runs out, but is no
+-- longer its run's leave to record here: newer ones may have been forgotten.
+local K, A, call, try, match = KEYS, ARGV, redis.call, redis.pcall, string.match
+local clock = call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+local record, marker, state = try('GET', K[1]), try('GET', K[3]), try('GET', K[4])
+for _, read in ipairs({ record, marker, state }) do
+  if type(read) == 'table' then return read end
+end
+local none = string.rep('0', 32)
+local pinc, pt, pid, vt, vid, seq, erased, stop, value =
+  match(record or '0 0 ' .. none .. ' 0 ' .. none .. ' 0 0 0 ', '^(%d+) (%d+) (%x+) (%d+) (%x+) (%d+) (%d) (%d+) (.*)$')
+if not pt then return redis.error_reply('WRONGTYPE ' .. K[1] .. ' holds something else') end
+if stop ~= '0' and tonumber(stop) <= now then vt, vid, seq, erased, stop, value = '0', none, '0', '0', '0', '' end
+
+-- No marker: the memory is gone, and whatever asks first makes it known. A
+-- node loses it once in a microsecond at most.
+local inc, born, whole = match(marker or '', '^(%d+) (%d+) %S+(.*)$')
+if not inc then
+  inc, born, whole = string.format('%.0f', (clock[1] * 1000000 + clock[2]) % 4503599627370495 + 1), now, ''
+  call('SET', K[3], inc .. ' ' .. string.format('%.0f', now) .. ' -')
+end
+if born + A[1] > now then return { 3, tonumber(inc), born + A[1] - now } end
+
+-- run compares two claims by ticket and id.
+local function run(t, i, u, j)
+  t, u = tonumber(t), tonumber(u)
+  if t ~= u then return t < u and -1 or 1 end
+  if i == j then return 0 end
+  return i < j and -1 or 1
+end
+-- left is what the lease of claim i at ticket t has left, 0 unless this node votes for it.
+local function left(t, i)
+  if t == '0' or not state then return 0 end
+  local cid, ct, cx, cf = match(state, '^S%d+ %x+ %d+ (%x+) (%d+) %d+ (%d+) (%d)')
+  local voted = cid == i and cf + 0 > 1
+  local bound = match(state, '^Q%d+ %x+ %d+ %d+ %d+ (%d+)')
+  if bound then
+    local c = try('HGET', K[5], i)
+    if type(c) ~= 'string' then return 0 end
+    ct, cx = match(c, '^(%d+) %d+ (%d+)')
+    voted = tonumber(ct) <= tonumber(bound)
+  end
+  if not voted or tonumber(ct) ~= tonumber(t) then return 0 end
+  return math.max(0, cx - now)
+end
+
+local status, op, T, id = 1, A[2], A[3], A[4]
+local function save()
+  local words = table.concat({ pinc, pt, pid, vt, vid, seq, erased, stop, value }, ' ')
+  if vt ~= '0' and stop == '0' then
+    call('SET', K[1], words)
+  else
+    call('SET', K[1], words, 'PX', math.max(3600000, stop - now))
+  end
+end
+local function store()
+  vt, vid, seq, erased, value = T, id, A[5], A[6], A[8]
+  stop = A[7] == '0' and '0' or string.format('%.0f', now + A[7])
+  save()
+  call('ZREMRANGEBYSCORE', K[2], '-inf', now)
+  for _, w in ipairs(call('ZRANGE', K[2], 0, -1)) do
+    call('PUBLISH', string.sub(w, 34), 'r ' .. inc .. ' ' .. string.sub(w, 1, 32) .. ' ' .. T)
+  end
+end
+
+if op ~= 'read' then
+  local kind = call('TYPE', K[2]).ok
+  if kind ~= 'none' and kind ~= 'zset' then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
+  local promised, stored = run(pt, pid, T, id), run(vt, vid, T, id)
+  if op == 'open' then
+    if promised > 0 or stored > 0 then
+      status = 5
+    elseif promised < 0 or pinc ~= inc then
+      if left(T, id) == 0 then
+        status = 2
+      else
+        pinc, pt, pid = inc, T, id
+        save()
+      end
+    end
+  elseif op == 'put' then
+    if stored == 0 and tonumber(seq) >= tonumber(A[5]) then
+      status = 1 -- again, or late
+    elseif promised > 0 or stored > 0 then
+      status = 5
+    elseif (promised ~= 0 or pinc ~= inc) and left(T, id) == 0 then
+      status = 2
+    else
+      pinc, pt, pid = inc, T, id
+      store()
+    end
+  else
+    local t, i = A[9], A[10]
+    if run(T, id, t, i) > 0 then t, i = T, id end
+    local against = run(pt, pid, t, i)
+    if against > 0 then
+      status = 5
+    else
+      if against < 0 then
+        pinc, pt, pid = '0', t, i
+        save()
+      end
+      if stored < 0 or stored == 0 and tonumber(seq) < tonumber(A[5]) then store() end
+    end
+  end
+elseif id ~= '' then
+  local watch = id .. ' ' .. A[5]
+  if A[3] == '0' then
+    call('ZREM', K[2], watch)
+  else
+    call('ZADD', K[2], now + A[3], watch)
+    call('PEXPIRE', K[2], A[3] * 2)
+  end
+end
+
+local rest = stop == '0' and 0 or stop - now
+return { status, tonumber(inc), whole == ' w' and 1 or 0, tonumber(pt), pid, tonumber(vt), vid, tonumber(seq), tonumber(erased), rest, left(vt, vid), value }

@@ -1,0 +1,10 @@
+-- whole: this node has been told what it had forgotten, and is a witness again
+-- of what is not recorded. In another incarnation it has forgotten more.
+--
+-- KEYS  1 marker   ARGV  1 incarnation
+local marker = redis.pcall('GET', KEYS[1])
+if marker and marker.err then return marker end
+local inc, born, run = string.match(marker or '', '^(%d+) (%d+) (%S+)')
+if inc ~= ARGV[1] then return { 0 } end
+redis.call('SET', KEYS[1], inc .. ' ' .. born .. ' ' .. run .. ' w')
+return { 1 }

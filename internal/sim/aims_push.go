@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"math/rand/v2"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// reborn: what one life of a node has said arrives in the next. e holds with
+// the nodes b and c; f waits behind it and knows a from before a's restart. If
+// f takes its old vote of a for good, the restart of b gives it the second one.
+var reborn = generator{
+	name: "reborn",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 3)
+		s.late = 0
+		s.length = 3*s.guard + 10*s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b := ns[0], ns[1]
+		pe, pf, pg := w.procs[0], w.procs[1], w.procs[2]
+		e, f, g := pe.parts[0], pf.parts[0], pg.parts[0]
+		byPush := w.rng.IntN(2) == 0
+		w.then(w.delay, func() { e.acquire(false) })
+		w.then(8*w.delay+w.tail, func() {
+			if !byPush {
+				pe.cutOff(a)
+				a.model.Forget() // so that f has a's vote
+				a.model.Bootstrap(a.incarnation())
+			}
+			f.acquire(false)
+		})
+		w.then(w.nodeTimeout, func() {
+			if byPush {
+				pe.cutOff(a)
+				a.keep = pf
+			}
+		})
+		if byPush {
+			// e expires at a; g's question there sets the push off.
+			w.once(func() bool { return a.wouldPush(f) }, 2*w.ttl, 0, func() { g.acquire(true) })
+		}
+		w.then(w.nodeTimeout, func() {
+			pf.cutOff(a)
+			w.wipe(a, false)
+			g.acquire(true) // the first request finds out what a has lost
+		})
+		w.then(w.guard+w.around(w.nodeTimeout/4), func() { pe.to(a).heal(false) })
+		w.then(w.nodeTimeout, func() {
+			if !byPush {
+				pf.again(f.att, a, protocol.OpJoin)
+			}
+		})
+		w.then(w.nodeTimeout/2, func() { pf.to(a).heal(false) })
+		w.then(w.nodeTimeout, a.deliver)
+		w.then(w.nodeTimeout, func() { pe.cutOff(b); w.wipe(b, false) })
+		w.once(holds(f), 2*w.guard, w.nodeTimeout, func() {})
+	},
+}
+
+// wouldPush: somebody else's request is all it takes for f to be first here.
+func (n *node) wouldPush(f *participant) bool {
+	for i, c := range n.model.Claims(n.millis(n.w.now)) {
+		if i == 0 && f.att != nil {
+			return c.ID == f.att.ID && !c.Voted
+		}
+	}
+	return false
+}
+
+// deliver ends what keep began: the pushes that were kept back arrive.
+func (n *node) deliver() {
+	n.keep = nil
+	for _, o := range n.kept {
+		n.push(o)
+	}
+	n.kept = nil
+}
+
+// again has a request of a reach n a second time, from a connection that is no more.
+func (p *proc) again(a *attempt, n *node, op protocol.Op) {
+	if a != nil {
+		m := &message{att: a, link: p.to(n), terms: a.Terms, req: protocol.Request{Node: n.idx, Op: op, Ticket: a.first}}
+		p.w.queue.push(event{at: p.w.now.add(p.w.delay), kind: evGhost, m: m})
+	}
+}
+
+// outrun: the push that f is first on a is on its way while f moves behind e
+// there. Node b votes for f, since e has never been there.
+var outrun = generator{
+	name: "outrun",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 4)
+		s.skew = s.ttl / 2
+		s.guard = 2*s.ttl + 2*s.skew
+		s.delay, s.tail = min(s.delay, s.ttl/1000), 0
+		s.jitter = s.delay
+		s.length = 4 * s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		pd, pe, pf, pg := w.procs[0], w.procs[1], w.procs[2], w.procs[3]
+		d, e, f, g := pd.parts[0], pe.parts[0], pf.parts[0], pg.parts[0]
+		for _, p := range w.procs {
+			p.wall = -w.skew / 2
+		}
+		pg.wall = w.skew / 2 // g passes through b alone: f must settle above T0
+		pg.cutOff(a)
+		pg.cutOff(c)
+		pd.cutOff(b) // d is first on a, and nowhere else
+		pd.cutOff(c)
+		pf.cutOff(c)
+		pe.cutOff(b)
+		rtt := 8 * w.delay
+		w.then(w.delay, func() { g.acquire(true) })
+		w.then(w.nodeTimeout+rtt, func() { d.acquire(false) })
+		w.then(rtt, func() { f.acquire(false) })
+		w.then(rtt, func() {
+			pf.cutOff(a) // the settle has to wait
+			e.acquire(false)
+		})
+		w.then(w.around(rtt), func() {
+			a.keep = pf
+			d.release()
+		})
+		w.then(w.nodeTimeout+w.around(rtt), func() { pf.to(a).heal(false) })
+		w.then(w.around(rtt), a.deliver)
+		w.then(w.around(w.ttl/4), func() { pf.to(c).heal(false); pe.to(b).heal(false) })
+	},
+}

@@ -1,0 +1,239 @@
+package sim
+
+import "math/rand/v2"
+
+// Aims at the record: holders that lose their claims and record all the same,
+// nodes that forget, one after the other, and processes that reach only some.
+
+// recorded: holders are cut off while they work, nodes lose what they have, and
+// most of what is recorded reaches a bare majority.
+var recorded = generator{
+	name: "recorded",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2+r.IntN(2))
+		s.capacity, s.weights, s.record = 1, []uint64{1}, true
+		s.hold, s.think = s.ttl/2, s.ttl/4
+		s.length = 4*s.guard + 8*s.ttl
+	},
+	plan: func(w *world) {
+		w.everybody()
+		w.mishaps(6)
+		for range 6 {
+			w.at(w.around(w.length/2), w.shuttle)
+		}
+	},
+}
+
+// shuttle has one process reach two nodes only for a while, one of which then
+// loses its memory or comes back with an old one.
+func (w *world) shuttle() {
+	if w.draining {
+		return
+	}
+	ns := w.shuffled()
+	p := w.procs[w.rng.IntN(len(w.procs))]
+	l := p.to(ns[2])
+	l.cut(w.directions()...)
+	ns[0].save()
+	w.at(w.around(w.ttl), func() {
+		switch w.rng.IntN(3) {
+		case 0:
+			w.bounce(ns[0], w.around(w.nodeTimeout), (*node).forget)
+		case 1:
+			w.bounce(ns[0], w.around(w.nodeTimeout), (*node).revert)
+		default:
+			p.pause()
+			w.at(w.around(2*w.ttl), p.resume)
+		}
+		w.at(w.around(w.ttl), func() { l.heal(w.rng.IntN(2) == 0) })
+	})
+}
+
+// belated: a holder works on after it has lost its claim, while another runs
+// who did not reach all the nodes that the first one's run began on; and the
+// one node that knows of both may lose that, or all, or nothing.
+var belated = generator{
+	name: "belated",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.capacity, s.weights, s.record = 1, []uint64{1}, true
+		s.hold, s.think = 2*s.guard, 4*s.ttl
+		s.length = 6 * s.guard
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		first, second := w.procs[0], w.procs[1]
+		e, f := first.parts[0], second.parts[0]
+		memory := w.rng.IntN(3)
+		first.cutOff(c)
+		w.then(w.delay, func() { e.acquire(false) })
+		w.once(begun(e), w.ttl, 0, func() {
+			a.save()
+			first.pause()
+			if memory > 0 || w.rng.IntN(2) == 0 {
+				second.cutOff(b)
+			}
+			f.acquire(false)
+		})
+		w.once(begun(f), 3*w.ttl, 0, func() {
+			switch memory {
+			case 1:
+				w.wipe(a, false)
+			case 2:
+				w.wipe(a, true)
+			}
+		})
+		pause := w.around(w.nodeTimeout)
+		if memory > 0 {
+			pause = w.guard + w.around(w.ttl/4)
+		}
+		w.then(pause, func() { first.resume() })
+		w.then(w.around(2*w.ttl), func() { second.to(b).heal(true) })
+	},
+}
+
+// begun: t knows that its run has begun.
+func begun(t *participant) func() bool {
+	return func() bool {
+		if t.att == nil {
+			return false
+		}
+		for _, o := range t.proc.w.ledger.opens {
+			if o.run.ID == t.att.ID {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// witness: a bare majority has the record, one of it forgets it, and the other
+// cannot be asked.
+var witness = generator{
+	name: "witness",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.capacity, s.weights, s.record = 1, []uint64{1}, true
+		s.hold, s.think = s.ttl/20, s.ttl
+		s.length = 2*s.guard + 6*s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		p := w.procs[0]
+		p.cutOff(c)
+		w.then(w.delay, func() { p.parts[0].acquire(false) })
+		w.once(func() bool { return w.ledger.best.Ticket > 0 }, 2*w.ttl, 0, func() {
+			w.wipe(a, w.rng.IntN(2) == 0)
+			b.pause()
+		})
+		w.then(w.guard+w.around(2*w.ttl), b.resume)
+		w.then(w.around(w.ttl), func() { p.to(c).heal(w.rng.IntN(2) == 0) })
+	},
+}
+
+// minority: what a holder records reaches one node; two processes read, each
+// from other nodes.
+var minority = generator{
+	name: "minority",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.capacity, s.weights, s.record = 1, []uint64{1}, true
+		s.hold, s.think = s.ttl/20, s.ttl/4
+		s.length = 2 * s.guard
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		p := w.procs[0]
+		e := p.parts[0]
+		w.then(w.delay, func() { e.acquire(false) })
+		w.once(begun(e), w.ttl, 0, func() {
+			p.cutOff(b)
+			p.cutOff(c)
+		})
+		w.once(func() bool { return a.model.Recorded().Ticket > 0 }, w.ttl, 0, func() {
+			p.pause()
+			c.pause()
+		})
+		w.then(w.around(w.ttl), func() {
+			c.resume()
+			a.pause()
+		})
+		w.then(w.around(w.ttl), func() {
+			a.resume()
+			p.resume()
+			p.to(b).heal(false)
+			p.to(c).heal(true)
+		})
+	},
+}
+
+// heir: what a holder records reaches one node before it dies; the next one
+// begins its run there and finds it; and then others are asked.
+var heir = generator{
+	name: "heir",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 3)
+		s.capacity, s.weights, s.record = 1, []uint64{1}, true
+		s.hold, s.think = s.ttl/20, s.ttl/4
+		s.length = 2*s.guard + 4*s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		p, next := w.procs[0], w.procs[1]
+		e, f := p.parts[0], next.parts[0]
+		w.then(w.delay, func() { e.acquire(false) })
+		w.once(begun(e), w.ttl, 0, func() {
+			p.cutOff(b)
+			p.cutOff(c)
+		})
+		w.once(func() bool { return a.model.Recorded().Ticket > 0 }, w.ttl, 0, func() {
+			p.crash()
+			next.cutOff(c)
+			f.acquire(false)
+		})
+		w.once(begun(f), 3*w.ttl, 0, func() {
+			next.pause()
+			a.pause()
+		})
+		w.then(w.around(2*w.ttl), func() {
+			a.resume()
+			next.resume()
+			next.to(c).heal(true)
+		})
+	},
+}
+
+// stretched: a put is taken by one node, which then forgets it and is told by
+// the others, who know nothing of it; much later another node takes it, too.
+var stretched = generator{
+	name: "stretched",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.capacity, s.weights, s.record = 1, []uint64{1}, true
+		s.hold, s.think = s.ttl/20, s.ttl/4
+		s.persist = 4 * s.guard
+		s.length = 4 * s.guard
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		p := w.procs[0]
+		e := p.parts[0]
+		w.then(w.delay, func() { e.acquire(false) })
+		w.once(begun(e), w.ttl, 0, func() {
+			p.cutOff(b)
+			p.cutOff(c)
+		})
+		w.once(func() bool { return a.model.Recorded().Ticket > 0 }, w.ttl, w.nodeTimeout, func() { w.wipe(a, false) })
+		w.once(a.model.Whole, w.guard+3*w.ttl, 0, func() { p.to(b).heal(false) })
+		w.once(func() bool { return b.model.Recorded().Ticket > 0 }, w.ttl, w.nodeTimeout, func() { b.pause() })
+		w.then(w.around(w.ttl), func() {
+			b.resume()
+			p.to(c).heal(true)
+		})
+	},
+}

@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// checker holds a schedule to what the protocol promises.
+type checker struct {
+	holders []*attempt
+	highest []admission // per weight: the highest ticket that was ever admitted
+	free    moment      // since when somebody could be served and is not
+}
+
+type admission struct {
+	weight uint64
+	ticket protocol.Ticket
+	who    *attempt
+}
+
+// always is what must be so at every moment.
+func (c *checker) always(w *world) {
+	if rival := w.rival != nil && w.rival.valid(); len(c.holders) > 1 || rival {
+		var sum uint64
+		if rival {
+			sum = w.capacity
+		}
+		for _, a := range c.holders {
+			if a.valid() {
+				sum += a.Weight
+			}
+		}
+		if sum > max(w.capacity, w.permits.most) {
+			who := fmt.Sprint(c.holders)
+			if rival {
+				who += " and the rival"
+			}
+			w.fail("capacity", "%d of %d held by %s", sum, w.capacity, who)
+		}
+	}
+	for _, a := range c.holders {
+		if a.expired && a.valid() {
+			w.fail("final", "%v is valid again after its deadline", a)
+		}
+	}
+	if w.clean {
+		c.prompt(w)
+	}
+}
+
+// changed follows the phases.
+func (c *checker) changed(w *world, a *attempt, was protocol.Phase) {
+	if was.Final() {
+		w.fail("final", "%v goes from %s to %s", a, phaseName(was), phaseName(a.phase))
+	}
+	if a.phase.Final() {
+		c.gone(a)
+	}
+	switch {
+	case a.phase == protocol.Holding:
+		c.admitted(w, a)
+	case a.phase == protocol.Waiting && w.clean:
+		c.settled(w, a)
+	case w.clean && (a.phase == protocol.Lost || a.phase == protocol.Lapsed || a.phase == protocol.NoQuorum || a.phase == protocol.Rejected):
+		w.fail("lost", "%v is %s though nothing has failed", a, phaseName(a.phase))
+	}
+}
+
+// settled: with a residue of its own a claim is not in the way of any other, so
+// one round after the join settles it; like residues cost a few more.
+func (c *checker) settled(w *world, a *attempt) {
+	most := 8
+	if w.alone(a) {
+		most = 2
+	}
+	if a.rounds > most {
+		w.fail("rounds", "%v took %d rounds to settle", a, a.rounds)
+	}
+}
+
+// alone: no other attempt that may meet a has its residue.
+func (w *world) alone(a *attempt) bool {
+	return w.residues == protocol.Residues && w.taken[a.ID.Residue()] == 1
+}
+
+// admitted: "a later conflicting holder has a higher ticket".
+func (c *checker) admitted(w *world, a *attempt) {
+	c.free = 0
+	w.stats.Admissions++
+	w.stats.Rounds += a.rounds
+	c.holders = append(c.holders, a)
+	known := false
+	for i := range c.highest {
+		h := &c.highest[i]
+		if h.weight+a.Weight > max(w.capacity, w.permits.most) && h.ticket >= a.Ticket() {
+			w.fail("token", "%v is admitted at %s after %v at %s", a, ticketName(a.Ticket()), h.who, ticketName(h.ticket))
+		}
+		if h.weight == a.Weight {
+			known = true
+			if a.Ticket() > h.ticket {
+				h.ticket, h.who = a.Ticket(), a
+			}
+		}
+	}
+	if !known {
+		c.highest = append(c.highest, admission{a.Weight, a.Ticket(), a})
+	}
+	w.permits.fits(w, a, c.holders)
+	if w.clean {
+		c.inOrder(w, a)
+	}
+}
+
+// inOrder: who had settled before a began is before a in the queue, and a is
+// admitted only if it leaves him room.
+func (c *checker) inOrder(w *world, a *attempt) {
+	sum := a.Weight
+	for _, h := range c.holders {
+		if h != a && h.Ticket() < a.Ticket() && h.valid() {
+			sum += h.Weight
+		}
+	}
+	for _, p := range w.procs {
+		for _, t := range p.parts {
+			if e := t.att; e != nil && e.phase == protocol.Waiting && e.settled < a.began && e.Ticket() < a.Ticket() {
+				sum += e.Weight
+			}
+		}
+	}
+	if sum > max(w.capacity, w.permits.most) {
+		w.fail("order", "%v is admitted past those who waited before it", a)
+	}
+}
+
+// prompt: while nothing fails, room is not left unused for long. A push is what
+// passes it on; a beat would do so too, but only a third of a lease later.
+func (c *checker) prompt(w *world) {
+	if w.missing > 0 && !w.eager {
+		return // time-outs count in too
+	}
+	var first *attempt
+	for _, p := range w.procs {
+		for _, t := range p.parts {
+			if a := t.att; a != nil && a.phase < protocol.Holding && (first == nil || a.Ticket() < first.Ticket()) {
+				first = a
+			}
+		}
+	}
+	if first != nil {
+		sum := first.Weight
+		for _, h := range c.holders {
+			sum += h.Weight
+		}
+		if sum > w.room() {
+			first = nil
+		}
+	}
+	switch slow := w.slowest(); {
+	case first == nil:
+		c.free = 0
+	case c.free == 0:
+		c.free = w.now
+	case w.now-c.free > moment(slow):
+		w.fail("late", "there is room for %v, and it is not served within %v", first, slow)
+	}
+}
+
+// room is how many permits there are now.
+func (w *world) room() uint64 {
+	if w.permits.limit > 0 {
+		return w.permits.limit
+	}
+	return w.capacity
+}
+
+// slowest is how long a hand-over may take when nothing fails.
+func (w *world) slowest() time.Duration {
+	if w.permits.most > 0 {
+		return w.ttl // who is blocked by counting alone is told by nobody, and asks ever more rarely
+	}
+	return max(40*(w.delay+w.jitter+w.tail), 50*time.Millisecond)
+}
+
+// gone: a holds no more.
+func (c *checker) gone(a *attempt) {
+	c.free = 0
+	if i := slices.Index(c.holders, a); i >= 0 {
+		c.holders = slices.Delete(c.holders, i, i+1)
+	}
+}
+
+// Bounds on what one claim does within a second.
+const (
+	maxRequests = 40 // per node
+	maxTicks    = 100
+)
+
+// busy: nothing spins.
+func (c *checker) busy(w *world, a *attempt) {
+	if w.now-a.window > moment(time.Second) {
+		a.window, a.requests, a.ticks = w.now, 0, 0
+	}
+	w.stats.Busiest = max(w.stats.Busiest, a.requests/len(w.nodes))
+	if a.requests > maxRequests*len(w.nodes) || a.ticks > maxTicks {
+		w.fail("busy", "%v: %d requests and %d ticks within a second", a, a.requests, a.ticks)
+	}
+}
+
+// end is what must be so after everybody has left: nothing is anywhere, at once
+// if nothing has failed, and after a lease otherwise.
+func (c *checker) end(w *world) {
+	if !w.clean {
+		w.now = w.now.add(w.ttl + w.ttl/50 + time.Millisecond)
+	}
+	for _, n := range w.nodes {
+		if now := n.millis(w.now); !n.down && !n.model.Empty(now) {
+			w.fail("orphan", "node %d still keeps %d claims, classic key %q", n.idx, len(n.model.Claims(now)), n.model.Plain(now))
+		}
+	}
+}

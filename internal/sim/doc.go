@@ -1,0 +1,60 @@
+// Package sim plays schedules against the protocol: a seeded discrete-event
+// simulation of clients, links and nodes around one name, without goroutines
+// and without a clock, so that a seed is a schedule and can be played again.
+//
+// The clients run the very state machine that runs in production
+// (protocol.Claim), driven as the runtime drives it: every event is followed by
+// sending what is in Out, and a Tick comes at Wake. The nodes are model.Node,
+// the reference to which the Lua scripts are held.
+//
+// # What is simulated
+//
+//   - 1 to 5 nodes, 2 to 5 processes with one or two participants each, who
+//     acquire, hold, renew, shrink, release, cancel and try: a mutex, a
+//     read-write lock, or a semaphore.
+//   - Clocks: each process and node has its own, with an offset and a drift
+//     within what the protocol allows; the clients' wall clocks differ by the
+//     skew at most and are set anew now and then.
+//   - Links: ordered and slow by chance; partitions of requests, of answers, or
+//     of both; breaks that leave requests behind to arrive late, or twice;
+//     leaves that are kept for the next connection; pushes on a path of their
+//     own that are late, lost, or ahead of the answers they belong to.
+//   - Nodes that crash, stop for a while, are slow, refuse everything, go for
+//     good, or restart: with all their memory, with none, or with an old one
+//     that the first client to connect marks (INFO).
+//   - Another Redlock client on the same classic key, while nothing fails.
+//   - Processes that stop for a while (their timers and messages are handled
+//     afterwards, in either order) or crash, and are started anew.
+//
+// # What is checked, after every event
+//
+//   - capacity: the weights of the valid holders fit. Valid is who may act: the
+//     phase is Holding and the holder's own clock is before its deadline.
+//   - token: of two holders that exclude each other the later one has the
+//     higher ticket.
+//   - final: a final phase does not change, and a hold whose deadline has passed
+//     is never valid again.
+//   - busy: no claim wants a Tick at once after a Tick, or sends without end.
+//   - stuck: when the faults have stopped, everybody who waits is served.
+//   - orphan: when everybody has left, no node keeps anything; where something
+//     has failed, after one more lease.
+//   - where nothing fails, also lost (nobody loses a claim), late (room is used
+//     within a few message delays), order (who settled first goes first) and
+//     rounds (a residue of one's own means one round after the join).
+//
+// # How schedules are made
+//
+// A generator draws a setting and plans what happens. "calm" and "storm" are
+// random, without faults and with any. The others are aims: each walks towards
+// one way in which the protocol would break if a rule were missing, and leaves
+// the details to chance, since random schedules alone do not get there.
+// TestMutants (build tag mutants) leaves out each rule in turn and demands that
+// its aim find the violation within so many seeds.
+//
+// # What is not simulated
+//
+// Several names; the retention time of the fence; the process-local queue and its hand-overs; bytes on the
+// wire, Lua and Redis themselves (internal/script holds the scripts to
+// model.Node); clocks that jump, which monotonic clocks do not. Package
+// exhaustive, below this one, searches all schedules of small cases.
+package sim

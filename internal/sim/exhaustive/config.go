@@ -1,0 +1,123 @@
+package exhaustive
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+const (
+	nodes     = 3
+	maxClaims = 3
+	unit      = time.Millisecond // the smallest that a node tells apart
+
+	// Unbounded switches a bound of Config off.
+	Unbounded = -1
+)
+
+// Party is one claim of the search.
+type Party struct {
+	Residue byte
+	Weight  uint64
+	// Propose lists the T0 that the claim may start with. One that is not above
+	// every other is possible only while its client's clock can be that far behind.
+	Propose []protocol.Ticket
+}
+
+// Config says what the search goes through. Durations are in units.
+type Config struct {
+	Parties  []Party // in the order in which they start
+	Capacity uint64
+	TTL      int
+	Guard    int
+	// Skew is between client clocks: how long after another claim's start T0 may
+	// still be below it. Unbounded looks at exclusion alone: tokens do rely on it.
+	Skew  int
+	Drift int // what clients deduct from a lease
+
+	// Delay bounds how long a message travels, unless a failure hits it.
+	Delay int
+	// Fails is how many messages are given up by the claim. Each may still
+	// arrive, at any time and in any order: so this is loss, delay and overtaking.
+	Fails int
+	// Cuts is how many times a claim and a node lose each other for good, and
+	// the claim is told so, each time that it tries.
+	Cuts int
+	// Apart lists pairs of a claim and a node that never reach each other.
+	Apart [][2]int
+	// Repeats is how many requests arrive a second time, at any time later.
+	Repeats int
+	// Beats is how many beats reach a node; the others are lost unnoticed.
+	Beats int
+	// Restarts is how many times a node loses its memory.
+	Restarts int
+	// Pauses is how many units of time pass unnoticed by one of the processes.
+	Pauses int
+	// Units is how much time passes in all.
+	Units int
+	// Gains is how many units a node's clock is fast, taken together.
+	Gains int
+
+	// Raises bounds the ticket that is pursued, in residue classes above the
+	// first: two claims of one class can chase each other without end in no time.
+	Raises int
+
+	Rules protocol.Rules // of the client, for mutants
+	Off   model.Rules    // of the node, for mutants
+
+	Live      int // look at every so many-th state whether a calm network serves everybody from there; 0: at none
+	MaxStates int // 0: no limit
+}
+
+// Mutex is the configuration of two claims for one lock, with nothing going
+// wrong yet. With same, both ids are of one residue class and may propose the
+// very same ticket. Other residues change nothing: only the order of tickets
+// is ever looked at, and two classes alternate in it whatever their distance.
+func Mutex(ttl int, same bool) Config {
+	a := Party{Weight: 1, Propose: []protocol.Ticket{base}}
+	b := Party{Weight: 1, Residue: 1, Propose: []protocol.Ticket{base - protocol.Residues + 1, base + 1}}
+	if same {
+		b.Residue, b.Propose = 0, []protocol.Ticket{base - protocol.Residues, base, base + protocol.Residues}
+	}
+	return Config{
+		Parties: []Party{a, b}, Capacity: 1, TTL: ttl, Guard: 2 * ttl,
+		Delay: Unbounded, Beats: Unbounded, Units: Unbounded, Raises: Unbounded,
+	}
+}
+
+// Semaphore is three claims of weight 1 for two permits, whose T0 are in the
+// order in which they start.
+func Semaphore(ttl int) Config {
+	c := Mutex(ttl, false)
+	c.Capacity, c.Parties = 2, nil
+	for i := range 3 {
+		c.Parties = append(c.Parties, Party{Weight: 1, Residue: byte(i), Propose: []protocol.Ticket{base + protocol.Ticket(i)}})
+	}
+	return c
+}
+
+// base is a ticket of residue class 0.
+const base = 10 * protocol.Residues
+
+func (c *Config) id(claim int) protocol.ID {
+	// The first two bytes make jitter (claim.go), and there is none in units; the others must differ.
+	return protocol.ID{3: byte(1 + claim), 15: c.Parties[claim].Residue}
+}
+
+func (c *Config) terms(claim int) protocol.Terms {
+	return protocol.Terms{
+		ID: c.id(claim), Weight: c.Parties[claim].Weight, Capacity: c.Capacity, TTL: time.Duration(c.TTL) * unit,
+		Counting: c.Capacity > 1,
+	}
+}
+
+func (c *Config) claim(claim int) *protocol.Claim {
+	return protocol.NewClaim(protocol.Config{
+		Terms: c.terms(claim), Nodes: nodes,
+		// Timeouts are failures that the search decides on, never the clock.
+		NodeTimeout: 1000 * unit,
+		Drift:       time.Duration(c.Drift) * unit,
+		Rules:       c.Rules,
+	})
+}

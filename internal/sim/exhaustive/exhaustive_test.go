@@ -1,0 +1,87 @@
+package exhaustive
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+var full = flag.Bool("exhaustive.full", false, "search the large worlds too: about ten minutes and 2 GiB")
+
+// at changes a configuration.
+func at(c Config, changes ...func(*Config)) Config {
+	for _, f := range changes {
+		f(&c)
+	}
+	return c
+}
+
+func prompt(c *Config)   { c.Delay = 0 }
+func restart(c *Config)  { c.Restarts = 1 }
+func cut(c *Config)      { c.Cuts = 1 }
+func repeat(c *Config)   { c.Repeats = 1 }
+func anyClock(c *Config) { c.Skew = Unbounded }
+func skewed(c *Config)   { c.Skew, c.Guard = 1, c.Guard+2 }
+func fastNode(c *Config) { c.Gains, c.Drift = 1, 1 }
+func raises(c *Config)   { c.Raises = 3 }
+func live(c *Config)     { c.Live = 1 }
+
+// apart keeps the second claim from one node.
+func apart(c *Config) { c.Apart = [][2]int{{1, 0}} }
+
+func beats(n int) func(*Config)  { return func(c *Config) { c.Beats = n } }
+func fails(n int) func(*Config)  { return func(c *Config) { c.Fails = n } }
+func pauses(n int) func(*Config) { return func(c *Config) { c.Pauses = n } }
+func seldom(n int) func(*Config) { return func(c *Config) { c.Live = n } }
+
+// worlds are searched to their end: doc.go says what that means.
+var worlds = []struct {
+	name  string
+	cfg   Config
+	large bool
+}{
+	{name: "messages take any time", cfg: at(Mutex(2, false), beats(0))},
+	{name: "messages take any time, two beats", cfg: at(Mutex(2, false), beats(2)), large: true},
+	{name: "messages take any time, one residue", cfg: at(Mutex(2, true), beats(0))},
+	{name: "messages take any time, restart", cfg: at(Mutex(2, false), beats(0), restart)},
+	{name: "messages take any time, a copy comes later", cfg: at(Mutex(2, false), beats(0), repeat), large: true},
+	{name: "messages take any time, one given up", cfg: at(Mutex(2, false), beats(0), fails(1)), large: true},
+	{name: "prompt", cfg: at(Mutex(2, false), prompt, live)},
+	{name: "prompt, one residue", cfg: at(Mutex(2, true), prompt, live)},
+	{name: "prompt, lease of 3, restart", cfg: at(Mutex(3, false), prompt, restart, seldom(20))},
+	{name: "prompt, lease of 3, clocks a unit apart, restart", cfg: at(Mutex(3, false), prompt, skewed, restart)},
+	{name: "prompt, clocks anywhere, restart", cfg: at(Mutex(2, false), prompt, anyClock, restart)},
+	{name: "prompt, two pauses, restart", cfg: at(Mutex(2, false), prompt, pauses(2), restart)},
+	{name: "prompt, cut off", cfg: at(Mutex(2, false), prompt, cut, seldom(20))},
+	{name: "prompt, cut off, restart", cfg: at(Mutex(2, false), prompt, cut, restart), large: true},
+	{name: "prompt, one node out of reach, restart", cfg: at(Mutex(2, false), prompt, apart, restart)},
+	{name: "prompt, one residue, restart", cfg: at(Mutex(2, true), prompt, restart, raises), large: true},
+	{name: "prompt, one given up", cfg: at(Mutex(2, false), prompt, fails(1), seldom(100)), large: true},
+	{name: "prompt, a copy comes later", cfg: at(Mutex(2, false), prompt, repeat), large: true},
+	{name: "prompt, a copy comes later, three beats, restart", cfg: at(Mutex(2, false), prompt, repeat, beats(3), restart), large: true},
+	{name: "fast node, lease of 3", cfg: at(Mutex(3, false), prompt, cut, fastNode), large: true},
+}
+
+func TestExhaustive(t *testing.T) {
+	for _, w := range worlds {
+		t.Run(w.name, func(t *testing.T) {
+			if (w.large || testing.Short()) && !*full {
+				t.Skip("large: run it with -exhaustive.full")
+			}
+			r := Run(w.cfg)
+			t.Log(r)
+			for _, line := range r.Trace {
+				t.Log("   ", line)
+			}
+			assert.Empty(t, r.Wrong)
+			assert.True(t, r.Complete)
+		})
+	}
+}
+
+func TestStringOfResult(t *testing.T) {
+	r := Result{States: 3, Moves: 4, Depth: 2, Complete: true, Elapsed: 1500 * time.Millisecond}
+	assert.Equal(t, "3 states, 4 moves, depth 2, complete, 1.5s", r.String())
+}

@@ -1,0 +1,95 @@
+package sim
+
+import "time"
+
+// span is how long a fault lasts: not long, about a beat, a lease or the guard time.
+func (w *world) span() time.Duration {
+	return w.around([...]time.Duration{w.nodeTimeout / 4, w.nodeTimeout * 2, w.ttl / 3, w.ttl, w.guard}[w.rng.IntN(5)])
+}
+
+// mishaps spreads n random faults over the schedule.
+func (w *world) mishaps(n int) {
+	for range n {
+		w.at(time.Duration(w.rng.Int64N(int64(w.length))), w.mishap)
+	}
+}
+
+// mishap is one random fault, and what ends it.
+func (w *world) mishap() {
+	if w.draining {
+		return
+	}
+	p := w.procs[w.rng.IntN(len(w.procs))]
+	n := w.nodes[w.rng.IntN(len(w.nodes))]
+	l := p.links[n.idx]
+	d := w.span()
+	switch w.rng.IntN(13) {
+	case 0, 1: // a partition between one process and one node
+		l.cut(w.directions()...)
+		w.at(d, func() { l.heal(w.rng.IntN(2) == 0) })
+	case 2: // a process is cut off
+		for _, l := range p.links {
+			l.cut(w.directions()...)
+		}
+		w.at(d, func() {
+			for _, l := range p.links {
+				l.heal(w.rng.IntN(2) == 0)
+			}
+		})
+	case 3:
+		l.snap()
+	case 4, 5, 6: // a node restarts: without its memory, with all of it, with an old one
+		if n.down {
+			return
+		}
+		how := w.rng.IntN(4)
+		if how == 3 {
+			n.save()
+			w.at(d/4, func() { w.bounce(n, d, (*node).revert) })
+			return
+		}
+		w.bounce(n, d, [...]func(*node){(*node).forget, (*node).forget, func(*node) {}}[how])
+	case 7:
+		if !n.down {
+			n.pause()
+			w.at(d, n.resume)
+		}
+	case 8:
+		n.slow = 1 + w.rng.IntN(60)
+		w.at(d, func() { n.slow = 1 })
+	case 9, 10:
+		p.pause()
+		w.at(d, p.resume)
+		if w.rng.IntN(3) == 0 {
+			p.crash()
+			w.at(d, p.restart)
+		}
+	case 11:
+		for _, l := range p.links {
+			l.pushCut = true
+			w.at(d, func() { l.pushCut = false; l.tell() })
+		}
+	case 12:
+		n.refuse = true
+		w.at(d, func() { n.refuse = false })
+	}
+}
+
+// directions: both, requests only or answers only.
+func (w *world) directions() []int {
+	return [...][]int{{requests, answers}, {requests}, {answers}}[w.rng.IntN(3)]
+}
+
+// bounce takes a node down for a while.
+func (w *world) bounce(n *node, d time.Duration, memory func(*node)) {
+	if n.down || w.draining {
+		return
+	}
+	n.crash()
+	memory(n)
+	w.at(d, func() {
+		if !w.draining {
+			n.restart()
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"io"
+	"math/rand/v2"
+)
+
+// generator makes schedules of one kind.
+type generator struct {
+	name string
+	set  func(r *rand.Rand, s *setting) // may be nil
+	plan func(w *world)
+}
+
+// run plays g's schedule for a seed. mutate may change the setting.
+func run(g generator, seed uint64, mutate func(*setting), trace io.Writer) (*Violation, Stats) {
+	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
+	s := randomSetting(r)
+	if g.set != nil {
+		g.set(r, &s)
+		s.record = s.record && s.capacity == 1
+	}
+	if mutate != nil {
+		mutate(&s)
+	}
+	w := newWorld(s, r, trace)
+	g.plan(w)
+	v := w.play()
+	w.stats.Schedules = 1
+	return v, w.stats
+}
+
+// everybody has all participants acquire over and over.
+func (w *world) everybody() {
+	for _, p := range w.procs {
+		for _, t := range p.parts {
+			t.loop()
+		}
+	}
+}
+
+// calm: nothing fails, messages are quick.
+var calm = generator{
+	name: "calm",
+	set: func(r *rand.Rand, s *setting) {
+		s.clean, s.bootstrap = true, true
+		s.tail = min(s.tail, s.nodeTimeout/8)
+		s.length /= 2
+	},
+	plan: (*world).everybody,
+}
+
+// storm: anything fails at any time.
+var storm = generator{
+	name: "storm",
+	plan: func(w *world) {
+		w.everybody()
+		w.mishaps(w.rng.IntN(12))
+		if w.rng.IntN(3) == 0 { // a minority stays down
+			for _, n := range w.nodes[:w.rng.IntN(w.spare()+1)] {
+				n.gone = true
+				w.at(w.around(w.length/2), func() {
+					if !n.down {
+						n.crash()
+					}
+				})
+			}
+		}
+	},
+}
+
+// generators are what TestSchedules plays: half of it random, half aimed.
+var generators = []generator{
+	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
+	restart, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, bereft, fringe, frayed, halfway, outrun, foreign, fickle, recorded, belated, witness, minority, heir, stretched, raised, resized, shrunk,
+}
+
+// generatorOf tells which generator a seed of TestSchedules uses.
+func generatorOf(seed uint64) generator { return generators[seed%uint64(len(generators))] }

@@ -1,0 +1,129 @@
+//go:build mutants
+
+package sim
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// mutant is the protocol with something left out, and what that leads to.
+type mutant struct {
+	name   string
+	change func(*setting)
+	aim    generator
+	within int    // so many seeds at most
+	kinds  string // of violation
+}
+
+func without(r protocol.Rule) func(*setting) {
+	return func(s *setting) { s.rules = protocol.Without(r) }
+}
+
+func nodesWithout(r model.Rules) func(*setting) {
+	return func(s *setting) { s.off = r }
+}
+
+// mutants are the rows of protocol.md's table first, and then the rules that it
+// does not name. Each is found by the generator that aims at it.
+var mutants = []mutant{
+	{"validity is any q acknowledgements", without(protocol.RuleRecheck), restart, 100, "capacity"},
+	{"an unsettled attempt goes on", without(protocol.RuleAbandon), stale, 100, "token capacity"},
+	// The most that was ever found is ttl + 0.9 skew; the rest of the guard is a margin.
+	{"guard below 2 ttl + 2 skew", func(s *setting) { s.guard = s.ttl + s.skew/2 }, stale, 500, "token"},
+	{"guard below ttl", func(s *setting) { s.guard = s.ttl / 2 }, restart, 100, "capacity"},
+	{"no guard", nodesWithout(model.Guard), restart, 100, "capacity"},
+	{"acknowledgements at any ticket", without(protocol.RuleExact), crossing, 100, "token capacity"},
+	{"views beyond their lease", without(protocol.RuleLease), restart, 100, "capacity"},
+	{"views of another incarnation", without(protocol.RuleIncarnation), reborn, 100, "capacity"},
+	{"pushes of another incarnation", without(protocol.RulePushIncarnation), reborn, 100, "capacity"},
+	{"pushes without ticket", without(protocol.RulePushTicket), outrun, 100, "capacity token"},
+	{"votes alone", without(protocol.RuleCounting), permits, 100, "capacity"},
+	{"no equality refusal", nodesWithout(model.Equality), crossing, 100, "token late stuck"},
+	{"settle inserts below F", nodesWithout(model.InsertAboveFence), restart, 100, "token capacity"},
+	{"settle does not refresh", nodesWithout(model.SettleRefresh), fringe, 100, "capacity"},
+	{"drift ignored", without(protocol.RuleDrift), cutoff, 100, "capacity"},
+	{"nodes below T stay there", without(protocol.RuleSettleBelow), halfway, 100, "stuck"},
+	{"no residues", nodesWithout(model.Residue), crossing, 100, "rounds"},
+
+	{"F falls with the claims", nodesWithout(model.MonotoneFence), crossing, 100, "token"},
+	{"lost is not final", without(protocol.RuleFinal), cutoff, 100, "final"},
+	{"leave only where held", without(protocol.RuleLeaveAll), fickle, 100, "orphan late"},
+	{"leave overtakes its join", func(s *setting) { s.overtake = true }, fickle, 100, "orphan late"},
+	{"an early push is dropped", without(protocol.RuleStash), crossing, 100, "late"},
+	{"like residues do not spread out", without(protocol.RuleSpread), crossing, 100, "rounds lost"},
+	{"T is not raised", without(protocol.RuleRaise), bereft, 1000, "stuck"},
+	{"nobody asks when a lease ends", without(protocol.RuleHint), killed, 100, "lost"},
+	{"a join instead of a settle", without(protocol.RuleHeal), repair, 100, "lost"},
+	{"lists only when they are needed", without(protocol.RuleLists), unlike, 100, "lost"},
+	{"a node without memory is a witness", without(protocol.RuleWhole), witness, 100, "record"},
+	{"a minority's record is spread against a later run", without(protocol.RuleLater), belated, 100, "record"},
+	{"a minority's record is told", without(protocol.RuleRepair), minority, 100, "record"},
+	{"a minority's record is not adopted", without(protocol.RuleAdopt), heir, 500, "record"},
+	{"no promise", nodesWithout(model.Promise), belated, 100, "record"},
+	{"a run begins where its claim is not", nodesWithout(model.Present), belated, 100, "record"},
+	{"a promise outlives the memory", nodesWithout(model.PromiseAnew), belated, 100, "record"},
+	{"an acknowledgement counts for ever", without(protocol.RuleFresh), stretched, 500, "record"},
+	{"a Resize that failed counts", without(protocol.RuleMore), raised, 100, "capacity"},
+	{"a Resize takes permits away from holders", without(protocol.RuleKeep), resized, 100, "lost"},
+	{"a node that has forgotten a Resize votes", nodesWithout(model.WholeToCount), shrunk, 100, "capacity"},
+	{"nobody looks at the uptime", func(s *setting) { s.forgetful = true }, restart, 100, "capacity"},
+}
+
+func TestMutants(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			for seed := range uint64(m.within) {
+				v, _ := run(m.aim, seed, m.change, nil)
+				if v == nil {
+					continue
+				}
+				if !slices.Contains(strings.Fields(m.kinds), v.Kind) {
+					t.Fatalf("%s, seed %d: found %v, expected %s", m.aim.name, seed, v, m.kinds)
+				}
+				t.Logf("%s: seed %d of %d, %v: %v", m.aim.name, seed+1, m.within, time.Since(began).Round(time.Millisecond), v)
+				return
+			}
+			t.Errorf("%s: not found with %d seeds, %v", m.aim.name, m.within, time.Since(began).Round(time.Millisecond))
+		})
+	}
+}
+
+// The same schedules show nothing while all rules are on.
+func TestAimsAreFair(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(m.within) {
+				if v, _ := run(m.aim, seed, nil, nil); v != nil {
+					t.Fatalf("%s, seed %d: %v", m.aim.name, seed, v)
+				}
+			}
+		})
+	}
+}
+
+// Every rule of the claims and of the nodes has a mutant.
+func TestEveryRuleHasAMutant(t *testing.T) {
+	clients := protocol.Without(0)
+	var nodes model.Rules
+	for _, m := range mutants {
+		s := setting{ttl: time.Second}
+		m.change(&s)
+		clients = clients.And(s.rules)
+		nodes |= s.off
+	}
+	if clients != protocol.Without(protocol.AllRules) {
+		t.Errorf("a client rule has no mutant: of %b only %v", protocol.AllRules, clients)
+	}
+	if all := model.WholeToCount<<1 - 1; nodes != all {
+		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)
+	}
+}

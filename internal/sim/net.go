@@ -1,0 +1,229 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// The two directions of a link.
+const (
+	requests = iota
+	answers
+)
+
+// message is one request on its way, and then its answer.
+type message struct {
+	att     *attempt // whose request it is, or
+	inq     *inquiry // which inquiry's
+	link    *link
+	terms   protocol.Terms // as they were when it was sent
+	refused bool           // by the node, for good
+	req     protocol.Request
+	ans     protocol.Answer
+	gen     uint32        // the connection that carries it
+	sent    moment        // on that connection
+	expires protocol.Time // of a leave: when the lease it ends has ended by itself
+}
+
+// link is a process's connection to a node: ordered in each direction, and what
+// is on it when it breaks may still arrive, twice even. Pushes come on a
+// connection of their own, unordered here.
+type link struct {
+	proc *proc
+	node *node
+
+	up         bool
+	gen        uint32
+	last       [2]moment     // nothing arrives before what was sent earlier
+	stalled    [2]bool       // a partition in one direction: messages wait
+	waiting    [2][]*message // for the partition's end
+	unanswered []*message
+	leaves     []*message // kept for the next connection: "leaves must not be lost"
+	pushCut    bool
+}
+
+// send puts a request on the link, as the driver does: a leave is kept until a
+// connection takes it or its lease has ended, everything else fails at once.
+func (l *link) send(a *attempt, r protocol.Request) {
+	m := &message{att: a, link: l, req: r, terms: a.Terms}
+	if r.Op == protocol.OpLeave {
+		m.expires = r.Sent.Add(l.proc.w.ttl)
+	}
+	l.transfer(m)
+}
+
+func (l *link) transfer(m *message) {
+	w := l.proc.w
+	switch {
+	case l.up:
+		l.transmit(m)
+	case m.req.Op == protocol.OpLeave:
+		l.leaves = append(l.leaves, m)
+	case w.eager:
+		w.queue.push(event{at: w.now + 1, kind: evFail, proc: l.proc, gen: l.proc.epoch, m: m})
+	}
+}
+
+func (l *link) transmit(m *message) {
+	m.gen, m.sent = l.gen, l.proc.w.now
+	l.unanswered = append(l.unanswered, m)
+	l.forward(requests, m)
+}
+
+// forward moves a message one step: to the node, or back to the process.
+func (l *link) forward(dir int, m *message) {
+	if l.stalled[dir] {
+		l.waiting[dir] = append(l.waiting[dir], m)
+		return
+	}
+	w := l.proc.w
+	at := w.now.add(l.node.delay())
+	if !w.overtake || m.req.Op != protocol.OpLeave || dir != requests {
+		at = max(at, l.last[dir])
+		l.last[dir] = at
+	}
+	if dir == requests {
+		w.queue.push(event{at: at, kind: evRequest, m: m})
+	} else {
+		w.queue.push(event{at: at, kind: evAnswer, proc: l.proc, gen: l.proc.epoch, m: m})
+	}
+}
+
+// request has a request reach its node.
+func (w *world) request(e event) {
+	l, n := e.m.link, e.m.link.node
+	switch {
+	case e.kind == evRequest && e.m.gen != l.gen: // its ghosts are on their way
+	case n.down || n.unmarked && e.kind == evGhost:
+	case n.paused:
+		n.inbox = append(n.inbox, e)
+	default:
+		m := e.m
+		var ans protocol.Answer
+		if !n.refuse {
+			ans = n.handle(m, e.kind == evGhost)
+		}
+		if e.kind == evRequest {
+			m.ans, m.refused = ans, n.refuse
+			l.forward(answers, m)
+		}
+	}
+}
+
+// push carries a push to its owner, or not.
+func (n *node) push(o model.Out) {
+	w := n.w
+	p := w.owner(o.Owner)
+	if n.keep == p {
+		n.kept = append(n.kept, o)
+		return
+	}
+	if p.links[n.idx].pushCut {
+		w.log("node %d: push %v to %s is lost", n.idx, o.Push.ID, p.name)
+		return
+	}
+	at := w.now.add(n.delay())
+	if !w.clean && w.latePush > 0 && w.rng.IntN(w.latePush) == 0 {
+		at = at.add(time.Duration(w.rng.Int64N(int64(w.lag))))
+	}
+	w.queue.push(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: p.links[n.idx]}, fn: func() {
+		p.push(n.idx, o.Push)
+	}})
+}
+
+// snap breaks the connection. What was on it is lost, or arrives late, or
+// arrived and does so once more.
+func (l *link) snap() {
+	if !l.up {
+		return
+	}
+	w := l.proc.w
+	w.log("link %s-%d breaks", l.proc.name, l.node.idx)
+	l.up = false
+	l.gen++
+	for _, m := range l.unanswered {
+		if w.ghosts {
+			for range w.rng.IntN(3) {
+				l.ghost(m)
+			}
+		}
+		switch {
+		case m.req.Op == protocol.OpLeave:
+			l.leaves = append(l.leaves, m)
+		case w.eager:
+			w.queue.push(event{at: w.now + 1, kind: evFail, proc: l.proc, gen: l.proc.epoch, m: m})
+		}
+	}
+	l.unanswered = nil
+	l.waiting = [2][]*message{}
+	l.pushCut = l.pushCut || w.rng.IntN(2) == 0
+	w.at(w.around(w.nodeTimeout/4), l.connect)
+}
+
+// ghost has a message of a broken connection arrive after all.
+func (l *link) ghost(m *message) {
+	w := l.proc.w
+	d := [...]time.Duration{w.delay * 4, w.ttl, 2 * w.guard}[w.rng.IntN(3)]
+	w.queue.push(event{at: w.now.add(time.Duration(w.rng.Int64N(int64(d)))), kind: evGhost, m: m})
+}
+
+// connect opens a connection if one can be had; who makes one possible calls it again.
+func (l *link) connect() {
+	if l.up || l.node.down || l.node.paused || !l.proc.alive || l.proc.paused || l.stalled[requests] || l.stalled[answers] {
+		return
+	}
+	w := l.proc.w
+	w.log("link %s-%d is up", l.proc.name, l.node.idx)
+	l.up, l.pushCut = true, false
+	l.last = [2]moment{w.now, w.now}
+	l.node.inspect()
+	leaves := l.leaves
+	l.leaves = nil
+	for _, m := range leaves {
+		if l.proc.local(w.now) < m.expires {
+			l.transmit(m)
+		}
+	}
+	l.tell()
+}
+
+// tell has the claims ask anew: while the connection for commands or pushes was
+// away they may have missed something.
+func (l *link) tell() {
+	w := l.proc.w
+	w.queue.push(event{at: w.now.add(w.delay), kind: evUp, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen}})
+}
+
+// cut stops the traffic in the given directions.
+func (l *link) cut(dirs ...int) {
+	for _, d := range dirs {
+		l.stalled[d] = true
+		l.proc.w.log("link %s-%d: %s held up", l.proc.name, l.node.idx, [...]string{"requests", "answers"}[d])
+	}
+}
+
+// heal ends a partition: what was held up goes on, or the connection turns out to be broken.
+func (l *link) heal(broken bool) {
+	if was := l.stalled; was[requests] || was[answers] {
+		l.proc.w.log("link %s-%d heals", l.proc.name, l.node.idx)
+		if broken {
+			l.snap()
+		}
+	}
+	l.stalled = [2]bool{}
+	waiting := l.waiting
+	l.waiting = [2][]*message{}
+	for dir, ms := range waiting {
+		for _, m := range ms {
+			l.forward(dir, m)
+		}
+	}
+	l.connect()
+}
+
+// healthy: an answer is not overdue.
+func (l *link) healthy() bool {
+	return l.up && (len(l.unanswered) == 0 || l.unanswered[0].sent.add(l.proc.w.nodeTimeout) > l.proc.w.now)
+}

@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// node is a model.Node in the world.
+type node struct {
+	clock
+	w     *world
+	idx   int
+	model *model.Node
+
+	slow     int // factor on delays
+	down     bool
+	gone     bool // stays down after the faults: at most a minority does
+	paused   bool
+	refuse   bool        // fails every request for good, as with a wrong password
+	unmarked bool        // restarted with a memory that may be old, and no client has seen that yet
+	saved    *model.Node // what such a restart comes back with
+	lives    int
+	inbox    []event
+
+	keep *proc // the pushes to it are kept back
+	kept []model.Out
+}
+
+func newNode(w *world, i int) *node {
+	n := &node{w: w, idx: i, slow: 1, clock: newClock(w.rng, &w.setting), model: model.New(w.guard)}
+	n.model.Off = w.off
+	if w.bootstrap {
+		n.model.Bootstrap(n.incarnation())
+	}
+	return n
+}
+
+// incarnation is the marker that the node's present life would be given.
+func (n *node) incarnation() protocol.Incarnation {
+	return protocol.Incarnation(1000*(n.idx+1) + n.lives)
+}
+
+// delay is how long a message from or to the node takes.
+func (n *node) delay() time.Duration {
+	w := n.w
+	d := w.delay + time.Duration(w.rng.Int64N(int64(w.jitter)+1))
+	if w.tail > 0 && w.rng.IntN(40) == 0 {
+		d += time.Duration(w.rng.Int64N(int64(w.tail)))
+	}
+	return d * time.Duration(n.slow)
+}
+
+func (n *node) handle(m *message, ghost bool) protocol.Answer {
+	w := n.w
+	a, outs := n.model.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req, n.incarnation())
+	if w.trace != nil {
+		late := ""
+		if ghost {
+			late = " (late)"
+		}
+		if m.inq != nil {
+			w.log("node %d: %v %v%s -> %s", n.idx, m.inq, m.req.Op, late, answerName(m.req, a))
+		} else {
+			w.log("node %d: %v %v %s%s -> %s", n.idx, m.att, m.req.Op, ticketName(m.req.Ticket), late, answerName(m.req, a))
+		}
+	}
+	for _, o := range outs {
+		n.push(o)
+	}
+	return a
+}
+
+// crash takes the node down, and every connection with it.
+func (n *node) crash() {
+	n.w.log("node %d crashes", n.idx)
+	n.w.stats.Restarts++
+	n.down, n.paused = true, false
+	n.inbox = nil
+	for _, p := range n.w.procs {
+		p.links[n.idx].snap()
+	}
+}
+
+// restart brings it up with what it has in its memory.
+func (n *node) restart() {
+	n.w.log("node %d is back", n.idx)
+	n.down = false
+	for _, p := range n.w.procs {
+		p.links[n.idx].connect()
+	}
+}
+
+// forget loses the memory.
+func (n *node) forget() {
+	n.w.log("node %d has lost its memory", n.idx)
+	n.lives++
+	n.model.Forget()
+	n.saved, n.unmarked = nil, false
+	n.w.ledger.lost(n.w)
+}
+
+// save writes the memory to the disk, as Redis does now and then.
+func (n *node) save() { n.saved = n.model.Clone() }
+
+// revert is a restart from the disk: the newest writes are gone, and the marker is not.
+func (n *node) revert() {
+	if n.saved == nil {
+		n.forget()
+		return
+	}
+	n.w.log("node %d has lost what it did since its last save", n.idx)
+	n.model = n.saved.Clone()
+	n.unmarked = !n.w.forgetful
+	n.w.ledger.lost(n.w)
+}
+
+// inspect is what a client does on a new connection: INFO tells that the server
+// has just started, so the client marks it.
+func (n *node) inspect() {
+	if n.unmarked {
+		n.unmarked = false
+		n.lives++
+		n.model.Mark(n.millis(n.w.now), n.incarnation())
+	}
+}
+
+func (n *node) pause() {
+	n.w.log("node %d stops", n.idx)
+	n.paused = true
+}
+
+// resume: everything that has queued up is handled now.
+func (n *node) resume() {
+	if !n.paused {
+		return
+	}
+	n.w.log("node %d goes on", n.idx)
+	n.paused = false
+	inbox := n.inbox
+	n.inbox = nil
+	for _, e := range inbox {
+		n.w.request(e)
+	}
+	for _, p := range n.w.procs {
+		p.links[n.idx].connect()
+	}
+}
+
+// ticketName leaves out what all tickets have in common.
+func ticketName(t protocol.Ticket) string {
+	if t > epoch {
+		return "+" + strconv.FormatUint(uint64(t-epoch), 10)
+	}
+	return strconv.FormatUint(uint64(t), 10)
+}
+
+func answerName(r protocol.Request, a protocol.Answer) string {
+	if e := a.Record; e != nil {
+		return fmt.Sprintf("%v %s promise %s whole=%t", a.Status, versionName(e.Version), versionName(e.Promise), e.Whole)
+	}
+	if a.Status != protocol.OK || r.Op == protocol.OpLeave {
+		return a.Status.String()
+	}
+	s := ticketName(a.Ticket)
+	if a.Vote {
+		s += " vote"
+	}
+	if a.Told {
+		s += fmt.Sprintf(" below=%d/%x", a.Sum, a.Digest>>36)
+	}
+	if a.Wait > 0 {
+		s += " hint " + a.Wait.String()
+	}
+	return s
+}

@@ -1,0 +1,274 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// participant acquires, holds and releases, over and over.
+type participant struct {
+	proc   *proc
+	name   string
+	weight uint64
+	auto   bool // else a generator says when
+	try    bool
+	count  int
+	att    *attempt // nil: idle
+}
+
+// attempt is a claim, and what the simulation notes about it.
+type attempt struct {
+	*protocol.Claim
+	part *participant
+	no   int
+
+	phase    protocol.Phase  // as last seen
+	first    protocol.Ticket // T0
+	ticket   protocol.Ticket
+	rounds   int
+	began    moment
+	settled  moment
+	expired  bool // its deadline has passed while it held
+	timer    moment
+	window   moment // the second in which requests and ticks are counted
+	requests int
+	ticks    int
+}
+
+func (a *attempt) String() string {
+	if a == nil {
+		return "nobody"
+	}
+	return fmt.Sprintf("%s#%d", a.part.name, a.no)
+}
+
+func newParticipant(p *proc, i int) *participant {
+	w := p.w
+	return &participant{
+		proc: p, name: fmt.Sprintf("p%s%c", p.name, 'a'+i),
+		weight: w.weights[w.rng.IntN(len(w.weights))],
+	}
+}
+
+func (t *participant) idle() bool { return t.att == nil }
+
+// vanish: the process has gone.
+func (t *participant) vanish() {
+	if t.att != nil {
+		t.proc.w.check.gone(t.att)
+	}
+	t.att = nil
+}
+
+// loop starts to acquire over and over.
+func (t *participant) loop() {
+	t.auto = true
+	t.idleFor(t.proc.w.around(t.proc.w.think))
+}
+
+func (t *participant) idleFor(d time.Duration) {
+	if t.auto && !t.proc.w.draining {
+		t.proc.later(d, func() {
+			if w := t.proc.w; !w.draining && t.att == nil {
+				t.weight = w.weights[w.rng.IntN(len(w.weights))]
+				t.acquire(w.tryEvery > 0 && w.rng.IntN(w.tryEvery) == 0)
+			}
+		})
+	}
+}
+
+// drain: hold no longer than usual, and start no more.
+func (t *participant) drain() {
+	if t.att != nil && t.att.phase == protocol.Holding && !t.proc.w.record {
+		t.releaseLater()
+	}
+}
+
+// acquire makes an attempt.
+func (t *participant) acquire(try bool) {
+	p, w := t.proc, t.proc.w
+	if t.att != nil || !p.alive {
+		return
+	}
+	t.try = try
+	t.count++
+	if w.rng.IntN(16) == 0 {
+		p.adjust()
+	}
+	id := w.newID()
+	a := &attempt{part: t, no: t.count, began: w.now, timer: never, rounds: 1}
+	a.Claim = protocol.NewClaim(protocol.Config{
+		Terms:       protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: w.ttl, Counting: w.counting, Notify: true},
+		Nodes:       len(w.nodes),
+		NodeTimeout: w.nodeTimeout,
+		Drift:       w.margin(),
+		Try:         try,
+		Rules:       w.rules,
+	})
+	if !w.clean && t.auto && w.rng.IntN(16) == 0 {
+		a.StopRenewal()
+	}
+	t.att = a
+	w.stats.Claims++
+	now := p.local(w.now)
+	a.Start(now, p.ticket(id))
+	a.first, a.ticket = a.Ticket(), a.Ticket()
+	if w.trace != nil {
+		w.log("%v: start T0=%s weight %d try=%v", a, ticketName(a.ticket), t.weight, try)
+	}
+	a.after()
+	for i, l := range p.links {
+		if t.att == a && !l.healthy() {
+			a.Suspect(now, i)
+			a.after()
+		}
+	}
+	if w.cancelEvery > 0 && t.auto && w.rng.IntN(w.cancelEvery) == 0 {
+		p.later(w.around(w.hold), func() {
+			if t.att == a && a.phase < protocol.Holding {
+				t.release()
+			}
+		})
+	}
+}
+
+// release withdraws the claim, held or not.
+func (t *participant) release() {
+	if a := t.att; a != nil {
+		a.before()
+		a.Leave(t.proc.local(t.proc.w.now))
+		a.after()
+	}
+}
+
+// whim is what else holders do: they renew now, or give a part back.
+func (t *participant) whim(a *attempt) {
+	w := t.proc.w
+	if w.rng.IntN(8) > 0 {
+		return
+	}
+	weight := w.weights[w.rng.IntN(len(w.weights))]
+	t.proc.later(w.around(w.hold)/2, func() {
+		a.before()
+		if weight < a.Weight && a.Phase() == protocol.Holding {
+			w.log("%v: weighs %d from now on", a, weight)
+			a.Shrink(a.local(), weight)
+		} else {
+			a.Renew(a.local())
+		}
+		a.after()
+	})
+}
+
+func (t *participant) releaseLater() {
+	a := t.att
+	t.proc.later(t.proc.w.around(t.proc.w.hold), func() {
+		if t.att == a {
+			t.release()
+		}
+	})
+}
+
+// before notes whether the hold has run out when an event finds the claim.
+func (a *attempt) before() {
+	if a.phase == protocol.Holding && a.local() >= a.Deadline() {
+		a.expired = true
+	}
+}
+
+func (a *attempt) local() protocol.Time { return a.part.proc.local(a.part.proc.w.now) }
+
+// valid: the participant may act as holder.
+func (a *attempt) valid() bool {
+	return a.Phase() == protocol.Holding && a.local() < a.Deadline()
+}
+
+// after does what the claim wants done after an event, and follows its phase.
+func (a *attempt) after() {
+	t, w := a.part, a.part.proc.w
+	for _, r := range a.Out {
+		a.requests++
+		w.stats.Requests++
+		t.proc.links[r.Node].send(a, r)
+	}
+	a.Out = a.Out[:0]
+	w.check.busy(w, a)
+	if k := a.Ticket(); k != a.ticket {
+		if a.phase == protocol.Joining {
+			a.rounds++
+		}
+		a.ticket = k
+	}
+	if now := a.Phase(); now != a.phase {
+		was := a.phase
+		a.phase = now
+		if w.trace != nil {
+			w.log("%v: %s, T=%s", a, phaseName(now), ticketName(a.ticket))
+		}
+		w.check.changed(w, a, was)
+		a.changed()
+	}
+	a.schedule()
+}
+
+// changed is what a participant does when something has become of its attempt.
+func (a *attempt) changed() {
+	t, w := a.part, a.part.proc.w
+	switch a.phase {
+	case protocol.Joining:
+	case protocol.Waiting:
+		a.settled = w.now
+	case protocol.Holding:
+		switch {
+		case w.record:
+			t.turn(a)
+		case t.auto || w.draining:
+			t.releaseLater()
+			t.whim(a)
+		}
+	case protocol.Lapsed:
+		t.att = nil
+		t.acquire(t.try)
+	default:
+		if a.phase == protocol.Lost {
+			w.stats.Lost++
+		}
+		t.att = nil
+		t.idleFor(w.around(w.think))
+	}
+}
+
+// schedule sees to it that the claim gets its Tick. An earlier timer that is
+// under way will find out that it is too early.
+func (a *attempt) schedule() {
+	w := a.part.proc.w
+	at := a.part.proc.when(a.Wake())
+	if at == never || at >= a.timer {
+		return
+	}
+	if w.late > 0 && w.rng.IntN(4) == 0 {
+		at = at.add(time.Duration(w.rng.Int64N(int64(w.late))))
+	}
+	a.timer = max(at, w.now)
+	w.queue.push(event{at: a.timer, kind: evTimer, proc: a.part.proc, gen: a.part.proc.epoch, att: a})
+}
+
+// fire is the timer that was set for at.
+func (a *attempt) fire(at moment) {
+	if at != a.timer {
+		return
+	}
+	a.timer = never
+	now := a.local()
+	if a.Wake() <= now {
+		a.before()
+		a.ticks++
+		a.Tick(now)
+		if a.Wake() <= now {
+			a.part.proc.w.fail("busy", "%v wants another Tick at once", a)
+		}
+	}
+	a.after()
+}

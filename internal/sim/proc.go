@@ -1,0 +1,234 @@
+package sim
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// epoch is the wall clock at true time 0, in microseconds.
+const epoch = protocol.Ticket(1_700_000_000_000_000)
+
+// proc is a client process.
+type proc struct {
+	clock
+	w         *world
+	name      string
+	wall      time.Duration // how far the wall clock is off
+	seen      protocol.Ticket
+	links     []*link
+	parts     []*participant
+	inquiries []*inquiry
+
+	alive, paused bool
+	epoch         uint32 // counts its lives
+	inbox         []event
+}
+
+func newProc(w *world, i int) *proc {
+	p := &proc{w: w, name: strconv.Itoa(i), clock: newClock(w.rng, &w.setting), alive: true}
+	p.adjust()
+	for _, n := range w.nodes {
+		p.links = append(p.links, &link{proc: p, node: n, up: true, last: [2]moment{w.now, w.now}})
+	}
+	for j := range w.parts {
+		p.parts = append(p.parts, newParticipant(p, j))
+	}
+	return p
+}
+
+// owner finds the process that a node knows by its name.
+func (w *world) owner(name string) *proc {
+	i, err := strconv.Atoi(name)
+	if err != nil {
+		panic(err)
+	}
+	return w.procs[i]
+}
+
+// adjust sets the wall clock anew; two processes' never differ by more than the skew.
+func (p *proc) adjust() {
+	if s := int64(p.w.skew); s > 0 && p.w.offsets {
+		p.wall = time.Duration(p.w.rng.Int64N(s+1) - s/2)
+	}
+}
+
+// ticket is T0 of a new claim: the hybrid logical clock.
+func (p *proc) ticket(id protocol.ID) protocol.Ticket {
+	wall := epoch + protocol.Ticket((time.Duration(p.w.now)+p.wall)/time.Microsecond)
+	return id.Next(max(wall, p.seen+1) - 1)
+}
+
+// take handles an event of the process, now or when it goes on.
+func (p *proc) take(e event) {
+	if e.gen != p.epoch {
+		return
+	}
+	if p.paused {
+		p.inbox = append(p.inbox, e)
+		return
+	}
+	switch e.kind {
+	case evAnswer:
+		p.answer(e.m)
+	case evFail:
+		if e.m.inq != nil {
+			e.m.inq.Fail(p.local(p.w.now), e.m.req, false)
+			e.m.inq.after()
+			return
+		}
+		e.m.att.before()
+		e.m.att.Fail(p.local(p.w.now), e.m.req, false)
+		e.m.att.after()
+	case evPush, evProc:
+		e.fn()
+	case evTimer:
+		e.att.fire(e.at)
+	case evUp:
+		p.up(e.m.link)
+	}
+}
+
+// later does something to the process; it waits while the process is stopped.
+func (p *proc) later(d time.Duration, fn func()) {
+	p.w.queue.push(event{at: p.w.now.add(d), kind: evProc, proc: p, gen: p.epoch, fn: fn})
+}
+
+func (p *proc) answer(m *message) {
+	l := m.link
+	if m.gen != l.gen {
+		return
+	}
+	for i, u := range l.unanswered { // the first, unless leaves overtake
+		if u == m {
+			l.unanswered = append(l.unanswered[:i:i], l.unanswered[i+1:]...)
+			break
+		}
+	}
+	if m.inq != nil {
+		p.told(m)
+		return
+	}
+	if m.refused {
+		m.att.before()
+		m.att.Fail(p.local(p.w.now), m.req, true)
+		m.att.after()
+		return
+	}
+	p.seen = max(p.seen, m.ans.Ticket)
+	if p.w.trace != nil && !m.att.Phase().Final() {
+		p.w.log("%v: node %d answers %v: %s", m.att, l.node.idx, m.req.Op, answerName(m.req, m.ans))
+	}
+	m.att.before()
+	m.att.Answer(p.local(p.w.now), m.req, m.ans)
+	m.att.after()
+}
+
+// told takes the answer to an inquiry.
+func (p *proc) told(m *message) {
+	if e := m.ans.Record; e != nil {
+		p.seen = max(p.seen, e.Ticket, e.Promise.Ticket)
+	}
+	switch {
+	case m.inq.over:
+		return
+	case m.refused:
+		m.inq.Fail(p.local(p.w.now), m.req, true)
+	default:
+		m.inq.Answer(p.local(p.w.now), m.req, m.ans)
+	}
+	m.inq.after()
+}
+
+func (p *proc) push(node int, m protocol.Push) {
+	p.seen = max(p.seen, m.Ticket)
+	for _, part := range p.parts {
+		if a := part.att; a != nil && a.ID == m.ID {
+			if p.w.trace != nil {
+				p.w.log("%v: node %d pushes %s vote=%v", a, node, ticketName(m.Ticket), m.Vote)
+			}
+			a.before()
+			a.Push(p.local(p.w.now), node, m)
+			a.after()
+		}
+	}
+}
+
+func (p *proc) up(l *link) {
+	for _, part := range p.parts {
+		if a := part.att; a != nil && l.up {
+			a.before()
+			a.Up(p.local(p.w.now), l.node.idx)
+			a.after()
+		}
+	}
+	for _, i := range append([]*inquiry(nil), p.inquiries...) {
+		i.Up(p.local(p.w.now), l.node.idx)
+		i.after()
+	}
+}
+
+// crash ends the process: nothing is left, nobody is told.
+func (p *proc) crash() {
+	p.w.log("process %s crashes", p.name)
+	p.alive, p.paused, p.inbox = false, false, nil
+	for _, part := range p.parts {
+		part.vanish()
+	}
+	for _, l := range p.links {
+		l.snap()
+		l.leaves = nil
+	}
+	p.inquiries = nil
+	p.epoch++ // what is still to happen in its old life does not
+}
+
+// restart is a new process in its place, which knows nothing.
+func (p *proc) restart() {
+	if p.alive {
+		return
+	}
+	p.w.log("process %s is started", p.name)
+	p.alive, p.seen = true, 0
+	p.adjust()
+	for _, l := range p.links {
+		l.connect()
+	}
+	for _, part := range p.parts {
+		part.idleFor(p.w.around(p.w.think))
+	}
+	if p.w.record {
+		p.reads()
+	}
+}
+
+func (p *proc) pause() {
+	if p.alive && !p.paused {
+		p.w.log("process %s stops", p.name)
+		p.paused = true
+	}
+}
+
+// resume: what has come in is handled now. Whether timers or messages come
+// first is the operating system's choice.
+func (p *proc) resume() {
+	if !p.paused {
+		return
+	}
+	p.w.log("process %s goes on", p.name)
+	p.paused = false
+	inbox := p.inbox
+	p.inbox = nil
+	timersFirst := p.w.rng.IntN(2) == 0
+	for _, timers := range []bool{timersFirst, !timersFirst} {
+		for _, e := range inbox {
+			if (e.kind == evTimer) == timers {
+				p.take(e)
+			}
+		}
+	}
+	for _, l := range p.links {
+		l.connect()
+	}
+}

@@ -1,0 +1,288 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// inquiry is an operation on the record, and what the simulation notes about it.
+type inquiry struct {
+	*protocol.Inquiry
+	proc   *proc
+	owner  *attempt // whose run it belongs to; nil for a reader
+	no     int
+	before protocol.Version // what had been settled when it began
+	over   bool
+	timer  moment
+	then   func(ok bool)
+}
+
+func (i *inquiry) String() string {
+	who := "reader " + i.proc.name
+	if i.owner != nil {
+		who = i.owner.String()
+	}
+	return fmt.Sprintf("%s (%v %d)", who, i.Op, i.no)
+}
+
+// inquire starts an operation on the record; then is called when it is
+// decided, or given up after a while.
+func (p *proc) inquire(owner *attempt, in protocol.Inquiry, then func(i *inquiry, ok bool)) {
+	w := p.w
+	in.Nodes, in.NodeTimeout, in.Patience, in.Rules = len(w.nodes), w.nodeTimeout, w.ttl/3, w.rules
+	in.Fresh = w.guard - w.guard/50
+	w.inquiries++
+	i := &inquiry{Inquiry: &in, proc: p, owner: owner, no: w.inquiries, before: w.ledger.best, timer: never}
+	i.then = func(ok bool) { then(i, ok) }
+	p.inquiries = append(p.inquiries, i)
+	if w.trace != nil {
+		w.log("%v: begins, %s", i, versionName(in.Stored.Version))
+	}
+	i.Start(p.local(w.now))
+	i.after()
+	persist := 3 * w.ttl
+	if w.persist > 0 {
+		persist = w.persist
+	}
+	p.later(w.around(persist), func() { i.end(false) })
+}
+
+// after does what the inquiry wants done after an event.
+func (i *inquiry) after() {
+	p, w := i.proc, i.proc.w
+	if i.over {
+		return
+	}
+	if i.Op == protocol.OpPut && i.owner.Phase().Final() && !i.Over {
+		i.Over = true
+		i.Tick(p.local(w.now))
+	}
+	for _, r := range i.Out {
+		w.stats.Requests++
+		p.links[r.Node].transfer(&message{inq: i, link: p.links[r.Node], req: r})
+	}
+	i.Out = i.Out[:0]
+	if i.Outcome() != protocol.Asking {
+		i.end(true)
+		return
+	}
+	at := p.when(i.Wake())
+	if at == never || at >= i.timer {
+		return
+	}
+	i.timer = max(at, w.now+1)
+	set := i.timer
+	w.queue.push(event{at: set, kind: evProc, proc: p, gen: p.epoch, fn: func() {
+		if i.timer == set && !i.over {
+			i.timer = never
+			i.Tick(p.local(w.now))
+			i.after()
+		}
+	}})
+}
+
+func (i *inquiry) end(decided bool) {
+	if i.over {
+		return
+	}
+	w := i.proc.w
+	i.over = true
+	for k, o := range i.proc.inquiries {
+		if o == i {
+			i.proc.inquiries = append(i.proc.inquiries[:k:k], i.proc.inquiries[k+1:]...)
+			break
+		}
+	}
+	settled := decided && i.Outcome() == protocol.Settled
+	if w.trace != nil {
+		w.log("%v: outcome %d, newest %s", i, i.Outcome(), versionName(i.Newest().Version))
+	}
+	if settled {
+		w.ledger.settled(w, i)
+	}
+	i.then(settled)
+}
+
+// turn is what a participant does with its hold when there is a record: it
+// begins a run, and if the thing has not been done, does it and records it.
+func (t *participant) turn(a *attempt) {
+	p, w := t.proc, t.proc.w
+	leave := func(bool) {
+		if t.att == a {
+			t.release()
+		}
+	}
+	version := protocol.Version{Ticket: a.Ticket(), ID: a.ID, Seq: 1} // 0 is for what is recorded anew
+	put := func(s protocol.Stored) {
+		p.inquire(a, protocol.Inquiry{Op: protocol.OpPut, Stored: s}, func(_ *inquiry, ok bool) { leave(ok) })
+	}
+	p.inquire(a, protocol.Inquiry{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *inquiry, ok bool) {
+		found := i.Newest()
+		anew, few := i.Anew()
+		switch {
+		case !ok:
+			leave(false)
+		case few && w.rng.IntN(2) == 0:
+			put(anew)
+		case few: // and then something of its own, as a Reset does
+			p.inquire(a, protocol.Inquiry{Op: protocol.OpPut, Stored: anew}, func(*inquiry, bool) {
+				put(protocol.Stored{Version: version, Erased: true})
+			})
+		case found.Version != (protocol.Version{}) && !found.Erased && w.rng.IntN(3) > 0:
+			leave(true) // done before
+		default: // not done, or it is to be done again
+			work := w.around(w.hold)
+			if w.draining {
+				work = w.around(w.ttl / 20)
+			}
+			p.later(work, func() {
+				if t.att == a || w.rng.IntN(2) == 0 { // a loss may come too late to keep it from being done
+					put(protocol.Stored{Version: version, Erased: w.rng.IntN(3) == 0, Value: []byte(a.String())})
+				}
+			})
+		}
+	})
+}
+
+// reads has a process look at the record now and then.
+func (p *proc) reads() {
+	w := p.w
+	p.later(w.around(2*w.think+2*w.hold), func() {
+		if !w.draining {
+			p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*inquiry, bool) {})
+			p.reads()
+		}
+	})
+}
+
+// heals has some process tell nodes that have lost their memory what the others
+// have, as every process does that hears of it.
+func (w *world) heals() {
+	w.at(w.around(w.ttl/4), func() {
+		p := w.procs[w.rng.IntN(len(w.procs))]
+		for _, n := range w.nodes {
+			inc, marked := n.model.Incarnation()
+			if n.down || !marked || n.model.Whole() || !p.alive || p.paused {
+				continue
+			}
+			p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Heal: n.idx + 1}, func(i *inquiry, ok bool) {
+				if ok && i.Outcome() == protocol.Settled && !n.down {
+					w.log("node %d is whole again", n.idx)
+					w.retell(n)
+					n.model.Complete(inc)
+				}
+			})
+		}
+		if !w.draining || !w.idle() || w.now < w.lastRead {
+			w.heals()
+		}
+	})
+}
+
+// lastly reads once more when everything is well again: that must succeed.
+func (w *world) lastly() {
+	whole := 0
+	for _, n := range w.nodes {
+		if n.model.Whole() && !n.gone {
+			whole++
+		}
+	}
+	// One node gone for good and another without its memory: nobody can know.
+	if whole <= len(w.nodes)/2 {
+		return
+	}
+	w.lastRead = w.now.add(2*w.guard + 6*w.ttl)
+	// A run that has begun and come to nothing leaves it open what a minority has: the next one decides.
+	w.at(w.guard+w.ttl/2, func() { w.procs[0].parts[0].acquire(false) })
+	w.at(w.guard+4*w.ttl, func() {
+		w.procs[0].inquire(nil, protocol.Inquiry{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
+			running := i.Outcome() == protocol.Unsettled && !w.idle() // it is that run's to decide
+			if !ok && !running && !w.ledger.void {
+				w.fail("stuck", "%v: cannot be read", i)
+			}
+		})
+	})
+}
+
+// ledger is what the record has been seen to hold, by everybody together.
+type ledger struct {
+	void  bool             // more nodes have lost their memory than may
+	best  protocol.Version // the newest that anybody was told of
+	opens []opened
+	puts  []protocol.Version
+
+	values map[protocol.Version]string
+}
+
+type opened struct{ run, found protocol.Version }
+
+// lost notes that a node has lost memory: of records a majority must remain
+// whole, or be told again before the next one goes.
+func (l *ledger) lost(w *world) {
+	whole := 0
+	for _, n := range w.nodes {
+		if n.model.Whole() && !n.unmarked {
+			whole++
+		}
+	}
+	l.void = l.void || whole <= len(w.nodes)/2
+}
+
+// settled holds what an operation has found, or done, against all others.
+func (l *ledger) settled(w *world, i *inquiry) {
+	if l.void {
+		return
+	}
+	w.stats.Inquiries++
+	found := i.Newest().Version
+	content := i.Newest()
+	if i.Op == protocol.OpPut {
+		content = i.Stored
+	}
+	l.same(w, i, content)
+	told := found
+	switch i.Op {
+	case protocol.OpOpen:
+		// What it finds on a minority it does not tell before it has recorded it anew.
+		if _, few := i.Anew(); few {
+			told = protocol.Version{}
+		}
+		l.opens = append(l.opens, opened{i.Stored.Version, found})
+	case protocol.OpPut:
+		told = i.Stored.Version
+		l.puts = append(l.puts, told)
+	}
+	if i.Op != protocol.OpPut && found.Compare(i.before) < 0 {
+		w.fail("record", "%v finds %s though %s was there before it began", i, versionName(found), versionName(i.before))
+	}
+	for _, o := range l.opens {
+		for _, p := range l.puts {
+			if p.Run(o.run) < 0 && p.Compare(o.found) > 0 {
+				w.fail("record", "%v: %s is recorded though the run at %s has begun and found %s", i, versionName(p), versionName(o.run), versionName(o.found))
+			}
+		}
+	}
+	if told.Compare(l.best) > 0 {
+		l.best = told
+	}
+}
+
+// same: under one version everybody is told the same.
+func (l *ledger) same(w *world, i *inquiry, s protocol.Stored) {
+	if l.values == nil {
+		l.values = map[protocol.Version]string{}
+	}
+	text := fmt.Sprintf("%t %s", s.Erased, s.Value)
+	if was, known := l.values[s.Version]; known && was != text {
+		w.fail("record", "%v: %s is %q and was %q", i, versionName(s.Version), text, was)
+	}
+	l.values[s.Version] = text
+}
+
+func versionName(v protocol.Version) string {
+	if v == (protocol.Version{}) {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s.%d", ticketName(v.Ticket), v.Seq)
+}

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// number is how many permits there are, and have been.
+type number struct {
+	limit uint64 // since the last Resize; 0: none yet
+	most  uint64 // that there ever were
+	since moment // when a majority knew of the limit
+	at    protocol.Ticket
+}
+
+// resize changes the number of permits at some nodes at once; once a majority
+// has it, it is in force.
+func (w *world) resize(limit uint64, nodes []*node) {
+	w.log("%d permits from now on, as %d nodes know", limit, len(nodes))
+	if w.permits.most == 0 {
+		w.permits.most = w.capacity
+	}
+	w.permits.most = max(w.permits.most, limit)
+	w.permits.at++
+	w.permits.limit, w.permits.since = limit, w.now
+	for _, n := range nodes {
+		n.model.Resize(limit, w.permits.at)
+		// As the client does that has resized: some request, for the nodes to look anew.
+		_, outs := n.model.Handle(n.millis(w.now), protocol.Terms{Capacity: w.capacity, Counting: true},
+			"", protocol.Request{Op: protocol.OpBeat}, n.incarnation())
+		for _, o := range outs {
+			n.push(o)
+		}
+	}
+}
+
+// retell gives a node that has forgotten it the newest number that others know.
+func (w *world) retell(n *node) {
+	for _, o := range w.nodes {
+		if !o.down && o != n {
+			n.model.Resize(o.model.Limit())
+		}
+	}
+}
+
+// fits holds an admission against the number of permits: whoever began after a
+// majority knew of the last Resize is bound by it, beside all who hold still.
+func (p *number) fits(w *world, a *attempt, holders []*attempt) {
+	if p.limit == 0 || a.began <= p.since {
+		return
+	}
+	var sum uint64
+	for _, h := range holders {
+		if h.valid() {
+			sum += h.Weight
+		}
+	}
+	if sum > p.limit {
+		w.fail("capacity", "%v is admitted, and %d of %d permits are held", a, sum, p.limit)
+	}
+}
+
+// resized: nothing fails, and the number of permits goes up and down.
+var resized = generator{
+	name: "resized",
+	set: func(r *rand.Rand, s *setting) {
+		calm.set(r, s)
+		s.nodes, s.procs, s.parts = 3+2*r.IntN(2), 4, 2
+		s.capacity, s.weights, s.counting = 3, []uint64{1, 2}, true
+		s.tryEvery, s.cancelEvery = 0, 0
+		s.hold = s.ttl / 2
+	},
+	plan: func(w *world) {
+		w.everybody()
+		w.permits.most = w.capacity
+		for range 8 {
+			w.at(w.around(w.length/2), func() { w.resize(2+w.rng.Uint64N(4), w.nodes) })
+		}
+	},
+}
+
+// shrunk: a majority knows that there is only one permit left; one of it
+// forgets that, and the other cannot be asked for a while.
+var shrunk = generator{
+	name: "shrunk",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 3)
+		s.capacity, s.weights, s.counting = 3, []uint64{1}, true
+		s.hold, s.think = s.ttl, s.ttl/20
+		s.length = 3 * s.guard
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b := ns[0], ns[1]
+		w.everybody()
+		w.then(w.around(w.ttl), func() { w.resize(1, ns[:2]) })
+		w.then(w.around(w.ttl), func() {
+			w.wipe(a, w.rng.IntN(2) == 0)
+			b.pause()
+		})
+		// Not for longer than the node that forgot waits to be told.
+		w.then(w.guard+time.Duration(w.rng.Int64N(int64(w.guard/2))), b.resume)
+	},
+}
+
+// raised: there is one permit; a Resize to more has reached one node and failed.
+// Two processes each reach that one and one other.
+var raised = generator{
+	name: "raised",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.capacity, s.weights, s.counting = 3, []uint64{1}, true
+		s.hold = s.ttl
+		s.length = 6 * s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		w.then(w.delay, func() {
+			w.resize(1, ns)
+			ns[2].model.Resize(3, w.permits.at+1)
+		})
+		w.then(w.nodeTimeout, func() {
+			for i, p := range w.procs {
+				p.cutOff(ns[i])
+				p.parts[0].loop()
+			}
+		})
+		w.then(4*w.ttl, func() {
+			for i, p := range w.procs {
+				p.to(ns[i]).heal(true)
+			}
+		})
+	},
+}

@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// herd: so many processes join at the same moment, and some nodes are missing.
+func herd(joiners, nodes, missing int) generator {
+	return generator{
+		name: "herd",
+		set: func(r *rand.Rand, s *setting) {
+			*s = setting{
+				nodes: nodes, procs: joiners, parts: 1, capacity: 1, weights: []uint64{1},
+				ttl: 8 * time.Second, guard: 16 * time.Second, nodeTimeout: 200 * time.Millisecond,
+				bootstrap: true, clean: true, eager: true, residues: 64,
+				delay: 250 * time.Microsecond, jitter: 500 * time.Microsecond,
+				hold: time.Millisecond, think: time.Millisecond, length: time.Second,
+			}
+		},
+		plan: func(w *world) {
+			w.miss(missing)
+			for _, p := range w.procs {
+				p.later(time.Duration(w.rng.Int64N(int64(time.Millisecond))), func() { p.parts[0].acquire(false) })
+			}
+		},
+	}
+}
+
+// A claim settles in the rounds that protocol.md promises: means of 1.2 for 2
+// simultaneous joiners, 1.4 for 4, 1.6 for 8 and 1.8 for 16, on 3 nodes and on 5.
+func TestRounds(t *testing.T) {
+	promised := map[int]float64{2: 1.2, 4: 1.4, 8: 1.6, 16: 1.8}
+	for _, nodes := range []int{3, 5} {
+		for missing := range nodes/2 + 1 {
+			for _, joiners := range []int{2, 4, 8, 16} {
+				var total Stats
+				for seed := range uint64(100) {
+					v, stats := run(herd(joiners, nodes, missing), seed, nil, nil)
+					if v != nil {
+						t.Fatalf("%d joiners, %d nodes, %d missing, seed %d: %v", joiners, nodes, missing, seed, v)
+					}
+					total.add(stats)
+				}
+				mean := float64(total.Rounds) / float64(total.Admissions)
+				t.Logf("%d nodes, %d missing: %2d joiners take %.2f rounds each (promised: %.1f with all nodes), %.1f requests to each node",
+					nodes, missing, joiners, mean, promised[joiners], float64(total.Requests)/float64(total.Claims*nodes))
+				if missing == 0 && mean > promised[joiners]+0.1 {
+					t.Errorf("%d joiners on %d nodes: %.2f rounds, more than %.1f", joiners, nodes, mean, promised[joiners])
+				}
+			}
+		}
+	}
+}

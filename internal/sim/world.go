@@ -1,0 +1,224 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// world is one schedule being played.
+type world struct {
+	setting
+	rng   *rand.Rand
+	now   moment
+	queue queue
+	nodes []*node
+	procs []*proc
+	check checker
+	stats Stats
+	rival *rival // may be nil
+
+	ledger    ledger // of the record
+	permits   number
+	inquiries int
+	lastRead  moment
+
+	steps    []step // what a generator wants done, one after the other
+	armed    bool   // the first step only waits for its moment
+	patience moment // when the first step is done even though its condition does not hold
+
+	draining bool                   // faults have stopped, and nobody starts another acquisition
+	missing  int                    // nodes that stay down from the start
+	ghosts   bool                   // a break leaves messages behind that arrive late
+	taken    [protocol.Residues]int // claims per residue
+	trace    io.Writer
+	broken   *Violation
+}
+
+// maxEvents is far above what any honest schedule takes.
+const maxEvents = 500_000
+
+// Violation is what a schedule showed.
+type Violation struct {
+	Kind string // as in the package's documentation; or panic
+	What string
+	At   time.Duration
+}
+
+func (v *Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Kind, v.At, v.What) }
+
+func newWorld(s setting, r *rand.Rand, trace io.Writer) *world {
+	w := &world{setting: s, rng: r, now: moment(time.Second), trace: trace, ghosts: true}
+	for i := range s.nodes {
+		w.nodes = append(w.nodes, newNode(w, i))
+	}
+	for i := range s.procs {
+		w.procs = append(w.procs, newProc(w, i))
+	}
+	if w.trace != nil {
+		w.log("%d nodes, %d processes, capacity %d, weights %v, ttl %v, skew %v, guard %v", s.nodes, s.procs, s.capacity, s.weights, s.ttl, s.skew, s.guard)
+	}
+	return w
+}
+
+// play runs the schedule until nothing more happens.
+func (w *world) play() (v *Violation) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.fail("panic", "%v\n%s", p, debug.Stack())
+			v = w.broken
+		}
+	}()
+	if w.record {
+		for _, p := range w.procs {
+			p.reads()
+		}
+	}
+	if w.record || w.counting {
+		w.heals()
+	}
+	end := w.now.add(w.length)
+	w.at(w.length, w.stop)
+	limit := end.add(w.bound())
+	w.step()
+	for !w.queue.empty() && w.broken == nil {
+		e := w.queue.pop()
+		w.now = e.at
+		w.stats.Events++
+		if w.stats.Events > maxEvents {
+			w.fail("busy", "more than %d events", maxEvents)
+			break
+		}
+		if e.at > limit && !w.idle() {
+			w.fail("stuck", "%s", w.waiting())
+			break
+		}
+		w.dispatch(e)
+		w.check.always(w)
+		w.step()
+	}
+	if w.broken == nil {
+		w.check.end(w)
+	}
+	return w.broken
+}
+
+// bound is how long after the faults the last waiter may be served: nodes
+// recover, leases of the dead end, and then everybody has his turn.
+func (w *world) bound() time.Duration {
+	each := 4*w.hold + 4*w.nodeTimeout + w.ttl/3
+	if w.record {
+		each += 10 * w.ttl // an open that cannot find out, and a put that cannot reach a majority, are given up after a while
+	}
+	return 2*w.guard + 4*w.ttl + time.Duration(len(w.procs)*w.parts+2)*each
+}
+
+func (w *world) dispatch(e event) {
+	switch e.kind {
+	case evFunc:
+		e.fn()
+	case evRequest, evGhost:
+		w.request(e)
+	default:
+		e.proc.take(e)
+	}
+}
+
+// at does something to the world later.
+func (w *world) at(d time.Duration, fn func()) {
+	w.queue.push(event{at: w.now.add(d), kind: evFunc, fn: fn})
+}
+
+// stop ends the faults: what is down comes up, and everybody who waits is to
+// be served, but nobody starts anew.
+func (w *world) stop() {
+	w.log("faults stop")
+	w.draining, w.steps = true, nil
+	for _, n := range w.nodes {
+		n.slow, n.refuse = 1, false
+		n.resume()
+		if n.down && !n.gone {
+			n.restart()
+		}
+	}
+	for _, p := range w.procs {
+		p.resume()
+		p.restart()
+		for _, l := range p.links {
+			l.pushCut = false
+			l.heal(w.rng.IntN(2) == 0)
+		}
+		for _, a := range p.parts {
+			a.drain()
+		}
+	}
+	if w.record {
+		w.lastly()
+	}
+}
+
+// idle: no participant holds or wants anything.
+func (w *world) idle() bool {
+	for _, p := range w.procs {
+		for _, a := range p.parts {
+			if !a.idle() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *world) waiting() string {
+	s := "not served"
+	for _, p := range w.procs {
+		for _, a := range p.parts {
+			if !a.idle() {
+				s += fmt.Sprintf("; %v (%v)", a.att, phaseName(a.att.Phase()))
+			}
+		}
+	}
+	return s
+}
+
+func (w *world) fail(kind, format string, args ...any) {
+	if w.broken == nil {
+		w.broken = &Violation{kind, fmt.Sprintf(format, args...), time.Duration(w.now)}
+		w.log("VIOLATION %v", w.broken)
+	}
+}
+
+// log writes a line of the trace. Callers on the hot path look at w.trace first.
+func (w *world) log(format string, args ...any) {
+	if w.trace != nil {
+		fmt.Fprintf(w.trace, "%12.6f  %s\n", float64(w.now)/1e9, fmt.Sprintf(format, args...))
+	}
+}
+
+// around draws a time between half and one and a half of d, rarely much longer.
+func (w *world) around(d time.Duration) time.Duration {
+	t := d/2 + time.Duration(w.rng.Int64N(int64(d)+1))
+	if w.rng.IntN(20) == 0 {
+		t *= 3
+	}
+	return t
+}
+
+func (w *world) newID() protocol.ID {
+	var id protocol.ID
+	a, b := w.rng.Uint64(), w.rng.Uint64()
+	for i := range 8 {
+		id[i], id[8+i] = byte(a>>(8*i)), byte(b>>(8*i))
+	}
+	id[15] = byte(int(id[15]) % w.residues)
+	w.taken[id.Residue()]++
+	return id
+}
+
+func phaseName(p protocol.Phase) string {
+	return [...]string{"joining", "waiting", "HOLDING", "LOST", "left", "taken", "no quorum", "rejected", "lapsed"}[p]
+}

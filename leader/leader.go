@@ -1,0 +1,314 @@
+// Package leader elects one process of a fleet: a mutex claim on the nodes of
+// a quorate.Quorum, first come first served, and a record beside it that says
+// who has it.
+//
+//	e := leader.New(q, "scheduler", "") // the same line in every process
+//	err := e.Run(ctx, leader.Callbacks{
+//		OnStartedLeading: func(ctx context.Context, lease quorate.Lease) { schedule(ctx, lease.Token()) },
+//	})
+//
+// A term is the time from winning an election to resigning or losing it. Its
+// number is the fencing token of the claim: it rises with every term, over all
+// processes. At most one process leads at a time, each judged by its own clock,
+// and somebody is told to be the leader only while
+//
+//	a majority has recorded it, and the lease of the claim that recorded it runs
+//
+// so a record that a dead leader has left behind means nothing.
+//
+// What no election can do is stop a process that sleeps through its lease from
+// going on as if it still led. Give the term to whatever the leader writes to, and
+// let that refuse a lower one than it has seen.
+package leader
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// ErrNoLeader says that the nodes have been asked and nobody leads: nobody has
+// campaigned yet, the last leader has resigned, or its lease has ended.
+var ErrNoLeader = errors.New("nobody leads")
+
+// The longest id and the longest value, in bytes: both are kept by every node
+// and told to everybody who observes.
+const (
+	MaxID    = 1 << 10
+	MaxValue = 64 << 10
+)
+
+// An Election is one participant of the election of its name: it can lead,
+// wait to lead, and see who leads. It must be made by New, and must not be
+// copied; the zero value panics, for it has no quorum. It is safe for
+// concurrent use, and can be used again after it has resigned or lost.
+//
+// One value is one participant: goroutines that share it lead together. Two
+// values of one name exclude each other as two processes do. So does a
+// mutex.Mutex of that name: it is the same claim, and while the mutex is
+// locked, nobody leads.
+type Election struct {
+	_    noCopy
+	q    *core.Quorum
+	spec *core.Spec
+	reg  *core.Register
+	name string
+	id   string
+	err  error // of the name or the id; every call tells it
+
+	turn chan struct{} // full while a goroutine campaigns, or runs
+
+	mu      sync.Mutex
+	running bool
+	term    *term // won, and neither resigned nor begun anew since; it may be lost
+}
+
+// noCopy makes go vet report copies.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// New returns a participant of the election of the given name. The id is what
+// others see in Leader.ID; it decides nothing, and participants may share one.
+// An empty id is replaced by one of the host, the process and something random.
+//
+// A wrong option is a programmer's error: New panics. An unusable name (empty,
+// with braces, longer than 1024 bytes) or id (longer than MaxID, not UTF-8) is
+// reported by every call, as an error that matches quorate.ErrInvalid.
+func New(q *quorate.Quorum, name, id string, opts ...quorate.Option) *Election {
+	c := core.Of(q)
+	set := core.Override(c, "leader.New", opts)
+	e := &Election{q: c, name: name, id: id, turn: make(chan struct{}, 1)}
+	switch {
+	case id == "":
+		e.id = fmt.Sprintf("%s:%d:%s", host(), os.Getpid(), rand.Text()[:8])
+	case len(id) > MaxID:
+		e.err = fmt.Errorf("%w: the id is %d bytes long, at most %d are allowed", core.ErrInvalid, len(id), MaxID)
+	case !utf8.ValidString(id):
+		e.err = fmt.Errorf("%w: the id %q is not UTF-8", core.ErrInvalid, id)
+	}
+	spec, err := c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: set})
+	if err != nil {
+		e.err = err
+		return e
+	}
+	e.spec, e.reg = spec, c.Register(spec)
+	return e
+}
+
+// ID returns what others see in Leader.ID when this participant leads.
+func (e *Election) ID() string {
+	e.usable()
+	return e.id
+}
+
+// usable panics for the zero value.
+func (e *Election) usable() {
+	if e == nil || e.q == nil {
+		panic("quorate: the zero leader.Election has no quorum; use leader.New")
+	}
+}
+
+// check says what is wrong with the election or the value.
+func (e *Election) check(value string) error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case len(value) > MaxValue:
+		return fmt.Errorf("%w: the value is %d bytes long, at most %d are allowed; let it say where the rest is",
+			core.ErrInvalid, len(value), MaxValue)
+	case !utf8.ValidString(value):
+		return fmt.Errorf("%w: the value is not UTF-8; encode it", core.ErrInvalid)
+	}
+	return nil
+}
+
+// Campaign waits until this participant is the leader, behind those who have
+// asked before it, and until a majority of the nodes has recorded so, with the
+// value: an address, say, for those who look for the leader. Lease then is the
+// term. A participant that leads already stays leader, and only the value is
+// new. A goroutine that campaigns while another one does waits for that one.
+//
+// It fails with a *quorate.Error: when the context ends, one that matches the
+// context's error and says what was being waited for (quorate.ErrHeld: the
+// turn; quorate.ErrNoQuorum: nodes); quorate.ErrNoQuorum at once when so many
+// nodes refuse for good that waiting cannot help; quorate.ErrClosed;
+// quorate.ErrInvalid, also while Run runs, which campaigns by itself. The
+// claim is then withdrawn from every node. The end of the context ends the
+// waiting, not the term.
+func (e *Election) Campaign(ctx context.Context, value string) error {
+	e.usable()
+	return core.Dress("campaign", e.name, e.campaign(ctx, value))
+}
+
+func (e *Election) campaign(ctx context.Context, value string) error {
+	if err := e.check(value); err != nil {
+		return err
+	}
+	if err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer func() { <-e.turn }()
+	if t := e.current(); t != nil && t.lease.Lost() == nil {
+		if err := e.write(ctx, t, value); !errors.Is(err, core.ErrLost) && !errors.Is(err, core.ErrNotHeld) {
+			return err
+		}
+	}
+	e.become(nil)
+	for {
+		t, err := e.win(ctx, value)
+		switch {
+		case err == nil:
+			e.become(t)
+			return nil
+		case !errors.Is(err, core.ErrLost):
+			return err
+		}
+	}
+}
+
+// enter waits until no other goroutine campaigns.
+func (e *Election) enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return &core.Failure{Err: core.ContextError(ctx)}
+	}
+	if err := e.notRunning(); err != nil {
+		return err
+	}
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return core.CutShort(core.ErrHeld, ctx)
+	case <-e.q.Closing():
+		return &core.Failure{Err: core.ErrClosed}
+	}
+}
+
+// notRunning fails while Run has the election to itself.
+func (e *Election) notRunning() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.running {
+		return fmt.Errorf("%w: Run is running: it campaigns, and resigns when OnStartedLeading returns", core.ErrInvalid)
+	}
+	return nil
+}
+
+// Proclaim replaces the value while this participant leads, and waits until a
+// majority has recorded it. The term stays. It fails with quorate.ErrNotHeld
+// when this participant does not lead, with quorate.ErrLost when it has lost,
+// with quorate.ErrInvalid for a value that cannot be, and with an error that
+// matches the context's and quorate.ErrNoQuorum when too few nodes have
+// confirmed before the context ended: which value holds is then unknown until
+// the next Proclaim.
+func (e *Election) Proclaim(ctx context.Context, value string) error {
+	e.usable()
+	return core.Dress("proclaim", e.name, e.proclaim(ctx, value))
+}
+
+func (e *Election) proclaim(ctx context.Context, value string) error {
+	if err := e.check(value); err != nil {
+		return err
+	}
+	t := e.current()
+	if t == nil {
+		return &core.Failure{Err: core.ErrNotHeld}
+	}
+	return e.write(ctx, t, value)
+}
+
+// Resign ends the term, and waits until a majority of the nodes has confirmed
+// it. The next in line does not wait for that: each node erases the record,
+// and tells the next, when the leave arrives. Resign fails with
+// quorate.ErrNotHeld when this participant does not lead (a Campaign under way is
+// ended by its context), with quorate.ErrLost when it has lost, with
+// quorate.ErrInvalid while Run runs, and with quorate.ErrNoQuorum when too few
+// nodes confirmed within the node timeout or before the context ended: it has
+// resigned all the same, and the other nodes learn it when they come back, or
+// by the end of the lease.
+func (e *Election) Resign(ctx context.Context) error {
+	e.usable()
+	return core.Dress("resign", e.name, e.resign(ctx))
+}
+
+func (e *Election) resign(ctx context.Context) error {
+	if e.err != nil {
+		return e.err
+	}
+	if err := e.notRunning(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	t := e.term
+	e.term = nil
+	e.mu.Unlock()
+	if t == nil {
+		return &core.Failure{Err: core.ErrNotHeld}
+	}
+	if err := e.end(t); err != nil {
+		return err
+	}
+	return t.hold.Released(ctx)
+}
+
+// Lease returns the term that this participant has won: the token is the term's
+// number, and the context ends with it. It is nil when this participant has
+// not won, or has resigned; after a loss it is the lost one, until Resign or
+// the next Campaign.
+func (e *Election) Lease() quorate.Lease {
+	e.usable()
+	if t := e.current(); t != nil {
+		return t.lease
+	}
+	return nil
+}
+
+// HealthCheck is for a readiness probe. It fails, with an error that matches
+// quorate.ErrLost, when this participant still acts as a leader more than
+// maxExpired after its lease has ended: under Run, when OnStartedLeading has not
+// returned yet; after Campaign, when neither Resign nor Campaign has been called.
+// It returns nil while the term runs and while this participant does not lead.
+// It asks no node.
+func (e *Election) HealthCheck(maxExpired time.Duration) error {
+	e.usable()
+	t := e.current()
+	if t == nil {
+		return nil
+	}
+	expired := time.Since(t.ended())
+	if expired <= maxExpired {
+		return nil
+	}
+	return core.Dress("health check", e.name,
+		fmt.Errorf("%w: the term ended %v ago, and what it started still runs", core.ErrLost, expired.Round(time.Millisecond)))
+}
+
+func (e *Election) current() *term {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.term
+}
+
+func (e *Election) become(t *term) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.term = t
+}
+
+func host() string {
+	h, err := os.Hostname()
+	if err != nil || h == "" {
+		return "unknown"
+	}
+	return h
+}

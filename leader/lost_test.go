@@ -1,0 +1,169 @@
+package leader_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/leader"
+)
+
+func TestLost(t *testing.T) {
+	const ttl = 800 * time.Millisecond
+	c := cluster(t)
+	es, _ := fleet(t, c, accept.Timing(ttl), "a", "b")
+	a, b := es[0], es[1]
+	require.NoError(t, a.Campaign(soon(t), "old"))
+	lease := a.Lease()
+	thaw := freeze(t, c, 2)
+	require.NoError(t, a.HealthCheck(0))
+	within(t, accept.Patience, lease.Context().Done())
+	require.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
+	require.ErrorIs(t, a.Proclaim(soon(t), "x"), quorate.ErrLost)
+	require.Equal(t, lease, a.Lease(), "the lost one")
+	require.NoError(t, a.HealthCheck(time.Hour))
+	err := a.HealthCheck(0)
+	require.ErrorIs(t, err, quorate.ErrLost)
+	require.ErrorContains(t, err, "the term ended")
+	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
+	require.NoError(t, a.HealthCheck(0))
+	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrNotHeld)
+	thaw()
+
+	require.NoError(t, b.Campaign(soon(t), "new"))
+	require.Greater(t, b.Lease().Token(), lease.Token())
+	l, err := a.Leader(soon(t))
+	require.NoError(t, err)
+	assert.Equal(t, "new", l.Value)
+	require.NoError(t, b.Resign(soon(t)))
+	require.NoError(t, a.Campaign(soon(t), "again"), "it can be used again")
+	require.NoError(t, a.Resign(soon(t)))
+}
+
+// A loss that nobody has looked at does not keep from campaigning again.
+func TestCampaignAfterALoss(t *testing.T) {
+	const ttl = 200 * time.Millisecond
+	q := accept.Open(t, cluster(t), accept.Timing(ttl))
+	a := leader.New(q, "e", "a", quorate.WithoutRenewal())
+	require.NoError(t, a.Campaign(soon(t), ""))
+	first := a.Lease()
+	within(t, accept.Patience, first.Context().Done())
+	require.NoError(t, a.Campaign(soon(t), ""))
+	require.Greater(t, a.Lease().Token(), first.Token())
+	require.NoError(t, a.Resign(soon(t)))
+}
+
+func TestClosed(t *testing.T) {
+	c := cluster(t)
+	es, m := fleet(t, c, accept.Timing(quiet), "b")
+	q := accept.Open(t, c, accept.Timing(quiet))
+	a, waiting := leader.New(q, "e", "a"), leader.New(q, "e", "w")
+	require.NoError(t, a.Campaign(soon(t), ""))
+	done := campaign(soon(t), waiting, "")
+	waiters(t, m, 1)
+	behind := campaign(soon(t), waiting, "")
+	require.NoError(t, q.Close())
+	require.ErrorIs(t, within(t, accept.Patience, done), quorate.ErrClosed)
+	require.ErrorIs(t, within(t, accept.Patience, behind), quorate.ErrClosed)
+	require.ErrorIs(t, context.Cause(a.Lease().Context()), quorate.ErrClosed)
+	require.NoError(t, es[0].Campaign(soon(t), ""), "closing leaves")
+	require.NoError(t, es[0].Resign(soon(t)))
+
+	require.ErrorIs(t, a.Proclaim(soon(t), ""), quorate.ErrClosed)
+	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrClosed)
+	require.ErrorIs(t, a.Campaign(soon(t), ""), quorate.ErrClosed)
+	_, err := a.Leader(soon(t))
+	require.ErrorIs(t, err, quorate.ErrClosed)
+	require.ErrorIs(t, a.Run(soon(t), leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}}), quorate.ErrClosed)
+	for range a.Observe(soon(t)) {
+		require.Fail(t, "nothing is to be seen after Close")
+	}
+}
+
+// Resign does not wait for a Proclaim that cannot be confirmed, and ends it.
+func TestResignDuringProclaim(t *testing.T) {
+	c := cluster(t)
+	es, _ := fleet(t, c, accept.Timing(4*time.Second), "a", "b")
+	a, b := es[0], es[1]
+	require.NoError(t, a.Campaign(soon(t), "one"))
+	thaw := freeze(t, c, 2)
+	done := make(chan error, 1)
+	queued := accept.NewQueued(soon(t))
+	go func() { done <- a.Proclaim(queued, "two") }()
+	within(t, accept.Patience, queued.In())
+	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrNoQuorum, "so few have confirmed it")
+	require.ErrorIs(t, within(t, accept.Patience, done), quorate.ErrNotHeld)
+	thaw()
+	require.NoError(t, b.Campaign(soon(t), "three"), "it has resigned all the same")
+	l, err := a.Leader(soon(t))
+	require.NoError(t, err)
+	require.Equal(t, "three", l.Value)
+	require.NoError(t, b.Resign(soon(t)))
+}
+
+// spoil puts something in the place of the record on two servers.
+func spoil(t *testing.T, c *redistest.Cluster) (repair func()) {
+	t.Helper()
+	const key = "quorate:{e}:r"
+	for i := range 2 {
+		require.NoError(t, c.Node(i).Client().Del(t.Context(), key).Err())
+		require.NoError(t, c.Node(i).Client().LPush(t.Context(), key, "x").Err())
+	}
+	return func() {
+		for i := range 2 {
+			require.NoError(t, c.Node(i).Client().Del(t.Context(), key).Err())
+		}
+	}
+}
+
+// Nobody leads whom no majority can record.
+func TestLeaderThatCannotBeRecorded(t *testing.T) {
+	c := cluster(t)
+	es, m := fleet(t, c, accept.Timing(quiet), "a")
+	a := es[0]
+	repair := spoil(t, c)
+	err := a.Campaign(soon(t), "")
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	require.ErrorContains(t, err, "WRONGTYPE")
+	require.Nil(t, a.Lease())
+	require.True(t, accept.Eventually(m.TryLock), "it has left the line")
+	m.Unlock()
+	repair()
+	require.NoError(t, a.Campaign(soon(t), ""))
+	require.NoError(t, a.Resign(soon(t)))
+}
+
+// Run says so, and goes on trying.
+func TestRunThatCannotBeRecorded(t *testing.T) {
+	c := cluster(t)
+	var log accept.Log
+	a := leader.New(accept.Open(t, c, accept.Timing(quiet), log.Option()), "e", "a")
+	repair := spoil(t, c)
+	s := newStage()
+	cb := s.callbacks()
+	cb.Once = true
+	ran := run(soon(t), a, cb)
+	require.True(t, accept.Eventually(func() bool { return len(log.Lines("leader goes on trying")) > 0 }))
+	require.Empty(t, s.started)
+	repair()
+	tm := within(t, accept.Patience, s.started)
+	close(tm.leave)
+	require.NoError(t, within(t, accept.Patience, ran))
+	require.NoError(t, within(t, accept.Patience, s.stopped))
+
+	// It does not try again when its context ends, or the Quorum is closed.
+	repair = spoil(t, c)
+	ctx, cancel := context.WithCancel(soon(t))
+	before := len(log.Lines("leader goes on trying"))
+	ran = run(ctx, a, cb)
+	require.True(t, accept.Eventually(func() bool { return len(log.Lines("leader goes on trying")) > before }))
+	cancel()
+	require.ErrorIs(t, within(t, accept.Patience, ran), context.Canceled)
+	repair()
+}

@@ -1,0 +1,91 @@
+package leader_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
+)
+
+func TestMain(m *testing.M) { accept.Main(m) }
+
+// quiet is a ttl so long that nothing is asked again and nothing ends while a
+// test lasts: what is heard then, has been pushed.
+const quiet = time.Minute
+
+// cluster starts three servers, and sees in the end that nothing is left on them.
+func cluster(t *testing.T) *redistest.Cluster {
+	t.Helper()
+	c := redistest.Start(t, 3)
+	t.Cleanup(func() { accept.Clean(t, c) })
+	return c
+}
+
+// fleet returns participants of one election, each with a Quorum of its own,
+// and a mutex of the same name to see who waits.
+func fleet(t *testing.T, c *redistest.Cluster, timing quorate.Option, ids ...string) ([]*leader.Election, *mutex.Mutex) {
+	t.Helper()
+	var all []*leader.Election
+	for _, id := range ids {
+		all = append(all, leader.New(accept.Open(t, c, timing), "e", id))
+	}
+	return all, mutex.New(accept.Open(t, c, timing), "e")
+}
+
+// waiters waits until so many are in line behind the leader.
+func waiters(t *testing.T, m *mutex.Mutex, n int) {
+	t.Helper()
+	var h quorate.Holder
+	var err error
+	require.True(t, accept.Eventually(func() bool {
+		h, err = m.Holder(t.Context())
+		return err == nil && h.Waiters == n
+	}), "%+v, %v", h, err)
+}
+
+// within waits for what must happen, and not too late to be it.
+func within[T any](t *testing.T, d time.Duration, c <-chan T) T {
+	t.Helper()
+	var v T
+	select {
+	case v = <-c:
+	case <-time.After(d):
+		require.FailNow(t, "has not happened", "within %v", d)
+	}
+	return v
+}
+
+// soon is a context that ends when a test has been patient enough.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), accept.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// campaign calls Campaign in a goroutine.
+func campaign(ctx context.Context, e *leader.Election, value string) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- e.Campaign(ctx, value) }()
+	return done
+}
+
+// freeze stops the first n servers, and returns what lets them go on.
+func freeze(t *testing.T, c *redistest.Cluster, n int) (thaw func()) {
+	t.Helper()
+	for i := range n {
+		require.NoError(t, c.Node(i).Stop())
+	}
+	return func() {
+		for i := range n {
+			require.NoError(t, c.Node(i).Cont())
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/leader"
+)
+
+// seen is one thing that an observer has been told.
+type seen struct {
+	l   leader.Leader
+	err error
+}
+
+// observe observes in a goroutine that is never slow.
+func observe(t *testing.T, e *leader.Election) <-chan seen {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	all, over := make(chan seen, 1000), make(chan struct{})
+	go func() {
+		defer close(over)
+		for l, err := range e.Observe(ctx) {
+			all <- seen{l, err}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		within(t, accept.Patience, over)
+	})
+	return all
+}
+
+// Each change is told by push: nobody asks within this test's time.
+func TestObserve(t *testing.T) {
+	c := cluster(t)
+	es, m := fleet(t, c, accept.Timing(quiet), "a", "b", "watches")
+	a, b := es[0], es[1]
+	all := observe(t, es[2])
+	require.ErrorIs(t, within(t, accept.Patience, all).err, leader.ErrNoLeader, "the present state comes first")
+
+	require.NoError(t, a.Campaign(soon(t), "one"))
+	s := within(t, accept.Patience, all)
+	require.NoError(t, s.err)
+	assert.Equal(t, "a", s.l.ID)
+	assert.Equal(t, "one", s.l.Value)
+	assert.Equal(t, a.Lease().Token(), s.l.Term)
+	assert.Positive(t, s.l.Left)
+
+	require.NoError(t, a.Proclaim(soon(t), "two"))
+	s = within(t, accept.Patience, all)
+	require.NoError(t, s.err)
+	assert.Equal(t, "two", s.l.Value)
+	assert.Equal(t, a.Lease().Token(), s.l.Term)
+
+	done := campaign(soon(t), b, "three")
+	waiters(t, m, 1)
+	require.NoError(t, a.Resign(soon(t)))
+	require.NoError(t, within(t, accept.Patience, done))
+	s = within(t, accept.Patience, all)
+	if errors.Is(s.err, leader.ErrNoLeader) { // it may have been seen in between
+		s = within(t, accept.Patience, all)
+	}
+	require.NoError(t, s.err)
+	assert.Equal(t, "b", s.l.ID)
+	assert.Equal(t, b.Lease().Token(), s.l.Term)
+
+	late := observe(t, a)
+	s = within(t, accept.Patience, late)
+	require.NoError(t, s.err)
+	assert.Equal(t, "three", s.l.Value, "who comes later sees the present state first")
+
+	require.NoError(t, b.Resign(soon(t)))
+	for _, all := range []<-chan seen{all, late} {
+		s = within(t, accept.Patience, all)
+		require.ErrorIs(t, s.err, leader.ErrNoLeader)
+		require.ErrorContains(t, s.err, `observe "e": nobody leads`)
+		assert.Zero(t, s.l)
+		require.Empty(t, all, "once per change")
+	}
+}
+
+// A leader that ends without resigning is seen to be gone when its lease has ended.
+func TestObserveALeaseThatEnds(t *testing.T) {
+	const ttl = 600 * time.Millisecond
+	c := cluster(t)
+	es, _ := fleet(t, c, accept.Timing(ttl), "watches")
+	a := leader.New(accept.Open(t, c, accept.Timing(ttl)), "e", "a", quorate.WithoutRenewal())
+	all := observe(t, es[0])
+	require.ErrorIs(t, within(t, accept.Patience, all).err, leader.ErrNoLeader)
+	for range 2 {
+		require.NoError(t, a.Campaign(soon(t), ""))
+		lease := a.Lease()
+		s := within(t, accept.Patience, all)
+		require.NoError(t, s.err)
+		require.Equal(t, lease.Token(), s.l.Term)
+		within(t, accept.Patience, lease.Context().Done())
+		s = within(t, accept.Patience, all)
+		require.ErrorIs(t, s.err, leader.ErrNoLeader)
+	}
+	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
+}
+
+// Whoever is slow gets the newest, and never an old one after a newer.
+func TestObserveSlowly(t *testing.T) {
+	const values = 50
+	es, _ := fleet(t, cluster(t), accept.Timing(quiet), "a", "watches")
+	a := es[0]
+	require.NoError(t, a.Campaign(soon(t), "0"))
+	next, stop := iter.Pull2(es[1].Observe(soon(t)))
+	defer stop()
+	l, err, _ := next()
+	require.NoError(t, err)
+	require.Equal(t, "0", l.Value)
+	for i := range values {
+		require.NoError(t, a.Proclaim(soon(t), strconv.Itoa(i+1)))
+	}
+	last, told := 0, 0
+	for ; last < values; told++ {
+		l, err, ok := next()
+		require.True(t, ok)
+		require.NoError(t, err)
+		n, err := strconv.Atoi(l.Value)
+		require.NoError(t, err)
+		require.Greater(t, n, last, "never an old one")
+		last = n
+	}
+	require.LessOrEqual(t, told, 3, "most are left out")
+
+	require.NoError(t, a.Resign(soon(t)))
+	require.NoError(t, a.Campaign(soon(t), "again"))
+	require.True(t, accept.Eventually(func() bool {
+		l, err, _ = next()
+		return err == nil && l.Value == "again"
+	}))
+	require.Equal(t, a.Lease().Token(), l.Term)
+	require.NoError(t, a.Resign(soon(t)))
+}
+
+// Nodes that cannot be asked are told once, and what holds when they can again.
+func TestObserveWithoutQuorum(t *testing.T) {
+	const ttl = 800 * time.Millisecond
+	c := cluster(t)
+	es, _ := fleet(t, c, accept.Timing(ttl), "a", "watches")
+	a := es[0]
+	require.NoError(t, a.Campaign(soon(t), ""))
+	all := observe(t, es[1])
+	require.NoError(t, within(t, accept.Patience, all).err)
+	for range 2 {
+		thaw := freeze(t, c, 2)
+		lease := a.Lease()
+		s := within(t, accept.Patience, all)
+		require.ErrorIs(t, s.err, quorate.ErrNoQuorum)
+		require.NotErrorIs(t, s.err, leader.ErrNoLeader)
+		require.Zero(t, s.l)
+		within(t, accept.Patience, lease.Context().Done())
+		require.Empty(t, all, "once, however long it lasts")
+		thaw()
+		require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
+		require.NoError(t, a.Campaign(soon(t), ""))
+		// The nodes may still have the old term for a moment, before they come to
+		// what was sent to them meanwhile.
+		for s = within(t, accept.Patience, all); s.l.Term != a.Lease().Token(); s = within(t, accept.Patience, all) {
+			if s.err != nil {
+				require.ErrorIs(t, s.err, leader.ErrNoLeader)
+			} else {
+				require.Equal(t, lease.Token(), s.l.Term)
+			}
+		}
+	}
+	require.NoError(t, a.Resign(soon(t)))
+}
+
+// However an observation ends, it leaves nothing behind: TestMain sees to the
+// goroutines and cluster to the keys.
+func TestObserveEnds(t *testing.T) {
+	c := cluster(t)
+	q := accept.Open(t, c, accept.Timing(300*time.Millisecond)) // so long do nodes remember who watched and was closed
+	e := leader.New(q, "e", "a")
+	seq := e.Observe(soon(t))
+	for range 3 { // each time anew
+		for _, err := range seq {
+			require.ErrorIs(t, err, leader.ErrNoLeader)
+			break
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	for _, err := range e.Observe(ctx) {
+		require.ErrorIs(t, err, leader.ErrNoLeader)
+		n++
+		cancel()
+	}
+	require.Equal(t, 1, n, "the context's end is not told")
+	require.Panics(t, func() {
+		for range e.Observe(soon(t)) {
+			panic("in the loop")
+		}
+	})
+	first, over := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		for range e.Observe(soon(t)) {
+			n++
+			close(first)
+		}
+		over <- n
+	}()
+	within(t, accept.Patience, first)
+	require.NoError(t, q.Close())
+	require.Equal(t, 1, within(t, accept.Patience, over), "nor is Close")
+}

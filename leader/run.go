@@ -1,0 +1,206 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// Callbacks are what Run calls, and how it campaigns.
+type Callbacks struct {
+	// OnStartedLeading is the leader's work, and must be given. Its context ends
+	// when the term is lost, no later than a lock's would (context.Cause then is
+	// quorate.ErrLost), and when Run's context ends; it has the values of that. The
+	// lease's token is the term. Run gives the leadership up when
+	// OnStartedLeading returns, and not before.
+	OnStartedLeading func(ctx context.Context, lease quorate.Lease)
+
+	// OnStoppedLeading is called once for each OnStartedLeading, after that has
+	// returned or panicked and the leadership has been given up. err is nil when
+	// this participant has resigned, and otherwise matches quorate.ErrLost, or
+	// quorate.ErrClosed when the Quorum was closed. To be told of a loss while
+	// OnStartedLeading still runs, use context.AfterFunc with its context.
+	OnStoppedLeading func(err error)
+
+	// OnNewLeader is called for each new term that is seen, this participant's
+	// own included; as Observe, it may leave out terms that are over already.
+	// Calls come from one goroutine, one after the other, while Run runs.
+	OnNewLeader func(Leader)
+
+	// Value is what others see in Leader.Value; Proclaim replaces it for a term.
+	Value string
+
+	// Once makes Run return at the end of the first term, instead of
+	// campaigning again.
+	Once bool
+}
+
+// tryAgain is how long Run waits when so many nodes refuse for good that
+// waiting for a turn is in vain.
+const tryAgain = time.Second
+
+// Run campaigns, calls OnStartedLeading when this participant leads, and again
+// gets in line, behind all who wait, when the term has ended: because it was lost
+// or because OnStartedLeading has returned. It does so until the context ends
+// or the Quorum is closed, through outages too; nodes that refuse for good (a wrong
+// password, a key of another type) are told to the log and asked again. When nobody
+// else waits, an OnStartedLeading that returns at once is called again at once.
+//
+// It returns an error that matches the context's when that has ended;
+// quorate.ErrClosed; quorate.ErrInvalid when there is no OnStartedLeading, the
+// name, the id or the value cannot be, Run is running already, or this
+// participant campaigns or leads by Campaign. With Once it returns, at the end
+// of the first term, what OnStoppedLeading was given.
+//
+// When it returns, or panics because a callback has, every callback has
+// returned and the leadership has been given up. It does not wait for the nodes
+// to confirm that.
+func (e *Election) Run(ctx context.Context, cb Callbacks) error {
+	e.usable()
+	return core.Dress("run", e.name, e.run(ctx, cb))
+}
+
+func (e *Election) run(ctx context.Context, cb Callbacks) error {
+	if err := e.check(cb.Value); err != nil {
+		return err
+	}
+	if cb.OnStartedLeading == nil {
+		return fmt.Errorf("%w: there is no OnStartedLeading", core.ErrInvalid)
+	}
+	if err := e.begin(); err != nil {
+		return err
+	}
+	defer e.finish()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer e.announce(ctx, cancel, cb.OnNewLeader)()
+	for {
+		if ctx.Err() != nil {
+			return &core.Failure{Err: core.ContextError(ctx)}
+		}
+		t, err := e.win(ctx, cb.Value)
+		if err == nil {
+			if err = e.lead(ctx, t, cb); cb.Once {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, core.ErrClosed), errors.Is(err, core.ErrInvalid):
+			return err
+		case err == nil, errors.Is(err, core.ErrLost), ctx.Err() != nil:
+			continue
+		}
+		e.spec.Set.Logger.Error("quorate: leader goes on trying", "name", e.name, "error", core.Dress("run", e.name, err))
+		select {
+		case <-time.After(tryAgain):
+		case <-ctx.Done():
+		case <-e.q.Closing():
+		}
+	}
+}
+
+// begin gives Run the election for itself.
+func (e *Election) begin() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.running:
+		return fmt.Errorf("%w: Run is running already; another participant needs another Election", core.ErrInvalid)
+	case e.term != nil && e.term.lease.Lost() == nil:
+		return fmt.Errorf("%w: Campaign has won the election already; Resign before Run", core.ErrInvalid)
+	}
+	select {
+	case e.turn <- struct{}{}:
+	default:
+		return fmt.Errorf("%w: Campaign is under way; end its context before Run", core.ErrInvalid)
+	}
+	e.running, e.term = true, nil
+	return nil
+}
+
+func (e *Election) finish() {
+	e.mu.Lock()
+	e.running = false
+	e.mu.Unlock()
+	<-e.turn
+}
+
+// lead is one term under Run. What follows the callback is deferred, so that it
+// happens also when that panics.
+func (e *Election) lead(ctx context.Context, t *term, cb Callbacks) (err error) {
+	e.become(t)
+	inner, cancel := context.WithCancelCause(t.lease.Context())
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	defer func() {
+		stop()
+		cancel(core.ErrReleased)
+		e.become(nil)
+		err = e.end(t)
+		if cb.OnStoppedLeading != nil {
+			cb.OnStoppedLeading(core.Dress("lead", e.name, err))
+		}
+	}()
+	cb.OnStartedLeading(&tenure{inner, ctx}, t.lease)
+	return nil
+}
+
+// tenure is the context of a term under Run: it ends with the lease or with
+// Run's context, and has the deadline and the values of that.
+//
+// Note: Here is an incorrect one:
+//
+//	inner, cancel := context.WithCancelCause(ctx)
+//	context.AfterFunc(lease.Context(), func() { cancel(ErrLost) })
+//
+// AfterFunc calls in a goroutine of its own. The leaves of a lost claim go out
+// when its lease's context has ended, and the next leader might be in before
+// that goroutine has run. A child of the lease's context ends with it.
+type tenure struct {
+	context.Context
+	run context.Context
+}
+
+func (c *tenure) Deadline() (time.Time, bool) { return c.run.Deadline() }
+
+func (c *tenure) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.run.Value(key)
+}
+
+// announce calls f for each new term until ctx ends. The function that it
+// returns ends ctx, waits for the last call, and panics if f has.
+func (e *Election) announce(ctx context.Context, cancel context.CancelCauseFunc, f func(Leader)) func() {
+	var all sync.WaitGroup
+	var panicked any
+	if f != nil {
+		all.Go(func() {
+			defer func() {
+				// A panic of this goroutine would end the process at once, the
+				// leadership still held. So it ends Run first, and then is Run's.
+				if panicked = recover(); panicked != nil {
+					cancel(errors.New("OnNewLeader has panicked"))
+				}
+			}()
+			var last uint64
+			for l, err := range e.Observe(ctx) {
+				if err == nil && l.Term != last {
+					last = l.Term
+					f(l)
+				}
+			}
+		})
+	}
+	return func() {
+		cancel(nil)
+		all.Wait()
+		if panicked != nil {
+			panic(panicked)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
+)
+
+// run calls Run in a goroutine; a panic of it comes as an error.
+func run(ctx context.Context, e *leader.Election, cb leader.Callbacks) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- panicked{p}
+			}
+		}()
+		done <- e.Run(ctx, cb)
+	}()
+	return done
+}
+
+type panicked struct{ value any }
+
+func (panicked) Error() string { return "panicked" }
+
+// stage is callbacks that a test leads step by step.
+type stage struct {
+	started chan term
+	stopped chan error
+}
+
+type term struct {
+	ctx   context.Context
+	lease quorate.Lease
+	leave chan struct{} // close it, and OnStartedLeading returns
+}
+
+func newStage() *stage { return &stage{started: make(chan term, 100), stopped: make(chan error, 100)} }
+
+func (s *stage) callbacks() leader.Callbacks {
+	return leader.Callbacks{
+		OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
+			tm := term{ctx, lease, make(chan struct{})}
+			s.started <- tm
+			<-tm.leave
+		},
+		OnStoppedLeading: func(err error) { s.stopped <- err },
+	}
+}
+
+func TestRunUntilTheContextEnds(t *testing.T) {
+	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
+	a, b := es[0], es[1]
+	type key struct{}
+	ctx, cancel := context.WithCancelCause(context.WithValue(soon(t), key{}, "value"))
+	s := newStage()
+	cb := s.callbacks()
+	cb.Value = "v"
+	done := run(ctx, a, cb)
+	tm := within(t, accept.Patience, s.started)
+	require.NoError(t, tm.ctx.Err())
+	require.Equal(t, "value", tm.ctx.Value(key{}))
+	deadline, _ := ctx.Deadline()
+	got, _ := tm.ctx.Deadline()
+	require.Equal(t, deadline, got)
+	require.Equal(t, a.Lease(), tm.lease)
+	l, err := b.Leader(soon(t))
+	require.NoError(t, err)
+	require.Equal(t, "v", l.Value)
+	require.Equal(t, tm.lease.Token(), l.Term)
+
+	next := campaign(soon(t), b, "")
+	waiters(t, m, 1)
+	over := errors.New("enough")
+	cancel(over)
+	within(t, accept.Patience, tm.ctx.Done())
+	require.Equal(t, over, context.Cause(tm.ctx))
+	// It has not returned, so it leads on.
+	require.NoError(t, tm.lease.Context().Err())
+	l, err = b.Leader(soon(t))
+	require.NoError(t, err)
+	require.Equal(t, "a", l.ID)
+	require.Empty(t, s.stopped)
+	require.Empty(t, next)
+
+	close(tm.leave)
+	require.NoError(t, within(t, accept.Patience, s.stopped), "it has resigned")
+	err = within(t, accept.Patience, done)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, over)
+	require.NoError(t, within(t, accept.Patience, next))
+	require.ErrorIs(t, context.Cause(tm.lease.Context()), quorate.ErrReleased)
+	require.Empty(t, s.stopped, "once for each start")
+	require.Empty(t, s.started)
+
+	// Who waits in line when its context ends has never started, so never stops.
+	ctx, cancel = context.WithCancelCause(soon(t))
+	done = run(ctx, a, s.callbacks())
+	waiters(t, m, 1)
+	cancel(nil)
+	require.ErrorIs(t, within(t, accept.Patience, done), context.Canceled)
+	waiters(t, m, 0)
+	require.Empty(t, s.started)
+	require.Empty(t, s.stopped)
+	require.NoError(t, b.Resign(soon(t)))
+}
+
+// Whoever returns from leading gets in line again, behind all who wait.
+func TestRunCampaignsAgain(t *testing.T) {
+	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
+	a, b := newStage(), newStage()
+	ctx, cancel := context.WithCancel(soon(t))
+	ran := run(ctx, es[0], a.callbacks())
+	first := within(t, accept.Patience, a.started)
+	once := b.callbacks()
+	once.Once = true
+	ranOnce := run(ctx, es[1], once)
+	waiters(t, m, 1)
+	close(first.leave)
+	require.NoError(t, within(t, accept.Patience, a.stopped))
+	second := within(t, accept.Patience, b.started)
+	require.Greater(t, second.lease.Token(), first.lease.Token())
+	waiters(t, m, 1)
+	close(second.leave)
+	require.NoError(t, within(t, accept.Patience, b.stopped))
+	require.NoError(t, within(t, accept.Patience, ranOnce), "told to do it once")
+	third := within(t, accept.Patience, a.started)
+	require.Greater(t, third.lease.Token(), second.lease.Token())
+	cancel()
+	close(third.leave)
+	require.NoError(t, within(t, accept.Patience, a.stopped))
+	require.ErrorIs(t, within(t, accept.Patience, ran), context.Canceled)
+}
+
+func TestRunLoses(t *testing.T) {
+	const ttl = 800 * time.Millisecond
+	c := cluster(t)
+	es, _ := fleet(t, c, accept.Timing(ttl), "a")
+	a := es[0]
+	s := newStage()
+	ctx, cancel := context.WithCancel(soon(t))
+	ran := run(ctx, a, s.callbacks())
+	tm := within(t, accept.Patience, s.started)
+	child, end := context.WithCancel(tm.ctx) // the callback's own contexts end with it, too
+	defer end()
+	thaw := freeze(t, c, 2)
+	within(t, accept.Patience, tm.ctx.Done())
+	require.ErrorIs(t, context.Cause(tm.ctx), quorate.ErrLost)
+	within(t, accept.Patience, child.Done())
+	require.ErrorIs(t, context.Cause(child), quorate.ErrLost)
+	require.False(t, time.Now().Before(tm.lease.ValidUntil()))
+	require.Error(t, tm.lease.Context().Err())
+	require.Empty(t, s.stopped, "it has not returned")
+	require.NoError(t, a.HealthCheck(time.Hour))
+	require.ErrorIs(t, a.HealthCheck(0), quorate.ErrLost, "it acts as if it led")
+	close(tm.leave)
+	err := within(t, accept.Patience, s.stopped)
+	require.ErrorIs(t, err, quorate.ErrLost)
+	require.ErrorContains(t, err, `lead "e"`)
+	require.NoError(t, a.HealthCheck(0))
+	thaw()
+	again := within(t, accept.Patience, s.started)
+	require.Greater(t, again.lease.Token(), tm.lease.Token())
+	require.NoError(t, a.HealthCheck(0))
+	require.Empty(t, s.stopped)
+	cancel()
+	close(again.leave)
+	require.NoError(t, within(t, accept.Patience, s.stopped))
+	require.ErrorIs(t, within(t, accept.Patience, ran), context.Canceled)
+
+	// With Once, the loss is what Run returns.
+	short := leader.New(accept.Open(t, c, accept.Timing(ttl)), "e", "s", quorate.WithoutRenewal())
+	cb := s.callbacks()
+	cb.Once = true
+	ran = run(soon(t), short, cb)
+	tm = within(t, accept.Patience, s.started)
+	within(t, accept.Patience, tm.ctx.Done())
+	close(tm.leave)
+	require.ErrorIs(t, within(t, accept.Patience, s.stopped), quorate.ErrLost)
+	require.ErrorIs(t, within(t, accept.Patience, ran), quorate.ErrLost)
+}
+
+// The health check knows when a claim that the nodes have forgotten ended.
+func TestHealthAfterTheNodesForget(t *testing.T) {
+	c := redistest.Start(t, 3)
+	q := accept.Open(t, c, accept.Timing(2*time.Second))
+	a := leader.New(q, "e", "a")
+	require.NoError(t, a.Campaign(soon(t), ""))
+	lease := a.Lease()
+	for i := range 2 {
+		require.NoError(t, c.Node(i).Client().FlushAll(t.Context()).Err())
+	}
+	within(t, accept.Patience, lease.Context().Done())
+	require.NoError(t, a.HealthCheck(time.Minute), "not since the beginning of time")
+	require.ErrorIs(t, a.HealthCheck(0), quorate.ErrLost)
+	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
+}
+
+func TestRunHasTheElectionToItself(t *testing.T) {
+	c := cluster(t)
+	q := accept.Open(t, c, accept.Timing(quiet))
+	a, b := leader.New(q, "e", "a"), leader.New(q, "e", "b")
+	s := newStage()
+	refused := func(err error, why string) {
+		t.Helper()
+		require.ErrorIs(t, err, quorate.ErrInvalid)
+		require.ErrorContains(t, err, why)
+	}
+	ctx, cancel := context.WithCancel(soon(t))
+	ran := run(ctx, a, s.callbacks())
+	tm := within(t, accept.Patience, s.started)
+	refused(a.Run(soon(t), s.callbacks()), "Run is running already")
+	refused(a.Campaign(soon(t), ""), "Run is running")
+	refused(a.Resign(soon(t)), "Run is running")
+	require.NoError(t, a.Proclaim(soon(t), "proclaimed"))
+	l, err := a.Leader(soon(t))
+	require.NoError(t, err)
+	require.Equal(t, "proclaimed", l.Value)
+
+	bctx, stop := context.WithCancel(soon(t))
+	waiting := campaign(bctx, b, "")
+	waiters(t, mutex.New(q, "e"), 1)
+	refused(b.Run(soon(t), s.callbacks()), "Campaign is under way")
+	stop()
+	require.ErrorIs(t, within(t, accept.Patience, waiting), context.Canceled)
+
+	cancel()
+	close(tm.leave)
+	require.ErrorIs(t, within(t, accept.Patience, ran), context.Canceled)
+	require.NoError(t, a.Campaign(soon(t), ""))
+	refused(a.Run(soon(t), s.callbacks()), "Resign before Run")
+	require.NoError(t, a.Resign(soon(t)))
+
+	// Close ends it.
+	require.NoError(t, within(t, accept.Patience, s.stopped))
+	ran = run(soon(t), a, s.callbacks())
+	tm = within(t, accept.Patience, s.started)
+	require.NoError(t, q.Close())
+	within(t, accept.Patience, tm.ctx.Done())
+	require.ErrorIs(t, context.Cause(tm.ctx), quorate.ErrClosed)
+	close(tm.leave)
+	require.ErrorIs(t, within(t, accept.Patience, s.stopped), quorate.ErrClosed)
+	require.ErrorIs(t, within(t, accept.Patience, ran), quorate.ErrClosed)
+	require.ErrorIs(t, a.Run(soon(t), s.callbacks()), quorate.ErrClosed)
+	require.Empty(t, s.started)
+}
+
+func TestOnNewLeader(t *testing.T) {
+	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
+	a, b := es[0], es[1]
+	require.NoError(t, b.Campaign(soon(t), ""))
+	terms := make(chan leader.Leader, 100)
+	s := newStage()
+	cb := s.callbacks()
+	cb.OnNewLeader = func(l leader.Leader) { terms <- l }
+	ctx, cancel := context.WithCancel(soon(t))
+	ran := run(ctx, a, cb)
+	first := within(t, accept.Patience, terms)
+	require.Equal(t, "b", first.ID)
+	waiters(t, m, 1)
+	require.NoError(t, b.Proclaim(soon(t), "another value is not another leader"))
+	require.NoError(t, b.Resign(soon(t)))
+	tm := within(t, accept.Patience, s.started)
+	second := within(t, accept.Patience, terms)
+	require.Equal(t, "a", second.ID, "itself, too")
+	require.Equal(t, tm.lease.Token(), second.Term)
+	cancel()
+	close(tm.leave)
+	require.ErrorIs(t, within(t, accept.Patience, ran), context.Canceled)
+	require.Empty(t, terms)
+}

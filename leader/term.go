@@ -1,0 +1,116 @@
+package leader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/internal/core"
+)
+
+// term is one time of leading.
+type term struct {
+	hold   *core.Hold
+	lease  *core.Lease
+	writes atomic.Uint64 // under the hold: the next one's seq
+	lostAt time.Time     // set before the lease is told of a loss
+}
+
+// record is what the nodes keep of a leader, as JSON.
+type record struct {
+	ID    string    `json:"id"`
+	Value string    `json:"value"`
+	Host  string    `json:"host"`
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"`
+}
+
+// win waits for the claim and records it. It fails with ErrLost when the claim
+// was lost before it was recorded; nothing is left of it then, nor after any
+// other error.
+func (e *Election) win(ctx context.Context, value string) (*term, error) {
+	t := &term{}
+	ready := make(chan struct{})
+	hold, err := e.q.Acquire(ctx, e.spec, false, core.Hooks{Ended: func(cause error) {
+		<-ready // the claim was admitted, so Acquire is about to return
+		if t.lease != nil {
+			t.lostAt = time.Now()
+			t.lease.End(cause)
+		}
+	}})
+	if err == nil {
+		t.hold, t.lease = hold, hold.Lease(0)
+	}
+	close(ready)
+	if err != nil {
+		return nil, err
+	}
+	// Nobody is told that this is the leader before a majority can tell it to all
+	// others: whoever acts as a leader is found by those who ask for one.
+	if err := e.write(ctx, t, value); err != nil {
+		_ = e.end(t)
+		return nil, err
+	}
+	return t, nil
+}
+
+// write records the value under the term, for as long as that lasts.
+func (e *Election) write(ctx context.Context, t *term, value string) error {
+	if err := t.over(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(record{ID: e.id, Value: value, Host: host(), PID: os.Getpid(), Since: t.hold.Since()})
+	if err != nil {
+		return fmt.Errorf("%w: %w", core.ErrInvalid, err)
+	}
+	led, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(t.lease.Context(), func() { cancel(core.ErrReleased) })()
+	err = e.reg.Put(led, t.hold, t.writes.Add(1)-1, text, 0)
+	if over := t.over(); over != nil {
+		return over
+	}
+	return err
+}
+
+// over says how the term has ended, or nil: ErrNotHeld when it was given up.
+func (t *term) over() error {
+	switch cause := context.Cause(t.lease.Context()); {
+	case cause == nil:
+		return nil
+	case errors.Is(cause, core.ErrReleased):
+		return &core.Failure{Err: core.ErrNotHeld}
+	default:
+		return &core.Failure{Err: cause}
+	}
+}
+
+// end gives the term up. It does not wait for the nodes, and fails when the term
+// had ended by itself.
+func (e *Election) end(t *term) error {
+	if !t.hold.Valid() && t.lease.Lost() == nil {
+		t.lease.End(core.ErrLost) // its timer is just about to tell
+	}
+	t.lease.End(core.ErrReleased)
+	if lost := t.lease.Lost(); lost != nil {
+		return &core.Failure{Err: lost}
+	}
+	e.reg.Retire(t.hold, t.writes.Add(1)-1, e.spec.Set.Retention)
+	return nil
+}
+
+// ended returns when the term has ended, or will unless it is renewed.
+func (t *term) ended() time.Time {
+	until := t.hold.ValidUntil()
+	// Note: to take this for the whole answer is wrong, and so is the time at which
+	// the loss was told. A process that was stopped is told late, when it wakes up;
+	// and a claim that nodes have forgotten has no deadline any more.
+	if t.lease.Lost() != nil && until.Before(t.hold.Since()) && !t.lostAt.IsZero() {
+		return t.lostAt
+	}
+	return until
+}

@@ -1,0 +1,269 @@
+package mutex_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+func stopAll(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Stop())
+	}
+}
+
+func contAll(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Cont())
+	}
+}
+
+func TestLeaseEndsWithTheHold(t *testing.T) {
+	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	m := mutex.New(q, "m")
+	assert.Nil(t, m.Lease())
+	m.Lock()
+	lease := m.Lease()
+	require.NoError(t, lease.Context().Err())
+	assert.Same(t, lease.Context(), lease.Context())
+	assert.InDelta(t, quiet, time.Until(lease.ValidUntil()), float64(quiet/10))
+
+	// To the next goroutine of this value it is another hold, though the claim is the same.
+	next := lockLater(t.Context(), t, m)
+	m.Unlock()
+	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased)
+	require.NoError(t, within(t, accept.Patience, next))
+	assert.NotSame(t, lease, m.Lease())
+	lease = m.Lease()
+	m.Unlock()
+	require.Error(t, lease.Context().Err(), "also when it is asked for afterwards")
+	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased)
+}
+
+func TestRenewal(t *testing.T) {
+	const ttl = 2 * time.Second
+	q := accept.Open(t, cluster(t), accept.Timing(ttl))
+	a, b := mutex.New(q, "m"), mutex.New(q, "m")
+	a.Lock()
+	lease := a.Lease()
+	until := lease.ValidUntil()
+	require.True(t, accept.Eventually(func() bool {
+		require.NoError(t, context.Cause(lease.Context()))
+		return lease.ValidUntil().After(until.Add(ttl))
+	}))
+	assert.False(t, b.TryLock())
+	a.Unlock()
+}
+
+// observer keeps the events of holds.
+type observer struct {
+	mu     sync.Mutex
+	events []quorate.Event
+}
+
+func (o *observer) Observe(e quorate.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e.Name != "" {
+		o.events = append(o.events, e)
+	}
+}
+
+func (o *observer) kinds() (ks []quorate.EventKind) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range o.events {
+		ks = append(ks, e.Kind)
+	}
+	return ks
+}
+
+func TestLoss(t *testing.T) {
+	const ttl = 400 * time.Millisecond
+	c := cluster(t)
+	var log accept.Log
+	var seen observer
+	q := accept.Open(t, c, accept.Timing(ttl), log.Option(), quorate.WithObserver(&seen))
+	m := mutex.New(q, "m")
+	m.Lock()
+	lease := m.Lease()
+	next := lockLater(t.Context(), t, m)
+	stopAll(t, c)
+	within(t, accept.Patience, lease.Context().Done())
+	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
+	assert.False(t, lease.ValidUntil().After(time.Now()))
+	// The holder is told first; observer and log hear of it right after.
+	require.True(t, accept.Eventually(func() bool { return len(log.Lines("lost")) > 0 }))
+	contAll(t, c)
+
+	assert.ErrorIs(t, m.Extend(t.Context()), quorate.ErrLost, "lost is final")
+	assert.ErrorIs(t, m.UnlockContext(t.Context()), quorate.ErrLost)
+	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost, "and stays so")
+	require.NoError(t, within(t, accept.Patience, next), "the next local waiter gets a claim of its own")
+	assert.Greater(t, m.Lease().Token(), lease.Token()+1024)
+	m.Unlock()
+	assert.Equal(t, []quorate.EventKind{
+		quorate.EventAcquired, quorate.EventLost, quorate.EventAcquired, quorate.EventReleased,
+	}, seen.kinds())
+	assert.Len(t, log.Lines("lost"), 1)
+
+	m.Lock()
+	lease = m.Lease()
+	stopAll(t, c)
+	within(t, accept.Patience, lease.Context().Done())
+	assert.NotPanics(t, m.Unlock, "what was lost")
+	assert.Panics(t, m.Unlock, "but once only")
+	contAll(t, c)
+}
+
+func TestClosedWhileHeld(t *testing.T) {
+	c := cluster(t)
+	q := accept.Open(t, c, accept.Timing(quiet))
+	p := accept.Open(t, c, accept.Timing(quiet))
+	a, b, other := mutex.New(q, "m"), mutex.New(p, "m"), mutex.New(q, "m")
+	a.Lock()
+	lease := a.Lease()
+	ahead := lockLater(t.Context(), t, other)
+	waiters(t, b, 1)
+	local := lockLater(t.Context(), t, a)
+	elsewhere := lockLater(t.Context(), t, b)
+	waiters(t, b, 2)
+	require.NoError(t, q.Close())
+	assert.ErrorIs(t, q.Close(), quorate.ErrClosed)
+	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrClosed)
+	assert.ErrorIs(t, within(t, accept.Patience, ahead), quorate.ErrClosed)
+	assert.ErrorIs(t, within(t, accept.Patience, local), quorate.ErrClosed)
+	require.NoError(t, within(t, accept.Patience, elsewhere), "Close releases")
+	assert.ErrorIs(t, a.UnlockContext(t.Context()), quorate.ErrClosed)
+	b.Unlock()
+}
+
+func TestExtend(t *testing.T) {
+	const ttl = 2 * time.Second
+	c := cluster(t)
+	q := accept.Open(t, c, accept.Timing(ttl))
+	m := mutex.New(q, "m", quorate.WithoutRenewal())
+	assert.ErrorIs(t, m.Extend(t.Context()), quorate.ErrNotHeld)
+	m.Lock()
+	lease := m.Lease()
+	began := time.Now()
+	var all sync.WaitGroup
+	for range 8 { // together, so that some find another's request on its way
+		all.Go(func() {
+			before := time.Now()
+			assert.NoError(t, m.Extend(t.Context()))
+			assert.False(t, lease.ValidUntil().Before(before.Add(ttl-ttl/100-2*time.Millisecond)))
+		})
+	}
+	all.Wait()
+	for time.Since(began) < ttl+ttl/4 {
+		require.NoError(t, m.Extend(t.Context()))
+	}
+	require.NoError(t, lease.Context().Err(), "extended beyond its ttl")
+
+	// Without it the hold ends.
+	last := time.Now()
+	within(t, accept.Patience, lease.Context().Done())
+	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
+	assert.Less(t, time.Since(last), ttl+ttl/4)
+	m.Unlock()
+
+	m.Lock()
+	until := m.Lease().ValidUntil()
+	stopAll(t, c)
+	err := m.Extend(t.Context())
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	var e *quorate.Error
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, "extend", e.Op)
+	assert.Equal(t, until, m.Lease().ValidUntil(), "the old deadline stands")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err = m.Extend(ctx)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+	contAll(t, c)
+	m.Unlock()
+}
+
+// The claim that a push has admitted is being renewed at that very moment.
+func TestExtendRightAfterAHandOver(t *testing.T) {
+	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	a, b := mutex.New(q, "m"), mutex.New(q, "m")
+	for i := range 50 {
+		a.Lock()
+		next := lockLater(t.Context(), t, b)
+		waiters(t, a, 1)
+		a.Unlock()
+		require.NoError(t, within(t, accept.Patience, next))
+		require.NoError(t, b.Extend(t.Context()), "hand-over %d", i)
+		b.Unlock()
+	}
+}
+
+func TestWithoutRenewalAHandOverNeedsANewClaim(t *testing.T) {
+	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	m := mutex.New(q, "m", quorate.WithoutRenewal(), quorate.WithLinger(quiet))
+	m.Lock()
+	token := m.Lease().Token()
+	next := lockLater(t.Context(), t, m)
+	m.Unlock()
+	require.NoError(t, within(t, accept.Patience, next))
+	assert.Greater(t, m.Lease().Token(), token+1024, "the rest of a lease is not a lease")
+	m.Unlock()
+}
+
+func TestMaxHold(t *testing.T) {
+	const ttl, most = time.Second, 800 * time.Millisecond
+	q := accept.Open(t, cluster(t), accept.Timing(ttl))
+	wedged, other := mutex.New(q, "m", quorate.WithMaxHold(most)), mutex.New(q, "m")
+	wedged.Lock()
+	began := time.Now()
+	lease := wedged.Lease()
+	require.NoError(t, other.LockContext(t.Context()))
+	held := time.Since(began)
+	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost, "%v after its deadline", time.Since(lease.ValidUntil()))
+	assert.Greater(t, held, most-ttl/100-2*time.Millisecond)
+	assert.Less(t, held, most+ttl+300*time.Millisecond)
+	assert.ErrorIs(t, wedged.UnlockContext(t.Context()), quorate.ErrLost)
+	other.Unlock()
+
+	// It begins anew for each goroutine that the claim is passed to.
+	wedged.Lock()
+	for began = time.Now(); time.Since(began) < most+ttl+ttl/2; {
+		next := lockLater(t.Context(), t, wedged)
+		wedged.Unlock()
+		require.NoError(t, within(t, accept.Patience, next))
+	}
+	require.NoError(t, wedged.Lease().Context().Err())
+	wedged.Unlock()
+}
+
+func TestUnlockContextWithoutQuorum(t *testing.T) {
+	c := cluster(t)
+	q := accept.Open(t, c, accept.Timing(2*time.Second))
+	m := mutex.New(q, "m")
+	m.Lock()
+	lease := m.Lease()
+	stopAll(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := m.UnlockContext(ctx)
+	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased, "released all the same")
+	assert.True(t, errors.Is(m.UnlockContext(t.Context()), quorate.ErrNotHeld))
+	contAll(t, c)
+}

@@ -1,0 +1,114 @@
+package mutex_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+func TestMain(m *testing.M) { accept.Main(m) }
+
+// quiet is a ttl so long that nothing is renewed and nothing ends while a test lasts.
+const quiet = time.Minute
+
+// cluster starts three servers, and sees in the end that nothing is left on them.
+func cluster(t *testing.T) *redistest.Cluster {
+	t.Helper()
+	c := redistest.Start(t, 3)
+	t.Cleanup(func() { accept.Clean(t, c) })
+	return c
+}
+
+// commands is how many scripts the servers have run, all of them together.
+func commands(t *testing.T, c *redistest.Cluster) int {
+	t.Helper()
+	total := 0
+	for i := range c.Len() {
+		info, err := c.Node(i).Client().Info(t.Context(), "commandstats").Result()
+		require.NoError(t, err)
+		_, rest, found := strings.Cut(info, "cmdstat_evalsha:calls=")
+		if !found {
+			continue
+		}
+		calls, _, _ := strings.Cut(rest, ",")
+		n, err := strconv.Atoi(calls)
+		require.NoError(t, err)
+		total += n
+	}
+	return total
+}
+
+// waiters waits until so many others are queued behind the holder of m.
+func waiters(t *testing.T, m *mutex.Mutex, n int) {
+	t.Helper()
+	var h quorate.Holder
+	var err error
+	require.True(t, accept.Eventually(func() bool {
+		h, err = m.Holder(t.Context())
+		return err == nil && h.Waiters == n
+	}), "%+v, %v", h, err)
+}
+
+// within waits for what must happen, and not too late to be it.
+func within[T any](t *testing.T, d time.Duration, c <-chan T) T {
+	t.Helper()
+	var v T
+	select {
+	case v = <-c:
+	case <-time.After(d):
+		require.FailNow(t, "has not happened", "within %v", d)
+	}
+	return v
+}
+
+// lockLater calls LockContext in a goroutine and returns when that waits, or
+// has not had to.
+func lockLater(ctx context.Context, t *testing.T, m *mutex.Mutex) <-chan error {
+	t.Helper()
+	done := make(chan error, 1)
+	queued := accept.NewQueued(ctx)
+	go func() {
+		done <- m.LockContext(queued)
+		queued.Done()
+	}()
+	within(t, accept.Patience, queued.In())
+	return done
+}
+
+// servers starts three servers for an example.
+func servers() (urls []string, stop func()) {
+	c, err := redistest.Run(3)
+	if err != nil {
+		panic(err)
+	}
+	return c.URLs(), func() { _ = c.Close() }
+}
+
+// quorum is a Quorum on servers of its own, for an example.
+func quorum() (*quorate.Quorum, func()) {
+	urls, stop := servers()
+	q, err := quorate.Connect(context.Background(), urls)
+	if err == nil {
+		err = q.Bootstrap(context.Background())
+	}
+	if err != nil {
+		panic(err)
+	}
+	return q, func() { _ = q.Close(); stop() }
+}
+
+// store stands for what an example does under the lock.
+func store(_ context.Context, what string, _ uint64) error {
+	fmt.Println("stored", what)
+	return nil
+}

@@ -1,0 +1,129 @@
+package mutex_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/mutex"
+)
+
+func TestMisuse(t *testing.T) {
+	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	m := mutex.New(q, "m")
+	closed := accept.Open(t, cluster(t), accept.Timing(quiet))
+	late := mutex.New(closed, "m")
+	require.NoError(t, closed.Close())
+	unusable := mutex.New(q, "a{b}")
+	ctx := t.Context()
+	zero := new(mutex.Mutex)
+
+	for _, c := range []struct {
+		what string
+		call func()
+		says string
+	}{
+		{"Unlock without Lock", m.Unlock, "unlock of unlocked mutex m"},
+		{"zero Lock", zero.Lock, "use mutex.New"},
+		{"zero TryLock", func() { zero.TryLock() }, "use mutex.New"},
+		{"zero Unlock", zero.Unlock, "use mutex.New"},
+		{"zero UnlockContext", func() { _ = zero.UnlockContext(ctx) }, "use mutex.New"},
+		{"zero Do", func() { _ = zero.Do(ctx, nil) }, "use mutex.New"},
+		{"zero Lease", func() { zero.Lease() }, "use mutex.New"},
+		{"zero Extend", func() { _ = zero.Extend(ctx) }, "use mutex.New"},
+		{"zero Holder", func() { _, _ = zero.Holder(ctx) }, "use mutex.New"},
+		{"nil Quorum", func() { mutex.New(nil, "m") }, "use quorate.New or quorate.Connect"},
+		{"zero Quorum", func() { mutex.New(new(quorate.Quorum), "m") }, "use quorate.New or quorate.Connect"},
+		{"closing a zero Quorum", func() { _ = new(quorate.Quorum).Close() }, "use quorate.New or quorate.Connect"},
+		{"wrong option", func() { mutex.New(q, "m", quorate.WithTTL(-1)) }, "WithTTL(-1ns)"},
+		{"contradicting option", func() { mutex.New(q, "m", quorate.WithTTL(time.Hour)) }, "WithGuard"},
+		{"Lock of an unusable name", unusable.Lock, "contains a brace"},
+		{"Lock after Close", late.Lock, "quorum closed"},
+		{"Unlock after Close", late.Unlock, "unlock of unlocked mutex m"},
+	} {
+		t.Run(c.what, func(t *testing.T) { assert.Contains(t, panicText(c.call), c.says) })
+	}
+
+	assert.ErrorIs(t, m.UnlockContext(ctx), quorate.ErrNotHeld)
+	assert.ErrorIs(t, late.LockContext(ctx), quorate.ErrClosed)
+	assert.ErrorIs(t, late.TryLockContext(ctx), quorate.ErrClosed)
+	assert.ErrorIs(t, late.Do(ctx, func(context.Context) error { return nil }), quorate.ErrClosed)
+	_, err := late.Holder(ctx)
+	assert.ErrorIs(t, err, quorate.ErrClosed)
+	assert.False(t, unusable.TryLock())
+	_, err = unusable.Holder(ctx)
+	assert.ErrorIs(t, err, quorate.ErrInvalid)
+}
+
+// panicText is what a call panics with, or empty.
+func panicText(call func()) (text string) {
+	defer func() {
+		if p := recover(); p != nil {
+			text = fmt.Sprint(p)
+		}
+	}()
+	call()
+	return ""
+}
+
+func TestEndedContext(t *testing.T) {
+	c := cluster(t)
+	q := accept.Open(t, c, accept.Timing(quiet))
+	m := mutex.New(q, "m")
+	reason := errors.New("the user has gone away")
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	cancel(reason)
+	expired, stop := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer stop()
+
+	before := commands(t, c)
+	for _, lock := range []func(context.Context) error{m.LockContext, m.TryLockContext} {
+		err := lock(cancelled)
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.ErrorIs(t, err, reason)
+		assert.ErrorIs(t, lock(expired), context.DeadlineExceeded)
+	}
+	assert.Equal(t, before, commands(t, c), "not even asked for")
+	require.True(t, m.TryLock(), "nothing remains")
+
+	// One that ends while the nodes are asked.
+	other := mutex.New(q, "m")
+	ctx, cancel2 := context.WithCancelCause(t.Context())
+	waiting := lockLater(ctx, t, other)
+	waiters(t, m, 1)
+	cancel2(reason)
+	err := within(t, accept.Patience, waiting)
+	var e *quorate.Error
+	require.ErrorAs(t, err, &e)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorIs(t, err, reason)
+	assert.ErrorIs(t, err, quorate.ErrHeld)
+	assert.Equal(t, "lock", e.Op)
+	assert.Equal(t, 2, e.Needed)
+	assert.Zero(t, e.Votes)
+	assert.ErrorContains(t, err, "others are ahead")
+	waiters(t, m, 0)
+	m.Unlock()
+}
+
+func TestVetCatchesACopy(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "vet", "./testdata/copied").CombinedOutput()
+	require.Error(t, err, "%s", out)
+	for _, how := range []string{
+		"byValue passes lock by value: github.com/quorate/quorate/mutex.Mutex",
+		"assignment copies lock value to b",
+		"range var m copies lock",
+	} {
+		assert.Contains(t, string(out), how)
+	}
+	assert.Equal(t, 3, strings.Count(string(out), "copied.go:"), "%s", out)
+}

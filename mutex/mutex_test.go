@@ -1,0 +1,146 @@
+package mutex_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/mutex"
+)
+
+var _ sync.Locker = (*mutex.Mutex)(nil)
+
+func TestTwoValuesExcludeEachOther(t *testing.T) {
+	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	a, b := mutex.New(q, "m"), mutex.New(q, "m")
+	other := mutex.New(q, "other")
+
+	a.Lock()
+	first := a.Lease().Token()
+	assert.False(t, b.TryLock())
+	assert.ErrorIs(t, b.TryLockContext(t.Context()), quorate.ErrHeld)
+	assert.False(t, a.TryLock(), "a value excludes itself, too")
+	require.True(t, other.TryLock(), "another name is another lock")
+	other.Unlock()
+
+	waiting := lockLater(t.Context(), t, b)
+	waiters(t, a, 1)
+	a.Unlock()
+	require.NoError(t, within(t, accept.Patience, waiting))
+	assert.Greater(t, b.Lease().Token(), first)
+	assert.Nil(t, a.Lease())
+	require.NoError(t, b.UnlockContext(t.Context()))
+	assert.True(t, a.TryLock(), "free when UnlockContext has returned")
+	a.Unlock()
+}
+
+func TestHolder(t *testing.T) {
+	c := cluster(t)
+	q := accept.Open(t, c, accept.Timing(quiet))
+	a, b := mutex.New(q, "m"), mutex.New(q, "m")
+	_, err := a.Holder(t.Context())
+	require.ErrorIs(t, err, quorate.ErrNotHeld)
+
+	a.Lock()
+	h, err := b.Holder(t.Context())
+	require.NoError(t, err)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	assert.Equal(t, a.Lease().Token(), h.Token)
+	assert.Equal(t, os.Getpid(), h.PID)
+	assert.Equal(t, host, h.Host)
+	assert.InDelta(t, quiet, h.Left, float64(quiet/10))
+	assert.Zero(t, h.Waiters)
+	assert.False(t, h.Foreign)
+	a.Unlock()
+
+	// Another Redlock client on the plain key of that name.
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Client().Set(t.Context(), "m", "foreign", quiet).Err())
+	}
+	h, err = b.Holder(t.Context())
+	require.NoError(t, err)
+	assert.True(t, h.Foreign)
+	assert.Positive(t, h.Left)
+	err = a.TryLockContext(t.Context())
+	require.ErrorIs(t, err, quorate.ErrHeld)
+	assert.ErrorContains(t, err, "another Redlock client")
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Client().Del(t.Context(), "m").Err())
+	}
+	assert.True(t, a.TryLock())
+	a.Unlock()
+}
+
+func TestDo(t *testing.T) {
+	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	a, b := mutex.New(q, "m"), mutex.New(q, "m")
+	boom := errors.New("boom")
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, 1)
+
+	var inner context.Context
+	require.NoError(t, a.Do(ctx, func(ctx context.Context) error {
+		inner = ctx
+		assert.False(t, b.TryLock())
+		assert.NotNil(t, a.Lease())
+		return ctx.Err()
+	}))
+	assert.Equal(t, 1, inner.Value(key{}))
+	assert.ErrorIs(t, context.Cause(inner), quorate.ErrReleased)
+
+	assert.ErrorIs(t, a.Do(ctx, func(context.Context) error { return boom }), boom)
+	assert.PanicsWithError(t, "boom", func() {
+		_ = a.Do(ctx, func(context.Context) error { panic(boom) })
+	})
+	assert.True(t, accept.Eventually(b.TryLock), "the panic has released it")
+
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	assert.ErrorIs(t, a.Do(ended, func(context.Context) error {
+		t.Error("called without the lock")
+		return nil
+	}), context.Canceled)
+	b.Unlock()
+
+	cancelled, cancel := context.WithCancel(ctx)
+	err := a.Do(cancelled, func(ctx context.Context) error {
+		cancel()
+		<-ctx.Done()
+		assert.NotNil(t, a.Lease(), "the context's end does not end the hold")
+		return ctx.Err()
+	})
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.NotErrorIs(t, err, quorate.ErrLost)
+}
+
+func TestDoIsToldOfTheLoss(t *testing.T) {
+	c := cluster(t)
+	q := accept.Open(t, c, accept.Timing(400*time.Millisecond))
+	m := mutex.New(q, "m")
+	err := m.Do(t.Context(), func(ctx context.Context) error {
+		for i := range c.Len() {
+			assert.NoError(t, c.Node(i).Stop())
+		}
+		within(t, accept.Patience, ctx.Done())
+		assert.ErrorIs(t, ctx.Err(), context.Canceled)
+		assert.ErrorIs(t, context.Cause(ctx), quorate.ErrLost)
+		return nil
+	})
+	assert.ErrorIs(t, err, quorate.ErrLost, "though f has not seen it")
+	var e *quorate.Error
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, "do", e.Op)
+	assert.Equal(t, "m", e.Name)
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Cont())
+	}
+}

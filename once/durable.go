@@ -1,0 +1,83 @@
+package once
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quorate/quorate/internal/core"
+)
+
+// durable looks, if the user wants that, whether a majority of the nodes will
+// remember what they are told now.
+func (o *Once) durable(ctx context.Context) error {
+	if !o.set.durable {
+		return nil
+	}
+	asked, cancel := context.WithTimeout(ctx, 10*o.set.NodeTimeout)
+	told := make(chan []core.NodeReport, 1)
+	go func() {
+		defer cancel()
+		told <- o.q.Check(asked)
+	}()
+	var reports []core.NodeReport
+	select {
+	case reports = <-told:
+	case <-ctx.Done(): // a client may heed its own timeouts more than the context
+		return core.CutShort(core.ErrNoQuorum, ctx)
+	}
+	f, lack := &core.Failure{Needed: o.q.Size()/2 + 1}, 0
+	for _, n := range reports {
+		// Who has not been asked may be durable, or not.
+		err := unasked(n)
+		if err == nil {
+			if err = lacking(n); err != nil {
+				lack++
+			}
+		}
+		if err == nil {
+			f.Votes++
+		} else {
+			f.Nodes = append(f.Nodes, core.NodeFailure{Addr: n.Addr, Err: err})
+		}
+	}
+	switch {
+	case f.Votes >= f.Needed:
+		return nil
+	case lack > o.q.Size()-f.Needed:
+		f.Err = ErrNotDurable
+	case ctx.Err() != nil:
+		f.Err = core.CutShort(core.ErrNoQuorum, ctx).Err
+	default:
+		f.Err = core.ErrNoQuorum
+	}
+	return f
+}
+
+// unasked says why a node has not told what it keeps on disk. That comes with
+// its version.
+func unasked(n core.NodeReport) error {
+	const what = "cannot be asked what it keeps on disk: "
+	switch {
+	case n.Version != "":
+		return nil
+	case n.Err == nil:
+		return errors.New(what + "INFO has failed")
+	case errors.Is(n.Err, context.DeadlineExceeded) || errors.Is(n.Err, context.Canceled):
+		return errors.New(what + "it has not answered in time") // which is not about the caller's context
+	}
+	return fmt.Errorf(what+"%w", n.Err)
+}
+
+// lacking says what a node lacks to be durable. Where a node does not tell its
+// policy (some services refuse CONFIG), an append-only file is good enough:
+// the default is everysec.
+func lacking(n core.NodeReport) error {
+	switch {
+	case !n.AOF:
+		return errors.New("appendonly no: it keeps no append-only file; set appendonly yes")
+	case n.Fsync == "no":
+		return errors.New("appendfsync no: it leaves it to its system when to write the file; set everysec or always")
+	}
+	return nil
+}

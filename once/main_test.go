@@ -1,0 +1,135 @@
+package once_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/once"
+)
+
+func TestMain(m *testing.M) { accept.Main(m) }
+
+// quiet is a ttl so long that nothing is renewed and nothing ends while a test lasts.
+const quiet = time.Minute
+
+// cluster starts three servers, and sees in the end that nothing is left on
+// them but records.
+func cluster(t *testing.T, opts ...redistest.Option) *redistest.Cluster {
+	t.Helper()
+	c := redistest.Start(t, 3, opts...)
+	t.Cleanup(func() {
+		for i := range c.Len() {
+			var left []string
+			var err error
+			require.True(t, accept.Eventually(func() bool {
+				left, err = accept.Leftovers(context.Background(), c.Node(i))
+				left = slices.DeleteFunc(left, func(l string) bool { return strings.Contains(l, "}:r = ") })
+				return err == nil && len(left) == 0
+			}), "node %d: %v left behind (%v)", i, left, err)
+		}
+	})
+	return c
+}
+
+// fleet is so many Quorums on the same servers: to these, so many processes.
+func fleet(t *testing.T, c *redistest.Cluster, n int, opts ...quorate.Option) []*quorate.Quorum {
+	t.Helper()
+	qs := []*quorate.Quorum{accept.Open(t, c, opts...)}
+	for range n - 1 {
+		qs = append(qs, accept.OpenAt(t, c.URLs(), opts...))
+	}
+	return qs
+}
+
+// within waits for what must happen, and not too late to be it.
+func within[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	var v T
+	select {
+	case v = <-c:
+	case <-time.After(accept.Patience):
+		require.FailNow(t, "has not happened", "within %v", accept.Patience)
+	}
+	return v
+}
+
+// later calls f in a goroutine.
+func later(f func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
+}
+
+// status is what the nodes say.
+func status(t *testing.T, o *once.Once) once.Status {
+	t.Helper()
+	s, err := o.Status(t.Context())
+	require.NoError(t, err)
+	return s
+}
+
+// waiters waits until so many claims are queued behind the one that runs it.
+func waiters(t *testing.T, o *once.Once, n int) {
+	t.Helper()
+	var s once.Status
+	var err error
+	require.True(t, accept.Eventually(func() bool {
+		s, err = o.Status(t.Context())
+		return err == nil && s.State == once.Running && s.Waiters == n
+	}), "%+v, %v", s, err)
+}
+
+// work is a function for a Once that a test lets go on.
+type work struct {
+	began chan context.Context
+	end   chan error
+}
+
+func newWork() *work { return &work{make(chan context.Context), make(chan error)} }
+
+func (w *work) run(ctx context.Context) error {
+	w.began <- ctx
+	return <-w.end
+}
+
+// never is a function that must not be called.
+func never(t *testing.T) func(context.Context) error {
+	return func(context.Context) error {
+		t.Error("called a second time")
+		return nil
+	}
+}
+
+func stopAll(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Stop())
+	}
+}
+
+func contAll(t *testing.T, c *redistest.Cluster) {
+	t.Helper()
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Cont())
+	}
+}
+
+// panicText is what a call panics with, or empty.
+func panicText(call func()) (text string) {
+	defer func() {
+		if p := recover(); p != nil {
+			text = fmt.Sprint(p)
+		}
+	}()
+	call()
+	return ""
+}

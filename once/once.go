@@ -1,0 +1,207 @@
+// Package once is sync.Once across processes: of all who call it, one runs the
+// work, and the others wait until it has completed. That it has is recorded on
+// a majority of the nodes of a quorate.Quorum.
+//
+//	o := once.New(q, "migrate to v7")
+//	err := o.DoContext(ctx, migrate)
+package once
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// A Once is one piece of work that all processes share. It must be made by
+// New, and must not be copied; the zero value panics, for it has no quorum.
+//
+// The work is done when its function has returned, without an error where it
+// can return one, and that has been recorded on a majority of the nodes. The
+// record is kept for ever unless KeepFor says otherwise. Whoever runs the work
+// holds a claim on the name, as the holder of a mutex does; when its process
+// dies, the next one runs the work after the lease. A process that lost its
+// claim cannot record over a run that has begun later.
+//
+// What is guaranteed is that the work completes: never are two runs recorded,
+// and nobody returns before one is. It is not that the function begins only
+// once: a process may die in the middle of it, or when it is done and not
+// recorded yet, and nobody can tell from outside. So it should be fit to be
+// run again, or be fenced at the resource with the token of Lease.
+//
+// Goroutines of a process that share a value act as one: one of them asks the
+// nodes, the others wait for it, each with its own context. Once it is known
+// to be done, that costs an atomic load and asks nobody.
+//
+// In the terminology of the Go memory model, the return from f "synchronizes
+// before" the return from any call of Do on the same value. Across processes
+// there is no shared memory: what f has written to a resource, another process
+// sees as far as the resource itself promises.
+//
+// The name is claimed as a mutex's is: do not use it for a mutex too, and mind
+// that another Redlock client that holds the key of that name is waited for.
+type Once struct {
+	_ noCopy
+	// done is what is known here of the recorded run. It is first because it
+	// is all that the hot path looks at.
+	done atomic.Pointer[completion]
+
+	q    *core.Quorum
+	spec *core.Spec
+	reg  *core.Register
+	set  settings
+	err  error         // of the name; every call that would ask the nodes tells it
+	turn chan struct{} // full while a goroutine acts for all of this process
+}
+
+// noCopy makes go vet report copies.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// New returns the Once of the given name. All who use the name, in whatever
+// process, share the work. The options are those of quorate and of this
+// package: KeepFor, WithDurable, WithCodec. (WithLinger changes nothing here.)
+// A wrong option is a programmer's error: New panics. An unusable name (empty,
+// with braces, longer than 1024 bytes) is reported by every call, as an error
+// that matches quorate.ErrInvalid.
+func New(q *quorate.Quorum, name string, opts ...quorate.Option) *Once {
+	c := core.Of(q)
+	o := &Once{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}
+	o.spec, o.err = c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: o.set.Settings})
+	if o.err != nil {
+		o.spec = &core.Spec{Name: name}
+		return o
+	}
+	o.reg = c.Register(o.spec)
+	return o
+}
+
+// Do runs f unless the work is done, and returns when it is done: as
+// sync.Once does, over all processes. It waits for its turn and through
+// outages, with f done also until that is recorded. It panics where no waiting
+// can help: an unusable name, a closed Quorum, nodes that keep too little on
+// disk for WithDurable. Nodes that refuse for good (a wrong password, a key of
+// another type) are told to the log and asked again; f is not run again for that.
+//
+// If f panics, or ends its goroutine with runtime.Goexit, that goes on as if f
+// had been called directly, and the work is not done: the next caller runs it.
+// (To sync.Once a panic is a completion. Here the one to come next may be a
+// process on another machine, which has seen no panic and would go on as if
+// the work had been done.) f runs again as well when a later run had begun
+// before it could be recorded, and that one has failed.
+//
+// As with sync.Once, f must not call Do on the same value, nor, as the name is
+// what counts here, on another value of that name: it would wait for itself.
+func (o *Once) Do(f func()) {
+	// Note: Here is an incorrect implementation, of which sync.Once warns too:
+	//
+	//	if m.TryLock() { f(); record() }
+	//
+	// Who is not the first would return before f has.
+	if c := o.done.Load(); c == nil || c.expires {
+		o.doSlow(f)
+	}
+}
+
+func (o *Once) doSlow(f func()) {
+	if f == nil {
+		panic("quorate: once.Do of a nil function")
+	}
+	o.must("do", func() error {
+		_, err := o.do(context.Background(), work{insist: true, f: func(context.Context) ([][]byte, error) {
+			f()
+			return nil, nil
+		}})
+		return err
+	})
+}
+
+// DoContext runs f unless the work is done, and returns nil when it is done.
+//
+// The context that f gets ends with ctx, and when the claim is lost;
+// context.Cause then is quorate.ErrLost, and another process may have begun.
+// If f returns an error, so does DoContext, and the work is not done: whoever
+// waits runs it next. For a panic see Do.
+//
+// Otherwise it fails with a *quorate.Error: when the context ends, one that
+// matches the context's error and says what was being waited for
+// (quorate.ErrHeld: whoever runs it; quorate.ErrNoQuorum: nodes);
+// quorate.ErrNoQuorum at once when so many nodes refuse for good that waiting
+// cannot help, or cannot be asked for WithDurable; ErrNotDurable; ErrNotRecorded when f has returned and that could
+// not be recorded; quorate.ErrClosed; quorate.ErrInvalid.
+//
+// When f has returned nil, recording it is tried for one node timeout at least,
+// also when ctx has ended: work that is done should not be done again.
+//
+// f must not call DoContext on the same value or another of the same name: it
+// would wait for itself until its context ends.
+func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) error) error {
+	if f == nil {
+		panic("quorate: once.DoContext of a nil function")
+	}
+	_, err := o.do(ctx, work{f: func(ctx context.Context) ([][]byte, error) {
+		if err := f(ctx); err != nil {
+			return nil, &failed{err: err}
+		}
+		return nil, nil
+	}})
+	return o.dress("do", err)
+}
+
+// Func returns a function that calls Do with f, as sync.OnceFunc does. If f
+// panics, the next call runs it again; sync.OnceFunc would panic again.
+func Func(q *quorate.Quorum, name string, f func(), opts ...quorate.Option) func() {
+	o := New(q, name, opts...)
+	return func() { o.Do(f) }
+}
+
+// must tries until it succeeds, and panics where that cannot be.
+func (o *Once) must(op string, try func() error) {
+	for {
+		err := o.dress(op, try())
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, core.ErrInvalid), errors.Is(err, core.ErrClosed), errors.Is(err, ErrNotDurable):
+			panic(err)
+		}
+		o.pause(err)
+	}
+}
+
+// pause tells the log what is wrong, and waits before it is tried again. A
+// closed Quorum ends that: the next attempt says so.
+func (o *Once) pause(err error) {
+	o.set.Logger.Error("quorate: once goes on trying", "name", o.spec.Name, "error", err)
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-o.q.Closing():
+	}
+}
+
+// dress makes the exported error of what went wrong with the nodes; f's own
+// errors are the caller's.
+func (o *Once) dress(op string, err error) error {
+	own, ok := err.(*failed)
+	switch {
+	case !ok:
+		return core.Dress(op, o.spec.Name, err)
+	case own.lost != nil:
+		return errors.Join(own.err, core.Dress(op, o.spec.Name, own.lost))
+	}
+	return own.err
+}
+
+// usable panics for the zero value.
+func (o *Once) usable() {
+	if o == nil || o.q == nil {
+		panic("quorate: the zero once.Once has no quorum; use once.New")
+	}
+}

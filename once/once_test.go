@@ -1,0 +1,216 @@
+package once_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/once"
+)
+
+func TestDo(t *testing.T) {
+	c := cluster(t)
+	qs := fleet(t, c, 2, accept.Timing(quiet))
+	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
+	assert.Equal(t, once.Status{State: once.NotStarted}, status(t, a))
+	runs := 0
+	f := func() { runs++ }
+	before := time.Now()
+	a.Do(f)
+	a.Do(f)
+	b.Do(f)
+	assert.Equal(t, 1, runs)
+
+	s := status(t, b)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	assert.Equal(t, once.Done, s.State)
+	assert.Equal(t, host, s.Host)
+	assert.Equal(t, os.Getpid(), s.PID)
+	assert.WithinRange(t, s.When, before, time.Now())
+	assert.True(t, s.Until.IsZero())
+	assert.NotZero(t, s.Token)
+
+	// What is known asks nobody.
+	stopAll(t, c)
+	a.Do(f)
+	b.Do(f)
+	require.NoError(t, b.DoContext(t.Context(), never(t)))
+	contAll(t, c)
+
+	other := 0
+	do := once.Func(qs[0], "other", func() { other++ })
+	do()
+	do()
+	assert.Equal(t, 1, other)
+}
+
+func TestOthersWait(t *testing.T) {
+	c := cluster(t)
+	qs := fleet(t, c, 3, accept.Timing(quiet))
+	a, b, observer := once.New(qs[0], "o"), once.New(qs[1], "o"), once.New(qs[2], "o")
+	w := newWork()
+	runner := later(func() error { return a.DoContext(t.Context(), w.run) })
+	lease := once.Lease(within(t, w.began))
+	local := later(func() error { return a.DoContext(t.Context(), never(t)) })
+	remote := later(func() error { return b.DoContext(t.Context(), never(t)) })
+	waiters(t, observer, 1)
+	s := status(t, observer)
+	assert.Equal(t, os.Getpid(), s.PID)
+	assert.Equal(t, lease.Token(), s.Token)
+	assert.WithinDuration(t, time.Now(), s.When, accept.Patience)
+
+	// A wait that ends says what for, here and there, and harms nobody else's.
+	for _, o := range []*once.Once{a, b} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		queued := accept.NewQueued(ctx)
+		impatient := later(func() error { return o.DoContext(queued, never(t)) })
+		within(t, queued.In())
+		reason := errors.New("the user has gone away")
+		cancel(reason)
+		err := within(t, impatient)
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.ErrorIs(t, err, reason)
+		assert.ErrorIs(t, err, quorate.ErrHeld)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := observer.DoContext(short, never(t))
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorIs(t, err, quorate.ErrHeld)
+	var e *quorate.Error
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, "do", e.Op)
+	waiters(t, observer, 1)
+
+	w.end <- nil
+	for _, done := range []<-chan error{runner, local, remote} {
+		require.NoError(t, within(t, done))
+	}
+	assert.Equal(t, lease.Token(), status(t, b).Token)
+	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased)
+}
+
+// With as many as wait here, those at the end would wait long if each before
+// them had its turn.
+func TestAllWhoWaitAreToldAtOnce(t *testing.T) {
+	const n = 100
+	c := cluster(t)
+	qs := fleet(t, c, 3, accept.Timing(quiet))
+	w := newWork()
+	runner := later(func() error { return once.New(qs[0], "o").DoContext(t.Context(), w.run) })
+	within(t, w.began)
+	var all []<-chan error
+	for i := range n {
+		o := once.New(qs[i%len(qs)], "o") // a value of its own is a claim of its own
+		all = append(all, later(func() error { return o.DoContext(t.Context(), never(t)) }))
+	}
+	waiters(t, once.New(qs[0], "o"), n)
+	ended := time.Now()
+	w.end <- nil
+	require.NoError(t, within(t, runner))
+	for _, done := range all {
+		require.NoError(t, within(t, done))
+	}
+	t.Logf("%d were told within %v", n, time.Since(ended).Round(time.Millisecond))
+}
+
+// However f ends that is no completion: its caller alone is told, and the next
+// one runs it, here first and elsewhere then.
+func TestNotDone(t *testing.T) {
+	boom := errors.New("boom")
+	for name, end := range map[string]func() error{
+		"error":  func() error { return boom },
+		"panic":  func() error { panic(boom) },
+		"Goexit": func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t)
+			qs := fleet(t, c, 2, accept.Timing(quiet))
+			a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
+			fails := func(o *once.Once) (w *work, ended chan any) {
+				w, ended = newWork(), make(chan any, 1)
+				go func() {
+					var err error
+					defer func() {
+						if p := recover(); p != nil {
+							ended <- p
+						} else {
+							ended <- err
+						}
+					}()
+					err = o.DoContext(t.Context(), func(ctx context.Context) error {
+						_ = w.run(ctx)
+						return end()
+					})
+				}()
+				return w, ended
+			}
+			first, firstEnded := fails(a)
+			ctx := within(t, first.began)
+			local, localEnded := fails(a)
+			remote, remoteEnded := fails(b)
+			waiters(t, b, 1)
+			first.end <- nil
+			want := any(boom)
+			if name == "Goexit" {
+				want = nil
+			}
+			assert.Equal(t, want, within(t, firstEnded))
+			assert.ErrorIs(t, context.Cause(ctx), quorate.ErrReleased)
+			within(t, remote.began)
+			remote.end <- nil
+			assert.Equal(t, want, within(t, remoteEnded))
+			within(t, local.began)
+			local.end <- nil
+			assert.Equal(t, want, within(t, localEnded))
+
+			assert.Equal(t, once.NotStarted, status(t, a).State)
+			runs := 0
+			b.Do(func() { runs++ })
+			a.Do(func() { runs++ })
+			assert.Equal(t, 1, runs)
+			for i := range c.Len() {
+				ttl, err := c.Node(i).Client().PTTL(t.Context(), "quorate:{o}:r").Result()
+				require.NoError(t, err)
+				assert.Equal(t, time.Duration(-1), ttl, "kept for ever")
+			}
+		})
+	}
+}
+
+func TestKeepFor(t *testing.T) {
+	const keep = 1500 * time.Millisecond
+	c := cluster(t)
+	timing := func(s *core.Settings) {
+		accept.Timing(600 * time.Millisecond)(s)
+		quorate.WithRetention(keep)(s)
+	}
+	qs := fleet(t, c, 2, timing)
+	a, b := once.New(qs[0], "o", once.KeepFor(keep)), once.New(qs[1], "o", once.KeepFor(keep))
+	var runs atomic.Int32
+	f := func() { runs.Add(1) }
+	for i := range 2 {
+		a.Do(f)
+		b.Do(f)
+		a.Do(f)
+		require.EqualValues(t, i+1, runs.Load())
+		s := status(t, b)
+		assert.Equal(t, keep, s.Until.Sub(s.When))
+		require.True(t, accept.Eventually(func() bool {
+			s, err := b.Status(t.Context())
+			return err == nil && s.State == once.NotStarted
+		}))
+		assert.False(t, time.Now().Before(s.Until))
+	}
+}

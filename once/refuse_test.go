@@ -1,0 +1,250 @@
+package once_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/once"
+)
+
+// rule gives some servers a rule of access, such as "-evalsha".
+func rule(t *testing.T, c *redistest.Cluster, rule string, nodes ...int) {
+	t.Helper()
+	for _, i := range nodes {
+		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "default", rule).Err())
+	}
+}
+
+// tells waits until the log says that once goes on trying, for that reason.
+func tells(t *testing.T, log *accept.Log, reason string) {
+	t.Helper()
+	require.True(t, accept.Eventually(func() bool { return len(log.Lines(reason)) > 0 }), reason)
+	assert.Contains(t, log.Lines(reason)[0], "once goes on trying")
+}
+
+// What is done is not done again because the nodes refuse to record it.
+func TestDoInsistsOnTheRecord(t *testing.T) {
+	for name, do := range map[string]func(q *quorate.Quorum, f func()){
+		"Do":    func(q *quorate.Quorum, f func()) { once.New(q, "o").Do(f) },
+		"Value": func(q *quorate.Quorum, f func()) { once.Value(q, "o", func() int { f(); return 1 })() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t)
+			var log accept.Log
+			qs := fleet(t, c, 2, accept.Timing(quiet), log.Option())
+			runs := 0
+			done := later(func() error {
+				do(qs[0], func() {
+					runs++
+					rule(t, c, "-evalsha", 0, 1, 2)
+				})
+				return nil
+			})
+			tells(t, &log, "done here, not recorded")
+			assert.NotEmpty(t, log.Lines("NOPERM"))
+			rule(t, c, "+evalsha", 0, 1, 2)
+			require.NoError(t, within(t, done))
+			assert.Equal(t, 1, runs)
+			do(qs[1], func() { t.Error("called a second time") })
+		})
+	}
+}
+
+// It insists until the Quorum is closed.
+func TestClosedWhileItCannotBeRecorded(t *testing.T) {
+	c := cluster(t)
+	var log accept.Log
+	qs := fleet(t, c, 2, accept.Timing(ttl), log.Option())
+	says := make(chan string, 1)
+	go func() {
+		says <- panicText(func() { once.New(qs[0], "o").Do(func() { rule(t, c, "-evalsha", 0, 1, 2) }) })
+	}()
+	tells(t, &log, "done here, not recorded")
+	require.NoError(t, qs[0].Close())
+	assert.Contains(t, within(t, says), "done here, not recorded: quorum closed")
+	rule(t, c, "+evalsha", 0, 1, 2)
+	runs := 0
+	once.New(qs[1], "o").Do(func() { runs++ })
+	assert.Equal(t, 1, runs)
+}
+
+// With a context the caller is told at once.
+func TestRecordRefused(t *testing.T) {
+	c := cluster(t)
+	o := once.New(accept.Open(t, c, accept.Timing(ttl)), "o")
+	err := o.DoContext(t.Context(), func(context.Context) error {
+		rule(t, c, "-evalsha", 0, 1, 2)
+		return nil
+	})
+	assert.ErrorIs(t, err, once.ErrNotRecorded)
+	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.ErrorContains(t, err, "NOPERM")
+	rule(t, c, "+evalsha", 0, 1, 2)
+	runs := 0
+	o.Do(func() { runs++ })
+	assert.Equal(t, 1, runs)
+}
+
+// What a minority has when a run begins that finds nothing is not known to be
+// done, until somebody with a claim has looked again.
+func TestUndecided(t *testing.T) {
+	// Two of the servers keep the first one's claim to its end, and the second
+	// one's must not end while just two can renew it.
+	const lasts = 5 * time.Second
+	c := cluster(t)
+	qs := fleet(t, c, 2, accept.Timing(lasts))
+	a := once.New(accept.OpenAt(t, c.URLs(), accept.Guarded(ttl, 2*lasts+20*time.Millisecond)), "o")
+	b, observer := once.New(qs[0], "o"), once.New(qs[1], "o")
+	err := a.DoContext(t.Context(), func(context.Context) error {
+		rule(t, c, "-evalsha", 1, 2)
+		return nil
+	})
+	require.ErrorIs(t, err, once.ErrNotRecorded)
+	require.True(t, accept.Eventually(func() bool {
+		text, err := c.Node(0).Client().Get(t.Context(), recordKey).Result()
+		return err == nil && strings.Contains(text, `"once":1`)
+	}), "one server has it")
+	require.NoError(t, c.Node(0).Stop())
+	rule(t, c, "+evalsha", 1, 2)
+	w := newWork()
+	second := later(func() error { return b.DoContext(t.Context(), w.run) })
+	lease := once.Lease(within(t, w.began))
+	require.NoError(t, c.Node(0).Cont())
+
+	s := status(t, observer)
+	assert.Equal(t, once.Running, s.State)
+	assert.Equal(t, lease.Token(), s.Token)
+	waits := later(func() error { return observer.DoContext(t.Context(), never(t)) })
+	waiters(t, observer, 1)
+	require.NoError(t, c.Node(2).Stop()) // so the next one cannot do without the one that has it
+	boom := errors.New("boom")
+	w.end <- boom
+	require.ErrorIs(t, within(t, second), boom)
+	require.NoError(t, within(t, waits), "the next one has found it")
+	require.NoError(t, c.Node(2).Cont())
+	assert.Equal(t, once.Done, status(t, observer).State)
+}
+
+// A node that cannot be asked is not one that keeps too little.
+func TestDurableNotKnown(t *testing.T) {
+	c := cluster(t, redistest.WithAOF("always"))
+	var log accept.Log
+	q := accept.Open(t, c, accept.Timing(quiet), log.Option())
+	o := once.New(q, "o", once.WithDurable())
+	require.NoError(t, c.Node(0).Client().ConfigSet(t.Context(), "appendonly", "no").Err())
+	rule(t, c, "-info", 1)
+	err := o.DoContext(t.Context(), never(t))
+	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.NotErrorIs(t, err, once.ErrNotDurable)
+	assert.ErrorContains(t, err, "1 of 2 votes")
+	assert.ErrorContains(t, err, c.Node(0).Addr()+" appendonly no")
+	assert.ErrorContains(t, err, c.Node(1).Addr()+" cannot be asked what it keeps on disk")
+
+	runs := 0
+	done := later(func() error {
+		o.Do(func() { runs++ })
+		return nil
+	})
+	tells(t, &log, "cannot be asked")
+	rule(t, c, "+info", 1)
+	require.NoError(t, within(t, done))
+	assert.Equal(t, 1, runs)
+
+	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "appendonly", "no").Err())
+	o = once.New(q, "another", once.WithDurable())
+	assert.ErrorIs(t, o.DoContext(t.Context(), never(t)), once.ErrNotDurable, "two do keep too little")
+}
+
+// holdup is a client's that holds the question up what a node keeps on disk.
+type holdup struct {
+	once  sync.Once
+	asked chan struct{}
+}
+
+func (*holdup) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (h *holdup) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "info" {
+			return next(ctx, cmd)
+		}
+		h.once.Do(func() { close(h.asked) })
+		<-ctx.Done()
+		cmd.SetErr(ctx.Err())
+		return ctx.Err()
+	}
+}
+
+func (*holdup) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// heldUp is a Quorum whose first node can be asked anything but that, and a
+// call of DoContext that waits for it.
+func heldUp(t *testing.T, c *redistest.Cluster, ctx context.Context) (q *quorate.Quorum, done <-chan error) {
+	t.Helper()
+	var clients []redis.UniversalClient
+	asked := make(chan struct{})
+	for i := range c.Len() {
+		o, err := redis.ParseURL(c.Node(i).URL())
+		require.NoError(t, err)
+		client := redis.NewClient(o)
+		t.Cleanup(func() { _ = client.Close() })
+		if i == 0 {
+			client.AddHook(&holdup{asked: asked})
+		}
+		clients = append(clients, client)
+	}
+	q, err := quorate.New(clients, quorate.WithLogger(nil), accept.Timing(ttl))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close() })
+	require.NoError(t, q.Bootstrap(t.Context()))
+	o := once.New(q, "o", once.WithDurable())
+	done = later(func() error { return o.DoContext(ctx, never(t)) })
+	within(t, asked)
+	return q, done
+}
+
+// What ends while a run looks round before it begins: the Quorum, the caller's
+// context, or the patience with a node. Each is told, and not taken for another.
+func TestEndsBeforeTheWorkBegins(t *testing.T) {
+	c := cluster(t, redistest.WithAOF("no"))
+	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "appendfsync", "always").Err())
+
+	q, done := heldUp(t, c, t.Context())
+	require.NoError(t, q.Close())
+	err := within(t, done)
+	assert.ErrorIs(t, err, quorate.ErrClosed)
+	for _, other := range []error{context.Canceled, quorate.ErrNoQuorum, once.ErrNotDurable} {
+		assert.NotErrorIs(t, err, other)
+	}
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, done = heldUp(t, c, ctx)
+	reason := errors.New("the user has gone away")
+	cancel(reason)
+	err = within(t, done)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorIs(t, err, reason)
+	assert.NotErrorIs(t, err, once.ErrNotDurable)
+
+	_, done = heldUp(t, c, t.Context())
+	err = within(t, done)
+	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.NotErrorIs(t, err, context.DeadlineExceeded, "it was not the caller's")
+	assert.NotErrorIs(t, err, once.ErrNotDurable)
+}

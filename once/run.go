@@ -1,0 +1,342 @@
+package once
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// completion is a run that has been recorded.
+type completion struct {
+	Version int       `json:"once"`  // of this format
+	Token   uint64    `json:"token"` // a node that is told of it later may have it under another
+	When    time.Time `json:"when"`
+	Until   time.Time `json:"until,omitzero"` // zero: for ever
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Values  [][]byte  `json:"values,omitempty"`
+
+	expires bool
+}
+
+// format is the Version that is written.
+const format = 1
+
+// completed reads a record.
+func completed(rec core.Record) (*completion, error) {
+	c := &completion{}
+	if err := json.Unmarshal(rec.Value, c); err != nil || c.Version != format {
+		return nil, fmt.Errorf("%w: what is recorded under this name is not a once's; it is another primitive's, or a newer version's", core.ErrInvalid)
+	}
+	c.expires = !c.Until.IsZero()
+	return c, nil
+}
+
+// known returns what is known here of the recorded run, as long as it is kept.
+func (o *Once) known() *completion {
+	c := o.done.Load()
+	if c != nil && c.expires && !time.Now().Before(c.Until) {
+		return nil
+	}
+	return c
+}
+
+// know keeps what a node has told.
+func (o *Once) know(rec core.Record) (*completion, error) {
+	c, err := completed(rec)
+	if err == nil {
+		o.done.Store(c)
+	}
+	return c, err
+}
+
+// work is what is to be done once.
+type work struct {
+	// f returns the encoded values that it has made. An error of the user's
+	// function is a *failed.
+	f func(ctx context.Context) (values [][]byte, err error)
+	// insist: what is done is recorded, however long the nodes refuse that. The
+	// caller could not be told, and would only do it again.
+	insist bool
+}
+
+// do returns the recorded run, and runs f if there is none.
+func (o *Once) do(ctx context.Context, w work) (*completion, error) {
+	o.usable()
+	if c := o.known(); c != nil {
+		return c, nil
+	}
+	if err := o.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer o.leave()
+	if c := o.known(); c != nil { // another goroutine has seen to it
+		return c, nil
+	}
+	// Most who ask come long after it was done, so ask before claiming. When the
+	// nodes cannot be asked, the claim waits for them, and says what they say.
+	// What is undecided does not exist yet: that is for the claim to find out.
+	rec, err := o.reg.Read(ctx)
+	switch {
+	case err == nil && rec.Exists:
+		return o.know(rec)
+	case err != nil && ctx.Err() != nil:
+		return nil, err
+	}
+	for {
+		t, c, err := o.wait(ctx)
+		if t == nil {
+			return c, closed(ctx, err)
+		}
+		if c, err = o.run(ctx, t, w); err != errLostBefore {
+			return c, err
+		}
+	}
+}
+
+// enter waits until this goroutine acts for the process.
+func (o *Once) enter(ctx context.Context) error {
+	switch {
+	case o.err != nil:
+		return o.err
+	case ctx.Err() != nil:
+		return &core.Failure{Err: core.ContextError(ctx)}
+	}
+	select {
+	case o.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return core.CutShort(core.ErrHeld, ctx)
+	case <-o.q.Closing():
+		return &core.Failure{Err: core.ErrClosed}
+	}
+}
+
+func (o *Once) leave() { <-o.turn }
+
+// turn is this process's claim, once it is held.
+type turn struct {
+	hold  *core.Hold
+	lease *core.Lease
+}
+
+// claim is one that is waited for.
+type claim struct {
+	pending *core.Pending
+	ready   chan struct{} // closed when turn is set, or will not be
+	turn    *turn
+}
+
+func (o *Once) claim() (*claim, error) {
+	c := &claim{ready: make(chan struct{})}
+	var err error
+	c.pending, err = o.q.Begin(o.spec, false, core.Hooks{Ended: func(cause error) {
+		<-c.ready // it was admitted, so get is about to return
+		if c.turn != nil {
+			c.turn.lease.End(cause)
+		}
+	}})
+	return c, err
+}
+
+// get waits until it is held; if it fails, nothing is left of it.
+func (c *claim) get(ctx context.Context) (*turn, error) {
+	defer close(c.ready)
+	hold, err := c.pending.Wait(ctx)
+	if err != nil {
+		c.pending.Cancel()
+		return nil, err
+	}
+	c.turn = &turn{hold: hold, lease: hold.Lease(0)}
+	return c.turn, nil
+}
+
+// wait waits for the claim, or until somebody else has done the work: of a
+// thousand who wait, nobody should have to wait until those before him have
+// had their turns, one after the other, with nothing to do.
+func (o *Once) wait(ctx context.Context) (*turn, *completion, error) {
+	watch := o.reg.Watch()
+	defer watch.Close()
+	claim, err := o.claim()
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var t *turn
+	got := make(chan struct{})
+	go func() {
+		defer close(got)
+		t, err = claim.get(ctx)
+	}()
+	for {
+		select {
+		case <-got:
+			return t, nil, err
+		case <-watch.Changed():
+		}
+		// An error of the watch is the claim's as well.
+		if rec, known, _ := watch.Latest(); known && rec.Exists {
+			cancel()
+			if <-got; t != nil {
+				t.release()
+			}
+			c, err := o.know(rec)
+			return nil, c, err
+		}
+	}
+}
+
+// release gives the claim back.
+func (t *turn) release() {
+	t.lease.End(core.ErrReleased)
+	t.hold.Release()
+}
+
+// errLostBefore says that the claim was lost before f was called: try again.
+var errLostBefore = errors.New("lost before the work began")
+
+// leaseKey is where f's context has its lease.
+type leaseKey struct{}
+
+// Lease returns the hold under which f runs, of the context that f has got; nil
+// for any other context. Its token is the one to fence with what f writes to,
+// and it is recorded with the work.
+func Lease(ctx context.Context) quorate.Lease {
+	if l, ok := ctx.Value(leaseKey{}).(*core.Lease); ok {
+		return l
+	}
+	return nil
+}
+
+// run runs f under the claim, unless it turns out that it has been done, and
+// releases the claim however that ends: also when f panics or ends its goroutine.
+func (o *Once) run(ctx context.Context, t *turn, w work) (*completion, error) {
+	held := t.lease.Context()
+	inner, cancel := context.WithCancelCause(context.WithValue(ctx, leaseKey{}, t.lease))
+	stop := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
+	// A run that comes to nothing has nothing to erase: f only runs where nothing
+	// is recorded, and nothing is recorded before it has returned.
+	defer func() {
+		stop()
+		cancel(core.ErrReleased)
+		t.release()
+	}()
+
+	// First, see to it that no earlier run is recorded from here on.
+	rec, err := o.reg.Open(inner, t.hold)
+	if err == nil && rec.Exists {
+		return o.know(rec)
+	}
+	if err == nil {
+		err = o.durable(inner)
+	}
+	if err != nil {
+		return nil, t.before(ctx, err)
+	}
+	values, err := w.f(inner)
+	if own, ok := err.(*failed); ok {
+		own.lost = t.lease.Lost()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.record(ctx, t, values, w.insist)
+}
+
+// before is what a failure under the claim means before f was called. The
+// context that it was tried with ends with the claim, too; whoever called has
+// nothing to do with that, so it must not look like the end of his own context.
+func (t *turn) before(ctx context.Context, err error) error {
+	lost := t.lease.Lost()
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, core.ErrClosed) || errors.Is(lost, core.ErrClosed):
+		return &core.Failure{Err: core.ErrClosed}
+	case errors.Is(err, core.ErrLost) || errors.Is(lost, core.ErrLost):
+		return errLostBefore
+	}
+	return err
+}
+
+// closed reduces the error of a closed Quorum to just that: what the closed
+// connections ended with may look like the caller's context.
+func closed(ctx context.Context, err error) error {
+	if ctx.Err() == nil && errors.Is(err, core.ErrClosed) {
+		return &core.Failure{Err: core.ErrClosed}
+	}
+	return err
+}
+
+// record records that the work is done. It goes on when the claim is lost
+// meanwhile: what keeps it from recording over a later run is with the nodes.
+// Who insists tries again where they refuse, until such a run or the Quorum's end.
+func (o *Once) record(ctx context.Context, t *turn, values [][]byte, insist bool) (*completion, error) {
+	host, _ := os.Hostname()   // for people; it may be unknown
+	now := time.Now().Round(0) // the wall clock: it goes on while the machine sleeps
+	c := &completion{Version: format, Token: t.lease.Token(), When: now, Host: host, PID: os.Getpid(), Values: values}
+	if o.set.keep > 0 {
+		c.Until, c.expires = now.Add(o.set.keep), true
+	}
+	value, err := json.Marshal(c)
+	if err != nil {
+		return nil, notRecorded(err)
+	}
+	ctx, end := lasting(ctx, o.set.NodeTimeout)
+	defer end()
+	for {
+		err = closed(ctx, o.reg.Put(ctx, t.hold, 0, value, o.set.keep))
+		if !insist || err == nil || errors.Is(err, core.ErrLost) || errors.Is(err, core.ErrClosed) {
+			break
+		}
+		o.pause(core.Dress("record", o.spec.Name, notRecorded(err)))
+	}
+	if errors.Is(err, core.ErrLost) {
+		// A later run has begun. If it has found this one on some node, all is well.
+		if rec, rerr := o.reg.Read(ctx); rerr == nil && rec.Exists && bytes.Equal(rec.Value, value) {
+			return o.know(rec)
+		}
+	}
+	if err != nil {
+		return nil, notRecorded(err)
+	}
+	o.done.Store(c)
+	return c, nil
+}
+
+// lasting returns a context that ends with ctx, but not before d is over.
+func lasting(ctx context.Context, d time.Duration) (context.Context, func()) {
+	l := &late{Context: ctx, done: make(chan struct{})}
+	least, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
+	stop := context.AfterFunc(ctx, func() {
+		<-least.Done()
+		close(l.done)
+	})
+	return l, func() { stop(); cancel() }
+}
+
+// late is a context that ends for the same reason as another, but later.
+type late struct {
+	context.Context
+	done chan struct{}
+}
+
+func (*late) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (l *late) Done() <-chan struct{}     { return l.done }
+
+func (l *late) Err() error {
+	select {
+	case <-l.done:
+		return l.Context.Err()
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,145 @@
+package once
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/core"
+)
+
+// State is how far the work is.
+type State string
+
+// The states of the work.
+const (
+	NotStarted State = "not started" // or begun and failed
+	Running    State = "running"     // somebody has the claim
+	Done       State = "done"        // recorded on a majority
+)
+
+// Status is what the nodes know about the work.
+type Status struct {
+	State State
+	Host  string // of the process that has done it, or runs it
+	PID   int    // of that process
+	Token uint64 // the fencing token of that run
+	// When is when it was done; while it runs, when the process that runs it
+	// has claimed it, which is before it began if it had to wait for another
+	// run that failed. By that process's clock.
+	When    time.Time
+	Until   time.Time // Done: how long the nodes remember that; zero: for ever
+	Waiters int       // Running: claims queued behind it
+}
+
+// Status asks the nodes whether the work is done, when and by whom, or who
+// runs it. It does not wait for that. It fails with quorate.ErrNoQuorum when
+// too few nodes can be asked (within two node timeouts, or until ctx ends), with quorate.ErrHeld when another Redlock client holds the name's
+// key, and with quorate.ErrClosed and quorate.ErrInvalid. The answer may be
+// out of date when it arrives.
+func (o *Once) Status(ctx context.Context) (Status, error) {
+	o.usable()
+	s, err := o.status(ctx)
+	return s, o.dress("status", err)
+}
+
+func (o *Once) status(ctx context.Context) (Status, error) {
+	if o.err != nil {
+		return Status{}, o.err
+	}
+	// The other way round a run that ends in between would be seen as neither.
+	h, herr := o.q.Holder(ctx, o.spec)
+	if herr != nil && !errors.Is(herr, core.ErrNotHeld) {
+		return Status{}, herr
+	}
+	asked, cancel := context.WithTimeout(ctx, 2*o.set.NodeTimeout)
+	defer cancel()
+	rec, err := o.reg.Read(asked)
+	switch f, ok := errors.AsType[*core.Failure](err); {
+	case ok && asked.Err() != nil && ctx.Err() == nil:
+		f.Err = core.ErrNoQuorum // it was not the user's context that ended
+		return Status{}, f
+	case err != nil:
+		return Status{}, err
+	case rec.Undecided && herr != nil:
+		// Not known to be done: a run that has begun since decides, unless it is over.
+		if h, herr = o.q.Holder(ctx, o.spec); herr != nil && !errors.Is(herr, core.ErrNotHeld) {
+			return Status{}, herr
+		}
+	case rec.Exists:
+		c, err := completed(rec)
+		if err != nil {
+			return Status{}, err
+		}
+		return Status{State: Done, Host: c.Host, PID: c.PID, Token: c.Token, When: c.When, Until: c.Until}, nil
+	}
+	switch {
+	case herr != nil:
+		return Status{State: NotStarted}, nil
+	case h.Foreign:
+		return Status{}, fmt.Errorf("%w: another Redlock client has the key of that name, for %v", core.ErrHeld, h.Left)
+	}
+	return Status{State: Running, Host: h.Host, PID: h.PID, Token: h.Token, When: claimed(h.Token), Waiters: h.Waiters}, nil
+}
+
+// claimed is when a claim was made. Its ticket tells: the wall clock in
+// microseconds, or little more where others have claimed at the same time.
+func claimed(token uint64) time.Time { return time.UnixMicro(int64(token / core.MaxPasses)) }
+
+// Reset makes the work undone: the next who asks runs it again. It waits for
+// its turn, so not while the work is running, and until a majority has
+// confirmed it. What this value knows is forgotten; other values and processes
+// that know the work to be done go on knowing it, for they do not ask the
+// nodes again. It fails as the waiting of DoContext does; the work may then be
+// undone all the same, if some nodes have heard of it. The nodes remember a
+// Reset for ever, or with KeepFor as long as that; use the same as for the work.
+func (o *Once) Reset(ctx context.Context) error {
+	o.usable()
+	return o.dress("reset", o.reset(ctx))
+}
+
+func (o *Once) reset(ctx context.Context) error {
+	if err := o.enter(ctx); err != nil {
+		return err
+	}
+	defer o.leave()
+	o.done.Store(nil)
+	for {
+		claim, err := o.claim()
+		if err != nil {
+			return err
+		}
+		t, err := claim.get(ctx)
+		if err != nil {
+			return closed(ctx, err)
+		}
+		if err = closed(ctx, o.erase(ctx, t)); !errors.Is(err, core.ErrLost) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// erase erases the record under the claim, and releases it.
+func (o *Once) erase(ctx context.Context, t *turn) error {
+	defer t.release()
+	rec, err := o.reg.Open(ctx, t.hold)
+	if err != nil {
+		return err
+	}
+	return o.reg.Erase(ctx, t.hold, 0, o.erasure(rec))
+}
+
+// erasure is how long the nodes must remember that rec is erased: as long as a
+// node that has not heard of it may go on having what it has. Otherwise that
+// would be done again when the others have forgotten.
+func (o *Once) erasure(rec core.Record) time.Duration {
+	if !rec.Exists {
+		return o.set.keep // what is recorded by others of this name
+	}
+	// Somebody may have recorded it for longer than the settings here say.
+	if c, err := completed(rec); err != nil || !c.expires || c.Until.Sub(c.When) > o.set.keep {
+		return 0
+	}
+	return o.set.keep
+}

@@ -1,0 +1,168 @@
+package once
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// MaxValue is the largest value that can be shared, encoded, in bytes; of
+// Values, both together.
+const MaxValue = 512 << 10
+
+// Value returns a function that returns what f has returned in the process
+// that ran it, as sync.OnceValue does, over all processes. It waits and panics
+// as Do does, and panics also if the value cannot be encoded, is larger than
+// MaxValue, or cannot be decoded; with an encoding of more than MaxValue f has
+// run by then, and runs again at the next call.
+//
+// All get what the codec makes of the value, also the one who ran f: what is
+// not exported is lost to everybody alike.
+func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...quorate.Option) func() T {
+	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
+	return func() T { return s.must("value", f) }
+}
+
+// Values is Value for functions of two results, as sync.OnceValues is. If the
+// second one is an error, only nil can be shared: an error has no encoding. For
+// work that may fail use ValueContext, where an error is no completion.
+func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts ...quorate.Option) func() (T1, T2) {
+	type both struct {
+		v1 T1
+		v2 T2
+	}
+	s := share(New(q, name, opts...), func(b *both) []any { return []any{&b.v1, &b.v2} })
+	return func() (T1, T2) {
+		b := s.must("values", func() (b both) {
+			b.v1, b.v2 = f()
+			return b
+		})
+		return b.v1, b.v2
+	}
+}
+
+// ValueContext is Value with a context, and an error where Value panics: that
+// of f, or one as DoContext returns it. It matches quorate.ErrInvalid, and
+// names the type, when a value cannot be encoded (with ErrNotRecorded beside
+// it if f has run by then), is larger than MaxValue, or cannot be decoded.
+func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error), opts ...quorate.Option) func(ctx context.Context) (T, error) {
+	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
+	return func(ctx context.Context) (T, error) {
+		v, err := s.get(ctx, false, f)
+		return v, s.o.dress("value", err)
+	}
+}
+
+// shared is a value that is computed once.
+type shared[R any] struct {
+	o     *Once
+	parts func(*R) []any // pointers to what is encoded, one by one
+	last  atomic.Pointer[decoded[R]]
+}
+
+// decoded is the value of a recorded run.
+type decoded[R any] struct {
+	of *completion
+	v  R
+}
+
+func share[R any](o *Once, parts func(*R) []any) *shared[R] {
+	s := &shared[R]{o: o, parts: parts}
+	if o.err == nil {
+		o.err = s.unfit()
+	}
+	return s
+}
+
+// unfit finds out what encoding/json could never encode, before f runs in vain.
+func (s *shared[R]) unfit() error {
+	if _, ok := s.o.set.codec.(jsonCodec); !ok {
+		return nil
+	}
+	for _, p := range s.parts(new(R)) {
+		_, err := json.Marshal(p)
+		if _, ok := errors.AsType[*json.UnsupportedTypeError](err); ok {
+			return fmt.Errorf("%w: a value of type %v cannot be encoded: %w", core.ErrInvalid, typeOf(p), err)
+		}
+	}
+	return nil
+}
+
+func (s *shared[R]) must(op string, f func() R) (v R) {
+	s.o.must(op, func() (err error) {
+		v, err = s.get(context.Background(), true, func(context.Context) (R, error) { return f(), nil })
+		return err
+	})
+	return v
+}
+
+func (s *shared[R]) get(ctx context.Context, insist bool, f func(ctx context.Context) (R, error)) (R, error) {
+	c, err := s.o.do(ctx, work{insist: insist, f: func(ctx context.Context) ([][]byte, error) {
+		v, err := f(ctx)
+		if err != nil {
+			return nil, &failed{err: err}
+		}
+		return s.encode(&v)
+	}})
+	if err != nil {
+		return *new(R), err
+	}
+	if last := s.last.Load(); last != nil && last.of == c {
+		return last.v, nil
+	}
+	v, err := s.decode(c.Values)
+	if err != nil {
+		return v, err
+	}
+	s.last.Store(&decoded[R]{c, v})
+	return v, nil
+}
+
+// encode encodes what f has returned, and sees that others can decode it. Its
+// errors are ours, not f's.
+func (s *shared[R]) encode(v *R) ([][]byte, error) {
+	var values [][]byte
+	size := 0
+	for _, p := range s.parts(v) {
+		b, err := s.o.set.codec.Marshal(reflect.ValueOf(p).Elem().Interface())
+		if err != nil {
+			return nil, unrecordable("a value of type %v cannot be encoded: %w", typeOf(p), err)
+		}
+		if size += len(b); size > MaxValue {
+			return nil, unrecordable("a value of type %v takes %d bytes, at most %d are recorded; store it elsewhere and share where it is", typeOf(p), size, MaxValue)
+		}
+		values = append(values, b)
+	}
+	if _, err := s.decode(values); err != nil {
+		return nil, notRecorded(err)
+	}
+	return values, nil
+}
+
+// unrecordable is the error of a value that f has returned and that cannot be recorded.
+func unrecordable(format string, args ...any) error {
+	return notRecorded(fmt.Errorf("%w: "+format, append([]any{core.ErrInvalid}, args...)...))
+}
+
+func (s *shared[R]) decode(values [][]byte) (R, error) {
+	var v R
+	parts := s.parts(&v)
+	if len(values) != len(parts) {
+		return *new(R), fmt.Errorf("%w: %d values are recorded, not %d: somebody calls another function under this name", core.ErrInvalid, len(values), len(parts))
+	}
+	for i, p := range parts {
+		if err := s.o.set.codec.Unmarshal(values[i], p); err != nil {
+			return *new(R), fmt.Errorf("%w: what is recorded cannot be decoded as a value of type %v: %w", core.ErrInvalid, typeOf(p), err)
+		}
+	}
+	return v, nil
+}
+
+// typeOf is the type that p points to; of an interface too.
+func typeOf(p any) reflect.Type { return reflect.TypeOf(p).Elem() }

@@ -1,0 +1,158 @@
+package once_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/once"
+)
+
+type config struct {
+	Region string
+	Shards []int
+	hidden int
+}
+
+type secret struct{ hidden int }
+
+func TestValue(t *testing.T) {
+	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
+	runs := 0
+	make := func() config {
+		runs++
+		return config{"eu", []int{1, 2}, 3}
+	}
+	a, b := once.Value(qs[0], "config", make), once.Value(qs[1], "config", make)
+	want := config{Region: "eu", Shards: []int{1, 2}}
+	assert.Equal(t, want, a(), "as it was encoded, also where it was made")
+	assert.Equal(t, want, b())
+	assert.Same(t, &a().Shards[0], &a().Shards[0], "decoded once")
+	assert.Equal(t, 1, runs)
+}
+
+func TestValues(t *testing.T) {
+	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
+	runs := 0
+	f := func() (string, error) {
+		runs++
+		return "id", nil
+	}
+	for _, q := range qs {
+		get := once.Values(q, "id", f)
+		for range 2 {
+			id, err := get()
+			assert.Equal(t, "id", id)
+			assert.NoError(t, err)
+		}
+	}
+	assert.Equal(t, 1, runs)
+}
+
+func TestValueContext(t *testing.T) {
+	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
+	boom := errors.New("boom")
+	fails := once.ValueContext(qs[0], "n", func(context.Context) (int, error) { return 7, boom })
+	n, err := fails(t.Context())
+	assert.Zero(t, n)
+	assert.Equal(t, boom, err, "f's own")
+	var token uint64
+	get := once.ValueContext(qs[1], "n", func(ctx context.Context) (int, error) {
+		token = once.Lease(ctx).Token()
+		return 8, nil
+	})
+	for range 2 {
+		n, err = get(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 8, n)
+	}
+	n, err = fails(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 8, n)
+	assert.Equal(t, token, status(t, once.New(qs[0], "n")).Token)
+	assert.Nil(t, once.Lease(t.Context()))
+}
+
+// gobCodec is a codec of the user's.
+type gobCodec struct{}
+
+func (gobCodec) Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(v)
+	return b.Bytes(), err
+}
+
+func (gobCodec) Unmarshal(data []byte, v any) error {
+	return gob.NewDecoder(bytes.NewReader(data)).Decode(v)
+}
+
+func TestCodec(t *testing.T) {
+	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
+	for _, q := range qs {
+		get := once.ValueContext(q, "m", func(context.Context) (map[complex128]string, error) {
+			return map[complex128]string{1i: "i"}, nil
+		}, once.WithCodec(gobCodec{}))
+		m, err := get(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, map[complex128]string{1i: "i"}, m)
+	}
+}
+
+func TestValuesThatCannotBeShared(t *testing.T) {
+	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	_, err := once.ValueContext(q, "chan", func(context.Context) (chan int, error) {
+		t.Error("called in vain")
+		return nil, nil
+	})(t.Context())
+	assert.ErrorIs(t, err, quorate.ErrInvalid)
+	assert.NotErrorIs(t, err, once.ErrNotRecorded)
+	assert.ErrorContains(t, err, "chan int")
+
+	fails := func(err error, words ...string) {
+		t.Helper()
+		assert.ErrorIs(t, err, quorate.ErrInvalid)
+		assert.ErrorIs(t, err, once.ErrNotRecorded, "f has run")
+		for _, w := range words {
+			assert.ErrorContains(t, err, w)
+		}
+	}
+	_, err = once.ValueContext(q, "any", func(context.Context) (any, error) { return func() {}, nil })(t.Context())
+	fails(err, "interface {}", "func()")
+	_, err = once.ValueContext(q, "gob", func(context.Context) (secret, error) { return secret{1}, nil }, once.WithCodec(gobCodec{}))(t.Context())
+	fails(err, "once_test.secret cannot be encoded", "no exported fields")
+	_, err = once.ValueContext(q, "reader", func(context.Context) (error, error) { return errors.New("x"), nil })(t.Context())
+	fails(err, "cannot be decoded as a value of type error")
+	size := once.MaxValue - len(`""`)
+	big := func(context.Context) (string, error) { return strings.Repeat("x", size), nil }
+	s, err := once.ValueContext(q, "big", big)(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, s, size)
+	size++
+	_, err = once.ValueContext(q, "bigger", big)(t.Context())
+	fails(err, "string", "524289 bytes", "524288")
+	for _, name := range []string{"chan", "any", "gob", "reader", "bigger"} {
+		assert.Equal(t, once.NotStarted, status(t, once.New(q, name)).State)
+	}
+
+	// What others have recorded.
+	once.New(q, "done").Do(func() {})
+	get := once.ValueContext(q, "done", func(context.Context) (int, error) { return 0, nil })
+	for range 2 {
+		_, err = get(t.Context())
+		assert.ErrorIs(t, err, quorate.ErrInvalid)
+		assert.ErrorContains(t, err, "0 values are recorded, not 1")
+	}
+	once.Value(q, "text", func() string { return "x" })()
+	_, err = once.ValueContext(q, "text", func(context.Context) (int, error) { return 0, nil })(t.Context())
+	assert.ErrorIs(t, err, quorate.ErrInvalid)
+	assert.ErrorContains(t, err, "cannot be decoded as a value of type int")
+	assert.Contains(t, panicText(func() { once.Value(q, "text", func() int { return 0 })() }), "type int")
+}

@@ -1,0 +1,59 @@
+package quorate_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+)
+
+func TestMain(m *testing.M) { accept.Main(m) }
+
+// A setting that contradicts another is named, with the remedy.
+func TestSettings(t *testing.T) {
+	for _, c := range []struct {
+		opt  quorate.Option
+		says string
+	}{
+		{quorate.WithTTL(0), "WithTTL(0s)"},
+		{quorate.WithTTL(-time.Second), "WithTTL(-1s)"},
+		{quorate.WithTTL(1500 * time.Microsecond), "WithTTL(1.5ms)"},
+		{quorate.WithTTL(10*time.Second + time.Microsecond), "whole number"},
+		{quorate.WithTTL(9 * time.Second), "choose WithGuard(22s) or more"},
+		{quorate.WithTTL(25 * time.Hour), "at most 24h"},
+		{quorate.WithGuard(time.Second), "below 2*ttl + 2*skew = 20s"},
+		{quorate.WithSkew(-1), "WithSkew"},
+		{quorate.WithNodeTimeout(0), "must be positive"},
+		{quorate.WithNodeTimeout(3 * time.Second), "choose at most 2s"},
+		{quorate.WithMaxHold(-1), "WithMaxHold"},
+		{quorate.WithLinger(-1), "WithLinger"},
+		{quorate.WithRetention(time.Second), "WithRetention(1s)"},
+		{quorate.WithPrefix("a{b"), "WithPrefix"},
+		{quorate.WithPrefix(""), "WithPrefix"},
+	} {
+		_, err := quorate.Connect(t.Context(), []string{"redis://127.0.0.1:1"}, c.opt)
+		require.ErrorIs(t, err, quorate.ErrInvalid)
+		require.ErrorContains(t, err, c.says)
+	}
+}
+
+func TestConnectSaysWhatEachNodeSaid(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := quorate.Connect(ctx, []string{"redis://127.0.0.1:1", "redis://127.0.0.1:2"}, quorate.WithLogger(nil))
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	e, ok := errors.AsType[*quorate.Error](err)
+	require.True(t, ok)
+	require.Len(t, e.Nodes, 2)
+	require.ErrorContains(t, e.Nodes[0].Err, "refused")
+	require.NotContains(t, err.Error(), `""`)
+
+	_, err = quorate.Connect(ctx, []string{"not a url"})
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+}

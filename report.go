@@ -1,0 +1,60 @@
+package quorate
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/samber/lo"
+)
+
+// Report is what Check found.
+type Report struct {
+	Nodes  []NodeReport
+	Quorum int // nodes needed: N/2 + 1
+	Ready  int // nodes that answer and vote
+}
+
+// NodeReport is what Check found about one node.
+type NodeReport struct {
+	Node       string // address
+	Err        error  // why it could not be asked; the rest is then zero
+	Version    string
+	Role       string        // "master", or what it must not be
+	AOF        bool          // an append-only file is kept
+	Fsync      string        // with AOF: always, everysec or no
+	Eviction   string        // maxmemory-policy; must be noeviction
+	Offset     time.Duration // its clock less this process's
+	RoundTrip  time.Duration
+	Recovering time.Duration // how much longer it keeps from voting
+	Warnings   []string      // what is wrong, in words, with the remedy
+}
+
+// Check asks every node for what bears on safety and says what is wrong with
+// it. It uses the clients that New was given, waits for each node as long as
+// they and ctx do, and changes nothing. (Connecting does, on a brand-new node: it
+// starts the guard time there.) It fails with ErrNoQuorum, beside the
+// full report, when fewer than a majority of the nodes answer and vote.
+func (q *Quorum) Check(ctx context.Context) (Report, error) {
+	r := Report{Quorum: q.made().Size()/2 + 1}
+	r.Nodes = lo.Map(q.core.Check(ctx), func(n core.NodeReport, _ int) NodeReport {
+		return NodeReport{
+			Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync,
+			Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip, Recovering: n.Recovering, Warnings: n.Warnings,
+		}
+	})
+	r.Ready = lo.CountBy(r.Nodes, func(n NodeReport) bool { return n.Err == nil && n.Recovering == 0 })
+	if r.Ready >= r.Quorum {
+		return r, nil
+	}
+	e := &Error{Op: "check", Err: ErrNoQuorum, Votes: r.Ready, Needed: r.Quorum}
+	for _, n := range r.Nodes {
+		switch {
+		case n.Err != nil:
+			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: n.Err})
+		case n.Recovering > 0:
+			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: &core.RecoveringError{Wait: n.Recovering}})
+		}
+	}
+	return r, e
+}

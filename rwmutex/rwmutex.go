@@ -1,0 +1,218 @@
+// Package rwmutex is sync.RWMutex across processes: any number of readers or
+// one writer hold it on a majority of the nodes of a quorate.Quorum, first come
+// first served over all processes.
+//
+//	m := rwmutex.New(q, "catalogue")
+//	m.RLock()
+//	defer m.RUnlock()
+package rwmutex
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/party"
+)
+
+// capacity is what a writer weighs and readers share. More claims of readers
+// than this would need as many processes.
+const capacity = 1 << 30
+
+// ErrUpgrade is why a read lock cannot become a write lock. It matches
+// quorate.ErrInvalid.
+var ErrUpgrade error = upgradeError{}
+
+type upgradeError struct{}
+
+func (upgradeError) Error() string {
+	return "a read lock cannot be upgraded: two readers that both wait for the other to leave would wait for ever; RUnlock, Lock, and look again at what was read"
+}
+
+func (upgradeError) Is(target error) bool { return errors.Is(target, quorate.ErrInvalid) }
+
+// An RWMutex is held by any number of readers or by one writer, in whatever
+// processes they are. It must be made by New, and must not be copied; the zero
+// value panics, for it has no quorum.
+//
+// One value is one participant. Its readers share one claim on the nodes: only
+// the first and the last of them talk to the nodes, and each process's claim
+// has a lease of its own. Writers of one value pass the lock on without a round
+// trip, as those of a mutex.Mutex do.
+//
+// A waiting writer stops new readers, in every process, and gets in after the
+// readers before it; the readers that waited behind it get in together when it
+// leaves. As with sync.RWMutex, this rules out recursive read locking.
+type RWMutex struct {
+	_ noCopy
+	p *party.Party
+}
+
+// noCopy makes go vet report copies.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// New returns an RWMutex of the given name. A name serves one kind of
+// primitive: an RWMutex and a mutex.Mutex of one name are an error, told by
+// the one who comes second. A wrong option is a programmer's error: New panics.
+// An unusable name (empty, with braces, longer than 1024 bytes) is reported by
+// every call that would lock, as an error that matches quorate.ErrInvalid.
+//
+// WithLinger keeps a claim for a while after the last Unlock or RUnlock, until
+// somebody asks who cannot share it: a read lock on what is mostly read then
+// costs no round trip.
+func New(q *quorate.Quorum, name string, opts ...quorate.Option) *RWMutex {
+	c := core.Of(q)
+	set := core.Override(c, "rwmutex.New", opts)
+	return &RWMutex{p: party.New(c, set,
+		core.Spec{Name: name, Weight: capacity, Capacity: capacity},
+		core.Spec{Name: name, Weight: 1, Capacity: capacity})}
+}
+
+// party returns what New has made.
+func (m *RWMutex) party() *party.Party {
+	if m == nil || m.p == nil {
+		panic("quorate: the zero rwmutex.RWMutex has no quorum; use rwmutex.New")
+	}
+	return m.p
+}
+
+// Lock locks m for writing. It waits for its turn, through outages too, and
+// never returns unlocked. It panics where no waiting can help: an unusable
+// name, a closed Quorum.
+func (m *RWMutex) Lock() { m.party().MustLock("lock", party.Write) }
+
+// RLock locks m for reading, as Lock does for writing.
+func (m *RWMutex) RLock() { m.party().MustLock("read lock", party.Read) }
+
+// TryLock tries to lock m for writing and reports whether it succeeded.
+func (m *RWMutex) TryLock() bool { return m.TryLockContext(context.Background()) == nil }
+
+// TryRLock tries to lock m for reading and reports whether it succeeded.
+func (m *RWMutex) TryRLock() bool { return m.TryRLockContext(context.Background()) == nil }
+
+// LockContext locks m for writing, or fails with a *quorate.Error: when the
+// context ends, one that matches the context's error and says what was being
+// waited for (quorate.ErrHeld: the turn; quorate.ErrNoQuorum: nodes);
+// quorate.ErrNoQuorum at once when so many nodes refuse for good that waiting
+// cannot help; quorate.ErrClosed; quorate.ErrInvalid. The claim is then
+// withdrawn from every node. The end of the context ends the waiting, not the hold.
+func (m *RWMutex) LockContext(ctx context.Context) error {
+	return core.Dress("lock", m.party().Name, m.p.Lock(ctx, party.Write, false))
+}
+
+// RLockContext locks m for reading, as LockContext does for writing.
+func (m *RWMutex) RLockContext(ctx context.Context) error {
+	return core.Dress("read lock", m.party().Name, m.p.Lock(ctx, party.Read, false))
+}
+
+// TryLockContext is TryLock with the reason: quorate.ErrHeld when somebody
+// holds it or is ahead, quorate.ErrNoQuorum when too few nodes answered.
+func (m *RWMutex) TryLockContext(ctx context.Context) error {
+	return core.Dress("try lock", m.party().Name, m.p.Lock(ctx, party.Write, true))
+}
+
+// TryRLockContext is TryRLock with the reason, as TryLockContext. A waiting
+// writer is ahead of a new reader.
+func (m *RWMutex) TryRLockContext(ctx context.Context) error {
+	return core.Dress("try read lock", m.party().Name, m.p.Lock(ctx, party.Read, true))
+}
+
+// Unlock unlocks m for writing. It does not wait for the nodes. It panics if m
+// is not locked for writing. If the lock was lost meanwhile it does nothing:
+// the lease's context, the observer and the log have said so.
+func (m *RWMutex) Unlock() { m.party().MustUnlock("Unlock of unlocked RWMutex", party.Write) }
+
+// RUnlock undoes one RLock, as Unlock does a Lock.
+func (m *RWMutex) RUnlock() { m.party().MustUnlock("RUnlock of unlocked RWMutex", party.Read) }
+
+// UnlockContext unlocks m for writing and waits until a majority of the nodes
+// has confirmed it. It fails with quorate.ErrNotHeld when m is not locked for
+// writing, with quorate.ErrLost when the lock was lost meanwhile, and with
+// quorate.ErrNoQuorum when too few nodes confirmed within the node timeout or
+// before the context ended: the lock is released all the same.
+func (m *RWMutex) UnlockContext(ctx context.Context) error {
+	return core.Dress("unlock", m.party().Name, m.p.UnlockContext(ctx, party.Write))
+}
+
+// RUnlockContext undoes one RLock, as UnlockContext does a Lock. Only the last
+// reader of a value has nodes to wait for.
+func (m *RWMutex) RUnlockContext(ctx context.Context) error {
+	return core.Dress("read unlock", m.party().Name, m.p.UnlockContext(ctx, party.Read))
+}
+
+// Do runs f while m is locked for writing. The context that f gets ends with
+// ctx, and when the lock is lost; context.Cause then is quorate.ErrLost. Do
+// returns f's error, or how locking failed, or quorate.ErrLost if the lock was
+// lost before f returned.
+func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	return m.party().Do(ctx, "do", party.Write, f)
+}
+
+// RDo runs f while m is locked for reading, as Do does for writing.
+func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) error {
+	return m.party().Do(ctx, "read do", party.Read, f)
+}
+
+// Downgrade makes the writer a reader, without a gap in which another writer
+// could get in. Afterwards RUnlock, not Unlock, ends it. It waits for nobody:
+// readers elsewhere get in as the nodes hear of it. It fails with
+// quorate.ErrNotHeld when m is not locked for writing, and with
+// quorate.ErrLost when that was lost: then there is nothing to unlock but
+// Unlock must still be called.
+//
+// The token stays that of the writer, and readers of this value that come in
+// beside it have the same: a resource that refuses tokens lower than the highest
+// it has seen takes all of them.
+func (m *RWMutex) Downgrade(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return core.Dress("downgrade", m.party().Name, ctx.Err())
+	}
+	return core.Dress("downgrade", m.party().Name, m.p.Downgrade())
+}
+
+// Upgrade always fails, with ErrUpgrade: it says why, and what to do instead.
+func (m *RWMutex) Upgrade(context.Context) error {
+	return core.Dress("upgrade", m.party().Name, ErrUpgrade)
+}
+
+// Lease returns the writer's hold, or nil if m is not locked for writing.
+func (m *RWMutex) Lease() quorate.Lease { return lease(m.party().Lease(party.Write)) }
+
+// RLease returns the hold that the readers of this value share, or nil if m is
+// not locked for reading. Its token is above that of every writer that was
+// there before, so a resource can refuse a reader of before the last writer.
+// Its context ends when the last reader has left.
+func (m *RWMutex) RLease() quorate.Lease { return lease(m.party().Lease(party.Read)) }
+
+// lease keeps a nil of one type from becoming a non-nil of another.
+func lease(l *core.Lease) quorate.Lease {
+	if l == nil {
+		return nil
+	}
+	return l
+}
+
+// Extend renews the writer's lease now and waits until a majority has done so.
+// It fails with quorate.ErrNotHeld, quorate.ErrLost, or quorate.ErrNoQuorum
+// when the old deadline stands.
+func (m *RWMutex) Extend(ctx context.Context) error {
+	return core.Dress("extend", m.party().Name, m.p.Extend(ctx, party.Write))
+}
+
+// RExtend renews the readers' lease, as Extend does the writer's.
+func (m *RWMutex) RExtend(ctx context.Context) error {
+	return core.Dress("read extend", m.party().Name, m.p.Extend(ctx, party.Read))
+}
+
+// RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock.
+func (m *RWMutex) RLocker() sync.Locker { return (*rlocker)(m) }
+
+type rlocker RWMutex
+
+func (r *rlocker) Lock()   { (*RWMutex)(r).RLock() }
+func (r *rlocker) Unlock() { (*RWMutex)(r).RUnlock() }

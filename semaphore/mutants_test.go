@@ -1,0 +1,25 @@
+//go:build mutants
+
+package semaphore_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// TestVotesAloneAdmitTooMany is TestCounting without the counting rule.
+func TestVotesAloneAdmitTooMany(t *testing.T) {
+	defer core.SwitchOff(protocol.RuleCounting)()
+	s := overlapping(t)
+	for i := range s {
+		require.NoError(t, s[i].Acquire(t.Context(), 1))
+	}
+	t.Log("three hold one of two permits each")
+	for i := range s {
+		s[i].Release(1)
+	}
+}
