@@ -171,7 +171,9 @@ func TestLeaderFleet(t *testing.T) {
 	f := &electorate{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), logs: map[string][]string{}}
 	q := accept.Open(t, f.c, accept.Timing(ttl))
 	ctx, cancel := context.WithCancel(t.Context())
-	f.all.Go(func() { f.watch(ctx, leader.New(q, "e", "watches")) })
+	watching, lookAway := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	f.all.Go(func() { defer close(watched); f.watch(watching, leader.New(q, "e", "watches")) })
 	t.Cleanup(f.all.Wait) // after the workers have been sent home
 	defer cancel()
 	for range size {
@@ -196,6 +198,10 @@ func TestLeaderFleet(t *testing.T) {
 			}
 		}
 	}
+	// Who is told to end may be elected at that moment, which an observer may see
+	// and nobody writes down.
+	lookAway()
+	<-watched
 	for _, m := range f.members {
 		if !f.killed(m) {
 			m.tell(t, "lead end")

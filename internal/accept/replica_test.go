@@ -1,6 +1,7 @@
 package accept_test
 
 import (
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -30,7 +31,9 @@ func TestNodeThatWasAReplica(t *testing.T) {
 			require.NoError(t, m.LockContext(deadline(t)))
 			lease := m.Lease()
 			if who == "connected all the time" {
-				require.ErrorIs(t, mutex.New(q, "m").TryLockContext(deadline(t)), quorate.ErrHeld)
+				require.True(t, accept.Eventually(func() bool { // once it is connected
+					return errors.Is(mutex.New(q, "m").TryLockContext(deadline(t)), quorate.ErrHeld)
+				}))
 			}
 			host, port, err := net.SplitHostPort(c.Node(2).Addr())
 			require.NoError(t, err)
