@@ -57,8 +57,8 @@ sim: ## Random schedules in the simulator (SEEDS=20000 SEED=1)
 	go test ./internal/sim -count=1 -timeout 0 -run TestSchedules -seeds=$(SEEDS) -seed=$(SEED)
 
 .PHONY: bench
-bench: redis ## The benchmarks of internal/bench
-	cd internal/bench && go run .
+bench: redis ## The benchmarks of internal/bench: results.json, docs/plots and the tables of docs/performance.md (15 minutes)
+	cd internal/bench && go run . -json results.json -plots ../../docs/plots -md ../../docs/performance.md
 
 .PHONY: chaos
 chaos: redis ## Faults on real servers and processes, judged from outside: docs/chaos.md (SEED=1 FOR=2m)
@@ -77,19 +77,21 @@ tidy: ## go mod tidy in each module
 	@for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy) || exit 1; done
 
 .PHONY: redis
-redis: ## Install redis-server with apt-get if it is missing; where that cannot be, say how
-	@command -v redis-server >/dev/null && exit 0; \
+redis: ## Install redis-server and faketime with apt-get where missing; without apt-get, say how
+	@missing=; command -v redis-server >/dev/null || missing=redis-server; \
+	if command -v apt-get >/dev/null; then command -v faketime >/dev/null || missing="$${missing:+$$missing }faketime"; fi; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then sudo=none; \
 	elif [ "$$(id -u)" = 0 ]; then sudo=; \
 	elif sudo -n true 2>/dev/null; then sudo='sudo -n'; \
 	else sudo=none; fi; \
 	if [ "$$sudo" = none ]; then \
-		echo 'redis-server is missing and cannot be installed from here. Install it with'; \
-		echo '  Debian, Ubuntu   sudo apt-get install redis-server'; \
-		echo '  Fedora           sudo dnf install redis'; \
+		echo "missing, and cannot be installed from here: $$missing. Install it with"; \
+		echo "  Debian, Ubuntu   sudo apt-get install $$missing"; \
+		echo '  Fedora           sudo dnf install redis libfaketime'; \
 		echo '  macOS            brew install redis'; \
 		exit 1; \
 	fi >&2; \
-	echo 'redis-server is missing: installing it with apt-get'; \
+	echo "missing: $$missing; installing it with apt-get"; \
 	$$sudo apt-get update -q; \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends redis-server
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $$missing

@@ -85,12 +85,13 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventAcquired   = EventKind(core.EventAcquired)
-	EventReleased   = EventKind(core.EventReleased)
-	EventLost       = EventKind(core.EventLost)
-	EventNodeUp     = EventKind(core.EventNodeUp)
-	EventNodeDown   = EventKind(core.EventNodeDown)
-	EventRecovering = EventKind(core.EventWaiting) // so many nodes sit out their guard time that there is no quorum
+	EventAcquired    = EventKind(core.EventAcquired)
+	EventReleased    = EventKind(core.EventReleased)
+	EventLost        = EventKind(core.EventLost)
+	EventNodeUp      = EventKind(core.EventNodeUp)
+	EventNodeDown    = EventKind(core.EventNodeDown)
+	EventClockJumped = EventKind(core.EventClockJumped) // Took says by how much; the node sits out its guard time
+	EventRecovering  = EventKind(core.EventWaiting)     // so many nodes sit out their guard time that there is no quorum
 )
 
 // Event is one thing that happened.

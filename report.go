@@ -27,6 +27,8 @@ type NodeReport struct {
 	Offset     time.Duration // its clock less this process's
 	RoundTrip  time.Duration
 	Recovering time.Duration // how much longer it keeps from voting
+	Jumped     time.Duration // the last jump of its clock that this Quorum has seen; 0: none
+	JumpedAt   time.Time     // when it was seen
 	Warnings   []string      // what is wrong, in words, with the remedy
 }
 
@@ -40,7 +42,7 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	r.Nodes = lo.Map(q.core.Check(ctx), func(n core.NodeReport, _ int) NodeReport {
 		return NodeReport{
 			Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync,
-			Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip, Recovering: n.Recovering, Warnings: n.Warnings,
+			Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip, Recovering: n.Recovering, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings,
 		}
 	})
 	r.Ready = lo.CountBy(r.Nodes, func(n NodeReport) bool { return n.Err == nil && n.Recovering == 0 })

@@ -122,6 +122,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	}, func(i int, v []resp.Value) error {
 		inc, _, err := script.DecodeMarker(v)
 		if err == nil {
+			q.met(q.nodes[i], inc)
 			q.incs[i].Store(uint64(inc))
 		}
 		return err
@@ -209,6 +210,8 @@ type NodeReport struct {
 	Offset     time.Duration
 	RoundTrip  time.Duration
 	Recovering time.Duration
+	Jumped     time.Duration
+	JumpedAt   time.Time
 	Warnings   []string
 }
 
@@ -260,6 +263,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	} else {
 		r.Recovering = q.set.Guard
 	}
+	r.Jumped, r.JumpedAt = n.clock.last()
 	r.Warnings = warnings(&r, q.set.Skew)
 	return r
 }
@@ -275,6 +279,9 @@ func warnings(r *NodeReport, skew time.Duration) []string {
 	}
 	if r.Offset.Abs() > skew {
 		w = append(w, fmt.Sprintf("its clock differs from this process's by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), skew))
+	}
+	if r.Jumped != 0 {
+		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; let it be slewed, not set", r.Jumped.Round(time.Millisecond), r.JumpedAt.Format(time.TimeOnly)))
 	}
 	if r.Recovering > 0 {
 		w = append(w, fmt.Sprintf("it is new or lost its memory, and votes in %v", r.Recovering.Round(time.Millisecond)))

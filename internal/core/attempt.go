@@ -93,6 +93,9 @@ func (c *call) Reply(v []resp.Value, err error) {
 		err = a.q.stranger(c.req.Node, ans.Incarnation)
 	}
 	if err == nil {
+		err = a.q.timely(a.q.nodes[c.req.Node], c.req.Sent, ans.Clock)
+	}
+	if err == nil {
 		a.q.heard(c.req.Node, c.req.Op, ans)
 		if a.spec.Counting && ans.Status == protocol.Recovering {
 			a.q.heal(c.req.Node, ans.Incarnation) // it may have forgotten how many permits there are

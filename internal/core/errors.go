@@ -1,6 +1,7 @@
 package core
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,8 +69,15 @@ var (
 
 // forGood reports whether a node's error will not go away by waiting.
 func forGood(err error) bool {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		return true
+	}
 	msg := err.Error()
-	for _, code := range []string{"WRONGTYPE", "WRONGPASS", "NOAUTH", "NOPERM", "ERR unknown command", "ERR AUTH"} {
+	for _, code := range []string{
+		"WRONGTYPE", "WRONGPASS", "NOAUTH", "NOPERM", "ERR unknown command", "ERR AUTH",
+		// A right that a script's own commands lack, in the words of Redis 7.0 and of later ones.
+		"ERR The user executing the script can't", "ERR ACL failure in script",
+	} {
 		if strings.Contains(msg, code) {
 			return true
 		}

@@ -198,6 +198,9 @@ func (c *asking) Reply(v []resp.Value, err error) {
 		err = i.q.stranger(node, a.Incarnation)
 	}
 	if err == nil {
+		err = i.q.timely(i.q.nodes[node], c.req.Sent, a.Clock)
+	}
+	if err == nil {
 		i.q.heardRecord(node, a)
 	}
 	i.mu.Lock()

@@ -23,6 +23,8 @@ type node struct {
 	client     redis.UniversalClient // the caller's; for Check, Bootstrap and Holder only
 	link       *link.Link
 	recovering atomic.Bool
+	clock      clock
+	met        atomic.Uint64 // the last incarnation that was known
 }
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
@@ -50,27 +52,35 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 func (q *Quorum) hello(n *node, info link.Info) []link.Command {
 	inc := &q.incs[n.index]
 	inc.Store(unknown)
-	return append(loads(), &question{command: q.mark(info, false), reply: func(v []resp.Value, err error) {
+	return append(loads(), &question{command: q.mark(info, lossy(info)), reply: func(v []resp.Value, err error) {
 		got, _, e := script.DecodeMarker(v)
 		switch {
 		case err != nil || e != nil:
 		case q.twin(n.index, got):
 			inc.Store(copied)
 		default:
+			q.met(n, got)
 			inc.Store(uint64(got))
 		}
-	}})
+	}}, q.askTime(n))
 }
 
-// mark tells a node which run of the server this client sees. A copy has lost
-// its memory whatever its disk is like.
-func (q *Quorum) mark(info link.Info, copied bool) []byte {
+// mark tells a node which run of the server this client sees, and whether that
+// has lost memory: see script.AppendMark.
+func (q *Quorum) mark(info link.Info, lost string) []byte {
 	run := info.RunID
 	if run == "" {
 		run = "-"
 	}
-	lost := copied || !(info.AOFEnabled && info.FsyncAlways)
 	return script.AppendMark(nil, q.set.Prefix, q.newID(), run, lost, time.Duration(info.UptimeSeconds)*time.Second)
+}
+
+// lossy says whether a server's newest writes are gone after a restart.
+func lossy(info link.Info) string {
+	if info.AOFEnabled && info.FsyncAlways {
+		return script.Kept
+	}
+	return script.Lost
 }
 
 // What may be known instead of a node's incarnation: nothing, or that it has
@@ -105,8 +115,9 @@ func (q *Quorum) stranger(node int, inc protocol.Incarnation) error {
 		return nil
 	case copied:
 		if known.CompareAndSwap(copied, telling) {
-			n.link.Send(&question{command: q.mark(n.link.Info(), true), reply: func(v []resp.Value, err error) {
+			n.link.Send(&question{command: q.mark(n.link.Info(), script.Lost), reply: func(v []resp.Value, err error) {
 				if got, _, e := script.DecodeMarker(v); err == nil && e == nil {
+					q.met(n, got)
 					known.CompareAndSwap(telling, uint64(got))
 				} else {
 					known.CompareAndSwap(telling, copied)
@@ -191,6 +202,10 @@ func (q *Quorum) push(n *node, payload string) {
 		if w != nil {
 			w.push(n.index, m.Ticket)
 		}
+		return
+	}
+	if n.clock.ahead(q.now(), m.Clock) {
+		q.jumped(n)
 		return
 	}
 	if a := q.find(m.ID); a != nil {

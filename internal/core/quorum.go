@@ -32,6 +32,7 @@ type Quorum struct {
 	records    records
 	incs       []atomic.Uint64 // per node: the incarnation that its connection began with
 	telling    atomic.Int32    // holders that are being told of their loss
+	judgment   sync.Mutex      // whose clock has jumped
 }
 
 // shard is a part of the attempts by id, for pushes to find them.
@@ -71,6 +72,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		}
 		q.nodes = append(q.nodes, n)
 	}
+	q.records.tasks.Go(q.look)
 	if n := len(clients); n%2 == 0 {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}

@@ -52,6 +52,10 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithTTL(%v): at most 24h; a lease is renewed while it is held, so it need not be long", s.TTL)
 	case s.Skew < 0:
 		return fmt.Errorf("WithSkew(%v): cannot be negative", s.Skew)
+	case s.Skew > 24*time.Hour:
+		return fmt.Errorf("WithSkew(%v): at most 24h; clocks that differ by more are to be set right", s.Skew)
+	case s.Guard > 720*time.Hour:
+		return fmt.Errorf("WithGuard(%v): at most 720h; a node that is new or lost its memory votes only after that", s.Guard)
 	case s.Guard < 2*s.TTL+2*s.Skew:
 		return fmt.Errorf("WithGuard(%v) is below 2*ttl + 2*skew = %v: a restarted node could vote before a lease that it forgot has ended; choose WithGuard(%[2]v) or more, the same in all clients, or a shorter WithTTL (now %v) or WithSkew (now %v)",
 			s.Guard, 2*s.TTL+2*s.Skew, s.TTL, s.Skew)
@@ -99,6 +103,9 @@ func CheckName(name string) error {
 		return fmt.Errorf("%w: the name is %d bytes long, at most %d are allowed; hash it", ErrInvalid, len(name), MaxName)
 	case strings.ContainsAny(name, "{}"):
 		return fmt.Errorf("%w: the name %q contains a brace, which would change the slot that its keys hash to; choose another separator", ErrInvalid, name)
+	case strings.HasSuffix(name, ":marker") || strings.HasSuffix(name, ":heal"):
+		// The name is a key itself, for other Redlock clients, and the only keys of ours without a brace end like that.
+		return fmt.Errorf("%w: the name %q ends in :marker or :heal, as keys do by which nodes are looked after; choose another end", ErrInvalid, name)
 	}
 	return nil
 }
@@ -114,6 +121,8 @@ const (
 	EventNodeUp   EventKind = "node up"
 	EventNodeDown EventKind = "node down"
 	EventWaiting  EventKind = "recovering"
+
+	EventClockJumped EventKind = "clock jumped"
 )
 
 // Event is something an observer may count.

@@ -132,6 +132,7 @@ type Lower struct {
 type Answer struct {
 	Status      Status
 	Incarnation Incarnation
+	Clock       int64         // the node's, in milliseconds, when it answered
 	Ticket      Ticket        // the claim's ticket at this node; when Missing, the node's fence
 	Vote        bool          // the weights of the lower claims plus its own fit the capacity
 	Waiters     bool          // claims without a vote are queued at this node
@@ -154,6 +155,7 @@ type Answer struct {
 type Push struct {
 	ID          ID
 	Incarnation Incarnation
+	Clock       int64  // as in Answer
 	Ticket      Ticket // the claim's ticket at this node
 	Vote        bool   // true: the claim is admissible here now; false: somebody has begun to wait behind it
 	Waiters     bool

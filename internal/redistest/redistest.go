@@ -44,7 +44,8 @@ var ErrNotInstalled = errors.New("redis-server is not on the PATH: install it wi
 // ErrClosed is returned by what needs a cluster that is still open.
 var ErrClosed = errors.New("redistest: cluster is closed")
 
-// RequireEnv names the variable that, like CI, makes a missing redis-server fail a test instead of skipping it.
+// RequireEnv names the variable that, like CI, makes a missing redis-server fail a test instead of skipping it,
+// and a missing libfaketime where apt-get could have installed it.
 const RequireEnv = "QUORATE_REQUIRE_REDIS"
 
 // An Option changes how each server of a cluster is started.
@@ -53,6 +54,8 @@ type Option func(*config)
 type config struct {
 	password string
 	args     []string
+	clock    bool
+	disk     bool
 }
 
 // WithAOF makes the servers keep an append-only file, so that [Server.Restart] brings back what was
@@ -80,15 +83,13 @@ type Cluster struct {
 	err     error
 }
 
-// Start runs n servers for a test, and closes them when the test has ended. Where redis-server is not
-// installed the test is skipped, or fails when CI or QUORATE_REQUIRE_REDIS is set.
+// Start runs n servers for a test, and closes them when the test has ended. Where something is not installed
+// the test is skipped or fails: see [SkipIfMissing].
 func Start(t testing.TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	c, err := Run(n, opts...)
-	switch {
-	case errors.Is(err, ErrNotInstalled) && os.Getenv("CI") == "" && os.Getenv(RequireEnv) == "":
-		t.Skip(err)
-	case err != nil:
+	SkipIfMissing(t, err)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -97,6 +98,26 @@ func Start(t testing.TB, n int, opts ...Option) *Cluster {
 		}
 	})
 	return c
+}
+
+// SkipIfMissing skips a test for which [Run] has not found redis-server, or what one of its options needs,
+// unless CI, or [RequireEnv], says that it must be there.
+func SkipIfMissing(t testing.TB, err error) {
+	t.Helper()
+	required := os.Getenv(RequireEnv) != ""
+	switch {
+	case errors.Is(err, ErrNotInstalled):
+	case errors.Is(err, ErrNoFaketime):
+		_, e := exec.LookPath("apt-get")
+		required = required && e == nil
+	case errors.Is(err, ErrNoCompiler):
+		required = false
+	default:
+		return
+	}
+	if !required && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
 }
 
 // Run runs n servers until [Cluster.Close]. It returns when all of them answer, or none is left.

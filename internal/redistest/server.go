@@ -39,9 +39,11 @@ type Server struct {
 	port        int
 	dir         string
 	reservation net.PacketConn
+	libraries   []string // that are put before the server's own: see set
 
 	mu     sync.Mutex // one change of state at a time; guards what follows
 	proc   *process   // nil before the first start
+	clock  *clock     // nil where the server has the machine's
 	client *redis.Client
 	closed bool
 }
@@ -49,6 +51,7 @@ type Server struct {
 // process is one life of a server.
 type process struct {
 	cmd    *exec.Cmd
+	began  time.Time
 	exited chan struct{} // closed when it has ended and was waited for
 }
 
@@ -196,12 +199,28 @@ func (s *Server) open() error {
 		if s.port, s.reservation, err = reservePort(); err != nil {
 			return err
 		}
-		if err = s.start(); !errors.Is(err, errPortTaken) {
+		if err = s.firstStart(); !errors.Is(err, errPortTaken) {
 			return err
 		}
 		_ = s.reservation.Close()
 	}
 	return err
+}
+
+func (s *Server) firstStart() error {
+	s.libraries = nil
+	if s.cfg.disk {
+		if err := s.openDisk(); err != nil {
+			return err
+		}
+		s.libraries = append(s.libraries, s.diskLibrary())
+	}
+	if s.cfg.clock {
+		if err := s.openClock(); err != nil {
+			return err
+		}
+	}
+	return s.start()
 }
 
 // close undoes open, however far it came.
@@ -246,16 +265,24 @@ func (s *Server) start() error {
 	cmd.Dir = s.dir
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithParent(cmd)
+	began := time.Now()
+	if err := s.set(cmd, began); err != nil {
+		return err
+	}
 	if err := s.spawner.start(cmd); err != nil {
 		return fmt.Errorf("redistest: %w", err)
 	}
-	s.proc = &process{cmd: cmd, exited: make(chan struct{})}
+	s.proc = &process{cmd: cmd, began: began, exited: make(chan struct{})}
 	go func(p *process) {
 		_ = p.cmd.Wait() // how it ended is in the log
 		close(p.exited)
 	}(s.proc)
 
-	if err := s.awaitAnswer(); err != nil {
+	err = s.awaitAnswer()
+	if s.clock != nil {
+		s.clock.tidy(cmd.Process.Pid)
+	}
+	if err != nil {
 		err = errors.Join(err, s.kill())
 		text, _ := os.ReadFile(s.logFile())
 		text = bytes.TrimSpace(text[min(int(before.Size()), len(text)):])

@@ -32,15 +32,18 @@ const (
 	// maxWait bounds a hint to something that still fits a time.Duration; guards
 	// and leases are far below.
 	maxWait = int64(1000*time.Hour) / int64(time.Millisecond)
+	// maxClock is a time in milliseconds that still fits nanoseconds.
+	maxClock = int64(1) << 43
 )
 
 // Decode reads the answer to a request. The shapes are
 //
-//	1 incarnation ticket flags [wait [sum digest [limit since] [id weight]…]]    OK
-//	2 incarnation fence                                            Missing
-//	3 incarnation wait                                             Recovering
-//	4 incarnation capacity                                         Clash
+//	OK         incarnation ticket flags [wait [sum digest [limit since] [id weight]…]]
+//	Missing    incarnation fence
+//	Recovering incarnation wait
+//	Clash      incarnation capacity
 //
+// and the first value is the status and, in units of 8, the node's clock.
 // It never panics, whatever a node says, and keeps no reference to v.
 func Decode(v []resp.Value) (protocol.Answer, error) {
 	var a protocol.Answer
@@ -60,7 +63,10 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 		return a, fmt.Errorf("%w: no incarnation", ErrAnswer)
 	}
 	third := v[2].Int
-	a.Status, a.Incarnation = protocol.Status(min(v[0].Int, 255)), protocol.Incarnation(v[1].Int)
+	a.Status, a.Clock, a.Incarnation = protocol.Status(v[0].Int%8), v[0].Int/8, protocol.Incarnation(v[1].Int)
+	if a.Clock > maxClock {
+		return protocol.Answer{}, fmt.Errorf("%w: clock %d", ErrAnswer, a.Clock)
+	}
 	switch a.Status {
 	case protocol.OK:
 		a.Ticket = protocol.Ticket(third)
@@ -78,10 +84,10 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 		}
 		a.Capacity = uint64(third)
 	default:
-		return protocol.Answer{}, fmt.Errorf("%w: status %d", ErrAnswer, v[0].Int)
+		return protocol.Answer{}, fmt.Errorf("%w: status %d", ErrAnswer, a.Status)
 	}
 	if len(v) != 3 {
-		return protocol.Answer{}, fmt.Errorf("%w: %d values after status %d", ErrAnswer, len(v), v[0].Int)
+		return protocol.Answer{}, fmt.Errorf("%w: %d values after status %d", ErrAnswer, len(v), a.Status)
 	}
 	return a, nil
 }
@@ -105,10 +111,11 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 		return bad("contradictory flags")
 	}
 	if len(v) > 4 {
-		if v[4].Int > maxWait {
+		// A plain key that is not ours may stay for as long as its owner likes.
+		if v[4].Int > maxWait && !a.Foreign {
 			return bad("wait")
 		}
-		a.Wait = time.Duration(v[4].Int) * time.Millisecond
+		a.Wait = time.Duration(min(v[4].Int, maxWait)) * time.Millisecond
 	}
 	switch {
 	case f&flagLimit != 0 && (len(v) < 9 || v[7].Int == 0 || v[8].Int == 0):
@@ -147,9 +154,10 @@ func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 		}
 		a.Lower = append(a.Lower, protocol.Lower{ID: id, Weight: uint64(w.Int)})
 		sum, digest = sum+uint64(w.Int), (digest+id.Digest())%protocol.DigestMod
-	}
-	if sum > a.Sum {
-		return protocol.Answer{}, fmt.Errorf("%w: totals of the list", ErrAnswer)
+		// Looked at only at the end, the sum of many would have come round to little.
+		if sum > a.Sum {
+			return protocol.Answer{}, fmt.Errorf("%w: totals of the list", ErrAnswer)
+		}
 	}
 	if a.Listed {
 		a.BaseSum, a.BaseDigest = a.Sum-sum, (a.Digest-digest+protocol.DigestMod)%protocol.DigestMod
@@ -169,46 +177,47 @@ func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 
 // ParsePush reads a message on an owner's channel:
 //
-//	v <incarnation> <id> <ticket> <waiters> <sum> <digest> [limit since]    the claim has this node's vote now
-//	w <incarnation> <id> <ticket>                             somebody has begun to wait behind it
-//	r <incarnation> <id> <ticket>                             the record that id watches was written under ticket
+//	v <clock> <incarnation> <id> <ticket> <waiters> <sum> <digest> [limit since]    the claim has this node's vote now
+//	w <clock> <incarnation> <id> <ticket>    somebody has begun to wait behind it
+//	r <clock> <incarnation> <id> <ticket>    the record that id watches was written under ticket
 func ParsePush(payload string) (protocol.Push, error) {
 	var p protocol.Push
 	bad := func() (protocol.Push, error) {
 		return protocol.Push{}, fmt.Errorf("%w: push %.100q", ErrAnswer, payload)
 	}
-	var f [9]string
+	var f [10]string
 	n, rest, more := 0, payload, true
 	for ; more && n < len(f); n++ {
 		f[n], rest, more = strings.Cut(rest, " ")
 	}
 	p.Vote, p.Changed = f[0] == "v", f[0] == "r"
-	if more || (p.Vote && n != 7 && n != 9) || (!p.Vote && (f[0] != "w" && !p.Changed || n != 4)) {
+	if more || (p.Vote && n != 8 && n != 10) || (!p.Vote && (f[0] != "w" && !p.Changed || n != 5)) {
 		return bad()
 	}
-	inc, ok1 := number(f[1])
-	id, ok2 := protocol.ParseID(f[2])
-	ticket, ok3 := number(f[3])
-	if !ok1 || !ok2 || !ok3 || inc == 0 || ticket == 0 {
+	clock, ok0 := number(f[1])
+	inc, ok1 := number(f[2])
+	id, ok2 := protocol.ParseID(f[3])
+	ticket, ok3 := number(f[4])
+	if !ok0 || !ok1 || !ok2 || !ok3 || clock > uint64(maxClock) || inc == 0 || ticket == 0 {
 		return bad()
 	}
-	p.ID, p.Incarnation, p.Ticket, p.Waiters = id, protocol.Incarnation(inc), protocol.Ticket(ticket), !p.Changed
+	p.ID, p.Clock, p.Incarnation, p.Ticket, p.Waiters = id, int64(clock), protocol.Incarnation(inc), protocol.Ticket(ticket), !p.Changed
 	if !p.Vote {
 		return p, nil
 	}
 	var ok4, ok5 bool
-	p.Waiters = f[4] == "1"
-	p.Sum, ok4 = number(f[5])
-	p.Digest, ok5 = number(f[6])
-	if n == 9 {
-		limit, ok6 := number(f[7])
-		since, ok7 := number(f[8])
+	p.Waiters = f[5] == "1"
+	p.Sum, ok4 = number(f[6])
+	p.Digest, ok5 = number(f[7])
+	if n == 10 {
+		limit, ok6 := number(f[8])
+		since, ok7 := number(f[9])
 		if !ok6 || !ok7 || limit == 0 || since == 0 {
 			return bad()
 		}
 		p.Limit, p.LimitAt = limit, protocol.Ticket(since)
 	}
-	if (f[4] != "0" && f[4] != "1") || !ok4 || !ok5 || p.Digest >= protocol.DigestMod {
+	if (f[5] != "0" && f[5] != "1") || !ok4 || !ok5 || p.Digest >= protocol.DigestMod {
 		return bad()
 	}
 	return p, nil

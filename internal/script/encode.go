@@ -118,17 +118,20 @@ func AppendCommand(dst []byte, k *Keys, t *protocol.Terms, owner string, guard, 
 	return dst
 }
 
+// What a client says with AppendMark of a node's memory after a restart.
+const (
+	Kept = "0"
+	Lost = "1" // the newest writes, if not all
+)
+
 // AppendMark appends the EVALSHA by which a client that has just connected
 // tells the node which run of the server it sees, how long that has lasted, and
-// whether it may have begun with an old memory. runID must not be empty: "-"
-// says unknown.
-func AppendMark(dst []byte, prefix string, random protocol.ID, runID string, lost bool, uptime time.Duration) []byte {
+// whether it may have begun with an old memory: Kept, Lost, or the incarnation,
+// in decimal, that is not to be trusted though the server has not been restarted.
+// runID must not be empty: "-" says unknown.
+func AppendMark(dst []byte, prefix string, random protocol.ID, runID, lost string, uptime time.Duration) []byte {
 	dst = appendMarker(dst, mark.SHA, 4, prefix, random, runID)
-	flag := int64(0)
-	if lost {
-		flag = 1
-	}
-	dst = resp.AppendInt(dst, flag)
+	dst = resp.AppendString(dst, lost)
 	return resp.AppendInt(dst, uptime.Milliseconds())
 }
 

@@ -1,7 +1,7 @@
 package script
 
 import (
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -35,34 +35,41 @@ func AppendInspect(dst []byte, k *Keys, most int) []byte {
 	return resp.AppendInt(dst, int64(most))
 }
 
-var errInspect = errors.New("script: not an answer of inspect")
-
 // DecodeInspect reads the answer to AppendInspect.
 func DecodeInspect(v []resp.Value) (Queue, error) {
 	const head, each = 3, 6
+	bad := func(i int) (Queue, error) {
+		return Queue{}, fmt.Errorf("%w: value %d of a queue", ErrAnswer, i)
+	}
 	if len(v) < head || (len(v)-head)%each != 0 {
-		return Queue{}, errInspect
+		return bad(len(v))
 	}
 	for i := range v {
 		text := i >= head && ((i-head)%each == 0 || (i-head)%each == each-1)
-		if text != (v[i].Str != nil) || !text && v[i].Int < 0 {
-			return Queue{}, errInspect
+		if text != (v[i].Str != nil) || !text && (v[i].Int < 0 || v[i].Int >= exact) {
+			return bad(i)
 		}
+	}
+	if claims := int64(len(v)-head) / each; v[1].Int < claims {
+		return bad(1)
 	}
 	q := Queue{
 		Fence:   protocol.Ticket(v[0].Int),
 		Queued:  int(v[1].Int),
-		Foreign: time.Duration(v[2].Int) * time.Millisecond,
+		Foreign: millis(v[2].Int),
 	}
 	for v = v[head:]; len(v) > 0; v = v[each:] {
 		q.Claims = append(q.Claims, Claim{
 			ID:     string(v[0].Str),
 			Ticket: protocol.Ticket(v[1].Int),
 			Weight: uint64(v[2].Int),
-			Left:   time.Duration(v[3].Int) * time.Millisecond,
+			Left:   millis(v[3].Int),
 			Voted:  v[4].Int == 1,
 			Owner:  string(v[5].Str),
 		})
 	}
 	return q, nil
 }
+
+// millis is so many milliseconds, or as many as fit.
+func millis(n int64) time.Duration { return time.Duration(min(n, maxKeep)) * time.Millisecond }

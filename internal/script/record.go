@@ -68,8 +68,8 @@ func AppendWhole(dst []byte, prefix string, inc protocol.Incarnation) []byte {
 
 // DecodeRecord reads the answer to an operation of a record:
 //
-//	status incarnation whole, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, Overtaken
-//	3 incarnation wait                                                                          Recovering
+//	status and clock, incarnation whole, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, Overtaken
+//	as in Decode                                                                          Recovering
 func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	if len(v) == 3 {
 		if a, err := Decode(v); err != nil || a.Status == protocol.Recovering {
@@ -87,7 +87,7 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 			return bad(i)
 		}
 	}
-	a := protocol.Answer{Status: protocol.Status(min(v[0].Int, 255)), Incarnation: protocol.Incarnation(v[1].Int)}
+	a := protocol.Answer{Status: protocol.Status(v[0].Int % 8), Clock: v[0].Int / 8, Incarnation: protocol.Incarnation(v[1].Int)}
 	switch a.Status {
 	case protocol.OK, protocol.Missing, protocol.Overtaken:
 	default:
@@ -96,6 +96,8 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	promise, ok1 := protocol.ParseID(string(v[4].Str))
 	id, ok2 := protocol.ParseID(string(v[6].Str))
 	switch {
+	case a.Clock > maxClock:
+		return bad(0)
 	case a.Incarnation == 0:
 		return bad(1)
 	case !ok1:

@@ -122,28 +122,37 @@ func TestRetentionAfterAllExpired(t *testing.T) {
 func TestMark(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
-	mark := func(run string, lost bool) protocol.Incarnation { return marker(t, c, run, lost, false) }
-	first := mark("run1", true)
-	assert.Equal(t, first, mark("run1", true), "reported before")
-	assert.Equal(t, first, mark("run2", false), "nothing lost")
-	second := mark("run2", true)
+	mark := func(run, lost string) protocol.Incarnation { return marker(t, c, run, lost, false) }
+	first := mark("run1", script.Lost)
+	assert.Equal(t, first, mark("run1", script.Lost), "reported before")
+	assert.Equal(t, first, mark("run2", script.Kept), "nothing lost")
+	second := mark("run2", script.Lost)
 	assert.NotEqual(t, first, second)
-	assert.Equal(t, second, marker(t, c, "run3", false, true), "bootstrap keeps the incarnation")
-	assert.Equal(t, second, mark("run3", true), "and knows the run")
+	assert.Equal(t, second, marker(t, c, "run3", script.Kept, true), "bootstrap keeps the incarnation")
+	assert.Equal(t, second, mark("run3", script.Lost), "and knows the run")
 
 	n := newNode(c)
 	require.NoError(t, c.Del(t.Context(), n.keys.Marker).Err())
 	third := n.do(t, n.terms(1, 1), join(640)).Incarnation
-	assert.Equal(t, third, mark("run3", true), "a script does not know the run, but it was in this one")
-	assert.Equal(t, third, mark("run3", true))
-	assert.NotEqual(t, third, mark("run4", true))
+	assert.Equal(t, third, mark("run3", script.Lost), "a script does not know the run, but it was in this one")
+	assert.Equal(t, third, mark("run3", script.Lost))
+	assert.NotEqual(t, third, mark("run4", script.Lost))
+
+	// A clock that has jumped: once in an incarnation, whoever comes.
+	fourth := mark("run4", script.Lost)
+	fifth := mark("run4", fmt.Sprint(fourth))
+	assert.NotEqual(t, fourth, fifth)
+	assert.Equal(t, fifth, mark("run4", fmt.Sprint(fourth)), "somebody has said so before")
+	soon := fmt.Sprintf("7 %d run4 w", time.Now().Add(time.Minute).UnixMilli())
+	require.NoError(t, c.Set(t.Context(), n.keys.Marker, soon, 0).Err())
+	assert.NotEqual(t, protocol.Incarnation(7), mark("run4", script.Lost), "or was set back")
 
 	// A run that has lasted for long may have begun with an old memory, or have
 	// got another's since. What a script has marked in an earlier run is no better.
 	ten := strconv.FormatInt(time.Now().Add(-10*time.Second).UnixMilli(), 10)
 	for _, run := range []string{"run5", "-"} {
 		require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 "+ten+" "+run+" w", 0).Err())
-		assert.NotEqual(t, protocol.Incarnation(7), mark("run6", true))
+		assert.NotEqual(t, protocol.Incarnation(7), mark("run6", script.Lost))
 		got, err := c.Get(t.Context(), n.keys.Marker).Result()
 		require.NoError(t, err)
 		var inc, born int64
@@ -155,8 +164,8 @@ func TestMark(t *testing.T) {
 		assert.InDelta(t, time.Now().UnixMilli(), born, 2000, "and the guard time begins")
 	}
 	require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 0 run6 w", 0).Err())
-	assert.Equal(t, protocol.Incarnation(7), mark("run7", false), "every write was on the disk")
-	assert.NotZero(t, marker(t, c, "run4", false, true))
+	assert.Equal(t, protocol.Incarnation(7), mark("run7", script.Kept), "every write was on the disk")
+	assert.NotZero(t, marker(t, c, "run4", script.Kept, true))
 }
 
 // 1200 readers: the list is whole, or begins where it is asked to, and the totals agree.
@@ -189,6 +198,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"nothing":              nil,
 		"short":                i(1, 7),
 		"unknown status":       i(5, 7, 640),
+		"clock past 2^43":      i(8<<43+9, 7, 640, 1),
 		"status 0":             i(0, 7, 640),
 		"status as text":       {{Str: []byte("1")}, {Int: 7}, {Int: 640}, {}},
 		"no incarnation":       i(1, 0, 640, 1),
@@ -216,10 +226,10 @@ func TestDecodeRefuses(t *testing.T) {
 func TestParsePushRefuses(t *testing.T) {
 	id := strings.Repeat("0a", 16)
 	for _, s := range []string{
-		"", "v", "x 7 " + id + " 640", "w 7 " + id, "w 7 " + id + " 640 1", "w 0 " + id + " 640", "w 7 " + id + " 0",
-		"w 7 " + id[1:] + " 640", "w -7 " + id + " 640", "w 7 " + id + " 9007199254740992",
-		"v 7 " + id + " 640 2 0 0", "v 7 " + id + " 640 1 0", "v 7 " + id + " 640 1 0 0 0", "v 7 " + id + " 640 1 0 4503599627370496",
-		"v 7 " + id + "  640 1 0 0", "v 07 " + id + " 640 1 0 0",
+		"", "v", "w 7 " + id + " 640", "w 8796093022209 7 " + id + " 640", "x 9 7 " + id + " 640", "w 9 7 " + id, "w 9 7 " + id + " 640 1", "w 9 0 " + id + " 640", "w 9 7 " + id + " 0",
+		"w 9 7 " + id[1:] + " 640", "w 9 -7 " + id + " 640", "w 9 7 " + id + " 9007199254740992",
+		"v 9 7 " + id + " 640 2 0 0", "v 9 7 " + id + " 640 1 0", "v 9 7 " + id + " 640 1 0 0 0", "v 9 7 " + id + " 640 1 0 4503599627370496",
+		"v 9 7 " + id + "  640 1 0 0", "v 9 07 " + id + " 640 1 0 0",
 	} {
 		_, err := script.ParsePush(s)
 		assert.ErrorIs(t, err, script.ErrAnswer, s)

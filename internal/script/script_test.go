@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 }
 
 // marker sends a mark, or a bootstrap, as client of the given run of the server.
-func marker(t *testing.T, c redis.UniversalClient, run string, lost, bootstrap bool) protocol.Incarnation {
+func marker(t *testing.T, c redis.UniversalClient, run, lost string, bootstrap bool) protocol.Incarnation {
 	t.Helper()
 	var random protocol.ID
 	_, _ = rand.Read(random[:])

@@ -55,6 +55,6 @@
 //
 // Several names; the retention time of the fence; the process-local queue and its hand-overs; bytes on the
 // wire, Lua and Redis themselves (internal/script holds the scripts to
-// model.Node); clocks that jump, which monotonic clocks do not. Package
+// model.Node); jumps of processes' clocks, which monotonic clocks do not. Package
 // exhaustive, below this one, searches all schedules of small cases.
 package sim

@@ -23,7 +23,7 @@ func (w *world) mishap() {
 	n := w.nodes[w.rng.IntN(len(w.nodes))]
 	l := p.links[n.idx]
 	d := w.span()
-	switch w.rng.IntN(13) {
+	switch w.rng.IntN(14) {
 	case 0, 1: // a partition between one process and one node
 		l.cut(w.directions()...)
 		w.at(d, func() { l.heal(w.rng.IntN(2) == 0) })
@@ -72,6 +72,11 @@ func (w *world) mishap() {
 	case 12:
 		n.refuse = true
 		w.at(d, func() { n.refuse = false })
+	case 13:
+		if w.rng.IntN(2) == 0 {
+			d = -min(d, w.ttl) // what was stored before lives on for so long
+		}
+		n.leap(d)
 	}
 }
 

@@ -72,6 +72,7 @@ var mutants = []mutant{
 	{"a Resize that failed counts", without(protocol.RuleMore), raised, 100, "capacity"},
 	{"a Resize takes permits away from holders", without(protocol.RuleKeep), resized, 100, "lost"},
 	{"a node that has forgotten a Resize votes", nodesWithout(model.WholeToCount), shrunk, 100, "capacity"},
+	{"nobody looks at the clock", func(s *setting) { s.timeless = true }, leap, 100, "capacity"},
 	{"nobody looks at the uptime", func(s *setting) { s.forgetful = true }, restart, 100, "capacity"},
 }
 

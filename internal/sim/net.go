@@ -23,6 +23,7 @@ type message struct {
 	req     protocol.Request
 	ans     protocol.Answer
 	gen     uint32        // the connection that carries it
+	jumps   int           // of the node's clock, before it answered
 	sent    moment        // on that connection
 	expires protocol.Time // of a leave: when the lease it ends has ended by itself
 }
@@ -36,6 +37,7 @@ type link struct {
 
 	up         bool
 	gen        uint32
+	jumps      int           // of the node's clock, as far as the process has heard
 	last       [2]moment     // nothing arrives before what was sent earlier
 	stalled    [2]bool       // a partition in one direction: messages wait
 	waiting    [2][]*message // for the partition's end
@@ -106,7 +108,7 @@ func (w *world) request(e event) {
 			ans = n.handle(m, e.kind == evGhost)
 		}
 		if e.kind == evRequest {
-			m.ans, m.refused = ans, n.refuse
+			m.ans, m.refused, m.jumps = ans, n.refuse, n.jumps
 			l.forward(answers, m)
 		}
 	}
@@ -128,8 +130,11 @@ func (n *node) push(o model.Out) {
 	if !w.clean && w.latePush > 0 && w.rng.IntN(w.latePush) == 0 {
 		at = at.add(time.Duration(w.rng.Int64N(int64(w.lag))))
 	}
-	w.queue.push(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: p.links[n.idx]}, fn: func() {
-		p.push(n.idx, o.Push)
+	l, jumps := p.links[n.idx], n.jumps
+	w.queue.push(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l}, fn: func() {
+		if l.timely(jumps) {
+			p.push(n.idx, o.Push)
+		}
 	}})
 }
 
@@ -179,6 +184,7 @@ func (l *link) connect() {
 	l.up, l.pushCut = true, false
 	l.last = [2]moment{w.now, w.now}
 	l.node.inspect()
+	l.jumps = l.node.jumps
 	leaves := l.leaves
 	l.leaves = nil
 	for _, m := range leaves {
@@ -194,6 +200,20 @@ func (l *link) connect() {
 func (l *link) tell() {
 	w := l.proc.w
 	w.queue.push(event{at: w.now.add(w.delay), kind: evUp, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen}})
+}
+
+// timely tells that the node's clock had not jumped before it said something.
+// If it had, what it said does not count, and the process has the node sit out
+// its guard time.
+func (l *link) timely(jumps int) bool {
+	if jumps <= l.jumps || l.proc.w.timeless {
+		return true
+	}
+	l.proc.w.log("%s sees that the clock of node %d has jumped", l.proc.name, l.node.idx)
+	l.jumps = jumps
+	l.node.inspect()
+	l.tell()
+	return false
 }
 
 // cut stops the traffic in the given directions.

@@ -23,6 +23,8 @@ type node struct {
 	refuse   bool        // fails every request for good, as with a wrong password
 	unmarked bool        // restarted with a memory that may be old, and no client has seen that yet
 	saved    *model.Node // what such a restart comes back with
+	jumps    int         // of its clock
+	jumped   bool        // since then no client has had it sit out its guard time
 	lives    int
 	inbox    []event
 
@@ -99,7 +101,18 @@ func (n *node) forget() {
 	n.w.log("node %d has lost its memory", n.idx)
 	n.lives++
 	n.model.Forget()
-	n.saved, n.unmarked = nil, false
+	n.saved, n.unmarked, n.jumped = nil, false, false
+	n.w.ledger.lost(n.w)
+}
+
+// leap sets the clock forward or back. Leases end too early, or too late; who
+// hears of it takes it for a loss of memory.
+func (n *node) leap(by time.Duration) {
+	n.w.log("node %d: the clock jumps by %v", n.idx, by)
+	n.w.stats.Leaps++
+	n.clock.offset += int64(by)
+	n.jumps++
+	n.jumped = true
 	n.w.ledger.lost(n.w)
 }
 
@@ -119,10 +132,12 @@ func (n *node) revert() {
 }
 
 // inspect is what a client does on a new connection: INFO tells that the server
-// has just started, so the client marks it.
+// has just started, so the client marks it; and so it does when it hears that
+// the clock has jumped. A client that has never heard the time before would not
+// see that: that there is another who does is more than the protocol promises.
 func (n *node) inspect() {
-	if n.unmarked {
-		n.unmarked = false
+	if n.unmarked || n.jumped && !n.w.timeless {
+		n.unmarked, n.jumped = false, false
 		n.lives++
 		n.model.Mark(n.millis(n.w.now), n.incarnation())
 	}

@@ -222,7 +222,7 @@ type opened struct{ run, found protocol.Version }
 func (l *ledger) lost(w *world) {
 	whole := 0
 	for _, n := range w.nodes {
-		if n.model.Whole() && !n.unmarked {
+		if n.model.Whole() && !n.unmarked && !n.jumped {
 			whole++
 		}
 	}

@@ -45,6 +45,7 @@ type setting struct {
 	off       model.Rules    // the nodes' rules that are switched off
 	overtake  bool           // mutant: a leave overtakes what was sent before it
 	forgetful bool           // mutant: nobody looks whether a node has just restarted
+	timeless  bool           // mutant: nobody looks at the nodes' clocks
 }
 
 // clockRate is the largest deviation of a clock: two of them stay within the

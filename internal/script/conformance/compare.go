@@ -27,20 +27,35 @@ func (s *sequence) compareAnswer(got, want protocol.Answer, classic bool) error 
 	if (got.Wait == 0) != (want.Wait == 0) || got.Wait < low || got.Wait > high {
 		return fmt.Errorf("wait %v, want %v", got.Wait, want.Wait)
 	}
-	got.Wait = want.Wait
+	if err := s.compareClock(got.Clock); err != nil {
+		return err
+	}
+	got.Wait, got.Clock = want.Wait, 0
 	if !reflect.DeepEqual(got, want) {
 		return fmt.Errorf("another answer:\n got  %+v\n want %+v", got, want)
 	}
 	return nil
 }
 
+// compareClock wants the time of the request: the model knows none.
+func (s *sequence) compareClock(got int64) error {
+	if got < s.now || got > s.now+s.slack {
+		return fmt.Errorf("clock %d, want %d", got, s.now)
+	}
+	return nil
+}
+
 // comparePushes wants the same pushes to the same owners in the same order.
-func comparePushes(msgs []*redis.Message, outs []model.Out) error {
+func (s *sequence) comparePushes(msgs []*redis.Message, outs []model.Out) error {
 	for i, m := range msgs {
 		p, err := script.ParsePush(m.Payload)
 		if err != nil {
 			return err
 		}
+		if err := s.compareClock(p.Clock); err != nil {
+			return err
+		}
+		p.Clock = 0
 		if i >= len(outs) || (outs[i] != model.Out{Owner: m.Channel, Push: p}) {
 			return fmt.Errorf("push %d is another: %s: %+v, want %+v", i, m.Channel, p, outs)
 		}

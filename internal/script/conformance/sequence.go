@@ -253,7 +253,7 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 	if err := s.compareAnswer(got, want, terms.Capacity == 1 && !terms.Counting); err != nil {
 		return err
 	}
-	if err := comparePushes(msgs, outs); err != nil {
+	if err := s.comparePushes(msgs, outs); err != nil {
 		return err
 	}
 	return s.comparePlain(plain)
@@ -304,7 +304,7 @@ func (s *sequence) forget(ctx context.Context) error {
 func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
 	var random protocol.ID
 	binary.BigEndian.PutUint64(random[:], s.rng.Uint64())
-	b := script.AppendMark(nil, s.prefix, random, random.String(), true, 0)
+	b := script.AppendMark(nil, s.prefix, random, random.String(), script.Lost, 0)
 	if bootstrap {
 		b = script.AppendBootstrap(nil, s.prefix, random, random.String())
 	}

@@ -1,6 +1,6 @@
 -- beat: the claim lives on, and hears how it stands.
 --@ open
-if recovering > 0 then return { 3, tonumber(inc), recovering } end
+if recovering > 0 then return { at + 3, tonumber(inc), recovering } end
 local list = A[6] % 4 >= 2
 
 if fence and live and cid == id then
@@ -18,18 +18,18 @@ if fence and live and cid == id then
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' ' .. cw .. ' ' .. now + ttl
     .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', ttl + A[4])
   if flags == 1 then flags = list and 25 or 9 end
-  if limit then return { 1, tonumber(inc), tonumber(ct), flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
-  if hint > 0 then return { 1, tonumber(inc), tonumber(ct), flags, hint } end
-  return { 1, tonumber(inc), tonumber(ct), flags }
+  if limit then return { at + 1, tonumber(inc), tonumber(ct), flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
+  if hint > 0 then return { at + 1, tonumber(inc), tonumber(ct), flags, hint } end
+  return { at + 1, tonumber(inc), tonumber(ct), flags }
 end
 -- Another's claim without a vote waits for a classic key that may have gone by now: the queue will see.
-if fence and not (live and cf + 0 < 2) then return { 2, tonumber(inc), tonumber(fence) } end
+if fence and not (live and cf + 0 < 2) then return { at + 2, tonumber(inc), tonumber(fence) } end
 --@ queue
 
 local waiting, c = unvoted, get(id)
 if not c then
   save()
-  return { 2, tonumber(inc), F }
+  return { at + 2, tonumber(inc), F }
 end
 renew(c)
 advance()

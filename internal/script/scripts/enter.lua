@@ -1,10 +1,10 @@
 -- join and settle: the claim is queued here. They differ in the ticket it gets.
 --@ open
-if recovering > 0 then return { 3, tonumber(inc), recovering } end
+if recovering > 0 then return { at + 3, tonumber(inc), recovering } end
 local settle, list = A[6] + 0 >= 4, A[6] % 4 >= 2
 
 local clash = live and cap ~= A[5] and not limit
-if clash and cf + 0 >= 2 then return { 4, tonumber(inc), tonumber(cap) } end
+if clash and cf + 0 >= 2 then return { at + 4, tonumber(inc), tonumber(cap) } end
 if fence and not clash and (not live or cid == id) and not (limit and tonumber(A[8]) > tonumber(limit)) then
   -- Alone, hence first.
   local T, F = tonumber(A[7]), tonumber(fence)
@@ -38,15 +38,15 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' ' .. cw .. ' ' .. now + ttl
     .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', ttl + A[4])
   if flags == 1 then flags = list and 25 or 9 end
-  if limit then return { 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
-  if hint > 0 then return { 1, tonumber(inc), ticket, flags, hint } end
-  return { 1, tonumber(inc), ticket, flags }
+  if limit then return { at + 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
+  if hint > 0 then return { at + 1, tonumber(inc), ticket, flags, hint } end
+  return { at + 1, tonumber(inc), ticket, flags }
 end
 --@ queue
 
 if voted + unvoted > 0 and C ~= tonumber(A[5]) and not limit then
   save()
-  return { 4, tonumber(inc), C }
+  return { at + 4, tonumber(inc), C }
 end
 local waiting, T, c = unvoted, tonumber(A[7]), get(id)
 local above = F + 1
@@ -78,7 +78,7 @@ advance()
 if c.t > bound and waiting == 0 and notify > 0 then
   -- The first to wait: the holders may want to make room.
   for _, h in ipairs(all(call('ZRANGEBYSCORE', K[3], '-inf', int(bound)))) do
-    if h.f == 1 then call('PUBLISH', h.o, 'w ' .. inc .. ' ' .. h.id .. ' ' .. int(h.t)) end
+    if h.f == 1 then call('PUBLISH', h.o, 'w ' .. now .. ' ' .. inc .. ' ' .. h.id .. ' ' .. int(h.t)) end
   end
 end
 save()

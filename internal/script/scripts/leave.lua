@@ -9,7 +9,7 @@ if fence and not (live and cid ~= id and cf + 0 < 2 and recovering <= 0) then
     if plain == id then call('DEL', K[1]) end
   end
   if cid == id then call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf, 'PX', ttl + A[4]) end
-  return { 1, tonumber(inc), tonumber(fence), 0 }
+  return { at + 1, tonumber(inc), tonumber(fence), 0 }
 end
 --@ queue
 
@@ -18,4 +18,4 @@ if c then drop(c) end
 if classic then freePlain(id) end
 if recovering <= 0 then advance() end
 save()
-return { 1, tonumber(inc), F, 0 }
+return { at + 1, tonumber(inc), F, 0 }

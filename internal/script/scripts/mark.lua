@@ -3,9 +3,10 @@
 -- have come back with an old memory though the marker survived: the first one to
 -- say so gives the node a new incarnation, it is not whole any more, and its guard
 -- time begins now: the memory may be another node's, whose replica this one was
--- until a moment ago.
+-- until a moment ago. So it is when the clock has jumped: leases have ended early
+-- here, and a marker of the future says that it was set back.
 --
--- KEYS  1 marker   ARGV  1 random id  2 run id  3 lost  4 milliseconds since the run began, or up to a second less
+-- KEYS  1 marker   ARGV  1 random id  2 run id  3 lost, or the incarnation in which the clock has jumped  4 milliseconds since the run began, or up to a second less
 -- The marker: "<incarnation> <born> <run id, or - when not known>[ w]", w: the node is whole (record.lua)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -15,7 +16,7 @@ local inc, born, run, whole = string.match(marker or '', '^(%d+) (%d+) (%S+)(.*)
 if inc and run == '-' and born + 0 >= now - ARGV[4] - 1000 then
   -- A script has made the marker in this very run, which it cannot know.
   redis.call('SET', KEYS[1], inc .. ' ' .. born .. ' ' .. ARGV[2] .. whole)
-elseif not inc or (run ~= ARGV[2] and ARGV[3] == '1') then
+elseif not inc or (run ~= ARGV[2] and ARGV[3] == '1') or ARGV[3] == inc or born + 0 > now then
   inc = string.format('%.0f', tonumber(string.sub(ARGV[1], 1, 13), 16) % 4503599627370495 + 1)
   born = string.format('%.0f', now)
   redis.call('SET', KEYS[1], inc .. ' ' .. born .. ' ' .. ARGV[2])

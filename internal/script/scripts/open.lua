@@ -10,6 +10,8 @@ local K, A, call, try, match, format = KEYS, ARGV, redis.call, redis.pcall, stri
 local id, ttl = A[1], tonumber(A[2])
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+-- An answer begins with its status and with when it was given: a client sees by that whether this clock has jumped.
+local at = now * 8
 
 -- An error must never strike after a write, so what may be of another type is read first.
 local state, marker = try('GET', K[2]), try('GET', K[5])

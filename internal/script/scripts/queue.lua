@@ -119,7 +119,7 @@ local function advance()
     enter(c)
     changed = true
     if c.id ~= id then
-      call('PUBLISH', c.o, 'v ' .. inc .. ' ' .. c.id .. ' ' .. int(c.t) .. ' ' .. (unvoted > 0 and 1 or 0) .. ' ' .. below
+      call('PUBLISH', c.o, 'v ' .. now .. ' ' .. inc .. ' ' .. c.id .. ' ' .. int(c.t) .. ' ' .. (unvoted > 0 and 1 or 0) .. ' ' .. below
         .. (limit and ' ' .. limit .. ' ' .. since or ''))
     end
   end
@@ -178,7 +178,7 @@ local function wait(c)
   return math.max(1, till - now), 0
 end
 
--- reply describes a claim and its view: {1, incarnation, ticket, flags, wait,
+-- reply describes a claim and its view: {status and time, incarnation, ticket, flags, wait,
 -- sum, digest, lower ids and weights}. The list is of the claims from a ticket
 -- on, so that many that have been there for long cost nothing.
 local function reply(c, from)
@@ -190,7 +190,7 @@ local function reply(c, from)
     hint, foreign = wait(c)
     flags = flags + foreign
   end
-  local r = { 1, tonumber(inc), c.t, flags, hint }
+  local r = { at + 1, tonumber(inc), c.t, flags, hint }
   if limit then
     r[4], r[6], r[7], r[8], r[9] = flags + 32, 0, 0, tonumber(limit), tonumber(since)
   end

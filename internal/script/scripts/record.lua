@@ -31,7 +31,7 @@ if not inc then
   inc, born, whole = string.format('%.0f', (clock[1] * 1000000 + clock[2]) % 4503599627370495 + 1), now, ''
   call('SET', K[3], inc .. ' ' .. string.format('%.0f', now) .. ' -')
 end
-if born + A[1] > now then return { 3, tonumber(inc), born + A[1] - now } end
+if born + A[1] > now then return { now * 8 + 3, tonumber(inc), born + A[1] - now } end
 
 -- run compares two claims by ticket and id.
 local function run(t, i, u, j)
@@ -71,7 +71,7 @@ local function store()
   save()
   call('ZREMRANGEBYSCORE', K[2], '-inf', now)
   for _, w in ipairs(call('ZRANGE', K[2], 0, -1)) do
-    call('PUBLISH', string.sub(w, 34), 'r ' .. inc .. ' ' .. string.sub(w, 1, 32) .. ' ' .. T)
+    call('PUBLISH', string.sub(w, 34), 'r ' .. now .. ' ' .. inc .. ' ' .. string.sub(w, 1, 32) .. ' ' .. T)
   end
 end
 
@@ -126,4 +126,4 @@ elseif id ~= '' then
 end
 
 local rest = stop == '0' and 0 or stop - now
-return { status, tonumber(inc), whole == ' w' and 1 or 0, tonumber(pt), pid, tonumber(vt), vid, tonumber(seq), tonumber(erased), rest, left(vt, vid), value }
+return { now * 8 + status, tonumber(inc), whole == ' w' and 1 or 0, tonumber(pt), pid, tonumber(vt), vid, tonumber(seq), tonumber(erased), rest, left(vt, vid), value }

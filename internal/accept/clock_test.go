@@ -1,0 +1,161 @@
+package accept_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// jumps counts what an observer is told of clocks.
+type jumps struct {
+	mu   sync.Mutex
+	seen []quorate.Event
+}
+
+func (j *jumps) Observe(e quorate.Event) {
+	if e.Kind == quorate.EventClockJumped {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.seen = append(j.seen, e)
+	}
+}
+
+func (j *jumps) all() []quorate.Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.seen
+}
+
+// A holder has two nodes of three, and the clock of one of them jumps ahead: its
+// lease has ended there. Whoever waits, with the third node's vote, must not have
+// the lock before the holder has lost it.
+func TestClockThatEndsALease(t *testing.T) {
+	const ttl = 2 * time.Second
+	for name, waits := range map[string]bool{"waits already": true, "comes then": false} {
+		t.Run(name, func(t *testing.T) {
+			c := redistest.Start(t, 3, redistest.WithClock())
+			accept.Open(t, c, accept.Timing(ttl))
+			urls := c.URLs()
+			var seen jumps // by either: the first to see it has the node sit out its guard time
+			m := mutex.New(accept.OpenAt(t, []string{urls[0], urls[1], "redis://127.0.0.1:1"}, accept.Timing(ttl), quorate.WithObserver(&seen)), "m")
+			q := accept.OpenAt(t, urls, accept.Timing(ttl), quorate.WithObserver(&seen))
+			require.NoError(t, m.LockContext(deadline(t)))
+			lease := m.Lease()
+			other := mutex.New(q, "m")
+			require.True(t, accept.Eventually(func() bool {
+				return errors.Is(other.TryLockContext(deadline(t)), quorate.ErrHeld)
+			}))
+			locked := make(chan error, 1)
+			lock := func() { locked <- other.LockContext(deadline(t)) }
+			if waits {
+				go lock()
+				require.True(t, accept.Eventually(func() bool { return waiting(t, c, "m", 2) }))
+			}
+			require.NoError(t, c.Node(1).SetClock(time.Minute, 1))
+			if !waits {
+				go lock()
+			}
+			require.NoError(t, <-locked)
+			assert.Error(t, lease.Context().Err(), "the first holder's context has ended before")
+			other.Unlock()
+
+			require.True(t, accept.Eventually(func() bool { return len(seen.all()) > 0 }))
+			e := seen.all()[0]
+			assert.Equal(t, c.Node(1).Addr(), e.Node)
+			assert.InDelta(t, time.Minute, e.Took, float64(time.Second))
+		})
+	}
+}
+
+// waiting: so many claims of name are queued at one of the nodes.
+func waiting(t *testing.T, c *redistest.Cluster, name string, claims int64) bool {
+	for i := range 3 {
+		n, err := c.Node(i).Client().ZCard(t.Context(), "quorate:{"+name+"}:q").Result()
+		require.NoError(t, err)
+		if n >= claims {
+			return true
+		}
+	}
+	return false
+}
+
+// A clock that is set costs its own node a guard time, and nobody a lock. It is
+// told by the observer and by Check. One that only runs fast or slow costs nothing.
+func TestClockThatJumps(t *testing.T) {
+	const ttl = time.Second
+	c := redistest.Start(t, 3, redistest.WithClock())
+	var seen jumps
+	q := accept.Open(t, c, accept.Timing(ttl), quorate.WithObserver(&seen))
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	lease := m.Lease()
+
+	require.NoError(t, c.Node(0).SetClock(0, 1.005))
+	require.NoError(t, c.Node(1).SetClock(0, 0.995))
+	time.Sleep(2 * ttl)
+	assert.Empty(t, seen.all(), "they run fast and slow")
+
+	for i, by := range []time.Duration{time.Minute, -time.Minute} {
+		require.NoError(t, c.Node(2).SetClock(by, 1))
+		require.True(t, accept.Eventually(func() bool { return len(seen.all()) > i }), "%v", by)
+		assert.Equal(t, c.Node(2).Addr(), seen.all()[i].Node)
+		var r quorate.Report
+		require.True(t, accept.Eventually(func() bool {
+			var err error
+			r, err = q.Check(deadline(t))
+			require.NoError(t, err)
+			return r.Nodes[2].Recovering > 0
+		}), "it sits out its guard time")
+		assert.LessOrEqual(t, r.Nodes[2].Recovering, 2*ttl+20*time.Millisecond)
+		assert.Equal(t, 2, r.Ready)
+		assert.NotZero(t, r.Nodes[2].Jumped)
+		assert.WithinDuration(t, time.Now(), r.Nodes[2].JumpedAt, accept.Patience)
+		assert.Contains(t, r.Nodes[2].Warnings[0]+r.Nodes[2].Warnings[1], "jumped")
+		require.True(t, accept.Eventually(func() bool {
+			r, err := q.Check(deadline(t))
+			require.NoError(t, err)
+			return r.Ready == 3
+		}), "and then votes again")
+		assert.NoError(t, lease.Context().Err(), "nobody has lost anything")
+	}
+	m.Unlock()
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
+	assert.Len(t, seen.all(), 2)
+}
+
+// When all nodes seem to have jumped it is the client's own clock that stood
+// still, as on a machine that was asleep. That is nothing to punish the nodes for.
+func TestClockThatStoodStill(t *testing.T) {
+	c := redistest.Start(t, 3, redistest.WithClock())
+	var seen jumps
+	q := accept.Open(t, c, accept.Timing(8*time.Second), quorate.WithObserver(&seen))
+	m := mutex.New(q, "m")
+	lock := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), accept.Patience)
+		defer cancel()
+		return m.LockContext(ctx)
+	}
+	require.NoError(t, lock())
+	m.Unlock()
+	accept.Clean(t, c) // nothing is on its way that would see one of them jump before the others
+	for i := range 3 {
+		require.NoError(t, c.Node(i).SetClock(time.Hour, 1))
+	}
+	require.NoError(t, lock())
+	m.Unlock()
+	assert.Empty(t, seen.all())
+	r, err := q.Check(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 3, r.Ready)
+}

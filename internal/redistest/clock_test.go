@@ -1,0 +1,113 @@
+package redistest_test
+
+import (
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// within is how far a clock may be from what it should show, on a machine that does other things too.
+const within = 250 * time.Millisecond
+
+// ahead is how far the server's clock is ahead of the machine's.
+func ahead(t *testing.T, s *redistest.Server) time.Duration {
+	t.Helper()
+	before := time.Now()
+	told, err := s.Client().Time(t.Context()).Result()
+	require.NoError(t, err)
+	return told.Sub(before.Add(time.Since(before) / 2))
+}
+
+func TestClockJumps(t *testing.T) {
+	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
+	assert.InDelta(t, 0, ahead(t, s), float64(within))
+	for _, offset := range []time.Duration{time.Minute, -time.Minute, 1500 * time.Millisecond, 0} {
+		require.NoError(t, s.SetClock(offset, 1))
+		assert.InDelta(t, offset, ahead(t, s), float64(within), "the very next answer shows it")
+		assert.WithinDuration(t, time.Now().Add(offset), s.Clock(), within)
+	}
+}
+
+// Keys end by the wall clock, and what the server does in the background goes by the monotonic one. So it is
+// on a machine whose clock is set.
+func TestTimersDoNotJump(t *testing.T) {
+	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
+	ctx := t.Context()
+	require.NoError(t, s.Client().Set(ctx, "k", "v", 30*time.Second).Err())
+
+	require.NoError(t, s.SetClock(-time.Minute, 1))
+	assert.Greater(t, s.Client().PTTL(ctx, "k").Val(), 80*time.Second)
+	// A timer that had jumped as well would not go off for a minute.
+	assert.Eventually(t, func() bool {
+		b := behind(t, s)
+		return 50 < b && b < 70
+	}, 5*time.Second, 10*time.Millisecond)
+
+	require.NoError(t, s.SetClock(time.Minute, 1))
+	assert.Zero(t, s.Client().Exists(ctx, "k").Val())
+}
+
+// behind is by how many seconds the time is behind the machine's that a timer of the server writes down ten times a second.
+func behind(t *testing.T, s *redistest.Server) int64 {
+	t.Helper()
+	info, err := s.Client().InfoMap(t.Context(), "server").Result()
+	require.NoError(t, err)
+	const bits = 1<<24 - 1 // of it are kept
+	return (time.Now().Unix() - lo.Must(strconv.ParseInt(info["Server"]["lru_clock"], 10, 64))) & bits
+}
+
+func TestClockDrifts(t *testing.T) {
+	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
+	time.Sleep(300 * time.Millisecond) // the rate counts from now, not from the start of the process
+	require.NoError(t, s.SetClock(0, 2))
+	set := time.Now()
+	assert.InDelta(t, 0, ahead(t, s), float64(within))
+	assert.Eventually(t, func() bool {
+		return ahead(t, s) > 500*time.Millisecond
+	}, 10*time.Second, 10*time.Millisecond)
+	assert.InDelta(t, time.Since(set), ahead(t, s), float64(within))
+
+	before := ahead(t, s)
+	require.NoError(t, s.ShiftClock(time.Minute, 0.5))
+	assert.InDelta(t, before+time.Minute, ahead(t, s), float64(within))
+}
+
+// It is the machine's clock: a new life of the server finds it as it is, and a frozen one when it goes on.
+func TestClockOutlivesTheServer(t *testing.T) {
+	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
+	require.NoError(t, s.SetClock(time.Minute, 1))
+	require.NoError(t, s.Restart())
+	assert.InDelta(t, time.Minute, ahead(t, s), float64(within))
+
+	require.NoError(t, s.Kill())
+	require.NoError(t, s.SetClock(-time.Minute, 2))
+	time.Sleep(300 * time.Millisecond)
+	require.NoError(t, s.Restart())
+	assert.InDelta(t, -time.Minute+300*time.Millisecond, ahead(t, s), float64(within))
+}
+
+func TestSetClockSaysWhatIsWrong(t *testing.T) {
+	s := redistest.Start(t, 1).Node(0)
+	assert.ErrorContains(t, s.SetClock(time.Minute, 1), "without WithClock")
+	assert.WithinDuration(t, time.Now(), s.Clock(), within)
+
+	c := redistest.Start(t, 1, redistest.WithClock())
+	assert.ErrorContains(t, c.Node(0).SetClock(0, 0), "a rate of 0")
+	require.NoError(t, c.Close())
+	assert.ErrorIs(t, c.Node(0).SetClock(0, 1), redistest.ErrClosed)
+}
+
+// libfaketime leaves what it has in shared memory when its process is killed.
+func TestClockLeavesNothingBehind(t *testing.T) {
+	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
+	info := lo.Must(s.Client().InfoMap(t.Context(), "server").Result())
+	left := lo.Must(filepath.Glob("/dev/shm/*faketime*_" + info["Server"]["process_id"]))
+	assert.Empty(t, left)
+}
