@@ -131,7 +131,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		return err
 	}
 	for _, n := range q.nodes {
-		q.heard(n.index, protocol.OpBeat, protocol.Answer{Status: protocol.OK})
+		q.heard(n.index, protocol.Answer{Status: protocol.OK})
 		q.recheck(n)
 	}
 	return nil

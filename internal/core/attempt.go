@@ -86,20 +86,12 @@ func (c *call) Append(dst []byte) []byte {
 func (c *call) Reply(v []resp.Value, err error) {
 	a := c.a
 	var ans protocol.Answer
-	if err == nil {
-		ans, err = script.Decode(v)
-	}
-	if err == nil {
-		err = a.q.stranger(c.req.Node, ans.Incarnation)
-	}
-	if err == nil {
-		err = a.q.timely(a.q.nodes[c.req.Node], c.req.Sent, ans.Clock)
-	}
-	if err == nil {
-		a.q.heard(c.req.Node, c.req.Op, ans)
-		if a.spec.Counting && ans.Status == protocol.Recovering {
-			a.q.heal(c.req.Node, ans.Incarnation) // it may have forgotten how many permits there are
-		}
+	switch {
+	case err != nil:
+	case c.req.Op == protocol.OpLeave:
+		_, err = script.DecodeLeave(v)
+	default:
+		ans, err = a.q.believe(c, v)
 	}
 	a.mu.Lock()
 	if forgotten(err) && c.loads < maxLoads && (c.req.Op == protocol.OpLeave || !a.claim.Phase().Final()) {
@@ -133,6 +125,26 @@ func (c *call) Reply(v []resp.Value, err error) {
 	*c = call{} // the collector may have the attempt
 	calls.Put(c)
 	a.flushUnlock(now)
+}
+
+// believe reads the answer to what is not a leave, and takes from it what
+// concerns the whole Quorum.
+func (q *Quorum) believe(c *call, v []resp.Value) (protocol.Answer, error) {
+	ans, err := script.Decode(v)
+	if err == nil {
+		err = q.stranger(c.req.Node, ans.Incarnation)
+	}
+	if err == nil {
+		err = q.timely(q.nodes[c.req.Node], c.req.Sent, ans.Clock)
+	}
+	if err != nil {
+		return ans, err
+	}
+	q.heard(c.req.Node, ans)
+	if c.a.spec.Counting && ans.Status == protocol.Recovering {
+		q.heal(c.req.Node, ans.Incarnation) // it may have forgotten how many permits there are
+	}
+	return ans, nil
 }
 
 // foreignPoll is how often the head of a queue asks whether another Redlock

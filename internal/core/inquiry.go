@@ -230,7 +230,7 @@ func (c *asking) Reply(v []resp.Value, err error) {
 
 // heardRecord takes from an answer what concerns the whole Quorum.
 func (q *Quorum) heardRecord(node int, a protocol.Answer) {
-	q.heard(node, protocol.OpRead, a)
+	q.heard(node, a)
 	if e := a.Record; e != nil {
 		q.saw(max(e.Ticket, e.Promise.Ticket))
 		if !e.Whole {

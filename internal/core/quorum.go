@@ -164,11 +164,8 @@ func (q *Quorum) saw(t protocol.Ticket) {
 }
 
 // heard takes from an answer what concerns the whole Quorum.
-func (q *Quorum) heard(node int, op protocol.Op, a protocol.Answer) {
+func (q *Quorum) heard(node int, a protocol.Answer) {
 	q.saw(a.Ticket)
-	if op == protocol.OpLeave {
-		return // which a node obeys also while it sits out its guard time
-	}
 	if a.Status == protocol.Recovering || q.nodes[node].recovering.Load() {
 		q.noteRecovering(node, a)
 	}

@@ -67,6 +67,8 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithMaxHold(%v): cannot be negative; 0 means no bound", s.MaxHold)
 	case s.Linger < 0:
 		return fmt.Errorf("WithLinger(%v): cannot be negative; 0 means none", s.Linger)
+	case s.Retention > 87600*time.Hour:
+		return fmt.Errorf("WithRetention(%v): at most 87600h; what is to be kept for longer is for a record, not for a ticket", s.Retention)
 	case s.Retention < s.Guard:
 		return fmt.Errorf("WithRetention(%v) is below the guard time %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
 	case s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r"):

@@ -50,7 +50,7 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		}
 		// To take a claim away is safe at any time; to vote for the next one is not.
 		v.remove(t)
-		return protocol.Answer{Status: protocol.OK, Incarnation: v.inc, Ticket: v.fence}
+		return protocol.Answer{Status: protocol.OK}
 	}
 
 	if r.Op >= protocol.OpRead {
@@ -70,7 +70,7 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	if r.Op == protocol.OpLeave {
 		v.remove(t)
 		v.advance()
-		return protocol.Answer{Status: protocol.OK, Incarnation: v.inc, Ticket: v.fence}
+		return protocol.Answer{Status: protocol.OK}
 	}
 
 	waiting := v.unvoted()

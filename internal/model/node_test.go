@@ -74,7 +74,8 @@ func TestMutexHandOver(t *testing.T) {
 	require.Len(t, b.outs, 1)
 	assert.Equal(t, Out{"b", protocol.Push{ID: id('b'), Incarnation: 7, Ticket: 641, Vote: true}}, b.outs[0])
 	assert.Equal(t, id('b').String(), b.Plain(b.now))
-	assert.Equal(t, protocol.Ticket(641), b.leave('b').Ticket)
+	b.leave('b')
+	assert.Equal(t, protocol.Ticket(641), b.Fence())
 	assert.True(t, b.Empty(b.now))
 	assert.Equal(t, protocol.Missing, b.beat('b').Status)
 }

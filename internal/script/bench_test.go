@@ -117,7 +117,11 @@ func (n *node) do(t testing.TB, terms protocol.Terms, r protocol.Request) protoc
 	t.Helper()
 	reply, err := n.send(t, terms, r)
 	require.NoError(t, err)
-	a, err := script.Decode(values(t, reply))
+	decode := script.Decode
+	if r.Op == protocol.OpLeave {
+		decode = script.DecodeLeave
+	}
+	a, err := decode(values(t, reply))
 	require.NoError(t, err)
 	return a
 }

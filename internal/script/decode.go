@@ -92,8 +92,15 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 	return a, nil
 }
 
-// decodeOK reads what follows the ticket. Only a leave is answered without a
-// ticket and then without anything else: its number is the fence, and may be 0.
+// DecodeLeave reads the answer to a leave: 1.
+func DecodeLeave(v []resp.Value) (protocol.Answer, error) {
+	if len(v) != 1 || v[0].Str != nil || v[0].Int != 1 {
+		return protocol.Answer{}, fmt.Errorf("%w: leave", ErrAnswer)
+	}
+	return protocol.Answer{Status: protocol.OK}, nil
+}
+
+// decodeOK reads what follows the ticket.
 func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	bad := func(what string) (protocol.Answer, error) {
 		return protocol.Answer{}, fmt.Errorf("%w: %s", ErrAnswer, what)
@@ -104,7 +111,7 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	f := v[3].Int
 	a.Vote, a.Waiters, a.Foreign = f&flagVote != 0, f&flagWaiters != 0, f&flagForeign != 0
 	a.Told, a.Listed = f&flagTold != 0, f&flagListed != 0
-	if a.Ticket == 0 && f != 0 {
+	if a.Ticket == 0 {
 		return bad("no ticket")
 	}
 	if a.Vote && a.Foreign || a.Listed && !a.Told {

@@ -102,7 +102,7 @@ func AppendCommand(dst []byte, k *Keys, t *protocol.Terms, owner string, guard, 
 	dst = resp.AppendBytes(dst, id[:])
 	dst = resp.AppendInt(dst, t.TTL.Milliseconds())
 	dst = resp.AppendInt(dst, guard.Milliseconds())
-	dst = resp.AppendInt(dst, retention.Milliseconds())
+	dst = resp.AppendInt(dst, (t.TTL + retention).Milliseconds())
 	dst = resp.AppendUint(dst, t.Capacity)
 	if args >= 6 {
 		dst = resp.AppendInt(dst, int64(flags))

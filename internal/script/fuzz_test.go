@@ -107,7 +107,6 @@ func FuzzDecode(f *testing.F) {
 		reply(aTime+1, 7, 640, 41, 0, 0, 0, 3, 600),
 		reply(aTime+1, 7, 640, 63-4, 0, 5, 9, 3, 600, anID, 2, anID, 3),
 		reply(aTime+1, 7, 640, 4, 60*24*3600*1000), // another client's key has sixty days left
-		reply(aTime+1, 7, 0, 0),
 		reply(aTime+2, 7, 640),
 		reply(aTime+3, 7, 20000),
 		reply(aTime+4, 7, 3),
@@ -121,6 +120,15 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if a, ok := read(t, b, script.Decode); ok {
 			believable(t, a)
+		}
+	})
+}
+
+func FuzzDecodeLeave(f *testing.F) {
+	seeds(f, script.DecodeLeave, [][]byte{reply(1)}, [][]byte{reply(), reply(0), reply(2), reply("1"), reply(1, 1)})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if a, ok := read(t, b, script.DecodeLeave); ok {
+			require.Equal(t, protocol.Answer{Status: protocol.OK}, a)
 		}
 	})
 }

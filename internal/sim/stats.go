@@ -5,7 +5,7 @@ import "fmt"
 // Stats says how much was played.
 type Stats struct {
 	Schedules, Events, Claims, Admissions, Rounds, Requests, Lost, Restarts, Leaps, Inquiries int
-	Busiest                                                                            int // requests of one claim to each node within a second
+	Busiest                                                                                   int // requests of one claim to each node within a second
 }
 
 func (s *Stats) add(o Stats) {

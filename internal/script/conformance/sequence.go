@@ -217,6 +217,9 @@ func (s *sequence) exchange(ctx context.Context, command []any) (*redis.Cmd, []*
 
 // request puts one request to the node and to the model.
 func (s *sequence) request(ctx context.Context, a *actor, r protocol.Request) error {
+	if r.Op == protocol.OpLeave {
+		return s.requestAs(ctx, &a.terms, a.owner, r, script.DecodeLeave)
+	}
 	return s.requestAs(ctx, &a.terms, a.owner, r, script.Decode)
 }
 
@@ -238,11 +241,20 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 		return fmt.Errorf("%w: %v", err, cmd.Val())
 	}
 	_, marked := s.node.Incarnation()
+	if r.Op == protocol.OpLeave && !marked { // which makes a marker, and does not say so
+		_, _ = fmt.Sscan(s.cfg.Client.Get(ctx, s.keys.Marker).Val(), &got.Incarnation)
+	}
 	if !marked && s.incs[got.Incarnation] {
 		return fmt.Errorf("incarnation %d again after the memory was lost", got.Incarnation)
 	}
 	s.incs[got.Incarnation] = true
 	want, outs := s.node.Handle(s.now, *terms, owner, r, got.Incarnation)
+	if r.Op == protocol.OpLeave {
+		got.Incarnation = 0
+	} else if err := s.compareClock(got.Clock); err != nil {
+		return err
+	}
+	got.Clock = 0
 	s.note("%d %v %v T=%d list=%t %+v cap=%d w=%d ttl=%v\n      got  %+v %+v\n      want %+v %+v %+v",
 		s.now, r.Op, terms.ID, r.Ticket, r.List, r.Stored, terms.Capacity, terms.Weight, terms.TTL, got, got.Record, want, want.Record, outs)
 	if got.Record != nil && want.Record != nil {

@@ -21,11 +21,11 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
     end
   end
   local hint = 0
-  if classic then
+  if classic and not call('SET', K[1], id, 'PX', A[2], 'NX') then
     local plain = try('GET', K[1])
     if plain and plain.err then return plain end
     -- The key of a claim of ours whose lease has just ended counts as free.
-    if not plain or plain == id or plain == cid then
+    if plain == id or plain == cid then
       call('SET', K[1], id, 'PX', A[2])
     else
       flags, hint = 4, call('PTTL', K[1])
@@ -36,7 +36,7 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
   if ticket > F then fence, fenceOf = t, id end
   -- Lua writes 14 digits of a number: enough for a time, not for a ticket.
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' ' .. cw .. ' ' .. now + ttl
-    .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', ttl + A[4])
+    .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', A[4])
   if flags == 1 then flags = list and 25 or 9 end
   if limit then return { at + 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
   if hint > 0 then return { at + 1, tonumber(inc), ticket, flags, hint } end

@@ -1,15 +1,21 @@
 -- leave: the claim is gone. The only request that a recovering node obeys: to
--- take a claim away is safe at any time, to vote for the next one is not.
+-- take a claim away is safe at any time, to vote for the next one is not. It is
+-- answered by 1.
+--
+-- Nobody else is here, and neither the time nor the marker matters: the state
+-- begins like that of one claim in open.lua, and that is ours.
+local state, plain = unpack(redis.call('MGET', KEYS[2], KEYS[1]))
+local fence, only = string.match(state or '', '^(S%d+ %x+) %d+ (%x+) ')
+if only == ARGV[1] then
+  if plain == only and ARGV[5] == '1' and not KEYS[6] then redis.call('DEL', KEYS[1]) end
+  redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
+  return { 1 }
+end
 --@ open
-if fence and not (live and cid ~= id and cf + 0 < 2 and recovering <= 0) then
+if fence and not (live and cf + 0 < 2 and recovering <= 0) then
   -- The classic key is looked at even when the claim is unknown: the two may have been lost apart.
-  if classic then
-    local plain = try('GET', K[1])
-    if plain and plain.err then return plain end
-    if plain == id then call('DEL', K[1]) end
-  end
-  if cid == id then call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf, 'PX', ttl + A[4]) end
-  return { at + 1, tonumber(inc), tonumber(fence), 0 }
+  if classic and plain == id then call('DEL', K[1]) end
+  return { 1 }
 end
 --@ queue
 
@@ -18,4 +24,4 @@ if c then drop(c) end
 if classic then freePlain(id) end
 if recovering <= 0 then advance() end
 save()
-return { at + 1, tonumber(inc), F, 0 }
+return { 1 }

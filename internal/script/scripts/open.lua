@@ -4,7 +4,7 @@
 --
 -- KEYS  1 classic key  2 state  3 queue (zset, by ticket)  4 claims (hash)  5 marker
 --       6 of a semaphore: the record that says how many permits there are since a Resize
--- ARGV  1 id  2 ttl  3 guard  4 retention  5 capacity
+-- ARGV  1 id  2 ttl  3 guard  4 how long the state is kept: ttl and retention  5 capacity
 --       6 flags: 1 notify, 2 list, 4 settle  7 ticket; of a beat: list from there  8 weight  9 owner
 local K, A, call, try, match, format = KEYS, ARGV, redis.call, redis.pcall, string.match, string.format
 local id, ttl = A[1], tonumber(A[2])
@@ -13,8 +13,10 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 -- An answer begins with its status and with when it was given: a client sees by that whether this clock has jumped.
 local at = now * 8
 
--- An error must never strike after a write, so what may be of another type is read first.
-local state, marker = try('GET', K[2]), try('GET', K[5])
+-- An error must never strike after a write, so what may be of another type is
+-- read first. MGET does not see such a key, GET says what it is.
+local state, marker = unpack(call('MGET', K[2], K[5]))
+state, marker = state or try('GET', K[2]), marker or try('GET', K[5])
 if state and state.err then return state end
 if marker and marker.err then return marker end
 

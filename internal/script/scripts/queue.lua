@@ -144,7 +144,7 @@ end
 local function save()
   if not changed then return end
   if voted + unvoted == 0 then
-    call('SET', K[2], 'S' .. int(F) .. ' ' .. Fo, 'PX', ttl + A[4])
+    call('SET', K[2], 'S' .. int(F) .. ' ' .. Fo, 'PX', A[4])
     return
   end
   -- Expiries are moved in steps of a quarter of the retention, not at each request.
