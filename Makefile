@@ -30,12 +30,14 @@ help: ## This list
 	@echo 'make chaos takes FOR (how long each run has faults) and SEED: make chaos FOR=30m SEED=7'
 
 .PHONY: test
-test: redis lint ## Lint, all tests of all modules with the race detector, and the mutants
+test: redis lint ## Lint, all tests of all modules with the race detector, two minutes of chaos, and the mutants
 	@if [ -z '$(RACE)' ]; then echo 'No C compiler: testing without the race detector.'; fi
 	@for m in $(MODULES); do \
 		echo "== $$m: go test $(RACE) ./..."; \
 		(cd $$m && QUORATE_REQUIRE_REDIS=1 go test $(RACE) -timeout 8m ./...) || exit 1; \
 	done
+	@echo '== two minutes of faults on real servers'
+	@go run ./internal/chaos -nodes 3,5 -for 1m -seed $(SEED) | tail -n 60
 	@echo '== $(SEEDS) schedules in the simulator, without the race detector: it has no goroutines'
 	@go test -count=1 -timeout 5m ./internal/sim -run TestSchedules -seeds=$(SEEDS)
 	@echo '== the mutants'
@@ -62,7 +64,8 @@ bench: redis ## The benchmarks of internal/bench: results.json, docs/plots and t
 
 .PHONY: chaos
 chaos: redis ## Faults on real servers and processes, judged from outside: docs/chaos.md (SEED=1 FOR=2m)
-	go run ./internal/chaos -nodes 3,5 -control none,unfenced,redsync -for $(FOR) -seed $(SEED) -report docs/chaos.md
+	go run ./internal/chaos -nodes 3,5 -control none,unfenced,redsync -for $(FOR) -seed $(SEED) \
+		$(if $(SIMULATED),-simulated $(SIMULATED)) -report docs/chaos.md
 	@echo '== the library without one of its rules: the checkers must see it'
 	go run -tags mutants ./internal/chaos -control votes-only,no-exact -for $(FOR) -seed $(SEED)
 

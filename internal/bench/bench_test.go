@@ -2,10 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/redistest"
@@ -16,7 +19,7 @@ import (
 func BenchmarkLock(b *testing.B) {
 	for _, n := range []int{1, 3, 5} {
 		c := redistest.Start(b, n)
-		for _, l := range libraries(working) {
+		for _, l := range multiple() {
 			b.Run(fmt.Sprintf("%s/N=%d", benchName(l), n), func(b *testing.B) {
 				m := openLibrary(b, l, c).Mutex(b.Name())
 				b.ReportAllocs()
@@ -31,7 +34,7 @@ func BenchmarkLock(b *testing.B) {
 // BenchmarkNames is 64 goroutines on their own names.
 func BenchmarkNames(b *testing.B) {
 	c := redistest.Start(b, 5)
-	for _, l := range libraries(working) {
+	for _, l := range multiple() {
 		b.Run(benchName(l), func(b *testing.B) {
 			client := openLibrary(b, l, c)
 			t := &team{scenario: scenario{Clients: 64}}
@@ -49,11 +52,16 @@ func BenchmarkNames(b *testing.B) {
 	}
 }
 
+// multiple are the libraries that know more than one node.
+func multiple() []library {
+	return lo.Reject(libraries(working), func(l library, _ int) bool { return l.oneNode || l.name == syncName })
+}
+
 func benchName(l library) string { return strings.NewReplacer(" (", "-", ")", "").Replace(l.name) }
 
 func openLibrary(b *testing.B, l library, c *redistest.Cluster) client {
 	b.Helper()
-	client, err := l.open(b.Context(), c)
+	client, err := l.open(b.Context(), direct(c))
 	require.NoError(b, err)
 	b.Cleanup(client.Close)
 	return client
@@ -68,13 +76,68 @@ func lockUnlock(b *testing.B, m locker) {
 	}
 }
 
-// TestSmoke runs the command's scenarios, each for a moment.
+// TestSmoke runs the command's benches, each for a moment: those that wait for
+// what cannot be hurried (a hung node, a long queue, a retention) not all.
 func TestSmoke(t *testing.T) {
 	redistest.Start(t, 1) // skips, or fails, without redis-server
 	dir := t.TempDir()
-	require.NoError(t, run([]string{"-short", "-run", "^(uncontended|names/64|queue|read-mostly|semaphore)", "-json", dir + "/out.json", "-md", dir + "/out.md"}))
-	require.FileExists(t, dir+"/out.json")
-	require.FileExists(t, dir+"/out.md")
-	require.Error(t, run([]string{"-run", "no such scenario"}))
-	require.Error(t, run([]string{"-rounds", "0"}))
+	doc := filepath.Join(dir, "doc.md")
+	require.NoError(t, os.WriteFile(doc, []byte("a\n<!-- bench:free -->\nold\n<!-- /bench -->\nb\n<!-- bench:other -->\nkept\n<!-- /bench -->\n"), 0o600))
+	require.NoError(t, run([]string{"-short", "-run", "^(uncontended/[135]|names/8|queue/1$|handover)",
+		"-json", dir + "/out.json", "-plots", dir + "/plots", "-md", doc}))
+	// Without redsync, which takes its time for these.
+	require.NoError(t, run([]string{"-short", "-leases", "100", "-names", "100", "-libs", "^(quorate|floor|rueidis|bsm|sync)",
+		"-run", "^(queue/8|queue-one|goroutines|burst|outage/(killed|slow)|read-mostly|semaphore|local|held|renewal|permits)"}))
+
+	r, err := readResults(dir + "/out.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, r.Redis)
+	require.NotEmpty(t, r.Benches)
+	for _, b := range r.Benches {
+		require.NotEmpty(t, b.Figures[b.Show[0]])
+	}
+	text, err := os.ReadFile(doc)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "| 1 client, N=5 | µs per lock and unlock |")
+	require.NotContains(t, string(text), "old")
+	require.Contains(t, string(text), "kept")
+	require.FileExists(t, dir+"/plots/nodes.svg")
+
+	// What is drawn from a file is what was drawn from the run.
+	require.NoError(t, run([]string{"-from", dir + "/out.json", "-plots", dir + "/again"}))
+	drawn, err := os.ReadFile(dir + "/plots/nodes.svg")
+	require.NoError(t, err)
+	again, err := os.ReadFile(dir + "/again/nodes.svg")
+	require.NoError(t, err)
+	require.Equal(t, string(drawn), string(again))
+}
+
+func TestFlags(t *testing.T) {
+	require.ErrorContains(t, run([]string{"-run", "no such bench"}), "no bench matches")
+	require.ErrorContains(t, run([]string{"-rounds", "0"}), "must be positive")
+	require.Error(t, run([]string{"-from", "no such file"}))
+}
+
+// A lock that lets two in fails the benchmark.
+func TestGuard(t *testing.T) {
+	var g guard
+	a, b := &syncMutex{}, &syncMutex{}
+	require.NoError(t, g.enter(a))
+	require.ErrorContains(t, g.enter(b), "not exclusive")
+	reads := guard{}
+	r := &reader{uses: 1}
+	require.NoError(t, reads.enter(r))
+	require.NoError(t, reads.enter(r))
+	require.ErrorContains(t, reads.enter(&reader{uses: writeEvery}), "not exclusive")
+}
+
+// Each figure that a table shows has a name there.
+func TestUnits(t *testing.T) {
+	s, err := parse(nil)
+	require.NoError(t, err)
+	for _, b := range benches(s) {
+		for _, figure := range b.Show {
+			require.Contains(t, units, figure, b.Name)
+		}
+	}
 }

@@ -6,11 +6,12 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/resp"
 )
 
@@ -19,19 +20,26 @@ import (
 // majority. All clients share one connection per node, and what is ready goes
 // out in one write. It has no timeout, no retry, no queue, no renewal and no
 // repair: it locks what is free, on nodes that work.
-type floor struct{ wires []*wire }
+type floor struct {
+	wires []*wire
+	ttl   string // in milliseconds
+}
 
 const deleteScript = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) else return 0 end`
 
-func openFloor(ctx context.Context, c *redistest.Cluster) (client, error) {
-	f := &floor{}
-	for i, addr := range c.Addrs() {
-		sha, err := c.Node(i).Client().ScriptLoad(ctx, deleteScript).Result()
+func openFloor(ctx context.Context, n nodes) (client, error) { return newFloor(ctx, n, ttl) }
+
+func newFloor(ctx context.Context, n nodes, ttl time.Duration) (*floor, error) {
+	f := &floor{ttl: strconv.FormatInt(ttl.Milliseconds(), 10)}
+	for i, addr := range n.addrs {
+		sha, err := n.Node(i).Client().ScriptLoad(ctx, deleteScript).Result()
 		if err != nil {
+			f.Close()
 			return nil, err
 		}
 		nc, err := net.Dial("tcp", addr)
 		if err != nil {
+			f.Close()
 			return nil, err
 		}
 		w := &wire{nc: nc, sha: sha, wake: make(chan struct{}, 1), over: make(chan struct{})}
@@ -59,7 +67,7 @@ type floorMutex struct {
 }
 
 func (m *floorMutex) Lock(context.Context) error {
-	m.out = resp.AppendCommand(m.out[:0], "SET", m.name, m.id, "NX", "PX", "8000")
+	m.out = resp.AppendCommand(m.out[:0], "SET", m.name, m.id, "NX", "PX", m.f.ttl)
 	return m.f.ask(m.out)
 }
 

@@ -10,7 +10,6 @@ import (
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/mutex"
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
@@ -21,8 +20,12 @@ const ttl = 8 * time.Second
 
 // library is one of those compared.
 type library struct {
-	name string
-	open func(context.Context, *redistest.Cluster) (client, error)
+	name     string
+	open     func(context.Context, nodes) (client, error)
+	commands []string // that it sends; what its scripts call counts for them
+	oneNode  bool     // it knows no quorum: it takes part where there is one node
+	shares   bool     // the goroutines of a process can share one of its mutexes
+	permits  bool     // it has a semaphore
 }
 
 // client is a library's connection to the nodes.
@@ -38,8 +41,22 @@ type locker interface {
 	Unlock(ctx context.Context) error
 }
 
+// sharer is a locker that several may hold at once.
+type sharer interface {
+	share() (weight, room int64)
+}
+
 // errGaveUp is the error of a library that tries a number of times only.
 var errGaveUp = errors.New("gave up")
+
+// insist locks m. One that gives up tries again, and all of it is one wait.
+func insist(ctx context.Context, m locker) error {
+	for {
+		if err := m.Lock(ctx); !errors.Is(err, errGaveUp) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
 
 // The names that the ratios are told by.
 const (
@@ -49,34 +66,45 @@ const (
 	mutexName   = "quorate (mutex)"
 	redsyncName = "redsync"
 	fastName    = "redsync (fail-fast)"
+	rueidisName = "rueidislock"
+	bsmName     = "bsm/redislock"
 	floorName   = "floor"
+	syncName    = "sync"
+	healthyName = "quorate, all nodes well"
+	hopName     = "one publish-to-subscriber hop"
+	hopsName    = "the hop from a majority"
+)
+
+// What the libraries send.
+var (
+	byScript = []string{"evalsha"}
+	byBoth   = []string{"set", "evalsha"}
 )
 
 // libraries are those that do a job, in the order in which they take turns.
 func libraries(j job) []library {
+	redsync := library{name: redsyncName, open: openRedsync(false), commands: byBoth}
+	floor := library{name: floorName, open: openFloor, commands: byBoth}
 	switch j {
 	case reading:
 		return []library{
-			{quorateName, openReaders(false)},
-			{redsyncName, openRedsync(false)},
-			{floorName, openFloor},
-			{asyncName, openReaders(true)},
-			{lingerName, openReaders(false, quorate.WithLinger(time.Second))},
+			{name: quorateName, open: openReaders(false), commands: byScript}, redsync, floor,
+			{name: asyncName, open: openReaders(true), commands: byScript},
+			{name: lingerName, open: openReaders(false, quorate.WithLinger(time.Second)), commands: byScript},
 		}
 	case permits:
 		return []library{
-			{quorateName, openPermits},
-			{redsyncName, openRedsync(false)},
-			{floorName, openFloor},
-			{mutexName, openQuorate(false)},
+			{name: quorateName, open: openPermits, commands: byScript, permits: true}, redsync, floor,
+			{name: mutexName, open: openQuorate(false), commands: byScript},
 		}
 	default:
 		return []library{
-			{quorateName, openQuorate(false)},
-			{redsyncName, openRedsync(false)},
-			{floorName, openFloor},
-			{asyncName, openQuorate(true)},
-			{fastName, openRedsync(true)},
+			{name: quorateName, open: openQuorate(false), commands: byScript, shares: true}, redsync, floor,
+			{name: asyncName, open: openQuorate(true), commands: byScript, shares: true},
+			{name: fastName, open: openRedsync(true), commands: byBoth},
+			{name: rueidisName, open: openRueidis, commands: byScript, oneNode: true},
+			{name: bsmName, open: openBSM, commands: byScript, oneNode: true},
+			{name: syncName, open: openSync, shares: true},
 		}
 	}
 }
@@ -88,9 +116,9 @@ type quorateClient struct {
 	async bool
 }
 
-func openQuorate(async bool) func(context.Context, *redistest.Cluster) (client, error) {
-	return func(ctx context.Context, c *redistest.Cluster) (client, error) {
-		q, err := connect(ctx, c)
+func openQuorate(async bool, opts ...quorate.Option) func(context.Context, nodes) (client, error) {
+	return func(ctx context.Context, n nodes) (client, error) {
+		q, err := connect(ctx, n, opts...)
 		if err != nil {
 			return nil, err
 		}
@@ -98,8 +126,9 @@ func openQuorate(async bool) func(context.Context, *redistest.Cluster) (client, 
 	}
 }
 
-func connect(ctx context.Context, c *redistest.Cluster) (*quorate.Quorum, error) {
-	q, err := quorate.Connect(ctx, c.URLs(), quorate.WithTTL(ttl), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+func connect(ctx context.Context, n nodes, opts ...quorate.Option) (*quorate.Quorum, error) {
+	opts = append([]quorate.Option{quorate.WithTTL(ttl), quorate.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
+	q, err := quorate.Connect(ctx, n.urls(), opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,10 +173,9 @@ type redsyncClient struct {
 	failFast bool
 }
 
-func openRedsync(failFast bool) func(context.Context, *redistest.Cluster) (client, error) {
-	return func(_ context.Context, c *redistest.Cluster) (client, error) {
-		r := &redsyncClient{failFast: failFast}
-		r.clients = lo.Map(c.Addrs(), func(addr string, _ int) *redis.Client { return redis.NewClient(&redis.Options{Addr: addr}) })
+func openRedsync(failFast bool) func(context.Context, nodes) (client, error) {
+	return func(_ context.Context, n nodes) (client, error) {
+		r := &redsyncClient{failFast: failFast, clients: lo.Map(n.addrs, newRedis)}
 		r.rs = redsync.New(lo.Map(r.clients, func(c *redis.Client, _ int) redsyncredis.Pool { return goredis.NewPool(c) })...)
 		return r, nil
 	}

@@ -1,10 +1,13 @@
-// Command bench measures quorate against redsync and against the floor: the
-// bare commands, multiplexed on raw connections, without any library's logic.
+// Command bench measures quorate against other libraries and against the floor:
+// the bare commands, multiplexed on raw connections, without any library's logic.
 //
 // All figures are of one run on one machine, where clients and servers share
-// the processors, so only ratios say anything. The libraries take turns within
-// every round (A B C A B C), and what is told is the median over the rounds: of
-// each figure, and of each round's ratio.
+// the processors, so only ratios say anything. The sides of a bench take turns
+// within every round (A B C A B C), and what is told is the median over the
+// rounds: of each figure, and of each round's ratio.
+//
+// With -from it measures nothing, and draws and writes what a run before has
+// found.
 package main
 
 import (
@@ -16,6 +19,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
 )
 
@@ -28,34 +32,43 @@ func main() {
 
 // settings are the flags.
 type settings struct {
-	rounds   int
-	duration time.Duration // of one library's turn in a round
-	nodes    int           // 0: each scenario's own numbers
-	filter   *regexp.Regexp
-	libs     *regexp.Regexp
-	json     string
-	markdown string
+	rounds    int
+	duration  time.Duration // of one side's turn in a round
+	leases    int           // held at once, at most
+	names     int           // used once
+	filter    *regexp.Regexp
+	libs      *regexp.Regexp
+	from      string
+	json      string
+	plots     string
+	documents []string
 }
 
 func parse(args []string) (settings, error) {
 	var s settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.IntVar(&s.rounds, "rounds", 7, "rounds, at least 5 for medians that mean something")
-	f.DurationVar(&s.duration, "d", 400*time.Millisecond, "length of one library's turn in a round")
-	f.IntVar(&s.nodes, "n", 0, "run the scenarios on so many nodes (default: each on its own numbers of nodes)")
-	filter := f.String("run", "", "run only scenarios whose name matches this regular expression")
+	f.IntVar(&s.rounds, "rounds", 5, "rounds, at least 5 for medians that mean something")
+	f.DurationVar(&s.duration, "d", 400*time.Millisecond, "length of one side's turn in a round")
+	f.IntVar(&s.leases, "leases", 100_000, "leases that one process holds, at most")
+	f.IntVar(&s.names, "names", 100_000, "names that are used once; a million take 7 minutes")
+	filter := f.String("run", "", "run only benches whose name matches this regular expression")
 	libs := f.String("libs", "", "measure only libraries whose name matches this regular expression")
-	f.StringVar(&s.json, "json", "", "write the results to this file as JSON")
-	f.StringVar(&s.markdown, "md", "", "write the table to this file as Markdown")
-	short := f.Bool("short", false, "a smoke test: one short round of everything")
+	f.StringVar(&s.from, "from", "", "measure nothing: take the results from this file")
+	f.StringVar(&s.json, "json", "", "write the results to this file")
+	f.StringVar(&s.plots, "plots", "", "draw the plots into this folder")
+	f.Func("md", "put the tables into this Markdown file, between its <!-- bench:… --> marks; may be repeated", func(file string) error {
+		s.documents = append(s.documents, file)
+		return nil
+	})
+	short := f.Bool("short", false, "a smoke test: one short round, few leases and names")
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
 	if *short {
-		s.rounds, s.duration = 1, 50*time.Millisecond
+		s.rounds, s.duration, s.leases, s.names = 1, 20*time.Millisecond, min(s.leases, 1000), min(s.names, 1000)
 	}
-	if s.rounds < 1 || s.duration <= 0 || s.nodes < 0 {
-		return s, fmt.Errorf("-rounds %d -d %v -n %d: rounds and duration must be positive", s.rounds, s.duration, s.nodes)
+	if s.rounds < 1 || s.duration <= 0 || s.leases < 1 || s.names < 1 {
+		return s, fmt.Errorf("-rounds %d -d %v -leases %d -names %d: all must be positive", s.rounds, s.duration, s.leases, s.names)
 	}
 	var err error
 	if s.filter, err = regexp.Compile(*filter); err != nil {
@@ -72,20 +85,61 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	var r *Results
+	if s.from != "" {
+		r, err = readResults(s.from)
+	} else {
+		r, err = measureAll(s)
+	}
+	if err != nil {
+		return err
+	}
+	return r.report(s)
+}
+
+func measureAll(s settings) (*Results, error) {
+	redis.SetLogger(quiet{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	todo := lo.Filter(scenarios(s.nodes), func(sc scenario, _ int) bool { return s.filter.MatchString(sc.Name) })
+	todo := lo.Filter(benches(s), func(b bench, _ int) bool { return s.filter.MatchString(b.Name) })
 	if len(todo) == 0 {
-		return fmt.Errorf("no scenario matches -run %v", s.filter)
+		return nil, fmt.Errorf("no bench matches -run %v", s.filter)
 	}
-	var results []Result
-	for _, sc := range todo {
-		fmt.Fprintf(os.Stderr, "%s: %s ...\n", sc.Name, sc.title())
-		r, err := measure(ctx, sc, s)
+	r, err := newResults(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	for _, b := range todo {
+		fmt.Fprintf(os.Stderr, "%5.0fs %s: %s\n", time.Since(began).Seconds(), b.Name, b.Title)
+		result, err := measure(ctx, b, s)
 		if err != nil {
-			return fmt.Errorf("%s: %w", sc.Name, err)
+			return nil, fmt.Errorf("%s: %w", b.Name, err)
 		}
-		results = append(results, r)
+		r.Benches = append(r.Benches, result)
 	}
-	return report(os.Stdout, s, results)
+	return r, nil
+}
+
+// report prints the tables, and writes the files that were asked for.
+func (r *Results) report(s settings) error {
+	if err := r.print(os.Stdout); err != nil {
+		return err
+	}
+	if s.json != "" {
+		if err := r.write(s.json); err != nil {
+			return err
+		}
+	}
+	if s.plots != "" {
+		if err := r.draw(s.plots); err != nil {
+			return err
+		}
+	}
+	for _, file := range s.documents {
+		if err := r.fill(file); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -32,7 +32,7 @@ func both(t *testing.T, opts ...quorate.Option) (*quorate.Quorum, *redsync.Redsy
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, q.Close()) })
 	require.NoError(t, q.Bootstrap(t.Context()))
-	theirs, err := openRedsync(false)(t.Context(), c)
+	theirs, err := openRedsync(false)(t.Context(), direct(c))
 	require.NoError(t, err)
 	t.Cleanup(theirs.Close)
 	return q, theirs.(*redsyncClient).rs

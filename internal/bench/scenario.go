@@ -1,57 +1,38 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/samber/lo"
 )
 
-// scenario is what each library has to do for the length of its turn.
+// scenario is a number of clients that lock and unlock, without a pause.
 type scenario struct {
-	Name    string
-	Nodes   int
 	Clients int           // goroutines, each with a mutex of its own
 	Quorums int           // they are spread over so many sets of connections, as if they were processes; 0: one
 	Job     job           // what they do
 	OneName bool          // they all want the same name; else each its own
+	Shared  bool          // those of one process share one mutex, where the library has that
 	Hold    time.Duration // how long each keeps the lock
-	Hung    int           // so many nodes are stopped (SIGSTOP) meanwhile
-	Rate    bool          // what counts is locks per second; else the time of one
+	Nodes   int
+	Trouble trouble  // with one of the nodes
+	Only    []string // the libraries; nil: all that can
+	Stretch float64  // see stage
+	Times   int      // how often each locks; 0: until its turn is over
 }
 
-func scenarios(nodes int) []scenario {
-	var list []scenario
-	for _, n := range []int{1, 3, 5} {
-		list = append(list, scenario{Name: "uncontended/" + strconv.Itoa(n), Nodes: n, Clients: 1})
-	}
-	list = append(list,
-		scenario{Name: "names/64", Nodes: 5, Clients: 64, Rate: true},
-		scenario{Name: "names/256", Nodes: 5, Clients: 256, Rate: true},
-		scenario{Name: "queue/64", Nodes: 5, Clients: 64, OneName: true, Hold: 10 * time.Millisecond, Rate: true},
-		scenario{Name: "hung/5", Nodes: 5, Clients: 1, Hung: 1},
-		scenario{Name: "read-mostly", Nodes: 5, Clients: 32, Quorums: 4, Job: reading, Hold: time.Millisecond, Rate: true},
-		scenario{Name: "semaphore", Nodes: 5, Clients: 64, Quorums: 4, Job: permits, Hold: 50 * time.Millisecond, Rate: true},
-	)
-	if nodes == 0 {
-		return list
-	}
-	list = slices.DeleteFunc(list, func(s scenario) bool { return s.Name == "uncontended/3" || s.Name == "uncontended/5" })
-	for i := range list {
-		list[i].Nodes, list[i].Hung = nodes, min(list[i].Hung, (nodes-1)/2)
-	}
-	list[0].Name = "uncontended/" + strconv.Itoa(nodes)
-	return list
+// bench makes a bench of it.
+func (s scenario) bench(name, group string, show ...string) bench {
+	return bench{Name: name, Group: group, Title: s.title(), Show: show, open: s.open}
 }
 
 func (s *scenario) title() string {
@@ -61,6 +42,10 @@ func (s *scenario) title() string {
 		t = fmt.Sprintf("%d clients on %d Quorums, %d%% writes", s.Clients, s.Quorums, 100/writeEvery)
 	case s.Job == permits:
 		t = fmt.Sprintf("%d clients on %d Quorums, %d permits", s.Clients, s.Quorums, allPermits)
+	case s.Shared:
+		t = fmt.Sprintf("%d goroutines of a process on one name", s.Clients)
+	case s.Quorums > 1:
+		t = fmt.Sprintf("%d clients on one name, each with connections of its own", s.Clients)
 	case s.Clients > 1:
 		t = fmt.Sprintf("%d clients on %s", s.Clients, lo.Ternary(s.OneName, "one name", "their own names"))
 	}
@@ -68,92 +53,79 @@ func (s *scenario) title() string {
 		t += fmt.Sprintf(", hold %s%v", lo.Ternary(s.Job == permits, "about ", ""), s.Hold)
 	}
 	t += fmt.Sprintf(", N=%d", s.Nodes)
-	if s.Hung > 0 {
-		t += fmt.Sprintf(", %d of them hung", s.Hung)
+	if s.Trouble != none {
+		t += fmt.Sprintf(", one node %v", s.Trouble)
 	}
 	return t
 }
 
-// turn is what one library did in one turn.
-type turn struct {
-	Locks int     `json:"locks"`
-	Mean  float64 `json:"mean_us"` // of lock and unlock together, without the hold
-	P50   float64 `json:"p50_us"`
-	P99   float64 `json:"p99_us"`
-	Rate  float64 `json:"per_second"`
-
-	// Processor time per lock, all of this process and of the servers.
-	ClientCPU float64 `json:"client_cpu_us"`
-	ServerCPU float64 `json:"server_cpu_us"`
+// takes tells whether a library takes part.
+func (s *scenario) takes(l library, set settings) bool {
+	return set.libs.MatchString(l.name) && (s.Only == nil || slices.Contains(s.Only, l.name)) &&
+		(s.Nodes == 1 || !l.oneNode) && (s.Shared || l.name != syncName) &&
+		(l.name != floorName || !s.OneName) // the floor has no queue: it can only lock what is free
 }
 
-// Result is what a scenario gave.
-type Result struct {
-	scenario
-	Title string
-	Turns map[string][]turn // by library, one per round
-}
-
-// measure runs all rounds of one scenario, on servers of its own.
-func measure(ctx context.Context, s scenario, set settings) (Result, error) {
-	r := Result{scenario: s, Title: s.title(), Turns: map[string][]turn{}}
-	cluster, err := redistest.Run(s.Nodes)
+// open assembles a team of each library.
+func (s scenario) open(ctx context.Context, set settings, st *stage) error {
+	st.stretch = s.Stretch
+	n, err := st.run(s.Nodes)
 	if err != nil {
-		return r, err
+		return err
 	}
-	defer func() { _ = cluster.Close() }()
-	libs := lo.Filter(libraries(s.Job), func(l library, _ int) bool {
-		// The floor has no queue: it can only lock what is free.
-		return set.libs.MatchString(l.name) && !(l.name == floorName && s.OneName)
-	})
-	teams := map[string]*team{}
-	defer func() {
-		for _, t := range teams {
-			t.close()
-		}
-	}()
-	for _, l := range libs {
-		if teams[l.name], err = assemble(ctx, l, s, cluster); err != nil {
-			return r, fmt.Errorf("%s: %w", l.name, err)
-		}
+	through, cause, err := s.Trouble.prepare(st, n)
+	if err != nil {
+		return err
 	}
-	for i := range s.Hung {
-		if err := cluster.Node(s.Nodes - 1 - i).Stop(); err != nil {
-			return r, err
-		}
-		defer func() { _ = cluster.Node(s.Nodes - 1 - i).Cont() }()
-	}
-	for round := range set.rounds + 1 {
-		for _, l := range libs {
-			t, err := teams[l.name].run(ctx, set.duration)
-			if err != nil {
-				return r, fmt.Errorf("%s: %w", l.name, err)
-			}
-			if round > 0 { // the first warms up connections, pools and caches
-				r.Turns[l.name] = append(r.Turns[l.name], t)
+	for _, l := range libraries(s.Job) {
+		if s.takes(l, set) {
+			if err := s.join(ctx, st, l, l.name, through); err != nil {
+				return err
 			}
 		}
 	}
-	return r, nil
+	if s.Trouble != none { // what it is compared with is the same without
+		whole, err := st.run(s.Nodes)
+		if err != nil {
+			return err
+		}
+		if err := s.join(ctx, st, libraries(s.Job)[0], healthyName, whole); err != nil {
+			return err
+		}
+	}
+	return cause()
+}
+
+// join adds a library's team to the sides.
+func (s scenario) join(ctx context.Context, st *stage, l library, as string, n nodes) error {
+	t, err := assemble(ctx, l, s, n)
+	if err != nil {
+		return fmt.Errorf("%s: %w", as, err)
+	}
+	st.onClose(t.close)
+	st.sides = append(st.sides, side{as, t.run})
+	return nil
 }
 
 // team is one library's clients.
 type team struct {
 	scenario
-	cluster *redistest.Cluster
-	lockers []locker
-	close   func()
+	nodes    nodes
+	commands []string
+	lockers  []locker
+	guards   []*guard // of each locker's name
+	close    func()
 }
 
-func assemble(ctx context.Context, l library, s scenario, c *redistest.Cluster) (*team, error) {
+func assemble(ctx context.Context, l library, s scenario, nodes nodes) (*team, error) {
 	var clients []client
-	t := &team{scenario: s, cluster: c, close: func() {
+	t := &team{scenario: s, nodes: nodes, commands: l.commands, close: func() {
 		for _, c := range clients {
 			c.Close()
 		}
 	}}
 	for range max(1, s.Quorums) {
-		client, err := l.open(ctx, c)
+		client, err := l.open(ctx, nodes)
 		if err != nil {
 			t.close()
 			return nil, err
@@ -161,18 +133,27 @@ func assemble(ctx context.Context, l library, s scenario, c *redistest.Cluster) 
 		clients = append(clients, client)
 	}
 	n := lo.Ternary(l.name == floorName && s.Job == permits, allPermits, s.Clients)
+	guards := map[int]*guard{}
+	var m locker
 	for i := range n {
-		t.lockers = append(t.lockers, clients[i*len(clients)/n].Mutex(l.name+" "+strconv.Itoa(s.name(l.name, i))))
+		name := s.name(l, i)
+		if m == nil || !s.Shared || !l.shares {
+			m = clients[i*len(clients)/n].Mutex(l.name + " " + strconv.Itoa(name))
+		}
+		if guards[name] == nil {
+			guards[name] = &guard{}
+		}
+		t.lockers, t.guards = append(t.lockers, m), append(t.guards, guards[name])
 	}
 	return t, nil
 }
 
 // name is the number of the name that a library's client i wants.
-func (s *scenario) name(library string, i int) int {
+func (s *scenario) name(l library, i int) int {
 	switch {
-	case library == floorName: // it can only lock what is free
+	case l.name == floorName: // it can only lock what is free
 		return i
-	case s.Job == permits && library != quorateName:
+	case s.Job == permits && !l.permits:
 		return i % allPermits
 	case s.OneName || s.Job != working:
 		return 0
@@ -181,37 +162,81 @@ func (s *scenario) name(library string, i int) int {
 	}
 }
 
-// run has every client lock and unlock for d.
-func (t *team) run(ctx context.Context, d time.Duration) (turn, error) {
-	runtime.GC() // what the one before has left is not this one's
-	ctx, cancel := context.WithTimeout(ctx, d+30*time.Second)
-	defer cancel()
-	took := make([][]time.Duration, len(t.lockers))
-	errs := make([]error, len(t.lockers))
-	before := usedCPU(ctx, t.cluster)
-	began := time.Now()
-	t.each(func(i int, m locker) { took[i], errs[i] = t.client(ctx, m, began.Add(d)) })
-	elapsed := time.Since(began)
-	after := usedCPU(ctx, t.cluster)
-	all := slices.Concat(took...)
-	if len(all) == 0 {
-		errs = append(errs, errors.New("not one lock was to be had"))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return turn{}, err
-	}
-	slices.Sort(all)
-	n := float64(len(all))
-	return turn{
-		Locks: len(all),
-		Mean:  micros(lo.Sum(all)) / n,
-		P50:   micros(all[len(all)/2]),
-		P99:   micros(all[len(all)*99/100]),
-		Rate:  n / elapsed.Seconds(),
+// guard sees that those inside fit: a benchmark of a lock that does not exclude
+// says nothing. It sees all clients, as they are in this process.
+type guard struct{ inside atomic.Int64 }
 
-		ClientCPU: micros(after.clients-before.clients) / n,
-		ServerCPU: micros(after.servers-before.servers) / n,
-	}, nil
+func (g *guard) enter(m locker) error {
+	weight, room := shareOf(m)
+	if n := g.inside.Add(weight); n > room {
+		return fmt.Errorf("not exclusive: %d inside, where there is room for %d", n, room)
+	}
+	return nil
+}
+
+func (g *guard) leave(m locker) {
+	weight, _ := shareOf(m)
+	g.inside.Add(-weight)
+}
+
+// shareOf is how much a lock that is held takes, and of how much.
+func shareOf(m locker) (weight, room int64) {
+	if s, ok := m.(sharer); ok {
+		return s.share()
+	}
+	return 1, 1
+}
+
+// trip is one lock and unlock.
+type trip struct{ lock, hold, unlock time.Duration }
+
+// run has every client lock and unlock for d.
+func (t *team) run(ctx context.Context, d time.Duration) (figures, error) {
+	runtime.GC() // what the one before has left is not this one's
+	ctx, cancel := context.WithTimeout(ctx, d+45*time.Second)
+	defer cancel()
+	trips := make([][]trip, len(t.lockers))
+	errs := make([]error, len(t.lockers))
+	before := t.nodes.account(ctx)
+	began := time.Now()
+	t.each(func(i int, m locker) { trips[i], errs[i] = t.client(ctx, m, t.guards[i], began.Add(d)) })
+	elapsed := time.Since(began)
+	after := t.nodes.account(ctx)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	all := slices.Concat(trips...)
+	if len(all) == 0 {
+		return nil, errors.New("not one lock was to be had")
+	}
+	f := t.tell(all, elapsed).and(spent(before, after, t.commands, float64(len(all))))
+	served := lo.Map(trips, func(of []trip, _ int) float64 { return float64(len(of)) })
+	f[servedLeast], f[servedMost] = slices.Min(served), slices.Max(served)
+	return f, nil
+}
+
+// tell makes figures of what the clients have seen.
+func (t *team) tell(all []trip, elapsed time.Duration) figures {
+	n := float64(len(all))
+	held := lo.SumBy(all, func(t trip) time.Duration { return t.hold })
+	percentiles := func(of func(trip) time.Duration) (p50, p99, mean float64) {
+		v := lo.Map(all, func(t trip, _ int) time.Duration { return of(t) })
+		slices.Sort(v)
+		return micros(v[len(v)/2]), micros(v[len(v)*99/100]), micros(lo.Sum(v)) / n
+	}
+	f := figures{perSecond: n / elapsed.Seconds()}
+	if t.Times == 1 {
+		f[allServed] = micros(elapsed) / 1e3
+		f[firstServed] = micros(lo.MinBy(all, func(a, b trip) bool { return a.lock < b.lock }).lock) / 1e3
+	}
+	f[p50], f[p99], f[mean] = percentiles(func(t trip) time.Duration { return t.lock + t.unlock })
+	f[lockP50], f[lockP99], _ = percentiles(func(t trip) time.Duration { return t.lock })
+	_, f[unlockP99], _ = percentiles(func(t trip) time.Duration { return t.unlock })
+	if t.OneName && t.Hold > 0 {
+		f[share] = held.Seconds() / elapsed.Seconds() // of the rate that is possible, as holds really were
+		f[waitRatio] = f[lockP99] * n / micros(held) / float64(max(1, t.Clients-1))
+	}
+	return f
 }
 
 // each calls f for all clients at once, and waits.
@@ -224,63 +249,32 @@ func (t *team) each(f func(i int, m locker)) {
 }
 
 // client locks and unlocks until the given time, and tells how long each took.
-func (t *team) client(ctx context.Context, m locker, until time.Time) ([]time.Duration, error) {
-	took := make([]time.Duration, 0, 1<<12)
-	for start := time.Now(); start.Before(until); {
-		switch err := m.Lock(ctx); {
-		case errors.Is(err, errGaveUp): // not an error, but not a lock either
-			start = time.Now()
-			continue
-		case err != nil:
-			return took, err
+func (t *team) client(ctx context.Context, m locker, g *guard, until time.Time) ([]trip, error) {
+	trips := make([]trip, 0, 1<<10)
+	for start := time.Now(); start.Before(until) && (t.Times == 0 || len(trips) < t.Times); {
+		err := insist(ctx, m)
+		if err == nil {
+			err = g.enter(m)
 		}
-		hold := t.Hold
-		if t.Job == permits { // else all would come and go in step
-			hold = t.Hold/2 + rand.N(t.Hold)
+		if err != nil {
+			return trips, err
 		}
-		if hold > 0 {
+		locked := time.Now()
+		if t.Hold > 0 {
+			hold := t.Hold
+			if t.Job == permits { // else all would come and go in step
+				hold = t.Hold/2 + rand.N(t.Hold)
+			}
 			time.Sleep(hold)
 		}
+		g.leave(m)
+		done := time.Now()
 		if err := m.Unlock(ctx); err != nil {
-			return took, err
+			return trips, err
 		}
 		now := time.Now()
-		took = append(took, now.Sub(start)-hold)
+		trips = append(trips, trip{locked.Sub(start), done.Sub(locked), now.Sub(done)})
 		start = now
 	}
-	return took, nil
-}
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-
-func median[T cmp.Ordered](v []T) T {
-	v = slices.Clone(v)
-	slices.Sort(v)
-	return v[len(v)/2]
-}
-
-// value is a library's median figure: microseconds, or locks per second.
-func (r *Result) value(lib string) float64 { return r.median(lib, r.figure) }
-
-// cpu is a library's median processor time per lock, of clients and servers.
-func (r *Result) cpu(lib string) float64 {
-	return r.median(lib, func(t turn) float64 { return t.ClientCPU + t.ServerCPU })
-}
-
-func (r *Result) median(lib string, of func(turn) float64) float64 {
-	if len(r.Turns[lib]) == 0 {
-		return math.NaN()
-	}
-	return median(lo.Map(r.Turns[lib], func(t turn, _ int) float64 { return of(t) }))
-}
-
-func (r *Result) figure(t turn) float64 { return lo.Ternary(r.Rate, t.Rate, t.Mean) }
-
-// ratio is the median over the rounds of a's figure divided by b's.
-func (r *Result) ratio(a, b string) float64 {
-	as, bs := r.Turns[a], r.Turns[b]
-	if len(as) == 0 || len(bs) == 0 {
-		return math.NaN()
-	}
-	return median(lo.Map(as, func(t turn, i int) float64 { return r.figure(t) / r.figure(bs[i]) }))
+	return trips, nil
 }

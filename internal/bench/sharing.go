@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -25,19 +24,6 @@ const (
 	allPermits = 16
 )
 
-// note says how a job is to be read.
-func (j job) note() string {
-	switch j {
-	case reading:
-		return "Reads and writes: redsync excludes readers like writers. The floor excludes nobody: each client has a name of its own."
-	case permits:
-		return "Permits: redsync and the mutex do it with 16 names, client i waiting for name i modulo 16. " +
-			"The floor is 16 clients, so that nobody need wait. A semaphore's Release does not wait for the nodes."
-	default:
-		return ""
-	}
-}
-
 // readers are the clients of one Quorum. They share one RWMutex, as the
 // goroutines of a process do.
 type readers struct {
@@ -47,9 +33,9 @@ type readers struct {
 	m     *rwmutex.RWMutex
 }
 
-func openReaders(async bool, opts ...quorate.Option) func(context.Context, *redistest.Cluster) (client, error) {
-	return func(ctx context.Context, c *redistest.Cluster) (client, error) {
-		q, err := connect(ctx, c)
+func openReaders(async bool, opts ...quorate.Option) func(context.Context, nodes) (client, error) {
+	return func(ctx context.Context, n nodes) (client, error) {
+		q, err := connect(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -74,6 +60,15 @@ type reader struct {
 }
 
 func (r *reader) writes() bool { return r.uses%writeEvery == 0 }
+
+// share is all for a writer, and next to nothing for a reader.
+func (r *reader) share() (weight, room int64) {
+	const all = 1 << 20
+	if r.writes() {
+		return all, all
+	}
+	return 1, all
+}
 
 func (r *reader) Lock(ctx context.Context) error {
 	r.uses++
@@ -100,8 +95,8 @@ func (r *reader) Unlock(ctx context.Context) error {
 // users of permits are the clients of one Quorum.
 type users struct{ q *quorate.Quorum }
 
-func openPermits(ctx context.Context, c *redistest.Cluster) (client, error) {
-	q, err := connect(ctx, c)
+func openPermits(ctx context.Context, n nodes) (client, error) {
+	q, err := connect(ctx, n)
 	if err != nil {
 		return nil, err
 	}
@@ -118,3 +113,4 @@ type permit struct{ s *semaphore.Weighted }
 
 func (p permit) Lock(ctx context.Context) error { return p.s.Acquire(ctx, 1) }
 func (p permit) Unlock(context.Context) error   { p.s.Release(1); return nil }
+func (p permit) share() (weight, room int64)    { return 1, allPermits }

@@ -65,8 +65,11 @@ var worlds = []struct {
 }
 
 func TestExhaustive(t *testing.T) {
-	for _, w := range worlds {
+	for i, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
+			if racing && i > 0 {
+				t.Skip("without the race detector")
+			}
 			if (w.large || testing.Short()) && !*full {
 				t.Skip("large: run it with -exhaustive.full")
 			}

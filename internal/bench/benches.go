@@ -1,0 +1,73 @@
+package main
+
+import (
+	"strconv"
+	"time"
+)
+
+// The groups are tables: see groups in table.go. Each bench is a row or more.
+
+// benches are all that is measured, in the order of the tables.
+func benches(set settings) []bench {
+	var list []bench
+	add := func(b ...bench) { list = append(list, b...) }
+	inSeries := func(series string, x int, b bench) bench {
+		b.Series, b.X = series, float64(x)
+		return b
+	}
+
+	// One client on a free name, and many on names of their own.
+	for _, n := range []int{1, 3, 5, 7} {
+		s := scenario{Nodes: n, Clients: 1}
+		add(inSeries("nodes", n, s.bench("uncontended/"+strconv.Itoa(n), "free", mean, bothCPU)))
+	}
+	for _, c := range []int{8, 64, 256} {
+		s := scenario{Nodes: 5, Clients: c}
+		add(inSeries("names", c, s.bench("names/"+strconv.Itoa(c), "free", perSecond, bothCPU)))
+	}
+
+	// One name. A turn must be longer than it takes all to have had their turn.
+	for _, c := range []int{1, 8, 16, 32, 64, 256} {
+		s := scenario{Nodes: 5, Clients: c, OneName: true, Hold: 10 * time.Millisecond, Stretch: 2.5}
+		show := []string{share, requests}
+		switch c {
+		case 64:
+			s.Stretch = 5
+			show = []string{share, waitRatio, servedLeast, servedMost, requests, bothCPU}
+		default:
+			s.Only = []string{quorateName, redsyncName}
+		}
+		add(inSeries("queue", c, s.bench("queue/"+strconv.Itoa(c), "queue", show...)))
+	}
+	alone := scenario{Nodes: 1, Clients: 8, Quorums: 8, OneName: true, Hold: 10 * time.Millisecond, Stretch: 2.5}
+	add(alone.bench("queue-one-node/8", "queue", share, waitRatio, requests))
+	shared := scenario{Nodes: 5, Clients: 64, OneName: true, Shared: true}
+	add(shared.bench("goroutines/64", "queue", perSecond, requests))
+	add(burst(64))
+
+	add(handover(1, quorateName, redsyncName, rueidisName, bsmName), handover(5, quorateName, redsyncName))
+
+	for _, t := range []trouble{killed, hung, slow} {
+		s := scenario{Nodes: 5, Clients: 1, Trouble: t}
+		name := map[trouble]string{killed: "killed", hung: "hung", slow: "slow"}[t]
+		add(s.bench("outage/"+name, "outage", lockP50, lockP99, unlockP99))
+	}
+
+	readers := scenario{Nodes: 5, Clients: 32, Quorums: 4, Job: reading, Hold: time.Millisecond}
+	users := scenario{Nodes: 5, Clients: 64, Quorums: 4, Job: permits, Hold: 50 * time.Millisecond, Stretch: 2.5}
+	add(readers.bench("read-mostly", "sharing", perSecond, bothCPU), users.bench("semaphore", "sharing", perSecond, bothCPU))
+	add(locals()...)
+
+	for _, k := range []int{1, 10, 100, 1000, 10_000, 100_000} {
+		if k <= set.leases {
+			add(held(k))
+		}
+	}
+	add(renewal(set.leases), shortLived(set.names))
+	for _, k := range []int{10, 100, 1000, 10_000} {
+		if k <= set.leases {
+			add(permitsInUse(k))
+		}
+	}
+	return list
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/samber/lo"
+)
+
+// burst is clients with connections of their own that all ask for a new name at
+// the same moment: those whose tickets cross need more rounds. A request per
+// claim and node beyond a join and a leave is one of a further round.
+func burst(clients int) bench {
+	return bench{
+		Name: "burst", Group: "burst", Title: fmt.Sprintf("%d clients join at once, each with connections of its own, N=5", clients),
+		Show: []string{requests, firstServed, allServed},
+		open: func(ctx context.Context, set settings, st *stage) error {
+			n, err := st.run(5)
+			if err != nil {
+				return err
+			}
+			for _, l := range libraries(working) {
+				if l.name != quorateName && l.name != redsyncName || !set.libs.MatchString(l.name) {
+					continue
+				}
+				b := &bursts{l: l, n: n}
+				for range clients {
+					c, err := l.open(ctx, n)
+					if err != nil {
+						return fmt.Errorf("%s: %w", l.name, err)
+					}
+					st.onClose(c.Close)
+					b.clients = append(b.clients, c)
+				}
+				st.sides = append(st.sides, side{l.name, b.turn})
+			}
+			return nil
+		},
+	}
+}
+
+type bursts struct {
+	l       library
+	n       nodes
+	clients []client
+	names   int
+}
+
+// turn makes one burst after the other until d is over, and one at least.
+func (b *bursts) turn(ctx context.Context, d time.Duration) (figures, error) {
+	var all []figures
+	for end := time.Now().Add(d); len(all) == 0 || time.Now().Before(end); {
+		b.names++
+		t := &team{scenario: scenario{Clients: len(b.clients), OneName: true, Times: 1}, nodes: b.n, commands: b.l.commands}
+		g := &guard{}
+		for _, c := range b.clients {
+			t.lockers = append(t.lockers, c.Mutex(b.l.name+" burst "+strconv.Itoa(b.names)))
+			t.guards = append(t.guards, g)
+		}
+		f, err := t.run(ctx, time.Minute)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	f := figures{}
+	for _, name := range []string{requests, firstServed, allServed} {
+		f[name] = spreadOf(lo.Map(all, func(of figures, _ int) float64 { return of[name] })).Median
+	}
+	return f, nil
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/samber/lo"
+)
+
+// queueing is how long the next in line is given to get in line. It is much
+// longer than that takes; where it was not enough the hand-over is measured as
+// longer than it is.
+const queueing = 2 * time.Millisecond
+
+// handover is how long after one has begun to unlock the next has the lock.
+func handover(n int, names ...string) bench {
+	return bench{
+		Name: "handover/" + strconv.Itoa(n), Group: "handover", Show: []string{handOver, handOverP99},
+		Title: fmt.Sprintf("hand-over, N=%d", n),
+		open: func(ctx context.Context, set settings, st *stage) error {
+			nodes, err := st.run(n)
+			if err != nil {
+				return err
+			}
+			for _, l := range libraries(working) {
+				if !slices.Contains(names, l.name) || !set.libs.MatchString(l.name) {
+					continue
+				}
+				if err := twoProcesses(ctx, st, l, nodes); err != nil {
+					return fmt.Errorf("%s: %w", l.name, err)
+				}
+			}
+			return hops(st, nodes)
+		},
+	}
+}
+
+// twoProcesses adds a pair that share nothing but the nodes, and one in a
+// process where the library has something for that.
+func twoProcesses(ctx context.Context, st *stage, l library, n nodes) error {
+	var ms [2]locker
+	var first client
+	for i := range ms {
+		c, err := l.open(ctx, n)
+		if err != nil {
+			return err
+		}
+		st.onClose(c.Close)
+		ms[i] = c.Mutex(l.name)
+		first = lo.Ternary(i == 0, c, first)
+	}
+	p := pair{ms: ms}
+	st.sides = append(st.sides, side{l.name, p.turn})
+	if l.shares {
+		one := first.Mutex("one process")
+		p := pair{ms: [2]locker{one, one}}
+		st.sides = append(st.sides, side{l.name + ", in one process", p.turn})
+	}
+	return nil
+}
+
+// pair is two who pass a lock to and fro.
+type pair struct {
+	ms    [2]locker
+	guard guard
+}
+
+func (p *pair) turn(ctx context.Context, d time.Duration) (figures, error) {
+	type got struct {
+		at  time.Time
+		err error
+	}
+	if err := insist(ctx, p.ms[0]); err != nil {
+		return nil, err
+	}
+	if err := p.guard.enter(p.ms[0]); err != nil {
+		return nil, err
+	}
+	var took []time.Duration
+	holder := 0
+	for end := time.Now().Add(d); time.Now().Before(end); holder = 1 - holder {
+		next := make(chan got, 1)
+		go func() {
+			err := insist(ctx, p.ms[1-holder])
+			next <- got{time.Now(), err}
+		}()
+		time.Sleep(queueing)
+		p.guard.leave(p.ms[holder])
+		began := time.Now()
+		if err := p.ms[holder].Unlock(ctx); err != nil {
+			return nil, err
+		}
+		g := <-next
+		if g.err != nil {
+			return nil, g.err
+		}
+		if err := p.guard.enter(p.ms[1-holder]); err != nil {
+			return nil, err
+		}
+		took = append(took, g.at.Sub(began))
+	}
+	p.guard.leave(p.ms[holder])
+	return handOvers(took), p.ms[holder].Unlock(ctx)
+}
+
+func handOvers(took []time.Duration) figures {
+	slices.Sort(took)
+	return figures{handOver: micros(took[len(took)/2]), handOverP99: micros(took[len(took)*99/100])}
+}
+
+// hops adds the floor of a hand-over between processes: one message published
+// to one subscriber, by one node, and by all until a majority's has come.
+func hops(st *stage, n nodes) error {
+	for _, h := range []struct {
+		name        string
+		nodes, need int
+	}{{hopName, 1, 1}, {hopsName, n.Len(), n.Len()/2 + 1}} {
+		if h.name == hopsName && h.nodes == 1 {
+			continue
+		}
+		p := &hop{need: h.need, heard: make(chan hopped, 64)}
+		st.onClose(p.close)
+		for _, addr := range n.addrs[:h.nodes] {
+			if err := p.connect(addr); err != nil {
+				return err
+			}
+		}
+		st.sides = append(st.sides, side{h.name, p.turn})
+	}
+	return nil
+}
+
+// hop is one who publishes and one who listens, on raw connections.
+type hop struct {
+	need    int
+	number  int
+	senders []net.Conn
+	readers []net.Conn
+	heard   chan hopped
+	over    []chan struct{}
+}
+
+type hopped struct {
+	number string
+	at     time.Time
+}
+
+func (h *hop) connect(addr string) error {
+	sender, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	h.senders = append(h.senders, sender)
+	reader, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	h.readers = append(h.readers, reader)
+	in := resp.NewReader(reader)
+	if _, err := reader.Write(resp.AppendCommand(nil, "SUBSCRIBE", "hop")); err != nil {
+		return err
+	}
+	if _, err := in.Read(); err != nil { // subscribed
+		return err
+	}
+	// Replies to the sender tell nothing that the message does not.
+	replies := resp.NewReader(sender)
+	h.listen(func() error { _, err := replies.Read(); return err })
+	h.listen(func() error {
+		v, err := in.Read()
+		if err == nil {
+			h.heard <- hopped{number: string(v[len(v)-1].Str), at: time.Now()}
+		}
+		return err
+	})
+	return nil
+}
+
+// listen calls f until its connection is closed.
+func (h *hop) listen(f func() error) {
+	over := make(chan struct{})
+	h.over = append(h.over, over)
+	go func() {
+		defer close(over)
+		for err := f(); err == nil; err = f() {
+		}
+	}()
+}
+
+func (h *hop) turn(ctx context.Context, d time.Duration) (figures, error) {
+	var took []time.Duration
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		time.Sleep(queueing) // as those have who hand over
+		h.number++
+		number := strconv.Itoa(h.number)
+		command := resp.AppendCommand(nil, "PUBLISH", "hop", number)
+		began := time.Now()
+		for _, s := range h.senders {
+			if _, err := s.Write(command); err != nil {
+				return nil, err
+			}
+		}
+		for heard := 0; heard < h.need; {
+			select {
+			case m := <-h.heard:
+				if m.number != number {
+					continue // of a node that was not needed
+				}
+				if heard++; heard == h.need {
+					took = append(took, m.at.Sub(began))
+				}
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}
+	return handOvers(took), nil
+}
+
+func (h *hop) close() {
+	for _, c := range slices.Concat(h.senders, h.readers) {
+		_ = c.Close()
+	}
+	for _, over := range h.over {
+		<-over
+	}
+}

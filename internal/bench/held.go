@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/semaphore"
+)
+
+// long makes leases last so long that none is renewed while something else is
+// measured.
+func long() []quorate.Option { return timing(10*time.Minute, 30*time.Minute) }
+
+// timing is a ttl and a retention, and the guard time that goes with them.
+func timing(ttl, retention time.Duration) []quorate.Option {
+	const skew = time.Second
+	return []quorate.Option{quorate.WithTTL(ttl), quorate.WithSkew(skew), quorate.WithGuard(2*ttl + 2*skew),
+		quorate.WithRetention(max(retention, 2*ttl+2*skew)), quorate.WithNodeTimeout(min(ttl/4, 200*time.Millisecond))}
+}
+
+// many calls f for each of n, so many at a time as make a client quick.
+func many(n int, f func(i int) error) error {
+	const workers = 64
+	var next atomic.Int64
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && errs[w] == nil; i = int(next.Add(1)) - 1 {
+				errs[w] = f(i)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// heapInUse is what is reachable.
+func heapInUse() float64 {
+	runtime.GC()
+	runtime.GC() // what finalizers have let go
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+// weigh is what f makes of the memory of this process and of one node, on
+// average, for each of n.
+func weigh(ctx context.Context, nodes nodes, n int, f func() error) (client, node float64, err error) {
+	before, heapBefore := nodes.account(ctx).memory, heapInUse()
+	err = f()
+	client = (heapInUse() - heapBefore) / float64(n)
+	return client, (nodes.account(ctx).memory - before) / float64(n*nodes.Len()), err
+}
+
+// held is what one lock costs beside k that the same process holds.
+func held(k int) bench {
+	return bench{
+		Name: "held/" + strconv.Itoa(k), Group: "held", Series: "held", X: float64(k),
+		Title: fmt.Sprintf("1 client, %d names held beside, N=5", k),
+		Show:  []string{mean, nodeTime, heap, nodeBytes},
+		open: func(ctx context.Context, _ settings, st *stage) error {
+			n, err := st.run(5)
+			if err != nil {
+				return err
+			}
+			for _, l := range []library{
+				{name: quorateName, open: openQuorate(false, long()...), commands: byScript},
+				{name: floorName, open: openLongFloor, commands: byBoth},
+			} {
+				if err := holdBeside(ctx, st, l, n, k); err != nil {
+					return fmt.Errorf("%s: %w", l.name, err)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func openLongFloor(ctx context.Context, n nodes) (client, error) {
+	return newFloor(ctx, n, 10*time.Minute)
+}
+
+// steady is from how many on the bytes of one are more than noise.
+const steady = 1000
+
+func holdBeside(ctx context.Context, st *stage, l library, n nodes, k int) error {
+	c, err := l.open(ctx, n)
+	if err != nil {
+		return err
+	}
+	st.onClose(c.Close)
+	// A name as long as others are: 16 bytes.
+	ms := make([]locker, k)
+	client, node, err := weigh(ctx, n, k, func() error {
+		return many(k, func(i int) error {
+			ms[i] = c.Mutex(fmt.Sprintf("%.2s held %08d", l.name, i))
+			return ms[i].Lock(ctx)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	t := &team{
+		scenario: scenario{Clients: 1, Nodes: n.Len()}, nodes: n, commands: l.commands,
+		lockers: []locker{c.Mutex(l.name)}, guards: []*guard{{}},
+	}
+	st.sides = append(st.sides, side{l.name, func(ctx context.Context, d time.Duration) (figures, error) {
+		f, err := t.run(ctx, d)
+		if k >= steady && err == nil {
+			f[heap], f[nodeBytes] = client, node
+		}
+		runtime.KeepAlive(ms)
+		return f, err
+	}})
+	return nil
+}
+
+// renewal is what k leases cost a process that does nothing but hold them: with
+// a ttl of 30 s each is renewed every 10 s, which is how long a turn should last.
+func renewal(k int) bench {
+	const ttl = 30 * time.Second
+	return bench{
+		Name: "renewal", Group: "renewal", Title: fmt.Sprintf("%d leases held and renewed by one process, ttl %v, N=5", k, ttl),
+		Show: []string{goroutines, heap, nodeBytes, renewals, clientShare, serverShare},
+		open: func(ctx context.Context, _ settings, st *stage) error {
+			st.stretch = 25
+			n, err := st.run(5)
+			if err != nil {
+				return err
+			}
+			before := runtime.NumGoroutine()
+			q, err := connect(ctx, n, timing(ttl, 0)...)
+			if err != nil {
+				return err
+			}
+			st.onClose(func() { _ = q.Close() })
+			ms := make([]*mutex.Mutex, k)
+			client, node, err := weigh(ctx, n, k, func() error {
+				return many(k, func(i int) error {
+					ms[i] = mutex.New(q, fmt.Sprintf("held by one %08d", i))
+					return ms[i].LockContext(ctx)
+				})
+			})
+			st.sides = []side{{quorateName, func(ctx context.Context, d time.Duration) (figures, error) {
+				f, err := holding(ctx, n, d)
+				for _, m := range ms {
+					if err == nil {
+						err = m.Lease().Context().Err() // else it would be cheap to hold them
+					}
+				}
+				return f.and(figures{heap: client, nodeBytes: node, goroutines: float64(runtime.NumGoroutine() - before)}), err
+			}}}
+			return err
+		},
+	}
+}
+
+// holding is what goes on for d while nobody does anything.
+func holding(ctx context.Context, n nodes, d time.Duration) (figures, error) {
+	before, began := n.account(ctx), time.Now()
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	after, took := n.account(ctx), time.Since(began).Seconds()
+	f := spent(before, after, byScript, took)
+	return figures{
+		renewals: f[requests], clientShare: f[clientCPU] / 1e6, serverShare: f[serverCPU] / 1e6,
+	}, nil
+}
+
+// shortLived is what n names that were locked once and never again leave behind:
+// a node keeps each one's last ticket for the retention.
+func shortLived(n int) bench {
+	// As long as it takes to lock them all, and some time to look.
+	retention := 5*time.Second + time.Duration(n)*250*time.Microsecond
+	return bench{
+		Name: "shortlived", Group: "shortlived", Title: fmt.Sprintf("%d names locked and unlocked once, N=5", n),
+		Show: []string{leftBytes, goneBytes, leftHeap},
+		open: func(ctx context.Context, _ settings, st *stage) error {
+			st.single = true
+			nodes, err := st.run(5)
+			if err != nil {
+				return err
+			}
+			q, err := connect(ctx, nodes, timing(2*time.Second, retention)...)
+			if err != nil {
+				return err
+			}
+			st.onClose(func() { _ = q.Close() })
+			st.sides = []side{{quorateName, func(ctx context.Context, _ time.Duration) (figures, error) {
+				before := nodes.account(ctx).memory
+				client, node, err := weigh(ctx, nodes, n, func() error {
+					return many(n, func(i int) error {
+						m := mutex.New(q, fmt.Sprintf("used once%08d", i))
+						if err := m.LockContext(ctx); err != nil {
+							return err
+						}
+						return confirmed(m.UnlockContext(ctx))
+					})
+				})
+				if err == nil {
+					err = forgotten(ctx, nodes, retention)
+				}
+				gone := (nodes.account(ctx).memory - before) / float64(n*nodes.Len())
+				return figures{leftBytes: node, leftHeap: client, goneBytes: gone}, err
+			}}}
+			return nil
+		},
+	}
+}
+
+// forgotten waits until the nodes have forgotten all but a few names, which they
+// must soon after the retention.
+func forgotten(ctx context.Context, n nodes, retention time.Duration) error {
+	const few = 100 // markers, and what Redis's sampling overlooks for a while
+	ctx, cancel := context.WithTimeout(ctx, 2*retention+time.Minute)
+	defer cancel()
+	for i := range n.Len() {
+		for {
+			size, err := n.Node(i).Client().DBSize(ctx).Result()
+			if err != nil {
+				return fmt.Errorf("after %v, names that nobody uses: %w", retention, err)
+			}
+			if size <= few {
+				break
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// permitsInUse is what a permit costs beside k that are in use.
+func permitsInUse(k int) bench {
+	return bench{
+		Name: "permits/" + strconv.Itoa(k), Group: "permits", Series: "permits", X: float64(k),
+		Title: fmt.Sprintf("1 client, %d permits in use beside, N=5", k), Show: []string{mean, nodeTime},
+		open: func(ctx context.Context, _ settings, st *stage) error {
+			n, err := st.run(5)
+			if err != nil {
+				return err
+			}
+			q, err := connect(ctx, n, long()...)
+			if err != nil {
+				return err
+			}
+			st.onClose(func() { _ = q.Close() })
+			s := semaphore.NewWeighted(q, "permits", int64(k)+1)
+			// One after the other: with 64 at a time, from some thousand permits on, nodes
+			// were seen to answer so late that connections were given up.
+			for range k {
+				if err := s.Acquire(ctx, 1); err != nil {
+					return err
+				}
+			}
+			one := scenario{Clients: 1, Nodes: n.Len()}
+			t := &team{scenario: one, nodes: n, commands: byScript, lockers: []locker{permit{s}}, guards: []*guard{{}}}
+			st.sides = append(st.sides, side{quorateName, t.run})
+			return one.join(ctx, st, library{name: floorName, open: openFloor, commands: byBoth}, floorName, n)
+		},
+	}
+}
