@@ -48,39 +48,49 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 	if o.err != nil {
 		return Status{}, o.err
 	}
-	// The other way round a run that ends in between would be seen as neither.
-	h, herr := o.q.Holder(ctx, o.spec)
-	if herr != nil && !errors.Is(herr, core.ErrNotHeld) {
-		return Status{}, herr
-	}
 	asked, cancel := context.WithTimeout(ctx, 2*o.set.NodeTimeout)
 	defer cancel()
-	rec, err := o.reg.Read(asked)
-	switch f, ok := errors.AsType[*core.Failure](err); {
-	case ok && asked.Err() != nil && ctx.Err() == nil:
-		f.Err = core.ErrNoQuorum // it was not the user's context that ended
-		return Status{}, f
-	case err != nil:
-		return Status{}, err
-	case rec.Undecided && herr != nil:
-		// Not known to be done: a run that has begun since decides, unless it is over.
-		if h, herr = o.q.Holder(ctx, o.spec); herr != nil && !errors.Is(herr, core.ErrNotHeld) {
+	var same core.Holder // has been seen since
+	var since time.Time
+	for {
+		// The other way round a run that ends in between would be seen as neither.
+		h, herr := o.q.Holder(ctx, o.spec)
+		if herr != nil && !errors.Is(herr, core.ErrNotHeld) {
 			return Status{}, herr
 		}
-	case rec.Exists:
-		c, err := completed(rec)
-		if err != nil {
+		rec, err := o.reg.Read(asked)
+		switch f, ok := errors.AsType[*core.Failure](err); {
+		case ok && asked.Err() != nil && ctx.Err() == nil:
+			f.Err = core.ErrNoQuorum // it was not the user's context that ended
+			return Status{}, f
+		case err != nil:
 			return Status{}, err
+		case rec.Exists:
+			c, err := completed(rec)
+			if err != nil {
+				return Status{}, err
+			}
+			return Status{State: Done, Host: c.Host, PID: c.PID, Token: c.Token, When: c.When, Until: c.Until}, nil
 		}
-		return Status{State: Done, Host: c.Host, PID: c.PID, Token: c.Token, When: c.When, Until: c.Until}, nil
+		if h.Token != same.Token || since.IsZero() {
+			same, since = h, time.Now()
+		}
+		switch {
+		case rec.Undecided && (herr != nil || time.Since(since) < o.set.NodeTimeout):
+			// It may be done. Whoever holds the name may run the work, which then is not
+			// done, or only be finding out for a Status of his own: that does not take long.
+			select {
+			case <-time.After(o.set.NodeTimeout / 16):
+			case <-asked.Done():
+			}
+		case herr != nil:
+			return Status{State: NotStarted}, nil
+		case h.Foreign:
+			return Status{}, fmt.Errorf("%w: another Redlock client has the key of that name, for %v", core.ErrHeld, h.Left)
+		default:
+			return Status{State: Running, Host: h.Host, PID: h.PID, Token: h.Token, When: claimed(h.Token), Waiters: h.Waiters}, nil
+		}
 	}
-	switch {
-	case herr != nil:
-		return Status{State: NotStarted}, nil
-	case h.Foreign:
-		return Status{}, fmt.Errorf("%w: another Redlock client has the key of that name, for %v", core.ErrHeld, h.Left)
-	}
-	return Status{State: Running, Host: h.Host, PID: h.PID, Token: h.Token, When: claimed(h.Token), Waiters: h.Waiters}, nil
 }
 
 // claimed is when a claim was made. Its ticket tells: the wall clock in

@@ -1,7 +1,9 @@
 package accept_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -52,4 +54,40 @@ func TestNodeThatWasAReplica(t *testing.T) {
 			other.Unlock()
 		})
 	}
+}
+
+// A server that was a replica until a moment ago writes to its append-only file
+// only when that has been rewritten, whatever appendfsync says: what it confirms
+// before is lost in a restart, which brings back a marker that says that all is
+// well. So nothing is done with it until then.
+func TestNodeThatDoesNotLogYet(t *testing.T) {
+	c := redistest.Start(t, 2, redistest.WithAOF("always"))
+	node, other := c.Node(0), c.Node(1)
+	pipe := other.Client().Pipeline()
+	for i := range 100 {
+		pipe.Set(t.Context(), fmt.Sprint("key ", i), "x", 0)
+	}
+	_, err := pipe.Exec(t.Context())
+	require.NoError(t, err)
+	host, port, err := net.SplitHostPort(other.Addr())
+	require.NoError(t, err)
+	client := node.Client()
+	require.NoError(t, client.ConfigSet(t.Context(), "rdb-key-save-delay", "100000").Err()) // the rewrite takes 10 s
+	require.NoError(t, client.Do(t.Context(), "REPLICAOF", host, port).Err())
+	require.True(t, accept.Eventually(func() bool {
+		return client.InfoMap(t.Context(), "replication").Item("Replication", "master_link_status") == "up"
+	}))
+	require.NoError(t, client.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
+	require.Equal(t, "1", client.InfoMap(t.Context(), "persistence").Item("Persistence", "aof_rewrite_in_progress"))
+
+	q := accept.OpenAt(t, []string{node.URL()}, accept.Timing(200*time.Millisecond))
+	m := mutex.New(q, "m")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	assert.ErrorContains(t, m.LockContext(ctx), "does not write to its append-only file yet")
+
+	// It is killed before the file is there: nothing has been confirmed that could be lost.
+	require.NoError(t, node.Restart())
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"os"
 	"strings"
@@ -46,9 +45,7 @@ func carryOut(t *testing.T, p plan) *result {
 	t.Parallel()
 	var out strings.Builder
 	r, err := run(t.Context(), p, &out)
-	if errors.Is(err, redistest.ErrNotInstalled) && os.Getenv("CI") == "" && os.Getenv(redistest.RequireEnv) == "" {
-		t.Skip(err)
-	}
+	redistest.SkipIfMissing(t, err)
 	require.NoError(t, err, out.String())
 	r.print(&out)
 	t.Log(out.String())
@@ -61,7 +58,7 @@ func TestChaos(t *testing.T) {
 	assert.Empty(t, r.Violations)
 	assert.Zero(t, r.Models.Unknown)
 	assert.NotEmpty(t, r.Faults)
-	assert.Contains(t, markdown([]*result{r}), "| **violations** | **0** |")
+	assert.Contains(t, markdown([]*result{r}, ""), "| **violations** | **0** |")
 }
 
 // A resource without tokens is corrupted when clients sleep through their
@@ -79,9 +76,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := run(ctx, p, &strings.Builder{})
-	if errors.Is(err, redistest.ErrNotInstalled) {
-		t.Skip(err)
-	}
+	redistest.SkipIfMissing(t, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -92,7 +87,7 @@ func TestFlags(t *testing.T) {
 	assert.Equal(t, 5, s.plans[1].Nodes)
 	assert.Equal(t, []string{"mutex"}, s.plans[1].Work)
 	for _, wrong := range [][]string{
-		{"-nodes", "x"}, {"-nodes", "1"}, {"-tracks", "boats"}, {"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"},
+		{"-nodes", "x"}, {"-nodes", "1"}, {"-tracks", "boats"}, {"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"}, {"-simulated", "chaos_test.go"}, {"-simulated", "none"},
 	} {
 		_, err := parse(wrong)
 		assert.Error(t, err, "%v", wrong)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,12 +18,11 @@ type onceStats struct {
 	Completed int // of which this many returned without an error
 	Repeated  int // beyond the first of their round: nobody had been told that that was recorded
 	Told      int // answers of Status
-	Denied    int // of which this many said that it was not done, after somebody had returned that it was
 }
 
 func (s onceStats) String() string {
 	return fmt.Sprintf("%d rounds, %d of them done; %d runs, of which %d completed, %d of them after another of their round that nobody knew to be recorded; "+
-		"%d answers of Status, of which %d denied what was done", s.Rounds, s.Done, s.Runs, s.Completed, s.Repeated, s.Told, s.Denied)
+		"%d answers of Status", s.Rounds, s.Done, s.Runs, s.Completed, s.Repeated, s.Told)
 }
 
 // round is all that is known of one.
@@ -98,9 +96,7 @@ func (r *round) check(ops map[string]*operation, limit time.Duration, once *once
 			found = append(found, violation{At: o.Begin, What: fmt.Sprintf("%s: %s got %q and %s got %q", r.name, first.Op, first.Value, o.Op, o.Value), Ops: []*operation{first, o}})
 		}
 	}
-	told := slices.DeleteFunc(slices.Clone(r.told), func(s sighting) bool { return s.Token == 0 && s.From > first.Begin })
-	once.Denied += len(r.told) - len(told)
-	return append(found, r.linear(ops[first.Value], told, limit, models)...)
+	return append(found, r.linear(ops[first.Value], limit, models)...)
 }
 
 // untold is about a run whose function has returned without an error: whoever
@@ -141,12 +137,9 @@ func writeOnce() porcupine.Model {
 }
 
 // linear checks the round against the model: nobody is told that it is done
-// before a run has been, and nobody who calls later gets anything else. Status
-// is another matter: while a node that was of the majority has forgotten, and not
-// been told again, it can say of what is done that it is not, and Do cannot. Such
-// answers are counted, and are no part of this. Runs whose value nobody
+// before a run has been, and nobody who calls or asks later gets anything else. Runs whose value nobody
 // got are left out: the earliest that they can have been recorded is never.
-func (r *round) linear(run *operation, told []sighting, limit time.Duration, stats *modelStats) []violation {
+func (r *round) linear(run *operation, limit time.Duration, stats *modelStats) []violation {
 	if run == nil || run.Done == 0 {
 		return []violation{{What: fmt.Sprintf("%s has a value that no run has returned", r.name), Ops: r.asks}}
 	}
@@ -156,7 +149,7 @@ func (r *round) linear(run *operation, told []sighting, limit time.Duration, sta
 			all = append(all, porcupine.Operation{Input: decree{token: run.Token}, Call: o.Call, Return: o.Begin})
 		}
 	}
-	for _, s := range told {
+	for _, s := range r.told {
 		all = append(all, porcupine.Operation{Input: decree{token: s.Token}, Call: s.From, Return: s.To})
 	}
 	began := time.Now()
@@ -168,8 +161,8 @@ func (r *round) linear(run *operation, told []sighting, limit time.Duration, sta
 		stats.Unknown++
 	case porcupine.Illegal:
 		v := violation{At: run.Done, What: fmt.Sprintf("no order of %d answers about %s explains them", len(all), r.name), Ops: append([]*operation{run}, r.asks...)}
-		for _, s := range told {
-			v.What += fmt.Sprintf("; %s was told of token %d from %s to %s", s.By, s.Token, seconds(s.From), seconds(s.To))
+		for _, s := range r.told {
+			v.What += fmt.Sprintf("; %s was told %q from %s to %s", s.By, s.Words, seconds(s.From), seconds(s.To))
 		}
 		return []violation{v}
 	}

@@ -192,9 +192,8 @@ func TestTorn(t *testing.T) {
 
 // No more nodes are robbed of their memory than the protocol bears.
 func TestMemory(t *testing.T) {
-	var born time.Time
-	whole := true
-	m := newMemory(5, time.Hour, func(int) (time.Time, bool, error) { return born, whole, nil })
+	tells := marker{incarnation: 7, whole: true}
+	m := newMemory(5, time.Hour, func(int) (marker, error) { return tells, nil })
 	require.NoError(t, m.lose(0))
 	m.back(0)
 	require.NoError(t, m.lose(1))
@@ -205,17 +204,31 @@ func TestMemory(t *testing.T) {
 	lost := time.Now().Add(-5 * time.Minute)
 	m.lost[0] = loss{at: lost}
 	require.ErrorIs(t, m.lose(1), errSkip, "it is not back yet")
-	m.lost[0] = loss{lost, time.Now().Add(-time.Minute)}
-	born = lost.Add(-time.Hour)
+	m.lost[0] = loss{at: lost, back: time.Now().Add(-time.Minute)}
+	tells.born = lost.Add(-time.Hour)
 	require.ErrorIs(t, m.lose(1), errSkip, "it is not back for long enough")
-	m.lost[0] = loss{lost, lost}
-	born = time.Time{}
+	m.lost[0] = loss{at: lost, back: lost}
+	tells.born = time.Time{}
 	require.ErrorIs(t, m.lose(1), errSkip, "nobody has noticed yet")
-	born = time.Now().Add(-time.Second)
+	tells.born = time.Now().Add(-time.Second)
 	require.ErrorIs(t, m.lose(1), errSkip, "it was noticed late")
-	born = time.Now().Add(-2 * time.Minute)
-	whole = false
+	tells.born = time.Now().Add(-2 * time.Minute)
+	tells.whole = false
 	require.ErrorIs(t, m.lose(1), errSkip, "it has not been told what is recorded")
-	whole = true
+	tells.whole = true
 	require.NoError(t, m.lose(1), "it has had its guard time")
+}
+
+// A node whose marker does not tell is without memory until somebody notices.
+func TestMemoryThatPretends(t *testing.T) {
+	tells := marker{incarnation: 7, whole: true, born: time.Now().Add(-time.Hour)}
+	m := newMemory(3, time.Second, func(int) (marker, error) { return tells, nil })
+	require.NoError(t, m.lose(0))
+	require.NoError(t, m.pretend(0))
+	m.back(0)
+	m.lost[0] = loss{at: m.lost[0].at, back: time.Now().Add(-time.Minute), pretends: m.lost[0].pretends}
+	require.ErrorIs(t, m.lose(0), errSkip, "what comes next may hide what came before")
+	require.ErrorIs(t, m.lose(1), errSkip)
+	tells.incarnation = 8
+	require.NoError(t, m.lose(1))
 }

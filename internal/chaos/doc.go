@@ -48,5 +48,6 @@
 // An interrupt ends everything, and is a run that says nothing.
 //
 // It needs a Unix system; where it is not Linux, processes of a harness that is
-// killed are left behind.
+// killed are left behind. The track clocks needs libfaketime: without it, name the
+// other tracks with -tracks. Disks are slow only where there is a C compiler.
 package main

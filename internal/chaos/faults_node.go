@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +20,8 @@ var serverHarms = []harm{
 	{"server killed, the end of its log cut off", cutServer},
 	{"server stopped for more than a ttl", stopServer((*nemesis).long)},
 	{"minority of servers stopped for more than a ttl", stopServers},
+	{"disk slow, with fsync=always", slowDisk},
+	{"power cut while the disk is slow, with fsync=always", cutPower},
 }
 
 // killServer kills one with SIGKILL and starts it again, empty if it kept its
@@ -107,6 +110,7 @@ var dataHarms = []harm{
 	{"FLUSHALL", flush},
 	{"SCRIPT FLUSH", flushScripts},
 	{"key of another type in the way", plant},
+	{"node made a replica of another for a while", replicate},
 }
 
 func flush(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
@@ -164,6 +168,43 @@ func (n *nemesis) uproot(ctx context.Context, nd *node) (err error) {
 		err = errors.Join(err, uprootScript.Run(ctx, nd.admin, []string{name}).Err())
 	}
 	return err
+}
+
+// replicate makes a node a replica of another, and a master again. Its memory
+// then is the other's, and the marker in it says that all is well.
+func replicate(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	ids := r.Perm(len(n.nodes))[:2]
+	nd, of, d := n.nodes[ids[0]], n.nodes[ids[1]], n.length(r)
+	nd.mu.Lock()
+	defer nd.mu.Unlock()
+	target := fmt.Sprintf("node %d, of node %d, for at least %v", nd.id, of.id, d.Round(time.Millisecond))
+	host, port, err := net.SplitHostPort(of.server.Addr())
+	if err != nil {
+		return target, err
+	}
+	if err := n.memory.lose(nd.id); err != nil {
+		return target, err
+	}
+	defer n.memory.back(nd.id)
+	own, err := nd.marker()
+	if err != nil {
+		return target, err
+	}
+	alive := context.WithoutCancel(ctx)
+	err = errors.Join(
+		of.admin.ConfigSet(alive, "repl-diskless-sync-delay", "0").Err(), // or it begins after the ttl only
+		nd.admin.Do(alive, "REPLICAOF", host, port).Err())
+	for end := time.Now().Add(10 * n.plan.TTL); err == nil && time.Now().Before(end); wait(ctx, 10*time.Millisecond) {
+		text, ierr := nd.admin.Info(alive, "replication").Result()
+		if ctx.Err() != nil || ierr == nil && strings.Contains(text, "master_link_status:up") {
+			break
+		}
+	}
+	wait(ctx, d)
+	if got, kerr := nd.marker(); kerr != nil || got.incarnation != own.incarnation {
+		err = errors.Join(err, kerr, n.memory.pretend(nd.id))
+	}
+	return target, errors.Join(err, nd.admin.Do(alive, "REPLICAOF", "NO", "ONE").Err())
 }
 
 // What is done to clients.

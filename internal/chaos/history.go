@@ -64,6 +64,7 @@ type sighting struct {
 	By, Kind, Name string
 	From, To       int64
 	Token          uint64
+	Words          string // the whole answer
 }
 
 // phase is a part of a run.
@@ -152,7 +153,7 @@ func (h *history) load(path string) error {
 			continue
 		case evTold:
 			by := strings.TrimSuffix(filepath.Base(path), ".log")
-			h.Told = append(h.Told, sighting{By: by, Kind: e.Kind, Name: e.Name, From: e.From, To: e.T, Token: e.Token})
+			h.Told = append(h.Told, sighting{By: by, Kind: e.Kind, Name: e.Name, From: e.From, To: e.T, Token: e.Token, Words: e.Value})
 			continue
 		}
 		o := h.ByOp[e.Op]

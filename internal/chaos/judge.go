@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -61,6 +62,8 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 		late := starved(p, h, &r.Waits)
 		r.Violations = append(r.Violations, late...)
 	}
+	// First what has a moment, and so a trace.
+	slices.SortStableFunc(r.Violations, func(a, b violation) int { return cmp.Compare(lo.Ternary(a.At > 0, 0, 1), lo.Ternary(b.At > 0, 0, 1)) })
 	return r.enough()
 }
 

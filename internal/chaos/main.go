@@ -30,8 +30,9 @@ func main() {
 
 // settings are the flags.
 type settings struct {
-	plans  []plan
-	report string
+	plans     []plan
+	report    string
+	simulator string // its part of the report
 }
 
 func parse(args []string) (settings, error) {
@@ -40,7 +41,7 @@ func parse(args []string) (settings, error) {
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	nodes := f.String("nodes", "3", "how many servers, and a run for each of several: 3,5")
 	work := f.String("work", strings.Join(p.Work, ","), "what the clients do")
-	tracks := f.String("tracks", strings.Join(p.Tracks, ","), "what is broken; misuse, besides, is what the library does not bear")
+	tracks := f.String("tracks", strings.Join(p.Tracks, ","), "what is broken; besides, drift is a part of clocks, and misuse what the library does not bear")
 	control := f.String("control", controlNone, "what to run, and a run for each of several: none, the library itself; or a control that must fail, "+
 		"for a minute at the most: unfenced, a resource without tokens while clients are stopped; redsync, under the same faults; "+ruleHelp)
 	f.DurationVar(&p.For, "for", p.For, "how long each run has faults")
@@ -53,12 +54,16 @@ func parse(args []string) (settings, error) {
 	f.DurationVar(&p.Hold, "hold", p.Hold, "most holds are shorter than this")
 	f.Float64Var(&p.MinRate, "min", p.MinRate, "holds per second of each kind of work, below which a run says nothing")
 	f.StringVar(&s.report, "report", "", "write a report to this file, as Markdown")
+	simulated := f.String("simulated", "", "a file of what the simulator has printed, for the report: go test -v ./internal/sim -run TestSchedules -seeds=N")
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
+	var err error
+	if s.simulator, err = simulation(*simulated); err != nil {
+		return s, fmt.Errorf("-simulated: %w", err)
+	}
 	p.Work, p.Tracks = strings.Split(*work, ","), strings.Split(*tracks, ",")
 	for _, text := range strings.Split(*nodes, ",") {
-		var err error
 		if p.Nodes, err = strconv.Atoi(text); err != nil {
 			return s, fmt.Errorf("-nodes %s: %w", *nodes, err)
 		}
@@ -102,7 +107,7 @@ func command(ctx context.Context, args []string, out io.Writer) (status int) {
 		}
 	}
 	if s.report != "" && len(results) == len(s.plans) {
-		if err := os.WriteFile(s.report, []byte(markdown(results)), 0o644); err != nil {
+		if err := os.WriteFile(s.report, []byte(markdown(results, s.simulator)), 0o644); err != nil {
 			fmt.Fprintln(os.Stderr, "chaos:", err)
 			return exitVoid
 		}

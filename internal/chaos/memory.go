@@ -18,28 +18,43 @@ import (
 // nemesis and the nodes, so that neither a restart that takes long nor a client
 // that comes late can break the rule.
 type memory struct {
-	guard time.Duration
-	most  int
-	// marker asks a node since when it counts its guard time, the zero time when it
-	// has not begun, and whether it has been told again what is recorded. Nil where
-	// nobody has such a thing.
-	marker func(node int) (born time.Time, whole bool, err error)
+	guard  time.Duration
+	most   int
+	marker func(node int) (marker, error) // nil where nobody has such a thing
 
 	mu   sync.Mutex
 	lost map[int]loss
 }
 
-// loss is when a node lost its memory, and when it was back; zero while it is not.
-type loss struct{ at, back time.Time }
+// marker is what a node remembers of itself; the zero marker when it has none.
+type marker struct {
+	incarnation int64
+	born        time.Time // since when it counts its guard time, by the machine's clock
+	whole       bool      // it has been told again what is recorded
+}
 
-func newMemory(nodes int, guard time.Duration, marker func(int) (time.Time, bool, error)) *memory {
-	return &memory{guard: guard, most: (nodes - 1) / 2, marker: marker, lost: map[int]loss{}}
+// loss is when a node lost its memory, and when it was back; zero while it is not.
+type loss struct {
+	at, back time.Time
+	// The incarnation under which it goes on until a client notices that something
+	// has happened: 0 where the marker goes with the memory, or a new run tells.
+	pretends int64
+}
+
+func newMemory(nodes int, guard time.Duration, ask func(int) (marker, error)) *memory {
+	return &memory{guard: guard, most: (nodes - 1) / 2, marker: ask, lost: map[int]loss{}}
 }
 
 // lose asks whether the node may lose its memory now, and if so takes it that it does.
 func (m *memory) lose(node int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// Two jumps that nobody has noticed may cancel out, and then nobody ever does.
+	if l := m.lost[node]; l.pretends != 0 {
+		if k, err := m.marker(node); err != nil || k.incarnation == l.pretends {
+			return fmt.Errorf("%w: nobody has noticed what came before", errSkip)
+		}
+	}
 	without := 0
 	for n, l := range m.lost {
 		if n != node && !m.over(n, l) {
@@ -62,35 +77,56 @@ func (m *memory) over(n int, l loss) bool {
 	if m.marker == nil {
 		return true
 	}
-	born, whole, err := m.marker(n)
-	if err != nil || born.IsZero() || !whole {
+	k, err := m.marker(n)
+	if err != nil || k.born.IsZero() || !k.whole || k.incarnation == l.pretends {
 		return false
 	}
-	return born.Before(l.at) || time.Since(born) > m.guard+m.guard/10
+	return k.born.Before(l.at) || time.Since(k.born) > m.guard+m.guard/10
+}
+
+// pretend says that the node, which is losing its memory, keeps a marker that does not tell.
+func (m *memory) pretend(node int) error {
+	if m.marker == nil {
+		return nil
+	}
+	k, err := m.marker(node)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.lost[node]
+	l.pretends = k.incarnation
+	m.lost[node] = l
+	return nil
 }
 
 // back says that the node is there again, and remembers from now on.
 func (m *memory) back(node int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lost[node] = loss{m.lost[node].at, time.Now()}
+	l := m.lost[node]
+	l.back = time.Now()
+	m.lost[node] = l
 }
 
-// marker reads a node's marker: its incarnation, since when it has been that, a
-// run, and a w if the node is whole.
-func (n *node) marker() (born time.Time, whole bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+// marker reads a node's marker: its incarnation, since when it has been that by
+// its own clock, a run, and a w if the node is whole.
+func (n *node) marker() (k marker, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	text, err := n.admin.Get(ctx, markerKey).Result()
 	if errors.Is(err, redis.Nil) {
-		return time.Time{}, false, nil
+		return k, nil
 	}
 	if err != nil {
-		return time.Time{}, false, err
+		return k, err
 	}
-	var incarnation, ms int64
-	if _, err := fmt.Sscan(text, &incarnation, &ms); err != nil {
-		return time.Time{}, false, err
+	var ms int64
+	if _, err := fmt.Sscan(text, &k.incarnation, &ms); err != nil {
+		return k, err
 	}
-	return time.UnixMilli(ms), strings.HasSuffix(text, " w"), nil
+	k.born = time.UnixMilli(ms).Add(-time.Until(n.server.Clock()))
+	k.whole = strings.HasSuffix(text, " w")
+	return k, nil
 }

@@ -62,12 +62,14 @@ var tracks = map[string][]harm{
 	"data":    dataHarms,
 	"network": networkHarms,
 	"clients": clientHarms,
+	"clocks":  clockHarms,
+	"drift":   driftHarms,
 	"misuse":  misuseHarms,
 	"overlap": {{"each client sees a majority of its own", overlap}}, // alone, for a control
 }
 
 // trackNames in a fixed order: those of a run that does not say otherwise.
-var trackNames = []string{"servers", "data", "network", "clients"}
+var trackNames = []string{"servers", "data", "network", "clients", "clocks"}
 
 // run does harm until ctx ends. When it returns all is healed.
 func (n *nemesis) run(ctx context.Context) {

@@ -34,40 +34,58 @@ type node struct {
 	server  *redistest.Server
 	admin   *redis.Client
 
-	mu sync.Mutex
+	disk bool // it has one that can be made slow
+
+	mu   sync.Mutex
+	rate float64 // of its clock
 }
 
 // adminName tells the harness's connections from those of clients.
 const adminName = "chaos"
 
-// startNodes starts n servers that keep their data as store says.
-func startNodes(n int, store string) (nodes []*node, err error) {
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, closeNodes(nodes))
-		}
-	}()
-	for i := range n {
-		nd := &node{id: i, store: store}
-		if store == mixed {
-			nd.store = []string{inMemory, everysec, always}[i%3]
-		}
-		var opts []redistest.Option
-		if nd.store != inMemory {
-			opts = append(opts, redistest.WithAOF(nd.store))
-		}
-		if nd.cluster, err = redistest.Run(1, opts...); err != nil {
-			return nodes, err
-		}
-		nd.server = nd.cluster.Node(0)
-		nd.admin = redis.NewClient(&redis.Options{
-			Addr: nd.server.Addr(), ClientName: adminName, PoolSize: 1, DialTimeout: time.Second, ReadTimeout: time.Second, MaxRetries: -1,
-			ContextTimeoutEnabled:    true,
-			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		})
-		nodes = append(nodes, nd)
+// startNodes starts the servers of a plan, each with what its faults need.
+func startNodes(p *plan) ([]*node, error) {
+	nodes, errs := make([]*node, p.Nodes), make([]error, p.Nodes)
+	var all sync.WaitGroup
+	for i := range nodes {
+		all.Go(func() { nodes[i], errs[i] = startNode(p, i) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, closeNodes(lo.Compact(nodes)))
 	}
 	return nodes, nil
+}
+
+func startNode(p *plan, i int) (nd *node, err error) {
+	nd = &node{id: i, store: p.Store, rate: 1}
+	if nd.store == mixed {
+		nd.store = []string{inMemory, everysec, always}[i%3]
+	}
+	var opts []redistest.Option
+	if nd.store != inMemory {
+		opts = append(opts, redistest.WithAOF(nd.store))
+	}
+	if len(lo.Intersect(p.Tracks, clocks)) > 0 {
+		opts = append(opts, redistest.WithClock())
+	}
+	if nd.disk = nd.store == always; nd.disk {
+		nd.cluster, err = redistest.Run(1, append(opts, redistest.WithDisk())...)
+		nd.disk = !errors.Is(err, redistest.ErrNoCompiler) // else all but that can be done
+	}
+	if !nd.disk {
+		nd.cluster, err = redistest.Run(1, opts...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	nd.server = nd.cluster.Node(0)
+	nd.admin = redis.NewClient(&redis.Options{
+		Addr: nd.server.Addr(), ClientName: adminName, PoolSize: 1, DialTimeout: time.Second, ReadTimeout: time.Second, MaxRetries: -1,
+		ContextTimeoutEnabled:    true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	return nd, nil
 }
 
 func closeNodes(nodes []*node) error {
@@ -117,6 +135,18 @@ var fence = regexp.MustCompile(`^S\d+ [0-9a-f]+$`)
 // recordKey is where a node keeps what is recorded of a name, for good.
 var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
 
+// contents is what a key holds, and for how long: whoever finds a key that should have gone asks why.
+var contents = redis.NewScript(`
+local kind, more = redis.call('TYPE', KEYS[1]).ok, ', for ' .. redis.call('PTTL', KEYS[1]) .. ' ms'
+if kind == 'string' then
+	local v = redis.call('GET', KEYS[1])
+	return string.sub(v, 1, 1) == 'S' and v or v .. more
+elseif kind == 'hash' then return table.concat(redis.call('HGETALL', KEYS[1]), ' ') .. more
+elseif kind == 'zset' then return table.concat(redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES'), ' ') .. more
+elseif kind == 'none' then return false
+end
+return kind .. more`)
+
 // leftovers says what is on the server that should not be there when all
 // clients have gone: connections, and keys other than fences
 // and records.
@@ -146,10 +176,12 @@ func (n *node) leftovers(ctx context.Context) ([]string, error) {
 				continue
 			}
 		}
-		v, err := n.admin.Get(ctx, k).Result()
+		v, err := contents.Run(ctx, n.admin, []string{k}).Text()
 		switch {
 		case errors.Is(err, redis.Nil): // gone meanwhile
-		case err != nil || !fence.MatchString(v):
+		case err != nil:
+			return nil, err
+		case !fence.MatchString(v):
 			left = append(left, fmt.Sprintf("key %s = %s", k, v))
 		}
 	}

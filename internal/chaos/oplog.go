@@ -37,7 +37,7 @@ type event struct {
 	Seen   int64  `json:"seen,omitempty"`  // end: when ValidUntil was last seen to be in the future
 	Lost   bool   `json:"lost,omitempty"`  // end: by itself
 	Round  string `json:"r,omitempty"`     // call of once: which piece of work
-	Value  string `json:"v,omitempty"`     // begin of once: what its run has returned
+	Value  string `json:"v,omitempty"`     // begin of once: what its run has returned; told: the answer in words
 	From   int64  `json:"from,omitempty"`  // told: when it asked
 	Err    string `json:"err,omitempty"`
 }

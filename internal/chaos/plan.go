@@ -90,7 +90,7 @@ func (p *plan) check() error {
 	}
 	for _, t := range p.Tracks {
 		if _, ok := tracks[t]; !ok {
-			return fmt.Errorf("-tracks %s: there are %s, misuse and overlap", t, strings.Join(trackNames, ", "))
+			return fmt.Errorf("-tracks %s: there are %s, drift, misuse and overlap", t, strings.Join(trackNames, ", "))
 		}
 	}
 	if !slices.Contains([]string{inMemory, everysec, always, mixed}, p.Store) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -65,6 +66,15 @@ func (r *result) printViolation(out io.Writer, v violation) {
 	}
 }
 
+// saveViolations writes all of them to a file, for whoever looks into one.
+func (r *result) saveViolations(path string) error {
+	var b strings.Builder
+	for _, v := range r.Violations {
+		r.printViolation(&b, v)
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o600)
+}
+
 func (c faultCount) rest() string {
 	var parts []string
 	if c.skip > 0 {
@@ -87,11 +97,11 @@ func (r *result) harm() string {
 		lo.CountBy(r.History.Ops, func(o *operation) bool { return o.Begin > 0 }))
 }
 
-// markdown is the report of some runs.
-func markdown(results []*result) string {
+// markdown is the report of some runs, and of the simulator where there is one.
+func markdown(results []*result, simulator string) string {
 	var b strings.Builder
 	first := results[0]
-	fmt.Fprintf(&b, preamble, "`make chaos`", first.Began.Format(time.DateOnly), first.Redis, runtime.Version(),
+	fmt.Fprintf(&b, preamble, "`make chaos`", first.Began.Format(time.DateOnly), first.Redis, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 		first.Plan.Bound, first.Plan.TTL, first.Plan.Guard)
 	b.WriteString("\n## Runs\n\n| | " + strings.Join(lo.Map(results, func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
 		strings.Repeat("---:|", len(results)) + "\n")
@@ -118,7 +128,7 @@ func markdown(results []*result) string {
 	row("runs, completed, of which after another of the round", func(r *result) string {
 		return fmt.Sprintf("%d, %d, %d", r.Once.Runs, r.Once.Completed, r.Once.Repeated)
 	})
-	row("answers of Status, of which denied what was done", func(r *result) string { return fmt.Sprintf("%d, %d", r.Once.Told, r.Once.Denied) })
+	row("answers of Status", func(r *result) string { return count(r.Once.Told) })
 	row("answers to who leads", func(r *result) string {
 		return count(lo.CountBy(r.History.Told, func(s sighting) bool { return s.Kind == "leader" }))
 	})
@@ -150,8 +160,29 @@ func markdown(results []*result) string {
 		}
 		b.WriteString("```\n")
 	}
+	b.WriteString(simulator)
 	b.WriteString(epilogue)
 	return b.String()
+}
+
+// simulation is the part of the report about the simulator: what go test -v has
+// printed, as it stands in a file. What has not passed is no result.
+func simulation(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if !strings.Contains(string(text), " schedules: ") || strings.Contains(string(text), "FAIL") {
+		return "", fmt.Errorf("%s has no schedules that have passed", path)
+	}
+	return fmt.Sprintf(simulated, info.ModTime().Format(time.DateOnly), strings.TrimSpace(string(text))), nil
 }
 
 func (r *result) rates() string {

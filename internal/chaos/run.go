@@ -68,6 +68,9 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 		r.Redis = h.version(ctx)
 		err = h.phases(ctx)
 	}
+	if err != nil {
+		err = errors.Join(err, ctx.Err()) // whatever it was in the middle of
+	}
 	if h.nemesis != nil {
 		r.Faults = h.nemesis.faults()
 	}
@@ -79,7 +82,8 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	r.Took = time.Since(h.began)
 	if h.dir != "" {
 		if len(r.Violations) > 0 && p.Control == "" {
-			err = errors.Join(err, r.Resource.save(filepath.Join(h.dir, "resource.txt")), saveFaults(r.Faults, filepath.Join(h.dir, "faults.txt")))
+			err = errors.Join(err, r.Resource.save(filepath.Join(h.dir, "resource.txt")), saveFaults(r.Faults, filepath.Join(h.dir, "faults.txt")),
+				r.saveViolations(filepath.Join(h.dir, "violations.txt")))
 			fmt.Fprintln(out, "what the clients, the resource and the nemesis have written down is kept in", h.dir)
 		} else {
 			err = errors.Join(err, os.RemoveAll(h.dir))
@@ -93,7 +97,7 @@ func (h *harness) open(ctx context.Context) (err error) {
 	if h.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
 		return err
 	}
-	if h.nodes, err = startNodes(p.Nodes, p.Store); err != nil {
+	if h.nodes, err = startNodes(p); err != nil {
 		return err
 	}
 	if h.wires, err = openWires(p.Clients, h.nodes); err != nil {
@@ -117,11 +121,11 @@ func (h *harness) open(ctx context.Context) (err error) {
 		}
 		h.clients = append(h.clients, c)
 	}
-	marker := func(i int) (time.Time, bool, error) { return h.nodes[i].marker() }
+	ask := func(i int) (marker, error) { return h.nodes[i].marker() }
 	if p.Control == controlRedsync {
-		marker = nil
+		ask = nil
 	}
-	h.nemesis = &nemesis{plan: *p, nodes: h.nodes, wires: h.wires, clients: h.clients, memory: newMemory(p.Nodes, p.Guard, marker)}
+	h.nemesis = &nemesis{plan: *p, nodes: h.nodes, wires: h.wires, clients: h.clients, memory: newMemory(p.Nodes, p.Guard, ask)}
 	return nil
 }
 

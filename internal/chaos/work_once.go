@@ -93,7 +93,7 @@ func (w onceWork) look(ctx context.Context, t *turn, round string) {
 	from := now()
 	switch s, err := once.New(w.q, round).Status(ctx); {
 	case err == nil:
-		e := event{T: now(), E: evTold, Kind: t.kind, Name: round, From: from}
+		e := event{T: now(), E: evTold, Kind: t.kind, Name: round, From: from, Value: fmt.Sprintf("%v since %v, token %d", s.State, s.When.Format(time.TimeOnly), s.Token)}
 		if s.State == once.Done {
 			e.Token = s.Token
 		}

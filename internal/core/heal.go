@@ -139,6 +139,9 @@ func isWhole(marker string) bool { return strings.HasSuffix(marker, " w") }
 func (q *Quorum) decide(ctx context.Context, s *Spec) bool {
 	s = s.WithWeight(1)
 	s.Capacity = 1
+	// Whoever sees the name held for longer than this may take it for a run of the work.
+	ctx, cancel := context.WithTimeout(ctx, s.Set.NodeTimeout/2)
+	defer cancel()
 	h, err := q.Acquire(ctx, s, true, Hooks{})
 	if err != nil {
 		return false

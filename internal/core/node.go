@@ -77,7 +77,7 @@ func (q *Quorum) mark(info link.Info, lost string) []byte {
 
 // lossy says whether a server's newest writes are gone after a restart.
 func lossy(info link.Info) string {
-	if info.AOFEnabled && info.FsyncAlways {
+	if info.AOFEnabled && info.FsyncAlways && !info.WasReplica {
 		return script.Kept
 	}
 	return script.Lost
@@ -206,6 +206,10 @@ func (q *Quorum) push(n *node, payload string) {
 	}
 	if n.clock.ahead(q.now(), m.Clock) {
 		q.jumped(n)
+		return
+	}
+	// What it said before it was told that its clock has jumped may come late.
+	if known := q.incs[n.index].Load(); known != unknown && known != uint64(m.Incarnation) {
 		return
 	}
 	if a := q.find(m.ID); a != nil {

@@ -154,7 +154,13 @@ func (q *Quorum) ticket(id protocol.ID) protocol.Ticket {
 	}
 }
 
+// saw keeps the clock above a ticket that exists. Anybody who may publish or
+// write on one node can make up one of the far future, which would leave no room
+// for others: what is that far ahead of all clocks is no ticket.
 func (q *Quorum) saw(t protocol.Ticket) {
+	if uint64(t) > uint64(time.Now().Add(farAhead).UnixMicro()) {
+		return
+	}
 	for {
 		seen := q.seen.Load()
 		if uint64(t) <= seen || q.seen.CompareAndSwap(seen, uint64(t)) {
@@ -162,6 +168,9 @@ func (q *Quorum) saw(t protocol.Ticket) {
 		}
 	}
 }
+
+// farAhead is above any skew that can be set, and any run of raised tickets.
+const farAhead = 48 * time.Hour
 
 // heard takes from an answer what concerns the whole Quorum.
 func (q *Quorum) heard(node int, a protocol.Answer) {

@@ -90,6 +90,8 @@ type Info struct {
 	UptimeSeconds int64
 	AOFEnabled    bool
 	FsyncAlways   bool // appendfsync is always; counts only with AOFEnabled
+	Rewriting     bool // the append-only file
+	WasReplica    bool // in this run
 	ClientID      int64
 }
 
@@ -108,4 +110,5 @@ var (
 	errUnasked    = errors.New("an answer to no command")
 	errConnecting = errors.New("still connecting")
 	errExpired    = errors.New("not delivered in time")
+	errUnlogged   = errors.New("was a replica and does not write to its append-only file yet")
 )

@@ -52,6 +52,9 @@ func (l *Link) handshake(c *conn) error {
 	if err := c.identify(); err != nil {
 		return err
 	}
+	if c.info.unlogged() {
+		return errUnlogged
+	}
 	kills := l.killable(c.info)
 	hello := l.cfg.Hello(c.info)
 	var out []byte
@@ -168,8 +171,20 @@ func (i *Info) parse(section string) {
 			i.Role = value
 		case "aof_enabled":
 			i.AOFEnabled = value == "1"
+		case "master_replid2":
+			i.WasReplica = strings.Trim(value, "0") != ""
+		case "aof_rewrite_in_progress", "aof_rewrite_scheduled":
+			i.Rewriting = i.Rewriting || value == "1"
 		}
 	}
+}
+
+// unlogged: a server that has been a replica until a moment ago writes to its
+// append-only file only when that has been rewritten. Till then fsync=always
+// keeps nothing, and a restart brings back the memory of before, with a marker
+// that says that all is well. So nothing is to be confirmed by it.
+func (i *Info) unlogged() bool {
+	return i.AOFEnabled && i.FsyncAlways && i.WasReplica && i.Rewriting
 }
 
 // unheard receives the answer to a repeated command.

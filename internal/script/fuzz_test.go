@@ -271,6 +271,7 @@ func FuzzParsePush(f *testing.F) {
 	}
 	bad := []string{
 		"v 9 7 " + anID + " 640 1 0 0 0", "v 9 7 " + anID + " 640 1 0 0 5 0", "v 9 7 " + anID + " 640 1 0 0 0 5",
+		"v 9 7 " + anID + " 640 1 0 4503599627370496", "v 9 7 " + anID + " 640 1 00 0", "w 9 07 " + anID + " 640", "w 9 7 " + anID + " +640",
 		"w 9 7 " + anID + " 640 ", "r 9 7 " + anID + " 9007199254740992", "r 8796093022209 7 " + anID + " 640", "x 9 7 " + anID + " 640",
 		"v 9 7 " + anID + " 640 1 0 0" + strings.Repeat(" 0", 1000), strings.Repeat("v", 1<<16),
 	}

@@ -24,6 +24,7 @@ type message struct {
 	ans     protocol.Answer
 	gen     uint32        // the connection that carries it
 	jumps   int           // of the node's clock, before it answered
+	life    int           // of the node, in which it did
 	sent    moment        // on that connection
 	expires protocol.Time // of a leave: when the lease it ends has ended by itself
 }
@@ -38,6 +39,7 @@ type link struct {
 	up         bool
 	gen        uint32
 	jumps      int           // of the node's clock, as far as the process has heard
+	life       int           // the node's, since the process has seen it jump
 	last       [2]moment     // nothing arrives before what was sent earlier
 	stalled    [2]bool       // a partition in one direction: messages wait
 	waiting    [2][]*message // for the partition's end
@@ -108,7 +110,7 @@ func (w *world) request(e event) {
 			ans = n.handle(m, e.kind == evGhost)
 		}
 		if e.kind == evRequest {
-			m.ans, m.refused, m.jumps = ans, n.refuse, n.jumps
+			m.ans, m.refused, m.jumps, m.life = ans, n.refuse, n.jumps, n.lives
 			l.forward(answers, m)
 		}
 	}
@@ -130,9 +132,9 @@ func (n *node) push(o model.Out) {
 	if !w.clean && w.latePush > 0 && w.rng.IntN(w.latePush) == 0 {
 		at = at.add(time.Duration(w.rng.Int64N(int64(w.lag))))
 	}
-	l, jumps := p.links[n.idx], n.jumps
+	l, jumps, life := p.links[n.idx], n.jumps, n.lives
 	w.queue.push(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l}, fn: func() {
-		if l.timely(jumps) {
+		if l.timely(jumps, life) {
 			p.push(n.idx, o.Push)
 		}
 	}})
@@ -204,14 +206,17 @@ func (l *link) tell() {
 
 // timely tells that the node's clock had not jumped before it said something.
 // If it had, what it said does not count, and the process has the node sit out
-// its guard time.
-func (l *link) timely(jumps int) bool {
-	if jumps <= l.jumps || l.proc.w.timeless {
+// its guard time; nor does what it said before it was told so.
+func (l *link) timely(jumps, life int) bool {
+	switch {
+	case l.proc.w.timeless:
 		return true
+	case jumps <= l.jumps:
+		return life >= l.life
 	}
 	l.proc.w.log("%s sees that the clock of node %d has jumped", l.proc.name, l.node.idx)
-	l.jumps = jumps
 	l.node.inspect()
+	l.jumps, l.life = jumps, l.node.lives
 	l.tell()
 	return false
 }

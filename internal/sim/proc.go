@@ -106,10 +106,8 @@ func (p *proc) answer(m *message) {
 			break
 		}
 	}
-	if !l.timely(m.jumps) {
-		if m.req.Op != protocol.OpLeave {
-			p.w.queue.push(event{at: p.w.now + 1, kind: evFail, proc: p, gen: p.epoch, m: m})
-		}
+	if m.req.Op != protocol.OpLeave && !l.timely(m.jumps, m.life) {
+		p.w.queue.push(event{at: p.w.now + 1, kind: evFail, proc: p, gen: p.epoch, m: m})
 		return
 	}
 	if m.inq != nil {

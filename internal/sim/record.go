@@ -184,7 +184,7 @@ func (w *world) heals() {
 func (w *world) lastly() {
 	whole := 0
 	for _, n := range w.nodes {
-		if n.model.Whole() && !n.gone {
+		if n.model.Whole() && !n.gone && !n.jumped {
 			whole++
 		}
 	}

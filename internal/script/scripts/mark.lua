@@ -13,7 +13,7 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local marker = redis.pcall('GET', KEYS[1])
 if marker and marker.err then return marker end
 local inc, born, run, whole = string.match(marker or '', '^(%d+) (%d+) (%S+)(.*)$')
-if inc and run == '-' and born + 0 >= now - ARGV[4] - 1000 then
+if inc and run == '-' and born + 0 <= now and born + 0 >= now - ARGV[4] - 1000 then
   -- A script has made the marker in this very run, which it cannot know.
   redis.call('SET', KEYS[1], inc .. ' ' .. born .. ' ' .. ARGV[2] .. whole)
 elseif not inc or (run ~= ARGV[2] and ARGV[3] == '1') or ARGV[3] == inc or born + 0 > now then
