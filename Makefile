@@ -37,7 +37,7 @@ test: redis lint ## Lint, all tests of all modules with the race detector, two m
 		(cd $$m && QUORATE_REQUIRE_REDIS=1 go test $(RACE) -timeout 8m ./...) || exit 1; \
 	done
 	@echo '== two minutes of faults on real servers'
-	@go run ./internal/chaos -nodes 3,5 -for 1m -seed $(SEED) | tail -n 60
+	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,drift -for 1m -seed $(SEED)
 	@echo '== $(SEEDS) schedules in the simulator, without the race detector: it has no goroutines'
 	@go test -count=1 -timeout 5m ./internal/sim -run TestSchedules -seeds=$(SEEDS)
 	@echo '== the mutants'

@@ -82,7 +82,7 @@ func (*noCopy) Unlock() {}
 // An empty id is replaced by one of the host, the process and something random.
 //
 // A wrong option is a programmer's error: New panics. An unusable name (empty,
-// with braces, longer than 1024 bytes) or id (longer than MaxID, not UTF-8) is
+// with braces, ending in :marker or :heal, longer than 1024 bytes) or id (longer than MaxID, not UTF-8) is
 // reported by every call, as an error that matches quorate.ErrInvalid.
 func New(q *quorate.Quorum, name, id string, opts ...quorate.Option) *Election {
 	c := core.Of(q)

@@ -40,7 +40,7 @@ func (*noCopy) Unlock() {}
 // New returns a Mutex of the given name. All who use the name, in whatever
 // process, exclude each other, and so do other Redlock clients on the same
 // nodes: the plain key of that name is held too. A wrong option is a
-// programmer's error: New panics. An unusable name (empty, with braces, longer
+// programmer's error: New panics. An unusable name (empty, with braces, ending in :marker or :heal, longer
 // than 1024 bytes) is reported by every call that would lock, as an error that
 // matches quorate.ErrInvalid.
 func New(q *quorate.Quorum, name string, opts ...quorate.Option) *Mutex {

@@ -67,7 +67,7 @@ func (*noCopy) Unlock() {}
 // process, share the work. The options are those of quorate and of this
 // package: KeepFor, WithDurable, WithCodec. (WithLinger changes nothing here.)
 // A wrong option is a programmer's error: New panics. An unusable name (empty,
-// with braces, longer than 1024 bytes) is reported by every call, as an error
+// with braces, ending in :marker or :heal, longer than 1024 bytes) is reported by every call, as an error
 // that matches quorate.ErrInvalid.
 func New(q *quorate.Quorum, name string, opts ...quorate.Option) *Once {
 	c := core.Of(q)

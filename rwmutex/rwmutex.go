@@ -59,7 +59,7 @@ func (*noCopy) Unlock() {}
 // New returns an RWMutex of the given name. A name serves one kind of
 // primitive: an RWMutex and a mutex.Mutex of one name are an error, told by
 // the one who comes second. A wrong option is a programmer's error: New panics.
-// An unusable name (empty, with braces, longer than 1024 bytes) is reported by
+// An unusable name (empty, with braces, ending in :marker or :heal, longer than 1024 bytes) is reported by
 // every call that would lock, as an error that matches quorate.ErrInvalid.
 //
 // WithLinger keeps a claim for a while after the last Unlock or RUnlock, until

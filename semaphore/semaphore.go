@@ -42,7 +42,7 @@ type Weighted struct {
 // agree on n: the one who differs gets an error that tells both numbers. Once
 // Resize has been called, its number is in force, whatever n says. A
 // wrong option is a programmer's error: NewWeighted panics. An unusable name
-// (empty, with braces, longer than 1024 bytes) and an n below 1 are reported by
+// (empty, with braces, ending in :marker or :heal, longer than 1024 bytes) and an n below 1 are reported by
 // every Acquire, as an error that matches quorate.ErrInvalid.
 func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...quorate.Option) *Weighted {
 	c := core.Of(q)
