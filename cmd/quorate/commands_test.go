@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
@@ -34,9 +35,11 @@ func TestCheckAndBootstrap(t *testing.T) {
 	assert.Equal(t, 1, status)
 	assert.Contains(t, out, "nothing can be locked")
 	assert.Contains(t, out, "votes in ")
-	status, _, errs = call("lock", "x", "--wait", "0", "--", "true")
-	assert.Equal(t, exitNoLock, status)
-	assert.Contains(t, errs, "Bootstrap")
+	assert.Eventually(t, func() bool { // not all nodes may be connected in time
+		status, _, errs := call("lock", "x", "--wait", "0", "--", "true")
+		assert.Equal(t, exitNoLock, status)
+		return strings.Contains(errs, "Bootstrap")
+	}, 10*time.Second, time.Millisecond)
 
 	status, out, errs = call("bootstrap")
 	assert.Equal(t, 0, status, errs)

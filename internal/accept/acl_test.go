@@ -43,8 +43,9 @@ var refused = []string{"The user executing the script can't", "ACL failure in sc
 var lacking = map[string]string{
 	"+info":       "Check does not know the version",
 	"+config|get": "Check does not know appendfsync",
-	"+subscribe":  "held by somebody else", // nobody hears that it is his turn
-	"+scan":       "has not been told",     // a server that has forgotten
+	// Nobody hears that it is his turn.
+	"+subscribe": "held by somebody else", "+publish": "held by somebody else", "&NAME:push:*": "held by somebody else",
+	"+scan": "has not been told", // a server that has forgotten
 	// What keeps a leave from being done is not told yet, only that it was not.
 	"+hdel": "unlock", "+zrem": "unlock", "+zrevrangebyscore": "unlock",
 }

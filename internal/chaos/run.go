@@ -139,7 +139,7 @@ func (h *harness) bootstrap(ctx context.Context) error {
 			_ = c.Close()
 		}
 	}()
-	q, err := quorate.New(clients, accept.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := quorate.New(clients, accept.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func serve(tm terms, log *oplog) error {
 	}
 	quiet := quorate.WithLogger(slog.New(slog.DiscardHandler))
 	var err error
-	if e.quorum, err = quorate.New(e.clients, accept.Guarded(tm.TTL, tm.Guard), quiet); err != nil {
+	if e.quorum, err = quorate.New(e.clients, accept.Guarded(tm.TTL, tm.Guard), quorate.WithRetention(tm.Guard), quiet); err != nil {
 		return err
 	}
 	var calm atomic.Bool

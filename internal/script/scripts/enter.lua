@@ -78,7 +78,7 @@ advance()
 if c.t > bound and waiting == 0 and notify > 0 then
   -- The first to wait: the holders may want to make room.
   for _, h in ipairs(all(call('ZRANGEBYSCORE', K[3], '-inf', int(bound)))) do
-    if h.f == 1 then call('PUBLISH', h.o, 'w ' .. now .. ' ' .. inc .. ' ' .. h.id .. ' ' .. int(h.t)) end
+    if h.f == 1 then try('PUBLISH', h.o, 'w ' .. now .. ' ' .. inc .. ' ' .. h.id .. ' ' .. int(h.t)) end
   end
 end
 save()

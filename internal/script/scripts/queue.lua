@@ -97,18 +97,24 @@ local function drop(c)
   if voted + unvoted == 0 then keys = 0 end
 end
 
+-- A lease that would outlast the state was given before the clock was set back.
 local function purge()
-  if now < soon then return end
-  changed, soon = true, 9007199254740992
+  if now < soon and late <= now + A[4] then return end
+  changed, soon, late = true, 9007199254740992, 0
   local flat = call('HGETALL', K[4])
   for i = 1, #flat, 2 do
     local c = parse(flat[i], flat[i + 1])
-    if c and c.x <= now then drop(c) elseif c and c.x < soon then soon = c.x end
+    if c and (c.x <= now or c.x > now + A[4]) then
+      drop(c)
+    elseif c then
+      soon, late = math.min(soon, c.x), math.max(late, c.x)
+    end
   end
 end
 
 -- advance gives the vote to one claim after the other for as long as they fit,
 -- and tells each, save the one whose request this is: it learns from the answer.
+-- Who may not publish must not stop half-way: whoever waits asks again in time.
 local function advance()
   if not stale and not (C == solo and voted == 0) then return end
   while unvoted > 0 do
@@ -119,7 +125,7 @@ local function advance()
     enter(c)
     changed = true
     if c.id ~= id then
-      call('PUBLISH', c.o, 'v ' .. now .. ' ' .. inc .. ' ' .. c.id .. ' ' .. int(c.t) .. ' ' .. (unvoted > 0 and 1 or 0) .. ' ' .. below
+      try('PUBLISH', c.o, 'v ' .. now .. ' ' .. inc .. ' ' .. c.id .. ' ' .. int(c.t) .. ' ' .. (unvoted > 0 and 1 or 0) .. ' ' .. below
         .. (limit and ' ' .. limit .. ' ' .. since or ''))
     end
   end

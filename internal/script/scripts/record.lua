@@ -71,7 +71,7 @@ local function store()
   save()
   call('ZREMRANGEBYSCORE', K[2], '-inf', now)
   for _, w in ipairs(call('ZRANGE', K[2], 0, -1)) do
-    call('PUBLISH', string.sub(w, 34), 'r ' .. now .. ' ' .. inc .. ' ' .. string.sub(w, 1, 32) .. ' ' .. T)
+    try('PUBLISH', string.sub(w, 34), 'r ' .. now .. ' ' .. inc .. ' ' .. string.sub(w, 1, 32) .. ' ' .. T)
   end
 end
 
