@@ -227,6 +227,12 @@ func (h *hop) close() {
 		_ = c.Close()
 	}
 	for _, over := range h.over {
-		<-over
+		for open := true; open; {
+			select {
+			case <-h.heard: // nobody waits for it any more
+			case <-over:
+				open = false
+			}
+		}
 	}
 }
