@@ -61,10 +61,10 @@ Since then, by other means:
 | A promise ended with the record beside it, and an older run could record over a newer one. Promises are kept for an hour at least. | internal/script: TestConformance |
 | An acknowledgement counted for ever, also when the node had forgotten since what it had acknowledged. | internal/sim: the mutant "an acknowledgement counts for ever", aim stretched, seed 87 |
 | A node that came back from an old snapshot while nobody was connected stayed a witness. | internal/core: TestOldSnapshot |
-| A server that had been a replica confirmed writes before it logged any, whatever its fsync said, and was killed: what once had recorded was gone, 3 nodes, seed 20261121 after 19 minutes. | internal/accept: TestNodeThatDoesNotLogYet |
+| A server that had been a replica confirmed writes before it logged any, whatever its fsync said, and was killed: most likely why what once had recorded was gone, 3 nodes, seed 20261121, after 19 minutes. | internal/accept: TestNodeThatDoesNotLogYet |
 | A clock set back left claims of the dead for as long as it was set back, 5 nodes, seed 22. | internal/script: TestClaimOfTheFuture |
 | A node's clock was set ahead and it voted while a lease still ran. | internal/sim: the mutant "nobody looks at the clock"; internal/accept: TestClockThatEndsALease |
-| What a node had pushed after its clock jumped, and before it was told so, came late and counted. | internal/sim: seeds 2062686 and 2097977 |
+| What a node had said after its clock jumped, and before it was told so, came late and counted: in the simulator an answer, in the library a push. | internal/sim: seeds 2062686 and 2097977 |
 | A Resize that failed raised the number of permits for some. | internal/sim: the mutant "a Resize that failed counts", aim raised, seed 1; semaphore: TestResizeUpWithANodeDown |
 | When scripts were flushed again while they were being loaded, a leave was lost, and its claim stayed for a lease. | internal/accept: TestScriptFlush; the fault "SCRIPT FLUSH" |
 `
