@@ -100,6 +100,6 @@ type Event struct {
 	Name  string        // of the primitive; empty for events of nodes
 	Token uint64        // of the claim, for acquired, released and lost
 	Node  string        // its address, for events of nodes
-	Took  time.Duration // acquired: since the call; released, lost: the hold's length; recovering: how much longer
+	Took  time.Duration // acquired: since the call; released, lost: the hold's length; recovering: how much longer; clock jumped: by how much
 	Err   error         // lost and node down: why
 }

@@ -132,10 +132,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 func (q *Quorum) believe(c *call, v []resp.Value) (protocol.Answer, error) {
 	ans, err := script.Decode(v)
 	if err == nil {
-		err = q.stranger(c.req.Node, ans.Incarnation)
-	}
-	if err == nil {
-		err = q.timely(q.nodes[c.req.Node], c.req.Sent, ans.Clock)
+		err = q.distrust(c.req, ans)
 	}
 	if err != nil {
 		return ans, err

@@ -195,10 +195,7 @@ func (c *asking) Reply(v []resp.Value, err error) {
 		a, err = script.DecodeRecord(v)
 	}
 	if err == nil {
-		err = i.q.stranger(node, a.Incarnation)
-	}
-	if err == nil {
-		err = i.q.timely(i.q.nodes[node], c.req.Sent, a.Clock)
+		err = i.q.distrust(c.req, a)
 	}
 	if err == nil {
 		i.q.heardRecord(node, a)

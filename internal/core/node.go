@@ -131,6 +131,14 @@ func (q *Quorum) stranger(node int, inc protocol.Incarnation) error {
 	return errStranger
 }
 
+// distrust says why an answer counts for nothing, whatever it says.
+func (q *Quorum) distrust(r protocol.Request, a protocol.Answer) error {
+	if err := q.stranger(r.Node, a.Incarnation); err != nil {
+		return err
+	}
+	return q.timely(q.nodes[r.Node], r.Sent, a.Clock)
+}
+
 // loads are the commands that give a node the scripts.
 func loads() []link.Command {
 	var cmds []link.Command

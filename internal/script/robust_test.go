@@ -143,9 +143,11 @@ func TestMark(t *testing.T) {
 	fifth := mark("run4", fmt.Sprint(fourth))
 	assert.NotEqual(t, fourth, fifth)
 	assert.Equal(t, fifth, mark("run4", fmt.Sprint(fourth)), "somebody has said so before")
-	soon := fmt.Sprintf("7 %d run4 w", time.Now().Add(time.Minute).UnixMilli())
-	require.NoError(t, c.Set(t.Context(), n.keys.Marker, soon, 0).Err())
-	assert.NotEqual(t, protocol.Incarnation(7), mark("run4", script.Lost), "or was set back")
+	for _, run := range []string{"run4", "-"} {
+		soon := fmt.Sprintf("7 %d %s w", time.Now().Add(time.Minute).UnixMilli(), run)
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker, soon, 0).Err())
+		assert.NotEqual(t, protocol.Incarnation(7), mark("run4", script.Lost), "or was set back")
+	}
 
 	// A run that has lasted for long may have begun with an old memory, or have
 	// got another's since. What a script has marked in an earlier run is no better.
