@@ -45,7 +45,15 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 	case Missing: // the view is of a claim that is not there any more: back by rule 6
 		*p = peer{taken: r.Sent, retry: now, round: p.round}
 	case Recovering: // lost its memory: not before the guard time is over
-		*p = peer{taken: r.Sent, retry: now.Add(max(a.Wait, time.Millisecond)), failures: 1, round: c.round}
+		again := peer{taken: r.Sent, retry: now.Add(max(a.Wait, time.Millisecond)), failures: 1, round: c.round}
+		if c.phase == Holding && c.usable(p, now) && c.Rules.on(RuleOutlast) {
+			// The guard time outlasts the lease that it has forgotten, so that still
+			// keeps others out: a node that has come back is worth no less to a holder
+			// than one that has not.
+			again.held, again.tkt, again.inc, again.until, again.view = true, p.tkt, p.inc, p.until, p.view
+			again.limit, again.limitAt = p.limit, p.limitAt
+		}
+		*p = again
 	case Clash:
 		*p = peer{taken: r.Sent, retry: Never, refused: true, round: c.round}
 	}

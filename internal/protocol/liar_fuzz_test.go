@@ -89,6 +89,8 @@ type neighbour struct {
 	tkt    protocol.Ticket // of its last acknowledgement
 	vote   bool
 	until  protocol.Time      // its lease, less the drift
+	old    protocol.Ticket    // what it voted for before it lost its memory: nobody else has that vote
+	oldEnd protocol.Time      // until this lease, which its guard time outlasts, has ended
 	sent   []protocol.Request // and not answered yet
 	pushed string             // and not arrived yet
 }
@@ -158,7 +160,7 @@ func (r *round) judge() {
 		switch p := &r.all[i]; {
 		case p.lies:
 			liars++
-		case p.vote && p.tkt == r.c.Ticket() && r.now < p.until:
+		case p.vote && p.tkt == r.c.Ticket() && r.now < p.until, p.old == r.c.Ticket() && r.now < p.oldEnd:
 			honest++
 		}
 	}
@@ -213,14 +215,21 @@ func (r *round) step() {
 // answer is an honest one.
 func (r *round) answer(p *neighbour, q protocol.Request) {
 	if r.fate.among(24) == 0 { // it has lost its memory
-		p.inc, p.tkt, p.vote = p.inc+1, 0, false
+		p.forget()
 	}
 	v := []resp.Value{{Int: int64(protocol.OK)}, {Int: p.inc}, {}, {}}
-	switch r.fate.among(16) {
+	kind := r.fate.among(16)
+	if kind == 1 {
+		p.forget()
+	}
+	if r.now < p.oldEnd { // it sits out its guard time
+		kind = 1
+	}
+	switch kind {
 	case 0:
 		v[0].Int, v[2].Int, v = int64(protocol.Missing), 1<<40, v[:3]
 	case 1:
-		v[0].Int, v[2].Int, v = int64(protocol.Recovering), int64(1+r.fate.among(200)), v[:3]
+		v[0].Int, v[1].Int, v[2].Int, v = int64(protocol.Recovering), p.inc, int64(1+r.fate.among(200)), v[:3]
 	case 2:
 		v[0].Int, v[2].Int, v = int64(protocol.Clash), 7, v[:3]
 	default:
@@ -246,6 +255,13 @@ func (r *round) answer(p *neighbour, q protocol.Request) {
 	default:
 		r.t.Fatalf("an honest answer, %v: %v", v, err)
 	}
+}
+
+func (p *neighbour) forget() {
+	if p.vote {
+		p.old, p.oldEnd = p.tkt, p.until
+	}
+	p.inc, p.tkt, p.vote = p.inc+1, 0, false
 }
 
 // number is one of those that matter, or any.

@@ -31,5 +31,6 @@ const (
 	RuleLater                            // what a minority has is not brought to others once a later run may have begun: that run is recorded over
 	RuleRepair                           // what a read finds on a minority is brought to a majority first: what was recorded is not found later
 	RuleAdopt                            // a run that finds a record on a minority records it anew: as above
+	RuleOutlast                          // a holder counts what a node told it before it lost its memory, until that lease ends: it is lost for nothing
 	RuleStash                            // a push that overtakes its answer is kept: a waiter sleeps through its turn
 )

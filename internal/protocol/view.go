@@ -11,7 +11,8 @@ func (c *Claim) running(p *peer, now Time) bool {
 }
 
 // usable is rule 3 (a) and (c); a view of another incarnation (b) has been
-// replaced when that incarnation was first heard of.
+// replaced when that incarnation was first heard of, or, a holder's, when it
+// first voted again.
 func (c *Claim) usable(p *peer, now Time) bool {
 	return c.running(p, now) && (p.tkt == c.t || !c.Rules.on(RuleExact))
 }

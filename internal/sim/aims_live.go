@@ -87,11 +87,16 @@ var unlike = generator{
 		w.then(w.delay, func() { p.cutOff(ns[2]); t.acquire(false) })
 		w.once(holds(t), w.ttl, w.nodeTimeout, func() { v.acquire(false) })
 		w.once(holds(v), w.ttl, w.nodeTimeout, func() { u.acquire(false) })
-		w.then(w.ttl, func() {
-			w.expectHeld(u, "there is a permit for it")
-			ns[0].gone = true
-			ns[0].crash()
-		})
+		if w.rng.IntN(2) == 0 {
+			// It comes back at once, without its memory, and before u's first beat.
+			w.once(holds(u), w.ttl, w.nodeTimeout, func() { w.wipe(ns[0], false) })
+		} else {
+			w.then(w.ttl, func() {
+				w.expectHeld(u, "there is a permit for it")
+				ns[0].gone = true
+				ns[0].crash()
+			})
+		}
 		w.then(2*w.ttl, func() {
 			w.expectHeld(u, "two nodes have kept it all the time")
 			u.release()

@@ -61,6 +61,7 @@ var mutants = []mutant{
 	{"nobody asks when a lease ends", without(protocol.RuleHint), killed, 100, "lost"},
 	{"a join instead of a settle", without(protocol.RuleHeal), repair, 100, "lost"},
 	{"lists only when they are needed", without(protocol.RuleLists), unlike, 100, "lost"},
+	{"a lease ends with its node's memory", without(protocol.RuleOutlast), unlike, 100, "lost"},
 	{"a node without memory is a witness", without(protocol.RuleWhole), witness, 100, "record"},
 	{"a minority's record is spread against a later run", without(protocol.RuleLater), belated, 100, "record"},
 	{"a minority's record is told", without(protocol.RuleRepair), minority, 100, "record"},
