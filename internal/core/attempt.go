@@ -20,7 +20,8 @@ type Spec struct {
 	Side     string // of the name: its own lock, queue and record, beside those of the name
 	Set      Settings
 
-	keys *script.Keys
+	keys    *script.Keys
+	crowded *atomic.Bool // others have been met at the name: it is not for requests of many names
 }
 
 // WithWeight returns a copy that asks for another weight.
@@ -60,7 +61,9 @@ type attempt struct {
 type call struct {
 	a     *attempt
 	req   protocol.Request
-	loads int // how often the scripts have been loaded for it
+	loads int  // how often the scripts have been loaded for it
+	alone bool // not to be sent as one of many
+	share [4]resp.Value
 }
 
 // calls are spare ones: a link is done with a command when it calls Reply,
@@ -82,6 +85,55 @@ func (c *call) Append(dst []byte) []byte {
 	return script.AppendCommand(dst, a.spec.keys, &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
 }
 
+// AppendPart encodes the request as one of those of many names.
+func (c *call) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
+	a := c.a
+	if c.alone || a.spec.crowded.Load() {
+		return keys, args, 0, 0
+	}
+	return script.AppendPart(keys, args, a.spec.keys, &a.claim.Terms, a.q.channel, a.q.set.Retention, c.req)
+}
+
+// Share takes the answer to a request of many names. Where there was more to do
+// for this one, or something went wrong, it goes out again, by itself.
+func (c *call) Share(head []resp.Value, own int64, err error) {
+	if v := script.Share(c.share[:0], head, own, c.req); v != nil {
+		c.Reply(v, nil)
+		return
+	}
+	a := c.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if head != nil {
+		a.spec.crowded.Store(true)
+	}
+	if c.alone = true; !c.again(forgotten(err)) {
+		c.free()
+	}
+}
+
+// again sends the request once more, unless it would come after its own leave.
+// Called with a.mu held.
+func (c *call) again(load bool) bool {
+	a := c.a
+	if c.req.Op != protocol.OpLeave && a.claim.Phase().Final() {
+		return false
+	}
+	n := a.q.nodes[c.req.Node]
+	if load {
+		n.link.Send(append(loads(), c)...)
+	} else {
+		n.link.Send(c)
+	}
+	return true
+}
+
+// free: the collector may have the attempt.
+func (c *call) free() {
+	*c = call{}
+	calls.Put(c)
+}
+
 // Reply takes the answer; it runs on the node's reader goroutine.
 func (c *call) Reply(v []resp.Value, err error) {
 	a := c.a
@@ -94,13 +146,11 @@ func (c *call) Reply(v []resp.Value, err error) {
 		ans, err = a.q.believe(c, v)
 	}
 	a.mu.Lock()
-	if forgotten(err) && c.loads < maxLoads && (c.req.Op == protocol.OpLeave || !a.claim.Phase().Final()) {
-		// Again, unless it would come after its own leave.
-		c.loads++
-		n := a.q.nodes[c.req.Node]
-		n.link.Send(append(loads(), c)...)
-		a.mu.Unlock()
-		return
+	if forgotten(err) && c.loads < maxLoads {
+		if c.loads++; c.again(true) {
+			a.mu.Unlock()
+			return
+		}
 	}
 	now := a.q.now()
 	switch {
@@ -118,12 +168,14 @@ func (c *call) Reply(v []resp.Value, err error) {
 			ans.Wait = foreignPoll
 		}
 		a.claim.Answer(now, c.req, ans)
+		if c.req.Op == protocol.OpJoin && ans.Vote && ans.Sum == 0 && a.spec.crowded.Load() {
+			a.spec.crowded.Store(false)
+		}
 		if _, at := a.claim.Limit(now); ans.Status == protocol.OK && ans.LimitAt < at {
 			a.q.retell(a.spec) // this node has missed a Resize
 		}
 	}
-	*c = call{} // the collector may have the attempt
-	calls.Put(c)
+	c.free()
 	a.flushUnlock(now)
 }
 
@@ -286,6 +338,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		if now := a.claim.Waiters(); phase == protocol.Holding && a.claimed && now != a.told {
 			if a.told = now; now {
 				waiters = a.hooks.Waiters
+				a.spec.crowded.Store(true)
 			}
 		}
 	}

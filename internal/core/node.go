@@ -32,11 +32,14 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 	l, err := link.New(c, link.Config{
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,
-		Hello:       func(info link.Info) []link.Command { return q.hello(n, info) },
-		Up:          func() { q.up(n) },
-		Down:        func(err error) { q.down(n, err) },
-		Push:        func(payload string) { q.push(n, payload) },
-		Subscribed:  func() { q.recheck(n) },
+		Many: &link.Many{Head: script.ManyHead, Append: func(dst, keys, args []byte, nKeys, nArgs int) []byte {
+			return script.AppendMany(dst, q.set.Prefix, q.set.Guard, keys, args, nKeys, nArgs)
+		}},
+		Hello:      func(info link.Info) []link.Command { return q.hello(n, info) },
+		Up:         func() { q.up(n) },
+		Down:       func(err error) { q.down(n, err) },
+		Push:       func(payload string) { q.push(n, payload) },
+		Subscribed: func() { q.recheck(n) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, i, err)

@@ -129,6 +129,7 @@ func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
 	if s.keys = script.NewKeys(q.set.Prefix, s.Name); s.Side != "" {
 		s.keys = script.NewKeysBeside(q.set.Prefix, s.Name, s.Side)
 	}
+	s.crowded = new(atomic.Bool)
 	return &s, nil
 }
 

@@ -41,6 +41,7 @@ type Config struct {
 	// Hello gives the first commands of each connection. They are sent before
 	// anything else, and an error as answer to any of them fails the connection.
 	Hello func(Info) []Command
+	Many  *Many           // nil: every command goes by itself
 	Up    func()          // connected; alternates with Down
 	Down  func(err error) // the connection broke, or the very first attempt failed
 

@@ -14,6 +14,7 @@ import (
 type conn struct {
 	nc   net.Conn
 	rd   *resp.Reader
+	many *Many
 	info Info
 
 	wake chan struct{} // for the writer: there may be something to write
@@ -25,6 +26,8 @@ type conn struct {
 	spare      []byte // the other buffer
 	writing    bool   // somebody is in nc.Write; only one may be
 	unanswered ring
+	parts      parts // sent after those, and not written yet
+	pending    int   // commands without an answer, parts counted one by one
 	bytes      int   // encoded size of the unanswered
 	cause      error // why it is dead
 	owed       bool  // answers were missing when it died
@@ -40,9 +43,10 @@ const (
 	maxEcho    = 1 << 20
 )
 
-func newConn(nc net.Conn) *conn {
+func newConn(nc net.Conn, many *Many) *conn {
 	return &conn{
 		nc:   nc,
+		many: many,
 		rd:   resp.NewReader(nc),
 		wake: make(chan struct{}, 1),
 		dead: make(chan struct{}),
@@ -53,20 +57,31 @@ func newConn(nc net.Conn) *conn {
 // push queues a command for writing and for its answer, in one step: the order
 // of bytes and of receivers is the same.
 func (c *conn) push(cmd Command, until, now time.Duration) {
+	if c.join(cmd, until, now) {
+		return
+	}
+	c.seal()
 	start := len(c.out)
 	c.out = cmd.Append(c.out)
 	size := len(c.out) - start
-	c.bytes += size
-	c.unanswered.push(entry{cmd: cmd, at: now, until: until, size: size})
+	c.enter(entry{cmd: cmd, at: now, until: until, size: size})
+	c.pending++
 	if until > 0 && now < c.echoUntil && len(c.echo)+size <= maxEcho {
 		c.echo = append(c.echo, c.out[start:]...)
 		c.echoes++
 	}
 }
 
+// enter queues the receiver of what has been appended to out.
+func (c *conn) enter(e entry) {
+	c.bytes += e.size
+	c.unanswered.push(e)
+}
+
 // writeOnce writes what is pending, releasing Link.mu meanwhile, and reports
 // whether more has been appended since. Link.mu is held, and nobody is writing.
 func (c *conn) writeOnce(l *Link) (more bool) {
+	c.seal()
 	buf := c.out
 	c.out, c.writing = c.spare, true
 	l.mu.Unlock()
@@ -81,8 +96,10 @@ func (c *conn) writeOnce(l *Link) (more bool) {
 	if err != nil {
 		l.fail(c, err)
 	}
-	return len(c.out) > 0 && c.cause == nil
+	return c.unwritten() && c.cause == nil
 }
+
+func (c *conn) unwritten() bool { return len(c.out) > 0 || len(c.parts.entries) > 0 }
 
 func (c *conn) wakeWriter() {
 	select {
@@ -101,7 +118,7 @@ func (c *conn) write(l *Link) {
 		}
 		l.mu.Lock()
 		// When a sender is writing, it will wake us again if need be.
-		for !c.writing && len(c.out) > 0 && c.cause == nil {
+		for !c.writing && c.unwritten() && c.cause == nil {
 			c.writeOnce(l)
 		}
 		l.mu.Unlock()
@@ -120,12 +137,17 @@ func (c *conn) read(l *Link) error {
 		l.mu.Lock()
 		e, ok := c.unanswered.pop()
 		c.bytes -= e.size
+		c.pending -= max(1, len(e.parts))
 		l.checkDrained()
 		l.mu.Unlock()
-		if !ok {
+		switch {
+		case !ok:
 			return errUnasked
+		case e.parts != nil:
+			c.share(e.parts, v, err)
+		default:
+			e.cmd.Reply(v, err)
 		}
-		e.cmd.Reply(v, err)
 	}
 }
 
@@ -153,6 +175,7 @@ func (l *Link) fail(c *conn, cause error) {
 	if c.cause != nil {
 		return
 	}
+	c.seal()
 	c.cause, c.owed = cause, c.unanswered.n > 0
 	close(c.dead)
 	if l.cur == c {
@@ -167,18 +190,26 @@ func (l *Link) fail(c *conn, cause error) {
 func (l *Link) settle(c *conn) {
 	l.mu.Lock()
 	pending := c.unanswered // nobody pushes to a dead connection
-	c.unanswered = ring{}
+	c.unanswered, c.pending = ring{}, 0
 	again := l.ctx.Err() == nil
 	l.mu.Unlock()
 
 	now := l.now()
 	var broken []Command
 	var kept []entry
-	for e, ok := pending.pop(); ok; e, ok = pending.pop() {
+	sort := func(e entry) {
 		if again && e.until > now && len(kept) < l.cfg.MaxPending/2 {
 			kept = append(kept, e)
 		} else {
 			broken = append(broken, e.cmd)
+		}
+	}
+	for e, ok := pending.pop(); ok; e, ok = pending.pop() {
+		for _, part := range e.parts {
+			sort(part)
+		}
+		if e.parts == nil {
+			sort(e)
 		}
 	}
 

@@ -32,7 +32,7 @@ func (l *Link) connect(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", l.opts.Addr, err)
 	}
-	c := newConn(nc)
+	c := newConn(nc, l.cfg.Many)
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
 	err = l.handshake(c)
 	if !stop() && ctx.Err() != nil {

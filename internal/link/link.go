@@ -134,16 +134,16 @@ func (l *Link) Send(cmds ...Command) {
 			continue
 		}
 		c.push(cmd, until, now)
-		if c.unanswered.n > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
+		if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
 			l.fail(c, errOverflow) // its commands, this one too, are settled by its reader
 			c = nil
 		}
 	}
-	if c == nil || c.writing || len(c.out) == 0 {
+	if c == nil || c.writing || !c.unwritten() {
 		l.mu.Unlock() // who is writing looks again afterwards
 		return
 	}
-	if c.bytes > directLimit || c.unanswered.n > crowd {
+	if c.bytes > directLimit || c.pending > crowd {
 		l.mu.Unlock()
 		c.wakeWriter()
 		return
@@ -215,7 +215,8 @@ func (l *Link) Healthy(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.cur
-	return c != nil && (c.unanswered.n == 0 || now.Sub(l.epoch)-c.unanswered.oldest().at < l.cfg.NodeTimeout)
+	return c != nil && (c.unanswered.n == 0 || // parts have only just been sent
+		now.Sub(l.epoch)-c.unanswered.oldest().at < l.cfg.NodeTimeout)
 }
 
 // Err is nil while the link is up, else the error commands get.
@@ -266,7 +267,7 @@ func (l *Link) Close(ctx context.Context) error {
 	l.mu.Lock()
 	left := len(l.kept)
 	if l.cur != nil {
-		left += l.cur.unanswered.n
+		left += l.cur.pending
 	}
 	l.mu.Unlock()
 	l.cancel()
@@ -289,7 +290,7 @@ func (l *Link) Close(ctx context.Context) error {
 
 // checkDrained wakes Close when nothing is pending any more.
 func (l *Link) checkDrained() {
-	if l.drained != nil && !l.dying && len(l.kept) == 0 && (l.cur == nil || l.cur.unanswered.n == 0) {
+	if l.drained != nil && !l.dying && len(l.kept) == 0 && (l.cur == nil || l.cur.pending == 0) {
 		close(l.drained)
 		l.drained = nil
 	}

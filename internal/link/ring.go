@@ -5,6 +5,7 @@ import "time"
 // entry is a command that waits for its answer. Times are since Link.epoch.
 type entry struct {
 	cmd   Command
+	parts []entry       // of which it is made, instead of cmd: see Many
 	at    time.Duration // when it was sent
 	until time.Duration // Lasting; 0: not
 	size  int           // encoded bytes

@@ -126,11 +126,13 @@ func (l *Link) inspect(c *conn) {
 		return
 	}
 	if c.echoes > 0 && now >= c.echoUntil && c.cause == nil {
+		c.seal()
 		c.out = append(c.out, c.echo...)
 		// One receiver per repeated command, for one answer each.
 		for range c.echoes {
-			c.unanswered.push(entry{cmd: unheard{}, at: now})
+			c.enter(entry{cmd: unheard{}, at: now})
 		}
+		c.pending += c.echoes
 		c.echo, c.echoes = nil, 0
 		c.wakeWriter()
 	}

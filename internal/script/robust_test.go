@@ -56,6 +56,14 @@ func TestKeyOfAnotherType(t *testing.T) {
 				assert.True(t, strings.HasPrefix(err.Error(), "WRONGTYPE"), err)
 				assert.Equal(t, before, dump(t, n))
 			}
+			// One of many does nothing, and is asked for again by itself.
+			terms := n.terms(2, 1)
+			keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, "owner", time.Minute, join(641))
+			command := script.AppendMany(nil, "test", 0, keys, words, nKeys, nArgs)
+			reply, err := c.Do(ctx, args(t, command)...).Slice()
+			require.NoError(t, err)
+			assert.EqualValues(t, 0, reply[script.ManyHead])
+			assert.Equal(t, before, dump(t, n))
 		})
 	}
 }

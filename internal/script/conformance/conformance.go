@@ -58,8 +58,8 @@ func Run(t testing.TB, cfg Config) {
 		workers = 4
 	}
 	var (
-		wg                      sync.WaitGroup
-		next, failed, abandoned atomic.Int64
+		wg                            sync.WaitGroup
+		next, failed, abandoned, done atomic.Int64
 	)
 	for w := range workers {
 		wg.Go(func() {
@@ -75,7 +75,9 @@ func Run(t testing.TB, cfg Config) {
 					return
 				}
 				s := newSequence(cfg, p, cfg.Seed+i)
-				switch err := s.run(ctx); {
+				err := s.run(ctx)
+				done.Add(int64(s.done))
+				switch {
 				case err == errNear:
 					abandoned.Add(1)
 				case err != nil:
@@ -86,6 +88,9 @@ func Run(t testing.TB, cfg Config) {
 		})
 	}
 	wg.Wait()
+	if done.Load() < int64(cfg.Sequences)/4 {
+		t.Errorf("only %d parts of requests of many were done", done.Load())
+	}
 	if a := abandoned.Load(); a > int64(cfg.Sequences)/2 {
 		t.Errorf("%d of %d sequences came too near an expiry to be judged", a, cfg.Sequences)
 	} else if a > 0 {

@@ -48,6 +48,7 @@ type sequence struct {
 	actors  []*actor
 	resizes protocol.Ticket
 	incs    map[protocol.Incarnation]bool
+	done    int // parts of requests of many that were done
 	log     []string
 }
 
@@ -61,8 +62,11 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 	capacity := []uint64{1, 1, 3, large}[rng.IntN(4)]
 	s.count = capacity == 3 || capacity == 1 && rng.IntN(4) == 0
 	crowd := 3 + rng.IntN(4)
-	if rng.IntN(6) == 0 {
+	switch rng.IntN(6) {
+	case 0:
 		crowd = 12 // more than a hint for a waiter looks at
+	case 1, 2:
+		crowd = 1 + rng.IntN(2) // often alone
 	}
 	for i := range crowd {
 		c := capacity
@@ -126,9 +130,11 @@ func (s *sequence) step(ctx context.Context) error {
 	switch k := s.rng.IntN(100); {
 	case k < 10:
 		return s.record(ctx, a)
-	case k < 36:
+	case k < 18:
+		return s.many(ctx)
+	case k < 40:
 		return s.request(ctx, a, protocol.Request{Op: protocol.OpJoin, Ticket: s.ticket(a), List: list})
-	case k < 52:
+	case k < 54:
 		if a.terms.Weight > 1 && s.rng.IntN(4) == 0 {
 			a.terms.Weight = 1 + s.rng.Uint64N(min(a.terms.Weight-1, 3)) // a holder gives back a part
 		}

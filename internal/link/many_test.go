@@ -1,0 +1,165 @@
+package link_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// part is a call that says which of many it was: it appends its number to a list.
+type part struct {
+	*call
+	n    int
+	only bool // by itself
+}
+
+func newPart(n int) *part { return &part{call: newCall("RPUSH", "list", strconv.Itoa(n)), n: n} }
+
+func (p *part) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
+	if p.only {
+		return keys, args, 0, 0
+	}
+	return resp.AppendString(keys, "list"), resp.AppendInt(args, int64(p.n)), 1, 1
+}
+
+func (p *part) Share(head []resp.Value, own int64, err error) {
+	if head == nil {
+		p.Reply(nil, fmt.Errorf("no share: %w", err))
+		return
+	}
+	p.Reply([]resp.Value{head[0], {Int: own}}, nil)
+}
+
+// pushAll puts the parts into the list, and answers with how many there are,
+// and for each its number.
+const pushAll = `local r = {#ARGV} for i, n in ipairs(ARGV) do redis.call('RPUSH', KEYS[i], n) r[i + 1] = tonumber(n) end return r`
+
+func many(t *testing.T, c *redis.Client, source string) *link.Many {
+	t.Helper()
+	sha, err := c.ScriptLoad(t.Context(), source).Result()
+	require.NoError(t, err)
+	return &link.Many{Head: 1, Append: func(dst, keys, args []byte, nKeys, nArgs int) []byte {
+		dst = resp.AppendArray(dst, 3+nKeys+nArgs)
+		dst = resp.AppendString(resp.AppendString(dst, "EVALSHA"), sha)
+		dst = resp.AppendInt(dst, int64(nKeys))
+		return append(append(dst, keys...), args...)
+	}}
+}
+
+// What is sent at once goes out as one, in the order in which it was sent, also
+// with what goes by itself; who is alone, or one of few, goes by itself.
+func TestMany(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	l := open(t, c, link.Config{Many: many(t, c, pushAll)})
+	var cmds []link.Command
+	var want []string
+	for i := range 100 {
+		p := newPart(i)
+		p.only = i == 50 || i > 96
+		cmds, want = append(cmds, p), append(want, strconv.Itoa(i))
+	}
+	require.NoError(t, c.ConfigResetStat(t.Context()).Err())
+	l.Send(cmds...)
+	shared := 0
+	for i, cmd := range cmds {
+		v, err := cmd.(*part).wait(t)
+		require.NoError(t, err)
+		var head, own int
+		switch n, _ := fmt.Sscan(v, &head, &own); n {
+		case 2:
+			assert.Equal(t, i, own)
+			shared++
+		default:
+			assert.Equal(t, strconv.Itoa(i+1), v, "the list's length, after a command by itself")
+		}
+	}
+	assert.Equal(t, want, c.LRange(t.Context(), "list", 0, -1).Val())
+	assert.Equal(t, 100-4-1-3, shared, "all but the first ones, and those that go by themselves")
+	stats := c.Info(t.Context(), "commandstats").Val()
+	assert.Contains(t, stats, "cmdstat_evalsha:calls=4,", "32, 14, 32 and 14 parts")
+	v, err := newSent(l, newPart(100)).wait(t)
+	assert.NoError(t, err)
+	assert.Equal(t, "101", v)
+	require.NoError(t, shut(l))
+}
+
+func newSent(l *link.Link, p *part) *part {
+	l.Send(p)
+	return p
+}
+
+// An answer that is an error, or not of this form, says nothing to any part.
+func TestManyWithoutAnAnswer(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	for source, want := range map[string]string{
+		"return redis.error_reply('ERR sorry')": "sorry",
+		"return {1}":                            "no share",
+	} {
+		l := open(t, c, link.Config{Many: many(t, c, source)})
+		var cmds []link.Command
+		for i := range 10 {
+			cmds = append(cmds, newPart(i))
+		}
+		l.Send(cmds...)
+		for i, cmd := range cmds {
+			_, err := cmd.(*part).wait(t)
+			switch {
+			case i < 4:
+				assert.NoError(t, err)
+			case i == 4:
+				assert.ErrorContains(t, err, want)
+			default:
+				assert.ErrorContains(t, err, "no share", "it is told once what the node says of the script")
+			}
+		}
+		require.NoError(t, shut(l))
+	}
+}
+
+// When the connection breaks, each part has its own fate.
+func TestManyBreaks(t *testing.T) {
+	node := redistest.Start(t, 1).Node(0)
+	c := node.Client()
+	l := open(t, c, link.Config{Many: many(t, c, pushAll), Stall: 300 * time.Millisecond})
+	require.NoError(t, node.Stop())
+	var cmds []link.Command
+	for i := range 12 {
+		p := newPart(i)
+		if i%2 == 1 {
+			p.until = time.Now().Add(time.Minute)
+		}
+		cmds = append(cmds, p)
+	}
+	l.Send(cmds...)
+	for i, cmd := range cmds {
+		if i%2 == 0 {
+			_, err := cmd.(*part).wait(t)
+			assert.ErrorIs(t, err, link.ErrBroken)
+		}
+	}
+	require.NoError(t, node.Cont())
+	for i, cmd := range cmds {
+		if i%2 == 1 {
+			_, err := cmd.(*part).wait(t)
+			assert.NoError(t, err)
+		}
+	}
+	var want []string
+	for i := 1; i < 12; i += 2 {
+		want = append(want, strconv.Itoa(i))
+	}
+	got := c.LRange(context.Background(), "list", 0, -1).Val()
+	require.GreaterOrEqual(t, len(got), len(want))
+	assert.Equal(t, want, got[len(got)-len(want):])
+	require.NoError(t, shut(l))
+}

@@ -1,0 +1,96 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// many puts a few joins and leaves to the node in one request, all of the one
+// name. What the node does of them is what the model does; what it does not do
+// is as if it had not been asked for.
+func (s *sequence) many(ctx context.Context) error {
+	type part struct {
+		terms protocol.Terms
+		owner string
+		r     protocol.Request
+	}
+	var parts []part
+	var keys, args []byte
+	nKeys, nArgs := 0, 0
+	for range 1 + s.rng.IntN(3) {
+		a := s.actors[s.rng.IntN(len(s.actors))]
+		p := part{a.terms, a.owner, protocol.Request{Op: protocol.OpJoin, Ticket: s.ticket(a)}}
+		if len(parts) > 0 && s.rng.IntN(3) == 0 {
+			p.r.Ticket += 64
+		}
+		if s.rng.IntN(2) == 0 {
+			p.r = protocol.Request{Op: protocol.OpLeave}
+		}
+		var nk, na int
+		keys, args, nk, na = script.AppendPart(keys, args, s.keys, &p.terms, p.owner, retention, p.r)
+		if nk == 0 {
+			continue // a semaphore's
+		}
+		nKeys, nArgs, parts = nKeys+nk, nArgs+na, append(parts, p)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	command, err := words(script.AppendMany(nil, s.prefix, s.guard, keys, args, nKeys, nArgs))
+	if err != nil {
+		return err
+	}
+	cmd, msgs, plain, err := s.exchange(ctx, command)
+	if err != nil {
+		return err
+	}
+	v, err := values(cmd)
+	if err != nil {
+		return err
+	}
+	if len(v) != script.ManyHead+len(parts) {
+		return fmt.Errorf("%d parts: %v", len(parts), v)
+	}
+	var outs []model.Out
+	for i, p := range parts {
+		own := v[script.ManyHead+i].Int
+		s.note("%d many: %v %v T=%d cap=%d w=%d ttl=%v: %d", s.now, p.r.Op, p.terms.ID, p.r.Ticket, p.terms.Capacity, p.terms.Weight, p.terms.TTL, own)
+		if own == 0 {
+			continue
+		}
+		s.done++
+		if err := s.shared(p.terms, p.owner, p.r, script.Share(nil, v[:script.ManyHead], own, p.r), &outs); err != nil {
+			return err
+		}
+	}
+	if err := s.comparePushes(msgs, outs); err != nil {
+		return err
+	}
+	return s.comparePlain(plain)
+}
+
+// shared compares the answer to one part.
+func (s *sequence) shared(terms protocol.Terms, owner string, r protocol.Request, v []resp.Value, outs *[]model.Out) error {
+	decode := script.Decode
+	if r.Op == protocol.OpLeave {
+		decode = script.DecodeLeave
+	}
+	got, err := decode(v)
+	if err != nil {
+		return fmt.Errorf("%w: %v", err, v)
+	}
+	want, pushed := s.node.Handle(s.now, terms, owner, r, got.Incarnation)
+	*outs = append(*outs, pushed...)
+	if r.Op != protocol.OpLeave {
+		if err := s.compareClock(got.Clock); err != nil {
+			return err
+		}
+	}
+	got.Clock = 0
+	return s.compareAnswer(got, want, terms.Capacity == 1)
+}

@@ -1,0 +1,73 @@
+package mutex_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// Where many goroutines are at work, requests of many names go out as one. Some
+// names here have one user, others two, in two processes; and the servers forget
+// the scripts in between.
+func TestCrowd(t *testing.T) {
+	c := redistest.Start(t, 3)
+	const values, names, goroutines, rounds = 2, 80, 64, 40
+	shared := make([]guarded, names)
+	var all sync.WaitGroup
+	before := make([]int64, c.Len())
+	for i := range before {
+		before[i] = scripts(t, c.Node(i))
+	}
+	for v := range values {
+		q := accept.Open(t, c, accept.Timing(quiet))
+		for g := range goroutines {
+			n := goroutines*v + g // 80 and more: it shares one with somebody of the first 48
+			if n >= names {
+				n -= names
+			}
+			m := mutex.New(q, "crowd "+strconv.Itoa(n))
+			all.Go(func() {
+				for r := range rounds {
+					m.Lock()
+					shared[n].enter(t, m.Lease().Token())
+					m.Unlock()
+					if v+g == 0 && r == rounds/2 {
+						for i := range c.Len() {
+							assert.NoError(t, c.Node(i).Client().ScriptFlush(t.Context()).Err())
+						}
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	sum := uint64(0)
+	for n := range shared {
+		assert.Equal(t, shared[n].wanted.Load(), shared[n].sum.Load(), "name %d", n)
+		sum += shared[n].sum.Load()
+	}
+	assert.EqualValues(t, values*goroutines*rounds, sum)
+	for i := range before {
+		requests := float64(scripts(t, c.Node(i))-before[i]) / float64(sum)
+		assert.Less(t, requests, 1.9, "of server %d, for a lock and an unlock", i)
+	}
+	accept.Clean(t, c)
+}
+
+// scripts is how often the server has been asked to run one.
+func scripts(t *testing.T, s *redistest.Server) (n int64) {
+	info, err := s.Client().Info(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
+	_, _ = fmt.Sscanf(rest, "%d", &n)
+	return n
+}
