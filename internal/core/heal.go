@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -46,6 +47,7 @@ func (q *Quorum) healing(node int, inc protocol.Incarnation) {
 		case <-ctx.Done():
 		}
 	}()
+	h := &healer{q: q, node: q.nodes[node], inc: inc}
 	pause := q.set.NodeTimeout / 16
 	for range 24 {
 		// Every client does this: they shall not do it at the same moment.
@@ -54,7 +56,7 @@ func (q *Quorum) healing(node int, inc protocol.Incarnation) {
 			return
 		case <-time.After(time.Duration(rand.Int64N(int64(pause) + 1))):
 		}
-		done, err := q.tell(ctx, node, inc)
+		done, err := h.tell(ctx)
 		if done {
 			return
 		}
@@ -65,44 +67,98 @@ func (q *Quorum) healing(node int, inc protocol.Incarnation) {
 	}
 }
 
+// healer brings one node what it has forgotten.
+type healer struct {
+	q    *Quorum
+	node *node
+	inc  protocol.Incarnation
+
+	listed bool
+	names  []string // that it has not been told yet
+	all    int
+}
+
 // tell brings every record to the node and declares it whole. One client does
-// so at a time: all at once would only be slower.
-func (q *Quorum) tell(ctx context.Context, node int, inc protocol.Incarnation) (bool, error) {
-	n := q.nodes[node]
-	turn := q.set.Prefix + ":heal"
-	if mine, err := n.client.SetNX(ctx, turn, q.channel, 4*q.set.NodeTimeout).Result(); err != nil || !mine {
-		marker, _ := n.client.Get(ctx, script.MarkerKey(q.set.Prefix)).Result()
-		return isWhole(marker), err
+// so at a time: all at once would only be slower. What has been told need not be
+// told again when something else cannot be told yet.
+func (h *healer) tell(ctx context.Context) (done bool, err error) {
+	q, client := h.q, h.node.client
+	if done, err = h.over(ctx); done || err != nil {
+		return done, err
 	}
-	defer func() {
-		// Should it have taken so long that another has its turn, the two do the same twice.
-		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.set.NodeTimeout)
-		defer cancel()
-		_ = n.client.Del(after, turn).Err()
-	}()
-	names, err := q.recorded(ctx, node)
-	if err != nil {
+	const turns = 4 // node timeouts
+	turn := q.set.Prefix + ":heal"
+	if mine, err := client.SetNX(ctx, turn, q.channel, turns*q.set.NodeTimeout).Result(); err != nil || !mine {
 		return false, err
 	}
-	for some := range slices.Chunk(slices.Collect(maps.Keys(names)), 64) {
+	defer func() {
+		// Should another have its turn by now, the two do the same twice.
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.set.NodeTimeout)
+		defer cancel()
+		_ = client.Del(after, turn).Err()
+	}()
+	if !h.listed {
+		names, err := q.recorded(ctx, h.node.index)
+		if err != nil {
+			return false, err
+		}
+		h.names, h.all, h.listed = slices.Collect(maps.Keys(names)), len(names), true
+	}
+	var left []string
+	var why error
+	for some := range slices.Chunk(h.names, 64) {
 		errs := make([]error, len(some))
 		var wg sync.WaitGroup
 		for i, name := range some {
-			wg.Go(func() { errs[i] = q.retellOne(ctx, node, name) })
+			wg.Go(func() { errs[i] = q.retellOne(ctx, h.node.index, name) })
 		}
 		wg.Wait()
-		if err := errors.Join(errs...); err != nil {
+		for i, err := range errs {
+			if err != nil {
+				left, why = append(left, some[i]), err
+			}
+		}
+		if err := client.PExpire(ctx, turn, turns*q.set.NodeTimeout).Err(); err != nil {
 			return false, err
 		}
 	}
+	if h.names = left; len(left) > 0 {
+		return false, why
+	}
+	return h.declare(ctx)
+}
+
+// over reports whether there is nothing to do any more. It fails while the node
+// sits out its guard time: before that is over, what others have may yet become more.
+func (h *healer) over(ctx context.Context) (bool, error) {
+	marker, err := h.q.marker(ctx, h.node)
+	if err != nil {
+		return false, err
+	}
+	var inc, born int64
+	if _, err := fmt.Sscan(marker, &inc, &born); err != nil {
+		return false, err
+	}
+	if isWhole(marker) || protocol.Incarnation(inc) != h.inc {
+		return true, nil // whoever hears next of a new incarnation begins anew
+	}
+	now, err := h.node.client.Time(ctx).Result()
+	if wait := time.Duration(born-now.UnixMilli())*time.Millisecond + h.q.set.Guard; err == nil && wait > 0 {
+		err = &RecoveringError{Wait: wait}
+	}
+	return false, err
+}
+
+// declare says that the node has been told everything.
+func (h *healer) declare(ctx context.Context) (bool, error) {
 	done := make(chan bool, 1)
-	q.nodes[node].link.Send(&question{command: script.AppendWhole(nil, q.set.Prefix, inc), reply: func(v []resp.Value, err error) {
-		done <- err == nil
+	h.node.link.Send(&question{command: script.AppendWhole(nil, h.q.set.Prefix, h.inc), reply: func(v []resp.Value, err error) {
+		done <- err == nil && len(v) == 1 && v[0].Int == 1
 	}})
 	select {
 	case ok := <-done:
 		if ok {
-			q.set.Logger.Info("quorate: a node that is new or lost its memory has been told all that is recorded", "node", q.nodes[node].addr, "records", len(names))
+			h.q.set.Logger.Info("quorate: a node that is new or lost its memory has been told all that is recorded", "node", h.node.addr, "records", h.all)
 		}
 		return ok, nil
 	case <-ctx.Done():

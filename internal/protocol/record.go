@@ -96,6 +96,7 @@ type Inquiry struct {
 	outcome Outcome
 	newest  Stored
 	promise Version // the newest that any node has told of
+	since   Time    // what others are asked from here on counts; 0: not yet. See write and read
 	peers   []informant
 }
 
@@ -124,11 +125,13 @@ func (q *Inquiry) Outcome() Outcome { return q.outcome }
 // Newest returns the newest that any node has told of.
 func (q *Inquiry) Newest() Stored { return q.newest }
 
-// Start asks all nodes.
+// Start asks all nodes; first only the one that is to be healed.
 func (q *Inquiry) Start(now Time) {
 	q.peers = make([]informant, q.Nodes)
 	for i := range q.peers {
-		q.ask(now, i)
+		if q.Heal == 0 || i == q.Heal-1 || !q.Rules.on(RuleAfter) {
+			q.ask(now, i)
+		}
 	}
 }
 
@@ -263,7 +266,7 @@ func (q *Inquiry) advance(now Time) {
 	if q.Op == OpRead {
 		q.read(now)
 	} else {
-		q.write()
+		q.write(now)
 	}
 	if q.outcome == Asking && q.Nodes-refusals < q.Quorum() {
 		q.outcome = Refused
@@ -299,8 +302,20 @@ func (q *Inquiry) authority(counts func(*informant) bool) bool {
 }
 
 // write decides an open or a put: it is done when a majority has taken it. An
-// open also tells what was recorded before, so its majority must be one that knows.
-func (q *Inquiry) write() {
+// open also tells what was recorded before, and for that it needs those who know.
+//
+// Who knows need not have promised. Whoever has promised takes nothing of an
+// earlier run any more. So what such a run can still bring to a majority has
+// been taken by one of them before, and the open finds it there; unless that
+// one has forgotten it since. But it has not promised before its guard time was
+// over, and that is longer than an answer counts: a put that rests on what was
+// forgotten had its majority by then, and any q whole nodes that are asked
+// afterwards know of it.
+//
+// Were it otherwise, a run that has too few whole nodes among those that vote for
+// it would wait for one to be healed, and that for the run to decide what a
+// minority has.
+func (q *Inquiry) write(now Time) {
 	taken, overrun := 0, 0
 	for i := range q.peers {
 		p := &q.peers[i]
@@ -312,19 +327,59 @@ func (q *Inquiry) write() {
 		}
 	}
 	switch {
-	case taken >= q.Quorum() && (q.Op == OpPut || q.authority(func(p *informant) bool { return p.taken })):
-		q.outcome = Settled
 	case overrun > q.Nodes-q.Quorum():
 		q.outcome = Outrun
+	case taken < q.Quorum():
+		q.since = 0
+	case q.Op == OpPut:
+		q.outcome = Settled
+	default:
+		q.from(now, func(p *informant) bool { return p.taken })
+		if q.authority(func(p *informant) bool { return p.taken || q.after(p) && q.Rules.on(RuleOthers) }) {
+			q.outcome = Settled
+		}
 	}
+}
+
+// from has all be asked anew that have told before a certain moment: which is
+// now, unless it has been before. Those excepted have told enough.
+func (q *Inquiry) from(now Time, except func(*informant) bool) {
+	first := q.since == 0
+	if first {
+		q.since = now
+	}
+	for i := range q.peers {
+		if p := &q.peers[i]; p.asked == 0 && (first || p.retry == 0) && !q.after(p) && !except(p) {
+			p.retry = now
+		}
+	}
+}
+
+// after: it has told what it knew after that moment.
+func (q *Inquiry) after(p *informant) bool {
+	return p.told && (p.at >= q.since || !q.Rules.on(RuleAfter))
 }
 
 // read decides what is recorded. What only a minority is known to have is
 // brought to a majority before anybody is told of it: or the next one to read
 // might not find it. That must not be done once a later run may have begun, for
 // it may have found nothing: then that run decides, or the next.
+//
+// A node is healed by what others tell after its guard time is over. What they
+// told before may be too old: a put that rests on what the node has forgotten
+// counts, and can be completed, for about as long.
 func (q *Inquiry) read(now Time) {
-	if !q.authority(func(*informant) bool { return true }) {
+	if q.Heal != 0 {
+		healed := &q.peers[q.Heal-1]
+		if !healed.told {
+			q.since = 0
+			return
+		}
+		q.from(now, func(p *informant) bool { return p == healed })
+		if !q.authority(func(p *informant) bool { return p == healed || q.after(p) }) {
+			return
+		}
+	} else if !q.authority(func(*informant) bool { return true }) {
 		return
 	}
 	if q.All && !q.answered() {
@@ -343,9 +398,6 @@ func (q *Inquiry) read(now Time) {
 	}
 	chosen := have >= q.Quorum() || q.newest.Version == Version{}
 	may := chosen || q.promise.Run(q.newest.Version) <= 0 || !q.Rules.on(RuleLater)
-	if q.Heal != 0 && !q.peers[q.Heal-1].told {
-		return
-	}
 	switch {
 	case !q.Rules.on(RuleRepair):
 		q.outcome = Settled

@@ -207,6 +207,99 @@ var heir = generator{
 	},
 }
 
+// hostage: a node forgets, and cannot be told what a minority has while a run
+// is under way; and too few of those who know vote for that run's claim, for on
+// one of them another is ahead that waits for it elsewhere.
+var hostage = generator{
+	name: "hostage",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 3)
+		s.capacity, s.weights, s.record = 1, []uint64{1}, true
+		s.offsets = false
+		s.hold, s.think = s.ttl/20, s.ttl/4
+		s.length = 2*s.guard + 8*s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		first, other, later := w.procs[0], w.procs[1], w.procs[2]
+		d, e, f := first.parts[0], other.parts[0], later.parts[0]
+		w.ghosts = false
+		w.then(w.delay, func() { d.acquire(false) })
+		w.once(begun(d), w.ttl, 0, func() {
+			first.cutOff(a)
+			first.cutOff(b)
+			other.cutOff(c)
+			later.cutOff(a)
+			later.cutOff(b)
+		})
+		w.once(func() bool { return c.model.Recorded().Ticket > 0 }, w.ttl, 0, func() {
+			first.crash()
+			w.wipe(b, false)
+		})
+		w.then(w.guard-w.ttl/2, func() { e.acquire(false) })
+		w.then(w.around(w.ttl/8), func() { f.acquire(false) })
+		w.once(holds(e), w.ttl, 4*w.slowest(), func() {
+			later.to(a).heal(true)
+			other.to(c).heal(true)
+		})
+		w.then(w.ttl, func() {
+			if holds(e)() && !begun(e)() {
+				w.fail("stuck", "%s cannot begin its run, though two nodes know all", e.name)
+			}
+		})
+	},
+}
+
+// hearsay: a node takes a put and forgets it; while that still counts for who
+// has put, others take it too, of which one has just told a new run that it has
+// nothing. The node that forgot is the last to promise that run.
+var hearsay = generator{
+	name: "hearsay",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 3)
+		s.nodes = 5
+		s.capacity, s.weights, s.record = 1, []uint64{1}, true
+		s.offsets = false
+		s.hold, s.think = s.ttl/20, 8*s.ttl
+		s.persist = 4 * s.guard
+		s.length = 3*s.guard + 4*s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		b, c, x := ns[1], ns[2], ns[4]
+		first, second, third := w.procs[0], w.procs[1], w.procs[2]
+		e, p, f := first.parts[0], second.parts[0], third.parts[0]
+		w.ghosts = false
+		for _, n := range ns {
+			if n != c {
+				third.cutOff(n)
+			}
+		}
+		w.then(w.delay, func() { e.acquire(false) })
+		w.once(begun(e), w.ttl, 0, func() {
+			for _, n := range ns {
+				if n != b {
+					first.cutOff(n)
+				}
+			}
+		})
+		w.once(func() bool { return b.model.Recorded().Ticket > 0 }, w.ttl, w.nodeTimeout, func() { w.wipe(b, false) })
+		w.then(w.guard-w.ttl/2-w.nodeTimeout, func() { f.acquire(false) })
+		w.then(w.nodeTimeout, func() { p.acquire(false) })
+		w.once(func() bool { return len(x.model.Claims(x.millis(w.now))) > 0 }, w.ttl, 0, func() { second.to(x).cut(requests) })
+		w.once(holds(p), w.ttl, w.nodeTimeout/2, func() {
+			second.cutOff(c) // which has told that it has nothing
+			first.to(c).heal(false)
+			first.to(x).heal(false)
+		})
+		w.then(w.ttl+w.around(w.ttl), func() {
+			second.to(c).heal(true)
+			second.to(x).heal(true)
+		})
+	},
+}
+
 // stretched: a put is taken by one node, which then forgets it and is told by
 // the others, who know nothing of it; much later another node takes it, too.
 var stretched = generator{
