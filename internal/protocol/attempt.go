@@ -146,7 +146,14 @@ func (c *Claim) Wake() Time {
 	return w
 }
 
-// interval is ttl/3, less up to a tenth so that claims do not beat in step.
+// next is when to beat again. It falls on one of a few moments, and what falls
+// on the same goes out together: to renew one of many claims costs less then.
+func (c *Claim) next(now Time) Time {
+	step := Time(max(c.TTL/256, 1))
+	return now.Add(c.interval()) / step * step
+}
+
+// interval is ttl/3, less up to a tenth so that claims do not all beat in step.
 func (c *Claim) interval() time.Duration {
 	third := c.TTL / 3
 	return third - third*time.Duration(c.ID[1])/2560

@@ -10,7 +10,7 @@ import "time"
 // Start sends join(id, T0) to all nodes at once (rule 1).
 func (c *Claim) Start(now Time, t0 Ticket) {
 	c.t, c.began, c.ask = t0, now, Never
-	c.beat = now.Add(c.interval())
+	c.beat = c.next(now)
 	for i := range c.peers {
 		c.send(now, i, OpJoin)
 	}
@@ -227,7 +227,7 @@ func (c *Claim) Renew(now Time) {
 	if c.expire(now); c.phase != Holding {
 		return
 	}
-	c.beat = now.Add(c.interval())
+	c.beat = c.next(now)
 	for i := range c.peers {
 		switch p := &c.peers[i]; {
 		case p.refused:
@@ -470,7 +470,7 @@ func (c *Claim) tend(now Time) {
 	}
 	due := now >= c.beat
 	if due {
-		c.beat = now.Add(c.interval())
+		c.beat = c.next(now)
 		if c.Counting && c.phase == Holding {
 			c.widen(now)
 		}

@@ -3,14 +3,13 @@ package script
 import (
 	"encoding/hex"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// AppendMany appends the EVALSHA that does several joins and leaves in one
+// AppendMany appends the EVALSHA that does several joins, beats and leaves in one
 // request, see scripts/many.lua, given what AppendPart has made of them.
 func AppendMany(dst []byte, prefix string, guard time.Duration, keys, args []byte, nKeys, nArgs int) []byte {
 	dst = resp.AppendArray(dst, 3+1+nKeys+1+nArgs)
@@ -26,15 +25,22 @@ func AppendMany(dst []byte, prefix string, guard time.Duration, keys, args []byt
 // AppendPart appends what r adds to the keys and arguments of many, and says
 // how many words these are: none if r is nothing for it. The owner is the channel for pushes.
 func AppendPart(keys, args []byte, k *Keys, t *protocol.Terms, owner string, retention time.Duration, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
-	if t.Counting || r.Op != protocol.OpJoin && r.Op != protocol.OpLeave {
-		return keys, args, 0, 0
-	}
-	what := "j"
-	if r.Op == protocol.OpLeave {
-		what = "l"
-	}
+	kinds := "jbl"
 	if t.Capacity == 1 {
-		what = strings.ToUpper(what)
+		kinds = "JBL"
+	}
+	var what string
+	switch {
+	case t.Counting || r.List:
+		return keys, args, 0, 0
+	case r.Op == protocol.OpJoin:
+		what = kinds[:1]
+	case r.Op == protocol.OpBeat:
+		what = kinds[1:2]
+	case r.Op == protocol.OpLeave:
+		what = kinds[2:]
+	default:
+		return keys, args, 0, 0
 	}
 	keys = resp.AppendString(resp.AppendString(keys, k.Plain), k.State)
 	var id [2 * len(t.ID)]byte
@@ -46,6 +52,9 @@ func AppendPart(keys, args []byte, k *Keys, t *protocol.Terms, owner string, ret
 	}
 	args = resp.AppendInt(args, t.TTL.Milliseconds())
 	args = resp.AppendUint(args, uint64(r.Ticket))
+	if r.Op == protocol.OpBeat {
+		return keys, args, 2, 5
+	}
 	var buf [160]byte // of one claim: see open.lua
 	b := strconv.AppendUint(append(buf[:0], 'S'), uint64(r.Ticket), 10)
 	b = append(append(append(b, ' '), id[:]...), ' ')

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// many puts a few joins and leaves to the node in one request, all of the one
+// many puts a few joins, beats and leaves to the node in one request, all of the one
 // name. What the node does of them is what the model does; what it does not do
 // is as if it had not been asked for.
 func (s *sequence) many(ctx context.Context) error {
@@ -28,8 +28,16 @@ func (s *sequence) many(ctx context.Context) error {
 		if len(parts) > 0 && s.rng.IntN(3) == 0 {
 			p.r.Ticket += 64
 		}
-		if s.rng.IntN(2) == 0 {
+		switch s.rng.IntN(6) {
+		case 0, 1:
 			p.r = protocol.Request{Op: protocol.OpLeave}
+		case 2, 3:
+			p.r.Op = protocol.OpBeat
+			for _, c := range s.node.Claims(s.now) {
+				if c.ID == p.terms.ID && s.rng.IntN(4) > 0 {
+					p.r.Ticket = c.Ticket
+				}
+			}
 		}
 		var nk, na int
 		keys, args, nk, na = script.AppendPart(keys, args, s.keys, &p.terms, p.owner, retention, p.r)

@@ -1,12 +1,12 @@
--- many: joins and leaves of several names in one request, where that is as good
--- as one after the other: each finds its name as a claim finds it that is alone.
+-- many: joins, beats and leaves of several names in one request, where that is as
+-- good as one after the other: each finds its name as a claim finds it that is alone.
 -- Which does not is answered 0, nothing of it has been done, and it is sent
--- again by itself. The others are answered 1: a join has got its ticket, and is first.
+-- again by itself. The others are answered 1: a claim has its ticket, and is first.
 --
 -- KEYS  1 marker, and of each its classic key and its state
--- ARGV  1 guard, and of each what it is ("J" and "L" of a name with a classic key, "j" and "l"
---       of one without), id, how long the state is kept, and of a join ttl, ticket, and the
---       state: what it begins with, before the expiry, and what it ends with
+-- ARGV  1 guard, and of each what it is ("J", "B" and "L" of a name with a classic key, "j", "b"
+--       and "l" of one without), id, how long the state is kept; of a join or a beat ttl and
+--       ticket; of a join the state: what it begins with, before the expiry, and what it ends with
 local K, A, call, match = KEYS, ARGV, redis.call, string.match
 local clock, had = call('TIME'), call('MGET', unpack(KEYS))
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -26,6 +26,16 @@ for k = 2, #K, 2 do
       call('SET', key, fence, 'PX', kept)
       new[key], done = fence, 1
     end
+  elseif what == 'B' or what == 'b' then
+    local ttl = A[a + 3]
+    -- As beat.lua does it for who has the vote and, where there is one, the classic key.
+    local head, only, T, x, f, o = match(state or '', '^(S%d+ %x+ %d+ (%x+) (%d+) %d+) (%d+) (%d) (.*)$')
+    if votes and only == id and T == A[a + 4] and x + 0 > now and (what == 'b' or (new[plain] or had[k]) == id) then
+      if what == 'B' then call('SET', plain, id, 'PX', ttl) end
+      call('SET', key, head .. ' ' .. now + ttl .. ' ' .. f .. ' ' .. o, 'PX', kept)
+      done = 1
+    end
+    a = a + 5
   else
     local ttl, T = A[a + 3], A[a + 4]
     -- As enter.lua does it with a ticket that is above the fence. A state that MGET
