@@ -83,7 +83,7 @@ func TestBeatAmongMany(t *testing.T) {
 		require.NoError(t, err)
 		return reply[script.ManyHead]
 	}
-	long, short := n.terms(1, 1), n.terms(2, 1)
+	long, short := n.terms(1, 1), n.terms(2, 1<<30)
 	short.TTL = 30 * time.Millisecond
 	require.EqualValues(t, 1, one(long, protocol.OpJoin))
 	require.NoError(t, c.PExpire(ctx, n.keys.Plain, time.Second).Err())
