@@ -35,41 +35,68 @@ type Config struct {
 	Rules       Rules
 }
 
-// peer is what the claim knows of one node.
+// peer is what the claim knows of one node. A process may hold a great many
+// claims, each with a peer for every node: see TestSizes.
 type peer struct {
-	held  bool        // the node said that it holds the claim ...
-	tkt   Ticket      // ... at this ticket ...
+	tkt   Ticket      // held: at this ticket ...
 	inc   Incarnation // ... in this incarnation
 	taken Time        // s of the newest acknowledgement; older ones are ignored
 	until Time        // s + ttl - drift: how long the view that came with it is usable
-	view
-	waiters  bool   // claims without a vote are queued there
-	asked    Time   // s of the request that is out; 0: none
-	round    int32  // the settling round that the node has answered
-	failures int32  // in a row
-	retry    Time   // when a node that failed is asked again
-	again    bool   // its connection has come back while a request was out: ask again after the answer
-	heavy    bool   // it has not confirmed the weight of Shrink yet
-	refused  bool   // for good: another capacity, a wrong type, a wrong password
-	limit    uint64 // how many permits there are since
-	limitAt  Ticket // the Resize that the node knows of; 0: none
-	early    Push   // a push that overtook the answer it belongs to
+	asked Time        // s of the request that is out; 0: none
+	next  Time        // when it is asked again; 0 and Never: not by itself
+	more  *more       // nil: nothing of that
+
+	held     bool  // the node said that it holds the claim
+	vote     bool  // its view votes for the claim
+	waiters  bool  // claims without a vote are queued there
+	hinted   bool  // next is when asking again may bring the vote; else it is a second try
+	behind   bool  // it has not answered the settling round
+	again    bool  // its connection has come back while a request was out: ask again after the answer
+	refused  bool  // for good: another capacity, a wrong type, a wrong password
+	failures uint8 // in a row, as far as that can count
 }
 
-// view is what a node told of the claims before this one.
-type view struct {
-	vote        bool
+// more is what a claim knows of a node beside that. Claims that are not counted
+// hardly ever do.
+type more struct {
+	content
+	limit   uint64 // how many permits there are since
+	limitAt Ticket // the Resize that the node knows of; 0: none
+	heavy   bool   // it has not confirmed the weight of Shrink yet
+	early   Push   // a push that overtook the answer it belongs to
+}
+
+// content is what a node told of the claims before this one, where they count.
+type content struct {
 	told        bool
 	sum, digest uint64
 	listed      bool
 	lower       []Lower
 	from        Ticket // where the list begins,
 	base        totals // and what there is before
-	hint        Time   // not voted: when asking again may help
 }
 
 // totals are what is known of claims that are not listed.
 type totals struct{ sum, digest uint64 }
+
+// nothing is never written to.
+var nothing more
+
+// heard returns what is to be read only.
+func (p *peer) heard() *more {
+	if p.more == nil {
+		return &nothing
+	}
+	return p.more
+}
+
+// own returns what may be written to.
+func (p *peer) own() *more {
+	if p.more == nil {
+		p.more = new(more)
+	}
+	return p.more
+}
 
 // Claim is one attempt of one participant. Its methods take the time and an
 // event; afterwards Out holds what is to be sent, Phase what became of it and
@@ -78,20 +105,21 @@ type Claim struct {
 	Config
 	Out []Request
 
-	phase    Phase
 	t        Ticket // T
 	began    Time   // of the attempt, or of raising T
-	round    int32  // of settling; 0 is the join
-	chase    int32  // rounds that did not settle the claim
 	beat     Time   // the next beat
 	ask      Time   // the next question of a waiter that counting blocks
 	pace     time.Duration
-	window   int    // how far back the lists go that are asked for: see since
 	deadline Time   // Holding: rule 5
-	mute     bool   // renew no more
 	room     uint64 // Holding: the capacity it was admitted under
 	shrunk   Time   // s of the first request with the weight of Shrink
 	peers    []peer
+
+	phase  Phase
+	mute   bool  // renew no more
+	raised bool  // T is not the T0 of the join any more
+	window uint8 // how far back the lists go that are asked for: see since
+	chase  int32 // settling rounds that did not settle the claim
 }
 
 // NewClaim returns an attempt that has not sent anything yet.
@@ -139,8 +167,8 @@ func (c *Claim) Wake() Time {
 		p := &c.peers[i]
 		if p.asked != 0 {
 			w = min(w, p.asked.Add(c.NodeTimeout))
-		} else if p.retry != 0 {
-			w = min(w, p.retry)
+		} else if p.next != 0 && !p.hinted {
+			w = min(w, p.next)
 		}
 	}
 	return w
@@ -171,8 +199,8 @@ func (c *Claim) hinted() Time {
 		switch p := &c.peers[i]; {
 		case p.held && p.vote:
 			need--
-		case p.held && p.asked == 0 && p.hint != 0 && p.hint != Never:
-			hints = append(hints, p.hint)
+		case p.held && p.asked == 0 && p.hinted:
+			hints = append(hints, p.next)
 		}
 	}
 	if need <= 0 || len(hints) < need {

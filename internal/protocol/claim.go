@@ -26,36 +26,40 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 	if c.phase.Final() || r.Op == OpLeave || r.Sent < p.taken {
 		return // an answer that a newer one has overtaken says nothing new
 	}
-	p.failures, p.refused, p.retry = 0, false, Never
+	p.failures, p.refused = 0, false
 	switch a.Status {
 	case OK:
 		c.acknowledge(p, r, a)
-		p.hint = Never
-		if p.again {
-			p.again, p.retry = false, now
-		}
-		if a.Wait > 0 {
-			p.hint = now.Add(a.Wait)
+		p.next, p.hinted = Never, false
+		switch {
+		case p.again: // that answer will bring a hint of its own
+			p.again, p.next = false, now
+		case a.Wait > 0:
+			p.next, p.hinted = now.Add(a.Wait), true
 		}
 		p.waiters = a.Waiters
-		p.heavy = p.heavy && (r.Op == OpBeat || r.Sent < c.shrunk)
-		if r.Op == OpJoin && c.round == 0 || r.Op == OpSettle && r.Ticket == c.t {
-			p.round = c.round
+		if p.heard().heavy && r.Op != OpBeat && r.Sent >= c.shrunk {
+			p.more.heavy = false
+		}
+		if r.Op == OpSettle && r.Ticket == c.t {
+			p.behind = false
 		}
 	case Missing: // the view is of a claim that is not there any more: back by rule 6
-		*p = peer{taken: r.Sent, retry: now, round: p.round}
+		*p = peer{taken: r.Sent, next: now, behind: p.behind}
 	case Recovering: // lost its memory: not before the guard time is over
-		again := peer{taken: r.Sent, retry: now.Add(max(a.Wait, time.Millisecond)), failures: 1, round: c.round}
+		again := peer{taken: r.Sent, next: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
 		if c.phase == Holding && c.usable(p, now) && c.Rules.on(RuleOutlast) {
 			// The guard time outlasts the lease that it has forgotten, so that still
 			// keeps others out: a node that has come back is worth no less to a holder
 			// than one that has not.
-			again.held, again.tkt, again.inc, again.until, again.view = true, p.tkt, p.inc, p.until, p.view
-			again.limit, again.limitAt = p.limit, p.limitAt
+			again.held, again.tkt, again.inc, again.until, again.vote = true, p.tkt, p.inc, p.until, p.vote
+			if m := p.more; m != nil {
+				again.more = &more{content: m.content, limit: m.limit, limitAt: m.limitAt}
+			}
 		}
 		*p = again
 	case Clash:
-		*p = peer{taken: r.Sent, retry: Never, refused: true, round: c.round}
+		*p = peer{taken: r.Sent, next: Never, refused: true}
 	}
 	c.advance(now)
 }
@@ -68,50 +72,61 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
 	same := p.held && p.tkt == a.Ticket && (p.inc == a.Incarnation || !c.Rules.on(RuleIncarnation))
 	if !same {
-		p.view = view{}
+		p.vote = false
 	}
-	if p.inc != a.Incarnation {
-		p.limit, p.limitAt = 0, 0
+	if p.more != nil {
+		if !same {
+			p.more.content = content{}
+		}
+		if p.inc != a.Incarnation {
+			p.more.limit, p.more.limitAt = 0, 0
+		}
 	}
 	p.held, p.tkt, p.inc, p.taken = true, a.Ticket, a.Incarnation, r.Sent
 	p.until = r.Sent.Add(c.TTL)
 	if c.Rules.on(RuleDrift) {
 		p.until = p.until.Add(-c.Drift)
 	}
-	if a.Vote || !p.vote { // else the push that voted has overtaken this
-		c.content(p, r, a)
+	if c.Counting && (a.Vote || !p.vote) { // else the push that voted has overtaken this
+		c.content(p.own(), r, a)
 	}
 	p.resized(a.Limit, a.LimitAt)
 	p.vote = !a.Foreign && (p.vote || a.Vote)
-	if p.early.Vote && c.admitHere(p, p.early) {
-		p.early = Push{}
+	if early := p.heard().early; early.Vote && c.admitHere(p, early) {
+		p.more.early = Push{}
 	}
 }
 
 // resized takes what a node says of the number of permits.
 func (p *peer) resized(limit uint64, at Ticket) {
-	if at > p.limitAt {
-		p.limit, p.limitAt = limit, at
+	if at > p.heard().limitAt {
+		m := p.own()
+		m.limit, m.limitAt = limit, at
 	}
 }
 
-// content takes what an answer says of the lower claims.
-func (c *Claim) content(p *peer, r Request, a Answer) {
+// content takes what an answer says of the lower claims. Where votes are all
+// that is needed it is not asked for, and not kept.
+func (c *Claim) content(m *more, r Request, a Answer) {
 	// A holder keeps the digests it was admitted by: newer views are subsets, but
 	// one that is newer than the others would no longer compare equal to them.
-	if a.Told && (!p.told || c.phase != Holding) {
-		p.told, p.sum, p.digest = true, a.Sum, a.Digest
+	if a.Told && (!m.told || c.phase != Holding) {
+		m.told, m.sum, m.digest = true, a.Sum, a.Digest
 	}
 	// Lists are counted, not compared: the newest is the best.
 	switch base := (totals{a.BaseSum, a.BaseDigest}); {
 	case a.Told && a.Sum == 0:
-		p.listed, p.lower, p.from, p.base = true, nil, 0, totals{}
+		m.list(nil, 0, totals{})
 	case !a.Listed || r.Op != OpBeat && base != totals{}:
 	case base == totals{}: // all of them
-		p.listed, p.lower, p.from, p.base = true, a.Lower, 0, base
+		m.list(a.Lower, 0, base)
 	case r.Ticket > 0:
-		p.listed, p.lower, p.from, p.base = true, a.Lower, r.Ticket, base
+		m.list(a.Lower, r.Ticket, base)
 	}
+}
+
+func (v *content) list(lower []Lower, from Ticket, base totals) {
+	v.listed, v.lower, v.from, v.base = true, lower, from, base
 }
 
 // since is where the lists begin that are asked for. What differs between the
@@ -151,8 +166,9 @@ func (c *Claim) Push(now Time, node int, m Push) {
 	if !c.admitHere(p, m) {
 		// Pushes come on a connection of their own: this one may have overtaken the
 		// answer that tells of its ticket. Tickets at a node only rise.
-		if c.Rules.on(RuleStash) && (m.Ticket > p.early.Ticket || m.Incarnation != p.early.Incarnation) {
-			p.early = m
+		early := &p.heard().early
+		if c.Rules.on(RuleStash) && (m.Ticket > early.Ticket || m.Incarnation != early.Incarnation) {
+			p.own().early = m
 		}
 		return
 	}
@@ -176,9 +192,12 @@ func (c *Claim) admitHere(p *peer, m Push) bool {
 	}
 	if !p.vote {
 		p.resized(m.Limit, m.LimitAt)
-		p.vote, p.told, p.sum, p.digest = true, true, m.Sum, m.Digest
-		if m.Sum == 0 {
-			p.listed, p.lower, p.from, p.base = true, nil, 0, totals{}
+		p.vote = true
+		if c.Counting {
+			v := &p.own().content
+			if v.told, v.sum, v.digest = true, m.Sum, m.Digest; m.Sum == 0 {
+				v.list(nil, 0, totals{})
+			}
 		}
 	}
 	return true
@@ -205,7 +224,7 @@ func (c *Claim) Up(now Time, node int) {
 	case p.asked != 0: // what was pushed after that request had been executed may be lost, too
 		p.again = true
 	default:
-		p.retry, p.refused = now, false // what was for good may have ended with the connection
+		p.next, p.hinted, p.refused = now, false, false // what was for good may have ended with the connection
 		c.advance(now)
 	}
 }
@@ -248,7 +267,7 @@ func (c *Claim) Shrink(now Time, weight uint64) {
 	}
 	c.Weight, c.shrunk = weight, now
 	for i := range c.peers {
-		c.peers[i].heavy = true
+		c.peers[i].own().heavy = true
 	}
 	c.advance(now)
 }
@@ -339,7 +358,7 @@ func (c *Claim) settle(now Time) {
 	known, open, top := 0, 0, c.t
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.asked != 0 && p.round < c.round || p.asked != 0 && !p.held {
+		if p.asked != 0 && (p.behind || !p.held) {
 			open++
 		}
 		if c.running(p, now) {
@@ -366,13 +385,13 @@ func (c *Claim) settle(now Time) {
 // raise makes T "the highest ticket answered", which q nodes may hold already,
 // and sends settle(id, T) to all that do not.
 func (c *Claim) raise(now Time, top Ticket) {
-	c.phase, c.t = Joining, top
-	c.round++
+	c.phase, c.t, c.raised = Joining, top, true
 	if c.exact(now) >= c.Quorum() {
 		c.phase = Waiting
 	}
 	for i := range c.peers {
-		if p := &c.peers[i]; !(p.held && p.tkt == c.t) && !p.refused {
+		p := &c.peers[i]
+		if p.behind = true; !(p.held && p.tkt == c.t) && !p.refused {
 			c.send(now, i, OpSettle)
 		}
 	}
@@ -481,17 +500,17 @@ func (c *Claim) tend(now Time) {
 		if p.asked != 0 || p.refused && !due {
 			continue
 		}
-		again := p.retry != 0 && now >= p.retry
+		again := p.next != 0 && !p.hinted && now >= p.next
 		switch {
 		case !p.held && (due || again):
-			if c.round == 0 && c.phase == Joining || !c.Rules.on(RuleHeal) {
+			if !c.raised && c.phase == Joining || !c.Rules.on(RuleHeal) {
 				c.send(now, i, OpJoin)
 			} else {
 				c.send(now, i, OpSettle)
 			}
 		case p.held && p.tkt < c.t && (c.phase == Joining || c.Rules.on(RuleSettleBelow)) && (p.failures == 0 || due || again):
 			c.send(now, i, OpSettle)
-		case p.held && p.heavy && (p.failures == 0 || due || again):
+		case p.held && p.heard().heavy && (p.failures == 0 || due || again):
 			c.send(now, i, OpSettle)
 		case p.held && (due || again || asking && !p.vote):
 			c.send(now, i, OpBeat)
@@ -499,18 +518,21 @@ func (c *Claim) tend(now Time) {
 	}
 }
 
+// mostFailures is from how many on nothing changes.
+const mostFailures = 8
+
 // silent notes that a node did not answer in time or cannot be reached.
 func (c *Claim) silent(now Time, p *peer) {
-	p.asked, p.round, p.hint, p.retry = 0, c.round, Never, Never
-	p.failures++
+	p.asked, p.behind, p.next, p.hinted = 0, false, Never, false
+	p.failures = min(p.failures, mostFailures-1) + 1
 	if !p.refused && (!c.Try || c.phase == Holding) { // a try asks once
-		p.retry = now.Add(min(c.NodeTimeout<<min(p.failures, 8)/8, c.interval()))
+		p.next = now.Add(min(c.NodeTimeout<<p.failures/8, c.interval()))
 	}
 }
 
 func (c *Claim) send(now Time, node int, op Op) {
 	p := &c.peers[node]
-	p.asked, p.retry, p.hint = now, Never, Never
+	p.asked, p.next, p.hinted = now, Never, false
 	// A holder whose views differ learns the lists in time: when a node goes, the
 	// rest must still admit it.
 	list := op == OpBeat && c.Counting && (c.phase == Waiting && c.pace > 0 || c.phase == Holding && c.differ(now) && c.Rules.on(RuleLists))

@@ -32,7 +32,7 @@ func (c *Claim) Votes(now Time) int {
 // Resize that a node has told of, 0 for none.
 func (c *Claim) Limit(now Time) (n uint64, newest Ticket) {
 	for i := range c.peers {
-		newest = max(newest, c.peers[i].limitAt)
+		newest = max(newest, c.peers[i].heard().limitAt)
 	}
 	return c.capacity(now), newest
 }
@@ -52,6 +52,12 @@ func (c *Claim) Clone() *Claim {
 	d := *c
 	d.Out = slices.Clone(c.Out)
 	d.peers = slices.Clone(c.peers)
+	for i := range d.peers {
+		if p := &d.peers[i]; p.more != nil {
+			m := *p.more
+			p.more = &m
+		}
+	}
 	return &d
 }
 
@@ -60,8 +66,9 @@ func (c *Claim) Clone() *Claim {
 func (c *Claim) Permuted(order []int) *Claim {
 	d := c.Clone()
 	d.Out = nil
+	peers := slices.Clone(d.peers)
 	for i, from := range order {
-		d.peers[i] = c.peers[from]
+		d.peers[i] = peers[from]
 	}
 	return d
 }
@@ -91,7 +98,7 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 		b = binary.AppendVarint(b, int64(n))
 	}
 	b = append(b, byte(c.phase))
-	flags(c.mute, c.round > 0)
+	flags(c.mute, c.raised)
 	b = binary.AppendUvarint(b, uint64(c.t))
 	b = binary.AppendUvarint(b, c.Weight)
 	b = binary.AppendUvarint(b, c.room)
@@ -107,38 +114,38 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 	b = binary.AppendVarint(b, int64(c.pace))
 	b = binary.AppendVarint(b, int64(c.window))
 	for i := range c.peers {
-		p := &c.peers[i]
-		// Of the rounds only whether the node has answered the last one is read, and only while settling.
-		flags(p.held, p.vote, p.refused, p.heavy, p.early.Vote, p.again, c.phase == Joining && p.round < c.round)
+		p, m := &c.peers[i], c.peers[i].heard()
+		next, hinted := p.next, p.hinted
+		if hinted && (p.vote || c.phase == Holding) {
+			next, hinted = Never, false
+		}
+		flags(p.held, p.vote, p.refused, m.heavy, m.early.Vote, p.again, hinted, c.phase == Joining && p.behind)
 		b = binary.AppendUvarint(b, uint64(p.tkt))
 		b = binary.AppendUvarint(b, uint64(p.inc))
 		when(p.taken)
 		when(p.until)
 		when(p.asked)
-		when(p.retry)
-		if !p.vote && c.phase != Holding {
-			when(p.hint)
-		}
-		b = append(b, byte(min(p.failures, 8))) // from the eighth on nothing changes
+		when(next)
+		b = append(b, p.failures)
 		if c.Counting {
-			b = binary.AppendUvarint(b, p.limit)
-			b = binary.AppendUvarint(b, uint64(p.limitAt))
-			flags(p.told, p.listed)
-			b = binary.AppendUvarint(b, p.sum)
-			b = binary.AppendUvarint(b, p.digest)
-			b = binary.AppendUvarint(b, uint64(p.from))
-			b = binary.AppendUvarint(b, p.base.sum)
-			b = binary.AppendUvarint(b, p.base.digest)
-			b = binary.AppendUvarint(b, uint64(len(p.lower)))
-			for _, e := range p.lower {
+			b = binary.AppendUvarint(b, m.limit)
+			b = binary.AppendUvarint(b, uint64(m.limitAt))
+			flags(m.told, m.listed)
+			b = binary.AppendUvarint(b, m.sum)
+			b = binary.AppendUvarint(b, m.digest)
+			b = binary.AppendUvarint(b, uint64(m.from))
+			b = binary.AppendUvarint(b, m.base.sum)
+			b = binary.AppendUvarint(b, m.base.digest)
+			b = binary.AppendUvarint(b, uint64(len(m.lower)))
+			for _, e := range m.lower {
 				b = append(b, e.ID[:]...)
 			}
 		}
-		if p.early.Vote {
-			b = binary.AppendUvarint(b, uint64(p.early.Ticket))
-			b = binary.AppendUvarint(b, uint64(p.early.Incarnation))
-			b = binary.AppendUvarint(b, p.early.Sum)
-			b = binary.AppendUvarint(b, p.early.Digest)
+		if m.early.Vote {
+			b = binary.AppendUvarint(b, uint64(m.early.Ticket))
+			b = binary.AppendUvarint(b, uint64(m.early.Incarnation))
+			b = binary.AppendUvarint(b, m.early.Sum)
+			b = binary.AppendUvarint(b, m.early.Digest)
 		}
 	}
 	return b

@@ -64,8 +64,8 @@ func (c *Claim) fits(now Time) bool {
 	if views < c.Quorum() {
 		return false
 	}
-	for _, p := range same {
-		for _, e := range p.lower {
+	for _, v := range same {
+		for _, e := range v.lower {
 			t, known := lower[e.ID]
 			if !known || e.Weight < t.weight {
 				t.weight = e.Weight // claims only ever get lighter: this view is the newer one
@@ -85,14 +85,15 @@ func (c *Claim) fits(now Time) bool {
 
 // comparable returns those voting views, as many as there are, that are listed
 // from the same ticket on and have the same before it.
-func (c *Claim) comparable(now Time) []*peer {
-	var most []*peer
+func (c *Claim) comparable(now Time) []*content {
+	var most []*content
 	for i := range c.peers {
-		var same []*peer
+		var same []*content
+		a := c.peers[i].heard()
 		for j := range c.peers {
-			a, b := &c.peers[i], &c.peers[j]
-			if b.listed && b.vote && c.usable(b, now) && a.from == b.from && a.base == b.base {
-				same = append(same, b)
+			p := &c.peers[j]
+			if b := p.heard(); b.listed && p.vote && c.usable(p, now) && a.from == b.from && a.base == b.base {
+				same = append(same, &b.content)
 			}
 		}
 		if len(same) > len(most) {
@@ -106,7 +107,7 @@ func (c *Claim) comparable(now Time) []*peer {
 func (c *Claim) listed(now Time) int {
 	n := 0
 	for i := range c.peers {
-		if p := &c.peers[i]; p.listed && p.vote && c.usable(p, now) {
+		if p := &c.peers[i]; p.heard().listed && p.vote && c.usable(p, now) {
 			n++
 		}
 	}
@@ -123,15 +124,18 @@ func (c *Claim) capacity(now Time) uint64 {
 	if c.phase == Holding && c.Rules.on(RuleKeep) {
 		return c.room
 	}
+	if !c.known() {
+		return c.Capacity
+	}
 	agreed := c.agreed(now)
 	n := c.Capacity
 	if agreed != nil && agreed.limitAt > 0 {
 		n = agreed.limit
 	}
 	for i := range c.peers {
-		p := &c.peers[i]
-		if c.usable(p, now) && p.limitAt > 0 && (agreed == nil || p.limitAt > agreed.limitAt) && (p.limit < n || !c.Rules.on(RuleMore)) {
-			n = p.limit
+		m := c.peers[i].heard()
+		if c.usable(&c.peers[i], now) && m.limitAt > 0 && (agreed == nil || m.limitAt > agreed.limitAt) && (m.limit < n || !c.Rules.on(RuleMore)) {
+			n = m.limit
 		}
 	}
 	return n
@@ -139,24 +143,24 @@ func (c *Claim) capacity(now Time) uint64 {
 
 // agreed returns the view with the newest Resize that q usable views know of; nil
 // while there are fewer views.
-func (c *Claim) agreed(now Time) *peer {
-	var views []*peer
+func (c *Claim) agreed(now Time) *more {
+	var views []*more
 	for i := range c.peers {
 		if p := &c.peers[i]; c.usable(p, now) {
-			views = append(views, p)
+			views = append(views, p.heard())
 		}
 	}
 	if len(views) < c.Quorum() {
 		return nil
 	}
-	slices.SortFunc(views, func(a, b *peer) int { return cmp.Compare(b.limitAt, a.limitAt) })
+	slices.SortFunc(views, func(a, b *more) int { return cmp.Compare(b.limitAt, a.limitAt) })
 	return views[c.Quorum()-1]
 }
 
 // known: some node has told of a Resize.
 func (c *Claim) known() bool {
 	for i := range c.peers {
-		if c.peers[i].limitAt > 0 {
+		if c.peers[i].heard().limitAt > 0 {
 			return true
 		}
 	}
@@ -165,12 +169,15 @@ func (c *Claim) known() bool {
 
 // tooHeavy: all views agree that there are fewer permits than are asked for.
 func (c *Claim) tooHeavy(now Time) bool {
+	if !c.known() {
+		return false
+	}
 	agreed := c.agreed(now)
 	if agreed == nil || agreed.limitAt == 0 || c.Weight <= agreed.limit {
 		return false
 	}
 	for i := range c.peers {
-		if p := &c.peers[i]; c.usable(p, now) && p.limitAt != agreed.limitAt {
+		if p := &c.peers[i]; c.usable(p, now) && p.heard().limitAt != agreed.limitAt {
 			return false
 		}
 	}
@@ -182,14 +189,15 @@ func (c *Claim) tooHeavy(now Time) bool {
 func (c *Claim) alike(now Time) (most int, sum uint64) {
 	for i := range c.peers {
 		same := 0
+		a := c.peers[i].heard()
 		for j := range c.peers {
-			a, b := &c.peers[i], &c.peers[j]
-			if c.usable(b, now) && b.vote && b.told && a.sum == b.sum && a.digest == b.digest {
+			p := &c.peers[j]
+			if b := p.heard(); c.usable(p, now) && p.vote && b.told && a.sum == b.sum && a.digest == b.digest {
 				same++
 			}
 		}
 		if same > most {
-			most, sum = same, c.peers[i].sum
+			most, sum = same, a.sum
 		}
 	}
 	return most, sum
@@ -207,9 +215,10 @@ func (c *Claim) differ(now Time) bool {
 func (c *Claim) roomy(now Time) bool {
 	views, sum := 0, uint64(0)
 	for i := range c.peers {
-		if p := &c.peers[i]; c.usable(p, now) && p.vote && p.told {
+		p := &c.peers[i]
+		if m := p.heard(); c.usable(p, now) && p.vote && m.told {
 			views++
-			sum += p.sum
+			sum += m.sum
 		}
 	}
 	k := c.Quorum() - (c.Nodes - views)
