@@ -111,7 +111,7 @@ func usable(t *testing.T, q *quorate.Quorum, name string) bool {
 func keysOf(t *testing.T, prefix, name string) map[string]bool {
 	t.Helper()
 	keys, shared := map[string]bool{}, 0
-	for _, k := range []*script.Keys{script.NewKeys(prefix, name), script.NewKeysBeside(prefix, name, script.Number)} {
+	for _, k := range []script.Keys{script.NewKeys(prefix, name), script.NewKeysBeside(prefix, name, script.Number)} {
 		own := requested(t, script.AppendInspect(nil, k, 1), prefix)
 		for op := protocol.OpJoin; op <= protocol.OpRepair; op++ {
 			for _, counting := range []bool{false, true} {
@@ -122,7 +122,7 @@ func keysOf(t *testing.T, prefix, name string) map[string]bool {
 		}
 		for key := range own {
 			if keys[key] {
-				require.Equal(t, script.NewKeysBeside(prefix, name, script.Number).Record, key)
+				require.Equal(t, script.NewKeysBeside(prefix, name, script.Number).Record(), key)
 				shared++
 			}
 		}

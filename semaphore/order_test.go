@@ -83,7 +83,7 @@ func enqueue(t *testing.T, s *semaphore.Weighted, weight int64) chan entry {
 // queued waits until every server has so many claims, at least two.
 func queued(t *testing.T, c *redistest.Cluster, claims int) {
 	t.Helper()
-	key := script.NewKeys("quorate", "s").Claims
+	key := script.NewKeys("quorate", "s").Claims()
 	for i := range c.Len() {
 		require.True(t, accept.Eventually(func() bool {
 			n, err := c.Node(i).Client().HLen(t.Context(), key).Result()

@@ -20,7 +20,7 @@ type Spec struct {
 	Side     string // of the name: its own lock, queue and record, beside those of the name
 	Set      Settings
 
-	keys    *script.Keys
+	keys    script.Keys
 	crowded *atomic.Bool // others have been met at the name: it is not for requests of many names
 }
 

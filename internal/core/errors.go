@@ -89,7 +89,7 @@ func forGood(err error) bool {
 func explain(s *Spec, err error) error {
 	if e, ok := errors.AsType[resp.Error](err); ok && e.Code() == "WRONGTYPE" {
 		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q is not this library's; remove it, or choose another name",
-			err, s.keys.Plain, s.keys.State, s.keys.Queue, s.keys.Claims)
+			err, s.keys.Plain(), s.keys.State(), s.keys.Queue(), s.keys.Claims())
 	}
 	return err
 }

@@ -20,6 +20,13 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '\r', '\n')
 }
 
+// AppendJoined adds a and b as one word.
+func AppendJoined(dst []byte, a, b string) []byte {
+	dst = appendHeader(dst, len(a)+len(b))
+	dst = append(append(dst, a...), b...)
+	return append(dst, '\r', '\n')
+}
+
 // AppendBytes adds one word.
 func AppendBytes(dst, b []byte) []byte {
 	dst = appendHeader(dst, len(b))

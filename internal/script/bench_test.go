@@ -90,7 +90,7 @@ func BenchmarkDecode(b *testing.B) {
 // node is one name on one server, without a model beside it.
 type node struct {
 	c    redis.UniversalClient
-	keys *script.Keys
+	keys script.Keys
 }
 
 func newNode(c redis.UniversalClient) *node {

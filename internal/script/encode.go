@@ -15,20 +15,14 @@ const (
 	flagSettle
 )
 
-// Keys are the keys of one name, encoded once for all requests to it.
-type Keys struct {
-	// Plain is the classic key, State, Queue and Claims are ours, Marker is the node's.
-	Plain, State, Queue, Claims, Marker string
-	// Record is what is kept beside the claims, Watchers who wants to hear of it.
-	Record, Watchers string
-
-	block, record, counting []byte // number and keys, as bulk strings: of claims, of the record, of a semaphore's claims
-}
+// Keys are the keys of one name. A process may hold a great many names, so no
+// more is kept of them than what differs: a key is put together as it is sent.
+type Keys struct{ prefix, plain, state string }
 
 // NewKeys returns the keys of name. They hash to one slot, save the marker: a
 // node is one server, not a Redis Cluster.
-func NewKeys(prefix, name string) *Keys {
-	return newKeys(prefix, name, name, "")
+func NewKeys(prefix, name string) Keys {
+	return Keys{prefix: prefix, plain: name, state: prefix + ":{" + name + "}"}
 }
 
 // Number is the side of a name where the number of a semaphore's permits is
@@ -37,34 +31,72 @@ const Number = ":n"
 
 // NewKeysBeside returns the keys of one side of name: for a lock of its own,
 // and a record, that concern the name.
-func NewKeysBeside(prefix, name, side string) *Keys {
-	return newKeys(prefix, name, prefix+":{"+name+"}"+side+":p", side)
+func NewKeysBeside(prefix, name, side string) Keys {
+	state := prefix + ":{" + name + "}" + side
+	return Keys{prefix: prefix, plain: state + ":p", state: state}
 }
 
-func newKeys(prefix, name, plain, side string) *Keys {
-	state := prefix + ":{" + name + "}" + side
-	k := &Keys{Plain: plain, State: state, Queue: state + ":q", Claims: state + ":c", Marker: MarkerKey(prefix)}
-	k.block = resp.AppendString(k.block, "5")
-	for _, key := range []string{k.Plain, k.State, k.Queue, k.Claims, k.Marker} {
-		k.block = resp.AppendString(k.block, key)
+// What is added to the state's key for each of the others.
+const (
+	toQueue    = ":q"
+	toClaims   = ":c"
+	toRecord   = ":r"
+	toWatchers = ":w"
+	toMarker   = ":marker" // to the prefix
+)
+
+// Plain is the classic key; State, Queue and Claims are ours, Marker is the node's.
+func (k Keys) Plain() string { return k.plain }
+
+// State see Plain.
+func (k Keys) State() string { return k.state }
+
+// Queue see Plain.
+func (k Keys) Queue() string { return k.state + toQueue }
+
+// Claims see Plain.
+func (k Keys) Claims() string { return k.state + toClaims }
+
+// Marker see Plain.
+func (k Keys) Marker() string { return MarkerKey(k.prefix) }
+
+// Record is the key of what is kept beside the claims.
+func (k Keys) Record() string { return k.state + toRecord }
+
+// Watchers is the key of who wants to hear of that.
+func (k Keys) Watchers() string { return k.state + toWatchers }
+
+// appendClaims appends the number and the keys of what concerns claims, with
+// the number of a semaphore's permits if they are counted.
+func (k Keys) appendClaims(dst []byte, n int) []byte {
+	dst = resp.AppendInt(dst, int64(n))
+	dst = resp.AppendString(dst, k.plain)
+	dst = resp.AppendString(dst, k.state)
+	dst = resp.AppendJoined(dst, k.state, toQueue)
+	dst = resp.AppendJoined(dst, k.state, toClaims)
+	dst = resp.AppendJoined(dst, k.prefix, toMarker)
+	if n == 6 {
+		dst = resp.AppendJoined(dst, k.state, Number+toRecord)
 	}
-	k.counting = resp.AppendString(k.counting, "6")
-	k.counting = append(k.counting, k.block[len("$1\r\n5\r\n"):]...)
-	k.counting = resp.AppendString(k.counting, state+Number+":r")
-	k.Record, k.Watchers = state+":r", state+":w"
-	k.record = resp.AppendString(k.record, "5")
-	for _, key := range []string{k.Record, k.Watchers, k.Marker, k.State, k.Claims} {
-		k.record = resp.AppendString(k.record, key)
-	}
-	return k
+	return dst
+}
+
+// appendRecord appends the number and the keys of what concerns the record.
+func (k Keys) appendRecord(dst []byte) []byte {
+	dst = resp.AppendString(dst, "5")
+	dst = resp.AppendJoined(dst, k.state, toRecord)
+	dst = resp.AppendJoined(dst, k.state, toWatchers)
+	dst = resp.AppendJoined(dst, k.prefix, toMarker)
+	dst = resp.AppendString(dst, k.state)
+	return resp.AppendJoined(dst, k.state, toClaims)
 }
 
 // MarkerKey is the key of a node's marker.
-func MarkerKey(prefix string) string { return prefix + ":marker" }
+func MarkerKey(prefix string) string { return prefix + toMarker }
 
 // AppendCommand appends the EVALSHA that puts request r of the claim with terms
 // t to a node. Pushes for the claim will go to the channel owner.
-func AppendCommand(dst []byte, k *Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
+func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
 	if r.Op >= protocol.OpRead {
 		return appendRecord(dst, k, t, owner, guard, r)
 	}
@@ -89,14 +121,14 @@ func AppendCommand(dst []byte, k *Keys, t *protocol.Terms, owner string, guard, 
 		}
 	}
 
-	keys, block := 5, k.block
+	keys := 5
 	if t.Counting {
-		keys, block = 6, k.counting
+		keys = 6
 	}
 	dst = resp.AppendArray(dst, 3+keys+args)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, sha)
-	dst = append(dst, block...)
+	dst = k.appendClaims(dst, keys)
 	var id [2 * len(t.ID)]byte
 	hex.Encode(id[:], t.ID[:])
 	dst = resp.AppendBytes(dst, id[:])

@@ -27,11 +27,11 @@ type Claim struct {
 }
 
 // AppendInspect appends the EVALSHA that lists up to most claims of a name.
-func AppendInspect(dst []byte, k *Keys, most int) []byte {
+func AppendInspect(dst []byte, k Keys, most int) []byte {
 	dst = resp.AppendArray(dst, 3+5+1)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, inspect.SHA)
-	dst = append(dst, k.block...)
+	dst = k.appendClaims(dst, 5)
 	return resp.AppendInt(dst, int64(most))
 }
 

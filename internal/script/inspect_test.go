@@ -18,7 +18,7 @@ func TestInspect(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	n := newNode(c)
-	require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 0 -", 0).Err())
+	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 -", 0).Err())
 	inspect := func(most int) script.Queue {
 		t.Helper()
 		before := dump(t, n)
@@ -54,7 +54,7 @@ func TestInspect(t *testing.T) {
 	n.do(t, first, protocol.Request{Op: protocol.OpLeave})
 	n.do(t, second, protocol.Request{Op: protocol.OpLeave})
 	assert.Empty(t, inspect(9).Claims)
-	require.NoError(t, c.Set(t.Context(), n.keys.Plain, "another client's", time.Minute).Err())
+	require.NoError(t, c.Set(t.Context(), n.keys.Plain(), "another client's", time.Minute).Err())
 	assert.Positive(t, inspect(9).Foreign)
 }
 

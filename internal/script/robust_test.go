@@ -31,19 +31,19 @@ func TestKeyOfAnotherType(t *testing.T) {
 		put   func()
 		queue bool // a claim is there already
 	}{
-		"plain key":               {put: list(n.keys.Plain)},
-		"state":                   {put: list(n.keys.State)},
-		"marker":                  {put: list(n.keys.Marker)},
-		"queue":                   {put: list(n.keys.Queue), queue: true},
-		"claims":                  {put: list(n.keys.Claims), queue: true},
-		"state that is not ours":  {put: func() { require.NoError(t, c.Set(ctx, n.keys.State, "hello", 0).Err()) }},
-		"plain key, claim queued": {put: func() { c.Del(ctx, n.keys.Plain); list(n.keys.Plain)() }, queue: true},
+		"plain key":               {put: list(n.keys.Plain())},
+		"state":                   {put: list(n.keys.State())},
+		"marker":                  {put: list(n.keys.Marker())},
+		"queue":                   {put: list(n.keys.Queue()), queue: true},
+		"claims":                  {put: list(n.keys.Claims()), queue: true},
+		"state that is not ours":  {put: func() { require.NoError(t, c.Set(ctx, n.keys.State(), "hello", 0).Err()) }},
+		"plain key, claim queued": {put: func() { c.Del(ctx, n.keys.Plain()); list(n.keys.Plain())() }, queue: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, c.FlushAll(ctx).Err())
-			require.NoError(t, c.Set(ctx, n.keys.Marker, "7 0 -", 0).Err())
+			require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 -", 0).Err())
 			if strings.HasPrefix(name, "marker") {
-				c.Del(ctx, n.keys.Marker)
+				c.Del(ctx, n.keys.Marker())
 			}
 			if tc.queue {
 				n.do(t, n.terms(1, 1), join(640))
@@ -108,12 +108,12 @@ func TestDamagedQueue(t *testing.T) {
 	n := newNode(c)
 	n.do(t, n.terms(1, 1), join(640))
 	n.do(t, n.terms(2, 1), join(641))
-	require.NoError(t, c.ZRem(t.Context(), n.keys.Queue, n.terms(1, 1).ID.String()).Err())
+	require.NoError(t, c.ZRem(t.Context(), n.keys.Queue(), n.terms(1, 1).ID.String()).Err())
 	_, err := n.send(t, n.terms(2, 1), protocol.Request{Op: protocol.OpBeat})
 	assert.ErrorContains(t, err, "damaged")
 
 	// What is left of a queue without its state is nobody's.
-	require.NoError(t, c.Del(t.Context(), n.keys.State, n.keys.Plain).Err())
+	require.NoError(t, c.Del(t.Context(), n.keys.State(), n.keys.Plain()).Err())
 	assert.True(t, n.do(t, n.terms(3, 1), join(640)).Vote)
 	assert.False(t, n.do(t, n.terms(4, 1), join(641)).Vote)
 	n.do(t, n.terms(3, 1), protocol.Request{Op: protocol.OpLeave})
@@ -130,15 +130,15 @@ func TestRetention(t *testing.T) {
 	n.do(t, long, join(640))
 	n.do(t, short, join(641))
 	n.do(t, short, protocol.Request{Op: protocol.OpBeat})
-	for _, key := range []string{n.keys.State, n.keys.Queue, n.keys.Claims} {
+	for _, key := range []string{n.keys.State(), n.keys.Queue(), n.keys.Claims()} {
 		ttl := c.PTTL(t.Context(), key).Val()
 		assert.Greater(t, ttl, 30*time.Second, key)
 		assert.Less(t, ttl, 30*time.Second+2*time.Minute, key)
 	}
 	n.do(t, short, protocol.Request{Op: protocol.OpLeave})
 	n.do(t, long, protocol.Request{Op: protocol.OpLeave})
-	assert.Equal(t, int64(1), c.Exists(t.Context(), n.keys.State, n.keys.Queue, n.keys.Claims, n.keys.Plain).Val())
-	assert.Greater(t, c.PTTL(t.Context(), n.keys.State).Val(), time.Minute)
+	assert.Equal(t, int64(1), c.Exists(t.Context(), n.keys.State(), n.keys.Queue(), n.keys.Claims(), n.keys.Plain()).Val())
+	assert.Greater(t, c.PTTL(t.Context(), n.keys.State()).Val(), time.Minute)
 }
 
 // A queue that all have dropped out of is a new key to Redis: it must get its expiry again.
@@ -155,7 +155,7 @@ func TestRetentionAfterAllExpired(t *testing.T) {
 		}
 		assert.Equal(t, i != 1, n.do(t, terms, join(640)).Vote)
 	}
-	for _, key := range []string{n.keys.State, n.keys.Queue, n.keys.Claims} {
+	for _, key := range []string{n.keys.State(), n.keys.Queue(), n.keys.Claims()} {
 		assert.Greater(t, c.PTTL(t.Context(), key).Val(), 20*time.Second, key)
 	}
 }
@@ -173,7 +173,7 @@ func TestMark(t *testing.T) {
 	assert.Equal(t, second, mark("run3", script.Lost), "and knows the run")
 
 	n := newNode(c)
-	require.NoError(t, c.Del(t.Context(), n.keys.Marker).Err())
+	require.NoError(t, c.Del(t.Context(), n.keys.Marker()).Err())
 	third := n.do(t, n.terms(1, 1), join(640)).Incarnation
 	assert.Equal(t, third, mark("run3", script.Lost), "a script does not know the run, but it was in this one")
 	assert.Equal(t, third, mark("run3", script.Lost))
@@ -186,7 +186,7 @@ func TestMark(t *testing.T) {
 	assert.Equal(t, fifth, mark("run4", fmt.Sprint(fourth)), "somebody has said so before")
 	for _, run := range []string{"run4", "-"} {
 		soon := fmt.Sprintf("7 %d %s w", time.Now().Add(time.Minute).UnixMilli(), run)
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker, soon, 0).Err())
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), soon, 0).Err())
 		assert.NotEqual(t, protocol.Incarnation(7), mark("run4", script.Lost), "or was set back")
 	}
 
@@ -194,9 +194,9 @@ func TestMark(t *testing.T) {
 	// got another's since. What a script has marked in an earlier run is no better.
 	ten := strconv.FormatInt(time.Now().Add(-10*time.Second).UnixMilli(), 10)
 	for _, run := range []string{"run5", "-"} {
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 "+ten+" "+run+" w", 0).Err())
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 "+ten+" "+run+" w", 0).Err())
 		assert.NotEqual(t, protocol.Incarnation(7), mark("run6", script.Lost))
-		got, err := c.Get(t.Context(), n.keys.Marker).Result()
+		got, err := c.Get(t.Context(), n.keys.Marker()).Result()
 		require.NoError(t, err)
 		var inc, born int64
 		var is string
@@ -206,7 +206,7 @@ func TestMark(t *testing.T) {
 		assert.False(t, strings.HasSuffix(got, " w"), "not whole")
 		assert.InDelta(t, time.Now().UnixMilli(), born, 2000, "and the guard time begins")
 	}
-	require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 0 run6 w", 0).Err())
+	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 run6 w", 0).Err())
 	assert.Equal(t, protocol.Incarnation(7), mark("run7", script.Kept), "every write was on the disk")
 	assert.NotZero(t, marker(t, c, "run4", script.Kept, true))
 }
@@ -226,7 +226,7 @@ func TestClaimOfTheFuture(t *testing.T) {
 		a := n.do(t, n.terms(1, 1), join(640))
 		assert.True(t, a.Vote, "%d waiters", waiters)
 		id := n.terms(1, 1).ID
-		assert.Equal(t, id.String(), c.Get(t.Context(), n.keys.Plain).Val())
+		assert.Equal(t, id.String(), c.Get(t.Context(), n.keys.Plain()).Val())
 		assert.Equal(t, a.Ticket, n.do(t, n.terms(1, 1), protocol.Request{Op: protocol.OpBeat}).Ticket)
 		n.do(t, n.terms(1, 1), protocol.Request{Op: protocol.OpLeave})
 		assert.True(t, n.do(t, n.terms(9, 1), join(640)).Vote, "the others are gone for good")

@@ -48,7 +48,7 @@ func marker(t *testing.T, c redis.UniversalClient, run, lost string, bootstrap b
 func dump(t *testing.T, n *node) map[string]string {
 	t.Helper()
 	m := map[string]string{}
-	for _, key := range []string{n.keys.Plain, n.keys.State, n.keys.Queue, n.keys.Claims, n.keys.Marker} {
+	for _, key := range []string{n.keys.Plain(), n.keys.State(), n.keys.Queue(), n.keys.Claims(), n.keys.Marker()} {
 		v, err := n.c.Dump(t.Context(), key).Result()
 		if err != redis.Nil {
 			require.NoError(t, err)

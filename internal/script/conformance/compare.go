@@ -83,7 +83,7 @@ func (s *sequence) empty(ctx context.Context) error {
 		// A claim whose id was renewed by its actor without a leave taken: none can be.
 		return fmt.Errorf("the model still has %+v", claims)
 	}
-	n, err := s.cfg.Client.Exists(ctx, s.keys.Queue, s.keys.Claims).Result()
+	n, err := s.cfg.Client.Exists(ctx, s.keys.Queue(), s.keys.Claims()).Result()
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *sequence) empty(ctx context.Context) error {
 	if p := s.node.Plain(s.now); p != "" && p != "foreign" {
 		return fmt.Errorf("everybody has left, and the classic key holds %s", p)
 	}
-	ttl, err := s.cfg.Client.PTTL(ctx, s.keys.State).Result()
+	ttl, err := s.cfg.Client.PTTL(ctx, s.keys.State()).Result()
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type sequence struct {
 	pushes  *pushes
 	rng     *rand.Rand
 	node    *model.Node
-	keys    *script.Keys
+	keys    script.Keys
 	prefix  string
 	guard   time.Duration
 	count   bool // it is a semaphore's
@@ -100,7 +100,7 @@ func (s *sequence) renew(a *actor) {
 
 func (s *sequence) run(ctx context.Context) error {
 	defer func() {
-		s.cfg.Client.Del(ctx, s.keys.Plain, s.keys.State, s.keys.Queue, s.keys.Claims, s.keys.Marker, s.keys.Record, s.keys.Watchers, s.beside())
+		s.cfg.Client.Del(ctx, s.keys.Plain(), s.keys.State(), s.keys.Queue(), s.keys.Claims(), s.keys.Marker(), s.keys.Record(), s.keys.Watchers(), s.beside())
 	}()
 	if s.rng.IntN(20) > 0 {
 		if err := s.marker(ctx, true); err != nil {
@@ -193,7 +193,7 @@ func (s *sequence) exchange(ctx context.Context, command []any) (*redis.Cmd, []*
 	pipe := s.cfg.Client.Pipeline()
 	before := pipe.Time(ctx)
 	cmd := pipe.Do(ctx, command...)
-	plain := pipe.Get(ctx, s.keys.Plain)
+	plain := pipe.Get(ctx, s.keys.Plain())
 	after := pipe.Time(ctx)
 	s.pushes.mark(ctx, pipe)
 	_, _ = pipe.Exec(ctx) // each result carries its own error
@@ -248,7 +248,7 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 	}
 	_, marked := s.node.Incarnation()
 	if r.Op == protocol.OpLeave && !marked { // which makes a marker, and does not say so
-		_, _ = fmt.Sscan(s.cfg.Client.Get(ctx, s.keys.Marker).Val(), &got.Incarnation)
+		_, _ = fmt.Sscan(s.cfg.Client.Get(ctx, s.keys.Marker()).Val(), &got.Incarnation)
 	}
 	if !marked && s.incs[got.Incarnation] {
 		return fmt.Errorf("incarnation %d again after the memory was lost", got.Incarnation)
@@ -280,7 +280,7 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 // foreign is another Redlock client, or a human, at the classic key.
 func (s *sequence) foreign(ctx context.Context) error {
 	if s.rng.IntN(2) == 0 {
-		_, _, plain, err := s.exchange(ctx, []any{"DEL", s.keys.Plain})
+		_, _, plain, err := s.exchange(ctx, []any{"DEL", s.keys.Plain()})
 		if err != nil {
 			return err
 		}
@@ -288,7 +288,7 @@ func (s *sequence) foreign(ctx context.Context) error {
 		s.note("%d del plain", s.now)
 		return s.comparePlain(plain)
 	}
-	ttl, args := time.Duration(0), []any{"SET", s.keys.Plain, "foreign", "NX"}
+	ttl, args := time.Duration(0), []any{"SET", s.keys.Plain(), "foreign", "NX"}
 	if s.rng.IntN(4) > 0 {
 		ttl = 20 * time.Second
 		if s.timed {
@@ -311,7 +311,7 @@ func (s *sequence) forget(ctx context.Context) error {
 	if s.cfg.Advance != nil {
 		s.cfg.Advance(time.Millisecond) // no server comes back in the instant in which it was lost
 	}
-	_, _, _, err := s.exchange(ctx, []any{"DEL", k.Plain, k.State, k.Queue, k.Claims, k.Marker, k.Record, k.Watchers, s.beside()})
+	_, _, _, err := s.exchange(ctx, []any{"DEL", k.Plain(), k.State(), k.Queue(), k.Claims(), k.Marker(), k.Record(), k.Watchers(), s.beside()})
 	s.node.Forget()
 	s.named = false
 	s.note("%d forget", s.now)
