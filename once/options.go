@@ -24,7 +24,7 @@ func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(dat
 
 // settings are what the options set: those of every primitive, and our own.
 type settings struct {
-	core.Settings
+	*core.Settings
 	keep    time.Duration // 0: for ever
 	durable bool
 	codec   Codec

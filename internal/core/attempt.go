@@ -17,8 +17,7 @@ type Spec struct {
 	Capacity uint64
 	Counting bool   // a semaphore: votes alone do not suffice
 	Notify   bool   // tell the holder when somebody waits
-	Side     string // of the name: its own lock, queue and record, beside those of the name
-	Set      Settings
+	Set      *Settings
 
 	keys    script.Keys
 	crowded *atomic.Bool // others have been met at the name: it is not for requests of many names

@@ -17,7 +17,7 @@ import (
 
 // number is the spec of that lock and record.
 func (q *Quorum) number(s *Spec) (*Spec, error) {
-	return q.NewSpec(Spec{Name: s.Name, Side: script.Number, Weight: 1, Capacity: 1, Set: s.Set})
+	return q.newSpec(Spec{Name: s.Name, Weight: 1, Capacity: 1, Set: s.Set}, script.Number)
 }
 
 // Resize changes how many permits a semaphore has, for everybody.

@@ -77,9 +77,13 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// Override returns the Quorum's settings as a primitive's options change them.
-// It panics when they contradict each other, which is a programmer's error.
-func Override[O ~func(*Settings)](q *Quorum, primitive string, opts []O) Settings {
+// Override returns the Quorum's settings as a primitive's options change them:
+// the very same where there are none, which nobody writes to. It panics when
+// they contradict each other, which is a programmer's error.
+func Override[O ~func(*Settings)](q *Quorum, primitive string, opts []O) *Settings {
+	if len(opts) == 0 {
+		return &q.set
+	}
 	set := q.set
 	for _, o := range opts {
 		o(&set)
@@ -90,7 +94,7 @@ func Override[O ~func(*Settings)](q *Quorum, primitive string, opts []O) Setting
 	if err := set.Check(); err != nil {
 		panic("quorate: " + primitive + ": " + err.Error())
 	}
-	return set
+	return &set
 }
 
 // MaxName is the longest name in bytes: it is part of five keys.

@@ -75,8 +75,8 @@ type turn struct {
 // New returns the participant of a primitive that takes the lock with the
 // given terms: write, and read where there are readers. An unusable name is
 // told by every attempt to lock.
-func New(q *core.Quorum, set core.Settings, write, read core.Spec) *Party {
-	p := &Party{Name: write.Name, q: q, set: &set}
+func New(q *core.Quorum, set *core.Settings, write, read core.Spec) *Party {
+	p := &Party{Name: write.Name, q: q, set: set}
 	p.hooks = core.Hooks{Ended: p.ended, Waiters: p.giveUp}
 	for mode, spec := range map[Mode]core.Spec{Write: write, Read: read} {
 		if spec.Weight == 0 {
