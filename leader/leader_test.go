@@ -151,7 +151,7 @@ func TestNotALeader(t *testing.T) {
 	c := core.Of(q)
 	spec, err := c.NewSpec(core.Spec{Name: "e", Weight: 1, Capacity: 1, Set: core.Override[quorate.Option](c, "test", nil)})
 	require.NoError(t, err)
-	hold, err := c.Acquire(soon(t), spec, false, core.Hooks{})
+	hold, err := c.Acquire(soon(t), spec, false, nil)
 	require.NoError(t, err)
 	require.NoError(t, c.Register(spec).Put(soon(t), hold, 0, []byte("not JSON"), 0))
 	e := leader.New(q, "e", "a")

@@ -16,6 +16,7 @@ import (
 type term struct {
 	hold   *core.Hold
 	lease  *core.Lease
+	since  time.Time
 	writes atomic.Uint64 // under the hold: the next one's seq
 	lostAt time.Time     // set before the lease is told of a loss
 }
@@ -35,15 +36,15 @@ type record struct {
 func (e *Election) win(ctx context.Context, value string) (*term, error) {
 	t := &term{}
 	ready := make(chan struct{})
-	hold, err := e.q.Acquire(ctx, e.spec, false, core.Hooks{Ended: func(cause error) {
+	hold, err := e.q.Acquire(ctx, e.spec, false, core.OnEnd(func(cause error) {
 		<-ready // the claim was admitted, so Acquire is about to return
 		if t.lease != nil {
 			t.lostAt = time.Now()
 			t.lease.End(cause)
 		}
-	}})
+	}))
 	if err == nil {
-		t.hold, t.lease = hold, hold.Lease(0)
+		t.hold, t.lease, t.since = hold, hold.Lease(0), time.Now()
 	}
 	close(ready)
 	if err != nil {
@@ -63,7 +64,7 @@ func (e *Election) write(ctx context.Context, t *term, value string) error {
 	if err := t.over(); err != nil {
 		return err
 	}
-	text, err := json.Marshal(record{ID: e.id, Value: value, Host: host(), PID: os.Getpid(), Since: t.hold.Since()})
+	text, err := json.Marshal(record{ID: e.id, Value: value, Host: host(), PID: os.Getpid(), Since: t.since})
 	if err != nil {
 		return fmt.Errorf("%w: %w", core.ErrInvalid, err)
 	}
@@ -109,7 +110,7 @@ func (t *term) ended() time.Time {
 	// Note: to take this for the whole answer is wrong, and so is the time at which
 	// the loss was told. A process that was stopped is told late, when it wakes up;
 	// and a claim that nodes have forgotten has no deadline any more.
-	if t.lease.Lost() != nil && until.Before(t.hold.Since()) && !t.lostAt.IsZero() {
+	if t.lease.Lost() != nil && until.Before(t.since) && !t.lostAt.IsZero() {
 		return t.lostAt
 	}
 	return until

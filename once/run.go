@@ -137,12 +137,12 @@ type claim struct {
 func (o *Once) claim() (*claim, error) {
 	c := &claim{ready: make(chan struct{})}
 	var err error
-	c.pending, err = o.q.Begin(o.spec, false, core.Hooks{Ended: func(cause error) {
+	c.pending, err = o.q.Begin(o.spec, false, core.OnEnd(func(cause error) {
 		<-c.ready // it was admitted, so get is about to return
 		if c.turn != nil {
 			c.turn.lease.End(cause)
 		}
-	}})
+	}))
 	return c, err
 }
 

@@ -233,16 +233,13 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 	l := &Lease{weight: n}
 	ready := make(chan struct{})
 	defer close(ready)
-	hold, err := s.q.Acquire(ctx, s.spec.WithWeight(uint64(n)), try, core.Hooks{
-		Ended: func(cause error) {
-			<-ready // the claim was admitted, so Acquire is about to return
-			if l.Lease != nil {
-				l.End(cause)
-				lost(l)
-			}
-		},
-		Waiters: func() {},
-	})
+	hold, err := s.q.Acquire(ctx, s.spec.WithWeight(uint64(n)), try, core.OnEnd(func(cause error) {
+		<-ready // the claim was admitted, so Acquire is about to return
+		if l.Lease != nil {
+			l.End(cause)
+			lost(l)
+		}
+	}))
 	if err != nil {
 		return nil, err
 	}

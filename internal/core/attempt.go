@@ -15,8 +15,8 @@ type Spec struct {
 	Name     string
 	Weight   uint64
 	Capacity uint64
-	Counting bool   // a semaphore: votes alone do not suffice
-	Notify   bool   // tell the holder when somebody waits
+	Counting bool // a semaphore: votes alone do not suffice
+	Notify   bool // tell the holder when somebody waits
 	Set      *Settings
 
 	keys    script.Keys
@@ -33,27 +33,27 @@ func (s *Spec) WithWeight(weight uint64) *Spec {
 // attempt drives one protocol.Claim: it gives the claim the time and the
 // events, and does what the claim says.
 type attempt struct {
-	q    *Quorum
-	spec *Spec
-	wake atomic.Int64 // see scheduler
-	slot int          // see scheduler
+	q     *Quorum
+	spec  *Spec
+	owner Owner        // nil: nobody is told
+	wake  atomic.Int64 // see scheduler
 
-	mu      sync.Mutex
-	claim   *protocol.Claim
+	mu    sync.Mutex
+	claim protocol.Claim
+	since protocol.Time // when whoever asked for it got it
+	done  chan struct{} // closed at admission, or at the end of an attempt that was not admitted; nil when that has been seen
+	timer *time.Timer   // the validity deadline (rule 5)
+	ends  *time.Timer   // WithMaxHold
+	errs  map[int]error // by node: the newest thing that it said against the claim
+	waits *wait         // those who wait for something to be so
+
+	slot    int32          // see scheduler
 	phase   protocol.Phase // as last seen by flush
-	began   protocol.Time
-	done    chan struct{} // closed at admission, or at the end of an attempt that was not admitted
-	timer   *time.Timer   // the validity deadline (rule 5)
-	ends    *time.Timer   // WithMaxHold
-	errs    []error       // per node; made when there is one
-	acks    int           // nodes that have confirmed the leave
-	replies int           // leaves that have been answered or given up
-	waits   []*wait       // those who wait for something to be so
-
-	hooks   Hooks
-	claimed bool // somebody has the Hold, so a loss concerns him
-	closing bool // its Quorum closes
-	told    bool // hooks.Waiters has been called for those who wait
+	acks    uint8          // nodes that have confirmed the leave
+	replies uint8          // leaves that have been answered or given up
+	claimed bool           // somebody has the Hold, so a loss concerns him
+	closing bool           // its Quorum closes
+	told    bool           // the owner has been told of those who wait
 }
 
 // call is one request on its way; it is a link.Command.
@@ -215,20 +215,22 @@ func refusal(s *Spec, a protocol.Answer) error {
 
 // note keeps the newest thing that a node said against the claim.
 func (a *attempt) note(node int, err error) {
-	if err != nil && a.errs == nil {
-		a.errs = make([]error, a.claim.Nodes)
-	}
-	if a.errs != nil {
+	switch {
+	case err == nil:
+		delete(a.errs, node)
+	case a.errs == nil:
+		a.errs = map[int]error{node: err}
+	default:
 		a.errs[node] = err
 	}
 }
 
 // start makes an attempt and sends its joins.
-func (q *Quorum) start(s *Spec, try bool, h Hooks) *attempt {
+func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := q.newID()
-	a := &attempt{q: q, spec: s, slot: -1, done: make(chan struct{}), hooks: h}
+	a := &attempt{q: q, spec: s, slot: -1, done: make(chan struct{}), owner: o}
 	a.wake.Store(int64(protocol.Never))
-	a.claim = protocol.NewClaim(protocol.Config{
+	a.claim = *protocol.NewClaim(protocol.Config{
 		Terms:       protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
 		Nodes:       len(q.nodes),
 		NodeTimeout: s.Set.NodeTimeout,
@@ -236,14 +238,12 @@ func (q *Quorum) start(s *Spec, try bool, h Hooks) *attempt {
 		Try:         try,
 		Rules:       rules(),
 	})
-	a.claim.Out = make([]protocol.Request, 0, len(q.nodes))
 	if s.Set.NoRenewal {
 		a.claim.StopRenewal()
 	}
 	a.mu.Lock() // whoever finds a registered attempt finds it started
 	q.register(id, a)
 	now := q.now()
-	a.began = now
 	a.claim.Start(now, q.ticket(id))
 	a.send()
 	wall := time.Now()
@@ -261,7 +261,7 @@ func (q *Quorum) start(s *Spec, try bool, h Hooks) *attempt {
 func (a *attempt) event(f func(c *protocol.Claim, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.now()
-	f(a.claim, now)
+	f(&a.claim, now)
 	a.flushUnlock(now)
 }
 
@@ -280,7 +280,7 @@ func (a *attempt) send() {
 		c.a, c.req = a, r
 		a.q.nodes[r.Node].link.Send(c)
 	}
-	a.claim.Out = a.claim.Out[:0]
+	a.claim.Sent()
 }
 
 // flushUnlock sends what the claim wants sent, draws the consequences of a
@@ -289,7 +289,8 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	phase, was := a.claim.Phase(), a.phase
 	a.phase = phase
 	var ended error
-	if was == protocol.Holding && a.claimed && a.hooks.Ended != nil {
+	waiters := false
+	if was == protocol.Holding && a.claimed && a.owner != nil {
 		switch {
 		case phase == protocol.Lost:
 			ended = ErrLost
@@ -300,7 +301,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	// Note: Here is an incorrect order:
 	//
 	//	a.send()
-	//	a.hooks.Ended(ErrLost)
+	//	a.owner.Ended(ErrLost)
 	//
 	// A node that gets the leave gives its vote to the next at once, and the next
 	// could have the lock before this holder has been told that it has lost it.
@@ -312,7 +313,6 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	if len(a.claim.Out) > 0 {
 		a.send()
 	}
-	var waiters func()
 	if phase != was && phase == protocol.Holding {
 		a.timer = time.AfterFunc(a.claim.Deadline().Sub(now), a.deadline)
 		if a.spec.Set.MaxHold > 0 {
@@ -335,18 +335,16 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	if !phase.Final() {
 		a.q.sched.set(a, a.claim.Wake())
 		if now := a.claim.Waiters(); phase == protocol.Holding && a.claimed && now != a.told {
-			if a.told = now; now {
-				waiters = a.hooks.Waiters
+			a.told, waiters = now, now && a.owner != nil
+			if now {
 				a.spec.crowded.Store(true)
 			}
 		}
 	}
-	if len(a.waits) > 0 {
-		a.wakeWaits()
-	}
+	a.wakeWaits()
 	a.mu.Unlock()
 	if ended != nil {
-		a.hooks.Ended(ended)
+		a.owner.Ended(ended)
 		a.mu.Lock()
 		a.claim.Out = leaves
 		a.send()
@@ -354,11 +352,11 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		a.q.telling.Add(-1)
 	}
 	if ended == ErrLost {
-		a.q.observe(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.began), Err: ErrLost})
+		a.q.observe(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: ErrLost})
 		a.q.set.Logger.Warn("quorate: lost", "name", a.spec.Name, "token", a.token(0))
 	}
-	if waiters != nil {
-		waiters()
+	if waiters {
+		a.owner.Waiting()
 	}
 }
 
@@ -403,7 +401,9 @@ func (a *attempt) take() protocol.Phase {
 	now := a.q.now()
 	a.claim.Tick(now) // the admission may have ended before its goroutine came to run
 	phase := a.claim.Phase()
-	a.claimed = phase == protocol.Holding
+	if a.claimed = phase == protocol.Holding; a.claimed {
+		a.since, a.done = now, nil
+	}
 	a.flushUnlock(now)
 	return phase
 }

@@ -103,7 +103,7 @@ func (a *attempt) failure(err error) *Failure {
 	for i, n := range a.q.nodes {
 		ne := NodeFailure{Addr: n.addr}
 		switch heard, vote := a.claim.Node(i, now); {
-		case a.errs != nil && a.errs[i] != nil:
+		case a.errs[i] != nil:
 			ne.Err = a.errs[i]
 		case !heard:
 			ne.Err = errNoAnswer

@@ -198,7 +198,7 @@ func (q *Quorum) decide(ctx context.Context, s *Spec) bool {
 	// Whoever sees the name held for longer than this may take it for a run of the work.
 	ctx, cancel := context.WithTimeout(ctx, s.Set.NodeTimeout/2)
 	defer cancel()
-	h, err := q.Acquire(ctx, s, true, Hooks{})
+	h, err := q.Acquire(ctx, s, true, nil)
 	if err != nil {
 		return false
 	}

@@ -11,32 +11,38 @@ import (
 // Pending is an acquisition under way. It outlives any one context, so that a
 // place in the queue can be passed on inside the process.
 type Pending struct {
-	q     *Quorum
-	spec  *Spec
-	try   bool
-	hooks Hooks
-	began time.Time
 	a     *attempt
+	began protocol.Time
 }
 
-// Hooks are called when something happens to a hold, with no lock held.
-type Hooks struct {
-	Ended   func(error) // the hold has ended by itself: ErrLost or ErrClosed; called at most once
-	Waiters func()      // somebody has begun to wait behind it
+// Owner is told what happens to its hold, with no lock held.
+type Owner interface {
+	Ended(cause error) // the hold has ended by itself: ErrLost or ErrClosed; called at most once
+	Waiting()          // somebody has begun to wait behind it
 }
 
-// Begin starts an acquisition.
-func (q *Quorum) Begin(s *Spec, try bool, h Hooks) (*Pending, error) {
+// OnEnd is an Owner to whom it is all the same who waits.
+type OnEnd func(cause error)
+
+// Ended is told that the hold has ended by itself.
+func (f OnEnd) Ended(cause error) { f(cause) }
+
+// Waiting does nothing.
+func (f OnEnd) Waiting() {}
+
+// Begin starts an acquisition. Nobody is told of the hold if o is nil.
+func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.isClosed() {
 		return nil, &Failure{Err: ErrClosed}
 	}
-	return &Pending{q: q, spec: s, try: try, hooks: h, began: time.Now(), a: q.start(s, try, h)}, nil
+	return &Pending{began: q.now(), a: q.start(s, try, o)}, nil
 }
 
 // Wait waits until the claim is admitted or cannot be, the context ends or the
 // Quorum is closed. When the context ends the claim is still queued: Wait
 // again, or Cancel. After any other error there is nothing left to cancel.
 func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
+	q := p.a.q
 	for {
 		select {
 		case <-p.a.done:
@@ -45,19 +51,19 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			case <-p.a.done:
 			case <-ctx.Done():
 				return nil, p.failure(ctx)
-			case <-p.q.closing:
+			case <-q.closing:
 				p.Cancel()
 				return nil, p.a.failure(ErrClosed)
 			}
 		}
 		switch phase := p.a.take(); phase {
 		case protocol.Holding:
-			if p.q.isClosed() {
+			if q.isClosed() {
 				p.Cancel()
 				return nil, p.a.failure(ErrClosed)
 			}
-			h := &Hold{a: p.a, since: time.Now()}
-			p.q.observe(Event{Kind: EventAcquired, Name: p.spec.Name, Token: h.Token(0), Took: h.since.Sub(p.began)})
+			h := (*Hold)(p.a)
+			q.observe(Event{Kind: EventAcquired, Name: h.spec.Name, Token: h.Token(0), Took: h.since.Sub(p.began)})
 			return h, nil
 		case protocol.Taken:
 			return nil, p.a.failure(ErrHeld)
@@ -69,12 +75,12 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			return nil, p.a.failure(ErrClosed)
 		}
 		switch {
-		case p.q.isClosed():
+		case q.isClosed():
 			return nil, p.a.failure(ErrClosed)
-		case p.try:
+		case p.a.claim.Try:
 			return nil, p.a.failure(ErrNoQuorum)
 		}
-		p.a = p.q.start(p.spec, p.try, p.hooks) // lapsed: a new id and a new ticket
+		p.a = q.start(p.a.spec, p.a.claim.Try, p.a.owner) // lapsed: a new id and a new ticket
 	}
 }
 
@@ -96,10 +102,10 @@ func ContextError(ctx context.Context) error {
 // waiting for nodes.
 func (p *Pending) failure(ctx context.Context) error {
 	p.a.mu.Lock()
-	known := p.a.claim.Known(p.q.now())
+	known, need := p.a.claim.Known(p.a.q.now()), p.a.claim.Quorum()
 	p.a.mu.Unlock()
 	sentinel := ErrHeld
-	if known < len(p.q.nodes)/2+1 {
+	if known < need {
 		sentinel = ErrNoQuorum
 	}
 	return p.a.failure(&cutShort{sentinel, ContextError(ctx)})
@@ -116,8 +122,8 @@ func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
 func (p *Pending) Cancel() { p.a.leave() }
 
 // Acquire is Begin, Wait, and Cancel when the context ends.
-func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, h Hooks) (*Hold, error) {
-	p, err := q.Begin(s, try, h)
+func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold, error) {
+	p, err := q.Begin(s, try, o)
 	if err != nil {
 		return nil, err
 	}
@@ -131,37 +137,31 @@ func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, h Hooks) (*Hold
 // MaxPasses is how many tokens one claim has: n is below 2^10.
 const MaxPasses = 1 << 10
 
-// Hold is an admitted claim.
-type Hold struct {
-	a     *attempt
-	since time.Time
-}
+// Hold is an admitted claim: an attempt that has come to something.
+type Hold attempt
 
 // Token returns the fencing token of the n-th hand-over inside this process:
 // ticket * 2^10 + n.
-func (h *Hold) Token(n int) uint64 { return h.a.token(n) }
-
-// Since returns when the claim was admitted.
-func (h *Hold) Since() time.Time { return h.since }
+func (h *Hold) Token(n int) uint64 { return (*attempt)(h).token(n) }
 
 // Valid reports whether the claim is held now.
 func (h *Hold) Valid() bool {
-	h.a.mu.Lock()
-	defer h.a.mu.Unlock()
-	return h.a.valid()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return (*attempt)(h).valid()
 }
 
 // ValidUntil returns the deadline of rule 5 as it stands.
 func (h *Hold) ValidUntil() time.Time {
-	h.a.mu.Lock()
-	defer h.a.mu.Unlock()
-	return h.a.q.epoch.Add(time.Duration(h.a.claim.Deadline()))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.q.epoch.Add(time.Duration(h.claim.Deadline()))
 }
 
 // Pass reports whether the claim can serve another holder of this process as a
 // fresh one would: it is held, goes on being renewed, and WithMaxHold begins anew.
 func (h *Hold) Pass() bool {
-	a := h.a
+	a := (*attempt)(h)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.valid() || a.spec.Set.NoRenewal {
@@ -176,37 +176,37 @@ func (h *Hold) Pass() bool {
 
 // Shrink makes the claim lighter. It reports whether the claim was held.
 func (h *Hold) Shrink(weight uint64) bool {
-	h.a.event(func(c *protocol.Claim, now protocol.Time) { c.Shrink(now, weight) })
+	(*attempt)(h).event(func(c *protocol.Claim, now protocol.Time) { c.Shrink(now, weight) })
 	return h.Valid()
 }
 
 // Usable reports whether Pass may succeed later.
-func (h *Hold) Usable() bool { return h.Valid() && !h.a.spec.Set.NoRenewal }
+func (h *Hold) Usable() bool { return h.Valid() && !h.spec.Set.NoRenewal }
 
 // Waiters reports whether somebody is known to wait behind the claim.
 func (h *Hold) Waiters() bool {
-	h.a.mu.Lock()
-	defer h.a.mu.Unlock()
-	return h.a.claim.Waiters()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.claim.Waiters()
 }
 
 // Release leaves every node. It does not wait for them.
 func (h *Hold) Release() {
-	if !h.a.leave() {
+	if !(*attempt)(h).leave() {
 		return // lost at the last moment, and told
 	}
-	h.a.q.observe(Event{Kind: EventReleased, Name: h.a.spec.Name, Token: h.Token(0), Took: time.Since(h.since)})
+	h.q.observe(Event{Kind: EventReleased, Name: h.spec.Name, Token: h.Token(0), Took: h.q.now().Sub(h.since)})
 }
 
 // Released waits until a quorum has confirmed the release, the nodes have had
 // their time, or the context ends.
 func (h *Hold) Released(ctx context.Context) error {
-	a := h.a
+	a := (*attempt)(h)
 	need := a.claim.Quorum()
 	confirmed := 0
 	a.until(ctx, a.spec.Set.NodeTimeout, func() bool {
-		confirmed = a.acks
-		return a.acks >= need || a.replies >= a.claim.Nodes
+		confirmed = int(a.acks)
+		return confirmed >= need || int(a.replies) >= a.claim.Nodes
 	})
 	switch {
 	case confirmed >= need:
@@ -220,7 +220,7 @@ func (h *Hold) Released(ctx context.Context) error {
 // Renew asks every node for a new lease and waits until q have given it, the
 // nodes have had their time twice, or the context ends.
 func (h *Hold) Renew(ctx context.Context) error {
-	a := h.a
+	a := (*attempt)(h)
 	var want protocol.Time
 	a.event(func(c *protocol.Claim, now protocol.Time) {
 		want = now.Add(a.spec.Set.TTL - a.spec.Set.Drift())

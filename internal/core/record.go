@@ -71,7 +71,7 @@ func (r *Register) read(ctx context.Context, in protocol.Inquiry, watch protocol
 // version is the hold's seq-th write. Number 0 is what Open records anew: what
 // the hold itself records must be later than that.
 func (h *Hold) version(seq uint64) protocol.Version {
-	return protocol.Version{Ticket: h.a.claim.Ticket(), ID: h.a.claim.ID, Seq: seq + 1}
+	return protocol.Version{Ticket: h.claim.Ticket(), ID: h.claim.ID, Seq: seq + 1}
 }
 
 // Open begins a run under the hold: from here on no earlier hold can record

@@ -35,7 +35,7 @@ func register(t *testing.T, q *quorate.Quorum) client {
 
 func (c client) hold(t *testing.T) *core.Hold {
 	t.Helper()
-	h, err := c.q.Acquire(soon(t), c.spec, false, core.Hooks{})
+	h, err := c.q.Acquire(soon(t), c.spec, false, nil)
 	require.NoError(t, err)
 	return h
 }

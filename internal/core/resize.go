@@ -26,7 +26,7 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	if err != nil {
 		return err
 	}
-	h, err := q.Acquire(ctx, lock, false, Hooks{})
+	h, err := q.Acquire(ctx, lock, false, nil)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (s *scheduler) set(a *attempt, t protocol.Time) {
 	if a.wake.Store(int64(t)); a.slot < 0 {
 		heap.Push(&s.due, a)
 	} else {
-		heap.Fix(&s.due, a.slot)
+		heap.Fix(&s.due, int(a.slot))
 	}
 	early := t < s.next
 	if early {
@@ -63,7 +63,7 @@ func (s *scheduler) set(a *attempt, t protocol.Time) {
 func (s *scheduler) drop(a *attempt) {
 	s.mu.Lock()
 	if a.slot >= 0 {
-		heap.Remove(&s.due, a.slot)
+		heap.Remove(&s.due, int(a.slot))
 	}
 	a.wake.Store(int64(protocol.Never))
 	s.mu.Unlock()
@@ -116,12 +116,12 @@ func (h wakeHeap) Len() int           { return len(h) }
 func (h wakeHeap) Less(i, j int) bool { return h[i].wake.Load() < h[j].wake.Load() }
 func (h wakeHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].slot, h[j].slot = i, j
+	h[i].slot, h[j].slot = int32(i), int32(j)
 }
 
 func (h *wakeHeap) Push(x any) {
 	a := x.(*attempt)
-	a.slot = len(*h)
+	a.slot = int32(len(*h))
 	*h = append(*h, a)
 }
 

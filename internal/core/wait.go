@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -11,6 +10,7 @@ import (
 type wait struct {
 	so   func() bool // called with a.mu held
 	done chan struct{}
+	next *wait
 }
 
 // until waits until so, which is called with a.mu held, says yes, for at most
@@ -21,8 +21,8 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 		a.mu.Unlock()
 		return true
 	}
-	w := &wait{so: so, done: make(chan struct{})}
-	a.waits = append(a.waits, w)
+	w := &wait{so: so, done: make(chan struct{}), next: a.waits}
+	a.waits = w
 	a.mu.Unlock()
 
 	timer := time.NewTimer(d)
@@ -35,21 +35,24 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	i := slices.Index(a.waits, w)
-	if i < 0 {
-		return true // at the last moment
+	for p := &a.waits; *p != nil; p = &(*p).next {
+		if *p == w {
+			*p = w.next
+			return false
+		}
 	}
-	a.waits = slices.Delete(a.waits, i, i+1)
-	return false
+	return true // at the last moment
 }
 
 // wakeWaits wakes those whose condition has come about. Called with a.mu held.
 func (a *attempt) wakeWaits() {
-	a.waits = slices.DeleteFunc(a.waits, func(w *wait) bool {
-		so := w.so()
-		if so {
-			close(w.done)
+	for p := &a.waits; *p != nil; {
+		w := *p
+		if !w.so() {
+			p = &w.next
+			continue
 		}
-		return so
-	})
+		close(w.done)
+		*p = w.next
+	}
 }

@@ -36,11 +36,10 @@ const (
 type Party struct {
 	Name string
 
-	q     *core.Quorum
-	spec  [Read + 1]*core.Spec // by mode
-	set   *core.Settings
-	hooks core.Hooks
-	err   error // of the name; every attempt to lock tells it
+	q    *core.Quorum
+	spec [Read + 1]*core.Spec // by mode
+	set  *core.Settings
+	err  error // of the name; every attempt to lock tells it
 
 	mu      sync.Mutex
 	mode    Mode
@@ -77,7 +76,6 @@ type turn struct {
 // told by every attempt to lock.
 func New(q *core.Quorum, set *core.Settings, write, read core.Spec) *Party {
 	p := &Party{Name: write.Name, q: q, set: set}
-	p.hooks = core.Hooks{Ended: p.ended, Waiters: p.giveUp}
 	for mode, spec := range map[Mode]core.Spec{Write: write, Read: read} {
 		if spec.Weight == 0 {
 			continue
@@ -170,7 +168,7 @@ func (p *Party) await(ctx context.Context, w *waiter) error {
 // waiter.
 func (p *Party) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending) (err error) {
 	if pending == nil {
-		pending, err = p.q.Begin(p.spec[mode], try, p.hooks)
+		pending, err = p.q.Begin(p.spec[mode], try, p)
 		if err != nil {
 			p.next(mode, nil)
 			return err
@@ -195,7 +193,7 @@ func (p *Party) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 		w.turn <- turn{locked: true}
 	}
 	if !hold.Valid() {
-		p.ended(core.ErrLost) // so early that it was told before p.hold was set
+		p.Ended(core.ErrLost) // so early that it was told before p.hold was set
 	}
 	return nil
 }

@@ -135,6 +135,9 @@ func (p *Party) lingered() {
 	p.giveUp()
 }
 
+// Waiting is told that somebody waits behind the claim.
+func (p *Party) Waiting() { p.giveUp() }
+
 // giveUp releases a claim that only lingers: somebody else has asked, or the
 // time is over.
 func (p *Party) giveUp() {
@@ -157,8 +160,8 @@ func (p *Party) dropLingering() {
 	}
 }
 
-// ended is told that a claim has ended by itself. It may be an earlier one.
-func (p *Party) ended(cause error) {
+// Ended is told that a claim has ended by itself. It may be an earlier one.
+func (p *Party) Ended(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -120,6 +121,21 @@ type Claim struct {
 	raised bool  // T is not the T0 of the join any more
 	window uint8 // how far back the lists go that are asked for: see since
 	chase  int32 // settling rounds that did not settle the claim
+}
+
+// outs are spare arrays for Out: a claim that has nothing to send, as those that
+// are held have nearly always, has none.
+var outs = sync.Pool{New: func() any { return new([outSize]Request) }}
+
+// outSize is enough for what one event makes a claim send to as many nodes as there usually are.
+const outSize = 8
+
+// Sent empties Out: what was in it is on its way. Nobody may have it any more.
+func (c *Claim) Sent() {
+	if cap(c.Out) >= outSize {
+		outs.Put((*[outSize]Request)(c.Out[:outSize]))
+	}
+	c.Out = nil
 }
 
 // NewClaim returns an attempt that has not sent anything yet.

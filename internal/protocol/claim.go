@@ -540,5 +540,8 @@ func (c *Claim) send(now Time, node int, op Op) {
 	if list {
 		t = c.since()
 	}
+	if c.Out == nil {
+		c.Out = outs.Get().(*[outSize]Request)[:0]
+	}
 	c.Out = append(c.Out, Request{Node: node, Op: op, Ticket: t, List: list, Sent: now})
 }

@@ -109,7 +109,7 @@ func (x *space) compute(e claimEvent) claimMove {
 		}
 		m.sent = append(m.sent, sent{uint8(r.Node), x.msg(message{kind: request, op: r.Op, ticket: r.Ticket, list: r.List})})
 	}
-	c.Out = nil
+	c.Sent()
 	m.claim = x.claim(p)
 	return m
 }
