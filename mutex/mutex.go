@@ -74,13 +74,13 @@ func (m *Mutex) TryLock() bool { return m.TryLockContext(context.Background()) =
 // quorate.ErrClosed; quorate.ErrInvalid. The claim is then withdrawn from every
 // node. The end of the context ends the waiting, not the hold.
 func (m *Mutex) LockContext(ctx context.Context) error {
-	return core.Dress("lock", m.party().Name, m.p.Lock(ctx, party.Write, false))
+	return core.Dress("lock", m.party().Name(), m.p.Lock(ctx, party.Write, false))
 }
 
 // TryLockContext is TryLock with the reason: quorate.ErrHeld when somebody
 // holds it or is ahead, quorate.ErrNoQuorum when too few nodes answered.
 func (m *Mutex) TryLockContext(ctx context.Context) error {
-	return core.Dress("try lock", m.party().Name, m.p.Lock(ctx, party.Write, true))
+	return core.Dress("try lock", m.party().Name(), m.p.Lock(ctx, party.Write, true))
 }
 
 // Unlock unlocks m. It does not wait for the nodes. It panics if m is not
@@ -95,7 +95,7 @@ func (m *Mutex) Unlock() { m.party().MustUnlock("unlock of unlocked mutex", part
 // before the context ended: the lock is released all the same, and ends on the
 // other nodes when they come back or its lease ends.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
-	return core.Dress("unlock", m.party().Name, m.p.UnlockContext(ctx, party.Write))
+	return core.Dress("unlock", m.party().Name(), m.p.UnlockContext(ctx, party.Write))
 }
 
 // Do runs f while m is locked. The context that f gets ends with ctx, and when
@@ -120,7 +120,7 @@ func (m *Mutex) Lease() quorate.Lease {
 // something that must not be interrupted. It fails with quorate.ErrNotHeld,
 // quorate.ErrLost, or quorate.ErrNoQuorum when the old deadline stands.
 func (m *Mutex) Extend(ctx context.Context) error {
-	return core.Dress("extend", m.party().Name, m.p.Extend(ctx, party.Write))
+	return core.Dress("extend", m.party().Name(), m.p.Extend(ctx, party.Write))
 }
 
 // Holder asks the nodes who holds m. It fails with quorate.ErrNotHeld when
@@ -128,5 +128,5 @@ func (m *Mutex) Extend(ctx context.Context) error {
 // answer may be out of date when it arrives.
 func (m *Mutex) Holder(ctx context.Context) (quorate.Holder, error) {
 	h, err := m.party().Holder(ctx)
-	return quorate.Holder(h), core.Dress("holder", m.p.Name, err)
+	return quorate.Holder(h), core.Dress("holder", m.p.Name(), err)
 }

@@ -102,24 +102,24 @@ func (m *RWMutex) TryRLock() bool { return m.TryRLockContext(context.Background(
 // cannot help; quorate.ErrClosed; quorate.ErrInvalid. The claim is then
 // withdrawn from every node. The end of the context ends the waiting, not the hold.
 func (m *RWMutex) LockContext(ctx context.Context) error {
-	return core.Dress("lock", m.party().Name, m.p.Lock(ctx, party.Write, false))
+	return core.Dress("lock", m.party().Name(), m.p.Lock(ctx, party.Write, false))
 }
 
 // RLockContext locks m for reading, as LockContext does for writing.
 func (m *RWMutex) RLockContext(ctx context.Context) error {
-	return core.Dress("read lock", m.party().Name, m.p.Lock(ctx, party.Read, false))
+	return core.Dress("read lock", m.party().Name(), m.p.Lock(ctx, party.Read, false))
 }
 
 // TryLockContext is TryLock with the reason: quorate.ErrHeld when somebody
 // holds it or is ahead, quorate.ErrNoQuorum when too few nodes answered.
 func (m *RWMutex) TryLockContext(ctx context.Context) error {
-	return core.Dress("try lock", m.party().Name, m.p.Lock(ctx, party.Write, true))
+	return core.Dress("try lock", m.party().Name(), m.p.Lock(ctx, party.Write, true))
 }
 
 // TryRLockContext is TryRLock with the reason, as TryLockContext. A waiting
 // writer is ahead of a new reader.
 func (m *RWMutex) TryRLockContext(ctx context.Context) error {
-	return core.Dress("try read lock", m.party().Name, m.p.Lock(ctx, party.Read, true))
+	return core.Dress("try read lock", m.party().Name(), m.p.Lock(ctx, party.Read, true))
 }
 
 // Unlock unlocks m for writing. It does not wait for the nodes. It panics if m
@@ -136,13 +136,13 @@ func (m *RWMutex) RUnlock() { m.party().MustUnlock("RUnlock of unlocked RWMutex"
 // quorate.ErrNoQuorum when too few nodes confirmed within the node timeout or
 // before the context ended: the lock is released all the same.
 func (m *RWMutex) UnlockContext(ctx context.Context) error {
-	return core.Dress("unlock", m.party().Name, m.p.UnlockContext(ctx, party.Write))
+	return core.Dress("unlock", m.party().Name(), m.p.UnlockContext(ctx, party.Write))
 }
 
 // RUnlockContext undoes one RLock, as UnlockContext does a Lock. Only the last
 // reader of a value has nodes to wait for.
 func (m *RWMutex) RUnlockContext(ctx context.Context) error {
-	return core.Dress("read unlock", m.party().Name, m.p.UnlockContext(ctx, party.Read))
+	return core.Dress("read unlock", m.party().Name(), m.p.UnlockContext(ctx, party.Read))
 }
 
 // Do runs f while m is locked for writing. The context that f gets ends with
@@ -170,14 +170,14 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) er
 // it has seen takes all of them.
 func (m *RWMutex) Downgrade(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return core.Dress("downgrade", m.party().Name, ctx.Err())
+		return core.Dress("downgrade", m.party().Name(), ctx.Err())
 	}
-	return core.Dress("downgrade", m.party().Name, m.p.Downgrade())
+	return core.Dress("downgrade", m.party().Name(), m.p.Downgrade())
 }
 
 // Upgrade always fails, with ErrUpgrade: it says why, and what to do instead.
 func (m *RWMutex) Upgrade(context.Context) error {
-	return core.Dress("upgrade", m.party().Name, ErrUpgrade)
+	return core.Dress("upgrade", m.party().Name(), ErrUpgrade)
 }
 
 // Lease returns the writer's hold, or nil if m is not locked for writing.
@@ -201,12 +201,12 @@ func lease(l *core.Lease) quorate.Lease {
 // It fails with quorate.ErrNotHeld, quorate.ErrLost, or quorate.ErrNoQuorum
 // when the old deadline stands.
 func (m *RWMutex) Extend(ctx context.Context) error {
-	return core.Dress("extend", m.party().Name, m.p.Extend(ctx, party.Write))
+	return core.Dress("extend", m.party().Name(), m.p.Extend(ctx, party.Write))
 }
 
 // RExtend renews the readers' lease, as Extend does the writer's.
 func (m *RWMutex) RExtend(ctx context.Context) error {
-	return core.Dress("read extend", m.party().Name, m.p.Extend(ctx, party.Read))
+	return core.Dress("read extend", m.party().Name(), m.p.Extend(ctx, party.Read))
 }
 
 // RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock.

@@ -377,8 +377,8 @@ func (a *attempt) stopRenewal() {
 }
 
 // valid reports whether the claim is held now. Called with a.mu held.
-func (a *attempt) valid() bool {
-	return a.claim.Phase() == protocol.Holding && a.q.now() < a.claim.Deadline()
+func (a *attempt) valid(now protocol.Time) bool {
+	return a.claim.Phase() == protocol.Holding && now < a.claim.Deadline()
 }
 
 // token is ticket * 2^10 + n.
@@ -389,7 +389,7 @@ func (a *attempt) token(n int) uint64 { return uint64(a.claim.Ticket())*MaxPasse
 func (a *attempt) leave() bool {
 	a.mu.Lock()
 	now := a.q.now()
-	held := a.valid()
+	held := a.valid(now)
 	a.claim.Leave(now)
 	a.flushUnlock(now)
 	return held

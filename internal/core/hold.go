@@ -148,7 +148,7 @@ func (h *Hold) Token(n int) uint64 { return (*attempt)(h).token(n) }
 func (h *Hold) Valid() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return (*attempt)(h).valid()
+	return (*attempt)(h).valid(h.q.now())
 }
 
 // ValidUntil returns the deadline of rule 5 as it stands.
@@ -158,36 +158,44 @@ func (h *Hold) ValidUntil() time.Time {
 	return h.q.epoch.Add(time.Duration(h.claim.Deadline()))
 }
 
-// Pass reports whether the claim can serve another holder of this process as a
-// fresh one would: it is held, goes on being renewed, and WithMaxHold begins anew.
-func (h *Hold) Pass() bool {
-	a := (*attempt)(h)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.valid() || a.spec.Set.NoRenewal {
-		return false
+// Standing is how a claim stands at one moment.
+type Standing struct {
+	At      protocol.Time
+	Valid   bool // it is held
+	Usable  bool // and goes on being renewed, so it can serve another holder of this process as a fresh one would
+	Waiters bool // somebody is known to wait behind it
+}
+
+// Standing returns how the claim stands now.
+func (h *Hold) Standing() Standing {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.standing()
+}
+
+func (h *Hold) standing() Standing {
+	now := h.q.now()
+	valid := (*attempt)(h).valid(now)
+	return Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: h.claim.Waiters()}
+}
+
+// Pass has the claim serve another holder of this process if it is usable, and
+// WithMaxHold begin anew for that.
+func (h *Hold) Pass() Standing {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.standing()
+	if s.Usable && h.ends != nil && !h.ends.Reset(h.spec.Set.MaxHold) {
+		h.ends.Stop()
+		s.Usable = false // its renewal has just been stopped
 	}
-	if a.ends != nil && !a.ends.Reset(a.spec.Set.MaxHold) {
-		a.ends.Stop()
-		return false
-	}
-	return true
+	return s
 }
 
 // Shrink makes the claim lighter. It reports whether the claim was held.
 func (h *Hold) Shrink(weight uint64) bool {
 	(*attempt)(h).event(func(c *protocol.Claim, now protocol.Time) { c.Shrink(now, weight) })
 	return h.Valid()
-}
-
-// Usable reports whether Pass may succeed later.
-func (h *Hold) Usable() bool { return h.Valid() && !h.spec.Set.NoRenewal }
-
-// Waiters reports whether somebody is known to wait behind the claim.
-func (h *Hold) Waiters() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.claim.Waiters()
 }
 
 // Release leaves every node. It does not wait for them.

@@ -13,10 +13,15 @@ type Lease struct {
 	hold  *Hold
 	token uint64
 
-	mu     sync.Mutex
-	ctx    context.Context // made when asked for
-	cancel context.CancelCauseFunc
-	cause  error // why the hold has ended; nil while it has not
+	mu    sync.Mutex
+	life  *life // made when asked for
+	cause error // why the hold has ended; nil while it has not
+}
+
+// life is a context and what ends it.
+type life struct {
+	context.Context
+	end context.CancelCauseFunc
 }
 
 // Lease returns a new lease, of the n-th turn under the claim.
@@ -32,13 +37,13 @@ func (l *Lease) ValidUntil() time.Time { return l.hold.ValidUntil() }
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ctx == nil {
-		l.ctx, l.cancel = context.WithCancelCause(context.Background())
-		if l.cause != nil {
-			l.cancel(l.cause)
+	if l.life == nil {
+		ctx, end := context.WithCancelCause(context.Background())
+		if l.life = (&life{ctx, end}); l.cause != nil {
+			end(l.cause)
 		}
 	}
-	return l.ctx
+	return l.life.Context
 }
 
 // End ends the hold; the first cause stays.
@@ -49,8 +54,8 @@ func (l *Lease) End(cause error) {
 		return
 	}
 	l.cause = cause
-	if l.cancel != nil {
-		l.cancel(cause)
+	if l.life != nil {
+		l.life.end(cause)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // Mode is how a claim is held.
@@ -34,28 +35,23 @@ const (
 
 // Party is one participant. It must not be copied.
 type Party struct {
-	Name string
+	q           *core.Quorum
+	write, read *core.Spec // by mode
+	err         error      // of the name; every attempt to lock tells it
 
-	q    *core.Quorum
-	spec [Read + 1]*core.Spec // by mode
-	set  *core.Settings
-	err  error // of the name; every attempt to lock tells it
+	mu    sync.Mutex
+	grant *core.Lease   // of the goroutines that hold it
+	queue []*waiter     // goroutines that wait, in order
+	hold  *core.Hold    // the claim on the nodes; while idle it lingers
+	until protocol.Time // lingering: until then,
+	timer *time.Timer   // which this looks after
 
-	mu      sync.Mutex
+	readers int32
 	mode    Mode
-	readers int
-	grant   *core.Lease // of the goroutines that hold it
-	queue   []*waiter   // goroutines that wait, in order
-
-	hold *core.Hold // the claim on the nodes; while idle it lingers
-	kind Mode       // of hold: Write or Read
-	n    int        // hand-overs under the claim, for the token
-
-	passes int       // hand-overs since a waiter elsewhere was known,
-	since  time.Time // and when that was
-
-	until time.Time   // lingering: until then,
-	timer *time.Timer // which this looks after
+	kind    Mode          // of hold: Write or Read
+	n       uint16        // hand-overs under the claim, for the token
+	passes  uint16        // hand-overs since a waiter elsewhere was known,
+	since   protocol.Time // and when that was
 }
 
 // waiter is a goroutine in the queue; turn tells it what it has got.
@@ -75,17 +71,33 @@ type turn struct {
 // given terms: write, and read where there are readers. An unusable name is
 // told by every attempt to lock.
 func New(q *core.Quorum, set *core.Settings, write, read core.Spec) *Party {
-	p := &Party{Name: write.Name, q: q, set: set}
-	for mode, spec := range map[Mode]core.Spec{Write: write, Read: read} {
-		if spec.Weight == 0 {
-			continue
-		}
-		spec.Set, spec.Notify = set, true
-		if p.spec[mode], p.err = q.NewSpec(spec); p.err != nil {
-			break
-		}
+	p := &Party{q: q}
+	p.write = p.complete(set, write)
+	if read.Weight > 0 {
+		p.read = p.complete(set, read)
 	}
 	return p
+}
+
+// complete completes what is asked for in one of the modes.
+func (p *Party) complete(set *core.Settings, s core.Spec) (spec *core.Spec) {
+	s.Set, s.Notify = set, true
+	if spec, p.err = p.q.NewSpec(s); p.err != nil {
+		return &s
+	}
+	return spec
+}
+
+// Name returns the name.
+func (p *Party) Name() string { return p.write.Name }
+
+func (p *Party) set() *core.Settings { return p.write.Set }
+
+func (p *Party) spec(mode Mode) *core.Spec {
+	if mode == Read {
+		return p.read
+	}
+	return p.write
 }
 
 // Lock gets the lock in the given mode, from inside the process if that can
@@ -130,7 +142,8 @@ func (p *Party) Lock(ctx context.Context, mode Mode, try bool) error {
 // while somebody waits behind it elsewhere, which can only be a writer: readers
 // that went on coming would starve it.
 func (p *Party) shareable() bool {
-	return p.grant.Lost() == nil && p.hold.Usable() && !p.hold.Waiters()
+	s := p.hold.Standing()
+	return s.Usable && !s.Waiters && p.grant.Lost() == nil
 }
 
 // await waits for the turn in the local queue.
@@ -168,7 +181,7 @@ func (p *Party) await(ctx context.Context, w *waiter) error {
 // waiter.
 func (p *Party) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending) (err error) {
 	if pending == nil {
-		pending, err = p.q.Begin(p.spec[mode], try, p)
+		pending, err = p.q.Begin(p.spec(mode), try, p)
 		if err != nil {
 			p.next(mode, nil)
 			return err

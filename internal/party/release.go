@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // Unlock ends one goroutine's hold. It returns the claim if that was released
@@ -16,8 +17,8 @@ func (p *Party) Unlock(mode Mode) (*core.Hold, error) {
 		p.mu.Unlock()
 		return nil, &core.Failure{Err: core.ErrNotHeld}
 	}
-	lost := g.Lost()
-	if lost == nil && !hold.Valid() {
+	lost, now := g.Lost(), hold.Standing()
+	if lost == nil && !now.Valid {
 		lost = core.ErrLost // its timer is just about to tell
 	}
 	if p.readers--; p.readers > 0 {
@@ -35,10 +36,10 @@ func (p *Party) Unlock(mode Mode) (*core.Hold, error) {
 		p.mu.Unlock()
 		w.turn <- turn{locked: true}
 		return nil, nil
-	case len(p.queue) == 0 && p.set.Linger > 0 && hold.Usable() && !hold.Waiters():
+	case len(p.queue) == 0 && p.set().Linger > 0 && now.Usable && !now.Waiters:
 		g.End(core.ErrReleased)
 		p.mode = idle
-		p.linger()
+		p.linger(now.At)
 		p.mu.Unlock()
 		return nil, nil
 	default:
@@ -67,21 +68,25 @@ func failure(lost error) error {
 // pass makes the claim on the nodes serve one more holder of this process,
 // a writer with the next token, unless it may not.
 func (p *Party) pass() bool {
-	if p.hold.Waiters() {
+	if p.n+1 >= core.MaxPasses {
+		return false
+	}
+	now := p.hold.Pass()
+	if now.Waiters {
 		if p.passes == 0 {
-			p.since = time.Now()
+			p.since = now.At
 		}
-		if p.passes++; p.passes > maxPasses || time.Since(p.since) > p.set.TTL/passShare {
+		if p.passes++; p.passes > maxPasses || now.At.Sub(p.since) > p.set().TTL/passShare {
 			return false
 		}
 	}
-	if p.n+1 >= core.MaxPasses || !p.hold.Pass() {
+	if !now.Usable {
 		return false
 	}
 	if p.kind == Write {
 		p.n++
 	}
-	p.grant = p.hold.Lease(p.n)
+	p.grant = p.hold.Lease(int(p.n))
 	return true
 }
 
@@ -95,7 +100,7 @@ func (p *Party) Downgrade() error {
 		return &core.Failure{Err: core.ErrNotHeld}
 	}
 	// The caller holds it, so nobody else changes the mode meanwhile.
-	if !hold.Shrink(p.spec[Read].Weight) {
+	if !hold.Shrink(p.read.Weight) {
 		return &core.Failure{Err: core.ErrLost}
 	}
 	p.mu.Lock()
@@ -108,10 +113,10 @@ func (p *Party) Downgrade() error {
 	return nil
 }
 
-// linger keeps the claim for a while. Called with p.mu held.
-func (p *Party) linger() {
-	d := p.set.Linger
-	p.until = time.Now().Add(d)
+// linger keeps the claim for a while from now on. Called with p.mu held.
+func (p *Party) linger(now protocol.Time) {
+	d := p.set().Linger
+	p.until = now.Add(d)
 	if p.timer == nil {
 		p.timer = time.AfterFunc(d, p.lingered)
 	}
@@ -126,7 +131,7 @@ func (p *Party) lingered() {
 		p.mu.Unlock() // the next release starts another
 		return
 	}
-	if left := time.Until(p.until); left > 0 {
+	if left := p.until.Sub(p.hold.Standing().At); left > 0 {
 		p.timer = time.AfterFunc(left, p.lingered)
 		p.mu.Unlock()
 		return
@@ -200,5 +205,5 @@ func (p *Party) Holder(ctx context.Context) (core.Holder, error) {
 	if p.err != nil {
 		return core.Holder{}, p.err
 	}
-	return p.q.Holder(ctx, p.spec[Write])
+	return p.q.Holder(ctx, p.write)
 }

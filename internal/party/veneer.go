@@ -15,14 +15,14 @@ import (
 // log and asked again.
 func (p *Party) MustLock(op string, mode Mode) {
 	for {
-		err := core.Dress(op, p.Name, p.Lock(context.Background(), mode, false))
+		err := core.Dress(op, p.Name(), p.Lock(context.Background(), mode, false))
 		switch {
 		case err == nil:
 			return
 		case errors.Is(err, core.ErrInvalid), errors.Is(err, core.ErrClosed):
 			panic(err)
 		}
-		p.set.Logger.Error("quorate: "+op+" goes on trying", "name", p.Name, "error", err)
+		p.set().Logger.Error("quorate: "+op+" goes on trying", "name", p.Name(), "error", err)
 		time.Sleep(time.Second)
 	}
 }
@@ -31,7 +31,7 @@ func (p *Party) MustLock(op string, mode Mode) {
 // lost meanwhile is not there to be unlocked: that has been said.
 func (p *Party) MustUnlock(what string, mode Mode) {
 	if _, err := p.Unlock(mode); errors.Is(err, core.ErrNotHeld) {
-		panic("quorate: " + what + " " + p.Name)
+		panic("quorate: " + what + " " + p.Name())
 	}
 }
 
@@ -48,7 +48,7 @@ func (p *Party) UnlockContext(ctx context.Context, mode Mode) error {
 // is lost.
 func (p *Party) Do(ctx context.Context, op string, mode Mode, f func(ctx context.Context) error) (err error) {
 	if err := p.Lock(ctx, mode, false); err != nil {
-		return core.Dress(op, p.Name, err)
+		return core.Dress(op, p.Name(), err)
 	}
 	held := p.Lease(mode).Context()
 	inner, cancel := context.WithCancelCause(ctx)
@@ -57,7 +57,7 @@ func (p *Party) Do(ctx context.Context, op string, mode Mode, f func(ctx context
 		stop()
 		cancel(core.ErrReleased)
 		if _, uerr := p.Unlock(mode); uerr != nil {
-			err = errors.Join(err, core.Dress(op, p.Name, uerr))
+			err = errors.Join(err, core.Dress(op, p.Name(), uerr))
 		}
 	}()
 	return f(inner)
