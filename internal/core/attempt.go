@@ -2,7 +2,6 @@ package core
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -35,19 +34,17 @@ func (s *Spec) WithWeight(weight uint64) *Spec {
 type attempt struct {
 	q     *Quorum
 	spec  *Spec
-	owner Owner        // nil: nobody is told
-	wake  atomic.Int64 // see scheduler
+	owner Owner // nil: nobody is told
 
 	mu    sync.Mutex
 	claim protocol.Claim
 	since protocol.Time // when whoever asked for it got it
 	done  chan struct{} // closed at admission, or at the end of an attempt that was not admitted; nil when that has been seen
-	timer *time.Timer   // the validity deadline (rule 5)
 	ends  *time.Timer   // WithMaxHold
 	errs  map[int]error // by node: the newest thing that it said against the claim
 	waits *wait         // those who wait for something to be so
 
-	slot    int32          // see scheduler
+	alarms
 	phase   protocol.Phase // as last seen by flush
 	acks    uint8          // nodes that have confirmed the leave
 	replies uint8          // leaves that have been answered or given up
@@ -228,8 +225,8 @@ func (a *attempt) note(node int, err error) {
 // start makes an attempt and sends its joins.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := q.newID()
-	a := &attempt{q: q, spec: s, slot: -1, done: make(chan struct{}), owner: o}
-	a.wake.Store(int64(protocol.Never))
+	a := &attempt{q: q, spec: s, done: make(chan struct{}), owner: o}
+	a.alarms.init()
 	a.claim = *protocol.NewClaim(protocol.Config{
 		Terms:       protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
 		Nodes:       len(q.nodes),
@@ -314,7 +311,6 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		a.send()
 	}
 	if phase != was && phase == protocol.Holding {
-		a.timer = time.AfterFunc(a.claim.Deadline().Sub(now), a.deadline)
 		if a.spec.Set.MaxHold > 0 {
 			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
 		}
@@ -322,9 +318,9 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	}
 	if phase.Final() && !was.Final() {
 		a.q.forget(a)
-		a.q.sched.drop(a)
+		a.q.ticks.drop(a)
 		if was == protocol.Holding {
-			a.timer.Stop()
+			a.q.deadlines.drop(a)
 			if a.ends != nil {
 				a.ends.Stop()
 			}
@@ -333,7 +329,10 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		}
 	}
 	if !phase.Final() {
-		a.q.sched.set(a, a.claim.Wake())
+		a.q.ticks.set(a, a.claim.Wake())
+		if phase == protocol.Holding {
+			a.q.deadlines.set(a, a.claim.Deadline())
+		}
 		if now := a.claim.Waiters(); phase == protocol.Holding && a.claimed && now != a.told {
 			a.told, waiters = now, now && a.owner != nil
 			if now {
@@ -358,18 +357,6 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	if waiters {
 		a.owner.Waiting()
 	}
-}
-
-// deadline is the timer of rule 5. Renewals only move the claim's deadline;
-// the timer finds that out when it fires, so no renewal can delay it.
-func (a *attempt) deadline() {
-	a.mu.Lock()
-	now := a.q.now()
-	a.claim.Tick(now)
-	if a.claim.Phase() == protocol.Holding {
-		a.timer.Reset(a.claim.Deadline().Sub(now))
-	}
-	a.flushUnlock(now)
 }
 
 func (a *attempt) stopRenewal() {

@@ -22,11 +22,12 @@ type Quorum struct {
 	nodes   []*node
 	channel string // pushes to this client, on every node
 	epoch   time.Time
-	sched   *scheduler
 	seen    atomic.Uint64 // the highest ticket this client knows of (hybrid logical clock)
 	shards  [16]shard
 	closing chan struct{}
 	once    sync.Once
+
+	ticks, deadlines *scheduler
 
 	recovering recovering
 	records    records
@@ -63,7 +64,8 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	for i := range q.incs {
 		q.incs[i].Store(unknown)
 	}
-	q.sched = newScheduler(q.now)
+	q.ticks = newScheduler(ticks, q.now, (*attempt).tick) // which never blocks: what cannot be written at once is the link's to write
+	q.deadlines = newScheduler(deadlines, q.now, func(a *attempt) { go a.tick() })
 	for i, c := range clients {
 		n, err := q.connect(i, c)
 		if err != nil {
@@ -252,7 +254,8 @@ func (q *Quorum) Close(ctx context.Context) error {
 		for _, a := range q.all() {
 			a.close()
 		}
-		q.sched.close()
+		q.ticks.close()
+		q.deadlines.close()
 		// Somebody may be just being told of a loss; the leaves follow that.
 		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
