@@ -24,7 +24,7 @@ func AppendMany(dst []byte, prefix string, guard time.Duration, keys, args []byt
 
 // AppendPart appends what r adds to the keys and arguments of many, and says
 // how many words these are: none if r is nothing for it. The owner is the channel for pushes.
-func AppendPart(keys, args []byte, k *Keys, t *protocol.Terms, owner string, retention time.Duration, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
+func AppendPart(keys, args []byte, k Keys, t *protocol.Terms, owner string, retention time.Duration, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
 	kinds := "jbl"
 	if t.Capacity == 1 {
 		kinds = "JBL"
@@ -42,7 +42,7 @@ func AppendPart(keys, args []byte, k *Keys, t *protocol.Terms, owner string, ret
 	default:
 		return keys, args, 0, 0
 	}
-	keys = resp.AppendString(resp.AppendString(keys, k.Plain), k.State)
+	keys = resp.AppendString(resp.AppendString(keys, k.plain), k.state)
 	var id [2 * len(t.ID)]byte
 	hex.Encode(id[:], t.ID[:])
 	args = resp.AppendBytes(resp.AppendString(args, what), id[:])

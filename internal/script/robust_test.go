@@ -76,7 +76,7 @@ func TestBeatAmongMany(t *testing.T) {
 	load(t, c)
 	ctx := t.Context()
 	n := newNode(c)
-	require.NoError(t, c.Set(ctx, n.keys.Marker, "7 0 -", 0).Err())
+	require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 -", 0).Err())
 	one := func(terms protocol.Terms, op protocol.Op) any {
 		keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, "owner", time.Minute, protocol.Request{Op: op, Ticket: 640})
 		reply, err := c.Do(ctx, args(t, script.AppendMany(nil, "test", 0, keys, words, nKeys, nArgs))...).Slice()
@@ -86,20 +86,20 @@ func TestBeatAmongMany(t *testing.T) {
 	long, short := n.terms(1, 1), n.terms(2, 1<<30)
 	short.TTL = 30 * time.Millisecond
 	require.EqualValues(t, 1, one(long, protocol.OpJoin))
-	require.NoError(t, c.PExpire(ctx, n.keys.Plain, time.Second).Err())
-	before := c.Get(ctx, n.keys.State).Val()
+	require.NoError(t, c.PExpire(ctx, n.keys.Plain(), time.Second).Err())
+	before := c.Get(ctx, n.keys.State()).Val()
 	time.Sleep(2 * time.Millisecond)
 	require.EqualValues(t, 1, one(long, protocol.OpBeat))
-	assert.Greater(t, c.Get(ctx, n.keys.State).Val(), before, "a later expiry")
-	assert.Greater(t, c.PTTL(ctx, n.keys.Plain).Val(), 15*time.Second)
+	assert.Greater(t, c.Get(ctx, n.keys.State()).Val(), before, "a later expiry")
+	assert.Greater(t, c.PTTL(ctx, n.keys.Plain()).Val(), 15*time.Second)
 	require.EqualValues(t, 1, one(long, protocol.OpLeave))
 
 	n.keys = script.NewKeys("test", "another name")
 	require.EqualValues(t, 1, one(short, protocol.OpJoin))
 	time.Sleep(40 * time.Millisecond)
-	before = c.Get(ctx, n.keys.State).Val()
+	before = c.Get(ctx, n.keys.State()).Val()
 	assert.EqualValues(t, 0, one(short, protocol.OpBeat))
-	assert.Equal(t, before, c.Get(ctx, n.keys.State).Val())
+	assert.Equal(t, before, c.Get(ctx, n.keys.State()).Val())
 }
 
 func TestDamagedQueue(t *testing.T) {
