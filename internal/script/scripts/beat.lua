@@ -25,13 +25,14 @@ end
 -- Another's claim without a vote waits for a classic key that may have gone by now: the queue will see.
 if fence and not (live and cf + 0 < 2) then return { at + 2, tonumber(inc), tonumber(fence) } end
 --@ queue
+--@ advance
 
-local waiting, c = unvoted, get(id)
-if not c then
-  save()
-  return { at + 2, tonumber(inc), F }
+local t, w, _, f, o = match(call('HGET', K[4], id) or '', claim)
+if t then
+--@ keep
+--@ advance
 end
-renew(c)
-advance()
-save()
-return reply(c, list and A[7])
+--@ save
+if not t then return { at + 2, tonumber(inc), tonumber(F) } end
+local from = list and A[7]
+--@ answer

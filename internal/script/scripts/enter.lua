@@ -43,43 +43,56 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
   return { at + 1, tonumber(inc), ticket, flags }
 end
 --@ queue
+--@ advance
 
-if voted + unvoted > 0 and C ~= tonumber(A[5]) and not limit then
-  save()
-  return { at + 4, tonumber(inc), C }
-end
-local waiting, T, c = unvoted, tonumber(A[7]), get(id)
-local above = F + 1
-above = above + (tonumber(string.sub(id, 31), 16) - above) % 64
-if c and settle and tonumber(A[8]) < c.w then
-  -- A holder gives back a part: there may be room for others.
-  if c.t <= bound then sum = sum - c.w + tonumber(A[8]) end
-  c.w, stale = tonumber(A[8]), true
-end
-if not c then
-  C = tonumber(limit or A[5])
-  c = { id = id, t = T, w = tonumber(A[8]), x = now + ttl, f = A[6] % 2, o = A[9] }
-  -- Back at the fence only for whom it was given to: another may have held that ticket and left.
-  if T <= F and not (settle and T == F and Fo == id) then c.t = above end
-  unvoted = unvoted + 1
-  place(c)
-elseif settle and T > c.t then
-  -- At the fence, too: whom it was given to may have left, but can come back to it.
-  if T == F or call('ZCOUNT', K[3], int(T), int(T)) > 0 then T = above end
-  if C == solo then freePlain(id) end
-  -- It must be voted for anew, unless it stays among the voted.
-  if c.t <= bound and (T > bound or c.t == bound) then withdraw(c) end
-  c.t, c.x = T, now + ttl
-  place(c)
-else
-  renew(c)
-end
-advance()
-if c.t > bound and waiting == 0 and notify > 0 then
-  -- The first to wait: the holders may want to make room.
-  for _, h in ipairs(all(call('ZRANGEBYSCORE', K[3], '-inf', int(bound)))) do
-    if h.f == 1 then try('PUBLISH', h.o, 'w ' .. now .. ' ' .. inc .. ' ' .. h.id .. ' ' .. int(h.t)) end
+clash = C ~= A[5] and voted + unvoted > 0 and not limit
+local waiting = unvoted
+local t, w, _, f, o = match(not clash and call('HGET', K[4], id) or '', claim)
+if not clash then
+  local T, place = tonumber(A[7]), false
+  -- next is the lowest ticket above the fence that has the claim's residue.
+  local function next()
+    local above = F + 1
+    return format('%.0f', above + (tonumber(string.sub(id, 31), 16) - above) % 64)
+  end
+  if t and settle and tonumber(A[8]) < tonumber(w) then
+    -- A holder gives back a part: there may be room for others.
+    if tonumber(t) <= tonumber(bound) then sum = format('%.0f', sum - w + A[8]) end
+    w, stale = A[8], '1'
+  end
+  if not t then
+    C, t, w, f, o = limit or A[5], A[7], A[8], A[6] % 2, A[9]
+    -- Back at the fence only for whom it was given to: another may have held that ticket and left.
+    if T <= tonumber(F) and not (settle and t == F and Fo == id) then t = next() end
+    unvoted, place = unvoted + 1, true
+  elseif settle and T > tonumber(t) then
+    -- At the fence, too: whom it was given to may have left, but can come back to it.
+    local to = A[7]
+    if to == F or call('ZCOUNT', K[3], to, to) > 0 then to = next() end
+    if C == solo and plain == id then
+      call('DEL', K[1])
+      plain = false
+    end
+    -- It must be voted for anew, unless it stays among the voted.
+    if tonumber(t) <= tonumber(bound) and (tonumber(to) > tonumber(bound) or t == bound) then withdraw(id, t, w, f) end
+    t, place = to, true
+  end
+  if place then
+    call('ZADD', K[3], t, id)
+    if tonumber(t) > tonumber(F) then F, Fo = t, id end
+    stale = '1'
+  end
+--@ keep
+--@ advance
+  if mine and waiting == 0 and notify + 0 > 0 then
+    -- The first to wait: the holders may want to make room.
+    for _, h in ipairs(call('ZRANGEBYSCORE', K[3], '-inf', bound)) do
+      local u, _, _, g, to = match(call('HGET', K[4], h) or '', claim)
+      if g == '1' then try('PUBLISH', to, 'w ' .. now .. ' ' .. inc .. ' ' .. h .. ' ' .. u) end
+    end
   end
 end
-save()
-return reply(c, list and '-inf')
+--@ save
+if clash then return { at + 4, tonumber(inc), tonumber(C) } end
+local from = list and '-inf'
+--@ answer

@@ -18,10 +18,21 @@ if fence and not (live and cf + 0 < 2 and recovering <= 0) then
   return { 1 }
 end
 --@ queue
+--@ advance
 
-local c = get(id)
-if c then drop(c) end
-if classic then freePlain(id) end
-if recovering <= 0 then advance() end
-save()
+local t, w, _, f = match(call('HGET', K[4], id) or '', claim)
+-- The classic key goes, unless the next one takes it.
+local key = plain == id and (classic or t and C == solo)
+if key then plain = false end
+if t then
+  changed, stale = true, '1'
+  if tonumber(t) <= tonumber(bound) then withdraw(id, t, w, f) end
+  unvoted = unvoted - 1
+  call('ZREM', K[3], id)
+  call('HDEL', K[4], id)
+  if voted + unvoted == 0 then keys = '0' end
+end
+--@ advance
+if key and not plain then call('DEL', K[1]) end
+--@ save
 return { 1 }

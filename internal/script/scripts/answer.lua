@@ -1,0 +1,51 @@
+-- answer describes a claim and its view: {status and time, incarnation, ticket, flags, wait,
+-- sum, digest, lower ids and weights}. The list is of the claims from a ticket
+-- on, so that many that have been there for long cost nothing.
+local ticket, top = tonumber(t), tonumber(bound)
+local r = { at + 1, tonumber(inc), ticket, unvoted > (mine and 1 or 0) and 2 or 0, 0 }
+if limit then
+  r[4], r[6], r[7], r[8], r[9] = r[4] + 32, 0, 0, tonumber(limit), tonumber(since)
+end
+if mine then
+  -- The wait is a guess when asking again may help: when all of up to eight
+  -- waiters ahead could be gone, and the holder.
+  local rank = t == F and voted + unvoted - 1 or call('ZRANK', K[3], id)
+  if C == solo and rank == 0 then -- unvoted head: the classic key is another's
+    local rest = call('PTTL', K[1])
+    r[4], r[5] = r[4] + 4, rest < 0 and 0 or math.max(1, rest)
+  elseif rank - voted < 9 then
+    local from, till = voted, tonumber(soon)
+    if C == solo then from, till = 0, 0 end
+    if from < rank then
+      for _, s in ipairs(call('HMGET', K[4], unpack(call('ZRANGE', K[3], from, rank - 1)))) do
+        local x = tonumber(match(s or '', '^%d+ %d+ (%d+)'))
+        if x and x > till then till = x end
+      end
+    end
+    r[5] = math.max(1, till - now)
+  end
+else
+  r[4] = r[4] + 1
+  if from then
+    if from ~= '-inf' and tonumber(from) > ticket then from = t end
+    r[4], r[6], r[7] = r[4] + 24, tonumber(sum), tonumber(digest)
+    local ids = call('ZRANGEBYSCORE', K[3], from, bound)
+    for first = 1, #ids, 500 do
+      for i, s in ipairs(call('HMGET', K[4], unpack(ids, first, math.min(#ids, first + 499)))) do
+        local lower, u, v = ids[first + i - 1], match(s or '', claim)
+        if u and tonumber(u) < ticket then
+          r[#r + 1] = lower
+          r[#r + 1] = tonumber(v)
+        elseif u then
+          r[6], r[7] = r[6] - v, (r[7] - tonumber(string.sub(lower, 1, 13), 16)) % 4503599627370496
+        end
+      end
+    end
+  elseif t == bound then
+    r[4] = r[4] + 8
+    if C ~= solo then
+      r[6], r[7] = sum - w, (digest - tonumber(string.sub(id, 1, 13), 16)) % 4503599627370496
+    end
+  end
+end
+return r

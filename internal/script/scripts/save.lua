@@ -1,0 +1,16 @@
+-- save: of a queue, expiries are moved in steps of a quarter of the retention,
+-- not at each request.
+if changed and voted + unvoted == 0 then
+  call('SET', K[2], 'S' .. F .. ' ' .. Fo, 'PX', A[4])
+elseif changed then
+  local rest
+  if late + A[4] > keys + 0 then
+    keys = math.floor(late + A[4] * 1.25)
+    rest = math.max(1, keys - now)
+    call('PEXPIRE', K[3], rest)
+    call('PEXPIRE', K[4], rest)
+  end
+  state = 'Q' .. F .. ' ' .. Fo .. ' ' .. C .. ' ' .. sum .. ' ' .. digest .. ' ' .. bound .. ' ' .. voted .. ' ' .. unvoted .. ' ' .. notify
+    .. ' ' .. soon .. ' ' .. late .. ' ' .. keys .. ' ' .. stale
+  if rest then call('SET', K[2], state, 'PX', rest) else call('SET', K[2], state, 'KEEPTTL') end
+end
