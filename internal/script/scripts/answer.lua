@@ -1,8 +1,8 @@
 -- answer describes a claim and its view: {status and time, incarnation, ticket, flags, wait,
 -- sum, digest, lower ids and weights}. The list is of the claims from a ticket
 -- on, so that many that have been there for long cost nothing.
-local ticket, top = tonumber(t), tonumber(bound)
-local r = { at + 1, tonumber(inc), ticket, unvoted > (mine and 1 or 0) and 2 or 0, 0 }
+local ticket = t + 0
+local r = { at + 1, inc + 0, ticket, unvoted > (mine and 1 or 0) and 2 or 0, 0 }
 if limit then
   r[4], r[6], r[7], r[8], r[9] = r[4] + 32, 0, 0, tonumber(limit), tonumber(since)
 end
@@ -14,7 +14,7 @@ if mine then
     local rest = call('PTTL', K[1])
     r[4], r[5] = r[4] + 4, rest < 0 and 0 or math.max(1, rest)
   elseif rank - voted < 9 then
-    local from, till = voted, tonumber(soon)
+    local from, till = voted, soon + 0
     if C == solo then from, till = 0, 0 end
     if from < rank then
       for _, s in ipairs(call('HMGET', K[4], unpack(call('ZRANGE', K[3], from, rank - 1)))) do

@@ -49,37 +49,39 @@ clash = C ~= A[5] and voted + unvoted > 0 and not limit
 local waiting = unvoted
 local t, w, _, f, o = match(not clash and call('HGET', K[4], id) or '', claim)
 if not clash then
-  local T, place = tonumber(A[7]), false
-  -- next is the lowest ticket above the fence that has the claim's residue.
-  local function next()
-    local above = F + 1
-    return format('%.0f', above + (tonumber(string.sub(id, 31), 16) - above) % 64)
+  local T, place, above = A[7] + 0, false
+  if T <= F + 0 then
+    -- The lowest ticket above the fence that has the claim's residue.
+    above = F + 1
+    above = format('%.0f', above + (tonumber(string.sub(id, 31), 16) - above) % 64)
   end
-  if t and settle and tonumber(A[8]) < tonumber(w) then
+  if t and settle and A[8] - w < 0 then
     -- A holder gives back a part: there may be room for others.
-    if tonumber(t) <= tonumber(bound) then sum = format('%.0f', sum - w + A[8]) end
+    if t - bound <= 0 then sum = format('%.0f', sum - w + A[8]) end
     w, stale = A[8], '1'
   end
   if not t then
     C, t, w, f, o = limit or A[5], A[7], A[8], A[6] % 2, A[9]
     -- Back at the fence only for whom it was given to: another may have held that ticket and left.
-    if T <= tonumber(F) and not (settle and t == F and Fo == id) then t = next() end
+    if above and not (settle and t == F and Fo == id) then t = above end
     unvoted, place = unvoted + 1, true
-  elseif settle and T > tonumber(t) then
+  elseif settle and T > t + 0 then
     -- At the fence, too: whom it was given to may have left, but can come back to it.
     local to = A[7]
-    if to == F or call('ZCOUNT', K[3], to, to) > 0 then to = next() end
+    if to == F or above and call('ZCOUNT', K[3], to, to) > 0 then to = above end
     if C == solo and plain == id then
       call('DEL', K[1])
       plain = false
     end
     -- It must be voted for anew, unless it stays among the voted.
-    if tonumber(t) <= tonumber(bound) and (tonumber(to) > tonumber(bound) or t == bound) then withdraw(id, t, w, f) end
+    if t - bound <= 0 and (to - bound > 0 or t == bound) then
+--@ withdraw
+    end
     t, place = to, true
   end
   if place then
     call('ZADD', K[3], t, id)
-    if tonumber(t) > tonumber(F) then F, Fo = t, id end
+    if t - F > 0 then F, Fo = t, id end
     stale = '1'
   end
 --@ keep

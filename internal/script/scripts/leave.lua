@@ -26,7 +26,9 @@ local key = plain == id and (classic or t and C == solo)
 if key then plain = false end
 if t then
   changed, stale = true, '1'
-  if tonumber(t) <= tonumber(bound) then withdraw(id, t, w, f) end
+  if t - bound <= 0 then
+--@ withdraw
+  end
   unvoted = unvoted - 1
   call('ZREM', K[3], id)
   call('HDEL', K[4], id)

@@ -8,7 +8,7 @@
 --
 -- All but voted and unvoted stay the digits that they are stored as: to make a
 -- number of each and digits of it again takes longer than all the commands.
--- And what is done at every request is in parts (advance, keep, save, answer)
+-- And what is done at every request is in parts (advance, keep, withdraw, save, answer)
 -- instead of functions, as it takes a while to create those.
 local F, Fo, C, sum, digest, bound, voted, unvoted, notify, soon, late, keys, stale
 local changed = false
@@ -21,7 +21,7 @@ if not fence then
   F, Fo, C, sum, digest, bound, voted, unvoted, notify, soon, late, keys, stale =
     match(state, '^Q(%d+) (%x+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
   if not F then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
-  voted, unvoted = tonumber(voted), tonumber(unvoted)
+  voted, unvoted = voted + 0, unvoted + 0
   -- Somebody else wrote here. To go on could vote twice; the keys expire soon enough.
   if count ~= voted + unvoted or fields ~= count then
     return redis.error_reply('ERR quorate: the queue of ' .. K[1] .. ' is damaged')
@@ -39,21 +39,6 @@ end
 local claim = '^(%d+) (%d+) (%d+) (%d) (.*)$'
 -- The claim of this request as it is stored, if it has no vote.
 local mine
-
--- withdraw takes a claim out of the voted ones.
-local function withdraw(cid, t, w, f)
-  voted, unvoted = voted - 1, unvoted + 1
-  if voted == 0 then
-    sum, digest, bound, notify = '0', '0', '0', '0'
-    return
-  end
-  sum, notify = format('%.0f', sum - w), notify - f
-  digest = format('%.0f', (digest - tonumber(string.sub(cid, 1, 13), 16)) % 4503599627370496)
-  if t == bound then
-    local below = call('ZREVRANGEBYSCORE', K[3], '(' .. bound, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    bound = format('%.0f', tonumber(below[2] or 0))
-  end
-end
 
 if fence then
   -- A second claim, or one that does not fit: the first one moves from the string into a queue.
@@ -76,27 +61,33 @@ end
 if limit and C ~= limit then C, changed, stale = limit, true, '1' end
 
 -- Leases that have ended. One that would outlast the state was given before the clock was set back.
-if recovering <= 0 and (tonumber(soon) <= now or tonumber(late) > now + A[4]) then
-  changed, soon, late = true, 9007199254740992, 0
+if recovering <= 0 and (soon + 0 <= now or late + 0 > now + A[4]) then
+  local top, total, all = bound + 0, 0, 0
+  changed, bound, voted, unvoted, notify, soon, late = true, '0', 0, 0, 0, 9007199254740992, 0
   local flat = call('HGETALL', K[4])
   for i = 1, #flat, 2 do
-    local t, w, x, f = match(flat[i + 1], claim)
+    local cid, t, w, x, f = flat[i], match(flat[i + 1], claim)
     x = tonumber(x)
     if x and (x <= now or x > now + A[4]) then
       stale = '1'
-      if tonumber(t) <= tonumber(bound) then withdraw(flat[i], t, w, f) end
-      unvoted = unvoted - 1
-      call('ZREM', K[3], flat[i])
-      call('HDEL', K[4], flat[i])
-      if C == solo and plain == flat[i] then
+      call('ZREM', K[3], cid)
+      call('HDEL', K[4], cid)
+      if C == solo and plain == cid then
         call('DEL', K[1])
         plain = false
       end
-      -- Redis drops empty keys, and their expiry with them.
-      if voted + unvoted == 0 then keys = '0' end
     elseif x then
       soon, late = math.min(soon, x), math.max(late, x)
+      if t + 0 > top then
+        unvoted = unvoted + 1
+      else
+        voted, notify, total = voted + 1, notify + f, total + w
+        all = (all + tonumber(string.sub(cid, 1, 13), 16)) % 4503599627370496
+        if t + 0 > bound + 0 then bound = t end
+      end
     end
   end
-  soon, late = format('%.0f', soon), format('%.0f', late)
+  soon, late, sum, digest = format('%.0f', soon), format('%.0f', late), format('%.0f', total), format('%.0f', all)
+  -- Redis drops empty keys, and their expiry with them.
+  if voted + unvoted == 0 then keys = '0' end
 end
