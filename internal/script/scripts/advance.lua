@@ -6,7 +6,7 @@ if recovering <= 0 and (stale == '1' or C == solo and voted == 0) then
   while unvoted > 0 and C - sum > 0 do
     local head, s = id, unvoted == 1 and mine
     if not s then
-      head = call('ZRANGEBYSCORE', K[3], '(' .. bound, '+inf', 'LIMIT', '0', '1')[1]
+      head = call('ZRANGE', K[3], voted, voted)[1]
       s = head and call('HGET', K[4], head)
     end
     local t, w, x, f, o = match(s or '', claim)

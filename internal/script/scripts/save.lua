@@ -12,5 +12,5 @@ elseif changed then
   end
   state = 'Q' .. F .. ' ' .. Fo .. ' ' .. C .. ' ' .. sum .. ' ' .. digest .. ' ' .. bound .. ' ' .. voted .. ' ' .. unvoted .. ' ' .. notify
     .. ' ' .. soon .. ' ' .. late .. ' ' .. keys .. ' ' .. stale
-  if rest then call('SET', K[2], state, 'PX', rest) else call('SET', K[2], state, 'KEEPTTL') end
+  call('SET', K[2], state, 'PX', rest or math.max(1, keys - now))
 end
