@@ -68,6 +68,31 @@ func TestKeyOfAnotherType(t *testing.T) {
 	}
 }
 
+// So it is where a queue is there already, whatever the request.
+func TestQueueKeyOfAnotherType(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	for _, key := range []string{"plain", "state", "queue", "claims"} {
+		n := newNode(c)
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 0 -", 0).Err())
+		for i := range uint64(3) {
+			n.do(t, n.terms(i+1, 1), join(640))
+		}
+		name := map[string]string{"plain": n.keys.Plain, "state": n.keys.State, "queue": n.keys.Queue, "claims": n.keys.Claims}[key]
+		require.NoError(t, c.Del(t.Context(), name).Err())
+		require.NoError(t, c.LPush(t.Context(), name, "x").Err())
+		before := dump(t, n)
+		for id := range uint64(4) {
+			for _, op := range []protocol.Op{protocol.OpLeave, protocol.OpBeat, protocol.OpJoin, protocol.OpSettle} {
+				_, err := n.send(t, n.terms(id+1, 1), protocol.Request{Op: op, Ticket: 10000})
+				require.ErrorContains(t, err, "WRONGTYPE", "%s, %v of %d", key, op, id+1)
+				assert.Equal(t, before, dump(t, n))
+			}
+		}
+	}
+}
+
 // Whoever tampers with a queue gets an error, not a second holder.
 // A beat among many renews the state and the classic key, and does not bring
 // back a claim whose lease has ended.

@@ -24,7 +24,7 @@ if recovering <= 0 and (stale == '1' or C == solo and voted == 0) then
     end
     changed, bound, voted, unvoted, notify = true, t, voted + 1, unvoted - 1, notify + f
     sum = voted == 1 and w or format('%.0f', sum + w)
-    digest = format('%.0f', (digest + tonumber(string.sub(head, 1, 13), 16)) % 4503599627370496)
+    digest = format('%.0f', (digest + digestOf(head)) % 4503599627370496)
   end
   stale = '0'
 end

@@ -9,7 +9,7 @@ end
 if mine then
   -- The wait is a guess when asking again may help: when all of up to eight
   -- waiters ahead could be gone, and the holder.
-  local rank = t == F and voted + unvoted - 1 or call('ZRANK', K[3], id)
+  local rank = t == F and voted + unvoted - 1 or call('ZRANK', K[3], id) or 0
   if C == solo and rank == 0 then -- unvoted head: the classic key is another's
     local rest = call('PTTL', K[1])
     r[4], r[5] = r[4] + 4, rest < 0 and 0 or math.max(1, rest)
@@ -18,8 +18,8 @@ if mine then
     if C == solo then from, till = 0, 0 end
     if from < rank then
       for _, s in ipairs(call('HMGET', K[4], unpack(call('ZRANGE', K[3], from, rank - 1)))) do
-        local x = tonumber(match(s or '', '^%d+ %d+ (%d+)'))
-        if x and x > till then till = x end
+        local x = match(s or '', '^%d+ %d+ (%d+)')
+        if x and x - till > 0 then till = x end
       end
     end
     r[5] = math.max(1, till - now)
@@ -37,14 +37,14 @@ else
           r[#r + 1] = lower
           r[#r + 1] = tonumber(v)
         elseif u then
-          r[6], r[7] = r[6] - v, (r[7] - tonumber(string.sub(lower, 1, 13), 16)) % 4503599627370496
+          r[6], r[7] = r[6] - v, (r[7] - digestOf(lower)) % 4503599627370496
         end
       end
     end
   elseif t == bound then
     r[4] = r[4] + 8
     if C ~= solo then
-      r[6], r[7] = sum - w, (digest - tonumber(string.sub(id, 1, 13), 16)) % 4503599627370496
+      r[6], r[7] = sum - w, (digest - digestOf(id)) % 4503599627370496
     end
   end
 end

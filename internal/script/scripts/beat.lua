@@ -29,8 +29,8 @@ if fence and not (live and cf + 0 < 2) then return { at + 2, tonumber(inc), tonu
 
 local t, w, _, f, o = match(call('HGET', K[4], id) or '', claim)
 if t then
---@ keep
---@ advance
+  --@ keep
+  --@ advance
 end
 --@ save
 if not t then return { at + 2, tonumber(inc), tonumber(F) } end

@@ -75,7 +75,7 @@ if not clash then
     end
     -- It must be voted for anew, unless it stays among the voted.
     if t - bound <= 0 and (to - bound > 0 or t == bound) then
---@ withdraw
+      --@ withdraw
     end
     t, place = to, true
   end
@@ -84,8 +84,8 @@ if not clash then
     if t - F > 0 then F, Fo = t, id end
     stale = '1'
   end
---@ keep
---@ advance
+  --@ keep
+  --@ advance
   if mine and waiting == 0 and notify + 0 > 0 then
     -- The first to wait: the holders may want to make room.
     for _, h in ipairs(call('ZRANGEBYSCORE', K[3], '-inf', bound)) do

@@ -11,28 +11,7 @@ if only == ARGV[1] then
   redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
   return { 1 }
 end
--- A hand-over: the holder of a mutex leaves, and the next one waits.
-if plain == ARGV[1] and not KEYS[6] then
-  local K, A, call, match = KEYS, ARGV, redis.call, string.match
-  local F, unvoted, soon, late, keys = match(state or '', '^Q(%d+ %x+) 1 1 %d+ %d+ 1 (%d+) %d+ (%d+) (%d+) (%d+) 0$')
-  local inc, born = match(call('MGET', K[5])[1] or '', '^(%d+) (%d+)')
-  local clock = call('TIME')
-  local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  if F and inc and born + A[3] <= now and soon + 0 > now and late + 0 <= now + A[4] and late + A[4] <= keys + 0
-    and redis.pcall('ZCARD', K[3]) == unvoted + 1 and redis.pcall('HLEN', K[4]) == unvoted + 1 then
-    local two = call('ZRANGE', K[3], '0', '1')
-    local t, x, f, o = match(two[2] and call('HGET', K[4], two[2]) or '', '^(%d+) 1 (%d+) (%d) (.*)$')
-    if two[1] == plain and t then
-      call('ZREM', K[3], plain)
-      call('HDEL', K[4], plain)
-      call('SET', K[1], two[2], 'PX', x - now)
-      redis.pcall('PUBLISH', o, 'v ' .. now .. ' ' .. inc .. ' ' .. two[2] .. ' ' .. t .. (unvoted == '1' and ' 0 0 0' or ' 1 0 0'))
-      call('SET', K[2], 'Q' .. F .. ' 1 1 ' .. string.format('%.0f', tonumber(string.sub(two[2], 1, 13), 16)) .. ' ' .. t .. ' 1 ' .. unvoted - 1
-        .. ' ' .. f .. ' ' .. soon .. ' ' .. late .. ' ' .. keys .. ' 0', 'PX', keys - now)
-      return { 1 }
-    end
-  end
-end
+--@ handover
 --@ open
 if fence and not (live and cf + 0 < 2 and recovering <= 0) then
   -- The classic key is looked at even when the claim is unknown: the two may have been lost apart.
@@ -49,7 +28,7 @@ if key then plain = false end
 if t then
   changed, stale = true, '1'
   if t - bound <= 0 then
---@ withdraw
+    --@ withdraw
   end
   unvoted = unvoted - 1
   call('ZREM', K[3], id)

@@ -37,6 +37,7 @@ end
 
 -- A claim is "<ticket> <weight> <expiry> <notify> <owner>".
 local claim = '^(%d+) (%d+) (%d+) (%d) (.*)$'
+local function digestOf(cid) return tonumber(string.sub(cid, 1, 13), 16) end
 -- The claim of this request as it is stored, if it has no vote.
 local mine
 
@@ -51,7 +52,7 @@ if fence then
     changed, soon, late = true, cx, cx
     if cf + 0 > 1 then
       sum, bound, voted, notify = cw, ct, 1, cf % 2
-      digest = format('%.0f', tonumber(string.sub(cid, 1, 13), 16))
+      digest = format('%.0f', digestOf(cid))
     else
       unvoted = 1
     end
@@ -82,7 +83,7 @@ if recovering <= 0 and (soon + 0 <= now or late + 0 > now + A[4]) then
         unvoted = unvoted + 1
       else
         voted, notify, total = voted + 1, notify + f, total + w
-        all = (all + tonumber(string.sub(cid, 1, 13), 16)) % 4503599627370496
+        all = (all + digestOf(cid)) % 4503599627370496
         if t + 0 > bound + 0 then bound = t end
       end
     end

@@ -4,7 +4,7 @@ if voted == 0 then
   sum, digest, bound, notify = '0', '0', '0', '0'
 else
   sum, notify = format('%.0f', sum - w), notify - f
-  digest = format('%.0f', (digest - tonumber(string.sub(id, 1, 13), 16)) % 4503599627370496)
+  digest = format('%.0f', (digest - digestOf(id)) % 4503599627370496)
   if t == bound then
     local below = call('ZREVRANGEBYSCORE', K[3], '(' .. bound, '-inf', 'WITHSCORES', 'LIMIT', '0', '1')
     bound = format('%.0f', tonumber(below[2] or 0))

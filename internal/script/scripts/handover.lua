@@ -1,0 +1,27 @@
+-- A hand-over: the holder of a mutex leaves, and others wait. It is what a queue
+-- is for, so it has a way of its own, by which queue.lua and advance.lua would
+-- come to the same. Whatever is out of the ordinary goes that way: a young
+-- marker, a lease that has ended, votes to be passed on, keys of another type
+-- or size, an expiry to be moved.
+if plain == ARGV[1] and not KEYS[6] then
+  local K, A, call, try, match = KEYS, ARGV, redis.call, redis.pcall, string.match
+  local F, unvoted, soon, late, keys = match(state or '', '^Q(%d+ %x+) 1 1 %d+ %d+ 1 ([1-9]%d*) %d+ (%d+) (%d+) (%d+) 0$')
+  local inc, born = match(call('MGET', K[5])[1] or '', '^(%d+) (%d+)')
+  local clock = call('TIME')
+  local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+  if F and inc and born + A[3] <= now and soon + 0 > now and late + 0 <= now + A[4] and late + A[4] <= keys + 0
+    and try('ZCARD', K[3]) == unvoted + 1 and try('HLEN', K[4]) == unvoted + 1 then
+    local first, head = unpack(call('ZRANGE', K[3], '0', '1'))
+    local t, x, f, o = match(call('HGET', K[4], head) or '', '^(%d+) 1 (%d+) (%d) (.*)$')
+    if first == plain and t then
+      call('ZREM', K[3], plain)
+      call('HDEL', K[4], plain)
+      call('SET', K[1], head, 'PX', math.max(1, x - now))
+      try('PUBLISH', o, 'v ' .. now .. ' ' .. inc .. ' ' .. head .. ' ' .. t .. (unvoted == '1' and ' 0 0 0' or ' 1 0 0'))
+      local votes = ' 1 1 ' .. string.format('%.0f', tonumber(string.sub(head, 1, 13), 16)) .. ' ' .. t .. ' 1 '
+      state = 'Q' .. F .. votes .. unvoted - 1 .. ' ' .. f .. ' ' .. soon .. ' ' .. late .. ' ' .. keys .. ' 0'
+      call('SET', K[2], state, 'PX', keys - now)
+      return { 1 }
+    end
+  end
+end
