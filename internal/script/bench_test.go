@@ -67,6 +67,49 @@ func BenchmarkServer(b *testing.B) {
 	}
 }
 
+// BenchmarkHandOver reports what it costs the server that the first of a queue
+// leaves, and that somebody comes and waits behind it.
+func BenchmarkHandOver(b *testing.B) {
+	c := redistest.Start(b, 1).Node(0).Client()
+	load(b, c)
+	const queued, batch = 10, 50
+	for _, permits := range []uint64{1, 5} {
+		b.Run(fmt.Sprintf("permits=%d", permits), func(b *testing.B) {
+			require.NoError(b, c.FlushAll(b.Context()).Err())
+			n := newNode(c)
+			var first, last uint64
+			one := func(i *uint64, r protocol.Request) []any {
+				t := n.terms(*i, permits)
+				t.Counting = permits > 1
+				*i++
+				r.Ticket = t.ID.Next(1<<50 + protocol.Ticket(last)*100) // with as many digits as they have
+				return args(b, script.AppendCommand(nil, n.keys, &t, "quorate:push:a-host:12345:ABCDEFGHIJKL", 0, time.Minute, r))
+			}
+			for range queued {
+				require.NoError(b, c.Do(b.Context(), one(&last, protocol.Request{Op: protocol.OpJoin})...).Err())
+			}
+			spent := func(i *uint64, op protocol.Op) float64 {
+				require.NoError(b, c.ConfigResetStat(b.Context()).Err())
+				pipe := c.Pipeline()
+				for range batch {
+					pipe.Do(b.Context(), one(i, protocol.Request{Op: op})...)
+				}
+				_, err := pipe.Exec(b.Context())
+				require.NoError(b, err)
+				return evalsha(b, c)
+			}
+			join, leave := math.MaxFloat64, math.MaxFloat64
+			for range b.N {
+				join = min(join, spent(&last, protocol.OpJoin))
+				leave = min(leave, spent(&first, protocol.OpLeave))
+			}
+			b.ReportMetric(join, "join-µs")
+			b.ReportMetric(leave, "leave-µs")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
 func BenchmarkAppendCommand(b *testing.B) {
 	k := script.NewKeys("quorate", "some name")
 	t := protocol.Terms{ID: protocol.ID{1}, Weight: 1, Capacity: 1, TTL: 8 * time.Second}

@@ -6,7 +6,7 @@ else
   sum, notify = format('%.0f', sum - w), notify - f
   digest = format('%.0f', (digest - digestOf(id)) % 4503599627370496)
   if t == bound then
-    local below = call('ZREVRANGEBYSCORE', K[3], '(' .. bound, '-inf', 'WITHSCORES', 'LIMIT', '0', '1')
+    local below = call('ZRANGE', K[3], voted - 1, voted - 1, 'WITHSCORES')
     bound = format('%.0f', tonumber(below[2] or 0))
   end
 end
