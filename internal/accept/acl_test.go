@@ -29,7 +29,7 @@ var needed = strings.Fields(`
 	+ping +evalsha +script|load +subscribe +publish +time +scan +info +config|get
 	+get +mget +set +del +type +pttl +pexpire
 	+hget +hset +hmget +hgetall +hlen +hdel
-	+zadd +zrem +zcard +zcount +zrank +zrange +zrangebyscore +zrevrangebyscore +zremrangebyscore`)
+	+zadd +zrem +zcard +zrank +zrange +zrangebyscore +zremrangebyscore`)
 
 // useful are those without which nothing fails: by them a client has a server
 // forget a connection of its own that has broken.
@@ -47,7 +47,7 @@ var lacking = map[string]string{
 	"+subscribe": "held by somebody else", "+publish": "held by somebody else", "&NAME:push:*": "held by somebody else",
 	"+scan": "has not been told", // a server that has forgotten
 	// What keeps a leave from being done is not told yet, only that it was not.
-	"+hdel": "unlock", "+zrem": "unlock", "+zrevrangebyscore": "unlock",
+	"+hdel": "unlock", "+zrem": "unlock",
 }
 
 // hired makes the user.

@@ -9,7 +9,7 @@ end
 if mine then
   -- The wait is a guess when asking again may help: when all of up to eight
   -- waiters ahead could be gone, and the holder.
-  local rank = t == F and voted + unvoted - 1 or call('ZRANK', K[3], id) or 0
+  local rank = call('ZRANK', K[3], id) or 0
   if C == solo and rank == 0 then -- unvoted head: the classic key is another's
     local rest = call('PTTL', K[1])
     r[4], r[5] = r[4] + 4, rest < 0 and 0 or math.max(1, rest)

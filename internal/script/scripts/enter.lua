@@ -68,7 +68,7 @@ if not clash then
   elseif settle and T > t + 0 then
     -- At the fence, too: whom it was given to may have left, but can come back to it.
     local to = A[7]
-    if to == F or above and call('ZCOUNT', K[3], to, to) > 0 then to = above end
+    if to == F or above and call('ZRANGEBYSCORE', K[3], to, to)[1] then to = above end
     if C == solo and plain == id then
       call('DEL', K[1])
       plain = false
