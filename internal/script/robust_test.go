@@ -173,9 +173,8 @@ func TestRetentionAfterAllExpired(t *testing.T) {
 	n := newNode(c)
 	for i := range uint64(3) {
 		terms := n.terms(i+1, 1)
-		if i < 2 {
-			terms.TTL = 200 * time.Millisecond
-		} else {
+		terms.TTL = 200 * time.Millisecond // all the same: no later lease is to hide it
+		if i == 2 {
 			time.Sleep(250 * time.Millisecond)
 		}
 		assert.Equal(t, i != 1, n.do(t, terms, join(640)).Vote)
