@@ -33,7 +33,6 @@ if t then
   unvoted = unvoted - 1
   call('ZREM', K[3], id)
   call('HDEL', K[4], id)
-  if voted + unvoted == 0 then keys = '0' end
 end
 --@ advance
 if key and not plain then call('DEL', K[1]) end
