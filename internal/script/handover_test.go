@@ -19,7 +19,7 @@ func TestHandOver(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	n := newNode(c)
-	require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 0 -", 0).Err())
+	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 -", 0).Err())
 	pushes := c.Subscribe(t.Context(), "owner")
 	defer func() { _ = pushes.Close() }()
 	_, err := pushes.Receive(t.Context())
@@ -29,13 +29,13 @@ func TestHandOver(t *testing.T) {
 		terms.Notify = i%2 == 1
 		n.do(t, terms, join(640))
 	}
-	keys := []string{n.keys.Plain, n.keys.State, n.keys.Queue, n.keys.Claims}
+	keys := []string{n.keys.Plain(), n.keys.State(), n.keys.Queue(), n.keys.Claims()}
 	for i := range uint64(4) {
 		saved := map[string]string{}
 		for _, key := range keys {
 			saved[key] = c.Dump(t.Context(), key).Val()
 		}
-		state := c.Get(t.Context(), n.keys.State).Val()
+		state := c.Get(t.Context(), n.keys.State()).Val()
 		require.True(t, strings.HasSuffix(state, " 0"))
 		var after [2]map[string]string
 		var told [2]protocol.Push
@@ -44,7 +44,7 @@ func TestHandOver(t *testing.T) {
 				require.NoError(t, c.RestoreReplace(t.Context(), key, time.Minute, saved[key]).Err())
 			}
 			if way == 1 {
-				require.NoError(t, c.Set(t.Context(), n.keys.State, strings.TrimSuffix(state, "0")+"1", time.Minute).Err())
+				require.NoError(t, c.Set(t.Context(), n.keys.State(), strings.TrimSuffix(state, "0")+"1", time.Minute).Err())
 			}
 			n.do(t, n.terms(i+1, 1), protocol.Request{Op: protocol.OpLeave})
 			after[way] = dump(t, n)

@@ -75,11 +75,11 @@ func TestQueueKeyOfAnotherType(t *testing.T) {
 	for _, key := range []string{"plain", "state", "queue", "claims"} {
 		n := newNode(c)
 		require.NoError(t, c.FlushAll(t.Context()).Err())
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker, "7 0 -", 0).Err())
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 -", 0).Err())
 		for i := range uint64(3) {
 			n.do(t, n.terms(i+1, 1), join(640))
 		}
-		name := map[string]string{"plain": n.keys.Plain, "state": n.keys.State, "queue": n.keys.Queue, "claims": n.keys.Claims}[key]
+		name := map[string]string{"plain": n.keys.Plain(), "state": n.keys.State(), "queue": n.keys.Queue(), "claims": n.keys.Claims()}[key]
 		require.NoError(t, c.Del(t.Context(), name).Err())
 		require.NoError(t, c.LPush(t.Context(), name, "x").Err())
 		before := dump(t, n)
