@@ -148,7 +148,7 @@ func (c *Claim) widen(now Time) {
 	if c.phase == Holding {
 		need = max(need, c.listed(now))
 	}
-	if c.listed(now) >= c.Quorum() && len(c.comparable(now)) < need {
+	if c.listed(now) >= c.Quorum() && c.comparable(now) < need {
 		c.window = min(c.window+1, 4)
 	}
 }

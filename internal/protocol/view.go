@@ -54,17 +54,31 @@ func (c *Claim) fits(now Time) bool {
 	if c.roomy(now) {
 		return true
 	}
+	for i := range c.peers {
+		if v := c.peers[i].heard(); v.listed && c.counted(now, v.from) {
+			return true
+		}
+	}
+	return false
+}
+
+// counted is fits by the lists: by those that begin at a ticket, and by those of
+// all claims. What came before the lists is told by its total only, and counts
+// in any case; once where two views tell the same.
+func (c *Claim) counted(now Time, from Ticket) bool {
 	type tally struct {
 		views  int
 		weight uint64
 	}
-	lower := map[ID]tally{}
-	same := c.comparable(now)
-	views := len(same)
-	if views < c.Quorum() {
-		return false
-	}
-	for _, v := range same {
+	lower, bases, views := map[ID]tally{}, map[totals]bool{}, 0
+	for i := range c.peers {
+		p := &c.peers[i]
+		v := p.heard()
+		if !v.listed || !p.vote || !c.usable(p, now) || v.from != from && v.from != 0 {
+			continue
+		}
+		views++
+		bases[v.base] = true
 		for _, e := range v.lower {
 			t, known := lower[e.ID]
 			if !known || e.Weight < t.weight {
@@ -74,7 +88,13 @@ func (c *Claim) fits(now Time) bool {
 			lower[e.ID] = t
 		}
 	}
-	total := c.Weight + same[0].base.sum // what came before the lists is in all of these views
+	if views < c.Quorum() {
+		return false
+	}
+	total := c.Weight
+	for b := range bases {
+		total += b.sum
+	}
 	for _, t := range lower {
 		if t.views+c.Nodes-views >= c.Quorum() {
 			total += t.weight
@@ -83,22 +103,19 @@ func (c *Claim) fits(now Time) bool {
 	return total <= c.capacity(now)
 }
 
-// comparable returns those voting views, as many as there are, that are listed
-// from the same ticket on and have the same before it.
-func (c *Claim) comparable(now Time) []*content {
-	var most []*content
+// comparable returns how many voting views, at most, are listed from the same
+// ticket on and have the same before it.
+func (c *Claim) comparable(now Time) (most int) {
 	for i := range c.peers {
-		var same []*content
+		same := 0
 		a := c.peers[i].heard()
 		for j := range c.peers {
 			p := &c.peers[j]
 			if b := p.heard(); b.listed && p.vote && c.usable(p, now) && a.from == b.from && a.base == b.base {
-				same = append(same, &b.content)
+				same++
 			}
 		}
-		if len(same) > len(most) {
-			most = same
-		}
+		most = max(most, same)
 	}
 	return most
 }
