@@ -160,6 +160,13 @@ func TestRetention(t *testing.T) {
 		assert.Greater(t, ttl, 30*time.Second, key)
 		assert.Less(t, ttl, 30*time.Second+2*time.Minute, key)
 	}
+	longer := n.terms(3, 3)
+	longer.TTL = 10 * time.Minute
+	n.do(t, longer, join(640))
+	for _, key := range []string{n.keys.State(), n.keys.Queue(), n.keys.Claims()} {
+		assert.Greater(t, c.PTTL(t.Context(), key).Val(), 10*time.Minute, key)
+	}
+	n.do(t, longer, protocol.Request{Op: protocol.OpLeave})
 	n.do(t, short, protocol.Request{Op: protocol.OpLeave})
 	n.do(t, long, protocol.Request{Op: protocol.OpLeave})
 	assert.Equal(t, int64(1), c.Exists(t.Context(), n.keys.State(), n.keys.Queue(), n.keys.Claims(), n.keys.Plain()).Val())
