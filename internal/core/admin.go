@@ -156,7 +156,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	defer cancel()
 	queues := make([]script.Queue, len(q.nodes))
 	errs := q.ask(ctx, func(dst []byte, _ *node) []byte {
-		return script.AppendInspect(dst, s.keys, 1)
+		return script.AppendInspect(dst, s.keys(), 1)
 	}, func(i int, v []resp.Value) (err error) {
 		queues[i], err = script.DecodeInspect(v)
 		return err

@@ -19,8 +19,12 @@ type Spec struct {
 	Notify   bool // tell the holder when somebody waits
 	Set      *Settings
 
-	keys    script.Keys
+	side    string       // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
 	crowded *atomic.Bool // others have been met at the name: it is not for requests of many names
+}
+
+func (s *Spec) keys() script.Keys {
+	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side)
 }
 
 // WithWeight returns a copy that asks for another weight.
@@ -79,7 +83,7 @@ func (c *call) Until() time.Time {
 // Append encodes the request.
 func (c *call) Append(dst []byte) []byte {
 	a := c.a
-	return script.AppendCommand(dst, a.spec.keys, &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
+	return script.AppendCommand(dst, a.spec.keys(), &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
 }
 
 // AppendPart encodes the request as one of those of many names.
@@ -88,7 +92,7 @@ func (c *call) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 	if c.alone || a.spec.crowded.Load() {
 		return keys, args, 0, 0
 	}
-	return script.AppendPart(keys, args, a.spec.keys, &a.claim.Terms, a.q.channel, a.q.set.Retention, c.req)
+	return script.AppendPart(keys, args, a.spec.keys(), &a.claim.Terms, a.q.channel, a.q.set.Retention, c.req)
 }
 
 // Share takes the answer to a request of many names. Where there was more to do

@@ -88,8 +88,9 @@ func forGood(err error) bool {
 // explain adds to a node's own words what to do, where they do not say it.
 func explain(s *Spec, err error) error {
 	if e, ok := errors.AsType[resp.Error](err); ok && e.Code() == "WRONGTYPE" {
+		k := s.keys()
 		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q is not this library's; remove it, or choose another name",
-			err, s.keys.Plain(), s.keys.State(), s.keys.Queue(), s.keys.Claims())
+			err, k.Plain(), k.State(), k.Queue(), k.Claims())
 	}
 	return err
 }

@@ -169,7 +169,7 @@ func (h *healer) declare(ctx context.Context) (bool, error) {
 // retellOne brings one name's record to the node.
 func (q *Quorum) retellOne(ctx context.Context, node int, name string) error {
 	bare, side, _ := strings.Cut(name, "}")
-	s, err := q.newSpec(Spec{Name: bare, Set: &q.set}, side)
+	s, err := q.NewSpec(Spec{Name: bare, side: side, Set: &q.set})
 	if err != nil {
 		return nil // not one that this library could have written
 	}

@@ -184,7 +184,7 @@ type asking struct {
 // Append encodes the request.
 func (c *asking) Append(dst []byte) []byte {
 	i := c.i
-	return script.AppendCommand(dst, i.spec.keys, &i.terms, i.q.channel, i.q.set.Guard, i.q.set.Retention, c.req)
+	return script.AppendCommand(dst, i.spec.keys(), &i.terms, i.q.channel, i.q.set.Guard, i.q.set.Retention, c.req)
 }
 
 // Reply takes the answer.

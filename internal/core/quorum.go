@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -123,17 +122,10 @@ func hostname() string {
 // Size returns N.
 func (q *Quorum) Size() int { return len(q.nodes) }
 
-// NewSpec completes and checks what a primitive asks for.
-func (q *Quorum) NewSpec(s Spec) (*Spec, error) { return q.newSpec(s, "") }
-
-// newSpec is NewSpec for one side of the name: a lock, queue and record of its
-// own, beside those of the name, unless that is empty.
-func (q *Quorum) newSpec(s Spec, side string) (*Spec, error) {
+// NewSpec checks what a primitive asks for.
+func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
 	if err := CheckName(s.Name); err != nil {
 		return nil, err
-	}
-	if s.keys = script.NewKeys(q.set.Prefix, s.Name); side != "" {
-		s.keys = script.NewKeysBeside(q.set.Prefix, s.Name, side)
 	}
 	s.crowded = new(atomic.Bool)
 	return &s, nil

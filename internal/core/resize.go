@@ -17,7 +17,7 @@ import (
 
 // number is the spec of that lock and record.
 func (q *Quorum) number(s *Spec) (*Spec, error) {
-	return q.newSpec(Spec{Name: s.Name, Weight: 1, Capacity: 1, Set: s.Set}, script.Number)
+	return q.NewSpec(Spec{Name: s.Name, side: script.Number, Weight: 1, Capacity: 1, Set: s.Set})
 }
 
 // Resize changes how many permits a semaphore has, for everybody.
@@ -47,7 +47,7 @@ func (q *Quorum) stir(s *Spec) {
 	t := protocol.Terms{ID: q.newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
 	r := protocol.Request{Op: protocol.OpBeat}
 	for _, n := range q.nodes {
-		n.link.Send(&question{command: script.AppendCommand(nil, s.keys, &t, q.channel, q.set.Guard, q.set.Retention, r)})
+		n.link.Send(&question{command: script.AppendCommand(nil, s.keys(), &t, q.channel, q.set.Guard, q.set.Retention, r)})
 	}
 }
 

@@ -20,10 +20,16 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// AppendJoined adds a and b as one word.
-func AppendJoined(dst []byte, a, b string) []byte {
-	dst = appendHeader(dst, len(a)+len(b))
-	dst = append(append(dst, a...), b...)
+// AppendJoined adds the parts as one word.
+func AppendJoined(dst []byte, parts ...string) []byte {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	dst = appendHeader(dst, n)
+	for _, p := range parts {
+		dst = append(dst, p...)
+	}
 	return append(dst, '\r', '\n')
 }
 

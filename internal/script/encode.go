@@ -15,68 +15,84 @@ const (
 	flagSettle
 )
 
-// Keys are the keys of one name. A process may hold a great many names, so no
-// more is kept of them than what differs: a key is put together as it is sent.
-type Keys struct{ prefix, plain, state string }
+// Keys are the keys of one name. They are put together as they are sent: a
+// process may hold a great many names.
+type Keys struct{ prefix, name, side string }
 
 // NewKeys returns the keys of name. They hash to one slot, save the marker: a
 // node is one server, not a Redis Cluster.
-func NewKeys(prefix, name string) Keys {
-	return Keys{prefix: prefix, plain: name, state: prefix + ":{" + name + "}"}
-}
+func NewKeys(prefix, name string) Keys { return Keys{prefix: prefix, name: name} }
 
 // Number is the side of a name where the number of a semaphore's permits is
 // recorded. No other name's keys can be the same, as none contains a brace.
 const Number = ":n"
 
 // NewKeysBeside returns the keys of one side of name: for a lock of its own,
-// and a record, that concern the name.
+// and a record, that concern the name. The empty side is the name itself.
 func NewKeysBeside(prefix, name, side string) Keys {
-	state := prefix + ":{" + name + "}" + side
-	return Keys{prefix: prefix, plain: state + ":p", state: state}
+	return Keys{prefix: prefix, name: name, side: side}
 }
 
-// What is added to the state's key for each of the others.
+// How those keys end that begin as the state's does.
 const (
-	toQueue    = ":q"
-	toClaims   = ":c"
-	toRecord   = ":r"
-	toWatchers = ":w"
-	toMarker   = ":marker" // to the prefix
+	plainBeside = ":p"
+	queue       = ":q"
+	claims      = ":c"
+	recorded    = ":r"
+	watchers    = ":w"
 )
 
+// ours is the state's key, and with an end one of the others.
+func (k Keys) ours(end string) string { return k.prefix + ":{" + k.name + "}" + k.side + end }
+
+func (k Keys) appendOurs(dst []byte, end string) []byte {
+	return resp.AppendJoined(dst, k.prefix, ":{", k.name, "}", k.side, end)
+}
+
 // Plain is the classic key; State, Queue and Claims are ours, Marker is the node's.
-func (k Keys) Plain() string { return k.plain }
+func (k Keys) Plain() string {
+	if k.side == "" {
+		return k.name
+	}
+	return k.ours(plainBeside)
+}
 
 // State see Plain.
-func (k Keys) State() string { return k.state }
+func (k Keys) State() string { return k.ours("") }
 
 // Queue see Plain.
-func (k Keys) Queue() string { return k.state + toQueue }
+func (k Keys) Queue() string { return k.ours(queue) }
 
 // Claims see Plain.
-func (k Keys) Claims() string { return k.state + toClaims }
+func (k Keys) Claims() string { return k.ours(claims) }
 
 // Marker see Plain.
 func (k Keys) Marker() string { return MarkerKey(k.prefix) }
 
 // Record is the key of what is kept beside the claims.
-func (k Keys) Record() string { return k.state + toRecord }
+func (k Keys) Record() string { return k.ours(recorded) }
 
 // Watchers is the key of who wants to hear of that.
-func (k Keys) Watchers() string { return k.state + toWatchers }
+func (k Keys) Watchers() string { return k.ours(watchers) }
 
-// appendClaims appends the number and the keys of what concerns claims, with
-// the number of a semaphore's permits if they are counted.
+func (k Keys) appendPlain(dst []byte) []byte {
+	if k.side == "" {
+		return resp.AppendString(dst, k.name)
+	}
+	return k.appendOurs(dst, plainBeside)
+}
+
+// appendClaims appends the number and the keys of what concerns claims: five,
+// or six with the number of a semaphore's permits.
 func (k Keys) appendClaims(dst []byte, n int) []byte {
 	dst = resp.AppendInt(dst, int64(n))
-	dst = resp.AppendString(dst, k.plain)
-	dst = resp.AppendString(dst, k.state)
-	dst = resp.AppendJoined(dst, k.state, toQueue)
-	dst = resp.AppendJoined(dst, k.state, toClaims)
-	dst = resp.AppendJoined(dst, k.prefix, toMarker)
+	dst = k.appendPlain(dst)
+	dst = k.appendOurs(dst, "")
+	dst = k.appendOurs(dst, queue)
+	dst = k.appendOurs(dst, claims)
+	dst = resp.AppendJoined(dst, k.prefix, marker)
 	if n == 6 {
-		dst = resp.AppendJoined(dst, k.state, Number+toRecord)
+		dst = k.appendOurs(dst, Number+recorded)
 	}
 	return dst
 }
@@ -84,15 +100,17 @@ func (k Keys) appendClaims(dst []byte, n int) []byte {
 // appendRecord appends the number and the keys of what concerns the record.
 func (k Keys) appendRecord(dst []byte) []byte {
 	dst = resp.AppendString(dst, "5")
-	dst = resp.AppendJoined(dst, k.state, toRecord)
-	dst = resp.AppendJoined(dst, k.state, toWatchers)
-	dst = resp.AppendJoined(dst, k.prefix, toMarker)
-	dst = resp.AppendString(dst, k.state)
-	return resp.AppendJoined(dst, k.state, toClaims)
+	dst = k.appendOurs(dst, recorded)
+	dst = k.appendOurs(dst, watchers)
+	dst = resp.AppendJoined(dst, k.prefix, marker)
+	dst = k.appendOurs(dst, "")
+	return k.appendOurs(dst, claims)
 }
 
+const marker = ":marker"
+
 // MarkerKey is the key of a node's marker.
-func MarkerKey(prefix string) string { return prefix + toMarker }
+func MarkerKey(prefix string) string { return prefix + marker }
 
 // AppendCommand appends the EVALSHA that puts request r of the claim with terms
 // t to a node. Pushes for the claim will go to the channel owner.

@@ -42,7 +42,7 @@ func AppendPart(keys, args []byte, k Keys, t *protocol.Terms, owner string, rete
 	default:
 		return keys, args, 0, 0
 	}
-	keys = resp.AppendString(resp.AppendString(keys, k.plain), k.state)
+	keys = k.appendOurs(k.appendPlain(keys), "")
 	var id [2 * len(t.ID)]byte
 	hex.Encode(id[:], t.ID[:])
 	args = resp.AppendBytes(resp.AppendString(args, what), id[:])
