@@ -41,6 +41,10 @@ type attempt struct {
 	spec  *Spec
 	owner Owner // nil: nobody is told
 
+	// For whoever only looks: until when it is held, 0 if it is not, and in the
+	// lowest bit, a nanosecond that is given up, whether somebody waits behind it.
+	standing atomic.Int64
+
 	mu    sync.Mutex
 	claim protocol.Claim
 	since protocol.Time // when whoever asked for it got it
@@ -333,18 +337,26 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 			close(a.done)
 		}
 	}
+	standing := protocol.Time(0)
+	if phase == protocol.Holding {
+		standing = a.claim.Deadline() &^ 1
+	}
 	if !phase.Final() {
 		a.q.ticks.set(a, a.claim.Wake())
 		if phase == protocol.Holding {
 			a.q.deadlines.set(a, a.claim.Deadline())
 		}
-		if now := a.claim.Waiters(); phase == protocol.Holding && a.claimed && now != a.told {
+		if phase == protocol.Holding && a.claim.Waiters() {
+			standing |= 1
+		}
+		if now := standing&1 != 0; a.claimed && now != a.told {
 			a.told, waiters = now, now && a.owner != nil
 			if now {
 				a.spec.crowded.Store(true)
 			}
 		}
 	}
+	a.standing.Store(int64(standing))
 	a.wakeWaits()
 	a.mu.Unlock()
 	if ended != nil {

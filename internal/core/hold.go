@@ -145,11 +145,7 @@ type Hold attempt
 func (h *Hold) Token(n int) uint64 { return (*attempt)(h).token(n) }
 
 // Valid reports whether the claim is held now.
-func (h *Hold) Valid() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return (*attempt)(h).valid(h.q.now())
-}
+func (h *Hold) Valid() bool { return h.Standing().Valid }
 
 // ValidUntil returns the deadline of rule 5 as it stands.
 func (h *Hold) ValidUntil() time.Time {
@@ -168,23 +164,15 @@ type Standing struct {
 
 // Standing returns how the claim stands now.
 func (h *Hold) Standing() Standing {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.standing()
-}
-
-func (h *Hold) standing() Standing {
-	now := h.q.now()
-	valid := (*attempt)(h).valid(now)
-	return Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: h.claim.Waiters()}
+	standing, now := h.standing.Load(), h.q.now()
+	valid := int64(now) < standing&^1
+	return Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0}
 }
 
 // Pass has the claim serve another holder of this process if it is usable, and
 // WithMaxHold begin anew for that.
 func (h *Hold) Pass() Standing {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.standing()
+	s := h.Standing()
 	if s.Usable && h.ends != nil && !h.ends.Reset(h.spec.Set.MaxHold) {
 		h.ends.Stop()
 		s.Usable = false // its renewal has just been stopped

@@ -27,6 +27,10 @@ type life struct {
 // Lease returns a new lease, of the n-th turn under the claim.
 func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 
+// Again makes l, which has ended and which nobody was given, the lease of the
+// claim's n-th turn.
+func (l *Lease) Again(n int) { *l = Lease{hold: l.hold, token: l.hold.Token(n)} }
+
 // Token returns the fencing token.
 func (l *Lease) Token() uint64 { return l.token }
 
@@ -46,23 +50,26 @@ func (l *Lease) Context() context.Context {
 	return l.life.Context
 }
 
-// End ends the hold; the first cause stays.
-func (l *Lease) End(cause error) {
+// End ends the hold; the first cause stays. It returns what Lost does from then on.
+func (l *Lease) End(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil {
-		return
+	if l.cause == nil {
+		if l.cause = cause; l.life != nil {
+			l.life.end(cause)
+		}
 	}
-	l.cause = cause
-	if l.life != nil {
-		l.life.end(cause)
-	}
+	return l.lost()
 }
 
 // Lost returns why the hold has ended by itself, or nil.
 func (l *Lease) Lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.lost()
+}
+
+func (l *Lease) lost() error {
 	if errors.Is(l.cause, ErrReleased) {
 		return nil
 	}

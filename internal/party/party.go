@@ -40,13 +40,14 @@ type Party struct {
 	err         error      // of the name; every attempt to lock tells it
 
 	mu    sync.Mutex
-	grant *core.Lease   // of the goroutines that hold it
+	grant *core.Lease   // of the goroutines that hold it; while idle it has ended
 	queue []*waiter     // goroutines that wait, in order
 	hold  *core.Hold    // the claim on the nodes; while idle it lingers
 	until protocol.Time // lingering: until then,
 	timer *time.Timer   // which this looks after
 
 	readers int32
+	given   bool // somebody may have the grant
 	mode    Mode
 	kind    Mode          // of hold: Write or Read
 	n       uint16        // hand-overs under the claim, for the token
@@ -118,7 +119,7 @@ func (p *Party) Lock(ctx context.Context, mode Mode, try bool) error {
 			p.mu.Unlock()
 			return nil
 		}
-		p.mode, p.hold = getting, nil
+		p.mode, p.hold, p.grant = getting, nil, nil
 		p.mu.Unlock()
 		if lingering != nil {
 			lingering.Release()
@@ -199,7 +200,7 @@ func (p *Party) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 	p.mu.Lock()
 	p.mode, p.kind, p.readers = mode, mode, 1
 	p.hold, p.n, p.passes = hold, 0, 0
-	p.grant = hold.Lease(0)
+	p.grant, p.given = hold.Lease(0), false
 	turns := p.readersAhead()
 	p.mu.Unlock()
 	for _, w := range turns {

@@ -12,42 +12,42 @@ import (
 // on the nodes, and fails with ErrNotHeld, ErrLost or ErrClosed.
 func (p *Party) Unlock(mode Mode) (*core.Hold, error) {
 	p.mu.Lock()
-	g, hold := p.grant, p.hold
-	if g == nil || p.mode != mode {
+	if p.mode != mode {
 		p.mu.Unlock()
 		return nil, &core.Failure{Err: core.ErrNotHeld}
 	}
-	lost, now := g.Lost(), hold.Standing()
-	if lost == nil && !now.Valid {
-		lost = core.ErrLost // its timer is just about to tell
-	}
+	hold := p.hold
+	now := hold.Standing()
 	if p.readers--; p.readers > 0 {
+		lost := p.grant.Lost()
 		p.mu.Unlock()
+		if lost == nil && !now.Valid {
+			lost = core.ErrLost // its timer is just about to tell
+		}
 		return nil, failure(lost)
 	}
-	p.grant = nil
+	cause := core.ErrReleased
+	if !now.Valid {
+		cause = core.ErrLost // as above
+	}
+	lost := p.grant.End(cause)
 	switch {
 	case lost != nil:
-		g.End(lost)
 	case len(p.queue) > 0 && mode == Write && p.queue[0].mode == Write && p.pass():
-		g.End(core.ErrReleased)
 		p.readers = 1
 		w := p.pop()
 		p.mu.Unlock()
 		w.turn <- turn{locked: true}
 		return nil, nil
 	case len(p.queue) == 0 && p.set().Linger > 0 && now.Usable && !now.Waiters:
-		g.End(core.ErrReleased)
 		p.mode = idle
 		p.linger(now.At)
 		p.mu.Unlock()
 		return nil, nil
-	default:
-		g.End(core.ErrReleased)
 	}
 	// Not idle yet, so nobody else touches the claim; and released before the
 	// next local waiter joins, which would otherwise queue behind its own process.
-	p.mode, p.hold = getting, nil
+	p.mode, p.hold, p.grant = getting, nil, nil
 	p.mu.Unlock()
 	if lost != nil {
 		p.next(mode, nil)
@@ -86,7 +86,11 @@ func (p *Party) pass() bool {
 	if p.kind == Write {
 		p.n++
 	}
-	p.grant = p.hold.Lease(int(p.n))
+	if p.given {
+		p.grant, p.given = p.hold.Lease(int(p.n)), false
+	} else {
+		p.grant.Again(int(p.n))
+	}
 	return true
 }
 
@@ -94,9 +98,9 @@ func (p *Party) pass() bool {
 // place and only gets lighter.
 func (p *Party) Downgrade() error {
 	p.mu.Lock()
-	g, hold, mode := p.grant, p.hold, p.mode
+	hold, mode := p.hold, p.mode
 	p.mu.Unlock()
-	if g == nil || mode != Write {
+	if mode != Write {
 		return &core.Failure{Err: core.ErrNotHeld}
 	}
 	// The caller holds it, so nobody else changes the mode meanwhile.
@@ -158,7 +162,7 @@ func (p *Party) giveUp() {
 }
 
 func (p *Party) dropLingering() {
-	p.hold = nil
+	p.hold, p.grant = nil, nil
 	if p.timer != nil {
 		p.timer.Stop()
 		p.timer = nil
@@ -171,17 +175,17 @@ func (p *Party) Ended(cause error) {
 	defer p.mu.Unlock()
 	switch {
 	case p.hold == nil || p.hold.Valid():
-	case p.grant != nil:
-		p.grant.End(cause)
 	case p.mode == idle:
 		p.dropLingering()
+	case p.grant != nil:
+		_ = p.grant.End(cause)
 	}
 }
 
 // Extend renews the claim now and waits until a majority has done so.
 func (p *Party) Extend(ctx context.Context, mode Mode) error {
 	p.mu.Lock()
-	hold, held := p.hold, p.grant != nil && p.mode == mode
+	hold, held := p.hold, p.mode == mode
 	p.mu.Unlock()
 	if !held {
 		return &core.Failure{Err: core.ErrNotHeld}
@@ -194,9 +198,10 @@ func (p *Party) Extend(ctx context.Context, mode Mode) error {
 func (p *Party) Lease(mode Mode) *core.Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.grant == nil || p.mode != mode {
+	if p.mode != mode {
 		return nil
 	}
+	p.given = true
 	return p.grant
 }
 
