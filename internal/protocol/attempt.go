@@ -61,10 +61,11 @@ type peer struct {
 // hardly ever do.
 type more struct {
 	content
-	limit   uint64 // how many permits there are since
-	limitAt Ticket // the Resize that the node knows of; 0: none
-	heavy   bool   // it has not confirmed the weight of Shrink yet
-	early   Push   // a push that overtook the answer it belongs to
+	was     content // a holder's: when this last admitted the claim
+	limit   uint64  // how many permits there are since
+	limitAt Ticket  // the Resize that the node knows of; 0: none
+	heavy   bool    // it has not confirmed the weight of Shrink yet
+	early   Push    // a push that overtook the answer it belongs to
 }
 
 // content is what a node told of the claims before this one, where they count.

@@ -76,7 +76,7 @@ func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
 	}
 	if p.more != nil {
 		if !same {
-			p.more.content = content{}
+			p.more.content, p.more.was = content{}, content{}
 		}
 		if p.inc != a.Incarnation {
 			p.more.limit, p.more.limitAt = 0, 0
@@ -474,6 +474,7 @@ func (c *Claim) count(now Time, votes int) {
 // still admits it with the views usable at t".
 func (c *Claim) hold(now Time) {
 	was := c.deadline
+	c.remember(now)
 	c.deadline = c.valid(now)
 	if now >= c.deadline && c.Rules.on(RuleFinal) {
 		c.deadline = min(was, now) // it was held until then

@@ -5,46 +5,65 @@ import (
 	"time"
 )
 
-// A semaphore's holder is told by one node that nobody is before it any more,
-// while what it knows of the other is older, and goes by totals for what came
-// first: all that it may still count fits, so it is not lost.
-func TestHolderHearsOfAnEmptyQueue(t *testing.T) {
-	c := NewClaim(Config{
+// permit is a claim to one of three permits, of a majority of two of which two
+// others may be a part: one that both nodes have had for long, and one that only
+// the first knows. It holds by what the nodes have listed.
+type permit struct {
+	*Claim
+	now Time
+}
+
+const mine = Ticket(64 << 20)
+
+func newPermit(t *testing.T) *permit {
+	c := &permit{now: 1, Claim: NewClaim(Config{
 		Terms: Terms{Weight: 1, Capacity: 3, TTL: time.Hour, Counting: true}, Nodes: 3, NodeTimeout: time.Minute, Drift: time.Second,
-	})
-	take := func() []Request {
-		out := append([]Request(nil), c.Out...)
-		c.Out = c.Out[:0]
-		return out
-	}
-	now := Time(1)
-	c.Start(now, 64<<20)
-	answers := func(a ...Answer) {
-		now++
-		for _, r := range take() {
-			if r.Node >= len(a) {
-				continue // the third node is silent
-			}
-			a[r.Node].Status, a[r.Node].Incarnation, a[r.Node].Ticket, a[r.Node].Vote, a[r.Node].Told = OK, 1, 64<<20, true, true
-			c.Answer(now, r, a[r.Node])
-		}
-	}
-	answers(Answer{Sum: 2, Digest: 5}, Answer{Sum: 1, Digest: 9})
+	})}
+	c.Start(c.now, mine)
+	c.answers(Answer{Sum: 2, Digest: 5}, Answer{Sum: 1, Digest: 9})
 	if c.Phase() != Waiting {
 		t.Fatalf("phase %d: two of them may count, and there is no room for a third", c.Phase())
 	}
-	recent := []Lower{{ID: ID{1}, Weight: 1}}
-	answers(
-		Answer{Sum: 2, Digest: 5, Listed: true, Lower: recent, BaseSum: 1, BaseDigest: 9},
+	c.answers(
+		Answer{Sum: 2, Digest: 5, Listed: true, Lower: []Lower{{ID: ID{1}, Weight: 1}}, BaseSum: 1, BaseDigest: 9},
 		Answer{Sum: 1, Digest: 9, Listed: true, BaseSum: 1, BaseDigest: 9},
 	)
 	if c.Phase() != Holding {
 		t.Fatalf("phase %d, want held: one is older than the lists, one is in them", c.Phase())
 	}
-	now = now.Add(c.TTL / 3)
-	c.Tick(now)
-	answers(Answer{})
-	if c.Phase() != Holding {
-		t.Fatalf("phase %d: lost, though fewer are before it than ever", c.Phase())
+	return c
+}
+
+// answers are those of the first nodes to what has been asked; the others are silent.
+func (c *permit) answers(a ...Answer) {
+	out := append([]Request(nil), c.Out...)
+	c.Out = c.Out[:0]
+	c.now++
+	for _, r := range out {
+		if r.Node < len(a) {
+			a[r.Node].Status, a[r.Node].Incarnation, a[r.Node].Ticket, a[r.Node].Vote, a[r.Node].Told = OK, 1, mine, true, true
+			c.Answer(c.now, r, a[r.Node])
+		}
+	}
+}
+
+// A semaphore's holder hears from one node first how that has gone on, and what
+// it hears does not compare with what the other has told: it is not lost.
+func TestHolderHearsOfOneNodeFirst(t *testing.T) {
+	for name, news := range map[string]Answer{
+		"nobody is left": {},
+		"a list that begins elsewhere": {
+			Sum: 2, Digest: 5, Listed: true, Lower: []Lower{{ID: ID{1}, Weight: 1}, {ID: ID{2}, Weight: 1}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newPermit(t)
+			c.now = c.now.Add(c.TTL / 3)
+			c.Tick(c.now)
+			c.answers(news)
+			if c.Phase() != Holding {
+				t.Fatalf("phase %d: lost, though no more are before it than ever", c.Phase())
+			}
+		})
 	}
 }

@@ -47,7 +47,45 @@ func (c *Claim) admitted(now Time) bool {
 // every claim it contains from "contained" to "N - V" and adds one to the
 // others, so it can only refuse. Equal digests and sums mean equal content:
 // then each claim is in all V views, counts, and by the votes they all fit.
+//
+// A holder hears of one node after the other how it has gone on, and may not be
+// able to compare what is new with what is old. It still knows what it knew when
+// it was last admitted, and claims only ever go from a view.
 func (c *Claim) fits(now Time) bool {
+	if c.shown(now) {
+		return true
+	}
+	if c.phase != Holding {
+		return false
+	}
+	c.recall()
+	defer c.recall()
+	return c.shown(now)
+}
+
+// recall exchanges what is known for what was known.
+func (c *Claim) recall() {
+	for i := range c.peers {
+		if m := c.peers[i].more; m != nil {
+			m.content, m.was = m.was, m.content
+		}
+	}
+}
+
+// remember keeps what admits the claim.
+func (c *Claim) remember(now Time) {
+	if !c.Counting || c.Votes(now) < c.Quorum() || !c.shown(now) {
+		return
+	}
+	for i := range c.peers {
+		if m := c.peers[i].more; m != nil {
+			m.was = m.content
+		}
+	}
+}
+
+// shown is fits by what is known now.
+func (c *Claim) shown(now Time) bool {
 	if alike, sum := c.alike(now); alike >= c.Quorum() && (!c.known() || sum+c.Weight <= c.capacity(now)) {
 		return true
 	}
@@ -62,7 +100,7 @@ func (c *Claim) fits(now Time) bool {
 	return false
 }
 
-// counted is fits by the lists: by those that begin at a ticket, and by those of
+// counted is shown by the lists: by those that begin at a ticket, and by those of
 // all claims. What came before the lists is told by its total only, and counts
 // in any case; once where two views tell the same.
 func (c *Claim) counted(now Time, from Ticket) bool {
