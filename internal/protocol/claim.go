@@ -460,7 +460,7 @@ func (c *Claim) count(now Time, votes int) {
 	if c.pace > 0 && now < c.ask {
 		return
 	}
-	c.pace = min(max(2*c.pace, 2*time.Millisecond), c.interval())
+	c.pace = min(max(2*c.pace, 2*time.Millisecond), c.interval(), 2*c.NodeTimeout)
 	c.widen(now)
 	c.ask = now.Add(c.pace - c.pace*time.Duration(c.ID[0])/1024)
 	for i := range c.peers {

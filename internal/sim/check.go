@@ -158,7 +158,11 @@ func (c *checker) prompt(w *world) {
 			first = nil
 		}
 	}
-	switch slow := w.slowest(); {
+	slow := w.slowest()
+	if first != nil && first.Counting && first.Votes(first.part.proc.local(w.now)) >= first.Quorum() {
+		slow += 2 * w.nodeTimeout // who is blocked by counting alone is told by nobody, and asks now and then
+	}
+	switch {
 	case first == nil:
 		c.free = 0
 	case c.free == 0:

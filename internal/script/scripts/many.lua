@@ -40,7 +40,7 @@ for k = 2, #K, 2 do
     local ttl, T = A[a + 3], A[a + 4]
     -- As enter.lua does it with a ticket that is above the fence. A state that MGET
     -- does not see may be of another type.
-    local fence = state and match(state, '^S(%d+) %x+$') or not state and call('EXISTS', key) == 0 and 0
+    local fence = state and match(state, '^S(%d+) %x+$') or not state and call('TYPE', key).ok == 'none' and 0
     if votes and fence and T + 0 > fence + 0 and (what == 'j' or call('SET', plain, id, 'PX', ttl, 'NX')) then
       state = A[a + 5] .. now + ttl .. A[a + 6]
       call('SET', key, state, 'PX', kept)

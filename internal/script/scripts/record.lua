@@ -121,7 +121,8 @@ elseif id ~= '' then
     call('ZREM', K[2], watch)
   else
     call('ZADD', K[2], now + A[3], watch)
-    call('PEXPIRE', K[2], A[3] * 2)
+    -- Others may watch for longer.
+    if call('PTTL', K[2]) < A[3] * 2 then call('PEXPIRE', K[2], A[3] * 2) end
   end
 end
 
