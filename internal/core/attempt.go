@@ -10,30 +10,6 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Spec is what a primitive asks for; one Spec serves many attempts.
-type Spec struct {
-	Name     string
-	Weight   uint64
-	Capacity uint64
-	Counting bool // a semaphore: votes alone do not suffice
-	Notify   bool // tell the holder when somebody waits
-	Set      *Settings
-
-	side    string       // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
-	crowded *atomic.Bool // others have been met at the name: it is not for requests of many names
-}
-
-func (s *Spec) keys() script.Keys {
-	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side)
-}
-
-// WithWeight returns a copy that asks for another weight.
-func (s *Spec) WithWeight(weight uint64) *Spec {
-	c := *s
-	c.Weight = weight
-	return &c
-}
-
 // attempt drives one protocol.Claim: it gives the claim the time and the
 // events, and does what the claim says.
 type attempt struct {
@@ -48,7 +24,7 @@ type attempt struct {
 	mu    sync.Mutex
 	claim protocol.Claim
 	since protocol.Time // when whoever asked for it got it
-	done  chan struct{} // closed at admission, or at the end of an attempt that was not admitted; nil when that has been seen
+	done  chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
 	ends  *time.Timer   // WithMaxHold
 	errs  map[int]error // by node: the newest thing that it said against the claim
 	waits *wait         // those who wait for something to be so
@@ -93,7 +69,7 @@ func (c *call) Append(dst []byte) []byte {
 // AppendPart encodes the request as one of those of many names.
 func (c *call) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 	a := c.a
-	if c.alone || a.spec.crowded.Load() {
+	if c.alone || !a.spec.quiet() {
 		return keys, args, 0, 0
 	}
 	return script.AppendPart(keys, args, a.spec.keys(), &a.claim.Terms, a.q.channel, a.q.set.Retention, c.req)
@@ -110,7 +86,7 @@ func (c *call) Share(head []resp.Value, own int64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if head != nil {
-		a.spec.crowded.Store(true)
+		a.spec.crowd(true)
 	}
 	if c.alone = true; !c.again(forgotten(err)) {
 		c.free()
@@ -173,8 +149,8 @@ func (c *call) Reply(v []resp.Value, err error) {
 			ans.Wait = foreignPoll
 		}
 		a.claim.Answer(now, c.req, ans)
-		if c.req.Op == protocol.OpJoin && ans.Vote && ans.Sum == 0 && a.spec.crowded.Load() {
-			a.spec.crowded.Store(false)
+		if c.req.Op == protocol.OpJoin && ans.Vote && ans.Sum == 0 {
+			a.spec.crowd(false)
 		}
 		if _, at := a.claim.Limit(now); ans.Status == protocol.OK && ans.LimitAt < at {
 			a.q.retell(a.spec) // this node has missed a Resize
@@ -231,10 +207,14 @@ func (a *attempt) note(node int, err error) {
 	}
 }
 
+// dones are spare channels for attempts: an attempt sends once, and one from
+// which that has been received is empty, and nobody's.
+var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
+
 // start makes an attempt and sends its joins.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := q.newID()
-	a := &attempt{q: q, spec: s, done: make(chan struct{}), owner: o}
+	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
 	a.alarms.init()
 	a.claim = *protocol.NewClaim(protocol.Config{
 		Terms:       protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
@@ -323,7 +303,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		if a.spec.Set.MaxHold > 0 {
 			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
 		}
-		close(a.done)
+		a.done <- struct{}{}
 	}
 	if phase.Final() && !was.Final() {
 		a.q.forget(a)
@@ -334,7 +314,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 				a.ends.Stop()
 			}
 		} else {
-			close(a.done)
+			a.done <- struct{}{}
 		}
 	}
 	standing := protocol.Time(0)
@@ -352,7 +332,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		if now := standing&1 != 0; a.claimed && now != a.told {
 			a.told, waiters = now, now && a.owner != nil
 			if now {
-				a.spec.crowded.Store(true)
+				a.spec.crowd(true)
 			}
 		}
 	}
@@ -400,14 +380,17 @@ func (a *attempt) leave() bool {
 }
 
 // take looks at what became of the attempt; somebody is there to have the hold.
+// It is called once, after done has received.
 func (a *attempt) take() protocol.Phase {
 	a.mu.Lock()
 	now := a.q.now()
 	a.claim.Tick(now) // the admission may have ended before its goroutine came to run
 	phase := a.claim.Phase()
 	if a.claimed = phase == protocol.Holding; a.claimed {
-		a.since, a.done = now, nil
+		a.since = now
 	}
+	dones.Put(a.done)
+	a.done = nil
 	a.flushUnlock(now)
 	return phase
 }

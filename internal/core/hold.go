@@ -199,11 +199,12 @@ func (h *Hold) Release() {
 func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
 	need := a.claim.Quorum()
-	confirmed := 0
 	a.until(ctx, a.spec.Set.NodeTimeout, func() bool {
-		confirmed = int(a.acks)
-		return confirmed >= need || int(a.replies) >= a.claim.Nodes
+		return int(a.acks) >= need || int(a.replies) >= a.claim.Nodes
 	})
+	a.mu.Lock()
+	confirmed := int(a.acks)
+	a.mu.Unlock()
 	switch {
 	case confirmed >= need:
 		return nil

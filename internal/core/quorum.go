@@ -122,15 +122,6 @@ func hostname() string {
 // Size returns N.
 func (q *Quorum) Size() int { return len(q.nodes) }
 
-// NewSpec checks what a primitive asks for.
-func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
-	if err := CheckName(s.Name); err != nil {
-		return nil, err
-	}
-	s.crowded = new(atomic.Bool)
-	return &s, nil
-}
-
 func (q *Quorum) now() protocol.Time { return protocol.Time(time.Since(q.epoch)) }
 
 func (q *Quorum) newID() protocol.ID {

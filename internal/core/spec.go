@@ -1,0 +1,54 @@
+package core
+
+import (
+	"sync/atomic"
+
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Spec is what a primitive asks for; one Spec serves many attempts.
+type Spec struct {
+	Name     string
+	Weight   uint64
+	Capacity uint64
+	Counting bool // a semaphore: votes alone do not suffice
+	Notify   bool // tell the holder when somebody waits
+	Set      *Settings
+
+	crowded uint32 // see crowd
+	side    string // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
+}
+
+func (s *Spec) keys() script.Keys {
+	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side)
+}
+
+// WithWeight returns a copy that asks for another weight.
+func (s *Spec) WithWeight(weight uint64) *Spec {
+	c := *s
+	c.Weight = weight
+	return &c
+}
+
+// crowd notes that others have been met at the name, or that they have not: then
+// it is one for requests of many names.
+func (s *Spec) crowd(others bool) {
+	want := uint32(0)
+	if others {
+		want = 1
+	}
+	if atomic.LoadUint32(&s.crowded) != want {
+		atomic.StoreUint32(&s.crowded, want)
+	}
+}
+
+// quiet: nobody else has been met at the name of late.
+func (s *Spec) quiet() bool { return atomic.LoadUint32(&s.crowded) == 0 }
+
+// NewSpec checks what a primitive asks for.
+func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
+	if err := CheckName(s.Name); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
