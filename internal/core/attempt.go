@@ -274,6 +274,13 @@ func (a *attempt) send() {
 func (a *attempt) flushUnlock(now protocol.Time) {
 	phase, was := a.claim.Phase(), a.phase
 	a.phase = phase
+	standing := protocol.Time(0)
+	if phase == protocol.Holding {
+		if standing = a.claim.Deadline() &^ 1; a.claim.Waiters() {
+			standing |= 1
+		}
+	}
+	a.standing.Store(int64(standing)) // first: what is sent below may let the next one in
 	var ended error
 	waiters := false
 	if was == protocol.Holding && a.claimed && a.owner != nil {
@@ -317,17 +324,10 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 			a.done <- struct{}{}
 		}
 	}
-	standing := protocol.Time(0)
-	if phase == protocol.Holding {
-		standing = a.claim.Deadline() &^ 1
-	}
 	if !phase.Final() {
 		a.q.ticks.set(a, a.claim.Wake())
 		if phase == protocol.Holding {
 			a.q.deadlines.set(a, a.claim.Deadline())
-		}
-		if phase == protocol.Holding && a.claim.Waiters() {
-			standing |= 1
 		}
 		if now := standing&1 != 0; a.claimed && now != a.told {
 			a.told, waiters = now, now && a.owner != nil
@@ -336,7 +336,6 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 			}
 		}
 	}
-	a.standing.Store(int64(standing))
 	a.wakeWaits()
 	a.mu.Unlock()
 	if ended != nil {
