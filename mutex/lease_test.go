@@ -263,6 +263,9 @@ func TestUnlockContextWithoutQuorum(t *testing.T) {
 	err := m.UnlockContext(ctx)
 	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	for i := range c.Len() {
+		assert.ErrorContains(t, err, c.Node(i).Addr()+" has not answered")
+	}
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased, "released all the same")
 	assert.True(t, errors.Is(m.UnlockContext(t.Context()), quorate.ErrNotHeld))
 	contAll(t, c)

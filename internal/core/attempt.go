@@ -31,7 +31,7 @@ type attempt struct {
 
 	alarms
 	phase   protocol.Phase // as last seen by flush
-	acks    uint8          // nodes that have confirmed the leave
+	acks    uint32         // nodes that have confirmed the leave, a bit for each
 	replies uint8          // leaves that have been answered or given up
 	claimed bool           // somebody has the Hold, so a loss concerns him
 	closing bool           // its Quorum closes
@@ -137,8 +137,11 @@ func (c *call) Reply(v []resp.Value, err error) {
 	switch {
 	case c.req.Op == protocol.OpLeave:
 		a.replies++
-		if err == nil {
-			a.acks++
+		switch {
+		case err == nil:
+			a.acks |= 1 << c.req.Node
+		case a.errs[c.req.Node] == nil: // else it is known why the claim came to nothing there
+			a.note(c.req.Node, err)
 		}
 	case err != nil:
 		a.note(c.req.Node, explain(a.spec, err))

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math/bits"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -200,18 +202,23 @@ func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
 	need := a.claim.Quorum()
 	a.until(ctx, a.spec.Set.NodeTimeout, func() bool {
-		return int(a.acks) >= need || int(a.replies) >= a.claim.Nodes
+		return bits.OnesCount32(a.acks) >= need || int(a.replies) >= a.claim.Nodes
 	})
 	a.mu.Lock()
-	confirmed := int(a.acks)
-	a.mu.Unlock()
-	switch {
-	case confirmed >= need:
+	defer a.mu.Unlock()
+	f := &Failure{Err: ErrNoQuorum, Votes: bits.OnesCount32(a.acks), Needed: need}
+	if f.Votes >= need {
 		return nil
-	case ctx.Err() != nil:
-		return &Failure{Err: &cutShort{ErrNoQuorum, ctx.Err()}, Votes: confirmed, Needed: need}
 	}
-	return &Failure{Err: ErrNoQuorum, Votes: confirmed, Needed: need}
+	if ctx.Err() != nil {
+		f.Err = &cutShort{ErrNoQuorum, ctx.Err()}
+	}
+	for i, n := range a.q.nodes {
+		if a.acks&(1<<i) == 0 {
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: cmp.Or(a.errs[i], errNoAnswer)})
+		}
+	}
+	return f
 }
 
 // Renew asks every node for a new lease and waits until q have given it, the
