@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -46,8 +47,7 @@ var lacking = map[string]string{
 	// Nobody hears that it is his turn.
 	"+subscribe": "held by somebody else", "+publish": "held by somebody else", "&NAME:push:*": "held by somebody else",
 	"+scan": "has not been told", // a server that has forgotten
-	// What keeps a leave from being done is not told yet, only that it was not.
-	"+hdel": "unlock", "+zrem": "unlock",
+	"+hdel": "is damaged",        // half of a leave has been done
 }
 
 // hired makes the user.
@@ -112,6 +112,17 @@ func TestRights(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who cannot hear pushes is told so by the log, as nothing else fails.
+func TestDeaf(t *testing.T) {
+	c := redistest.Start(t, 1)
+	u := hired(t, c, "deaf", lo.Without(needed, "+subscribe"))
+	var log accept.Log
+	q, err := quorate.Connect(deadline(t), u.urls("secret"), append(u.options(), log.Option())...)
+	require.NoError(t, err)
+	assert.True(t, accept.Eventually(func() bool { return len(log.Lines("pushes cannot be heard")) > 0 }), log.Lines(""))
+	require.NoError(t, q.Close())
 }
 
 // briefly is for servers that will take no leave: Close waits for them.

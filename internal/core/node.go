@@ -40,6 +40,7 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		Down:       func(err error) { q.down(n, err) },
 		Push:       func(payload string) { q.push(n, payload) },
 		Subscribed: func() { q.recheck(n) },
+		PushDown:   func(err error) { q.deaf(n, err) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, i, err)
@@ -188,6 +189,14 @@ func (q *Quorum) down(n *node, err error) {
 	}
 	q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
 	q.observe(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+}
+
+// deaf: what a node pushes does not arrive. That is told when it will not pass
+// with the node's own trouble.
+func (q *Quorum) deaf(n *node, err error) {
+	if !q.isClosed() && forGood(err) {
+		q.set.Logger.Warn("quorate: a node's pushes cannot be heard; waiters learn of their turn by their beats", "node", n.addr, "error", err)
+	}
 }
 
 // recheck asks a node about every claim: what it pushed while the connection
