@@ -29,7 +29,7 @@ const (
 	leftHeap    = "left_heap_bytes"
 	clientShare = "client_cpu_share"
 	serverShare = "server_cpu_share"
-	renewals    = "renewals_per_second"
+	renewals    = "renewal_requests_per_second"
 	allServed   = "all_served_ms"
 	firstServed = "first_served_ms"
 )
@@ -63,7 +63,7 @@ var units = map[string]string{
 	leftHeap:    "client's heap, bytes per name",
 	clientShare: "client's CPU, share of one processor",
 	serverShare: "all nodes' CPU, share of one processor",
-	renewals:    "renewals/s",
+	renewals:    "requests/s at each node, for many renewals each",
 	allServed:   "until all have had it, ms",
 	firstServed: "until the first has it, ms",
 }
