@@ -192,16 +192,29 @@ func (w *world) lastly() {
 	if whole <= len(w.nodes)/2 {
 		return
 	}
-	w.lastRead = w.now.add(2*w.guard + 6*w.ttl)
-	// A run that has begun and come to nothing leaves it open what a minority has: the next one decides.
+	w.lastRead = w.now.add(2*w.guard + 10*w.ttl)
+	// A run that has begun and come to nothing leaves it open what a minority has,
+	// and so does a node that goes when one has found it all: the next one decides.
 	w.at(w.guard+w.ttl/2, func() { w.procs[0].parts[0].acquire(false) })
 	w.at(w.guard+4*w.ttl, func() {
-		w.procs[0].inquire(nil, protocol.Inquiry{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
-			running := i.Outcome() == protocol.Unsettled && !w.idle() // it is that run's to decide
-			if !ok && !running && !w.ledger.void {
-				w.fail("stuck", "%v: cannot be read", i)
-			}
+		w.readLast(func() {
+			w.procs[0].parts[0].acquire(false)
+			w.at(3*w.ttl, func() { w.readLast(nil) })
 		})
+	})
+}
+
+// readLast reads; unsettled is called when a run is to decide first, if one still may.
+func (w *world) readLast(unsettled func()) {
+	w.procs[0].inquire(nil, protocol.Inquiry{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
+		open := i.Outcome() == protocol.Unsettled
+		switch {
+		case ok || w.ledger.void || open && !w.idle(): // it is that run's to decide
+		case open && unsettled != nil:
+			unsettled()
+		default:
+			w.fail("stuck", "%v: cannot be read", i)
+		}
 	})
 }
 
