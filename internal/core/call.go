@@ -1,0 +1,170 @@
+package core
+
+import (
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// call is one request on its way; it is a link.Command.
+type call struct {
+	a     *attempt
+	req   protocol.Request
+	loads int  // how often the scripts have been loaded for it
+	alone bool // not to be sent as one of many
+	share [4]resp.Value
+}
+
+// calls are spare ones: a link is done with a command when it calls Reply,
+// which it does once.
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// Until makes a leave outlast a broken connection, for as long as the lease
+// that it is to end could last; everything else is the claim's to send again.
+func (c *call) Until() time.Time {
+	if c.req.Op != protocol.OpLeave {
+		return time.Time{}
+	}
+	return c.a.q.epoch.Add(time.Duration(c.req.Sent) + c.a.spec.Set.TTL)
+}
+
+// Append encodes the request.
+func (c *call) Append(dst []byte) []byte {
+	a := c.a
+	return script.AppendCommand(dst, a.spec.keys(), &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
+}
+
+// AppendPart encodes the request as one of those of many names.
+func (c *call) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
+	a := c.a
+	if c.alone || !a.spec.quiet() {
+		return keys, args, 0, 0
+	}
+	return script.AppendPart(keys, args, a.spec.keys(), &a.claim.Terms, a.q.channel, a.q.set.Retention, c.req)
+}
+
+// Share takes the answer to a request of many names. Where there was more to do
+// for this one, or something went wrong, it goes out again, by itself.
+func (c *call) Share(head []resp.Value, own int64, err error) {
+	if v := script.Share(c.share[:0], head, own, c.req); v != nil {
+		c.Reply(v, nil)
+		return
+	}
+	a := c.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if head != nil {
+		a.spec.crowd(true)
+	}
+	if c.alone = true; !c.again(forgotten(err)) {
+		c.free()
+	}
+}
+
+// again sends the request once more, unless it would come after its own leave.
+// Called with a.mu held.
+func (c *call) again(load bool) bool {
+	a := c.a
+	if c.req.Op != protocol.OpLeave && a.claim.Phase().Final() {
+		return false
+	}
+	n := a.q.nodes[c.req.Node]
+	if load {
+		n.link.Send(append(loads(), c)...)
+	} else {
+		n.link.Send(c)
+	}
+	return true
+}
+
+// free: the collector may have the attempt.
+func (c *call) free() {
+	*c = call{}
+	calls.Put(c)
+}
+
+// Reply takes the answer; it runs on the node's reader goroutine.
+func (c *call) Reply(v []resp.Value, err error) {
+	a := c.a
+	var ans protocol.Answer
+	switch {
+	case err != nil:
+	case c.req.Op == protocol.OpLeave:
+		_, err = script.DecodeLeave(v)
+	default:
+		ans, err = a.q.believe(c, v)
+	}
+	a.mu.Lock()
+	if forgotten(err) && c.loads < maxLoads {
+		if c.loads++; c.again(true) {
+			a.mu.Unlock()
+			return
+		}
+	}
+	now := a.q.now()
+	switch {
+	case c.req.Op == protocol.OpLeave:
+		a.replies++
+		switch {
+		case err == nil:
+			a.acks |= 1 << c.req.Node
+		case a.errs[c.req.Node] == nil: // else it is known why the claim came to nothing there
+			a.note(c.req.Node, err)
+		}
+	case err != nil:
+		a.note(c.req.Node, explain(a.spec, err))
+		a.claim.Fail(now, c.req, forGood(err))
+	default:
+		a.note(c.req.Node, refusal(a.spec, ans))
+		if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) {
+			ans.Wait = foreignPoll
+		}
+		a.claim.Answer(now, c.req, ans)
+		if c.req.Op == protocol.OpJoin && ans.Vote && ans.Sum == 0 {
+			a.spec.crowd(false)
+		}
+		if _, at := a.claim.Limit(now); ans.Status == protocol.OK && ans.LimitAt < at {
+			a.q.retell(a.spec) // this node has missed a Resize
+		}
+	}
+	c.free()
+	a.flushUnlock(now)
+}
+
+// believe reads the answer to what is not a leave, and takes from it what
+// concerns the whole Quorum.
+func (q *Quorum) believe(c *call, v []resp.Value) (protocol.Answer, error) {
+	ans, err := script.Decode(v)
+	if err == nil {
+		err = q.distrust(c.req, ans)
+	}
+	if err != nil {
+		return ans, err
+	}
+	q.heard(c.req.Node, ans)
+	if c.a.spec.Counting && ans.Status == protocol.Recovering {
+		q.heal(c.req.Node, ans.Incarnation) // it may have forgotten how many permits there are
+	}
+	return ans, nil
+}
+
+// foreignPoll is how often the head of a queue asks whether another Redlock
+// client still holds the plain key: its release is the only one that nobody
+// publishes. The others in the queue do not ask.
+const foreignPoll = 100 * time.Millisecond
+
+// refusal is what an answer says against the claim.
+func refusal(s *Spec, a protocol.Answer) error {
+	switch {
+	case a.Status == protocol.Recovering:
+		return &RecoveringError{Wait: a.Wait}
+	case a.Status == protocol.Clash:
+		return &ClashError{Asked: s.Capacity, InForce: a.Capacity}
+	case a.Foreign:
+		return errForeign
+	}
+	return nil
+}
