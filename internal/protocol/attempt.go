@@ -194,8 +194,13 @@ func (c *Claim) Wake() Time {
 // next is when to beat again. It falls on one of a few moments, and what falls
 // on the same goes out together: to renew one of many claims costs less then.
 func (c *Claim) next(now Time) Time {
-	step := Time(max(c.TTL/256, 1))
-	return now.Add(c.interval()) / step * step
+	at := now.Add(c.interval())
+	if step := Time(c.TTL / 256); step >= Time(time.Millisecond) {
+		return at / step * step
+	}
+	// Nothing to be gained. And the exhaustive search, with a ttl of a few units,
+	// takes states for one that differ in nothing but when they are.
+	return at
 }
 
 // interval is ttl/3, less up to a tenth so that claims do not all beat in step.
