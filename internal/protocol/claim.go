@@ -54,7 +54,7 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 			// than one that has not.
 			again.held, again.tkt, again.inc, again.until, again.vote = true, p.tkt, p.inc, p.until, p.vote
 			if m := p.more; m != nil {
-				again.more = &more{content: m.content, limit: m.limit, limitAt: m.limitAt}
+				again.more = &more{content: m.content, was: m.was, limit: m.limit, limitAt: m.limitAt}
 			}
 		}
 		*p = again

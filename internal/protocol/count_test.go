@@ -64,6 +64,12 @@ func TestHolderHearsOfOneNodeFirst(t *testing.T) {
 			if c.Phase() != Holding {
 				t.Fatalf("phase %d: lost, though no more are before it than ever", c.Phase())
 			}
+			// And the other has come back without its memory: what it told still counts.
+			c.now++
+			c.Answer(c.now, Request{Node: 1, Op: OpBeat, Ticket: mine, Sent: c.now}, Answer{Status: Recovering, Incarnation: 2, Wait: c.TTL})
+			if c.Phase() != Holding {
+				t.Fatalf("phase %d: lost with the memory of a node whose lease runs", c.Phase())
+			}
 		})
 	}
 }
