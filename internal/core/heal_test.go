@@ -1,0 +1,41 @@
+package core
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// What others have recorded is listed once the node's guard time is over, and
+// not before: until then it may become more that rests on what the node forgot.
+func TestHealingWaitsForTheGuardTime(t *testing.T) {
+	client := redistest.Start(t, 1).Node(0).Client()
+	q := &Quorum{set: Defaults()}
+	h := &healer{q: q, node: &node{client: client}, inc: 7}
+	for _, tc := range []struct {
+		inc   string
+		age   time.Duration
+		whole string
+		done  bool
+		waits bool
+	}{
+		{inc: "7", age: q.set.Guard / 2, waits: true},
+		{inc: "7", age: q.set.Guard + time.Second},
+		{inc: "7", age: q.set.Guard + time.Second, whole: " w", done: true},
+		{inc: "8", age: q.set.Guard / 2, done: true}, // it has forgotten again
+	} {
+		born := strconv.FormatInt(time.Now().Add(-tc.age).UnixMilli(), 10)
+		require.NoError(t, client.Set(t.Context(), script.MarkerKey(q.set.Prefix), tc.inc+" "+born+" run"+tc.whole, 0).Err())
+		done, err := h.over(t.Context())
+		assert.Equal(t, tc.done, done, "%+v", tc)
+		_, waits := errors.AsType[*RecoveringError](err)
+		assert.Equal(t, tc.waits, waits, "%+v: %v", tc, err)
+	}
+}
