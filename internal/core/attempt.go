@@ -29,7 +29,7 @@ type attempt struct {
 
 	alarms
 	phase   protocol.Phase // as last seen by flush
-	acks    uint32         // nodes that have confirmed the leave, a bit for each
+	acks    uint32         // nodes that are known to be free of the claim after its end, a bit for each
 	replies uint8          // leaves that have been answered or given up
 	claimed bool           // somebody has the Hold, so a loss concerns him
 	closing bool           // its Quorum closes
@@ -68,14 +68,20 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	if s.Set.NoRenewal {
 		a.claim.StopRenewal()
 	}
+	unwell, wall := uint32(0), time.Now()
+	for i, n := range q.nodes {
+		if !n.link.Healthy(wall) {
+			unwell |= 1 << i
+		}
+	}
 	a.mu.Lock() // whoever finds a registered attempt finds it started
 	q.register(id, a)
 	now := q.now()
-	a.claim.Start(now, q.ticket(id))
+	nodes, after := q.later(s, id, unwell)
+	a.claim.Start(now, q.ticket(id), nodes, after)
 	a.send()
-	wall := time.Now()
 	for i, n := range q.nodes {
-		if !n.link.Healthy(wall) {
+		if unwell&(1<<i) != 0 {
 			a.note(i, n.link.Err()) // a try may be over before the link has refused the join
 			a.claim.Suspect(now, i)
 		}
@@ -154,6 +160,12 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		a.done <- struct{}{}
 	}
 	if phase.Final() && !was.Final() {
+		for i := range a.q.nodes {
+			if a.claim.Untouched(i) { // and is free of the claim without being asked
+				a.acks |= 1 << i
+				a.replies++
+			}
+		}
 		a.q.forget(a)
 		a.q.ticks.drop(a)
 		if was == protocol.Holding {

@@ -37,13 +37,17 @@ func (c *call) Append(dst []byte) []byte {
 	return script.AppendCommand(dst, a.spec.keys(), &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
 }
 
+// Kind says with what the request may go out as one.
+func (c *call) Kind() uint64 {
+	if c.alone || !c.a.spec.quiet() {
+		return 0
+	}
+	return script.Kind(&c.a.claim.Terms, c.req)
+}
+
 // AppendPart encodes the request as one of those of many names.
 func (c *call) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
-	a := c.a
-	if c.alone || !a.spec.quiet() {
-		return keys, args, 0, 0
-	}
-	return script.AppendPart(keys, args, a.spec.keys(), &a.claim.Terms, a.q.channel, a.q.set.Retention, c.req)
+	return script.AppendPart(keys, args, c.a.spec.keys(), &c.a.claim.Terms, c.req)
 }
 
 // Share takes the answer to a request of many names. Where there was more to do
@@ -105,6 +109,9 @@ func (c *call) Reply(v []resp.Value, err error) {
 		}
 	}
 	now := a.q.now()
+	if err == nil {
+		a.q.nodes[c.req.Node].pace.took(min(now.Sub(c.req.Sent), a.spec.Set.NodeTimeout))
+	}
 	switch {
 	case c.req.Op == protocol.OpLeave:
 		a.replies++
@@ -123,8 +130,8 @@ func (c *call) Reply(v []resp.Value, err error) {
 			ans.Wait = foreignPoll
 		}
 		a.claim.Answer(now, c.req, ans)
-		if c.req.Op == protocol.OpJoin && ans.Vote && ans.Sum == 0 {
-			a.spec.crowd(false)
+		if c.req.Op == protocol.OpJoin && ans.Status == protocol.OK && (!ans.Vote || ans.Sum == 0) {
+			a.spec.crowd(!ans.Vote)
 		}
 		if _, at := a.claim.Limit(now); ans.Status == protocol.OK && ans.LimitAt < at {
 			a.q.retell(a.spec) // this node has missed a Resize

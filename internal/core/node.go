@@ -24,6 +24,7 @@ type node struct {
 	link       *link.Link
 	recovering atomic.Bool
 	clock      clock
+	pace       pace
 	met        atomic.Uint64 // the last incarnation that was known
 }
 
@@ -32,8 +33,8 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 	l, err := link.New(c, link.Config{
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,
-		Many: &link.Many{Head: script.ManyHead, Append: func(dst, keys, args []byte, nKeys, nArgs int) []byte {
-			return script.AppendMany(dst, q.set.Prefix, q.set.Guard, keys, args, nKeys, nArgs)
+		Many: &link.Many{Head: script.ManyHead, Append: func(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
+			return script.AppendMany(dst, q.set.Prefix, q.set.Guard, q.set.Retention, q.channel, kind, keys, args, nKeys, nArgs)
 		}},
 		Hello:      func(info link.Info) []link.Command { return q.hello(n, info) },
 		Up:         func() { q.up(n) },

@@ -13,6 +13,7 @@ type Spec struct {
 	Capacity uint64
 	Counting bool // a semaphore: votes alone do not suffice
 	Notify   bool // tell the holder when somebody waits
+	Brief    bool // often given back at once: see Quorum.later
 	Set      *Settings
 
 	crowded uint32 // see crowd

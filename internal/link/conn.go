@@ -3,6 +3,7 @@ package link
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
@@ -116,6 +117,9 @@ func (c *conn) write(l *Link) {
 		case <-c.dead:
 			return
 		}
+		// Whom a channel wakes runs next. Those who are ready have their turn first:
+		// what they send goes out in the same write.
+		runtime.Gosched()
 		l.mu.Lock()
 		// When a sender is writing, it will wake us again if need be.
 		for !c.writing && c.unwritten() && c.cause == nil {

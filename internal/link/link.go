@@ -219,6 +219,13 @@ func (l *Link) Healthy(now time.Time) bool {
 		now.Sub(l.epoch)-c.unanswered.oldest().at < l.cfg.NodeTimeout)
 }
 
+// Busy says whether more is under way than one caller has unanswered, in the usual case.
+func (l *Link) Busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cur != nil && l.cur.pending > crowd
+}
+
 // Err is nil while the link is up, else the error commands get.
 func (l *Link) Err() error {
 	l.mu.Lock()

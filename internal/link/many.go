@@ -11,17 +11,18 @@ import (
 // are at work (see crowd), commands that go out in one write go out as one.
 // The order stays that of Send, and nobody waits for company.
 type Many struct {
-	// Append encodes the command, given the keys and arguments of the parts and how many words these are.
-	Append func(dst, keys, args []byte, nKeys, nArgs int) []byte
+	// Append encodes the command, given the parts' kind, their keys and arguments, and how many words these are.
+	Append func(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte
 	Head   int // values that the answer begins with; then there is one number for each part
 }
 
 // Part is a Command that may be sent as one of Many.
 type Part interface {
 	Command
+	// Kind says with which others it goes: those of the same kind. 0: it goes by itself.
+	Kind() uint64
 	// AppendPart appends its keys and arguments, each an encoded word, and says
-	// how many; no keys: it is not to be sent in this way. It is called during Send,
-	// under the same conditions as Append.
+	// how many. It is called during Send, under the same conditions as Append.
 	AppendPart(keys, args []byte) (k, a []byte, nKeys, nArgs int)
 	// Share takes the place of Reply where the node has answered for many: how the answer
 	// begins, and the part's own number. Without a head there is no such answer,
@@ -36,6 +37,7 @@ const maxParts = 32
 // encoded by itself, too: it stays that when no other comes before the write.
 type parts struct {
 	entries       []entry
+	kind          uint64
 	keys, args    []byte
 	nKeys, nArgs  int
 	first, length int // where in conn.out the first one is
@@ -47,15 +49,15 @@ func (c *conn) join(cmd Command, until, now time.Duration) bool {
 	if !ok || c.many == nil || c.pending < crowd || now < c.echoUntil {
 		return false
 	}
-	p := &c.parts
-	if len(p.entries) == maxParts {
+	p, kind := &c.parts, part.Kind()
+	if kind == 0 {
+		return false
+	}
+	if len(p.entries) == maxParts || kind != p.kind {
 		c.seal()
 	}
 	keys, args, nk, na := part.AppendPart(p.keys, p.args)
-	if nk == 0 {
-		return false
-	}
-	p.keys, p.args = keys, args
+	p.kind, p.keys, p.args = kind, keys, args
 	p.nKeys, p.nArgs = p.nKeys+nk, p.nArgs+na
 	switch len(p.entries) {
 	case 0:
@@ -82,7 +84,7 @@ func (c *conn) seal() {
 		c.enter(e)
 	default:
 		start := len(c.out)
-		c.out = c.many.Append(c.out, p.keys, p.args, p.nKeys, p.nArgs)
+		c.out = c.many.Append(c.out, p.kind, p.keys, p.args, p.nKeys, p.nArgs)
 		c.enter(entry{at: p.entries[0].at, parts: append([]entry(nil), p.entries...), size: len(c.out) - start})
 	}
 	clear(p.entries)

@@ -21,14 +21,19 @@ type part struct {
 	*call
 	n    int
 	only bool // by itself
+	kind uint64
 }
 
 func newPart(n int) *part { return &part{call: newCall("RPUSH", "list", strconv.Itoa(n)), n: n} }
 
-func (p *part) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
+func (p *part) Kind() uint64 {
 	if p.only {
-		return keys, args, 0, 0
+		return 0
 	}
+	return p.kind + 1
+}
+
+func (p *part) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 	return resp.AppendString(keys, "list"), resp.AppendInt(args, int64(p.n)), 1, 1
 }
 
@@ -48,7 +53,7 @@ func many(t *testing.T, c *redis.Client, source string) *link.Many {
 	t.Helper()
 	sha, err := c.ScriptLoad(t.Context(), source).Result()
 	require.NoError(t, err)
-	return &link.Many{Head: 1, Append: func(dst, keys, args []byte, nKeys, nArgs int) []byte {
+	return &link.Many{Head: 1, Append: func(dst []byte, _ uint64, keys, args []byte, nKeys, nArgs int) []byte {
 		dst = resp.AppendArray(dst, 3+nKeys+nArgs)
 		dst = resp.AppendString(resp.AppendString(dst, "EVALSHA"), sha)
 		dst = resp.AppendInt(dst, int64(nKeys))

@@ -82,7 +82,7 @@ func New(q *core.Quorum, set *core.Settings, write, read core.Spec) *Party {
 
 // complete completes what is asked for in one of the modes.
 func (p *Party) complete(set *core.Settings, s core.Spec) (spec *core.Spec) {
-	s.Set, s.Notify = set, true
+	s.Set, s.Notify, s.Brief = set, true, true
 	if spec, p.err = p.q.NewSpec(s); p.err != nil {
 		return &s
 	}

@@ -57,6 +57,11 @@ type peer struct {
 	failures uint8 // in a row, as far as that can count
 }
 
+// untouched: nothing has been sent there yet, see Start.
+func (p *peer) untouched() bool {
+	return p.asked == 0 && p.taken == 0 && p.failures == 0 && !p.held && !p.refused
+}
+
 // more is what a claim knows of a node beside that. Claims that are not counted
 // hardly ever do.
 type more struct {

@@ -7,14 +7,27 @@ import "time"
 // healed where it is missing (6) and leaves (7). What it knows is in attempt.go,
 // what a view admits in view.go.
 
-// Start sends join(id, T0) to all nodes at once (rule 1).
-func (c *Claim) Start(now Time, t0 Ticket) {
+// Start sends join(id, T0) to all nodes at once (rule 1), but for those that are
+// in later, a bit for each. These are asked after a while, or as soon as the
+// others cannot make q votes by themselves. To the claim they are nodes that are
+// far away, so nothing rests on it; and a hold that is over before has cost only
+// q of the nodes something.
+func (c *Claim) Start(now Time, t0 Ticket, later uint32, after time.Duration) {
 	c.t, c.began, c.ask = t0, now, Never
 	c.beat = c.next(now)
 	for i := range c.peers {
+		if later&(1<<i) != 0 {
+			if c.peers[i].next = now.Add(after); !c.Rules.on(RuleRest) {
+				c.peers[i].next = Never
+			}
+			continue
+		}
 		c.send(now, i, OpJoin)
 	}
 }
+
+// Untouched says that nothing has ever been sent to the node.
+func (c *Claim) Untouched(node int) bool { return c.peers[node].untouched() }
 
 // Answer takes a node's answer to r.
 func (c *Claim) Answer(now Time, r Request, a Answer) {
@@ -305,7 +318,7 @@ func (c *Claim) expire(now Time) {
 func (c *Claim) end(now Time, phase Phase) {
 	c.phase, c.Out = phase, c.Out[:0]
 	for i := range c.peers {
-		if c.peers[i].held || c.Rules.on(RuleLeaveAll) {
+		if p := &c.peers[i]; p.held || c.Rules.on(RuleLeaveAll) && !p.untouched() {
 			c.send(now, i, OpLeave)
 		}
 	}
@@ -358,7 +371,7 @@ func (c *Claim) settle(now Time) {
 	known, open, top := 0, 0, c.t
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.asked != 0 && (p.behind || !p.held) {
+		if p.untouched() || p.asked != 0 && (p.behind || !p.held) {
 			open++
 		}
 		if c.running(p, now) {
@@ -425,7 +438,7 @@ func (c *Claim) wait(now Time) {
 		switch {
 		case c.usable(p, now) && p.vote:
 			votes++
-		case p.asked != 0 || p.held && p.tkt < c.t && p.failures == 0:
+		case p.untouched() || p.asked != 0 || p.held && p.tkt < c.t && p.failures == 0:
 			open++
 		}
 	}
@@ -495,7 +508,7 @@ func (c *Claim) tend(now Time) {
 			c.widen(now)
 		}
 	}
-	asking := c.phase == Waiting && now >= c.hinted()
+	asking, rest := c.phase == Waiting && now >= c.hinted(), c.short(now)
 	for i := range c.peers {
 		p := &c.peers[i]
 		if p.asked != 0 || p.refused && !due {
@@ -503,8 +516,8 @@ func (c *Claim) tend(now Time) {
 		}
 		again := p.next != 0 && !p.hinted && now >= p.next
 		switch {
-		case !p.held && (due || again):
-			if !c.raised && c.phase == Joining || !c.Rules.on(RuleHeal) {
+		case !p.held && (due || again || rest && p.untouched()):
+			if !c.raised && (c.phase == Joining || p.untouched()) || !c.Rules.on(RuleHeal) {
 				c.send(now, i, OpJoin)
 			} else {
 				c.send(now, i, OpSettle)
@@ -517,6 +530,20 @@ func (c *Claim) tend(now Time) {
 			c.send(now, i, OpBeat)
 		}
 	}
+}
+
+// short: those that have been asked cannot make q votes any more.
+func (c *Claim) short(now Time) bool {
+	if c.phase == Holding || !c.Rules.on(RuleRest) {
+		return false
+	}
+	n := 0
+	for i := range c.peers {
+		if p := &c.peers[i]; p.asked != 0 || p.vote && c.usable(p, now) {
+			n++
+		}
+	}
+	return n < c.Quorum()
 }
 
 // mostFailures is from how many on nothing changes.

@@ -19,7 +19,7 @@ func newPermit(t *testing.T) *permit {
 	c := &permit{now: 1, Claim: NewClaim(Config{
 		Terms: Terms{Weight: 1, Capacity: 3, TTL: time.Hour, Counting: true}, Nodes: 3, NodeTimeout: time.Minute, Drift: time.Second,
 	})}
-	c.Start(c.now, mine)
+	c.Start(c.now, mine, 0, 0)
 	c.answers(Answer{Sum: 2, Digest: 5}, Answer{Sum: 1, Digest: 9})
 	if c.Phase() != Waiting {
 		t.Fatalf("phase %d: two of them may count, and there is no room for a third", c.Phase())

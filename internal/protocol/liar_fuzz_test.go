@@ -127,7 +127,7 @@ func play(t *testing.T, b []byte) tally {
 	for i := range r.all {
 		r.all[i] = neighbour{lies: i < liars, grants: r.fate.among(2) == 0, inc: 1}
 	}
-	r.c.Start(r.now, terms.ID.Next(1<<50))
+	r.c.Start(r.now, terms.ID.Next(1<<50), 0, 0)
 	for len(r.fate) > 0 && !r.c.Phase().Final() {
 		r.step()
 		r.judge() // as a holder does: nobody lets the claim know the time for that

@@ -11,7 +11,7 @@ func TestUpWhileARequestIsOut(t *testing.T) {
 	c := NewClaim(Config{
 		Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute, Drift: time.Second,
 	})
-	c.Start(1, 64)
+	c.Start(1, 64, 0, 0)
 	joins := c.Out
 	c.Out = nil
 	for i := range 3 {

@@ -9,65 +9,66 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// AppendMany appends the EVALSHA that does several joins, beats and leaves in one
-// request, see scripts/many.lua, given what AppendPart has made of them.
-func AppendMany(dst []byte, prefix string, guard time.Duration, keys, args []byte, nKeys, nArgs int) []byte {
-	dst = resp.AppendArray(dst, 3+1+nKeys+1+nArgs)
+// Kind says which requests may go out as one of AppendMany: those with the same
+// one. 0: r is nothing for it.
+func Kind(t *protocol.Terms, r protocol.Request) uint64 {
+	if t.Counting || r.List || r.Op != protocol.OpJoin && r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
+		return 0
+	}
+	kind := uint64(t.TTL.Milliseconds()) * 2
+	if t.Notify {
+		kind++
+	}
+	return kind
+}
+
+// AppendMany appends the EVALSHA that does several joins, beats and leaves of one
+// kind in one request, see scripts/many.lua, given what AppendPart has made of
+// them. The owner is the channel for pushes.
+func AppendMany(dst []byte, prefix string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
+	dst = resp.AppendArray(dst, 3+1+nKeys+4+nArgs)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, many.SHA)
 	dst = resp.AppendInt(dst, int64(1+nKeys))
 	dst = resp.AppendString(dst, MarkerKey(prefix))
 	dst = append(dst, keys...)
 	dst = resp.AppendInt(dst, guard.Milliseconds())
+	dst = resp.AppendUint(dst, kind/2)
+	dst = resp.AppendUint(dst, kind/2+uint64(retention.Milliseconds()))
+	var tail [128]byte
+	t := strconv.AppendUint(append(tail[:0], ' '), 2+kind%2, 10)
+	dst = resp.AppendBytes(dst, append(append(t, ' '), owner...))
 	return append(dst, args...)
 }
 
-// AppendPart appends what r adds to the keys and arguments of many, and says
-// how many words these are: none if r is nothing for it. The owner is the channel for pushes.
-func AppendPart(keys, args []byte, k Keys, t *protocol.Terms, owner string, retention time.Duration, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
+// AppendPart appends what r, which must be of a kind, adds to the keys and
+// arguments of many, and says how many words these are.
+func AppendPart(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
 	kinds := "jbl"
 	if t.Capacity == 1 {
 		kinds = "JBL"
 	}
-	var what string
-	switch {
-	case t.Counting || r.List:
-		return keys, args, 0, 0
-	case r.Op == protocol.OpJoin:
-		what = kinds[:1]
-	case r.Op == protocol.OpBeat:
-		what = kinds[1:2]
-	case r.Op == protocol.OpLeave:
-		what = kinds[2:]
-	default:
-		return keys, args, 0, 0
-	}
 	keys = k.appendOurs(k.appendPlain(keys), "")
-	var id [2 * len(t.ID)]byte
-	hex.Encode(id[:], t.ID[:])
-	args = resp.AppendBytes(resp.AppendString(args, what), id[:])
-	args = resp.AppendInt(args, (t.TTL + retention).Milliseconds())
 	if r.Op == protocol.OpLeave {
-		return keys, args, 2, 3
-	}
-	args = resp.AppendInt(args, t.TTL.Milliseconds())
-	args = resp.AppendUint(args, uint64(r.Ticket))
-	if r.Op == protocol.OpBeat {
-		return keys, args, 2, 5
+		args = resp.AppendString(args, kinds[2:])
+		return keys, resp.AppendBytes(args, hex.AppendEncode(make([]byte, 0, 2*len(t.ID)), t.ID[:])), 2, 2
 	}
 	var buf [160]byte // of one claim: see open.lua
 	b := strconv.AppendUint(append(buf[:0], 'S'), uint64(r.Ticket), 10)
-	b = append(append(append(b, ' '), id[:]...), ' ')
-	b = strconv.AppendUint(b, t.Capacity, 10)
-	b = append(append(append(b, ' '), id[:]...), ' ')
-	b = append(strconv.AppendUint(b, uint64(r.Ticket), 10), ' ')
+	ticket := b[1:]
+	b = hex.AppendEncode(append(b, ' '), t.ID[:])
+	id := b[len(b)-2*len(t.ID):]
+	b = strconv.AppendUint(append(b, ' '), t.Capacity, 10)
+	b = append(append(append(b, ' '), id...), ' ')
+	b = append(append(b, ticket...), ' ')
 	b = append(strconv.AppendUint(b, t.Weight, 10), ' ')
-	args = resp.AppendBytes(args, b)
-	b = append(buf[:0], " 2 "...)
-	if t.Notify {
-		b[1] = '3'
+	if r.Op == protocol.OpBeat {
+		args = resp.AppendBytes(resp.AppendString(args, kinds[1:2]), id)
+		return keys, resp.AppendBytes(args, b), 2, 3
 	}
-	return keys, resp.AppendBytes(args, append(b, owner...)), 2, 7
+	args = resp.AppendBytes(resp.AppendString(args, kinds[:1]), id)
+	args = resp.AppendBytes(args, ticket)
+	return keys, resp.AppendBytes(args, b), 2, 4
 }
 
 // ManyHead is how many values the answer to many begins with.

@@ -58,8 +58,8 @@ func TestKeyOfAnotherType(t *testing.T) {
 			}
 			// One of many does nothing, and is asked for again by itself.
 			terms := n.terms(2, 1)
-			keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, "owner", time.Minute, join(641))
-			command := script.AppendMany(nil, "test", 0, keys, words, nKeys, nArgs)
+			keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, join(641))
+			command := script.AppendMany(nil, "test", 0, time.Minute, "owner", script.Kind(&terms, join(641)), keys, words, nKeys, nArgs)
 			reply, err := c.Do(ctx, args(t, command)...).Slice()
 			require.NoError(t, err)
 			assert.EqualValues(t, 0, reply[script.ManyHead])
@@ -103,8 +103,9 @@ func TestBeatAmongMany(t *testing.T) {
 	n := newNode(c)
 	require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 -", 0).Err())
 	one := func(terms protocol.Terms, op protocol.Op) any {
-		keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, "owner", time.Minute, protocol.Request{Op: op, Ticket: 640})
-		reply, err := c.Do(ctx, args(t, script.AppendMany(nil, "test", 0, keys, words, nKeys, nArgs))...).Slice()
+		r := protocol.Request{Op: op, Ticket: 640}
+		keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, r)
+		reply, err := c.Do(ctx, args(t, script.AppendMany(nil, "test", 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Slice()
 		require.NoError(t, err)
 		return reply[script.ManyHead]
 	}

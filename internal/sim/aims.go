@@ -11,7 +11,7 @@ import (
 
 // plain is what most aims start from: a mutex on three nodes that vote.
 func plain(r *rand.Rand, s *setting, procs int) {
-	s.nodes, s.procs, s.parts = 3, procs, 1
+	s.nodes, s.procs, s.parts, s.brief = 3, procs, 1, false
 	s.capacity, s.weights, s.counting, s.record = 1, []uint64{1}, false, false
 	s.bootstrap, s.offsets = true, true
 	s.residues = 64

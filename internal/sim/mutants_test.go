@@ -56,6 +56,7 @@ var mutants = []mutant{
 	{"leave only where held", without(protocol.RuleLeaveAll), fickle, 100, "orphan late"},
 	{"leave overtakes its join", func(s *setting) { s.overtake = true }, fickle, 100, "orphan late"},
 	{"an early push is dropped", without(protocol.RuleStash), crossing, 100, "late"},
+	{"who was left out at first stays out", without(protocol.RuleRest), calm, 100, "late stuck"},
 	{"like residues do not spread out", without(protocol.RuleSpread), crossing, 100, "rounds lost"},
 	{"T is not raised", without(protocol.RuleRaise), bereft, 1000, "stuck"},
 	{"nobody asks when a lease ends", without(protocol.RuleHint), killed, 100, "lost"},

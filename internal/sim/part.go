@@ -113,7 +113,8 @@ func (t *participant) acquire(try bool) {
 	t.att = a
 	w.stats.Claims++
 	now := p.local(w.now)
-	a.Start(now, p.ticket(id))
+	later, after := w.leftOut(id)
+	a.Start(now, p.ticket(id), later, after)
 	a.first, a.ticket = a.Ticket(), a.Ticket()
 	if w.trace != nil {
 		w.log("%v: start T0=%s weight %d try=%v", a, ticketName(a.ticket), t.weight, try)
@@ -271,4 +272,20 @@ func (a *attempt) fire(at moment) {
 		}
 	}
 	a.after()
+}
+
+// leftOut draws, from the id, which nodes a claim asks only later, and when: in
+// one of two cases none, else any that leave a quorum.
+func (w *world) leftOut(id protocol.ID) (nodes uint32, after time.Duration) {
+	if !w.brief || id[5]%2 == 0 {
+		return 0, 0
+	}
+	most := w.spare()
+	for k := range len(w.nodes) {
+		if i := (int(id[6]) + k) % len(w.nodes); most > 0 && id[7]>>(k%8)&1 == 0 {
+			nodes |= 1 << i
+			most--
+		}
+	}
+	return nodes, w.nodeTimeout * time.Duration(id[8]) / 1024
 }

@@ -39,6 +39,7 @@ type setting struct {
 	lag      time.Duration // by as much as this
 
 	clean bool // no faults at all: promises about time and order can be held to
+	brief bool // claims leave nodes out at first
 	eager bool // a link that is down fails requests at once, else they time out
 
 	rules     protocol.Rules // the claims' rules
@@ -65,6 +66,7 @@ func randomSetting(r *rand.Rand) setting {
 		residues:  [...]int{1, 2, 64, 64, 64}[r.IntN(5)],
 		offsets:   r.IntN(4) > 0,
 		delay:     time.Duration(100+r.IntN(3000)) * time.Microsecond,
+		brief:     true,
 		eager:     r.IntN(2) > 0, latePush: 16,
 		tryEvery: [...]int{0, 0, 2, 5}[r.IntN(4)], cancelEvery: [...]int{0, 6, 3}[r.IntN(3)],
 	}

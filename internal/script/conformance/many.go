@@ -22,6 +22,8 @@ func (s *sequence) many(ctx context.Context) error {
 	var parts []part
 	var keys, args []byte
 	nKeys, nArgs := 0, 0
+	var kind uint64
+	var owner string
 	for range 1 + s.rng.IntN(3) {
 		a := s.actors[s.rng.IntN(len(s.actors))]
 		p := part{a.terms, a.owner, protocol.Request{Op: protocol.OpJoin, Ticket: s.ticket(a)}}
@@ -39,17 +41,21 @@ func (s *sequence) many(ctx context.Context) error {
 				}
 			}
 		}
-		var nk, na int
-		keys, args, nk, na = script.AppendPart(keys, args, s.keys, &p.terms, p.owner, retention, p.r)
-		if nk == 0 {
-			continue // a semaphore's
+		k := script.Kind(&p.terms, p.r)
+		if len(parts) == 0 {
+			kind, owner = k, p.owner
 		}
+		if k == 0 || k != kind || p.owner != owner {
+			continue // a semaphore's, or nothing that would be sent together
+		}
+		var nk, na int
+		keys, args, nk, na = script.AppendPart(keys, args, s.keys, &p.terms, p.r)
 		nKeys, nArgs, parts = nKeys+nk, nArgs+na, append(parts, p)
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	command, err := words(script.AppendMany(nil, s.prefix, s.guard, keys, args, nKeys, nArgs))
+	command, err := words(script.AppendMany(nil, s.prefix, s.guard, retention, owner, kind, keys, args, nKeys, nArgs))
 	if err != nil {
 		return err
 	}

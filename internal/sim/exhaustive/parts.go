@@ -66,7 +66,7 @@ func (x *space) compute(e claimEvent) claimMove {
 	var wrong string
 	switch e.kind {
 	case evStart:
-		c.Start(p.at, e.ticket)
+		c.Start(p.at, e.ticket, 0, 0)
 	case evAnswer:
 		c.Answer(p.at, x.request(p, e), x.answer(x.msgs[e.msg]))
 	case evPush:
