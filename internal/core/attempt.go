@@ -68,16 +68,24 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	if s.Set.NoRenewal {
 		a.claim.StopRenewal()
 	}
-	unwell, wall := uint32(0), time.Now()
+	unwell, busy, wall := uint32(0), 0, time.Now()
 	for i, n := range q.nodes {
-		if !n.link.Healthy(wall) {
+		well, many := n.link.State(wall)
+		if many {
+			busy++
+		}
+		if !well {
 			unwell |= 1 << i
 		}
 	}
 	a.mu.Lock() // whoever finds a registered attempt finds it started
 	q.register(id, a)
 	now := q.now()
-	nodes, after := q.later(s, id, unwell)
+	var nodes uint32
+	var after time.Duration
+	if busy > len(q.nodes)/2 { // not only where a node is slow
+		nodes, after = q.later(s, id, unwell)
+	}
 	a.claim.Start(now, q.ticket(id), nodes, after)
 	a.send()
 	for i, n := range q.nodes {

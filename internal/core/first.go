@@ -9,11 +9,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Most locks are free, and given back at once. For one that is both, no more than
-// a quorum of nodes need ever hear of it: so an attempt at a name at which nobody
-// has been met of late asks q nodes first, and the others when these do not suffice,
-// or after a while, so that a lock which is kept for longer survives the loss of
-// as many nodes as ever. See protocol.Claim.Start.
+// Most locks are free, and given back at once. Of one that is both, no more than
+// a quorum of nodes need ever hear. So where many callers are at work, and the
+// nodes' time is what there is too little of, an attempt at a name at which nobody
+// has been met of late asks q nodes first. It asks the others when these do not
+// suffice, or after a while: a lock that is kept survives the loss of as many
+// nodes as ever. See protocol.Claim.Start. A lone caller asks all at once, and has
+// the answers of the quickest: that takes less time, and there is enough of it.
 //
 // All clients begin with the same nodes at a name, so whoever comes second meets
 // the first one there, and each node is among the first for as many names as any other.
@@ -43,17 +45,9 @@ const (
 
 // later says which nodes the attempt leaves out at first, a bit for each, and for how long.
 func (q *Quorum) later(s *Spec, id protocol.ID, unwell uint32) (nodes uint32, after time.Duration) {
-	n := len(q.nodes)
-	need := n/2 + 1
+	n, need := len(q.nodes), len(q.nodes)/2+1
 	// Whose lease is not renewed does not get another node later, either.
 	if !s.Brief || !s.quiet() || s.Set.NoRenewal || need == n || id[3]%everyone == 0 {
-		return 0, 0
-	}
-	busy := false
-	for _, node := range q.nodes {
-		busy = busy || node.link.Busy()
-	}
-	if !busy {
 		return 0, 0
 	}
 	var buf [32]int64

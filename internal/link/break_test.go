@@ -52,9 +52,9 @@ func TestShortStop(t *testing.T) {
 	require.NoError(t, node.Stop())
 	join, leave := newCall("SET", "claim", "id"), newCall("DEL", "claim")
 	l.Send(join)
-	assert.True(t, l.Healthy(time.Now()))
+	assert.True(t, healthy(l))
 	time.Sleep(100 * time.Millisecond)
-	assert.False(t, l.Healthy(time.Now()))
+	assert.False(t, healthy(l))
 	l.Send(leave)
 	require.NoError(t, node.Cont())
 	_, err := join.wait(t)
@@ -62,7 +62,7 @@ func TestShortStop(t *testing.T) {
 	v, err := leave.wait(t)
 	assert.NoError(t, err)
 	assert.Equal(t, "1", v)
-	assert.True(t, l.Healthy(time.Now()))
+	assert.True(t, healthy(l))
 }
 
 // A leave reaches a node that was stopped until the connection broke, and the

@@ -233,3 +233,8 @@ func (c *fakeConn) serve() {
 		}
 	}
 }
+
+func healthy(l *link.Link) bool {
+	well, _ := l.State(time.Now())
+	return well
+}

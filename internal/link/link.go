@@ -18,7 +18,7 @@
 // A late answer breaks nothing: commands have no timeout of their own, and
 // answers are matched in order whenever they come. A node that was stopped and
 // goes on thus executes a claim's leave after its join, as they were sent. The
-// caller who cannot wait asks Healthy first, and forgets the answer.
+// caller who cannot wait asks State first, and forgets the answer.
 // Memory is bounded all the same: see Config.Stall, MaxPending and MaxBytes.
 //
 // # Breaking
@@ -209,21 +209,18 @@ func (l *Link) deliverRefusals() {
 
 func (l *Link) now() time.Duration { return time.Since(l.epoch) }
 
-// Healthy says whether an answer can be expected soon: connected, and no
-// command has been waiting for longer than NodeTimeout.
-func (l *Link) Healthy(now time.Time) bool {
+// State says whether an answer can be expected soon: connected, and no command
+// has been waiting for longer than NodeTimeout; and whether more is under way
+// than one caller has unanswered, in the usual case.
+func (l *Link) State(now time.Time) (healthy, busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.cur
-	return c != nil && (c.unanswered.n == 0 || // parts have only just been sent
-		now.Sub(l.epoch)-c.unanswered.oldest().at < l.cfg.NodeTimeout)
-}
-
-// Busy says whether more is under way than one caller has unanswered, in the usual case.
-func (l *Link) Busy() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cur != nil && l.cur.pending > crowd
+	if c == nil {
+		return false, false
+	}
+	return c.unanswered.n == 0 || // parts have only just been sent
+		now.Sub(l.epoch)-c.unanswered.oldest().at < l.cfg.NodeTimeout, c.pending > crowd
 }
 
 // Err is nil while the link is up, else the error commands get.

@@ -58,7 +58,7 @@ func TestHandshake(t *testing.T) {
 	assert.Contains(t, v, " db=3 ")
 	assert.Contains(t, v, " resp=2")
 	assert.Zero(t, client.PoolStats().TotalConns, "the caller's client was used")
-	assert.True(t, l.Healthy(time.Now()))
+	assert.True(t, healthy(l))
 	assert.NoError(t, shut(l))
 	assert.Equal(t, []string{"up", "down"}, log.log)
 	assert.NoError(t, client.Ping(t.Context()).Err(), "the caller's client was closed")
@@ -190,7 +190,7 @@ func TestClose(t *testing.T) {
 	_, err := do(t, l, "PING")
 	assert.ErrorIs(t, err, link.ErrClosed)
 	assert.ErrorIs(t, l.Err(), link.ErrClosed)
-	assert.False(t, l.Healthy(time.Now()))
+	assert.False(t, healthy(l))
 	assert.NoError(t, l.Close(ctx), "again")
 	eventually(t, "no connection left", func() bool {
 		return strings.Count(node.Client().ClientList(ctx).Val(), "\n") == 1 // the asker

@@ -67,15 +67,15 @@ func (l *Link) subscribe(ctx context.Context) (subscribed bool, err error) {
 		if err != nil {
 			return subscribed, err
 		}
-		if err := nc.SetReadDeadline(time.Now().Add(l.cfg.Stall + l.pingEvery())); err != nil {
-			return subscribed, err
-		}
 		switch {
 		case len(v) == 3 && string(v[0].Str) == "message":
 			l.cfg.Push(string(v[2].Str))
 		case len(v) == 3 && string(v[0].Str) == "subscribe" && !subscribed:
 			subscribed = true
 			l.cfg.Subscribed()
+		}
+		if err := nc.SetReadDeadline(time.Now().Add(l.cfg.Stall + l.pingEvery())); err != nil {
+			return subscribed, err
 		}
 	}
 }

@@ -23,6 +23,9 @@ type Party struct {
 	// Propose lists the T0 that the claim may start with. One that is not above
 	// every other is possible only while its client's clock can be that far behind.
 	Propose []protocol.Ticket
+	// Later are the nodes that it leaves out at first, a bit for each, and After for how long.
+	Later uint32
+	After int
 }
 
 // Config says what the search goes through. Durations are in units.

@@ -31,6 +31,14 @@ func live(c *Config)     { c.Live = 1 }
 // apart keeps the second claim from one node.
 func apart(c *Config) { c.Apart = [][2]int{{1, 0}} }
 
+// brief has both leave a node out at first: the same one, or not.
+func brief(first, second uint32) func(*Config) {
+	return func(c *Config) {
+		c.Parties[0].Later, c.Parties[0].After = first, 1
+		c.Parties[1].Later, c.Parties[1].After = second, 1
+	}
+}
+
 func beats(n int) func(*Config)  { return func(c *Config) { c.Beats = n } }
 func fails(n int) func(*Config)  { return func(c *Config) { c.Fails = n } }
 func pauses(n int) func(*Config) { return func(c *Config) { c.Pauses = n } }
@@ -48,6 +56,10 @@ var worlds = []struct {
 	{name: "messages take any time, restart", cfg: at(Mutex(2, false), beats(0), restart)},
 	{name: "messages take any time, a copy comes later", cfg: at(Mutex(2, false), beats(0), repeat), large: true},
 	{name: "messages take any time, one given up", cfg: at(Mutex(2, false), beats(0), fails(1)), large: true},
+	{name: "messages take any time, one leaves a node out at first", cfg: at(Mutex(2, false), beats(0), brief(0b100, 0))},
+	{name: "messages take any time, both leave a node out at first", cfg: at(Mutex(2, false), beats(0), brief(0b100, 0b010)), large: true},
+	{name: "prompt, both leave a node out at first", cfg: at(Mutex(2, false), prompt, live, brief(0b100, 0b100))},
+	{name: "prompt, each leaves another node out at first, restart", cfg: at(Mutex(2, false), prompt, brief(0b100, 0b001), restart, seldom(20))},
 	{name: "prompt", cfg: at(Mutex(2, false), prompt, live)},
 	{name: "prompt, one residue", cfg: at(Mutex(2, true), prompt, live)},
 	{name: "prompt, lease of 3, restart", cfg: at(Mutex(3, false), prompt, restart, seldom(20))},

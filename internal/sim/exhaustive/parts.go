@@ -66,7 +66,8 @@ func (x *space) compute(e claimEvent) claimMove {
 	var wrong string
 	switch e.kind {
 	case evStart:
-		c.Start(p.at, e.ticket, 0, 0)
+		party := x.cfg.Parties[e.slot]
+		c.Start(p.at, e.ticket, party.Later, time.Duration(party.After)*unit)
 	case evAnswer:
 		c.Answer(p.at, x.request(p, e), x.answer(x.msgs[e.msg]))
 	case evPush:

@@ -1,0 +1,144 @@
+package protocol
+
+import (
+	"testing"
+	"time"
+)
+
+const soon = 10 * time.Millisecond
+
+// brief is a claim of five nodes that leaves the last two out at first.
+type brief struct {
+	*Claim
+	t   *testing.T
+	now Time
+}
+
+func newBrief(t *testing.T, try bool) *brief {
+	b := &brief{t: t, now: 1, Claim: NewClaim(Config{
+		Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 5, NodeTimeout: time.Minute, Drift: time.Second, Try: try,
+	})}
+	b.Start(b.now, mine, 0b11000, soon)
+	if b.Wake() != b.now.Add(soon) {
+		t.Errorf("wants to be woken at %d, not when the others are to be asked", b.Wake())
+	}
+	return b
+}
+
+// asked takes what has been sent, which is to be op, to these nodes.
+func (b *brief) asked(op Op, nodes ...int) []Request {
+	b.t.Helper()
+	out := append([]Request(nil), b.Out...)
+	b.Out = b.Out[:0]
+	ok := len(out) == len(nodes)
+	for i := 0; ok && i < len(out); i++ {
+		ok = out[i].Op == op && out[i].Node == nodes[i] && out[i].Ticket == mine
+	}
+	if !ok {
+		b.t.Fatalf("sent %v, want %v to %v at %d", out, op, nodes, mine)
+	}
+	return out
+}
+
+func (b *brief) answer(votes bool, rs ...Request) {
+	b.now++
+	for _, r := range rs {
+		b.Answer(b.now, r, Answer{Status: OK, Incarnation: 1, Ticket: r.Ticket, Vote: votes})
+	}
+}
+
+func (b *brief) is(want Phase) {
+	b.t.Helper()
+	if b.Phase() != want {
+		b.t.Fatalf("phase %d, want %d", b.Phase(), want)
+	}
+}
+
+// A lock that is given back at once has never been anywhere but at the first nodes.
+func TestBrief(t *testing.T) {
+	b := newBrief(t, false)
+	b.answer(true, b.asked(OpJoin, 0, 1, 2)...)
+	b.is(Holding)
+	b.asked(OpJoin)
+	b.Leave(b.now)
+	b.asked(OpLeave, 0, 1, 2)
+	for i := range 5 {
+		if b.Untouched(i) != (i > 2) {
+			t.Errorf("node %d: untouched is %v", i, b.Untouched(i))
+		}
+	}
+}
+
+// One that is kept is brought to all nodes, and from then on it makes no difference.
+func TestBriefThatIsKept(t *testing.T) {
+	b := newBrief(t, false)
+	b.answer(true, b.asked(OpJoin, 0, 1, 2)...)
+	b.now = b.now.Add(soon)
+	b.Tick(b.now)
+	b.answer(true, b.asked(OpJoin, 3, 4)...)
+	b.is(Holding)
+	b.Tick(b.now.Add(soon))
+	b.asked(OpJoin)
+	b.Leave(b.now.Add(2 * soon))
+	b.asked(OpLeave, 0, 1, 2, 3, 4)
+}
+
+// The others are asked as soon as the first cannot make q votes, whatever the reason.
+func TestFirstDoNotSuffice(t *testing.T) {
+	for name, happens := range map[string]func(b *brief, rs []Request){
+		"somebody else is first": func(b *brief, rs []Request) { b.answer(false, rs[1]) },
+		"another ticket": func(b *brief, rs []Request) {
+			b.Answer(b.now, rs[1], Answer{Status: OK, Incarnation: 1, Ticket: mine + Residues, Vote: true})
+		},
+		"recovering": func(b *brief, rs []Request) {
+			b.Answer(b.now, rs[1], Answer{Status: Recovering, Incarnation: 1, Wait: time.Hour})
+		},
+		"refused":        func(b *brief, rs []Request) { b.Fail(b.now, rs[1], true) },
+		"out of reach":   func(b *brief, rs []Request) { b.Fail(b.now, rs[1], false) },
+		"not well":       func(b *brief, _ []Request) { b.Suspect(b.now, 1) },
+		"slow to answer": func(b *brief, _ []Request) { b.now = b.now.Add(soon); b.Tick(b.now) },
+	} {
+		for _, try := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				b := newBrief(t, try)
+				rs := b.asked(OpJoin, 0, 1, 2)
+				happens(b, rs)
+				rest := b.asked(OpJoin, 3, 4)
+				b.answer(true, rs[0], rs[2], rest[0])
+				b.is(Holding)
+			})
+		}
+	}
+}
+
+// A try is over only when all have had their say, or it cannot be had any more.
+func TestBriefTry(t *testing.T) {
+	for no := range 3 { // which of the first three answers says so
+		b := newBrief(t, true)
+		rs := b.asked(OpJoin, 0, 1, 2)
+		for i := range no {
+			b.answer(true, rs[i])
+		}
+		b.answer(false, rs[no])
+		rest := b.asked(OpJoin, 3, 4)
+		b.answer(false, rs[no+1:]...)
+		if no > 0 {
+			b.answer(false, rest[0])
+		}
+		if no > 1 {
+			b.answer(false, rest[1])
+		}
+		b.is(Taken)
+		b.asked(OpLeave, 0, 1, 2, 3, 4)
+	}
+
+	b := newBrief(t, true)
+	b.asked(OpJoin, 0, 1, 2)
+	for i := 3; i < 5; i++ {
+		b.peers[i].next = Never
+	}
+	b.now = b.now.Add(b.NodeTimeout) // none of the first has answered
+	b.Tick(b.now)
+	b.answer(true, b.asked(OpJoin, 3, 4)...)
+	b.is(NoQuorum)
+}

@@ -1,0 +1,126 @@
+package mutex_test
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// bustle has many goroutines lock and unlock names of their own, until the test
+// ends or stop is called. It returns when all have begun.
+func bustle(t *testing.T, q *quorate.Quorum, locks *atomic.Int64) (stop func()) {
+	var all, begun sync.WaitGroup
+	var over atomic.Bool
+	for i := range 64 {
+		m := mutex.New(q, "bustle "+strconv.Itoa(i))
+		begun.Add(1)
+		all.Go(func() {
+			for first := true; first || !over.Load(); first = false {
+				if !assert.NoError(t, m.LockContext(t.Context())) {
+					break
+				}
+				err := m.UnlockContext(t.Context())
+				assert.NoError(t, err)
+				locks.Add(1)
+				if first {
+					begun.Done()
+				}
+			}
+		})
+	}
+	begun.Wait()
+	stop = func() { over.Store(true); all.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+// sets is how many keys the servers have written, all of them together.
+func sets(t *testing.T, c *redistest.Cluster) (n int64) {
+	t.Helper()
+	for i := range c.Len() {
+		info, err := c.Node(i).Client().Info(t.Context(), "commandstats").Result()
+		require.NoError(t, err)
+		_, rest, found := strings.Cut(info, "cmdstat_set:calls=")
+		require.True(t, found)
+		calls, _, _ := strings.Cut(rest, ",")
+		one, err := strconv.ParseInt(calls, 10, 64)
+		require.NoError(t, err)
+		n += one
+	}
+	return n
+}
+
+// Where many are at work, a lock that is given back at once costs only a quorum
+// of the nodes something; one that is kept is brought to all.
+func TestBrief(t *testing.T) {
+	c := redistest.Start(t, 5)
+	t.Cleanup(func() { accept.Clean(t, c) })
+	q := accept.Open(t, c, accept.Timing(quiet))
+	other := accept.Open(t, c, accept.Timing(quiet))
+	var locks atomic.Int64
+	stop := bustle(t, q, &locks)
+
+	// A lock and an unlock write three keys at a node: 15 in all, 9 at three nodes.
+	require.True(t, accept.Eventually(func() bool {
+		before, n := sets(t, c), locks.Load()
+		time.Sleep(100 * time.Millisecond)
+		perLock := float64(sets(t, c)-before) / float64(locks.Load()-n)
+		t.Logf("%.1f keys written for a lock", perLock)
+		return perLock < 12
+	}))
+
+	for i := range 10 {
+		name := "kept " + strconv.Itoa(i)
+		m, elsewhere := mutex.New(q, name), mutex.New(other, name)
+		m.Lock()
+		require.True(t, accept.Eventually(func() bool {
+			for i := range c.Len() {
+				if c.Node(i).Client().Exists(t.Context(), name).Val() == 0 {
+					return false
+				}
+			}
+			return true
+		}), "%s is brought to all nodes", name)
+		require.NoError(t, m.UnlockContext(t.Context()))
+
+		// Given back at once it is free at once, also for who begins with other nodes.
+		require.NoError(t, m.LockContext(t.Context()))
+		assert.False(t, elsewhere.TryLock(), "%s is held", name)
+		require.NoError(t, m.UnlockContext(t.Context()))
+		require.True(t, elsewhere.TryLock(), "%s is free", name)
+		require.NoError(t, elsewhere.UnlockContext(t.Context()))
+	}
+	stop()
+}
+
+// Two of five nodes hang. Some of the names begin with them, and nobody waits
+// for that long, let alone in vain.
+func TestBriefWithNodesThatHang(t *testing.T) {
+	c := redistest.Start(t, 5)
+	q := accept.Open(t, c, accept.Timing(quiet), quorate.WithNodeTimeout(10*time.Second))
+	var locks atomic.Int64
+	stop := bustle(t, q, &locks)
+	for i := range 2 {
+		require.NoError(t, c.Node(i).Stop())
+	}
+	time.Sleep(50 * time.Millisecond) // who has been asked by then waits, at most, until the others are
+	n, began := locks.Load(), time.Now()
+	require.True(t, accept.Eventually(func() bool { return locks.Load() > n+1000 }))
+	assert.Less(t, time.Since(began), 9*time.Second, "before anybody can know that they hang")
+	for i := range 2 {
+		require.NoError(t, c.Node(i).Cont())
+	}
+	stop()
+	accept.Clean(t, c)
+}
