@@ -88,8 +88,8 @@ func (m *Mutex) TryLockContext(ctx context.Context) error {
 // the lease's context, the observer and the log have said so.
 func (m *Mutex) Unlock() { m.party().MustUnlock("unlock of unlocked mutex", party.Write) }
 
-// UnlockContext unlocks m and waits until a majority of the nodes has
-// confirmed it. It fails with quorate.ErrNotHeld when m is not locked, with
+// UnlockContext unlocks m and waits until a majority of the nodes is known to be
+// free of it: has confirmed it, or was never asked for the lock. It fails with quorate.ErrNotHeld when m is not locked, with
 // quorate.ErrLost when the lock was lost meanwhile, and with
 // quorate.ErrNoQuorum when too few nodes confirmed within the node timeout or
 // before the context ended: the lock is released all the same, and ends on the

@@ -130,8 +130,8 @@ func (m *RWMutex) Unlock() { m.party().MustUnlock("Unlock of unlocked RWMutex", 
 // RUnlock undoes one RLock, as Unlock does a Lock.
 func (m *RWMutex) RUnlock() { m.party().MustUnlock("RUnlock of unlocked RWMutex", party.Read) }
 
-// UnlockContext unlocks m for writing and waits until a majority of the nodes
-// has confirmed it. It fails with quorate.ErrNotHeld when m is not locked for
+// UnlockContext unlocks m for writing and waits until a majority of the nodes is
+// known to be free of it: has confirmed it, or was never asked for the lock. It fails with quorate.ErrNotHeld when m is not locked for
 // writing, with quorate.ErrLost when the lock was lost meanwhile, and with
 // quorate.ErrNoQuorum when too few nodes confirmed within the node timeout or
 // before the context ended: the lock is released all the same.

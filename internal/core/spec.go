@@ -26,9 +26,10 @@ func (s *Spec) keys() script.Keys {
 
 // WithWeight returns a copy that asks for another weight.
 func (s *Spec) WithWeight(weight uint64) *Spec {
-	c := *s
-	c.Weight = weight
-	return &c
+	return &Spec{ // not *s: others write to crowded
+		Name: s.Name, Weight: weight, Capacity: s.Capacity, Counting: s.Counting, Notify: s.Notify, Brief: s.Brief,
+		Set: s.Set, crowded: atomic.LoadUint32(&s.crowded), side: s.side,
+	}
 }
 
 // crowd notes that others have been met at the name, or that they have not: then
