@@ -104,6 +104,29 @@ func TestBrief(t *testing.T) {
 	stop()
 }
 
+// Who was never asked for the lock is free of it: one of three that were asked
+// suffices to know that a majority of five is.
+func TestUnlockOfABriefHold(t *testing.T) {
+	c := redistest.Start(t, 5)
+	q := accept.Open(t, c, accept.Timing(quiet), accept.Thrifty)
+	brief := 0
+	for i := 0; i < 20 || brief == 0 && i < 1000; i++ {
+		name := "m " + strconv.Itoa(i)
+		m := mutex.New(q, name)
+		before := sets(t, c)
+		require.NoError(t, m.LockContext(t.Context()))
+		require.NoError(t, m.UnlockContext(t.Context()))
+		if !assert.True(t, accept.Eventually(func() bool { n := sets(t, c) - before; return n == 9 || n == 15 })) {
+			break
+		}
+		if sets(t, c)-before == 9 {
+			brief++
+		}
+	}
+	assert.Positive(t, brief, "holds that were only ever at three nodes")
+	accept.Clean(t, c)
+}
+
 // Two of five nodes hang. Some of the names begin with them, and nobody waits
 // for that long, let alone in vain.
 func TestBriefWithNodesThatHang(t *testing.T) {

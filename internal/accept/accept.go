@@ -42,6 +42,9 @@ const Patience = 20 * time.Second
 // within 10 ms and the longest node timeout.
 func Timing(ttl time.Duration) quorate.Option { return Guarded(ttl, 2*ttl+20*time.Millisecond) }
 
+// Thrifty has attempts ask a quorum of nodes first, as they do where many are at work.
+func Thrifty(s *core.Settings) { s.Thrift = true }
+
 // Guarded is Timing with a guard time of its own.
 func Guarded(ttl, guard time.Duration) quorate.Option {
 	return func(s *core.Settings) {

@@ -94,9 +94,14 @@ func serve(tm terms, log *oplog) error {
 		}
 		e.clients = append(e.clients, redis.NewClient(o))
 	}
-	quiet := quorate.WithLogger(slog.New(slog.DiscardHandler))
+	opts := []quorate.Option{
+		accept.Guarded(tm.TTL, tm.Guard), quorate.WithRetention(tm.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)),
+	}
+	if chance(tm.Seed, tm.Prefix, "thrift").IntN(2) == 0 {
+		opts = append(opts, accept.Thrifty)
+	}
 	var err error
-	if e.quorum, err = quorate.New(e.clients, accept.Guarded(tm.TTL, tm.Guard), quorate.WithRetention(tm.Guard), quiet); err != nil {
+	if e.quorum, err = quorate.New(e.clients, opts...); err != nil {
 		return err
 	}
 	var calm atomic.Bool

@@ -83,7 +83,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	now := q.now()
 	var nodes uint32
 	var after time.Duration
-	if busy > len(q.nodes)/2 { // not only where a node is slow
+	if busy > len(q.nodes)/2 || s.Set.Thrift { // not only where a node is slow
 		nodes, after = q.later(s, id, unwell)
 	}
 	a.claim.Start(now, q.ticket(id), nodes, after)
