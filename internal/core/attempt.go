@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -28,12 +29,13 @@ type attempt struct {
 	waits *wait         // those who wait for something to be so
 
 	alarms
-	phase   protocol.Phase // as last seen by flush
-	acks    uint32         // nodes that are known to be free of the claim after its end, a bit for each
-	replies uint8          // leaves that have been answered or given up
-	claimed bool           // somebody has the Hold, so a loss concerns him
-	closing bool           // its Quorum closes
-	told    bool           // the owner has been told of those who wait
+	phase     protocol.Phase // as last seen by flush
+	acks      uint32         // nodes that are known to be free of the claim after its end, a bit for each
+	replies   uint8          // leaves that have been answered or given up
+	claimed   bool           // somebody has the Hold, so a loss concerns him
+	closing   bool           // its Quorum closes
+	unflushed bool           // what is to be sent now is for a Flush, see Quorum.tick
+	told      bool           // the owner has been told of those who wait
 }
 
 // note keeps the newest thing that a node said against the claim.
@@ -106,8 +108,33 @@ func (a *attempt) event(f func(c *protocol.Claim, now protocol.Time)) {
 	a.flushUnlock(now)
 }
 
-func (a *attempt) tick() {
+// together is for how many claims at most the scheduler collects what they have to say.
+const together = 2 * link.MaxParts
+
+// tick wakes those that are due. What many of them have to say, as a rule that
+// they are still there, goes out together.
+func (q *Quorum) tick(due []alarm) {
+	for ; len(due) > together; due = due[together:] {
+		q.tick(due[:together])
+	}
+	for _, d := range due {
+		d.a.tick(len(due) > 1)
+	}
+	if len(due) > 1 {
+		q.flush()
+	}
+}
+
+func (q *Quorum) flush() {
+	for _, n := range q.nodes {
+		n.link.Flush()
+	}
+}
+
+// tick lets time pass. What there is to send may be left to a Flush.
+func (a *attempt) tick(unflushed bool) {
 	a.mu.Lock()
+	a.unflushed = unflushed
 	now := a.q.now()
 	a.claim.Tick(now)
 	a.flushUnlock(now)
@@ -119,7 +146,11 @@ func (a *attempt) send() {
 	for _, r := range a.claim.Out {
 		c := calls.Get().(*call)
 		c.a, c.req = a, r
-		a.q.nodes[r.Node].link.Send(c)
+		if n := a.q.nodes[r.Node]; a.unflushed {
+			n.link.Queue(c)
+		} else {
+			n.link.Send(c)
+		}
 	}
 	a.claim.Sent()
 }
@@ -161,6 +192,8 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	if len(a.claim.Out) > 0 {
 		a.send()
 	}
+	unflushed := a.unflushed
+	a.unflushed = false
 	if phase != was && phase == protocol.Holding {
 		if a.spec.Set.MaxHold > 0 {
 			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
@@ -199,6 +232,9 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	}
 	a.wakeWaits()
 	a.mu.Unlock()
+	if unflushed && (ended != nil || waiters) {
+		a.q.flush() // others need not wait for whoever is told
+	}
 	if ended != nil {
 		a.owner.Ended(ended)
 		a.mu.Lock()

@@ -63,8 +63,12 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	for i := range q.incs {
 		q.incs[i].Store(unknown)
 	}
-	q.ticks = newScheduler(ticks, q.now, (*attempt).tick) // which never blocks: what cannot be written at once is the link's to write
-	q.deadlines = newScheduler(deadlines, q.now, func(a *attempt) { go a.tick() })
+	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
+	q.deadlines = newScheduler(deadlines, q.now, func(due []alarm) {
+		for _, d := range due {
+			go d.a.tick(false)
+		}
+	})
 	for i, c := range clients {
 		n, err := q.connect(i, c)
 		if err != nil {

@@ -1,9 +1,7 @@
 package core
 
 import (
-	"container/heap"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -29,7 +27,7 @@ const (
 type scheduler struct {
 	kind int // which of an attempt's times
 	now  func() protocol.Time
-	wake func(a *attempt)
+	wake func(as []alarm)
 
 	mu   sync.Mutex
 	due  wakeHeap
@@ -39,20 +37,22 @@ type scheduler struct {
 	done chan struct{}
 }
 
-// alarms are when each scheduler wakes the attempt, and where that stands in its heap.
-type alarms struct {
-	at   [schedulers]atomic.Int64
-	slot [schedulers]int32 // -1: nowhere
+// alarm is when an attempt is woken.
+type alarm struct {
+	at protocol.Time
+	a  *attempt
 }
 
+// alarms are where an attempt stands in the heap of each scheduler; -1: nowhere.
+type alarms [schedulers]int32
+
 func (a *alarms) init() {
-	for kind := range schedulers {
-		a.at[kind].Store(int64(protocol.Never))
-		a.slot[kind] = -1
+	for kind := range a {
+		a[kind] = -1
 	}
 }
 
-func newScheduler(kind int, now func() protocol.Time, wake func(a *attempt)) *scheduler {
+func newScheduler(kind int, now func() protocol.Time, wake func(as []alarm)) *scheduler {
 	s := &scheduler{
 		kind: kind, now: now, wake: wake, due: wakeHeap{kind: kind}, next: protocol.Never,
 		kick: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
@@ -67,14 +67,14 @@ func newScheduler(kind int, now func() protocol.Time, wake func(a *attempt)) *sc
 // finds nothing due, and is set anew. That spares the common case, a claim
 // whose answers arrive, the work of moving it.
 func (s *scheduler) set(a *attempt, t protocol.Time) {
-	if int64(t) >= a.at[s.kind].Load() {
-		return
-	}
 	s.mu.Lock()
-	if a.at[s.kind].Store(int64(t)); a.slot[s.kind] < 0 {
-		heap.Push(&s.due, a)
-	} else {
-		heap.Fix(&s.due, int(a.slot[s.kind]))
+	switch slot := a.alarms[s.kind]; {
+	case slot < 0 && t == protocol.Never:
+	case slot < 0:
+		s.due.push(alarm{t, a})
+	case t < s.due.list[slot].at:
+		s.due.list[slot].at = t
+		s.due.fix(int(slot))
 	}
 	early := t < s.next
 	if early {
@@ -92,10 +92,9 @@ func (s *scheduler) set(a *attempt, t protocol.Time) {
 // drop forgets a. Called with a.mu held.
 func (s *scheduler) drop(a *attempt) {
 	s.mu.Lock()
-	if a.slot[s.kind] >= 0 {
-		heap.Remove(&s.due, int(a.slot[s.kind]))
+	if slot := a.alarms[s.kind]; slot >= 0 {
+		s.due.remove(int(slot))
 	}
-	a.at[s.kind].Store(int64(protocol.Never))
 	s.mu.Unlock()
 }
 
@@ -108,24 +107,23 @@ func (s *scheduler) run() {
 	defer close(s.done)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var batch []*attempt
+	var batch []alarm
 	for {
 		now := s.now()
 		batch = batch[:0]
 		s.mu.Lock()
-		for s.due.Len() > 0 && s.due.first() <= now {
-			batch = append(batch, heap.Pop(&s.due).(*attempt))
+		// Whoever sets one that has been taken out waits for a.mu, and so for the tick.
+		for len(s.due.list) > 0 && s.due.list[0].at <= now {
+			batch = append(batch, s.due.remove(0))
 		}
 		sleep := time.Hour
-		if s.next = protocol.Never; s.due.Len() > 0 {
-			s.next = s.due.first()
+		if s.next = protocol.Never; len(s.due.list) > 0 {
+			s.next = s.due.list[0].at
 			sleep = s.next.Sub(now)
 		}
 		s.mu.Unlock()
 		if len(batch) > 0 {
-			for _, a := range batch {
-				s.wake(a)
-			}
+			s.wake(batch)
 			clear(batch)
 			continue
 		}
@@ -139,37 +137,56 @@ func (s *scheduler) run() {
 	}
 }
 
-// wakeHeap orders attempts by when they are woken; guarded by scheduler.mu.
+// wakeHeap orders attempts by when they are woken; guarded by scheduler.mu. The
+// times are in the heap itself: to look for them in attempts, of which there may
+// be a great many, takes longer than all the rest. For the same reason it is not
+// container/heap, which makes an object of each that comes or goes.
 type wakeHeap struct {
 	kind int
-	list []*attempt
+	list []alarm
 }
 
-func (h *wakeHeap) first() protocol.Time { return protocol.Time(h.list[0].at[h.kind].Load()) }
-
-func (h *wakeHeap) Len() int { return len(h.list) }
-
-func (h *wakeHeap) Less(i, j int) bool {
-	return h.list[i].at[h.kind].Load() < h.list[j].at[h.kind].Load()
+// put lets a stand at a place.
+func (h *wakeHeap) put(i int, one alarm) {
+	h.list[i] = one
+	one.a.alarms[h.kind] = int32(i)
 }
 
-func (h *wakeHeap) Swap(i, j int) {
-	h.list[i], h.list[j] = h.list[j], h.list[i]
-	h.list[i].slot[h.kind], h.list[j].slot[h.kind] = int32(i), int32(j)
+// fix moves what stands at a place to where it belongs.
+func (h *wakeHeap) fix(i int) {
+	one := h.list[i]
+	for i > 0 && one.at < h.list[(i-1)/2].at {
+		h.put(i, h.list[(i-1)/2])
+		i = (i - 1) / 2
+	}
+	for {
+		next := 2*i + 1
+		if next+1 < len(h.list) && h.list[next+1].at < h.list[next].at {
+			next++
+		}
+		if next >= len(h.list) || one.at <= h.list[next].at {
+			break
+		}
+		h.put(i, h.list[next])
+		i = next
+	}
+	h.put(i, one)
 }
 
-func (h *wakeHeap) Push(x any) {
-	a := x.(*attempt)
-	a.slot[h.kind] = int32(len(h.list))
-	h.list = append(h.list, a)
+func (h *wakeHeap) push(one alarm) {
+	h.list = append(h.list, one)
+	h.fix(len(h.list) - 1)
 }
 
-func (h *wakeHeap) Pop() any {
-	last := len(h.list) - 1
-	a := h.list[last]
-	h.list[last] = nil
-	h.list = h.list[:last]
-	a.slot[h.kind] = -1
-	a.at[h.kind].Store(int64(protocol.Never)) // whoever sets it meanwhile waits for a.mu, and so for the tick
-	return a
+// remove takes out what stands at a place.
+func (h *wakeHeap) remove(i int) alarm {
+	one, last := h.list[i], len(h.list)-1
+	one.a.alarms[h.kind] = -1
+	moved := h.list[last]
+	h.list[last] = alarm{}
+	if h.list = h.list[:last]; i < last {
+		h.list[i] = moved
+		h.fix(i)
+	}
+	return one
 }

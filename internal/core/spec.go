@@ -11,13 +11,12 @@ type Spec struct {
 	Name     string
 	Weight   uint64
 	Capacity uint64
-	Counting bool // a semaphore: votes alone do not suffice
-	Notify   bool // tell the holder when somebody waits
-	Brief    bool // often given back at once: see Quorum.later
+	Counting bool   // a semaphore: votes alone do not suffice
+	Notify   bool   // tell the holder when somebody waits
+	Brief    bool   // often given back at once: see Quorum.later
+	crowded  uint32 // see crowd
 	Set      *Settings
-
-	crowded uint32 // see crowd
-	side    string // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
+	side     string // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
 }
 
 func (s *Spec) keys() script.Keys {

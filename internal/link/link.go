@@ -126,19 +126,42 @@ func (l *Link) Reconnect(cause error) {
 func (l *Link) Send(cmds ...Command) {
 	l.mu.Lock()
 	now := l.now()
-	c := l.cur
 	for _, cmd := range cmds {
-		until := l.lastsUntil(cmd)
-		if c == nil {
-			l.refuseOrKeep(cmd, until, now)
-			continue
-		}
-		c.push(cmd, until, now)
-		if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
-			l.fail(c, errOverflow) // its commands, this one too, are settled by its reader
-			c = nil
-		}
+		l.queue(cmd, now)
 	}
+	l.flushUnlock()
+}
+
+// Queue is Send for who has more to say: the command goes out with what is sent
+// next, or with Flush.
+func (l *Link) Queue(cmd Command) {
+	l.mu.Lock()
+	l.queue(cmd, l.now())
+	l.mu.Unlock()
+}
+
+// Flush sends what Queue has left.
+func (l *Link) Flush() {
+	l.mu.Lock()
+	l.flushUnlock()
+}
+
+func (l *Link) queue(cmd Command, now time.Duration) {
+	until := l.lastsUntil(cmd)
+	c := l.cur
+	if c == nil {
+		l.refuseOrKeep(cmd, until, now)
+		return
+	}
+	c.push(cmd, until, now)
+	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
+		l.fail(c, errOverflow) // its commands, this one too, are settled by its reader
+	}
+}
+
+// flushUnlock writes what is there, or has it written, and unlocks l.mu.
+func (l *Link) flushUnlock() {
+	c := l.cur
 	if c == nil || c.writing || !c.unwritten() {
 		l.mu.Unlock() // who is writing looks again afterwards
 		return

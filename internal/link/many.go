@@ -30,8 +30,8 @@ type Part interface {
 	Share(head []resp.Value, own int64, err error)
 }
 
-// maxParts bounds for how long a node is busy with one command.
-const maxParts = 32
+// MaxParts bounds for how long a node is busy with one command.
+const MaxParts = 32
 
 // parts are commands that have been sent and may still become one. The first is
 // encoded by itself, too: it stays that when no other comes before the write.
@@ -53,7 +53,7 @@ func (c *conn) join(cmd Command, until, now time.Duration) bool {
 	if kind == 0 {
 		return false
 	}
-	if len(p.entries) == maxParts || kind != p.kind {
+	if len(p.entries) == MaxParts || kind != p.kind {
 		c.seal()
 	}
 	keys, args, nk, na := part.AppendPart(p.keys, p.args)

@@ -168,3 +168,41 @@ func TestManyBreaks(t *testing.T) {
 	assert.Equal(t, want, got[len(got)-len(want):])
 	require.NoError(t, shut(l))
 }
+
+// What is queued goes out with what comes after it, in order, or with Flush; as
+// one command where there is much of it.
+func TestQueue(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	l := open(t, c, link.Config{Many: many(t, c, pushAll)})
+	one := newCall("RPUSH", "list", "1")
+	l.Queue(one)
+	two := newCall("RPUSH", "list", "2")
+	l.Send(two)
+	for i, p := range []*call{one, two} {
+		v, err := p.wait(t)
+		require.NoError(t, err)
+		assert.Equal(t, strconv.Itoa(i+1), v)
+	}
+
+	var queued []*part
+	for i := 3; i < 50; i++ {
+		queued = append(queued, newPart(i))
+		l.Queue(queued[len(queued)-1])
+	}
+	time.Sleep(10 * time.Millisecond)
+	assert.EqualValues(t, 2, c.LLen(t.Context(), "list").Val(), "nothing has been sent yet")
+	l.Flush()
+	for _, p := range queued {
+		_, err := p.wait(t)
+		require.NoError(t, err)
+	}
+	l.Flush() // there is nothing
+	var want []string
+	for i := 1; i < 50; i++ {
+		want = append(want, strconv.Itoa(i))
+	}
+	assert.Equal(t, want, c.LRange(t.Context(), "list", 0, -1).Val())
+	require.NoError(t, shut(l))
+	l.Queue(newCall("PING")) // refused, as what is sent
+	l.Flush()
+}
