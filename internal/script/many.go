@@ -58,9 +58,7 @@ func AppendPart(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request
 	ticket := b[1:]
 	b = hex.AppendEncode(append(b, ' '), t.ID[:])
 	id := b[len(b)-2*len(t.ID):]
-	b = strconv.AppendUint(append(b, ' '), t.Capacity, 10)
-	b = append(append(append(b, ' '), id...), ' ')
-	b = append(append(b, ticket...), ' ')
+	b = append(strconv.AppendUint(append(b, '+'), t.Capacity, 10), ' ')
 	b = append(strconv.AppendUint(b, t.Weight, 10), ' ')
 	if r.Op == protocol.OpBeat {
 		args = resp.AppendBytes(resp.AppendString(args, kinds[1:2]), id)

@@ -93,7 +93,38 @@ func TestQueueKeyOfAnotherType(t *testing.T) {
 	}
 }
 
-// Whoever tampers with a queue gets an error, not a second holder.
+// In one request, one leaves a name and another comes, twice over: what is done
+// at once in the end does not touch what has come since.
+func TestSuccessionAmongMany(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	for _, capacity := range []uint64{1, 1 << 30} {
+		n := newNode(c)
+		n.keys = script.NewKeys("test", strconv.FormatUint(capacity, 10))
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 -", 0).Err())
+		var keys, words []byte
+		nKeys, nArgs := 0, 0
+		for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpLeave, protocol.OpJoin, protocol.OpBeat, protocol.OpLeave, protocol.OpJoin} {
+			terms := n.terms([]uint64{1, 1, 2, 2, 2, 3}[i], capacity)
+			var k, a int
+			keys, words, k, a = script.AppendPart(keys, words, n.keys, &terms, protocol.Request{Op: op, Ticket: 640 * protocol.Ticket(terms.ID[0])})
+			nKeys, nArgs = nKeys+k, nArgs+a
+		}
+		last := n.terms(3, capacity)
+		kind := script.Kind(&last, join(1))
+		reply, err := c.Do(t.Context(), args(t, script.AppendMany(nil, "test", 0, time.Minute, "owner", kind, keys, words, nKeys, nArgs))...).Slice()
+		require.NoError(t, err)
+		assert.Equal(t, []any{int64(1), int64(1), int64(1), int64(1), int64(1), int64(1)}, reply[script.ManyHead:])
+		plain := ""
+		if capacity == 1 {
+			plain = last.ID.String()
+		}
+		assert.Equal(t, plain, c.Get(t.Context(), n.keys.Plain()).Val())
+		a := n.do(t, last, protocol.Request{Op: protocol.OpBeat})
+		assert.True(t, a.Vote)
+	}
+}
+
 // A beat among many renews the state and the classic key, and does not bring
 // back a claim whose lease has ended.
 func TestBeatAmongMany(t *testing.T) {
@@ -128,6 +159,7 @@ func TestBeatAmongMany(t *testing.T) {
 	assert.Equal(t, before, c.Get(ctx, n.keys.State()).Val())
 }
 
+// Whoever tampers with a queue gets an error, not a second holder.
 func TestDamagedQueue(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)

@@ -15,7 +15,8 @@ if fence and live and cid == id then
       hint = hint < 0 and 0 or math.max(1, hint)
     end
   end
-  call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' ' .. cw .. ' ' .. now + ttl
+  local whose = ct == fence and cid == fenceOf and '+' .. cap .. ' ' or ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' '
+  call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
     .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', A[4])
   if flags == 1 then flags = list and 25 or 9 end
   if limit then return { at + 1, tonumber(inc), tonumber(ct), flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end

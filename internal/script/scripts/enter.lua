@@ -35,7 +35,8 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
   local t = ticket == T and A[7] or format('%.0f', ticket)
   if ticket > F then fence, fenceOf = t, id end
   -- Lua writes 14 digits of a number: enough for a time, not for a ticket.
-  call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' ' .. cw .. ' ' .. now + ttl
+  local whose = fence == t and fenceOf == id and '+' .. A[5] .. ' ' or ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' '
+  call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
     .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', A[4])
   if flags == 1 then flags = list and 25 or 9 end
   if limit then return { at + 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end

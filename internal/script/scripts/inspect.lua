@@ -20,7 +20,10 @@ local function tell(id, ticket, weight, expiry, voted, owner)
     reply[#reply + 1] = v
   end
 end
-local _, id, ticket, weight, expiry, flags, owner = match(state, '^S%d+ %x+ (%d+) (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
+local ticket, id, weight, expiry, flags, owner = match(state, '^S(%d+) (%x+)%+%d+ (%d+) (%d+) (%d) (.*)$')
+if not id then
+  id, ticket, weight, expiry, flags, owner = match(state, '^S%d+ %x+ %d+ (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
+end
 if id then
   tell(id, ticket, weight, expiry, flags + 0 > 1, owner)
 elseif string.sub(state, 1, 1) == 'Q' then

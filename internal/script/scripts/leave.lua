@@ -3,9 +3,9 @@
 -- answered by 1.
 --
 -- Nobody else is here, and neither the time nor the marker matters: the state
--- begins like that of one claim in open.lua, and that is ours.
+-- begins like that of one claim at the fence in open.lua, and that is ours.
 local state, plain = unpack(redis.call('MGET', KEYS[2], KEYS[1]))
-local fence, only = string.match(state or '', '^(S%d+ %x+) %d+ (%x+) ')
+local fence, only = string.match(state or '', '^(S%d+ (%x+))%+')
 if only == ARGV[1] then
   if plain == only and ARGV[5] == '1' and not KEYS[6] then redis.call('DEL', KEYS[1]) end
   redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])

@@ -21,7 +21,7 @@ for k = 2, #K, 2 do
   local state, done = new[key] or had[k + 1], 0
   if what == 'L' or what == 'l' then
     -- As leave.lua does it, but for the classic keys, which go all at once.
-    local fence, only = match(state or '', '^(S%d+ %x+) %d+ (%x+) ')
+    local fence, only = match(state or '', '^(S%d+ (%x+))%+')
     if only == id then
       if what == 'L' and (new[key] or had[k] == id) then gone[#gone + 1] = plain end
       call('SET', key, fence, 'PX', kept)

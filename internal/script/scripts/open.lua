@@ -42,12 +42,19 @@ if K[6] then
 end
 local classic = A[5] == '1' and not K[6]
 
--- The state of at most one claim: "S<fence> <its claim>[ <capacity> <id> <ticket> <weight> <expiry> <flags> <owner>]",
--- flags: 1 notify, 2 voted. Of more claims: see queue.lua.
+-- The state of no claim is "S<fence> <its claim>". Of one claim, when the fence is its own ticket, it is
+-- "S<fence> <its claim>+<capacity> <weight> <expiry> <flags> <owner>", else
+-- "S<fence> <its claim> <capacity> <id> <ticket> <weight> <expiry> <flags> <owner>".
+-- Flags: 1 notify, 2 voted. Of more claims: see queue.lua.
 local fence, fenceOf, one = match(state or 'S0 0', '^S(%d+) (%x+)(.*)$')
 local cap, cid, ct, cw, cx, cf, co
 local live = false
 if one and one ~= '' then
-  cap, cid, ct, cw, cx, cf, co = match(one, '^ (%d+) (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
+  cap, cw, cx, cf, co = match(one, '^%+(%d+) (%d+) (%d+) (%d) (.*)$')
+  if cap then
+    cid, ct = fenceOf, fence
+  else
+    cap, cid, ct, cw, cx, cf, co = match(one, '^ (%d+) (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
+  end
   live = cid and tonumber(cx) > now
 end

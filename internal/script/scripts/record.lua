@@ -43,7 +43,10 @@ end
 -- left is what the lease of claim i at ticket t has left, 0 unless this node votes for it.
 local function left(t, i)
   if t == '0' or not state then return 0 end
-  local cid, ct, cx, cf = match(state, '^S%d+ %x+ %d+ (%x+) (%d+) %d+ (%d+) (%d)')
+  local ct, cid, cx, cf = match(state, '^S(%d+) (%x+)%+%d+ %d+ (%d+) (%d)')
+  if not ct then
+    cid, ct, cx, cf = match(state, '^S%d+ %x+ %d+ (%x+) (%d+) %d+ (%d+) (%d)')
+  end
   local voted = cid == i and cf + 0 > 1
   local bound = match(state, '^Q%d+ %x+ %d+ %d+ %d+ (%d+)')
   if bound then
