@@ -1,0 +1,80 @@
+package script_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// In one request, one leaves a name and another comes, twice over: what is done
+// at once in the end does not touch what has come since.
+func TestSuccessionAmongMany(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	for _, capacity := range []uint64{1, 1 << 30} {
+		n := newNode(c)
+		n.keys = script.NewKeys("test", strconv.FormatUint(capacity, 10))
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 -", 0).Err())
+		var keys, words []byte
+		nKeys, nArgs := 0, 0
+		for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpLeave, protocol.OpJoin, protocol.OpBeat, protocol.OpLeave, protocol.OpJoin} {
+			terms := n.terms([]uint64{1, 1, 2, 2, 2, 3}[i], capacity)
+			var k, a int
+			keys, words, k, a = script.AppendPart(keys, words, n.keys, &terms, protocol.Request{Op: op, Ticket: 640 * protocol.Ticket(terms.ID[0])})
+			nKeys, nArgs = nKeys+k, nArgs+a
+		}
+		last := n.terms(3, capacity)
+		kind := script.Kind(&last, join(1))
+		reply, err := c.Do(t.Context(), args(t, script.AppendMany(nil, "test", 0, time.Minute, "owner", kind, keys, words, nKeys, nArgs))...).Slice()
+		require.NoError(t, err)
+		assert.Equal(t, []any{int64(1), int64(1), int64(1), int64(1), int64(1), int64(1)}, reply[script.ManyHead:])
+		plain := ""
+		if capacity == 1 {
+			plain = last.ID.String()
+		}
+		assert.Equal(t, plain, c.Get(t.Context(), n.keys.Plain()).Val())
+		a := n.do(t, last, protocol.Request{Op: protocol.OpBeat})
+		assert.True(t, a.Vote)
+	}
+}
+
+// A beat among many renews the state and the classic key, and does not bring
+// back a claim whose lease has ended.
+func TestBeatAmongMany(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	ctx := t.Context()
+	n := newNode(c)
+	require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 -", 0).Err())
+	one := func(terms protocol.Terms, op protocol.Op) any {
+		r := protocol.Request{Op: op, Ticket: 640}
+		keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, r)
+		reply, err := c.Do(ctx, args(t, script.AppendMany(nil, "test", 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Slice()
+		require.NoError(t, err)
+		return reply[script.ManyHead]
+	}
+	long, short := n.terms(1, 1), n.terms(2, 1<<30)
+	short.TTL = 30 * time.Millisecond
+	require.EqualValues(t, 1, one(long, protocol.OpJoin))
+	require.NoError(t, c.PExpire(ctx, n.keys.Plain(), time.Second).Err())
+	before := c.Get(ctx, n.keys.State()).Val()
+	time.Sleep(2 * time.Millisecond)
+	require.EqualValues(t, 1, one(long, protocol.OpBeat))
+	assert.Greater(t, c.Get(ctx, n.keys.State()).Val(), before, "a later expiry")
+	assert.Greater(t, c.PTTL(ctx, n.keys.Plain()).Val(), 15*time.Second)
+	require.EqualValues(t, 1, one(long, protocol.OpLeave))
+
+	n.keys = script.NewKeys("test", "another name")
+	require.EqualValues(t, 1, one(short, protocol.OpJoin))
+	time.Sleep(40 * time.Millisecond)
+	before = c.Get(ctx, n.keys.State()).Val()
+	assert.EqualValues(t, 0, one(short, protocol.OpBeat))
+	assert.Equal(t, before, c.Get(ctx, n.keys.State()).Val())
+}
