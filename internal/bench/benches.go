@@ -26,6 +26,10 @@ func benches(set settings) []bench {
 		add(inSeries("names", c, s.bench("names/"+strconv.Itoa(c), "free", perSecond, bothCPU)))
 	}
 
+	// Kept for longer than a lock that only a quorum of nodes has heard of.
+	kept := scenario{Nodes: 5, Clients: 1024, Hold: 25 * time.Millisecond}
+	add(kept.bench("names-kept/1024", "free", perSecond, bothCPU))
+
 	// One name. A turn must be longer than it takes all to have had their turn.
 	for _, c := range []int{1, 8, 16, 32, 64, 256} {
 		s := scenario{Nodes: 5, Clients: c, OneName: true, Hold: 10 * time.Millisecond, Stretch: 2.5}
