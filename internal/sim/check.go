@@ -214,13 +214,14 @@ func (c *checker) busy(w *world, a *attempt) {
 }
 
 // end is what must be so after everybody has left: nothing is anywhere, at once
-// if nothing has failed, and after a lease otherwise.
+// if nothing has failed, and after a lease otherwise, which ends later where the
+// clock has been set back.
 func (c *checker) end(w *world) {
 	if !w.clean {
 		w.now = w.now.add(w.ttl + w.ttl/50 + time.Millisecond)
 	}
 	for _, n := range w.nodes {
-		if now := n.millis(w.now); !n.down && !n.model.Empty(now) {
+		if now := n.millis(w.now.add(n.setBack)); !n.down && !n.model.Empty(now) {
 			w.fail("orphan", "node %d still keeps %d claims, classic key %q", n.idx, len(n.model.Claims(now)), n.model.Plain(now))
 		}
 	}

@@ -20,11 +20,12 @@ type node struct {
 	down     bool
 	gone     bool // stays down after the faults: at most a minority does
 	paused   bool
-	refuse   bool        // fails every request for good, as with a wrong password
-	unmarked bool        // restarted with a memory that may be old, and no client has seen that yet
-	saved    *model.Node // what such a restart comes back with
-	jumps    int         // of its clock
-	jumped   bool        // since then no client has had it sit out its guard time
+	refuse   bool          // fails every request for good, as with a wrong password
+	unmarked bool          // restarted with a memory that may be old, and no client has seen that yet
+	saved    *model.Node   // what such a restart comes back with
+	jumps    int           // of its clock
+	jumped   bool          // since then no client has had it sit out its guard time
+	setBack  time.Duration // of its clock: what was stored before ends so much later
 	lives    int
 	inbox    []event
 
@@ -111,6 +112,7 @@ func (n *node) leap(by time.Duration) {
 	n.w.log("node %d: the clock jumps by %v", n.idx, by)
 	n.w.stats.Leaps++
 	n.clock.offset += int64(by)
+	n.setBack += max(0, -by)
 	n.jumps++
 	n.jumped = true
 	n.w.ledger.lost(n.w)
