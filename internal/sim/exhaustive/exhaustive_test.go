@@ -57,7 +57,7 @@ var worlds = []struct {
 	{name: "messages take any time, a copy comes later", cfg: at(Mutex(2, false), beats(0), repeat), large: true},
 	{name: "messages take any time, one given up", cfg: at(Mutex(2, false), beats(0), fails(1)), large: true},
 	{name: "messages take any time, one leaves a node out at first", cfg: at(Mutex(2, false), beats(0), brief(0b100, 0))},
-	{name: "messages take any time, both leave a node out at first", cfg: at(Mutex(2, false), beats(0), brief(0b100, 0b010)), large: true},
+	{name: "messages take any time, both leave a node out at first", cfg: at(Mutex(2, false), beats(0), brief(0b100, 0b010))},
 	{name: "prompt, both leave a node out at first", cfg: at(Mutex(2, false), prompt, live, brief(0b100, 0b100))},
 	{name: "prompt, each leaves another node out at first, restart", cfg: at(Mutex(2, false), prompt, brief(0b100, 0b001), restart, seldom(20))},
 	{name: "prompt", cfg: at(Mutex(2, false), prompt, live)},
