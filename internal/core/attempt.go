@@ -35,6 +35,7 @@ type attempt struct {
 	claimed   bool           // somebody has the Hold, so a loss concerns him
 	closing   bool           // its Quorum closes
 	unflushed bool           // what is to be sent now is for a Flush, see Quorum.tick
+	met       bool           // a node knows of others at the name
 	told      bool           // the owner has been told of those who wait
 }
 

@@ -130,8 +130,10 @@ func (c *call) Reply(v []resp.Value, err error) {
 			ans.Wait = foreignPoll
 		}
 		a.claim.Answer(now, c.req, ans)
-		if c.req.Op == protocol.OpJoin && ans.Status == protocol.OK && (!ans.Vote || ans.Sum == 0) {
-			a.spec.crowd(!ans.Vote)
+		if c.req.Op == protocol.OpJoin && ans.Status == protocol.OK {
+			// Nodes that are asked later may not have heard of those whom the first know.
+			a.met = a.met || !ans.Vote || !ans.Told || ans.Sum > 0
+			a.spec.crowd(a.met)
 		}
 		if _, at := a.claim.Limit(now); ans.Status == protocol.OK && ans.LimitAt < at {
 			a.q.retell(a.spec) // this node has missed a Resize

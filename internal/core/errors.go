@@ -63,6 +63,7 @@ func (e *ClashError) Error() string {
 
 var (
 	errNoAnswer = errors.New("has not answered")
+	errNotAsked = errors.New("has not been asked yet")
 	errQueued   = errors.New("others are ahead")
 	errForeign  = errors.New("another Redlock client holds the plain key")
 )
@@ -106,6 +107,8 @@ func (a *attempt) failure(err error) *Failure {
 		switch heard, vote := a.claim.Node(i, now); {
 		case a.errs[i] != nil:
 			ne.Err = a.errs[i]
+		case a.claim.Untouched(i):
+			ne.Err = errNotAsked
 		case !heard:
 			ne.Err = errNoAnswer
 		case !vote:

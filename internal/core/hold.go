@@ -196,8 +196,9 @@ func (h *Hold) Release() {
 	h.q.observe(Event{Kind: EventReleased, Name: h.spec.Name, Token: h.Token(0), Took: h.q.now().Sub(h.since)})
 }
 
-// Released waits until a quorum has confirmed the release, the nodes have had
-// their time, or the context ends.
+// Released waits until a quorum is known to be free of the claim, the nodes have
+// had their time, or the context ends. Who confirms the release is free of it, and
+// who was never asked; both are the Votes of the error.
 func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
 	need := a.claim.Quorum()

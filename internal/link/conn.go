@@ -109,17 +109,49 @@ func (c *conn) wakeWriter() {
 	}
 }
 
+// courtesy is how the writer lets those who are ready have their turn first: whom a
+// channel wakes runs next, and what they send goes out in the same write. That
+// takes microseconds where all are at work on locks. Among others who want the
+// processors for themselves it may take long, and then it is not done for a while.
+type courtesy struct {
+	not   time.Time     // before that
+	pause time.Duration // the next time
+}
+
+const (
+	shortTurn  = 500 * time.Microsecond // nobody notices, and it is plenty
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
+
+func (y *courtesy) yield() {
+	began := time.Now()
+	if began.Before(y.not) {
+		return
+	}
+	runtime.Gosched()
+	y.took(began, time.Since(began))
+}
+
+func (y *courtesy) took(began time.Time, d time.Duration) {
+	if d <= shortTurn {
+		y.pause = 0
+		return
+	}
+	y.pause = min(max(2*y.pause, firstPause), lastPause)
+	y.not = began.Add(d + y.pause)
+}
+
 // write is the writer goroutine.
 func (c *conn) write(l *Link) {
+	var turn courtesy
 	for {
 		select {
 		case <-c.wake:
 		case <-c.dead:
 			return
 		}
-		// Whom a channel wakes runs next. Those who are ready have their turn first:
-		// what they send goes out in the same write.
-		runtime.Gosched()
+		turn.yield()
 		l.mu.Lock()
 		// When a sender is writing, it will wake us again if need be.
 		for !c.writing && c.unwritten() && c.cause == nil {

@@ -104,6 +104,18 @@ func TestDamagedQueue(t *testing.T) {
 	_, err := n.send(t, n.terms(2, 1), protocol.Request{Op: protocol.OpBeat})
 	assert.ErrorContains(t, err, "damaged")
 
+	// A claim that cannot be read may be somebody's.
+	other := newNode(c)
+	other.keys = script.NewKeys("test", "another name")
+	for _, state := range []string{"S5 ab something", "S5 ab+1 2", "S5 ab+", "S5 ab 1 cd 5 1 9 2"} {
+		require.NoError(t, c.Set(t.Context(), other.keys.State(), state, 0).Err())
+		for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpLeave} {
+			_, err = other.send(t, other.terms(1, 1), protocol.Request{Op: op, Ticket: 640})
+			assert.ErrorContains(t, err, "WRONGTYPE", "%v of %q", op, state)
+		}
+		assert.Equal(t, state, c.Get(t.Context(), other.keys.State()).Val())
+	}
+
 	// What is left of a queue without its state is nobody's.
 	require.NoError(t, c.Del(t.Context(), n.keys.State(), n.keys.Plain()).Err())
 	assert.True(t, n.do(t, n.terms(3, 1), join(640)).Vote)

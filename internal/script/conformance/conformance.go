@@ -58,8 +58,8 @@ func Run(t testing.TB, cfg Config) {
 		workers = 4
 	}
 	var (
-		wg                            sync.WaitGroup
-		next, failed, abandoned, done atomic.Int64
+		wg                                   sync.WaitGroup
+		next, failed, abandoned, done, mixed atomic.Int64
 	)
 	for w := range workers {
 		wg.Go(func() {
@@ -77,6 +77,7 @@ func Run(t testing.TB, cfg Config) {
 				s := newSequence(cfg, p, cfg.Seed+i)
 				err := s.run(ctx)
 				done.Add(int64(s.done))
+				mixed.Add(int64(s.mixed))
 				switch {
 				case err == errNear:
 					abandoned.Add(1)
@@ -90,6 +91,9 @@ func Run(t testing.TB, cfg Config) {
 	wg.Wait()
 	if done.Load() < int64(cfg.Sequences)/4 {
 		t.Errorf("only %d parts of requests of many were done", done.Load())
+	}
+	if mixed.Load() < int64(cfg.Sequences)/20 {
+		t.Errorf("only %d requests of many did something for two claims", mixed.Load())
 	}
 	if a := abandoned.Load(); a > int64(cfg.Sequences)/2 {
 		t.Errorf("%d of %d sequences came too near an expiry to be judged", a, cfg.Sequences)

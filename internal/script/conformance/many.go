@@ -10,20 +10,15 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// many puts a few joins, beats and leaves to the node in one request, all of the one
-// name. What the node does of them is what the model does; what it does not do
-// is as if it had not been asked for.
-func (s *sequence) many(ctx context.Context) error {
-	type part struct {
-		terms protocol.Terms
-		owner string
-		r     protocol.Request
-	}
-	var parts []part
-	var keys, args []byte
-	nKeys, nArgs := 0, 0
-	var kind uint64
-	var owner string
+// part is a request of one of those who are there.
+type part struct {
+	terms protocol.Terms
+	owner string
+	r     protocol.Request
+}
+
+// anything is a few requests that any of them may make.
+func (s *sequence) anything() (parts []part) {
 	for range 1 + s.rng.IntN(3) {
 		a := s.actors[s.rng.IntN(len(s.actors))]
 		p := part{a.terms, a.owner, protocol.Request{Op: protocol.OpJoin, Ticket: s.ticket(a)}}
@@ -41,6 +36,49 @@ func (s *sequence) many(ctx context.Context) error {
 				}
 			}
 		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// succession is that who is there leaves and others come, one after the other.
+func (s *sequence) succession() (parts []part) {
+	fence := s.node.Fence()
+	for _, c := range s.node.Claims(s.now) {
+		for _, a := range s.actors {
+			if a.terms.ID == c.ID {
+				parts = append(parts, part{a.terms, a.owner, protocol.Request{Op: protocol.OpLeave}})
+			}
+		}
+	}
+	for range 1 + s.rng.IntN(3) {
+		a := s.actors[s.rng.IntN(len(s.actors))]
+		fence = a.terms.ID.Next(fence)
+		parts = append(parts, part{a.terms, a.owner, protocol.Request{Op: protocol.OpJoin, Ticket: fence}})
+		if s.rng.IntN(2) == 0 {
+			parts = append(parts, part{a.terms, a.owner, protocol.Request{Op: protocol.OpBeat, Ticket: fence}})
+		}
+		if s.rng.IntN(3) > 0 {
+			parts = append(parts, part{a.terms, a.owner, protocol.Request{Op: protocol.OpLeave}})
+		}
+	}
+	return parts
+}
+
+// many puts a few joins, beats and leaves to the node in one request, all of the one
+// name. What the node does of them is what the model does; what it does not do
+// is as if it had not been asked for.
+func (s *sequence) many(ctx context.Context) error {
+	wanted := s.anything()
+	if s.alike != nil && s.rng.IntN(2) == 0 {
+		wanted = s.succession()
+	}
+	var parts []part
+	var keys, args []byte
+	nKeys, nArgs := 0, 0
+	var kind uint64
+	var owner string
+	for _, p := range wanted {
 		k := script.Kind(&p.terms, p.r)
 		if len(parts) == 0 {
 			kind, owner = k, p.owner
@@ -71,6 +109,7 @@ func (s *sequence) many(ctx context.Context) error {
 		return fmt.Errorf("%d parts: %v", len(parts), v)
 	}
 	var outs []model.Out
+	claims := map[protocol.ID]bool{}
 	for i, p := range parts {
 		own := v[script.ManyHead+i].Int
 		s.note("%d many: %v %v T=%d cap=%d w=%d ttl=%v: %d", s.now, p.r.Op, p.terms.ID, p.r.Ticket, p.terms.Capacity, p.terms.Weight, p.terms.TTL, own)
@@ -78,9 +117,13 @@ func (s *sequence) many(ctx context.Context) error {
 			continue
 		}
 		s.done++
+		claims[p.terms.ID] = true
 		if err := s.shared(p.terms, p.owner, p.r, script.Share(nil, v[:script.ManyHead], own, p.r), &outs); err != nil {
 			return err
 		}
+	}
+	if len(claims) > 1 {
+		s.mixed++
 	}
 	if err := s.comparePushes(msgs, outs); err != nil {
 		return err

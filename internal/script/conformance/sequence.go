@@ -48,7 +48,9 @@ type sequence struct {
 	actors  []*actor
 	resizes protocol.Ticket
 	incs    map[protocol.Incarnation]bool
-	done    int // parts of requests of many that were done
+	alike   *actor // what one client's claims have in common, which go out together; nil: nothing
+	done    int    // parts of requests of many that were done
+	mixed   int    // requests of many in which two claims had something done
 	log     []string
 }
 
@@ -67,6 +69,10 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 		crowd = 12 // more than a hint for a waiter looks at
 	case 1, 2:
 		crowd = 1 + rng.IntN(2) // often alone
+	}
+	if rng.IntN(2) == 0 {
+		s.alike = &actor{}
+		s.renew(s.alike)
 	}
 	for i := range crowd {
 		c := capacity
@@ -95,6 +101,9 @@ func (s *sequence) renew(a *actor) {
 	a.terms.TTL = 20 * time.Second
 	if s.timed && s.rng.IntN(2) == 0 {
 		a.terms.TTL = time.Duration(40+s.rng.IntN(40)) * time.Millisecond
+	}
+	if s.alike != nil && a != s.alike {
+		a.owner, a.terms.TTL, a.terms.Notify = s.alike.owner, s.alike.terms.TTL, true
 	}
 }
 

@@ -56,5 +56,6 @@ if one and one ~= '' then
   else
     cap, cid, ct, cw, cx, cf, co = match(one, '^ (%d+) (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
   end
-  live = cid and tonumber(cx) > now
+  if not cid then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
+  live = tonumber(cx) > now
 end

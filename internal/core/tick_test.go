@@ -1,0 +1,89 @@
+package core
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// What claims have to say that are due together goes out, and as one.
+func TestBeatsGoOutTogether(t *testing.T) {
+	c := redistest.Start(t, 3)
+	q := idle(t, c)
+	const claims = 100 // more than the scheduler collects
+	var due []alarm
+	for i := range claims {
+		s, err := q.NewSpec(Spec{Name: strconv.Itoa(i), Weight: 1, Capacity: 1, Set: &q.set})
+		require.NoError(t, err)
+		h, err := q.Acquire(t.Context(), s, false, nil)
+		require.NoError(t, err)
+		due = append(due, alarm{a: (*attempt)(h)})
+	}
+	renewed := func() (n int) {
+		for _, d := range due {
+			d.a.mu.Lock()
+			if d.a.claim.Deadline() > due[0].at {
+				n++
+			}
+			d.a.mu.Unlock()
+		}
+		return n
+	}
+	due[0].at = q.now().Add(q.set.TTL - q.set.Drift())
+	for _, d := range due {
+		d.a.mu.Lock()
+		for i := range q.nodes {
+			d.a.claim.Up(q.now(), i) // has it ask, with the next tick
+		}
+		d.a.mu.Unlock()
+	}
+	require.Zero(t, renewed())
+	// Nothing else is sent meanwhile that could take with it what is left lying.
+	before := evals(t, c)
+	q.tick(due)
+	require.Eventually(t, func() bool { return renewed() == claims }, 10*time.Second, time.Millisecond)
+	requests := float64(evals(t, c)-before) / float64(c.Len())
+	assert.Less(t, requests, claims/4.0, "at each node, for %d claims", claims)
+}
+
+// idle is a Quorum that renews nothing while a test lasts.
+func idle(t *testing.T, c *redistest.Cluster) *Quorum {
+	t.Helper()
+	set := Defaults()
+	set.TTL, set.Guard, set.Retention, set.NodeTimeout = 20*time.Minute, time.Hour, 2*time.Hour, time.Minute
+	var clients []redis.UniversalClient
+	for i := range c.Len() {
+		clients = append(clients, c.Node(i).Client())
+	}
+	q, err := New(clients, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
+	for _, n := range q.nodes {
+		<-n.link.Ready()
+	}
+	require.NoError(t, q.Bootstrap(t.Context()))
+	return q
+}
+
+// evals is how many scripts the servers have run, all of them together.
+func evals(t *testing.T, c *redistest.Cluster) (n int) {
+	for i := range c.Len() {
+		info, err := c.Node(i).Client().Info(t.Context(), "commandstats").Result()
+		require.NoError(t, err)
+		_, rest, found := strings.Cut(info, "cmdstat_evalsha:calls=")
+		require.True(t, found)
+		calls, _, _ := strings.Cut(rest, ",")
+		one, err := strconv.Atoi(calls)
+		require.NoError(t, err)
+		n += one
+	}
+	return n
+}

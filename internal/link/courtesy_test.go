@@ -1,0 +1,27 @@
+package link
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Who has had to wait for long yields less and less often, until it was short again.
+func TestCourtesy(t *testing.T) {
+	var y courtesy
+	now := time.Now()
+	y.took(now, shortTurn)
+	assert.True(t, y.not.IsZero(), "the next time, too")
+	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		y.took(now, 240*time.Millisecond)
+		assert.Equal(t, now.Add(240*time.Millisecond+pause*time.Second), y.not)
+		now = y.not
+	}
+	not := y.not
+	y.yield()
+	assert.Equal(t, not, y.not, "it is not time yet")
+	y.took(now, time.Microsecond)
+	y.took(now, time.Second)
+	assert.Equal(t, now.Add(2*time.Second), y.not, "from the beginning")
+}
