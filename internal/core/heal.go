@@ -175,14 +175,19 @@ func (q *Quorum) retellOne(ctx context.Context, node int, name string) error {
 	}
 	each, cancel := context.WithTimeout(ctx, 4*q.set.NodeTimeout)
 	defer cancel()
-	i := q.inquire(&inquiry{spec: s, in: protocol.Inquiry{Op: protocol.OpRead, Heal: node + 1}})
-	if err := i.wait(each); err != nil {
-		return err
+	for decided := false; ; decided = true {
+		i := q.inquire(&inquiry{spec: s, in: protocol.Inquiry{Op: protocol.OpRead, Heal: node + 1}})
+		if err := i.wait(each); err != nil {
+			return err
+		}
+		if i.outcome() != protocol.Unsettled {
+			return nil
+		}
+		// What a run decides, a majority has: the node need not be one of them.
+		if decided || !q.decide(ctx, s) {
+			return errUndecided // a run is under way: after it
+		}
 	}
-	if i.outcome() == protocol.Unsettled && !q.decide(ctx, s) {
-		return errUndecided // a run is under way: after it
-	}
-	return nil
 }
 
 var errUndecided = errors.New("a run is under way that decides what is recorded")
