@@ -110,17 +110,18 @@ func (c *conn) wakeWriter() {
 }
 
 // courtesy is how the writer lets those who are ready have their turn first: whom a
-// channel wakes runs next, and what they send goes out in the same write. That
-// takes microseconds where all are at work on locks. Among others who want the
-// processors for themselves it may take long, and then it is not done for a while.
+// channel wakes runs next, and what they send goes out in the same write. Where
+// all are at work on locks that takes little time, and saves more. Among others who
+// want the processors for themselves it may take long, and then it is not done for
+// a while.
 type courtesy struct {
 	not   time.Time     // before that
 	pause time.Duration // the next time
 }
 
 const (
-	shortTurn  = 500 * time.Microsecond // nobody notices, and it is plenty
-	firstPause = time.Second
+	shortTurn  = 5 * time.Millisecond // far below a node timeout, and plenty for hundreds of callers
+	firstPause = time.Second / 10
 	lastPause  = time.Minute
 )
 
