@@ -2,7 +2,6 @@ package mutex_test
 
 import (
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,16 +45,11 @@ func bustle(t *testing.T, q *quorate.Quorum, locks *atomic.Int64) (stop func()) 
 }
 
 // sets is how many keys the servers have written, all of them together.
-func sets(t *testing.T, c *redistest.Cluster) (n int64) {
+func sets(t *testing.T, c *redistest.Cluster) (n int) {
 	t.Helper()
 	for i := range c.Len() {
-		info, err := c.Node(i).Client().Info(t.Context(), "commandstats").Result()
-		require.NoError(t, err)
-		_, rest, found := strings.Cut(info, "cmdstat_set:calls=")
-		require.True(t, found)
-		calls, _, _ := strings.Cut(rest, ",")
-		one, err := strconv.ParseInt(calls, 10, 64)
-		require.NoError(t, err)
+		one := c.Node(i).Calls(t, "set")
+		require.Positive(t, one, "of server %d", i)
 		n += one
 	}
 	return n

@@ -1,14 +1,11 @@
 package mutex_test
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
@@ -23,9 +20,9 @@ func TestCrowd(t *testing.T) {
 	const values, names, goroutines, rounds = 2, 80, 64, 40
 	shared := make([]guarded, names)
 	var all sync.WaitGroup
-	before := make([]int64, c.Len())
+	before := make([]int, c.Len())
 	for i := range before {
-		before[i] = scripts(t, c.Node(i))
+		before[i] = c.Node(i).Calls(t, "evalsha")
 	}
 	for v := range values {
 		q := accept.Open(t, c, accept.Timing(quiet))
@@ -57,17 +54,8 @@ func TestCrowd(t *testing.T) {
 	}
 	assert.EqualValues(t, values*goroutines*rounds, sum)
 	for i := range before {
-		requests := float64(scripts(t, c.Node(i))-before[i]) / float64(sum)
+		requests := float64(c.Node(i).Calls(t, "evalsha")-before[i]) / float64(sum)
 		assert.Less(t, requests, 1.9, "of server %d, for a lock and an unlock", i)
 	}
 	accept.Clean(t, c)
-}
-
-// scripts is how often the server has been asked to run one.
-func scripts(t *testing.T, s *redistest.Server) (n int64) {
-	info, err := s.Client().Info(t.Context(), "commandstats").Result()
-	require.NoError(t, err)
-	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
-	_, _ = fmt.Sscanf(rest, "%d", &n)
-	return n
 }

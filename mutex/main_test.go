@@ -3,8 +3,6 @@ package mutex_test
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -30,23 +28,7 @@ func cluster(t *testing.T) *redistest.Cluster {
 }
 
 // commands is how many scripts the servers have run, all of them together.
-func commands(t *testing.T, c *redistest.Cluster) int {
-	t.Helper()
-	total := 0
-	for i := range c.Len() {
-		info, err := c.Node(i).Client().Info(t.Context(), "commandstats").Result()
-		require.NoError(t, err)
-		_, rest, found := strings.Cut(info, "cmdstat_evalsha:calls=")
-		if !found {
-			continue
-		}
-		calls, _, _ := strings.Cut(rest, ",")
-		n, err := strconv.Atoi(calls)
-		require.NoError(t, err)
-		total += n
-	}
-	return total
-}
+func commands(t *testing.T, c *redistest.Cluster) int { return c.Calls(t, "evalsha") }
 
 // waiters waits until so many others are queued behind the holder of m.
 func waiters(t *testing.T, m *mutex.Mutex, n int) {

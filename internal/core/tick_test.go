@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -47,10 +46,11 @@ func TestBeatsGoOutTogether(t *testing.T) {
 	}
 	require.Zero(t, renewed())
 	// Nothing else is sent meanwhile that could take with it what is left lying.
-	before := evals(t, c)
+	before := c.Calls(t, "evalsha")
+	require.Positive(t, before)
 	q.tick(due)
 	require.Eventually(t, func() bool { return renewed() == claims }, 10*time.Second, time.Millisecond)
-	requests := float64(evals(t, c)-before) / float64(c.Len())
+	requests := float64(c.Calls(t, "evalsha")-before) / float64(c.Len())
 	assert.Less(t, requests, claims/4.0, "at each node, for %d claims", claims)
 }
 
@@ -71,19 +71,4 @@ func idle(t *testing.T, c *redistest.Cluster) *Quorum {
 	}
 	require.NoError(t, q.Bootstrap(t.Context()))
 	return q
-}
-
-// evals is how many scripts the servers have run, all of them together.
-func evals(t *testing.T, c *redistest.Cluster) (n int) {
-	for i := range c.Len() {
-		info, err := c.Node(i).Client().Info(t.Context(), "commandstats").Result()
-		require.NoError(t, err)
-		_, rest, found := strings.Cut(info, "cmdstat_evalsha:calls=")
-		require.True(t, found)
-		calls, _, _ := strings.Cut(rest, ",")
-		one, err := strconv.Atoi(calls)
-		require.NoError(t, err)
-		n += one
-	}
-	return n
 }
