@@ -33,17 +33,19 @@ type NodeReport struct {
 }
 
 // Check asks every node for what bears on safety and says what is wrong with
-// it. It uses the clients that New was given, waits for each node as long as
-// they and ctx do, and changes nothing. (Connecting does, on a brand-new node: it
-// starts the guard time there.) It fails with ErrNoQuorum, beside the
+// it, and changes nothing. (Connecting does, on a brand-new node: it starts the guard
+// time there.) It waits for each node as long as ctx lasts, and ten node timeouts at
+// most. It fails with ErrNoQuorum, beside the
 // full report, when fewer than a majority of the nodes answer and vote.
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	r := Report{Quorum: q.made().Size()/2 + 1}
-	r.Nodes = lo.Map(q.core.Check(ctx), func(n core.NodeReport, _ int) NodeReport {
-		return NodeReport{
+	r.Nodes = make([]NodeReport, q.made().Size())
+	q.core.Check(ctx, func(n core.NodeReport) bool {
+		r.Nodes[n.Index] = NodeReport{
 			Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync,
 			Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip, Recovering: n.Recovering, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings,
 		}
+		return false
 	})
 	r.Ready = lo.CountBy(r.Nodes, func(n NodeReport) bool { return n.Err == nil && n.Recovering == 0 })
 	if r.Ready >= r.Quorum {

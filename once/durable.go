@@ -14,20 +14,8 @@ func (o *Once) durable(ctx context.Context) error {
 	if !o.set.durable {
 		return nil
 	}
-	asked, cancel := context.WithTimeout(ctx, 10*o.set.NodeTimeout)
-	told := make(chan []core.NodeReport, 1)
-	go func() {
-		defer cancel()
-		told <- o.q.Check(asked)
-	}()
-	var reports []core.NodeReport
-	select {
-	case reports = <-told:
-	case <-ctx.Done(): // a client may heed its own timeouts more than the context
-		return core.CutShort(core.ErrNoQuorum, ctx)
-	}
 	f, lack := &core.Failure{Needed: o.q.Size()/2 + 1}, 0
-	for _, n := range reports {
+	o.q.Check(ctx, func(n core.NodeReport) (enough bool) {
 		// Who has not been asked may be durable, or not.
 		err := unasked(n)
 		if err == nil {
@@ -40,7 +28,8 @@ func (o *Once) durable(ctx context.Context) error {
 		} else {
 			f.Nodes = append(f.Nodes, core.NodeFailure{Addr: n.Addr, Err: err})
 		}
-	}
+		return f.Votes >= f.Needed // an error tells what all of them say
+	})
 	switch {
 	case f.Votes >= f.Needed:
 		return nil
@@ -63,8 +52,6 @@ func unasked(n core.NodeReport) error {
 		return nil
 	case n.Err == nil:
 		return errors.New(what + "INFO has failed")
-	case errors.Is(n.Err, context.DeadlineExceeded) || errors.Is(n.Err, context.Canceled):
-		return errors.New(what + "it has not answered in time") // which is not about the caller's context
 	}
 	return fmt.Errorf(what+"%w", n.Err)
 }

@@ -3,13 +3,10 @@ package once_test
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -167,55 +164,27 @@ func TestDurableNotKnown(t *testing.T) {
 	assert.ErrorIs(t, o.DoContext(t.Context(), never(t)), once.ErrNotDurable, "two do keep too little")
 }
 
-// holdup is a client's that holds the question up what a node keeps on disk.
-type holdup struct {
-	once  sync.Once
-	asked chan struct{}
+// Once a majority is known to keep what it is told, nobody is waited for.
+func TestDurableWithOneThatHangs(t *testing.T) {
+	c := cluster(t, redistest.WithAOF("always"))
+	q := accept.Open(t, c, accept.Timing(10*time.Minute), quorate.WithNodeTimeout(2*time.Minute))
+	require.NoError(t, c.Node(0).Stop())
+	t.Cleanup(func() { require.NoError(t, c.Node(0).Cont()) })
+	o := once.New(q, "o", once.WithDurable())
+	assert.NoError(t, within(t, later(func() error { return o.DoContext(t.Context(), func(context.Context) error { return nil }) })))
 }
 
-func (*holdup) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-func (h *holdup) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() != "info" {
-			return next(ctx, cmd)
-		}
-		h.once.Do(func() { close(h.asked) })
-		<-ctx.Done()
-		cmd.SetErr(ctx.Err())
-		return ctx.Err()
-	}
-}
-
-func (*holdup) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-// heldUp is a Quorum whose first node can be asked anything but that, and a
-// call of DoContext that waits for it.
+// heldUp is a Quorum whose first node can be asked nothing, and a call of
+// DoContext that waits for it, to know what the node keeps on disk.
 func heldUp(t *testing.T, c *redistest.Cluster, ctx context.Context) (q *quorate.Quorum, done <-chan error) {
 	t.Helper()
-	var clients []redis.UniversalClient
-	asked := make(chan struct{})
-	for i := range c.Len() {
-		o, err := redis.ParseURL(c.Node(i).URL())
-		require.NoError(t, err)
-		client := redis.NewClient(o)
-		t.Cleanup(func() { _ = client.Close() })
-		if i == 0 {
-			client.AddHook(&holdup{asked: asked})
-		}
-		clients = append(clients, client)
-	}
-	q, err := quorate.New(clients, quorate.WithLogger(nil), accept.Timing(ttl))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = q.Close() })
-	require.NoError(t, q.Bootstrap(t.Context()))
+	q = accept.Open(t, c, accept.Timing(ttl))
+	require.NoError(t, c.Node(0).Stop())
+	t.Cleanup(func() { require.NoError(t, c.Node(0).Cont()) })
+	before := c.Node(1).Calls(t, "config|get")
 	o := once.New(q, "o", once.WithDurable())
 	done = later(func() error { return o.DoContext(ctx, never(t)) })
-	within(t, asked)
+	require.True(t, accept.Eventually(func() bool { return c.Node(1).Calls(t, "config|get") > before }))
 	return q, done
 }
 
@@ -226,7 +195,7 @@ func TestEndsBeforeTheWorkBegins(t *testing.T) {
 	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "appendfsync", "always").Err())
 
 	q, done := heldUp(t, c, t.Context())
-	require.NoError(t, q.Close())
+	assert.ErrorContains(t, q.Close(), "unanswered", "by the node that hangs")
 	err := within(t, done)
 	assert.ErrorIs(t, err, quorate.ErrClosed)
 	for _, other := range []error{context.Canceled, quorate.ErrNoQuorum, once.ErrNotDurable} {
@@ -234,6 +203,7 @@ func TestEndsBeforeTheWorkBegins(t *testing.T) {
 	}
 
 	ctx, cancel := context.WithCancelCause(t.Context())
+	require.NoError(t, c.Node(0).Cont())
 	_, done = heldUp(t, c, ctx)
 	reason := errors.New("the user has gone away")
 	cancel(reason)
@@ -242,6 +212,7 @@ func TestEndsBeforeTheWorkBegins(t *testing.T) {
 	assert.ErrorIs(t, err, reason)
 	assert.NotErrorIs(t, err, once.ErrNotDurable)
 
+	require.NoError(t, c.Node(0).Cont())
 	_, done = heldUp(t, c, t.Context())
 	err = within(t, done)
 	assert.ErrorIs(t, err, quorate.ErrNoQuorum)

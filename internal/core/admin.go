@@ -13,65 +13,6 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// ask puts a question to every node and waits until all have replied or the
-// context ends. take is called for one reply at a time.
-func (q *Quorum) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
-	var mu sync.Mutex
-	errs := make([]error, len(q.nodes))
-	left := len(q.nodes)
-	over := false
-	done := make(chan struct{})
-	for i, n := range q.nodes {
-		errs[i] = errNoAnswer
-		question := &question{command: encode(nil, n)}
-		again := 0
-		question.reply = func(v []resp.Value, err error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if over {
-				return
-			}
-			if forgotten(err) && again < maxLoads {
-				again++
-				n.link.Send(append(loads(), question)...)
-				return
-			}
-			if err == nil {
-				err = take(i, v)
-			}
-			errs[i] = err
-			if left--; left == 0 {
-				close(done)
-			}
-		}
-		n.link.Send(question)
-	}
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	over = true
-	return errs
-}
-
-// asked makes a Failure of what ask returned, or nil if need nodes replied well.
-func (q *Quorum) asked(errs []error, need int) error {
-	f := &Failure{Err: ErrNoQuorum, Needed: need}
-	for i, err := range errs {
-		if err == nil {
-			f.Votes++
-		} else {
-			f.Nodes = append(f.Nodes, NodeFailure{Addr: q.nodes[i].addr, Err: err})
-		}
-	}
-	if f.Votes >= need {
-		return nil
-	}
-	return f
-}
-
 // Ready waits until a majority of the nodes is connected; it gives up when the
 // context ends, or when so many have failed for good that this cannot be.
 func (q *Quorum) Ready(ctx context.Context) error {
@@ -99,17 +40,21 @@ func (q *Quorum) Ready(ctx context.Context) error {
 	}
 }
 
+// tried waits for the first attempt to connect, which may still be under way.
+func (n *node) tried(ctx context.Context) {
+	select {
+	case <-n.link.Ready():
+	case <-ctx.Done():
+	}
+}
+
 // Bootstrap declares every node ready.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
 	}
-	// Connecting may still be under way: wait for every node that can be had.
 	for _, n := range q.nodes {
-		select {
-		case <-n.link.Ready():
-		case <-ctx.Done():
-		}
+		n.tried(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
@@ -200,6 +145,7 @@ func parseOwner(channel string) (host string, pid int) {
 
 // NodeReport is what Check finds out about one node.
 type NodeReport struct {
+	Index      int
 	Addr       string
 	Err        error
 	Version    string
@@ -215,31 +161,48 @@ type NodeReport struct {
 	Warnings   []string
 }
 
-// Check asks every node, over the caller's clients, for what bears on safety.
-func (q *Quorum) Check(ctx context.Context) []NodeReport {
-	reports := make([]NodeReport, len(q.nodes))
-	var wg sync.WaitGroup
-	for i, n := range q.nodes {
-		wg.Go(func() { reports[i] = q.checkNode(ctx, n) })
+// Check asks every node for what bears on safety. Each report is given to told, one at a
+// time, until that says that it has heard enough; nobody is waited for then.
+func (q *Quorum) Check(ctx context.Context, told func(NodeReport) (enough bool)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex
+	over := false
+	var all sync.WaitGroup
+	for _, n := range q.nodes {
+		all.Go(func() {
+			r := q.checkNode(ctx, n)
+			mu.Lock()
+			defer mu.Unlock()
+			if !over && told(r) {
+				over = true
+				cancel()
+			}
+		})
 	}
-	wg.Wait()
-	return reports
+	all.Wait()
 }
 
 func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
-	r := NodeReport{Addr: n.addr}
-	if r.Err = n.client.Ping(ctx).Err(); r.Err != nil { // opens the connection, which is not to be measured
-		return r
-	}
+	r := NodeReport{Index: n.index, Addr: n.addr}
+	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	defer cancel()
+	n.tried(ctx)
 	before := time.Now()
-	at, err := n.client.Time(ctx).Result()
+	v, err := n.do(ctx, "TIME")
+	r.RoundTrip = time.Since(before)
+	var millis int64
+	if err == nil {
+		millis, err = decodeTime(v)
+	}
 	if r.Err = err; err != nil {
 		return r
 	}
-	r.RoundTrip = time.Since(before)
+	at := time.UnixMilli(millis)
 	r.Offset = at.Sub(before.Add(r.RoundTrip / 2))
-	info := n.client.Info(ctx).Val()
-	for line := range strings.Lines(info) {
+	// What a user may not ask stays empty.
+	v, _ = n.do(ctx, "INFO")
+	for line := range strings.Lines(text(v, 0)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch key {
 		case "redis_version":
@@ -252,16 +215,14 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 			r.Eviction = value
 		}
 	}
-	if c := n.client.ConfigGet(ctx, "appendfsync").Val(); r.AOF {
-		r.Fsync = c["appendfsync"]
+	if v, _ = n.do(ctx, "CONFIG", "GET", "appendfsync"); r.AOF {
+		r.Fsync = text(v, 1)
 	}
-	if marker := n.client.Get(ctx, script.MarkerKey(q.set.Prefix)).Val(); marker != "" {
-		var inc, born int64
-		if _, err := fmt.Sscan(marker, &inc, &born); err == nil {
-			r.Recovering = max(0, time.UnixMilli(born).Add(q.set.Guard).Sub(at))
-		}
-	} else {
+	v, _ = n.do(ctx, "GET", script.MarkerKey(q.set.Prefix))
+	if m, ok := parseMarker(text(v, 0)); !ok {
 		r.Recovering = q.set.Guard
+	} else {
+		r.Recovering = max(0, m.born.Add(q.set.Guard).Sub(at))
 	}
 	r.Jumped, r.JumpedAt = n.clock.last()
 	r.Warnings = warnings(&r, q.set.Skew)

@@ -1,11 +1,13 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -17,8 +19,11 @@ import (
 // not before: until then it may become more that rests on what the node forgot.
 func TestHealingWaitsForTheGuardTime(t *testing.T) {
 	client := redistest.Start(t, 1).Node(0).Client()
-	q := &Quorum{set: Defaults()}
-	h := &healer{q: q, node: &node{client: client}, inc: 7}
+	q, err := New([]redis.UniversalClient{client}, Defaults())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, q.Close(context.Background())) }()
+	require.NoError(t, q.Ready(t.Context()))
+	h := &healer{q: q, node: q.nodes[0], inc: 7}
 	for _, tc := range []struct {
 		inc   string
 		age   time.Duration
@@ -32,6 +37,9 @@ func TestHealingWaitsForTheGuardTime(t *testing.T) {
 		{inc: "8", age: q.set.Guard / 2, done: true}, // it has forgotten again
 	} {
 		born := strconv.FormatInt(time.Now().Add(-tc.age).UnixMilli(), 10)
+		inc, err := strconv.ParseUint(tc.inc, 10, 64)
+		require.NoError(t, err)
+		q.incs[0].Store(inc) // or it would be a stranger's
 		require.NoError(t, client.Set(t.Context(), script.MarkerKey(q.set.Prefix), tc.inc+" "+born+" run"+tc.whole, 0).Err())
 		done, err := h.over(t.Context())
 		assert.Equal(t, tc.done, done, "%+v", tc)

@@ -20,7 +20,6 @@ import (
 type node struct {
 	index      int
 	addr       string
-	client     redis.UniversalClient // the caller's; for Check, Bootstrap and Holder only
 	link       *link.Link
 	recovering atomic.Bool
 	clock      clock
@@ -29,7 +28,7 @@ type node struct {
 }
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
-	n := &node{index: i, addr: c.(*redis.Client).Options().Addr, client: c}
+	n := &node{index: i, addr: c.(*redis.Client).Options().Addr}
 	l, err := link.New(c, link.Config{
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,34 @@ func TestOldSnapshot(t *testing.T) {
 	rec, err := b.Read(soon(t))
 	require.NoError(t, err)
 	assert.Equal(t, "done", string(rec.Value))
+}
+
+// A node that has lost its memory is not whole before it has been told by those who
+// know: one that cannot be asked may be the only one.
+func TestNodeIsNotWholeUntilTold(t *testing.T) {
+	c := redistest.Start(t, 3)
+	timing := accept.Timing(200 * time.Millisecond)
+	a := register(t, accept.Open(t, c, timing))
+	h := a.hold(t)
+	require.NoError(t, a.Put(soon(t), h, 0, []byte("done"), 0))
+	everywhere(t, c)
+	h.Release()
+	require.NoError(t, c.Node(2).Client().Del(t.Context(), recordKey).Err()) // as if it had missed it
+	require.NoError(t, c.Node(1).Stop())
+	require.NoError(t, c.Node(0).Client().FlushAll(t.Context()).Err())
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := a.Read(ctx) // which has it noticed, and told what there is
+	require.ErrorIs(t, err, core.ErrNoQuorum, "the two that can be asked do not know")
+	assert.False(t, whole(t, c.Node(0)))
+	require.NoError(t, c.Node(1).Cont())
+	require.True(t, accept.Eventually(func() bool { return whole(t, c.Node(0)) }))
+	assert.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), recordKey).Val())
+}
+
+func whole(t *testing.T, n *redistest.Server) bool {
+	t.Helper()
+	return strings.HasSuffix(n.Client().Get(t.Context(), "quorate:marker").Val(), " w")
 }
 
 // A put that no node will ever take is given up, though its caller would wait.

@@ -1,0 +1,103 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"sync"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// do has a node carry out one command, and waits for its answer until the
+// context ends: a node that hangs takes nobody's time but that.
+func (n *node) do(ctx context.Context, words ...string) ([]resp.Value, error) {
+	return n.answer(ctx, resp.AppendCommand(nil, words...), nil)
+}
+
+// answer is do for an encoded command. It returns a copy of the values, or has take look at
+// them on the node's reader goroutine.
+func (n *node) answer(ctx context.Context, command []byte, take func(v []resp.Value) error) ([]resp.Value, error) {
+	type answer struct {
+		v   []resp.Value
+		err error
+	}
+	done := make(chan answer, 1)
+	c := &question{command: command}
+	again := 0
+	c.reply = func(v []resp.Value, err error) {
+		switch {
+		case forgotten(err) && again < maxLoads:
+			again++
+			n.link.Send(append(loads(), c)...)
+			return
+		case err == nil && take != nil:
+			err = take(v)
+			v = nil
+		}
+		kept := make([]resp.Value, len(v))
+		for i, w := range v {
+			kept[i] = resp.Value{Int: w.Int, Str: bytes.Clone(w.Str)}
+		}
+		done <- answer{kept, err}
+	}
+	n.link.Send(c)
+	select {
+	case a := <-done:
+		return a.v, a.err
+	case <-ctx.Done():
+		return nil, errNoAnswer
+	}
+}
+
+// text is the i-th value of an answer as a string, empty if there is none.
+func text(v []resp.Value, i int) string {
+	if i >= len(v) {
+		return ""
+	}
+	return string(v[i].Str)
+}
+
+// ask puts a question to every node and waits until all have replied or the
+// context ends. take is called for one reply at a time, and for none after that.
+func (q *Quorum) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
+	var mu sync.Mutex
+	over := false
+	errs := make([]error, len(q.nodes))
+	var all sync.WaitGroup
+	for i, n := range q.nodes {
+		all.Go(func() {
+			_, errs[i] = n.answer(ctx, encode(nil, n), func(v []resp.Value) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if over {
+					return errNoAnswer
+				}
+				return take(i, v)
+			})
+		})
+	}
+	all.Wait()
+	mu.Lock()
+	over = true
+	mu.Unlock()
+	return errs
+}
+
+// asked makes a Failure of what the nodes said, or nil if need of them replied well.
+func (q *Quorum) asked(errs []error, need int) error {
+	f := &Failure{Err: ErrNoQuorum, Needed: need, Nodes: q.failed(errs)}
+	if f.Votes = len(errs) - len(f.Nodes); f.Votes >= need {
+		return nil
+	}
+	return f
+}
+
+// failed are the nodes that have failed, and why.
+func (q *Quorum) failed(errs []error) (f []NodeFailure) {
+	for i, err := range errs {
+		if err != nil {
+			f = append(f, NodeFailure{Addr: q.nodes[i].addr, Err: err})
+		}
+	}
+	return f
+}

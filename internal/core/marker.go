@@ -1,0 +1,42 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// marker is what a node knows of its own memory; mark.lua says how it is written.
+type marker struct {
+	inc   protocol.Incarnation
+	born  time.Time // since when it sits out its guard time, by its own clock
+	whole bool      // it has been told again all that it had forgotten
+}
+
+func parseMarker(text string) (m marker, ok bool) {
+	var inc, born int64
+	if _, err := fmt.Sscan(text, &inc, &born); err != nil {
+		return m, false
+	}
+	return marker{inc: protocol.Incarnation(inc), born: time.UnixMilli(born), whole: strings.HasSuffix(text, " w")}, true
+}
+
+// marker reads a node's marker. One that is not of the incarnation that the
+// connection began with says nothing: the node may have been another one's replica.
+func (q *Quorum) marker(ctx context.Context, n *node) (marker, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.set.NodeTimeout)
+	defer cancel()
+	v, err := n.do(ctx, "GET", script.MarkerKey(q.set.Prefix))
+	if err != nil {
+		return marker{}, err
+	}
+	m, ok := parseMarker(text(v, 0))
+	if !ok {
+		return m, errForgetful
+	}
+	return m, q.stranger(n.index, m.inc)
+}

@@ -1,0 +1,122 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// retellOne brings one name's record to the node.
+func (q *Quorum) retellOne(ctx context.Context, node int, name string) error {
+	bare, side, _ := strings.Cut(name, "}")
+	s, err := q.NewSpec(Spec{Name: bare, side: side, Set: &q.set})
+	if err != nil {
+		return nil // not one that this library could have written
+	}
+	each, cancel := context.WithTimeout(ctx, 4*q.set.NodeTimeout)
+	defer cancel()
+	for decided := false; ; decided = true {
+		i := q.inquire(&inquiry{spec: s, in: protocol.Inquiry{Op: protocol.OpRead, Heal: node + 1}})
+		if err := i.wait(each); err != nil {
+			return err
+		}
+		if i.outcome() != protocol.Unsettled {
+			return nil
+		}
+		// What a run decides, a majority has: the node need not be one of them.
+		if decided || !q.decide(ctx, s) {
+			return errUndecided // a run is under way: after it
+		}
+	}
+}
+
+var errUndecided = errors.New("a run is under way that decides what is recorded")
+
+// decide has a run of its own find out what the last one, which began and came
+// to nothing, has left open: whether a minority's record stands. It reports
+// whether it could; not while the name is held.
+func (q *Quorum) decide(ctx context.Context, s *Spec) bool {
+	s = s.WithWeight(1)
+	s.Capacity = 1
+	// Whoever sees the name held for longer than this may take it for a run of the work.
+	ctx, cancel := context.WithTimeout(ctx, s.Set.NodeTimeout/2)
+	defer cancel()
+	h, err := q.Acquire(ctx, s, true, nil)
+	if err != nil {
+		return false
+	}
+	defer h.Release()
+	_, err = q.Register(s).Open(ctx, h)
+	return err == nil
+}
+
+// recorded returns the names, as "name}side", that have a record on any node but one. What was
+// recorded on a majority is on one of any q whole nodes; failing that, all the
+// others must be asked. Whoever cannot be is an error: it may be the only one that knows.
+func (q *Quorum) recorded(ctx context.Context, except int) (map[string]bool, error) {
+	names := map[string]bool{}
+	errs := make([]error, len(q.nodes))
+	errs[except] = errForgetful // it is not one of those that answer
+	enough := func(look func(context.Context, *node) (marker, error)) bool {
+		whole, all := 0, 0
+		for i, n := range q.nodes {
+			if errs[i] != nil {
+				continue
+			}
+			var m marker
+			if m, errs[i] = look(ctx, n); errs[i] == nil {
+				all++
+				if m.whole {
+					whole++
+				}
+			}
+		}
+		return whole > len(q.nodes)/2 || all == len(q.nodes)-1
+	}
+	// First whether it can help to look at all.
+	if enough(q.marker) && enough(func(ctx context.Context, n *node) (marker, error) { return q.list(ctx, n, names) }) {
+		return names, nil
+	}
+	return nil, &Failure{Err: ErrNoQuorum, Needed: len(q.nodes) - 1, Nodes: q.failed(errs)}
+}
+
+// list adds a node's names, and tells whether the node was whole before.
+func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool) (marker, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	defer cancel()
+	m, err := q.marker(ctx, n)
+	if err != nil {
+		return m, err
+	}
+	begin, end := q.set.Prefix+":{", ":r"
+	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
+	for cursor := "0"; ; {
+		v, err := n.do(ctx, "SCAN", cursor, "MATCH", glob, "COUNT", "1000")
+		if err != nil {
+			return m, err
+		}
+		for i := 1; i < len(v); i++ {
+			name := strings.TrimSuffix(strings.TrimPrefix(text(v, i), begin), end)
+			if strings.Contains(name, "}") {
+				names[name] = true
+			}
+		}
+		if cursor = text(v, 0); cursor == "0" {
+			break
+		}
+		if cursor == "" {
+			return m, script.ErrAnswer
+		}
+	}
+	// It has not lost its memory while it was read.
+	switch after, err := q.marker(ctx, n); {
+	case err != nil:
+		return m, err
+	case after != m:
+		return m, errForgetful
+	}
+	return m, nil
+}
