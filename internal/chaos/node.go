@@ -80,12 +80,17 @@ func startNode(p *plan, i int) (nd *node, err error) {
 		return nil, err
 	}
 	nd.server = nd.cluster.Node(0)
-	nd.admin = redis.NewClient(&redis.Options{
-		Addr: nd.server.Addr(), ClientName: adminName, PoolSize: 1, DialTimeout: time.Second, ReadTimeout: time.Second, MaxRetries: -1,
+	nd.admin = connectAdmin(nd.server.Addr())
+	return nd, nil
+}
+
+// connectAdmin is a connection of the harness's.
+func connectAdmin(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: addr, ClientName: adminName, PoolSize: 1, DialTimeout: time.Second, ReadTimeout: time.Second, MaxRetries: -1,
 		ContextTimeoutEnabled:    true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	return nd, nil
 }
 
 func closeNodes(nodes []*node) error {

@@ -23,6 +23,7 @@ func (r *result) print(out io.Writer) {
 	if slices.Contains(r.Plan.Work, "once") {
 		fmt.Fprintf(out, "once: %s\n", r.Once)
 	}
+	fmt.Fprintf(out, "%d times a node that had lost its memory was told everything again\n", r.Told)
 	for _, c := range r.faultCounts() {
 		fmt.Fprintf(out, "  %4d  %s%s\n", c.done, c.kind, c.rest())
 	}
@@ -129,6 +130,7 @@ func markdown(results []*result, simulator string) string {
 		return fmt.Sprintf("%d, %d, %d", r.Once.Runs, r.Once.Completed, r.Once.Repeated)
 	})
 	row("answers of Status", func(r *result) string { return count(r.Once.Told) })
+	row("times a node without memory was told everything again", func(r *result) string { return count(r.Told) })
 	row("answers to who leads", func(r *result) string {
 		return count(lo.CountBy(r.History.Told, func(s sighting) bool { return s.Kind == "leader" }))
 	})

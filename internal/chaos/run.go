@@ -29,6 +29,7 @@ type result struct {
 	Resource   resourceStats
 	Models     modelStats
 	Once       onceStats
+	Told       int // nodes that had lost their memory and were told everything again
 	Waits      waitStats
 	Rates      map[string]float64 // holds per second under faults, by kind of work
 	Violations []violation
@@ -56,6 +57,7 @@ type harness struct {
 	began    time.Time
 	times    phases
 	left     []violation
+	told     int // nodes told everything again
 }
 
 // run carries out a plan. An error says that the run says nothing.
@@ -76,7 +78,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	}
 	stats, cerr := h.close()
 	if err = errors.Join(err, cerr); err == nil {
-		r.Resource, r.Violations = stats, h.left
+		r.Resource, r.Violations, r.Told = stats, h.left, h.told
 		err = r.judge(ctx, h.dir, h.times)
 	}
 	r.Took = time.Since(h.began)
@@ -162,6 +164,13 @@ func (h *harness) phases(ctx context.Context) error {
 	stop := h.progress(ctx)
 	defer stop()
 	bad, cancel := context.WithTimeout(ctx, p.For)
+	if p.Control != controlRedsync {
+		told, end := watchHealings(h.nodes, p.Guard)
+		defer func() {
+			end()
+			h.left, h.told = append(h.left, told.found...), told.told
+		}()
+	}
 	h.nemesis.run(bad)
 	cancel()
 	if ctx.Err() != nil {

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// healings watches nodes that have lost their memory: one that says that it has been
+// told everything has what the others had when it began anew. It looks at the servers
+// themselves, for what clients find may be right by luck.
+type healings struct {
+	quorum  int
+	guard   time.Duration
+	markers []func() (marker, error)              // of each node
+	records []func() (map[string]struct{}, error) // the names of what it is to remember for good
+
+	mu    sync.Mutex
+	lacks []lack
+	told  int // nodes that have been told everything, each time counted
+	found []violation
+}
+
+// lack is what a node must be told before it is whole.
+type lack struct {
+	incarnation int64
+	names       []string
+}
+
+// watchHealings begins to watch; stop ends it.
+func watchHealings(nodes []*node, guard time.Duration) (w *healings, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w = &healings{quorum: len(nodes)/2 + 1, guard: guard, lacks: make([]lack, len(nodes))}
+	var all sync.WaitGroup
+	for _, n := range nodes {
+		// A connection of its own: the other one is the nemesis's.
+		own := &node{server: n.server, admin: connectAdmin(n.server.Addr())}
+		w.markers = append(w.markers, own.marker)
+		w.records = append(w.records, own.records)
+		context.AfterFunc(ctx, func() { _ = own.admin.Close() })
+	}
+	for i := range nodes {
+		all.Go(func() {
+			for wait(ctx, 20*time.Millisecond); ctx.Err() == nil; wait(ctx, 20*time.Millisecond) {
+				w.look(i)
+			}
+		})
+	}
+	return w, func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// look sees what has become of a node.
+func (w *healings) look(node int) {
+	m, err := w.markers[node]()
+	if err != nil || m.incarnation == 0 {
+		return
+	}
+	w.mu.Lock()
+	known := w.lacks[node]
+	w.mu.Unlock()
+	switch {
+	case !m.whole && m.incarnation != known.incarnation:
+		l := lack{m.incarnation, w.others(node)}
+		if time.Since(m.born) > w.guard {
+			return // it may be about to be told already, and what is new since need not be there
+		}
+		w.mu.Lock()
+		w.lacks[node] = l
+		w.mu.Unlock()
+	case m.whole && m.incarnation == known.incarnation:
+		w.judge(node, known)
+	}
+}
+
+// others are what so many other nodes have that a majority may have had it.
+func (w *healings) others(node int) []string {
+	have := map[string]int{}
+	for i, names := range w.records {
+		if i == node {
+			continue
+		}
+		if all, err := names(); err == nil {
+			for name := range all {
+				have[name]++
+			}
+		}
+	}
+	maps.DeleteFunc(have, func(_ string, nodes int) bool { return nodes < w.quorum-1 })
+	return slices.Sorted(maps.Keys(have))
+}
+
+// judge looks whether a node that says so has been told everything.
+func (w *healings) judge(node int, l lack) {
+	has, err := w.records[node]()
+	if err != nil {
+		return // it can be looked at again
+	}
+	if m, err := w.markers[node](); err != nil || m.incarnation != l.incarnation {
+		return // it has forgotten since
+	}
+	lacking := slices.DeleteFunc(slices.Clone(l.names), func(name string) bool { _, ok := has[name]; return ok })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told++
+	w.lacks[node] = lack{}
+	if len(lacking) > 0 {
+		w.found = append(w.found, violation{At: now(), What: fmt.Sprintf(
+			"node %d says that it has been told everything, and lacks %d of %d records: %s", node, len(lacking), len(l.names), strings.Join(lacking[:min(len(lacking), 5)], " "))})
+	}
+}
+
+// records are the names of what the node remembers for good.
+func (n *node) records() (map[string]struct{}, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	names := map[string]struct{}{}
+	keys, err := n.admin.Keys(ctx, "quorate:{*:r").Result()
+	if err != nil || len(keys) == 0 {
+		return names, err
+	}
+	texts, err := n.admin.MGet(ctx, keys...).Result()
+	for i, text := range texts {
+		// "<of the promise: three words> <ticket> <id> <seq> <erased> <end, 0 for never> <value>"
+		s, _ := text.(string)
+		if f := strings.SplitN(s, " ", 9); len(f) == 9 && f[3] != "0" && f[7] == "0" {
+			names[keys[i]] = struct{}{}
+		}
+	}
+	return names, err
+}

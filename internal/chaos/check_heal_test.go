@@ -1,0 +1,39 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A node that says that it has been told everything has what a majority may have had.
+func TestHealings(t *testing.T) {
+	type names = map[string]struct{}
+	self, has := marker{}, names{}
+	others := []names{{"a": {}, "b": {}}, {"a": {}}}
+	w := &healings{quorum: 2, guard: time.Minute, lacks: make([]lack, 3)}
+	w.markers = append(w.markers, func() (marker, error) { return self, nil })
+	w.records = append(w.records,
+		func() (names, error) { return has, nil },
+		func() (names, error) { return others[0], nil },
+		func() (names, error) { return others[1], nil })
+	turn := func(inc int64, age time.Duration, whole bool) int {
+		self = marker{incarnation: inc, born: time.Now().Add(-age), whole: whole}
+		w.look(0)
+		return len(w.found)
+	}
+	assert.Zero(t, turn(1, 0, true), "nobody has seen it begin: it is another one's replica, or new")
+	assert.Zero(t, turn(2, 0, false))
+	has = names{"a": {}, "b": {}}
+	assert.Zero(t, turn(2, time.Second, true))
+	assert.Equal(t, 1, w.told)
+
+	assert.Zero(t, turn(3, 0, false))
+	has = names{"a": {}}
+	assert.Equal(t, 1, turn(3, time.Second, true), "the only other one that has it is one of the two that must be asked")
+	assert.Contains(t, w.found[0].What, "lacks 1 of 2 records: b")
+
+	assert.Equal(t, 1, turn(4, 2*time.Minute, false))
+	assert.Equal(t, 1, turn(4, 2*time.Minute, true), "it was seen too late to know what it must be told")
+}
