@@ -74,7 +74,7 @@ func (q *Quorum) recorded(ctx context.Context, except int) (map[string]bool, err
 				}
 			}
 		}
-		return whole > len(q.nodes)/2 || all == len(q.nodes)-1
+		return rules().Told(len(q.nodes), whole, all)
 	}
 	// First whether it can help to look at all.
 	if enough(q.marker) && enough(func(ctx context.Context, n *node) (marker, error) { return q.list(ctx, n, names) }) {

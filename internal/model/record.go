@@ -148,6 +148,11 @@ func (n *Node) Complete(inc protocol.Incarnation) {
 	}
 }
 
+// Remembers reports whether the node would list the name: it has recorded or promised something.
+func (n *Node) Remembers() bool {
+	return n.stored.Version != (protocol.Version{}) || n.promise != (protocol.Version{})
+}
+
 // Recorded returns what the node has recorded, for checks.
 func (n *Node) Recorded() protocol.Stored { return n.stored }
 

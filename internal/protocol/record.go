@@ -301,6 +301,16 @@ func (q *Inquiry) authority(counts func(*informant) bool) bool {
 	return whole >= q.Quorum() || all == q.Nodes
 }
 
+// Told reports whether those of the other nodes who have told which names they have
+// recorded suffice for a node that has lost its memory: whole of them are whole, of all
+// that have told. It is authority for names, before it can be asked for a name.
+func (r Rules) Told(nodes, whole, all int) bool {
+	if !r.on(RuleTold) {
+		all++ // as if the node itself were one of them
+	}
+	return whole > nodes/2 || all >= nodes-1
+}
+
 // write decides an open or a put: it is done when a majority has taken it. An
 // open also tells what was recorded before, and for that it needs those who know.
 //

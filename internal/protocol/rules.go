@@ -34,6 +34,7 @@ const (
 	RuleOutlast                          // a holder counts what a node told it before it lost its memory, until that lease ends: it is lost for nothing
 	RuleOthers                           // an open also counts as witnesses whole nodes that do not vote for its claim: it and the healing of a node wait for each other
 	RuleAfter                            // and asks them once it has q promises; a node is healed by what others tell when its guard time is over: what was recorded in between is not found
+	RuleTold                             // a node is told by all who may be the only ones that know: it is a witness that nothing is recorded, which is
 	RuleRest                             // nodes that were left out at first are asked before long: a claim does not get the votes that it needs
 	RuleStash                            // a push that overtakes its answer is kept: a waiter sleeps through its turn
 )

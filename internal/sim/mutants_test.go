@@ -69,6 +69,7 @@ var mutants = []mutant{
 	{"a minority's record is not adopted", without(protocol.RuleAdopt), heir, 500, "record"},
 	{"a run wants to know by its own votes alone", without(protocol.RuleOthers), hostage, 100, "stuck"},
 	{"others are asked too early", without(protocol.RuleAfter), hearsay, 500, "record"},
+	{"a node is told by less than all who may know", without(protocol.RuleTold), witness, 100, "record"},
 	{"no promise", nodesWithout(model.Promise), belated, 100, "record"},
 	{"a run begins where its claim is not", nodesWithout(model.Present), belated, 100, "record"},
 	{"a promise outlives the memory", nodesWithout(model.PromiseAnew), belated, 100, "record"},

@@ -163,19 +163,57 @@ func (w *world) heals() {
 		p := w.procs[w.rng.IntN(len(w.procs))]
 		for _, n := range w.nodes {
 			inc, marked := n.model.Incarnation()
-			if n.down || !marked || n.model.Whole() || !p.alive || p.paused {
+			if n.down || !marked || n.model.Whole() || !p.alive || p.paused || n.model.Recovering(n.millis(w.now)) > 0 {
 				continue
 			}
-			p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Heal: n.idx + 1}, func(i *inquiry, ok bool) {
-				if ok && i.Outcome() == protocol.Settled && !n.down {
+			complete := func() {
+				if !n.down {
 					w.log("node %d is whole again", n.idx)
 					w.retell(n)
 					n.model.Complete(inc)
 				}
+			}
+			p.lists(n, func(any bool) {
+				if !any {
+					complete()
+					return
+				}
+				p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Heal: n.idx + 1}, func(i *inquiry, ok bool) {
+					if ok && i.Outcome() == protocol.Settled {
+						complete()
+					}
+				})
 			})
 		}
 		if !w.draining || !w.idle() || w.now < w.lastRead {
 			w.heals()
+		}
+	})
+}
+
+// lists asks all nodes but one whether they have anything of the name. Where those that
+// can be asked do not suffice, nothing comes of it.
+func (p *proc) lists(except *node, then func(any bool)) {
+	w := p.w
+	whole, all, any := 0, 0, false
+	for _, n := range w.nodes {
+		if n == except {
+			continue
+		}
+		p.later(w.around(2*w.delay), func() {
+			if l := p.to(n); n.down || n.paused || !l.up || l.stalled[requests] || l.stalled[answers] {
+				return
+			}
+			all++
+			if n.model.Whole() {
+				whole++
+			}
+			any = any || n.model.Remembers()
+		})
+	}
+	p.later(w.nodeTimeout+6*w.delay, func() {
+		if w.rules.Told(len(w.nodes), whole, all) {
+			then(any)
 		}
 	})
 }
