@@ -246,6 +246,7 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	}
 	if !c.Voted {
 		a.Wait, a.Foreign = v.wait(i)
+		a.Barred = i > 0 && v.classic() && !v.claims[0].Voted
 	}
 	return a
 }

@@ -70,6 +70,7 @@ type more struct {
 	limit   uint64  // how many permits there are since
 	limitAt Ticket  // the Resize that the node knows of; 0: none
 	heavy   bool    // it has not confirmed the weight of Shrink yet
+	barred  bool    // another client's key keeps everybody out there
 	early   Push    // a push that overtook the answer it belongs to
 }
 

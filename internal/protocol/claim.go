@@ -105,6 +105,9 @@ func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
 	}
 	p.resized(a.Limit, a.LimitAt)
 	p.vote = !a.Foreign && (p.vote || a.Vote)
+	if barred := a.Foreign || a.Barred; barred || p.more != nil {
+		p.own().barred = barred
+	}
 	if early := p.heard().early; early.Vote && c.admitHere(p, early) {
 		p.more.early = Push{}
 	}
@@ -382,17 +385,22 @@ func (c *Claim) settle(now Time) {
 	switch {
 	case c.exact(now)+open >= c.Quorum(): // T may still be reached
 	case known >= c.Quorum() && top > c.t:
-		c.chase++
-		if c.chase > 2 && c.Rules.on(RuleSpread) {
-			// Another claim of the same residue proposes the same T, each node keeps
-			// one of them off it, and both go on like that. Any T above serves; let
-			// the two differ.
-			top += Residues * Ticket(c.ID[c.chase%8])
-		}
-		c.raise(now, top)
+		c.follow(now, top)
 	case c.Try && open == 0:
 		c.end(now, NoQuorum)
 	}
+}
+
+// follow raises T to the highest ticket answered.
+func (c *Claim) follow(now Time, top Ticket) {
+	c.chase++
+	if c.chase > 2 && c.Rules.on(RuleSpread) {
+		// Another claim of the same residue proposes the same T, each node keeps
+		// one of them off it, and both go on like that. Any T above serves; let
+		// the two differ.
+		top += Residues * Ticket(c.ID[c.chase%8])
+	}
+	c.raise(now, top)
 }
 
 // raise makes T "the highest ticket answered", which q nodes may hold already,
@@ -427,12 +435,12 @@ func (c *Claim) wait(now Time) {
 		}
 		if c.running(p, now) {
 			known++
-			if p.failures < 2 {
+			if p.failures < 2 && !c.barred(p) {
 				alive++
 				top = max(top, p.tkt)
 			}
 		}
-		if c.usable(p, now) && p.failures < 2 {
+		if c.usable(p, now) && p.failures < 2 && !c.barred(p) {
 			aliveExact++
 		}
 		switch {
@@ -455,9 +463,10 @@ func (c *Claim) wait(now Time) {
 		c.end(now, Lapsed)
 		return
 	case aliveExact < q && alive >= q && top > c.t && c.Rules.on(RuleRaise):
-		// "A waiter whose exact nodes die may raise T and settle again."
-		c.began, c.chase = now, 0
-		c.raise(now, top)
+		// "A waiter whose exact nodes die may raise T and settle again." So may one
+		// where another client's key bars everybody: no more comes of these.
+		c.began = now
+		c.follow(now, top)
 		return
 	}
 	c.count(now, votes)

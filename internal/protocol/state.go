@@ -111,6 +111,9 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 	case Holding:
 		when(c.deadline)
 	}
+	if c.phase == Waiting {
+		b = binary.AppendVarint(b, int64(c.chase))
+	}
 	b = binary.AppendVarint(b, int64(c.pace))
 	b = binary.AppendVarint(b, int64(c.window))
 	for i := range c.peers {
@@ -119,7 +122,7 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 		if hinted && (p.vote || c.phase == Holding) {
 			next, hinted = Never, false
 		}
-		flags(p.held, p.vote, p.refused, m.heavy, m.early.Vote, p.again, hinted, c.phase == Joining && p.behind)
+		flags(p.held, p.vote, p.refused, m.heavy, m.early.Vote, p.again, hinted, c.phase == Joining && p.behind, m.barred && !p.vote)
 		b = binary.AppendUvarint(b, uint64(p.tkt))
 		b = binary.AppendUvarint(b, uint64(p.inc))
 		when(p.taken)

@@ -137,6 +137,7 @@ type Answer struct {
 	Vote        bool          // the weights of the lower claims plus its own fit the capacity
 	Waiters     bool          // claims without a vote are queued at this node
 	Foreign     bool          // not voted only because another Redlock client holds the plain key
+	Barred      bool          // nor is the first one here, for that reason
 	Wait        time.Duration // no vote: when asking again may help (0: no hint); Recovering: how much longer
 	Told        bool          // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
 	Sum         uint64        // total weight of the lower claims

@@ -10,6 +10,11 @@ func (c *Claim) running(p *peer, now Time) bool {
 	return p.held && (now < p.until || !c.Rules.on(RuleLease))
 }
 
+// barred: nobody has the vote of the node, for another Redlock client has its key there. It
+// does not tell claims apart, so it must not be one of the q at which T is settled:
+// of two claims each may have that node and one more, and be behind at the third.
+func (c *Claim) barred(p *peer) bool { return p.heard().barred && !p.vote && c.Rules.on(RuleBarred) }
+
 // usable is rule 3 (a) and (c); a view of another incarnation (b) has been
 // replaced when that incarnation was first heard of, or, a holder's, when it
 // first voted again.

@@ -23,6 +23,7 @@ const (
 	flagTold
 	flagListed
 	flagLimit
+	flagBarred
 	flagsEnd
 )
 
@@ -110,11 +111,11 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	}
 	f := v[3].Int
 	a.Vote, a.Waiters, a.Foreign = f&flagVote != 0, f&flagWaiters != 0, f&flagForeign != 0
-	a.Told, a.Listed = f&flagTold != 0, f&flagListed != 0
+	a.Told, a.Listed, a.Barred = f&flagTold != 0, f&flagListed != 0, f&flagBarred != 0
 	if a.Ticket == 0 {
 		return bad("no ticket")
 	}
-	if a.Vote && a.Foreign || a.Listed && !a.Told {
+	if a.Vote && (a.Foreign || a.Barred) || a.Foreign && a.Barred || a.Listed && !a.Told {
 		return bad("contradictory flags")
 	}
 	if len(v) > 4 {

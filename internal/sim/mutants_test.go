@@ -59,6 +59,7 @@ var mutants = []mutant{
 	{"who was left out at first stays out", without(protocol.RuleRest), calm, 100, "late stuck"},
 	{"like residues do not spread out", without(protocol.RuleSpread), crossing, 100, "rounds lost"},
 	{"T is not raised", without(protocol.RuleRaise), bereft, 1000, "stuck"},
+	{"who waits counts a node that is barred", without(protocol.RuleBarred), barred, 100, "stuck"},
 	{"nobody asks when a lease ends", without(protocol.RuleHint), killed, 100, "lost"},
 	{"a join instead of a settle", without(protocol.RuleHeal), repair, 100, "lost"},
 	{"lists only when they are needed", without(protocol.RuleLists), unlike, 100, "lost"},

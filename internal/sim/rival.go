@@ -82,3 +82,38 @@ var foreign = generator{
 		w.everybody()
 	},
 }
+
+// barred: another client's key stays at one node, and of two who wait each is ahead at one
+// of the others.
+var barred = generator{
+	name: "barred",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.capacity, s.weights = 1, []uint64{1}
+		s.hold, s.think = s.ttl/20, 8*s.ttl
+		s.length = 6 * s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		first, second := w.procs[0], w.procs[1]
+		e, f := first.parts[0], second.parts[0]
+		a.model.SetPlain(a.millis(w.now), "a key that stays", 0)
+		first.cutOff(c)
+		second.cutOff(b)
+		w.then(w.delay, func() {
+			e.acquire(false)
+			f.acquire(false)
+		})
+		w.then(w.slowest(), func() {
+			first.to(c).heal(false)
+			second.to(b).heal(false)
+		})
+		w.once(func() bool { return holds(e)() || holds(f)() }, w.ttl, 0, func() {
+			if !holds(e)() && !holds(f)() {
+				w.fail("stuck", "neither %s nor %s is served, though two nodes are free", e.name, f.name)
+			}
+			a.model.DelPlain(a.millis(w.now), "")
+		})
+	},
+}

@@ -10,7 +10,9 @@ if mine then
   -- The wait is a guess when asking again may help: when all of up to eight
   -- waiters ahead could be gone, and the holder.
   local rank = call('ZRANK', K[3], id) or 0
-  if C == solo and rank == 0 then -- unvoted head: the classic key is another's
+  local barred = C == solo and voted == 0 -- the head is unvoted: the classic key is another's
+  if barred and rank > 0 then r[4] = r[4] + 64 end
+  if barred and rank == 0 then
     local rest = call('PTTL', K[1])
     r[4], r[5] = r[4] + 4, rest < 0 and 0 or math.max(1, rest)
   elseif rank - voted < 9 then

@@ -1,0 +1,43 @@
+package accept_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// A key that another client has left at one node bars everybody there, and nobody else is
+// the worse for it: of those who contend each is served by the two other nodes.
+func TestStrayKey(t *testing.T) {
+	c := redistest.Start(t, 3)
+	timing := accept.Timing(30 * time.Second) // so that nobody is helped by a beat, or by giving up
+	q := accept.Open(t, c, timing)
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), "m", "somebody's", 0).Err())
+	ctx, cancel := context.WithTimeout(t.Context(), accept.Patience)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range 3 {
+		if i > 0 {
+			q = accept.OpenAt(t, c.URLs(), timing)
+		}
+		m := mutex.New(q, "m")
+		all.Go(func() {
+			for range 50 {
+				if !assert.NoError(t, m.LockContext(ctx)) {
+					return
+				}
+				assert.NoError(t, m.UnlockContext(ctx))
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, "somebody's", c.Node(0).Client().Get(t.Context(), "m").Val())
+}
