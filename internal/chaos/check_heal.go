@@ -116,12 +116,13 @@ func (w *healings) judge(node int, l lack) {
 	}
 }
 
-// records are the names of what the node remembers for good.
+// records are the names of what the node remembers for good: what has been done once. (Who
+// leads is forgotten some time after it has been erased.)
 func (n *node) records() (map[string]struct{}, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	names := map[string]struct{}{}
-	keys, err := n.admin.Keys(ctx, "quorate:{*:r").Result()
+	keys, err := n.admin.Keys(ctx, "quorate:{once-*:r").Result()
 	if err != nil || len(keys) == 0 {
 		return names, err
 	}
