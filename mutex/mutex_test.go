@@ -42,6 +42,24 @@ func TestTwoValuesExcludeEachOther(t *testing.T) {
 	a.Unlock()
 }
 
+// That nobody holds it is said by those who know: one that has forgotten does not, nor one that does not answer.
+func TestHolderNotKnown(t *testing.T) {
+	c := cluster(t)
+	q := accept.Open(t, c, accept.Timing(quiet))
+	m := mutex.New(q, "m")
+	m.Lock()
+	defer m.Unlock()
+	require.NoError(t, c.Node(0).Client().FlushAll(t.Context()).Err())
+	require.NoError(t, c.Node(1).Stop())
+	h, err := m.Holder(t.Context())
+	assert.ErrorIs(t, err, quorate.ErrNoQuorum, "%+v", h)
+	require.NoError(t, c.Node(1).Cont())
+	require.True(t, accept.Eventually(func() bool {
+		_, err := m.Holder(t.Context())
+		return err == nil
+	}))
+}
+
 func TestHolder(t *testing.T) {
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))

@@ -67,10 +67,11 @@ func (w *healings) look(node int) {
 	w.mu.Unlock()
 	switch {
 	case !m.whole && m.incarnation != known.incarnation:
-		l := lack{m.incarnation, w.others(node)}
-		if time.Since(m.born) > w.guard {
-			return // it may be about to be told already, and what is new since need not be there
+		names, err := w.others(node)
+		if err != nil || time.Since(m.born) > w.guard {
+			return // not known yet; or it may be about to be told already, and what is new since need not be there
 		}
+		l := lack{m.incarnation, names}
 		w.mu.Lock()
 		w.lacks[node] = l
 		w.mu.Unlock()
@@ -80,20 +81,22 @@ func (w *healings) look(node int) {
 }
 
 // others are what so many other nodes have that a majority may have had it.
-func (w *healings) others(node int) []string {
+func (w *healings) others(node int) ([]string, error) {
 	have := map[string]int{}
 	for i, names := range w.records {
 		if i == node {
 			continue
 		}
-		if all, err := names(); err == nil {
-			for name := range all {
-				have[name]++
-			}
+		all, err := names()
+		if err != nil {
+			return nil, err
+		}
+		for name := range all {
+			have[name]++
 		}
 	}
 	maps.DeleteFunc(have, func(_ string, nodes int) bool { return nodes < w.quorum-1 })
-	return slices.Sorted(maps.Keys(have))
+	return slices.Sorted(maps.Keys(have)), nil
 }
 
 // judge looks whether a node that says so has been told everything.

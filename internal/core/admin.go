@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -92,7 +93,9 @@ type Holder struct {
 	Foreign bool
 }
 
-// Holder asks all nodes who holds a name of capacity 1: whom a majority votes for.
+// Holder asks all nodes who holds a name of capacity 1: whom a majority votes for. That
+// nobody does it says only if those that have not answered, or that may have forgotten a
+// lease, could make nobody a holder.
 func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, &Failure{Err: ErrClosed}
@@ -111,8 +114,14 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		return Holder{}, err
 	}
 	votes := map[string]int{}
-	foreign, rest := 0, time.Duration(0)
-	for _, queue := range queues {
+	foreign, rest, unknown, most := 0, time.Duration(0), 0, 0
+	for i, queue := range queues {
+		if errs[i] == nil && queue.Memory < q.set.Guard {
+			errs[i] = errForgetful
+		}
+		if errs[i] != nil {
+			unknown++
+		}
 		if queue.Foreign > 0 {
 			foreign++
 			rest = max(rest, queue.Foreign)
@@ -121,7 +130,9 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 			continue
 		}
 		c := queue.Claims[0]
-		if votes[c.ID]++; votes[c.ID] == need {
+		votes[c.ID]++
+		most = max(most, votes[c.ID])
+		if votes[c.ID] == need {
 			h := Holder{Token: uint64(c.Ticket) * MaxPasses, Left: c.Left, Waiters: queue.Queued - 1}
 			h.Host, h.PID = parseOwner(c.Owner)
 			return h, nil
@@ -129,6 +140,9 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	}
 	if foreign >= need {
 		return Holder{Foreign: true, Left: rest}, nil
+	}
+	if most+unknown >= need {
+		return Holder{}, &Failure{Err: ErrNoQuorum, Votes: most, Needed: need, Nodes: q.failed(errs)}
 	}
 	return Holder{}, &Failure{Err: ErrNotHeld}
 }
@@ -159,6 +173,8 @@ type NodeReport struct {
 	Jumped     time.Duration
 	JumpedAt   time.Time
 	Warnings   []string
+
+	untold bool
 }
 
 // Check asks every node for what bears on safety. Each report is given to told, one at a
@@ -200,8 +216,15 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	}
 	at := time.UnixMilli(millis)
 	r.Offset = at.Sub(before.Add(r.RoundTrip / 2))
-	// What a user may not ask stays empty.
-	v, _ = n.do(ctx, "INFO")
+	// What a user may not ask stays empty; who does not answer has not been asked.
+	allowed := func(words ...string) []resp.Value {
+		v, err := n.do(ctx, words...)
+		if _, refused := errors.AsType[resp.Error](err); !refused && r.Err == nil {
+			r.Err = err
+		}
+		return v
+	}
+	v = allowed("INFO")
 	for line := range strings.Lines(text(v, 0)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch key {
@@ -215,15 +238,18 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 			r.Eviction = value
 		}
 	}
-	if v, _ = n.do(ctx, "CONFIG", "GET", "appendfsync"); r.AOF {
+	if v = allowed("CONFIG", "GET", "appendfsync"); r.AOF {
 		r.Fsync = text(v, 1)
 	}
-	v, _ = n.do(ctx, "GET", script.MarkerKey(q.set.Prefix))
-	if m, ok := parseMarker(text(v, 0)); !ok {
-		r.Recovering = q.set.Guard
-	} else {
+	v = allowed("GET", script.MarkerKey(q.set.Prefix))
+	if r.Err != nil {
+		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err}
+	}
+	m, ok := parseMarker(text(v, 0))
+	if r.Recovering = q.set.Guard; ok {
 		r.Recovering = max(0, m.born.Add(q.set.Guard).Sub(at))
 	}
+	r.untold = !m.whole
 	r.Jumped, r.JumpedAt = n.clock.last()
 	r.Warnings = warnings(&r, q.set.Skew)
 	return r
@@ -246,6 +272,10 @@ func warnings(r *NodeReport, skew time.Duration) []string {
 	}
 	if r.Recovering > 0 {
 		w = append(w, fmt.Sprintf("it is new or lost its memory, and votes in %v", r.Recovering.Round(time.Millisecond)))
+	}
+	if r.untold && r.Recovering == 0 {
+		w = append(w, "it is new or lost its memory, and has not been told yet all that the others have recorded: "+
+			"until it has it is no witness of what has not been done, for which q of the others must be reached, or all of them")
 	}
 	return w
 }

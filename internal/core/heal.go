@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math/rand/v2"
@@ -45,7 +46,7 @@ func (q *Quorum) healing(node int, inc protocol.Incarnation) {
 		case <-ctx.Done():
 		}
 	}()
-	h := &healer{q: q, node: q.nodes[node], inc: inc}
+	h := &healer{q: q, node: q.nodes[node], inc: inc, chunk: most}
 	pause := q.set.NodeTimeout / 16
 	for range 24 {
 		// Every client does this: they shall not do it at the same moment.
@@ -58,12 +59,18 @@ func (q *Quorum) healing(node int, inc protocol.Incarnation) {
 		if done {
 			return
 		}
-		if err != nil && ctx.Err() == nil {
+		if h.why = cmp.Or(err, h.why); err != nil && ctx.Err() == nil {
 			q.set.Logger.Debug("quorate: a node that has lost its memory cannot be told yet what is recorded", "node", q.nodes[node].addr, "error", err)
 		}
 		pause = min(2*pause, 4*q.set.NodeTimeout)
 	}
+	if h.why != nil {
+		q.set.Logger.Warn("quorate: a node that has lost its memory could not be told for some time what is recorded; it is no witness of what has not been done", "node", q.nodes[node].addr, "error", h.why)
+	}
 }
+
+// most is of how many names a node is told at a time: not so much that its link would break.
+const most = 64
 
 // healer brings one node what it has forgotten.
 type healer struct {
@@ -74,6 +81,8 @@ type healer struct {
 	listed bool
 	names  []string // that it has not been told yet
 	all    int
+	chunk  int   // told at a time
+	why    error // not yet
 }
 
 // tell brings every record to the node and declares it whole. One client does
@@ -85,7 +94,7 @@ func (h *healer) tell(ctx context.Context) (done bool, err error) {
 		return done, err
 	}
 	turn := q.set.Prefix + ":heal"
-	turns := strconv.FormatInt((4 * q.set.NodeTimeout).Milliseconds(), 10)
+	turns := strconv.FormatInt(max(1, (4*q.set.NodeTimeout).Milliseconds()), 10)
 	if v, err := h.do(ctx, "SET", turn, q.channel, "PX", turns, "NX"); err != nil || text(v, 0) != "OK" {
 		return false, err
 	}
@@ -93,35 +102,53 @@ func (h *healer) tell(ctx context.Context) (done bool, err error) {
 		// Should another have its turn by now, the two do the same twice.
 		_, _ = h.do(context.WithoutCancel(ctx), "DEL", turn)
 	}()
+	stay := func() error { // the turn lasts
+		_, err := h.do(ctx, "PEXPIRE", turn, turns)
+		return err
+	}
 	if !h.listed {
-		names, err := q.recorded(ctx, h.node.index)
+		names, err := q.recorded(ctx, h.node.index, stay)
 		if err != nil {
 			return false, err
 		}
 		h.names, h.all, h.listed = slices.Collect(maps.Keys(names)), len(names), true
 	}
-	var left []string
 	var why error
-	for some := range slices.Chunk(h.names, 64) {
-		errs := make([]error, len(some))
-		var wg sync.WaitGroup
-		for i, name := range some {
-			wg.Go(func() { errs[i] = q.retellOne(ctx, h.node.index, name) })
+	for todo := len(h.names); todo > 0; {
+		some := h.names[:min(h.chunk, todo)]
+		left, err := h.retell(ctx, some)
+		why = cmp.Or(err, why)
+		// What cannot be told now comes after the others, which need not wait for it.
+		h.names, todo = append(h.names[len(some):], left...), todo-len(some)
+		if len(left) == len(some) { // the others would fail, too; or they were too much at a time
+			h.chunk = max(1, h.chunk/4)
+			return false, err
 		}
-		wg.Wait()
-		for i, err := range errs {
-			if err != nil {
-				left, why = append(left, some[i]), err
-			}
-		}
-		if _, err := h.do(ctx, "PEXPIRE", turn, turns); err != nil {
+		h.chunk = min(2*h.chunk, most)
+		if err := stay(); err != nil {
 			return false, err
 		}
 	}
-	if h.names = left; len(left) > 0 {
+	if len(h.names) > 0 {
 		return false, why
 	}
 	return h.declare(ctx)
+}
+
+// retell tells the node of some names, and returns those that it could not be told of.
+func (h *healer) retell(ctx context.Context, names []string) (left []string, why error) {
+	errs := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { errs[i] = h.q.retellOne(ctx, h.node.index, name) })
+	}
+	all.Wait()
+	for i, err := range errs {
+		if err != nil {
+			left, why = append(left, names[i]), err
+		}
+	}
+	return left, why
 }
 
 // do asks the node for something that takes it no time.

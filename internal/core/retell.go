@@ -56,7 +56,8 @@ func (q *Quorum) decide(ctx context.Context, s *Spec) bool {
 // recorded returns the names, as "name}side", that have a record on any node but one. What was
 // recorded on a majority is on one of any q whole nodes; failing that, all the
 // others must be asked. Whoever cannot be is an error: it may be the only one that knows.
-func (q *Quorum) recorded(ctx context.Context, except int) (map[string]bool, error) {
+// They may be many: next is called before each step.
+func (q *Quorum) recorded(ctx context.Context, except int, next func() error) (map[string]bool, error) {
 	names := map[string]bool{}
 	errs := make([]error, len(q.nodes))
 	errs[except] = errForgetful // it is not one of those that answer
@@ -77,16 +78,15 @@ func (q *Quorum) recorded(ctx context.Context, except int) (map[string]bool, err
 		return rules().Told(len(q.nodes), whole, all)
 	}
 	// First whether it can help to look at all.
-	if enough(q.marker) && enough(func(ctx context.Context, n *node) (marker, error) { return q.list(ctx, n, names) }) {
+	if enough(q.marker) && enough(func(ctx context.Context, n *node) (marker, error) { return q.list(ctx, n, names, next) }) {
 		return names, nil
 	}
 	return nil, &Failure{Err: ErrNoQuorum, Needed: len(q.nodes) - 1, Nodes: q.failed(errs)}
 }
 
 // list adds a node's names, and tells whether the node was whole before.
-func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool) (marker, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
-	defer cancel()
+func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool, next func() error) (marker, error) {
+	run := n.link.Info().RunID
 	m, err := q.marker(ctx, n)
 	if err != nil {
 		return m, err
@@ -94,7 +94,12 @@ func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool) (mark
 	begin, end := q.set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
 	for cursor := "0"; ; {
-		v, err := n.do(ctx, "SCAN", cursor, "MATCH", glob, "COUNT", "1000")
+		if err := next(); err != nil {
+			return m, err
+		}
+		step, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+		v, err := n.do(step, "SCAN", cursor, "MATCH", glob, "COUNT", "1000")
+		cancel()
 		if err != nil {
 			return m, err
 		}
@@ -111,11 +116,11 @@ func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool) (mark
 			return m, script.ErrAnswer
 		}
 	}
-	// It has not lost its memory while it was read.
+	// It has not lost its memory while it was read, and the cursor was of one run.
 	switch after, err := q.marker(ctx, n); {
 	case err != nil:
 		return m, err
-	case after != m:
+	case after.inc != m.inc || n.link.Info().RunID != run:
 		return m, errForgetful
 	}
 	return m, nil

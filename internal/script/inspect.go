@@ -13,6 +13,7 @@ type Queue struct {
 	Fence   protocol.Ticket
 	Queued  int           // claims, also those not told
 	Foreign time.Duration // what is left of a plain key that another client holds; 0: none
+	Memory  time.Duration // how far back the node remembers
 	Claims  []Claim
 }
 
@@ -37,7 +38,7 @@ func AppendInspect(dst []byte, k Keys, most int) []byte {
 
 // DecodeInspect reads the answer to AppendInspect.
 func DecodeInspect(v []resp.Value) (Queue, error) {
-	const head, each = 3, 6
+	const head, each = 4, 6
 	bad := func(i int) (Queue, error) {
 		return Queue{}, fmt.Errorf("%w: value %d of a queue", ErrAnswer, i)
 	}
@@ -57,6 +58,7 @@ func DecodeInspect(v []resp.Value) (Queue, error) {
 		Fence:   protocol.Ticket(v[0].Int),
 		Queued:  int(v[1].Int),
 		Foreign: millis(v[2].Int),
+		Memory:  millis(v[3].Int),
 	}
 	for v = v[head:]; len(v) > 0; v = v[each:] {
 		q.Claims = append(q.Claims, Claim{

@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -29,7 +30,9 @@ func TestInspect(t *testing.T) {
 		assert.Equal(t, before, dump(t, n))
 		return q
 	}
-	assert.Equal(t, script.Queue{}, inspect(9))
+	free := inspect(9)
+	assert.Greater(t, free.Memory, 24*time.Hour, "it was bootstrapped")
+	assert.Equal(t, script.Queue{Memory: free.Memory}, free)
 
 	first, second := n.terms(1, 1), n.terms(2, 1)
 	a := n.do(t, first, join(640))
@@ -56,18 +59,24 @@ func TestInspect(t *testing.T) {
 	assert.Empty(t, inspect(9).Claims)
 	require.NoError(t, c.Set(t.Context(), n.keys.Plain(), "another client's", time.Minute).Err())
 	assert.Positive(t, inspect(9).Foreign)
+	for _, marker := range []string{"", "7 " + strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10) + " -"} {
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), marker, 0).Err())
+		assert.Zero(t, inspect(9).Memory, "%q", marker)
+	}
+	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 "+strconv.FormatInt(time.Now().Add(-time.Second).UnixMilli(), 10)+" -", 0).Err())
+	assert.InDelta(t, time.Second, inspect(9).Memory, float64(time.Second)/2)
 }
 
 func TestDecodeInspectRefuses(t *testing.T) {
 	num, text := resp.Value{Int: 1}, resp.Value{Str: []byte("x")}
 	for name, v := range map[string][]resp.Value{
 		"nothing":             nil,
-		"too short":           {num, num},
-		"half a claim":        {num, num, num, text, num},
-		"text for a number":   {num, text, num},
-		"a number for text":   {num, num, num, num, num, num, num, num, text},
-		"a negative number":   {num, {Int: -1}, num},
-		"text for the ticket": {num, num, num, text, text, num, num, num, text},
+		"too short":           {num, num, num},
+		"half a claim":        {num, num, num, num, text, num},
+		"text for a number":   {num, text, num, num},
+		"a number for text":   {num, num, num, num, num, num, num, num, num, text},
+		"a negative number":   {num, {Int: -1}, num, num},
+		"text for the ticket": {num, num, num, num, text, text, num, num, num, text},
 	} {
 		_, err := script.DecodeInspect(v)
 		assert.Error(t, err, name)
