@@ -2,6 +2,7 @@ package quorate
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
@@ -32,6 +33,11 @@ type NodeReport struct {
 	Warnings   []string      // what is wrong, in words, with the remedy
 }
 
+var errReplica = errors.New("is a replica, not a master")
+
+// replica: it cannot be written to, and does not vote.
+func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" }
+
 // Check asks every node for what bears on safety and says what is wrong with
 // it, and changes nothing. (Connecting does, on a brand-new node: it starts the guard
 // time there.) It waits for each node as long as ctx lasts, and ten node timeouts at
@@ -47,7 +53,7 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 		}
 		return false
 	})
-	r.Ready = lo.CountBy(r.Nodes, func(n NodeReport) bool { return n.Err == nil && n.Recovering == 0 })
+	r.Ready = lo.CountBy(r.Nodes, func(n NodeReport) bool { return n.Err == nil && n.Recovering == 0 && !n.replica() })
 	if r.Ready >= r.Quorum {
 		return r, nil
 	}
@@ -58,6 +64,8 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: n.Err})
 		case n.Recovering > 0:
 			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: &core.RecoveringError{Wait: n.Recovering}})
+		case n.replica():
+			e.Nodes = append(e.Nodes, NodeError{Node: n.Node, Err: errReplica})
 		}
 	}
 	return r, e

@@ -2,6 +2,7 @@ package accept_test
 
 import (
 	"context"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/mutex"
@@ -40,4 +42,24 @@ func TestStrayKey(t *testing.T) {
 	}
 	all.Wait()
 	assert.Equal(t, "somebody's", c.Node(0).Client().Get(t.Context(), "m").Val())
+}
+
+// A replica does not vote: Check does not count it.
+func TestCheckOfReplicas(t *testing.T) {
+	c := redistest.Start(t, 3)
+	q := accept.Open(t, c, accept.Timing(time.Second))
+	host, port, err := net.SplitHostPort(c.Node(2).Addr())
+	require.NoError(t, err)
+	for ready := 3; ready > 0; ready-- {
+		r, err := q.Check(t.Context())
+		require.Equal(t, ready, r.Ready, "%+v", r)
+		if ready == 1 {
+			require.ErrorIs(t, err, quorate.ErrNoQuorum)
+			require.ErrorContains(t, err, c.Node(0).Addr()+" is a replica")
+			require.NotEmpty(t, r.Nodes[0].Warnings)
+			break
+		}
+		require.NoError(t, err)
+		require.NoError(t, c.Node(3-ready).Client().Do(t.Context(), "REPLICAOF", host, port).Err())
+	}
 }
