@@ -174,9 +174,10 @@ func (n *node) leftovers(ctx context.Context) ([]string, error) {
 		if k == markerKey || recordKey.MatchString(k) {
 			continue
 		}
-		// What a client that was killed has left under a name that nobody asks for
-		// any more goes when the key does: that is so only of the rounds of once.
-		if strings.Contains(k, "{once-") {
+		// What a client that was killed or cut off has left under a name that nobody asks for
+		// any more goes when the key does, by a clock that may have been set back: that is so
+		// only of the rounds of once.
+		if strings.Contains(k, "once-") {
 			if left, err := n.admin.PTTL(ctx, k).Result(); err == nil && left != -1 {
 				continue
 			}
