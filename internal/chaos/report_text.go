@@ -74,5 +74,6 @@ Since then, by other means:
 | A semaphore's holder was lost for a moment's difference between lists that begin at other tickets, three of some 600,000 schedules. | internal/protocol: TestHolderHearsOfOneNodeFirst |
 | A short watch of a record shortened a longer one. | cmd/quorate/internal/embedded: TestConformance, seeds 500167 and 702439 |
 | A Resize that failed raised the number of permits for some. | internal/sim: the mutant "a Resize that failed counts", aim raised, seed 1; semaphore: TestResizeUpWithANodeDown |
+| Two waiters of a mutex blocked each other for as long as another client's key stayed at one of three nodes. | internal/sim: the mutant "who waits counts a node that is barred"; internal/accept: TestStrayKey |
 | When scripts were flushed again while they were being loaded, a leave was lost, and its claim stayed for a lease. | internal/accept: TestScriptFlush; the fault "SCRIPT FLUSH" |
 `
