@@ -58,6 +58,10 @@ func TestHolderNotKnown(t *testing.T) {
 		_, err := m.Holder(t.Context())
 		return err == nil
 	}))
+
+	require.NoError(t, c.Node(1).Client().FlushAll(t.Context()).Err())
+	h, err = m.Holder(t.Context())
+	assert.ErrorIs(t, err, quorate.ErrNoQuorum, "%+v: all answer, and two have forgotten", h)
 }
 
 func TestHolder(t *testing.T) {
