@@ -19,8 +19,9 @@ type healings struct {
 	markers []func() (marker, error)              // of each node
 	records []func() (map[string]struct{}, error) // the names of what it is to remember for good
 
+	lacks []lack // of each node, whose own goroutine alone looks at it
+
 	mu    sync.Mutex
-	lacks []lack
 	told  int // nodes that have been told everything, each time counted
 	found []violation
 }
@@ -62,19 +63,13 @@ func (w *healings) look(node int) {
 	if err != nil || m.incarnation == 0 {
 		return
 	}
-	w.mu.Lock()
-	known := w.lacks[node]
-	w.mu.Unlock()
-	switch {
+	switch known := w.lacks[node]; {
 	case !m.whole && m.incarnation != known.incarnation:
 		names, err := w.others(node)
 		if err != nil || time.Since(m.born) > w.guard {
 			return // not known yet; or it may be about to be told already, and what is new since need not be there
 		}
-		l := lack{m.incarnation, names}
-		w.mu.Lock()
-		w.lacks[node] = l
-		w.mu.Unlock()
+		w.lacks[node] = lack{m.incarnation, names}
 	case m.whole && m.incarnation == known.incarnation:
 		w.judge(node, known)
 	}
@@ -109,10 +104,10 @@ func (w *healings) judge(node int, l lack) {
 		return // it has forgotten since
 	}
 	lacking := slices.DeleteFunc(slices.Clone(l.names), func(name string) bool { _, ok := has[name]; return ok })
+	w.lacks[node] = lack{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told++
-	w.lacks[node] = lack{}
 	if len(lacking) > 0 {
 		w.found = append(w.found, violation{At: now(), What: fmt.Sprintf(
 			"node %d says that it has been told everything, and lacks %d of %d records: %s", node, len(lacking), len(l.names), strings.Join(lacking[:min(len(lacking), 5)], " "))})

@@ -224,8 +224,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		}
 		return v
 	}
-	v = allowed("INFO")
-	for line := range strings.Lines(text(v, 0)) {
+	for line := range strings.Lines(text(allowed("INFO"), 0)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch key {
 		case "redis_version":
@@ -238,14 +237,13 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 			r.Eviction = value
 		}
 	}
-	if v = allowed("CONFIG", "GET", "appendfsync"); r.AOF {
-		r.Fsync = text(v, 1)
+	if r.AOF {
+		r.Fsync = text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
-	v = allowed("GET", script.MarkerKey(q.set.Prefix))
+	m, ok := parseMarker(text(allowed("GET", script.MarkerKey(q.set.Prefix)), 0))
 	if r.Err != nil {
 		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err}
 	}
-	m, ok := parseMarker(text(v, 0))
 	if r.Recovering = q.set.Guard; ok {
 		r.Recovering = max(0, m.born.Add(q.set.Guard).Sub(at))
 	}

@@ -11,12 +11,11 @@ import (
 // do has a node carry out one command, and waits for its answer until the
 // context ends: a node that hangs takes nobody's time but that.
 func (n *node) do(ctx context.Context, words ...string) ([]resp.Value, error) {
-	return n.answer(ctx, resp.AppendCommand(nil, words...), nil)
+	return n.answer(ctx, resp.AppendCommand(nil, words...))
 }
 
-// answer is do for an encoded command. It returns a copy of the values, or has take look at
-// them on the node's reader goroutine.
-func (n *node) answer(ctx context.Context, command []byte, take func(v []resp.Value) error) ([]resp.Value, error) {
+// answer is do for an encoded command. The values are the caller's.
+func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error) {
 	type answer struct {
 		v   []resp.Value
 		err error
@@ -25,14 +24,10 @@ func (n *node) answer(ctx context.Context, command []byte, take func(v []resp.Va
 	c := &question{command: command}
 	again := 0
 	c.reply = func(v []resp.Value, err error) {
-		switch {
-		case forgotten(err) && again < maxLoads:
+		if forgotten(err) && again < maxLoads {
 			again++
 			n.link.Send(append(loads(), c)...)
 			return
-		case err == nil && take != nil:
-			err = take(v)
-			v = nil
 		}
 		kept := make([]resp.Value, len(v))
 		for i, w := range v {
@@ -58,28 +53,23 @@ func text(v []resp.Value, i int) string {
 }
 
 // ask puts a question to every node and waits until all have replied or the
-// context ends. take is called for one reply at a time, and for none after that.
+// context ends. take is called for one reply at a time.
 func (q *Quorum) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
-	var mu sync.Mutex
-	over := false
 	errs := make([]error, len(q.nodes))
+	var mu sync.Mutex
 	var all sync.WaitGroup
 	for i, n := range q.nodes {
 		all.Go(func() {
-			_, errs[i] = n.answer(ctx, encode(nil, n), func(v []resp.Value) error {
-				mu.Lock()
-				defer mu.Unlock()
-				if over {
-					return errNoAnswer
-				}
-				return take(i, v)
-			})
+			v, err := n.answer(ctx, encode(nil, n))
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				err = take(i, v)
+			}
+			errs[i] = err
 		})
 	}
 	all.Wait()
-	mu.Lock()
-	over = true
-	mu.Unlock()
 	return errs
 }
 

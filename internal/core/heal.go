@@ -183,7 +183,7 @@ func (h *healer) over(ctx context.Context) (bool, error) {
 func (h *healer) declare(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.q.set.NodeTimeout)
 	defer cancel()
-	v, err := h.node.answer(ctx, script.AppendWhole(nil, h.q.set.Prefix, h.inc), nil)
+	v, err := h.node.answer(ctx, script.AppendWhole(nil, h.q.set.Prefix, h.inc))
 	if err != nil || len(v) != 1 || v[0].Int != 1 {
 		return false, err
 	}
