@@ -13,7 +13,7 @@ import (
 type Many struct {
 	// Append encodes the command, given the parts' kind, their keys and arguments, and how many words these are.
 	Append func(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte
-	Head   int // values that the answer begins with; then there is one number for each part
+	Head   int // values that the answer, a list or a text of numbers, begins with; then there is one number for each part
 }
 
 // Part is a Command that may be sent as one of Many.
@@ -67,6 +67,9 @@ func (c *conn) join(cmd Command, until, now time.Duration) bool {
 	case 1:
 		c.out = c.out[:p.first]
 	}
+	if p.entries == nil {
+		p.entries = make([]entry, 0, MaxParts)
+	}
 	p.entries = append(p.entries, entry{cmd: cmd, at: now, until: until})
 	c.pending++
 	return true
@@ -85,7 +88,11 @@ func (c *conn) seal() {
 	default:
 		start := len(c.out)
 		c.out = c.many.Append(c.out, p.kind, p.keys, p.args, p.nKeys, p.nArgs)
-		c.enter(entry{at: p.entries[0].at, parts: append([]entry(nil), p.entries...), size: len(c.out) - start})
+		c.enter(entry{at: p.entries[0].at, parts: p.entries, size: len(c.out) - start})
+		p.entries = nil // they are the reader's now
+		if k := len(c.spares); k > 0 {
+			p.entries, c.spares = c.spares[k-1], c.spares[:k-1]
+		}
 	}
 	clear(p.entries)
 	*p = parts{entries: p.entries[:0], keys: p.keys[:0], args: p.args[:0]}
@@ -93,6 +100,7 @@ func (c *conn) seal() {
 
 // share gives each part its share of an answer.
 func (c *conn) share(list []entry, v []resp.Value, err error) {
+	v = resp.Numbers(c.numbers[:], v)
 	if err != nil || len(v) != c.many.Head+len(list) {
 		for _, e := range list {
 			e.cmd.(Part).Share(nil, 0, err)

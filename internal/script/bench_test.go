@@ -155,7 +155,11 @@ func (n *node) args(t testing.TB, terms protocol.Terms, r protocol.Request) []an
 
 func (n *node) send(t testing.TB, terms protocol.Terms, r protocol.Request) ([]any, error) {
 	t.Helper()
-	return n.c.Do(context.Background(), n.args(t, terms, r)...).Slice()
+	reply, err := n.c.Do(context.Background(), n.args(t, terms, r)...).Result()
+	if list, ok := reply.([]any); ok {
+		return list, err
+	}
+	return []any{reply}, err
 }
 
 func (n *node) do(t testing.TB, terms protocol.Terms, r protocol.Request) protocol.Answer {

@@ -44,10 +44,13 @@ const (
 //	Recovering incarnation wait
 //	Clash      incarnation capacity
 //
-// and the first value is the status and, in units of 8, the node's clock.
+// and the first value is the status and, in units of 8, the node's clock. What
+// is not more than the wait comes as one text.
 // It never panics, whatever a node says, and keeps no reference to v.
 func Decode(v []resp.Value) (protocol.Answer, error) {
 	var a protocol.Answer
+	var short [5]resp.Value
+	v = resp.Numbers(short[:], v)
 	if len(v) < 3 {
 		return a, fmt.Errorf("%w: %d values", ErrAnswer, len(v))
 	}

@@ -45,6 +45,12 @@ func reply(values ...any) []byte {
 	return b
 }
 
+// text writes numbers as a node does where there are few.
+func text(numbers ...int) []byte {
+	s := strings.Trim(fmt.Sprint(numbers), "[]")
+	return fmt.Appendf(nil, "$%d\r\n%s\r\n", len(s), s)
+}
+
 // read reads what decode makes of the reply in b, if anything: twice, with other
 // bytes in the values' memory after the second time.
 func read[T any](t *testing.T, b []byte, decode func([]resp.Value) (T, error)) (T, bool) {
@@ -110,12 +116,20 @@ func FuzzDecode(f *testing.F) {
 		reply(aTime+2, 7, 640),
 		reply(aTime+3, 7, 20000),
 		reply(aTime+4, 7, 3),
+		text(aTime+1, 1<<50, 1<<51, 9),
+		text(aTime+1, 7, 640, 66, 8000),
 	}, [][]byte{
 		reply(aTime, 7, 640, 1),
 		reply(aTime+1, 7, 640, 25, 0, 1, 9, anID, 2),
 		// These weigh less than nothing if one counts modulo 2^64.
 		long(2049, maxNumber-2049),
 		long(5000, maxNumber-1),
+		text(aTime+1, 7),
+		text(aTime+1, 7, 640, 25, 0, 1),
+		text(-aTime, 7, 640, 9),
+		reply(aTime+1, "7 640 9"),
+		reply("14000000000001 7  640 9"),
+		reply(" 14000000000001 7 640 9"),
 	})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if a, ok := read(t, b, script.Decode); ok {
@@ -125,7 +139,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzDecodeLeave(f *testing.F) {
-	seeds(f, script.DecodeLeave, [][]byte{reply(1)}, [][]byte{reply(), reply(0), reply(2), reply("1"), reply(1, 1)})
+	seeds(f, script.DecodeLeave, [][]byte{[]byte(":1\r\n")}, [][]byte{reply(), reply(0), []byte(":2\r\n"), text(1), reply(1, 1)})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if a, ok := read(t, b, script.DecodeLeave); ok {
 			require.Equal(t, protocol.Answer{Status: protocol.OK}, a)

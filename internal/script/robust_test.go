@@ -60,9 +60,9 @@ func TestKeyOfAnotherType(t *testing.T) {
 			terms := n.terms(2, 1)
 			keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, join(641))
 			command := script.AppendMany(nil, "test", 0, time.Minute, "owner", script.Kind(&terms, join(641)), keys, words, nKeys, nArgs)
-			reply, err := c.Do(ctx, args(t, command)...).Slice()
+			reply, err := c.Do(ctx, args(t, command)...).Text()
 			require.NoError(t, err)
-			assert.EqualValues(t, 0, reply[script.ManyHead])
+			assert.Equal(t, "0", strings.Fields(reply)[script.ManyHead])
 			assert.Equal(t, before, dump(t, n))
 		})
 	}

@@ -127,9 +127,12 @@ func words(command []byte) ([]any, error) {
 
 // values is a reply as the library's own connection would have read it.
 func values(cmd *redis.Cmd) ([]resp.Value, error) {
-	reply, err := cmd.Slice()
-	if err != nil {
+	if err := cmd.Err(); err != nil {
 		return nil, err
+	}
+	reply, list := cmd.Val().([]any)
+	if !list {
+		reply = []any{cmd.Val()}
 	}
 	v := make([]resp.Value, len(reply))
 	for i, x := range reply {

@@ -105,6 +105,7 @@ func (s *sequence) many(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	v = resp.Numbers(make([]resp.Value, script.ManyHead+len(parts)), v)
 	if len(v) != script.ManyHead+len(parts) {
 		return fmt.Errorf("%d parts: %v", len(parts), v)
 	}

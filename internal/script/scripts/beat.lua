@@ -18,10 +18,9 @@ if fence and live and cid == id then
   local whose = ct == fence and cid == fenceOf and '+' .. cap .. ' ' or ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' '
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
     .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', A[4])
-  if flags == 1 then flags = list and 25 or 9 end
+  flags = flags > 1 and '4 ' .. hint or list and '25' or '9'
   if limit then return { at + 1, tonumber(inc), tonumber(ct), flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
-  if hint > 0 then return { at + 1, tonumber(inc), tonumber(ct), flags, hint } end
-  return { at + 1, tonumber(inc), tonumber(ct), flags }
+  return at + 1 .. ' ' .. inc .. ' ' .. ct .. ' ' .. flags
 end
 -- Another's claim without a vote waits for a classic key that may have gone by now: the queue will see.
 if fence and not (live and cf + 0 < 2) then return { at + 2, tonumber(inc), tonumber(fence) } end

@@ -21,7 +21,7 @@ if plain == ARGV[1] and not KEYS[6] then
       local votes = ' 1 1 ' .. string.format('%.0f', tonumber(string.sub(head, 1, 13), 16)) .. ' ' .. t .. ' 1 '
       state = 'Q' .. F .. votes .. unvoted - 1 .. ' ' .. f .. ' ' .. soon .. ' ' .. late .. ' ' .. keys .. ' 0'
       call('SET', K[2], state, 'PX', keys - now)
-      return { 1 }
+      return 1
     end
   end
 end

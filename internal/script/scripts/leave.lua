@@ -9,14 +9,14 @@ local fence, only = string.match(state or '', '^(S%d+ (%x+))%+')
 if only == ARGV[1] then
   if plain == only and ARGV[5] == '1' and not KEYS[6] then redis.call('DEL', KEYS[1]) end
   redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
-  return { 1 }
+  return 1
 end
 --@ handover
 --@ open
 if fence and not (live and cf + 0 < 2 and recovering <= 0) then
   -- The classic key is looked at even when the claim is unknown: the two may have been lost apart.
   if classic and plain == id then call('DEL', K[1]) end
-  return { 1 }
+  return 1
 end
 --@ queue
 --@ advance
@@ -37,4 +37,4 @@ end
 --@ advance
 if key and not plain then call('DEL', K[1]) end
 --@ save
-return { 1 }
+return 1

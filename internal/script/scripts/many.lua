@@ -14,18 +14,18 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local inc, born = match(had[1] or '', '^(%d+) (%d+)')
 local votes, ttl, kept = inc and born + A[1] <= now, A[2], A[3]
 local ends, tail = string.format('%.0f', now + ttl), A[4]
-local answer, new, gone, a = { now * 8 + 1, tonumber(inc or 0) }, {}, {}, 5
+local answer, new, gone, a = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5
 for k = 2, #K, 2 do
   local plain, key, what, id = K[k], K[k + 1], A[a], A[a + 1]
   -- An earlier one may have been of the same name; the classic key is his then, or he has left.
-  local state, done = new[key] or had[k + 1], 0
+  local state, done = new[key] or had[k + 1], ' 0'
   if what == 'L' or what == 'l' then
     -- As leave.lua does it, but for the classic keys, which go all at once.
     local fence, only = match(state or '', '^(S%d+ (%x+))%+')
     if only == id then
       if what == 'L' and (new[key] or had[k] == id) then gone[#gone + 1] = plain end
       call('SET', key, fence, 'PX', kept)
-      new[key], done = fence, 1
+      new[key], done = fence, ' 1'
     end
     a = a + 2
   elseif what == 'B' or what == 'b' then
@@ -36,7 +36,7 @@ for k = 2, #K, 2 do
       if what == 'B' then call('SET', plain, id, 'PX', ttl) end
       state = head .. ends .. tail
       call('SET', key, state, 'PX', kept)
-      new[key], done = state, 1
+      new[key], done = state, ' 1'
     end
     a = a + 3
   else
@@ -51,7 +51,7 @@ for k = 2, #K, 2 do
       if what == 'j' or call('SET', plain, id, 'PX', ttl, 'NX') then
         state = A[a + 3] .. ends .. tail
         call('SET', key, state, 'PX', kept)
-        new[key], done = state, 1
+        new[key], done = state, ' 1'
       end
     end
     a = a + 4
@@ -59,4 +59,4 @@ for k = 2, #K, 2 do
   answer[#answer + 1] = done
 end
 if gone[1] then call('DEL', unpack(gone)) end
-return answer
+return table.concat(answer)

@@ -11,6 +11,8 @@ local id, ttl = A[1], tonumber(A[2])
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 -- An answer begins with its status and with when it was given: a client sees by that whether this clock has jumped.
+-- It is a text of numbers, or of one alone where there is not more to say, or where it is
+-- long a list: of a list Redis finds the length when it has been written, into memory of its own.
 local at = now * 8
 
 -- An error must never strike after a write, so what may be of another type is
