@@ -1,6 +1,7 @@
 package core
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ type attempt struct {
 	errs  map[int]error // by node: the newest thing that it said against the claim
 	waits *wait         // those who wait for something to be so
 
-	alarms
+	alarms    alarms
 	phase     protocol.Phase // as last seen by flush
 	acks      uint32         // nodes that are known to be free of the claim after its end, a bit for each
 	replies   uint8          // leaves that have been answered or given up
@@ -59,7 +60,6 @@ var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := q.newID()
 	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
-	a.alarms.init()
 	a.claim = *protocol.NewClaim(protocol.Config{
 		Terms:       protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
 		Nodes:       len(q.nodes),
@@ -117,6 +117,7 @@ const together = 2 * link.MaxParts
 func (q *Quorum) tick(due []alarm) {
 	for ; len(due) > together; due = due[together:] {
 		q.tick(due[:together])
+		runtime.Gosched()
 	}
 	for _, d := range due {
 		d.a.tick(len(due) > 1)

@@ -15,7 +15,6 @@ type call struct {
 	req   protocol.Request
 	loads int  // how often the scripts have been loaded for it
 	alone bool // not to be sent as one of many
-	share [4]resp.Value
 }
 
 // calls are spare ones: a link is done with a command when it calls Reply,
@@ -53,7 +52,7 @@ func (c *call) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 // Share takes the answer to a request of many names. Where there was more to do
 // for this one, or something went wrong, it goes out again, by itself.
 func (c *call) Share(head []resp.Value, own int64, err error) {
-	if v := script.Share(c.share[:0], head, own, c.req); v != nil {
+	if v := script.Share(c.a.q.nodes[c.req.Node].share[:0], head, own, c.req); v != nil {
 		c.Reply(v, nil)
 		return
 	}

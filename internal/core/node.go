@@ -25,6 +25,7 @@ type node struct {
 	clock      clock
 	pace       pace
 	met        atomic.Uint64 // the last incarnation that was known
+	share      [4]resp.Value // room for the reader of its answers, see call.Share
 }
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {

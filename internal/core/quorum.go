@@ -152,7 +152,7 @@ func (q *Quorum) ticket(id protocol.ID) protocol.Ticket {
 // write on one node can make up one of the far future, which would leave no room
 // for others: what is that far ahead of all clocks is no ticket.
 func (q *Quorum) saw(t protocol.Ticket) {
-	if uint64(t) > uint64(time.Now().Add(farAhead).UnixMicro()) {
+	if uint64(t) <= q.seen.Load() || uint64(t) > uint64(time.Now().Add(farAhead).UnixMicro()) {
 		return
 	}
 	for {

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -43,14 +45,9 @@ type alarm struct {
 	a  *attempt
 }
 
-// alarms are where an attempt stands in the heap of each scheduler; -1: nowhere.
-type alarms [schedulers]int32
-
-func (a *alarms) init() {
-	for kind := range a {
-		a[kind] = -1
-	}
-}
+// alarms are when an attempt is woken by each scheduler, 0: not at all. They are
+// written with scheduler.mu held.
+type alarms [schedulers]atomic.Int64
 
 func newScheduler(kind int, now func() protocol.Time, wake func(as []alarm)) *scheduler {
 	s := &scheduler{
@@ -65,17 +62,15 @@ func newScheduler(kind int, now func() protocol.Time, wake func(as []alarm)) *sc
 //
 // A wake-up that moves to a later time is left where it is: it fires early,
 // finds nothing due, and is set anew. That spares the common case, a claim
-// whose answers arrive, the work of moving it.
+// whose answers arrive, all work: where the wake-up has just been taken out, a
+// tick is about to follow, which waits for a.mu and sets it anew.
 func (s *scheduler) set(a *attempt, t protocol.Time) {
-	s.mu.Lock()
-	switch slot := a.alarms[s.kind]; {
-	case slot < 0 && t == protocol.Never:
-	case slot < 0:
-		s.due.push(alarm{t, a})
-	case t < s.due.list[slot].at:
-		s.due.list[slot].at = t
-		s.due.fix(int(slot))
+	t = max(t, 1)
+	if at := a.alarms[s.kind].Load(); t == protocol.Never || at != 0 && t >= protocol.Time(at) {
+		return
 	}
+	s.mu.Lock()
+	s.due.put(alarm{t, a})
 	early := t < s.next
 	if early {
 		s.next = t
@@ -92,9 +87,7 @@ func (s *scheduler) set(a *attempt, t protocol.Time) {
 // drop forgets a. Called with a.mu held.
 func (s *scheduler) drop(a *attempt) {
 	s.mu.Lock()
-	if slot := a.alarms[s.kind]; slot >= 0 {
-		s.due.remove(int(slot))
-	}
+	s.due.drop(a)
 	s.mu.Unlock()
 }
 
@@ -114,7 +107,9 @@ func (s *scheduler) run() {
 		s.mu.Lock()
 		// Whoever sets one that has been taken out waits for a.mu, and so for the tick.
 		for len(s.due.list) > 0 && s.due.list[0].at <= now {
-			batch = append(batch, s.due.remove(0))
+			if one, valid := s.due.pop(); valid {
+				batch = append(batch, one)
+			}
 		}
 		sleep := time.Hour
 		if s.next = protocol.Never; len(s.due.list) > 0 {
@@ -137,56 +132,85 @@ func (s *scheduler) run() {
 	}
 }
 
-// wakeHeap orders attempts by when they are woken; guarded by scheduler.mu. The
-// times are in the heap itself: to look for them in attempts, of which there may
-// be a great many, takes longer than all the rest. For the same reason it is not
-// container/heap, which makes an object of each that comes or goes.
+// wakeHeap orders attempts by when they are woken; guarded by scheduler.mu.
+// Nothing in it is ever moved or removed at the wish of an attempt: what is void
+// by then is thrown away when its turn comes, or when it is more than half of
+// all. So to keep the order nobody looks at an attempt, of which there may be a
+// great many, none in the processor's cache: that took longer than all the rest.
+// For the same reason each has four below it, as many as a cache line holds, and
+// it is not container/heap, which makes an object of each that comes or goes.
 type wakeHeap struct {
-	kind int
-	list []alarm
+	kind  int
+	list  []alarm
+	valid int // of those
 }
 
-// put lets a stand at a place.
-func (h *wakeHeap) put(i int, one alarm) {
-	h.list[i] = one
-	one.a.alarms[h.kind] = int32(i)
-}
+const (
+	fork     = 4
+	fewVoids = 64
+)
 
-// fix moves what stands at a place to where it belongs.
-func (h *wakeHeap) fix(i int) {
-	one := h.list[i]
-	for i > 0 && one.at < h.list[(i-1)/2].at {
-		h.put(i, h.list[(i-1)/2])
-		i = (i - 1) / 2
+// put adds an alarm; one that the attempt had before is void.
+func (h *wakeHeap) put(one alarm) {
+	if one.a.alarms[h.kind].Swap(int64(one.at)) == 0 {
+		h.valid++
 	}
-	for {
-		next := 2*i + 1
-		if next+1 < len(h.list) && h.list[next+1].at < h.list[next].at {
-			next++
-		}
-		if next >= len(h.list) || one.at <= h.list[next].at {
-			break
-		}
-		h.put(i, h.list[next])
-		i = next
+	if len(h.list) > 2*h.valid+fewVoids {
+		h.sweep()
 	}
-	h.put(i, one)
-}
-
-func (h *wakeHeap) push(one alarm) {
 	h.list = append(h.list, one)
-	h.fix(len(h.list) - 1)
+	i := len(h.list) - 1
+	for ; i > 0 && one.at < h.list[(i-1)/fork].at; i = (i - 1) / fork {
+		h.list[i] = h.list[(i-1)/fork]
+	}
+	h.list[i] = one
 }
 
-// remove takes out what stands at a place.
-func (h *wakeHeap) remove(i int) alarm {
-	one, last := h.list[i], len(h.list)-1
-	one.a.alarms[h.kind] = -1
+// drop makes the attempt's alarm void.
+func (h *wakeHeap) drop(a *attempt) {
+	if a.alarms[h.kind].Swap(0) != 0 {
+		h.valid--
+	}
+}
+
+// pop takes out the first one, and says whether it was still valid.
+func (h *wakeHeap) pop() (one alarm, valid bool) {
+	one, last := h.list[0], len(h.list)-1
 	moved := h.list[last]
 	h.list[last] = alarm{}
-	if h.list = h.list[:last]; i < last {
-		h.list[i] = moved
-		h.fix(i)
+	if h.list = h.list[:last]; last > 0 {
+		h.sink(0, moved)
 	}
-	return one
+	if valid = one.is(h.kind); valid {
+		h.drop(one.a)
+	}
+	return one, valid
+}
+
+func (one alarm) is(kind int) bool { return one.a.alarms[kind].Load() == int64(one.at) }
+
+// sink puts one where i is free, or below that.
+func (h *wakeHeap) sink(i int, one alarm) {
+	for first := fork*i + 1; first < len(h.list); first = fork*i + 1 {
+		next := first
+		for k := first + 1; k < min(first+fork, len(h.list)); k++ {
+			if h.list[k].at < h.list[next].at {
+				next = k
+			}
+		}
+		if one.at <= h.list[next].at {
+			break
+		}
+		h.list[i] = h.list[next]
+		i = next
+	}
+	h.list[i] = one
+}
+
+// sweep throws away what is void.
+func (h *wakeHeap) sweep() {
+	h.list = slices.DeleteFunc(h.list, func(one alarm) bool { return !one.is(h.kind) })
+	for i, one := range slices.Backward(h.list) {
+		h.sink(i, one)
+	}
 }

@@ -11,49 +11,56 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Attempts come, go and move; the first is always the one that is due first, and
-// each knows where it stands.
+// Attempts come, go and move; who is due comes first, at the newest of the times
+// that were set for him, and what is void is not kept for long.
 func TestWakeHeap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	h := wakeHeap{kind: deadlines}
 	at := map[*attempt]protocol.Time{}
-	for range 3000 {
-		switch {
-		case len(at) < 100 && rng.IntN(2) == 0:
-			a := &attempt{}
-			a.alarms.init()
-			at[a] = protocol.Time(rng.IntN(50))
-			h.push(alarm{at[a], a})
-		case len(at) == 0:
-		case rng.IntN(2) == 0:
-			i := rng.IntN(len(h.list))
-			one := h.remove(i)
-			assert.Equal(t, at[one.a], one.at)
-			assert.EqualValues(t, -1, one.a.alarms[deadlines])
-			delete(at, one.a)
-		default:
-			i := rng.IntN(len(h.list))
-			at[h.list[i].a] = protocol.Time(rng.IntN(50))
-			h.list[i].at = at[h.list[i].a]
-			h.fix(i)
-		}
-		require.Len(t, h.list, len(at))
-		for i, one := range h.list {
-			require.Equal(t, at[one.a], one.at)
-			require.EqualValues(t, i, one.a.alarms[deadlines])
-			require.EqualValues(t, -1, one.a.alarms[ticks])
-		}
-		if len(at) > 0 {
+	var all []*attempt
+	for range 100 {
+		all = append(all, &attempt{})
+	}
+	for range 20000 {
+		a := all[rng.IntN(len(all))]
+		switch rng.IntN(4) {
+		case 0:
+			h.drop(a)
+			delete(at, a)
+		case 1:
+			if len(h.list) == 0 {
+				continue
+			}
 			first := protocol.Never
 			for _, x := range at {
 				first = min(first, x)
 			}
-			require.Equal(t, first, h.list[0].at)
+			one, valid := h.pop()
+			if valid {
+				require.Equal(t, at[one.a], one.at)
+				require.Equal(t, first, one.at)
+				delete(at, one.a)
+			} else {
+				require.NotEqual(t, at[one.a], one.at)
+			}
+		default:
+			at[a] = 1 + protocol.Time(rng.IntN(50))
+			h.put(alarm{at[a], a})
+			require.LessOrEqual(t, len(h.list), 2*h.valid+fewVoids+1)
+		}
+		require.Equal(t, len(at), h.valid)
+		for a := range at {
+			require.EqualValues(t, at[a], a.alarms[deadlines].Load())
+			require.Zero(t, a.alarms[ticks].Load())
 		}
 	}
 	var order []protocol.Time
 	for len(h.list) > 0 {
-		order = append(order, h.remove(0).at)
+		if one, valid := h.pop(); valid {
+			order = append(order, one.at)
+		}
 	}
+	assert.Len(t, order, len(at))
 	assert.True(t, slices.IsSorted(order))
+	assert.Zero(t, h.valid)
 }

@@ -18,6 +18,8 @@ type conn struct {
 	many *Many
 	info Info
 
+	numbers [8 + MaxParts]resp.Value // the reader's, of an answer that is a text
+
 	wake chan struct{} // for the writer: there may be something to write
 	dead chan struct{} // closed by fail
 	done chan struct{} // closed when everything is settled
@@ -27,11 +29,12 @@ type conn struct {
 	spare      []byte // the other buffer
 	writing    bool   // somebody is in nc.Write; only one may be
 	unanswered ring
-	parts      parts // sent after those, and not written yet
-	pending    int   // commands without an answer, parts counted one by one
-	bytes      int   // encoded size of the unanswered
-	cause      error // why it is dead
-	owed       bool  // answers were missing when it died
+	parts      parts     // sent after those, and not written yet
+	spares     [][]entry // of such, for the next
+	pending    int       // commands without an answer, parts counted one by one
+	bytes      int       // encoded size of the unanswered
+	cause      error     // why it is dead
+	owed       bool      // answers were missing when it died
 
 	// While now < echoUntil, Lasting commands are also copied to echo.
 	echoUntil time.Duration
@@ -42,6 +45,7 @@ type conn struct {
 const (
 	keepBuffer = 256 << 10 // a write buffer above this size is not kept
 	maxEcho    = 1 << 20
+	maxSpares  = 64 // of 2 kB each
 )
 
 func newConn(nc net.Conn, many *Many) *conn {
@@ -164,6 +168,7 @@ func (c *conn) write(l *Link) {
 
 // read is the reader goroutine.
 func (c *conn) read(l *Link) error {
+	var done []entry
 	for {
 		v, err := c.rd.Read()
 		if err != nil {
@@ -175,6 +180,10 @@ func (c *conn) read(l *Link) error {
 		e, ok := c.unanswered.pop()
 		c.bytes -= e.size
 		c.pending -= max(1, len(e.parts))
+		if done != nil && len(c.spares) < maxSpares {
+			c.spares = append(c.spares, done)
+		}
+		done = nil
 		l.checkDrained()
 		l.mu.Unlock()
 		switch {
@@ -182,6 +191,8 @@ func (c *conn) read(l *Link) error {
 			return errUnasked
 		case e.parts != nil:
 			c.share(e.parts, v, err)
+			clear(e.parts)
+			done = e.parts[:0]
 		default:
 			e.cmd.Reply(v, err)
 		}
