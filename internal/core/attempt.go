@@ -120,11 +120,21 @@ func (q *Quorum) tick(due []alarm) {
 		runtime.Gosched()
 	}
 	for _, d := range due {
+		d.a.touch()
+	}
+	for _, d := range due {
 		d.a.tick(len(due) > 1)
 	}
 	if len(due) > 1 {
 		q.flush()
 	}
+}
+
+// touch has the processor fetch what an attempt is made of. For many, one after
+// the other and before anything is done with the first, it does that at the same
+// time; else each would be waited for. What it returns is of no interest.
+func (a *attempt) touch() bool {
+	return a.spec.quiet() && a.standing.Load() > a.alarms[ticks].Load()
 }
 
 func (q *Quorum) flush() {

@@ -9,12 +9,13 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// call is one request on its way; it is a link.Command.
+// call is one request on its way; it is a link.Command. It fills a cache line: of
+// many, another processor takes the answers.
 type call struct {
 	a     *attempt
 	req   protocol.Request
-	loads int  // how often the scripts have been loaded for it
-	alone bool // not to be sent as one of many
+	loads uint8 // how often the scripts have been loaded for it
+	alone bool  // not to be sent as one of many
 }
 
 // calls are spare ones: a link is done with a command when it calls Reply,
@@ -66,6 +67,9 @@ func (c *call) Share(head []resp.Value, own int64, err error) {
 		c.free()
 	}
 }
+
+// Touch see attempt.touch.
+func (c *call) Touch() { c.a.touch() }
 
 // again sends the request once more, unless it would come after its own leave.
 // Called with a.mu held.

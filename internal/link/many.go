@@ -28,6 +28,9 @@ type Part interface {
 	// begins, and the part's own number. Without a head there is no such answer,
 	// and err may say why; whether this part has been executed is not known.
 	Share(head []resp.Value, own int64, err error)
+	// Touch is called for each of many before the first gets its share. It may fetch
+	// what will be needed into the processor's cache.
+	Touch()
 }
 
 // MaxParts bounds for how long a node is busy with one command.
@@ -107,6 +110,9 @@ func (c *conn) share(list []entry, v []resp.Value, err error) {
 			err = nil // what it says concerns the script, not the parts: once is enough
 		}
 		return
+	}
+	for _, e := range list {
+		e.cmd.(Part).Touch()
 	}
 	for i, e := range list {
 		e.cmd.(Part).Share(v[:c.many.Head], v[c.many.Head+i].Int, nil)

@@ -37,6 +37,8 @@ func (p *part) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 	return resp.AppendString(keys, "list"), resp.AppendInt(args, int64(p.n)), 1, 1
 }
 
+func (p *part) Touch() {}
+
 func (p *part) Share(head []resp.Value, own int64, err error) {
 	if head == nil {
 		p.Reply(nil, fmt.Errorf("no share: %w", err))

@@ -48,7 +48,7 @@ func (v *visit) record(t protocol.Terms, owner string, r protocol.Request) proto
 			v.store(*r.Stored)
 		}
 	case protocol.OpRepair:
-		promise := r.Promise
+		promise := *r.Promise
 		if r.Stored.Run(promise) > 0 {
 			promise = protocol.Version{Ticket: r.Stored.Ticket, ID: r.Stored.ID}
 		}

@@ -142,7 +142,8 @@ func (q *Inquiry) ask(now Time, i int) {
 	switch {
 	case p.repair:
 		newest := q.newest // which may be another one by the time it is encoded
-		r.Op, r.Stored, r.Promise = OpRepair, &newest, q.promise
+		promise := q.promise
+		r.Op, r.Stored, r.Promise = OpRepair, &newest, &promise
 	case q.Op != OpRead:
 		r.Stored = &q.Stored
 	}

@@ -99,11 +99,11 @@ type Terms struct {
 type Request struct {
 	Node    int
 	Op      Op
-	Ticket  Ticket  // T0 of a join, T of a settle, where the list of a beat begins
-	List    bool    // ask for the list of lower claims (capacity > 1)
-	Sent    Time    // s of the protocol: before the request left; not sent to the node
-	Stored  *Stored // of OpOpen, OpPut and OpRepair; of OpOpen only the version
-	Promise Version // of OpRepair: the newest that any node has given
+	List    bool     // ask for the list of lower claims (capacity > 1)
+	Ticket  Ticket   // T0 of a join, T of a settle, where the list of a beat begins
+	Sent    Time     // s of the protocol: before the request left; not sent to the node
+	Stored  *Stored  // of OpOpen, OpPut and OpRepair; of OpOpen only the version
+	Promise *Version // of OpRepair: the newest that any node has given
 }
 
 // Status is how a node took a request.

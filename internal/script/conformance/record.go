@@ -42,8 +42,9 @@ func (s *sequence) record(ctx context.Context, a *actor) error {
 		if v.Ticket == 0 {
 			v.ID, v.Ticket = a.terms.ID, s.ticket(a) // nobody asks for that
 		}
+		r.Promise = new(protocol.Version)
 		if op == protocol.OpRepair && s.rng.IntN(2) == 0 {
-			r.Promise = protocol.Version{ID: a.terms.ID, Ticket: s.ticket(a)}
+			r.Promise = &protocol.Version{ID: a.terms.ID, Ticket: s.ticket(a)}
 			if s.rng.IntN(4) == 0 {
 				v = protocol.Version{} // only the promise
 			}
