@@ -11,11 +11,12 @@ import (
 
 // burst is clients with connections of their own that all ask for a new name at
 // the same moment: those whose tickets cross need more rounds. A request per
-// claim and node beyond a join and a leave is one of a further round.
+// claim and node beyond a join and a leave is one of a further round; the join is
+// the first.
 func burst(clients int) bench {
 	return bench{
 		Name: "burst", Group: "burst", Title: fmt.Sprintf("%d clients join at once, each with connections of its own, N=5", clients),
-		Show: []string{requests, firstServed, allServed},
+		Show: []string{rounds, requests, firstServed, allServed},
 		open: func(ctx context.Context, set settings, st *stage) error {
 			n, err := st.run(5)
 			if err != nil {
@@ -68,6 +69,9 @@ func (b *bursts) turn(ctx context.Context, d time.Duration) (figures, error) {
 	f := figures{}
 	for _, name := range []string{requests, firstServed, allServed} {
 		f[name] = spreadOf(lo.Map(all, func(of figures, _ int) float64 { return of[name] })).Median
+	}
+	if b.l.name == quorateName {
+		f[rounds] = f[requests] - 1 // the leave
 	}
 	return f, nil
 }

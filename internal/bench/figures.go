@@ -13,6 +13,7 @@ const (
 	serverCPU   = "server_cpu_us"
 	bothCPU     = "cpu_us"
 	requests    = "requests_per_node"
+	rounds      = "rounds_to_settle"
 	nodeTime    = "node_us"
 	share       = "share_of_possible"
 	waitRatio   = "wait_p99_to_perfect"
@@ -47,6 +48,7 @@ var units = map[string]string{
 	serverCPU:   "all nodes' CPU, µs per lock",
 	bothCPU:     "CPU of client and nodes, µs per lock",
 	requests:    "requests per lock at each node",
+	rounds:      "rounds until settled",
 	nodeTime:    "µs in commands per lock at each node",
 	share:       "share of the time it was held",
 	waitRatio:   "p99 of the wait / a perfect queue's",

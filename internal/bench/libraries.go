@@ -69,6 +69,7 @@ const (
 	rueidisName = "rueidislock"
 	bsmName     = "bsm/redislock"
 	floorName   = "floor"
+	fencedName  = "fenced floor"
 	syncName    = "sync"
 	healthyName = "quorate, all nodes well"
 	hopName     = "one publish-to-subscriber hop"
@@ -100,6 +101,7 @@ func libraries(j job) []library {
 	default:
 		return []library{
 			{name: quorateName, open: openQuorate(false), commands: byScript, shares: true}, redsync, floor,
+			{name: fencedName, open: openFenced, commands: byScript},
 			{name: asyncName, open: openQuorate(true), commands: byScript, shares: true},
 			{name: fastName, open: openRedsync(true), commands: byBoth},
 			{name: rueidisName, open: openRueidis, commands: byScript, oneNode: true},

@@ -48,6 +48,7 @@ var styles = map[string]struct {
 	redsyncName: {color.RGBA{0xd5, 0x5e, 0x00, 0xff}, draw.SquareGlyph{}},
 	fastName:    {color.RGBA{0xe6, 0x9f, 0x00, 0xff}, draw.BoxGlyph{}},
 	floorName:   {color.RGBA{0x55, 0x55, 0x55, 0xff}, draw.CrossGlyph{}},
+	fencedName:  {color.RGBA{0x99, 0x99, 0x99, 0xff}, draw.PlusGlyph{}},
 	rueidisName: {color.RGBA{0x00, 0x9e, 0x73, 0xff}, draw.PyramidGlyph{}},
 	bsmName:     {color.RGBA{0xcc, 0x79, 0xa7, 0xff}, draw.TriangleGlyph{}},
 }

@@ -63,7 +63,8 @@ func (s *scenario) title() string {
 func (s *scenario) takes(l library, set settings) bool {
 	return set.libs.MatchString(l.name) && (s.Only == nil || slices.Contains(s.Only, l.name)) &&
 		(s.Nodes == 1 || !l.oneNode) && (s.Shared || l.name != syncName) &&
-		(l.name != floorName || !s.OneName) // the floor has no queue: it can only lock what is free
+		(l.name != fencedName || s.Trouble == none && s.Hold == 0) &&
+		(l.name != floorName && l.name != fencedName || !s.OneName) // the floor has no queue: it can only lock what is free
 }
 
 // open assembles a team of each library.

@@ -22,7 +22,7 @@ type table struct {
 }
 
 // references are those whom ratios are told to.
-var references = []string{redsyncName, fastName, rueidisName, bsmName, floorName, healthyName, hopName, hopsName, syncName}
+var references = []string{redsyncName, fastName, rueidisName, bsmName, floorName, fencedName, healthyName, hopName, hopsName, syncName}
 
 func (r *Results) table(group string) table {
 	t := table{results: lo.Filter(r.Benches, func(b Result, _ int) bool { return b.Group == group })}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// The fenced floor is the floor of a lock that has what a plain key has not: a
+// token that outlasts the release, nodes that sit out a guard time when they have
+// lost their memory, and clocks that are watched. It makes the calls that this
+// cannot do without, in one script each, and nothing of what decides by them: to
+// lock, what time it is, what is known of the name and of the node's memory, the
+// key if it is free, and who has it now; to unlock, whose it is, the key goes,
+// and the token stays. What is between it and the floor is not the library's.
+
+const (
+	fencedLock = `local clock, had = redis.call("TIME"), redis.call("MGET", KEYS[2], KEYS[3])
+if not redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2], "NX") then return 0 end
+redis.call("SET", KEYS[2], ARGV[3], "PX", ARGV[4])
+return 1`
+	fencedUnlock = `if redis.call("MGET", KEYS[1], KEYS[2])[1] ~= ARGV[1] then return 0 end
+redis.call("DEL", KEYS[1])
+redis.call("SET", KEYS[2], ARGV[2], "PX", ARGV[3])
+return 1`
+)
+
+func openFenced(ctx context.Context, n nodes) (client, error) {
+	f, err := newFloor(ctx, n, ttl)
+	if err != nil {
+		return nil, err
+	}
+	c := &fenced{floor: f, kept: strconv.FormatInt((ttl + 5*time.Minute).Milliseconds(), 10)}
+	for i := range n.addrs {
+		for sha, source := range map[*string]string{&c.lock: fencedLock, &c.unlock: fencedUnlock} {
+			if *sha, err = n.Node(i).Client().ScriptLoad(ctx, source).Result(); err != nil {
+				f.Close()
+				return nil, err
+			}
+		}
+	}
+	return c, nil
+}
+
+type fenced struct {
+	*floor
+	lock, unlock string
+	kept         string // for how long the token is, in milliseconds
+}
+
+func (f *fenced) Mutex(name string) locker {
+	return &fencedMutex{f: f, floorMutex: f.floor.Mutex(name).(*floorMutex), state: "fenced:{" + name + "}"}
+}
+
+type fencedMutex struct {
+	*floorMutex
+	f     *fenced
+	state string
+	token string
+}
+
+func (m *fencedMutex) Lock(context.Context) error {
+	m.token = strconv.FormatInt(time.Now().UnixMicro(), 10)
+	m.out = resp.AppendCommand(m.out[:0], "EVALSHA", m.f.lock, "3", m.name, m.state, "fenced:marker", m.id, m.f.ttl, m.token, m.f.kept)
+	return m.f.ask(m.out)
+}
+
+func (m *fencedMutex) Unlock(context.Context) error {
+	m.out = resp.AppendCommand(m.out[:0], "EVALSHA", m.f.unlock, "2", m.name, m.state, m.id, m.token, m.f.kept)
+	return m.f.ask(m.out)
+}
