@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math/bits"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -90,7 +91,6 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 		nodes, after = q.later(s, id, unwell)
 	}
 	a.claim.Start(now, q.ticket(id), nodes, after)
-	a.send()
 	for i, n := range q.nodes {
 		if unwell&(1<<i) != 0 {
 			a.note(i, n.link.Err()) // a try may be over before the link has refused the join
@@ -126,7 +126,7 @@ func (q *Quorum) tick(due []alarm) {
 		d.a.tick(len(due) > 1)
 	}
 	if len(due) > 1 {
-		q.flush()
+		q.flush(q.allNodes())
 	}
 }
 
@@ -137,9 +137,12 @@ func (a *attempt) touch() bool {
 	return a.spec.quiet() && a.standing.Load() > a.alarms[ticks].Load()
 }
 
-func (q *Quorum) flush() {
-	for _, n := range q.nodes {
-		n.link.Flush()
+func (q *Quorum) allNodes() uint32 { return 1<<len(q.nodes) - 1 }
+
+// flush writes what has been queued for the nodes, a bit for each.
+func (q *Quorum) flush(nodes uint32) {
+	for ; nodes != 0; nodes &= nodes - 1 {
+		q.nodes[bits.TrailingZeros32(nodes)].link.Flush()
 	}
 }
 
@@ -152,19 +155,23 @@ func (a *attempt) tick(unflushed bool) {
 	a.flushUnlock(now)
 }
 
-// send hands the claim's requests to the links, in order: it runs with a.mu
-// held, so a leave cannot overtake its own join on its way to the link.
-func (a *attempt) send() {
+// queue hands the claim's requests to the links, in order: it runs with a.mu
+// held, so a leave cannot overtake its own join on its way to the link. They are
+// written when a.mu is free again: the first answers come while the last requests
+// are being written, and whoever takes them need not wait for that. It returns the
+// nodes for which that is left to the caller, a bit for each.
+func (a *attempt) queue() (nodes uint32) {
 	for _, r := range a.claim.Out {
 		c := calls.Get().(*call)
 		c.a, c.req = a, r
 		if n := a.q.nodes[r.Node]; a.unflushed {
 			n.link.Queue(c)
-		} else {
-			n.link.Send(c)
+		} else if n.link.Offer(c) {
+			nodes |= 1 << r.Node
 		}
 	}
 	a.claim.Sent()
+	return nodes
 }
 
 // flushUnlock sends what the claim wants sent, draws the consequences of a
@@ -191,7 +198,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	}
 	// Note: Here is an incorrect order:
 	//
-	//	a.send()
+	//	a.q.flush(a.queue())
 	//	a.owner.Ended(ErrLost)
 	//
 	// A node that gets the leave gives its vote to the next at once, and the next
@@ -201,9 +208,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		leaves, a.claim.Out = a.claim.Out, nil
 		a.q.telling.Add(1)
 	}
-	if len(a.claim.Out) > 0 {
-		a.send()
-	}
+	nodes := a.queue()
 	unflushed := a.unflushed
 	a.unflushed = false
 	if phase != was && phase == protocol.Holding {
@@ -244,15 +249,19 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	}
 	a.wakeWaits()
 	a.mu.Unlock()
-	if unflushed && (ended != nil || waiters) {
-		a.q.flush() // others need not wait for whoever is told
+	switch {
+	case !unflushed:
+		a.q.flush(nodes)
+	case ended != nil || waiters: // what others have queued need not wait for whoever is told
+		a.q.flush(a.q.allNodes())
 	}
 	if ended != nil {
 		a.owner.Ended(ended)
 		a.mu.Lock()
 		a.claim.Out = leaves
-		a.send()
+		nodes = a.queue()
 		a.mu.Unlock()
+		a.q.flush(nodes)
 		a.q.telling.Add(-1)
 	}
 	if ended == ErrLost {

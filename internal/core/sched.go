@@ -134,11 +134,12 @@ func (s *scheduler) run() {
 
 // wakeHeap orders attempts by when they are woken; guarded by scheduler.mu.
 // Nothing in it is ever moved or removed at the wish of an attempt: what is void
-// by then is thrown away when its turn comes, or when it is more than half of
-// all. So to keep the order nobody looks at an attempt, of which there may be a
-// great many, none in the processor's cache: that took longer than all the rest.
-// For the same reason each has four below it, as many as a cache line holds, and
-// it is not container/heap, which makes an object of each that comes or goes.
+// by then is thrown away when its turn comes, or when it is the last, as that of a
+// lock is that is given back at once, or when it is more than a fifth of all. So
+// to keep the order nobody looks at an attempt, of which there may be a great
+// many, none in the processor's cache: that took longer than all the rest. For
+// the same reason each has four below it, as many as a cache line holds, and it
+// is not container/heap, which makes an object of each that comes or goes.
 type wakeHeap struct {
 	kind  int
 	list  []alarm
@@ -155,7 +156,7 @@ func (h *wakeHeap) put(one alarm) {
 	if one.a.alarms[h.kind].Swap(int64(one.at)) == 0 {
 		h.valid++
 	}
-	if len(h.list) > 2*h.valid+fewVoids {
+	if len(h.list) > h.valid+h.valid/4+fewVoids {
 		h.sweep()
 	}
 	h.list = append(h.list, one)
@@ -171,6 +172,10 @@ func (h *wakeHeap) drop(a *attempt) {
 	if a.alarms[h.kind].Swap(0) != 0 {
 		h.valid--
 	}
+	for last := len(h.list) - 1; last >= 0 && !h.list[last].is(h.kind); last-- {
+		h.list[last] = alarm{}
+		h.list = h.list[:last]
+	}
 }
 
 // pop takes out the first one, and says whether it was still valid.
@@ -182,7 +187,8 @@ func (h *wakeHeap) pop() (one alarm, valid bool) {
 		h.sink(0, moved)
 	}
 	if valid = one.is(h.kind); valid {
-		h.drop(one.a)
+		one.a.alarms[h.kind].Store(0)
+		h.valid--
 	}
 	return one, valid
 }

@@ -129,7 +129,7 @@ func (l *Link) Send(cmds ...Command) {
 	for _, cmd := range cmds {
 		l.queue(cmd, now)
 	}
-	l.flushUnlock()
+	l.flushUnlock(true)
 }
 
 // Queue is Send for who has more to say: the command goes out with what is sent
@@ -140,10 +140,18 @@ func (l *Link) Queue(cmd Command) {
 	l.mu.Unlock()
 }
 
-// Flush sends what Queue has left.
+// Offer is Send for who holds a lock while he does it: it reports whether the
+// command is left for him to Flush, soon. Else somebody writes it, or is about to.
+func (l *Link) Offer(cmd Command) (left bool) {
+	l.mu.Lock()
+	l.queue(cmd, l.now())
+	return l.flushUnlock(false)
+}
+
+// Flush sends what Queue and Offer have left.
 func (l *Link) Flush() {
 	l.mu.Lock()
-	l.flushUnlock()
+	l.flushUnlock(true)
 }
 
 func (l *Link) queue(cmd Command, now time.Duration) {
@@ -159,22 +167,24 @@ func (l *Link) queue(cmd Command, now time.Duration) {
 	}
 }
 
-// flushUnlock writes what is there, or has it written, and unlocks l.mu.
-func (l *Link) flushUnlock() {
+// flushUnlock writes what is there, or has it written, and unlocks l.mu. What the
+// caller would write himself is left, and that reported, if he must not now.
+func (l *Link) flushUnlock(write bool) (left bool) {
 	c := l.cur
 	if c == nil || c.writing || !c.unwritten() {
 		l.mu.Unlock() // who is writing looks again afterwards
-		return
+		return false
 	}
 	if c.bytes > directLimit || c.pending > crowd {
 		l.mu.Unlock()
 		c.wakeWriter()
-		return
+		return false
 	}
-	if c.writeOnce(l) {
+	if write && c.writeOnce(l) {
 		c.wakeWriter()
 	}
 	l.mu.Unlock()
+	return !write
 }
 
 // lastsUntil is 0 for a command that is not Lasting.
