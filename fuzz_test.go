@@ -116,7 +116,7 @@ func keysOf(t *testing.T, prefix, name string) map[string]bool {
 		for op := protocol.OpJoin; op <= protocol.OpRepair; op++ {
 			for _, counting := range []bool{false, true} {
 				terms := protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Second, Counting: counting}
-				command := script.AppendCommand(nil, k, &terms, "owner", time.Second, time.Second, protocol.Request{Op: op, Stored: &protocol.Stored{}})
+				command := script.AppendCommand(nil, k, &terms, "owner", time.Second, time.Second, protocol.Request{Op: op, Stored: &protocol.Stored{}, Promise: &protocol.Version{}})
 				maps.Copy(own, requested(t, command, prefix))
 			}
 		}
