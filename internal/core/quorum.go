@@ -152,12 +152,9 @@ func (q *Quorum) ticket(id protocol.ID) protocol.Ticket {
 // write on one node can make up one of the far future, which would leave no room
 // for others: what is that far ahead of all clocks is no ticket.
 func (q *Quorum) saw(t protocol.Ticket) {
-	if uint64(t) <= q.seen.Load() || uint64(t) > uint64(time.Now().Add(farAhead).UnixMicro()) {
-		return
-	}
 	for {
 		seen := q.seen.Load()
-		if uint64(t) <= seen || q.seen.CompareAndSwap(seen, uint64(t)) {
+		if uint64(t) <= seen || uint64(t) > uint64(time.Now().Add(farAhead).UnixMicro()) || q.seen.CompareAndSwap(seen, uint64(t)) {
 			return
 		}
 	}

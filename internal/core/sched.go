@@ -105,7 +105,6 @@ func (s *scheduler) run() {
 		now := s.now()
 		batch = batch[:0]
 		s.mu.Lock()
-		// Whoever sets one that has been taken out waits for a.mu, and so for the tick.
 		for len(s.due.list) > 0 && s.due.list[0].at <= now {
 			if one, valid := s.due.pop(); valid {
 				batch = append(batch, one)

@@ -18,7 +18,7 @@ type conn struct {
 	many *Many
 	info Info
 
-	numbers [8 + MaxParts]resp.Value // the reader's, of an answer that is a text
+	numbers []resp.Value // the reader's, of an answer to many that is a text
 
 	wake chan struct{} // for the writer: there may be something to write
 	dead chan struct{} // closed by fail
@@ -49,7 +49,7 @@ const (
 )
 
 func newConn(nc net.Conn, many *Many) *conn {
-	return &conn{
+	c := &conn{
 		nc:   nc,
 		many: many,
 		rd:   resp.NewReader(nc),
@@ -57,6 +57,10 @@ func newConn(nc net.Conn, many *Many) *conn {
 		dead: make(chan struct{}),
 		done: make(chan struct{}),
 	}
+	if many != nil {
+		c.numbers = make([]resp.Value, many.Head+MaxParts)
+	}
+	return c
 }
 
 // push queues a command for writing and for its answer, in one step: the order

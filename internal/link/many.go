@@ -103,7 +103,7 @@ func (c *conn) seal() {
 
 // share gives each part its share of an answer.
 func (c *conn) share(list []entry, v []resp.Value, err error) {
-	v = resp.Numbers(c.numbers[:], v)
+	v = resp.Numbers(c.numbers, v)
 	if err != nil || len(v) != c.many.Head+len(list) {
 		for _, e := range list {
 			e.cmd.(Part).Share(nil, 0, err)

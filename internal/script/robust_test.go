@@ -244,6 +244,19 @@ func TestClaimOfTheFuture(t *testing.T) {
 	}
 }
 
+// Another client's key may stay for longer than Lua writes a number without an exponent.
+func TestKeyOfTheFarFuture(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	n := newNode(c)
+	require.NoError(t, c.Do(t.Context(), "SET", n.keys.Plain(), "another's", "PX", "1234567890123456").Err())
+	for id, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpJoin, protocol.OpBeat} {
+		a := n.do(t, n.terms(uint64(id/2)+1, 1), protocol.Request{Op: op, Ticket: 640})
+		assert.False(t, a.Vote)
+		assert.Equal(t, id < 2, a.Foreign, "the first is told")
+	}
+}
+
 // 1200 readers: the list is whole, or begins where it is asked to, and the totals agree.
 func TestLongList(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()

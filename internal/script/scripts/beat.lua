@@ -18,7 +18,7 @@ if fence and live and cid == id then
   local whose = ct == fence and cid == fenceOf and '+' .. cap .. ' ' or ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' '
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
     .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', A[4])
-  flags = flags > 1 and '4 ' .. hint or list and '25' or '9'
+  flags = flags > 1 and format('4 %.0f', hint) or list and '25' or '9'
   if limit then return { at + 1, tonumber(inc), tonumber(ct), flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
   return at + 1 .. ' ' .. inc .. ' ' .. ct .. ' ' .. flags
 end

@@ -38,7 +38,7 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
   local whose = fence == t and fenceOf == id and '+' .. A[5] .. ' ' or ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' '
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
     .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', A[4])
-  flags = flags > 1 and '4 ' .. hint or list and '25' or '9'
+  flags = flags > 1 and format('4 %.0f', hint) or list and '25' or '9'
   if limit then return { at + 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
   return at + 1 .. ' ' .. inc .. ' ' .. t .. ' ' .. flags
 end
