@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,4 +67,32 @@ func TestWakeHeap(t *testing.T) {
 	assert.Len(t, order, len(at))
 	assert.True(t, slices.IsSorted(order))
 	assert.Zero(t, h.valid)
+}
+
+// What is set for an earlier time takes the place of what was set before, and
+// what is set for a later one does not.
+func TestWokenAtTheEarliest(t *testing.T) {
+	began := time.Now()
+	woken := make(chan protocol.Time, 10)
+	now := func() protocol.Time { return protocol.Time(time.Since(began)) }
+	s := newScheduler(ticks, now, func(as []alarm) {
+		for _, one := range as {
+			woken <- one.at
+		}
+	})
+	defer s.close()
+	a := &attempt{}
+	soon := now().Add(20 * time.Millisecond)
+	for _, at := range []protocol.Time{now().Add(time.Hour), soon, soon.Add(time.Millisecond)} {
+		s.set(a, at)
+	}
+	select {
+	case at := <-woken:
+		assert.Equal(t, soon, at)
+	case <-time.After(10 * time.Second):
+		t.Fatal("not woken")
+	}
+	time.Sleep(20 * time.Millisecond)
+	assert.Empty(t, woken, "once")
+	assert.Zero(t, a.alarms[ticks].Load())
 }
