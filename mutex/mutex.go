@@ -64,7 +64,9 @@ func (m *Mutex) party() *party.Party {
 func (m *Mutex) Lock() { m.party().MustLock("lock", party.Write) }
 
 // TryLock tries to lock m and reports whether it succeeded. It does not wait
-// for a turn, only for the answers of a majority.
+// for a turn, only for the answers of a majority. If several processes try a
+// free name at the same moment, one of them succeeds; for that, a try may take
+// a few round trips more, and never more than the node timeout.
 func (m *Mutex) TryLock() bool { return m.TryLockContext(context.Background()) == nil }
 
 // LockContext locks m, or fails with a *quorate.Error: when the context ends,

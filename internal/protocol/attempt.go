@@ -116,6 +116,7 @@ type Claim struct {
 	t        Ticket // T
 	began    Time   // of the attempt, or of raising T
 	beat     Time   // the next beat
+	yield    Time   // a try that others are ahead of on a majority gives up then; 0: not known yet
 	ask      Time   // the next question of a waiter that counting blocks
 	pace     time.Duration
 	deadline Time   // Holding: rule 5
@@ -125,6 +126,7 @@ type Claim struct {
 
 	phase  Phase
 	mute   bool  // renew no more
+	first  bool  // some node has voted for the attempt
 	raised bool  // T is not the T0 of the join any more
 	window uint8 // how far back the lists go that are asked for: see since
 	chase  int32 // settling rounds that did not settle the claim
@@ -175,6 +177,9 @@ func (c *Claim) Wake() Time {
 		}
 	case Waiting:
 		w = min(w, c.hinted(), c.ask)
+		if c.yield > overdue {
+			w = min(w, c.yield)
+		}
 		if l := c.lapse(); l > 0 && c.Rules.on(RuleLease) {
 			w = min(w, l)
 		}

@@ -105,6 +105,7 @@ func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
 	}
 	p.resized(a.Limit, a.LimitAt)
 	p.vote = !a.Foreign && (p.vote || a.Vote)
+	c.first = c.first || p.vote
 	if barred := a.Foreign || a.Barred; barred || p.more != nil {
 		p.own().barred = barred
 	}
@@ -208,7 +209,7 @@ func (c *Claim) admitHere(p *peer, m Push) bool {
 	}
 	if !p.vote {
 		p.resized(m.Limit, m.LimitAt)
-		p.vote = true
+		p.vote, c.first = true, true
 		if c.Counting {
 			v := &p.own().content
 			if v.told, v.sum, v.digest = true, m.Sum, m.Digest; m.Sum == 0 {
@@ -453,9 +454,7 @@ func (c *Claim) wait(now Time) {
 	q := c.Quorum()
 	switch {
 	case c.Try:
-		// Decided as soon as the votes still to come cannot make it q; one that
-		// has q votes and is blocked by counting waits for the lists.
-		if votes+open < q || c.pace > 0 && asked == 0 {
+		if c.outvoted(now, votes, open) || c.pace > 0 && asked == 0 {
 			c.end(now, Taken)
 			return
 		}
@@ -471,6 +470,38 @@ func (c *Claim) wait(now Time) {
 	}
 	c.count(now, votes)
 }
+
+// outvoted decides when a try gives up (rule 4). As soon as the votes still to come
+// cannot make it q, other claims are ahead on a majority. A holder is ahead for as
+// long as it holds. Tries that start at the same moment are ahead of each other, each
+// on some nodes, until all of them are settled; then the lowest ticket has every vote.
+// So a try that any node has voted for stays for as long as that settling may take.
+//
+// Invariant: of tries that meet only each other, one is admitted. The first claim on a
+// node has that node's vote, so at least one try stays, and each try that leaves makes
+// the others' way shorter. Without the rule each of three tries finds another one ahead
+// on two of three nodes, and all of them give up.
+func (c *Claim) outvoted(now Time, votes, open int) bool {
+	if votes+open >= c.Quorum() {
+		if c.yield > 0 && now >= c.yield {
+			c.yield = overdue
+		}
+		return false
+	}
+	if !c.first || !c.Rules.on(RuleStay) {
+		return true
+	}
+	if c.yield == 0 {
+		// The time so far is a measure of this client's round trips. The rest depends on
+		// the id: two tries that give up at the same moment make way for neither.
+		stay := 2 * max(now.Sub(c.began), time.Millisecond/2)
+		c.yield = now.Add(min(stay+stay*time.Duration(c.ID[2])/256, c.NodeTimeout))
+	}
+	return now >= c.yield
+}
+
+// overdue is a time to give up that has passed while an answer was still to come.
+const overdue Time = 1
 
 // count asks for the lists when q votes are there and the counting rule does
 // not admit: at once, and "again soon (a round trip, doubling, jittered)".

@@ -3,7 +3,7 @@ package protocol
 // Rule names one rule of the client's side that safety or liveness rests on.
 // A build with the tag "mutants" can switch each off, to see the simulator
 // notice; in every other build Rules is empty and the checks cost nothing.
-type Rule uint32
+type Rule uint64
 
 // The rules of claim.go. The comment says what happens without each.
 const (
@@ -37,5 +37,6 @@ const (
 	RuleAfter                            // and asks them once it has q promises; a node is healed by what others tell when its guard time is over: what was recorded in between is not found
 	RuleTold                             // a node is told by all who may be the only ones that know: it is a witness that nothing is recorded, which is
 	RuleRest                             // nodes that were left out at first are asked before long: a claim does not get the votes that it needs
+	RuleStay                             // a try that has a vote stays until those that met it are settled: of three tries of a free name each finds another one ahead, and none is admitted
 	RuleStash                            // a push that overtakes its answer is kept: a waiter sleeps through its turn
 )

@@ -98,7 +98,10 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 		b = binary.AppendVarint(b, int64(n))
 	}
 	b = append(b, byte(c.phase))
-	flags(c.mute, c.raised)
+	flags(c.mute, c.raised, c.Try && c.first)
+	if c.Try {
+		when(c.yield)
+	}
 	b = binary.AppendUvarint(b, uint64(c.t))
 	b = binary.AppendUvarint(b, c.Weight)
 	b = binary.AppendUvarint(b, c.room)

@@ -3,6 +3,8 @@ package sim
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // The aims in this file walk towards a claim that is not served, not kept or
@@ -233,5 +235,28 @@ var halfway = generator{
 		})
 		w.then(w.nodeTimeout+w.around(rtt), func() { pe.to(c).heal(true) })
 		w.then(w.nodeTimeout, func() { pf.to(b).heal(w.rng.IntN(2) == 0) })
+	},
+}
+
+// rush: so many tries of a free name start at the same moment, and no node and
+// no message fails. One of them is to be admitted.
+var rush = generator{
+	name: "rush",
+	set: func(r *rand.Rand, s *setting) {
+		*s = setting{
+			nodes: 1 + r.IntN(7), procs: 2 + r.IntN(8), parts: 1, capacity: 1, weights: []uint64{1},
+			ttl: 8 * time.Second, guard: 16 * time.Second, nodeTimeout: 200 * time.Millisecond,
+			bootstrap: true, clean: true, eager: true, tries: true, brief: r.IntN(2) == 0, residues: protocol.Residues,
+			delay: 100 * time.Microsecond, jitter: time.Duration(1+r.IntN(20_000)) * time.Microsecond,
+			hold: 50 * time.Millisecond, think: time.Millisecond, length: time.Second,
+		}
+		if r.IntN(3) == 0 {
+			s.capacity, s.weights = 1<<30, []uint64{1 << 30}
+		}
+	},
+	plan: func(w *world) {
+		for _, p := range w.procs {
+			p.later(time.Duration(w.rng.Int64N(int64(2*w.delay+w.jitter))), func() { p.parts[0].acquire(true) })
+		}
 	},
 }

@@ -217,6 +217,9 @@ func (c *checker) busy(w *world, a *attempt) {
 // if nothing has failed, and after a lease otherwise, which ends later where the
 // clock has been set back.
 func (c *checker) end(w *world) {
+	if w.tries && w.stats.Admissions == 0 {
+		w.fail("free", "%d processes tried a free name at the same moment, and none has it", len(w.procs))
+	}
 	if !w.clean {
 		w.now = w.now.add(w.ttl + w.ttl/50 + time.Millisecond)
 	}

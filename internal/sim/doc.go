@@ -35,6 +35,7 @@
 //   - final: a final phase does not change, and a hold whose deadline has passed
 //     is never valid again.
 //   - busy: no claim wants a Tick at once after a Tick, or sends without end.
+//   - free: of claims that try a free name at the same moment, one is admitted.
 //   - stuck: when the faults have stopped, everybody who waits is served.
 //   - orphan: when everybody has left, no node keeps anything; where something
 //     has failed, after one more lease.

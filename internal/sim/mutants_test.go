@@ -57,6 +57,7 @@ var mutants = []mutant{
 	{"leave overtakes its join", func(s *setting) { s.overtake = true }, fickle, 100, "orphan late"},
 	{"an early push is dropped", without(protocol.RuleStash), crossing, 100, "late"},
 	{"who was left out at first stays out", without(protocol.RuleRest), calm, 100, "late stuck"},
+	{"a try gives up though a node has voted for it", without(protocol.RuleStay), rush, 100, "free"},
 	{"like residues do not spread out", without(protocol.RuleSpread), crossing, 100, "rounds lost"},
 	{"T is not raised", without(protocol.RuleRaise), bereft, 1000, "stuck"},
 	{"who waits counts a node that is barred", without(protocol.RuleBarred), barred, 100, "stuck"},

@@ -39,6 +39,7 @@ type setting struct {
 	lag      time.Duration // by as much as this
 
 	clean bool // no faults at all: promises about time and order can be held to
+	tries bool // every claim tries a free name, all at the same moment: one of them is to be admitted
 	brief bool // claims leave nodes out at first
 	eager bool // a link that is down fails requests at once, else they time out
 
