@@ -133,44 +133,17 @@ func (e *Election) finish() {
 // happens also when that panics.
 func (e *Election) lead(ctx context.Context, t *term, cb Callbacks) (err error) {
 	e.become(t)
-	inner, cancel := context.WithCancelCause(t.lease.Context())
-	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	inner, stop := t.lease.Derive(ctx)
 	defer func() {
 		stop()
-		cancel(core.ErrReleased)
 		e.become(nil)
 		err = e.end(t)
 		if cb.OnStoppedLeading != nil {
 			cb.OnStoppedLeading(core.Dress("lead", e.name, err))
 		}
 	}()
-	cb.OnStartedLeading(&tenure{inner, ctx}, t.lease)
+	cb.OnStartedLeading(inner, t.lease)
 	return nil
-}
-
-// tenure is the context of a term under Run: it ends with the lease or with
-// Run's context, and has the deadline and the values of that.
-//
-// Note: Here is an incorrect one:
-//
-//	inner, cancel := context.WithCancelCause(ctx)
-//	context.AfterFunc(lease.Context(), func() { cancel(ErrLost) })
-//
-// AfterFunc calls in a goroutine of its own. The leaves of a lost claim go out
-// when its lease's context has ended, and the next leader might be in before
-// that goroutine has run. A child of the lease's context ends with it.
-type tenure struct {
-	context.Context
-	run context.Context
-}
-
-func (c *tenure) Deadline() (time.Time, bool) { return c.run.Deadline() }
-
-func (c *tenure) Value(key any) any {
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.run.Value(key)
 }
 
 // announce calls f for each new term until ctx ends. The function that it

@@ -68,9 +68,8 @@ func (e *Election) write(ctx context.Context, t *term, value string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", core.ErrInvalid, err)
 	}
-	led, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(t.lease.Context(), func() { cancel(core.ErrReleased) })()
+	led, stop := t.lease.Derive(ctx)
+	defer stop()
 	err = e.reg.Put(led, t.hold, t.writes.Add(1)-1, text, 0)
 	if over := t.over(); over != nil {
 		return over
@@ -98,6 +97,7 @@ func (e *Election) end(t *term) error {
 	}
 	t.lease.End(core.ErrReleased)
 	if lost := t.lease.Lost(); lost != nil {
+		t.hold.Release() // see party.Unlock
 		return &core.Failure{Err: lost}
 	}
 	e.reg.Retire(t.hold, t.writes.Add(1)-1, e.spec.Set.Retention)

@@ -219,14 +219,11 @@ func Lease(ctx context.Context) quorate.Lease {
 // run runs f under the claim, unless it turns out that it has been done, and
 // releases the claim however that ends: also when f panics or ends its goroutine.
 func (o *Once) run(ctx context.Context, t *turn, w work) (*completion, error) {
-	held := t.lease.Context()
-	inner, cancel := context.WithCancelCause(context.WithValue(ctx, leaseKey{}, t.lease))
-	stop := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
+	inner, stop := t.lease.Derive(context.WithValue(ctx, leaseKey{}, t.lease))
 	// A run that comes to nothing has nothing to erase: f only runs where nothing
 	// is recorded, and nothing is recorded before it has returned.
 	defer func() {
 		stop()
-		cancel(core.ErrReleased)
 		t.release()
 	}()
 

@@ -5,23 +5,54 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // Lease is what the holder of a primitive sees of its hold: one goroutine's
-// turn under a claim that may serve several.
+// turn under a claim that may serve several. It is safe for concurrent use.
 type Lease struct {
 	hold  *Hold
 	token uint64
 
 	mu    sync.Mutex
-	life  *life // made when asked for
+	life  *life // made when asked for; the contexts that Derive made hang on it
 	cause error // why the hold has ended; nil while it has not
 }
 
-// life is a context and what ends it.
+// life is a context that ends with a lease: synchronously, in the goroutine
+// that ends the lease. So it has ended before a leave that lets another in is
+// sent.
+//
+// Note: Here is an incorrect way to derive one:
+//
+//	inner, cancel := context.WithCancelCause(ctx)
+//	context.AfterFunc(lease.Context(), func() { cancel(ErrLost) })
+//
+// AfterFunc calls in a goroutine of its own. On a busy process the next holder
+// may be in before that goroutine runs.
+//
+// Done and Value are those of a context of package context. So its own
+// WithCancel, WithTimeout and AfterFunc attach to it without a goroutine, and
+// their contexts end synchronously too.
 type life struct {
 	context.Context
-	end context.CancelCauseFunc
+	lease      *Lease
+	end        context.CancelCauseFunc
+	prev, next *life // a ring, guarded by lease.mu
+}
+
+// Err compares with the deadline. Without that a process that is so busy that
+// the scheduler's goroutine has not run yet would go on as the holder after the
+// deadline, when the nodes may have let another in.
+func (c *life) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if c.lease.hold.Valid() || !c.lease.expire() {
+		return nil
+	}
+	return c.Context.Err()
 }
 
 // Lease returns a new lease, of the n-th turn under the claim.
@@ -41,13 +72,42 @@ func (l *Lease) ValidUntil() time.Time { return l.hold.ValidUntil() }
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.own()
+}
+
+// own is Context with l.mu held.
+func (l *Lease) own() *life {
 	if l.life == nil {
-		ctx, end := context.WithCancelCause(context.Background())
-		if l.life = (&life{ctx, end}); l.cause != nil {
-			end(l.cause)
-		}
+		l.life = l.live(context.Background())
+		l.life.prev, l.life.next = l.life, l.life
 	}
-	return l.life.Context
+	return l.life
+}
+
+// live returns a context that ends with ctx, or when its end is called.
+func (l *Lease) live(ctx context.Context) *life {
+	inner, end := context.WithCancelCause(ctx)
+	if l.cause != nil {
+		end(l.cause)
+	}
+	return &life{Context: inner, lease: l, end: end}
+}
+
+// Derive returns a context that ends with ctx and with the hold, and has the
+// values and the deadline of ctx. The caller must call stop, which ends it too.
+func (l *Lease) Derive(ctx context.Context) (inner context.Context, stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, own := l.live(ctx), l.own()
+	c.prev, c.next = own, own.next
+	c.prev.next, c.next.prev = c, c
+	return c, func() {
+		l.mu.Lock()
+		c.prev.next, c.next.prev = c.next, c.prev
+		c.prev, c.next = c, c
+		l.mu.Unlock()
+		c.end(ErrReleased)
+	}
 }
 
 // End ends the hold; the first cause stays. It returns what Lost does from then on.
@@ -57,9 +117,36 @@ func (l *Lease) End(cause error) error {
 	if l.cause == nil {
 		if l.cause = cause; l.life != nil {
 			l.life.end(cause)
+			for c := l.life.next; c != l.life; c = c.next {
+				c.end(cause)
+			}
 		}
 	}
 	return l.lost()
+}
+
+// expire ends a claim that is past its deadline, and the lease with it. It
+// reports whether the claim has ended.
+//
+// Invariant: a lease ends by itself only when its claim is final. An answer that
+// arrived before the deadline may be extending it just now: whether it was in
+// time is decided with the attempt's lock held, and once.
+func (l *Lease) expire() bool {
+	a := (*attempt)(l.hold)
+	a.mu.Lock()
+	now := a.q.now()
+	a.claim.Tick(now)
+	phase, closing := a.claim.Phase(), a.closing
+	a.flushUnlock(now) // the owner ends the lease, unless another goroutine is about to have it do that
+	switch {
+	case !phase.Final():
+		return false
+	case phase == protocol.Left && closing:
+		l.End(ErrClosed)
+	default:
+		l.End(ErrLost)
+	}
+	return true
 }
 
 // Lost returns why the hold has ended by itself, or nil.

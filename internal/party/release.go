@@ -49,12 +49,14 @@ func (p *Party) Unlock(mode Mode) (*core.Hold, error) {
 	// next local waiter joins, which would otherwise queue behind its own process.
 	p.mode, p.hold, p.grant = getting, nil, nil
 	p.mu.Unlock()
-	if lost != nil {
-		p.next(mode, nil)
-		return nil, failure(lost)
-	}
+	// Also after a loss: an answer from just before the deadline may have renewed
+	// the claim since it was looked at, and it would be renewed as long as the
+	// process lives. On a claim that has ended Release does nothing.
 	hold.Release()
 	p.next(mode, nil)
+	if lost != nil {
+		return nil, failure(lost)
+	}
 	return hold, nil
 }
 

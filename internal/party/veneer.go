@@ -50,12 +50,9 @@ func (p *Party) Do(ctx context.Context, op string, mode Mode, f func(ctx context
 	if err := p.Lock(ctx, mode, false); err != nil {
 		return core.Dress(op, p.Name(), err)
 	}
-	held := p.Lease(mode).Context()
-	inner, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
+	inner, stop := p.Lease(mode).Derive(ctx)
 	defer func() {
 		stop()
-		cancel(core.ErrReleased)
 		if _, uerr := p.Unlock(mode); uerr != nil {
 			err = errors.Join(err, core.Dress(op, p.Name(), uerr))
 		}

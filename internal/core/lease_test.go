@@ -1,0 +1,90 @@
+package core
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+func held(t *testing.T, q *Quorum, name string) *Hold {
+	t.Helper()
+	s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	h, err := q.Acquire(t.Context(), s, false, nil)
+	require.NoError(t, err)
+	return h
+}
+
+// ended looks without waiting, not even for a goroutine to run.
+func ended(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// What is sent after End lets the next holder in.
+func TestContextsHaveEndedWhenEndReturns(t *testing.T) {
+	h := held(t, idle(t, redistest.Start(t, 1)), "n")
+	type key struct{}
+	outer := context.WithValue(t.Context(), key{}, "value")
+	for range 100 {
+		l := h.Lease(0)
+		inner, stop := l.Derive(outer)
+		over, stopOver := l.Derive(outer)
+		child, cancel := context.WithCancel(inner)
+		all := []context.Context{l.Context(), inner, child}
+		for _, ctx := range all {
+			require.NoError(t, ctx.Err())
+		}
+		assert.Equal(t, "value", child.Value(key{}))
+		stopOver()
+		require.True(t, ended(over))
+		assert.ErrorIs(t, context.Cause(over), ErrReleased)
+		require.False(t, ended(inner), "another's end")
+
+		require.ErrorIs(t, l.End(ErrLost), ErrLost)
+		for i, ctx := range all {
+			require.True(t, ended(ctx), "context %d", i)
+			require.ErrorIs(t, context.Cause(ctx), ErrLost)
+		}
+		late, stopLate := l.Derive(outer)
+		require.True(t, ended(late), "derived after the end")
+		stop()
+		stopLate()
+		cancel()
+		assert.Same(t, l.life, l.life.next, "nothing is left of what was derived")
+	}
+	h.Release()
+}
+
+func TestDerivedContextEndsWithItsParent(t *testing.T) {
+	h := held(t, idle(t, redistest.Start(t, 1)), "n")
+	l := h.Lease(0)
+	outer, cancel := context.WithCancelCause(t.Context())
+	inner, stop := l.Derive(outer)
+	defer stop()
+	cancel(context.DeadlineExceeded)
+	require.True(t, ended(inner))
+	assert.ErrorIs(t, context.Cause(inner), context.DeadlineExceeded)
+	assert.NoError(t, l.Context().Err(), "the end of the caller's context does not end the hold")
+	h.Release()
+}
+
+// An answer renews the claim at the moment at which a context is asked: the
+// context must not say that a claim has ended which goes on being renewed.
+func TestContextOfARenewedClaimGoesOn(t *testing.T) {
+	h := held(t, idle(t, redistest.Start(t, 1)), "n")
+	ctx := h.Lease(0).Context()
+	h.standing.Store(2) // the deadline before the renewal, long past
+	require.False(t, h.Valid())
+	assert.NoError(t, ctx.Err())
+	assert.True(t, h.Valid())
+	h.Release()
+}

@@ -1,0 +1,46 @@
+package party
+
+import (
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+func parties(t *testing.T, n int) (ps []*Party) {
+	t.Helper()
+	c := redistest.Start(t, 1)
+	client := redis.NewClient(&redis.Options{Addr: c.Node(0).Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	set := core.Defaults()
+	set.TTL, set.Guard = time.Minute, 3*time.Minute
+	q, err := core.New([]redis.UniversalClient{client}, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(t.Context()) })
+	require.NoError(t, q.Bootstrap(t.Context()))
+	for range n {
+		ps = append(ps, New(q, &set, core.Spec{Name: "n", Weight: 2, Capacity: 2}, core.Spec{Name: "n", Weight: 1, Capacity: 2}))
+	}
+	return ps
+}
+
+// An answer from just before the deadline renews the claim while it is being
+// unlocked. It looked lost; it must not live on without an owner.
+func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
+	ps := parties(t, 2)
+	require.NoError(t, ps[0].Lock(t.Context(), Write, false))
+	deadline := reflect.ValueOf(ps[0].hold).Elem().FieldByName("standing").Addr().UnsafePointer()
+	(*atomic.Int64)(deadline).Store(2) // as it was before the renewal, long past
+	_, err := ps[0].Unlock(Write)
+	assert.ErrorIs(t, err, core.ErrLost)
+	require.Eventually(t, func() bool { return ps[1].Lock(t.Context(), Write, true) == nil }, 20*time.Second, time.Millisecond)
+	_, err = ps[1].Unlock(Write)
+	assert.NoError(t, err)
+}
