@@ -35,5 +35,6 @@ func startChild(cmd *exec.Cmd, _ func() bool) (*child, error) {
 func (c *child) signal(os.Signal)        { c.kill() }
 func (c *child) terminate()              { c.kill() }
 func (c *child) kill()                   { _ = c.process.Kill() }
+func (c *child) dismiss()                {}
 func (c *child) finish(<-chan time.Time) {}
 func signalStatus(os.Signal) int         { return 130 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,6 +20,7 @@ type child struct {
 	pid   int
 	done  chan int // gets its exit status
 	tty   *os.File // our terminal, if the child has got it
+	guard *guard   // nil: none could be started
 	valid func() bool
 }
 
@@ -44,6 +46,10 @@ func startChild(cmd *exec.Cmd, valid func() bool) (*child, error) {
 		return nil, err
 	}
 	c.pid = cmd.Process.Pid
+	var err error
+	if c.guard, err = startGuard(c.pid); err != nil {
+		fmt.Fprintf(os.Stderr, "quorate: if this process is killed, what the command has started will go on: %v\n", err)
+	}
 	_ = cmd.Process.Release() // wait4 is ours: os/exec does not tell of a child that stops
 	go c.wait()
 	return c, nil
@@ -95,6 +101,13 @@ func (c *child) stopped() {
 		c.setForeground(c.pid)
 	}
 	_ = syscall.Kill(-c.pid, syscall.SIGCONT)
+}
+
+// dismiss ends the guard: the command has ended, and this process with it in good order.
+func (c *child) dismiss() {
+	if c.guard != nil {
+		c.guard.dismiss()
+	}
 }
 
 // takeTerminal ends the child's use of the terminal.

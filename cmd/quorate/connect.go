@@ -33,11 +33,14 @@ func (t *target) leaseFlags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&t.ttl, "ttl", 8*time.Second, "how long the lock outlives a holder that died; it is renewed while the holder lives")
 }
 
+// nodesVariable is the environment variable with the nodes' URLs.
+const nodesVariable = "QUORATE_NODES"
+
 // urls returns the nodes' URLs. A bare host:port is taken for redis://host:port.
 func (t *target) urls() ([]string, error) {
 	list := t.nodes
 	if list == "" {
-		list = os.Getenv("QUORATE_NODES")
+		list = os.Getenv(nodesVariable)
 	}
 	var urls []string
 	for u := range strings.SplitSeq(list, ",") {

@@ -44,7 +44,7 @@ Exit status 0: everything came out right. 1: it did not.`,
 				return &exit{1, err}
 			}
 			cfg.Length = time.Duration(length * float64(time.Second))
-			cfg.Out = cmd.OutOrStdout()
+			cfg.Out = os.Stdout // as it is: the demo draws with escape sequences
 			cfg.Program = program(self)
 			cfg.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)

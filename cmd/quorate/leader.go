@@ -78,6 +78,7 @@ none; 75 if too few nodes could be asked.`,
 	j.nodeFlags(cmd)
 	j.leaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the leadership is lost")
+	j.commandFlags(cmd)
 	cmd.Flags().StringVar(&j.id, "id", "", "what others see as the leader's id (default: host, process and something random)")
 	cmd.Flags().StringVar(&j.value, "value", "", "what the leader tells about itself, as an address")
 	cmd.Flags().BoolVar(&j.again, "again", false, "get in line again when the leadership was lost")

@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,6 +29,8 @@ type lockJob struct {
 	wait  time.Duration // negative: for ever
 	grace time.Duration
 	errs  io.Writer
+
+	passNodes bool // the command gets QUORATE_NODES
 }
 
 func lockCommand() *cobra.Command {
@@ -43,8 +47,10 @@ rwmutex.RWMutex: any number share it, or one has it alone. A name is one or the
 other, for all who use it.
 
 The command finds its fencing token in QUORATE_TOKEN: each holder's is higher
-than the last one's. If the lock is lost while the command runs, the command
-and its children get SIGTERM, and SIGKILL after --grace.
+than the last one's. It does not see QUORATE_NODES, which may contain passwords,
+unless --pass-nodes is given. If the lock is lost while the command runs, the
+command and its children get SIGTERM, and SIGKILL after --grace. If this process
+is killed, they get SIGKILL at once.
 
 Exit status: the command's own, or 128+n if signal n ended it; 75 if the lock
 was not to be had within --wait; 70 if it was lost; 64 if the command line is
@@ -115,6 +121,12 @@ func (j *lockJob) flags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: for ever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which nobody may give
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the lock is lost")
+	j.commandFlags(cmd)
+}
+
+// commandFlags are for every verb that runs a command.
+func (j *lockJob) commandFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&j.passNodes, "pass-nodes", false, "leave $QUORATE_NODES, with its passwords, in the command's environment")
 }
 
 // start checks what the flags say and runs the job.
@@ -225,6 +237,12 @@ func (j *lockJob) refused(g grip, err error) error {
 	return &exit{exitNoLock, plain(err)}
 }
 
+// withoutNodes returns an environment that does not name the nodes: their URLs
+// contain passwords, which a command has no need of unless it is told to use them.
+func withoutNodes(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, nodesVariable+"=") })
+}
+
 // hold runs the command for as long as the lease holds. It returns how the
 // command ended, and whether the user has been told of a loss.
 func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, ended error) {
@@ -234,6 +252,9 @@ func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, e
 
 	cmd := exec.Command(j.argv[0], j.argv[1:]...)
 	cmd.Env = append(os.Environ(), "QUORATE_TOKEN="+strconv.FormatUint(lease.Token(), 10))
+	if !j.passNodes {
+		cmd.Env = withoutNodes(cmd.Env)
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c, err := startChild(cmd, func() bool { return time.Now().Before(lease.ValidUntil()) })
 	if err != nil {
@@ -243,6 +264,7 @@ func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, e
 		}
 		return false, &exit{code, err}
 	}
+	defer c.dismiss()
 	lost := lease.Context().Done()
 	var kill <-chan time.Time
 	for {

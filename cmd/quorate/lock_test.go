@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,12 +25,17 @@ import (
 // rival returns a Mutex of this process, to hold the lock or to see who does.
 func rival(t *testing.T, ns *embedded.Nodes, name string) *mutex.Mutex {
 	t.Helper()
+	return mutex.New(rivalQuorum(t, ns), name)
+}
+
+func rivalQuorum(t *testing.T, ns *embedded.Nodes) *quorate.Quorum {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	q, err := quorate.Connect(ctx, ns.URLs())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close() })
-	return mutex.New(q, name)
+	return q
 }
 
 func TestLockRunsTheCommand(t *testing.T) {
@@ -186,5 +192,21 @@ func TestUsage(t *testing.T) {
 	for _, name := range []string{"", "{x}", strings.Repeat("x", 64<<10)} {
 		var out, errs output
 		assert.Equal(t, exitUsage, run([]string{"lock", name, "--", "true"}, &out, &errs), errs.String())
+	}
+}
+
+// The URLs contain passwords: a command gets them only when it is meant to.
+func TestCommandDoesNotSeeTheNodes(t *testing.T) {
+	startNodes(t, 1)
+	echo := []string{"--", "sh", "-c", `echo "nodes=$QUORATE_NODES"`}
+	for _, verb := range [][]string{{"lock", "x"}, {"sem", "s", "-n", "1"}, {"once", "o"}, {"leader", "l"}} {
+		p := start(t, slices.Concat(verb, echo)...)
+		require.Equal(t, 0, p.status(), p.err.String())
+		assert.Equal(t, "nodes=\n", p.out.String(), verb[0])
+	}
+	for _, verb := range [][]string{{"lock", "x"}, {"once", "o2"}, {"leader", "l"}} {
+		p := start(t, slices.Concat(verb, []string{"--pass-nodes"}, echo)...)
+		require.Equal(t, 0, p.status(), p.err.String())
+		assert.Equal(t, "nodes="+os.Getenv("QUORATE_NODES")+"\n", p.out.String(), verb[0])
 	}
 }

@@ -41,7 +41,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	redis.SetLogger(silent{})
 	root := command()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(printable{stdout})
+	stderr = printable{stderr}
 	root.SetErr(stderr)
 	err := root.Execute()
 	if err == nil {
@@ -79,5 +80,6 @@ New here? "quorate demo" shows it at work in 15 seconds and needs no Redis.
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), checkCommand(), bootstrapCommand(), nodesCommand(), demoCommand())
 	root.AddCommand(demoParts()...)
+	root.AddCommand(guardCommand())
 	return root
 }

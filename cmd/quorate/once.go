@@ -91,6 +91,7 @@ done; 1 if not; 75 if too few nodes could be asked.`,
 	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the work to be done, or for the turn to do it; 0 asks once (default: for ever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which nobody may give
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
+	j.commandFlags(cmd)
 	cmd.Flags().DurationVar(&j.keep, "keep", 0, "how long it stays done (default: for ever)")
 	cmd.Flags().Lookup("keep").DefValue = "0s"
 	cmd.Flags().BoolVar(&j.durable, "durable", false, "run nothing unless a majority of the nodes keeps an append-only file")
