@@ -42,7 +42,6 @@ type peer struct {
 	tkt   Ticket      // held: at this ticket ...
 	inc   Incarnation // ... in this incarnation
 	taken Time        // s of the newest acknowledgement; older ones are ignored
-	until Time        // s + ttl - drift: how long the view that came with it is usable
 	asked Time        // s of the request that is out; 0: none
 	next  Time        // when it is asked again; 0 and Never: not by itself
 	more  *more       // nil: nothing of that
@@ -52,9 +51,19 @@ type peer struct {
 	waiters  bool  // claims without a vote are queued there
 	hinted   bool  // next is when asking again may bring the vote; else it is a second try
 	behind   bool  // it has not answered the settling round
-	again    bool  // its connection has come back while a request was out: ask again after the answer
+	again    bool  // something may have been missed while a request was out: ask again after the answer
+	unsure   bool  // it may have taken its vote back: only answers say whether it votes, see doubt
 	refused  bool  // for good: another capacity, a wrong type, a wrong password
 	failures uint8 // in a row, as far as that can count
+}
+
+// ask has the node asked now, or after the answer that is still to come.
+func (p *peer) ask(now Time) {
+	if p.asked != 0 {
+		p.again = true
+	} else {
+		p.next, p.hinted = now, false
+	}
 }
 
 // untouched: nothing has been sent there yet, see Start.
@@ -71,6 +80,7 @@ type more struct {
 	limitAt Ticket  // the Resize that the node knows of; 0: none
 	heavy   bool    // it has not confirmed the weight of Shrink yet
 	barred  bool    // another client's key keeps everybody out there
+	until   Time    // when the lease ends that a node has forgotten which is recovering; 0: it has not
 	early   Push    // a push that overtook the answer it belongs to
 }
 

@@ -45,7 +45,7 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 		c.acknowledge(p, r, a)
 		p.next, p.hinted = Never, false
 		switch {
-		case p.again: // that answer will bring a hint of its own
+		case p.again && p.asked == 0: // that answer will bring a hint of its own
 			p.again, p.next = false, now
 		case a.Wait > 0:
 			p.next, p.hinted = now.Add(a.Wait), true
@@ -65,10 +65,9 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 			// The guard time outlasts the lease that it has forgotten, so that still
 			// keeps others out: a node that has come back is worth no less to a holder
 			// than one that has not.
-			again.held, again.tkt, again.inc, again.until, again.vote = true, p.tkt, p.inc, p.until, p.vote
-			if m := p.more; m != nil {
-				again.more = &more{content: m.content, was: m.was, limit: m.limit, limitAt: m.limitAt}
-			}
+			again.held, again.tkt, again.inc, again.vote, again.unsure = true, p.tkt, p.inc, p.vote, p.unsure
+			m := p.heard()
+			again.more = &more{content: m.content, was: m.was, limit: m.limit, limitAt: m.limitAt, until: c.until(p)}
 		}
 		*p = again
 	case Clash:
@@ -80,8 +79,9 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 // acknowledge takes the lease and the view that came with an answer.
 //
 // Within one incarnation and at one ticket a view only ever loses claims, so a
-// vote stays given and the newest lists are the smallest. An answer at another
-// ticket or of another incarnation starts a new view.
+// vote stays given and the newest lists are the smallest, unless the node may have
+// stored the claim twice (doubt). An answer at another ticket or of another
+// incarnation starts a new view.
 func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
 	same := p.held && p.tkt == a.Ticket && (p.inc == a.Incarnation || !c.Rules.on(RuleIncarnation))
 	if !same {
@@ -96,15 +96,18 @@ func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
 		}
 	}
 	p.held, p.tkt, p.inc, p.taken = true, a.Ticket, a.Incarnation, r.Sent
-	p.until = r.Sent.Add(c.TTL)
-	if c.Rules.on(RuleDrift) {
-		p.until = p.until.Add(-c.Drift)
+	if p.more != nil {
+		p.more.until = 0
 	}
-	if c.Counting && (a.Vote || !p.vote) { // else the push that voted has overtaken this
+	if a.Foreign {
+		c.doubt(p)
+	}
+	overtaken := p.vote && !p.unsure && !a.Foreign && !a.Vote // by the push that voted
+	p.vote = a.Vote || overtaken
+	if c.Counting && !overtaken {
 		c.content(p.own(), r, a)
 	}
 	p.resized(a.Limit, a.LimitAt)
-	p.vote = !a.Foreign && (p.vote || a.Vote)
 	c.first = c.first || p.vote
 	if barred := a.Foreign || a.Barred; barred || p.more != nil {
 		p.own().barred = barred
@@ -113,6 +116,21 @@ func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
 		p.more.early = Push{}
 	}
 }
+
+// doubt: a node may have taken its vote back, within one incarnation and at one
+// ticket. Then only answers say whether it votes. A push is a reason to ask.
+//
+// A node that stores the claim once, and keeps it, keeps its vote. It takes the vote
+// back in two cases only. (a) The lease ends, another client takes the redlock key,
+// and a settle stores the claim again at the same ticket. That takes a second
+// request that may store the claim at this ticket. (b) The redlock key is another
+// client's though the lease has not ended. The answer to the claim's next request
+// says so.
+//
+// Without the rule: the push of a vote is under way for longer than the lease. When
+// it arrives the claim is back without a vote, at the same ticket and in the same
+// incarnation, and another Redlock client holds with this node's key.
+func (c *Claim) doubt(p *peer) { p.unsure = c.Rules.on(RulePushOnce) }
 
 // resized takes what a node says of the number of permits.
 func (p *peer) resized(limit uint64, at Ticket) {
@@ -189,6 +207,10 @@ func (c *Claim) Push(now Time, node int, m Push) {
 		}
 		return
 	}
+	if p.again && p.asked == 0 && !p.refused {
+		p.again = false
+		p.ask(now)
+	}
 	if c.advance(now); c.phase == Holding {
 		// Rule 8: in at once. The lease is an old one, but no older than a waiter's
 		// beats are apart, unless some of them were lost.
@@ -200,14 +222,19 @@ func (c *Claim) Push(now Time, node int, m Push) {
 }
 
 // admitHere turns p's view into a vote if the push belongs to it: same
-// incarnation, same ticket.
+// incarnation, same ticket. If the push may be older than the view the node is to
+// be asked.
 func (c *Claim) admitHere(p *peer, m Push) bool {
 	if !p.held ||
 		c.Rules.on(RulePushTicket) && m.Ticket != p.tkt ||
 		c.Rules.on(RulePushIncarnation) && m.Incarnation != p.inc {
 		return false
 	}
-	if !p.vote {
+	switch {
+	case p.vote:
+	case p.unsure:
+		p.again = true
+	default:
 		p.resized(m.Limit, m.LimitAt)
 		p.vote, c.first = true, true
 		if c.Counting {
@@ -236,14 +263,14 @@ func (c *Claim) Fail(now Time, r Request, forGood bool) {
 func (c *Claim) Up(now Time, node int) {
 	c.expire(now)
 	p := &c.peers[node]
-	switch {
-	case c.phase.Final():
-	case p.asked != 0: // what was pushed after that request had been executed may be lost, too
-		p.again = true
-	default:
-		p.next, p.hinted, p.refused = now, false, false // what was for good may have ended with the connection
-		c.advance(now)
+	if c.phase.Final() {
+		return
 	}
+	if p.asked == 0 {
+		p.refused = false // what was for good may have ended with the connection
+	}
+	p.ask(now) // what was pushed after a request that is out had been executed may be lost, too
+	c.advance(now)
 }
 
 // Suspect says that a node does not answer others either: it is asked like the
@@ -415,6 +442,7 @@ func (c *Claim) raise(now Time, top Ticket) {
 		p := &c.peers[i]
 		if p.behind = true; !(p.held && p.tkt == c.t) && !p.refused {
 			c.send(now, i, OpSettle)
+			p.unsure = false // the first request with this T
 		}
 	}
 }
@@ -600,6 +628,9 @@ func (c *Claim) silent(now Time, p *peer) {
 
 func (c *Claim) send(now Time, node int, op Op) {
 	p := &c.peers[node]
+	if op == OpSettle || op == OpJoin && !p.untouched() {
+		c.doubt(p)
+	}
 	p.asked, p.next, p.hinted = now, Never, false
 	// A holder whose views differ learns the lists in time: when a node goes, the
 	// rest must still admit it.

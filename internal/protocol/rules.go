@@ -14,6 +14,7 @@ const (
 	RuleIncarnation                      // a view of an earlier incarnation is void: two holders
 	RulePushIncarnation                  // a push of another incarnation is void: two holders
 	RulePushTicket                       // a push counts only with exactly T: two holders
+	RulePushOnce                         // a push counts only where the node cannot have stored the claim twice at its ticket: two holders
 	RuleCounting                         // lower claims are counted, not only votes: three holders of two permits
 	RuleDrift                            // a lease is taken to end early by the clock drift: two holders
 	RuleSettleBelow                      // nodes below T are settled even after admission: two waiters block each other

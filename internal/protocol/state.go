@@ -125,26 +125,20 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 		if hinted && (p.vote || c.phase == Holding) {
 			next, hinted = Never, false
 		}
-		flags(p.held, p.vote, p.refused, m.heavy, m.early.Vote, p.again, hinted, c.phase == Joining && p.behind, m.barred && !p.vote)
+		flags(p.held, p.vote, p.refused, m.heavy, m.early.Vote, p.again, hinted, c.phase == Joining && p.behind, m.barred && !p.vote, p.unsure)
 		b = binary.AppendUvarint(b, uint64(p.tkt))
 		b = binary.AppendUvarint(b, uint64(p.inc))
 		when(p.taken)
-		when(p.until)
+		when(c.until(p))
 		when(p.asked)
 		when(next)
 		b = append(b, p.failures)
 		if c.Counting {
 			b = binary.AppendUvarint(b, m.limit)
 			b = binary.AppendUvarint(b, uint64(m.limitAt))
-			flags(m.told, m.listed)
-			b = binary.AppendUvarint(b, m.sum)
-			b = binary.AppendUvarint(b, m.digest)
-			b = binary.AppendUvarint(b, uint64(m.from))
-			b = binary.AppendUvarint(b, m.base.sum)
-			b = binary.AppendUvarint(b, m.base.digest)
-			b = binary.AppendUvarint(b, uint64(len(m.lower)))
-			for _, e := range m.lower {
-				b = append(b, e.ID[:]...)
+			b = m.content.appendState(b)
+			if c.phase == Holding {
+				b = m.was.appendState(b)
 			}
 		}
 		if m.early.Vote {
@@ -153,6 +147,28 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 			b = binary.AppendUvarint(b, m.early.Sum)
 			b = binary.AppendUvarint(b, m.early.Digest)
 		}
+	}
+	return b
+}
+
+func (v *content) appendState(b []byte) []byte {
+	known := byte(0)
+	if v.told {
+		known |= 1
+	}
+	if v.listed {
+		known |= 2
+	}
+	b = append(b, known)
+	b = binary.AppendUvarint(b, v.sum)
+	b = binary.AppendUvarint(b, v.digest)
+	b = binary.AppendUvarint(b, uint64(v.from))
+	b = binary.AppendUvarint(b, v.base.sum)
+	b = binary.AppendUvarint(b, v.base.digest)
+	b = binary.AppendUvarint(b, uint64(len(v.lower)))
+	for _, e := range v.lower {
+		b = append(b, e.ID[:]...)
+		b = binary.AppendUvarint(b, e.Weight)
 	}
 	return b
 }

@@ -7,7 +7,20 @@ import (
 
 // running: the node holds the claim as far as this client knows.
 func (c *Claim) running(p *peer, now Time) bool {
-	return p.held && (now < p.until || !c.Rules.on(RuleLease))
+	return p.held && (now < c.until(p) || !c.Rules.on(RuleLease))
+}
+
+// until is when the lease ends, and with it the view, that the newest acknowledgement
+// brought: s + ttl - drift.
+func (c *Claim) until(p *peer) Time {
+	if m := p.more; m != nil && m.until != 0 {
+		return m.until
+	}
+	until := p.taken.Add(c.TTL)
+	if c.Rules.on(RuleDrift) {
+		until = until.Add(-c.Drift)
+	}
+	return until
 }
 
 // barred: nobody has the vote of the node, for another Redlock client has its key there. It
@@ -298,7 +311,7 @@ func (c *Claim) valid(now Time) Time {
 	ends := make([]Time, 0, len(c.peers))
 	for i := range c.peers {
 		if p := &c.peers[i]; c.usable(p, now) {
-			ends = append(ends, p.until)
+			ends = append(ends, c.until(p))
 		}
 	}
 	slices.Sort(ends)
@@ -316,7 +329,7 @@ func (c *Claim) nth(match func(*peer) bool) Time {
 	ends := buf[:0]
 	for i := range c.peers {
 		if p := &c.peers[i]; match(p) {
-			ends = append(ends, p.until)
+			ends = append(ends, c.until(p))
 		}
 	}
 	if len(ends) < c.Quorum() {

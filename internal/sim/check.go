@@ -221,7 +221,11 @@ func (c *checker) end(w *world) {
 		w.fail("free", "%d processes tried a free name at the same moment, and none has it", len(w.procs))
 	}
 	if !w.clean {
-		w.now = w.now.add(w.ttl + w.ttl/50 + time.Millisecond)
+		left := w.ttl
+		if w.rival != nil {
+			left = w.rival.lease
+		}
+		w.now = w.now.add(left + left/50 + time.Millisecond)
 	}
 	for _, n := range w.nodes {
 		if now := n.millis(w.now.add(n.setBack)); !n.down && !n.model.Empty(now) {

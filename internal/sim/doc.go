@@ -22,7 +22,9 @@
 //   - Nodes that crash, stop for a while, are slow, refuse everything, go for
 //     good, or restart: with all their memory, with none, or with an old one
 //     that the first client to connect marks (INFO).
-//   - Another Redlock client on the same classic key, while nothing fails.
+//   - Another Redlock client on the same classic key, alone or among all faults
+//     that Redlock bears: its messages are late or lost as well. Redlock does not
+//     bear a node that forgets.
 //   - Processes that stop for a while (their timers and messages are handled
 //     afterwards, in either order) or crash, and are started anew.
 //

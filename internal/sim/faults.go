@@ -43,6 +43,9 @@ func (w *world) mishap() {
 			return
 		}
 		how := w.rng.IntN(4)
+		if w.faithful {
+			how = 2
+		}
 		if how == 3 {
 			n.save()
 			w.at(d/4, func() { w.bounce(n, d, (*node).revert) })
@@ -73,6 +76,9 @@ func (w *world) mishap() {
 		n.refuse = true
 		w.at(d, func() { n.refuse = false })
 	case 13:
+		if w.faithful {
+			return
+		}
 		if w.rng.IntN(2) == 0 {
 			d = -min(d, w.ttl) // what was stored before lives on for so long
 		}

@@ -41,8 +41,10 @@ var mutants = []mutant{
 	{"acknowledgements at any ticket", without(protocol.RuleExact), crossing, 100, "token capacity"},
 	{"views beyond their lease", without(protocol.RuleLease), restart, 100, "capacity"},
 	{"views of another incarnation", without(protocol.RuleIncarnation), reborn, 100, "capacity"},
-	{"pushes of another incarnation", without(protocol.RulePushIncarnation), reborn, 100, "capacity"},
+	// Where memory is lost a claim is stored twice, so either rule keeps these out.
+	{"pushes of another incarnation", without(protocol.RulePushIncarnation | protocol.RulePushOnce), reborn, 100, "capacity"},
 	{"pushes without ticket", without(protocol.RulePushTicket), outrun, 100, "capacity token"},
+	{"pushes of a vote that is gone", without(protocol.RulePushOnce), overdue, 100, "capacity"},
 	{"votes alone", without(protocol.RuleCounting), permits, 100, "capacity"},
 	{"no equality refusal", nodesWithout(model.Equality), crossing, 100, "token late stuck"},
 	{"settle inserts below F", nodesWithout(model.InsertAboveFence), restart, 100, "token capacity"},

@@ -9,13 +9,24 @@ import (
 )
 
 // rival is another Redlock client on the same name: it sets the classic key
-// where that is free, holds with a majority, and retries at random.
+// where that is free, holds with a majority, and retries at random. Where things
+// fail its messages get lost, or are late, as ours are.
 type rival struct {
 	clock
 	w     *world
+	lease time.Duration
 	count int
-	value string
 	until protocol.Time // of the hold; 0: none
+}
+
+// newRival returns one whose leases are as long as ours, or longer.
+func newRival(w *world) *rival {
+	r := &rival{w: w, clock: newClock(w.rng, &w.setting), lease: w.ttl}
+	if !w.clean && w.rng.IntN(2) == 0 {
+		r.lease = w.ttl * time.Duration(1+w.rng.IntN(6))
+	}
+	w.rival = r
+	return r
 }
 
 func (r *rival) valid() bool { return r.clock.local(r.w.now) < r.until }
@@ -27,59 +38,177 @@ func (r *rival) try() {
 		return
 	}
 	r.count++
-	r.value = fmt.Sprintf("rival %d", r.count)
+	value := fmt.Sprintf("rival %d", r.count)
 	began := r.local(w.now)
-	set, answered := 0, 0
+	set, answered, over := 0, 0, false
+	decide := func() {
+		switch {
+		case over:
+		case set > len(w.nodes)/2 && r.local(w.now) < r.end(began):
+			over = true
+			w.log("the rival holds")
+			r.until = r.end(began)
+			w.check.always(w)
+			w.at(w.around(w.hold), func() { r.release(value) })
+		case answered == len(w.nodes):
+			over = true
+			r.release(value)
+		}
+	}
 	for _, n := range w.nodes {
-		w.at(n.delay(), func() {
-			ok := n.model.SetPlain(n.millis(w.now), r.value, w.ttl)
-			w.at(n.delay(), func() {
-				if answered++; ok {
-					set++
-				}
-				if answered < len(w.nodes) {
-					return
-				}
-				if set > len(w.nodes)/2 {
-					w.log("the rival holds")
-					r.until = began.Add(w.ttl - w.margin())
-					w.check.always(w)
-					w.at(w.around(w.hold), r.release)
-				} else {
-					r.release()
-				}
-			})
+		ok := false
+		r.ask(n, func() { ok = n.model.SetPlain(n.millis(w.now), value, r.lease) }, func() {
+			if answered++; ok {
+				set++
+			}
+			decide()
+		})
+	}
+	if !w.clean {
+		w.at(w.nodeTimeout, func() {
+			answered = len(w.nodes)
+			decide()
 		})
 	}
 }
 
+// end is until when it takes keys that it began to set at a moment for its own.
+func (r *rival) end(began protocol.Time) protocol.Time {
+	return began.Add(r.lease - r.lease/100 - 2*time.Millisecond)
+}
+
+// ask has a node do something, and then tells.
+func (r *rival) ask(n *node, do, tell func()) {
+	w := r.w
+	lost := func() bool { return !w.clean && w.rng.IntN(12) == 0 }
+	delay := func() time.Duration {
+		d := n.delay()
+		if !w.clean && w.rng.IntN(12) == 0 {
+			d += time.Duration(w.rng.Int64N(int64(2 * w.ttl)))
+		}
+		return d
+	}
+	if lost() {
+		return
+	}
+	var arrive func()
+	arrive = func() {
+		switch {
+		case n.down || n.refuse:
+		case n.paused:
+			w.at(w.nodeTimeout, arrive)
+		default:
+			if do(); !lost() {
+				w.at(delay(), tell)
+			}
+		}
+	}
+	w.at(delay(), arrive)
+}
+
 // release deletes the keys, and comes back later.
-func (r *rival) release() {
+func (r *rival) release(value string) {
 	w := r.w
 	r.until = 0
 	w.log("the rival releases")
-	value := r.value
 	for _, n := range w.nodes {
-		w.at(n.delay(), func() { n.model.DelPlain(n.millis(w.now), value) })
+		r.ask(n, func() { n.model.DelPlain(n.millis(w.now), value) }, func() {})
 	}
 	w.at(w.around(w.think)+4*(w.delay+w.jitter+w.tail), r.try)
 }
 
-// foreign: a mutex shared with another Redlock client, while nothing fails:
-// more than that Redlock does not bear.
+// foreign: a mutex shared with another Redlock client, while nothing fails.
 var foreign = generator{
 	name: "foreign",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 1+r.IntN(3))
 		s.capacity, s.weights = 1, []uint64{1}
+		s.clean = true
 		s.tail = min(s.tail, s.nodeTimeout/8)
 		s.hold, s.think = s.ttl/time.Duration(2+r.IntN(50)), s.ttl/time.Duration(2+r.IntN(50))
 		s.length = 10 * s.ttl
 	},
 	plan: func(w *world) {
-		w.rival = &rival{w: w, clock: newClock(w.rng, &w.setting)}
-		w.at(w.delay, w.rival.try)
+		w.at(w.delay, newRival(w).try)
 		w.everybody()
+	},
+}
+
+// shared: a mutex shared with another Redlock client, and everything fails that
+// Redlock bears. It does not bear a node that forgets, be it in a restart or
+// because its clock jumps: the other client does not know of guard times.
+var shared = generator{
+	name: "shared",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2+r.IntN(3))
+		s.nodes = [...]int{1, 3, 3, 3, 4, 5}[r.IntN(6)]
+		s.capacity, s.weights = 1, []uint64{1}
+		s.brief, s.faithful = true, true
+		s.tryEvery, s.cancelEvery = r.IntN(2)*4, r.IntN(2)*4
+		s.latePush = 1 + r.IntN(8)
+		s.hold, s.think = s.ttl/time.Duration(2+r.IntN(50)), s.ttl/time.Duration(2+r.IntN(50))
+		s.length = 12 * s.ttl
+	},
+	plan: func(w *world) {
+		w.at(w.delay, newRival(w).try)
+		w.everybody()
+		w.mishaps(2 + w.rng.IntN(12))
+	},
+}
+
+// overdue: e waits on a and b. The holder leaves a, and a's push for e is under way
+// until e's lease there has ended, and the rival has taken the keys of a and c. Then e comes back on
+// a, and b votes for it.
+var overdue = generator{
+	name: "overdue",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.capacity, s.weights = 1, []uint64{1}
+		s.brief = r.IntN(2) == 0
+		s.length = 8 * s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		pd, pe := w.procs[0], w.procs[1]
+		d, e := pd.parts[0], pe.parts[0]
+		r := newRival(w)
+		r.lease = 6 * w.ttl
+		set := 0
+		take := func(n *node) func() {
+			return func() {
+				if n.model.SetPlain(n.millis(w.now), "rival", r.lease) {
+					set++
+				}
+			}
+		}
+		w.ghosts = false
+		pe.cutOff(c)
+		w.then(w.delay, func() { d.acquire(false) })
+		w.once(holds(d), w.ttl, w.nodeTimeout, func() { e.acquire(false) })
+		w.then(2*w.nodeTimeout, func() {
+			pd.cutOff(b) // the leave comes late there
+			a.keep = pe
+			d.release()
+		})
+		var began protocol.Time
+		w.then(w.around(w.slowest()), func() {
+			pe.cutOff(a)
+			began = r.local(w.now)
+			take(c)()
+		})
+		w.then(w.around(w.nodeTimeout), func() { pe.to(c).heal(w.rng.IntN(2) == 0) })
+		w.then(w.ttl+w.ttl/50, func() {
+			take(a)()
+			if set == 2 {
+				w.log("the rival holds")
+				r.until = r.end(began)
+			}
+		})
+		w.then(w.around(w.nodeTimeout/4), func() { pe.to(a).heal(w.rng.IntN(2) == 0) })
+		w.then(time.Duration(w.rng.Int64N(int64(w.nodeTimeout/2))), a.deliver)
+		w.then(w.around(w.nodeTimeout), func() { pd.to(b).heal(false) })
+		w.once(holds(e), w.ttl, 0, func() {})
 	},
 }
 

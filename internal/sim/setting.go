@@ -38,6 +38,8 @@ type setting struct {
 	latePush int           // one push of so many comes late; 0: none
 	lag      time.Duration // by as much as this
 
+	faithful bool // no node forgets, and no clock jumps
+
 	clean bool // no faults at all: promises about time and order can be held to
 	tries bool // every claim tries a free name, all at the same moment: one of them is to be admitted
 	brief bool // claims leave nodes out at first
@@ -72,7 +74,7 @@ func randomSetting(r *rand.Rand) setting {
 		tryEvery: [...]int{0, 0, 2, 5}[r.IntN(4)], cancelEvery: [...]int{0, 6, 3}[r.IntN(3)],
 	}
 	s.shape(r)
-	s.lag = s.ttl
+	s.lag = s.ttl * (1 + 3*(s.delay/time.Microsecond%2)) // beyond a lease, too
 	s.skew = s.ttl * time.Duration(r.IntN(3)) / 4
 	s.guard = 2*s.ttl + 2*s.skew
 	s.nodeTimeout = min(200*time.Millisecond, s.ttl/10)

@@ -114,7 +114,11 @@ func (w *world) bound() time.Duration {
 	if w.record {
 		each += 10 * w.ttl // an open that cannot find out, and a put that cannot reach a majority, are given up after a while
 	}
-	return 2*w.guard + 4*w.ttl + time.Duration(len(w.procs)*w.parts+2)*each
+	wait := 2*w.guard + 4*w.ttl
+	if w.rival != nil {
+		wait += w.rival.lease + 2*w.ttl // its keys may stay, or come late
+	}
+	return wait + time.Duration(len(w.procs)*w.parts+2)*each
 }
 
 func (w *world) dispatch(e event) {
