@@ -18,12 +18,12 @@ type Report struct {
 
 // NodeReport is what Check found about one node.
 type NodeReport struct {
-	Node       string // address
-	Err        error  // why it could not be asked; the rest is then zero
-	Version    string
+	Node       string        // address
+	Err        error         // why it could not be asked; the rest is then zero
+	Version    string        // empty if the node refuses INFO: Role, AOF and Eviction are then unknown
 	Role       string        // "master", or what it must not be
 	AOF        bool          // an append-only file is kept
-	Fsync      string        // with AOF: always, everysec or no
+	Fsync      string        // with AOF: always, everysec or no; empty if the node refuses CONFIG
 	Eviction   string        // maxmemory-policy; must be noeviction
 	Offset     time.Duration // its clock less this process's
 	RoundTrip  time.Duration
@@ -39,20 +39,26 @@ var errReplica = errors.New("is a replica, not a master")
 func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" }
 
 // Check asks every node for what bears on safety and says what is wrong with
-// it, and changes nothing. (Connecting does, on a brand-new node: it starts the guard
-// time there.) It waits for each node as long as ctx lasts, and ten node timeouts at
-// most. It fails with ErrNoQuorum, beside the
-// full report, when fewer than a majority of the nodes answer and vote.
+// it. It changes nothing itself. Connecting does: it starts the guard time of a
+// brand-new node, and has a node that lost its data repaired by the others. Check waits
+// until that has been tried.
+//
+// It waits for each node as long as ctx lasts, and ten node timeouts at most.
+// It fails with ErrNoQuorum, beside the full report, when fewer than a majority of the
+// nodes answer and vote; and with ErrClosed after Close.
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	r := Report{Quorum: q.made().Size()/2 + 1}
 	r.Nodes = make([]NodeReport, q.made().Size())
-	q.core.Check(ctx, func(n core.NodeReport) bool {
+	err := q.core.Check(ctx, func(n core.NodeReport) bool {
 		r.Nodes[n.Index] = NodeReport{
 			Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync,
 			Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip, Recovering: n.Recovering, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings,
 		}
 		return false
 	})
+	if err != nil {
+		return Report{Quorum: r.Quorum}, dress("check", "", err)
+	}
 	r.Ready = lo.CountBy(r.Nodes, func(n NodeReport) bool { return n.Err == nil && n.Recovering == 0 && !n.replica() })
 	if r.Ready >= r.Quorum {
 		return r, nil

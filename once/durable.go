@@ -15,7 +15,7 @@ func (o *Once) durable(ctx context.Context) error {
 		return nil
 	}
 	f, lack := &core.Failure{Needed: o.q.Size()/2 + 1}, 0
-	o.q.Check(ctx, func(n core.NodeReport) (enough bool) {
+	err := o.q.Check(ctx, func(n core.NodeReport) (enough bool) {
 		// Who has not been asked may be durable, or not.
 		err := unasked(n)
 		if err == nil {
@@ -31,6 +31,8 @@ func (o *Once) durable(ctx context.Context) error {
 		return f.Votes >= f.Needed // an error tells what all of them say
 	})
 	switch {
+	case err != nil:
+		return err
 	case f.Votes >= f.Needed:
 		return nil
 	case lack > o.q.Size()-f.Needed:

@@ -54,14 +54,14 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 			fmt.Fprintf(tab, "%s\tunreachable\t-\t-\t-\t-\t-\t-\n", n.Node)
 			continue
 		}
-		state, persistence := "ready", "no append-only file"
+		state, persistence := "ready", lo.Ternary(n.Version == "", "unknown", "no append-only file")
 		if n.Recovering > 0 {
 			state = "votes in " + n.Recovering.Round(100*time.Millisecond).String()
 		}
 		if n.AOF {
-			persistence = "append-only, fsync " + n.Fsync
+			persistence = "append-only, fsync " + lo.Ternary(n.Fsync == "", "unknown", n.Fsync)
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state, n.Version, n.Role, persistence, orDash(n.Eviction),
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state, orDash(n.Version), orDash(n.Role), persistence, orDash(n.Eviction),
 			offset(n.Offset), n.RoundTrip.Round(10*time.Microsecond))
 	}
 	_ = tab.Flush()

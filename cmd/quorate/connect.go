@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
 )
 
 // target is what the flags say about the nodes and the lease.
@@ -109,7 +110,14 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 		closeAll()
 		return nil, nil, &exit{exitUsage, plain(err)}
 	}
-	return q, func() { _ = q.Close(); closeAll() }, nil
+	return q, func() { end(q); closeAll() }, nil
+}
+
+// end closes q. A repair of a node that lost its data, which the connection began, is
+// tried first: a fleet may consist of nothing but short commands.
+func end(q *quorate.Quorum) {
+	core.Of(q).Healed(context.Background())
+	_ = q.Close()
 }
 
 // plain takes off the library's own prefix: ours says the same.

@@ -140,7 +140,7 @@ func (j *leaderJob) tellWho(ctx context.Context) error {
 	if err != nil {
 		return j.refused(nil, err)
 	}
-	defer func() { _ = q.Close() }()
+	defer end(q)
 	l, err := leader.New(q, j.name, "").Leader(ctx)
 	switch {
 	case errors.Is(err, leader.ErrNoLeader):
@@ -160,13 +160,13 @@ func (j *leaderJob) tellChanges(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		if q != nil {
-			_ = q.Close()
+			end(q)
 		}
 		return nil
 	case err != nil:
 		return j.refused(nil, err)
 	}
-	defer func() { _ = q.Close() }()
+	defer end(q)
 	for l, err := range leader.New(q, j.name, "").Observe(ctx) {
 		switch {
 		case errors.Is(err, quorate.ErrInvalid):

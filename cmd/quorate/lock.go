@@ -154,7 +154,7 @@ func (j *lockJob) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = q.Close() }()
+	defer end(q)
 	told, status := j.hold(g.lease(), sigs)
 
 	// On a context of its own: whatever ended the command must not keep the lock.
@@ -188,7 +188,7 @@ func (j *lockJob) lock(ctx context.Context, sigs <-chan os.Signal) (q *quorate.Q
 	<-watched
 	if i, ok := errors.AsType[*interrupted](context.Cause(ctx)); ok {
 		if q != nil {
-			_ = q.Close()
+			end(q)
 		}
 		return nil, nil, &exit{code: signalStatus(i.Signal)}
 	}
@@ -212,7 +212,7 @@ func (j *lockJob) locked(ctx context.Context) (*quorate.Quorum, grip, error) {
 	g := j.grip(q, j.name)
 	if err := g.take(ctx, j.wait == 0); err != nil {
 		err = j.refused(g, err)
-		_ = q.Close()
+		end(q)
 		return nil, nil, err
 	}
 	return q, g, nil

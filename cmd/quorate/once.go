@@ -118,7 +118,7 @@ func (j *onceJob) start(ctx context.Context) error {
 	if err != nil {
 		return j.missed(nil, err)
 	}
-	defer func() { _ = q.Close() }()
+	defer end(q)
 	opts := []quorate.Option{once.KeepFor(j.keep)}
 	if j.durable {
 		opts = append(opts, once.WithDurable())

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -190,4 +191,26 @@ func TestOnceUsage(t *testing.T) {
 		assert.True(t, strings.HasPrefix(errs, "quorate: "), "%q: %q", args, errs)
 		assert.Empty(t, out, "%q", args)
 	}
+}
+
+// A command repairs a node that lost its data, also one that ends at once: a fleet
+// may consist of nothing but short commands.
+func TestShortCommandRepairsANode(t *testing.T) {
+	ns := startNodes(t, 3)
+	o, err := redis.ParseURL(ns.URLs()[0])
+	require.NoError(t, err)
+	c := redis.NewClient(o)
+	defer func() { _ = c.Close() }()
+	marker, err := c.Get(t.Context(), "quorate:marker").Result()
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(marker, " w"))
+	for range 5 { // it must not be a matter of luck
+		require.NoError(t, c.Set(t.Context(), "quorate:marker", strings.TrimSuffix(marker, " w"), 0).Err())
+		p := start(t, "lock", "x", "--", "true")
+		require.Equal(t, 0, p.status(), p.err.String())
+		assert.Equal(t, marker, c.Get(t.Context(), "quorate:marker").Val())
+	}
+	require.NoError(t, c.Set(t.Context(), "quorate:marker", strings.TrimSuffix(marker, " w"), 0).Err())
+	p := start(t, "check")
+	assert.Equal(t, 0, p.status(), p.out.String())
 }

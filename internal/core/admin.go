@@ -80,6 +80,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		q.heard(n.index, protocol.Answer{Status: protocol.OK})
 		q.recheck(n)
 	}
+	q.healMore() // who waits for the end of a guard time
 	return nil
 }
 
@@ -178,8 +179,12 @@ type NodeReport struct {
 }
 
 // Check asks every node for what bears on safety. Each report is given to told, one at a
-// time, until that says that it has heard enough; nobody is waited for then.
-func (q *Quorum) Check(ctx context.Context, told func(NodeReport) (enough bool)) {
+// time, until that says that it has heard enough; no node is waited for then. It
+// fails with ErrClosed, and reports nothing, when the Quorum is closed.
+func (q *Quorum) Check(ctx context.Context, told func(NodeReport) (enough bool)) error {
+	if q.isClosed() {
+		return &Failure{Err: ErrClosed}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex
@@ -197,6 +202,7 @@ func (q *Quorum) Check(ctx context.Context, told func(NodeReport) (enough bool))
 		})
 	}
 	all.Wait()
+	return nil
 }
 
 func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
@@ -204,6 +210,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	n.tried(ctx)
+	q.healed(ctx, n) // which began with the connection
 	before := time.Now()
 	v, err := n.do(ctx, "TIME")
 	r.RoundTrip = time.Since(before)
@@ -241,6 +248,10 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		r.Fsync = text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
 	m, ok := parseMarker(text(allowed("GET", script.MarkerKey(q.set.Prefix)), 0))
+	if ok && r.Err == nil {
+		// A node that was a replica a moment ago has its master's marker, which says that the node votes.
+		r.Err = q.stranger(n.index, m.inc)
+	}
 	if r.Err != nil {
 		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err}
 	}
@@ -256,6 +267,9 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 // warnings says what is wrong with a node that answers.
 func warnings(r *NodeReport, skew time.Duration) []string {
 	var w []string
+	if r.Version == "" {
+		w = append(w, "it refuses INFO, so it is unknown whether it is a master, keeps an append-only file and evicts keys; allow this user the command INFO (+info)")
+	}
 	if r.Role != "" && r.Role != "master" {
 		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its master's")
 	}
@@ -272,8 +286,7 @@ func warnings(r *NodeReport, skew time.Duration) []string {
 		w = append(w, fmt.Sprintf("it is new or lost its memory, and votes in %v", r.Recovering.Round(time.Millisecond)))
 	}
 	if r.untold && r.Recovering == 0 {
-		w = append(w, "it is new or lost its memory, and has not been told yet all that the others have recorded: "+
-			"until it has it is no witness of what has not been done, for which q of the others must be reached, or all of them")
+		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it cannot attest that something was not recorded; "+untoldRemedy)
 	}
 	return w
 }

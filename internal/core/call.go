@@ -158,7 +158,7 @@ func (q *Quorum) believe(c *call, v []resp.Value) (protocol.Answer, error) {
 	}
 	q.heard(c.req.Node, ans)
 	if c.a.spec.Counting && ans.Status == protocol.Recovering {
-		q.heal(c.req.Node, ans.Incarnation) // it may have forgotten how many permits there are
+		q.heal(q.nodes[c.req.Node]) // it may have forgotten how many permits there are
 	}
 	return ans, nil
 }

@@ -226,6 +226,7 @@ func (q *Quorum) disown(n *node) {
 		q.met(n, got)
 		known.CompareAndSwap(telling, uint64(got))
 		q.recheck(n)
+		q.heal(n)
 	}})
 }
 

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -15,75 +16,169 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// heal tells a node that has lost its memory what the others have recorded, in
-// the background, once at a time. Until it has been told everything, the node
-// does not count as a witness that something is not recorded.
-func (q *Quorum) heal(node int, inc protocol.Incarnation) {
+// heal repairs a node that lost its data: it brings the node what the other
+// nodes have recorded, in the background, one task per node. Until that is done
+// the node may not attest that something was not recorded.
+//
+// Every client calls heal for every node it connects to, whatever it uses itself.
+// If only users of records did so, a fleet that holds locks would let a second node
+// restart while the first is not caught up yet, and what was recorded would be lost.
+func (q *Quorum) heal(n *node) {
 	r := &q.records
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.healing[node] || q.isClosed() {
+	if q.isClosed() {
 		return
 	}
-	r.healing[node] = true
-	r.tasks.Go(func() {
-		q.healing(node, inc)
-		r.mu.Lock()
-		delete(r.healing, node)
-		r.mu.Unlock()
-	})
+	if h := r.healing[n.index]; h != nil {
+		h.again = true // it may have just found the node caught up, before the node lost its data
+		return
+	}
+	h := &healer{q: q, node: n, chunk: most, tried: make(chan struct{}), stir: make(chan struct{}, 1)}
+	r.healing[n.index] = h
+	r.tasks.Go(h.run)
 }
 
-// healing tries until it is done, for about a minute; whoever hears next that
-// the node is not whole goes on.
-func (q *Quorum) healing(node int, inc protocol.Incarnation) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
+// healMore has nodes that could not be repaired so far be tried now: another
+// node is back, which may be the one whose answer was missing.
+func (q *Quorum) healMore() {
+	q.records.mu.Lock()
+	defer q.records.mu.Unlock()
+	for _, h := range q.records.healing {
 		select {
-		case <-q.closing:
-			cancel()
-		case <-ctx.Done():
+		case h.stir <- struct{}{}:
+		default:
 		}
-	}()
-	h := &healer{q: q, node: q.nodes[node], inc: inc, chunk: most}
-	pause := q.set.NodeTimeout / 16
-	for range 24 {
-		// Every client does this: they shall not do it at the same moment.
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Duration(rand.Int64N(int64(pause) + 1))):
-		}
-		done, err := h.tell(ctx)
-		if done {
-			return
-		}
-		if h.why = cmp.Or(err, h.why); err != nil && ctx.Err() == nil {
-			q.set.Logger.Debug("quorate: a node that has lost its memory cannot be told yet what is recorded", "node", q.nodes[node].addr, "error", err)
-		}
-		pause = min(2*pause, 4*q.set.NodeTimeout)
 	}
-	if h.why != nil {
-		q.set.Logger.Warn("quorate: a node that has lost its memory could not be told for some time what is recorded; it is no witness of what has not been done", "node", q.nodes[node].addr, "error", h.why)
+}
+
+// Healed waits until every repair under way has been attempted once, ctx ends, or
+// ten node timeouts have passed. So a process that is about to end does not
+// leave a repair half-done, and waits neither for a guard time nor for a node that
+// cannot be reached. What a node has been told stays told: the next client that
+// repairs it goes on from there.
+func (q *Quorum) Healed(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	defer cancel()
+	for _, n := range q.nodes {
+		q.healed(ctx, n)
+	}
+}
+
+func (q *Quorum) healed(ctx context.Context, n *node) {
+	q.records.mu.Lock()
+	h := q.records.healing[n.index]
+	q.records.mu.Unlock()
+	if h == nil {
+		return
+	}
+	select {
+	case <-h.tried:
+	case <-ctx.Done():
 	}
 }
 
 // most is of how many names a node is told at a time: not so much that its link would break.
 const most = 64
 
-// healer brings one node what it has forgotten.
+// healer repairs one node. Only the goroutine of run uses it, but for stir,
+// tried and what says otherwise.
 type healer struct {
-	q    *Quorum
-	node *node
-	inc  protocol.Incarnation
+	q     *Quorum
+	node  *node
+	stir  chan struct{} // try again now
+	tried chan struct{} // closed after the first attempt
+	again bool          // guarded by records.mu: heal has been called since
 
+	inc    protocol.Incarnation // in which it is told
 	listed bool
 	names  []string // that it has not been told yet
 	all    int
-	chunk  int   // told at a time
-	why    error // not yet
+	chunk  int // told at a time
 }
+
+// healAttempts is after how many attempts a node that cannot be repaired is
+// logged, and the pauses get longer: after about ten seconds by default.
+const healAttempts = 24
+
+// run tries until the node is caught up, or its connection is gone: the next
+// connection begins again.
+func (h *healer) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-h.q.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	select {
+	case <-h.q.built:
+	case <-ctx.Done():
+		close(h.tried)
+		return
+	}
+	set := &h.q.set
+	pause := set.NodeTimeout / 16
+	for attempts := 1; ; attempts++ {
+		done, err := h.tell(ctx)
+		if attempts == 1 {
+			close(h.tried)
+		}
+		if done || ctx.Err() != nil || h.node.link.Err() != nil {
+			if h.end() {
+				return
+			}
+			continue
+		}
+		longest := 4 * set.NodeTimeout
+		if attempts >= healAttempts {
+			longest = max(longest, set.Guard/2)
+		}
+		pause = min(2*pause, longest)
+		wait := time.Duration(0)
+		if r, recovering := errors.AsType[*RecoveringError](err); recovering {
+			wait = r.Wait
+			attempts, pause = 1, set.NodeTimeout
+		} else if err != nil {
+			h.report(attempts, err)
+		}
+		// Every client does this: their attempts are spread.
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait + time.Duration(rand.Int64N(int64(pause)+1))):
+		case <-h.stir:
+			pause = set.NodeTimeout / 16
+		}
+	}
+}
+
+// end ends the task, unless heal has been called meanwhile and the task can go on.
+func (h *healer) end() bool {
+	r := &h.q.records
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h.again && h.node.link.Err() == nil && !h.q.isClosed() {
+		h.again = false
+		return false
+	}
+	delete(r.healing, h.node.index)
+	return true
+}
+
+func (h *healer) report(attempts int, err error) {
+	log := h.q.set.Logger
+	log.Debug("quorate: a node that lost its data cannot be repaired yet", "node", h.node.addr, "error", err)
+	if attempts == healAttempts && !forGood(err) { // a client that lacks a right leaves it to others
+		log.Warn("quorate: a node that lost its data cannot be repaired, so it cannot attest that something was not recorded; "+
+			untoldRemedy, "node", h.node.addr, "error", err)
+	}
+}
+
+// untoldRemedy is what to do about a node that cannot be repaired.
+const untoldRemedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
+	"if they are gone for good, wait until no node is within its guard time and run \"quorate bootstrap\" with the nodes that are left, which declares what these know to be all there is"
 
 // tell brings every record to the node and declares it whole. One client does
 // so at a time: all at once would only be slower. What has been told need not be
@@ -92,6 +187,9 @@ func (h *healer) tell(ctx context.Context) (done bool, err error) {
 	q := h.q
 	if done, err = h.over(ctx); done || err != nil {
 		return done, err
+	}
+	for _, n := range q.nodes {
+		n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
 	}
 	turn := q.set.Prefix + ":heal"
 	turns := strconv.FormatInt(max(1, (4*q.set.NodeTimeout).Milliseconds()), 10)
@@ -165,8 +263,11 @@ func (h *healer) over(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if m.whole || m.inc != h.inc {
-		return true, nil // whoever hears next of a new incarnation begins anew
+	if m.whole {
+		return true, nil
+	}
+	if m.inc != h.inc { // it has lost its data again
+		h.inc, h.listed, h.names, h.chunk = m.inc, false, nil, most
 	}
 	v, err := h.do(ctx, "TIME")
 	if err != nil {

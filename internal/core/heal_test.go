@@ -22,8 +22,9 @@ func TestHealingWaitsForTheGuardTime(t *testing.T) {
 	q, err := New([]redis.UniversalClient{client}, Defaults())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, q.Close(context.Background())) }()
-	require.NoError(t, q.Ready(t.Context()))
-	h := &healer{q: q, node: q.nodes[0], inc: 7}
+	q.nodes[0].tried(t.Context())
+	q.Healed(t.Context()) // from here on that one sleeps until the guard time is over
+	h := &healer{q: q, node: q.nodes[0]}
 	for _, tc := range []struct {
 		inc   string
 		age   time.Duration
@@ -34,7 +35,7 @@ func TestHealingWaitsForTheGuardTime(t *testing.T) {
 		{inc: "7", age: q.set.Guard / 2, waits: true},
 		{inc: "7", age: q.set.Guard + time.Second},
 		{inc: "7", age: q.set.Guard + time.Second, whole: " w", done: true},
-		{inc: "8", age: q.set.Guard / 2, done: true}, // it has forgotten again
+		{inc: "8", age: q.set.Guard / 2, waits: true}, // it has forgotten again
 	} {
 		born := strconv.FormatInt(time.Now().Add(-tc.age).UnixMilli(), 10)
 		inc, err := strconv.ParseUint(tc.inc, 10, 64)

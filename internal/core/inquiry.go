@@ -231,7 +231,7 @@ func (q *Quorum) heardRecord(node int, a protocol.Answer) {
 	if e := a.Record; e != nil {
 		q.saw(max(e.Ticket, e.Promise.Ticket))
 		if !e.Whole {
-			q.heal(node, a.Incarnation)
+			q.heal(q.nodes[node])
 		}
 	}
 }
@@ -241,7 +241,7 @@ type records struct {
 	mu        sync.Mutex
 	inquiries map[*inquiry]struct{}
 	watches   map[protocol.ID]*Watch
-	healing   map[int]bool    // nodes
+	healing   map[int]*healer // by node
 	retelling map[string]bool // names
 	tasks     sync.WaitGroup
 }

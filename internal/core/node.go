@@ -124,6 +124,7 @@ func (q *Quorum) stranger(node int, inc protocol.Incarnation) error {
 				if got, _, e := script.DecodeMarker(v); err == nil && e == nil {
 					q.met(n, got)
 					known.CompareAndSwap(telling, uint64(got))
+					q.heal(n)
 				} else {
 					known.CompareAndSwap(telling, copied)
 				}
@@ -182,6 +183,8 @@ func (q *Quorum) up(n *node) {
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observe(Event{Kind: EventNodeUp, Node: n.addr})
 	q.recheck(n)
+	q.healMore()
+	q.heal(n)
 }
 
 func (q *Quorum) down(n *node, err error) {

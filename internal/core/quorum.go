@@ -23,6 +23,7 @@ type Quorum struct {
 	epoch   time.Time
 	seen    atomic.Uint64 // the highest ticket this client knows of (hybrid logical clock)
 	shards  [16]shard
+	built   chan struct{} // closed when nodes is complete
 	closing chan struct{}
 	once    sync.Once
 
@@ -50,14 +51,14 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	if err := checkClients(clients); err != nil {
 		return nil, err
 	}
-	q := &Quorum{set: set, epoch: time.Now().Add(-time.Millisecond), closing: make(chan struct{})}
+	q := &Quorum{set: set, epoch: time.Now().Add(-time.Millisecond), built: make(chan struct{}), closing: make(chan struct{})}
 	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
 	for i := range q.shards {
 		q.shards[i].attempts = map[protocol.ID]*attempt{}
 	}
 	q.records.inquiries = map[*inquiry]struct{}{}
 	q.records.watches = map[protocol.ID]*Watch{}
-	q.records.healing = map[int]bool{}
+	q.records.healing = map[int]*healer{}
 	q.records.retelling = map[string]bool{}
 	q.incs = make([]atomic.Uint64, len(clients))
 	for i := range q.incs {
@@ -77,6 +78,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		}
 		q.nodes = append(q.nodes, n)
 	}
+	close(q.built)
 	q.records.tasks.Go(q.look)
 	if n := len(clients); n%2 == 0 {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
