@@ -21,7 +21,8 @@ func WithTTL(d time.Duration) Option { return func(s *core.Settings) { s.TTL = d
 // WithGuard sets how long a node that lost its memory keeps from voting, so
 // that every lease it may have forgotten has ended. It must be at least
 // 2*ttl + 2*skew (protocol.md, "Restarted nodes"), and the same for all clients
-// of the nodes. Default 20 s. For New and Connect only.
+// of the nodes: a node uses the longest that clients have shown to it, but
+// forgets that with its memory. Default 20 s. For New and Connect only.
 func WithGuard(d time.Duration) Option { return func(s *core.Settings) { s.Guard = d } }
 
 // WithSkew sets the largest difference between the wall clocks of clients that
@@ -37,8 +38,9 @@ func WithNodeTimeout(d time.Duration) Option {
 }
 
 // WithRetention sets how long a node remembers the last ticket of a name that
-// nobody claims any more, so that tokens keep rising. Default 5 min; at least
-// the guard time. For New and Connect only.
+// nobody claims any more, so that tokens keep rising. A node uses the longest
+// that clients have shown to it. Default 5 min; at least the guard time. For New
+// and Connect only.
 func WithRetention(d time.Duration) Option { return func(s *core.Settings) { s.Retention = d } }
 
 // WithPrefix sets the prefix of the keys that the library keeps for itself.

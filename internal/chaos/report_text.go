@@ -76,4 +76,6 @@ Since then, by other means:
 | A Resize that failed raised the number of permits for some. | internal/sim: the mutant "a Resize that failed counts", aim raised, seed 1; semaphore: TestResizeUpWithANodeDown |
 | Two waiters of a mutex blocked each other for as long as another client's key stayed at one of three nodes. | internal/sim: the mutant "who waits counts a node that is barred"; internal/accept: TestStrayKey |
 | When scripts were flushed again while they were being loaded, a leave was lost, and its claim stayed for a lease. | internal/accept: TestScriptFlush; the fault "SCRIPT FLUSH" |
+| A request of a client with a short ttl and retention dropped the claim of another client with a long lease: two holders for minutes, and Check saw nothing. | internal/accept: TestSettingsThatDiffer; internal/sim: the mutants of the aim uneven |
+| A clock set back by more than the retention ended live leases at the next request: two holders. | internal/script: TestClaimOfTheFuture |
 `

@@ -64,7 +64,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		if run == "" {
 			run = "-"
 		}
-		return script.AppendBootstrap(dst, q.set.Prefix, q.newID(), run)
+		return script.AppendBootstrap(dst, q.set.Prefix, q.newID(), run, q.set.Guard, q.set.Retention)
 	}, func(i int, v []resp.Value) error {
 		inc, _, err := script.DecodeMarker(v)
 		if err == nil {
@@ -176,6 +176,7 @@ type NodeReport struct {
 	Warnings   []string
 
 	untold bool
+	marker marker
 }
 
 // Check asks every node for what bears on safety. Each report is given to told, one at a
@@ -256,16 +257,16 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err}
 	}
 	if r.Recovering = q.set.Guard; ok {
-		r.Recovering = max(0, m.born.Add(q.set.Guard).Sub(at))
+		r.Recovering = m.recovers(at, q.set.Guard)
 	}
-	r.untold = !m.whole
+	r.untold, r.marker = !m.whole, m
 	r.Jumped, r.JumpedAt = n.clock.last()
-	r.Warnings = warnings(&r, q.set.Skew)
+	r.Warnings = warnings(&r, &q.set)
 	return r
 }
 
 // warnings says what is wrong with a node that answers.
-func warnings(r *NodeReport, skew time.Duration) []string {
+func warnings(r *NodeReport, set *Settings) []string {
 	var w []string
 	if r.Version == "" {
 		w = append(w, "it refuses INFO, so it is unknown whether it is a master, keeps an append-only file and evicts keys; allow this user the command INFO (+info)")
@@ -276,8 +277,12 @@ func warnings(r *NodeReport, skew time.Duration) []string {
 	if r.Eviction != "" && r.Eviction != "noeviction" {
 		w = append(w, "maxmemory-policy "+r.Eviction+" may throw away leases; set noeviction")
 	}
-	if r.Offset.Abs() > skew {
-		w = append(w, fmt.Sprintf("its clock differs from this process's by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), skew))
+	if r.Offset.Abs() > set.Skew {
+		w = append(w, fmt.Sprintf("its clock differs from this process's by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), set.Skew))
+	}
+	if m := &r.marker; m.guard > set.Guard || m.retention > set.Retention {
+		w = append(w, fmt.Sprintf("clients have used it with WithGuard(%v) and WithRetention(%v), this one has %v and %v; the longest count, "+
+			"but a node that loses its memory forgets them: set the same in all clients", m.guard, m.retention, set.Guard, set.Retention))
 	}
 	if r.Jumped != 0 {
 		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; let it be slewed, not set", r.Jumped.Round(time.Millisecond), r.JumpedAt.Format(time.TimeOnly)))

@@ -274,7 +274,7 @@ func (h *healer) over(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	now, err := decodeTime(v)
-	if wait := m.born.Add(h.q.set.Guard).Sub(time.UnixMilli(now)); err == nil && wait > 0 {
+	if wait := m.recovers(time.UnixMilli(now), h.q.set.Guard); err == nil && wait > 0 {
 		err = &RecoveringError{Wait: wait}
 	}
 	return false, err

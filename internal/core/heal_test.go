@@ -41,7 +41,7 @@ func TestHealingWaitsForTheGuardTime(t *testing.T) {
 		inc, err := strconv.ParseUint(tc.inc, 10, 64)
 		require.NoError(t, err)
 		q.incs[0].Store(inc) // or it would be a stranger's
-		require.NoError(t, client.Set(t.Context(), script.MarkerKey(q.set.Prefix), tc.inc+" "+born+" run"+tc.whole, 0).Err())
+		require.NoError(t, client.Set(t.Context(), script.MarkerKey(q.set.Prefix), tc.inc+" "+born+" run 0 0"+tc.whole, 0).Err())
 		done, err := h.over(t.Context())
 		assert.Equal(t, tc.done, done, "%+v", tc)
 		_, waits := errors.AsType[*RecoveringError](err)

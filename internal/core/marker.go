@@ -15,14 +15,26 @@ type marker struct {
 	inc   protocol.Incarnation
 	born  time.Time // since when it sits out its guard time, by its own clock
 	whole bool      // it has been told again all that it had forgotten
+
+	guard, retention time.Duration // the longest that any client has shown to the node
 }
 
 func parseMarker(text string) (m marker, ok bool) {
-	var inc, born int64
-	if _, err := fmt.Sscan(text, &inc, &born); err != nil {
+	var inc, born, guard, retention int64
+	var run string
+	if _, err := fmt.Sscan(text, &inc, &born, &run, &guard, &retention); err != nil {
 		return m, false
 	}
-	return marker{inc: protocol.Incarnation(inc), born: time.UnixMilli(born), whole: strings.HasSuffix(text, " w")}, true
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	return marker{
+		inc: protocol.Incarnation(inc), born: time.UnixMilli(born), whole: strings.HasSuffix(text, " w"),
+		guard: time.Duration(min(guard, most)) * time.Millisecond, retention: time.Duration(min(retention, most)) * time.Millisecond,
+	}, true
+}
+
+// recovers returns how much of its guard time the node has left when its clock shows now.
+func (m *marker) recovers(now time.Time, guard time.Duration) time.Duration {
+	return max(0, m.born.Add(max(guard, m.guard)).Sub(now))
 }
 
 // marker reads a node's marker. One that is not of the incarnation that the

@@ -77,7 +77,7 @@ func (q *Quorum) mark(info link.Info, lost string) []byte {
 	if run == "" {
 		run = "-"
 	}
-	return script.AppendMark(nil, q.set.Prefix, q.newID(), run, lost, time.Duration(info.UptimeSeconds)*time.Second)
+	return script.AppendMark(nil, q.set.Prefix, q.newID(), run, lost, time.Duration(info.UptimeSeconds)*time.Second, q.set.Guard, q.set.Retention)
 }
 
 // lossy says whether a server's newest writes are gone after a restart.

@@ -42,7 +42,7 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	rest := v.Recovering(v.now)
 	if rest == 0 && v.counting && !v.whole && !v.off(WholeToCount) {
 		// It may have forgotten a Resize; but it does not wait for ever to be told.
-		rest = min(untilWhole, time.Duration(max(0, v.born+2*v.guard-v.now))*time.Millisecond)
+		rest = min(untilWhole, time.Duration(max(0, v.born+2*v.guard()-v.now))*time.Millisecond)
 	}
 	if rest > 0 && !v.off(Guard) {
 		if r.Op != protocol.OpLeave {
@@ -65,7 +65,7 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	if v.counting && v.limit > 0 {
 		v.capacity = v.limit // who has permits keeps them
 	}
-	v.purge()
+	v.purge(t)
 	v.advance()
 	if r.Op == protocol.OpLeave {
 		v.remove(t)
@@ -180,15 +180,25 @@ func (v *visit) remove(t protocol.Terms) {
 	}
 }
 
-// purge drops the claims whose lease has ended.
-func (v *visit) purge() {
+// purge drops the claims whose lease has ended. One that would outlast the
+// longest retention was given before the clock was set back, as every lease is
+// shorter than that. How much of it is left is not known any more, so it gets
+// as much as it may have at most.
+func (v *visit) purge(t protocol.Terms) {
+	last := v.now + t.TTL.Milliseconds() + v.longest.retention
+	if v.off(LongestLease) {
+		last = v.now + t.TTL.Milliseconds() + v.asks.retention
+	}
 	v.claims = slices.DeleteFunc(v.claims, func(c Claim) bool {
-		dead := c.Expiry <= v.now
+		dead := c.Expiry <= v.now || v.off(LongestLease) && c.Expiry > last
 		if dead && v.classic() {
 			v.releasePlain(c.ID)
 		}
 		return dead
 	})
+	for i := range v.claims {
+		v.claims[i].Expiry = min(v.claims[i].Expiry, last)
+	}
 	v.forgetFence()
 }
 

@@ -40,6 +40,10 @@ const (
 	PromiseAnew
 	// WholeToCount: a node that may have forgotten a Resize does not vote for a semaphore's claims.
 	WholeToCount
+	// LongestGuard: of the guard times that clients have shown the longest counts, not that of the request.
+	LongestGuard
+	// LongestLease: a lease is not dropped for being longer than the client of the request would be given one.
+	LongestLease
 )
 
 // Claim is a claim as a node keeps it.
@@ -65,7 +69,8 @@ type Out struct {
 type Node struct {
 	Off Rules // rules that are switched off; zero in every honest node
 
-	guard int64
+	asks    promise // the settings of the client whose request comes next
+	longest promise // of all clients that have shown theirs in this incarnation
 
 	marked bool
 	inc    protocol.Incarnation
@@ -96,8 +101,36 @@ const bornLongAgo = math.MinInt64 / 2
 // forGood is the end of a classic key without a lease.
 const forGood = math.MaxInt64 / 2
 
+// promise is what a client rests on at each node: for how long a node that has
+// lost its memory does not vote, and for how long a fence outlives its claims.
+// Every lease is shorter than either.
+type promise struct{ guard, retention int64 }
+
 // New returns a brand-new node: no marker, so it will recover for guard from the first request on.
-func New(guard time.Duration) *Node { return &Node{guard: guard.Milliseconds()} }
+func New(guard time.Duration) *Node {
+	n := &Node{}
+	n.Show(guard, time.Duration(forGood/int64(time.Millisecond)))
+	return n
+}
+
+// Show says which settings the client of the next request has. The longest that
+// were shown stay with the marker.
+func (n *Node) Show(guard, retention time.Duration) {
+	n.asks = promise{guard.Milliseconds(), retention.Milliseconds()}
+	if !n.marked {
+		n.longest = n.asks
+	}
+	n.longest.guard = max(n.longest.guard, n.asks.guard)
+	n.longest.retention = max(n.longest.retention, n.asks.retention)
+}
+
+// guard is how long the node does not vote after a loss of memory, in milliseconds.
+func (n *Node) guard() int64 {
+	if n.off(LongestGuard) {
+		return n.asks.guard
+	}
+	return n.longest.guard
+}
 
 // Clone returns an independent copy.
 func (n *Node) Clone() *Node {
@@ -125,7 +158,7 @@ func (n *Node) Resize(limit uint64, at protocol.Ticket) {
 func (n *Node) Limit() (uint64, protocol.Ticket) { return n.limit, n.limitAt }
 
 // Forget is a restart without memory.
-func (n *Node) Forget() { *n = Node{Off: n.Off, guard: n.guard} }
+func (n *Node) Forget() { *n = Node{Off: n.Off, asks: n.asks, longest: n.asks} }
 
 // Mark is what a client does that saw a restart with memory, the newest writes possibly lost.
 func (n *Node) Mark(now int64, inc protocol.Incarnation) {
@@ -177,9 +210,9 @@ func (n *Node) Incarnation() (protocol.Incarnation, bool) { return n.inc, n.mark
 // Recovering tells how much of the guard time is left at now, 0 when the node votes.
 func (n *Node) Recovering(now int64) time.Duration {
 	if !n.marked {
-		return time.Duration(n.guard) * time.Millisecond
+		return time.Duration(n.guard()) * time.Millisecond
 	}
-	return time.Duration(max(0, n.born+n.guard-now)) * time.Millisecond
+	return time.Duration(max(0, n.born+n.guard()-now)) * time.Millisecond
 }
 
 // Empty tells that at now no claim and no classic key is left.
@@ -192,7 +225,8 @@ func (n *Node) Empty(now int64) bool {
 func (n *Node) Edges() []int64 {
 	var edges []int64
 	if n.marked {
-		edges = append(edges, n.born+n.guard, n.born+2*n.guard-untilWhole.Milliseconds(), n.born+2*n.guard)
+		ends := n.born + n.guard()
+		edges = append(edges, ends, ends+n.guard()-untilWhole.Milliseconds(), ends+n.guard())
 	}
 	if n.plain != "" {
 		edges = append(edges, n.plainEnd)
@@ -231,7 +265,7 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 	flag(n.marked)
 	if n.marked {
 		num(uint64(n.inc))
-		rest(n.born + n.guard)
+		rest(n.born + n.guard())
 	}
 	num(uint64(n.fence))
 	b = append(b, n.fenceOf[:]...)

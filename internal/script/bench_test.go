@@ -136,10 +136,12 @@ func BenchmarkDecode(b *testing.B) {
 type node struct {
 	c    redis.UniversalClient
 	keys script.Keys
+
+	guard, retention time.Duration
 }
 
 func newNode(c redis.UniversalClient) *node {
-	return &node{c: c, keys: script.NewKeys("test", "a name")}
+	return &node{c: c, keys: script.NewKeys("test", "a name"), retention: time.Minute}
 }
 
 func (n *node) terms(id, capacity uint64) protocol.Terms {
@@ -150,7 +152,7 @@ func (n *node) terms(id, capacity uint64) protocol.Terms {
 
 func (n *node) args(t testing.TB, terms protocol.Terms, r protocol.Request) []any {
 	t.Helper()
-	return args(t, script.AppendCommand(nil, n.keys, &terms, "owner", 0, time.Minute, r))
+	return args(t, script.AppendCommand(nil, n.keys, &terms, "owner", n.guard, n.retention, r))
 }
 
 func (n *node) send(t testing.TB, terms protocol.Terms, r protocol.Request) ([]any, error) {

@@ -2,6 +2,7 @@ package script
 
 import (
 	"encoding/hex"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -116,7 +117,7 @@ func MarkerKey(prefix string) string { return prefix + marker }
 // t to a node. Pushes for the claim will go to the channel owner.
 func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
 	if r.Op >= protocol.OpRead {
-		return appendRecord(dst, k, t, owner, guard, r)
+		return appendRecord(dst, k, t, owner, guard, retention, r)
 	}
 	sha, args := leave.SHA, 5
 	flags := 0
@@ -151,7 +152,7 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	hex.Encode(id[:], t.ID[:])
 	dst = resp.AppendBytes(dst, id[:])
 	dst = resp.AppendInt(dst, t.TTL.Milliseconds())
-	dst = resp.AppendInt(dst, guard.Milliseconds())
+	dst = appendPromise(dst, guard, retention)
 	dst = resp.AppendInt(dst, (t.TTL + retention).Milliseconds())
 	dst = resp.AppendUint(dst, t.Capacity)
 	if args >= 6 {
@@ -168,6 +169,14 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	return dst
 }
 
+// appendPromise appends a client's guard time and retention as one word: a node
+// compares it with that of its marker.
+func appendPromise(dst []byte, guard, retention time.Duration) []byte {
+	var word [40]byte
+	b := strconv.AppendInt(word[:0], guard.Milliseconds(), 10)
+	return resp.AppendBytes(dst, strconv.AppendInt(append(b, ' '), retention.Milliseconds(), 10))
+}
+
 // What a client says with AppendMark of a node's memory after a restart.
 const (
 	Kept = "0"
@@ -179,15 +188,16 @@ const (
 // whether it may have begun with an old memory: Kept, Lost, or the incarnation,
 // in decimal, that is not to be trusted though the server has not been restarted.
 // runID must not be empty: "-" says unknown.
-func AppendMark(dst []byte, prefix string, random protocol.ID, runID, lost string, uptime time.Duration) []byte {
-	dst = appendMarker(dst, mark.SHA, 4, prefix, random, runID)
+func AppendMark(dst []byte, prefix string, random protocol.ID, runID, lost string, uptime, guard, retention time.Duration) []byte {
+	dst = appendMarker(dst, mark.SHA, 5, prefix, random, runID)
 	dst = resp.AppendString(dst, lost)
-	return resp.AppendInt(dst, uptime.Milliseconds())
+	dst = resp.AppendInt(dst, uptime.Milliseconds())
+	return appendPromise(dst, guard, retention)
 }
 
 // AppendBootstrap appends the EVALSHA that declares a node ready at once.
-func AppendBootstrap(dst []byte, prefix string, random protocol.ID, runID string) []byte {
-	return appendMarker(dst, bootstrap.SHA, 2, prefix, random, runID)
+func AppendBootstrap(dst []byte, prefix string, random protocol.ID, runID string, guard, retention time.Duration) []byte {
+	return appendPromise(appendMarker(dst, bootstrap.SHA, 3, prefix, random, runID), guard, retention)
 }
 
 func appendMarker(dst []byte, sha string, args int, prefix string, random protocol.ID, runID string) []byte {

@@ -13,7 +13,7 @@ type Queue struct {
 	Fence   protocol.Ticket
 	Queued  int           // claims, also those not told
 	Foreign time.Duration // what is left of a plain key that another client holds; 0: none
-	Memory  time.Duration // how far back the node remembers
+	Memory  time.Duration // how far back the node remembers; 0 while it may have forgotten a lease
 	Claims  []Claim
 }
 

@@ -32,7 +32,7 @@ func AppendMany(dst []byte, prefix string, guard, retention time.Duration, owner
 	dst = resp.AppendInt(dst, int64(1+nKeys))
 	dst = resp.AppendString(dst, MarkerKey(prefix))
 	dst = append(dst, keys...)
-	dst = resp.AppendInt(dst, guard.Milliseconds())
+	dst = appendPromise(dst, guard, retention)
 	dst = resp.AppendUint(dst, kind/2)
 	dst = resp.AppendUint(dst, kind/2+uint64(retention.Milliseconds()))
 	var tail [128]byte

@@ -22,7 +22,7 @@ func TestSuccessionAmongMany(t *testing.T) {
 	for _, capacity := range []uint64{1, 1 << 30} {
 		n := newNode(c)
 		n.keys = script.NewKeys("test", strconv.FormatUint(capacity, 10))
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 -", 0).Err())
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 - 0 60000", 0).Err())
 		var keys, words []byte
 		nKeys, nArgs := 0, 0
 		for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpLeave, protocol.OpJoin, protocol.OpBeat, protocol.OpLeave, protocol.OpJoin} {
@@ -53,7 +53,7 @@ func TestBeatAmongMany(t *testing.T) {
 	load(t, c)
 	ctx := t.Context()
 	n := newNode(c)
-	require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 -", 0).Err())
+	require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 - 0 60000", 0).Err())
 	one := func(terms protocol.Terms, op protocol.Op) string {
 		r := protocol.Request{Op: op, Ticket: 640}
 		keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, r)

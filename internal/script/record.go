@@ -11,7 +11,7 @@ import (
 
 // appendRecord appends the EVALSHA of an operation of a record. A read watches
 // it for t.ID, unless that is zero, for t.TTL.
-func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard time.Duration, r protocol.Request) []byte {
+func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
 	args := 8
 	switch r.Op {
 	case protocol.OpRead:
@@ -23,7 +23,7 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard tim
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, record.SHA)
 	dst = k.appendRecord(dst)
-	dst = resp.AppendInt(dst, guard.Milliseconds())
+	dst = appendPromise(dst, guard, retention)
 	dst = resp.AppendString(dst, r.Op.String())
 	id := t.ID
 	if r.Op != protocol.OpRead {

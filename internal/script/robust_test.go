@@ -41,7 +41,7 @@ func TestKeyOfAnotherType(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, c.FlushAll(ctx).Err())
-			require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 -", 0).Err())
+			require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 - 0 60000", 0).Err())
 			if strings.HasPrefix(name, "marker") {
 				c.Del(ctx, n.keys.Marker())
 			}
@@ -75,7 +75,7 @@ func TestQueueKeyOfAnotherType(t *testing.T) {
 	for _, key := range []string{"plain", "state", "queue", "claims"} {
 		n := newNode(c)
 		require.NoError(t, c.FlushAll(t.Context()).Err())
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 -", 0).Err())
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 - 0 60000", 0).Err())
 		for i := range uint64(3) {
 			n.do(t, n.terms(i+1, 1), join(640))
 		}
@@ -195,7 +195,7 @@ func TestMark(t *testing.T) {
 	assert.NotEqual(t, fourth, fifth)
 	assert.Equal(t, fifth, mark("run4", fmt.Sprint(fourth)), "somebody has said so before")
 	for _, run := range []string{"run4", "-"} {
-		soon := fmt.Sprintf("7 %d %s w", time.Now().Add(time.Minute).UnixMilli(), run)
+		soon := fmt.Sprintf("7 %d %s 0 0 w", time.Now().Add(time.Minute).UnixMilli(), run)
 		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), soon, 0).Err())
 		assert.NotEqual(t, protocol.Incarnation(7), mark("run4", script.Lost), "or was set back")
 	}
@@ -204,7 +204,7 @@ func TestMark(t *testing.T) {
 	// got another's since. What a script has marked in an earlier run is no better.
 	ten := strconv.FormatInt(time.Now().Add(-10*time.Second).UnixMilli(), 10)
 	for _, run := range []string{"run5", "-"} {
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 "+ten+" "+run+" w", 0).Err())
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 "+ten+" "+run+" 0 0 w", 0).Err())
 		assert.NotEqual(t, protocol.Incarnation(7), mark("run6", script.Lost))
 		got, err := c.Get(t.Context(), n.keys.Marker()).Result()
 		require.NoError(t, err)
@@ -216,32 +216,132 @@ func TestMark(t *testing.T) {
 		assert.False(t, strings.HasSuffix(got, " w"), "not whole")
 		assert.InDelta(t, time.Now().UnixMilli(), born, 2000, "and the guard time begins")
 	}
-	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 run6 w", 0).Err())
+	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 run6 0 0 w", 0).Err())
 	assert.Equal(t, protocol.Incarnation(7), mark("run7", script.Kept), "every write was on the disk")
 	assert.NotZero(t, marker(t, c, "run4", script.Kept, true))
 }
 
-// A claim that would outlast what any client asks for was stored before the
-// clock was set back. It must not be in the way for as long as that was.
+// A claim that would outlast the longest retention was stored before the clock was
+// set back. It must neither be in the way for as long as that was, nor end before
+// its lease may have.
 func TestClaimOfTheFuture(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
+	beat := protocol.Request{Op: protocol.OpBeat}
 	for _, waiters := range []uint64{0, 2} {
 		n := newNode(c)
+		before, now := newNode(c), 500*time.Millisecond
+		before.retention, n.retention = 2*time.Hour, now
 		for i := range waiters + 1 {
 			early := n.terms(i+2, 1)
 			early.TTL = time.Hour
-			require.Equal(t, i == 0, n.do(t, early, join(640)).Vote)
+			require.Equal(t, i == 0, before.do(t, early, join(640)).Vote)
 		}
-		a := n.do(t, n.terms(1, 1), join(640))
+		marker := c.Get(t.Context(), n.keys.Marker()).Val()
+		require.Contains(t, marker, " 7200000")
+		// As if so long a lease had never been promised.
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), strings.Replace(marker, " 7200000", " 500", 1), 0).Err())
+		mine := n.terms(1, 1)
+		mine.TTL = 200 * time.Millisecond
+		began := time.Now()
+		a := n.do(t, mine, join(640))
+		assert.False(t, a.Vote, "%d waiters: the lease may be a live one", waiters)
+		for !a.Vote && time.Since(began) < 10*time.Second {
+			time.Sleep(20 * time.Millisecond)
+			a = n.do(t, mine, beat)
+		}
 		assert.True(t, a.Vote, "%d waiters", waiters)
-		id := n.terms(1, 1).ID
-		assert.Equal(t, id.String(), c.Get(t.Context(), n.keys.Plain()).Val())
-		assert.Equal(t, a.Ticket, n.do(t, n.terms(1, 1), protocol.Request{Op: protocol.OpBeat}).Ticket)
-		n.do(t, n.terms(1, 1), protocol.Request{Op: protocol.OpLeave})
+		assert.GreaterOrEqual(t, time.Since(began), now)
+		assert.Equal(t, mine.ID.String(), c.Get(t.Context(), n.keys.Plain()).Val())
+		n.do(t, mine, protocol.Request{Op: protocol.OpLeave})
 		assert.True(t, n.do(t, n.terms(9, 1), join(640)).Vote, "the others are gone for good")
 		require.NoError(t, c.FlushAll(t.Context()).Err())
 	}
+}
+
+// The requests of a client with a short retention drop no claim of another one
+// with a long lease, nor the fence before that one's retention is over.
+func TestLongestRetention(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	ctx := t.Context()
+	leave := protocol.Request{Op: protocol.OpLeave}
+	for _, capacity := range []uint64{1, 3, 1 << 30} {
+		for _, first := range []string{"long", "short"} {
+			require.NoError(t, c.FlushAll(ctx).Err())
+			long, short := newNode(c), newNode(c)
+			long.guard, long.retention = 0, 30*time.Minute
+			l, s := long.terms(1, capacity), short.terms(2, capacity)
+			l.TTL, s.TTL = 10*time.Minute, 8*time.Second
+			l.Weight, s.Weight = capacity, capacity
+			if first == "short" { // who has been here before, and so wrote the marker
+				short.do(t, s, join(576))
+				short.do(t, s, leave)
+			}
+			require.True(t, long.do(t, l, join(640)).Vote)
+			for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpSettle, protocol.OpLeave, protocol.OpJoin} {
+				a := short.do(t, s, protocol.Request{Op: op, Ticket: 704})
+				assert.False(t, a.Vote, "%v of %d, %s first", op, capacity, first)
+			}
+			assert.True(t, long.do(t, l, protocol.Request{Op: protocol.OpBeat}).Vote)
+			long.do(t, l, leave)
+			assert.True(t, short.do(t, s, protocol.Request{Op: protocol.OpBeat}).Vote)
+			short.do(t, s, leave)
+			assert.Greater(t, c.PTTL(ctx, short.keys.State()).Val(), 29*time.Minute, "%d, %s first", capacity, first)
+
+			// Alone, too, in each way in which a claim that is alone can come, stay and leave.
+			short.do(t, s, join(5000))
+			short.do(t, s, protocol.Request{Op: protocol.OpBeat})
+			short.do(t, s, leave)
+			assert.Greater(t, c.PTTL(ctx, short.keys.State()).Val(), 29*time.Minute, "%d, %s first", capacity, first)
+			for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpLeave} {
+				r := protocol.Request{Op: op, Ticket: 10000}
+				keys, words, nKeys, nArgs := script.AppendPart(nil, nil, short.keys, &s, r)
+				_, err := c.Do(ctx, args(t, script.AppendMany(nil, "test", 0, short.retention, "owner", script.Kind(&s, r), keys, words, nKeys, nArgs))...).Text()
+				require.NoError(t, err)
+				assert.Greater(t, c.PTTL(ctx, short.keys.State()).Val(), 29*time.Minute, "part %d, %d, %s first", i, capacity, first)
+			}
+		}
+	}
+}
+
+// A node that has lost its newest writes votes for the clients with a short guard
+// time when the longest that any client has shown to it is over, and not earlier.
+func TestLongestGuard(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	long, short := newNode(c), newNode(c)
+	long.guard, short.guard = 5*time.Minute, 20*time.Second
+	recovers := func(n *node, what string) {
+		for id := range uint64(2) {
+			for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpSettle} {
+				a := n.do(t, n.terms(id+1, 1), protocol.Request{Op: op, Ticket: 640})
+				require.Equal(t, protocol.Recovering, a.Status, what)
+				assert.Greater(t, a.Wait, 4*time.Minute, what)
+			}
+		}
+		terms := n.terms(1, 1)
+		reply, err := c.Do(t.Context(), args(t, script.AppendCommand(nil, n.keys, &terms, "owner", n.guard, n.retention, protocol.Request{Op: protocol.OpRead}))...).Slice()
+		require.NoError(t, err)
+		a, err := script.DecodeRecord(values(t, reply))
+		require.NoError(t, err)
+		assert.Equal(t, protocol.Recovering, a.Status, what)
+		assert.Greater(t, a.Wait, 4*time.Minute, what)
+	}
+	marker(t, c, "run1", script.Lost, false)
+	long.do(t, long.terms(3, 1), join(640))
+	recovers(short, "new")
+	marker(t, c, "run2", script.Lost, false)
+	recovers(short, "lost")
+	marker(t, c, "run3", script.Lost, true)
+	assert.True(t, short.do(t, short.terms(1, 1), join(640)).Vote, "bootstrap")
+	marker(t, c, "run4", script.Lost, false)
+	recovers(short, "lost after a bootstrap")
+	terms := short.terms(1, 1)
+	keys, words, nKeys, nArgs := script.AppendPart(nil, nil, short.keys, &terms, join(640))
+	reply, err := c.Do(t.Context(), args(t, script.AppendMany(nil, "test", short.guard, short.retention, "owner", script.Kind(&terms, join(640)), keys, words, nKeys, nArgs))...).Text()
+	require.NoError(t, err)
+	assert.Equal(t, "0", strings.Fields(reply)[script.ManyHead])
 }
 
 // Another client's key may stay for longer than Lua writes a number without an exponent.

@@ -36,21 +36,22 @@ func All() []Script {
 
 // build reads a script and puts the shared parts where it asks for them with "--@ name".
 func build(name string) Script {
+	source := read(name)
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // see above
+	return Script{Name: name, Source: source, SHA: hex.EncodeToString(sum[:])}
+}
+
+func read(name string) string {
+	text, err := files.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic(err) // embedded: a mistyped name in this package
+	}
 	var b strings.Builder
-	for line := range strings.Lines(read(name)) {
+	for line := range strings.Lines(string(text)) {
 		if part, ok := strings.CutPrefix(strings.TrimSpace(line), "--@ "); ok {
 			line = read(part)
 		}
 		b.WriteString(line)
 	}
-	sum := sha1.Sum([]byte(b.String())) //nolint:gosec // see above
-	return Script{Name: name, Source: b.String(), SHA: hex.EncodeToString(sum[:])}
-}
-
-func read(name string) string {
-	b, err := files.ReadFile("scripts/" + name + ".lua")
-	if err != nil {
-		panic(err) // embedded: a mistyped name in this package
-	}
-	return string(b)
+	return b.String()
 }

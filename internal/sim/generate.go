@@ -72,7 +72,7 @@ var storm = generator{
 // generators are what TestSchedules plays: half of it random, half aimed.
 var generators = []generator{
 	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
-	restart, leap, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, bereft, fringe, frayed, halfway, outrun, foreign, shared, overdue, barred, fickle, recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk, rush,
+	restart, leap, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, bereft, fringe, frayed, halfway, outrun, foreign, shared, overdue, barred, fickle, recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk, rush, uneven,
 }
 
 // generatorOf tells which generator a seed of TestSchedules uses.

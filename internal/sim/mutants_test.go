@@ -81,6 +81,8 @@ var mutants = []mutant{
 	{"a Resize that failed counts", without(protocol.RuleMore), raised, 100, "capacity"},
 	{"a Resize takes permits away from holders", without(protocol.RuleKeep), resized, 100, "lost"},
 	{"a node that has forgotten a Resize votes", nodesWithout(model.WholeToCount), shrunk, 100, "capacity"},
+	{"a node votes after the guard time of who asks", nodesWithout(model.LongestGuard), uneven, 100, "capacity"},
+	{"a lease is dropped that is longer than who asks would get", nodesWithout(model.LongestLease), uneven, 100, "capacity"},
 	{"nobody looks at the clock", func(s *setting) { s.timeless = true }, leap, 100, "capacity"},
 	{"nobody looks at the uptime", func(s *setting) { s.forgetful = true }, restart, 100, "capacity"},
 }
@@ -133,7 +135,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	if clients != protocol.Without(protocol.AllRules) {
 		t.Errorf("a client rule has no mutant: of %b only %v", protocol.AllRules, clients)
 	}
-	if all := model.WholeToCount<<1 - 1; nodes != all {
+	if all := model.LongestLease<<1 - 1; nodes != all {
 		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)
 	}
 }

@@ -53,7 +53,7 @@ type link struct {
 func (l *link) send(a *attempt, r protocol.Request) {
 	m := &message{att: a, link: l, req: r, terms: a.Terms}
 	if r.Op == protocol.OpLeave {
-		m.expires = r.Sent.Add(l.proc.w.ttl)
+		m.expires = r.Sent.Add(l.proc.ttl())
 	}
 	l.transfer(m)
 }

@@ -59,6 +59,7 @@ func (n *node) delay() time.Duration {
 
 func (n *node) handle(m *message, ghost bool) protocol.Answer {
 	w := n.w
+	n.model.Show(m.link.proc.guard(), m.link.proc.retention())
 	a, outs := n.model.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req, n.incarnation())
 	if w.trace != nil {
 		late := ""

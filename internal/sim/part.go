@@ -100,10 +100,10 @@ func (t *participant) acquire(try bool) {
 	id := w.newID()
 	a := &attempt{part: t, no: t.count, began: w.now, timer: never, rounds: 1}
 	a.Claim = protocol.NewClaim(protocol.Config{
-		Terms:       protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: w.ttl, Counting: w.counting, Notify: true},
+		Terms:       protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
 		Nodes:       len(w.nodes),
-		NodeTimeout: w.nodeTimeout,
-		Drift:       w.margin(),
+		NodeTimeout: p.nodeTimeout(),
+		Drift:       margin(p.ttl()),
 		Try:         try,
 		Rules:       w.rules,
 	})

@@ -20,6 +20,7 @@ type proc struct {
 	links     []*link
 	parts     []*participant
 	inquiries []*inquiry
+	shorter   time.Duration // its settings are those of the world divided by this
 
 	alive, paused bool
 	epoch         uint32 // counts its lives
@@ -27,7 +28,7 @@ type proc struct {
 }
 
 func newProc(w *world, i int) *proc {
-	p := &proc{w: w, name: strconv.Itoa(i), clock: newClock(w.rng, &w.setting), alive: true}
+	p := &proc{w: w, name: strconv.Itoa(i), clock: newClock(w.rng, &w.setting), alive: true, shorter: 1}
 	p.adjust()
 	for _, n := range w.nodes {
 		p.links = append(p.links, &link{proc: p, node: n, up: true, last: [2]moment{w.now, w.now}})
@@ -46,6 +47,12 @@ func (w *world) owner(name string) *proc {
 	}
 	return w.procs[i]
 }
+
+// The settings of one process; they may differ.
+func (p *proc) ttl() time.Duration         { return p.w.ttl / p.shorter }
+func (p *proc) guard() time.Duration       { return p.w.guard / p.shorter }
+func (p *proc) retention() time.Duration   { return p.guard() } // the shortest that the library lets pass
+func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout / p.shorter }
 
 // adjust sets the wall clock anew; two processes' never differ by more than the skew.
 func (p *proc) adjust() {

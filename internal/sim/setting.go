@@ -57,7 +57,7 @@ type setting struct {
 const clockRate = 0.0049
 
 // margin is how much of a lease the client gives away to clock drift.
-func (s *setting) margin() time.Duration { return s.ttl/100 + 2*time.Millisecond }
+func margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
 // randomSetting draws a setting that the library's own checks would let pass.
 func randomSetting(r *rand.Rand) setting {

@@ -98,7 +98,7 @@ func (s *sequence) empty(ctx context.Context) error {
 		return err
 	}
 	// -2 is "no such key": nobody was ever here, or the memory was lost.
-	if s.node.Fence() > 0 && (ttl <= 0 || ttl > retention+20*time.Second) && ttl != -2 {
+	if s.node.Fence() > 0 && (ttl <= 0 || ttl > 2*retention+20*time.Second) && ttl != -2 {
 		return fmt.Errorf("the fence is kept for %v", ttl)
 	}
 	return nil

@@ -142,6 +142,7 @@ func (s *sequence) shared(terms protocol.Terms, owner string, r protocol.Request
 	if err != nil {
 		return fmt.Errorf("%w: %v", err, v)
 	}
+	s.node.Show(s.guard, retention)
 	want, pushed := s.node.Handle(s.now, terms, owner, r, got.Incarnation)
 	*outs = append(*outs, pushed...)
 	if r.Op != protocol.OpLeave {

@@ -65,7 +65,7 @@ func (s *sequence) record(ctx context.Context, a *actor) error {
 			}
 		}
 	}
-	return s.requestAs(ctx, &terms, a.owner, r, script.DecodeRecord)
+	return s.requestAs(ctx, &terms, a.owner, false, r, script.DecodeRecord)
 }
 
 // complete says that the node has been told everything, or says it of another incarnation.

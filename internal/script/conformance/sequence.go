@@ -28,6 +28,7 @@ const retention = 5 * time.Minute
 type actor struct {
 	terms protocol.Terms
 	owner string
+	far   bool // its client's guard time and retention are longer than the others'
 }
 
 // sequence is one random history of one name, on a node of its own: its prefix
@@ -86,6 +87,7 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 		case c == 3:
 			a.terms.Weight = 1 + rng.Uint64N(3)
 		}
+		a.far = rng.IntN(40) == 0
 		s.renew(a)
 		s.actors = append(s.actors, a)
 	}
@@ -233,13 +235,17 @@ func (s *sequence) exchange(ctx context.Context, command []any) (*redis.Cmd, []*
 // request puts one request to the node and to the model.
 func (s *sequence) request(ctx context.Context, a *actor, r protocol.Request) error {
 	if r.Op == protocol.OpLeave {
-		return s.requestAs(ctx, &a.terms, a.owner, r, script.DecodeLeave)
+		return s.requestAs(ctx, &a.terms, a.owner, a.far, r, script.DecodeLeave)
 	}
-	return s.requestAs(ctx, &a.terms, a.owner, r, script.Decode)
+	return s.requestAs(ctx, &a.terms, a.owner, a.far, r, script.Decode)
 }
 
-func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) error {
-	args, err := words(script.AppendCommand(nil, s.keys, terms, owner, s.guard, retention, r))
+func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, far bool, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) error {
+	guard, kept := s.guard, time.Duration(retention)
+	if far {
+		guard, kept = 2*guard, 2*kept
+	}
+	args, err := words(script.AppendCommand(nil, s.keys, terms, owner, guard, kept, r))
 	if err != nil {
 		return err
 	}
@@ -263,6 +269,7 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 		return fmt.Errorf("incarnation %d again after the memory was lost", got.Incarnation)
 	}
 	s.incs[got.Incarnation] = true
+	s.node.Show(guard, kept)
 	want, outs := s.node.Handle(s.now, *terms, owner, r, got.Incarnation)
 	if r.Op == protocol.OpLeave {
 		got.Incarnation = 0
@@ -331,9 +338,9 @@ func (s *sequence) forget(ctx context.Context) error {
 func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
 	var random protocol.ID
 	binary.BigEndian.PutUint64(random[:], s.rng.Uint64())
-	b := script.AppendMark(nil, s.prefix, random, random.String(), script.Lost, 0)
+	b := script.AppendMark(nil, s.prefix, random, random.String(), script.Lost, 0, s.guard, retention)
 	if bootstrap {
-		b = script.AppendBootstrap(nil, s.prefix, random, random.String())
+		b = script.AppendBootstrap(nil, s.prefix, random, random.String(), s.guard, retention)
 	}
 	args, err := words(b)
 	if err != nil {
@@ -352,6 +359,7 @@ func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
 		return err
 	}
 	s.incs[inc] = true
+	s.node.Show(s.guard, retention)
 	switch was, marked := s.node.Incarnation(); {
 	case bootstrap:
 		s.node.Bootstrap(inc)

@@ -15,9 +15,9 @@ if fence and live and cid == id then
       hint = hint < 0 and 0 or math.max(1, hint)
     end
   end
-  local whose = ct == fence and cid == fenceOf and '+' .. cap .. ' ' or ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' '
+  local whose = ct == fence and cid == fenceOf and keep == A[4] and '+' .. cap .. ' ' or ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' '
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
-    .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', A[4])
+    .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', keep)
   flags = flags > 1 and format('4 %.0f', hint) or list and '25' or '9'
   if limit then return { at + 1, tonumber(inc), tonumber(ct), flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
   return at + 1 .. ' ' .. inc .. ' ' .. ct .. ' ' .. flags

@@ -4,7 +4,7 @@ if recovering > 0 then return { at + 3, tonumber(inc), recovering } end
 local settle, list = A[6] + 0 >= 4, A[6] % 4 >= 2
 
 local clash = live and cap ~= A[5] and not limit
-if clash and cf + 0 >= 2 then return { at + 4, tonumber(inc), tonumber(cap) } end
+if clash and cf + 0 >= 2 and cx - keep <= now then return { at + 4, tonumber(inc), tonumber(cap) } end
 if fence and not clash and (not live or cid == id) and not (limit and tonumber(A[8]) > tonumber(limit)) then
   -- Alone, hence first.
   local T, F = tonumber(A[7]), tonumber(fence)
@@ -35,9 +35,9 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
   local t = ticket == T and A[7] or format('%.0f', ticket)
   if ticket > F then fence, fenceOf = t, id end
   -- Lua writes 14 digits of a number: enough for a time, not for a ticket.
-  local whose = fence == t and fenceOf == id and '+' .. A[5] .. ' ' or ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' '
+  local whose = fence == t and fenceOf == id and keep == A[4] and '+' .. A[5] .. ' ' or ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' '
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
-    .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', A[4])
+    .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', keep)
   flags = flags > 1 and format('4 %.0f', hint) or list and '25' or '9'
   if limit then return { at + 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
   return at + 1 .. ' ' .. inc .. ' ' .. t .. ' ' .. flags

@@ -3,15 +3,17 @@
 --
 -- KEYS as in open.lua (1 to 5)   ARGV  1 the most claims to tell
 -- Returns {fence, claims queued, what another client's plain key has left (0: none),
--- since when this node has remembered, in milliseconds until now, and for each claim: id, ticket, weight, left, voted, owner}
+-- since when this node has remembered, in milliseconds until now (0 while it may have forgotten a lease), and for each claim: id, ticket, weight, left, voted, owner}
 local K, call, match = KEYS, redis.call, string.match
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local state = call('GET', K[2]) or 'S0 0'
 local fence = match(state, '^[SQ](%d+)')
 if not fence then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
-local born = match(call('GET', K[5]) or '', '^%d+ (%d+)')
-local reply, queued, ours = { tonumber(fence), 0, 0, math.max(0, now - (born or now)) }, 0, {}
+local born, guard = match(call('GET', K[5]) or '', '^%d+ (%d+) %S+ (%d+)')
+local memory = now - (born or now)
+if memory < tonumber(guard or 0) then memory = 0 end
+local reply, queued, ours = { tonumber(fence), 0, 0, memory }, 0, {}
 local function tell(id, ticket, weight, expiry, voted, owner)
   ours[id] = true
   if tonumber(expiry) <= now then return end

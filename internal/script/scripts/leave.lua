@@ -16,6 +16,7 @@ end
 if fence and not (live and cf + 0 < 2 and recovering <= 0) then
   -- The classic key is looked at even when the claim is unknown: the two may have been lost apart.
   if classic and plain == id then call('DEL', K[1]) end
+  if cid == id then call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf, 'PX', keep) end
   return 1
 end
 --@ queue

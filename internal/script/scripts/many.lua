@@ -4,15 +4,16 @@
 -- again by itself. The others are answered 1: a claim has its ticket, and is first.
 --
 -- KEYS  1 marker, and of each its classic key and its state
--- ARGV  1 guard  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
+-- ARGV  1 guard and retention  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
 --       each what it is ("J", "B" and "L" of a name with a classic key, "j", "b" and "l" of one
 --       without), id; of a join its ticket; of a join and a beat what the state begins with, before
 --       the expiry, when the claim is alone and has the highest ticket
 local K, A, call, match, sub = KEYS, ARGV, redis.call, string.match, string.sub
 local clock, had = call('TIME'), call('MGET', unpack(KEYS))
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local inc, born = match(had[1] or '', '^(%d+) (%d+)')
-local votes, ttl, kept = inc and born + A[1] <= now, A[2], A[3]
+local inc, born, promised, guard = match(had[1] or '', '^(%d+) (%d+) %S+ ((%d+) %d+)')
+-- A client whose settings are not those that the marker names asks one by one: see promise.lua.
+local votes, ttl, kept = promised == A[1] and born + guard <= now, A[2], A[3]
 local ends, tail = string.format('%.0f', now + ttl), A[4]
 local answer, new, gone, a = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5
 for k = 2, #K, 2 do

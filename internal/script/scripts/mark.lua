@@ -5,20 +5,27 @@
 -- time begins now: the memory may be another node's, whose replica this one was
 -- until a moment ago. So it is when the clock has jumped: leases have ended early
 -- here, and a marker of the future says that it was set back.
+-- The marker keeps the longest guard time and the longest retention that any
+-- client has shown: who has shorter ones must not cut short what another was promised.
 --
 -- KEYS  1 marker   ARGV  1 random id  2 run id  3 lost, or the incarnation in which the clock has jumped  4 milliseconds since the run began, or up to a second less
--- The marker: "<incarnation> <born> <run id, or - when not known>[ w]", w: the node is whole (record.lua)
+--       5 guard and retention
+-- The marker: "<incarnation> <born> <run id, or - when not known> <guard> <retention>[ w]", w: the node is whole (record.lua)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local marker = redis.pcall('GET', KEYS[1])
 if marker and marker.err then return marker end
-local inc, born, run, whole = string.match(marker or '', '^(%d+) (%d+) (%S+)(.*)$')
+local inc, born, run, guard, kept, whole = string.match(marker or '', '^(%d+) (%d+) (%S+) (%d+) (%d+)(.*)$')
+local g, r = string.match(ARGV[5], '^(%d+) (%d+)$')
+if inc and guard - g > 0 then g = guard end
+if inc and kept - r > 0 then r = kept end
 if inc and run == '-' and born + 0 <= now and born + 0 >= now - ARGV[4] - 1000 then
   -- A script has made the marker in this very run, which it cannot know.
-  redis.call('SET', KEYS[1], inc .. ' ' .. born .. ' ' .. ARGV[2] .. whole)
+  run = ARGV[2]
 elseif not inc or (run ~= ARGV[2] and ARGV[3] == '1') or ARGV[3] == inc or born + 0 > now then
   inc = string.format('%.0f', tonumber(string.sub(ARGV[1], 1, 13), 16) % 4503599627370495 + 1)
-  born = string.format('%.0f', now)
-  redis.call('SET', KEYS[1], inc .. ' ' .. born .. ' ' .. ARGV[2])
+  born, run, whole = string.format('%.0f', now), ARGV[2], ''
 end
+local new = inc .. ' ' .. born .. ' ' .. run .. ' ' .. g .. ' ' .. r .. whole
+if new ~= marker then redis.call('SET', KEYS[1], new) end
 return { tonumber(inc), now - born }

@@ -4,7 +4,7 @@
 --
 -- KEYS  1 classic key  2 state  3 queue (zset, by ticket)  4 claims (hash)  5 marker
 --       6 of a semaphore: the record that says how many permits there are since a Resize
--- ARGV  1 id  2 ttl  3 guard  4 how long the state is kept: ttl and retention  5 capacity
+-- ARGV  1 id  2 ttl  3 guard and retention  4 how long the state is kept: ttl and retention  5 capacity
 --       6 flags: 1 notify, 2 list, 4 settle  7 ticket; of a beat: list from there  8 weight  9 owner
 local K, A, call, try, match, format = KEYS, ARGV, redis.call, redis.pcall, string.match, string.format
 local id, ttl = A[1], tonumber(A[2])
@@ -24,13 +24,16 @@ if marker and marker.err then return marker end
 
 -- No marker: the memory is gone. The time goes into the new incarnation because
 -- the same claim may be the first to come by after the next loss, too.
-local inc, born = match(marker or '', '^(%d+) (%d+)')
+local inc, born, promised, guard = match(marker or '', '^(%d+) (%d+) %S+ ((%d+) %d+)')
+local keep = A[4]
 if not inc then
   inc = format('%.0f', (tonumber(string.sub(id, 1, 13), 16) + clock[1] * 1000000 + clock[2]) % 4503599627370495 + 1)
-  born = now
-  call('SET', K[5], inc .. ' ' .. format('%.0f', now) .. ' -')
+  born, guard = now, match(A[3], '^%d+')
+  call('SET', K[5], inc .. ' ' .. format('%.0f', now) .. ' - ' .. A[3])
+elseif promised ~= A[3] then
+  --@ promise
 end
-local recovering = born + A[3] - now
+local recovering = born + guard - now
 
 -- A semaphore has no classic key; and a node that has forgotten a Resize must
 -- not vote by the old number, so for a semaphore it recovers until it is whole,
@@ -40,13 +43,14 @@ if K[6] then
   local resized = try('GET', K[6])
   if resized and resized.err then return resized end
   since, limit = match(resized or '', '^%d+ %d+ %x+ (%d+) %x+ %d+ 0 %d+ (%d+)$')
-  if recovering <= 0 and string.sub(marker or '', -2) ~= ' w' then recovering = math.min(100, recovering + A[3]) end
+  if recovering <= 0 and string.sub(marker or '', -2) ~= ' w' then recovering = math.min(100, recovering + guard) end
 end
 local classic = A[5] == '1' and not K[6]
 
 -- The state of no claim is "S<fence> <its claim>". Of one claim, when the fence is its own ticket, it is
 -- "S<fence> <its claim>+<capacity> <weight> <expiry> <flags> <owner>", else
--- "S<fence> <its claim> <capacity> <id> <ticket> <weight> <expiry> <flags> <owner>".
+-- "S<fence> <its claim> <capacity> <id> <ticket> <weight> <expiry> <flags> <owner>". It is the second form, too,
+-- while the retention of another client is longer: the short ways, of leave.lua and many.lua, would end that.
 -- Flags: 1 notify, 2 voted. Of more claims: see queue.lua.
 local fence, fenceOf, one = match(state or 'S0 0', '^S(%d+) (%x+)(.*)$')
 local cap, cid, ct, cw, cx, cf, co

@@ -61,15 +61,22 @@ end
 -- After a Resize there may be room for others; who has permits keeps them.
 if limit and C ~= limit then C, changed, stale = limit, true, '1' end
 
--- Leases that have ended. One that would outlast the state was given before the clock was set back.
-if recovering <= 0 and (soon + 0 <= now or late + 0 > now + A[4]) then
+-- Leases that have ended. One that would outlast the longest retention that any
+-- client has shown was given before the clock was set back, as every lease is
+-- shorter than that. How much of it is left is not known any more, so it gets as
+-- much as it may have at most.
+if recovering <= 0 and (soon + 0 <= now or late + 0 > now + keep) then
   local top, total, all = bound + 0, 0, 0
   changed, bound, voted, unvoted, notify, soon, late = true, '0', 0, 0, 0, 9007199254740992, 0
   local flat = call('HGETALL', K[4])
   for i = 1, #flat, 2 do
     local cid, t, w, x, f = flat[i], match(flat[i + 1], claim)
     x = tonumber(x)
-    if x and (x <= now or x > now + A[4]) then
+    if x and x > now + keep then
+      x = now + keep
+      call('HSET', K[4], cid, (string.gsub(flat[i + 1], '^(%d+ %d+) %d+', '%1 ' .. format('%.0f', x))))
+    end
+    if x and x <= now then
       stale = '1'
       call('ZREM', K[3], cid)
       call('HDEL', K[4], cid)

@@ -2,7 +2,7 @@
 -- looked at: a claim whose lease has ended counts as gone, dropped or not.
 --
 -- KEYS  1 record  2 watchers (zset "<id> <channel>", by expiry)  3 marker  4 state  5 claims
--- ARGV  1 guard  2 operation: read, open, put or repair
+-- ARGV  1 guard and retention  2 operation: read, open, put or repair
 --       read:   3 ttl of the watch  4 its id, empty for none  5 its channel
 --       others: 3 ticket  4 id  5 seq  6 erased  7 keep, 0 for ever  8 value
 --       repair: 9 ticket and 10 id of the newest promise
@@ -26,12 +26,15 @@ if stop ~= '0' and tonumber(stop) <= now then vt, vid, seq, erased, stop, value 
 
 -- No marker: the memory is gone, and whatever asks first makes it known. A
 -- node loses it once in a microsecond at most.
-local inc, born, whole = match(marker or '', '^(%d+) (%d+) %S+(.*)$')
+local inc, born, longest, whole = match(marker or '', '^(%d+) (%d+) %S+ (%d+) %d+(.*)$')
+local guard = match(A[1], '^%d+')
 if not inc then
   inc, born, whole = string.format('%.0f', (clock[1] * 1000000 + clock[2]) % 4503599627370495 + 1), now, ''
-  call('SET', K[3], inc .. ' ' .. string.format('%.0f', now) .. ' -')
+  call('SET', K[3], inc .. ' ' .. string.format('%.0f', now) .. ' - ' .. A[1])
+elseif longest - guard > 0 then
+  guard = longest
 end
-if born + A[1] > now then return { now * 8 + 3, tonumber(inc), born + A[1] - now } end
+if born + guard > now then return { now * 8 + 3, tonumber(inc), born + guard - now } end
 
 -- run compares two claims by ticket and id.
 local function run(t, i, u, j)

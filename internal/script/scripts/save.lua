@@ -1,11 +1,11 @@
 -- save: of a queue, expiries are moved in steps of a quarter of the retention,
 -- not at each request.
 if changed and voted + unvoted == 0 then
-  call('SET', K[2], 'S' .. F .. ' ' .. Fo, 'PX', A[4])
+  call('SET', K[2], 'S' .. F .. ' ' .. Fo, 'PX', keep)
 elseif changed then
   local rest
-  if late + A[4] > keys + 0 then
-    keys = math.floor(late + A[4] * 1.25)
+  if late + keep > keys + 0 then
+    keys = math.floor(late + keep * 1.25)
     rest = math.max(1, keys - now)
     call('PEXPIRE', K[3], rest)
     call('PEXPIRE', K[4], rest)

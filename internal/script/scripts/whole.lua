@@ -4,7 +4,7 @@
 -- KEYS  1 marker   ARGV  1 incarnation
 local marker = redis.pcall('GET', KEYS[1])
 if marker and marker.err then return marker end
-local inc, born, run = string.match(marker or '', '^(%d+) (%d+) (%S+)')
+local inc, rest = string.match(marker or '', '^(%d+)( %d+ %S+ %d+ %d+)')
 if inc ~= ARGV[1] then return { 0 } end
-redis.call('SET', KEYS[1], inc .. ' ' .. born .. ' ' .. run .. ' w')
+redis.call('SET', KEYS[1], inc .. rest .. ' w')
 return { 1 }

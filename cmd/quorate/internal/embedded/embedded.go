@@ -68,7 +68,7 @@ func newNode(port int) (*node, error) {
 	if _, err := fmt.Sscanf(random(6), "%x", &inc); err != nil {
 		return nil, err
 	}
-	if err := n.redis.Set(script.MarkerKey(core.Defaults().Prefix), fmt.Sprintf("%d 0 %s w", inc+1, n.run)); err != nil {
+	if err := n.redis.Set(script.MarkerKey(core.Defaults().Prefix), fmt.Sprintf("%d 0 %s 0 0 w", inc+1, n.run)); err != nil {
 		return nil, err
 	}
 	if err := n.start(); err != nil {
