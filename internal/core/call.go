@@ -28,7 +28,7 @@ func (c *call) Until() time.Time {
 	if c.req.Op != protocol.OpLeave {
 		return time.Time{}
 	}
-	return c.a.q.epoch.Add(time.Duration(c.req.Sent) + c.a.spec.Set.TTL)
+	return c.a.q.clock.when(c.req.Sent.Add(c.a.spec.Set.TTL))
 }
 
 // Append encodes the request.

@@ -153,7 +153,7 @@ func (h *Hold) Valid() bool { return h.Standing().Valid }
 func (h *Hold) ValidUntil() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.q.epoch.Add(time.Duration(h.claim.Deadline()))
+	return h.q.clock.when(h.claim.Deadline())
 }
 
 // Standing is how a claim stands at one moment.

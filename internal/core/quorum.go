@@ -20,7 +20,8 @@ type Quorum struct {
 	set     Settings
 	nodes   []*node
 	channel string // pushes to this client, on every node
-	epoch   time.Time
+	clock   *localClock
+	waker   waker
 	seen    atomic.Uint64 // the highest ticket this client knows of (hybrid logical clock)
 	shards  [16]shard
 	built   chan struct{} // closed when nodes is complete
@@ -51,7 +52,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	if err := checkClients(clients); err != nil {
 		return nil, err
 	}
-	q := &Quorum{set: set, epoch: time.Now().Add(-time.Millisecond), built: make(chan struct{}), closing: make(chan struct{})}
+	q := &Quorum{set: set, clock: newLocalClock(), waker: newWaker(), built: make(chan struct{}), closing: make(chan struct{})}
 	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
 	for i := range q.shards {
 		q.shards[i].attempts = map[protocol.ID]*attempt{}
@@ -80,6 +81,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	}
 	close(q.built)
 	q.records.tasks.Go(q.look)
+	q.records.tasks.Go(q.wakeUps)
 	if n := len(clients); n%2 == 0 {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}
@@ -128,7 +130,7 @@ func hostname() string {
 // Size returns N.
 func (q *Quorum) Size() int { return len(q.nodes) }
 
-func (q *Quorum) now() protocol.Time { return protocol.Time(time.Since(q.epoch)) }
+func (q *Quorum) now() protocol.Time { return q.clock.now() }
 
 func (q *Quorum) newID() protocol.ID {
 	var id protocol.ID
@@ -236,6 +238,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 			w.forget()
 		}
 		q.records.mu.Unlock()
+		q.waker.close()
 		q.records.tasks.Wait() // they end with closing
 		for _, a := range q.all() {
 			a.close()

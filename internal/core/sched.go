@@ -77,10 +77,15 @@ func (s *scheduler) set(a *attempt, t protocol.Time) {
 	}
 	s.mu.Unlock()
 	if early {
-		select {
-		case s.kick <- struct{}{}:
-		default:
-		}
+		s.look()
+	}
+}
+
+// look has the goroutine look at the clock now.
+func (s *scheduler) look() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
 	}
 }
 

@@ -1,0 +1,111 @@
+package core
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// setWall does to a clock what setting the wall clock does.
+func setWall(c *localClock, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := *c.base.Load()
+	b.wall -= int64(d)
+	c.base.Store(&b)
+}
+
+// suspend does to a clock what suspending the machine does: the monotonic clock
+// stands still.
+func suspend(c *localClock, d time.Duration) {
+	c.mu.Lock()
+	before := c.slept
+	c.slept = func() (time.Duration, bool) {
+		s, _ := before()
+		return s + d, true
+	}
+	c.mu.Unlock()
+	setWall(c, d)
+}
+
+func TestLocalClock(t *testing.T) {
+	c := newLocalClock()
+	wall, began := time.Now(), c.now()
+	require.Positive(t, began)
+	expected := func(asleep time.Duration) {
+		t.Helper()
+		before := time.Now()
+		at := c.now()
+		after := time.Now()
+		assert.GreaterOrEqual(t, at.Sub(began), asleep+before.Sub(wall)-steady)
+		assert.LessOrEqual(t, at.Sub(began), asleep+after.Sub(wall)+steady)
+		assert.WithinRange(t, c.when(at), before.Add(-steady), after.Add(steady))
+	}
+	expected(0)
+	for range 3 {
+		setWall(c, time.Hour)
+		expected(0)
+		setWall(c, -2*time.Hour)
+		expected(0)
+	}
+	asleep := time.Duration(0)
+	for range 3 {
+		suspend(c, time.Hour)
+		asleep += time.Hour
+		expected(asleep)
+		setWall(c, -time.Hour)
+		expected(asleep)
+	}
+	c.slept = func() (time.Duration, bool) { return 0, false }
+	setWall(c, time.Hour)
+	expected(asleep)
+}
+
+// The machine is suspended for longer than the lease: the hold is over at the
+// wake-up, by whatever is asked first.
+func TestSuspendedHolder(t *testing.T) {
+	for what, over := range map[string]func(h *Hold, ctx context.Context) bool{
+		"Err":        func(_ *Hold, ctx context.Context) bool { return ctx.Err() != nil },
+		"Valid":      func(h *Hold, _ context.Context) bool { return !h.Valid() },
+		"ValidUntil": func(h *Hold, _ context.Context) bool { return h.q.now() > 0 && h.ValidUntil().Before(time.Now()) },
+		"Extend": func(h *Hold, ctx context.Context) bool {
+			err := h.Renew(ctx)
+			return assert.ErrorIs(t, err, ErrLost)
+		},
+		"Done": func(h *Hold, ctx context.Context) bool { // nobody asks; the wake-up tells
+			h.q.woken()
+			select {
+			case <-ctx.Done():
+				return true
+			case <-time.After(20 * time.Second):
+				return false
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			q := idle(t, redistest.Start(t, 1)) // whose clock does not go on meanwhile, so no other hold has any use of it
+			var lease *Lease
+			ready := make(chan struct{})
+			s, err := q.NewSpec(Spec{Name: what, Weight: 1, Capacity: 1, Set: &q.set})
+			require.NoError(t, err)
+			h, err := q.Acquire(t.Context(), s, false, OnEnd(func(cause error) {
+				<-ready
+				lease.End(cause)
+			}))
+			require.NoError(t, err)
+			lease = h.Lease(0)
+			close(ready)
+			ctx := lease.Context()
+			suspend(q.clock, q.set.TTL/2)
+			require.NoError(t, ctx.Err())
+			suspend(q.clock, q.set.TTL/2)
+			assert.True(t, over(h, ctx))
+			h.Release()
+		})
+	}
+}

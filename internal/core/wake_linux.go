@@ -1,0 +1,84 @@
+package core
+
+import (
+	"errors"
+	"math"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// Of the kernel's interface, what package syscall does not name.
+const (
+	clockRealtime  = 0
+	clockMonotonic = 1
+	clockBoottime  = 7
+
+	timerAbsolute    = 1 << 0
+	timerCancelOnSet = 1 << 1
+)
+
+// slept is how much CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC. The two cannot
+// be read at one moment; of a few attempts the quickest is the most exact one.
+func slept() (d time.Duration, ok bool) {
+	took := time.Duration(math.MaxInt64)
+	for range 10 {
+		before, ok1 := readClock(clockMonotonic)
+		boot, ok2 := readClock(clockBoottime)
+		after, ok3 := readClock(clockMonotonic)
+		if !ok1 || !ok2 || !ok3 {
+			return 0, false
+		}
+		if after-before < took {
+			took, d = after-before, boot-before-(after-before)/2
+		}
+		if took < steady/10 {
+			break
+		}
+	}
+	return d, took < steady
+}
+
+func readClock(id uintptr) (time.Duration, bool) {
+	var ts syscall.Timespec
+	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0)
+	return time.Duration(ts.Nano()), errno == 0
+}
+
+// waker tells when the machine wakes up. It is a timer of the kernel that never
+// expires, and is cancelled when the wall clock is set, which a wake-up does.
+type waker struct{ f *os.File }
+
+// newWaker returns one that never tells anything where the kernel has no such timer.
+func newWaker() waker {
+	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockRealtime, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if errno != 0 {
+		return waker{}
+	}
+	f := os.NewFile(fd, "timerfd")
+	set := struct{ interval, value syscall.Timespec }{}
+	set.value.Sec = math.MaxInt32
+	if _, _, errno = syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, fd, timerAbsolute|timerCancelOnSet,
+		uintptr(unsafe.Pointer(&set)), 0, 0, 0); errno != 0 {
+		_ = f.Close()
+		return waker{}
+	}
+	return waker{f}
+}
+
+// wait waits for the next wake-up, and reports false after close.
+func (w waker) wait() bool {
+	if w.f == nil {
+		return false
+	}
+	var expirations [8]byte
+	_, err := w.f.Read(expirations[:])
+	return errors.Is(err, syscall.ECANCELED)
+}
+
+func (w waker) close() {
+	if w.f != nil {
+		_ = w.f.Close()
+	}
+}

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package core
+
+import "time"
+
+// slept: the system does not say, or not in a way that this library knows.
+func slept() (d time.Duration, ok bool) { return 0, false }
+
+// waker tells when the machine wakes up; here it never does.
+type waker struct{}
+
+func newWaker() waker { return waker{} }
+
+func (waker) wait() bool { return false }
+func (waker) close()     {}
