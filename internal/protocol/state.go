@@ -107,6 +107,7 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 	b = binary.AppendUvarint(b, c.room)
 	when(c.beat)
 	when(c.ask)
+	when(c.shrunk)
 	switch c.phase {
 	case Joining:
 		when(c.began)
@@ -146,6 +147,8 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 			b = binary.AppendUvarint(b, uint64(m.early.Incarnation))
 			b = binary.AppendUvarint(b, m.early.Sum)
 			b = binary.AppendUvarint(b, m.early.Digest)
+			b = binary.AppendUvarint(b, m.early.Limit)
+			b = binary.AppendUvarint(b, uint64(m.early.LimitAt))
 		}
 	}
 	return b

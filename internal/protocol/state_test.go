@@ -1,0 +1,85 @@
+package protocol
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// reported is what no later step of a claim reads, or what another field implies.
+var reported = map[string]string{
+	"Config":  "the same during a search, save for the weight",
+	"Out":     "requests, which a search takes at once",
+	"peers":   "looked at one by one",
+	"more":    "looked at one by one",
+	"content": "looked at one by one",
+	"was":     "looked at one by one",
+	"waiters": "only reported",
+	"ID":      "of a push: always the claim's",
+	"Clock":   "of a push: not read",
+	"Vote":    "of a push that was kept: always true",
+	"Waiters": "of a push: only reported",
+	"Changed": "of a push: always false",
+	"early":   "looked at one by one",
+	"base":    "looked at one by one",
+}
+
+// A search takes two claims with the same state for one. So the state has every
+// field that a later step reads.
+func TestStateIsComplete(t *testing.T) {
+	now := Time(time.Hour)
+	claim := func(phase Phase, try bool) *Claim {
+		c := NewClaim(Config{
+			Terms: Terms{Weight: 1, Capacity: 3, TTL: time.Minute, Counting: true}, Nodes: 1, NodeTimeout: time.Second, Drift: time.Second, Try: try,
+		})
+		c.phase = phase
+		m := c.peers[0].own()
+		m.early.Vote, m.heavy = true, true
+		c.peers[0].held = true
+		return c
+	}
+	parts := map[string]func(c *Claim) any{
+		"claim":   func(c *Claim) any { return c },
+		"peer":    func(c *Claim) any { return &c.peers[0] },
+		"more":    func(c *Claim) any { return c.peers[0].more },
+		"content": func(c *Claim) any { return &c.peers[0].more.content },
+		"was":     func(c *Claim) any { return &c.peers[0].more.was },
+		"base":    func(c *Claim) any { return &c.peers[0].more.base },
+		"early":   func(c *Claim) any { return &c.peers[0].more.early },
+	}
+	for name, part := range parts {
+		fields := reflect.TypeOf(part(claim(Joining, false))).Elem()
+		for i := range fields.NumField() {
+			field, seen := fields.Field(i).Name, false
+			for _, phase := range []Phase{Joining, Waiting, Holding} {
+				for _, try := range []bool{false, true} {
+					a, b := claim(phase, try), claim(phase, try)
+					other(reflect.ValueOf(part(b)).Elem().Field(i), now)
+					seen = seen || !bytes.Equal(a.AppendState(nil, now), b.AppendState(nil, now))
+				}
+			}
+			if why := reported[field]; !seen && why == "" {
+				t.Errorf("%s: the state does not have %s", name, field)
+			}
+		}
+	}
+}
+
+// other gives a field another value.
+func other(v reflect.Value, now Time) {
+	v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
+	switch {
+	case v.Type() == reflect.TypeFor[Time]():
+		v.SetInt(int64(now) - 5)
+	case v.Type() == reflect.TypeFor[[]Lower]():
+		v.Set(reflect.ValueOf([]Lower{{Weight: 1}}))
+	case v.CanInt():
+		v.SetInt(v.Int() + 1)
+	case v.CanUint():
+		v.SetUint(v.Uint() + 1)
+	case v.Kind() == reflect.Bool:
+		v.SetBool(!v.Bool())
+	}
+}
