@@ -11,7 +11,8 @@ import (
 
 // plain is what most aims start from: a mutex on three nodes that vote.
 func plain(r *rand.Rand, s *setting, procs int) {
-	s.nodes, s.procs, s.parts, s.brief = 3, procs, 1, false
+	s.nodes, s.procs, s.parts = 3, procs, 1
+	s.brief = s.delay/(2*time.Microsecond)%2 == 0 // in half of the schedules
 	s.capacity, s.weights, s.counting, s.record = 1, []uint64{1}, false, false
 	s.bootstrap, s.offsets = true, true
 	s.residues = 64

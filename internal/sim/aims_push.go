@@ -13,6 +13,7 @@ var reborn = generator{
 	name: "reborn",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 3)
+		s.brief = false // a forgets without a guard time once, so e must have b and c
 		s.late = 0
 		s.length = 3*s.guard + 10*s.ttl
 	},

@@ -9,20 +9,20 @@ import (
 )
 
 // rival is another Redlock client on the same name: it sets the classic key
-// where that is free, holds with a majority, and retries at random. Where things
-// fail its messages get lost, or are late, as ours are.
+// where that is free, holds with a majority, and retries at random.
 type rival struct {
 	clock
 	w     *world
 	lease time.Duration
+	lossy bool // its messages get lost, or are late
 	count int
 	until protocol.Time // of the hold; 0: none
 }
 
-// newRival returns one whose leases are as long as ours, or longer.
-func newRival(w *world) *rival {
-	r := &rival{w: w, clock: newClock(w.rng, &w.setting), lease: w.ttl}
-	if !w.clean && w.rng.IntN(2) == 0 {
+// newRival returns one whose leases are as long as ours, or, if it is lossy, longer.
+func newRival(w *world, lossy bool) *rival {
+	r := &rival{w: w, clock: newClock(w.rng, &w.setting), lease: w.ttl, lossy: lossy}
+	if lossy && w.rng.IntN(2) == 0 {
 		r.lease = w.ttl * time.Duration(1+w.rng.IntN(6))
 	}
 	w.rival = r
@@ -64,7 +64,7 @@ func (r *rival) try() {
 			decide()
 		})
 	}
-	if !w.clean {
+	if r.lossy {
 		w.at(w.nodeTimeout, func() {
 			answered = len(w.nodes)
 			decide()
@@ -80,10 +80,10 @@ func (r *rival) end(began protocol.Time) protocol.Time {
 // ask has a node do something, and then tells.
 func (r *rival) ask(n *node, do, tell func()) {
 	w := r.w
-	lost := func() bool { return !w.clean && w.rng.IntN(12) == 0 }
+	lost := func() bool { return r.lossy && w.rng.IntN(12) == 0 }
 	delay := func() time.Duration {
 		d := n.delay()
-		if !w.clean && w.rng.IntN(12) == 0 {
+		if r.lossy && w.rng.IntN(12) == 0 {
 			d += time.Duration(w.rng.Int64N(int64(2 * w.ttl)))
 		}
 		return d
@@ -123,13 +123,12 @@ var foreign = generator{
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 1+r.IntN(3))
 		s.capacity, s.weights = 1, []uint64{1}
-		s.clean = true
 		s.tail = min(s.tail, s.nodeTimeout/8)
 		s.hold, s.think = s.ttl/time.Duration(2+r.IntN(50)), s.ttl/time.Duration(2+r.IntN(50))
 		s.length = 10 * s.ttl
 	},
 	plan: func(w *world) {
-		w.at(w.delay, newRival(w).try)
+		w.at(w.delay, newRival(w, false).try)
 		w.everybody()
 	},
 }
@@ -150,7 +149,7 @@ var shared = generator{
 		s.length = 12 * s.ttl
 	},
 	plan: func(w *world) {
-		w.at(w.delay, newRival(w).try)
+		w.at(w.delay, newRival(w, true).try)
 		w.everybody()
 		w.mishaps(2 + w.rng.IntN(12))
 	},
@@ -164,7 +163,6 @@ var overdue = generator{
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 2)
 		s.capacity, s.weights = 1, []uint64{1}
-		s.brief = r.IntN(2) == 0
 		s.length = 8 * s.ttl
 	},
 	plan: func(w *world) {
@@ -172,7 +170,7 @@ var overdue = generator{
 		a, b, c := ns[0], ns[1], ns[2]
 		pd, pe := w.procs[0], w.procs[1]
 		d, e := pd.parts[0], pe.parts[0]
-		r := newRival(w)
+		r := newRival(w, false)
 		r.lease = 6 * w.ttl
 		set := 0
 		take := func(n *node) func() {
