@@ -12,6 +12,7 @@ import (
 type checker struct {
 	holders []*attempt
 	highest []admission // per weight: the highest ticket that was ever admitted
+	entered []*attempt  // admitted by the event that is being handled
 	free    moment      // since when somebody could be served and is not
 }
 
@@ -46,7 +47,11 @@ func (c *checker) always(w *world) {
 			w.fail("final", "%v is valid again after its deadline", a)
 		}
 	}
-	if w.clean {
+	for _, a := range c.entered {
+		c.passed(w, a)
+	}
+	c.entered = c.entered[:0]
+	if w.clean || w.limping {
 		c.prompt(w)
 	}
 }
@@ -109,8 +114,38 @@ func (c *checker) admitted(w *world, a *attempt) {
 		c.highest = append(c.highest, admission{a.Weight, a.Ticket(), a})
 	}
 	w.permits.fits(w, a, c.holders)
+	c.entered = append(c.entered, a)
 	if w.clean {
 		c.inOrder(w, a)
+	}
+}
+
+// passed: whatever fails, a is not admitted past claims that a majority of the nodes
+// has before it. Each of these is in so many of a's views that a counts it.
+func (c *checker) passed(w *world, a *attempt) {
+	sum, who := a.Weight, ""
+	for _, p := range w.procs {
+		for _, t := range p.parts {
+			e := t.att
+			if e == nil || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
+				continue
+			}
+			nodes, weight := 0, e.Weight
+			for _, n := range w.nodes {
+				for _, o := range n.model.Claims(n.millis(w.now)) {
+					if o.ID == e.ID && o.Ticket == e.Ticket() {
+						nodes, weight = nodes+1, min(weight, o.Weight)
+					}
+				}
+			}
+			if nodes > len(w.nodes)/2 {
+				sum += weight
+				who += fmt.Sprintf(" %v (%s)", e, phaseName(e.phase))
+			}
+		}
+	}
+	if sum > max(w.capacity, w.permits.most) {
+		w.fail("order", "%v is admitted past%s, which a majority has before it", a, who)
 	}
 }
 
@@ -135,7 +170,7 @@ func (c *checker) inOrder(w *world, a *attempt) {
 	}
 }
 
-// prompt: while nothing fails, room is not left unused for long. A push is what
+// prompt: while nothing that is needed fails, room is not left unused for long. A push is what
 // passes it on; a beat would do so too, but only a third of a lease later.
 func (c *checker) prompt(w *world) {
 	if w.missing > 0 && !w.eager {
@@ -161,6 +196,11 @@ func (c *checker) prompt(w *world) {
 	slow := w.slowest()
 	if first != nil && first.Counting && first.Votes(first.part.proc.local(w.now)) >= first.Quorum() {
 		slow += 2 * w.nodeTimeout // who is blocked by counting alone is told by nobody, and asks now and then
+	}
+	if w.limping {
+		// A claim may be settled on a node that fails. Where a leave does not get there,
+		// or a claim has to settle elsewhere first, that costs a lease and a beat.
+		slow += w.ttl + w.ttl/50 + w.ttl/3 + 4*w.nodeTimeout
 	}
 	switch {
 	case first == nil:

@@ -41,6 +41,10 @@
 //   - stuck: when the faults have stopped, everybody who waits is served.
 //   - orphan: when everybody has left, no node keeps anything; where something
 //     has failed, after one more lease.
+//   - order: no claim is admitted past claims that a majority of the nodes has
+//     before it, whatever fails.
+//   - late, also where a minority of the nodes fails: room is used within a lease
+//     and a beat.
 //   - where nothing fails, also lost (nobody loses a claim), late (room is used
 //     within a few message delays), order (who settled first goes first) and
 //     rounds (a residue of one's own means one round after the join).

@@ -21,9 +21,15 @@ func (w *world) mishap() {
 	}
 	p := w.procs[w.rng.IntN(len(w.procs))]
 	n := w.nodes[w.rng.IntN(len(w.nodes))]
+	d, kind := w.span(), w.rng.IntN(14)
+	if w.limping {
+		n = w.nodes[w.rng.IntN(w.spare())]
+		if kind == 2 || kind == 9 || kind == 10 || kind == 11 { // of a whole process
+			kind = 3 * w.rng.IntN(2)
+		}
+	}
 	l := p.links[n.idx]
-	d := w.span()
-	switch w.rng.IntN(14) {
+	switch kind {
 	case 0, 1: // a partition between one process and one node
 		l.cut(w.directions()...)
 		w.at(d, func() { l.heal(w.rng.IntN(2) == 0) })

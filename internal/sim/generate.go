@@ -69,10 +69,32 @@ var storm = generator{
 	},
 }
 
+// limping: a minority of the nodes fails in every way and all the time. That keeps
+// nobody waiting: the majority serves all claims about as promptly as ever.
+var limping = generator{
+	name: "limping",
+	set: func(r *rand.Rand, s *setting) {
+		s.nodes = [...]int{3, 3, 4, 5, 5}[r.IntN(5)]
+		s.limping, s.bootstrap, s.record = true, true, false
+		s.tail, s.latePush = min(s.tail, s.nodeTimeout/8), 0
+		s.hold, s.think = min(s.hold, s.ttl/10), min(s.think, s.ttl/10)
+		s.length = 3*s.guard + 6*s.ttl
+	},
+	plan: func(w *world) {
+		w.ghosts = false // each would keep the node to itself for another lease
+		w.everybody()
+		w.mishaps(4 + w.rng.IntN(20))
+	},
+}
+
 // generators are what TestSchedules plays: half of it random, half aimed.
 var generators = []generator{
 	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
-	restart, leap, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, bereft, fringe, frayed, halfway, outrun, foreign, shared, overdue, barred, fickle, recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk, rush, uneven,
+	restart, leap, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, bereft, fringe, frayed, halfway, outrun,
+	foreign, shared, limping, overdue, barred, fickle,
+	recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk,
+	rush,
+	uneven,
 }
 
 // generatorOf tells which generator a seed of TestSchedules uses.

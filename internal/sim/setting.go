@@ -39,6 +39,7 @@ type setting struct {
 	lag      time.Duration // by as much as this
 
 	faithful bool // no node forgets, and no clock jumps
+	limping  bool // only a minority of the nodes fails, and what leads there
 
 	clean bool // no faults at all: promises about time and order can be held to
 	tries bool // every claim tries a free name, all at the same moment: one of them is to be admitted
