@@ -27,7 +27,7 @@ import (
 // NAME is the tenant's.
 var needed = strings.Fields(`
 	~NAME:* ~NAME-job:* &NAME:push:*
-	+ping +evalsha +script|load +subscribe +publish +time +scan +info +config|get
+	+ping +evalsha +script|exists +script|load +subscribe +publish +time +scan +info +config|get
 	+get +mget +set +del +type +pttl +pexpire
 	+hget +hset +hmget +hgetall +hlen +hdel
 	+zadd +zrem +zcard +zrank +zrange +zrangebyscore +zremrangebyscore`)
@@ -89,12 +89,21 @@ func (u *tenant) serves(ctx context.Context) error {
 func TestRights(t *testing.T) {
 	c := redistest.Start(t, 3, redistest.WithAOF("everysec"))
 	require.NoError(t, hired(t, c, "all", slices.Concat(needed, useful)).serves(deadline(t)))
-	require.NoError(t, hired(t, c, "lean", needed).serves(deadline(t)))
+	// Of the rights to find out which scripts a server lacks and to load them one is enough
+	// where they are there already.
+	require.NoError(t, hired(t, c, "reader", lo.Without(needed, "+script|load")).serves(deadline(t)))
+	require.NoError(t, hired(t, c, "loader", lo.Without(needed, "+script|exists")).serves(deadline(t)))
+	assert.ErrorContains(t, hired(t, c, "neither", lo.Without(needed, "+script|load", "+script|exists")).serves(deadline(t)), "NOPERM")
+	first := hired(t, redistest.Start(t, 1), "first", lo.Without(needed, "+script|load"))
+	assert.ErrorContains(t, first.serves(deadline(t)), "NOPERM", "where they are not")
 
 	atOnce := make(chan struct{}, 4)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for i, right := range needed {
+		if strings.HasPrefix(right, "+script") {
+			continue
+		}
 		atOnce <- struct{}{}
 		u := hired(t, c, fmt.Sprint("tenant", i), slices.Concat(needed[:i], needed[i+1:]))
 		wg.Go(func() {

@@ -26,7 +26,7 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 	c.reply = func(v []resp.Value, err error) {
 		if forgotten(err) && again < maxLoads {
 			again++
-			n.link.Send(append(loads(), c)...)
+			n.reload(c)
 			return
 		}
 		kept := make([]resp.Value, len(v))

@@ -80,7 +80,7 @@ func (c *call) again(load bool) bool {
 	}
 	n := a.q.nodes[c.req.Node]
 	if load {
-		n.link.Send(append(loads(), c)...)
+		n.reload(c)
 	} else {
 		n.link.Send(c)
 	}

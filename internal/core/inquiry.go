@@ -206,7 +206,7 @@ func (c *asking) Reply(v []resp.Value, err error) {
 	case i.over:
 	case forgotten(err) && c.loads < maxLoads:
 		c.loads++
-		i.q.nodes[node].link.Send(append(loads(), c)...)
+		i.q.nodes[node].reload(c)
 	case err != nil:
 		i.errs[node] = explain(i.spec, err)
 		i.in.Fail(now, c.req, forGood(err))

@@ -26,6 +26,8 @@ type node struct {
 	pace       pace
 	met        atomic.Uint64 // the last incarnation that was known
 	share      [4]resp.Value // room for the reader of its answers, see call.Share
+	probed     probed        // only touched as a connection begins
+	loading    atomic.Bool   // the scripts are under way, see reload
 }
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
@@ -36,7 +38,8 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		Many: &link.Many{Head: script.ManyHead, Append: func(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 			return script.AppendMany(dst, q.set.Prefix, q.set.Guard, q.set.Retention, q.channel, kind, keys, args, nKeys, nArgs)
 		}},
-		Hello:      func(info link.Info) []link.Command { return q.hello(n, info) },
+		Probe:      func() []link.Command { return q.probe(n) },
+		Hello:      func(info link.Info) ([]link.Command, error) { return q.hello(n, info) },
 		Up:         func() { q.up(n) },
 		Down:       func(err error) { q.down(n, err) },
 		Push:       func(payload string) { q.push(n, payload) },
@@ -50,24 +53,37 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 	return n, nil
 }
 
-// hello is what each connection begins with: the scripts, and the news of a
-// restart, so that no claim is made on a node before it knows that it has to
+// hello returns what a node must be told as a connection begins: the scripts that it
+// lacks, and the news of a restart. The news comes first so that no claim is made on
+// a node before the node knows that it has to
 // sit out its guard time. It is the second restart detector: without
 // fsync=always the newest writes may be gone even though the marker survived.
-func (q *Quorum) hello(n *node, info link.Info) []link.Command {
+func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
 	inc := &q.incs[n.index]
 	inc.Store(unknown)
-	return append(loads(), &question{command: q.mark(info, lossy(info)), reply: func(v []resp.Value, err error) {
-		got, _, e := script.DecodeMarker(v)
-		switch {
-		case err != nil || e != nil:
-		case q.twin(n.index, got):
+	if err := suits(info); err != nil {
+		return nil, err
+	}
+	known := func(got protocol.Incarnation) {
+		if q.twin(n.index, got) {
 			inc.Store(copied)
-		default:
-			q.met(n, got)
-			inc.Store(uint64(got))
+			return
 		}
-	}}, q.askTime(n))
+		q.met(n, got)
+		inc.Store(uint64(got))
+	}
+	p := &n.probed
+	cmds := loads(p.missing)
+	if got, marked := script.Marked(p.marker, info.RunID, p.clock, q.set.Guard, q.set.Retention); marked {
+		known(got)
+		_ = q.timely(n, p.sent, p.clock) // after met: bounds of an earlier incarnation do not count
+		return cmds, nil
+	}
+	return append(cmds, &question{command: q.mark(info, lossy(info)), reply: func(v []resp.Value, err error) {
+		if got, _, e := script.DecodeMarker(v); err == nil && e == nil {
+			known(got)
+		}
+	}}, q.askTime(n)), nil
 }
 
 // mark tells a node which run of the server this client sees, and whether that
@@ -145,10 +161,10 @@ func (q *Quorum) distrust(r protocol.Request, a protocol.Answer) error {
 	return q.timely(q.nodes[r.Node], r.Sent, a.Clock)
 }
 
-// loads are the commands that give a node the scripts.
-func loads() []link.Command {
-	var cmds []link.Command
-	for _, s := range script.All() {
+// loads are the commands that give a node scripts.
+func loads(scripts []script.Script) []link.Command {
+	cmds := make([]link.Command, 0, len(scripts)+2)
+	for _, s := range scripts {
 		cmds = append(cmds, &question{command: script.AppendLoad(nil, s)})
 	}
 	return cmds
@@ -159,7 +175,7 @@ func loads() []link.Command {
 const maxLoads = 8
 
 // forgotten reports whether a node has answered that it does not know the
-// script, which each connection begins with: somebody has called SCRIPT FLUSH.
+// script, which it did as the connection began: somebody has called SCRIPT FLUSH.
 func forgotten(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && e.Code() == "NOSCRIPT"

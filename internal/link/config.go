@@ -38,9 +38,15 @@ type Config struct {
 	MaxPending  int           // so many unanswered commands break the connection; default 65536
 	MaxBytes    int           // so many bytes of unanswered commands do; default 4 MiB
 
-	// Hello gives the first commands of each connection. They are sent before
-	// anything else, and an error as answer to any of them fails the connection.
-	Hello func(Info) []Command
+	// Probe gives the questions that each connection begins with, beside the link's
+	// own. They must change nothing on the node, and an error as answer does not fail
+	// the connection.
+	Probe func() []Command
+	// Hello gives the first commands that may change something. It is called when
+	// Probe's are answered. They are sent before anything else. Hello's own error
+	// fails the connection, and so does an error as answer to one of its commands.
+	// If there are no commands, the handshake has taken one round trip.
+	Hello func(Info) ([]Command, error)
 	Many  *Many           // nil: every command goes by itself
 	Up    func()          // connected; alternates with Down
 	Down  func(err error) // the connection broke, or the very first attempt failed
@@ -74,8 +80,11 @@ func (c *Config) setDefaults() {
 			*f = func(error) {}
 		}
 	}
+	if c.Probe == nil {
+		c.Probe = func() []Command { return nil }
+	}
 	if c.Hello == nil {
-		c.Hello = func(Info) []Command { return nil }
+		c.Hello = func(Info) ([]Command, error) { return nil, nil }
 	}
 	if c.Push == nil {
 		c.Push = func(string) {}
@@ -94,6 +103,7 @@ type Info struct {
 	Rewriting     bool // the append-only file
 	WasReplica    bool // in this run
 	ClientID      int64
+	RoundTrip     time.Duration // of the first command
 }
 
 // The errors a Command's Reply sees beside resp.Error; each comes wrapped

@@ -35,6 +35,7 @@ type conn struct {
 	bytes      int       // encoded size of the unanswered
 	cause      error     // why it is dead
 	owed       bool      // answers were missing when it died
+	served     bool      // a command has been answered
 
 	// While now < echoUntil, Lasting commands are also copied to echo.
 	echoUntil time.Duration
@@ -182,6 +183,7 @@ func (c *conn) read(l *Link) error {
 		}
 		l.mu.Lock()
 		e, ok := c.unanswered.pop()
+		c.served = true
 		c.bytes -= e.size
 		c.pending -= max(1, len(e.parts))
 		if done != nil && len(c.spares) < maxSpares {

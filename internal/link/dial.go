@@ -1,14 +1,22 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/quorate/quorate/internal/resp"
 )
 
 // options returns a private copy of a client's options, reduced to what opening
@@ -41,22 +49,107 @@ func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 	return &o, nil
 }
 
-// open returns a connection that is dialed, encrypted, authenticated and on the
-// right database, with nothing unread on it.
-//
-// Go-redis does the handshake, for it knows every way to authenticate, on a
-// client made for this one connection. The client is closed before open
-// returns and held only a borrowed handle, so nothing of go-redis (pool, health
-// check, finalizer) outlives open or could touch the connection later. It never
-// reads ahead: in RESP2 a node sends nothing but answers, and all are read.
-func open(ctx context.Context, o *redis.Options) (net.Conn, error) {
-	nc, err := dial(ctx, o)
+// open returns a connection that is dialed and encrypted, with nothing unread on
+// it, and the commands by which the node lets it in. Each step may take as long as
+// patience.
+func open(ctx context.Context, o *redis.Options, patience time.Duration) (net.Conn, [][]string, error) {
+	dialing, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	nc, err := within(dialing, func() (net.Conn, error) { return o.Dialer(dialing, o.Network, o.Addr) }, discard)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	if o.OnConnect != nil {
+		if err := introduce(ctx, o, nc, patience); err != nil {
+			discard(nc)
+			return nil, nil, err
+		}
+		return nc, [][]string{{"PING"}}, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmds, err := login(asking, o)
+	if err != nil {
+		discard(nc)
+		return nil, nil, err
+	}
+	return nc, cmds, nil
+}
+
+// login returns the commands that authenticate a connection, choose its database
+// and name it. The node must accept each. PING shows whether the node admits a
+// client that gives no password. There is no HELLO: a new connection speaks RESP2
+// by itself, and every version understands AUTH. So all commands go out together,
+// and resp.Reader bounds each answer.
+func login(ctx context.Context, o *redis.Options) ([][]string, error) {
+	type credentials struct{ user, password string }
+	c, err := within(ctx, func() (credentials, error) {
+		user, password, err := resolve(ctx, o)
+		return credentials{user, password}, err
+	}, func(credentials) {})
+	if err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	var cmds [][]string
+	switch {
+	case c.password == "":
+	case c.user == "":
+		cmds = append(cmds, []string{"AUTH", c.password})
+	default:
+		cmds = append(cmds, []string{"AUTH", c.user, c.password})
+	}
+	if o.DB > 0 {
+		cmds = append(cmds, []string{"SELECT", strconv.Itoa(o.DB)})
+	}
+	if o.ClientName != "" {
+		cmds = append(cmds, []string{"CLIENT", "SETNAME", o.ClientName})
+	}
+	return append(cmds, []string{"PING"}), nil
+}
+
+// needless reports whether a node refuses a password because it wants none. It then
+// admits every client, so the refusal is no error. (go-redis authenticates by HELLO,
+// which accepts any password there.)
+func needless(refused error) bool {
+	return strings.HasPrefix(refused.Error(), "ERR AUTH <password> called without any password configured")
+}
+
+// resolve returns the credentials of the next connection, from the first of the
+// sources that go-redis would ask.
+func resolve(ctx context.Context, o *redis.Options) (user, password string, err error) {
+	switch {
+	case o.StreamingCredentialsProvider != nil:
+		// New credentials count from the next connection on. A node that drops a
+		// connection for its old credentials is connected to again.
+		c, unsubscribe, err := o.StreamingCredentialsProvider.Subscribe(auth.NewReAuthCredentialsListener(nil, nil))
+		if err != nil {
+			return "", "", err
+		}
+		if unsubscribe != nil {
+			defer func() { _ = unsubscribe() }()
+		}
+		user, password = c.BasicAuth()
+		return user, password, nil
+	case o.CredentialsProviderContext != nil:
+		return o.CredentialsProviderContext(ctx)
+	case o.CredentialsProvider != nil:
+		user, password = o.CredentialsProvider()
+		return user, password, nil
+	}
+	return o.Username, o.Password, nil
+}
+
+// introduce runs OnConnect. OnConnect needs a connection of go-redis, so go-redis
+// does that part of the handshake, on a client made for this one connection.
+// introduce closes the client, which held only a borrowed handle, before it
+// returns. So nothing of go-redis (pool, health check, finalizer) outlives it or
+// can touch the connection later. go-redis reads nothing ahead: in RESP2 a node
+// sends answers only, and go-redis has read them all.
+func introduce(ctx context.Context, o *redis.Options, nc net.Conn, patience time.Duration) error {
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
 	handle := &borrowed{Conn: nc}
 	once := *o
+	once.ReadTimeout, once.WriteTimeout = patience, patience
 	once.Dialer = func(context.Context, string, string) (net.Conn, error) {
 		if handle.used.Swap(true) {
 			return nil, errors.New("connection lost during the handshake")
@@ -64,41 +157,39 @@ func open(ctx context.Context, o *redis.Options) (net.Conn, error) {
 		return handle, nil
 	}
 	rdb := redis.NewClient(&once)
-	err = rdb.Ping(ctx).Err()
+	err := rdb.Ping(ctx).Err()
 	handle.back.Store(true)
 	rdb.Close()
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
-	if err != nil {
-		discard(nc)
-		return nil, err
-	}
-	return nc, nil
+	return cmp.Or(handle.lie(), err)
 }
 
-// dial obeys ctx even where the client's Dialer does not; go-redis's own
-// ignores it for TLS. A connection that comes too late is closed.
-func dial(ctx context.Context, o *redis.Options) (net.Conn, error) {
+// within returns the result of f, or the cause of ctx if that ends first. A Dialer
+// or a provider of credentials may ignore its context; go-redis's own Dialer does
+// for TLS. A late result goes to tooLate.
+func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T, error) {
 	type result struct {
-		nc  net.Conn
+		v   T
 		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		nc, err := o.Dialer(ctx, o.Network, o.Addr)
-		done <- result{nc, err}
+		v, err := f()
+		done <- result{v, err}
 	}()
 	select {
 	case r := <-done:
-		return r.nc, r.err
+		return r.v, r.err
 	case <-ctx.Done():
 		go func() {
 			if r := <-done; r.err == nil {
-				discard(r.nc)
+				tooLate(r.v)
 			}
 		}()
-		return nil, context.Cause(ctx)
+		var none T
+		return none, context.Cause(ctx)
 	}
 }
 
@@ -112,17 +203,36 @@ func discard(nc net.Conn) {
 }
 
 // borrowed is the handle of a connection that ceases to work, and to close it,
-// once the owner has taken the connection back.
+// once the owner has taken the connection back. Invariant: a length that resp.Reader
+// would refuse does not pass. Without it 38 bytes end the process, because go-redis
+// allocates what a length announces.
 type borrowed struct {
 	net.Conn
 	used, back atomic.Bool
+
+	mu      sync.Mutex
+	framing resp.Framing
+	bad     error // what framing has found
 }
 
 func (b *borrowed) Read(p []byte) (int, error) {
 	if b.back.Load() {
 		return 0, net.ErrClosed
 	}
-	return b.Conn.Read(p)
+	n, err := b.Conn.Read(p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.bad = cmp.Or(b.bad, b.framing.Check(p[:n])); b.bad != nil {
+		return 0, b.bad
+	}
+	return n, err
+}
+
+// lie is what the node has sent that is no reply.
+func (b *borrowed) lie() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bad
 }
 
 func (b *borrowed) Write(p []byte) (int, error) {

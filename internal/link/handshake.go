@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -24,39 +25,47 @@ func (l *Link) haunt(c *conn) {
 	l.ghosts = append(l.ghosts, ghost{c.info.RunID, c.info.ClientID})
 }
 
-// connect opens a connection and brings it through its handshake, in Stall.
-func (l *Link) connect(ctx context.Context) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.Stall)
+// connect opens a connection and completes its handshake. Each step may take as
+// long as patience, the whole maxConnect Stalls: see steady.
+func (l *Link) connect(ctx context.Context, patience time.Duration) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
-	nc, err := open(ctx, l.opts)
+	nc, login, err := open(ctx, l.opts, patience)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", l.opts.Addr, err)
+		return nil, fmt.Errorf("connect to %s: %w", l.opts.Addr, l.advise(err))
 	}
 	c := newConn(nc, l.cfg.Many)
+	step := &steady{Conn: nc, patience: patience}
+	c.rd = resp.NewReader(step)
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
-	err = l.handshake(c)
+	err = l.handshake(c, step, login)
 	if !stop() && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
+	if err == nil {
+		step.patience = 0
+		err = nc.SetDeadline(time.Time{})
+	}
 	if err != nil {
 		discard(nc)
-		return nil, fmt.Errorf("handshake with %s: %w", l.opts.Addr, err)
+		return nil, fmt.Errorf("handshake with %s: %w", l.opts.Addr, l.advise(err))
 	}
 	return c, nil
 }
 
-func (l *Link) handshake(c *conn) error {
-	if err := c.nc.SetDeadline(time.Time{}); err != nil { // go-redis had set some
-		return err
-	}
-	if err := c.identify(); err != nil {
+// handshake takes one round trip if there is nothing to tell the node, else two.
+func (l *Link) handshake(c *conn, w io.Writer, login [][]string) error {
+	if err := l.greet(c, w, login); err != nil {
 		return err
 	}
 	if c.info.unlogged() {
 		return errUnlogged
 	}
 	kills := l.killable(c.info)
-	hello := l.cfg.Hello(c.info)
+	hello, err := l.cfg.Hello(c.info)
+	if err != nil {
+		return err
+	}
 	var out []byte
 	for _, id := range kills {
 		out = resp.AppendCommand(out, "CLIENT", "KILL", "ID", strconv.FormatInt(id, 10))
@@ -65,7 +74,7 @@ func (l *Link) handshake(c *conn) error {
 		out = cmd.Append(out)
 	}
 	if len(out) > 0 {
-		if _, err := c.nc.Write(out); err != nil {
+		if _, err := w.Write(out); err != nil {
 			abandon(hello, err)
 			return err
 		}
@@ -94,6 +103,52 @@ func (l *Link) handshake(c *conn) error {
 		}
 	}
 	return failed
+}
+
+// greet authenticates the connection and asks the node about itself, in one round
+// trip. Nothing that it sends changes anything on the node.
+func (l *Link) greet(c *conn, w io.Writer, login [][]string) error {
+	var out []byte
+	for _, words := range login {
+		out = resp.AppendCommand(out, words...)
+	}
+	for _, words := range questions {
+		out = resp.AppendCommand(out, words...)
+	}
+	probe := l.cfg.Probe()
+	for _, cmd := range probe {
+		out = cmd.Append(out)
+	}
+	began := time.Now()
+	_, err := w.Write(out)
+	for i := range login {
+		if err != nil {
+			break
+		}
+		var refused error
+		_, refused, err = c.ask()
+		if i == 0 {
+			c.info.RoundTrip = time.Since(began)
+		}
+		if refused != nil && !needless(refused) {
+			err = refused // the answers after this one say nothing more
+		}
+	}
+	if err == nil {
+		err = c.identify()
+	}
+	for err == nil && len(probe) > 0 {
+		var v []resp.Value
+		var refused error
+		if v, refused, err = c.ask(); err == nil {
+			probe[0].Reply(v, refused)
+			probe = probe[1:]
+		}
+	}
+	if err != nil {
+		abandon(probe, err)
+	}
+	return err
 }
 
 // killable are the ids to kill. A client id means something only within one run
@@ -128,19 +183,15 @@ func (c *conn) ask() (v []resp.Value, refused, err error) {
 	return v, nil, err
 }
 
-// identify fills c.info. Nothing it asks is indispensable, so a refusal is not
-// an error.
+// questions ask a node about itself.
+var questions = [][]string{
+	{"CLIENT", "ID"}, {"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"}, {"CONFIG", "GET", "appendfsync"},
+}
+
+// identify fills c.info from the answers to questions. None is indispensable, so a
+// refusal is not an error.
 func (c *conn) identify() error {
-	var out []byte
-	out = resp.AppendCommand(out, "CLIENT", "ID")
-	out = resp.AppendCommand(out, "INFO", "server")
-	out = resp.AppendCommand(out, "INFO", "replication")
-	out = resp.AppendCommand(out, "INFO", "persistence")
-	out = resp.AppendCommand(out, "CONFIG", "GET", "appendfsync")
-	if _, err := c.nc.Write(out); err != nil {
-		return err
-	}
-	for i := range 5 {
+	for i := range questions {
 		v, refused, err := c.ask()
 		switch {
 		case err != nil:
@@ -162,9 +213,9 @@ func (i *Info) parse(section string) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch name {
 		case "run_id":
-			i.RunID = value
+			i.RunID = short(value)
 		case "redis_version":
-			i.Version = value
+			i.Version = short(value)
 		case "uptime_in_seconds":
 			i.UptimeSeconds, _ = strconv.ParseInt(value, 10, 64)
 		case "role":
@@ -177,6 +228,15 @@ func (i *Info) parse(section string) {
 			i.Rewriting = i.Rewriting || value == "1"
 		}
 	}
+}
+
+// short returns a word of a usual length, else nothing: it goes back to the node
+// with every connection.
+func short(s string) string {
+	if len(s) > 64 || strings.ContainsAny(s, " \t") {
+		return ""
+	}
+	return s
 }
 
 // unlogged: a server that has been a replica until a moment ago writes to its

@@ -214,7 +214,7 @@ func (c *fakeConn) serve() {
 		switch {
 		case strings.EqualFold(words[0], "hello"):
 			out = "-ERR unknown command\r\n"
-		case line == "ping":
+		case strings.EqualFold(line, "ping"):
 			out = "+PONG\r\n"
 		case line == "CLIENT ID":
 			out = fmt.Sprintf(":%d\r\n", c.id)

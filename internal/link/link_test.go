@@ -36,10 +36,10 @@ func TestHandshake(t *testing.T) {
 	defer client.Close()
 	var log events
 	var hello *call
-	l := open(t, client, log.config(link.Config{Hello: func(i link.Info) []link.Command {
+	l := open(t, client, log.config(link.Config{Hello: func(i link.Info) ([]link.Command, error) {
 		assert.NotEmpty(t, i.RunID)
 		hello = newCall("SET", "marker", i.Role)
-		return []link.Command{hello}
+		return []link.Command{hello}, nil
 	}}))
 	require.NoError(t, l.Err())
 	info := l.Info()
@@ -87,8 +87,8 @@ func TestErrorsOfTheNode(t *testing.T) {
 	_, err = do(t, l, "LPUSH", "k", "v")
 	assert.ErrorContains(t, err, "WRONGTYPE")
 
-	bad := open(t, node.Client(), link.Config{Hello: func(link.Info) []link.Command {
-		return []link.Command{newCall("LPUSH", "k", "v"), newCall("SET", "later", "v")}
+	bad := open(t, node.Client(), link.Config{Hello: func(link.Info) ([]link.Command, error) {
+		return []link.Command{newCall("LPUSH", "k", "v"), newCall("SET", "later", "v")}, nil
 	}})
 	assert.ErrorContains(t, bad.Err(), "WRONGTYPE", "a refused first command fails the connection")
 }
@@ -97,7 +97,7 @@ func TestErrorsOfTheNode(t *testing.T) {
 // the order sent.
 func TestOrder(t *testing.T) {
 	node := redistest.Start(t, 1).Node(0)
-	l := open(t, node.Client(), link.Config{})
+	l := open(t, node.Client(), link.Config{Stall: time.Minute}) // however busy the machine is
 	const callers, each = 64, 200
 	var wg sync.WaitGroup
 	for g := range callers {

@@ -15,7 +15,7 @@ func (l *Link) listen() {
 	told := false // Subscribed or PushDown has been called
 	for l.ctx.Err() == nil {
 		began := l.now()
-		subscribed, err := l.subscribe(l.ctx)
+		subscribed, err := l.subscribe(l.ctx, pause.patience(l.cfg.Stall))
 		if l.ctx.Err() != nil {
 			err = ErrClosed
 		}
@@ -23,8 +23,11 @@ func (l *Link) listen() {
 			l.cfg.PushDown(err)
 			told = true
 		}
-		if subscribed && l.now()-began > maxBackoff {
-			pause.reset()
+		if subscribed {
+			up := l.now() - began
+			pause.lasted(up, up >= minBackoff)
+		} else {
+			pause.failed(err)
 		}
 		pause.sleep(l.ctx)
 	}
@@ -35,12 +38,10 @@ func (l *Link) listen() {
 // A subscriber cannot tell silence from a node that is gone, hence the pings:
 // each must be answered within Stall. An answer that fails to come ends the
 // connection, and the next subscription tells the owner that it missed something.
-func (l *Link) subscribe(ctx context.Context) (subscribed bool, err error) {
-	opening, cancel := context.WithTimeout(ctx, l.cfg.Stall)
-	nc, err := open(opening, l.opts)
-	cancel()
+func (l *Link) subscribe(ctx context.Context, patience time.Duration) (subscribed bool, err error) {
+	nc, login, err := open(ctx, l.opts, patience)
 	if err != nil {
-		return false, fmt.Errorf("connect to %s: %w", l.opts.Addr, err)
+		return false, fmt.Errorf("connect to %s: %w", l.opts.Addr, l.advise(err))
 	}
 	ctx, end := context.WithCancel(ctx)
 	closed := make(chan struct{})
@@ -49,10 +50,21 @@ func (l *Link) subscribe(ctx context.Context) (subscribed bool, err error) {
 		discard(nc)
 	})
 	defer func() { end(); <-closed }()
-	if err := nc.SetDeadline(time.Now().Add(l.cfg.Stall)); err != nil {
+	step := &steady{Conn: nc, patience: patience}
+	var out []byte
+	for _, words := range append(login, []string{"SUBSCRIBE", l.cfg.Channel}) {
+		out = resp.AppendCommand(out, words...)
+	}
+	if _, err := step.Write(out); err != nil {
 		return false, err
 	}
-	if _, err := nc.Write(resp.AppendCommand(nil, "SUBSCRIBE", l.cfg.Channel)); err != nil {
+	rd := resp.NewReader(step)
+	for range login {
+		if _, err := rd.Read(); err != nil && !needless(err) {
+			return false, l.advise(err)
+		}
+	}
+	if err := nc.SetWriteDeadline(time.Time{}); err != nil {
 		return false, err
 	}
 	pinged := make(chan struct{})
@@ -61,7 +73,6 @@ func (l *Link) subscribe(ctx context.Context) (subscribed bool, err error) {
 		defer close(pinged)
 		l.ping(ctx, nc)
 	}()
-	rd := resp.NewReader(nc)
 	for {
 		v, err := rd.Read()
 		if err != nil {
@@ -74,8 +85,8 @@ func (l *Link) subscribe(ctx context.Context) (subscribed bool, err error) {
 			subscribed = true
 			l.cfg.Subscribed()
 		}
-		if err := nc.SetReadDeadline(time.Now().Add(l.cfg.Stall + l.pingEvery())); err != nil {
-			return subscribed, err
+		if subscribed {
+			step.patience = l.cfg.Stall + l.pingEvery()
 		}
 	}
 }

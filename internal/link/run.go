@@ -20,7 +20,7 @@ func (l *Link) run() {
 	var pause backoff
 	told := false // Up or Down has been called
 	for l.ctx.Err() == nil {
-		c, err := l.connect(l.ctx)
+		c, err := l.connect(l.ctx, pause.patience(l.cfg.Stall))
 		up := err == nil
 		began := l.now()
 		if up {
@@ -39,9 +39,9 @@ func (l *Link) run() {
 		if up {
 			l.watch(c)
 			l.cfg.Down(c.cause)
-			if l.now()-began > maxBackoff {
-				pause.reset()
-			}
+			pause.lasted(l.now()-began, c.served)
+		} else {
+			pause.failed(err)
 		}
 		pause.sleep(l.ctx)
 	}
@@ -139,10 +139,43 @@ func (l *Link) inspect(c *conn) {
 }
 
 // backoff is the pause between attempts: 20 ms doubling to 1 s, each drawn from
-// its upper half, so that many clients of a node that comes back do not meet.
-type backoff struct{ next time.Duration }
+// its upper half, so that many clients of a node that comes back do not meet. After
+// a timeout the next attempt may take twice as long. Without that, a node that a
+// whole fleet connects to at once can be so slow that no client ever connects.
+type backoff struct {
+	next time.Duration
+	slow int // attempts that took too long
+}
 
-func (b *backoff) reset() { b.next = 0 }
+// The times that an attempt to connect may take, in Stalls.
+const (
+	maxPatience = 16 // one step
+	maxConnect  = 32 // all of it
+)
+
+// patience is how long one step of the next attempt may take.
+func (b *backoff) patience(stall time.Duration) time.Duration {
+	return min(stall<<b.slow, maxPatience*stall)
+}
+
+// failed takes why an attempt has failed.
+func (b *backoff) failed(err error) {
+	if slow(err) {
+		b.slow = min(b.slow+1, 4)
+	}
+}
+
+// lasted takes how long a connection was up that has broken. After one that has
+// answered a command the pause is no longer than that, so a node whose connections
+// are reset again and again is up for half of the time. A connection that breaks
+// before any answer shortens no pause: its node may refuse every one.
+func (b *backoff) lasted(d time.Duration, served bool) {
+	if d > maxBackoff {
+		*b = backoff{}
+	} else if served {
+		b.next = min(b.next, d)
+	}
+}
 
 func (b *backoff) sleep(ctx context.Context) {
 	d := min(max(b.next, minBackoff), maxBackoff)

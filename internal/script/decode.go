@@ -186,6 +186,27 @@ func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 	return protocol.Incarnation(v[0].Int), time.Duration(age) * time.Millisecond, nil
 }
 
+// Marked reads a marker, given the node's time in milliseconds, the run of the
+// server, and the client's guard time and retention. If ok, mark would change
+// nothing, and answer this incarnation.
+func Marked(marker, runID string, clock int64, guard, retention time.Duration) (inc protocol.Incarnation, ok bool) {
+	f := strings.Split(strings.TrimSuffix(marker, " w"), " ")
+	if len(f) != 5 || runID == "" || f[2] != runID || clock <= 0 {
+		return 0, false
+	}
+	var n [5]int64
+	for i, word := range f {
+		var err error
+		if n[i], err = strconv.ParseInt(word, 10, 64); i != 2 && (err != nil || n[i] < 0) {
+			return 0, false
+		}
+	}
+	if n[0] == 0 || n[0] >= exact || n[1] > clock || n[3] < guard.Milliseconds() || n[4] < retention.Milliseconds() {
+		return 0, false
+	}
+	return protocol.Incarnation(n[0]), true
+}
+
 // ParsePush reads a message on an owner's channel:
 //
 //	v <clock> <incarnation> <id> <ticket> <waiters> <sum> <digest> [limit since]    the claim has this node's vote now

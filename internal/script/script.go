@@ -49,9 +49,20 @@ func read(name string) string {
 	var b strings.Builder
 	for line := range strings.Lines(string(text)) {
 		if part, ok := strings.CutPrefix(strings.TrimSpace(line), "--@ "); ok {
-			line = read(part)
+			strip(&b, read(part))
+			continue
 		}
-		b.WriteString(line)
+		strip(&b, line)
 	}
 	return b.String()
+}
+
+// strip leaves out comments and indentation, a third of the source.
+func strip(b *strings.Builder, source string) {
+	for line := range strings.Lines(source) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
+			b.WriteString(line)
+			b.WriteByte('\n')
+		}
+	}
 }

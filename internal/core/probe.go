@@ -1,0 +1,94 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// probed is what a node has answered as a connection began. If the node knows the
+// scripts and its marker names its run, there is nothing to tell it, and the
+// handshake is over after one round trip. So a fleet that reconnects at once sends
+// little: the scripts are 40 times as long as all the rest.
+type probed struct {
+	marker  string
+	clock   int64           // its time, in milliseconds; 0: it has not told
+	sent    protocol.Time   // when it was asked for that
+	missing []script.Script // that it does not know
+}
+
+// perProbe is how many scripts one command asks for. A server that wants a password
+// accepts at most 10 words from a client before AUTH, and it may parse all commands
+// that have arrived before it executes the first.
+const perProbe = 8
+
+// probe returns the questions whose answers hello needs.
+func (q *Quorum) probe(n *node) []link.Command {
+	p := &n.probed
+	*p = probed{sent: q.now()}
+	cmds := []link.Command{
+		&question{command: resp.AppendCommand(nil, "GET", script.MarkerKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
+			if err == nil {
+				p.marker = text(v, 0)
+			}
+		}},
+		&question{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
+			if millis, e := decodeTime(v); err == nil && e == nil {
+				p.clock = millis
+			}
+		}},
+	}
+	for all := script.All(); len(all) > 0; {
+		some := all[:min(perProbe, len(all))]
+		all = all[len(some):]
+		words := []string{"SCRIPT", "EXISTS"}
+		for _, s := range some {
+			words = append(words, s.SHA)
+		}
+		cmds = append(cmds, &question{command: resp.AppendCommand(nil, words...), reply: func(v []resp.Value, err error) {
+			for i, s := range some {
+				// If the user may not ask, or the answer makes no sense, all are sent.
+				if err != nil || len(v) != len(some) || v[i].Int != 1 {
+					p.missing = append(p.missing, s)
+				}
+			}
+		}})
+	}
+	return cmds
+}
+
+// reload sends c again to a node that does not know the scripts. The scripts go
+// before it, unless they are under way already. Without that, each of the commands
+// that were in flight during a SCRIPT FLUSH would send all scripts again, and overflow
+// the link.
+func (n *node) reload(c link.Command) {
+	if !n.loading.CompareAndSwap(false, true) {
+		n.link.Send(c)
+		return
+	}
+	cmds := loads(script.All())
+	cmds[len(cmds)-1].(*question).reply = func([]resp.Value, error) { n.loading.Store(false) }
+	n.link.Send(append(cmds, c)...)
+}
+
+// oldest is the first version of Redis in which a script may write after it has read
+// the clock.
+const oldest = 5
+
+var errTooOld = errors.New("is too old")
+
+// suits refuses a server that is too old. A server that does not tell its version
+// passes.
+func suits(info link.Info) error {
+	major, _, _ := strings.Cut(info.Version, ".")
+	if n, err := strconv.Atoi(major); err == nil && n < oldest {
+		return fmt.Errorf("Redis %s %w: its scripts cannot read the clock and then write; run Redis %d.0 or later", info.Version, errTooOld, oldest)
+	}
+	return nil
+}

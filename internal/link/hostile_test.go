@@ -1,0 +1,102 @@
+package link_test
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// hostile is a node that answers some commands of each connection well, and from
+// then on sends one text again and again.
+func hostile(t *testing.T, good []string, text string) *redis.Options {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer nc.Close()
+				rd := resp.NewReader(nc)
+				for _, answer := range good {
+					if _, err := rd.Read(); err != nil {
+						return
+					}
+					nc.Write([]byte(answer))
+				}
+				if _, err := rd.Read(); err != nil {
+					return
+				}
+				for err == nil {
+					_, err = nc.Write([]byte(text))
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { ln.Close(); wg.Wait() })
+	return &redis.Options{Addr: ln.Addr().String()}
+}
+
+// A node that lies about a length neither ends the process nor fills its memory,
+// in whichever answer of the handshake.
+func TestHostileHandshake(t *testing.T) {
+	for name, text := range map[string]string{
+		"string of 2^63-1 bytes": "$9223372036854775807\r\n",
+		"string of a terabyte":   "$1000000000000\r\n",
+		"array of 10^9":          "*1000000000\r\n",
+		"array of 2^63-1":        "*9223372036854775807\r\n",
+		"map of 10^9":            "%1000000000\r\n",
+		"nested arrays":          strings.Repeat("*1\r\n", 4096),
+		"nested wide arrays":     strings.Repeat("*999999\r\n", 4096),
+		"endless line":           strings.Repeat("x", 4096),
+		"endless status":         "+" + strings.Repeat("x", 4096),
+		"endless attributes":     strings.Repeat("|1\r\n", 4096),
+	} {
+		for _, c := range []struct {
+			mode string
+			good []string
+		}{
+			{mode: "plain"}, {"questions", slices.Repeat([]string{"+OK\r\n"}, 3)},
+			{"probe", slices.Repeat([]string{"+OK\r\n"}, 6)}, {"hello", slices.Repeat([]string{"+OK\r\n"}, 7)},
+			{mode: "password"}, {"password", []string{"+OK\r\n"}},
+			{mode: "OnConnect"}, {"OnConnect", []string{"-ERR unknown command 'HELLO'\r\n"}},
+		} {
+			t.Run(name+", "+c.mode, func(t *testing.T) {
+				o := hostile(t, c.good, text)
+				switch c.mode {
+				case "password":
+					o.Password = "secret"
+				case "OnConnect":
+					o.OnConnect = func(ctx context.Context, cn *redis.Conn) error { return cn.Echo(ctx, "x").Err() }
+				}
+				client := redis.NewClient(o)
+				defer client.Close()
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				l := open(t, client, link.Config{
+					Channel: "ch", Stall: 5 * time.Second,
+					Probe: func() []link.Command { return []link.Command{newCall("GET", "marker")} },
+					Hello: func(link.Info) ([]link.Command, error) { return []link.Command{newCall("SET", "marker", "x")}, nil },
+				})
+				runtime.ReadMemStats(&after)
+				assert.ErrorIs(t, l.Err(), resp.ErrProtocol)
+				assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
+			})
+		}
+	}
+}

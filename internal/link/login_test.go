@@ -1,0 +1,149 @@
+package link_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// streaming is a provider of credentials that counts its subscriptions.
+type streaming struct {
+	user, password string
+	noisy          bool
+	err            error
+	listeners      atomic.Int32
+}
+
+func (s *streaming) Subscribe(l auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	if s.err != nil {
+		return nil, nil, s.err
+	}
+	s.listeners.Add(1)
+	if s.noisy {
+		l.OnNext(auth.NewBasicCredentials("other", "other"))
+		l.OnError(errors.New("of the provider"))
+	}
+	return auth.NewBasicCredentials(s.user, s.password), func() error { s.listeners.Add(-1); return nil }, nil
+}
+
+// Each way in which go-redis authenticates works, for commands and for pushes.
+func TestLogin(t *testing.T) {
+	locked := redistest.Start(t, 1, redistest.WithPassword("secret")).Node(0)
+	require.NoError(t, locked.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">apps", "allkeys", "allchannels", "+@all").Err())
+	opened := redistest.Start(t, 1).Node(0)
+	stream := &streaming{user: "app", password: "apps"}
+	noisy := &streaming{user: "app", password: "apps", noisy: true}
+	for name, c := range map[string]struct {
+		set  func(o *redis.Options)
+		open bool   // the server asks for no password
+		want string // the user, or the error
+	}{
+		"password":                  {set: func(o *redis.Options) { o.Password = "secret" }, want: "default"},
+		"user and password":         {set: func(o *redis.Options) { o.Username, o.Password = "app", "apps" }, want: "app"},
+		"none":                      {set: func(*redis.Options) {}, want: "NOAUTH"},
+		"wrong":                     {set: func(o *redis.Options) { o.Password = "wrong" }, want: "WRONGPASS"},
+		"none needed":               {set: func(*redis.Options) {}, open: true, want: "default"},
+		"one that is not needed":    {set: func(o *redis.Options) { o.Password = "x" }, open: true, want: "default"},
+		"a user that is not needed": {set: func(o *redis.Options) { o.Username, o.Password = "default", "x" }, open: true, want: "default"},
+		"provider":                  {set: func(o *redis.Options) { o.CredentialsProvider = func() (string, string) { return "app", "apps" } }, want: "app"},
+		"streaming":                 {set: func(o *redis.Options) { o.StreamingCredentialsProvider, o.Password = noisy, "wrong" }, want: "app"},
+		"streaming that fails":      {set: func(o *redis.Options) { o.StreamingCredentialsProvider = &streaming{err: errors.New("no token")} }, want: "no token"},
+		"database out of range":     {set: func(o *redis.Options) { o.Password, o.DB = "secret", 99 }, want: "ERR DB index is out of range"},
+		"a name that cannot be":     {set: func(o *redis.Options) { o.Password, o.ClientName = "secret", "a b" }, want: "ERR Client names cannot contain"},
+		"OnConnect":                 {set: func(o *redis.Options) { o.Password, o.OnConnect = "secret", become("app", "apps") }, want: "app"},
+		"OnConnect alone":           {set: func(o *redis.Options) { o.DB, o.ClientName, o.OnConnect = 0, "", become("app", "apps") }, want: "app"},
+		"OnConnect, one not needed": {set: func(o *redis.Options) { o.Password, o.OnConnect = "x", become("default", "x") }, open: true, want: "default"},
+		"OnConnect, and is refused": {set: func(o *redis.Options) { o.DB, o.ClientName, o.OnConnect = 0, "", become("app", "wrong") }, want: "WRONGPASS"},
+		"OnConnect with a provider": {set: func(o *redis.Options) {
+			o.StreamingCredentialsProvider, o.OnConnect = stream, become("default", "secret")
+		}, want: "default"},
+		"provider, one with context": {set: func(o *redis.Options) {
+			o.CredentialsProvider = func() (string, string) { return "", "wrong" }
+			o.CredentialsProviderContext = func(ctx context.Context) (string, string, error) {
+				_, bounded := ctx.Deadline()
+				assert.True(t, bounded)
+				return "app", "apps", nil
+			}
+		}, want: "app"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := locked
+			if c.open {
+				node = opened
+			}
+			o := &redis.Options{Addr: node.Addr(), DB: 2, ClientName: "tester"}
+			c.set(o)
+			client := redis.NewClient(o)
+			defer client.Close()
+			var log events
+			cfg := log.config(link.Config{Channel: "ch"})
+			heard := make(chan error, 100)
+			cfg.PushDown = func(err error) { heard <- err }
+			cfg.Subscribed = func() { heard <- nil }
+			l := open(t, client, cfg)
+			err := l.Err()
+			pushes := <-heard
+			if c.want != "app" && c.want != "default" {
+				assert.ErrorContains(t, err, c.want)
+				assert.ErrorContains(t, pushes, c.want)
+				return
+			}
+			require.NoError(t, err)
+			assert.NoError(t, pushes)
+			me, err := do(t, l, "ACL", "WHOAMI")
+			assert.NoError(t, err)
+			assert.Equal(t, c.want, me)
+			list, err := do(t, l, "CLIENT", "LIST", "ID", fmt.Sprint(l.Info().ClientID))
+			assert.NoError(t, err)
+			assert.Contains(t, list, fmt.Sprintf(" db=%d ", o.DB))
+			assert.Contains(t, list, fmt.Sprintf("name=%s ", o.ClientName))
+			assert.Contains(t, list, " resp=2")
+			shut(l)
+			assert.Zero(t, stream.listeners.Load()+noisy.listeners.Load())
+		})
+	}
+}
+
+func become(user, password string) func(context.Context, *redis.Conn) error {
+	return func(ctx context.Context, cn *redis.Conn) error { return cn.AuthACL(ctx, user, password).Err() }
+}
+
+// With a node that has nothing to be told the handshake is one write, and the answers to it.
+func TestOneRoundTrip(t *testing.T) {
+	var flights atomic.Int32
+	f := newFake(t, func(_ *fakeConn, words []string) string { return "+OK\r\n" })
+	client := redis.NewClient(&redis.Options{
+		Addr: f.addr, Password: "secret", DB: 3, ClientName: "me",
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &counted{nc, &flights}, err
+		},
+	})
+	defer client.Close()
+	l := open(t, client, link.Config{Probe: func() []link.Command { return []link.Command{newCall("GET", "marker")} }})
+	require.NoError(t, l.Err())
+	assert.EqualValues(t, 1, flights.Load())
+	assert.Equal(t, []string{"AUTH secret", "SELECT 3", "CLIENT SETNAME me", "GET marker"}, f.commands())
+}
+
+// counted counts the writes.
+type counted struct {
+	net.Conn
+	n *atomic.Int32
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	c.n.Add(1)
+	return c.Conn.Write(p)
+}

@@ -1,0 +1,63 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// steady is a connection that must make progress: each step of a read or a write
+// has a deadline of its own. So a handshake over a narrow or crowded way succeeds
+// in the end, and a node that hangs is noticed as early as before.
+//
+// Note: Here is an incorrect deadline:
+//
+//	nc.SetDeadline(time.Now().Add(patience))
+//
+// When many clients connect at once, none has sent all its bytes by then. All of
+// them begin again, and none ever connects.
+type steady struct {
+	net.Conn
+	patience time.Duration // of one step; 0: no deadlines are set
+}
+
+// stride is how much is written in one step.
+const stride = 4 << 10
+
+func (s *steady) Read(p []byte) (int, error) {
+	if s.patience > 0 {
+		if err := s.SetReadDeadline(time.Now().Add(s.patience)); err != nil {
+			return 0, err
+		}
+	}
+	return s.Conn.Read(p)
+}
+
+func (s *steady) Write(p []byte) (n int, err error) {
+	for len(p) > 0 {
+		if err := s.SetWriteDeadline(time.Now().Add(s.patience)); err != nil {
+			return n, err
+		}
+		k, err := s.Conn.Write(p[:min(len(p), stride)])
+		if n += k; err != nil {
+			return n, err
+		}
+		p = p[k:]
+	}
+	return n, nil
+}
+
+// slow reports whether err is a timeout.
+func slow(err error) bool {
+	t, ok := errors.AsType[net.Error](err)
+	return ok && t.Timeout()
+}
+
+// advise adds the remedy to an error of connecting.
+func (l *Link) advise(err error) error {
+	if !slow(err) {
+		return err
+	}
+	return fmt.Errorf("%w: the node or the network hangs, or is overloaded; the next attempt waits for longer, and so does every one with a WithNodeTimeout above %v", err, l.cfg.NodeTimeout)
+}
