@@ -1,4 +1,5 @@
--- beat: the claim lives on, and hears how it stands.
+-- beat: the claim lives on, and hears how it stands. Also at maxmemory, see full.lua:
+-- in the uncontended case the PEXPIRE is the write that needs no memory.
 --@ open
 if recovering > 0 then return { at + 3, tonumber(inc), recovering } end
 local list = A[6] % 4 >= 2
@@ -9,12 +10,13 @@ if fence and live and cid == id then
     local plain = try('GET', K[1])
     if plain and plain.err then return plain end
     if not plain or plain == id then
-      call('SET', K[1], id, 'PX', A[2])
+      if call('PEXPIRE', K[1], A[2]) == 0 then call('SET', K[1], id, 'PX', A[2]) end
     else
       flags, hint = 4, call('PTTL', K[1])
       hint = hint < 0 and 0 or math.max(1, hint)
     end
   end
+  if not classic or flags > 1 then call('PEXPIRE', K[2], keep) end
   local whose = ct == fence and cid == fenceOf and keep == A[4] and '+' .. cap .. ' ' or ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' '
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
     .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', keep)
@@ -24,6 +26,7 @@ if fence and live and cid == id then
 end
 -- Another's claim without a vote waits for a classic key that may have gone by now: the queue will see.
 if fence and not (live and cf + 0 < 2) then return { at + 2, tonumber(inc), tonumber(fence) } end
+--@ full
 --@ queue
 --@ advance
 

@@ -2,6 +2,9 @@
 --@ open
 if recovering > 0 then return { at + 3, tonumber(inc), recovering } end
 local settle, list = A[6] + 0 >= 4, A[6] % 4 >= 2
+if settle then
+  --@ full
+end
 
 local clash = live and cap ~= A[5] and not limit
 if clash and cf + 0 >= 2 and cx - keep <= now then return { at + 4, tonumber(inc), tonumber(cap) } end

@@ -4,15 +4,23 @@
 --
 -- Nobody else is here, and neither the time nor the marker matters: the state
 -- begins like that of one claim at the fence in open.lua, and that is ours.
+--
+-- A leave is carried out also at maxmemory: see full.lua. The DEL of the classic key is
+-- such a write as well.
 local state, plain = unpack(redis.call('MGET', KEYS[2], KEYS[1]))
 local fence, only = string.match(state or '', '^(S%d+ (%x+))%+')
 if only == ARGV[1] then
-  if plain == only and ARGV[5] == '1' and not KEYS[6] then redis.call('DEL', KEYS[1]) end
+  if plain == only and ARGV[5] == '1' and not KEYS[6] then
+    redis.call('DEL', KEYS[1])
+  else
+    redis.call('PEXPIRE', KEYS[2], ARGV[4])
+  end
   redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
   return 1
 end
 --@ handover
 --@ open
+--@ full
 if fence and not (live and cf + 0 < 2 and recovering <= 0) then
   -- The classic key is looked at even when the claim is unknown: the two may have been lost apart.
   if classic and plain == id then call('DEL', K[1]) end

@@ -2,6 +2,8 @@
 -- good as one after the other: each finds its name as a claim finds it that is alone.
 -- Which does not is answered 0, nothing of it has been done, and it is sent
 -- again by itself. The others are answered 1: a claim has its ticket, and is first.
+-- Beats and leaves are carried out also at maxmemory: see full.lua. Here a PEXPIRE is the
+-- write that needs no memory.
 --
 -- KEYS  1 marker, and of each its classic key and its state
 -- ARGV  1 guard and retention  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
@@ -15,7 +17,7 @@ local inc, born, promised, guard = match(had[1] or '', '^(%d+) (%d+) %S+ ((%d+) 
 -- A client whose settings are not those that the marker names asks one by one: see promise.lua.
 local votes, ttl, kept = promised == A[1] and born + guard <= now, A[2], A[3]
 local ends, tail = string.format('%.0f', now + ttl), A[4]
-local answer, new, gone, a = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5
+local answer, new, gone, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5, false
 for k = 2, #K, 2 do
   local plain, key, what, id = K[k], K[k + 1], A[a], A[a + 1]
   -- An earlier one may have been of the same name; the classic key is his then, or he has left.
@@ -25,8 +27,9 @@ for k = 2, #K, 2 do
     local fence, only = match(state or '', '^(S%d+ (%x+))%+')
     if only == id then
       if what == 'L' and (new[key] or had[k] == id) then gone[#gone + 1] = plain end
+      if not written then call('PEXPIRE', key, kept) end
       call('SET', key, fence, 'PX', kept)
-      new[key], done = fence, ' 1'
+      new[key], done, written = fence, ' 1', true
     end
     a = a + 2
   elseif what == 'B' or what == 'b' then
@@ -34,10 +37,14 @@ for k = 2, #K, 2 do
     local head = A[a + 2]
     if votes and state and sub(state, 1, #head) == head and match(state, '^%d+', #head + 1) + 0 > now
       and (what == 'b' or new[key] or had[k] == id) then
-      if what == 'B' then call('SET', plain, id, 'PX', ttl) end
+      if what == 'B' then
+        if call('PEXPIRE', plain, ttl) == 0 then call('SET', plain, id, 'PX', ttl) end
+      elseif not written then
+        call('PEXPIRE', key, kept)
+      end
       state = head .. ends .. tail
       call('SET', key, state, 'PX', kept)
-      new[key], done = state, ' 1'
+      new[key], done, written = state, ' 1', true
     end
     a = a + 3
   else
