@@ -90,7 +90,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	if busy > len(q.nodes)/2 || s.Set.Thrift { // not only where a node is slow
 		nodes, after = q.later(s, id, unwell)
 	}
-	a.claim.Start(now, q.ticket(id), nodes, after)
+	a.claim.Start(now, q.ticket(s, id), nodes, after)
 	for i, n := range q.nodes {
 		if unwell&(1<<i) != 0 {
 			a.note(i, n.link.Err()) // a try may be over before the link has refused the join

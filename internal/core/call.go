@@ -157,6 +157,9 @@ func (q *Quorum) believe(c *call, v []resp.Value) (protocol.Answer, error) {
 		return ans, err
 	}
 	q.heard(c.req.Node, ans)
+	if ans.Ticket > c.req.Ticket && c.req.Op != protocol.OpBeat {
+		q.saw(c.a.spec, ans.Ticket) // else it is the claim's own, or an earlier one's
+	}
 	if c.a.spec.Counting && ans.Status == protocol.Recovering {
 		q.heal(q.nodes[c.req.Node]) // it may have forgotten how many permits there are
 	}

@@ -198,7 +198,7 @@ func (c *asking) Reply(v []resp.Value, err error) {
 		err = i.q.distrust(c.req, a)
 	}
 	if err == nil {
-		i.q.heardRecord(node, a)
+		i.q.heardRecord(i.spec, node, a)
 	}
 	i.mu.Lock()
 	now := i.q.now()
@@ -226,10 +226,10 @@ func (c *asking) Reply(v []resp.Value, err error) {
 }
 
 // heardRecord takes from an answer what concerns the whole Quorum.
-func (q *Quorum) heardRecord(node int, a protocol.Answer) {
+func (q *Quorum) heardRecord(s *Spec, node int, a protocol.Answer) {
 	q.heard(node, a)
 	if e := a.Record; e != nil {
-		q.saw(max(e.Ticket, e.Promise.Ticket))
+		q.saw(s, max(e.Ticket, e.Promise.Ticket))
 		if !e.Whole {
 			q.heal(q.nodes[node])
 		}

@@ -234,7 +234,6 @@ func (q *Quorum) push(n *node, payload string) {
 		q.set.Logger.Warn("quorate: push not understood", "node", n.addr, "error", err)
 		return
 	}
-	q.saw(m.Ticket)
 	if m.Changed {
 		q.records.mu.Lock()
 		w := q.records.watches[m.ID]

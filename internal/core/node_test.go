@@ -2,24 +2,12 @@ package core
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quorate/quorate/internal/link"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 )
-
-// A ticket that no clock can have given must not move this one: there would be no room for others above it.
-func TestTicketOfTheFarFuture(t *testing.T) {
-	var q Quorum
-	q.saw(protocol.MaxTicket - 1)
-	assert.Zero(t, q.seen.Load())
-	skewed := protocol.Ticket(time.Now().Add(24 * time.Hour).UnixMicro())
-	q.saw(skewed)
-	assert.Equal(t, uint64(skewed), q.seen.Load(), "as far as a skew may be")
-}
 
 // Only a server that has written everything to its own disk has its memory after a restart.
 func TestLossy(t *testing.T) {

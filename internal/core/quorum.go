@@ -22,7 +22,7 @@ type Quorum struct {
 	channel string // pushes to this client, on every node
 	clock   *localClock
 	waker   waker
-	seen    atomic.Uint64 // the highest ticket this client knows of (hybrid logical clock)
+	window  protocol.Window // how far tickets may be from clocks
 	shards  [16]shard
 	built   chan struct{} // closed when nodes is complete
 	closing chan struct{}
@@ -52,7 +52,10 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	if err := checkClients(clients); err != nil {
 		return nil, err
 	}
-	q := &Quorum{set: set, clock: newLocalClock(), waker: newWaker(), built: make(chan struct{}), closing: make(chan struct{})}
+	q := &Quorum{
+		set: set, window: protocol.WindowOf(set.Guard), clock: newLocalClock(), waker: newWaker(),
+		built: make(chan struct{}), closing: make(chan struct{}),
+	}
 	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
 	for i := range q.shards {
 		q.shards[i].attempts = map[protocol.ID]*attempt{}
@@ -140,36 +143,24 @@ func (q *Quorum) newID() protocol.ID {
 	return id
 }
 
-// ticket proposes T0: the wall clock in microseconds, but above every ticket
-// seen or proposed before, and in the id's residue class.
-func (q *Quorum) ticket(id protocol.ID) protocol.Ticket {
-	for {
-		seen := q.seen.Load()
-		t := id.Next(protocol.Ticket(max(uint64(time.Now().UnixMicro()), seen)))
-		if q.seen.CompareAndSwap(seen, uint64(t)) {
-			return t
-		}
+// wall is what the wall clock shows, in microseconds, as tickets count.
+func (q *Quorum) wall() protocol.Ticket {
+	if q.set.Wall != nil {
+		return protocol.Ticket(q.set.Wall().UnixMicro())
 	}
+	return protocol.Ticket(time.Now().UnixMicro())
 }
 
-// saw keeps the clock above a ticket that exists. Anybody who may publish or
-// write on one node can make up one of the far future, which would leave no room
-// for others: what is that far ahead of all clocks is no ticket.
-func (q *Quorum) saw(t protocol.Ticket) {
-	for {
-		seen := q.seen.Load()
-		if uint64(t) <= seen || uint64(t) > uint64(time.Now().Add(farAhead).UnixMicro()) || q.seen.CompareAndSwap(seen, uint64(t)) {
-			return
-		}
-	}
+// ticket proposes T0 for a claim of s.
+func (q *Quorum) ticket(s *Spec, id protocol.ID) protocol.Ticket {
+	return s.tickets.Propose(id, q.wall(), q.window, rules())
 }
 
-// farAhead is above any skew that can be set, and any run of raised tickets.
-const farAhead = 48 * time.Hour
+// saw notes a ticket that a node told of s's name.
+func (q *Quorum) saw(s *Spec, t protocol.Ticket) { s.tickets.Saw(t, q.wall(), q.window) }
 
 // heard takes from an answer what concerns the whole Quorum.
 func (q *Quorum) heard(node int, a protocol.Answer) {
-	q.saw(a.Ticket)
 	if a.Status == protocol.Recovering || q.nodes[node].recovering.Load() {
 		q.noteRecovering(node, a)
 	}

@@ -18,7 +18,8 @@ type Settings struct {
 	Retention   time.Duration
 	Prefix      string
 	NoRenewal   bool
-	Thrift      bool // as if many were at work, see Quorum.later; for tests
+	Wall        func() time.Time // the wall clock; nil: the machine's. For tests
+	Thrift      bool             // as if many were at work, see Quorum.later; for tests
 	Logger      *slog.Logger
 	Observe     func(Event) // nil: nobody
 	Own         any         // a primitive's own settings, for its own options

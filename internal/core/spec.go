@@ -3,6 +3,7 @@ package core
 import (
 	"sync/atomic"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -16,6 +17,7 @@ type Spec struct {
 	Brief    bool   // often given back at once: see Quorum.later
 	crowded  uint32 // see crowd
 	Set      *Settings
+	tickets  *protocol.TicketClock
 	side     string // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
 }
 
@@ -27,7 +29,7 @@ func (s *Spec) keys() script.Keys {
 func (s *Spec) WithWeight(weight uint64) *Spec {
 	return &Spec{ // not *s: others write to crowded
 		Name: s.Name, Weight: weight, Capacity: s.Capacity, Counting: s.Counting, Notify: s.Notify, Brief: s.Brief,
-		Set: s.Set, crowded: atomic.LoadUint32(&s.crowded), side: s.side,
+		Set: s.Set, crowded: atomic.LoadUint32(&s.crowded), tickets: s.tickets, side: s.side,
 	}
 }
 
@@ -51,5 +53,6 @@ func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
 	if err := CheckName(s.Name); err != nil {
 		return nil, err
 	}
+	s.tickets = new(protocol.TicketClock)
 	return &s, nil
 }

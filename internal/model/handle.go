@@ -30,6 +30,12 @@ type visit struct {
 func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request, fresh protocol.Incarnation) (protocol.Answer, []Out) {
 	v := &visit{Node: n, now: now, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
 	a := v.handle(t, owner, r, fresh)
+	if r.Op != protocol.OpLeave {
+		a.Clock = now
+	}
+	for i := range v.outs {
+		v.outs[i].Push.Clock = now
+	}
 	return a, v.outs
 }
 
@@ -43,6 +49,9 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	if rest == 0 && v.counting && !v.whole && !v.off(WholeToCount) {
 		// It may have forgotten a Resize; but it does not wait for ever to be told.
 		rest = min(untilWhole, time.Duration(max(0, v.born+2*v.guard()-v.now))*time.Millisecond)
+	}
+	if v.counting && v.forged(v.limitAt) {
+		rest = max(rest, untilWhole) // until the next Resize
 	}
 	if rest > 0 && !v.off(Guard) {
 		if r.Op != protocol.OpLeave {
@@ -66,8 +75,12 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		v.capacity = v.limit // who has permits keeps them
 	}
 	v.purge(t)
+	v.forgetOld()
 	v.advance()
 	if r.Op == protocol.OpLeave {
+		if v.find(t.ID) >= 0 {
+			v.keepFence(t)
+		}
 		v.remove(t)
 		v.advance()
 		return protocol.Answer{Status: protocol.OK}
@@ -82,13 +95,16 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		v.refresh(i, t)
 	case len(v.claims) > 0 && v.capacity != t.Capacity && !v.resized():
 		return protocol.Answer{Status: protocol.Clash, Incarnation: v.inc, Capacity: v.capacity}
+	case v.target(i, t.ID, r) > max(v.fence, v.top()) && !v.off(Top):
+		// Half of the guard time below what may be forgotten a guard time later.
+		return protocol.Answer{Status: protocol.Ahead, Incarnation: v.inc, Wait: v.until(v.target(i, t.ID, r))}
 	case i < 0:
 		if v.capacity = t.Capacity; v.resized() {
 			v.capacity = v.limit
 		}
 		v.insert(t, owner, r)
 	case r.Op == protocol.OpSettle:
-		v.settle(i, t, r.Ticket)
+		v.settle(i, t, r)
 	default: // a join that was here before
 		v.refresh(i, t)
 	}
@@ -110,42 +126,58 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	return v.answer(i, r.List, from)
 }
 
-// insert stores an unknown claim: a join at T0 if that is above the fence, a
-// settle also at the fence if this very claim had been given it.
-func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
+// target is the ticket that a join or a settle of claim i brings about; i is -1 for
+// an unknown one. That is inserted at T0 if that is above the fence, by a settle also
+// at the fence if this very claim had been given it. A known claim only ever moves
+// to a higher ticket, and only by a settle.
+func (v *visit) target(i int, id protocol.ID, r protocol.Request) protocol.Ticket {
 	ticket := r.Ticket
+	if i >= 0 {
+		switch {
+		case r.Op != protocol.OpSettle || v.claims[i].Ticket >= ticket:
+			return v.claims[i].Ticket
+		// The fence was given to another: had it been this claim's, it would be there.
+		// That one may have left, but it can come back to it, and may have held it.
+		case (ticket == v.fence || v.taken(ticket)) && !v.off(Equality):
+			return v.next(id)
+		}
+		return ticket
+	}
 	free := ticket > v.fence
 	if r.Op == protocol.OpSettle {
 		switch {
 		case ticket == v.fence:
-			free = v.fenceOf == t.ID || v.off(Equality)
+			free = v.fenceOf == id || v.off(Equality)
 		case ticket < v.fence:
 			free = v.off(InsertAboveFence) && (!v.taken(ticket) || v.off(Equality))
 		}
 	}
 	if !free {
-		ticket = v.next(t.ID)
+		return v.next(id)
 	}
+	return ticket
+}
+
+// insert stores an unknown claim.
+func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
+	v.keepFence(t)
 	v.place(Claim{
-		ID: t.ID, Ticket: ticket, Weight: t.Weight, Expiry: v.now + t.TTL.Milliseconds(),
+		ID: t.ID, Ticket: v.target(-1, t.ID, r), Weight: t.Weight, Expiry: v.now + t.TTL.Milliseconds(),
 		Owner: owner, Notify: t.Notify,
 	})
 }
 
 // settle brings the known claim i to ticket T, or as near above as is free.
-func (v *visit) settle(i int, t protocol.Terms, ticket protocol.Ticket) {
+func (v *visit) settle(i int, t protocol.Terms, r protocol.Request) {
+	ticket := v.target(i, t.ID, r)
 	v.claims[i].Weight = min(v.claims[i].Weight, t.Weight) // a holder may give back a part
-	if v.claims[i].Ticket >= ticket {
+	if v.claims[i].Ticket == ticket {
 		if !v.off(SettleRefresh) {
 			v.refresh(i, t)
 		}
 		return
 	}
-	// The fence was given to another: had it been this claim's, it would be there.
-	// That one may have left, but it can come back to it, and may have held it.
-	if (ticket == v.fence || v.taken(ticket)) && !v.off(Equality) {
-		ticket = v.next(t.ID)
-	}
+	v.keepFence(t)
 	c := v.claims[i]
 	v.claims = slices.Delete(v.claims, i, i+1)
 	// At its new place it must be voted for anew: it may have moved behind others. But
@@ -161,6 +193,7 @@ func (v *visit) settle(i int, t protocol.Terms, ticket protocol.Ticket) {
 
 // refresh renews the lease of claim i, and of the classic key if it heads a mutex's queue.
 func (v *visit) refresh(i int, t protocol.Terms) {
+	v.keepFence(t)
 	c := &v.claims[i]
 	c.Expiry = v.now + t.TTL.Milliseconds()
 	if v.classic() && c.Voted {

@@ -44,6 +44,10 @@ const (
 	LongestGuard
 	// LongestLease: a lease is not dropped for being longer than the client of the request would be given one.
 	LongestLease
+	// Top: no fence is raised, and no record kept, farther ahead of the node's clock than half of the guard time.
+	Top
+	// FarFuture: a version that no clock can have given is not told, and keeps no run out.
+	FarFuture
 )
 
 // Claim is a claim as a node keeps it.
@@ -78,6 +82,7 @@ type Node struct {
 
 	fence    protocol.Ticket
 	fenceOf  protocol.ID     // the claim that was given the fence
+	fenceEnd int64           // when the fence is forgotten, unless a claim is there
 	capacity uint64          // means something only while there are claims
 	limit    uint64          // of a semaphore: the capacity since a Resize; 0: none
 	limitAt  protocol.Ticket // of that Resize

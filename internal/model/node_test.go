@@ -38,6 +38,10 @@ func (b *bench) do(op protocol.Op, name byte, ticket protocol.Ticket, opts ...fu
 		o(&t, &r)
 	}
 	a, outs := b.Handle(b.now, t, string(name), r, 99)
+	a.Clock = 0
+	for i := range outs {
+		outs[i].Push.Clock = 0
+	}
 	b.outs = outs
 	return a
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -35,6 +36,35 @@ func (v *visit) next(id protocol.ID) protocol.Ticket {
 		return v.fence + 1
 	}
 	return id.Next(v.fence)
+}
+
+// window is how far tickets may be ahead of the node's clock.
+func (n *Node) window() protocol.Window {
+	return protocol.WindowOf(time.Duration(n.guard()) * time.Millisecond)
+}
+
+// top is the highest ticket that the fence may be raised to now.
+func (v *visit) top() protocol.Ticket { return v.window().Top(v.now) }
+
+// until is how long it takes until the ticket may be given.
+func (v *visit) until(t protocol.Ticket) time.Duration {
+	micros := int64(t) - int64(v.now)*1000 - v.guard()*500
+	return min(time.Duration((micros+999)/1000)*time.Millisecond, protocol.LongestWait)
+}
+
+// forged: nobody's clock can have given the ticket.
+func (v *visit) forged(t protocol.Ticket) bool { return protocol.Forged(t, v.now) && !v.off(FarFuture) }
+
+// keepFence has the fence outlast what is stored now by the retention time.
+func (v *visit) keepFence(t protocol.Terms) {
+	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.longest.retention
+}
+
+// forgetOld is what becomes of a fence after the retention time.
+func (v *visit) forgetOld() {
+	if len(v.claims) == 0 && v.fenceEnd <= v.now {
+		v.fence, v.fenceOf = 0, protocol.ID{}
+	}
 }
 
 func (v *visit) taken(t protocol.Ticket) bool {

@@ -20,57 +20,96 @@ type Watcher struct {
 // or not.
 func (v *visit) record(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
 	a := protocol.Answer{Status: protocol.OK, Incarnation: v.inc}
-	switch r.Op {
-	case protocol.OpRead:
+	switch {
+	case r.Op == protocol.OpRead:
 		v.watch(t, owner)
-	case protocol.OpOpen:
-		switch {
-		case v.overtaken(r.Stored.Version) || v.stored.Run(r.Stored.Version) > 0:
-			a.Status = protocol.Overtaken
-		case v.began(r.Stored.Version): // again
-		case !v.votesFor(r.Stored.Version) && !v.off(Present):
-			a.Status = protocol.Missing
-		default:
-			if v.promise == (protocol.Version{}) || !v.off(Promise) {
-				v.promised(*r.Stored)
-			}
-			v.remember()
-		}
-	case protocol.OpPut:
-		switch {
-		case v.stored.Run(r.Stored.Version) == 0 && v.stored.Seq >= r.Stored.Seq: // again, or late
-		case v.overtaken(r.Stored.Version) || v.stored.Compare(r.Stored.Version) > 0:
-			a.Status = protocol.Overtaken
-		case !v.began(r.Stored.Version) && !v.votesFor(r.Stored.Version) && !v.off(Present):
-			a.Status = protocol.Missing
-		default:
-			v.promised(*r.Stored)
-			v.store(*r.Stored)
-		}
-	case protocol.OpRepair:
-		promise := *r.Promise
-		if r.Stored.Run(promise) > 0 {
-			promise = protocol.Version{Ticket: r.Stored.Ticket, ID: r.Stored.ID}
-		}
-		if v.overtaken(promise) {
-			a.Status = protocol.Overtaken
-			break
-		}
-		if v.promise.Run(promise) < 0 {
-			v.promise, v.promiseIn = promise, 0
-			v.remember()
-		}
-		if v.stored.Compare(r.Stored.Version) < 0 {
-			v.store(*r.Stored)
-		}
+	case max(r.Stored.Ticket, promiseOf(r)) > v.top() && !v.off(Top):
+		a.Status = protocol.Ahead
+	case r.Op == protocol.OpOpen:
+		a.Status = v.open(*r.Stored)
+	case r.Op == protocol.OpPut:
+		a.Status = v.put(*r.Stored)
+	case r.Op == protocol.OpRepair:
+		a.Status = v.repair(*r.Stored, *r.Promise)
 	}
 	a.Record = v.entry()
 	return a
 }
 
+// promiseOf is the ticket of the promise that a repair brings.
+func promiseOf(r protocol.Request) protocol.Ticket {
+	if r.Op != protocol.OpRepair {
+		return 0
+	}
+	return r.Promise.Ticket
+}
+
+func (v *visit) open(s protocol.Stored) protocol.Status {
+	switch {
+	case v.overtaken(s.Version) || v.has().Run(s.Version) > 0:
+		return protocol.Overtaken
+	case v.began(s.Version): // again
+	case !v.votesFor(s.Version) && !v.off(Present):
+		return protocol.Missing
+	default:
+		if v.promise == (protocol.Version{}) || !v.off(Promise) {
+			v.promised(s)
+		}
+		v.remember()
+	}
+	return protocol.OK
+}
+
+func (v *visit) put(s protocol.Stored) protocol.Status {
+	switch {
+	case v.has().Run(s.Version) == 0 && v.has().Seq >= s.Seq: // again, or late
+	case v.overtaken(s.Version) || v.has().Compare(s.Version) > 0:
+		return protocol.Overtaken
+	case !v.began(s.Version) && !v.votesFor(s.Version) && !v.off(Present):
+		return protocol.Missing
+	default:
+		v.promised(s)
+		v.store(s)
+	}
+	return protocol.OK
+}
+
+func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Status {
+	if s.Run(promise) > 0 {
+		promise = protocol.Version{Ticket: s.Ticket, ID: s.ID}
+	}
+	if v.overtaken(promise) {
+		return protocol.Overtaken
+	}
+	if v.gave().Run(promise) < 0 {
+		v.promise, v.promiseIn = promise, 0
+		v.remember()
+	}
+	if v.has().Compare(s.Version) < 0 {
+		v.store(s)
+	}
+	return protocol.OK
+}
+
+// has is the version that is recorded, and gave the newest promise. One of the
+// far future is as good as none: whatever comes takes its place.
+func (v *visit) has() protocol.Version {
+	if v.forged(v.stored.Ticket) {
+		return protocol.Version{}
+	}
+	return v.stored.Version
+}
+
+func (v *visit) gave() protocol.Version {
+	if v.forged(v.promise.Ticket) {
+		return protocol.Version{}
+	}
+	return v.promise
+}
+
 // overtaken: a run later than that of o has begun here.
 func (v *visit) overtaken(o protocol.Version) bool {
-	return v.promise.Run(o) > 0
+	return v.gave().Run(o) > 0
 }
 
 // began: the run of o is the newest that has begun here, and the node has
@@ -130,7 +169,22 @@ func (v *visit) watch(t protocol.Terms, owner string) {
 
 // entry is what the node tells of its record.
 func (v *visit) entry() *protocol.Entry {
-	e := &protocol.Entry{Stored: v.stored, Whole: v.whole, Promise: v.promise}
+	if v.forged(max(v.stored.Ticket, v.promise.Ticket)) {
+		// It is no witness that there is nothing else: what it does not tell may be in place of that.
+		e := &protocol.Entry{Forged: true, Promise: v.gave()}
+		if !v.forged(v.stored.Ticket) {
+			e.Stored = v.stored
+		}
+		return v.left(e)
+	}
+	return v.left(&protocol.Entry{Stored: v.stored, Whole: v.whole, Promise: v.promise})
+}
+
+// left adds to an entry how much longer what it tells of lasts.
+func (v *visit) left(e *protocol.Entry) *protocol.Entry {
+	if e.Version == (protocol.Version{}) {
+		return e
+	}
 	if v.storedEnd != forGood && v.stored.Version != (protocol.Version{}) {
 		e.Keep = time.Duration(v.storedEnd-v.now) * time.Millisecond
 	}
@@ -138,6 +192,17 @@ func (v *visit) entry() *protocol.Entry {
 		e.Left = time.Duration(v.claims[i].Expiry-v.now) * time.Millisecond
 	}
 	return e
+}
+
+// Forge puts a record and a promise here as only a write past the scripts can.
+func (n *Node) Forge(s protocol.Stored, promise protocol.Version) {
+	n.stored, n.storedEnd = s, forGood
+	n.promise, n.promiseIn, n.promiseEnd = promise, 0, forGood
+}
+
+// Forged reports whether the node keeps a version that it does not tell at now.
+func (n *Node) Forged(now int64) bool {
+	return protocol.Forged(max(n.stored.Ticket, n.promise.Ticket), now)
 }
 
 // Complete says that the node has been told what it had forgotten, in the

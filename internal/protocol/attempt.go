@@ -33,6 +33,7 @@ type Config struct {
 	NodeTimeout time.Duration // how long an answer is waited for before the node counts as silent
 	Drift       time.Duration // how much earlier than the node the client takes a lease to end
 	Try         bool          // do not wait: Taken instead
+	Window      Window        // how far tickets may be from the nodes' clocks
 	Rules       Rules
 }
 

@@ -39,6 +39,11 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 	if c.phase.Final() || r.Op == OpLeave || r.Sent < p.taken {
 		return // an answer that a newer one has overtaken says nothing new
 	}
+	if a.Status == Ahead || a.Status == OK && !c.credible(now, p, a) {
+		c.unfit(now, p, r, a)
+		c.advance(now)
+		return
+	}
 	p.failures, p.refused = 0, false
 	switch a.Status {
 	case OK:
@@ -74,6 +79,42 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 		*p = peer{taken: r.Sent, next: Never, refused: true}
 	}
 	c.advance(now)
+}
+
+// credible reports whether a node's answer that it holds the claim counts
+// (ticketclock.go). A holder has its ticket, so only the others need to ask.
+//
+// The ticket must not be so far ahead that other nodes refuse it: one node whose
+// clock is wrong, or that keeps a forged ticket, must not draw the claim after it.
+//
+// Where a view begins, the ticket must not be old. The node may have forgotten a
+// later one that was admitted. It has not if it held the claim until now. And a
+// claim that is on q nodes exactly is in the view of every later one at some node
+// that has not forgotten it.
+func (c *Claim) credible(now Time, p *peer, a Answer) bool {
+	if c.Window == 0 || c.phase == Holding {
+		return true
+	}
+	if int64(a.Ticket) > int64(c.t)+c.Window.half()+int64(now.Sub(c.began)/time.Microsecond) && c.Rules.on(RuleCeiling) {
+		return false
+	}
+	return !c.Window.Old(a.Ticket, a.Clock) || p.inc == a.Incarnation && c.running(p, now) ||
+		c.exact(now) >= c.Quorum() || !c.Rules.on(RuleOld)
+}
+
+// unfit takes an answer that does not count because the ticket and the node's
+// clock are too far apart: as if there had been none, but for the time after
+// which the node may give the ticket.
+func (c *Claim) unfit(now Time, p *peer, r Request, a Answer) {
+	failures := min(p.failures, mostFailures-1)
+	*p = peer{taken: r.Sent, asked: p.asked, next: Never, failures: failures + 1}
+	if c.Try && c.phase != Holding { // a try asks once
+		return
+	}
+	// Many may be refused at one moment, and must not all come back at one.
+	pause := c.NodeTimeout << p.failures / 8
+	pause += pause * time.Duration(c.ID[3]) / 256
+	p.next = now.Add(min(max(a.Wait, pause), c.interval()))
 }
 
 // acknowledge takes the lease and the view that came with an answer.
@@ -426,7 +467,11 @@ func (c *Claim) follow(now Time, top Ticket) {
 		// Another claim of the same residue proposes the same T, each node keeps
 		// one of them off it, and both go on like that. Any T above serves; let
 		// the two differ.
-		top += Residues * Ticket(c.ID[c.chase%8])
+		most := Ticket(255)
+		if w := Ticket(c.Window.half() / 2 / Residues); c.Window != 0 {
+			most = min(most, w) // no farther than the nodes let it go
+		}
+		top += Residues * (Ticket(c.ID[c.chase%8]) % (most + 1))
 	}
 	c.raise(now, top)
 }

@@ -59,6 +59,7 @@ type Stored struct {
 type Entry struct {
 	Stored
 	Whole   bool          // the node has lost nothing since it was last told everything
+	Forged  bool          // it keeps a version of the far future, which it does not tell (Forged)
 	Promise Version       // of the newest run that has begun here
 	Left    time.Duration // of the lease of the claim that has recorded this; 0: it is not here, or not voted for
 }
@@ -291,7 +292,7 @@ func (q *Inquiry) authority(counts func(*informant) bool) bool {
 	whole, all := 0, 0
 	for i := range q.peers {
 		p := &q.peers[i]
-		if !p.told || !counts(p) {
+		if !p.told || !counts(p) || p.entry.Forged && q.Rules.on(RuleForged) {
 			continue
 		}
 		all++

@@ -39,5 +39,9 @@ const (
 	RuleTold                             // a node is told by all who may be the only ones that know: it is a witness that nothing is recorded, which is
 	RuleRest                             // nodes that were left out at first are asked before long: a claim does not get the votes that it needs
 	RuleStay                             // a try that has a vote stays until those that met it are settled: of three tries of a free name each finds another one ahead, and none is admitted
+	RuleBurst                            // attempts move a client's tickets ahead of its wall clock by a bound at most: nodes refuse them
+	RuleOld                              // a node that takes a claim in at a ticket of half a guard time ago does not count: a token falls
+	RuleCeiling                          // a ticket that is too far ahead of the claim's own is not followed: the claim settles nowhere
+	RuleForged                           // a node that keeps a version of the far future is no witness: what that has replaced is not found
 	RuleStash                            // a push that overtakes its answer is kept: a waiter sleeps through its turn
 )

@@ -39,8 +39,8 @@ func ParseID(s string) (ID, bool) {
 }
 
 // Ticket is a claim's place in a name's queue and the root of its fencing
-// token: microseconds of a hybrid logical clock, below 2^53 so that a Lua
-// number and a sorted-set score hold it exactly.
+// token: microseconds, near the wall clocks (ticketclock.go). It is below 2^53
+// so that a Lua number and a sorted-set score hold it exactly.
 type Ticket uint64
 
 const (
@@ -116,10 +116,11 @@ const (
 	Recovering                   // the node lost its memory and stores nothing yet
 	Clash                        // the name is in use with another capacity
 	Overtaken                    // an open or a put that a later run has overtaken
+	Ahead                        // the ticket would be too far ahead of the node's clock: nothing is stored (ticketclock.go)
 )
 
 func (s Status) String() string {
-	return [...]string{"?", "ok", "missing", "recovering", "clash", "overtaken"}[s]
+	return [...]string{"?", "ok", "missing", "recovering", "clash", "overtaken", "ahead"}[s]
 }
 
 // Lower is one claim with a lower ticket at a node.
@@ -138,7 +139,7 @@ type Answer struct {
 	Waiters     bool          // claims without a vote are queued at this node
 	Foreign     bool          // not voted only because another Redlock client holds the plain key
 	Barred      bool          // nor is the first one here, for that reason
-	Wait        time.Duration // no vote: when asking again may help (0: no hint); Recovering: how much longer
+	Wait        time.Duration // no vote: when asking again may help (0: no hint); Recovering: how much longer; Ahead: when the ticket may be given
 	Told        bool          // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
 	Sum         uint64        // total weight of the lower claims
 	Digest      uint64        // sum of their ids' digests modulo 2^52

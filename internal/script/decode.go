@@ -32,7 +32,7 @@ const (
 	exact = int64(1) << 53
 	// maxWait bounds a hint to something that still fits a time.Duration; guards
 	// and leases are far below.
-	maxWait = int64(1000*time.Hour) / int64(time.Millisecond)
+	maxWait = int64(protocol.LongestWait / time.Millisecond)
 	// maxClock is a time in milliseconds that still fits nanoseconds.
 	maxClock = int64(1) << 43
 )
@@ -43,6 +43,7 @@ const (
 //	Missing    incarnation fence
 //	Recovering incarnation wait
 //	Clash      incarnation capacity
+//	Ahead      incarnation wait
 //
 // and the first value is the status and, in units of 8, the node's clock. What
 // is not more than the wait comes as one text.
@@ -82,6 +83,11 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 			return protocol.Answer{}, fmt.Errorf("%w: recovering for %d ms", ErrAnswer, third)
 		}
 		a.Wait = time.Duration(third) * time.Millisecond
+	case protocol.Ahead: // it may be for as long as there are tickets
+		if third == 0 {
+			return protocol.Answer{}, fmt.Errorf("%w: ahead by nothing", ErrAnswer)
+		}
+		a.Wait = time.Duration(min(third, maxWait)) * time.Millisecond
 	case protocol.Clash:
 		if third == 0 {
 			return protocol.Answer{}, fmt.Errorf("%w: capacity 0", ErrAnswer)

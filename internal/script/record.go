@@ -68,7 +68,7 @@ func AppendWhole(dst []byte, prefix string, inc protocol.Incarnation) []byte {
 
 // DecodeRecord reads the answer to an operation of a record:
 //
-//	status and clock, incarnation whole, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, Overtaken
+//	status and clock, incarnation whole, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, Overtaken, Ahead
 //	as in Decode                                                                          Recovering
 func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	if len(v) == 3 {
@@ -89,7 +89,7 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	}
 	a := protocol.Answer{Status: protocol.Status(v[0].Int % 8), Clock: v[0].Int / 8, Incarnation: protocol.Incarnation(v[1].Int)}
 	switch a.Status {
-	case protocol.OK, protocol.Missing, protocol.Overtaken:
+	case protocol.OK, protocol.Missing, protocol.Overtaken, protocol.Ahead:
 	default:
 		return bad(0)
 	}
@@ -100,6 +100,8 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 		return bad(0)
 	case a.Incarnation == 0:
 		return bad(1)
+	case v[2].Int > 2:
+		return bad(2)
 	case !ok1:
 		return bad(4)
 	case !ok2:
@@ -111,6 +113,7 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	}
 	e := &protocol.Entry{
 		Whole:   v[2].Int == 1,
+		Forged:  v[2].Int == 2,
 		Promise: protocol.Version{Ticket: protocol.Ticket(v[3].Int), ID: promise},
 		Left:    time.Duration(v[10].Int) * time.Millisecond,
 	}

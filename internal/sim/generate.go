@@ -20,6 +20,7 @@ func run(g generator, seed uint64, mutate func(*setting), trace io.Writer) (*Vio
 		g.set(r, &s)
 		s.record = s.record && s.capacity == 1
 	}
+	s.retention = s.guard // the shortest that the settings allow
 	if mutate != nil {
 		mutate(&s)
 	}
@@ -95,6 +96,7 @@ var generators = []generator{
 	recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk,
 	rush,
 	uneven,
+	wrongClock, polling, poisoned, forged,
 }
 
 // generatorOf tells which generator a seed of TestSchedules uses.

@@ -33,9 +33,8 @@ func nodesWithout(r model.Rules) func(*setting) {
 // does not name. Each is found by the generator that aims at it.
 var mutants = []mutant{
 	{"validity is any q acknowledgements", without(protocol.RuleRecheck), restart, 100, "capacity"},
-	{"an unsettled attempt goes on", without(protocol.RuleAbandon), stale, 100, "token capacity"},
-	// The most that was ever found is ttl + 0.9 skew; the rest of the guard is a margin.
-	{"guard below 2 ttl + 2 skew", func(s *setting) { s.guard = s.ttl + s.skew/2 }, stale, 500, "token"},
+	{"an unsettled attempt goes on", without(protocol.RuleAbandon), stale, 100, "stuck"},
+	{"guard below 2 ttl + 2 skew", func(s *setting) { s.skew, s.offsets = 3*s.ttl, true; s.guard = s.ttl + s.skew/2 }, calm, 100, "late lost stuck"},
 	{"guard below ttl", func(s *setting) { s.guard = s.ttl / 2 }, restart, 100, "capacity"},
 	{"no guard", nodesWithout(model.Guard), restart, 100, "capacity"},
 	{"acknowledgements at any ticket", without(protocol.RuleExact), crossing, 100, "token capacity"},
@@ -86,6 +85,13 @@ var mutants = []mutant{
 	{"a node votes after the guard time of who asks", nodesWithout(model.LongestGuard), uneven, 100, "capacity"},
 	{"a lease is dropped that is longer than who asks would get", nodesWithout(model.LongestLease), uneven, 100, "capacity"},
 	{"nobody looks at the clock", func(s *setting) { s.timeless = true }, leap, 100, "capacity"},
+	{"a fence is raised past the node's clock", nodesWithout(model.Top), wrongClock, 100, "token"},
+	{"a ticket of long ago counts", without(protocol.RuleOld), wrongClock, 100, "token"},
+	{"a retention time below the guard time", func(s *setting) { s.retention = s.guard / 4 }, wrongClock, 100, "token"},
+	{"attempts move the tickets on", without(protocol.RuleBurst), polling, 100, "late"},
+	{"a ticket of the far future is followed", without(protocol.RuleCeiling), poisoned, 100, "stuck"},
+	{"a record of the far future is told", nodesWithout(model.FarFuture), forged, 100, "record stuck"},
+	{"a node with a forged record is a witness", without(protocol.RuleForged), forged, 100, "record"},
 	{"nobody looks at the uptime", func(s *setting) { s.forgetful = true }, restart, 100, "capacity"},
 }
 
@@ -137,7 +143,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	if clients != protocol.Without(protocol.AllRules) {
 		t.Errorf("a client rule has no mutant: of %b only %v", protocol.AllRules, clients)
 	}
-	if all := model.LongestLease<<1 - 1; nodes != all {
+	if all := model.FarFuture<<1 - 1; nodes != all {
 		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)
 	}
 }

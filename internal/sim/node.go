@@ -25,6 +25,7 @@ type node struct {
 	saved    *model.Node   // what such a restart comes back with
 	jumps    int           // of its clock
 	jumped   bool          // since then no client has had it sit out its guard time
+	wrong    time.Duration // by how much its clock has jumped in all
 	setBack  time.Duration // of its clock: what was stored before ends so much later
 	lives    int
 	inbox    []event
@@ -36,10 +37,21 @@ type node struct {
 func newNode(w *world, i int) *node {
 	n := &node{w: w, idx: i, slow: 1, clock: newClock(w.rng, &w.setting), model: model.New(w.guard)}
 	n.model.Off = w.off
+	n.model.Show(w.guard, w.retention)
+	n.atWall()
 	if w.bootstrap {
 		n.model.Bootstrap(n.incarnation())
 	}
 	return n
+}
+
+// atWall has the node's clock be a wall clock: near those of the clients.
+func (n *node) atWall() {
+	off := int64(0)
+	if s := int64(n.w.skew); s > 0 {
+		off = n.clock.offset%(s+1) - s/2
+	}
+	n.clock.offset = int64(epoch)*1000 + off
 }
 
 // incarnation is the marker that the node's present life would be given.
@@ -114,9 +126,17 @@ func (n *node) leap(by time.Duration) {
 	n.w.stats.Leaps++
 	n.clock.offset += int64(by)
 	n.setBack += max(0, -by)
+	n.wrong += by
 	n.jumps++
 	n.jumped = true
 	n.w.ledger.lost(n.w)
+}
+
+// setRight is what becomes of a clock that is wrong: it jumps once more.
+func (n *node) setRight() {
+	if n.wrong.Abs() > n.w.ttl/2 {
+		n.leap(-n.wrong)
+	}
 }
 
 // save writes the memory to the disk, as Redis does now and then.

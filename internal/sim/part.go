@@ -105,6 +105,7 @@ func (t *participant) acquire(try bool) {
 		NodeTimeout: p.nodeTimeout(),
 		Drift:       margin(p.ttl()),
 		Try:         try,
+		Window:      p.window(),
 		Rules:       w.rules,
 	})
 	if !w.clean && t.auto && w.rng.IntN(16) == 0 {

@@ -16,7 +16,8 @@ type proc struct {
 	w         *world
 	name      string
 	wall      time.Duration // how far the wall clock is off
-	seen      protocol.Ticket
+	off       time.Duration // by how much it is wrong, beyond the skew
+	tickets   protocol.TicketClock
 	links     []*link
 	parts     []*participant
 	inquiries []*inquiry
@@ -51,21 +52,32 @@ func (w *world) owner(name string) *proc {
 // The settings of one process; they may differ.
 func (p *proc) ttl() time.Duration         { return p.w.ttl / p.shorter }
 func (p *proc) guard() time.Duration       { return p.w.guard / p.shorter }
-func (p *proc) retention() time.Duration   { return p.guard() } // the shortest that the library lets pass
+func (p *proc) retention() time.Duration   { return p.w.retention / p.shorter }
 func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout / p.shorter }
 
 // adjust sets the wall clock anew; two processes' never differ by more than the skew.
 func (p *proc) adjust() {
+	p.wall = p.off
 	if s := int64(p.w.skew); s > 0 && p.w.offsets {
-		p.wall = time.Duration(p.w.rng.Int64N(s+1) - s/2)
+		p.wall += time.Duration(p.w.rng.Int64N(s+1) - s/2)
 	}
 }
 
-// ticket is T0 of a new claim: the hybrid logical clock.
-func (p *proc) ticket(id protocol.ID) protocol.Ticket {
-	wall := epoch + protocol.Ticket((time.Duration(p.w.now)+p.wall)/time.Microsecond)
-	return id.Next(max(wall, p.seen+1) - 1)
+// wallClock is what the process's wall clock shows.
+func (p *proc) wallClock() protocol.Ticket {
+	return protocol.Ticket(int64(epoch) + (time.Duration(p.w.now) + p.wall).Microseconds())
 }
+
+// ticket is T0 of a new claim.
+func (p *proc) ticket(id protocol.ID) protocol.Ticket {
+	return p.tickets.Propose(id, p.wallClock(), p.window(), p.w.rules)
+}
+
+// saw is what the process does with a ticket that a node tells of.
+func (p *proc) saw(t protocol.Ticket) { p.tickets.Saw(t, p.wallClock(), p.window()) }
+
+// window is how far tickets may be from clocks.
+func (p *proc) window() protocol.Window { return protocol.WindowOf(p.guard()) }
 
 // take handles an event of the process, now or when it goes on.
 func (p *proc) take(e event) {
@@ -127,7 +139,7 @@ func (p *proc) answer(m *message) {
 		m.att.after()
 		return
 	}
-	p.seen = max(p.seen, m.ans.Ticket)
+	p.saw(m.ans.Ticket)
 	if p.w.trace != nil && !m.att.Phase().Final() {
 		p.w.log("%v: node %d answers %v: %s", m.att, l.node.idx, m.req.Op, answerName(m.req, m.ans))
 	}
@@ -139,7 +151,7 @@ func (p *proc) answer(m *message) {
 // told takes the answer to an inquiry.
 func (p *proc) told(m *message) {
 	if e := m.ans.Record; e != nil {
-		p.seen = max(p.seen, e.Ticket, e.Promise.Ticket)
+		p.saw(max(e.Ticket, e.Promise.Ticket))
 	}
 	switch {
 	case m.inq.over:
@@ -153,7 +165,7 @@ func (p *proc) told(m *message) {
 }
 
 func (p *proc) push(node int, m protocol.Push) {
-	p.seen = max(p.seen, m.Ticket)
+	p.saw(m.Ticket)
 	for _, part := range p.parts {
 		if a := part.att; a != nil && a.ID == m.ID {
 			if p.w.trace != nil {
@@ -201,7 +213,8 @@ func (p *proc) restart() {
 		return
 	}
 	p.w.log("process %s is started", p.name)
-	p.alive, p.seen = true, 0
+	p.alive = true
+	p.tickets = protocol.TicketClock{}
 	p.adjust()
 	for _, l := range p.links {
 		l.connect()

@@ -18,6 +18,7 @@ type setting struct {
 	record   bool // holders do something once, and record it
 
 	ttl, skew, guard, nodeTimeout time.Duration
+	retention                     time.Duration // of a fence; 0: for good
 
 	bootstrap bool    // the nodes vote from the start
 	residues  int     // ids fall into so many residue classes; 1: all claims propose like tickets

@@ -26,6 +26,7 @@ type world struct {
 	permits   number
 	inquiries int
 	lastRead  moment
+	limit     moment // when everybody must have been served
 
 	steps    []step // what a generator wants done, one after the other
 	armed    bool   // the first step only waits for its moment
@@ -81,9 +82,8 @@ func (w *world) play() (v *Violation) {
 	if w.record || w.counting {
 		w.heals()
 	}
-	end := w.now.add(w.length)
+	w.limit = w.now.add(w.length + w.bound())
 	w.at(w.length, w.stop)
-	limit := end.add(w.bound())
 	w.step()
 	for !w.queue.empty() && w.broken == nil {
 		e := w.queue.pop()
@@ -93,7 +93,7 @@ func (w *world) play() (v *Violation) {
 			w.fail("busy", "more than %d events", maxEvents)
 			break
 		}
-		if e.at > limit && !w.idle() {
+		if e.at > w.limit && !w.idle() {
 			w.fail("stuck", "%s", w.waiting())
 			break
 		}
@@ -142,14 +142,23 @@ func (w *world) at(d time.Duration, fn func()) {
 func (w *world) stop() {
 	w.log("faults stop")
 	w.draining, w.steps = true, nil
+	back := time.Duration(0)
 	for _, n := range w.nodes {
+		n.setRight()
+		if n.model.Forged(n.millis(w.now)) { // it is told, and its operator empties it
+			n.forget()
+		}
+		back = max(back, n.setBack)
 		n.slow, n.refuse = 1, false
 		n.resume()
 		if n.down && !n.gone {
 			n.restart()
 		}
 	}
+	w.limit = w.limit.add(back) // what was stored before ends so much later
 	for _, p := range w.procs {
+		p.off = 0
+		p.adjust()
 		p.resume()
 		p.restart()
 		for _, l := range p.links {

@@ -68,6 +68,20 @@ func (s *sequence) record(ctx context.Context, a *actor) error {
 	return s.requestAs(ctx, &terms, a.owner, false, r, script.DecodeRecord)
 }
 
+// forge is what a client with a wrong clock, or another writer, has left in place of the record.
+func (s *sequence) forge(ctx context.Context) error {
+	v := protocol.Version{ID: s.actors[0].terms.ID, Ticket: s.ahead(protocol.Ticket(s.now) * 1000)}
+	promise := v
+	if s.rng.IntN(3) == 0 {
+		promise.Ticket = protocol.Ticket(s.now) * 1000
+	}
+	record := fmt.Sprintf("0 %d %v %d %v 0 0 0 forged", promise.Ticket, promise.ID, v.Ticket, v.ID)
+	_, _, _, err := s.exchange(ctx, []any{"SET", s.keys.Record(), record})
+	s.node.Forge(protocol.Stored{Version: v, Value: []byte("forged")}, promise)
+	s.note("%d forged %v, promise %v", s.now, v, promise)
+	return err
+}
+
 // complete says that the node has been told everything, or says it of another incarnation.
 func (s *sequence) complete(ctx context.Context) error {
 	inc, _ := s.node.Incarnation()
@@ -115,9 +129,15 @@ func (s *sequence) beside() string {
 // resize is what a Resize leaves on the node.
 func (s *sequence) resize(ctx context.Context) error {
 	s.resizes++
-	limit, at := uint64(1+s.rng.IntN(5)), protocol.Ticket(1)<<51+s.resizes
+	limit, at := uint64(1+s.rng.IntN(5)), protocol.Ticket(s.now)*1000+s.resizes
+	if s.rng.IntN(8) == 0 {
+		at = protocol.MaxTicket - 1<<20 + s.resizes // by a client whose clock was wrong
+	}
 	id := s.actors[0].terms.ID
 	record := fmt.Sprintf("0 %d %v %d %v 0 0 0 %d", at, id, at, id, limit)
+	if _, newest := s.node.Limit(); newest >= at {
+		return nil
+	}
 	_, _, _, err := s.exchange(ctx, []any{"SET", s.beside(), record})
 	s.node.Resize(limit, at)
 	s.note("%d resize to %d", s.now, limit)

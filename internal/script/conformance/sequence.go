@@ -176,6 +176,8 @@ func (s *sequence) step(ctx context.Context) error {
 		return s.complete(ctx)
 	case k < 96:
 		return s.forget(ctx)
+	case k < 97:
+		return s.forge(ctx)
 	default:
 		return s.marker(ctx, s.rng.IntN(2) == 0)
 	}
@@ -183,9 +185,12 @@ func (s *sequence) step(ctx context.Context) error {
 
 // ticket is one worth asking for: around the fence, on it, or another claim's.
 func (s *sequence) ticket(a *actor) protocol.Ticket {
-	const start = protocol.Ticket(1) << 51 // as large as they get: exactness is part of the test
-	fence := max(s.node.Fence(), start)
+	clock := protocol.Ticket(s.now) * 1000
+	fence := max(s.node.Fence(), clock)
 	claims := s.node.Claims(s.now)
+	if s.rng.IntN(20) == 0 { // no node gives that
+		return s.ahead(clock)
+	}
 	switch k := s.rng.IntN(10); {
 	case k == 0:
 		return fence
@@ -195,6 +200,18 @@ func (s *sequence) ticket(a *actor) protocol.Ticket {
 		return a.terms.ID.Next(fence)
 	default:
 		return a.terms.ID.Next(fence - 200 + protocol.Ticket(s.rng.IntN(300)))
+	}
+}
+
+// ahead is a ticket that is too far ahead of the node's clock, at times by more than any clock can be.
+func (s *sequence) ahead(clock protocol.Ticket) protocol.Ticket {
+	switch s.rng.IntN(4) {
+	case 0:
+		return protocol.MaxTicket - 1 - protocol.Ticket(s.rng.IntN(100))
+	case 1:
+		return clock + protocol.Ticket((49 * time.Hour).Microseconds())
+	default: // well above the slack of a wall clock
+		return clock + protocol.Ticket((10*s.guard + time.Minute).Microseconds()) + protocol.Ticket(s.rng.IntN(100))
 	}
 }
 
@@ -276,7 +293,7 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 	} else if err := s.compareClock(got.Clock); err != nil {
 		return err
 	}
-	got.Clock = 0
+	got.Clock, want.Clock = 0, 0
 	s.note("%d %v %v T=%d list=%t %+v cap=%d w=%d ttl=%v\n      got  %+v %+v\n      want %+v %+v %+v",
 		s.now, r.Op, terms.ID, r.Ticket, r.List, r.Stored, terms.Capacity, terms.Weight, terms.TTL, got, got.Record, want, want.Record, outs)
 	if got.Record != nil && want.Record != nil {

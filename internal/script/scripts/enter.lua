@@ -23,6 +23,9 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
       ticket = ticket + (tonumber(string.sub(id, 31), 16) - ticket) % 64
     end
   end
+  -- Above the fence, and too far ahead of this clock: nothing is stored.
+  local far = ticket - now * 1000 - guard * 500
+  if far > 0 and ticket > F then return { at + 6, tonumber(inc), math.ceil(far / 1000) } end
   local hint = 0
   if classic and not call('SET', K[1], id, 'PX', A[2], 'NX') then
     local plain = try('GET', K[1])
@@ -51,27 +54,36 @@ end
 clash = C ~= A[5] and voted + unvoted > 0 and not limit
 local waiting = unvoted
 local t, w, _, f, o = match(not clash and call('HGET', K[4], id) or '', claim)
+-- The ticket that the claim is given, false if it keeps the one it has.
+local to, far = false, 0
 if not clash then
-  local T, place, above = A[7] + 0, false
+  local T, above = A[7] + 0, false
   if T <= F + 0 then
     -- The lowest ticket above the fence that has the claim's residue.
     above = F + 1
     above = format('%.0f', above + (tonumber(string.sub(id, 31), 16) - above) % 64)
   end
+  if not t then
+    to = A[7]
+    -- Back at the fence only for whom it was given to: another may have held that ticket and left.
+    if above and not (settle and to == F and Fo == id) then to = above end
+  elseif settle and T > t + 0 then
+    -- At the fence, too: whom it was given to may have left, but can come back to it.
+    to = A[7]
+    if to == F or above and call('ZRANGEBYSCORE', K[3], to, to)[1] then to = above end
+  end
+  if to and to - F > 0 then far = to - now * 1000 - guard * 500 end
+end
+if not clash and far <= 0 then
   if t and settle and A[8] - w < 0 then
     -- A holder gives back a part: there may be room for others.
     if t - bound <= 0 then sum = format('%.0f', sum - w + A[8]) end
     w, stale = A[8], '1'
   end
   if not t then
-    C, t, w, f, o = limit or A[5], A[7], A[8], A[6] % 2, A[9]
-    -- Back at the fence only for whom it was given to: another may have held that ticket and left.
-    if above and not (settle and t == F and Fo == id) then t = above end
-    unvoted, place = unvoted + 1, true
-  elseif settle and T > t + 0 then
-    -- At the fence, too: whom it was given to may have left, but can come back to it.
-    local to = A[7]
-    if to == F or above and call('ZRANGEBYSCORE', K[3], to, to)[1] then to = above end
+    C, t, w, f, o = limit or A[5], to, A[8], A[6] % 2, A[9]
+    unvoted = unvoted + 1
+  elseif to then
     if C == solo and plain == id then
       call('DEL', K[1])
       plain = false
@@ -80,9 +92,9 @@ if not clash then
     if t - bound <= 0 and (to - bound > 0 or t == bound) then
       --@ withdraw
     end
-    t, place = to, true
+    t = to
   end
-  if place then
+  if to then
     call('ZADD', K[3], t, id)
     if t - F > 0 then F, Fo = t, id end
     stale = '1'
@@ -99,5 +111,6 @@ if not clash then
 end
 --@ save
 if clash then return { at + 4, tonumber(inc), tonumber(C) } end
+if far > 0 then return { at + 6, tonumber(inc), math.ceil(far / 1000) } end
 local from = list and '-inf'
 --@ answer

@@ -16,6 +16,7 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local inc, born, promised, guard = match(had[1] or '', '^(%d+) (%d+) %S+ ((%d+) %d+)')
 -- A client whose settings are not those that the marker names asks one by one: see promise.lua.
 local votes, ttl, kept = promised == A[1] and born + guard <= now, A[2], A[3]
+local top = now * 1000 + (guard or 0) * 500
 local ends, tail = string.format('%.0f', now + ttl), A[4]
 local answer, new, gone, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5, false
 for k = 2, #K, 2 do
@@ -51,7 +52,7 @@ for k = 2, #K, 2 do
     -- As enter.lua does it with a ticket that is above the fence. A state that MGET
     -- does not see may be of another type.
     local fence = state and match(state, '^S(%d+) %x+$') or not state and call('TYPE', key).ok == 'none' and 0
-    if votes and fence and A[a + 2] + 0 > fence + 0 then
+    if votes and fence and A[a + 2] - top <= 0 and A[a + 2] - fence > 0 then
       if new[key] and gone[1] then
         call('DEL', unpack(gone))
         gone = {}

@@ -8,6 +8,9 @@
 --       repair: 9 ticket and 10 id of the newest promise
 -- The record: "<incarnation, ticket and id of the promise> <ticket> <id> <seq> <erased> <end, 0 for never> <value>"
 -- What is recorded may end; the promise stays, for an hour at least.
+-- No ticket is stored that is farther ahead of this clock than half of the guard time. One that is
+-- two days ahead is a forgery, or of a client whose clock was wrong. It is not told, keeps no run
+-- out, and gives way to whatever comes; and while it is there this node is no witness.
 -- A promise of an earlier incarnation still keeps lower runs out, but is no
 -- longer its run's leave to record here: newer ones may have been forgotten.
 local K, A, call, try, match = KEYS, ARGV, redis.call, redis.pcall, string.match
@@ -23,6 +26,8 @@ local pinc, pt, pid, vt, vid, seq, erased, stop, value =
   match(record or '0 0 ' .. none .. ' 0 ' .. none .. ' 0 0 0 ', '^(%d+) (%d+) (%x+) (%d+) (%x+) (%d+) (%d) (%d+) (.*)$')
 if not pt then return redis.error_reply('WRONGTYPE ' .. K[1] .. ' holds something else') end
 if stop ~= '0' and tonumber(stop) <= now then vt, vid, seq, erased, stop, value = '0', none, '0', '0', '0', '' end
+local far = now * 1000 + 172800000000
+local hidden, ignored = tonumber(vt) > far, tonumber(pt) > far
 
 -- No marker: the memory is gone, and whatever asks first makes it known. A
 -- node loses it once in a microsecond at most.
@@ -35,6 +40,7 @@ elseif longest - guard > 0 then
   guard = longest
 end
 if born + guard > now then return { now * 8 + 3, tonumber(inc), born + guard - now } end
+local top = now * 1000 + guard * 500
 
 -- run compares two claims by ticket and id.
 local function run(t, i, u, j)
@@ -72,7 +78,7 @@ local function save()
   end
 end
 local function store()
-  vt, vid, seq, erased, value = T, id, A[5], A[6], A[8]
+  vt, vid, seq, erased, value, hidden = T, id, A[5], A[6], A[8], false
   stop = A[7] == '0' and '0' or string.format('%.0f', now + A[7])
   save()
   call('ZREMRANGEBYSCORE', K[2], '-inf', now)
@@ -81,10 +87,12 @@ local function store()
   end
 end
 
-if op ~= 'read' then
+if op ~= 'read' and (tonumber(T) > top or op == 'repair' and tonumber(A[9]) > top) then
+  status = 6
+elseif op ~= 'read' then
   local kind = call('TYPE', K[2]).ok
   if kind ~= 'none' and kind ~= 'zset' then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
-  local promised, stored = run(pt, pid, T, id), run(vt, vid, T, id)
+  local promised, stored = run(ignored and '0' or pt, ignored and none or pid, T, id), run(hidden and '0' or vt, hidden and none or vid, T, id)
   if op == 'open' then
     if promised > 0 or stored > 0 then
       status = 5
@@ -92,7 +100,7 @@ if op ~= 'read' then
       if left(T, id) == 0 then
         status = 2
       else
-        pinc, pt, pid = inc, T, id
+        pinc, pt, pid, ignored = inc, T, id, false
         save()
       end
     end
@@ -104,18 +112,18 @@ if op ~= 'read' then
     elseif (promised ~= 0 or pinc ~= inc) and left(T, id) == 0 then
       status = 2
     else
-      pinc, pt, pid = inc, T, id
+      pinc, pt, pid, ignored = inc, T, id, false
       store()
     end
   else
     local t, i = A[9], A[10]
     if run(T, id, t, i) > 0 then t, i = T, id end
-    local against = run(pt, pid, t, i)
+    local against = run(ignored and '0' or pt, ignored and none or pid, t, i)
     if against > 0 then
       status = 5
     else
       if against < 0 then
-        pinc, pt, pid = '0', t, i
+        pinc, pt, pid, ignored = '0', t, i, false
         save()
       end
       if stored < 0 or stored == 0 and tonumber(seq) < tonumber(A[5]) then store() end
@@ -132,5 +140,8 @@ elseif id ~= '' then
   end
 end
 
+local known = (hidden or ignored) and 2 or whole == ' w' and 1 or 0
+if hidden then vt, vid, seq, erased, stop, value = '0', none, '0', '0', '0', '' end
+if ignored then pt, pid = '0', none end
 local rest = stop == '0' and 0 or stop - now
-return { now * 8 + status, tonumber(inc), whole == ' w' and 1 or 0, tonumber(pt), pid, tonumber(vt), vid, tonumber(seq), tonumber(erased), rest, left(vt, vid), value }
+return { now * 8 + status, tonumber(inc), known, tonumber(pt), pid, tonumber(vt), vid, tonumber(seq), tonumber(erased), rest, left(vt, vid), value }

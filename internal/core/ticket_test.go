@@ -1,0 +1,34 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// However many attempts a client makes, no ticket that it proposes runs ahead of its
+// wall clock. Retention and guard time rest on that.
+func TestTicketsStayWithTheClock(t *testing.T) {
+	set := Defaults()
+	set.Logger = slog.New(slog.DiscardHandler)
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = c.Close() })
+	q, err := New([]redis.UniversalClient{c}, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) }) // it cannot send the leaves
+	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	var lead time.Duration
+	for range 100_000 {
+		h, err := q.Begin(s, true, nil)
+		require.NoError(t, err)
+		lead = max(lead, time.UnixMicro(int64(h.a.claim.Ticket())).Sub(time.Now()))
+		h.Cancel()
+	}
+	assert.LessOrEqual(t, lead, 20*time.Millisecond)
+}

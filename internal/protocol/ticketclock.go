@@ -1,0 +1,106 @@
+package protocol
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// Tickets are times: a node forgets a name's fence after the retention time, and
+// everything when it loses its data. Later tickets are above what it forgot only
+// because clocks have moved on. So each ticket must stay near the clocks.
+//
+// Window is how near, in both directions: half of the guard time.
+//
+//   - A node never raises a fence above Top of its own clock.
+//   - A claim does not count a node that takes it in at a ticket that is Old
+//     there.
+//
+// Invariant: a ticket that a node takes a guard time after another one is above
+// it, whatever any client's clock shows. The earlier one was at most half a
+// guard time ahead of the node's clock, the later one is less than half behind.
+//
+// A client needs its wall clock for nothing but being served: within the skew of
+// the nodes, a T0 stays in the window for a whole ttl, because
+// guard/2 >= ttl + skew.
+
+// Window is the guard time in milliseconds; 0 leaves tickets unbounded, as the
+// exhaustive search does, which has no wall clocks.
+type Window uint32
+
+// WindowOf returns the window of a guard time.
+func WindowOf(guard time.Duration) Window {
+	return Window(min(guard.Milliseconds(), math.MaxUint32))
+}
+
+// half is half of the guard time in microseconds, as tickets count.
+func (w Window) half() int64 { return int64(w) * 500 }
+
+// Top is the highest ticket that a node may give when its clock shows millis.
+func (w Window) Top(millis int64) Ticket {
+	return Ticket(max(0, millis*1000+w.half()))
+}
+
+// Old reports whether a node whose clock shows millis may have forgotten a
+// ticket above t: one that it took a guard time ago.
+func (w Window) Old(t Ticket, millis int64) bool {
+	return w != 0 && int64(t) <= millis*1000-w.half()
+}
+
+// LongestWait bounds every hint when to ask again.
+const LongestWait = 1000 * time.Hour
+
+// farFuture is how far a record's version must be ahead of a node's clock to be
+// taken for a forgery, or for the work of a client whose clock was wrong. No
+// client that is served has a clock that far ahead: skews are at most 24 h.
+const farFuture = 48 * time.Hour
+
+// Forged reports whether no ticket can be meant to be t when a node's clock shows millis.
+func Forged(t Ticket, millis int64) bool {
+	return int64(t) > millis*1000+farFuture.Microseconds()
+}
+
+// TicketClock proposes the tickets T0 for one name: the wall clock, but above the
+// highest ticket that this client has seen of the name, which saves a settling
+// round. Nothing rests on that: the nodes put every claim behind the earlier ones.
+//
+// Note: Here is an incorrect clock, one for all names:
+//
+//	t := id.Next(max(wall, seen)); seen = t
+//
+// Each attempt moves it on by half of the residues, 32 µs. So 50,000 attempts in
+// a second, at whatever names, leave it 0.6 s ahead of the wall clock.
+//
+// It is safe for concurrent use.
+type TicketClock struct{ seen atomic.Uint64 }
+
+// burst is how far the proposals of one client may run ahead of its wall clock: the
+// claims that it makes at one moment, of which each is to have a T0 of its own.
+const burst = 16_000 // microseconds
+
+// Propose returns T0 for a claim that starts when the wall clock shows wall, in
+// microseconds.
+func (c *TicketClock) Propose(id ID, wall Ticket, w Window, rules Rules) Ticket {
+	for {
+		seen := c.seen.Load()
+		last := Ticket(seen)
+		if w != 0 && int64(last) > int64(wall)+w.half()-Residues {
+			last = 0 // the nodes refuse what is so far ahead: they know best
+		}
+		t := id.Next(max(wall, last))
+		if t > wall+burst && rules.on(RuleBurst) || c.seen.CompareAndSwap(seen, uint64(t)) {
+			return t
+		}
+	}
+}
+
+// Saw notes a ticket that a node told of. One that is farther ahead of the wall
+// clock than any node gives must not hide the true ones.
+func (c *TicketClock) Saw(t, wall Ticket, w Window) {
+	for {
+		seen := c.seen.Load()
+		if uint64(t) <= seen || w != 0 && int64(t) > int64(wall)+w.half() || c.seen.CompareAndSwap(seen, uint64(t)) {
+			return
+		}
+	}
+}
