@@ -6,7 +6,7 @@ MAKEFLAGS   += --no-print-directory
 .DEFAULT_GOAL := help
 
 # The modules of go.work.
-MODULES := . cmd/quorate internal/bench internal/chaos
+MODULES := . cmd/quorate internal/bench internal/chaos internal/release
 
 # How many schedules `make sim` runs, and the seed of the first.
 SEEDS ?= 20000
@@ -43,14 +43,20 @@ test: redis lint ## Lint, all tests of all modules with the race detector, two m
 	@echo '== the mutants'
 	@go test -tags mutants -timeout 8m ./internal/sim/... ./semaphore
 
-# GOWORK=off shows that each module builds on its own.
+# GOWORK=off shows that each module builds on its own. The command requires a released version of
+# the library, which may not be published yet: a copy of its go.mod takes the library from here.
+ALONE = cp cmd/quorate/go.mod $$t/alone.mod; cp cmd/quorate/go.sum $$t/alone.sum; \
+	go mod edit -replace=github.com/quorate/quorate=$(CURDIR) $$t/alone.mod
+
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck, each module on its own
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; exit 1; fi
-	@for m in $(MODULES); do \
+	@t=$$(mktemp -d); trap 'rm -rf "$$t"' EXIT; $(ALONE); \
+	for m in $(MODULES); do \
 		echo "== $$m: go vet, staticcheck"; \
-		(cd $$m && GOWORK=off go vet ./... && GOWORK=off $(STATICCHECK) ./...) || exit 1; \
+		flag=; if [ $$m = cmd/quorate ]; then flag=-modfile=$$t/alone.mod; fi; \
+		(cd $$m && GOWORK=off go vet $$flag ./... && $(STATICCHECK) ./...) || exit 1; \
 	done
 	@GOWORK=off go vet -tags mutants ./...
 
@@ -77,7 +83,16 @@ cover: redis ## Test coverage of the library: coverage.out, coverage.html and th
 
 .PHONY: tidy
 tidy: ## go mod tidy in each module
-	@for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy) || exit 1; done
+	@for m in $(filter-out cmd/quorate,$(MODULES)); do (cd $$m && GOWORK=off go mod tidy) || exit 1; done
+	@t=$$(mktemp -d); trap 'rm -rf "$$t"' EXIT; $(ALONE); cd cmd/quorate; \
+	GOWORK=off go mod tidy -modfile=$$t/alone.mod; go mod edit -dropreplace=github.com/quorate/quorate $$t/alone.mod; \
+	cp $$t/alone.mod go.mod; cp $$t/alone.sum go.sum
+
+.PHONY: release
+release: ## Rehearse a release: make release VERSION=v0.1.0; with DO=1 it tests, commits and tags
+	@if [ -z '$(VERSION)' ]; then echo 'which version? make release VERSION=v0.1.0' >&2; exit 1; fi
+	@$(if $(DO),$(MAKE) test)
+	@go run ./internal/release -version $(VERSION) $(if $(DO),-do)
 
 .PHONY: redis
 redis: ## Install redis-server and faketime with apt-get where missing; without apt-get, say how

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
-	"github.com/samber/lo"
 )
 
 // Report is what Check found.
@@ -59,7 +58,11 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{Quorum: r.Quorum}, dress("check", "", err)
 	}
-	r.Ready = lo.CountBy(r.Nodes, func(n NodeReport) bool { return n.Err == nil && n.Recovering == 0 && !n.replica() })
+	for _, n := range r.Nodes {
+		if n.Err == nil && n.Recovering == 0 && !n.replica() {
+			r.Ready++
+		}
+	}
 	if r.Ready >= r.Quorum {
 		return r, nil
 	}

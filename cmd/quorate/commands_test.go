@@ -109,3 +109,14 @@ func TestDemoSmall(t *testing.T) {
 		assert.Less(t, r, rune(128), "a C locale gets plain ASCII")
 	}
 }
+
+func TestVersion(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		p := start(t, args...)
+		require.Equal(t, 0, p.status(), p.err.String())
+		assert.Regexp(t, `^quorate \S+ go1\.\S+ \w+/\w+( revision .*)?\n$`, p.out.String())
+	}
+	p := start(t, "--help")
+	require.Equal(t, 0, p.status())
+	assert.Regexp(t, `(?m)^  completion +\w`, p.out.String(), "how to get shell completion")
+}

@@ -77,8 +77,9 @@ New here? "quorate demo" shows it at work in 15 seconds and needs no Redis.
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), checkCommand(), bootstrapCommand(), nodesCommand(), demoCommand())
+	root.Version = buildVersion()
+	root.SetVersionTemplate("quorate {{.Version}}\n")
+	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), checkCommand(), bootstrapCommand(), nodesCommand(), demoCommand(), versionCommand())
 	root.AddCommand(demoParts()...)
 	root.AddCommand(guardCommand())
 	return root

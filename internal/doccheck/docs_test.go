@@ -1,0 +1,142 @@
+// Package doccheck compiles the Go in the documents, and checks their links and commands.
+package doccheck
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// documents are the README and all of docs.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	texts := map[string]string{}
+	for _, f := range append(files, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md")) {
+		b, err := os.ReadFile(f)
+		require.NoError(t, err)
+		name, err := filepath.Rel(root, f)
+		require.NoError(t, err)
+		texts[name] = string(b)
+	}
+	return texts
+}
+
+var fence = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+
+// imports are the packages that a fragment may use without saying so.
+var imports = map[string]string{
+	"bytes": "bytes", "context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "os": "os", "slog": "log/slog",
+	"sql": "database/sql", "strconv": "strconv", "sync": "sync", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509",
+	"redis": "github.com/redis/go-redis/v9", "quorate": "github.com/quorate/quorate", "mutex": "github.com/quorate/quorate/mutex",
+	"rwmutex": "github.com/quorate/quorate/rwmutex", "semaphore": "github.com/quorate/quorate/semaphore",
+	"once": "github.com/quorate/quorate/once", "leader": "github.com/quorate/quorate/leader",
+}
+
+// prelude declares what a fragment may refer to: what the reader has by then.
+const prelude = `
+var (
+	ctx         context.Context
+	q           *quorate.Quorum
+	m           *mutex.Mutex
+	db          *sql.DB
+	doc         string
+	password    string
+	pool        *x509.CertPool
+	certificate tls.Certificate
+	nodes       []redis.UniversalClient
+	store       interface{ Put(context.Context, string, uint64) error }
+)
+
+func export(context.Context) error           { return nil }
+func migrate(context.Context) error          { return nil }
+func load() string                           { return "" }
+func schedule(context.Context, uint64)       {}
+func encode(context.Context, string) error   { return nil }
+`
+
+// Every Go block compiles: a whole program as it stands; declarations beside what
+// the reader has; statements in a function.
+func TestGoBlocksCompile(t *testing.T) {
+	dir, err := os.MkdirTemp(root, "doccheck-") // inside the module, so that it resolves the imports
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	n := 0
+	for name, text := range documents(t) {
+		for _, match := range fence.FindAllStringSubmatchIndex(text, -1) {
+			block := text[match[2]:match[3]]
+			line := strings.Count(text[:match[2]], "\n") + 1
+			n++
+			pkg := filepath.Join(dir, fmt.Sprint("b", n))
+			require.NoError(t, os.MkdirAll(pkg, 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(pkg, "main.go"), []byte(program(block, name, line)), 0o644))
+		}
+	}
+	require.Greater(t, n, 5, "blocks are found")
+	cmd := exec.Command("go", "build", "-gcflags=-e", "-o", os.DevNull, "./...")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return
+	}
+	for line := range strings.Lines(string(out)) {
+		if fragment(line) || strings.HasPrefix(line, "#") {
+			continue
+		}
+		t.Error(strings.TrimSpace(line))
+	}
+}
+
+// fragment: a fragment need not use what it declares.
+func fragment(line string) bool {
+	return strings.Contains(line, "declared and not used") || strings.Contains(line, "imported and not used")
+}
+
+var selector = regexp.MustCompile(`\b([a-z0-9]+)\.[A-Z]`)
+
+// program makes a file of a block. Positions are those of the document.
+func program(block, name string, line int) string {
+	at := fmt.Sprintf("//line %s:%d\n", name, line)
+	if strings.Contains(block, "package main") {
+		return at + block
+	}
+	var b strings.Builder
+	b.WriteString("package main\n\nimport (\n")
+	seen := map[string]bool{}
+	for _, use := range selector.FindAllStringSubmatch(prelude+block, -1) {
+		if path := imports[use[1]]; path != "" && !seen[path] {
+			seen[path] = true
+			fmt.Fprintf(&b, "\t%s %q\n", use[1], path)
+		}
+	}
+	b.WriteString(")\n" + prelude + "\nfunc main() {}\n\n")
+	if regexp.MustCompile(`(?m)^func `).MatchString(block) {
+		return b.String() + at + block
+	}
+	return b.String() + "func _() {\n" + at + block + "\n}\n"
+}
+
+var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
+
+// Every relative link leads to a file.
+func TestLinks(t *testing.T) {
+	for name, text := range documents(t) {
+		for _, l := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(l[1], "://") {
+				continue
+			}
+			_, err := os.Stat(filepath.Join(root, filepath.Dir(name), l[1]))
+			assert.NoError(t, err, "%s links to %s", name, l[1])
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// Command release makes a release of the library and of the command.
+//
+//	go run ./internal/release -version v0.1.0        # shows what it would do
+//	go run ./internal/release -version v0.1.0 -do    # commits and tags
+//
+// Both modules live in one repository and get the same version. The command requires
+// the library at that version, so the order is: requirement, checksums, commit, the
+// library's tag, the command's tag. Everything is done in a clone first. From that
+// clone it builds a module proxy, as the world will see the release, and installs
+// from it into an empty module cache. It pushes nothing.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	version := flag.String("version", "", "the version to release, as v0.1.0")
+	do := flag.Bool("do", false, "commit and tag; otherwise show what would be done")
+	flag.Parse()
+	if err := release(*version, *do); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// release makes the release in a clone, proves that it can be installed, and takes it over.
+func release(version string, do bool) error {
+	root, err := output("", "git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	if err := ready(root, version); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "quorate-release-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	clone := filepath.Join(tmp, "clone")
+	if _, err := output("", "git", "clone", "-q", "--no-hardlinks", root, clone); err != nil {
+		return err
+	}
+	if err := prepare(clone, version, time.Now()); err != nil {
+		return err
+	}
+	diff, err := output(clone, "git", "diff")
+	if err != nil {
+		return err
+	}
+	fmt.Println(diff)
+	if err := tag(clone, version); err != nil {
+		return err
+	}
+	fmt.Println("\nInstalling it from a module proxy into an empty module cache:")
+	if err := install(tree(clone), version, tmp, os.Stdout); err != nil {
+		return fmt.Errorf("the release cannot be installed: %w", err)
+	}
+	if !do {
+		fmt.Printf("\nThat was a rehearsal: nothing has changed here. To release: make release VERSION=%s DO=1\n", version)
+		return nil
+	}
+	if _, err := output(root, "git", "pull", "-q", "--ff-only", "--tags", clone, "HEAD"); err != nil {
+		return err
+	}
+	fmt.Printf("\nCommitted and tagged. Publish it with\n  git push origin HEAD %s %s\n", version, commandTag(version))
+	return nil
+}
+
+// commandTag is how Go finds a version of the module in that folder.
+func commandTag(version string) string { return command + "/" + version }
+
+// tag commits what prepare has changed and tags it: the library first, because the
+// command requires it.
+func tag(dir, version string) error {
+	for _, args := range [][]string{
+		{"commit", "-q", "-a", "-m", "release: " + version},
+		{"tag", "-a", version, "-m", "Quorate " + version},
+		{"tag", "-a", commandTag(version), "-m", "The quorate command " + version},
+	} {
+		if _, err := output(dir, "git", args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// output runs a command and returns what it prints.
+func output(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	b, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, errs.String())
+	}
+	return strings.TrimSpace(string(b)), nil
+}
