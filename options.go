@@ -32,7 +32,7 @@ func WithSkew(d time.Duration) Option { return func(s *core.Settings) { s.Skew =
 
 // WithNodeTimeout sets how long an answer of one node is waited for where it is
 // needed. A node that is not needed for a majority is never waited for.
-// Default 200 ms; at most ttl/4.
+// Default 200 ms; at least 1 ms, at most ttl/4.
 func WithNodeTimeout(d time.Duration) Option {
 	return func(s *core.Settings) { s.NodeTimeout = d }
 }

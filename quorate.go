@@ -56,7 +56,7 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 		}
 	}
 	for i, u := range urls {
-		o, err := redis.ParseURL(u)
+		o, err := core.ParseURL(u)
 		if err != nil {
 			closeAll()
 			return nil, fmt.Errorf("quorate: %w: node %d: %w", ErrInvalid, i, err)

@@ -29,6 +29,7 @@ func TestSettings(t *testing.T) {
 		{quorate.WithGuard(time.Second), "below 2*ttl + 2*skew = 20s"},
 		{quorate.WithSkew(-1), "WithSkew"},
 		{quorate.WithNodeTimeout(0), "must be positive"},
+		{quorate.WithNodeTimeout(200), "write 200*time.Millisecond"},
 		{quorate.WithNodeTimeout(3 * time.Second), "choose at most 2s"},
 		{quorate.WithMaxHold(-1), "WithMaxHold"},
 		{quorate.WithLinger(-1), "WithLinger"},

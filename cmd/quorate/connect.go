@@ -62,7 +62,7 @@ func (t *target) urls() ([]string, error) {
 func (t *target) options(stderr io.Writer) []quorate.Option {
 	return []quorate.Option{
 		quorate.WithTTL(t.ttl),
-		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, 1))),
+		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, time.Millisecond))),
 		quorate.WithGuard(t.guard),
 		quorate.WithRetention(max(5*time.Minute, t.guard)),
 		quorate.WithLogger(slog.New(&plainLog{w: stderr})),
@@ -96,7 +96,7 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 	}
 	t.ttl = time.Second // nothing is locked, so any will do that suits the guard time
 	for i, u := range urls {
-		o, err := redis.ParseURL(u)
+		o, err := core.ParseURL(u)
 		if err != nil {
 			closeAll()
 			return nil, nil, &exit{exitUsage, fmt.Errorf("node %d: %w", i+1, err)}

@@ -70,12 +70,17 @@ var (
 
 // forGood reports whether a node's error will not go away by waiting.
 func forGood(err error) bool {
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) {
 		return true
 	}
 	msg := err.Error()
 	for _, code := range []string{
 		"WRONGTYPE", "WRONGPASS", "NOAUTH", "NOPERM", "ERR unknown command", "ERR AUTH",
+		// A login that an older server refuses, and a database that a server does not have.
+		"ERR invalid password", "ERR Client sent AUTH", "ERR wrong number of arguments for 'auth'",
+		"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed",
+		// A server that does not tell its version, and is too old.
+		"Write commands not allowed after non deterministic commands",
 		// A right that a script's own commands lack, in the words of Redis 7.0 and of later ones.
 		"ERR The user executing the script can't", "ERR ACL failure in script",
 	} {

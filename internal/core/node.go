@@ -28,6 +28,7 @@ type node struct {
 	share      [4]resp.Value // room for the reader of its answers, see call.Share
 	probed     probed        // only touched as a connection begins
 	loading    atomic.Bool   // the scripts are under way, see reload
+	rubbish    seldom        // only touched by the reader of its pushes
 }
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
@@ -231,7 +232,9 @@ func (q *Quorum) recheck(n *node) {
 func (q *Quorum) push(n *node, payload string) {
 	m, err := script.ParsePush(payload)
 	if err != nil {
-		q.set.Logger.Warn("quorate: push not understood", "node", n.addr, "error", err)
+		if more, due := n.rubbish.note(time.Now()); due {
+			q.set.Logger.Warn("quorate: a push makes no sense and is ignored; does another program publish on this prefix?", "node", n.addr, "error", err, "more_like_it", more)
+		}
 		return
 	}
 	if m.Changed {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/protocol"
@@ -91,4 +92,22 @@ func suits(info link.Info) error {
 		return fmt.Errorf("Redis %s %w: its scripts cannot read the clock and then write; run Redis %d.0 or later", info.Version, errTooOld, oldest)
 	}
 	return nil
+}
+
+// seldom limits a log line that others can cause: one a minute. It is not safe for
+// concurrent use.
+type seldom struct {
+	last time.Time
+	more int
+}
+
+// note takes one occasion. If a line is due, it returns how many there were since the
+// last one.
+func (s *seldom) note(now time.Time) (more int, due bool) {
+	if !s.last.IsZero() && now.Sub(s.last) < time.Minute {
+		s.more++
+		return 0, false
+	}
+	more, s.last, s.more = s.more, now, 0
+	return more, true
 }

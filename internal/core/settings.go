@@ -47,7 +47,7 @@ func (s *Settings) Drift() time.Duration { return s.TTL/100 + 2*time.Millisecond
 func (s *Settings) Check() error {
 	switch {
 	case s.TTL < 10*time.Millisecond:
-		return fmt.Errorf("WithTTL(%v): a lease must last at least 10ms to survive one round trip; choose seconds", s.TTL)
+		return fmt.Errorf("WithTTL(%v): a lease must last at least 10ms to survive one round trip; choose seconds (a number without a unit counts nanoseconds)", s.TTL)
 	case s.TTL%time.Millisecond != 0:
 		return fmt.Errorf("WithTTL(%v): Redis counts in milliseconds; choose a whole number of them", s.TTL)
 	case s.TTL > 24*time.Hour:
@@ -63,6 +63,8 @@ func (s *Settings) Check() error {
 			s.Guard, 2*s.TTL+2*s.Skew, s.TTL, s.Skew)
 	case s.NodeTimeout <= 0:
 		return fmt.Errorf("WithNodeTimeout(%v): must be positive", s.NodeTimeout)
+	case s.NodeTimeout < time.Millisecond:
+		return fmt.Errorf("WithNodeTimeout(%v): below 1ms no node answers in time; a number without a unit counts nanoseconds: write %[2]d*time.Millisecond", s.NodeTimeout, int64(s.NodeTimeout))
 	case s.NodeTimeout > s.TTL/4:
 		return fmt.Errorf("WithNodeTimeout(%v) is above a quarter of the ttl (%v): a renewal could not be tried again in time; choose at most %v", s.NodeTimeout, s.TTL, s.TTL/4)
 	case s.MaxHold < 0:

@@ -1,0 +1,48 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ParseURL is redis.ParseURL with errors that quote nothing of the URL but the name of
+// an option. The parsers of Go and go-redis quote the part that they do not
+// understand, and that is part of the password where the password contains a
+// character that ends it.
+func ParseURL(raw string) (*redis.Options, error) {
+	scheme, _, found := strings.Cut(raw, "://")
+	if !found || scheme != "redis" && scheme != "rediss" && scheme != "unix" {
+		return nil, errors.New("the URL begins with none of redis://, rediss:// and unix://")
+	}
+	u, err := url.Parse(raw)
+	if err == nil && u.Port() != "" {
+		_, err = strconv.ParseUint(u.Port(), 10, 16)
+	}
+	if err != nil || strings.ContainsAny(raw, "# ") || strings.Contains(u.EscapedPath()+u.RawQuery, "@") {
+		return nil, fmt.Errorf("the URL is not of the form %s://user:password@host:port/database: %s", scheme,
+			"in user and password write %25 for %, %2F for /, %3F for ?, %23 for #, %40 for @, %2C for a comma, %20 for a blank; the port is a number up to 65535")
+	}
+	o, err := redis.ParseURL(raw)
+	if err == nil {
+		// The Quorum opens connections of its own and would never use these.
+		o.MinIdleConns = 0
+		return o, nil
+	}
+	for name, values := range u.Query() {
+		alone := *u
+		alone.Path, alone.RawPath = "", ""
+		if scheme == "unix" {
+			alone.Path = "/socket"
+		}
+		alone.RawQuery = url.Values{name: values}.Encode()
+		if _, err := redis.ParseURL(alone.String()); err != nil {
+			return nil, fmt.Errorf("the URL's option %q is unknown there, or its value is none; go-redis documents them at ParseURL", name)
+		}
+	}
+	return nil, fmt.Errorf("the URL's path is not a database number, such as in %s://host:port/0, or in a unix URL not the path of a socket", scheme)
+}

@@ -1,0 +1,138 @@
+package quorate_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// server is one of our own making. It answers each command with what answer returns.
+func server(t *testing.T, answer func(line string) string) (addr string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer nc.Close()
+				for rd := resp.NewReader(nc); ; {
+					v, err := rd.Read()
+					if err != nil {
+						return
+					}
+					var words []string
+					for _, w := range v {
+						words = append(words, string(w.Str))
+					}
+					if _, err := nc.Write([]byte(answer(strings.Join(words, " ")))); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = ln.Close(); all.Wait() })
+	return ln.Addr().String()
+}
+
+// What no waiting can change fails at once, long before the context ends.
+func TestRefusedAtOnce(t *testing.T) {
+	redis5 := server(t, func(line string) string {
+		switch {
+		case strings.HasPrefix(line, "HELLO"), strings.HasPrefix(line, "hello"):
+			return "-ERR unknown command `HELLO`, with args beginning with:\r\n"
+		case strings.HasPrefix(strings.ToUpper(line), "AUTH"):
+			return "-ERR invalid password\r\n"
+		}
+		return "-NOAUTH Authentication required.\r\n"
+	})
+	redis4 := server(t, func(line string) string {
+		switch {
+		case line == "INFO server":
+			return "$22\r\nredis_version:4.0.14\r\n\r\n"
+		case strings.EqualFold(line, "ping"), strings.HasPrefix(line, "SCRIPT LOAD"):
+			return "+OK\r\n"
+		case strings.HasPrefix(line, "EVALSHA"):
+			return "-ERR Error running script (call to f_0): @user_script: 3: Write commands not allowed after non deterministic commands\r\n"
+		}
+		return "-ERR unknown command\r\n"
+	})
+	silent := server(t, func(line string) string { // it does not tell its version
+		switch {
+		case strings.EqualFold(line, "ping"), strings.HasPrefix(line, "SCRIPT LOAD"):
+			return "+OK\r\n"
+		case strings.HasPrefix(line, "EVALSHA"):
+			return "-ERR Error running script (call to f_0): @user_script: 3: Write commands not allowed after non deterministic commands\r\n"
+		}
+		return "-ERR operation not permitted\r\n"
+	})
+	seven := redistest.Start(t, 1).Node(0).Addr()
+	for url, want := range map[string]string{
+		"redis://:wrong@" + redis5: "ERR invalid password",
+		"redis://" + redis4:        "Redis 4.0.14 is too old",
+		"redis://" + silent:        "Write commands not allowed",
+		"redis://" + seven + "/99": "ERR DB index is out of range",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		_, err := quorate.Connect(ctx, []string{url})
+		assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+		assert.ErrorContains(t, err, want)
+		assert.NoError(t, ctx.Err(), want)
+		cancel()
+	}
+}
+
+// records counts the lines of a log.
+type records struct {
+	slog.Handler
+	n *atomic.Int32
+}
+
+func (r records) Enabled(context.Context, slog.Level) bool { return true }
+
+func (r records) Handle(_ context.Context, x slog.Record) error {
+	if strings.Contains(x.Message, "makes no sense") {
+		r.n.Add(1)
+	}
+	return nil
+}
+
+// A program that publishes nonsense on a client's channel does not fill its log.
+func TestRubbishIsLoggedSeldom(t *testing.T) {
+	c := redistest.Start(t, 1)
+	var lines atomic.Int32
+	q, err := quorate.Connect(t.Context(), c.URLs(), quorate.WithLogger(slog.New(records{slog.DiscardHandler, &lines})))
+	require.NoError(t, err)
+	defer func() { _ = q.Close() }()
+	rdb := c.Node(0).Client()
+	var channel string
+	require.Eventually(t, func() bool {
+		channels := rdb.PubSubChannels(t.Context(), "quorate:push:*").Val()
+		if len(channels) == 1 {
+			channel = channels[0]
+		}
+		return channel != ""
+	}, 10*time.Second, time.Millisecond)
+	for range 1000 {
+		require.EqualValues(t, 1, rdb.Publish(t.Context(), channel, "rubbish").Val())
+	}
+	require.Eventually(t, func() bool { return lines.Load() > 0 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, q.Close())
+	assert.EqualValues(t, 1, lines.Load())
+}
