@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -84,6 +85,16 @@ func (q *Quorum) recorded(ctx context.Context, except int, next func() error) (m
 	return nil, &Failure{Err: ErrNoQuorum, Needed: len(q.nodes) - 1, Nodes: q.failed(errs)}
 }
 
+// Bounds of what one node may list. A node whose cursor never returns to 0 would
+// otherwise fill this process's memory, or keep it busy.
+const (
+	maxNames = 128 << 20 // bytes of all names, with perName for each
+	perName  = 64
+	maxSteps = 100_000 // of at least 1,000 keys each, on a server that tells the truth
+)
+
+var errEndless = fmt.Errorf("lists more than %d MB of names, or without end", maxNames>>20)
+
 // list adds a node's names, and tells whether the node was whole before.
 func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool, next func() error) (marker, error) {
 	run := n.link.Info().RunID
@@ -93,7 +104,11 @@ func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool, next 
 	}
 	begin, end := q.set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
-	for cursor := "0"; ; {
+	size := 0
+	for cursor, steps := "0", 0; ; steps++ {
+		if steps == maxSteps || size > maxNames {
+			return m, errEndless
+		}
 		if err := next(); err != nil {
 			return m, err
 		}
@@ -105,8 +120,9 @@ func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool, next 
 		}
 		for i := 1; i < len(v); i++ {
 			name := strings.TrimSuffix(strings.TrimPrefix(text(v, i), begin), end)
-			if strings.Contains(name, "}") {
+			if strings.Contains(name, "}") && !names[name] {
 				names[name] = true
+				size += len(name) + perName
 			}
 		}
 		if cursor = text(v, 0); cursor == "0" {
