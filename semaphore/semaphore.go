@@ -121,19 +121,27 @@ func (s *Weighted) Release(n int64) {
 		rest = uint64(part.weight)
 	}
 	s.mu.Unlock()
-	for _, l := range whole {
-		l.end()
-	}
 	if part != nil {
 		part.hold.Shrink(rest)
+	}
+	releaseAll(whole)
+}
+
+// releaseAll releases the rest also when the observer of one release panics.
+func releaseAll(ls []*Lease) {
+	if len(ls) > 0 {
+		defer releaseAll(ls[1:])
+		_ = ls[0].lease.Release()
 	}
 }
 
 // AcquireLease takes n permits as one hold of its own, with a token and a
 // context that ends when the hold is lost. It is given back by the Release of
-// the Lease, not by that of the semaphore. Otherwise it is as Acquire.
+// the [Lease], not by that of the semaphore. Otherwise it is as Acquire, but for
+// n = 0: no permits are no hold and have no token, so it fails with
+// [quorate.ErrInvalid].
 func (s *Weighted) AcquireLease(ctx context.Context, n int64) (*Lease, error) {
-	l, err := s.get(ctx, n, false, func(*Lease) {})
+	l, err := s.one(ctx, n, false)
 	return l, core.Dress("acquire lease", s.spec.Name, err)
 }
 
@@ -141,8 +149,16 @@ func (s *Weighted) AcquireLease(ctx context.Context, n int64) (*Lease, error) {
 // quorate.ErrHeld when too few permits are free or others are ahead, and with
 // quorate.ErrNoQuorum when too few nodes answered.
 func (s *Weighted) TryAcquireLease(ctx context.Context, n int64) (*Lease, error) {
-	l, err := s.get(ctx, n, true, func(*Lease) {})
+	l, err := s.one(ctx, n, true)
 	return l, core.Dress("try acquire lease", s.spec.Name, err)
+}
+
+func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
+	if n == 0 {
+		s.usable()
+		return nil, fmt.Errorf("%w: a lease of 0 permits was asked for; ask for 1 at least, or use Acquire", core.ErrInvalid)
+	}
+	return s.get(ctx, n, try, func(*Lease) {})
 }
 
 // Resize changes the number of permits to n, at least 1, for everybody who uses
@@ -235,45 +251,14 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 	defer close(ready)
 	hold, err := s.q.Acquire(ctx, s.spec.WithWeight(uint64(n)), try, core.OnEnd(func(cause error) {
 		<-ready // the claim was admitted, so Acquire is about to return
-		if l.Lease != nil {
-			l.End(cause)
+		if l.lease != nil {
+			_ = l.lease.End(cause)
 			lost(l)
 		}
 	}))
 	if err != nil {
 		return nil, err
 	}
-	l.hold, l.Lease = hold, hold.Lease(0)
+	l.hold, l.lease, l.name = hold, hold.Lease(0), s.spec.Name
 	return l, nil
-}
-
-// Lease is a number of permits held as one.
-type Lease struct {
-	*core.Lease
-	hold   *core.Hold
-	weight int64 // guarded by Weighted.mu for those that Acquire took
-}
-
-var _ quorate.Lease = (*Lease)(nil)
-
-// Release gives the permits back. It does not wait for the nodes. It fails with
-// quorate.ErrLost if the hold has ended by itself, and with quorate.ErrNotHeld
-// when it was released before.
-func (l *Lease) Release() error {
-	if l == nil {
-		return nil // of no permits
-	}
-	if lost := l.Lost(); lost != nil {
-		return core.Dress("release", "", lost)
-	}
-	if errors.Is(context.Cause(l.Context()), core.ErrReleased) {
-		return core.Dress("release", "", core.ErrNotHeld)
-	}
-	l.end()
-	return nil
-}
-
-func (l *Lease) end() {
-	l.End(core.ErrReleased)
-	l.hold.Release()
 }

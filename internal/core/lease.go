@@ -114,6 +114,31 @@ func (l *Lease) Derive(ctx context.Context) (inner context.Context, stop func())
 func (l *Lease) End(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.end(cause)
+	return l.lost()
+}
+
+// Release ends the hold and gives it back on the nodes. It does not wait for
+// them. It returns ErrNotHeld when it was released before, and otherwise why
+// the hold had ended by itself, if it had.
+func (l *Lease) Release() error {
+	cause := ErrReleased
+	if !l.hold.Valid() {
+		cause = ErrLost // its timer is just about to tell
+	}
+	l.mu.Lock()
+	before := l.cause
+	l.end(cause)
+	lost := l.lost()
+	l.mu.Unlock()
+	if before == ErrReleased {
+		return ErrNotHeld
+	}
+	l.hold.Release()
+	return lost
+}
+
+func (l *Lease) end(cause error) {
 	if l.cause == nil {
 		if l.cause = cause; l.life != nil {
 			l.life.end(cause)
@@ -122,7 +147,6 @@ func (l *Lease) End(cause error) error {
 			}
 		}
 	}
-	return l.lost()
 }
 
 // expire ends a claim that is past its deadline, and the lease with it. It

@@ -1,0 +1,41 @@
+package semaphore
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// Lease is a number of permits held as one. It is made by
+// [Weighted.AcquireLease] and [Weighted.TryAcquireLease], and is safe for
+// concurrent use.
+type Lease struct {
+	lease  *core.Lease
+	hold   *core.Hold
+	name   string
+	weight int64 // guarded by Weighted.mu for those that Acquire took
+}
+
+var _ quorate.Lease = (*Lease)(nil)
+
+// Token is the fencing token of the hold, see [quorate.Lease].
+func (l *Lease) Token() uint64 { return l.lease.Token() }
+
+// Context ends when the hold ends, see [quorate.Lease].
+func (l *Lease) Context() context.Context { return l.lease.Context() }
+
+// ValidUntil is when the hold ends unless it is renewed before, see [quorate.Lease].
+func (l *Lease) ValidUntil() time.Time { return l.lease.ValidUntil() }
+
+// Release gives the permits back. It does not wait for the nodes. It fails with
+// [quorate.ErrLost] or [quorate.ErrClosed] if the hold has ended by itself, and
+// with [quorate.ErrNotHeld] when it was released before. On a nil Lease it does
+// nothing.
+func (l *Lease) Release() error {
+	if l == nil {
+		return nil
+	}
+	return core.Dress("release", l.name, l.lease.Release())
+}

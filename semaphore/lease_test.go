@@ -1,0 +1,64 @@
+package semaphore_test
+
+import (
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/semaphore"
+)
+
+// No method or field of the library's own is there to be called by mistake.
+func TestLeaseHasItsOwnMethodsOnly(t *testing.T) {
+	of := reflect.TypeFor[*semaphore.Lease]()
+	var methods []string
+	for m := range of.Methods() {
+		methods = append(methods, m.Name)
+	}
+	assert.Equal(t, []string{"Context", "Release", "Token", "ValidUntil"}, methods)
+	for i := range of.Elem().NumField() {
+		assert.False(t, of.Elem().Field(i).IsExported(), of.Elem().Field(i).Name)
+	}
+}
+
+func TestLeaseOfNoPermits(t *testing.T) {
+	c := redistest.Start(t, 1)
+	s := semaphore.NewWeighted(accept.Open(t, c), "s", 2)
+	for _, n := range []int64{0, -1} {
+		_, err := s.AcquireLease(t.Context(), n)
+		assert.ErrorIs(t, err, quorate.ErrInvalid)
+		_, err = s.TryAcquireLease(t.Context(), n)
+		assert.ErrorIs(t, err, quorate.ErrInvalid)
+	}
+	assert.NoError(t, s.Acquire(t.Context(), 0), "as x/sync does")
+	assert.Panics(t, func() { _, _ = new(semaphore.Weighted).AcquireLease(t.Context(), 0) })
+}
+
+func TestReleaseOfALeaseByMany(t *testing.T) {
+	c := redistest.Start(t, 1)
+	s := semaphore.NewWeighted(accept.Open(t, c), "s", 2)
+	for range 20 {
+		l, err := s.AcquireLease(t.Context(), 2)
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		var released atomic.Int32
+		for range 4 {
+			all.Go(func() {
+				if err := l.Release(); err == nil {
+					released.Add(1)
+				} else {
+					assert.ErrorIs(t, err, quorate.ErrNotHeld)
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, 1, released.Load())
+	}
+}
