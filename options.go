@@ -79,7 +79,10 @@ func WithObserver(o Observer) Option {
 }
 
 // Observer is told what happens, for metrics and tests. Observe is called from
-// the goroutine where it happened: it must return soon and may not call back.
+// the goroutine where it happened: it must return soon and may not call back. If
+// it panics in a goroutine of the caller, as in Lock or Unlock, the panic is the
+// caller's: Lock then has not locked, and Unlock has unlocked. In a goroutine of
+// the library a panic ends the process.
 type Observer interface{ Observe(Event) }
 
 // EventKind says what happened.
@@ -103,5 +106,5 @@ type Event struct {
 	Token uint64        // of the claim, for acquired, released and lost
 	Node  string        // its address, for events of nodes
 	Took  time.Duration // acquired: since the call; released, lost: the hold's length; recovering: how much longer; clock jumped: by how much
-	Err   error         // lost and node down: why
+	Err   error         // lost and node down: why; of lost an *Error with what each node has said
 }

@@ -87,7 +87,10 @@ func (q *Quorum) made() *core.Quorum {
 // settings applies options to the defaults.
 func settings(opts []Option) (core.Settings, error) {
 	set := core.Defaults()
-	for _, o := range opts {
+	for i, o := range opts {
+		if o == nil {
+			return set, fmt.Errorf("quorate: %w: option %d is nil; leave it out", ErrInvalid, i)
+		}
 		o(&set)
 	}
 	if set.Logger == nil {
@@ -103,6 +106,13 @@ func settings(opts []Option) (core.Settings, error) {
 // closes the connections. It takes at most the node timeout, and that only when
 // a node does not answer: the error then tells so, and what was held there
 // ends with its lease. A second Close returns ErrClosed.
+//
+// Calls that cannot return an error and must not return without the lock, such
+// as Lock, RLock and once.Do, do not return any more, as on a lock that is
+// never unlocked; the log says so. They do not panic: Close is part of an
+// ordinary shutdown, and a panic would end the process before the nodes have
+// heard of it. So to shut down end the goroutines first, by the context of
+// LockContext, DoContext or Run; then close.
 func (q *Quorum) Close() error {
 	err := q.made().Close(context.Background())
 	for _, n := range q.owns {

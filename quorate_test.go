@@ -20,6 +20,7 @@ func TestSettings(t *testing.T) {
 		opt  quorate.Option
 		says string
 	}{
+		{nil, "option 0 is nil; leave it out"},
 		{quorate.WithTTL(0), "WithTTL(0s)"},
 		{quorate.WithTTL(-time.Second), "WithTTL(-1s)"},
 		{quorate.WithTTL(1500 * time.Microsecond), "WithTTL(1.5ms)"},

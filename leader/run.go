@@ -89,7 +89,7 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 			}
 		}
 		switch {
-		case errors.Is(err, core.ErrClosed), errors.Is(err, core.ErrInvalid):
+		case errors.Is(err, core.ErrClosed), core.Misuse(err):
 			return err
 		case err == nil, errors.Is(err, core.ErrLost), ctx.Err() != nil:
 			continue
@@ -135,12 +135,14 @@ func (e *Election) lead(ctx context.Context, t *term, cb Callbacks) (err error) 
 	e.become(t)
 	inner, stop := t.lease.Derive(ctx)
 	defer func() {
-		stop()
-		e.become(nil)
-		err = e.end(t)
 		if cb.OnStoppedLeading != nil {
 			cb.OnStoppedLeading(core.Dress("lead", e.name, err))
 		}
+	}()
+	defer func() {
+		stop()
+		e.become(nil)
+		err = e.end(t)
 	}()
 	cb.OnStartedLeading(inner, t.lease)
 	return nil

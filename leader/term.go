@@ -34,19 +34,7 @@ type record struct {
 // was lost before it was recorded; nothing is left of it then, nor after any
 // other error.
 func (e *Election) win(ctx context.Context, value string) (*term, error) {
-	t := &term{}
-	ready := make(chan struct{})
-	hold, err := e.q.Acquire(ctx, e.spec, false, core.OnEnd(func(cause error) {
-		<-ready // the claim was admitted, so Acquire is about to return
-		if t.lease != nil {
-			t.lostAt = time.Now()
-			t.lease.End(cause)
-		}
-	}))
-	if err == nil {
-		t.hold, t.lease, t.since = hold, hold.Lease(0), time.Now()
-	}
-	close(ready)
+	t, err := e.claim(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +44,25 @@ func (e *Election) win(ctx context.Context, value string) (*term, error) {
 		_ = e.end(t)
 		return nil, err
 	}
+	return t, nil
+}
+
+// claim waits for the claim of a term.
+func (e *Election) claim(ctx context.Context) (*term, error) {
+	t := &term{}
+	ready := make(chan struct{})
+	defer close(ready) // also when the observer panics
+	hold, err := e.q.Acquire(ctx, e.spec, false, core.OnEnd(func(cause error) {
+		<-ready // the claim was admitted, so Acquire is about to return
+		if t.lease != nil {
+			t.lostAt = time.Now()
+			t.lease.End(cause)
+		}
+	}))
+	if err != nil {
+		return nil, err
+	}
+	t.hold, t.lease, t.since = hold, hold.Lease(0), time.Now()
 	return t, nil
 }
 

@@ -118,6 +118,11 @@ func TestLoss(t *testing.T) {
 		quorate.EventAcquired, quorate.EventLost, quorate.EventAcquired, quorate.EventReleased,
 	}, seen.kinds())
 	assert.Len(t, log.Lines("lost"), 1)
+	var why *quorate.Error
+	require.ErrorAs(t, seen.events[1].Err, &why)
+	assert.ErrorIs(t, why, quorate.ErrLost)
+	assert.Len(t, why.Nodes, 3, "what was wrong with each node")
+	assert.ErrorContains(t, why, c.Node(0).Addr()+" has not answered")
 
 	m.Lock()
 	lease = m.Lease()

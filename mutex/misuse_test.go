@@ -44,10 +44,10 @@ func TestMisuse(t *testing.T) {
 		{"nil Quorum", func() { mutex.New(nil, "m") }, "use quorate.New or quorate.Connect"},
 		{"zero Quorum", func() { mutex.New(new(quorate.Quorum), "m") }, "use quorate.New or quorate.Connect"},
 		{"closing a zero Quorum", func() { _ = new(quorate.Quorum).Close() }, "use quorate.New or quorate.Connect"},
+		{"nil option", func() { mutex.New(q, "m", nil) }, "an option is nil; leave it out"},
 		{"wrong option", func() { mutex.New(q, "m", quorate.WithTTL(-1)) }, "WithTTL(-1ns)"},
 		{"contradicting option", func() { mutex.New(q, "m", quorate.WithTTL(time.Hour)) }, "WithGuard"},
 		{"Lock of an unusable name", unusable.Lock, "contains a brace"},
-		{"Lock after Close", late.Lock, "quorum closed"},
 		{"Unlock after Close", late.Unlock, "unlock of unlocked mutex m"},
 	} {
 		t.Run(c.what, func(t *testing.T) { assert.Contains(t, panicText(c.call), c.says) })

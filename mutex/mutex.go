@@ -21,6 +21,9 @@ import (
 // One value is one participant: goroutines that share it queue in this
 // process, first come first served, and pass the lock on between them without
 // a round trip; two values of one name exclude each other as two processes do.
+// While another participant waits, they pass it on at most 32 times in a row,
+// and for at most a quarter of the ttl. So a goroutine of the holder's process
+// may have the lock before a process that asked earlier, but not for longer.
 //
 // In the terminology of the Go memory model, the n'th call of Unlock
 // "synchronizes before" the m'th call of Lock on the same value for any n < m.
@@ -58,9 +61,9 @@ func (m *Mutex) party() *party.Party {
 }
 
 // Lock locks m. It waits for its turn, through outages too, and never returns
-// unlocked. It panics where no waiting can help: an unusable name, a closed
-// Quorum. Nodes that refuse for good (a wrong password, a key of another type)
-// are told to the log and asked again.
+// unlocked. It panics if the name is unusable. When the Quorum is closed, Lock
+// does not return; see [quorate.Quorum.Close]. Nodes that refuse for good (a
+// wrong password, a key of another type) are told to the log and asked again.
 func (m *Mutex) Lock() { m.party().MustLock("lock", party.Write) }
 
 // TryLock tries to lock m and reports whether it succeeded. It does not wait

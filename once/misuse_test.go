@@ -48,7 +48,6 @@ func TestMisuse(t *testing.T) {
 		{"an option of once for all", func() { _, _ = quorate.New(nil, once.WithDurable()) }, "once.WithDurable is an option of package once only"},
 		{"unusable name", func() { unusable.Do(nothing) }, "contains a brace"},
 		{"unusable name of a value", func() { once.Value(q, "", func() int { return 0 })() }, "the name is empty"},
-		{"closed Quorum", func() { late.Do(nothing) }, "quorum closed"},
 	} {
 		t.Run(c.what, func(t *testing.T) { assert.Contains(t, panicText(c.call), c.says) })
 	}

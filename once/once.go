@@ -84,8 +84,9 @@ func New(q *quorate.Quorum, name string, opts ...quorate.Option) *Once {
 // Do runs f unless the work is done, and returns when it is done: as
 // sync.Once does, over all processes. It waits for its turn and through
 // outages, with f done also until that is recorded. It panics where no waiting
-// can help: an unusable name, a closed Quorum, nodes that keep too little on
-// disk for WithDurable. Nodes that refuse for good (a wrong password, a key of
+// can help: an unusable name, nodes that keep too little on disk for
+// WithDurable. When the Quorum is closed, Do does not return; see
+// [quorate.Quorum.Close]. Nodes that refuse for good (a wrong password, a key of
 // another type) are told to the log and asked again; f is not run again for that.
 //
 // If f panics, or ends its goroutine with runtime.Goexit, that goes on as if f
@@ -167,7 +168,9 @@ func (o *Once) must(op string, try func() error) {
 		switch {
 		case err == nil:
 			return
-		case errors.Is(err, core.ErrInvalid), errors.Is(err, core.ErrClosed), errors.Is(err, ErrNotDurable):
+		case errors.Is(err, core.ErrClosed):
+			core.NeverReturn(o.set.Logger, err)
+		case core.Misuse(err), errors.Is(err, ErrNotDurable):
 			panic(err)
 		}
 		o.pause(err)

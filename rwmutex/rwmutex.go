@@ -17,10 +17,6 @@ import (
 	"github.com/quorate/quorate/internal/party"
 )
 
-// capacity is what a writer weighs and readers share. More claims of readers
-// than this would need as many processes.
-const capacity = 1 << 30
-
 // ErrUpgrade is why a read lock cannot become a write lock. It matches
 // quorate.ErrInvalid.
 var ErrUpgrade error = upgradeError{}
@@ -57,8 +53,9 @@ func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
 // New returns an RWMutex of the given name. A name serves one kind of
-// primitive: an RWMutex and a mutex.Mutex of one name are an error, told by
-// the one who comes second. A wrong option is a programmer's error: New panics.
+// primitive: while a [mutex.Mutex] of that name is in use, every call that would
+// lock an RWMutex fails with an error that matches [quorate.ErrInvalid] and
+// names both kinds. RLock and Lock log it and try again. A wrong option is a programmer's error: New panics.
 // An unusable name (empty, with braces, ending in :marker or :heal, longer than 1024 bytes) is reported by
 // every call that would lock, as an error that matches quorate.ErrInvalid.
 //
@@ -69,8 +66,8 @@ func New(q *quorate.Quorum, name string, opts ...quorate.Option) *RWMutex {
 	c := core.Of(q)
 	set := core.Override(c, "rwmutex.New", opts)
 	return &RWMutex{p: party.New(c, set,
-		core.Spec{Name: name, Weight: capacity, Capacity: capacity},
-		core.Spec{Name: name, Weight: 1, Capacity: capacity})}
+		core.Spec{Name: name, Weight: core.Writer, Capacity: core.Writer},
+		core.Spec{Name: name, Weight: 1, Capacity: core.Writer})}
 }
 
 // party returns what New has made.
@@ -82,8 +79,8 @@ func (m *RWMutex) party() *party.Party {
 }
 
 // Lock locks m for writing. It waits for its turn, through outages too, and
-// never returns unlocked. It panics where no waiting can help: an unusable
-// name, a closed Quorum.
+// never returns unlocked. It panics if the name is unusable. When the Quorum
+// is closed, Lock does not return; see [quorate.Quorum.Close].
 func (m *RWMutex) Lock() { m.party().MustLock("lock", party.Write) }
 
 // RLock locks m for reading, as Lock does for writing.

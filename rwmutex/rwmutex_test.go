@@ -204,8 +204,9 @@ func TestOneNameIsOneKind(t *testing.T) {
 	m := mutex.New(q, "x")
 	m.Lock()
 	err := rwmutex.New(q, "x").LockContext(t.Context())
-	require.ErrorIs(t, err, quorate.ErrNoQuorum)
-	require.ErrorContains(t, err, "in use with capacity 1, not 1073741824")
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+	require.NotErrorIs(t, err, quorate.ErrNoQuorum)
+	require.ErrorContains(t, err, "in use as a mutex, once or leader (capacity 1), not as an rwmutex")
 	m.Unlock()
 }
 

@@ -83,7 +83,8 @@ func TestBadInput(t *testing.T) {
 
 	other := semaphore.NewWeighted(q, "s", 7)
 	err := other.Acquire(ctx, 1)
-	require.ErrorContains(t, err, "in use with capacity 2, not 7", "both numbers")
+	require.ErrorContains(t, err, "in use as a semaphore of 2 permits, not as a semaphore of 7 permits")
+	require.ErrorIs(t, err, quorate.ErrInvalid)
 	s.Release(1)
 
 	require.ErrorIs(t, semaphore.NewWeighted(q, "s", 0).Acquire(ctx, 0), quorate.ErrInvalid)
@@ -111,9 +112,19 @@ func TestLease(t *testing.T) {
 	require.NoError(t, next.Release())
 }
 
+// lossCounter is an observer that counts losses.
+type lossCounter struct{ atomic.Int64 }
+
+func (c *lossCounter) Observe(e quorate.Event) {
+	if e.Kind == quorate.EventLost {
+		c.Add(1)
+	}
+}
+
 func TestLostPermitsAreReleasedFirst(t *testing.T) {
 	c := redistest.Start(t, 3)
-	q := accept.Open(t, c, accept.Timing(200*time.Millisecond))
+	var lost lossCounter
+	q := accept.Open(t, c, accept.Timing(200*time.Millisecond), quorate.WithObserver(&lost))
 	s := semaphore.NewWeighted(q, "s", 2)
 	l, err := s.AcquireLease(t.Context(), 1)
 	require.NoError(t, err)
@@ -121,13 +132,16 @@ func TestLostPermitsAreReleasedFirst(t *testing.T) {
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Stop())
 	}
-	<-l.Context().Done()
+	// Both, before the nodes go on: one node's answer would keep a hold.
+	require.True(t, accept.Eventually(func() bool { return lost.Load() == 2 }))
 	require.ErrorIs(t, context.Cause(l.Context()), quorate.ErrLost)
 	require.ErrorIs(t, l.Release(), quorate.ErrLost)
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Cont())
 	}
-	require.NoError(t, s.Acquire(t.Context(), 2), "what was lost is free again")
+	ctx, cancel := context.WithTimeout(t.Context(), accept.Patience)
+	defer cancel()
+	require.NoError(t, s.Acquire(ctx, 2), "what was lost is free again")
 	s.Release(1) // the goroutine whose permit was lost
 	require.False(t, s.TryAcquire(1), "its release gave nothing back")
 	s.Release(2)

@@ -16,8 +16,8 @@ func TestSharedAndExclusive(t *testing.T) {
 	assert.Equal(t, exitNoLock, p.status())
 	assert.Empty(t, p.out.String())
 	p = start(t, "lock", "y", "--wait", "0", "--", "echo", "never")
-	assert.Equal(t, exitNoLock, p.status(), "a name is one or the other")
-	assert.Contains(t, p.err.String(), "in use with capacity")
+	assert.Equal(t, exitUsage, p.status(), "a name is one or the other")
+	assert.Contains(t, p.err.String(), "in use as an rwmutex, not as a mutex")
 	p = start(t, "lock", "y", "--shared", "--exclusive", "--", "echo", "never")
 	assert.Equal(t, exitUsage, p.status())
 }
@@ -34,8 +34,8 @@ func TestSem(t *testing.T) {
 	assert.Equal(t, 0, p.status(), p.err.String())
 	assert.Equal(t, "third\n", p.out.String())
 	p = start(t, "sem", "s", "-n", "4", "--wait", "0", "--", "echo", "never")
-	assert.Equal(t, exitNoLock, p.status())
-	assert.Contains(t, p.err.String(), "in use with capacity 3, not 4")
+	assert.Equal(t, exitUsage, p.status())
+	assert.Contains(t, p.err.String(), "in use as a semaphore of 3 permits, not as a semaphore of 4 permits")
 	for _, args := range [][]string{
 		{"sem", "s", "--", "true"},
 		{"sem", "s", "-n", "0", "--", "true"},

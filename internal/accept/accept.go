@@ -31,8 +31,11 @@ func Main(m *testing.M) {
 	if _, err := exec.LookPath(redistest.Binary); err != nil {
 		_ = flag.Set("test.skip", "^Example")
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, NeverReturns)
 }
+
+// NeverReturns ignores goroutines that wait on a closed Quorum in a call that cannot fail.
+var NeverReturns = goleak.IgnoreTopFunction("github.com/quorate/quorate/internal/core.NeverReturn")
 
 // Patience is how long a test waits for what must happen soon. Nothing depends
 // on it but how late a failure is told.

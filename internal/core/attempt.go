@@ -186,12 +186,12 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		}
 	}
 	a.standing.Store(int64(standing)) // first: what is sent below may let the next one in
-	var ended error
+	var ended, why error
 	waiters := false
 	if was == protocol.Holding && a.claimed && a.owner != nil {
 		switch {
 		case phase == protocol.Lost:
-			ended = ErrLost
+			ended, why = ErrLost, a.lostWhy(now)
 		case phase.Final() && a.closing:
 			ended = ErrClosed
 		}
@@ -265,8 +265,10 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		a.q.telling.Add(-1)
 	}
 	if ended == ErrLost {
-		a.q.observe(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: ErrLost})
-		a.q.set.Logger.Warn("quorate: lost", "name", a.spec.Name, "token", a.token(0))
+		err := Dress("hold", a.spec.Name, why)
+		a.q.set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
+			"name", a.spec.Name, "token", a.token(0), "error", err)
+		a.q.observe(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
 	}
 	if waiters {
 		a.owner.Waiting()

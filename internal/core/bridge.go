@@ -7,5 +7,5 @@ var (
 	// Of returns the core of a *quorate.Quorum.
 	Of func(quorum any) *Quorum
 	// Dress makes the exported error of a failed operation.
-	Dress func(op, name string, err error) error
+	Dress = func(_, _ string, err error) error { return err }
 )

@@ -4,9 +4,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 )
 
@@ -54,11 +56,52 @@ func (e *RecoveringError) Error() string {
 	return fmt.Sprintf("is new or lost its memory, and votes in %v", e.Wait.Round(time.Millisecond))
 }
 
-// ClashError is a name that is in use with another capacity.
+// ClashError is a name that is in use as another kind of primitive, or as a
+// semaphore of another number of permits.
 type ClashError struct{ Asked, InForce uint64 }
 
 func (e *ClashError) Error() string {
-	return fmt.Sprintf("the name is in use with capacity %d, not %d", e.InForce, e.Asked)
+	return fmt.Sprintf("the name is in use as %s, not as %s; choose another name", kind(e.InForce), kind(e.Asked))
+}
+
+// Writer is what a writer of an rwmutex weighs, and the capacity that its readers share. More
+// claims of readers than this would need as many processes.
+const Writer = 1 << 30
+
+// kind names the primitives of a capacity: all that a node knows of the kind.
+func kind(capacity uint64) string {
+	switch capacity {
+	case 1:
+		return "a mutex, once or leader (capacity 1)"
+	case Writer:
+		return "an rwmutex"
+	}
+	return fmt.Sprintf("a semaphore of %d permits", capacity)
+}
+
+// Misuse reports whether an error will be the same whenever the call is
+// repeated. A clash will not: the other use of the name may end, and may be
+// another program's mistake.
+func Misuse(err error) bool {
+	_, clash := errors.AsType[*ClashError](err)
+	return errors.Is(err, ErrInvalid) && !clash
+}
+
+// NeverReturn waits without end, for a call that cannot succeed, cannot fail and
+// must not return.
+func NeverReturn(log *slog.Logger, why error) {
+	log.Error("quorate: a call that cannot return an error waits without end; end its goroutine before Close, or use the variant with a context", "error", why)
+	select {}
+}
+
+// rejected is the error of an attempt that so many nodes refuse for good that
+// it cannot have a quorum.
+func (a *attempt) rejected() error {
+	f := a.failure(ErrNoQuorum)
+	if _, clash := errors.AsType[*ClashError](f); clash {
+		f.Err = ErrInvalid
+	}
+	return f
 }
 
 var (
@@ -101,11 +144,27 @@ func explain(s *Spec, err error) error {
 	return err
 }
 
+// lostWhy says what ended a hold. Called with a.mu held.
+func (a *attempt) lostWhy(now protocol.Time) error {
+	err := ErrLost
+	switch {
+	case a.spec.Set.NoRenewal:
+		err = fmt.Errorf("%w: WithoutRenewal, and no Extend came before its end", ErrLost)
+	case a.claim.Muted():
+		err = fmt.Errorf("%w: WithMaxHold(%v) stopped its renewal", ErrLost, a.spec.Set.MaxHold)
+	}
+	return a.failureAt(now, err)
+}
+
 // failure describes where the attempt stands, for an error.
 func (a *attempt) failure(err error) *Failure {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := a.q.now()
+	return a.failureAt(a.q.now(), err)
+}
+
+// failureAt is failure with a.mu held.
+func (a *attempt) failureAt(now protocol.Time, err error) *Failure {
 	f := &Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
 	for i, n := range a.q.nodes {
 		ne := NodeFailure{Addr: n.addr}

@@ -64,14 +64,15 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 				p.Cancel()
 				return nil, p.a.failure(ErrClosed)
 			}
-			h := (*Hold)(p.a)
-			q.observe(Event{Kind: EventAcquired, Name: h.spec.Name, Token: h.Token(0), Took: h.since.Sub(p.began)})
-			return h, nil
+			p.acquired()
+			return (*Hold)(p.a), nil
 		case protocol.Taken:
 			return nil, p.a.failure(ErrHeld)
 		case protocol.TooHeavy:
 			return nil, p.a.tooHeavy()
-		case protocol.NoQuorum, protocol.Rejected:
+		case protocol.Rejected:
+			return nil, p.a.rejected()
+		case protocol.NoQuorum:
 			return nil, p.a.failure(ErrNoQuorum)
 		case protocol.Left:
 			return nil, p.a.failure(ErrClosed)
@@ -84,6 +85,23 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		}
 		p.a = q.start(p.a.spec, p.a.claim.Try, p.a.owner) // lapsed: a new id and a new ticket
 	}
+}
+
+// acquired tells the observer. When that panics, or ends its goroutine, the
+// caller does not get the hold: nothing else would release it.
+func (p *Pending) acquired() {
+	q, h := p.a.q, (*Hold)(p.a)
+	if q.set.Observe == nil {
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			p.Cancel()
+		}
+	}()
+	q.observe(Event{Kind: EventAcquired, Name: h.spec.Name, Token: h.Token(0), Took: h.since.Sub(p.began)})
+	returned = true
 }
 
 // CutShort is the error of a wait inside the process that a context ended.

@@ -90,6 +90,9 @@ func Override[O ~func(*Settings)](q *Quorum, primitive string, opts []O) *Settin
 	}
 	set := q.set
 	for _, o := range opts {
+		if o == nil {
+			panic("quorate: " + primitive + ": " + ErrInvalid.Error() + ": an option is nil; leave it out")
+		}
 		o(&set)
 	}
 	if set.Guard != q.set.Guard || set.Prefix != q.set.Prefix || set.Retention != q.set.Retention {

@@ -46,13 +46,14 @@ type Party struct {
 	until protocol.Time // lingering: until then,
 	timer *time.Timer   // which this looks after
 
-	readers int32
-	given   bool // somebody may have the grant
-	mode    Mode
-	kind    Mode          // of hold: Write or Read
-	n       uint16        // hand-overs under the claim, for the token
-	passes  uint16        // hand-overs since a waiter elsewhere was known,
-	since   protocol.Time // and when that was
+	readers   int32
+	given     bool // somebody may have the grant
+	shrinking bool // a Downgrade is under way
+	mode      Mode
+	kind      Mode          // of hold: Write or Read
+	n         uint16        // hand-overs under the claim, for the token
+	passes    uint16        // hand-overs since a waiter elsewhere was known,
+	since     protocol.Time // and when that was
 }
 
 // waiter is a goroutine in the queue; turn tells it what it has got.
@@ -121,10 +122,7 @@ func (p *Party) Lock(ctx context.Context, mode Mode, try bool) error {
 		}
 		p.mode, p.hold, p.grant = getting, nil, nil
 		p.mu.Unlock()
-		if lingering != nil {
-			lingering.Release()
-		}
-		return p.acquire(ctx, mode, try, nil)
+		return p.acquire(ctx, mode, try, nil, lingering)
 	case mode == Read && p.mode == Read && len(p.queue) == 0 && p.shareable():
 		p.readers++
 		p.mu.Unlock()
@@ -154,7 +152,7 @@ func (p *Party) await(ctx context.Context, w *waiter) error {
 		if t.locked {
 			return nil
 		}
-		return p.acquire(ctx, w.mode, false, t.pending)
+		return p.acquire(ctx, w.mode, false, t.pending, nil)
 	case <-ctx.Done():
 	case <-p.q.Closing():
 	}
@@ -179,12 +177,22 @@ func (p *Party) await(ctx context.Context, w *waiter) error {
 
 // acquire gets the lock from the nodes; getting it is this goroutine's task.
 // When its context ends, the place in the nodes' queue goes to the next local
-// waiter.
-func (p *Party) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending) (err error) {
+// waiter. before is a claim that is in the way and is released first.
+func (p *Party) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending, before *core.Hold) (err error) {
+	var place *core.Pending // of this goroutine, for the next local waiter
+	got := false
+	// Deferred, because an observer may panic or end its goroutine. The next
+	// local waiter would wait without end, for a task that no goroutine has.
+	defer func() {
+		if !got {
+			p.next(mode, place)
+		}
+	}()
+	if before != nil {
+		before.Release()
+	}
 	if pending == nil {
-		pending, err = p.q.Begin(p.spec(mode), try, p)
-		if err != nil {
-			p.next(mode, nil)
+		if pending, err = p.q.Begin(p.spec(mode), try, p); err != nil {
 			return err
 		}
 	}
@@ -192,11 +200,12 @@ func (p *Party) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 	if err != nil {
 		if ctx.Err() == nil || try {
 			pending.Cancel()
-			pending = nil
+		} else {
+			place = pending
 		}
-		p.next(mode, pending)
 		return err
 	}
+	got = true
 	p.mu.Lock()
 	p.mode, p.kind, p.readers = mode, mode, 1
 	p.hold, p.n, p.passes = hold, 0, 0

@@ -12,7 +12,7 @@ import (
 // on the nodes, and fails with ErrNotHeld, ErrLost or ErrClosed.
 func (p *Party) Unlock(mode Mode) (*core.Hold, error) {
 	p.mu.Lock()
-	if p.mode != mode {
+	if p.mode != mode || p.shrinking {
 		p.mu.Unlock()
 		return nil, &core.Failure{Err: core.ErrNotHeld}
 	}
@@ -52,8 +52,8 @@ func (p *Party) Unlock(mode Mode) (*core.Hold, error) {
 	// Also after a loss: an answer from just before the deadline may have renewed
 	// the claim since it was looked at, and it would be renewed as long as the
 	// process lives. On a claim that has ended Release does nothing.
+	defer p.next(mode, nil) // also when the observer panics
 	hold.Release()
-	p.next(mode, nil)
 	if lost != nil {
 		return nil, failure(lost)
 	}
@@ -100,16 +100,24 @@ func (p *Party) pass() bool {
 // place and only gets lighter.
 func (p *Party) Downgrade() error {
 	p.mu.Lock()
-	hold, mode := p.hold, p.mode
-	p.mu.Unlock()
-	if mode != Write {
+	if p.mode != Write || p.shrinking {
+		p.mu.Unlock()
 		return &core.Failure{Err: core.ErrNotHeld}
 	}
-	// The caller holds it, so nobody else changes the mode meanwhile.
-	if !hold.Shrink(p.read.Weight) {
+	hold := p.hold
+	p.shrinking = true
+	p.mu.Unlock()
+	// Without p.mu, because the claim may turn out to be lost, which Ended is
+	// told. Invariant: while p.shrinking, no Unlock changes the mode. An Unlock by
+	// mistake would pass the claim on to another writer, whose claim would then
+	// become that of a reader.
+	shrunk := hold.Shrink(p.read.Weight)
+	p.mu.Lock()
+	p.shrinking = false
+	if !shrunk {
+		p.mu.Unlock()
 		return &core.Failure{Err: core.ErrLost}
 	}
-	p.mu.Lock()
 	p.mode, p.kind = Read, Read
 	turns := p.readersAhead()
 	p.mu.Unlock()

@@ -1,7 +1,9 @@
 package party
 
 import (
+	"context"
 	"reflect"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,4 +45,33 @@ func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 	require.Eventually(t, func() bool { return ps[1].Lock(t.Context(), Write, true) == nil }, 20*time.Second, time.Millisecond)
 	_, err = ps[1].Unlock(Write)
 	assert.NoError(t, err)
+}
+
+// Two goroutines that both take themselves for the writer: one of the two has
+// made a mistake and is told so, and the value stays usable.
+func TestUnlockRacesDowngrade(t *testing.T) {
+	ps := parties(t, 2)
+	p, other := ps[0], ps[1]
+	for range 200 {
+		require.NoError(t, p.Lock(t.Context(), Write, false))
+		var all sync.WaitGroup
+		var unlocked, downgraded error
+		all.Go(func() { _, unlocked = p.Unlock(Write) })
+		all.Go(func() { downgraded = p.Downgrade() })
+		all.Wait()
+		if downgraded == nil {
+			require.ErrorIs(t, unlocked, core.ErrNotHeld)
+			_, err := p.Unlock(Read)
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, downgraded, core.ErrNotHeld)
+			require.NoError(t, unlocked)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		require.NoError(t, p.Lock(ctx, Write, false))
+		cancel()
+		require.ErrorIs(t, other.Lock(t.Context(), Read, true), core.ErrHeld, "beside a writer")
+		_, err := p.Unlock(Write)
+		require.NoError(t, err)
+	}
 }

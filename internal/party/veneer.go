@@ -11,15 +11,17 @@ import (
 // What every primitive on a Party does alike.
 
 // MustLock locks and never returns unlocked: through outages it waits, and it
-// panics where no waiting can help. Nodes that refuse for good are told to the
-// log and asked again.
+// panics if the name is unusable. Nodes that refuse for good are told to the
+// log and asked again. When the Quorum is closed it does not return.
 func (p *Party) MustLock(op string, mode Mode) {
 	for {
 		err := core.Dress(op, p.Name(), p.Lock(context.Background(), mode, false))
 		switch {
 		case err == nil:
 			return
-		case errors.Is(err, core.ErrInvalid), errors.Is(err, core.ErrClosed):
+		case errors.Is(err, core.ErrClosed):
+			core.NeverReturn(p.set().Logger, err)
+		case core.Misuse(err):
 			panic(err)
 		}
 		p.set().Logger.Error("quorate: "+op+" goes on trying", "name", p.Name(), "error", err)

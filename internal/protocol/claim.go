@@ -360,6 +360,9 @@ func (c *Claim) Shrink(now Time, weight uint64) {
 // StopRenewal lets the claim end with the leases it has.
 func (c *Claim) StopRenewal() { c.mute = true }
 
+// Muted reports whether StopRenewal was called.
+func (c *Claim) Muted() bool { return c.mute }
+
 // Leave withdraws the claim everywhere (rule 7).
 func (c *Claim) Leave(now Time) {
 	if c.expire(now); !c.phase.Final() {

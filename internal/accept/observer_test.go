@@ -1,0 +1,100 @@
+package accept_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/rwmutex"
+	"github.com/quorate/quorate/semaphore"
+)
+
+// wild ends the goroutine that calls it, one way or the other, at one kind of event.
+type wild struct {
+	at   quorate.EventKind
+	name string
+	how  func()
+}
+
+func (w *wild) Observe(e quorate.Event) {
+	if e.Kind == w.at && e.Name == w.name {
+		w.how()
+	}
+}
+
+// An observer that panics, or ends the goroutine as t.FailNow does, leaves no
+// lock behind that nothing releases, and no waiter that nothing wakes.
+func TestObserverThatDoesNotReturn(t *testing.T) {
+	c := redistest.Start(t, 1)
+	w := &wild{}
+	q, plain := accept.Open(t, c, quorate.WithObserver(w)), accept.Open(t, c)
+	uses := map[string]func(ctx context.Context, name string){
+		"mutex": func(ctx context.Context, name string) {
+			m := mutex.New(q, name)
+			_ = m.LockContext(ctx)
+			m.Unlock()
+		},
+		"rwmutex": func(ctx context.Context, name string) {
+			m := rwmutex.New(q, name)
+			_ = m.RLockContext(ctx)
+			m.RUnlock()
+		},
+		"semaphore": func(ctx context.Context, name string) {
+			s := semaphore.NewWeighted(q, name, 2)
+			_, _ = s.Acquire(ctx, 1), s.Acquire(ctx, 1)
+			s.Release(2)
+		},
+		"leader": func(ctx context.Context, name string) {
+			_ = leader.New(q, name, "").Run(ctx, leader.Callbacks{Once: true, OnStartedLeading: func(context.Context, quorate.Lease) {}})
+		},
+	}
+	free := map[string]func(name string) bool{
+		"mutex":     func(name string) bool { return mutex.New(plain, name).TryLock() },
+		"rwmutex":   func(name string) bool { return rwmutex.New(plain, name).TryLock() },
+		"semaphore": func(name string) bool { return semaphore.NewWeighted(plain, name, 2).TryAcquire(2) },
+		"leader":    func(name string) bool { return mutex.New(plain, name).TryLock() },
+	}
+	for how, f := range map[string]func(){"panics": func() { panic("observer") }, "exits": runtime.Goexit} {
+		for _, at := range []quorate.EventKind{quorate.EventAcquired, quorate.EventReleased} {
+			for what, use := range uses {
+				name := what + " " + how + " " + string(at)
+				t.Run(name, func(t *testing.T) {
+					*w = wild{at: at, name: name, how: f}
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						defer func() { _ = recover() }()
+						use(t.Context(), name)
+						assert.Fail(t, "the observer was not called")
+					}()
+					within(t, accept.Patience, done)
+					require.True(t, accept.Eventually(func() bool { return free[what](name) }))
+				})
+			}
+		}
+	}
+
+	// The value itself goes on, and whoever waits in this process.
+	*w = wild{at: quorate.EventReleased, name: "m", how: func() { panic("observer") }}
+	m := mutex.New(q, "m", quorate.WithoutRenewal()) // so that each hold is a claim of its own
+	require.NoError(t, m.LockContext(t.Context()))
+	queued := accept.NewQueued(t.Context())
+	next := make(chan error, 1)
+	go func() { next <- m.LockContext(queued) }()
+	within(t, accept.Patience, queued.In())
+	assert.Panics(t, m.Unlock)
+	err, _ := within(t, accept.Patience, next)
+	require.NoError(t, err)
+	*w = wild{}
+	m.Unlock()
+	require.NoError(t, m.LockContext(t.Context()))
+	m.Unlock()
+}
