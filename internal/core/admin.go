@@ -260,7 +260,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		r.Recovering = m.recovers(at, q.set.Guard)
 	}
 	r.untold, r.marker = !m.whole, m
-	r.Jumped, r.JumpedAt = n.clock.last()
+	r.Jumped, r.JumpedAt = q.nodeClocks[n.index].last()
 	r.Warnings = warnings(&r, &q.set)
 	return r
 }

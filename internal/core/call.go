@@ -151,7 +151,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 func (q *Quorum) believe(c *call, v []resp.Value) (protocol.Answer, error) {
 	ans, err := script.Decode(v)
 	if err == nil {
-		err = q.distrust(c.req, ans)
+		err = q.distrust(c.req, &ans)
 	}
 	if err != nil {
 		return ans, err

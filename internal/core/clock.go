@@ -1,7 +1,7 @@
 package core
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -13,91 +13,51 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Leases end by their node's wall clock, so one that jumps ahead ends them
-// early, and a node that then votes for the next is like one that has lost its
-// memory and does not sit out its guard time. That is what it is taken for:
-// every answer tells the node's time; whoever sees it jump believes nothing that
-// the node says from there on, and has it sit out its guard time.
-//
-// What this process cannot see is a jump before it has heard the node's time
-// for the first time. Whoever holds or waits sees it at his next beat.
+// Leases end by their node's wall clock. protocol.Clocks judges by the times that
+// the nodes tell whether one of these clocks has jumped, or this process's has
+// stood still. This file gives it the readings, and does what it says.
 
-// clock is what a client knows of a node's clock: bounds of how far it is ahead
-// of ours. Each answer was given between the moments when the request was sent
-// and the answer heard, and that narrows the bounds; the time between two
-// answers widens them again, as the two clocks run at different speeds.
-type clock struct {
-	mu       sync.Mutex
-	known    bool
-	since    protocol.Time // the clock has not jumped since
-	at       protocol.Time // when the bounds were right
-	low, top int64         // nanoseconds
-	jumped   time.Duration // the last jump, and
-	when     time.Time     // when it was seen
+// clocks is the judge of a Quorum.
+type clocks struct {
+	open atomic.Bool // some case is: each reading may be evidence
 
-	judging atomic.Bool
+	mu      sync.Mutex // before any nodeClock's
+	judge   *protocol.Clocks
+	ticking bool // a goroutine is waiting for judge.Wake
 }
 
-// rate is how much faster or slower a node's clock may run than ours: twice the 1% that leases bear.
-const rate = 50
+// nodeClock is what is known of one node's clock.
+type nodeClock struct {
+	mu     sync.Mutex
+	bounds protocol.ClockBounds
+	jumped time.Duration // the last jump, and
+	when   time.Time     // when it was seen
+}
 
-// narrow takes the node's time, in milliseconds, of an answer to a request that
-// was sent and heard when our clock showed that. It returns by how much the node's
-// clock has jumped, 0 if that is possible without a jump. A jump leaves the
-// bounds as they are.
-func (c *clock) narrow(sent, heard protocol.Time, millis int64) time.Duration {
-	own := int64(heard-sent) / rate // while the answer was under way
-	low, top := millis*1e6-int64(heard)-own, (millis+1)*1e6-int64(sent)+own
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.known {
-		c.known, c.since, c.at, c.low, c.top = true, heard, heard, low, top
-		return 0
+// newClocks returns a judge over n nodes, and what it knows of each.
+func newClocks(n int, set *Settings) (*clocks, []nodeClock) {
+	nodes := make([]nodeClock, n)
+	bounds := make([]*protocol.ClockBounds, n)
+	for i := range nodes {
+		bounds[i] = &nodes[i].bounds
 	}
-	drift := int64(heard-min(sent, c.at)) / rate
-	switch {
-	case low > c.top+drift:
-		return time.Duration(low - c.top)
-	case top < c.low-drift:
-		return time.Duration(top - c.low)
-	}
-	c.at, c.low, c.top = heard, max(low, c.low-drift), min(top, c.top+drift)
-	return 0
-}
-
-// ahead is narrow for a push, of which nobody knows when it was sent: it can
-// only show that the clock has jumped ahead.
-func (c *clock) ahead(heard protocol.Time, millis int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.known && millis*1e6-int64(heard) > c.top+int64(heard-c.at)/rate
-}
-
-// forget: the next answer sets the bounds anew.
-func (c *clock) forget() {
-	c.mu.Lock()
-	c.known = false
-	c.mu.Unlock()
-}
-
-// span returns since when the clock is known not to have jumped, and until when.
-func (c *clock) span() (from, to protocol.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.since, c.at
+	c := &clocks{judge: protocol.NewClocks(bounds, set.NodeTimeout, set.Guard)}
+	c.judge.Rules = rules()
+	return c, nodes
 }
 
 // last returns the last jump that was seen, and when.
-func (c *clock) last() (time.Duration, time.Time) {
+func (c *nodeClock) last() (time.Duration, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.jumped, c.when
 }
 
 // look asks each node for its time that has not told it for a while, so that
-// the bounds stay narrow though there is nothing to do.
+// the bounds stay narrow though there is nothing to do. None is older than three
+// eighths of a ttl then: protocol.md, "Clocks", counts on half of one.
 func (q *Quorum) look() {
-	every := max(q.set.TTL/2, time.Second)
+	every := max(q.set.TTL/4, 250*time.Millisecond)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -106,8 +66,12 @@ func (q *Quorum) look() {
 		case <-q.closing:
 			return
 		}
-		for _, n := range q.nodes {
-			if _, at := n.clock.span(); q.now().Sub(at) > every && n.link.Err() == nil {
+		for i, n := range q.nodes {
+			c := &q.nodeClocks[i]
+			c.mu.Lock()
+			at := c.bounds.At()
+			c.mu.Unlock()
+			if q.now().Sub(at) > every/2 && n.link.Err() == nil {
 				n.link.Send(q.askTime(n))
 			}
 		}
@@ -119,98 +83,155 @@ func (q *Quorum) askTime(n *node) *question {
 	sent := q.now()
 	return &question{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
 		if millis, e := decodeTime(v); err == nil && e == nil {
-			_ = q.timely(n, sent, millis) // which sees to it
+			_, _ = q.timely(n, protocol.Reading{Sent: sent, Heard: q.now(), Millis: millis}) // which sees to it
 		}
 	}}
 }
 
-// JumpedError says that a node's clock has jumped, so what it answers does not count.
+// JumpedError says that a node's clock and this process's have parted, so what
+// the node answers does not count.
 type JumpedError struct{ By time.Duration }
 
 func (e *JumpedError) Error() string {
 	return fmt.Sprintf("its clock has jumped by %+v", e.By.Round(time.Millisecond))
 }
 
-// timely: an answer counts unless the node's clock has jumped.
-func (q *Quorum) timely(n *node, sent protocol.Time, millis int64) error {
-	by := n.clock.narrow(sent, q.now(), millis)
-	if by == 0 {
-		return nil
+var errParted = errors.New("its clock and this process's have parted, and what it says does not count for a moment")
+
+// timely: what came with a reading counts unless the clocks have parted, and a
+// vote may count later.
+func (q *Quorum) timely(n *node, r protocol.Reading) (late time.Duration, err error) {
+	if !q.clocks.open.Load() {
+		c := &q.nodeClocks[n.index]
+		c.mu.Lock()
+		ok := c.bounds.Take(r)
+		c.mu.Unlock()
+		if ok {
+			return 0, nil
+		}
 	}
-	q.jumped(n)
-	return &JumpedError{By: by}
+	counts := false
+	q.judge(func(j *protocol.Clocks) { counts, late = j.Read(n.index, r) })
+	if !counts {
+		return 0, errParted
+	}
+	return late, nil
 }
 
-// jumped looks into a jump, once at a time.
-func (q *Quorum) jumped(n *node) {
-	if !n.clock.judging.CompareAndSwap(false, true) {
+// judge gives the judge an event, and does what it says then.
+func (q *Quorum) judge(event func(j *protocol.Clocks)) {
+	c := q.clocks
+	c.mu.Lock()
+	for i := range q.nodeClocks {
+		q.nodeClocks[i].mu.Lock()
+	}
+	event(c.judge)
+	c.open.Store(c.judge.Open())
+	todo := c.judge.Out
+	c.judge.Out = nil
+	for i := range q.nodeClocks {
+		q.nodeClocks[i].mu.Unlock()
+	}
+	tick := c.judge.Open() && !c.ticking
+	c.ticking = c.ticking || tick
+	c.mu.Unlock()
+	if len(todo) > 0 {
+		select {
+		case <-q.built:
+		case <-q.closing:
+			return
+		}
+	}
+	for _, e := range todo {
+		q.settle(e)
+	}
+	if !tick {
 		return
 	}
 	q.records.mu.Lock()
 	defer q.records.mu.Unlock()
-	if q.isClosed() {
-		return
+	if !q.isClosed() {
+		q.records.tasks.Go(q.tickClocks)
 	}
-	q.records.tasks.Go(func() {
-		defer n.clock.judging.Store(false)
-		q.judgment.Lock()
-		defer q.judgment.Unlock()
-		q.judge(n)
-	})
 }
 
-// judge finds out whose clock has jumped. When others seem to have done so too,
-// and none that was known before has not, it is ours that has stood still, as
-// that of a machine that was asleep, and there is nothing to tell the nodes. One
-// is judged after the other: what the first finds out may acquit the next.
-func (q *Quorum) judge(n *node) {
-	ctx, cancel := context.WithTimeout(context.Background(), q.set.NodeTimeout)
-	defer cancel()
-	sent := q.now()
-	_, good := n.clock.span()
-	var by time.Duration
-	steady, jumpy := 0, 0
-	q.ask(ctx, func(dst []byte, _ *node) []byte {
-		return resp.AppendCommand(dst, "TIME")
-	}, func(i int, v []resp.Value) error {
-		millis, err := decodeTime(v)
-		if err != nil {
-			return err
+// tickClocks lets time pass for the judge until there is nothing to judge.
+func (q *Quorum) tickClocks() {
+	c := q.clocks
+	for {
+		c.mu.Lock()
+		at := c.judge.Wake()
+		if at == protocol.Never {
+			c.ticking = false
+			c.mu.Unlock()
+			return
 		}
-		other := &q.nodes[i].clock
-		since, _ := other.span()
-		switch d := other.narrow(sent, q.now(), millis); {
-		case i == n.index:
-			by = d
-		case d != 0:
-			jumpy++
-		case since <= good:
-			steady++
+		c.mu.Unlock()
+		select {
+		case <-time.After(max(at.Sub(q.now()), 0)):
+		case <-q.closing:
+			return
 		}
-		return nil
-	})
-	if by == 0 {
-		return
+		q.judge(func(j *protocol.Clocks) { j.Tick(q.now()) })
 	}
-	if jumpy > 0 && steady == 0 {
-		q.set.Logger.Warn("quorate: this process's clock has stood still", "for", by)
-		for _, n := range q.nodes {
-			n.clock.forget()
-			q.recheck(n)
+}
+
+// settle does what the judge says.
+func (q *Quorum) settle(e protocol.ClockEvent) {
+	n := q.nodes[e.Node]
+	switch e.Kind {
+	case protocol.ClockAsk:
+		for i, n := range q.nodes {
+			if e.Nodes&(1<<i) != 0 && n.link.Err() == nil {
+				n.link.Send(q.askTime(n))
+			}
 		}
-		return
+	case protocol.ClockEarly:
+		for _, a := range q.all() {
+			a.event(func(c *protocol.Claim, now protocol.Time) { c.Early(now, e.Nodes, e.By) })
+		}
+		q.records.early(e.By)
+	case protocol.ClockCleared:
+		q.recheck(n)
+	case protocol.ClockMark:
+		q.disown(n)
+	case protocol.ClockJumped:
+		c := &q.nodeClocks[e.Node]
+		c.mu.Lock()
+		c.jumped, c.when = e.By, time.Now()
+		c.mu.Unlock()
+		q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", e.By)
+		q.observe(Event{Kind: EventClockJumped, Node: n.addr, Took: e.By, Err: &JumpedError{By: e.By}})
+	case protocol.ClockDoubted:
+		q.set.Logger.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
+			"for half a guard time its votes count later by that", "node", n.addr, "by", e.By)
+		if e.By < 0 {
+			q.recount(n)
+		}
+	case protocol.ClockStood:
+		q.set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", e.By)
 	}
-	n.clock.mu.Lock()
-	n.clock.jumped, n.clock.when = by, time.Now()
-	n.clock.mu.Unlock()
-	q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", by)
-	q.observe(Event{Kind: EventClockJumped, Node: n.addr, Took: by, Err: &JumpedError{By: by}})
-	q.disown(n)
+}
+
+// recount has a node whose clock was set back count its guard time anew if it
+// began by a time that has not come yet. A node that began earlier is unchanged.
+func (q *Quorum) recount(n *node) {
+	n.link.Send(&question{command: q.mark(n.link.Info(), script.Kept), reply: func(v []resp.Value, err error) {
+		if inc, _, e := script.DecodeMarker(v); err == nil && e == nil {
+			known := &q.incs[n.index]
+			if k := known.Load(); k < unknown && k != uint64(inc) {
+				q.met(n, inc)
+				known.CompareAndSwap(k, uint64(inc))
+				q.recheck(n)
+				q.heal(n)
+			}
+		}
+	}})
 }
 
 // disown tells a node that it is not to be trusted in its present incarnation.
-// Whoever tells it so too, later, changes nothing. Should this fail, the next
-// answer shows the jump again.
+// A node that has another one by then is unchanged. Should this fail, the judge
+// asks for it again at the next answer.
 func (q *Quorum) disown(n *node) {
 	known := &q.incs[n.index]
 	inc := known.Load()
@@ -231,10 +252,10 @@ func (q *Quorum) disown(n *node) {
 }
 
 // met: another incarnation begins with the clock as it is. Either its memory is
-// gone, or somebody else has seen the jump.
+// gone, or another client has seen the jump.
 func (q *Quorum) met(n *node, inc protocol.Incarnation) {
 	if n.met.Swap(uint64(inc)) != uint64(inc) {
-		n.clock.forget()
+		q.judge(func(j *protocol.Clocks) { j.Met(n.index) })
 	}
 }
 

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -195,7 +197,7 @@ func (c *asking) Reply(v []resp.Value, err error) {
 		a, err = script.DecodeRecord(v)
 	}
 	if err == nil {
-		err = i.q.distrust(c.req, a)
+		err = i.q.distrust(c.req, &a)
 	}
 	if err == nil {
 		i.q.heardRecord(i.spec, node, a)
@@ -256,6 +258,21 @@ func (r *records) drop(i *inquiry) {
 	r.mu.Lock()
 	delete(r.inquiries, i)
 	r.mu.Unlock()
+}
+
+// early says that answers are older than this process's clock tells.
+func (r *records) early(by time.Duration) {
+	r.mu.Lock()
+	inquiries := slices.Collect(maps.Keys(r.inquiries))
+	r.mu.Unlock()
+	for _, i := range inquiries {
+		i.mu.Lock()
+		now := i.q.now()
+		if !i.over {
+			i.in.Early(now, by)
+		}
+		i.flushUnlock(now)
+	}
 }
 
 // up says that a node can be asked again.

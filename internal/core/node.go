@@ -22,7 +22,6 @@ type node struct {
 	addr       string
 	link       *link.Link
 	recovering atomic.Bool
-	clock      clock
 	pace       pace
 	met        atomic.Uint64 // the last incarnation that was known
 	share      [4]resp.Value // room for the reader of its answers, see call.Share
@@ -77,7 +76,7 @@ func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
 	cmds := loads(p.missing)
 	if got, marked := script.Marked(p.marker, info.RunID, p.clock, q.set.Guard, q.set.Retention); marked {
 		known(got)
-		_ = q.timely(n, p.sent, p.clock) // after met: bounds of an earlier incarnation do not count
+		_, _ = q.timely(n, protocol.Reading{Sent: p.sent, Heard: q.now(), Millis: p.clock}) // after met: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
 	return append(cmds, &question{command: q.mark(info, lossy(info)), reply: func(v []resp.Value, err error) {
@@ -155,11 +154,12 @@ func (q *Quorum) stranger(node int, inc protocol.Incarnation) error {
 }
 
 // distrust says why an answer counts for nothing, whatever it says.
-func (q *Quorum) distrust(r protocol.Request, a protocol.Answer) error {
+func (q *Quorum) distrust(r protocol.Request, a *protocol.Answer) (err error) {
 	if err := q.stranger(r.Node, a.Incarnation); err != nil {
 		return err
 	}
-	return q.timely(q.nodes[r.Node], r.Sent, a.Clock)
+	a.Late, err = q.timely(q.nodes[r.Node], protocol.Reading{Sent: r.Sent, Heard: q.now(), Millis: a.Clock})
+	return err
 }
 
 // loads are the commands that give a node scripts.
@@ -246,8 +246,7 @@ func (q *Quorum) push(n *node, payload string) {
 		}
 		return
 	}
-	if n.clock.ahead(q.now(), m.Clock) {
-		q.jumped(n)
+	if m.Late, err = q.timely(n, protocol.Reading{Heard: q.now(), Millis: m.Clock, Push: true}); err != nil {
 		return
 	}
 	// What it said before it was told that its clock has jumped may come late.

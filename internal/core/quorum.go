@@ -34,7 +34,8 @@ type Quorum struct {
 	records    records
 	incs       []atomic.Uint64 // per node: the incarnation that its connection began with
 	telling    atomic.Int32    // holders that are being told of their loss
-	judgment   sync.Mutex      // whose clock has jumped
+	clocks     *clocks
+	nodeClocks []nodeClock
 }
 
 // shard is a part of the attempts by id, for pushes to find them.
@@ -64,6 +65,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.records.watches = map[protocol.ID]*Watch{}
 	q.records.healing = map[int]*healer{}
 	q.records.retelling = map[string]bool{}
+	q.clocks, q.nodeClocks = newClocks(len(clients), &set)
 	q.incs = make([]atomic.Uint64, len(clients))
 	for i := range q.incs {
 		q.incs[i].Store(unknown)

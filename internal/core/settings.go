@@ -38,10 +38,10 @@ func Defaults() Settings {
 	}
 }
 
-// Drift is how much earlier than a node this process takes a lease to end:
-// 1% of the ttl for clocks that run at different speeds, 2 ms for the node's
-// resolution.
-func (s *Settings) Drift() time.Duration { return s.TTL/100 + 2*time.Millisecond }
+// Drift is how much earlier than a node this process takes a lease to end: 1% of
+// the ttl for clocks that run at different speeds, 2% for jumps of the node's
+// clock that other clients cannot notice, 2 ms for the node's resolution.
+func (s *Settings) Drift() time.Duration { return 3*s.TTL/100 + 2*time.Millisecond }
 
 // Check names the first setting that is wrong or contradicts another, and the remedy.
 func (s *Settings) Check() error {

@@ -47,13 +47,19 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 	p.failures, p.refused = 0, false
 	switch a.Status {
 	case OK:
-		c.acknowledge(p, r, a)
+		if a.Late > 0 && c.Counting && c.phase != Holding {
+			c.silent(now, p) // leases that ended early are missing in what it tells
+			break
+		}
+		c.acknowledge(now, p, r, a)
 		p.next, p.hinted = Never, false
 		switch {
 		case p.again && p.asked == 0: // that answer will bring a hint of its own
 			p.again, p.next = false, now
 		case a.Wait > 0:
 			p.next, p.hinted = now.Add(a.Wait), true
+		case a.Vote && p.heard().ripe > now:
+			p.next, p.hinted = p.more.ripe, true
 		}
 		p.waiters = a.Waiters
 		if p.heard().heavy && r.Op != OpBeat && r.Sent >= c.shrunk {
@@ -123,7 +129,7 @@ func (c *Claim) unfit(now Time, p *peer, r Request, a Answer) {
 // vote stays given and the newest lists are the smallest, unless the node may have
 // stored the claim twice (doubt). An answer at another ticket or of another
 // incarnation starts a new view.
-func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
+func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 	same := p.held && p.tkt == a.Ticket && (p.inc == a.Incarnation || !c.Rules.on(RuleIncarnation))
 	if !same {
 		p.vote = false
@@ -135,6 +141,9 @@ func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
 		if p.inc != a.Incarnation {
 			p.more.limit, p.more.limitAt = 0, 0
 		}
+		if !same || !a.Vote {
+			p.more.ripe = 0
+		}
 	}
 	p.held, p.tkt, p.inc, p.taken = true, a.Ticket, a.Incarnation, r.Sent
 	if p.more != nil {
@@ -144,7 +153,7 @@ func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
 		c.doubt(p)
 	}
 	overtaken := p.vote && !p.unsure && !a.Foreign && !a.Vote // by the push that voted
-	p.vote = a.Vote || overtaken
+	p.vote = a.Vote && c.ripe(now, p, a.Late) || overtaken
 	if c.Counting && !overtaken {
 		c.content(p.own(), r, a)
 	}
@@ -172,6 +181,20 @@ func (c *Claim) acknowledge(p *peer, r Request, a Answer) {
 // it arrives the claim is back without a vote, at the same ticket and in the same
 // incarnation, and another Redlock client holds with this node's key.
 func (c *Claim) doubt(p *peer) { p.unsure = c.Rules.on(RulePushOnce) }
+
+// ripe reports whether a vote that a node gives now counts now. Where its clock
+// may have jumped ahead it counts when the clock that the node had before would
+// show the same: no lease that the jump has ended early still runs by then.
+func (c *Claim) ripe(now Time, p *peer, late time.Duration) bool {
+	if late == 0 || p.vote {
+		return true
+	}
+	m := p.own()
+	if m.ripe == 0 {
+		m.ripe = now.Add(late)
+	}
+	return now >= m.ripe
+}
 
 // resized takes what a node says of the number of permits.
 func (p *peer) resized(limit uint64, at Ticket) {
@@ -237,6 +260,12 @@ func (c *Claim) Push(now Time, node int, m Push) {
 	}
 	p := &c.peers[node]
 	if p.waiters = m.Waiters || !m.Vote; !m.Vote {
+		return
+	}
+	if m.Late > 0 && !p.vote { // the answer to a question then will tell
+		if p.held && m.Ticket == p.tkt && m.Incarnation == p.inc && !c.ripe(now, p, m.Late) && p.asked == 0 {
+			p.next, p.hinted = p.more.ripe, true
+		}
 		return
 	}
 	if !c.admitHere(p, m) {
@@ -322,6 +351,20 @@ func (c *Claim) Suspect(now Time, node int) {
 		c.silent(now, p)
 		c.advance(now)
 	}
+}
+
+// Early says that the leases that some nodes gave, a bit for each, end so much
+// earlier than the claim takes them to: clocks have parted, see Clocks.
+func (c *Claim) Early(now Time, nodes uint32, by time.Duration) {
+	if c.expire(now); c.phase.Final() {
+		return
+	}
+	for i := range c.peers {
+		if p := &c.peers[i]; nodes&(1<<i) != 0 && p.held {
+			p.own().until = c.until(p).Add(-by)
+		}
+	}
+	c.advance(now)
 }
 
 // Renew asks every node for a new lease now, also when renewal has been
@@ -523,7 +566,7 @@ func (c *Claim) wait(now Time) {
 		switch {
 		case c.usable(p, now) && p.vote:
 			votes++
-		case p.untouched() || p.asked != 0 || p.held && p.tkt < c.t && p.failures == 0:
+		case p.untouched() || p.asked != 0 || p.held && p.tkt < c.t && p.failures == 0 || p.hinted && p.heard().ripe != 0:
 			open++
 		}
 	}

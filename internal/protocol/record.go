@@ -213,6 +213,14 @@ func (q *Inquiry) Up(now Time, node int) {
 	}
 }
 
+// Early says that answers are older than this process's clock tells: it stood still.
+func (q *Inquiry) Early(now Time, by time.Duration) {
+	for i := range q.peers {
+		q.peers[i].at = q.peers[i].at.Add(-by)
+	}
+	q.Tick(now)
+}
+
 // Tick lets time pass.
 func (q *Inquiry) Tick(now Time) {
 	if q.outcome == Asking {

@@ -43,5 +43,11 @@ const (
 	RuleOld                              // a node that takes a claim in at a ticket of half a guard time ago does not count: a token falls
 	RuleCeiling                          // a ticket that is too far ahead of the claim's own is not followed: the claim settles nowhere
 	RuleForged                           // a node that keeps a version of the far future is no witness: what that has replaced is not found
+	RuleClock                            // a node's time that its clock cannot show without a jump is noticed: leases end early, and two hold
+	RuleBlame                            // a jump is the node's only if a majority of the other nodes has not parted from this client: a client that slept silences all nodes
+	RuleExclude                          // a node has not parted only if what is known of it excludes that: a client whose clock stood still for a moment silences a node
+	RuleStood                            // if a majority has parted by as much, this client's clock stood still: it has no lock for a lease after it slept
+	RuleLate                             // where it cannot be told whose clock it was, a vote counts when the node's old clock would show the new time: two holders
+	RuleEarly                            // and leases end as much earlier: a client that slept goes on holding beside the next holder
 	RuleStash                            // a push that overtakes its answer is kept: a waiter sleeps through its turn
 )

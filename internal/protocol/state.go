@@ -130,6 +130,7 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 		b = binary.AppendUvarint(b, uint64(p.tkt))
 		b = binary.AppendUvarint(b, uint64(p.inc))
 		when(p.taken)
+		when(m.ripe)
 		when(c.until(p))
 		when(p.asked)
 		when(next)
@@ -149,6 +150,7 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 			b = binary.AppendUvarint(b, m.early.Digest)
 			b = binary.AppendUvarint(b, m.early.Limit)
 			b = binary.AppendUvarint(b, uint64(m.early.LimitAt))
+			b = binary.AppendVarint(b, int64(m.early.Late))
 		}
 	}
 	return b

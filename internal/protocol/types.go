@@ -151,6 +151,8 @@ type Answer struct {
 	Limit       uint64 // the capacity since a Resize; 0: none
 	LimitAt     Ticket // of that Resize
 	Record      *Entry // what the node has recorded: in answers to the operations of a record
+
+	Late time.Duration // a vote counts so much later: see Clocks. Not told by nodes
 }
 
 // Push is what a node says unasked.
@@ -165,6 +167,8 @@ type Push struct {
 	Limit       uint64 // as in Answer
 	LimitAt     Ticket
 	Changed     bool // not of a claim: the record that ID watches has changed
+
+	Late time.Duration // as in Answer
 }
 
 // DigestMod keeps digests exact in a Lua number.

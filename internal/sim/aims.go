@@ -104,41 +104,6 @@ var restart = generator{
 	},
 }
 
-// leap: a holder has two nodes of three, and the clock of one of them jumps
-// ahead, once or while the node sits out its guard time. Somebody waits for it, or
-// comes then.
-var leap = generator{
-	name: "leap",
-	set: func(r *rand.Rand, s *setting) {
-		plain(r, s, 2)
-		s.length = 3*s.guard + 4*s.ttl
-	},
-	plan: func(w *world) {
-		ns := w.shuffled()
-		a, c := ns[0], ns[2]
-		holder, other := w.procs[0], w.procs[1]
-		e, f := holder.parts[0], other.parts[0]
-		early, twice := w.rng.IntN(2) == 0, w.rng.IntN(3) == 0
-		holder.cutOff(c)
-		w.then(w.delay, func() { e.acquire(false) })
-		w.once(holds(e), w.ttl, w.around(w.delay*4), func() {
-			if early {
-				f.acquire(false)
-			}
-			if twice {
-				w.wipe(a, false)
-			}
-		})
-		w.then(w.around(w.nodeTimeout), func() { a.leap(w.around(w.guard)) })
-		w.then(w.around(w.delay*4), func() {
-			if !early {
-				f.acquire(false)
-			}
-		})
-		w.once(holds(f), 2*w.guard, w.around(w.nodeTimeout), func() {})
-	},
-}
-
 // uneven: a holder has a longer ttl, guard time and retention than another
 // client, which comes while that lease runs; or after a node of the holder's has
 // lost its newest writes.

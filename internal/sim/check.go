@@ -30,7 +30,7 @@ func (c *checker) always(w *world) {
 			sum = w.capacity
 		}
 		for _, a := range c.holders {
-			if a.valid() {
+			if a.valid() && !a.part.proc.mayBeWrong() {
 				sum += a.Weight
 			}
 		}
@@ -97,6 +97,9 @@ func (c *checker) admitted(w *world, a *attempt) {
 	w.stats.Admissions++
 	w.stats.Rounds += a.rounds
 	c.holders = append(c.holders, a)
+	if a.part.proc.mayBeWrong() {
+		return
+	}
 	known := false
 	for i := range c.highest {
 		h := &c.highest[i]

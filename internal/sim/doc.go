@@ -14,7 +14,9 @@
 //     read-write lock, or a semaphore.
 //   - Clocks: each process and node has its own, with an offset and a drift
 //     within what the protocol allows; the clients' wall clocks differ by the
-//     skew at most and are set anew now and then.
+//     skew at most and are set anew now and then. The clocks of nodes jump, of a
+//     minority within a time, and those of processes stand still. A process knows
+//     of both what the nodes' answers show (protocol.Clocks).
 //   - Links: ordered and slow by chance; partitions of requests, of answers, or
 //     of both; breaks that leave requests behind to arrive late, or twice;
 //     leaves that are kept for the next connection; pushes on a path of their
@@ -39,6 +41,7 @@
 //   - busy: no claim wants a Tick at once after a Tick, or sends without end.
 //   - free: of claims that try a free name at the same moment, one is admitted.
 //   - stuck: when the faults have stopped, everybody who waits is served.
+//   - silenced: no node whose clock has not jumped is marked for a jump.
 //   - orphan: when everybody has left, no node keeps anything; where something
 //     has failed, after one more lease.
 //   - order: no claim is admitted past claims that a majority of the nodes has
@@ -60,8 +63,9 @@
 //
 // # What is not simulated
 //
-// Several names; the retention time of the fence; the process-local queue and its hand-overs; bytes on the
-// wire, Lua and Redis themselves (internal/script holds the scripts to
-// model.Node); jumps of processes' clocks, which monotonic clocks do not. Package
-// exhaustive, below this one, searches all schedules of small cases.
+// Several names; the retention time of the fence; the process-local queue and
+// its hand-overs; bytes on the wire, Lua and Redis themselves (internal/script
+// holds the scripts to model.Node); a process that connects for the first time
+// just after a node's clock has jumped. Package exhaustive, below this one,
+// searches all schedules of small cases.
 package sim

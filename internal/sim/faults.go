@@ -21,10 +21,10 @@ func (w *world) mishap() {
 	}
 	p := w.procs[w.rng.IntN(len(w.procs))]
 	n := w.nodes[w.rng.IntN(len(w.nodes))]
-	d, kind := w.span(), w.rng.IntN(14)
+	d, kind := w.span(), w.rng.IntN(15)
 	if w.limping {
 		n = w.nodes[w.rng.IntN(w.spare())]
-		if kind == 2 || kind == 9 || kind == 10 || kind == 11 { // of a whole process
+		if kind == 2 || kind == 9 || kind == 10 || kind == 11 || kind == 14 { // of a whole process
 			kind = 3 * w.rng.IntN(2)
 		}
 	}
@@ -85,10 +85,17 @@ func (w *world) mishap() {
 		if w.faithful {
 			return
 		}
-		if w.rng.IntN(2) == 0 {
+		switch w.rng.IntN(4) {
+		case 0:
+			d = time.Duration(w.rng.Int64N(int64(w.borne()))) // too little to be noticed, or nearly so
+		case 1, 2:
 			d = -min(d, w.ttl) // what was stored before lives on for so long
 		}
 		n.leap(d)
+	case 14:
+		if !w.record { // what a record tells then, nobody can hold it to
+			p.sleep(d, w.rng.IntN(4) > 0)
+		}
 	}
 }
 

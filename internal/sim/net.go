@@ -23,7 +23,8 @@ type message struct {
 	req     protocol.Request
 	ans     protocol.Answer
 	gen     uint32        // the connection that carries it
-	jumps   int           // of the node's clock, before it answered
+	about   about         // nothing else: what it is, if it is no claim's nor an inquiry's
+	leapt   time.Duration // by how much the node's clock had jumped when it answered
 	life    int           // of the node, in which it did
 	sent    moment        // on that connection
 	expires protocol.Time // of a leave: when the lease it ends has ended by itself
@@ -38,8 +39,9 @@ type link struct {
 
 	up         bool
 	gen        uint32
-	jumps      int           // of the node's clock, as far as the process has heard
-	life       int           // the node's, since the process has seen it jump
+	leapt      time.Duration // by how much the node's clock had jumped when the process last heard of it
+	inc        protocol.Incarnation
+	life       int           // the node's, since the process has had it marked
 	last       [2]moment     // nothing arrives before what was sent earlier
 	stalled    [2]bool       // a partition in one direction: messages wait
 	waiting    [2][]*message // for the partition's end
@@ -65,6 +67,7 @@ func (l *link) transfer(m *message) {
 		l.transmit(m)
 	case m.req.Op == protocol.OpLeave:
 		l.leaves = append(l.leaves, m)
+	case m.about != claims:
 	case w.eager:
 		w.queue.push(event{at: w.now + 1, kind: evFail, proc: l.proc, gen: l.proc.epoch, m: m})
 	}
@@ -72,7 +75,9 @@ func (l *link) transfer(m *message) {
 
 func (l *link) transmit(m *message) {
 	m.gen, m.sent = l.gen, l.proc.w.now
-	l.unanswered = append(l.unanswered, m)
+	if m.about == claims {
+		l.unanswered = append(l.unanswered, m)
+	}
 	l.forward(requests, m)
 }
 
@@ -106,11 +111,14 @@ func (w *world) request(e event) {
 	default:
 		m := e.m
 		var ans protocol.Answer
-		if !n.refuse {
+		switch {
+		case m.about != claims:
+			ans = n.attend(m)
+		case !n.refuse:
 			ans = n.handle(m, e.kind == evGhost)
 		}
 		if e.kind == evRequest {
-			m.ans, m.refused, m.jumps, m.life = ans, n.refuse, n.jumps, n.lives
+			m.ans, m.refused, m.leapt, m.life = ans, n.refuse, n.wrong, n.lives
 			l.forward(answers, m)
 		}
 	}
@@ -132,9 +140,11 @@ func (n *node) push(o model.Out) {
 	if !w.clean && w.latePush > 0 && w.rng.IntN(w.latePush) == 0 {
 		at = at.add(time.Duration(w.rng.Int64N(int64(w.lag))))
 	}
-	l, jumps, life := p.links[n.idx], n.jumps, n.lives
+	l, leapt, life := p.links[n.idx], n.wrong, n.lives
 	w.queue.push(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l}, fn: func() {
-		if l.timely(jumps, life) {
+		r := protocol.Reading{Heard: p.local(w.now), Millis: o.Push.Clock, Push: true}
+		if counts, late := l.timely(r, leapt); counts && life >= l.life {
+			o.Push.Late = late
 			p.push(n.idx, o.Push)
 		}
 	}})
@@ -182,11 +192,17 @@ func (l *link) connect() {
 		return
 	}
 	w := l.proc.w
+	if l.bounds().At() == 0 && l.node.unsettled() {
+		// A process that has not heard the time before cannot see the jump: that it
+		// does not come just then is more than the protocol promises.
+		w.at(w.ttl/4, l.connect)
+		return
+	}
 	w.log("link %s-%d is up", l.proc.name, l.node.idx)
 	l.up, l.pushCut = true, false
 	l.last = [2]moment{w.now, w.now}
 	l.node.inspect()
-	l.jumps = l.node.jumps
+	l.ask(hello, 0)
 	leaves := l.leaves
 	l.leaves = nil
 	for _, m := range leaves {
@@ -202,23 +218,6 @@ func (l *link) connect() {
 func (l *link) tell() {
 	w := l.proc.w
 	w.queue.push(event{at: w.now.add(w.delay), kind: evUp, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen}})
-}
-
-// timely tells that the node's clock had not jumped before it said something.
-// If it had, what it said does not count, and the process has the node sit out
-// its guard time; nor does what it said before it was told so.
-func (l *link) timely(jumps, life int) bool {
-	switch {
-	case l.proc.w.timeless:
-		return true
-	case jumps <= l.jumps:
-		return life >= l.life
-	}
-	l.proc.w.log("%s sees that the clock of node %d has jumped", l.proc.name, l.node.idx)
-	l.node.inspect()
-	l.jumps, l.life = jumps, l.node.lives
-	l.tell()
-	return false
 }
 
 // cut stops the traffic in the given directions.

@@ -23,9 +23,9 @@ type node struct {
 	refuse   bool          // fails every request for good, as with a wrong password
 	unmarked bool          // restarted with a memory that may be old, and no client has seen that yet
 	saved    *model.Node   // what such a restart comes back with
-	jumps    int           // of its clock
-	jumped   bool          // since then no client has had it sit out its guard time
 	wrong    time.Duration // by how much its clock has jumped in all
+	leapAt   moment        // of the last time
+	jumped   bool          // since then the node has had no new incarnation
 	setBack  time.Duration // of its clock: what was stored before ends so much later
 	lives    int
 	inbox    []event
@@ -73,6 +73,7 @@ func (n *node) handle(m *message, ghost bool) protocol.Answer {
 	w := n.w
 	n.model.Show(m.link.proc.guard(), m.link.proc.retention())
 	a, outs := n.model.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req, n.incarnation())
+	a.Clock = n.millis(w.now)
 	if w.trace != nil {
 		late := ""
 		if ghost {
@@ -85,6 +86,7 @@ func (n *node) handle(m *message, ghost bool) protocol.Answer {
 		}
 	}
 	for _, o := range outs {
+		o.Push.Clock = a.Clock
 		n.push(o)
 	}
 	return a
@@ -119,23 +121,44 @@ func (n *node) forget() {
 	n.w.ledger.lost(n.w)
 }
 
-// leap sets the clock forward or back. Leases end too early, or too late; who
-// hears of it takes it for a loss of memory.
+// leap sets the clock forward or back. Leases end too early, or too late. A
+// client that notices has the node begin a new incarnation. At most a minority
+// of the nodes jumps within a time; a node that is alone may.
 func (n *node) leap(by time.Duration) {
-	n.w.log("node %d: the clock jumps by %v", n.idx, by)
-	n.w.stats.Leaps++
+	w := n.w
+	recent := 0
+	for _, o := range w.nodes {
+		if o.leapAt > 0 && w.now < o.leapAt.add(2*w.guard) {
+			recent++
+		}
+	}
+	if recent+1 > max(1, w.spare()) || n.leapAt > 0 && w.now < n.leapAt.add(w.guard) {
+		return
+	}
+	n.jump(by)
+}
+
+func (n *node) jump(by time.Duration) {
+	w := n.w
+	w.log("node %d: the clock jumps by %v", n.idx, by)
+	w.stats.Leaps++
 	n.clock.offset += int64(by)
 	n.setBack += max(0, -by)
 	n.wrong += by
-	n.jumps++
+	n.leapAt = w.now
 	n.jumped = true
-	n.w.ledger.lost(n.w)
+	w.ledger.lost(w)
+}
+
+// unsettled: leases that a jump has ended early may still run.
+func (n *node) unsettled() bool {
+	return n.jumped && n.w.now < n.leapAt.add(n.w.ttl+n.w.ttl/50)
 }
 
 // setRight is what becomes of a clock that is wrong: it jumps once more.
 func (n *node) setRight() {
 	if n.wrong.Abs() > n.w.ttl/2 {
-		n.leap(-n.wrong)
+		n.jump(-n.wrong)
 	}
 }
 
@@ -155,15 +178,20 @@ func (n *node) revert() {
 }
 
 // inspect is what a client does on a new connection: INFO tells that the server
-// has just started, so the client marks it; and so it does when it hears that
-// the clock has jumped. A client that has never heard the time before would not
-// see that: that there is another who does is more than the protocol promises.
+// has just started, so the client marks it. So it does if the guard time began
+// by a time that has not come yet.
 func (n *node) inspect() {
-	if n.unmarked || n.jumped && !n.w.timeless {
-		n.unmarked, n.jumped = false, false
-		n.lives++
-		n.model.Mark(n.millis(n.w.now), n.incarnation())
+	if n.unmarked || n.model.Recovering(n.millis(n.w.now)) > n.w.guard {
+		n.mark()
 	}
+}
+
+// mark begins a new incarnation.
+func (n *node) mark() {
+	n.unmarked, n.jumped = false, false
+	n.lives++
+	n.model.Mark(n.millis(n.w.now), n.incarnation())
+	n.w.ledger.lost(n.w)
 }
 
 func (n *node) pause() {

@@ -103,7 +103,7 @@ func (t *participant) acquire(try bool) {
 		Terms:       protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
 		Nodes:       len(w.nodes),
 		NodeTimeout: p.nodeTimeout(),
-		Drift:       margin(p.ttl()),
+		Drift:       w.margin(p.ttl()),
 		Try:         try,
 		Window:      p.window(),
 		Rules:       w.rules,

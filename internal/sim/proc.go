@@ -23,6 +23,14 @@ type proc struct {
 	inquiries []*inquiry
 	shorter   time.Duration // its settings are those of the world divided by this
 
+	bounds     []*protocol.ClockBounds // of the nodes' clocks
+	clocks     *protocol.Clocks
+	clockTimer moment
+	asleep     bool // its clock stands still
+	waking     bool // it did, and no node has answered since
+	woke       protocol.Time
+	excused    moment // until then it cannot be held to what it does not know yet
+
 	alive, paused bool
 	epoch         uint32 // counts its lives
 	inbox         []event
@@ -34,6 +42,7 @@ func newProc(w *world, i int) *proc {
 	for _, n := range w.nodes {
 		p.links = append(p.links, &link{proc: p, node: n, up: true, last: [2]moment{w.now, w.now}})
 	}
+	p.judges()
 	for j := range w.parts {
 		p.parts = append(p.parts, newParticipant(p, j))
 	}
@@ -125,7 +134,19 @@ func (p *proc) answer(m *message) {
 			break
 		}
 	}
-	if m.req.Op != protocol.OpLeave && !l.timely(m.jumps, m.life) {
+	if m.about != claims {
+		l.attended(m)
+		return
+	}
+	if m.ans.Incarnation != 0 && m.ans.Incarnation != l.inc {
+		l.met(m.ans.Incarnation)
+	}
+	counts, late := true, time.Duration(0)
+	if m.req.Op != protocol.OpLeave && !m.refused {
+		counts, late = l.timely(l.reading(m), m.leapt)
+	}
+	m.ans.Late = late
+	if !counts || m.life < l.life {
 		p.w.queue.push(event{at: p.w.now + 1, kind: evFail, proc: p, gen: p.epoch, m: m})
 		return
 	}
@@ -215,7 +236,10 @@ func (p *proc) restart() {
 	p.w.log("process %s is started", p.name)
 	p.alive = true
 	p.tickets = protocol.TicketClock{}
+	p.waking, p.excused = false, 0
 	p.adjust()
+	p.judges()
+	p.looks()
 	for _, l := range p.links {
 		l.connect()
 	}

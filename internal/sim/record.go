@@ -222,7 +222,7 @@ func (p *proc) lists(except *node, then func(any bool)) {
 func (w *world) lastly() {
 	whole := 0
 	for _, n := range w.nodes {
-		if n.model.Whole() && !n.gone && !n.jumped {
+		if n.model.Whole() && !n.gone && !n.unsettled() {
 			whole++
 		}
 	}
@@ -273,7 +273,7 @@ type opened struct{ run, found protocol.Version }
 func (l *ledger) lost(w *world) {
 	whole := 0
 	for _, n := range w.nodes {
-		if n.model.Whole() && !n.unmarked && !n.jumped {
+		if n.model.Whole() && !n.unmarked && !n.unsettled() {
 			whole++
 		}
 	}

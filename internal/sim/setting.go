@@ -50,8 +50,8 @@ type setting struct {
 	rules     protocol.Rules // the claims' rules
 	off       model.Rules    // the nodes' rules that are switched off
 	overtake  bool           // mutant: a leave overtakes what was sent before it
+	scant     bool           // mutant: nothing is given away to jumps that nobody notices
 	forgetful bool           // mutant: nobody looks whether a node has just restarted
-	timeless  bool           // mutant: nobody looks at the nodes' clocks
 }
 
 // clockRate is the largest deviation of a clock: two of them stay within the
@@ -59,7 +59,12 @@ type setting struct {
 const clockRate = 0.0049
 
 // margin is how much of a lease the client gives away to clock drift.
-func margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
+func (s *setting) margin(ttl time.Duration) time.Duration {
+	if s.scant {
+		return ttl/100 + 2*time.Millisecond
+	}
+	return 3*ttl/100 + 2*time.Millisecond
+}
 
 // randomSetting draws a setting that the library's own checks would let pass.
 func randomSetting(r *rand.Rand) setting {

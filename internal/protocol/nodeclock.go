@@ -1,0 +1,413 @@
+package protocol
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// A lease ends by the node's wall clock, and the client takes it to end by its
+// own monotonic clock. A node's clock that is set ahead ends leases early. So
+// does, for the client, a clock of its own that stands still while the machine
+// sleeps. Both look alike: the node's clock is suddenly ahead of the client's.
+//
+// ClockBounds notices that the two clocks have parted. Clocks judges which of
+// them it was, by what the other nodes show:
+//
+//	 a reading outside its bounds: nothing that the node says counts
+//	                |
+//	     ask all nodes for the time
+//	        |            |                         |
+//	q others cannot   q nodes, at least two,    neither, within Wait
+//	have parted as    may have parted by        |
+//	much              as much                   the client suspects itself first:
+//	        |            |                      its leases there end as much
+//	the node's clock  the client's clock        earlier, and a new vote counts as
+//	jumped: a new     stood still: all its      much later, until all leases of
+//	incarnation       leases end as much        before have ended
+//	                  earlier
+//
+// The obvious rule is wrong: to blame every node that has parted. The first
+// node that a client reaches after a sleep would be silenced for a guard time by
+// a client that cannot know better, and then the next node, and all of them.
+
+// Reading is the time that a node has told, in an answer or a push.
+type Reading struct {
+	Sent, Heard Time  // this process's clock before the request and after the answer
+	Millis      int64 // the node's clock in between
+	Push        bool  // unasked, so Sent is not known
+}
+
+// clockRate bounds how fast the clocks of a node and a client part: by one
+// fiftieth. That is twice the 1% by which clocks may differ, so that no clock
+// that keeps the promise is suspected.
+const clockRate = 50
+
+// ClockBounds is what a client knows of one node's clock: bounds of how far it
+// is ahead of the client's own, in nanoseconds. A reading narrows them. Time
+// widens them. It is not safe for concurrent use.
+type ClockBounds struct {
+	known    bool
+	since    Time // of the reading that the bounds began with
+	at       Time // of the newest reading
+	low, top int64
+}
+
+// parted returns how far the clocks have parted since the bounds were right: by
+// lo at least and by hi at most. They may not have parted if lo <= 0 <= hi.
+func (b *ClockBounds) parted(r Reading) (lo, hi int64) {
+	if r.Push { // nothing is known of when it was sent: only that it was before
+		drift := int64(max(0, r.Heard-b.at)) / clockRate
+		return r.Millis*1e6 - int64(r.Heard) - b.top - drift, math.MaxInt64
+	}
+	drift := int64(max(r.Heard, b.at)-min(r.Sent, b.at)) / clockRate
+	low, top := r.bounds()
+	return low - b.top - drift, top - b.low + drift
+}
+
+// bounds are what a reading shows by itself.
+func (r Reading) bounds() (low, top int64) {
+	own := int64(r.Heard-r.Sent) / clockRate // while the answer was under way
+	return r.Millis*1e6 - int64(r.Heard) - own, (r.Millis+1)*1e6 - int64(r.Sent) + own
+}
+
+// Take takes a reading that is within the bounds. It changes nothing and
+// returns false if the clocks have parted.
+func (b *ClockBounds) Take(r Reading) bool {
+	if !b.known {
+		if !r.Push {
+			b.begin(r)
+		}
+		return true
+	}
+	if lo, hi := b.parted(r); lo > 0 || hi < 0 {
+		return false
+	}
+	if !r.Push {
+		low, top := r.bounds()
+		drift := int64(max(r.Heard, b.at)-min(r.Sent, b.at)) / clockRate
+		b.at, b.low, b.top = r.Heard, max(low, b.low-drift), min(top, b.top+drift)
+	}
+	return true
+}
+
+// begin sets the bounds by one reading alone.
+func (b *ClockBounds) begin(r Reading) {
+	b.known, b.since, b.at = true, r.Heard, r.Heard
+	b.low, b.top = r.bounds()
+}
+
+// Forget has the next reading set the bounds.
+func (b *ClockBounds) Forget() { b.known = false }
+
+// At returns when the newest reading was heard, 0 if the bounds are not known.
+func (b *ClockBounds) At() Time {
+	if !b.known {
+		return 0
+	}
+	return b.at
+}
+
+// Width returns how far apart the bounds are at now: a jump of the node's clock
+// that is smaller may go unnoticed.
+func (b *ClockBounds) Width(now Time) time.Duration {
+	return time.Duration(b.top - b.low + 2*int64(max(0, now-b.at))/clockRate)
+}
+
+// ClockEventKind is what is to be done about clocks.
+type ClockEventKind uint8
+
+// The kinds of a ClockEvent.
+const (
+	ClockAsk     ClockEventKind = iota + 1 // ask Nodes for their time
+	ClockJumped                            // Node's clock has jumped: report it
+	ClockMark                              // have Node begin a new incarnation, unless it has one
+	ClockStood                             // this process's clock has stood still: report it
+	ClockDoubted                           // Node's clock or this process's: report it
+	ClockEarly                             // the leases that Nodes gave end By earlier
+	ClockCleared                           // what Node says counts again: ask it about every claim
+)
+
+// ClockEvent is one thing to be done about clocks.
+type ClockEvent struct {
+	Kind  ClockEventKind
+	Node  int
+	Nodes uint32 // a bit for each
+	By    time.Duration
+}
+
+// clockCase is a node whose clock and ours have parted.
+type clockCase struct {
+	open    bool
+	at      Time          // since when: what is sent from here on is evidence
+	good    Time          // of the last reading before
+	by      time.Duration // how far the clocks have parted, for people
+	lo, hi  int64         // at least and at most
+	until   Time          // it is closed then
+	told    bool          // the client suspects itself: it cannot tell whose clock it was
+	spread  bool          // leases of all nodes were shortened for it, if they had to be
+	blamed  bool          // the node's
+	shift   int64         // how much earlier leases end that were not shortened before
+	early   uint32        // the nodes whose leases have been shortened for it
+	steady  uint32        // the nodes that cannot have parted from ours by as much
+	witness []ClockBounds // what was known of all of them then
+}
+
+// Clocks judges the clocks of all nodes for one process. Its methods take what
+// has happened; Out is what is to be done then, and Wake is when it wants a Tick.
+// It is not safe for concurrent use. A runtime may call [ClockBounds.Take]
+// instead of Read while Open is false, under a lock for each node.
+type Clocks struct {
+	Wait    time.Duration // how long the other nodes are waited for: a node timeout
+	Longest time.Duration // no lease that any client was given lasts longer: half the guard time
+	Rules   Rules
+	Out     []ClockEvent
+
+	bounds []*ClockBounds
+	cases  []clockCase
+	open   int
+}
+
+// NewClocks returns a judge over the bounds, one for each node.
+func NewClocks(bounds []*ClockBounds, wait, guard time.Duration) *Clocks {
+	return &Clocks{Wait: wait, Longest: guard / 2, bounds: bounds, cases: make([]clockCase, len(bounds))}
+}
+
+// Open reports whether some node's clock and this process's have parted, and
+// that has not been settled.
+func (c *Clocks) Open() bool { return c.open > 0 }
+
+// Read takes a node's reading. It returns whether what came with it counts, and
+// how much later a vote does.
+func (c *Clocks) Read(node int, r Reading) (counts bool, late time.Duration) {
+	b, k := c.bounds[node], &c.cases[node]
+	c.testify(node, r)
+	switch {
+	case b.Take(r):
+	case !c.Rules.on(RuleClock):
+		b.Forget()
+	case r.Push: // an answer will show by how much
+		c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1 << node})
+		return false, 0
+	default:
+		c.suspect(node, r)
+	}
+	c.judge(r.Heard)
+	if k.open && k.blamed {
+		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // it has not been marked yet
+	}
+	if doubted := k.open && k.told && !k.blamed; doubted && k.hi > 0 {
+		if c.Rules.on(RuleLate) {
+			late = time.Duration(k.hi)
+		}
+		return true, late
+	}
+	return !k.open, 0
+}
+
+// suspect opens a case: the clocks have parted.
+func (c *Clocks) suspect(node int, r Reading) {
+	b, k := c.bounds[node], &c.cases[node]
+	lo, hi := b.parted(r)
+	shown := lo
+	if hi < 0 {
+		shown = hi
+	}
+	lo, hi = lo-max(lo, -lo)/clockRate, hi+max(hi, -hi)/clockRate // clocks also part while one stands still
+	was := *k
+	*k = clockCase{open: true, at: r.Heard, good: b.at, by: time.Duration(shown), lo: lo, hi: hi, shift: hi}
+	if c.open++; was.open { // once more, before the first time was settled
+		c.open--
+		k.until = was.until
+		k.good, k.by, k.lo, k.hi = was.good, k.by+was.by, lo+was.lo, hi+was.hi
+		if !was.told {
+			k.shift += was.shift
+		}
+	}
+	for _, o := range c.bounds {
+		k.witness = append(k.witness, *o)
+	}
+	k.until = max(k.until, r.Heard.Add(c.rest(k)))
+	b.begin(r)
+	c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1<<len(c.bounds) - 1})
+}
+
+// rest is how long the case stays open. When it closes, all leases have ended
+// that the node's clock may end early. A clock that was set back ends none early.
+func (c *Clocks) rest(k *clockCase) time.Duration {
+	if k.hi < 0 {
+		return c.Wait
+	}
+	return c.Longest
+}
+
+// testify notes for which cases a reading shows that this process's clock has
+// not stood still: what was known of this node before excludes that.
+func (c *Clocks) testify(node int, r Reading) {
+	for i := range c.cases {
+		k := &c.cases[i]
+		if !k.open || i == node || r.Push || r.Sent < k.at {
+			continue
+		}
+		w := &k.witness[node]
+		if !w.known || w.since > k.good {
+			continue // what is known of it may be from after that
+		}
+		lo, hi := w.parted(r)
+		parted := lo > 0 || hi < 0
+		if alike := lo <= k.hi && k.lo <= hi; !parted && (!alike || !c.Rules.on(RuleExclude)) {
+			k.steady |= 1 << node
+		}
+	}
+}
+
+// judge decides what can be decided.
+func (c *Clocks) judge(now Time) {
+	if c.open == 0 {
+		return
+	}
+	c.stood(now)
+	for i := range c.cases {
+		k := &c.cases[i]
+		if !k.open {
+			continue
+		}
+		if !k.blamed && (bits.OnesCount32(k.steady) >= c.quorum() || !c.Rules.on(RuleBlame)) {
+			k.blamed = true
+			c.Out = append(c.Out, ClockEvent{Kind: ClockJumped, Node: i, By: k.by}, ClockEvent{Kind: ClockMark, Node: i})
+		}
+		if !k.blamed && !k.told && now >= c.due(k) {
+			c.doubt(i)
+		}
+		if k.told && !k.blamed && !k.spread && now >= k.at.Add(patience*c.Wait) {
+			c.spread(i)
+		}
+		if now >= k.until {
+			c.clear(i)
+		}
+	}
+}
+
+// due is when a case that cannot be decided is taken for one.
+func (c *Clocks) due(k *clockCase) Time {
+	if len(c.bounds) == 1 {
+		return k.at // no other node can tell
+	}
+	return min(k.at.Add(c.Wait), k.until)
+}
+
+func (c *Clocks) quorum() int { return len(c.bounds)/2 + 1 }
+
+// doubt: it cannot be told whose clock it was. If the node's is ahead, its leases
+// end earlier by this process's clock in either case.
+func (c *Clocks) doubt(node int) {
+	k := &c.cases[node]
+	k.told = true
+	c.Out = append(c.Out, ClockEvent{Kind: ClockDoubted, Node: node, By: k.by})
+	c.early(k, 1<<node)
+}
+
+// patience is how many times Wait the client relies on the other nodes' leases
+// while none of these nodes answers. They may only be slow, and show then that
+// this process's clock has not stood still. No more than a ttl: a node timeout is
+// a quarter of that at most.
+const patience = 4
+
+// spread: no other node shows that this process's clock has not stood still, so
+// the leases that they gave end earlier as well.
+func (c *Clocks) spread(node int) {
+	k := &c.cases[node]
+	if k.spread = true; k.steady == 0 {
+		c.early(k, 1<<len(c.bounds)-1)
+	}
+}
+
+// early has leases at nodes end earlier, unless they do for another case that may
+// have the same cause. If a clock was set back, leases last longer: no reason to
+// rely on that.
+func (c *Clocks) early(k *clockCase, nodes uint32) {
+	for i := range c.cases {
+		if o := &c.cases[i]; o.open && o.lo <= k.hi && k.lo <= o.hi {
+			nodes &^= o.early
+		}
+	}
+	k.early |= nodes
+	if k.shift > 0 && nodes != 0 && c.Rules.on(RuleEarly) {
+		c.Out = append(c.Out, ClockEvent{Kind: ClockEarly, Nodes: nodes, By: time.Duration(k.shift)})
+	}
+}
+
+// stood: this process's clock has stood still if a majority of the nodes, at
+// least two, may have parted from it by as much: a majority does not jump.
+func (c *Clocks) stood(now Time) {
+	if !c.Rules.on(RuleStood) {
+		return
+	}
+	for i := range c.cases {
+		if !c.cases[i].open {
+			continue
+		}
+		// Intervals that have a point in common have the greatest of their lower ends.
+		lo, hi, nodes, before := c.cases[i].lo, int64(math.MaxInt64), uint32(0), Time(0)
+		for j := range c.cases {
+			if k := &c.cases[j]; k.open && k.lo <= lo && lo <= k.hi {
+				nodes |= 1 << j
+				hi, before = min(hi, k.hi), max(before, k.good)
+			}
+		}
+		if n := bits.OnesCount32(nodes); n < 2 || n < c.quorum() {
+			continue
+		}
+		c.Out = append(c.Out, ClockEvent{Kind: ClockStood, By: c.cases[i].by})
+		c.early(&c.cases[i], 1<<len(c.bounds)-1)
+		for j, b := range c.bounds {
+			switch {
+			case nodes&(1<<j) != 0:
+				c.clear(j)
+			case !b.known || c.cases[j].open:
+			case b.at <= before: // it was not heard of since, and will show the same
+				b.since, b.low, b.top = now, b.low+lo, b.top+hi
+			default: // it may have been
+				b.Forget()
+			}
+		}
+		return
+	}
+}
+
+// clear closes a case.
+func (c *Clocks) clear(node int) {
+	c.cases[node] = clockCase{}
+	c.open--
+	c.Out = append(c.Out, ClockEvent{Kind: ClockCleared, Node: node})
+}
+
+// Tick lets time pass.
+func (c *Clocks) Tick(now Time) { c.judge(now) }
+
+// Wake returns when a Tick may decide something.
+func (c *Clocks) Wake() Time {
+	w := Never
+	for i := range c.cases {
+		if k := &c.cases[i]; k.open {
+			w = min(w, k.until)
+			switch {
+			case k.blamed || k.spread:
+			case k.told:
+				w = min(w, k.at.Add(patience*c.Wait))
+			default:
+				w = min(w, c.due(k))
+			}
+		}
+	}
+	return w
+}
+
+// Met says that another incarnation of a node has begun, with the clock as it
+// is. Its guard time outlasts all leases of before.
+func (c *Clocks) Met(node int) {
+	c.bounds[node].Forget()
+	if c.cases[node].open {
+		c.clear(node)
+	}
+}

@@ -1,0 +1,319 @@
+package protocol
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const testMS = Time(time.Millisecond)
+
+// at is the reading of a node that is ahead of this process's clock by so many
+// milliseconds, and answers at once.
+func at(sent, heard Time, ahead int64) Reading {
+	return Reading{Sent: sent, Heard: heard, Millis: ahead + int64(sent/testMS) + 1}
+}
+
+// A node 1e12 ms ahead of us answers requests; in each row, after all rows before it.
+func TestBoundsNoticeAJump(t *testing.T) {
+	const ms = testMS
+	var b ClockBounds
+	for _, r := range []struct {
+		what        string
+		sent, heard Time
+		ahead       int64
+		jump        time.Duration
+	}{
+		{"the first answer", 100 * ms, 140 * ms, 1e12 + 10, 0},
+		{"within the round trip", 200 * ms, 240 * ms, 1e12 + 30, 0},
+		{"a quick answer narrows", 300 * ms, 302 * ms, 1e12 + 1, 0},
+		{"as quick, 20 ms later", 302 * ms, 304 * ms, 1e12 + 21, 17 * time.Millisecond},
+		{"and 20 ms earlier", 302 * ms, 304 * ms, 1e12 - 19, -17 * time.Millisecond},
+		{"neither has moved the bounds", 304 * ms, 306 * ms, 1e12 + 1, 0},
+		{"a slow answer says less", 302 * ms, 332 * ms, 1e12 + 21, 0},
+		{"in a second, a clock may gain 20 ms", 1330 * ms, 1332 * ms, 1e12 + 21, 0},
+		{"but no more", 2330 * ms, 2332 * ms, 1e12 + 61, 17 * time.Millisecond},
+		{"and may lose as much", 2330 * ms, 2332 * ms, 1e12 + 1, 0},
+	} {
+		reading, by := at(r.sent, r.heard, r.ahead), int64(0)
+		if b.known {
+			if lo, hi := b.parted(reading); lo > 0 {
+				by = lo
+			} else if hi < 0 {
+				by = hi
+			}
+		}
+		assert.InDelta(t, r.jump, by, float64(3*time.Millisecond), r.what)
+		assert.Equal(t, r.jump == 0, b.Take(reading), r.what)
+	}
+	push := func(millis int64) Reading { return Reading{Heard: 2400 * ms, Millis: millis, Push: true} }
+	assert.True(t, b.Take(push(1e12+2400+3)), "a push may have been on its way for long")
+	assert.True(t, b.Take(push(1e12)))
+	assert.False(t, b.Take(push(1e12+2400+50)))
+	b.Forget()
+	assert.True(t, b.Take(push(1e12+2400+50)))
+	assert.True(t, b.Take(at(2400*ms, 2402*ms, 5)), "the next answer sets the bounds")
+}
+
+// court is a judge over nodes whose clocks are ahead of this process's by ahead milliseconds.
+type court struct {
+	*Clocks
+	t     *testing.T
+	now   Time
+	ahead []int64
+}
+
+func newCourt(t *testing.T, nodes int) *court {
+	c := &court{t: t, now: 1000 * testMS, ahead: make([]int64, nodes)}
+	bounds := make([]*ClockBounds, nodes)
+	for i := range bounds {
+		bounds[i] = new(ClockBounds)
+		c.ahead[i] = int64(1e9 * i)
+	}
+	c.Clocks = NewClocks(bounds, 200*time.Millisecond, 20*time.Second)
+	for i := range 2 * nodes {
+		require.True(t, c.hear(i%nodes))
+	}
+	return c
+}
+
+// hear has a node answer within 2 ms, and returns whether that counts at once.
+func (c *court) hear(node int) bool {
+	counts, late := c.answer(node)
+	return counts && late == 0
+}
+
+func (c *court) answer(node int) (bool, time.Duration) {
+	c.now += 2 * testMS
+	return c.Read(node, at(c.now-2*testMS, c.now, c.ahead[node]))
+}
+
+func (c *court) slept(d time.Duration) {
+	for i := range c.ahead {
+		c.ahead[i] += d.Milliseconds()
+	}
+}
+
+// kinds empties Out.
+func (c *court) kinds() (kinds []ClockEventKind) {
+	for _, e := range c.Out {
+		kinds = append(kinds, e.Kind)
+	}
+	c.Out = nil
+	return kinds
+}
+
+func TestJumpThatOthersContradict(t *testing.T) {
+	for _, by := range []int64{1000, -1000, 3600_000, -3600_000} {
+		c := newCourt(t, 3)
+		c.ahead[1] += by
+		assert.False(t, c.hear(1))
+		assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds())
+		assert.True(t, c.hear(0))
+		assert.Empty(t, c.kinds(), "one node alone may have slept with us")
+		assert.True(t, c.hear(2))
+		assert.Equal(t, []ClockEventKind{ClockJumped, ClockMark}, c.kinds())
+		assert.False(t, c.hear(1), "until it has a new incarnation")
+		assert.Equal(t, []ClockEventKind{ClockMark}, c.kinds(), "the first may have been lost")
+		c.Met(1)
+		assert.False(t, c.Open())
+		assert.True(t, c.hear(1))
+	}
+}
+
+// What was sent before the suspicion, and what is known only since, is no evidence.
+func TestEvidenceIsFreshAndRestsOnTheTimeBefore(t *testing.T) {
+	c := newCourt(t, 3)
+	old := at(c.now, c.now+8*testMS, c.ahead[2])
+	c.ahead[1] += 1000
+	c.hear(1)
+	c.hear(0)
+	c.Read(2, old)
+	c.bounds[2].Forget()
+	c.hear(2)
+	c.hear(2)
+	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds()[:1])
+	assert.Empty(t, c.kinds())
+
+	d := newCourt(t, 3)
+	d.bounds[2].Forget()
+	d.now += 10 * testMS
+	d.hear(2) // known since after node 1 was last heard of
+	d.ahead[1] += 1000
+	d.hear(1)
+	d.hear(0)
+	d.hear(2)
+	assert.Equal(t, []ClockEventKind{ClockAsk}, d.kinds())
+}
+
+// A node that may have parted by as much, unnoticed, is no evidence.
+func TestEvidenceExcludesThatWeSlept(t *testing.T) {
+	c := newCourt(t, 3)
+	c.now += 2000 * testMS
+	c.hear(1)
+	c.now += 100 * testMS
+	c.slept(20 * time.Millisecond) // more than the 6 ms that node 1 may have gained, less than the 46 ms of the others
+	assert.False(t, c.hear(1))
+	assert.True(t, c.hear(0))
+	assert.True(t, c.hear(2))
+	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "nobody is blamed")
+}
+
+func TestWeSlept(t *testing.T) {
+	for _, nodes := range []int{3, 5} {
+		c := newCourt(t, nodes)
+		c.slept(time.Hour)
+		for i := range nodes / 2 {
+			assert.False(t, c.hear(i))
+		}
+		c.kinds()
+		assert.True(t, c.hear(nodes/2), "a majority does not jump")
+		require.Equal(t, []ClockEventKind{ClockAsk, ClockStood, ClockEarly}, c.kinds()[:3])
+		assert.False(t, c.Open())
+		for i := range nodes {
+			assert.True(t, c.hear(i), "node %d", i)
+		}
+		assert.Empty(t, c.kinds(), "the others were expected to show the same")
+	}
+}
+
+// Nodes that have parted from us by different times have jumped, or so it may be.
+func TestDifferentJumpsAreNotASleep(t *testing.T) {
+	c := newCourt(t, 3)
+	c.ahead[0] += 1000
+	c.ahead[1] += 5000
+	c.hear(0)
+	assert.False(t, c.hear(1))
+	assert.NotContains(t, c.kinds(), ClockStood)
+}
+
+// A client alone with a node cannot tell. Its leases end earlier, and the node's
+// votes count when its old clock would show the new time, for half the guard time.
+func TestDoubt(t *testing.T) {
+	for _, r := range []struct {
+		nodes    int
+		by, rest time.Duration
+	}{
+		{1, 300 * time.Millisecond, 10 * time.Second},
+		{1, time.Hour, 10 * time.Second},
+		{1, -time.Second, 200 * time.Millisecond},
+		{1, -time.Hour, 200 * time.Millisecond},
+		{3, 300 * time.Millisecond, 10 * time.Second},
+	} {
+		c := newCourt(t, r.nodes)
+		c.ahead[0] += r.by.Milliseconds()
+		began := c.now
+		assert.False(t, c.hear(0))
+		for c.Open() && c.now < began.Add(time.Minute) {
+			at := c.Wake()
+			require.NotEqual(t, Never, at)
+			c.now = max(c.now+testMS, at)
+			c.Tick(c.now)
+			if counts, late := c.answer(0); c.Open() && r.by > 0 {
+				assert.True(t, counts)
+				assert.InDelta(t, r.by, late, float64(r.by/40+10*time.Millisecond))
+			}
+		}
+		assert.InDelta(t, r.rest, c.now.Sub(began), float64(20*time.Millisecond), "%v", r)
+		var nodes uint32
+		for _, e := range c.Out {
+			if e.Kind == ClockEarly {
+				assert.Zero(t, nodes&e.Nodes, "twice")
+				nodes |= e.Nodes
+				assert.InDelta(t, r.by, e.By, float64(r.by/40+10*time.Millisecond))
+			}
+		}
+		if r.by > 0 {
+			assert.Equal(t, uint32(1)<<r.nodes-1, nodes, "no other node shows that we have not slept")
+		}
+		kinds := c.kinds()
+		assert.Contains(t, kinds, ClockDoubted)
+		assert.NotContains(t, kinds, ClockMark)
+		assert.Equal(t, ClockCleared, kinds[len(kinds)-1])
+		assert.True(t, c.hear(0))
+	}
+}
+
+// Another node that has not parted from us shows that we have not slept: only the
+// leases of the suspect end earlier. If it turns out later that it was asleep, nothing ends twice.
+func TestDoubtOfOneNode(t *testing.T) {
+	c := newCourt(t, 3)
+	c.ahead[0] += 5000
+	c.hear(0)
+	c.hear(1)
+	c.now += 250 * testMS
+	c.Tick(c.now)
+	require.Equal(t, []ClockEventKind{ClockAsk, ClockDoubted, ClockEarly}, []ClockEventKind{c.Out[0].Kind, c.Out[1].Kind, c.Out[2].Kind})
+	assert.Equal(t, uint32(1), c.Out[2].Nodes)
+	c.kinds()
+	c.hear(2)
+	assert.Equal(t, []ClockEventKind{ClockJumped, ClockMark}, c.kinds(), "evidence may come late")
+
+	d := newCourt(t, 3)
+	d.slept(5 * time.Second)
+	d.hear(0)
+	for range 2 {
+		d.now += 500 * testMS
+		d.Tick(d.now)
+	}
+	require.Equal(t, ClockEarly, d.Out[len(d.Out)-1].Kind)
+	assert.Equal(t, uint32(6), d.Out[len(d.Out)-1].Nodes, "no other node has answered")
+	d.kinds()
+	d.hear(1)
+	assert.NotContains(t, d.kinds(), ClockEarly, "that has been said")
+}
+
+func TestPushThatShowsAJump(t *testing.T) {
+	c := newCourt(t, 3)
+	counts, _ := c.Read(1, Reading{Heard: c.now, Millis: c.ahead[1] + int64(c.now/testMS) + 1000, Push: true})
+	assert.False(t, counts)
+	require.Len(t, c.Out, 1)
+	assert.Equal(t, ClockEvent{Kind: ClockAsk, Nodes: 2}, c.Out[0], "an answer will show by how much")
+	assert.False(t, c.Open())
+}
+
+// A lease that a clock has ended earlier ends earlier for the claim.
+func TestEarly(t *testing.T) {
+	c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute})
+	c.Start(1, 64, 0, 0)
+	for i := range 3 {
+		c.Answer(2, Request{Node: i, Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 1, Ticket: 64, Vote: true})
+	}
+	require.Equal(t, Holding, c.Phase())
+	c.Early(3, 1, 50*time.Minute)
+	assert.Equal(t, Time(1).Add(time.Hour), c.Deadline(), "two others remain")
+	c.Early(3, 2, 50*time.Minute)
+	assert.Equal(t, Time(1).Add(10*time.Minute), c.Deadline())
+	c.Early(3, 7, 20*time.Minute)
+	assert.Equal(t, Lost, c.Phase())
+}
+
+// A vote of a node whose clock may have jumped counts later, by an answer then.
+func TestLateVote(t *testing.T) {
+	for _, push := range []bool{false, true} {
+		for _, try := range []bool{false, true} {
+			c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 1, NodeTimeout: time.Minute, Try: try})
+			c.Start(1, 64, 0, 0)
+			yes := Answer{Status: OK, Incarnation: 1, Ticket: 64, Vote: true, Late: time.Second}
+			if push && try {
+				continue // it does not wait for one
+			}
+			if push {
+				c.Answer(2, Request{Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 1, Ticket: 64})
+				c.Push(2, 0, Push{Incarnation: 1, Ticket: 64, Vote: true, Late: time.Second})
+			} else {
+				c.Answer(2, Request{Op: OpJoin, Sent: 1}, yes)
+			}
+			require.Equal(t, Waiting, c.Phase())
+			require.Equal(t, Time(2).Add(time.Second), c.Wake())
+			c.Renew(3)
+			c.Sent()
+			c.Tick(c.Wake())
+			require.Len(t, c.Out, 1)
+			c.Answer(Time(3).Add(time.Second), c.Out[0], yes)
+			assert.Equal(t, Holding, c.Phase())
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// The aims in this file walk towards clocks that are judged wrongly.
+
+// leap: a holder has two nodes of three, and the clock of one of them jumps
+// ahead, once or while the node sits out its guard time. Another client waits for
+// it, or comes then.
+var leap = generator{
+	name: "leap",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.length = 3*s.guard + 4*s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, c := ns[0], ns[2]
+		holder, other := w.procs[0], w.procs[1]
+		e, f := holder.parts[0], other.parts[0]
+		early, twice := w.rng.IntN(2) == 0, w.rng.IntN(3) == 0
+		holder.cutOff(c)
+		w.then(w.delay, func() { e.acquire(false) })
+		w.once(holds(e), w.ttl, w.around(w.delay*4), func() {
+			if early {
+				f.acquire(false)
+			}
+			if twice {
+				w.wipe(a, false)
+			}
+		})
+		w.then(w.around(w.nodeTimeout), func() { a.leap(w.around(w.guard)) })
+		w.then(w.around(w.delay*4), func() {
+			if !early {
+				f.acquire(false)
+			}
+		})
+		w.once(holds(f), 2*w.guard, w.around(w.nodeTimeout), func() {})
+	},
+}
+
+// doubt: as leap, and the other client reaches too few nodes to tell whose clock
+// it was: there is only one, or it cannot reach the one that would show it.
+var doubt = generator{
+	name: "doubt",
+	set: func(r *rand.Rand, s *setting) {
+		leap.set(r, s)
+		s.nodes = 1 + 2*r.IntN(2)
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		holder, other := w.procs[0], w.procs[1]
+		e, f := holder.parts[0], other.parts[0]
+		early := w.rng.IntN(2) == 0
+		w.then(w.nodeTimeout, func() {
+			if len(ns) > 1 {
+				holder.cutOff(ns[2])
+				other.cutOff(ns[1])
+			}
+			e.acquire(false)
+		})
+		w.once(holds(e), w.ttl, w.around(w.delay*4), func() {
+			if early {
+				f.acquire(false)
+			}
+		})
+		w.then(w.around(w.nodeTimeout), func() { ns[0].leap(w.around(w.ttl / time.Duration(1+w.rng.IntN(8)))) })
+		w.then(w.around(w.delay*4), func() {
+			if w.rng.IntN(2) == 0 {
+				holder.cutOff(ns[0]) // so that it does not renew, and does not hear of it either
+			}
+			f.acquire(false)
+		})
+		w.once(holds(f), 2*w.guard, w.around(w.nodeTimeout), func() {})
+	},
+}
+
+// nap: a client sleeps for long while it neither holds nor waits, and its
+// connections come back one after the other. It is served soon then.
+var nap = generator{
+	name: "nap",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 1)
+		s.nodes = 3 + 2*r.IntN(2)
+		s.delay, s.jitter, s.tail = s.nodeTimeout/20, s.nodeTimeout/20, 0
+		s.length = 4*s.guard + 4*s.ttl
+	},
+	plan: func(w *world) {
+		p, t := w.procs[0], w.procs[0].parts[0]
+		d := w.guard + w.around(w.ttl)
+		w.then(w.nodeTimeout, func() { p.sleep(d, true) })
+		w.then(d+w.nodeTimeout, func() { t.acquire(false) })
+		w.then(6*w.nodeTimeout, func() {
+			w.expectHeld(t, "no other client wants it")
+			t.release()
+		})
+	},
+}
+
+// doze: a client's clock stands still for a moment, no longer than what it knows
+// of two nodes excludes, and the third one it knows better.
+var doze = generator{
+	name: "doze",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 1)
+		s.delay, s.jitter, s.tail, s.late, s.drift = 100*time.Microsecond, 100*time.Microsecond, 0, 0, 0
+		s.length = 4 * s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		p := w.procs[0]
+		rtt := 4 * (w.delay + w.jitter)
+		w.then(w.nodeTimeout, func() {
+			p.cutOff(ns[1])
+			p.cutOff(ns[2])
+		})
+		w.then(w.ttl/2+w.around(w.ttl/4), func() { p.to(ns[0]).askTime() })
+		w.then(rtt, func() { p.sleep(w.ttl/200+time.Duration(w.rng.Int64N(int64(w.ttl/200))), false) })
+		w.then(w.ttl/100+rtt, func() { p.to(ns[0]).askTime() })
+		w.then(rtt, func() {
+			p.to(ns[1]).heal(false)
+			p.to(ns[2]).heal(false)
+		})
+	},
+}
+
+// overslept: a holder's machine sleeps for longer than the lease, another client
+// takes over, and the first one that wakes reaches one node alone.
+var overslept = generator{
+	name: "overslept",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.length = 8*s.ttl + 2*s.guard
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		p := w.procs[0]
+		e, f := p.parts[0], w.procs[1].parts[0]
+		d := w.ttl + w.ttl/8 + w.around(w.ttl/2)
+		w.then(w.delay, func() { e.acquire(false) })
+		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { f.acquire(false) })
+		w.then(w.nodeTimeout, func() {
+			p.cutOff(ns[1])
+			p.cutOff(ns[2])
+			p.sleep(d, w.rng.IntN(2) == 0)
+		})
+		w.once(holds(f), d, 0, func() {})
+		w.then(d+2*w.ttl, func() { f.release() })
+	},
+}
+
+// nudge: the clock of one of a holder's two nodes jumps by less than can be
+// noticed, and all clocks differ as much as they may: the holder's is slow.
+var nudge = generator{
+	name: "nudge",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.drift, s.late = clockRate, 0
+		s.delay, s.jitter, s.tail = s.ttl/4000, s.ttl/4000, 0
+		s.length = 6 * s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		holder, other := w.procs[0], w.procs[1]
+		holder.rate = 1 - w.drift
+		other.rate = 1 + w.drift
+		for _, n := range ns {
+			n.rate = 1 + w.drift
+		}
+		e, f := holder.parts[0], other.parts[0]
+		holder.cutOff(ns[2])
+		w.then(w.nodeTimeout, func() { e.acquire(false) })
+		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() {
+			holder.cutOff(ns[0])
+			holder.cutOff(ns[1])
+			f.acquire(false)
+		})
+		w.then(time.Duration(w.rng.Int64N(int64(w.ttl*3/4))), func() { ns[0].leap(time.Duration(w.rng.Int64N(int64(w.ttl / 50)))) })
+		w.once(holds(f), 2*w.ttl, w.around(w.nodeTimeout), func() {})
+	},
+}
