@@ -20,6 +20,9 @@ func (q *Quorum) Ready(ctx context.Context) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		if err := q.servers.duplicates(); err != nil {
+			return err
+		}
 		errs := make([]error, len(q.nodes))
 		refused := 0
 		for i, n := range q.nodes {
@@ -212,6 +215,9 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	defer cancel()
 	n.tried(ctx)
 	q.healed(ctx, n) // which began with the connection
+	if r.Err = q.servers.duplicate(n.index); r.Err != nil {
+		return r
+	}
 	before := time.Now()
 	v, err := n.do(ctx, "TIME")
 	r.RoundTrip = time.Since(before)

@@ -64,6 +64,9 @@ func (q *Quorum) ask(ctx context.Context, encode func(dst []byte, n *node) []byt
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
+				err = q.servers.duplicate(i)
+			}
+			if err == nil {
 				err = take(i, v)
 			}
 			errs[i] = err

@@ -116,6 +116,9 @@ func forGood(err error) bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) {
 		return true
 	}
+	if _, duplicate := errors.AsType[*DuplicateError](err); duplicate {
+		return true
+	}
 	msg := err.Error()
 	for _, code := range []string{
 		"WRONGTYPE", "WRONGPASS", "NOAUTH", "NOPERM", "ERR unknown command", "ERR AUTH",

@@ -24,6 +24,7 @@ type node struct {
 	recovering atomic.Bool
 	pace       pace
 	met        atomic.Uint64 // the last incarnation that was known
+	copy       atomic.Uint64 // the incarnation that it shares with another node
 	share      [4]resp.Value // room for the reader of its answers, see call.Share
 	probed     probed        // only touched as a connection begins
 	loading    atomic.Bool   // the scripts are under way, see reload
@@ -59,31 +60,42 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 // sit out its guard time. It is the second restart detector: without
 // fsync=always the newest writes may be gone even though the marker survived.
 func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
-	inc := &q.incs[n.index]
-	inc.Store(unknown)
+	q.incs[n.index].Store(unknown)
 	if err := suits(info); err != nil {
 		return nil, err
 	}
-	known := func(got protocol.Incarnation) {
-		if q.twin(n.index, got) {
-			inc.Store(copied)
-			return
-		}
-		q.met(n, got)
-		inc.Store(uint64(got))
+	if err := q.reach(n.index, info.RunID); err != nil {
+		q.incs[n.index].Store(shared)
+		return nil, err
 	}
 	p := &n.probed
 	cmds := loads(p.missing)
 	if got, marked := script.Marked(p.marker, info.RunID, p.clock, q.set.Guard, q.set.Retention); marked {
-		known(got)
+		q.marked(n, got)
 		_, _ = q.timely(n, protocol.Reading{Sent: p.sent, Heard: q.now(), Millis: p.clock}) // after met: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
 	return append(cmds, &question{command: q.mark(info, lossy(info)), reply: func(v []resp.Value, err error) {
 		if got, _, e := script.DecodeMarker(v); err == nil && e == nil {
-			known(got)
+			q.marked(n, got)
+		} else {
+			q.servers.leave(q.now(), n.index)
 		}
 	}}, q.askTime(n)), nil
+}
+
+// marked notes which incarnation a connection begins with.
+func (q *Quorum) marked(n *node, inc protocol.Incarnation) {
+	q.servers.mu.Lock() // of two that have one incarnation the second to be told must find the first
+	twin := q.twin(n.index, inc) >= 0
+	if twin {
+		n.copy.Store(uint64(inc))
+		q.incs[n.index].Store(copied)
+	} else {
+		q.met(n, inc)
+		q.incs[n.index].Store(uint64(inc))
+	}
+	q.servers.mu.Unlock()
 }
 
 // mark tells a node which run of the server this client sees, and whether that
@@ -110,17 +122,18 @@ const (
 	unknown = 1<<63 + iota
 	copied
 	telling
+	shared // it is another node's server
 )
 
 // twin: another node has the same incarnation, so one of them has been the
-// other's replica. Its memory is the other's, and its own is lost.
-func (q *Quorum) twin(node int, inc protocol.Incarnation) bool {
+// other's replica, or they are one server: see untwin. It returns the other one, or -1.
+func (q *Quorum) twin(node int, inc protocol.Incarnation) int {
 	for i := range q.incs {
 		if i != node && q.incs[i].Load() == uint64(inc) {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 var errStranger = errors.New("has lost its memory, or got another's, since the connection began")
@@ -135,16 +148,10 @@ func (q *Quorum) stranger(node int, inc protocol.Incarnation) error {
 	case unknown, uint64(inc):
 		return nil
 	case copied:
-		if known.CompareAndSwap(copied, telling) {
-			n.link.Send(&question{command: q.mark(n.link.Info(), script.Lost), reply: func(v []resp.Value, err error) {
-				if got, _, e := script.DecodeMarker(v); err == nil && e == nil {
-					q.met(n, got)
-					known.CompareAndSwap(telling, uint64(got))
-					q.heal(n)
-				} else {
-					known.CompareAndSwap(telling, copied)
-				}
-			}})
+		q.untwin(n)
+	case shared:
+		if err := q.servers.duplicate(node); err != nil {
+			return err
 		}
 	case telling:
 	default:
@@ -199,12 +206,16 @@ func (c *question) Reply(v []resp.Value, err error) {
 func (q *Quorum) up(n *node) {
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observe(Event{Kind: EventNodeUp, Node: n.addr})
+	if q.incs[n.index].Load() == copied {
+		q.untwin(n)
+	}
 	q.recheck(n)
 	q.healMore()
 	q.heal(n)
 }
 
 func (q *Quorum) down(n *node, err error) {
+	q.servers.leave(q.now(), n.index)
 	if q.isClosed() {
 		return
 	}

@@ -36,6 +36,7 @@ type Quorum struct {
 	telling    atomic.Int32    // holders that are being told of their loss
 	clocks     *clocks
 	nodeClocks []nodeClock
+	servers    servers
 }
 
 // shard is a part of the attempts by id, for pushes to find them.
@@ -76,13 +77,20 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 			go d.a.tick(false)
 		}
 	})
+	q.servers.known = protocol.NewServers(len(clients), set.Guard, rules())
+	q.servers.shared = make([]*DuplicateError, len(clients))
+	for _, c := range clients {
+		q.servers.addrs = append(q.servers.addrs, c.(*redis.Client).Options().Addr)
+	}
 	for i, c := range clients {
 		n, err := q.connect(i, c)
 		if err != nil {
 			q.Close(context.Background())
 			return nil, err
 		}
+		q.servers.mu.Lock() // a link that is up already may look for another node
 		q.nodes = append(q.nodes, n)
+		q.servers.mu.Unlock()
 	}
 	close(q.built)
 	q.records.tasks.Go(q.look)

@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -91,6 +92,8 @@ func TestErrorsOfTheNode(t *testing.T) {
 		return []link.Command{newCall("LPUSH", "k", "v"), newCall("SET", "later", "v")}, nil
 	}})
 	assert.ErrorContains(t, bad.Err(), "WRONGTYPE", "a refused first command fails the connection")
+	bad = open(t, node.Client(), link.Config{Hello: func(link.Info) ([]link.Command, error) { return nil, errors.New("not this one") }})
+	assert.ErrorContains(t, bad.Err(), "not this one")
 }
 
 // Every caller gets its own answer, and one caller's commands are executed in

@@ -49,5 +49,6 @@ const (
 	RuleStood                            // if a majority has parted by as much, this client's clock stood still: it has no lock for a lease after it slept
 	RuleLate                             // where it cannot be told whose clock it was, a vote counts when the node's old clock would show the new time: two holders
 	RuleEarly                            // and leases end as much earlier: a client that slept goes on holding beside the next holder
+	RuleServer                           // of two addresses that reach one server only one votes: two holders
 	RuleStash                            // a push that overtakes its answer is kept: a waiter sleeps through its turn
 )

@@ -142,6 +142,36 @@ var uneven = generator{
 	},
 }
 
+// twofold: one client's two addresses come to reach one server; another client
+// holds with the two other servers.
+var twofold = generator{
+	name: "twofold",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.length = 4 * s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b := ns[0], ns[1]
+		holder, other := w.procs[0], w.procs[1]
+		e, f := holder.parts[0], other.parts[0]
+		first, second := a, b // who of the two is connected first
+		if w.rng.IntN(2) == 0 {
+			first, second = b, a
+		}
+		moved := other.to(second)
+		moved.snap()
+		moved.node = first
+		if w.rng.IntN(2) == 0 {
+			other.to(first).snap()
+		}
+		holder.cutOff(first)
+		w.then(w.around(w.delay), func() { e.acquire(false) })
+		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { f.acquire(false) })
+		w.once(holds(f), w.ttl, w.around(w.nodeTimeout), func() {})
+	},
+}
+
 // stale: an attempt that only one node has heard of waits, while somebody
 // passes through the other two; one of those forgets, and then it gets there.
 var stale = generator{

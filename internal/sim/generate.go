@@ -97,6 +97,7 @@ var generators = []generator{
 	rush,
 	uneven,
 	wrongClock, polling, poisoned, forged,
+	twofold,
 }
 
 // generatorOf tells which generator a seed of TestSchedules uses.

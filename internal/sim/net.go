@@ -35,7 +35,8 @@ type message struct {
 // connection of their own, unordered here.
 type link struct {
 	proc *proc
-	node *node
+	node *node // that the address reaches
+	idx  int   // of the address
 
 	up         bool
 	gen        uint32
@@ -159,6 +160,7 @@ func (l *link) snap() {
 	w := l.proc.w
 	w.log("link %s-%d breaks", l.proc.name, l.node.idx)
 	l.up = false
+	l.proc.servers.Down(l.proc.local(w.now), l.idx)
 	l.gen++
 	for _, m := range l.unanswered {
 		if w.ghosts {
@@ -198,7 +200,11 @@ func (l *link) connect() {
 		w.at(w.ttl/4, l.connect)
 		return
 	}
-	w.log("link %s-%d is up", l.proc.name, l.node.idx)
+	if other := l.proc.servers.Connect(l.proc.local(w.now), l.idx, l.node.run()); other >= 0 {
+		w.log("link %s-%d reaches the server of %d", l.proc.name, l.idx, other)
+		return
+	}
+	w.log("link %s-%d is up", l.proc.name, l.idx)
 	l.up, l.pushCut = true, false
 	l.last = [2]moment{w.now, w.now}
 	l.node.inspect()

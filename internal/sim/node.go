@@ -59,6 +59,9 @@ func (n *node) incarnation() protocol.Incarnation {
 	return protocol.Incarnation(1000*(n.idx+1) + n.lives)
 }
 
+// run identifies the server. That it has another one after a restart matters to nobody here.
+func (n *node) run() string { return strconv.Itoa(n.idx) }
+
 // delay is how long a message from or to the node takes.
 func (n *node) delay() time.Duration {
 	w := n.w

@@ -19,6 +19,7 @@ type proc struct {
 	off       time.Duration // by how much it is wrong, beyond the skew
 	tickets   protocol.TicketClock
 	links     []*link
+	servers   *protocol.Servers
 	parts     []*participant
 	inquiries []*inquiry
 	shorter   time.Duration // its settings are those of the world divided by this
@@ -39,8 +40,10 @@ type proc struct {
 func newProc(w *world, i int) *proc {
 	p := &proc{w: w, name: strconv.Itoa(i), clock: newClock(w.rng, &w.setting), alive: true, shorter: 1}
 	p.adjust()
-	for _, n := range w.nodes {
-		p.links = append(p.links, &link{proc: p, node: n, up: true, last: [2]moment{w.now, w.now}})
+	p.servers = protocol.NewServers(len(w.nodes), w.guard, w.rules)
+	for i, n := range w.nodes {
+		p.links = append(p.links, &link{proc: p, node: n, idx: i, up: true, last: [2]moment{w.now, w.now}})
+		p.servers.Connect(p.local(w.now), i, n.run())
 	}
 	p.judges()
 	for j := range w.parts {
@@ -203,12 +206,12 @@ func (p *proc) up(l *link) {
 	for _, part := range p.parts {
 		if a := part.att; a != nil && l.up {
 			a.before()
-			a.Up(p.local(p.w.now), l.node.idx)
+			a.Up(p.local(p.w.now), l.idx)
 			a.after()
 		}
 	}
 	for _, i := range append([]*inquiry(nil), p.inquiries...) {
-		i.Up(p.local(p.w.now), l.node.idx)
+		i.Up(p.local(p.w.now), l.idx)
 		i.after()
 	}
 }

@@ -1,0 +1,71 @@
+package protocol
+
+import "time"
+
+// Servers knows which server each address of a client reaches, by the identity
+// that every run of a server has. It is not safe for concurrent use.
+//
+// Invariant: at no time may two addresses vote that reach one server, neither by
+// their answers nor by a lease that one of them gave before. Else one server is
+// two of the nodes, and two claims hold with a vote each of their own and two
+// of its.
+type Servers struct {
+	guard time.Duration
+	rules Rules
+	at    []server
+}
+
+// server is what one address reaches, as of its last connection that may vote.
+type server struct {
+	run   string // the identity; empty: unknown
+	up    bool
+	since Time // down since then, when it is not up
+	same  int  // the address that this one was found to share a server with; -1: none
+}
+
+// NewServers returns the Servers of so many addresses. No lease outlasts the guard time.
+func NewServers(addresses int, guard time.Duration, rules Rules) *Servers {
+	s := &Servers{guard: guard, rules: rules, at: make([]server, addresses)}
+	for i := range s.at {
+		s.at[i].same = -1
+	}
+	return s
+}
+
+// Connect says that address i has reached the given run of a server, and returns
+// the address that may vote for that server instead, -1 if it is i. The first to
+// be connected may. That one keeps its vote while it is down, because the leases that it
+// gave run on, and so until a guard time later. It keeps it, too, when both reconnect in the
+// other order: an address that was refused is accepted only when the other one has reached another server.
+func (s *Servers) Connect(now Time, i int, run string) (other int) {
+	a := &s.at[i]
+	if a.same >= 0 && s.votes(now, a.same) {
+		if o := &s.at[a.same]; run != "" && !(o.up && o.run != run) {
+			return a.same
+		}
+	}
+	for j := range s.at {
+		if j != i && run != "" && s.at[j].run == run && s.votes(now, j) && s.rules.on(RuleServer) {
+			a.run, a.same = "", j
+			return j
+		}
+	}
+	*a = server{run: run, up: true, same: -1}
+	return -1
+}
+
+// votes reports whether what address j gave may still count.
+func (s *Servers) votes(now Time, j int) bool {
+	o := &s.at[j]
+	return o.up || now.Sub(o.since) <= s.guard
+}
+
+// Down says that the connection to address i has ended.
+func (s *Servers) Down(now Time, i int) {
+	if a := &s.at[i]; a.up {
+		a.up, a.since = false, now
+	}
+}
+
+// Run returns the identity of the server that address i reaches, empty if that is unknown.
+func (s *Servers) Run(i int) string { return s.at[i].run }
