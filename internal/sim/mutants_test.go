@@ -85,7 +85,6 @@ var mutants = []mutant{
 	{"a node votes after the guard time of who asks", nodesWithout(model.LongestGuard), uneven, 100, "capacity"},
 	{"a lease is dropped that is longer than who asks would get", nodesWithout(model.LongestLease), uneven, 100, "capacity"},
 	{"two addresses of one server vote", without(protocol.RuleServer), twofold, 100, "capacity"},
-	{"nobody looks at the clock", func(s *setting) { s.timeless = true }, leap, 100, "capacity"},
 	{"a fence is raised past the node's clock", nodesWithout(model.Top), wrongClock, 100, "token"},
 	{"a ticket of long ago counts", without(protocol.RuleOld), wrongClock, 100, "token"},
 	{"a retention time below the guard time", func(s *setting) { s.retention = s.guard / 4 }, wrongClock, 100, "token"},
