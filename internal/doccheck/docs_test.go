@@ -36,8 +36,8 @@ var fence = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
 // imports are the packages that a fragment may use without saying so.
 var imports = map[string]string{
-	"bytes": "bytes", "context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "os": "os", "slog": "log/slog",
-	"sql": "database/sql", "strconv": "strconv", "sync": "sync", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509",
+	"bytes": "bytes", "context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "os": "os", "signal": "os/signal", "slog": "log/slog",
+	"sql": "database/sql", "strconv": "strconv", "sync": "sync", "syscall": "syscall", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509",
 	"redis": "github.com/redis/go-redis/v9", "quorate": "github.com/quorate/quorate", "mutex": "github.com/quorate/quorate/mutex",
 	"rwmutex": "github.com/quorate/quorate/rwmutex", "semaphore": "github.com/quorate/quorate/semaphore",
 	"once": "github.com/quorate/quorate/once", "leader": "github.com/quorate/quorate/leader",
@@ -62,7 +62,7 @@ func export(context.Context) error           { return nil }
 func migrate(context.Context) error          { return nil }
 func load() string                           { return "" }
 func schedule(context.Context, uint64)       {}
-func encode(context.Context, string) error   { return nil }
+func work()                                  {}
 `
 
 // Every Go block compiles: a whole program as it stands; declarations beside what
