@@ -28,7 +28,7 @@ import (
 const (
 	maxWait   = 1000 * time.Hour
 	maxNumber = 1 << 53
-	aTime     = 1_700_000_000_000 * 8 // what is added to a status
+	aTime     = int64(1_700_000_000_000 * 8) // what is added to a status
 )
 
 // reply writes numbers and texts as a node does.
@@ -36,7 +36,7 @@ func reply(values ...any) []byte {
 	b := fmt.Appendf(nil, "*%d\r\n", len(values))
 	for _, v := range values {
 		switch v := v.(type) {
-		case int:
+		case int, int64:
 			b = fmt.Appendf(b, ":%d\r\n", v)
 		case string:
 			b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(v), v)
@@ -46,7 +46,7 @@ func reply(values ...any) []byte {
 }
 
 // text writes numbers as a node does where there are few.
-func text(numbers ...int) []byte {
+func text(numbers ...int64) []byte {
 	s := strings.Trim(fmt.Sprint(numbers), "[]")
 	return fmt.Appendf(nil, "$%d\r\n%s\r\n", len(s), s)
 }
@@ -97,22 +97,22 @@ var anID = strings.Repeat("0a", 16)
 
 // long is an answer with a list of claims that weigh as much as can be, and that
 // says that together they weigh sum.
-func long(claims, sum int) []byte {
+func long(claims int, sum int64) []byte {
 	values := []any{aTime + 1, 7, 640, 25, 0, sum, 0}
 	for range claims {
-		values = append(values, anID, maxNumber-1)
+		values = append(values, anID, int64(maxNumber-1))
 	}
 	return reply(values...)
 }
 
 func FuzzDecode(f *testing.F) {
 	seeds(f, script.Decode, [][]byte{
-		reply(aTime+1, 1<<50, 1<<51, 9),
+		reply(aTime+1, int64(1<<50), int64(1<<51), 9),
 		reply(1, 7, 640, 2, 8000),
-		reply(aTime+1, 7, 640, 24, 8000, 1, 0xa0a0a0a0a0a0a, anID, 1),
+		reply(aTime+1, 7, 640, 24, 8000, 1, int64(0xa0a0a0a0a0a0a), anID, 1),
 		reply(aTime+1, 7, 640, 41, 0, 0, 0, 3, 600),
 		reply(aTime+1, 7, 640, 63-4, 0, 5, 9, 3, 600, anID, 2, anID, 3),
-		reply(aTime+1, 7, 640, 4, 60*24*3600*1000), // another client's key has sixty days left
+		reply(aTime+1, 7, 640, 4, int64(60*24*3600*1000)), // another client's key has sixty days left
 		reply(aTime+2, 7, 640),
 		reply(aTime+3, 7, 20000),
 		reply(aTime+4, 7, 3),
@@ -184,7 +184,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		reply(aTime+1, 7, 1, 0, none, 0, none, 0, 0, 0, 0, ""),
 		reply(aTime+1, 7, 0, 640, anID, 640, anID, 1, 0, 3600000, 8000, `{"once":1}`),
 		reply(aTime+2, 7, 1, 640, anID, 576, anID, 0, 1, 0, 0, ""),
-		reply(aTime+5, 7, 1, 640, anID, 576, anID, 2, 0, 1<<40, 0, "4"),
+		reply(aTime+5, 7, 1, 640, anID, 576, anID, 2, 0, int64(1<<40), 0, "4"),
 		reply(aTime+3, 7, 20000),
 	}, [][]byte{
 		reply(aTime+3, 7, 1, 0, none, 0, none, 0, 0, 0, 0, ""),
@@ -193,10 +193,10 @@ func FuzzDecodeRecord(f *testing.F) {
 		reply(aTime+1, 7, 1, 0, none, 0, none, 0, 0, 0, 0),
 		reply(aTime+1, 7, 1, 0, none, 0, none, 0, 0, 0, 0, 4),
 		reply(aTime+1, 7, 1, 0, none, 0, "", 0, 0, 0, 0, ""),
-		reply(aTime+1, 7, 1, 0, none, 0, none, 0, 0, 1<<50, 0, ""),
-		reply(aTime+1, 7, 1, 0, none, 0, none, 0, 0, 0, 1<<50, ""),
+		reply(aTime+1, 7, 1, 0, none, 0, none, 0, 0, int64(1<<50), 0, ""),
+		reply(aTime+1, 7, 1, 0, none, 0, none, 0, 0, 0, int64(1<<50), ""),
 		reply(aTime+1, 0, 1, 0, none, 0, none, 0, 0, 0, 0, ""),
-		reply(aTime+1, 7, 1, maxNumber, none, 0, none, 0, 0, 0, 0, ""),
+		reply(aTime+1, 7, 1, int64(maxNumber), none, 0, none, 0, 0, 0, 0, ""),
 	})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, ok := read(t, b, script.DecodeRecord)
@@ -234,9 +234,9 @@ func decodeBirth(v []resp.Value) (b birth, err error) {
 
 func FuzzDecodeMarker(f *testing.F) {
 	seeds(f, decodeBirth, [][]byte{
-		reply(7, 20000), reply(7, -20000), reply(1<<52, 1_700_000_000_000), reply(7, 1-maxNumber),
+		reply(7, 20000), reply(7, -20000), reply(int64(1<<52), int64(1_700_000_000_000)), reply(7, int64(1-maxNumber)),
 	}, [][]byte{
-		reply(0, 1), reply(-1, 1), reply(7), reply(7, 1, 1), reply("7", 1), reply(7, "1"), reply(maxNumber, 1), reply(7, maxNumber),
+		reply(0, 1), reply(-1, 1), reply(7), reply(7, 1, 1), reply("7", 1), reply(7, "1"), reply(int64(maxNumber), 1), reply(7, int64(maxNumber)),
 	})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, ok := read(t, b, decodeBirth)
@@ -251,12 +251,12 @@ func FuzzDecodeInspect(f *testing.F) {
 		reply(640, 0, 0, 60000),
 		reply(640, 1, 8000, 60000, anID, 640, 1, 8000, 1, "quorate:push:host:1:ABC"),
 		reply(640, 7, 0, 60000, anID, 576, 1, 1, 1, "", anID, 640, 1<<30, 8000, 0, "x"),
-		reply(640, 0, 1<<50, 60000), // another client's key that stays for long
+		reply(640, 0, int64(1<<50), 60000), // another client's key that stays for long
 	}, [][]byte{
-		reply(640, 0, 0), reply(640, 0, 0, -1), reply(640, 0, 0, maxNumber), reply(maxNumber, 0, 0, 60000), reply(640, maxNumber, 0, 60000), reply(640, 0, -1, 60000), reply(640, 0, maxNumber, 60000),
-		reply(640, 1, 0, 60000, anID, maxNumber, 1, 8000, 1, ""),
-		reply(640, 1, 0, 60000, anID, 640, maxNumber, 8000, 1, ""),
-		reply(640, 1, 0, 60000, anID, 640, 1, maxNumber, 1, ""),
+		reply(640, 0, 0), reply(640, 0, 0, -1), reply(640, 0, 0, int64(maxNumber)), reply(int64(maxNumber), 0, 0, 60000), reply(640, int64(maxNumber), 0, 60000), reply(640, 0, -1, 60000), reply(640, 0, int64(maxNumber), 60000),
+		reply(640, 1, 0, 60000, anID, int64(maxNumber), 1, 8000, 1, ""),
+		reply(640, 1, 0, 60000, anID, 640, int64(maxNumber), 8000, 1, ""),
+		reply(640, 1, 0, 60000, anID, 640, 1, int64(maxNumber), 1, ""),
 		reply(640, 1, 0, 60000, anID, 640, 1, 8000, 1),
 		reply(640, 0, 0, 60000, anID, 640, 1, 8000, 1, ""),
 	})
@@ -265,7 +265,7 @@ func FuzzDecodeInspect(f *testing.F) {
 		if !ok {
 			return
 		}
-		if q.Fence >= protocol.MaxTicket || q.Queued < len(q.Claims) || q.Queued >= maxNumber || q.Foreign < 0 || q.Memory < 0 {
+		if q.Fence >= protocol.MaxTicket || q.Queued < len(q.Claims) || int64(q.Queued) >= maxNumber || q.Foreign < 0 || q.Memory < 0 {
 			t.Fatalf("believed %+v", q)
 		}
 		for _, c := range q.Claims {
