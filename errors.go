@@ -25,6 +25,10 @@ var (
 	ErrClosed = core.ErrClosed
 	// ErrReleased is the cause of a lease's context after its release.
 	ErrReleased = core.ErrReleased
+	// ErrClock says, beside ErrNoQuorum, that a majority of the nodes contradicts
+	// this process's wall clock by more than the skew: it makes no claims until the
+	// clock has been set right.
+	ErrClock = core.ErrClock
 	// ErrInvalid says that a call can never succeed as it is: an empty or
 	// unusable name, no nodes, a node twice, a setting that contradicts another.
 	ErrInvalid = core.ErrInvalid

@@ -218,7 +218,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	if r.Err = q.servers.duplicate(n.index); r.Err != nil {
 		return r
 	}
-	before := time.Now()
+	before, wall := time.Now(), q.wallTime()
 	v, err := n.do(ctx, "TIME")
 	r.RoundTrip = time.Since(before)
 	var millis int64
@@ -229,7 +229,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		return r
 	}
 	at := time.UnixMilli(millis)
-	r.Offset = at.Sub(before.Add(r.RoundTrip / 2))
+	r.Offset = at.Sub(wall.Add(r.RoundTrip / 2))
 	// What a user may not ask stays empty; who does not answer has not been asked.
 	allowed := func(words ...string) []resp.Value {
 		v, err := n.do(ctx, words...)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -128,7 +129,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 		a.note(c.req.Node, explain(a.spec, err))
 		a.claim.Fail(now, c.req, forGood(err))
 	default:
-		a.note(c.req.Node, refusal(a.spec, ans))
+		a.note(c.req.Node, cmp.Or(a.q.mismatch(&a.claim, c.req, ans), refusal(a.spec, ans)))
 		if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) {
 			ans.Wait = foreignPoll
 		}

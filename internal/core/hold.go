@@ -37,6 +37,9 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.isClosed() {
 		return nil, &Failure{Err: ErrClosed}
 	}
+	if err := q.refused(); err != nil {
+		return nil, &Failure{Err: err}
+	}
 	return &Pending{began: q.now(), a: q.start(s, try, o)}, nil
 }
 
@@ -58,7 +61,8 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 				return nil, p.a.failure(ErrClosed)
 			}
 		}
-		switch phase := p.a.take(); phase {
+		phase := p.a.take()
+		switch phase {
 		case protocol.Holding:
 			if q.isClosed() {
 				p.Cancel()
@@ -73,12 +77,15 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		case protocol.Rejected:
 			return nil, p.a.rejected()
 		case protocol.NoQuorum:
-			return nil, p.a.failure(ErrNoQuorum)
-		case protocol.Left:
-			return nil, p.a.failure(ErrClosed)
+			return nil, p.a.failure(cmp.Or(q.refused(), ErrNoQuorum))
 		}
-		switch {
+		// It has lapsed, or was ended.
+		switch refused := q.refused(); {
 		case q.isClosed():
+			return nil, p.a.failure(ErrClosed)
+		case refused != nil:
+			return nil, p.a.failure(refused)
+		case phase == protocol.Left:
 			return nil, p.a.failure(ErrClosed)
 		case p.a.claim.Try:
 			return nil, p.a.failure(ErrNoQuorum)

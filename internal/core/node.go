@@ -210,6 +210,7 @@ func (q *Quorum) up(n *node) {
 		q.untwin(n)
 	}
 	q.recheck(n)
+	q.compareWall()
 	q.healMore()
 	q.heal(n)
 }

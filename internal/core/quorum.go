@@ -23,6 +23,7 @@ type Quorum struct {
 	clock   *localClock
 	waker   waker
 	window  protocol.Window // how far tickets may be from clocks
+	wall    wall
 	shards  [16]shard
 	built   chan struct{} // closed when nodes is complete
 	closing chan struct{}
@@ -56,7 +57,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	}
 	q := &Quorum{
 		set: set, window: protocol.WindowOf(set.Guard), clock: newLocalClock(), waker: newWaker(),
-		built: make(chan struct{}), closing: make(chan struct{}),
+		wall: wall{poke: make(chan struct{}, 1)}, built: make(chan struct{}), closing: make(chan struct{}),
 	}
 	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
 	for i := range q.shards {
@@ -94,6 +95,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	}
 	close(q.built)
 	q.records.tasks.Go(q.look)
+	q.records.tasks.Go(q.watchWall)
 	q.records.tasks.Go(q.wakeUps)
 	if n := len(clients); n%2 == 0 {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
@@ -153,21 +155,16 @@ func (q *Quorum) newID() protocol.ID {
 	return id
 }
 
-// wall is what the wall clock shows, in microseconds, as tickets count.
-func (q *Quorum) wall() protocol.Ticket {
-	if q.set.Wall != nil {
-		return protocol.Ticket(q.set.Wall().UnixMicro())
-	}
-	return protocol.Ticket(time.Now().UnixMicro())
-}
+// micros is what the wall clock shows, in microseconds, as tickets count.
+func (q *Quorum) micros() protocol.Ticket { return protocol.Ticket(q.wallTime().UnixMicro()) }
 
 // ticket proposes T0 for a claim of s.
 func (q *Quorum) ticket(s *Spec, id protocol.ID) protocol.Ticket {
-	return s.tickets.Propose(id, q.wall(), q.window, rules())
+	return s.tickets.Propose(id, q.micros(), q.window, rules())
 }
 
 // saw notes a ticket that a node told of s's name.
-func (q *Quorum) saw(s *Spec, t protocol.Ticket) { s.tickets.Saw(t, q.wall(), q.window) }
+func (q *Quorum) saw(s *Spec, t protocol.Ticket) { s.tickets.Saw(t, q.micros(), q.window) }
 
 // heard takes from an answer what concerns the whole Quorum.
 func (q *Quorum) heard(node int, a protocol.Answer) {

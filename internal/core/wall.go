@@ -1,0 +1,209 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// Tickets are wall clock times. The nodes refuse tickets that are too far from
+// their own clocks (protocol/ticketclock.go), so a client whose wall clock is wrong
+// does no harm. But it would ask again and again. So a client compares its wall
+// clock with the nodes' clocks. When a majority of them contradicts it, it makes no
+// claims until they agree again, and says so. What it holds it keeps: leases do not
+// rest on wall clocks.
+
+// wall is the comparison.
+type wall struct {
+	wrong atomic.Pointer[WallError] // nil: no majority contradicts the wall clock
+	poke  chan struct{}             // compare now
+}
+
+// WallError says that a majority of the nodes contradicts this process's wall clock.
+type WallError struct {
+	By      time.Duration // at least so far ahead of the nodes; negative: behind them
+	Nodes   int           // that say so
+	Of      int
+	Allowed time.Duration
+}
+
+func (e *WallError) Error() string {
+	where := "ahead of"
+	if e.By < 0 {
+		where = "behind"
+	}
+	return fmt.Sprintf("%v: this process's wall clock is %v %s the clocks of %d of %d nodes, and %v are allowed; set the wrong clock right (NTP)",
+		ErrNoQuorum, e.By.Abs().Round(time.Millisecond), where, e.Nodes, e.Of, e.Allowed)
+}
+
+// Unwrap returns the kinds.
+func (e *WallError) Unwrap() []error { return []error{ErrNoQuorum, ErrClock} }
+
+// ClockError is a node that does not take a claim's ticket, or takes it where it does
+// not count, since the ticket and the node's clock are too far apart.
+type ClockError struct{ Ahead time.Duration }
+
+func (e *ClockError) Error() string {
+	where := "behind"
+	if e.Ahead < 0 {
+		where = "ahead of"
+	}
+	return fmt.Sprintf("its clock is %v %s this process's; set the wrong clock right (NTP)", e.Ahead.Abs().Round(time.Millisecond), where)
+}
+
+// AheadError is a name that is asked for so often that its tickets have run ahead of a
+// node's clock, or a node that keeps a forged ticket.
+type AheadError struct{ Wait time.Duration }
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("its last ticket for the name is too far ahead of its clock; it gives the next one in %v", e.Wait)
+}
+
+// allowed is how far the wall clock may be from a node's. A ticket must stay within
+// half of the guard time of the node's clock for as long as an attempt lasts.
+func (q *Quorum) allowed() time.Duration { return max(q.set.Skew, q.set.Guard/2-q.set.TTL) }
+
+// wallTime is what the wall clock shows.
+func (q *Quorum) wallTime() time.Time {
+	if q.set.Wall != nil {
+		return q.set.Wall()
+	}
+	return time.Now().Round(0)
+}
+
+// mismatch says why a node's answer to a claim does not count because of clocks, or nil.
+// There is something about this process's wall clock to find out then.
+func (q *Quorum) mismatch(c *protocol.Claim, r protocol.Request, a protocol.Answer) error {
+	old := a.Status == protocol.OK && r.Op == protocol.OpJoin && c.Phase() < protocol.Holding && q.window.Old(a.Ticket, a.Clock)
+	if a.Status != protocol.Ahead && !old {
+		return nil
+	}
+	q.compareWall()
+	if ahead := q.wallTime().Sub(time.UnixMilli(a.Clock)); old || ahead > q.allowed() {
+		return &ClockError{Ahead: ahead}
+	}
+	return &AheadError{Wait: a.Wait}
+}
+
+// compareWall has the clocks compared soon.
+func (q *Quorum) compareWall() {
+	select {
+	case q.wall.poke <- struct{}{}:
+	default:
+	}
+}
+
+// watchWall compares the clocks when a node has come up, when an answer gave a
+// reason, and from time to time; every second while they differ.
+func (q *Quorum) watchWall() {
+	every := max(q.set.TTL, 2*time.Second)
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-q.closing:
+			return
+		case <-q.wall.poke:
+		case <-timer.C:
+		}
+		q.measureWall()
+		pause := every
+		if q.wall.wrong.Load() != nil {
+			pause = time.Second
+		}
+		timer.Reset(pause - rand.N(pause/8))
+		// Answers that give a reason come with every retry.
+		select {
+		case <-time.After(q.set.NodeTimeout / 4):
+		case <-q.closing:
+			return
+		}
+	}
+}
+
+// measureWall asks all nodes for their time. It decides as soon as enough of them have
+// answered: one that hangs must not delay that.
+func (q *Quorum) measureWall() {
+	ctx, cancel := context.WithTimeout(context.Background(), q.set.NodeTimeout)
+	defer cancel()
+	go func() {
+		select {
+		case <-q.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var ahead, behind []time.Duration
+	sent, agree, need := q.wallTime(), 0, len(q.nodes)/2+1
+	q.ask(ctx, func(dst []byte, _ *node) []byte {
+		return resp.AppendCommand(dst, "TIME")
+	}, func(_ int, v []resp.Value) error {
+		millis, err := decodeTime(v)
+		if err != nil {
+			return err
+		}
+		// The node's time was taken between the two looks at the wall clock, however
+		// long the answer took and whatever this machine did meanwhile.
+		low := sent.Sub(time.UnixMilli(millis + 1))
+		top := q.wallTime().Sub(time.UnixMilli(millis))
+		switch {
+		case low > q.allowed():
+			ahead = append(ahead, low)
+		case top < -q.allowed():
+			behind = append(behind, top)
+		default:
+			agree++
+		}
+		switch {
+		case len(ahead) == need:
+			q.wallWrong(slices.Min(ahead), need)
+		case len(behind) == need:
+			q.wallWrong(slices.Max(behind), need)
+		case agree > len(q.nodes)-need:
+			q.wallRight()
+		}
+		return nil
+	})
+}
+
+// wallWrong ends what waits for a claim: with this wall clock it has no place in the order.
+func (q *Quorum) wallWrong(by time.Duration, nodes int) {
+	e := &WallError{By: by, Nodes: nodes, Of: len(q.nodes), Allowed: q.allowed()}
+	if q.wall.wrong.Swap(e) == nil {
+		q.set.Logger.Error("quorate: the nodes' clocks contradict this process's wall clock; it makes no claims until that is set right (NTP)",
+			"ahead", by, "nodes", nodes, "of", len(q.nodes), "allowed", e.Allowed)
+	}
+	for _, a := range q.all() {
+		go a.refuse()
+	}
+}
+
+func (q *Quorum) wallRight() {
+	if q.wall.wrong.Swap(nil) != nil {
+		q.set.Logger.Info("quorate: the nodes' clocks agree with this process's wall clock again")
+	}
+}
+
+// refuse ends an attempt that has not been admitted.
+func (a *attempt) refuse() {
+	a.mu.Lock()
+	now := a.q.now()
+	if a.claim.Phase() < protocol.Holding {
+		a.claim.Leave(now)
+	}
+	a.flushUnlock(now)
+}
+
+// refused is the error of a claim that ends, or does not begin, because of the wall clock.
+func (q *Quorum) refused() error {
+	if e := q.wall.wrong.Load(); e != nil {
+		return e
+	}
+	return nil
+}
