@@ -164,7 +164,7 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 		}
 	}
 	e.become(nil)
-	for {
+	for again := (core.Retry{}); ; {
 		t, err := e.win(ctx, value)
 		switch {
 		case err == nil:
@@ -173,6 +173,7 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 		case !errors.Is(err, core.ErrLost):
 			return err
 		}
+		again.Wait(ctx, e.q, e.name, err)
 	}
 }
 

@@ -78,12 +78,17 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 	defer e.finish()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer e.announce(ctx, cancel, cb.OnNewLeader)()
+	again := core.Retry{}
 	for {
 		if ctx.Err() != nil {
 			return &core.Failure{Err: core.ContextError(ctx)}
 		}
 		t, err := e.win(ctx, cb.Value)
+		if errors.Is(err, core.ErrLost) {
+			again.Wait(ctx, e.q, e.name, err)
+		}
 		if err == nil {
+			again = core.Retry{}
 			if err = e.lead(ctx, t, cb); cb.Once {
 				return err
 			}

@@ -90,7 +90,7 @@ func (o *Once) do(ctx context.Context, w work) (*completion, error) {
 	case err != nil && ctx.Err() != nil:
 		return nil, err
 	}
-	for {
+	for again := (core.Retry{}); ; again.Wait(ctx, o.q, o.spec.Name, errLostBefore) {
 		t, c, err := o.wait(ctx)
 		if t == nil {
 			return c, closed(ctx, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -163,4 +164,35 @@ func TestForgedRecord(t *testing.T) {
 			return err == nil && !strings.Contains(v, "9007199254740991")
 		}), "the node has the true record of %s again", name)
 	}
+}
+
+// A run that is overtaken learns what overtook it, and is above that the next time. One
+// that cannot be, since no node gives a ticket so far ahead, asks ever more rarely.
+func TestOvertakenRun(t *testing.T) {
+	c := redistest.Start(t, 3)
+	q := accept.Open(t, c, accept.Guarded(2*time.Second, 40*time.Second))
+	promise := func(name string, ahead time.Duration) time.Time {
+		t.Helper()
+		const id = "ffffffffffffffffffffffffffffffff"
+		at := time.Now().Add(ahead)
+		record := "0 " + strconv.FormatInt(at.UnixMicro(), 10) + " " + id + " 0 " + strings.Repeat("0", 32) + " 0 0 0 "
+		for i := range c.Len() {
+			require.NoError(t, c.Node(i).Client().Set(t.Context(), "quorate:{"+name+"}"+":r", record, time.Hour).Err())
+		}
+		return at
+	}
+	at := promise("e", 18*time.Second)
+	e := leader.New(q, "e", "")
+	require.NoError(t, e.Campaign(deadline(t), ""))
+	assert.Greater(t, int64(e.Lease().Token()/core.MaxPasses), at.UnixMicro())
+	require.NoError(t, e.Resign(deadline(t)))
+	promise("o", 18*time.Second)
+	require.NoError(t, once.New(q, "o").DoContext(deadline(t), func(context.Context) error { return nil }))
+
+	promise("far", time.Hour)
+	before := c.Calls(t, "evalsha")
+	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	assert.ErrorIs(t, leader.New(q, "far", "").Campaign(short, ""), context.DeadlineExceeded)
+	assert.Less(t, c.Calls(t, "evalsha")-before, 600, "in three seconds")
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -26,15 +27,21 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	if err != nil {
 		return err
 	}
-	h, err := q.Acquire(ctx, lock, false, nil)
-	if err != nil {
-		return err
+	r := q.Register(lock)
+	var h *Hold
+	for again := (Retry{}); ; again.Wait(ctx, q, s.Name, err) {
+		if h, err = q.Acquire(ctx, lock, false, nil); err != nil {
+			return err
+		}
+		if _, err = r.Open(ctx, h); err == nil {
+			break
+		}
+		// Nobody else resizes under this claim, so the next one is above what overtook it.
+		if h.Release(); !errors.Is(err, ErrLost) {
+			return err
+		}
 	}
 	defer h.Release()
-	r := q.Register(lock)
-	if _, err := r.Open(ctx, h); err != nil {
-		return err
-	}
 	if err := r.Put(ctx, h, 0, strconv.AppendUint(nil, n, 10), 0); err != nil {
 		return err
 	}

@@ -1,0 +1,33 @@
+package core
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Retry paces attempts after one whose claim was lost, or overtaken by a later run,
+// before it came to anything. The next attempt is above what overtook it, so one
+// retry is mostly enough. It is not while a version is ahead of the clocks: then all
+// who ask would keep the nodes busy with nothing.
+type Retry struct{ n int }
+
+const (
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = time.Second
+)
+
+// Wait waits before the next attempt: twice as long each time, and not as long as others.
+func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
+	pause := min(firstRetry<<min(r.n, 16), lastRetry)
+	if r.n++; pause == lastRetry {
+		q.set.Logger.Warn("quorate: a claim was lost again before it came to anything; see Check for clocks that are wrong", "name", name, "times", r.n, "error", why)
+	}
+	t := time.NewTimer(pause/2 + rand.N(pause/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-q.closing:
+	}
+}
