@@ -29,11 +29,12 @@ func (c *Claim) Start(now Time, t0 Ticket, later uint32, after time.Duration) {
 // Untouched says that nothing has ever been sent to the node.
 func (c *Claim) Untouched(node int) bool { return c.peers[node].untouched() }
 
-// Answer takes a node's answer to r.
+// Answer takes a node's answer to r. If r is merged, the claim has wanted to repeat r
+// meanwhile, and the repetition was not sent: the answer is the answer to both.
 func (c *Claim) Answer(now Time, r Request, a Answer) {
 	c.expire(now)
 	p := &c.peers[r.Node]
-	if p.asked == r.Sent {
+	if p.asked == r.Sent || r.Merged {
 		p.asked = 0
 	}
 	if c.phase.Final() || r.Op == OpLeave || r.Sent < p.taken {
@@ -321,7 +322,7 @@ func (c *Claim) admitHere(p *peer, m Push) bool {
 func (c *Claim) Fail(now Time, r Request, forGood bool) {
 	c.expire(now)
 	p := &c.peers[r.Node]
-	if c.phase.Final() || r.Op == OpLeave || p.asked != r.Sent {
+	if c.phase.Final() || r.Op == OpLeave || p.asked != r.Sent && !r.Merged {
 		return
 	}
 	p.refused = forGood
@@ -341,6 +342,49 @@ func (c *Claim) Up(now Time, node int) {
 	}
 	p.ask(now) // what was pushed after a request that is out had been executed may be lost, too
 	c.advance(now)
+}
+
+// Down says that a node's connection is gone. Until the node answers again it counts as
+// one that does not answer, so waiters that were settled there settle again on the nodes
+// that are left (rule 4). Without the rule they find out when two requests in a row have
+// failed, and the first of them is the next beat.
+func (c *Claim) Down(now Time, node int) {
+	c.expire(now)
+	p := &c.peers[node]
+	if c.phase.Final() || p.untouched() || !c.Rules.on(RuleDown) {
+		return
+	}
+	p.failures = max(p.failures, 2)
+	c.advance(now)
+}
+
+// Postpone says that there is no room for any of the joins at their nodes yet, so the
+// attempt has not begun. It is not abandoned before it has (rule 2): an attempt that is
+// abandoned unsent starts again at the end of the queue for room, and under a load that
+// lasts for a ttl no attempt would ever get in.
+func (c *Claim) Postpone() {
+	if c.phase == Joining {
+		c.began = Never.Add(-c.TTL)
+	}
+}
+
+// Postponed reports whether the attempt has not begun.
+func (c *Claim) Postponed() bool { return c.began == Never.Add(-c.TTL) }
+
+// Begin begins a postponed attempt, with a ticket of now: T0 must not be older than the
+// attempt (rule 2).
+func (c *Claim) Begin(now Time, t0 Ticket) { c.t, c.began = t0, now }
+
+// Depart says that r, which has waited at this client for room at its node, is sent now.
+// It returns r with a new s: "s is before the request left", and a lease that counted
+// from before the wait would be the shorter for it.
+func (c *Claim) Depart(now Time, r Request) Request {
+	p := &c.peers[r.Node]
+	p.asked, p.next, p.hinted = now, Never, false
+	if r.Sent = now; r.Op == OpJoin {
+		r.Ticket = c.t
+	}
+	return r
 }
 
 // Suspect says that a node does not answer others either: it is asked like the

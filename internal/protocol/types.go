@@ -100,6 +100,7 @@ type Request struct {
 	Node    int
 	Op      Op
 	List    bool     // ask for the list of lower claims (capacity > 1)
+	Merged  bool     // its answer serves for a later request, too: see Claim.Answer; not sent to the node
 	Ticket  Ticket   // T0 of a join, T of a settle, where the list of a beat begins
 	Sent    Time     // s of the protocol: before the request left; not sent to the node
 	Stored  *Stored  // of OpOpen, OpPut and OpRepair; of OpOpen only the version

@@ -151,6 +151,46 @@ var bereft = generator{
 	},
 }
 
+// severed: of two waiters behind a holder each is settled on node a and on one other
+// node, where it is ahead of the other waiter. Then a goes for good, and the holder
+// leaves. The connections tell the claims that a is gone, so one of the two settles on
+// the nodes that are left, long before a beat is due.
+var severed = generator{
+	name: "severed",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 3)
+		s.eager, s.brief = true, false // e and f are to be settled where they are not cut off
+		s.length = 4 * s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b, c := ns[0], ns[1], ns[2]
+		first, second := w.procs[1], w.procs[2]
+		d, e, f := w.procs[0].parts[0], first.parts[0], second.parts[0]
+		w.then(w.delay, func() { d.acquire(false) })
+		w.once(holds(d), w.ttl, 0, func() {
+			first.cutOff(c)
+			second.cutOff(b)
+			e.acquire(false)
+			f.acquire(false)
+		})
+		w.then(w.slowest(), func() {
+			first.to(c).heal(false)
+			second.to(b).heal(false)
+		})
+		w.then(w.slowest(), func() {
+			a.gone = true
+			a.crash()
+			d.release()
+		})
+		w.once(func() bool { return holds(e)() || holds(f)() }, w.nodeTimeout/2+w.slowest(), 0, func() {
+			if !holds(e)() && !holds(f)() {
+				w.fail("late", "neither %s nor %s is served, though both know that a node is gone", e.name, f.name)
+			}
+		})
+	},
+}
+
 // fickle: waiters that change their minds at once, on nodes that fail in nothing.
 var fickle = generator{
 	name: "fickle",

@@ -63,6 +63,7 @@ var mutants = []mutant{
 	{"like residues do not spread out", without(protocol.RuleSpread), crossing, 100, "rounds lost"},
 	{"T is not raised", without(protocol.RuleRaise), bereft, 1000, "stuck"},
 	{"T is not raised while a minority fails", without(protocol.RuleRaise), limping, 100, "late"},
+	{"claims do not hear that a connection is gone", without(protocol.RuleDown), severed, 100, "late"},
 	{"who waits counts a node that is barred", without(protocol.RuleBarred), barred, 100, "stuck"},
 	{"nobody asks when a lease ends", without(protocol.RuleHint), killed, 100, "lost"},
 	{"a join instead of a settle", without(protocol.RuleHeal), repair, 100, "lost"},

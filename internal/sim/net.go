@@ -175,6 +175,9 @@ func (l *link) snap() {
 			w.queue.push(event{at: w.now + 1, kind: evFail, proc: l.proc, gen: l.proc.epoch, m: m})
 		}
 	}
+	if w.eager {
+		w.queue.push(event{at: w.now + 2, kind: evDown, proc: l.proc, gen: l.proc.epoch, m: &message{link: l}})
+	}
 	l.unanswered = nil
 	l.waiting = [2][]*message{}
 	l.pushCut = l.pushCut || w.rng.IntN(2) == 0

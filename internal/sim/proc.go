@@ -118,6 +118,8 @@ func (p *proc) take(e event) {
 		e.att.fire(e.at)
 	case evUp:
 		p.up(e.m.link)
+	case evDown:
+		p.down(e.m.link)
 	}
 }
 
@@ -213,6 +215,16 @@ func (p *proc) up(l *link) {
 	for _, i := range append([]*inquiry(nil), p.inquiries...) {
 		i.Up(p.local(p.w.now), l.idx)
 		i.after()
+	}
+}
+
+func (p *proc) down(l *link) {
+	for _, part := range p.parts {
+		if a := part.att; a != nil && !l.up {
+			a.before()
+			a.Down(p.local(p.w.now), l.node.idx)
+			a.after()
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ const (
 	evPush                // a push reaches its process
 	evTimer               // a claim's Wake
 	evUp                  // a link is up: the claims of the process are told
+	evDown                // a link is down: likewise
 	evProc                // fn concerns a process, and waits while that is stopped
 	evFunc                // fn concerns the world
 )

@@ -1,0 +1,107 @@
+package protocol
+
+// Class is how urgent a request is for a node that cannot take all of them at once.
+type Class uint8
+
+// The classes, the most urgent first.
+const (
+	// Renewals keep what is held, and leaves let the next claim in. A hold that is not
+	// renewed in time is lost, and a leave makes later work possible, so both come before
+	// all the rest.
+	Renewals Class = iota
+	// Waits keep the places of the claims that wait.
+	Waits
+	// Joins are new work. A caller who locks can wait for them.
+	Joins
+	classes
+)
+
+// ClassOf returns the class of a request of a claim in that phase.
+func ClassOf(phase Phase, op Op) Class {
+	switch {
+	case op == OpLeave || phase == Holding:
+		return Renewals
+	case op == OpJoin:
+		return Joins
+	}
+	return Waits
+}
+
+// Backlog holds the requests of one client for one node that the node has no room for
+// yet. It is not safe for concurrent use.
+//
+// Invariant: at most one request of a claim is in the backlog, because a newer request
+// replaces an older one that has not been sent. So the order in which the backlog gives
+// requests out cannot turn the requests of one claim around.
+type Backlog[T any] struct {
+	queues [classes][]T
+	heads  [classes]int
+	turn   int
+}
+
+// joinEvery is how often a join goes before the requests of the claims that wait. Without
+// it, so many waiting claims that a node does nothing but refresh them would keep every
+// new claim out, also those of free names.
+const joinEvery = 4
+
+// Put adds a request at the end of its class.
+func (b *Backlog[T]) Put(k Class, r T) { b.queues[k] = append(b.queues[k], r) }
+
+// Behind reports whether requests of the class or of a more urgent one wait.
+func (b *Backlog[T]) Behind(k Class) bool {
+	for i := range k + 1 {
+		if len(b.queues[i]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Len returns how many requests wait.
+func (b *Backlog[T]) Len() (n int) {
+	for k := range b.queues {
+		n += len(b.queues[k]) - b.heads[k]
+	}
+	return n
+}
+
+// Next returns the class of the request that is to be sent next.
+func (b *Backlog[T]) Next() (k Class, ok bool) {
+	switch {
+	case len(b.queues[Renewals]) > 0:
+		return Renewals, true
+	case len(b.queues[Waits]) > 0 && (len(b.queues[Joins]) == 0 || b.turn%joinEvery != 0):
+		return Waits, true
+	case len(b.queues[Joins]) > 0:
+		return Joins, true
+	}
+	return 0, false
+}
+
+// Take removes and returns the oldest request of a class that has some.
+func (b *Backlog[T]) Take(k Class) T {
+	var none T
+	q, h := b.queues[k], &b.heads[k]
+	r := q[*h]
+	q[*h] = none
+	if *h++; k != Renewals {
+		b.turn++
+	}
+	switch {
+	case *h == len(q):
+		b.queues[k], *h = nil, 0
+	case *h >= 1024 && *h > len(q)/2:
+		b.queues[k], *h = append([]T(nil), q[*h:]...), 0
+	}
+	return r
+}
+
+// Return puts a request back that Take has just removed: there was no room for it.
+func (b *Backlog[T]) Return(k Class, r T) {
+	if h := &b.heads[k]; *h > 0 {
+		*h--
+		b.queues[k][*h] = r
+		return
+	}
+	b.queues[k] = append([]T{r}, b.queues[k]...)
+}

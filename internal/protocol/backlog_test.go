@@ -1,0 +1,188 @@
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func drained(b *Backlog[string]) (all []string) {
+	for k, ok := b.Next(); ok; k, ok = b.Next() {
+		all = append(all, b.Take(k))
+	}
+	return all
+}
+
+// Renewals go first, in their order. A join goes after three requests of waiting claims,
+// so neither of these keeps the other out.
+func TestBacklogOrder(t *testing.T) {
+	var b Backlog[string]
+	for i := range 4 {
+		b.Put(Joins, fmt.Sprint("join", i))
+	}
+	for i := range 7 {
+		b.Put(Waits, fmt.Sprint("wait", i))
+	}
+	b.Put(Renewals, "beat0")
+	b.Put(Renewals, "beat1")
+	if b.Len() != 13 || !b.Behind(Renewals) {
+		t.Errorf("%d requests, behind %v", b.Len(), b.Behind(Renewals))
+	}
+	got, want := drained(&b), []string{
+		"beat0", "beat1", "join0", "wait0", "wait1", "wait2", "join1", "wait3", "wait4", "wait5", "join2", "wait6", "join3",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v\nwant %v", got, want)
+	}
+	if b.Behind(Joins) || b.Len() != 0 {
+		t.Error("an empty backlog has something")
+	}
+}
+
+// What there was no room for is the next one again.
+func TestBacklogReturn(t *testing.T) {
+	var b Backlog[string]
+	b.Put(Joins, "a")
+	b.Return(Joins, b.Take(Joins)) // the only one
+	b.Put(Joins, "b")
+	b.Return(Joins, b.Take(Joins))
+	b.Put(Joins, "c")
+	b.Take(Joins)
+	b.Return(Joins, b.Take(Joins))
+	if got := drained(&b); !slices.Equal(got, []string{"b", "c"}) {
+		t.Error(got)
+	}
+}
+
+// A backlog that is never empty does not grow without end.
+func TestBacklogGivesMemoryBack(t *testing.T) {
+	var b Backlog[int]
+	for i := range 100_000 {
+		b.Put(Renewals, i)
+		if i >= 10 {
+			if got := b.Take(Renewals); got != i-10 {
+				t.Fatalf("%d, want %d", got, i-10)
+			}
+		}
+	}
+	if n := cap(b.queues[Renewals]); n > 8192 {
+		t.Errorf("room for %d", n)
+	}
+}
+
+func TestClassOf(t *testing.T) {
+	for _, c := range []struct {
+		phase Phase
+		op    Op
+		want  Class
+	}{
+		{Holding, OpBeat, Renewals}, {Holding, OpSettle, Renewals}, {Left, OpLeave, Renewals}, {Lost, OpLeave, Renewals},
+		{Waiting, OpBeat, Waits}, {Waiting, OpSettle, Waits}, {Joining, OpSettle, Waits}, {Joining, OpJoin, Joins},
+		{Holding, OpJoin, Renewals}, // at a node that was asked later
+	} {
+		if got := ClassOf(c.phase, c.op); got != c.want {
+			t.Errorf("%v in phase %d: %d, want %d", c.op, c.phase, got, c.want)
+		}
+	}
+}
+
+func started() *Claim {
+	c := NewClaim(Config{
+		Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Minute}, Nodes: 3, NodeTimeout: time.Second, Drift: time.Second,
+	})
+	c.Start(1, 64, 0, 0)
+	return c
+}
+
+// An attempt that has not been sent yet is not abandoned. When it is sent it begins, with
+// a ticket of then, and its lease counts from then.
+func TestPostponedAttempt(t *testing.T) {
+	c := started()
+	joins := slices.Clone(c.Out)
+	c.Out = nil
+	c.Postpone()
+	sent := Time(time.Hour)
+	c.Tick(sent)
+	if c.Phase() != Joining {
+		t.Fatalf("phase %d of an attempt that has not begun", c.Phase())
+	}
+	if !c.Postponed() {
+		t.Fatal("it has begun")
+	}
+	c.Begin(sent, 128)
+	for _, r := range joins[:2] {
+		r = c.Depart(sent, r)
+		if r.Ticket != 128 || r.Sent != sent {
+			t.Errorf("sent as %+v", r)
+		}
+		c.Answer(sent+1, r, Answer{Status: OK, Incarnation: 1, Ticket: 128, Vote: true, Told: true})
+	}
+	if c.Phase() != Holding || c.Ticket() != 128 {
+		t.Fatalf("phase %d, ticket %d", c.Phase(), c.Ticket())
+	}
+	if want := sent.Add(time.Minute - time.Second); c.Deadline() != want {
+		t.Errorf("held until %d, want %d", c.Deadline(), want)
+	}
+	// Once it has begun it is abandoned after a ttl, as any other.
+	c = started()
+	c.Out = nil
+	c.Postpone()
+	c.Begin(sent, 128)
+	if c.Tick(sent.Add(time.Minute)); c.Phase() != Lapsed {
+		t.Errorf("phase %d after a ttl", c.Phase())
+	}
+}
+
+// The answer to a request that was to be repeated is the answer to the repetition, too:
+// its lease counts from the request, and the node is not waited for any more. So it is
+// with a failure.
+func TestMergedRequest(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		c := started()
+		join := c.Out[0]
+		c.Out = nil
+		var again *Request
+		for now := Time(0); again == nil; now = c.Wake() {
+			c.Tick(now)
+			for _, r := range c.Out {
+				if r.Node == join.Node {
+					again = &r
+				}
+			}
+			c.Out = nil
+		}
+		now := again.Sent + 1
+		join.Merged = true
+		if fails {
+			c.Fail(now, join, false)
+		} else {
+			c.Answer(now, join, Answer{Status: OK, Incarnation: 1, Ticket: join.Ticket, Vote: true, Told: true})
+		}
+		p := c.peers[join.Node]
+		if p.asked != 0 || p.held == fails || fails && (p.failures < 2 || p.next == Never) {
+			t.Errorf("fails %v: %+v", fails, p)
+		}
+		if !fails && c.until(&p) != join.Sent.Add(time.Minute-time.Second) {
+			t.Errorf("a lease until %d counts from the repetition", c.until(&p))
+		}
+	}
+}
+
+// What a dead connection means: the node is not one of those at which a waiter is
+// settled, until it answers.
+func TestDownCountsUntilAnAnswer(t *testing.T) {
+	c := started()
+	joins := slices.Clone(c.Out)
+	c.Out = nil
+	for i, tkt := range []Ticket{64, 64, 128} {
+		c.Answer(2, joins[i], Answer{Status: OK, Incarnation: 1, Ticket: tkt})
+	}
+	if c.Out = nil; c.Phase() != Waiting || c.Ticket() != 64 {
+		t.Fatalf("phase %d at %d", c.Phase(), c.Ticket())
+	}
+	c.Down(3, 0)
+	if c.Ticket() != 128 || len(c.Out) == 0 {
+		t.Errorf("at %d, sends %v; want a settle at 128", c.Ticket(), c.Out)
+	}
+}
