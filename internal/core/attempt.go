@@ -31,12 +31,17 @@ type attempt struct {
 	waits *wait         // those who wait for something to be so
 
 	alarms    alarms
-	phase     protocol.Phase // as last seen by flush
+	unsent    *[32]*call     // by node: the request that waits for room there, see flow; nil while none has
+	sent      uint32         // nodes that may have been sent something, a bit for each
+	flying    uint32         // nodes at which a join or a beat is unanswered, a bit for each
+	merged    uint32         // and was not repeated, see flow
 	acks      uint32         // nodes that are known to be free of the claim after its end, a bit for each
+	phase     protocol.Phase // as last seen by flush
 	replies   uint8          // leaves that have been answered or given up
 	claimed   bool           // somebody has the Hold, so a loss concerns him
 	closing   bool           // its Quorum closes
 	unflushed bool           // what is to be sent now is for a Flush, see Quorum.tick
+	fresh     bool           // what is to be sent now must not be merged with what is under way
 	met       bool           // a node knows of others at the name
 	told      bool           // the owner has been told of those who wait
 }
@@ -162,11 +167,7 @@ func (a *attempt) tick(unflushed bool) {
 // nodes for which that is left to the caller, a bit for each.
 func (a *attempt) queue() (nodes uint32) {
 	for _, r := range a.claim.Out {
-		c := calls.Get().(*call)
-		c.a, c.req = a, r
-		if n := a.q.nodes[r.Node]; a.unflushed {
-			n.link.Queue(c)
-		} else if n.link.Offer(c) {
+		if a.offer(r) {
 			nodes |= 1 << r.Node
 		}
 	}
@@ -210,7 +211,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	}
 	nodes := a.queue()
 	unflushed := a.unflushed
-	a.unflushed = false
+	a.unflushed, a.fresh = false, false
 	if phase != was && phase == protocol.Holding {
 		if a.spec.Set.MaxHold > 0 {
 			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)

@@ -17,6 +17,9 @@ type call struct {
 	req   protocol.Request
 	loads uint8 // how often the scripts have been loaded for it
 	alone bool  // not to be sent as one of many
+
+	class     protocol.Class // while it waits for room, see flow
+	withdrawn bool           // and is not wanted any more
 }
 
 // calls are spare ones: a link is done with a command when it calls Reply,
@@ -112,6 +115,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 			return
 		}
 	}
+	a.landed(&c.req)
 	now := a.q.now()
 	if err == nil {
 		a.q.nodes[c.req.Node].pace.took(min(now.Sub(c.req.Sent), a.spec.Set.NodeTimeout))

@@ -254,6 +254,7 @@ func (h *Hold) Renew(ctx context.Context) error {
 	var want protocol.Time
 	a.event(func(c *protocol.Claim, now protocol.Time) {
 		want = now.Add(a.spec.Set.TTL - a.spec.Set.Drift())
+		a.fresh = true
 		c.Renew(now)
 	})
 	phase := protocol.Holding

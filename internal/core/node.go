@@ -22,6 +22,7 @@ type node struct {
 	addr       string
 	link       *link.Link
 	recovering atomic.Bool
+	flow       flow
 	pace       pace
 	met        atomic.Uint64 // the last incarnation that was known
 	copy       atomic.Uint64 // the incarnation that it shares with another node
@@ -39,6 +40,7 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		Many: &link.Many{Head: script.ManyHead, Append: func(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 			return script.AppendMany(dst, q.set.Prefix, q.set.Guard, q.set.Retention, q.channel, kind, keys, args, nKeys, nArgs)
 		}},
+		Room:       func() { n.room() },
 		Probe:      func() []link.Command { return q.probe(n) },
 		Hello:      func(info link.Info) ([]link.Command, error) { return q.hello(n, info) },
 		Up:         func() { q.up(n) },
@@ -210,6 +212,7 @@ func (q *Quorum) up(n *node) {
 		q.untwin(n)
 	}
 	q.recheck(n)
+	n.room()
 	q.compareWall()
 	q.healMore()
 	q.heal(n)
@@ -222,6 +225,9 @@ func (q *Quorum) down(n *node, err error) {
 	}
 	q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
 	q.observe(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+	for _, a := range q.all() {
+		a.event(func(c *protocol.Claim, now protocol.Time) { c.Down(now, n.index) })
+	}
 }
 
 // deaf: what a node pushes does not arrive. That is told when it will not pass
@@ -236,7 +242,12 @@ func (q *Quorum) deaf(n *node, err error) {
 // was away is lost, and so may be the claims.
 func (q *Quorum) recheck(n *node) {
 	for _, a := range q.all() {
-		a.event(func(c *protocol.Claim, now protocol.Time) { c.Up(now, n.index) })
+		a.event(func(c *protocol.Claim, now protocol.Time) {
+			if a.unsent == nil || a.unsent[n.index] == nil { // else it is about to ask
+				a.fresh = true // the answer to what is under way may be from before the push was lost
+				c.Up(now, n.index)
+			}
+		})
 	}
 	q.records.up(n.index)
 }

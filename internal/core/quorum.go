@@ -252,7 +252,10 @@ func (q *Quorum) Close(ctx context.Context) error {
 		errs := make([]error, len(q.nodes))
 		var wg sync.WaitGroup
 		for i, n := range q.nodes {
-			wg.Go(func() { errs[i] = n.link.Close(ctx) })
+			wg.Go(func() {
+				n.drain(ctx)
+				errs[i] = n.link.Close(ctx)
+			})
 		}
 		wg.Wait()
 		err = errors.Join(errs...)

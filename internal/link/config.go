@@ -34,9 +34,13 @@ type Lasting interface {
 // called from the link's goroutines and must neither block nor call Close.
 type Config struct {
 	NodeTimeout time.Duration // how long a healthy node may take to answer; default 200 ms
-	Stall       time.Duration // an unanswered command of this age breaks the connection; default 10 NodeTimeouts, at least 2 s
+	Stall       time.Duration // a node that owes answers and gives none for so long loses the connection; default 10 NodeTimeouts, at least 2 s
 	MaxPending  int           // so many unanswered commands break the connection; default 65536
-	MaxBytes    int           // so many bytes of unanswered commands do; default 4 MiB
+	MaxBytes    int           // so many bytes of unanswered commands do; default 16 MiB
+
+	// Room is called when there is room again for what Offer or Queue refused as Full, and
+	// when it may have lost its sense meanwhile.
+	Room func()
 
 	// Probe gives the questions that each connection begins with, beside the link's
 	// own. They must change nothing on the node, and an error as answer does not fail
@@ -68,9 +72,9 @@ func (c *Config) setDefaults() {
 		c.MaxPending = 65536
 	}
 	if c.MaxBytes <= 0 {
-		c.MaxBytes = 4 << 20
+		c.MaxBytes = 16 << 20
 	}
-	for _, f := range []*func(){&c.Up, &c.Subscribed} {
+	for _, f := range []*func(){&c.Up, &c.Subscribed, &c.Room} {
 		if *f == nil {
 			*f = func() {}
 		}

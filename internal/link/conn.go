@@ -32,6 +32,8 @@ type conn struct {
 	parts      parts     // sent after those, and not written yet
 	spares     [][]entry // of such, for the next
 	pending    int       // commands without an answer, parts counted one by one
+	window     window    // how many there may be of those that are offered
+	answers    uint64    // how many have come
 	bytes      int       // encoded size of the unanswered
 	cause      error     // why it is dead
 	owed       bool      // answers were missing when it died
@@ -57,6 +59,8 @@ func newConn(nc net.Conn, many *Many) *conn {
 		wake: make(chan struct{}, 1),
 		dead: make(chan struct{}),
 		done: make(chan struct{}),
+
+		window: window{size: firstWindow},
 	}
 	if many != nil {
 		c.numbers = make([]resp.Value, many.Head+MaxParts)
@@ -74,7 +78,7 @@ func (c *conn) push(cmd Command, until, now time.Duration) {
 	start := len(c.out)
 	c.out = cmd.Append(c.out)
 	size := len(c.out) - start
-	c.enter(entry{cmd: cmd, at: now, until: until, size: size})
+	c.enter(entry{cmd: cmd, at: now, until: until, size: int32(size), alone: c.pending == 0})
 	c.pending++
 	if until > 0 && now < c.echoUntil && len(c.echo)+size <= maxEcho {
 		c.echo = append(c.echo, c.out[start:]...)
@@ -84,7 +88,7 @@ func (c *conn) push(cmd Command, until, now time.Duration) {
 
 // enter queues the receiver of what has been appended to out.
 func (c *conn) enter(e entry) {
-	c.bytes += e.size
+	c.bytes += int(e.size)
 	c.unanswered.push(e)
 }
 
@@ -184,14 +188,19 @@ func (c *conn) read(l *Link) error {
 		l.mu.Lock()
 		e, ok := c.unanswered.pop()
 		c.served = true
-		c.bytes -= e.size
+		c.bytes -= int(e.size)
 		c.pending -= max(1, len(e.parts))
 		if done != nil && len(c.spares) < maxSpares {
 			c.spares = append(c.spares, done)
 		}
 		done = nil
+		c.answers++
+		room := l.answered(c, e)
 		l.checkDrained()
 		l.mu.Unlock()
+		if room {
+			l.cfg.Room()
+		}
 		switch {
 		case !ok:
 			return errUnasked

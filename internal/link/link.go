@@ -19,7 +19,8 @@
 // answers are matched in order whenever they come. A node that was stopped and
 // goes on thus executes a claim's leave after its join, as they were sent. The
 // caller who cannot wait asks State first, and forgets the answer.
-// Memory is bounded all the same: see Config.Stall, MaxPending and MaxBytes.
+// Offer and Queue take no more than the node can answer in time: see window.
+// Memory is bounded in any case: see Config.Stall, MaxPending and MaxBytes.
 //
 // # Breaking
 //
@@ -74,6 +75,7 @@ type Link struct {
 	refusing bool          // a goroutine is delivering them
 	idle     *sync.Cond    // refusing has become false
 	closed   bool          // Close was called
+	wanted   bool          // a command found no room: Room is to be called when there is
 	drained  chan struct{} // Close waits for it; nil when nobody does
 
 	ghosts []ghost // only touched by run
@@ -132,20 +134,28 @@ func (l *Link) Send(cmds ...Command) {
 	l.flushUnlock(true)
 }
 
-// Queue is Send for who has more to say: the command goes out with what is sent
-// next, or with Flush.
-func (l *Link) Queue(cmd Command) {
+// Queue is Offer for a caller that has more to say: a command that is taken goes out with
+// what is sent next, or with Flush.
+func (l *Link) Queue(cmd Command, urgent bool) Took {
 	l.mu.Lock()
-	l.queue(cmd, l.now())
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	return l.offer(cmd, urgent)
 }
 
-// Offer is Send for who holds a lock while he does it: it reports whether the
-// command is left for him to Flush, soon. Else somebody writes it, or is about to.
-func (l *Link) Offer(cmd Command) (left bool) {
+// Offer gives the link a command if there is room for it (see Config.Room). It may be
+// called with a lock held that Reply takes: when it returns Left, the caller must call
+// Flush soon, without that lock.
+func (l *Link) Offer(cmd Command, urgent bool) Took {
 	l.mu.Lock()
-	l.queue(cmd, l.now())
-	return l.flushUnlock(false)
+	took := l.offer(cmd, urgent)
+	if took != Taken {
+		l.mu.Unlock()
+		return took
+	}
+	if l.flushUnlock(false) {
+		return Left
+	}
+	return Taken
 }
 
 // Flush sends what Queue and Offer have left.
@@ -161,6 +171,10 @@ func (l *Link) queue(cmd Command, now time.Duration) {
 		l.refuseOrKeep(cmd, until, now)
 		return
 	}
+	l.push(c, cmd, until, now)
+}
+
+func (l *Link) push(c *conn, cmd Command, until, now time.Duration) {
 	c.push(cmd, until, now)
 	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
 		l.fail(c, errOverflow) // its commands, this one too, are settled by its reader
@@ -203,15 +217,17 @@ func (l *Link) lastsUntil(cmd Command) time.Duration {
 // refuseOrKeep is what becomes of a command that finds no connection. At most
 // half of MaxPending is kept, so that what is sent again on the next
 // connection does not break it by its number.
-func (l *Link) refuseOrKeep(cmd Command, until, now time.Duration) {
+func (l *Link) refuseOrKeep(cmd Command, until, now time.Duration) (kept bool) {
 	switch {
 	case l.closed:
 		l.refuse(cmd, ErrClosed)
 	case until > now && len(l.kept) < l.cfg.MaxPending/2:
 		l.kept = append(l.kept, entry{cmd: cmd, until: until})
+		return true
 	default:
 		l.refuse(cmd, l.downErr)
 	}
+	return false
 }
 
 // refuse has a goroutine deliver err. It exists only while there is something

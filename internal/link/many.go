@@ -86,12 +86,12 @@ func (c *conn) seal() {
 		return
 	case 1:
 		e := p.entries[0]
-		e.size = p.length
+		e.size = int32(p.length)
 		c.enter(e)
 	default:
 		start := len(c.out)
 		c.out = c.many.Append(c.out, p.kind, p.keys, p.args, p.nKeys, p.nArgs)
-		c.enter(entry{at: p.entries[0].at, parts: p.entries, size: len(c.out) - start})
+		c.enter(entry{at: p.entries[0].at, parts: p.entries, size: int32(len(c.out) - start)})
 		p.entries = nil // they are the reader's now
 		if k := len(c.spares); k > 0 {
 			p.entries, c.spares = c.spares[k-1], c.spares[:k-1]

@@ -177,7 +177,7 @@ func TestQueue(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	l := open(t, c, link.Config{Many: many(t, c, pushAll)})
 	one := newCall("RPUSH", "list", "1")
-	l.Queue(one)
+	l.Queue(one, false)
 	two := newCall("RPUSH", "list", "2")
 	l.Send(two)
 	for i, p := range []*call{one, two} {
@@ -195,7 +195,7 @@ func TestQueue(t *testing.T) {
 		for range 47 {
 			last++
 			queued = append(queued, newPart(last))
-			l.Queue(queued[len(queued)-1])
+			l.Queue(queued[len(queued)-1], false)
 		}
 		left = c.LLen(t.Context(), "list").Val() == int64(sent)
 		l.Flush()
@@ -212,6 +212,6 @@ func TestQueue(t *testing.T) {
 	}
 	assert.Equal(t, want, c.LRange(t.Context(), "list", 0, -1).Val())
 	require.NoError(t, shut(l))
-	l.Queue(newCall("PING")) // refused, as what is sent
+	l.Queue(newCall("PING"), false) // refused, as what is sent
 	l.Flush()
 }

@@ -8,7 +8,8 @@ type entry struct {
 	parts []entry       // of which it is made, instead of cmd: see Many
 	at    time.Duration // when it was sent
 	until time.Duration // Lasting; 0: not
-	size  int           // encoded bytes
+	size  int32         // encoded bytes
+	alone bool          // nothing was unanswered before it
 }
 
 // ring is a first-in first-out queue that allocates only to grow.

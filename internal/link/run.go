@@ -76,6 +76,12 @@ func (l *Link) raise(c *conn) {
 
 // lower notes why connecting failed, and gives up what waited for too long.
 func (l *Link) lower(cause error) {
+	if l.giveUpKept(cause) {
+		l.cfg.Room()
+	}
+}
+
+func (l *Link) giveUpKept(cause error) (room bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.downErr = fmt.Errorf("%w: %w", ErrDown, cause)
@@ -91,12 +97,14 @@ func (l *Link) lower(cause error) {
 	clear(l.kept[len(live):])
 	l.kept = live
 	l.checkDrained()
+	return l.unwant()
 }
 
 // watch returns when c is dead and settled, its socket closed.
 func (l *Link) watch(c *conn) {
 	tick := time.NewTicker(min(max(l.cfg.Stall/8, time.Millisecond), echoDelay/4))
 	defer tick.Stop()
+	seen := progress{at: l.now()}
 	for alive := true; alive; {
 		select {
 		case <-c.dead:
@@ -106,7 +114,7 @@ func (l *Link) watch(c *conn) {
 			l.fail(c, ErrClosed)
 			l.mu.Unlock()
 		case <-tick.C:
-			l.inspect(c)
+			l.inspect(c, &seen)
 		}
 	}
 	discard(c.nc)
@@ -116,12 +124,23 @@ func (l *Link) watch(c *conn) {
 	}
 }
 
-// inspect is the periodic look at a living connection.
-func (l *Link) inspect(c *conn) {
+// progress is how many answers a connection had when inspect saw that there were more.
+type progress struct {
+	answers uint64
+	at      time.Duration // since Link.epoch
+}
+
+// inspect is the periodic look at a living connection. A slow node keeps its connection
+// for as long as it answers at all: to connect again and to send the same once more
+// would only give it more to do.
+func (l *Link) inspect(c *conn, seen *progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	if c.unanswered.n > 0 && now-c.unanswered.oldest().at > l.cfg.Stall {
+	if c.answers != seen.answers {
+		*seen = progress{c.answers, now}
+	}
+	if c.unanswered.n > 0 && now-max(c.unanswered.oldest().at, seen.at) > l.cfg.Stall {
 		l.fail(c, errStalled)
 		return
 	}

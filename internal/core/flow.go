@@ -1,0 +1,267 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// flow keeps the requests of claims that a node has no room for yet, and sends them when
+// it has. It is safe for concurrent use; mu guards the backlog and what belongs to it.
+// Lock order: attempt.mu, then flow.mu or Link.mu, never both of these.
+//
+// The obvious alternative is a queue of bytes inside the link, and it was worse. What lies
+// in such a queue for a second has lost a second of its lease, cannot be taken back, and
+// is followed by the claim's next try. Here a request waits as a wish: a newer one of the
+// claim replaces it, a leave cancels a join that was never sent, and the lease counts
+// from the moment at which the request is sent.
+//
+// Memory is bounded by the claims: each has at most one request here for a node. Callers
+// who lock wait for their claim anyway, so they are not asked to wait a second time.
+type flow struct {
+	mu      sync.Mutex
+	backlog protocol.Backlog[*call]
+	behind  [protocol.Joins + 1]atomic.Bool // by class: Backlog.Behind, for a look without mu
+	pumping bool                            // a goroutine is sending
+	again   bool                            // there may be room though that goroutine has found none
+	blocked bool                            // there is no room: the link calls Room
+	closed  bool
+	empty   chan struct{} // closed when the backlog is empty; nil while that concerns nothing
+	pumps   sync.WaitGroup
+}
+
+// note publishes Backlog.Behind. Called with f.mu held.
+func (f *flow) note() {
+	for k := range f.behind {
+		if b := f.backlog.Behind(protocol.Class(k)); f.behind[k].Load() != b {
+			f.behind[k].Store(b)
+		}
+	}
+	if f.empty != nil && f.backlog.Len() == 0 {
+		close(f.empty)
+		f.empty = nil
+	}
+}
+
+// waits reports whether a request of the class has to wait for others.
+func (f *flow) waits(k protocol.Class) bool { return f.behind[k].Load() }
+
+// put has a request wait. Called with c.a.mu held. It reports false when the flow is closed.
+func (n *node) put(c *call) bool {
+	f := &n.flow
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return false
+	}
+	f.backlog.Put(c.class, c)
+	f.note()
+	n.start()
+	return true
+}
+
+// room says that the node may have room for more.
+func (n *node) room() {
+	f := &n.flow
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.blocked = false; f.pumping {
+		f.again = true
+		return
+	}
+	n.start()
+}
+
+// start has a goroutine send what waits, if none does. It ends when nothing waits or
+// there is no room. Called with flow.mu held.
+func (n *node) start() {
+	f := &n.flow
+	if !f.pumping && !f.blocked && !f.closed && f.backlog.Len() > 0 {
+		f.pumping = true
+		f.pumps.Go(n.pump)
+	}
+}
+
+func (n *node) pump() {
+	f := &n.flow
+	sent := 0
+	for {
+		f.mu.Lock()
+		k, ok := f.backlog.Next()
+		if !ok || f.closed {
+			f.pumping = false
+			f.mu.Unlock()
+			n.link.Flush()
+			return
+		}
+		c := f.backlog.Take(k)
+		f.note()
+		f.mu.Unlock()
+		if n.transmit(c) {
+			if sent++; sent%together == 0 {
+				n.link.Flush()
+			}
+			continue
+		}
+		n.link.Flush()
+		f.mu.Lock()
+		f.backlog.Return(k, c)
+		f.note()
+		stop := !f.again
+		if f.again = false; stop {
+			f.pumping, f.blocked = false, true
+		}
+		f.mu.Unlock()
+		if stop {
+			return
+		}
+	}
+}
+
+var errTooLate = errors.New("the node had no room for the release before the lease ended")
+
+// transmit sends a request that has waited, unless it has lost its sense. It reports
+// false when there is no room: the request goes on waiting.
+func (n *node) transmit(c *call) bool {
+	a := c.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c.withdrawn {
+		c.free()
+		return true
+	}
+	now := a.q.now()
+	if leave := c.req.Op == protocol.OpLeave; leave && now.Sub(c.req.Sent) >= a.spec.Set.TTL {
+		a.unsent[n.index] = nil
+		a.replies++
+		a.note(n.index, errTooLate)
+		a.wakeWaits()
+		c.free()
+		return true
+	} else if !leave {
+		if a.claim.Postponed() {
+			a.claim.Begin(now, a.q.ticket(a.spec, a.claim.ID))
+		}
+		c.req = a.claim.Depart(now, c.req)
+		a.q.ticks.set(a, a.claim.Wake())
+	}
+	r := c.req // c is the link's once it is taken
+	took := n.link.Queue(c, c.class == protocol.Renewals)
+	if took == link.Full {
+		if a.sent == 0 {
+			a.claim.Postpone()
+		}
+		return false
+	}
+	a.unsent[n.index] = nil
+	if took != link.Refused {
+		a.departed(r)
+	}
+	return true
+}
+
+// departed notes that the node may get r. Called with a.mu held.
+func (a *attempt) departed(r protocol.Request) {
+	if a.claim.Postponed() {
+		a.claim.Begin(r.Sent, a.claim.Ticket())
+	}
+	bit := uint32(1) << r.Node
+	a.sent |= bit
+	if repeatable(r.Op) {
+		a.flying |= bit
+	}
+}
+
+// landed notes that r has been answered or has failed. Called with a.mu held.
+func (a *attempt) landed(r *protocol.Request) {
+	bit := uint32(1) << r.Node
+	if !repeatable(r.Op) || a.flying&bit == 0 {
+		return
+	}
+	a.flying &^= bit
+	if a.merged&bit != 0 {
+		a.merged &^= bit
+		r.Merged = true
+	}
+}
+
+// repeatable reports whether a claim sends such requests again when they are not answered
+// in time. On an ordered connection, where each request is answered or fails, the
+// repetition would only be carried out after the first one. So it is not sent: a node
+// that is late because it has too much to do would get several times as much. (A claim
+// that joins does not beat, so one bit for each node is enough for both.)
+func repeatable(op protocol.Op) bool { return op == protocol.OpJoin || op == protocol.OpBeat }
+
+// offer sends a request, or has it wait for room at its node. Called with a.mu held.
+// It reports whether a Flush of the link is left to the caller.
+func (a *attempt) offer(r protocol.Request) (flush bool) {
+	n, bit, k := a.q.nodes[r.Node], uint32(1)<<r.Node, protocol.ClassOf(a.claim.Phase(), r.Op)
+	if a.unsent != nil && a.unsent[r.Node] != nil {
+		c := a.unsent[r.Node]
+		if r.Op != protocol.OpLeave && k >= c.class {
+			c.req = r
+			return false
+		}
+		c.withdrawn, a.unsent[r.Node] = true, nil
+	}
+	if r.Op == protocol.OpLeave && a.sent&bit == 0 {
+		// The node has never been sent anything of this claim, so it is free of it.
+		a.acks |= bit
+		a.replies++
+		return false
+	}
+	if repeatable(r.Op) && a.flying&bit != 0 && !a.fresh && !r.List {
+		a.merged |= bit
+		return false
+	}
+	c := calls.Get().(*call)
+	c.a, c.req, c.class = a, r, k
+	took := link.Full
+	switch {
+	case n.flow.waits(k):
+	case a.unflushed:
+		took = n.link.Queue(c, k == protocol.Renewals)
+	default:
+		took = n.link.Offer(c, k == protocol.Renewals)
+	}
+	switch took {
+	case link.Full:
+		if a.unsent == nil {
+			a.unsent = new([32]*call)
+		}
+		if a.sent == 0 {
+			a.claim.Postpone()
+		}
+		if a.unsent[r.Node] = c; !n.put(c) {
+			a.unsent[r.Node] = nil
+			n.link.Send(c)
+		}
+	case link.Refused:
+	default:
+		a.departed(r)
+	}
+	return took == link.Left
+}
+
+// drain waits until nothing waits for the node any more, or the context ends. Then what
+// still waits is given up.
+func (n *node) drain(ctx context.Context) {
+	f := &n.flow
+	f.mu.Lock()
+	done := make(chan struct{})
+	f.empty = done
+	f.note()
+	f.mu.Unlock()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	f.closed, f.empty = true, nil
+	f.mu.Unlock()
+	f.pumps.Wait()
+}

@@ -1,0 +1,116 @@
+package link
+
+import "time"
+
+// Took is what became of a command that was offered to a link.
+type Took uint8
+
+// What may become of it.
+const (
+	Taken   Took = iota // it is written, or is about to be
+	Left                // it is taken, and left to the caller to Flush
+	Refused             // there is no connection: Reply gets the error, the node never gets the command
+	Full                // it is not taken: the node has enough to do. Config.Room tells when to try again
+)
+
+// window bounds how many commands a connection has unanswered. It follows the node: what
+// a node answers within rtt + half a node timeout is not too much for it.
+//
+// The obvious bound is a number, and it is wrong twice. 16,000 commands take a busy node
+// two seconds, and a renewal that comes then waits for all of them; 1,000 commands leave a
+// node that is 100 ms away idle for most of the time.
+type window struct {
+	size int
+	rtt  time.Duration // the quickest answer to a command that was alone on the way; 0: none yet
+	cut  time.Duration // when the window was last made smaller, since Link.epoch
+}
+
+const (
+	firstWindow = 4096 // 30 to 80 ms of a node's time
+	leastWindow = 128
+	mostWindow  = 16384
+)
+
+// took takes how long n commands, answered now, were unanswered. A window that was not
+// full says nothing about a larger one.
+func (w *window) took(age, now, nodeTimeout time.Duration, n int, full bool) {
+	switch {
+	case age > w.rtt+nodeTimeout/2:
+		if now-w.cut > age { // what was sent before the last cut says nothing about it
+			w.size, w.cut = max(w.size*3/4, leastWindow), now
+		}
+	case full:
+		w.size = min(w.size+(n+3)/4, mostWindow)
+	}
+}
+
+// alone takes how long a command was unanswered that had none before it. The first
+// command of each connection is one, so the distance of a node is known in time. How long
+// a command waits behind others is no measure of it: a slow node would look far away, and
+// would be sent too much for good.
+func (w *window) alone(age time.Duration) {
+	if w.rtt == 0 || age < w.rtt {
+		w.rtt = age
+	}
+}
+
+// room is the bound for a command. A quarter more is kept for the urgent ones, so that
+// they need not wait behind those that are not.
+func (w *window) room(urgent bool) int {
+	if urgent {
+		return w.size + w.size/4
+	}
+	return w.size
+}
+
+// full reports whether there is no room for a command. Link.mu is held.
+func (l *Link) full(until time.Duration, urgent bool) bool {
+	switch c := l.cur; {
+	case l.closed:
+		return false
+	case c == nil:
+		return until > 0 && len(l.kept) >= mostWindow
+	default:
+		return c.pending >= c.window.room(urgent) || c.bytes >= l.cfg.MaxBytes/2
+	}
+}
+
+// offer takes a command if there is room for it. Link.mu is held.
+func (l *Link) offer(cmd Command, urgent bool) Took {
+	until := l.lastsUntil(cmd)
+	if l.full(until, urgent) {
+		l.wanted = true
+		return Full
+	}
+	now := l.now()
+	c := l.cur
+	if c == nil {
+		if l.refuseOrKeep(cmd, until, now) {
+			return Taken
+		}
+		return Refused
+	}
+	l.push(c, cmd, until, now)
+	return Taken
+}
+
+// answered measures an answer, and reports whether Config.Room is to be called. Link.mu
+// is held.
+func (l *Link) answered(c *conn, e entry) (room bool) {
+	if !l.wanted && c.pending < leastWindow && !e.alone {
+		return false
+	}
+	now := l.now()
+	if e.alone {
+		c.window.alone(now - e.at)
+	}
+	c.window.took(now-e.at, now, l.cfg.NodeTimeout, max(1, len(e.parts)), l.wanted)
+	return l.wanted && c.pending <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
+}
+
+// unwant reports whether a command was refused for lack of room, once. Link.mu is held.
+func (l *Link) unwant() bool {
+	wanted := l.wanted
+	l.wanted = false
+	return wanted
+}
