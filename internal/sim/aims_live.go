@@ -160,6 +160,7 @@ var severed = generator{
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 3)
 		s.eager, s.brief = true, false // e and f are to be settled where they are not cut off
+		s.latePush = 0                 // else a beat may be what ends the wait
 		s.length = 4 * s.ttl
 	},
 	plan: func(w *world) {
