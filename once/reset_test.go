@@ -73,7 +73,7 @@ func recorded(t *testing.T, c *redistest.Cluster) {
 // The others must remember that it is not, longer than the retention lasts.
 func TestResetOutlivesTheRetention(t *testing.T) {
 	const retention = 1500 * time.Millisecond
-	c := cluster(t, redistest.WithAOF("always"))
+	c := cluster(t)
 	qs := fleet(t, c, 2, func(s *core.Settings) {
 		accept.Timing(600 * time.Millisecond)(s)
 		quorate.WithRetention(retention)(s)
@@ -81,7 +81,7 @@ func TestResetOutlivesTheRetention(t *testing.T) {
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	a.Do(func() {})
 	recorded(t, c)
-	require.NoError(t, c.Node(2).Kill())
+	require.NoError(t, c.Node(2).Stop())
 	require.NoError(t, a.Reset(t.Context()))
 	for i := range 2 { // by the servers' own clocks
 		client := c.Node(i).Client()
@@ -94,7 +94,7 @@ func TestResetOutlivesTheRetention(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, time.Duration(-1), ttl, "for ever, as what it erases")
 	}
-	require.NoError(t, c.Node(2).Restart())
+	require.NoError(t, c.Node(2).Cont())
 	require.NoError(t, c.Node(0).Stop())
 	runs := 0
 	b.Do(func() { runs++ })

@@ -73,11 +73,11 @@ func TestOnceAfterNewNodesServedLocks(t *testing.T) {
 // say once the node that knows is back.
 func TestCheckNamesTheRemedy(t *testing.T) {
 	c := redistest.Start(t, 3, redistest.WithAOF("always"))
-	accept.Open(t, c)
+	accept.Open(t, c, accept.Timing(time.Second))
 	require.NoError(t, c.Node(1).Kill())
 	marker := c.Node(0).Client().Get(t.Context(), "quorate:marker").Val()
 	require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:marker", strings.TrimSuffix(marker, " w"), 0).Err())
-	q := accept.OpenAt(t, c.URLs())
+	q := accept.OpenAt(t, c.URLs(), accept.Timing(time.Second))
 	report, err := q.Check(deadline(t))
 	require.NoError(t, err)
 	require.Len(t, report.Nodes[0].Warnings, 1)

@@ -82,4 +82,5 @@ Since then, by other means:
 | A holder that had slept through its lease held on for up to a ttl after it woke, beside the next holder. | internal/sim: the mutant "leases last though a clock stood still", aim overslept |
 | A jump of a node's clock that was too small to be noticed, and clocks that differ by 1% in speed, gave two holders. | internal/sim: the mutant "nothing is given away to jumps that are not noticed", aim nudge |
 | One server under two addresses, 127.0.0.1 and localhost, was two votes: two holders. | internal/accept: TestOneServerUnderTwoAddresses; internal/sim: the mutant "two addresses of one server vote" |
+| A server whose append-only file was off for a while and that came back with the file of before, with fsync=always, was taken for one that had forgotten nothing: two holders. | internal/accept: TestRestartWithFileOfBefore |
 `

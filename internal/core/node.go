@@ -59,8 +59,10 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 // hello returns what a node must be told as a connection begins: the scripts that it
 // lacks, and the news of a restart. The news comes first so that no claim is made on
 // a node before the node knows that it has to
-// sit out its guard time. It is the second restart detector: without
-// fsync=always the newest writes may be gone even though the marker survived.
+// sit out its guard time. It is the second restart detector: the newest writes
+// may be gone even though the marker survived. That is so with fsync=always, too: what a run
+// has written while its append-only file was off, or before an older file was
+// put back, is not in the file, and so the file cannot tell.
 func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
 	q.incs[n.index].Store(unknown)
 	if err := suits(info); err != nil {
@@ -77,7 +79,7 @@ func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
 		_, _ = q.timely(n, protocol.Reading{Sent: p.sent, Heard: q.now(), Millis: p.clock}) // after met: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
-	return append(cmds, &question{command: q.mark(info, lossy(info)), reply: func(v []resp.Value, err error) {
+	return append(cmds, &question{command: q.mark(info, script.Lost), reply: func(v []resp.Value, err error) {
 		if got, _, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.marked(n, got)
 		} else {
@@ -108,14 +110,6 @@ func (q *Quorum) mark(info link.Info, lost string) []byte {
 		run = "-"
 	}
 	return script.AppendMark(nil, q.set.Prefix, q.newID(), run, lost, time.Duration(info.UptimeSeconds)*time.Second, q.set.Guard, q.set.Retention)
-}
-
-// lossy says whether a server's newest writes are gone after a restart.
-func lossy(info link.Info) string {
-	if info.AOFEnabled && info.FsyncAlways && !info.WasReplica {
-		return script.Kept
-	}
-	return script.Lost
 }
 
 // What may be known instead of a node's incarnation: nothing, or that it has

@@ -1,6 +1,6 @@
 -- mark: a client has connected, and tells which run of the server it sees. Where
--- not every write is on the disk before it is answered (lost = 1), a new run may
--- have come back with an old memory though the marker survived: the first one to
+-- the run is to be judged (lost = 1), a new one may have come back with an old
+-- memory though the marker survived, whatever its appendfsync is: the first one to
 -- say so gives the node a new incarnation, it is not whole any more, and its guard
 -- time begins now: the memory may be another node's, whose replica this one was
 -- until a moment ago. So it is when the clock has jumped: leases have ended early
