@@ -31,7 +31,8 @@ func WithGuard(d time.Duration) Option { return func(s *core.Settings) { s.Guard
 func WithSkew(d time.Duration) Option { return func(s *core.Settings) { s.Skew = d } }
 
 // WithNodeTimeout sets how long an answer of one node is waited for where it is
-// needed. A node that is not needed for a majority is never waited for.
+// needed. A node that is not needed for a majority is never waited for. One whose
+// round trip is longer than half of it is given two round trips, at most ttl/4.
 // Default 200 ms; at least 1 ms, at most ttl/4.
 func WithNodeTimeout(d time.Duration) Option {
 	return func(s *core.Settings) { s.NodeTimeout = d }

@@ -104,7 +104,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, &Failure{Err: ErrClosed}
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, q.furthest(&q.set))
 	defer cancel()
 	queues := make([]script.Queue, len(q.nodes))
 	errs := q.ask(ctx, func(dst []byte, _ *node) []byte {

@@ -66,26 +66,26 @@ var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := q.newID()
 	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
-	a.claim = *protocol.NewClaim(protocol.Config{
-		Terms:       protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
-		Nodes:       len(q.nodes),
-		NodeTimeout: s.Set.NodeTimeout,
-		Drift:       s.Set.Drift(),
-		Try:         try,
-		Rules:       rules(),
-	})
-	if s.Set.NoRenewal {
-		a.claim.StopRenewal()
-	}
 	unwell, busy, wall := uint32(0), 0, time.Now()
 	for i, n := range q.nodes {
-		well, many := n.link.State(wall)
+		well, many := n.link.State(wall, n.timeout(s.Set))
 		if many {
 			busy++
 		}
 		if !well {
 			unwell |= 1 << i
 		}
+	}
+	a.claim = *protocol.NewClaim(protocol.Config{
+		Terms:       protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
+		Nodes:       len(q.nodes),
+		NodeTimeout: q.patience(s.Set, unwell),
+		Drift:       s.Set.Drift(),
+		Try:         try,
+		Rules:       rules(),
+	})
+	if s.Set.NoRenewal {
+		a.claim.StopRenewal()
 	}
 	a.mu.Lock() // whoever finds a registered attempt finds it started
 	q.register(id, a)

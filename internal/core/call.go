@@ -118,7 +118,9 @@ func (c *call) Reply(v []resp.Value, err error) {
 	a.landed(&c.req)
 	now := a.q.now()
 	if err == nil {
-		a.q.nodes[c.req.Node].pace.took(min(now.Sub(c.req.Sent), a.spec.Set.NodeTimeout))
+		n, trip := a.q.nodes[c.req.Node], now.Sub(c.req.Sent)
+		n.pace.took(min(trip, a.spec.Set.NodeTimeout))
+		n.distance.took(now, trip)
 	}
 	switch {
 	case c.req.Op == protocol.OpLeave:

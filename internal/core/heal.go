@@ -251,7 +251,7 @@ func (h *healer) retell(ctx context.Context, names []string) (left []string, why
 
 // do asks the node for something that takes it no time.
 func (h *healer) do(ctx context.Context, words ...string) ([]resp.Value, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, h.node.timeout(&h.q.set))
 	defer cancel()
 	return h.node.do(ctx, words...)
 }
@@ -282,7 +282,7 @@ func (h *healer) over(ctx context.Context) (bool, error) {
 
 // declare says that the node has been told everything.
 func (h *healer) declare(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, h.node.timeout(&h.q.set))
 	defer cancel()
 	v, err := h.node.answer(ctx, script.AppendWhole(nil, h.q.set.Prefix, h.inc))
 	if err != nil || len(v) != 1 || v[0].Int != 1 {

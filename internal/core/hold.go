@@ -227,7 +227,7 @@ func (h *Hold) Release() {
 func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
 	need := a.claim.Quorum()
-	a.until(ctx, a.spec.Set.NodeTimeout, func() bool {
+	a.until(ctx, a.q.furthest(a.spec.Set), func() bool {
 		return bits.OnesCount32(a.acks) >= need || int(a.replies) >= a.claim.Nodes
 	})
 	a.mu.Lock()
@@ -258,7 +258,7 @@ func (h *Hold) Renew(ctx context.Context) error {
 		c.Renew(now)
 	})
 	phase := protocol.Holding
-	renewed := a.until(ctx, 2*a.spec.Set.NodeTimeout, func() bool {
+	renewed := a.until(ctx, 2*a.q.furthest(a.spec.Set), func() bool {
 		phase = a.claim.Phase()
 		return phase != protocol.Holding || a.claim.Deadline() >= want
 	})

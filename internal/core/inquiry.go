@@ -39,7 +39,7 @@ var (
 func (q *Quorum) inquire(i *inquiry) *inquiry {
 	i.q, i.done = q, make(chan struct{})
 	i.errs = make([]error, len(q.nodes))
-	i.in.Nodes, i.in.NodeTimeout, i.in.Patience = len(q.nodes), i.spec.Set.NodeTimeout, i.spec.Set.TTL/3
+	i.in.Nodes, i.in.NodeTimeout, i.in.Patience = len(q.nodes), q.patience(i.spec.Set, 0), i.spec.Set.TTL/3
 	i.in.Fresh = q.set.Guard - q.set.Guard/50 // our clock and the node's may run at different speeds
 	i.in.Rules = rules()
 	i.mu.Lock() // whoever finds it finds it started

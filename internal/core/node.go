@@ -24,6 +24,7 @@ type node struct {
 	recovering atomic.Bool
 	flow       flow
 	pace       pace
+	distance   distance
 	met        atomic.Uint64 // the last incarnation that was known
 	copy       atomic.Uint64 // the incarnation that it shares with another node
 	share      [4]resp.Value // room for the reader of its answers, see call.Share
@@ -72,6 +73,7 @@ func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
 		q.incs[n.index].Store(shared)
 		return nil, err
 	}
+	n.distance.begin(q.now(), info.RoundTrip)
 	p := &n.probed
 	cmds := loads(p.missing)
 	if got, marked := script.Marked(p.marker, info.RunID, p.clock, q.set.Guard, q.set.Retention); marked {

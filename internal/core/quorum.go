@@ -247,7 +247,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
-		ctx, cancel := context.WithTimeout(ctx, q.set.NodeTimeout)
+		ctx, cancel := context.WithTimeout(ctx, q.furthest(&q.set))
 		defer cancel()
 		errs := make([]error, len(q.nodes))
 		var wg sync.WaitGroup

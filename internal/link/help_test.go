@@ -235,6 +235,6 @@ func (c *fakeConn) serve() {
 }
 
 func healthy(l *link.Link) bool {
-	well, _ := l.State(time.Now())
+	well, _ := l.State(time.Now(), 50*time.Millisecond)
 	return well
 }

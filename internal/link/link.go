@@ -259,9 +259,9 @@ func (l *Link) deliverRefusals() {
 func (l *Link) now() time.Duration { return time.Since(l.epoch) }
 
 // State says whether an answer can be expected soon: connected, and no command
-// has been waiting for longer than NodeTimeout; and whether more is under way
+// has been waiting for longer than patience; and whether more is under way
 // than one caller has unanswered, in the usual case.
-func (l *Link) State(now time.Time) (healthy, busy bool) {
+func (l *Link) State(now time.Time, patience time.Duration) (healthy, busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.cur
@@ -269,7 +269,7 @@ func (l *Link) State(now time.Time) (healthy, busy bool) {
 		return false, false
 	}
 	return c.unanswered.n == 0 || // parts have only just been sent
-		now.Sub(l.epoch)-c.unanswered.oldest().at < l.cfg.NodeTimeout, c.pending > crowd
+		now.Sub(l.epoch)-c.unanswered.oldest().at < patience, c.pending > crowd
 }
 
 // Err is nil while the link is up, else the error commands get.
