@@ -88,8 +88,7 @@ func (q *Quorum) askTime(n *node) *question {
 	}}
 }
 
-// JumpedError says that a node's clock and this process's have parted, so what
-// the node answers does not count.
+// JumpedError says that a node's clock has jumped: see EventClockJumped.
 type JumpedError struct{ By time.Duration }
 
 func (e *JumpedError) Error() string {
@@ -213,7 +212,7 @@ func (q *Quorum) settle(e protocol.ClockEvent) {
 	}
 }
 
-// recount has a node whose clock was set back count its guard time anew if it
+// recount has a node whose clock was set back count its guard time again if it
 // began by a time that has not come yet. A node that began earlier is unchanged.
 func (q *Quorum) recount(n *node) {
 	n.link.Send(&question{command: q.mark(n.link.Info(), script.Kept), reply: func(v []resp.Value, err error) {

@@ -158,7 +158,7 @@ func TestEvidenceExcludesThatWeSlept(t *testing.T) {
 	assert.False(t, c.hear(1))
 	assert.True(t, c.hear(0))
 	assert.True(t, c.hear(2))
-	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "nobody is blamed")
+	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "no node is blamed")
 }
 
 func TestWeSlept(t *testing.T) {

@@ -93,7 +93,7 @@ func (w *world) mishap() {
 		}
 		n.leap(d)
 	case 14:
-		if !w.record { // what a record tells then, nobody can hold it to
+		if !w.record { // until it hears of the nodes, its answers about a record are too old
 			p.sleep(d, w.rng.IntN(4) > 0)
 		}
 	}

@@ -1,0 +1,89 @@
+package protocol
+
+import (
+	"math"
+	"time"
+)
+
+// Reading is the time that a node has told, in an answer or a push.
+type Reading struct {
+	Sent, Heard Time  // this process's clock before the request and after the answer
+	Millis      int64 // the node's clock in between
+	Push        bool  // unasked, so Sent is not known
+}
+
+// clockRate bounds how fast the clocks of a node and a client part: by one
+// fiftieth. That is twice the 1% by which clocks may differ, so that no clock
+// that keeps the promise is suspected.
+const clockRate = 50
+
+// ClockBounds is what a client knows of one node's clock: bounds of how far it
+// is ahead of the client's own, in nanoseconds. A reading narrows them. Time
+// widens them. It is not safe for concurrent use.
+type ClockBounds struct {
+	known    bool
+	since    Time // of the reading that the bounds began with
+	at       Time // of the newest reading
+	low, top int64
+}
+
+// parted returns how far the clocks have parted since the bounds were right: by
+// lo at least and by hi at most. They may not have parted if lo <= 0 <= hi.
+func (b *ClockBounds) parted(r Reading) (lo, hi int64) {
+	if r.Push { // nothing is known of when it was sent: only that it was before
+		drift := int64(max(0, r.Heard-b.at)) / clockRate
+		return r.Millis*1e6 - int64(r.Heard) - b.top - drift, math.MaxInt64
+	}
+	drift := int64(max(r.Heard, b.at)-min(r.Sent, b.at)) / clockRate
+	low, top := r.bounds()
+	return low - b.top - drift, top - b.low + drift
+}
+
+// bounds are what a reading shows by itself.
+func (r Reading) bounds() (low, top int64) {
+	own := int64(r.Heard-r.Sent) / clockRate // while the answer was under way
+	return r.Millis*1e6 - int64(r.Heard) - own, (r.Millis+1)*1e6 - int64(r.Sent) + own
+}
+
+// Take takes a reading that is within the bounds. It changes nothing and
+// returns false if the clocks have parted.
+func (b *ClockBounds) Take(r Reading) bool {
+	if !b.known {
+		if !r.Push {
+			b.begin(r)
+		}
+		return true
+	}
+	if lo, hi := b.parted(r); lo > 0 || hi < 0 {
+		return false
+	}
+	if !r.Push {
+		low, top := r.bounds()
+		drift := int64(max(r.Heard, b.at)-min(r.Sent, b.at)) / clockRate
+		b.at, b.low, b.top = r.Heard, max(low, b.low-drift), min(top, b.top+drift)
+	}
+	return true
+}
+
+// begin sets the bounds by one reading alone.
+func (b *ClockBounds) begin(r Reading) {
+	b.known, b.since, b.at = true, r.Heard, r.Heard
+	b.low, b.top = r.bounds()
+}
+
+// Forget has the next reading set the bounds.
+func (b *ClockBounds) Forget() { b.known = false }
+
+// At returns when the newest reading was heard, 0 if the bounds are not known.
+func (b *ClockBounds) At() Time {
+	if !b.known {
+		return 0
+	}
+	return b.at
+}
+
+// Width returns how far apart the bounds are at now: a jump of the node's clock
+// that is smaller may go unnoticed.
+func (b *ClockBounds) Width(now Time) time.Duration {
+	return time.Duration(b.top - b.low + 2*int64(max(0, now-b.at))/clockRate)
+}
