@@ -53,6 +53,10 @@ func TestClockThatEndsALease(t *testing.T) {
 			require.NoError(t, m.LockContext(deadline(t)))
 			lease := m.Lease()
 			other := mutex.New(q, "m")
+			require.True(t, accept.Eventually(func() bool { // it knows the time of each node before it hears of the second once more
+				r, err := q.Check(deadline(t))
+				return err == nil && r.Ready == 3
+			}))
 			require.True(t, accept.Eventually(func() bool {
 				err := other.TryLockContext(deadline(t))
 				// Who connects after the jump cannot see it.

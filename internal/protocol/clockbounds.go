@@ -21,15 +21,35 @@ const clockRate = 50
 // is ahead of the client's own, in nanoseconds. A reading narrows them. Time
 // widens them. It is not safe for concurrent use.
 type ClockBounds struct {
-	known    bool
-	since    Time // of the reading that the bounds began with
-	at       Time // of the newest reading
+	span
+	known      bool
+	since      Time // of the reading that the bounds began with
+	old, older span // what was known before: one of them is not newer than keep
+	keep       time.Duration
+}
+
+// span are the bounds as they were right at one time.
+type span struct {
+	at       Time // of the newest reading by then
 	low, top int64
+}
+
+// before returns the bounds as they were known at a time. The newest bounds may
+// rest on readings since. Example: this process's clock stands still for 20 ms. The
+// bounds of a node are wide, so its next reading is within them, and moves them.
+// From then on they seem to show that nothing has happened.
+func (b *ClockBounds) before(t Time) (s span, known bool) {
+	for _, s := range []span{b.span, b.old, b.older} {
+		if s.at != 0 && s.at <= t {
+			return s, b.known && b.since <= t
+		}
+	}
+	return span{}, false
 }
 
 // parted returns how far the clocks have parted since the bounds were right: by
 // lo at least and by hi at most. They may not have parted if lo <= 0 <= hi.
-func (b *ClockBounds) parted(r Reading) (lo, hi int64) {
+func (b *span) parted(r Reading) (lo, hi int64) {
 	if r.Push { // nothing is known of when it was sent: only that it was before
 		drift := int64(max(0, r.Heard-b.at)) / clockRate
 		return r.Millis*1e6 - int64(r.Heard) - b.top - drift, math.MaxInt64
@@ -60,15 +80,18 @@ func (b *ClockBounds) Take(r Reading) bool {
 	if !r.Push {
 		low, top := r.bounds()
 		drift := int64(max(r.Heard, b.at)-min(r.Sent, b.at)) / clockRate
-		b.at, b.low, b.top = r.Heard, max(low, b.low-drift), min(top, b.top+drift)
+		if b.old.at == 0 || r.Heard.Sub(b.old.at) >= b.keep {
+			b.old, b.older = b.span, b.old
+		}
+		b.span = span{r.Heard, max(low, b.low-drift), min(top, b.top+drift)}
 	}
 	return true
 }
 
 // begin sets the bounds by one reading alone.
 func (b *ClockBounds) begin(r Reading) {
-	b.known, b.since, b.at = true, r.Heard, r.Heard
-	b.low, b.top = r.bounds()
+	low, top := r.bounds()
+	b.known, b.since, b.span, b.old, b.older = true, r.Heard, span{r.Heard, low, top}, span{}, span{}
 }
 
 // Forget has the next reading set the bounds.

@@ -67,7 +67,7 @@ type clockCase struct {
 	shift   int64         // how much earlier leases end that were not shortened before
 	early   uint32        // the nodes whose leases have been shortened for it
 	steady  uint32        // the nodes that cannot have parted from ours by as much
-	witness []ClockBounds // what was known of all of them then
+	witness []span        // what was known of all of them at good
 }
 
 // Clocks judges the clocks of all nodes for one process. Its methods take what
@@ -87,6 +87,9 @@ type Clocks struct {
 
 // NewClocks returns a judge over the bounds, one for each node.
 func NewClocks(bounds []*ClockBounds, wait, guard time.Duration) *Clocks {
+	for _, b := range bounds {
+		b.keep = guard / 4 // no node that answers has been silent for longer
+	}
 	return &Clocks{Wait: wait, Longest: guard / 2, bounds: bounds, cases: make([]clockCase, len(bounds))}
 }
 
@@ -142,7 +145,11 @@ func (c *Clocks) suspect(node int, r Reading) {
 		}
 	}
 	for _, o := range c.bounds {
-		k.witness = append(k.witness, *o)
+		w, known := o.before(k.good)
+		if !known {
+			w = span{}
+		}
+		k.witness = append(k.witness, w)
 	}
 	k.until = max(k.until, r.Heard.Add(c.rest(k)))
 	b.begin(r)
@@ -167,7 +174,7 @@ func (c *Clocks) testify(node int, r Reading) {
 			continue
 		}
 		w := &k.witness[node]
-		if !w.known || w.since > k.good {
+		if w.at == 0 {
 			continue // what is known of it may be from after that
 		}
 		lo, hi := w.parted(r)
@@ -283,7 +290,8 @@ func (c *Clocks) stood(now Time) {
 				c.clear(j)
 			case !b.known || c.cases[j].open:
 			case b.at <= before: // it was not heard of since, and will show the same
-				b.since, b.low, b.top = now, b.low+lo, b.top+hi
+				b.since, b.old, b.older = now, span{}, span{}
+				b.low, b.top = b.low+lo, b.top+hi
 			default: // it may have been
 				b.Forget()
 			}
