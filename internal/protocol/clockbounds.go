@@ -26,6 +26,7 @@ type ClockBounds struct {
 	since      Time // of the reading that the bounds began with
 	old, older span // what was known before: one of them is not newer than keep
 	keep       time.Duration
+	fresh      Time // only what was sent since begins the bounds
 }
 
 // span are the bounds as they were right at one time.
@@ -66,9 +67,13 @@ func (r Reading) bounds() (low, top int64) {
 }
 
 // Take takes a reading that is within the bounds. It changes nothing and
-// returns false if the clocks have parted.
+// returns false if the clocks have parted, or nothing is known and the reading
+// is too old to begin with.
 func (b *ClockBounds) Take(r Reading) bool {
 	if !b.known {
+		if !r.Push && r.Sent < b.fresh {
+			return false
+		}
 		if !r.Push {
 			b.begin(r)
 		}
@@ -94,8 +99,8 @@ func (b *ClockBounds) begin(r Reading) {
 	b.known, b.since, b.span, b.old, b.older = true, r.Heard, span{r.Heard, low, top}, span{}, span{}
 }
 
-// Forget has the next reading set the bounds.
-func (b *ClockBounds) Forget() { b.known = false }
+// Forget has the next reading set the bounds, if it was sent since a time.
+func (b *ClockBounds) Forget(since Time) { b.known, b.fresh = false, since }
 
 // At returns when the newest reading was heard, 0 if the bounds are not known.
 func (b *ClockBounds) At() Time {

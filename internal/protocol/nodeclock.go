@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"math"
 	"math/bits"
 	"time"
 )
@@ -104,8 +103,10 @@ func (c *Clocks) Read(node int, r Reading) (counts bool, late time.Duration) {
 	c.testify(node, r)
 	switch {
 	case b.Take(r):
+	case !b.known: // of before this process's clock stood still
+		return false, 0
 	case !c.Rules.on(RuleClock):
-		b.Forget()
+		b.Forget(0)
 	case r.Push: // an answer will show by how much
 		c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1 << node})
 		return false, 0
@@ -272,11 +273,10 @@ func (c *Clocks) stood(now Time) {
 			continue
 		}
 		// Intervals that have a point in common have the greatest of their lower ends.
-		lo, hi, nodes, before := c.cases[i].lo, int64(math.MaxInt64), uint32(0), Time(0)
+		nodes := uint32(0)
 		for j := range c.cases {
-			if k := &c.cases[j]; k.open && k.lo <= lo && lo <= k.hi {
+			if k := &c.cases[j]; k.open && k.lo <= c.cases[i].lo && c.cases[i].lo <= k.hi {
 				nodes |= 1 << j
-				hi, before = min(hi, k.hi), max(before, k.good)
 			}
 		}
 		if n := bits.OnesCount32(nodes); n < 2 || n < c.quorum() {
@@ -288,12 +288,8 @@ func (c *Clocks) stood(now Time) {
 			switch {
 			case nodes&(1<<j) != 0:
 				c.clear(j)
-			case !b.known || c.cases[j].open:
-			case b.at <= before: // it was not heard of since, and will show the same
-				b.since, b.old, b.older = now, span{}, span{}
-				b.low, b.top = b.low+lo, b.top+hi
-			default: // it may have been
-				b.Forget()
+			case !c.cases[j].open: // an answer of before may still be under way
+				b.Forget(now)
 			}
 		}
 		return
@@ -331,7 +327,7 @@ func (c *Clocks) Wake() Time {
 // Met says that another incarnation of a node has begun, with the clock as it
 // is. Its guard time outlasts all leases of before.
 func (c *Clocks) Met(node int) {
-	c.bounds[node].Forget()
+	c.bounds[node].Forget(0)
 	if c.cases[node].open {
 		c.clear(node)
 	}

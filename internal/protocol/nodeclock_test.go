@@ -52,7 +52,7 @@ func TestBoundsNoticeAJump(t *testing.T) {
 	assert.True(t, b.Take(push(1e12+2400+3)), "a push may have been on its way for long")
 	assert.True(t, b.Take(push(1e12)))
 	assert.False(t, b.Take(push(1e12+2400+50)))
-	b.Forget()
+	b.Forget(0)
 	assert.True(t, b.Take(push(1e12+2400+50)))
 	assert.True(t, b.Take(at(2400*ms, 2402*ms, 5)), "the next answer sets the bounds")
 }
@@ -131,14 +131,14 @@ func TestEvidenceIsFreshAndRestsOnTheTimeBefore(t *testing.T) {
 	c.hear(1)
 	c.hear(0)
 	c.Read(2, old)
-	c.bounds[2].Forget()
+	c.bounds[2].Forget(0)
 	c.hear(2)
 	c.hear(2)
 	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds()[:1])
 	assert.Empty(t, c.kinds())
 
 	d := newCourt(t, 3)
-	d.bounds[2].Forget()
+	d.bounds[2].Forget(0)
 	d.now += 10 * testMS
 	d.hear(2) // known since after node 1 was last heard of
 	d.ahead[1] += 1000
@@ -169,13 +169,16 @@ func TestWeSlept(t *testing.T) {
 			assert.False(t, c.hear(i))
 		}
 		c.kinds()
+		late := at(c.now, c.now+8*testMS, c.ahead[nodes-1]-time.Hour.Milliseconds())
 		assert.True(t, c.hear(nodes/2), "a majority does not jump")
 		require.Equal(t, []ClockEventKind{ClockAsk, ClockStood, ClockEarly}, c.kinds()[:3])
 		assert.False(t, c.Open())
+		counts, _ := c.Read(nodes-1, late)
+		assert.False(t, counts, "an answer of before the sleep")
 		for i := range nodes {
 			assert.True(t, c.hear(i), "node %d", i)
 		}
-		assert.Empty(t, c.kinds(), "the others were expected to show the same")
+		assert.NotContains(t, c.kinds(), ClockAsk, "the others begin with the new time")
 	}
 }
 
@@ -316,4 +319,22 @@ func TestLateVote(t *testing.T) {
 			assert.Equal(t, Holding, c.Phase())
 		}
 	}
+}
+
+// The bounds of a node took in a moment for which our clock stood still. What they
+// show since does not exclude that moment.
+func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
+	c := newCourt(t, 3)
+	c.now += 2000 * testMS
+	c.hear(1)
+	c.now += 100 * testMS
+	c.slept(20 * time.Millisecond)
+	for range 3 { // within the 46 ms that they may have gained
+		require.True(t, c.hear(0))
+		require.True(t, c.hear(2))
+	}
+	assert.False(t, c.hear(1))
+	assert.True(t, c.hear(0))
+	assert.True(t, c.hear(2))
+	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "no node is blamed")
 }
