@@ -161,6 +161,8 @@ func (n *node) unsettled() bool {
 // setRight is what becomes of a clock that is wrong: it jumps once more.
 func (n *node) setRight() {
 	if n.wrong.Abs() > n.w.ttl/2 {
+		// A client that has heard nothing between two jumps that cancel out cannot see them.
+		n.w.excused = n.w.excused || n.jumped
 		n.jump(-n.wrong)
 	}
 }
