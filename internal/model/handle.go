@@ -23,6 +23,9 @@ type visit struct {
 	outs []Out
 
 	counting bool // the request is a semaphore's
+	votes    int  // how many may still be given
+	over     bool // votes are left over for the next request
+	calling  bool // holders are to hear that a claim waits
 }
 
 // Handle takes one request at now, and returns the answer and the pushes that
@@ -59,6 +62,7 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		}
 		// To take a claim away is safe at any time; to vote for the next one is not.
 		v.remove(t)
+		v.called = 0
 		return protocol.Answer{Status: protocol.OK}
 	}
 
@@ -74,9 +78,17 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	if v.counting && v.limit > 0 {
 		v.capacity = v.limit // who has permits keeps them
 	}
+	v.votes = v.portion()
 	v.purge(t)
 	v.forgetOld()
 	v.advance()
+	a := v.claim(t, owner, r)
+	v.resume()
+	return a
+}
+
+// claim handles a request of a claim at a node that votes.
+func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
 	if r.Op == protocol.OpLeave {
 		if v.find(t.ID) >= 0 {
 			v.keepFence(t)
@@ -111,13 +123,9 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	v.advance()
 
 	i = v.find(t.ID)
-	if !v.claims[i].Voted && waiting == 0 {
+	if !v.claims[i].Voted && waiting == 0 && slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Voted && c.Notify }) {
 		// The first to wait: the holders may want to make room.
-		for _, c := range v.claims {
-			if c.Voted && c.Notify {
-				v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Waiters: true}})
-			}
-		}
+		v.calling, v.called = true, 0
 	}
 	from := protocol.Ticket(0)
 	if r.Op == protocol.OpBeat {
@@ -196,6 +204,7 @@ func (v *visit) refresh(i int, t protocol.Terms) {
 	v.keepFence(t)
 	c := &v.claims[i]
 	c.Expiry = v.now + t.TTL.Milliseconds()
+	v.lasts(c.Expiry)
 	if v.classic() && c.Voted {
 		c.Voted = v.takePlain(c)
 	}
@@ -213,59 +222,10 @@ func (v *visit) remove(t protocol.Terms) {
 	}
 }
 
-// purge drops the claims whose lease has ended. One that would outlast the
-// longest retention was given before the clock was set back, as every lease is
-// shorter than that. How much of it is left is not known any more, so it gets
-// as much as it may have at most.
-func (v *visit) purge(t protocol.Terms) {
-	last := v.now + t.TTL.Milliseconds() + v.longest.retention
-	if v.off(LongestLease) {
-		last = v.now + t.TTL.Milliseconds() + v.asks.retention
-	}
-	v.claims = slices.DeleteFunc(v.claims, func(c Claim) bool {
-		dead := c.Expiry <= v.now || v.off(LongestLease) && c.Expiry > last
-		if dead && v.classic() {
-			v.releasePlain(c.ID)
-		}
-		return dead
-	})
-	for i := range v.claims {
-		v.claims[i].Expiry = min(v.claims[i].Expiry, last)
-	}
-	v.forgetFence()
-}
-
-// advance gives the vote to one claim after the other, in ticket order, for as
-// long as they fit. Votes are never taken back here: what is below a claim only
-// ever shrinks.
-func (v *visit) advance() {
-	var sum, digest uint64
-	for i := range v.claims {
-		c := &v.claims[i]
-		if !c.Voted {
-			if sum+c.Weight > v.capacity || (v.classic() && !v.takePlain(c)) {
-				return
-			}
-			c.Voted = true
-			if c.ID != v.self {
-				p := protocol.Push{
-					ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Vote: true,
-					Waiters: v.unvoted() > 0, Sum: sum, Digest: digest,
-				}
-				if v.resized() {
-					p.Limit, p.LimitAt = v.limit, v.limitAt
-				}
-				v.outs = append(v.outs, Out{c.Owner, p})
-			}
-		}
-		sum, digest = sum+c.Weight, (digest+c.ID.Digest())%protocol.DigestMod
-	}
-}
-
 // answer describes the claim i and its view.
 func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	c := &v.claims[i]
-	list = list && c.Voted
+	list = list && c.Voted && v.listable(c, from)
 	a := protocol.Answer{Status: protocol.OK, Incarnation: v.inc, Ticket: c.Ticket, Vote: c.Voted}
 	if v.resized() {
 		a.Limit, a.LimitAt = v.limit, v.limitAt
@@ -307,6 +267,9 @@ func (v *visit) wait(i int) (time.Duration, bool) {
 		}
 	} else {
 		until = slices.MinFunc(v.claims, func(a, b Claim) int { return cmp.Compare(a.Expiry, b.Expiry) }).Expiry
+		if v.swept > 0 {
+			until = v.now
+		}
 	}
 	for _, c := range v.claims[:i] {
 		if !c.Voted {
@@ -326,13 +289,18 @@ func (v *visit) rest(end int64) time.Duration {
 	return time.Duration(max(1, end-v.now)) * time.Millisecond
 }
 
+// mayTakePlain: the classic key is not another's.
+func (v *visit) mayTakePlain(c *Claim) bool {
+	p := v.plainAt(v.now)
+	return p == "" || p == c.ID.String()
+}
+
 // takePlain makes the classic key name claim c for as long as its lease, unless it is another's.
 func (v *visit) takePlain(c *Claim) bool {
-	id := c.ID.String()
-	if p := v.plainAt(v.now); p != "" && p != id {
+	if !v.mayTakePlain(c) {
 		return false
 	}
-	v.plain, v.plainEnd = id, c.Expiry
+	v.plain, v.plainEnd = c.ID.String(), c.Expiry
 	return true
 }
 

@@ -48,7 +48,15 @@ const (
 	Top
 	// FarFuture: a version that no clock can have given is not told, and keeps no run out.
 	FarFuture
+	// Resume: what one request leaves over is gone on with by the next one.
+	Resume
+	// Ask: a client is asked for that request.
+	Ask
 )
+
+// Portion is how many claims one request looks at, votes for or tells at most,
+// besides its own: a node serves no other client meanwhile. A list may be eight times as long.
+const Portion = 32
 
 // Claim is a claim as a node keeps it.
 type Claim struct {
@@ -71,7 +79,8 @@ type Out struct {
 //
 // Invariant: claims are sorted by ticket and the voted ones are a prefix.
 type Node struct {
-	Off Rules // rules that are switched off; zero in every honest node
+	Off     Rules // rules that are switched off; zero in every honest node
+	Portion int   // 0: the constant
 
 	asks    promise // the settings of the client whose request comes next
 	longest promise // of all clients that have shown theirs in this incarnation
@@ -88,6 +97,11 @@ type Node struct {
 	limitAt  protocol.Ticket // of that Resize
 	claims   []Claim
 
+	soon   int64           // no claim's lease ends before; while claims are being dropped, of those up to swept
+	late   int64           // no claim's lease ends later, with the same exception
+	swept  protocol.Ticket // up to which claims whose lease has ended have been dropped; 0: not under way
+	called protocol.Ticket // up to which holders have heard that a claim waits; 0: not under way
+
 	plain    string // the classic key: "" is absent
 	plainEnd int64
 
@@ -97,7 +111,8 @@ type Node struct {
 	promiseEnd int64
 	promise    protocol.Version     // of the newest run that has begun,
 	promiseIn  protocol.Incarnation // and in which incarnation
-	watchers   []Watcher            // by expiry
+	watchers   []Watcher            // by when they have read
+	changed    int64                // those that have not read since are to be told; 0: there are none
 }
 
 // bornLongAgo is the birth of a marker that a bootstrap wrote: any guard has passed since.
@@ -163,7 +178,9 @@ func (n *Node) Resize(limit uint64, at protocol.Ticket) {
 func (n *Node) Limit() (uint64, protocol.Ticket) { return n.limit, n.limitAt }
 
 // Forget is a restart without memory.
-func (n *Node) Forget() { *n = Node{Off: n.Off, asks: n.asks, longest: n.asks} }
+func (n *Node) Forget() {
+	*n = Node{Off: n.Off, Portion: n.Portion, asks: n.asks, longest: n.asks}
+}
 
 // Mark is what a client does that saw a restart with memory, the newest writes possibly lost.
 func (n *Node) Mark(now int64, inc protocol.Incarnation) {
@@ -236,6 +253,7 @@ func (n *Node) Edges() []int64 {
 	if n.plain != "" {
 		edges = append(edges, n.plainEnd)
 	}
+	edges = append(edges, n.soon)
 	for _, c := range n.claims {
 		edges = append(edges, c.Expiry)
 	}
@@ -277,6 +295,12 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 	num(uint64(len(n.claims)))
 	if len(n.claims) > 0 {
 		num(n.capacity)
+	}
+	if n.Portion > 0 {
+		rest(n.soon)
+		rest(n.late)
+		num(uint64(n.swept))
+		num(uint64(n.called))
 	}
 	num(n.limit)
 	num(uint64(n.limitAt))

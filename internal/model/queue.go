@@ -14,6 +14,7 @@ func (v *visit) place(c Claim) {
 		i++
 	}
 	v.claims = slices.Insert(v.claims, i, c)
+	v.lasts(c.Expiry)
 	if c.Ticket > v.fence {
 		v.fence, v.fenceOf = c.Ticket, c.ID
 	}

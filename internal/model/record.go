@@ -2,16 +2,18 @@ package model
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Watcher is somebody who wants to hear of changes of the record.
+// Watcher is a client's watch of the record: it is to hear of changes.
 type Watcher struct {
 	ID     protocol.ID
 	Owner  string
+	Seen   int64 // when it has read the record
 	Expiry int64
 }
 
@@ -137,9 +139,26 @@ func (v *visit) store(s protocol.Stored) {
 		v.storedEnd = v.now + s.Keep.Milliseconds()
 	}
 	v.remember()
-	v.watchers = slices.DeleteFunc(v.watchers, func(w Watcher) bool { return w.Expiry <= v.now })
+	v.changed = v.now
+	v.tell()
+}
+
+// tell has watchers hear that the record has changed since they have read it, in
+// the order in which they have, and a portion at most. The watch is over then: a client that is told
+// reads, and watches again by that. Each read of a watcher tells the next ones.
+func (v *visit) tell() {
+	told := 0
 	for _, w := range v.watchers {
-		v.outs = append(v.outs, Out{w.Owner, protocol.Push{ID: w.ID, Incarnation: v.inc, Ticket: s.Ticket, Changed: true}})
+		if w.Seen > v.changed || told == v.portion() {
+			break
+		}
+		if told++; w.Expiry > v.now {
+			v.outs = append(v.outs, Out{w.Owner, protocol.Push{ID: w.ID, Incarnation: v.inc, Ticket: v.stored.Ticket, Changed: true}})
+		}
+	}
+	v.watchers = slices.Delete(v.watchers, 0, told)
+	if told < v.portion() || len(v.watchers) == 0 {
+		v.changed = 0
 	}
 }
 
@@ -152,19 +171,24 @@ func (v *visit) remember() {
 	}
 }
 
-// watch notes, for one ttl, that somebody wants to hear of changes; a ttl of 0
-// that he does no longer. An id that is zero wants to hear nothing.
+// watch notes, for one ttl at least and two at most, that a client wants to hear of changes; a ttl
+// of 0 that it does no longer. An id that is zero wants to hear nothing.
 func (v *visit) watch(t protocol.Terms, owner string) {
 	if t.ID == (protocol.ID{}) {
 		return
 	}
 	v.watchers = slices.DeleteFunc(v.watchers, func(w Watcher) bool { return w.ID == t.ID })
-	if t.TTL > 0 {
-		v.watchers = append(v.watchers, Watcher{t.ID, owner, v.now + t.TTL.Milliseconds()})
+	if t.TTL == 0 {
+		return
 	}
+	lasts := int64(1) << bits.Len64(uint64(t.TTL.Milliseconds()))
+	v.watchers = append(v.watchers, Watcher{t.ID, owner, v.now, v.now + lasts})
 	slices.SortFunc(v.watchers, func(a, b Watcher) int {
-		return cmp.Or(cmp.Compare(a.Expiry, b.Expiry), cmp.Compare(a.ID.String(), b.ID.String()))
+		return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Expiry, b.Expiry), cmp.Compare(a.ID.String(), b.ID.String()))
 	})
+	if v.changed > 0 {
+		v.tell()
+	}
 }
 
 // entry is what the node tells of its record.

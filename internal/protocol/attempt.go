@@ -161,7 +161,7 @@ func (c *Claim) Sent() {
 
 // NewClaim returns an attempt that has not sent anything yet.
 func NewClaim(cfg Config) *Claim {
-	return &Claim{Config: cfg, peers: make([]peer, cfg.Nodes)}
+	return &Claim{Config: cfg, peers: make([]peer, cfg.Nodes), window: firstWindow}
 }
 
 // Quorum returns q = N/2 + 1.

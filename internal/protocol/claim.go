@@ -217,6 +217,10 @@ func (c *Claim) content(m *more, r Request, a Answer) {
 	switch base := (totals{a.BaseSum, a.BaseDigest}); {
 	case a.Told && a.Sum == 0:
 		m.list(nil, 0, totals{})
+	case r.List && a.Vote && !a.Listed:
+		if r.Ticket == c.since() && c.window > 0 {
+			c.window--
+		}
 	case !a.Listed || r.Op != OpBeat && base != totals{}:
 	case base == totals{}: // all of them
 		m.list(a.Lower, 0, base)
@@ -229,12 +233,19 @@ func (v *content) list(lower []Lower, from Ticket, base totals) {
 	v.listed, v.lower, v.from, v.base = true, lower, from, base
 }
 
+// How far back lists may go: 4 ms, and sixteen times as far with each step.
+const (
+	leastBack   = Ticket(1) << 12
+	firstWindow = 2 // a second
+	wholeWindow = 6
+)
+
 // since is where the lists begin that are asked for. What differs between the
 // nodes is mostly recent, so they go back for a second first; when the totals of
-// what is older differ too, sixteen times as far, and then to the beginning.
+// what is older differ too, sixteen times as far, and then to the beginning. A node does not
+// tell more than some hundred claims: where there are more, a sixteenth as far.
 func (c *Claim) since() Ticket {
-	const second, times = Ticket(1) << 20, 4
-	if back := second << (times * c.window); c.window < 4 && c.t > back {
+	if back := leastBack << (4 * c.window); c.window < wholeWindow && c.t > back {
 		return c.t - back
 	}
 	return 0
@@ -249,7 +260,7 @@ func (c *Claim) widen(now Time) {
 		need = max(need, c.listed(now))
 	}
 	if c.listed(now) >= c.Quorum() && c.comparable(now) < need {
-		c.window = min(c.window+1, 4)
+		c.window = min(c.window+1, wholeWindow)
 	}
 }
 
@@ -260,6 +271,10 @@ func (c *Claim) Push(now Time, node int, m Push) {
 		return
 	}
 	p := &c.peers[node]
+	if m.Ask {
+		c.Up(now, node)
+		return
+	}
 	if p.waiters = m.Waiters || !m.Vote; !m.Vote {
 		return
 	}

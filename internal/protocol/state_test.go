@@ -22,6 +22,7 @@ var reported = map[string]string{
 	"Vote":    "of a push that was kept: always true",
 	"Waiters": "of a push: only reported",
 	"Changed": "of a push: always false",
+	"Ask":     "of a push that was kept: always false",
 	"early":   "looked at one by one",
 	"base":    "looked at one by one",
 }

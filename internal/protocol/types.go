@@ -167,6 +167,7 @@ type Push struct {
 	Sum, Digest uint64 // with Vote: the lower claims
 	Limit       uint64 // as in Answer
 	LimitAt     Ticket
+	Ask         bool // the node has left something over: it wants another request of the claim
 	Changed     bool // not of a claim: the record that ID watches has changed
 
 	Late time.Duration // as in Answer

@@ -217,6 +217,7 @@ func Marked(marker, runID string, clock int64, guard, retention time.Duration) (
 //
 //	v <clock> <incarnation> <id> <ticket> <waiters> <sum> <digest> [limit since]    the claim has this node's vote now
 //	w <clock> <incarnation> <id> <ticket>    somebody has begun to wait behind it
+//	a <clock> <incarnation> <id> <ticket>    the node wants another request of the claim
 //	r <clock> <incarnation> <id> <ticket>    the record that id watches was written under ticket
 func ParsePush(payload string) (protocol.Push, error) {
 	var p protocol.Push
@@ -228,8 +229,8 @@ func ParsePush(payload string) (protocol.Push, error) {
 	for ; more && n < len(f); n++ {
 		f[n], rest, more = strings.Cut(rest, " ")
 	}
-	p.Vote, p.Changed = f[0] == "v", f[0] == "r"
-	if more || (p.Vote && n != 8 && n != 10) || (!p.Vote && (f[0] != "w" && !p.Changed || n != 5)) {
+	p.Vote, p.Changed, p.Ask = f[0] == "v", f[0] == "r", f[0] == "a"
+	if more || (p.Vote && n != 8 && n != 10) || (!p.Vote && (f[0] != "w" && !p.Changed && !p.Ask || n != 5)) {
 		return bad()
 	}
 	clock, ok0 := number(f[1])
@@ -239,7 +240,7 @@ func ParsePush(payload string) (protocol.Push, error) {
 	if !ok0 || !ok1 || !ok2 || !ok3 || clock > uint64(maxClock) || inc == 0 || ticket == 0 {
 		return bad()
 	}
-	p.ID, p.Clock, p.Incarnation, p.Ticket, p.Waiters = id, int64(clock), protocol.Incarnation(inc), protocol.Ticket(ticket), !p.Changed
+	p.ID, p.Clock, p.Incarnation, p.Ticket, p.Waiters = id, int64(clock), protocol.Incarnation(inc), protocol.Ticket(ticket), !p.Changed && !p.Ask
 	if !p.Vote {
 		return p, nil
 	}

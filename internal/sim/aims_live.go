@@ -301,3 +301,44 @@ var rush = generator{
 		}
 	},
 }
+
+// readers: nothing fails, and many wait for one. Each node deals with one claim at a time.
+var readers = generator{
+	name: "readers",
+	set: func(r *rand.Rand, s *setting) {
+		calm.set(r, s)
+		s.portion, s.procs, s.parts = 1, 4, 2
+		s.capacity, s.weights, s.counting = 1<<30, []uint64{1, 1, 1, 1 << 30}, false
+		s.tryEvery, s.cancelEvery = 0, 0
+		s.hold, s.think = s.ttl/10, s.ttl/20
+	},
+	plan: (*world).everybody,
+}
+
+// mourned: a holder and two waiters die, and each node deals with one claim at a time. The
+// fourth is in when their leases have ended.
+var mourned = generator{
+	name: "mourned",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 4)
+		s.portion = 1
+		s.length = 6 * s.ttl
+		s.tail, s.latePush = 0, 0
+	},
+	plan: func(w *world) {
+		w.ghosts = false
+		last := w.procs[3].parts[0]
+		for _, p := range w.procs {
+			w.then(w.nodeTimeout, func() { p.parts[0].acquire(false) })
+		}
+		w.then(w.nodeTimeout, func() {
+			for _, p := range w.procs[:3] {
+				p.crash()
+			}
+		})
+		w.then(w.ttl+w.ttl/50+w.slowest()+10*time.Millisecond, func() {
+			w.expectHeld(last, "the leases of all before it have ended")
+			last.release()
+		})
+	},
+}

@@ -98,6 +98,7 @@ var generators = []generator{
 	uneven,
 	wrongClock, polling, poisoned, forged,
 	twofold,
+	readers, mourned,
 }
 
 // generatorOf tells which generator a seed of TestSchedules uses.

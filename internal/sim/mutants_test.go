@@ -86,6 +86,8 @@ var mutants = []mutant{
 	{"a node votes after the guard time of who asks", nodesWithout(model.LongestGuard), uneven, 100, "capacity"},
 	{"a lease is dropped that is longer than who asks would get", nodesWithout(model.LongestLease), uneven, 100, "capacity"},
 	{"two addresses of one server vote", without(protocol.RuleServer), twofold, 100, "capacity"},
+	{"what a request leaves over is not gone on with", nodesWithout(model.Resume), mourned, 100, "busy lost"},
+	{"no client is asked for another request", nodesWithout(model.Ask), readers, 100, "late"},
 	{"a fence is raised past the node's clock", nodesWithout(model.Top), wrongClock, 100, "token"},
 	{"a ticket of long ago counts", without(protocol.RuleOld), wrongClock, 100, "token"},
 	{"a retention time below the guard time", func(s *setting) { s.retention = s.guard / 4 }, wrongClock, 100, "token"},
@@ -151,7 +153,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	if clients != protocol.Without(protocol.AllRules) {
 		t.Errorf("a client rule has no mutant: of %b only %v", protocol.AllRules, clients)
 	}
-	if all := model.FarFuture<<1 - 1; nodes != all {
+	if all := model.Ask<<1 - 1; nodes != all {
 		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)
 	}
 }

@@ -36,7 +36,7 @@ type node struct {
 
 func newNode(w *world, i int) *node {
 	n := &node{w: w, idx: i, slow: 1, clock: newClock(w.rng, &w.setting), model: model.New(w.guard)}
-	n.model.Off = w.off
+	n.model.Off, n.model.Portion = w.off, w.portion
 	n.model.Show(w.guard, w.retention)
 	n.atWall()
 	if w.bootstrap {

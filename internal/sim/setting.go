@@ -39,6 +39,8 @@ type setting struct {
 	latePush int           // one push of so many comes late; 0: none
 	lag      time.Duration // by as much as this
 
+	portion int // how many claims a node deals with at a time; 0: as many as the scripts do
+
 	faithful bool // no node forgets, and no clock jumps
 	limping  bool // only a minority of the nodes fails, and what leads there
 
@@ -81,6 +83,7 @@ func randomSetting(r *rand.Rand) setting {
 		tryEvery: [...]int{0, 0, 2, 5}[r.IntN(4)], cancelEvery: [...]int{0, 6, 3}[r.IntN(3)],
 	}
 	s.shape(r)
+	s.portion = [...]int{1, 2, 0, 0}[s.delay/time.Microsecond%4]
 	s.lag = s.ttl * (1 + 3*(s.delay/time.Microsecond%2)) // beyond a lease, too
 	s.skew = s.ttl * time.Duration(r.IntN(3)) / 4
 	s.guard = 2*s.ttl + 2*s.skew

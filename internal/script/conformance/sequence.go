@@ -50,6 +50,7 @@ type sequence struct {
 	resizes protocol.Ticket
 	incs    map[protocol.Incarnation]bool
 	alike   *actor // what one client's claims have in common, which go out together; nil: nothing
+	herd    bool   // more claims than one request deals with
 	done    int    // parts of requests of many that were done
 	mixed   int    // requests of many in which two claims had something done
 	log     []string
@@ -65,13 +66,23 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 	capacity := []uint64{1, 1, 3, large}[rng.IntN(4)]
 	s.count = capacity == 3 || capacity == 1 && rng.IntN(4) == 0
 	crowd := 3 + rng.IntN(4)
+	s.herd = seed%herdOneIn == 1
 	switch rng.IntN(6) {
 	case 0:
 		crowd = 12 // more than a hint for a waiter looks at
 	case 1, 2:
 		crowd = 1 + rng.IntN(2) // often alone
 	}
-	if rng.IntN(2) == 0 {
+	if s.herd {
+		crowd = model.Portion + rng.IntN(2*model.Portion)
+		if capacity > 1 { // permits, or readers and writers
+			capacity, s.count = large, rng.IntN(2) == 0
+		}
+		if s.count {
+			crowd = 9 * model.Portion // too many for a list
+		}
+	}
+	if rng.IntN(2) == 0 && !s.herd {
 		s.alike = &actor{}
 		s.renew(s.alike)
 	}
@@ -88,6 +99,12 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 			a.terms.Weight = 1 + rng.Uint64N(3)
 		}
 		a.far = rng.IntN(40) == 0
+		if s.herd && c == large {
+			a.terms.Weight = 1
+			if i == 0 && seed%(2*herdOneIn) == 1 || i == crowd-2 { // all wait for the first, or the last for all
+				a.terms.Weight = large
+			}
+		}
 		s.renew(a)
 		s.actors = append(s.actors, a)
 	}
@@ -118,6 +135,11 @@ func (s *sequence) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if s.herd {
+		if err := s.gather(ctx); err != nil {
+			return err
+		}
+	}
 	for range s.cfg.Steps {
 		if err := s.step(ctx); err != nil {
 			return err
@@ -129,6 +151,23 @@ func (s *sequence) run(ctx context.Context) error {
 		}
 	}
 	return s.empty(ctx)
+}
+
+// herdOneIn is how many sequences there are to one with so many claims that one request
+// does not deal with all of them.
+const herdOneIn = 20
+
+// gather has all actors join, and the first leave again: there is much to do for the next.
+func (s *sequence) gather(ctx context.Context) error {
+	if !s.named {
+		return nil // it would not vote
+	}
+	for _, a := range s.actors {
+		if err := s.request(ctx, a, protocol.Request{Op: protocol.OpJoin, Ticket: a.terms.ID.Next(s.node.Fence())}); err != nil {
+			return err
+		}
+	}
+	return s.request(ctx, s.actors[0], protocol.Request{Op: protocol.OpLeave})
 }
 
 // step does one thing at random.

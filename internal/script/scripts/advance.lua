@@ -1,8 +1,10 @@
 -- advance gives the vote to one claim after the other for as long as they fit
 -- (there is none that weighs nothing), and tells each, save the one whose
 -- request this is: it learns from the answer. Who may not publish must not stop
--- half-way: whoever waits asks again in time.
+-- half-way: whoever waits asks again in time. What it leaves over, because it has given as many
+-- as it may, is for the next request: stale stays set.
 if recovering <= 0 and (stale == '1' or C == solo and voted == 0) then
+  stale = '0'
   while unvoted > 0 and C - sum > 0 do
     local head, s = id, unvoted == 1 and mine
     if not s then
@@ -10,9 +12,12 @@ if recovering <= 0 and (stale == '1' or C == solo and voted == 0) then
       s = head and call('HGET', K[4], head)
     end
     local t, w, x, f, o = match(s or '', claim)
-    if not t or C - sum < w + 0 then break end
+    if not t or C - sum < w + 0 or C == solo and plain and plain ~= head then break end
+    if votes == 0 or x - now <= 0 then
+      stale = '1'
+      break
+    end
     if C == solo then
-      if plain and plain ~= head then break end
       call('SET', K[1], head, 'PX', math.max(1, x - now))
       plain = head
     end
@@ -22,9 +27,8 @@ if recovering <= 0 and (stale == '1' or C == solo and voted == 0) then
       try('PUBLISH', o, 'v ' .. now .. ' ' .. inc .. ' ' .. head .. ' ' .. t .. (unvoted > 1 and ' 1 ' or ' 0 ') .. sum .. ' ' .. digest
         .. (limit and ' ' .. limit .. ' ' .. since or ''))
     end
-    changed, bound, voted, unvoted, notify = true, t, voted + 1, unvoted - 1, notify + f
+    changed, bound, voted, unvoted, notify, votes = true, t, voted + 1, unvoted - 1, notify + f, votes - 1
     sum = voted == 1 and w or format('%.0f', sum + w)
     digest = format('%.0f', (digest + digestOf(head)) % 4503599627370496)
   end
-  stale = '0'
 end

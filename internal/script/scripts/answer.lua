@@ -16,7 +16,7 @@ if mine then
     local rest = call('PTTL', K[1])
     r[4], r[5] = r[4] + 4, rest < 0 and 0 or math.max(1, rest)
   elseif rank - voted < 9 then
-    local from, till = voted, soon + 0
+    local from, till = voted, swept and now or soon + 0
     if C == solo then from, till = 0, 0 end
     if from < rank then
       for _, s in ipairs(call('HMGET', K[4], unpack(call('ZRANGE', K[3], from, rank - 1)))) do
@@ -28,19 +28,21 @@ if mine then
   end
 else
   r[4] = r[4] + 1
+  local ids = from
   if from then
     if from ~= '-inf' and tonumber(from) > ticket then from = t end
+    ids = call('ZRANGEBYSCORE', K[3], from, bound, 'LIMIT', 0, 8 * most + 1)
+    if ids[8 * most + 1] then ids = nil end -- too long: the client asks for a shorter one
+  end
+  if ids then
     r[4], r[6], r[7] = r[4] + 24, tonumber(sum), tonumber(digest)
-    local ids = call('ZRANGEBYSCORE', K[3], from, bound)
-    for first = 1, #ids, 500 do
-      for i, s in ipairs(call('HMGET', K[4], unpack(ids, first, math.min(#ids, first + 499)))) do
-        local lower, u, v = ids[first + i - 1], match(s or '', claim)
-        if u and tonumber(u) < ticket then
-          r[#r + 1] = lower
-          r[#r + 1] = tonumber(v)
-        elseif u then
-          r[6], r[7] = r[6] - v, (r[7] - digestOf(lower)) % 4503599627370496
-        end
+    for i, s in ipairs(call('HMGET', K[4], unpack(ids))) do
+      local u, v = match(s or '', claim)
+      if u and tonumber(u) < ticket then
+        r[#r + 1] = ids[i]
+        r[#r + 1] = tonumber(v)
+      elseif u then
+        r[6], r[7] = r[6] - v, (r[7] - digestOf(ids[i])) % 4503599627370496
       end
     end
   elseif t == bound then

@@ -35,6 +35,7 @@ if t then
   --@ keep
   --@ advance
 end
+--@ rest
 --@ save
 if not t then return { at + 2, tonumber(inc), tonumber(F) } end
 local from = list and A[7]

@@ -101,14 +101,10 @@ if not clash and far <= 0 then
   end
   --@ keep
   --@ advance
-  if mine and waiting == 0 and notify + 0 > 0 then
-    -- The first to wait: the holders may want to make room.
-    for _, h in ipairs(call('ZRANGEBYSCORE', K[3], '-inf', bound)) do
-      local u, _, _, g, to = match(call('HGET', K[4], h) or '', claim)
-      if g == '1' then try('PUBLISH', to, 'w ' .. now .. ' ' .. inc .. ' ' .. h .. ' ' .. u) end
-    end
-  end
+  -- The first to wait: the holders may want to make room.
+  if mine and waiting == 0 and notify + 0 > 0 then called = '-inf' end
 end
+--@ rest
 --@ save
 if clash then return { at + 4, tonumber(inc), tonumber(C) } end
 if far > 0 then return { at + 6, tonumber(inc), math.ceil(far / 1000) } end

@@ -1,5 +1,6 @@
 -- inspect: who is queued here, in order, without changing anything. A claim
--- whose lease has ended is left out; it goes with the next request to the name.
+-- whose lease has ended is left out; it goes with the next request to the name. Only the first
+-- hundred claims are looked at: the others count as queued.
 --
 -- KEYS as in open.lua (1 to 5)   ARGV  1 the most claims to tell
 -- Returns {fence, claims queued, what another client's plain key has left (0: none),
@@ -30,13 +31,15 @@ end
 if id then
   tell(id, ticket, weight, expiry, flags + 0 > 1, owner)
 elseif string.sub(state, 1, 1) == 'Q' then
-  local bound = tonumber(match(state, '^Q%d+ %x+ %d+ %d+ %d+ (%d+)'))
-  for _, claim in ipairs(call('ZRANGE', K[3], 0, -1)) do
+  local bound, voted, unvoted = match(state, '^Q%d+ %x+ %d+ %d+ %d+ (%d+) (%d+) (%d+)')
+  local claims = call('ZRANGE', K[3], 0, 99)
+  for _, claim in ipairs(claims) do
     local t, w, x, _, o = match(call('HGET', K[4], claim) or '', '^(%d+) (%d+) (%d+) (%d) (.*)$')
-    if t then tell(claim, t, w, x, tonumber(t) <= bound, o) end
+    if t then tell(claim, t, w, x, tonumber(t) <= tonumber(bound), o) end
   end
+  queued = queued + math.max(0, voted + unvoted - #claims)
 end
 local plain = redis.pcall('GET', K[1])
-if type(plain) == 'string' and not ours[plain] then reply[3] = math.max(1, call('PTTL', K[1])) end
+if type(plain) == 'string' and not ours[plain] and not call('HGET', K[4], plain) then reply[3] = math.max(1, call('PTTL', K[1])) end
 reply[2] = queued
 return reply

@@ -45,5 +45,6 @@ if t then
 end
 --@ advance
 if key and not plain then call('DEL', K[1]) end
+--@ rest
 --@ save
 return 1

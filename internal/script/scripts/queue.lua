@@ -4,24 +4,35 @@
 -- always the lowest ones, so that ticket <= bound says "voted" without a flag
 -- on every claim; how many of them want to hear of waiters; soon, no later than
 -- any expiry; late, no sooner than any; keys, when Redis drops the keys; stale,
--- set when claims went without votes being passed on.
+-- set when claims went without votes being passed on. While one request has left
+-- something over for the next (rest.lua), " <swept> <called>" follows: up to which tickets
+-- expired claims have been dropped and holders have heard of waiters, 0 where that is not under way.
+--
+-- Invariant: no request looks at, votes for or tells more than most claims, however many
+-- there are. A script blocks the node for all its clients.
 --
 -- All but voted and unvoted stay the digits that they are stored as: to make a
 -- number of each and digits of it again takes longer than all the commands.
 -- And what is done at every request is in parts (advance, keep, withdraw, save, answer)
 -- instead of functions, as it takes a while to create those.
-local F, Fo, C, sum, digest, bound, voted, unvoted, notify, soon, late, keys, stale
-local changed = false
+local F, Fo, C, sum, digest, bound, voted, unvoted, notify, soon, late, keys, stale, over
+local changed, swept, called = false, false, false
+local most, votes = 32, 32 -- votes: how many this request may still give
 
 local count, fields = try('ZCARD', K[3]), try('HLEN', K[4])
 if type(count) == 'table' then return count end
 if type(fields) == 'table' then return fields end
 
 if not fence then
-  F, Fo, C, sum, digest, bound, voted, unvoted, notify, soon, late, keys, stale =
-    match(state, '^Q(%d+) (%x+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+  F, Fo, C, sum, digest, bound, voted, unvoted, notify, soon, late, keys, stale, over =
+    match(state, '^Q(%d+) (%x+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d)( ?%d* ?%d*)$')
   if not F then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
   voted, unvoted = voted + 0, unvoted + 0
+  if over ~= '' then
+    swept, called = match(over, '^ (%d+) (%d+)$')
+    if swept == '0' then swept = false end
+    if called == '0' then called = false end
+  end
   -- Somebody else wrote here. To go on could vote twice; the keys expire soon enough.
   if count ~= voted + unvoted or fields ~= count then
     return redis.error_reply('ERR quorate: the queue of ' .. K[1] .. ' is damaged')
@@ -61,41 +72,52 @@ end
 -- After a Resize there may be room for others; who has permits keeps them.
 if limit and C ~= limit then C, changed, stale = limit, true, '1' end
 
--- Leases that have ended. One that would outlast the longest retention that any
+-- Leases that have ended, in the order of the tickets. A claim that is not dropped yet counts as if its lease
+-- were longer, but gets no vote. One that would outlast the longest retention that any
 -- client has shown was given before the clock was set back, as every lease is
 -- shorter than that. How much of it is left is not known any more, so it gets as
 -- much as it may have at most.
-if recovering <= 0 and (soon + 0 <= now or late + 0 > now + keep) then
-  local top, total, all = bound + 0, 0, 0
-  changed, bound, voted, unvoted, notify, soon, late = true, '0', 0, 0, 0, 9007199254740992, 0
-  local flat = call('HGETALL', K[4])
-  for i = 1, #flat, 2 do
-    local cid, t, w, x, f = flat[i], match(flat[i + 1], claim)
+if recovering <= 0 and (swept or soon + 0 <= now or late + 0 > now + keep) then
+  local ids, gone, dropped = call('ZRANGEBYSCORE', K[3], swept and '(' .. swept or '-inf', '+inf', 'LIMIT', 0, most + 1), {}, false
+  local following = ids[most + 1]
+  ids[most + 1] = nil
+  if not swept then soon, late = 9007199254740992, 0 end
+  changed, soon, late, swept = true, tonumber(soon), tonumber(late), false
+  local total, all = tonumber(sum), tonumber(digest)
+  for i, s in ipairs(ids[1] and call('HMGET', K[4], unpack(ids)) or ids) do
+    local t, w, x, f = match(s or '', claim)
     x = tonumber(x)
     if x and x > now + keep then
       x = now + keep
-      call('HSET', K[4], cid, (string.gsub(flat[i + 1], '^(%d+ %d+) %d+', '%1 ' .. format('%.0f', x))))
+      call('HSET', K[4], ids[i], (string.gsub(s, '^(%d+ %d+) %d+', '%1 ' .. format('%.0f', x))))
     end
     if x and x <= now then
       stale = '1'
-      call('ZREM', K[3], cid)
-      call('HDEL', K[4], cid)
-      if C == solo and plain == cid then
+      gone[#gone + 1] = ids[i]
+      if t - bound <= 0 then
+        dropped, voted, notify, total = true, voted - 1, notify - f, total - w
+        all = (all - digestOf(ids[i])) % 4503599627370496
+      else
+        unvoted = unvoted - 1
+      end
+      if C == solo and plain == ids[i] then
         call('DEL', K[1])
         plain = false
       end
     elseif x then
       soon, late = math.min(soon, x), math.max(late, x)
-      if t + 0 > top then
-        unvoted = unvoted + 1
-      else
-        voted, notify, total = voted + 1, notify + f, total + w
-        all = (all + digestOf(cid)) % 4503599627370496
-        if t + 0 > bound + 0 then bound = t end
-      end
     end
+    swept = following and t
   end
-  soon, late, sum, digest = format('%.0f', soon), format('%.0f', late), format('%.0f', total), format('%.0f', all)
+  if gone[1] then
+    call('ZREM', K[3], unpack(gone))
+    call('HDEL', K[4], unpack(gone))
+  end
+  if dropped then
+    sum, digest, bound = format('%.0f', total), format('%.0f', all), '0'
+    if voted > 0 then bound = format('%.0f', tonumber(call('ZRANGE', K[3], voted - 1, voted - 1, 'WITHSCORES')[2] or 0)) end
+  end
+  soon, late = format('%.0f', soon), format('%.0f', late)
   -- Redis drops empty keys, and their expiry with them.
   if voted + unvoted == 0 then keys = '0' end
 end

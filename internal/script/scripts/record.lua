@@ -1,7 +1,7 @@
 -- record: what this node keeps of a name beside its claims. The queue is only
 -- looked at: a claim whose lease has ended counts as gone, dropped or not.
 --
--- KEYS  1 record  2 watchers (zset "<id> <channel>", by expiry)  3 marker  4 state  5 claims
+-- KEYS  1 record  2 watchers (zset)  3 marker  4 state  5 claims
 -- ARGV  1 guard and retention  2 operation: read, open, put or repair
 --       read:   3 ttl of the watch  4 its id, empty for none  5 its channel
 --       others: 3 ticket  4 id  5 seq  6 erased  7 keep, 0 for ever  8 value
@@ -68,6 +68,23 @@ local function left(t, i)
   return math.max(0, cx - now)
 end
 
+-- A watcher is "<id> <channel>", by when it has read the record, times 32, plus k: the watch lasts for 2^k ms from
+-- then. One that has been told of a change has to read, and watches again by that. No request tells more than
+-- 32. While there are more, the member "~" is behind those that have not read since the change, and each read
+-- of a watcher tells the next ones.
+local function tell()
+  local ws, told = call('ZRANGE', K[2], 0, 31, 'WITHSCORES'), {}
+  for i = 1, #ws, 2 do
+    local w, seen = ws[i], math.floor(ws[i + 1] / 32)
+    told[#told + 1] = w
+    if w == '~' then break end
+    if seen + 2 ^ (ws[i + 1] % 32) > now then
+      try('PUBLISH', string.sub(w, 34), 'r ' .. now .. ' ' .. inc .. ' ' .. string.sub(w, 1, 32) .. ' ' .. vt)
+    end
+  end
+  if told[1] then call('ZREM', K[2], unpack(told)) end
+end
+
 local status, op, T, id = 1, A[2], A[3], A[4]
 local function save()
   local words = table.concat({ pinc, pt, pid, vt, vid, seq, erased, stop, value }, ' ')
@@ -81,10 +98,8 @@ local function store()
   vt, vid, seq, erased, value, hidden = T, id, A[5], A[6], A[8], false
   stop = A[7] == '0' and '0' or string.format('%.0f', now + A[7])
   save()
-  call('ZREMRANGEBYSCORE', K[2], '-inf', now)
-  for _, w in ipairs(call('ZRANGE', K[2], 0, -1)) do
-    try('PUBLISH', string.sub(w, 34), 'r ' .. now .. ' ' .. inc .. ' ' .. string.sub(w, 1, 32) .. ' ' .. T)
-  end
+  if call('ZCARD', K[2]) > 32 then call('ZADD', K[2], string.format('%.0f', now * 32 + 31), '~') end
+  tell()
 end
 
 if op ~= 'read' and (tonumber(T) > top or op == 'repair' and tonumber(A[9]) > top) then
@@ -134,7 +149,9 @@ elseif id ~= '' then
   if A[3] == '0' then
     call('ZREM', K[2], watch)
   else
-    call('ZADD', K[2], now + A[3], watch)
+    local _, k = math.frexp(A[3])
+    call('ZADD', K[2], string.format('%.0f', now * 32 + k), watch)
+    if call('ZRANK', K[2], '~') then tell() end
     -- Others may watch for longer.
     if call('PTTL', K[2]) < A[3] * 2 then call('PEXPIRE', K[2], A[3] * 2) end
   end

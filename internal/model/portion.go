@@ -1,0 +1,144 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// portion is how many claims a request may deal with.
+func (n *Node) portion() int { return cmp.Or(n.Portion, Portion) }
+
+// purge drops the claims whose lease has ended, in the order of tickets and a
+// portion at a time. One that is not dropped yet counts as if its lease were longer,
+// which is safe at any time, but gets no vote.
+//
+// One that would outlast the longest retention was given before the clock was set
+// back, as every lease is shorter than that. How much of it is left is not known any
+// more, so it gets as much as it may have at most.
+func (v *visit) purge(t protocol.Terms) {
+	last := v.now + t.TTL.Milliseconds() + v.longest.retention
+	if v.off(LongestLease) {
+		last = v.now + t.TTL.Milliseconds() + v.asks.retention
+	}
+	if v.swept == 0 {
+		if v.soon > v.now && v.late <= last {
+			return
+		}
+		v.soon, v.late = forGood, 0
+	}
+	first := slices.IndexFunc(v.claims, func(c Claim) bool { return c.Ticket > v.swept })
+	if first < 0 {
+		first = len(v.claims)
+	}
+	end := min(first+v.portion(), len(v.claims))
+	v.swept = 0
+	if end < len(v.claims) && !v.off(Resume) {
+		v.swept = v.claims[end-1].Ticket
+	}
+	live := slices.Clone(v.claims[:first])
+	for _, c := range v.claims[first:end] {
+		if c.Expiry > v.now && !(v.off(LongestLease) && c.Expiry > last) {
+			c.Expiry = min(c.Expiry, last)
+			v.lasts(c.Expiry)
+			live = append(live, c)
+		} else if v.classic() {
+			v.releasePlain(c.ID)
+		}
+	}
+	v.claims = append(live, v.claims[end:]...)
+	v.forgetFence()
+}
+
+// lasts notes when a claim's lease ends.
+func (n *Node) lasts(expiry int64) { n.soon, n.late = min(n.soon, expiry), max(n.late, expiry) }
+
+// advance gives the vote to one claim after the other, in ticket order, for as
+// long as they fit and a portion at most. Votes are never taken back here: what is
+// below a claim only ever shrinks.
+func (v *visit) advance() {
+	var sum, digest uint64
+	v.over = false
+	for i := range v.claims {
+		c := &v.claims[i]
+		if !c.Voted {
+			if sum+c.Weight > v.capacity || v.classic() && !v.mayTakePlain(c) {
+				return
+			}
+			if v.votes == 0 || c.Expiry <= v.now {
+				v.over = true
+				return
+			}
+			if v.classic() {
+				v.takePlain(c)
+			}
+			v.votes--
+			c.Voted = true
+			if c.ID != v.self {
+				p := protocol.Push{
+					ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Vote: true,
+					Waiters: v.unvoted() > 0, Sum: sum, Digest: digest,
+				}
+				if v.resized() {
+					p.Limit, p.LimitAt = v.limit, v.limitAt
+				}
+				v.outs = append(v.outs, Out{c.Owner, p})
+			}
+		}
+		sum, digest = sum+c.Weight, (digest+c.ID.Digest())%protocol.DigestMod
+	}
+}
+
+// resume tells holders that a claim has begun to wait, and has what this request
+// has left over be gone on with soon: one client is asked for another request.
+func (v *visit) resume() {
+	waits := v.unvoted() > 0
+	switch {
+	case !waits:
+		v.called = 0
+	case v.calling || v.called > 0:
+		v.call()
+	}
+	if !waits || !v.over && v.swept == 0 && v.called == 0 || v.off(Ask) {
+		return
+	}
+	// The one that sent this request lives; if its claim has left, the first one that
+	// waits. The scripts look for one that listens, among those that wait.
+	i := v.find(v.self)
+	if i < 0 {
+		i = slices.IndexFunc(v.claims, func(c Claim) bool { return !c.Voted })
+	}
+	c := &v.claims[i]
+	v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Ask: true}})
+}
+
+// call tells a portion of the holders that a claim waits.
+func (v *visit) call() {
+	from, told := v.called, 0
+	v.called = 0
+	for _, c := range v.claims {
+		if !c.Voted || c.Ticket <= from {
+			continue
+		}
+		if told == v.portion() {
+			return
+		}
+		if told++; c.Notify {
+			v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Waiters: true}})
+		}
+		v.called = c.Ticket
+	}
+	v.called = 0
+}
+
+// listable: the claims that have votes from a ticket on are not too many to be looked at.
+func (v *visit) listable(c *Claim, from protocol.Ticket) bool {
+	n := 0
+	for _, o := range v.claims {
+		if o.Voted && o.Ticket >= min(from, c.Ticket) {
+			n++
+		}
+	}
+	return n <= 8*v.portion()
+}

@@ -1,0 +1,26 @@
+-- rest: holders hear that a claim has begun to wait, and what this request has left
+-- over is gone on with soon: one client is asked for another request. That is the one that
+-- sent this; else, if its claim has left, the first that waits and listens, or the last.
+-- If that client stops too, the next request to the name goes on, and each claim beats.
+if called and (unvoted == 0 or recovering > 0) then
+  called, changed = false, true
+elseif called then
+  local hs = call('ZRANGEBYSCORE', K[3], called == '-inf' and called or '(' .. called, bound, 'LIMIT', 0, most + 1)
+  local following = hs[most + 1]
+  hs[most + 1], called, changed = nil, false, true
+  for i, s in ipairs(hs[1] and call('HMGET', K[4], unpack(hs)) or hs) do
+    local u, _, _, g, to = match(s or '', claim)
+    if g == '1' then try('PUBLISH', to, 'w ' .. now .. ' ' .. inc .. ' ' .. hs[i] .. ' ' .. u) end
+    called = following and u
+  end
+end
+if unvoted > 0 and recovering <= 0 and (swept or called or stale == '1') then
+  local asked = call('ZRANGE', K[3], voted, voted + 7)
+  table.insert(asked, 1, id)
+  asked[#asked + 1] = call('ZRANGE', K[3], -1, -1)[1]
+  for _, a in ipairs(asked) do
+    local u, _, _, _, to = match(call('HGET', K[4], a) or '', claim)
+    -- A channel that no client listens to is one of a client that is gone. An error is as good as an ear.
+    if u and try('PUBLISH', to, 'a ' .. now .. ' ' .. inc .. ' ' .. a .. ' ' .. u) ~= 0 then break end
+  end
+end
