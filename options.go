@@ -25,9 +25,10 @@ func WithTTL(d time.Duration) Option { return func(s *core.Settings) { s.TTL = d
 // forgets that with its memory. Default 20 s. For New and Connect only.
 func WithGuard(d time.Duration) Option { return func(s *core.Settings) { s.Guard = d } }
 
-// WithSkew sets the largest difference between the wall clocks of clients that
-// is borne. Clocks only order the queue and the tokens across restarts of
-// nodes; no lease depends on them. Default 2 s. For New and Connect only.
+// WithSkew sets the largest tolerated difference between the wall clocks of clients
+// and nodes. A client that a majority of the nodes contradicts by more gets
+// [ErrClock] for each claim. Tokens rise whatever the clocks show, and no lease
+// depends on them. Default 2 s, at most 24 h. For New and Connect only.
 func WithSkew(d time.Duration) Option { return func(s *core.Settings) { s.Skew = d } }
 
 // WithNodeTimeout sets how long an answer of one node is waited for where it is

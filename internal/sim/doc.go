@@ -63,7 +63,7 @@
 //
 // # What is not simulated
 //
-// Several names; the retention time of the fence; the process-local queue and
+// Several names; the process-local queue and
 // its hand-overs; bytes on the wire, Lua and Redis themselves (internal/script
 // holds the scripts to model.Node); a process that connects for the first time
 // just after a node's clock has jumped. Package exhaustive, below this one,
