@@ -28,11 +28,17 @@ var (
 // clocks are the tracks that need servers with clocks of their own.
 var clocks = []string{"clocks", "drift"}
 
-// jump sets a node's clock, which stays so: what time it is matters to nobody.
-// It waits for its turn to take a node's memory, of which other tracks leave little.
+// jump sets a node's clock, or sets right one that is wrong: clients are refused
+// while a majority of the nodes contradicts their wall clock. It waits for its turn to
+// take a node's memory, of which other tracks leave little.
 func jump(from, to time.Duration) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		nd, by := n.nodes[r.IntN(len(n.nodes))], between(r, from, to+1).Round(time.Millisecond)
+		for _, other := range n.nodes {
+			if off := other.off(); off.Abs() > skew/2 {
+				nd, by = other, -off
+			}
+		}
 		target := fmt.Sprintf("node %d by %v", nd.id, by)
 		for end := time.Now().Add(2 * n.plan.Guard); ; wait(ctx, n.plan.TTL/20) {
 			if err := n.jump(nd, by); !errors.Is(err, errSkip) || time.Now().After(end) || ctx.Err() != nil {
@@ -55,10 +61,25 @@ func (n *nemesis) jump(nd *node, by time.Duration) error {
 	return nd.setClock(by, nd.rate)
 }
 
-// drift gives a node's clock another speed, and changes nothing else.
+// off is how far the node's clock is ahead of the machine's.
+func (n *node) off() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Until(n.server.Clock()).Round(time.Millisecond)
+}
+
+// drift gives a node's clock another speed, and changes nothing else. One that is
+// well off the machine's clock goes towards it.
 func drift(rate float64) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(_ context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		nd := n.nodes[r.IntN(len(n.nodes))]
+		rate := rate
+		switch off := nd.off(); {
+		case off > skew/4:
+			rate = 0.995
+		case off < -skew/4:
+			rate = 1.005
+		}
 		nd.mu.Lock()
 		defer nd.mu.Unlock()
 		return fmt.Sprintf("node %d", nd.id), nd.setClock(0, rate)

@@ -44,6 +44,9 @@ const (
 // controlFor is how long a control runs at the most: it is to fail, and does so soon.
 const controlFor = time.Minute
 
+// skew is how far clocks may be apart that are not being set.
+const skew = time.Second
+
 // patience is how long a client waits for a lock while there are faults.
 const patience = 10 * time.Second
 
@@ -52,7 +55,7 @@ func defaults() plan {
 	return plan{
 		Nodes: 3, Store: mixed, Clients: 4, Work: []string{"mutex", "rwmutex", "semaphore", "leader", "once"}, Seed: 1,
 		For: 2 * time.Minute, Calm: 5 * time.Second, Pace: 2 * time.Second, Tracks: trackNames,
-		TTL: ttl, Guard: 2*ttl + 20*time.Millisecond, // the shortest for clocks that agree within 10 ms
+		TTL: ttl, Guard: 2*ttl + 2*skew, // the shortest for that skew
 		Each: 2, Rate: 5, MinRate: 3, Hold: 20 * time.Millisecond, Bound: 3 * time.Second, Check: 30 * time.Second,
 	}
 }
