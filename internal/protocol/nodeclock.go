@@ -147,7 +147,7 @@ func (c *Clocks) suspect(node int, r Reading) {
 	}
 	for _, o := range c.bounds {
 		w, known := o.before(k.good)
-		if !known {
+		if !known || was.open { // of two jumps nothing is known in between
 			w = span{}
 		}
 		k.witness = append(k.witness, w)
