@@ -12,6 +12,9 @@ MODULES := . cmd/quorate internal/bench internal/chaos internal/release
 SEEDS ?= 20000
 SEED  ?= 1
 
+# How long `make fuzz` runs each fuzz target.
+FUZZTIME ?= 1m
+
 # How long each run of `make chaos` has faults. SEED is the seed of its faults, too.
 FOR ?= 2m
 
@@ -27,6 +30,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'make sim takes SEEDS (how many schedules) and SEED (the first): make sim SEEDS=1 SEED=4711'
+	@echo 'make fuzz takes FUZZTIME (for how long each target runs): make fuzz FUZZTIME=10m'
 	@echo 'make chaos takes FOR (how long each run has faults) and SEED: make chaos FOR=30m SEED=7'
 
 .PHONY: test
@@ -63,6 +67,17 @@ lint: ## gofmt, go vet and staticcheck, each module on its own
 .PHONY: sim
 sim: ## Random schedules in the simulator (SEEDS=20000 SEED=1)
 	go test ./internal/sim -count=1 -timeout 0 -run TestSchedules -seeds=$(SEEDS) -seed=$(SEED)
+
+# A fuzz target runs for as long as it is allowed to, so `make test` plays its corpus only. An input that
+# fails is written below testdata/fuzz of its package, and `go test` plays it from then on.
+.PHONY: fuzz
+fuzz: ## Each fuzz target, one after the other (FUZZTIME=1m); for nightly runs
+	@for d in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+		for f in $$(go test $$d -list '^Fuzz' | grep '^Fuzz'); do \
+			echo "== $$d: $$f for $(FUZZTIME)"; \
+			go test $$d -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) || exit 1; \
+		done; \
+	done
 
 .PHONY: bench
 bench: redis ## The benchmarks of internal/bench: results.json, docs/plots and the tables of docs/performance.md (15 minutes)

@@ -162,6 +162,9 @@ func (q *Inquiry) Answer(now Time, r Request, a Answer) {
 		return
 	}
 	p.refused, p.missing = false, a.Status == Missing
+	// The newest answer decides: a node that took this once, and does not now, has
+	// lost its memory since, or a later run has begun there.
+	p.taken = a.Status == OK && r.Op == q.Op && q.Op != OpRead
 	if a.Record != nil {
 		p.told, p.entry, p.at = true, *a.Record, r.Sent
 		if p.entry.Version.Compare(q.newest.Version) > 0 {
@@ -173,7 +176,6 @@ func (q *Inquiry) Answer(now Time, r Request, a Answer) {
 	}
 	switch a.Status {
 	case OK:
-		p.taken = r.Op == q.Op && q.Op != OpRead
 		if q.Op == OpPut || p.entry.Whole {
 			p.failures = 0
 			break
