@@ -142,7 +142,8 @@ func forGood(err error) bool {
 func explain(s *Spec, err error) error {
 	if e, ok := errors.AsType[resp.Error](err); ok && e.Code() == "WRONGTYPE" {
 		k := s.keys()
-		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q is not this library's; remove it, or choose another name",
+		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q is another program's; it may be its lock (Redisson keeps a hash under the name): "+
+			"choose another name, and remove the key only if no program uses it",
 			err, k.Plain(), k.State(), k.Queue(), k.Claims())
 	}
 	return err
