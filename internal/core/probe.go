@@ -89,7 +89,7 @@ var errTooOld = errors.New("is too old")
 func suits(info link.Info) error {
 	major, _, _ := strings.Cut(info.Version, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < oldest {
-		return fmt.Errorf("Redis %s %w: its scripts cannot read the clock and then write; run Redis %d.0 or later", info.Version, errTooOld, oldest)
+		return fmt.Errorf("server version %s %w: its scripts cannot read the clock and then write; run Redis %d.0 or later", info.Version, errTooOld, oldest)
 	}
 	return nil
 }

@@ -631,15 +631,13 @@ func (c *Claim) wait(now Time) {
 	}
 	q := c.Quorum()
 	switch {
-	case c.Try:
-		if c.outvoted(now, votes, open) || c.pace > 0 && asked == 0 {
-			c.end(now, Taken)
-			return
-		}
-	case known < q: // "one whose leases lapsed starts anew"
+	case c.Try && (c.outvoted(now, votes, open) || c.pace > 0 && asked == 0):
+		c.end(now, Taken)
+		return
+	case known < q: // "one whose leases lapsed starts anew", and a try gives up
 		c.end(now, Lapsed)
 		return
-	case aliveExact < q && alive >= q && top > c.t && c.Rules.on(RuleRaise):
+	case !c.Try && aliveExact < q && alive >= q && top > c.t && c.Rules.on(RuleRaise):
 		// "A waiter whose exact nodes die may raise T and settle again." So may one
 		// where another client's key bars everybody: no more comes of these.
 		c.began = now

@@ -148,3 +148,20 @@ func TestBriefTry(t *testing.T) {
 	b.answer(true, b.asked(OpJoin, 3, 4)...)
 	b.is(NoQuorum)
 }
+
+// A process may stand still while its try stays for a vote. When it goes on, its leases
+// have lapsed, and the try is over: it must not ask to be woken at once, over and over.
+func TestTryWhoseLeasesLapse(t *testing.T) {
+	b := newBrief(t, true)
+	rs := b.asked(OpJoin, 0, 1, 2)
+	b.answer(true, rs[0])
+	b.answer(false, rs[1:]...)
+	b.asked(OpJoin, 3, 4) // their answers may still be votes
+	b.is(Waiting)
+	b.now = b.now.Add(2 * b.TTL)
+	for range 3 {
+		if b.Tick(b.now); !b.Phase().Final() && b.Wake() <= b.now {
+			t.Fatalf("phase %d, and it wants another Tick at once", b.Phase())
+		}
+	}
+}
