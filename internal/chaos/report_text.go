@@ -79,6 +79,7 @@ Since then, by other means:
 | A request of a client with a short ttl and retention dropped the claim of another client with a long lease: two holders for minutes, and Check saw nothing. | internal/accept: TestSettingsThatDiffer; internal/sim: the mutants of the aim uneven |
 | A clock set back by more than the retention ended live leases at the next request: two holders. | internal/script: TestClaimOfTheFuture |
 | A client that slept silenced every node, one after the other: an unrelated client lost its lock. With one node a stall of 300 ms was enough. | internal/accept: TestClientThatSlept; internal/sim: the mutants of the aims nap and doze |
+| A client that slept while answers were on their way took a part of the sleep for all of it, and silenced a healthy node for the rest. | internal/protocol: TestPartOfASleep; internal/sim: the mutant "a part of a sleep is all of it", aim midsleep |
 | A holder that had slept through its lease held on for up to a ttl after it woke, beside the next holder. | internal/sim: the mutant "leases last though a clock stood still", aim overslept |
 | A jump of a node's clock that was too small to be noticed, and clocks that differ by 1% in speed, gave two holders. | internal/sim: the mutant "no margin for jumps that are not noticed", aim nudge |
 | One server under two addresses, 127.0.0.1 and localhost, was two votes: two holders. | internal/accept: TestOneServerUnderTwoAddresses; internal/sim: the mutant "two addresses of one server vote" |

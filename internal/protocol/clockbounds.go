@@ -27,6 +27,7 @@ type ClockBounds struct {
 	old, older span // what was known before: one of them is not newer than keep
 	keep       time.Duration
 	fresh      Time // only what was sent since begins the bounds
+	asleep     bool // top may be of a moment while this process's clock stood still
 }
 
 // span are the bounds as they were right at one time.
@@ -88,6 +89,9 @@ func (b *ClockBounds) Take(r Reading) bool {
 		if b.old.at == 0 || r.Heard.Sub(b.old.at) >= b.keep {
 			b.old, b.older = b.span, b.old
 		}
+		if r.Sent > b.since && top <= b.top+drift {
+			b.asleep = false
+		}
 		b.span = span{r.Heard, max(low, b.low-drift), min(top, b.top+drift)}
 	}
 	return true
@@ -97,6 +101,17 @@ func (b *ClockBounds) Take(r Reading) bool {
 func (b *ClockBounds) begin(r Reading) {
 	low, top := r.bounds()
 	b.known, b.since, b.span, b.old, b.older = true, r.Heard, span{r.Heard, low, top}, span{}, span{}
+	b.asleep = false
+}
+
+// reopen sets the bounds by a reading that has parted. This process's clock may
+// have stood still while that answer was on its way, and longer than until the
+// node gave it. Then the node is further ahead than the answer shows. So top is
+// certain only when an answer to a request sent since has set it. low is certain:
+// a clock that stands still never moves it down.
+func (b *ClockBounds) reopen(r Reading) {
+	b.begin(r)
+	b.asleep = true
 }
 
 // Forget has the next reading set the bounds, if it was sent since a time.

@@ -63,6 +63,7 @@ type clockCase struct {
 	told    bool          // the client suspects itself: it cannot tell whose clock it was
 	spread  bool          // leases of all nodes were shortened for it, if they had to be
 	blamed  bool          // the node's
+	partial bool          // it may be the rest of a time that this process's clock stood still
 	shift   int64         // how much earlier leases end that were not shortened before
 	early   uint32        // the nodes whose leases have been shortened for it
 	steady  uint32        // the nodes that cannot have parted from ours by as much
@@ -145,6 +146,7 @@ func (c *Clocks) suspect(node int, r Reading) {
 			k.shift += was.shift
 		}
 	}
+	k.partial = lo > 0 && b.asleep && c.Rules.on(RulePartial)
 	for _, o := range c.bounds {
 		w, known := o.before(k.good)
 		if !known || was.open { // of two jumps nothing is known in between
@@ -153,7 +155,7 @@ func (c *Clocks) suspect(node int, r Reading) {
 		k.witness = append(k.witness, w)
 	}
 	k.until = max(k.until, r.Heard.Add(c.rest(k)))
-	b.begin(r)
+	b.reopen(r)
 	c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1<<len(c.bounds) - 1})
 }
 
@@ -197,7 +199,8 @@ func (c *Clocks) judge(now Time) {
 		if !k.open {
 			continue
 		}
-		if !k.blamed && (bits.OnesCount32(k.steady) >= c.quorum() || !c.Rules.on(RuleBlame)) {
+		steady := bits.OnesCount32(k.steady) >= c.quorum() && !k.partial
+		if !k.blamed && (steady || !c.Rules.on(RuleBlame)) {
 			k.blamed = true
 			c.Out = append(c.Out, ClockEvent{Kind: ClockJumped, Node: i, By: k.by}, ClockEvent{Kind: ClockMark, Node: i})
 		}

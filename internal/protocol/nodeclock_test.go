@@ -338,3 +338,50 @@ func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
 	assert.True(t, c.hear(2))
 	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "no node is blamed")
 }
+
+// Two answers of node 0 are given in the middle of a sleep. The first one excludes
+// little, so the sleep is found with node 1. The second one shows a part of the
+// sleep, and the rest is no jump of node 0.
+func TestPartOfASleep(t *testing.T) {
+	c := newCourt(t, 3)
+	first := c.now + testMS
+	c.now += 1000 * testMS
+	for i := range c.ahead {
+		require.True(t, c.hear(i))
+	}
+	second := c.now + testMS
+	c.now += 2 * testMS
+	for _, sent := range []Time{first, second} { // 500 ms after the process fell asleep
+		c.Read(0, Reading{Sent: sent, Heard: c.now, Millis: c.ahead[0] + int64(c.now/testMS) + 500})
+	}
+	c.slept(900 * time.Millisecond)
+	c.hear(1)
+	require.Contains(t, c.kinds(), ClockStood)
+	require.True(t, c.hear(2))
+	slow := at(c.now, c.now+1000*testMS, c.ahead[0])
+	c.now += 1000 * testMS
+	counts, _ := c.Read(0, slow)
+	require.True(t, counts)
+	assert.False(t, c.hear(0), "400 ms ahead of what the second answer showed")
+	for range 2 {
+		c.hear(1)
+		c.hear(2)
+	}
+	kinds := c.kinds()
+	assert.NotContains(t, kinds, ClockJumped)
+	assert.NotContains(t, kinds, ClockMark)
+	for c.Open() {
+		c.now = c.Wake()
+		c.Tick(c.now)
+	}
+	assert.NotContains(t, c.kinds(), ClockMark)
+
+	for i := range c.ahead { // what is asked since confirms the bounds
+		require.True(t, c.hear(i))
+	}
+	c.ahead[0] += 1000
+	for i := range c.ahead {
+		c.hear(i)
+	}
+	assert.Contains(t, c.kinds(), ClockMark)
+}

@@ -49,6 +49,7 @@ const (
 	RuleStood                            // if a majority has parted by as much, this client's clock stood still: it has no lock for a lease after it slept
 	RuleLate                             // where it cannot be told whose clock it was, a vote counts when the node's old clock would show the new time: two holders
 	RuleEarly                            // and leases end as much earlier: a client that slept goes on holding beside the next holder
+	RulePartial                          // a node is not blamed by what was on its way while this client's clock stood still: that shows a part of the time, and the rest looks like a jump
 	RuleServer                           // of two addresses that reach one server only one votes: two holders
 	RuleDown                             // a claim hears that a node's connection is gone: of two waiters that are each first on one of the other nodes, none is served before its beats have failed
 	RuleStash                            // a push that overtakes its answer is kept: a waiter sleeps through its turn

@@ -127,6 +127,35 @@ var doze = generator{
 	},
 }
 
+// midsleep: a client sleeps while a node has two of its requests, one sent long
+// before the sleep and one just before. The node answers in the middle of the
+// sleep: the second answer shows a part of it, and the first one excludes little.
+// Its next answer is slow, and the one after that shows the rest.
+var midsleep = generator{
+	name: "midsleep",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 1)
+		s.delay, s.jitter, s.tail = s.nodeTimeout/100, s.nodeTimeout/100, 0
+		s.length = 4*s.ttl + s.guard
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		p := w.procs[0]
+		l := p.to(ns[0])
+		d := w.ttl/8 + w.around(w.ttl/8)
+		w.then(w.ttl/2+w.around(w.ttl/4), func() {
+			l.cut(requests)
+			l.askTime()
+		})
+		w.then(d, l.askTime)
+		w.then(w.around(w.delay), func() { p.sleep(d, false) })
+		w.then(d/2+time.Duration(w.rng.Int64N(int64(d/4))), func() { l.heal(false) })
+		w.then(d/8, func() { l.cut(answers) })
+		w.then(d+w.nodeTimeout, func() { l.heal(false) })
+		w.then(w.nodeTimeout, l.askTime)
+	},
+}
+
 // overslept: a holder's machine sleeps for longer than the lease, another client
 // takes over, and the first one that wakes reaches one node alone.
 var overslept = generator{

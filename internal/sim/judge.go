@@ -28,7 +28,7 @@ func (n *node) attend(m *message) protocol.Answer {
 	switch {
 	case m.about == thatMark && protocol.Incarnation(m.req.Ticket) == inc:
 		w.log("process %s has node %d marked", m.link.proc.name, n.idx)
-		if !n.jumped && !w.procs[0].parts[0].auto { // where anything fails at any time, a wrong mark costs a guard time, and no safety
+		if !n.jumped {
 			w.fail("silenced", "process %s has node %d marked, whose clock has not jumped", m.link.proc.name, n.idx)
 		}
 		n.mark()

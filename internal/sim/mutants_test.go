@@ -98,6 +98,7 @@ var mutants = []mutant{
 	{"nobody looks at the clock", without(protocol.RuleClock), leap, 100, "capacity"},
 	{"a node is blamed by one client's word", without(protocol.RuleBlame), nap, 100, "silenced"},
 	{"a node that may have parted as much has not", without(protocol.RuleExclude), doze, 100, "silenced"},
+	{"a part of a sleep is all of it", without(protocol.RulePartial), midsleep, 100, "silenced"},
 	{"no client takes its own clock to have stood still", without(protocol.RuleStood), nap, 100, "lost"},
 	{"a node counts though its clock may have jumped", without(protocol.RuleLate), doubt, 100, "capacity"},
 	{"leases last though a clock stood still", without(protocol.RuleEarly), overslept, 100, "capacity"},
