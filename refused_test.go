@@ -85,7 +85,7 @@ func TestRefusedAtOnce(t *testing.T) {
 	seven := redistest.Start(t, 1).Node(0).Addr()
 	for url, want := range map[string]string{
 		"redis://:wrong@" + redis5: "ERR invalid password",
-		"redis://" + redis4:        "Redis 4.0.14 is too old",
+		"redis://" + redis4:        "server version 4.0.14 is too old",
 		"redis://" + silent:        "Write commands not allowed",
 		"redis://" + seven + "/99": "ERR DB index is out of range",
 	} {

@@ -37,12 +37,16 @@ func slowDisk(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 }
 
 // cutPower ends a node in the middle of a sync, mostly, and all that is not on the
-// disk is gone. It has answered nothing of that, so it counts as no loss of memory.
+// disk is gone. It has answered nothing of that, but the library takes a restart for a loss.
 func cutPower(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	pick, delay := r.Int(), between(r, n.plan.TTL/100, n.plan.TTL/2)
 	after, down := between(r, delay, 4*delay), between(r, 0, n.plan.TTL*2)
 	var gone int64
 	target, err := n.onSlowDisk(pick, delay, func(nd *node) (err error) {
+		if err := n.memory.lose(nd.id); err != nil {
+			return errors.Join(err, nd.server.SetDisk(0))
+		}
+		defer n.memory.back(nd.id)
 		wait(ctx, after)
 		gone, err = nd.server.CutPower()
 		wait(ctx, down)
