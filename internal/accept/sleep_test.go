@@ -27,9 +27,12 @@ func TestClientThatSlept(t *testing.T) {
 	}{{1, 300 * time.Millisecond}, {3, time.Second}, {3, time.Hour}} {
 		t.Run(fmt.Sprintf("%d nodes, %v", r.nodes, r.slept), func(t *testing.T) {
 			c := redistest.Start(t, r.nodes, redistest.WithClock())
-			accept.Open(t, c, accept.Timing(ttl))
+			// The nodes' clocks are set here, and the client's wall clock is not: it must not
+			// count as wrong.
+			guard := 2*ttl + 4*r.slept + time.Second
+			accept.Open(t, c, accept.Guarded(ttl, guard))
 			ways, urls := proxies(t, c, 0)
-			w := hireAt(t, urls, terms{Name: "m", TTL: ttl, Guard: 2*ttl + 20*time.Millisecond})
+			w := hireAt(t, urls, terms{Name: "m", TTL: ttl, Guard: guard})
 			w.tell(t, "lock")
 			w.held(t)
 			w.tell(t, "unlock")
@@ -47,7 +50,7 @@ func TestClientThatSlept(t *testing.T) {
 			}
 			before := incarnations(t, c)
 			// This client knows no other time than the new one.
-			other := mutex.New(accept.OpenAt(t, c.URLs(), accept.Timing(ttl)), "m")
+			other := mutex.New(accept.OpenAt(t, c.URLs(), accept.Guarded(ttl, guard)), "m")
 			require.NoError(t, other.LockContext(deadline(t)))
 			lease := other.Lease()
 

@@ -189,7 +189,8 @@ func (u *tenant) otherClient(ctx context.Context, q *quorate.Quorum) error {
 
 var fence = regexp.MustCompile(`^S\d+`)
 
-// settle: two servers have given higher tickets than is proposed, and not the same.
+// settle: two servers have given higher tickets than is proposed, and not the same. They are
+// no farther ahead than half of the guard time: nodes refuse tickets beyond that.
 func (u *tenant) settle(ctx context.Context, q *quorate.Quorum) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -212,7 +213,7 @@ func (u *tenant) settle(ctx context.Context, q *quorate.Quorum) error {
 			}
 		}
 	}
-	if err := errors.Join(u.admin(raise(time.Hour), 0), u.admin(raise(2*time.Hour), 1)); err != nil {
+	if err := errors.Join(u.admin(raise(20*time.Second), 0), u.admin(raise(40*time.Second), 1)); err != nil {
 		return err
 	}
 	turn, err := next(ctx, b)
