@@ -162,7 +162,10 @@ func (n *node) unsettled() bool {
 func (n *node) setRight() {
 	if n.wrong.Abs() > n.w.ttl/2 {
 		// A client that has heard nothing between two jumps that cancel out cannot see them.
-		n.w.excused = n.w.excused || n.jumped
+		// And all that are wrong are set right at one moment: that is a promise only where
+		// they are a minority.
+		n.w.righted++
+		n.w.excused = n.w.excused || n.jumped || n.w.righted > n.w.spare()
 		n.jump(-n.wrong)
 	}
 }
