@@ -45,13 +45,17 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 		c.advance(now)
 		return
 	}
+	if a.Status == OK && a.Late > 0 && c.Counting && c.phase != Holding {
+		// Leases that ended early are missing in what it tells. It may be so for half a guard
+		// time, so the claim asks less and less often, as it asks a node that is silent.
+		p.refused = false
+		c.silent(now, p)
+		c.advance(now)
+		return
+	}
 	p.failures, p.refused = 0, false
 	switch a.Status {
 	case OK:
-		if a.Late > 0 && c.Counting && c.phase != Holding {
-			c.silent(now, p) // leases that ended early are missing in what it tells
-			break
-		}
 		c.acknowledge(now, p, r, a)
 		p.next, p.hinted = Never, false
 		switch {
