@@ -100,7 +100,7 @@ func (l *link) attended(m *message) {
 // met: another incarnation begins with the clock as it is.
 func (l *link) met(inc protocol.Incarnation) {
 	if l.inc != inc {
-		l.inc, l.leapt = inc, l.node.wrong
+		l.inc, l.leapt, l.known = inc, l.node.wrong, l.proc.local(l.proc.w.now)
 		l.proc.clocks.Met(l.node.idx)
 		l.proc.settle()
 	}
@@ -122,7 +122,8 @@ func (l *link) timely(r protocol.Reading, leapt time.Duration) (counts bool, lat
 	if !r.Push {
 		l.leapt = leapt
 	}
-	if p.waking && !r.Push && r.Sent >= p.woke {
+	// A node that has been met only since the sleep does not show that there was one.
+	if p.waking && l.known < p.woke && !r.Push && r.Sent >= p.woke {
 		p.waking, p.excused = false, p.w.now.add(5*p.w.nodeTimeout)
 	}
 	p.settle()

@@ -40,6 +40,7 @@ type link struct {
 
 	up         bool
 	gen        uint32
+	known      protocol.Time // since when the process knows the node's incarnation
 	leapt      time.Duration // by how much the node's clock had jumped when the process last heard of it
 	inc        protocol.Incarnation
 	life       int           // the node's, since the process has had it marked
