@@ -238,7 +238,7 @@ func (j *lockJob) refused(g grip, err error) error {
 }
 
 // withoutNodes returns an environment that does not name the nodes: their URLs
-// contain passwords, which a command has no need of unless it is told to use them.
+// contain passwords, and only a command that uses the nodes itself needs them.
 func withoutNodes(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, nodesVariable+"=") })
 }
