@@ -24,6 +24,7 @@ func init() { modes["lead"] = (&candidate{}).obey }
 //
 //	lead run          campaigns, until told to end
 //	lead observe      observes who leads, as long as it campaigns
+//	lead ignore       observes no more: ignores
 //	lead resign       ends its term, and campaigns again
 //	lead write FILE FENCED
 //	                  writes to a store with its newest term: wrote TERM, or refused TERM
@@ -37,6 +38,7 @@ func init() { modes["lead"] = (&candidate{}).obey }
 type candidate struct {
 	ctx    context.Context
 	cancel context.CancelFunc
+	ignore func() // ends the observation; nil where there is none
 	over   chan error
 	resign chan struct{}
 	term   atomic.Uint64
@@ -51,15 +53,24 @@ func (c *candidate) obey(q *quorate.Quorum, name string, args []string) error {
 			c.over <- leader.New(q, name, "").Run(c.ctx, leader.Callbacks{OnStartedLeading: c.lead})
 		}()
 	case "observe":
+		ctx, cancel := context.WithCancel(c.ctx)
+		over := make(chan struct{})
+		c.ignore = func() { cancel(); <-over }
 		go func() {
+			defer close(over)
 			var last uint64
-			for l, err := range leader.New(q, name, "").Observe(c.ctx) {
+			for l, err := range leader.New(q, name, "").Observe(ctx) {
 				if err == nil && l.Term != last {
 					last = l.Term
 					fmt.Println("sees", last)
 				}
 			}
 		}()
+	case "ignore":
+		if c.ignore != nil {
+			c.ignore()
+		}
+		fmt.Println("ignores")
 	case "resign":
 		select {
 		case c.resign <- struct{}{}:
