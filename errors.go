@@ -52,7 +52,8 @@ type NodeError struct {
 	Err  error
 }
 
-// Error tells the operation, the kind, the votes, and each node's own error.
+// Error tells the operation, the kind, the votes, each node's own error, and what to do about
+// brand-new nodes.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "quorate: %s", e.Op)
@@ -72,6 +73,9 @@ func (e *Error) Error() string {
 			sep = ": "
 		}
 		fmt.Fprintf(&b, "%s%s %v", sep, n.Node, n.Err)
+	}
+	if advice := core.Advice(e.Needed, e.Unwrap()); advice != "" && errors.Is(e.Err, ErrNoQuorum) {
+		fmt.Fprintf(&b, "; %s", advice)
 	}
 	return b.String()
 }

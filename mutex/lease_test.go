@@ -105,7 +105,7 @@ func TestLoss(t *testing.T) {
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 	assert.False(t, lease.ValidUntil().After(time.Now()))
 	// The holder is told first; observer and log hear of it right after.
-	require.True(t, accept.Eventually(func() bool { return len(log.Lines("lost")) > 0 }))
+	require.True(t, accept.Eventually(func() bool { return len(log.Lines("a hold was lost")) > 0 }))
 	contAll(t, c)
 
 	assert.ErrorIs(t, m.Extend(t.Context()), quorate.ErrLost, "lost is final")
@@ -117,7 +117,7 @@ func TestLoss(t *testing.T) {
 	assert.Equal(t, []quorate.EventKind{
 		quorate.EventAcquired, quorate.EventLost, quorate.EventAcquired, quorate.EventReleased,
 	}, seen.kinds())
-	assert.Len(t, log.Lines("lost"), 1)
+	assert.Len(t, log.Lines("a hold was lost"), 1)
 	var why *quorate.Error
 	require.ErrorAs(t, seen.events[1].Err, &why)
 	assert.ErrorIs(t, why, quorate.ErrLost)

@@ -18,13 +18,20 @@ const patience = 5 * time.Second
 
 func checkCommand() *cobra.Command {
 	var t target
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Ask every node what bears on safety, and say what is wrong",
 		Long: `Asks every node for what bears on safety and says what is wrong with it.
 
 Exit status 0: a majority of the nodes is ready to vote and nothing is wrong
-with those that answer. 1: otherwise. 64: the command line is wrong.`,
+with those that answer. 1: otherwise. 64: the command line is wrong.
+
+With --all each node must be ready. Wait for that before you restart or replace
+the next node: a node that has just been restarted does not vote for the guard
+time, and the majority may not lack it and another one.`,
+		Example: `  quorate check                                # for monitoring
+  until quorate check --all; do sleep 2; done  # between two steps of a rolling restart`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, done, err := t.open(io.Discard) // the table says all
@@ -35,13 +42,14 @@ with those that answer. 1: otherwise. 64: the command line is wrong.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()
 			r, err := q.Check(ctx)
-			if bad := tell(cmd.OutOrStdout(), r); err != nil || bad {
+			if bad := tell(cmd.OutOrStdout(), r); err != nil || bad || all && r.Ready < len(r.Nodes) {
 				return &exit{code: 1}
 			}
 			return nil
 		},
 	}
 	t.nodeFlags(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "succeed only if every node is ready, not just a majority")
 	return cmd
 }
 

@@ -17,6 +17,18 @@ func call(args ...string) (status int, out, errs string) {
 	return status, o.String(), e.String()
 }
 
+// flush has nodes lose all their data.
+func flush(t *testing.T, urls ...string) {
+	t.Helper()
+	for _, u := range urls {
+		o, err := redis.ParseURL(u)
+		require.NoError(t, err)
+		c := redis.NewClient(o)
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+		require.NoError(t, c.Close())
+	}
+}
+
 func TestCheckAndBootstrap(t *testing.T) {
 	ns := startNodes(t, 3)
 	status, out, errs := call("check")
@@ -24,13 +36,7 @@ func TestCheckAndBootstrap(t *testing.T) {
 	assert.Contains(t, out, "3 of 3 nodes are ready, 2 are needed: 1 more may fail.")
 
 	// Two nodes lose their memory: they must not vote for a while.
-	for _, u := range ns.URLs()[:2] {
-		o, err := redis.ParseURL(u)
-		require.NoError(t, err)
-		c := redis.NewClient(o)
-		require.NoError(t, c.FlushAll(t.Context()).Err())
-		require.NoError(t, c.Close())
-	}
+	flush(t, ns.URLs()[:2]...)
 	status, out, _ = call("check")
 	assert.Equal(t, 1, status)
 	assert.Contains(t, out, "nothing can be locked")
@@ -46,10 +52,23 @@ func TestCheckAndBootstrap(t *testing.T) {
 	assert.Contains(t, out, "Declared 3 nodes brand-new")
 	status, _, _ = call("check")
 	assert.Equal(t, 0, status)
+	status, _, _ = call("check", "--all")
+	assert.Equal(t, 0, status)
+
+	// One node of three lost its data: a majority is left, but no other node may follow it.
+	flush(t, ns.URLs()[0])
+	status, _, _ = call("check")
+	assert.Equal(t, 0, status)
+	status, _, _ = call("check", "--all")
+	assert.Equal(t, 1, status, "one node does not vote")
+	status, _, errs = call("bootstrap")
+	assert.Equal(t, 0, status, errs)
 
 	ns.Stop(0)
 	status, out, _ = call("check")
 	assert.Equal(t, 0, status, "a majority is left")
+	status, _, _ = call("check", "--all")
+	assert.Equal(t, 1, status, "one node does not answer")
 	assert.Contains(t, out, "none may fail")
 	assert.Contains(t, out, "cannot be asked")
 	status, _, errs = call("bootstrap")

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
 )
 
 func TestFreshServersWaitForTheGuardTime(t *testing.T) {
@@ -46,11 +47,11 @@ func TestFreshServersWaitForTheGuardTime(t *testing.T) {
 	assert.Less(t, time.Since(began), guard+time.Second, "and not longer")
 	lines := log.Lines("level=WARN")
 	require.Len(t, lines, 1)
-	for _, text := range []string{"lost their memory", "wait=1.", "guard=1.5s", " of=3", "Bootstrap ends the wait at once"} {
+	for _, text := range []string{"the nodes hold no data", "wait=1.", "guard=1.5s", " of=3", "quorate bootstrap", "Quorum.Bootstrap"} {
 		assert.Contains(t, lines[0], text)
 	}
 
-	// Nobody who comes later waits.
+	// A client that comes later does not wait.
 	later := mutex.New(accept.OpenAt(t, c.URLs(), accept.Guarded(ttl, guard), log.Option()), "m")
 	began = time.Now()
 	later.Lock()
@@ -58,6 +59,50 @@ func TestFreshServersWaitForTheGuardTime(t *testing.T) {
 	later.Unlock()
 	assert.Len(t, log.Lines("level=WARN"), 1)
 	accept.Clean(t, c)
+}
+
+// A client that connects to brand-new nodes says so at once, with the remedy, and so
+// does every error that is due to them. Nodes that lost their data later have a line of their own.
+func TestBrandNewNodesNameTheRemedy(t *testing.T) {
+	const guard = time.Hour
+	c := redistest.Start(t, 3)
+	var log accept.Log
+	q := accept.OpenAt(t, c.URLs(), accept.Guarded(time.Second, guard), log.Option())
+	require.True(t, accept.Eventually(func() bool { return len(log.Lines("the nodes hold no data")) == 1 }), "with no lock asked for")
+	assert.Contains(t, log.Lines("")[0], "quorate bootstrap")
+
+	short := func(call func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		return call(ctx)
+	}
+	_, check := q.Check(t.Context())
+	for what, err := range map[string]error{
+		"lock": short(mutex.New(q, "m").LockContext), "try": mutex.New(q, "m").TryLockContext(t.Context()), "check": check,
+		"once": short(func(ctx context.Context) error {
+			return once.New(q, "o").DoContext(ctx, func(context.Context) error { return nil })
+		}),
+	} {
+		require.ErrorIs(t, err, quorate.ErrNoQuorum, what)
+		assert.ErrorContains(t, err, `run "quorate bootstrap" or call Quorum.Bootstrap once`, what)
+	}
+
+	require.NoError(t, q.Bootstrap(t.Context()))
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
+	var later accept.Log
+	accept.OpenAt(t, c.URLs(), accept.Guarded(time.Second, guard), later.Option())
+	require.NoError(t, c.Node(0).Restart())
+	require.True(t, accept.Eventually(func() bool { return m.TryLockContext(t.Context()) == nil }), "a majority has its data")
+	m.Unlock()
+	require.True(t, accept.Eventually(func() bool {
+		report, err := q.Check(t.Context())
+		return err == nil && report.Ready == 2
+	}))
+	assert.Empty(t, later.Lines("bootstrap"), "one node without its data is no reason to wait")
+	require.NoError(t, c.Node(1).Restart())
+	require.True(t, accept.Eventually(func() bool { return len(later.Lines("quorate bootstrap")) == 1 }))
 }
 
 func TestBootstrapSkipsTheGuardTime(t *testing.T) {
@@ -76,7 +121,7 @@ func TestBootstrapSkipsTheGuardTime(t *testing.T) {
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(deadline(t)))
 	m.Unlock()
-	assert.Empty(t, log.Lines(""))
+	assert.Empty(t, log.Lines("level=ERROR"))
 	report, err := q.Check(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 3, report.Ready)

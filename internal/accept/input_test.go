@@ -141,7 +141,7 @@ func TestEvenNumberOfNodes(t *testing.T) {
 		q := accept.Open(t, c, accept.Timing(2*time.Second), log.Option())
 		m := mutex.New(q, "m")
 		require.NoError(t, m.LockContext(t.Context()))
-		assert.Len(t, log.Lines(""), lines, "%d nodes", n)
+		assert.Len(t, log.Lines("level=INFO"), lines, "%d nodes", n)
 		assert.Len(t, log.Lines("the last adds no tolerance"), lines, "%d nodes", n)
 		m.Unlock()
 		for i := range (n - 1) / 2 {

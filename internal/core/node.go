@@ -1,11 +1,8 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,12 +75,15 @@ func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
 	cmds := loads(p.missing)
 	if got, marked := script.Marked(p.marker, info.RunID, p.clock, q.set.Guard, q.set.Retention); marked {
 		q.marked(n, got)
+		m, _ := parseMarker(p.marker)
+		p.wait = m.recovers(time.UnixMilli(p.clock), q.set.Guard)
 		_, _ = q.timely(n, protocol.Reading{Sent: p.sent, Heard: q.now(), Millis: p.clock}) // after met: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
 	return append(cmds, &question{command: q.mark(info, script.Lost), reply: func(v []resp.Value, err error) {
-		if got, _, e := script.DecodeMarker(v); err == nil && e == nil {
+		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.marked(n, got)
+			p.wait = max(0, q.set.Guard-age)
 		} else {
 			q.servers.leave(q.now(), n.index)
 		}
@@ -206,6 +206,8 @@ func (q *Quorum) up(n *node) {
 	q.observe(Event{Kind: EventNodeUp, Node: n.addr})
 	if q.incs[n.index].Load() == copied {
 		q.untwin(n)
+	} else {
+		q.begun(n)
 	}
 	q.recheck(n)
 	n.room()
@@ -274,46 +276,6 @@ func (q *Quorum) push(n *node, payload string) {
 	}
 	if a := q.find(m.ID); a != nil {
 		a.event(func(c *protocol.Claim, now protocol.Time) { c.Push(now, n.index, m) })
-	}
-}
-
-// recovering tells once per episode that a quorum cannot be had until nodes
-// have sat out their guard time.
-type recovering struct {
-	mu    sync.Mutex
-	until []time.Time // per node
-	told  bool
-}
-
-func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
-	r := &q.recovering
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.until == nil {
-		r.until = make([]time.Time, len(q.nodes))
-	}
-	now := time.Now()
-	q.nodes[node].recovering.Store(a.Status == protocol.Recovering)
-	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
-		r.until[node] = time.Time{}
-	}
-	out, wait := 0, time.Duration(0)
-	for _, u := range r.until {
-		if left := u.Sub(now); left > 0 {
-			out++
-			wait = max(wait, left)
-		}
-	}
-	switch lacking := len(q.nodes)-out < len(q.nodes)/2+1; {
-	case !lacking:
-		r.told = false
-	case !r.told:
-		r.told = true
-		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, "quorate: waiting for nodes that are new or lost their memory: "+
-			"they may have forgotten leases that still run, so none votes before the guard time is over; "+
-			"if all nodes are brand-new, Bootstrap ends the wait at once",
-			slog.Int("nodes", out), slog.Int("of", len(q.nodes)), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
-		q.observe(Event{Kind: EventWaiting, Took: wait, Node: q.nodes[node].addr})
 	}
 }
 

@@ -22,6 +22,8 @@ type probed struct {
 	clock   int64           // its time, in milliseconds; 0: it has not told
 	sent    protocol.Time   // when it was asked for that
 	missing []script.Script // that it does not know
+	empty   bool            // it has no marker
+	wait    time.Duration   // how much of its guard time is left as the connection begins
 }
 
 // perProbe is how many scripts one command asks for. A server that wants a password
@@ -37,6 +39,7 @@ func (q *Quorum) probe(n *node) []link.Command {
 		&question{command: resp.AppendCommand(nil, "GET", script.MarkerKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
 			if err == nil {
 				p.marker = text(v, 0)
+				p.empty = p.marker == ""
 			}
 		}},
 		&question{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {

@@ -69,6 +69,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.records.retelling = map[string]bool{}
 	q.clocks, q.nodeClocks = newClocks(len(clients), &set)
 	q.incs = make([]atomic.Uint64, len(clients))
+	q.recovering.until, q.recovering.empty = make([]time.Time, len(clients)), make([]bool, len(clients))
 	for i := range q.incs {
 		q.incs[i].Store(unknown)
 	}

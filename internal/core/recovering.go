@@ -1,0 +1,100 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// recovering tells once per episode that a quorum cannot be had until nodes
+// have sat out their guard time.
+type recovering struct {
+	mu    sync.Mutex
+	until []time.Time // per node
+	empty []bool      // per node: it had no marker as its connection began
+	told  bool
+}
+
+const (
+	// emptyNodes and forgetfulNodes are what the log says. A node without data is
+	// brand-new, or has forgotten everything. No one can tell these two apart but the operator.
+	emptyNodes = "quorate: the nodes hold no data of Quorate: they are brand-new or lost everything, " +
+		"so no lock can be acquired until the guard time is over; " + bootstrapAdvice
+	forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
+		"they may have forgotten leases that still run, so none votes until the guard time is over; " + bootstrapAdvice
+
+	bootstrapAdvice = "if no client has ever used these nodes, run \"quorate bootstrap\" or call Quorum.Bootstrap once: it ends the wait now"
+)
+
+// begun notes whether a node sits out its guard time as a connection to it begins.
+// So the log says at once that no lock can be acquired, before the first caller wonders.
+func (q *Quorum) begun(n *node) {
+	select {
+	case <-q.built:
+	case <-q.closing:
+		return
+	}
+	p := &n.probed
+	a := protocol.Answer{Status: protocol.OK, Wait: p.wait}
+	if p.wait > 0 {
+		a.Status = protocol.Recovering
+	}
+	q.recovering.mu.Lock()
+	q.recovering.empty[n.index] = p.empty
+	q.recovering.mu.Unlock()
+	q.heard(n.index, a)
+}
+
+// noteRecovering takes from an answer whether the node sits out its guard time.
+func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
+	r := &q.recovering
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	q.nodes[node].recovering.Store(a.Status == protocol.Recovering)
+	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
+		r.until[node], r.empty[node] = time.Time{}, false
+	}
+	out, empty, wait := 0, 0, time.Duration(0)
+	for i, u := range r.until {
+		if left := u.Sub(now); left > 0 {
+			out++
+			wait = max(wait, left)
+			if r.empty[i] {
+				empty++
+			}
+		}
+	}
+	switch lacking := len(q.nodes)-out < len(q.nodes)/2+1; {
+	case !lacking:
+		r.told = false
+	case !r.told:
+		r.told = true
+		text := forgetfulNodes
+		if empty == out {
+			text = emptyNodes
+		}
+		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
+			slog.Int("nodes", out), slog.Int("of", len(q.nodes)), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
+		q.observe(Event{Kind: EventWaiting, Took: wait, Node: q.nodes[node].addr})
+	}
+}
+
+// Advice says what the operator can do about nodes that sit out their guard time.
+// It is empty unless they alone would make a quorum of need nodes.
+func Advice(need int, errs []error) string {
+	out := 0
+	for _, err := range errs {
+		if _, waits := errors.AsType[*RecoveringError](err); waits {
+			out++
+		}
+	}
+	if need == 0 || out < need {
+		return ""
+	}
+	return bootstrapAdvice
+}
