@@ -156,7 +156,7 @@ func markdown(results []*result, simulator string) string {
 		if len(r.Violations) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n## Violations: %s\n\n```\n", r.title())
+		fmt.Fprintf(&b, "\n## Violations: %s\n\n```text\n", r.title())
 		for _, v := range r.Violations[:min(20, len(r.Violations))] {
 			r.printViolation(&b, v)
 		}

@@ -1,4 +1,5 @@
-// Package doccheck compiles the Go in the documents, and checks their links and commands.
+// Package doccheck compiles or runs each block of code in the documents, and holds the
+// documents to the code: links, commands, log lines, warnings, and the words that they use.
 package doccheck
 
 import (
@@ -31,8 +32,6 @@ func documents(t *testing.T) map[string]string {
 	}
 	return texts
 }
-
-var fence = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
 // imports are the packages that a fragment may use without saying so.
 var imports = map[string]string{
@@ -68,21 +67,15 @@ func work()                                  {}
 // Every Go block compiles: a whole program as it stands; declarations beside what
 // the reader has; statements in a function.
 func TestGoBlocksCompile(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp(root, "doccheck-") // inside the module, so that it resolves the imports
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	n := 0
-	for name, text := range documents(t) {
-		for _, match := range fence.FindAllStringSubmatchIndex(text, -1) {
-			block := text[match[2]:match[3]]
-			line := strings.Count(text[:match[2]], "\n") + 1
-			n++
-			pkg := filepath.Join(dir, fmt.Sprint("b", n))
-			require.NoError(t, os.MkdirAll(pkg, 0o755))
-			require.NoError(t, os.WriteFile(filepath.Join(pkg, "main.go"), []byte(program(block, name, line)), 0o644))
-		}
+	for i, b := range of(t, "go") {
+		pkg := filepath.Join(dir, fmt.Sprint("b", i))
+		require.NoError(t, os.MkdirAll(pkg, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(pkg, "block.go"), []byte(program(b)), 0o644))
 	}
-	require.Greater(t, n, 5, "blocks are found")
 	cmd := exec.Command("go", "build", "-gcflags=-e", "-o", os.DevNull, "./...")
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
@@ -104,14 +97,15 @@ func fragment(line string) bool {
 
 var selector = regexp.MustCompile(`\b([a-z0-9]+)\.[A-Z]`)
 
-// program makes a file of a block. Positions are those of the document.
-func program(block, name string, line int) string {
-	at := fmt.Sprintf("//line %s:%d\n", name, line)
+// program makes a file of a block. Positions are those of the document. No package is
+// called main, so nothing is linked.
+func program(of block) string {
+	at, block := fmt.Sprintf("//line %s:%d\n", of.name, of.line), of.text
 	if strings.Contains(block, "package main") {
-		return at + block
+		return at + strings.Replace(block, "package main", "package program", 1)
 	}
 	var b strings.Builder
-	b.WriteString("package main\n\nimport (\n")
+	b.WriteString("package fragment\n\nimport (\n")
 	seen := map[string]bool{}
 	for _, use := range selector.FindAllStringSubmatch(prelude+block, -1) {
 		if path := imports[use[1]]; path != "" && !seen[path] {
@@ -119,24 +113,41 @@ func program(block, name string, line int) string {
 			fmt.Fprintf(&b, "\t%s %q\n", use[1], path)
 		}
 	}
-	b.WriteString(")\n" + prelude + "\nfunc main() {}\n\n")
+	b.WriteString(")\n" + prelude + "\n")
 	if regexp.MustCompile(`(?m)^func `).MatchString(block) {
 		return b.String() + at + block
 	}
 	return b.String() + "func _() {\n" + at + block + "\n}\n"
 }
 
-var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
+var (
+	link    = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	mark    = regexp.MustCompile("[^a-z0-9 _-]")
+)
 
-// Every relative link leads to a file.
+// Every relative link leads to a file, and to a heading there.
 func TestLinks(t *testing.T) {
-	for name, text := range documents(t) {
+	texts := documents(t)
+	for name, text := range texts {
 		for _, l := range link.FindAllStringSubmatch(text, -1) {
-			if strings.Contains(l[1], "://") {
+			if strings.Contains(l[1], "://") || l[0] == "]()" {
 				continue
 			}
-			_, err := os.Stat(filepath.Join(root, filepath.Dir(name), l[1]))
-			assert.NoError(t, err, "%s links to %s", name, l[1])
+			to := name
+			if l[1] != "" {
+				to = filepath.Join(filepath.Dir(name), l[1])
+				_, err := os.Stat(filepath.Join(root, to))
+				assert.NoError(t, err, "%s links to %s", name, l[1])
+			}
+			if l[2] == "" {
+				continue
+			}
+			anchors := []string{}
+			for _, h := range heading.FindAllStringSubmatch(texts[to], -1) {
+				anchors = append(anchors, "#"+strings.ReplaceAll(mark.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+			}
+			assert.Contains(t, anchors, l[2], "%s links to %s%s", name, l[1], l[2])
 		}
 	}
 }

@@ -1,0 +1,266 @@
+package doccheck
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/assert/yaml"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// block is one fenced block of a document.
+type block struct {
+	name string // of the document
+	line int    // of its first line
+	lang string
+	text string
+}
+
+func (b block) String() string { return fmt.Sprintf("%s:%d", b.name, b.line) }
+
+// blocks are all fenced blocks, in order.
+func blocks(t *testing.T) []block {
+	t.Helper()
+	var all []block
+	texts := documents(t)
+	names := make([]string, 0, len(texts))
+	for name := range texts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		var b *block
+		line := 0
+		for l := range strings.Lines(texts[name]) {
+			line++
+			fence, isFence := strings.CutPrefix(l, "```")
+			switch {
+			case isFence && b == nil:
+				b = &block{name: name, line: line + 1, lang: strings.TrimSpace(fence)}
+			case isFence:
+				all = append(all, *b)
+				b = nil
+			case b != nil:
+				b.text += l
+			}
+		}
+		require.Nil(t, b, "%s: a block has no end", name)
+	}
+	return all
+}
+
+// of are the blocks of one language.
+func of(t *testing.T, lang string) []block {
+	t.Helper()
+	all := slices.DeleteFunc(blocks(t), func(b block) bool { return b.lang != lang })
+	require.NotEmpty(t, all, "blocks in %s", lang)
+	return all
+}
+
+// Each block has a language that a test of this package compiles, runs or parses.
+// Text is what a program has printed, or a formula.
+func TestEveryBlockHasALanguage(t *testing.T) {
+	for _, b := range blocks(t) {
+		switch b.lang {
+		case "go", "sh", "yaml", "sql", "lua", "js", "conf", "redis", "mermaid", "text":
+		default:
+			t.Errorf("%v: no test knows the language %q", b, b.lang)
+		}
+	}
+}
+
+// A configuration file of a server starts a server, which has these settings then.
+func TestConfBlocks(t *testing.T) {
+	t.Parallel()
+	for _, b := range of(t, "conf") {
+		var args []string
+		want := map[string]string{}
+		for line := range strings.Lines(b.text) {
+			if line, _, _ = strings.Cut(strings.TrimSpace(line), "#"); line == "" {
+				continue
+			}
+			key, value, ok := strings.Cut(line, " ")
+			require.True(t, ok, "%v: %s", b, line)
+			args = append(args, "--"+key, value)
+			want[key] = value
+		}
+		holds(t, b, redistest.Start(t, 1, redistest.WithArgs(args...)).Node(0), want)
+	}
+}
+
+// holds checks the settings of a server.
+func holds(t *testing.T, b block, s *redistest.Server, want map[string]string) {
+	t.Helper()
+	require.NotEmpty(t, want, b.String())
+	for key, value := range want {
+		got, err := s.Client().ConfigGet(t.Context(), key).Result()
+		require.NoError(t, err)
+		assert.Equal(t, value, got[key], "%v: %s", b, key)
+	}
+}
+
+// A command for a server is accepted by one.
+func TestRedisBlocks(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t, 1).Node(0).Client()
+	for _, b := range of(t, "redis") {
+		for line := range strings.Lines(b.text) {
+			var words []any
+			for _, w := range strings.Fields(line) {
+				words = append(words, w)
+			}
+			assert.NoError(t, client.Do(t.Context(), words...).Err(), "%v: %s", b, line)
+		}
+	}
+}
+
+// compose is what a compose file may say here.
+type compose struct {
+	Services map[string]struct {
+		Image       string
+		Command     string
+		Volumes     []string
+		Profiles    []string
+		Healthcheck map[string]any
+		DependsOn   map[string]map[string]string `yaml:"depends_on"`
+	}
+	Volumes map[string]any
+}
+
+// A compose file has no key that is not known, and names no volume and no service that is not there.
+// Its servers start as they are configured, and its calls of the command exist.
+func TestComposeBlocks(t *testing.T) {
+	t.Parallel()
+	matrix, err := os.ReadFile(filepath.Join(root, ".github/workflows/test.yml"))
+	require.NoError(t, err)
+	known := regexp.MustCompile(`^(services|volumes|image|command|healthcheck|test|interval|depends_on|condition|profiles|<<|lock-[a-z]+|[a-z])$`)
+	for _, b := range of(t, "yaml") {
+		for _, key := range regexp.MustCompile(`(?m)^ *([a-z<_-]+):`).FindAllStringSubmatch(b.text, -1) {
+			assert.Regexp(t, known, key[1], b.String())
+		}
+		var c compose
+		require.NoError(t, yaml.Unmarshal([]byte(b.text), &c), b.String())
+		require.NotEmpty(t, c.Services, b.String())
+		for name, s := range c.Services {
+			for _, v := range s.Volumes {
+				volume, _, _ := strings.Cut(v, ":")
+				assert.Contains(t, c.Volumes, volume, "%v: %s", b, name)
+			}
+			for other, how := range s.DependsOn {
+				require.Contains(t, c.Services, other, "%v: %s", b, name)
+				assert.Equal(t, "service_healthy", how["condition"])
+				assert.NotEmpty(t, c.Services[other].Healthcheck, "%v: %s", b, other)
+			}
+			if words := strings.Fields(s.Command); words[0] == "redis-server" {
+				assert.Contains(t, string(matrix), `"`+s.Image+`"`, "%v: an image that is tested", b)
+				want := map[string]string{}
+				for i := 1; i < len(words); i += 2 {
+					want[strings.TrimPrefix(words[i], "--")] = words[i+1]
+				}
+				holds(t, b, redistest.Start(t, 1, redistest.WithArgs(words[1:]...)).Node(0), want)
+			} else {
+				assert.Equal(t, "quorate:latest", s.Image, "%v: what the Dockerfile builds", b)
+				flags(t, b.String(), "quorate "+s.Command)
+			}
+		}
+	}
+}
+
+// Statements are whole. Where sqlite3 is installed they do what the text around them says.
+func TestSQLBlocks(t *testing.T) {
+	t.Parallel()
+	statement := regexp.MustCompile(`^(ALTER TABLE accounts ADD COLUMN|UPDATE fences SET) [^;]+;$`)
+	var all strings.Builder
+	for _, b := range of(t, "sql") {
+		for line := range strings.Lines(b.text) {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "--") {
+				continue
+			}
+			assert.Regexp(t, statement, line, b.String())
+			assert.Zero(t, strings.Count(line, "'")%2, b.String())
+			all.WriteString(line + "\nSELECT changes();\n")
+		}
+	}
+	sqlite, err := exec.LookPath("sqlite3")
+	if err != nil {
+		t.Skip("sqlite3 is not installed")
+	}
+	run := func(token string) string {
+		cmd := exec.CommandContext(t.Context(), sqlite, ":memory:")
+		cmd.Stdin = strings.NewReader(".parameter set $1 " + token + "\nCREATE TABLE accounts (id TEXT);\n" +
+			"CREATE TABLE fences (name TEXT, token BIGINT);\nINSERT INTO fences VALUES ('nightly-report', 7);\n" + all.String())
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		lines := strings.Fields(string(out))
+		return lines[len(lines)-1]
+	}
+	assert.Equal(t, "1", run("7"), "a token that is as high writes")
+	assert.Equal(t, "0", run("6"), "a lower one does not")
+}
+
+// A script of a document fences: a token that is lower, as a number, does not write.
+func TestLuaBlocks(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t, 1).Node(0).Client()
+	for _, b := range of(t, "lua") {
+		for _, step := range []struct {
+			token, value string
+			written      int64
+		}{
+			{"1838381800842592257", "a", 1}, {"1838381800842592256", "b", 0}, {"1838381800842592258", "c", 1},
+			{"999999999999999999", "d", 0}, {"1838381800842592258", "e", 1}, {"10000000000000000000", "f", 1},
+		} {
+			got, err := client.Eval(t.Context(), b.text, []string{"value", "fence"}, step.value, step.token).Int64()
+			require.NoError(t, err, b.String())
+			assert.Equal(t, step.written, got, "%v: %s", b, step.token)
+		}
+		assert.Equal(t, "f", client.Get(t.Context(), "value").Val(), b.String())
+	}
+}
+
+// JavaScript is accepted by node, where that is installed, and decides by all digits.
+func TestJavaScriptBlocks(t *testing.T) {
+	t.Parallel()
+	all := of(t, "js")
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed")
+	}
+	for _, b := range all {
+		for token, allowed := range map[string]bool{"1838381800842592257": true, "1838381800842592255": false} {
+			cmd := exec.CommandContext(t.Context(), node, "-e", "let highest = 1838381800842592256n;\n"+b.text)
+			cmd.Env = append(os.Environ(), "QUORATE_TOKEN="+token)
+			out, err := cmd.CombinedOutput()
+			assert.Equal(t, allowed, err == nil, "%v: %s", b, out)
+			if !allowed {
+				assert.Contains(t, string(out), "fenced", b.String())
+			}
+		}
+	}
+}
+
+// A picture has a kind, and each of its lines the form of that kind.
+func TestMermaidBlocks(t *testing.T) {
+	kinds := map[string]*regexp.Regexp{
+		"flowchart LR": regexp.MustCompile(`^\w+(\[.+\]|\[\(.+\)\])? ((-- .+ -->|-\. .+ \.-) \w+(\[.+\]|\[\(.+\)\])?|--> \w+)$`),
+		"sequenceDiagram": regexp.MustCompile(
+			`^(participant \w+( as .+)?|\w+(->>|-->>|-x)\w+: .+|Note (over|left of|right of) \w+(,\w+)?: .+)$`),
+	}
+	for _, b := range of(t, "mermaid") {
+		kind, rest, _ := strings.Cut(b.text, "\n")
+		require.Contains(t, kinds, kind, b.String())
+		for line := range strings.Lines(rest) {
+			assert.Regexp(t, kinds[kind], strings.TrimSpace(line), b.String())
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package doccheck
+
+import (
+	"bufio"
+	"context"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// command builds the command, once.
+var command = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "doccheck-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "quorate")
+	cmd := exec.Command("go", "build", "-o", path, "./cmd/quorate")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return dir, &exec.Error{Name: string(out), Err: err}
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if path, err := command(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(status)
+}
+
+func built(t *testing.T) string {
+	t.Helper()
+	path, err := command()
+	require.NoError(t, err)
+	return path
+}
+
+// place is where a block runs: a folder, programs that stand for others, and nodes.
+type place struct {
+	t     *testing.T
+	dir   string
+	bin   string
+	nodes []string
+}
+
+func newPlace(t *testing.T, nodes ...string) *place {
+	dir := t.TempDir()
+	p := &place{t: t, dir: dir, bin: filepath.Join(dir, "bin"), nodes: nodes}
+	require.NoError(t, os.Mkdir(p.bin, 0o755))
+	require.NoError(t, os.Symlink(built(t), filepath.Join(p.bin, "quorate")))
+	return p
+}
+
+// program puts a script there that others can run.
+func (p *place) program(path, script string) {
+	require.NoError(p.t, os.WriteFile(filepath.Join(p.dir, path), []byte("#!/usr/bin/env bash\nset -euo pipefail\n"+script), 0o755)) //nolint:gosec // it is to be run
+}
+
+// run runs a script, and returns what it printed.
+func (p *place) run(script string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "PATH="+p.bin+":"+os.Getenv("PATH"), "QUORATE_NODES="+strings.Join(p.nodes, ","))
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	require.NoError(p.t, err, "%s\n%s", script, out)
+	return string(out)
+}
+
+// shells are what is done with each block in sh: those of a document, in order.
+var shells = map[string][]func(*testing.T, block){
+	"README.md":           {installs, demonstrates, locks, makes},
+	"docs/deploying.md":   {bootstraps},
+	"docs/operations.md":  {restarts},
+	"docs/testing.md":     {serves},
+	"docs/simulation.md":  {makes},
+	"docs/performance.md": {makes},
+	"CONTRIBUTING.md":     {makes, makes, makes},
+}
+
+// Each block in sh is run, as far as a test can, on real servers.
+func TestShellBlocks(t *testing.T) {
+	seen := map[string]int{}
+	for _, b := range of(t, "sh") {
+		require.Less(t, seen[b.name], len(shells[b.name]), "%v: nothing runs this block", b)
+		check := shells[b.name][seen[b.name]]
+		seen[b.name]++
+		t.Run(b.String(), func(t *testing.T) {
+			t.Parallel()
+			out, err := exec.CommandContext(t.Context(), "bash", "-n", "-c", b.text).CombinedOutput()
+			require.NoError(t, err, string(out))
+			check(t, b)
+		})
+	}
+	for name, checks := range shells {
+		assert.Equal(t, len(checks), seen[name], "blocks of %s", name)
+	}
+}
+
+// installs: internal/release installs from what a release publishes. Here the names are looked at.
+func installs(t *testing.T, b block) {
+	for _, dir := range []string{".", "cmd/quorate"} {
+		mod, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
+		require.NoError(t, err)
+		line, _, _ := strings.Cut(string(mod), "\n")
+		assert.Regexp(t, `(?m)^go (get|install) `+strings.TrimPrefix(line, "module ")+`(@latest)? `, b.text)
+		assert.Contains(t, string(mod), "\ngo "+regexp.MustCompile(`Go (\d+\.\d+)`).FindStringSubmatch(b.text)[1])
+	}
+}
+
+func demonstrates(t *testing.T, b block) {
+	p := newPlace(t)
+	out := p.run(strings.Replace(b.text, "go run ./cmd/quorate demo", "quorate demo --seconds 2", 1))
+	assert.Contains(t, out, "worker", out)
+	assert.NotContains(t, b.text, "--seconds")
+}
+
+func locks(t *testing.T, b block) {
+	p := newPlace(t, redistest.Start(t, 3).URLs()...)
+	p.run("quorate bootstrap")
+	programs := []string{"report.sh", "encode.sh", "migrate", "scheduler"}
+	for _, name := range programs {
+		p.program(name, `echo "$(basename "$0") ran with ${QUORATE_TOKEN}"`)
+	}
+	out := p.run(b.text)
+	for _, name := range programs {
+		assert.Regexp(t, name+` ran with \d{19}`, out)
+	}
+	assert.Contains(t, out, "3 of 3 nodes are ready")
+}
+
+// makes: each target exists, and each flag.
+func makes(t *testing.T, b block) {
+	flagged, err := os.ReadFile(filepath.Join(root, "internal/bench/main.go"))
+	require.NoError(t, err)
+	for line := range strings.Lines(b.text) {
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		switch strings.Join(words[:min(3, len(words))], " ") {
+		case "cd internal/bench":
+		case "go run .":
+			for _, flag := range regexp.MustCompile(` -(\w+)`).FindAllStringSubmatch(line, -1) {
+				assert.Contains(t, string(flagged), `"`+flag[1]+`"`, "%v: a flag of internal/bench", b)
+			}
+		case "go test -tags":
+			require.DirExists(t, filepath.Join(root, words[len(words)-1]), b.String())
+		default:
+			require.Equal(t, "make", words[0], "%v: %s", b, line)
+			cmd := exec.CommandContext(t.Context(), "make", append([]string{"-n"}, words[1:]...)...)
+			cmd.Dir = root
+			out, err := cmd.CombinedOutput()
+			assert.NoError(t, err, "%s: %s", line, out)
+		}
+	}
+}
+
+// bootstraps: brand-new nodes vote after the command, and after the job of the compose file.
+func bootstraps(t *testing.T, b block) {
+	job := regexp.MustCompile(`(?m)^docker compose run --rm (\S+)$`).FindStringSubmatch(b.text)
+	require.NotNil(t, job)
+	var service string
+	for _, y := range of(t, "yaml") {
+		if m := regexp.MustCompile(`(?s)\n  ` + job[1] + `:\n.*?\n    command: ([^\n]+)\n`).FindStringSubmatch(y.text); m != nil {
+			service = m[1]
+		}
+	}
+	require.NotEmpty(t, service, "the compose file has the job %s", job[1])
+	for line := range strings.Lines(b.text) {
+		urls := redistest.Start(t, 3).URLs()
+		at := strings.NewReplacer("redis://lock-a:6379", urls[0], "redis://lock-b:6379", urls[1], "redis://lock-c:6379", urls[2])
+		p := newPlace(t, urls...)
+		p.program("bin/docker", "exec quorate "+at.Replace(service))
+		p.run("! quorate check")
+		p.run(at.Replace(line))
+		p.run("quorate check --all")
+	}
+}
+
+// restarts: no node is restarted before the one before it is ready again.
+func restarts(t *testing.T, b block) {
+	c := redistest.Start(t, 3)
+	p := newPlace(t, c.URLs()...)
+	p.run("quorate bootstrap")
+	ask, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ask.Close()
+	var restarted []string
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		for {
+			conn, err := ask.Accept()
+			if err != nil {
+				return
+			}
+			host, _ := bufio.NewReader(conn).ReadString('\n')
+			host = strings.TrimSpace(host)
+			for i := range c.Len() {
+				assert.Contains(t, c.Node(i).Client().Get(t.Context(), "quorate:marker").Val(), " 0 ", "before %s is restarted, node %d votes", host, i)
+			}
+			assert.NoError(t, c.Node(int(host[len(host)-1]-'a')).Restart())
+			restarted = append(restarted, host)
+			_, _ = conn.Write([]byte("done\n"))
+			_ = conn.Close()
+		}
+	}()
+	p.program("bin/ssh", `[ "${*:2}" = "sudo systemctl restart redis-server" ]
+exec 3<>/dev/tcp/`+strings.Replace(ask.Addr().String(), ":", "/", 1)+`
+echo "$1" >&3
+read -r answer <&3
+[ "$answer" = done ]
+`)
+	// The guard time takes too long for a test: instead of waiting for it, it is ended.
+	p.program("bin/sleep", "quorate bootstrap\n")
+	p.run(b.text)
+	_ = ask.Close()
+	<-served
+	assert.Equal(t, []string{"lock-a", "lock-b", "lock-c"}, restarted)
+}
+
+// consecutive are three ports that are free, one after the other.
+func consecutive(t *testing.T) (ports [3]string) {
+	t.Helper()
+	for first := 11000 + rand.N(10000); ; first += 3 {
+		free := true
+		for i := range ports {
+			ports[i] = strconv.Itoa(first + i)
+			l, err := net.Listen("tcp", "127.0.0.1:"+ports[i])
+			if free = free && err == nil; err == nil {
+				_ = l.Close()
+			}
+		}
+		if free {
+			return ports
+		}
+	}
+}
+
+// serves: go test finds the nodes.
+func serves(t *testing.T, b block) {
+	ports := consecutive(t)
+	script := strings.NewReplacer("7001", ports[0], "7002", ports[1], "7003", ports[2]).Replace(b.text)
+	p := newPlace(t)
+	p.program("bin/go", `[ "$*" = "test ./..." ]
+for _ in {1..100}; do if quorate check --all; then exit; fi; sleep 0.1; done
+exit 1
+`)
+	out := p.run(script)
+	assert.Contains(t, out, "3 of 3 nodes are ready")
+}
+
+// flags checks that a call of the command names a verb and flags that exist.
+func flags(t *testing.T, where, call string) {
+	t.Helper()
+	call, _, _ = strings.Cut(call, " -- ")
+	call, _, _ = strings.Cut(call, "#")
+	call, _, _ = strings.Cut(call, ";")
+	words := strings.Fields(call)
+	if len(words) < 2 || !regexp.MustCompile(`^[a-z]+$`).MatchString(words[1]) {
+		return
+	}
+	help, err := exec.CommandContext(t.Context(), built(t), words[1], "--help").CombinedOutput()
+	assert.NoError(t, err, "%s: %s: no such verb", where, call)
+	for _, w := range words[2:] {
+		w, _, _ = strings.Cut(w, "=")
+		if long, ok := strings.CutPrefix(w, "--"); ok {
+			assert.Regexp(t, `(?m)^ +(-\w, )?--`+regexp.QuoteMeta(long)+`\b`, string(help), "%s: %s", where, call)
+		} else if short, ok := strings.CutPrefix(w, "-"); ok {
+			assert.Regexp(t, `(?m)^ +-`+regexp.QuoteMeta(short)+`, `, string(help), "%s: %s", where, call)
+		}
+	}
+}
+
+// Each call of the command in the text exists.
+func TestCallsOfTheCommand(t *testing.T) {
+	t.Parallel()
+	inline := regexp.MustCompile("`(quorate [^`\n]+)`")
+	n := 0
+	for name, text := range documents(t) {
+		for _, m := range inline.FindAllStringSubmatch(text, -1) {
+			n++
+			flags(t, name, m[1])
+		}
+	}
+	for _, b := range of(t, "sh") {
+		for line := range strings.Lines(b.text) {
+			if at := strings.Index(line, "quorate "); at >= 0 && !strings.HasPrefix(line, "go ") {
+				n++
+				flags(t, b.String(), strings.TrimSpace(line[at:]))
+			}
+		}
+	}
+	assert.Greater(t, n, 10)
+}
