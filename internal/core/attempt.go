@@ -31,10 +31,8 @@ type attempt struct {
 	waits *wait         // those who wait for something to be so
 
 	alarms    alarms
-	unsent    *[32]*call     // by node: the request that waits for room there, see flow; nil while none has
-	sent      uint32         // nodes that may have been sent something, a bit for each
-	flying    uint32         // nodes at which a join or a beat is unanswered, a bit for each
-	merged    uint32         // and was not repeated, see flow
+	unsent    *[32]*call // by node: the request that waits for room there, see flow; nil while none has
+	outbox    protocol.Outbox
 	acks      uint32         // nodes that are known to be free of the claim after its end, a bit for each
 	phase     protocol.Phase // as last seen by flush
 	replies   uint8          // leaves that have been answered or given up
@@ -84,6 +82,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 		Try:         try,
 		Rules:       rules(),
 	})
+	a.outbox.Rules = a.claim.Rules
 	if s.Set.NoRenewal {
 		a.claim.StopRenewal()
 	}

@@ -115,7 +115,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 			return
 		}
 	}
-	a.landed(&c.req)
+	a.outbox.Landed(&c.req)
 	now := a.q.now()
 	if err == nil {
 		n, trip := a.q.nodes[c.req.Node], now.Sub(c.req.Sent)

@@ -11,7 +11,8 @@ import (
 )
 
 // flow keeps the requests of claims that a node has no room for yet, and sends them when
-// it has. It is safe for concurrent use; mu guards the backlog and what belongs to it.
+// it has. What is sent, and when, is for [protocol.Outbox] and [protocol.Backlog] to
+// decide. It is safe for concurrent use; mu guards the backlog and what belongs to it.
 // Lock order: attempt.mu, then flow.mu or Link.mu, never both of these.
 //
 // The obvious alternative is a queue of bytes inside the link, and it was worse. What lies
@@ -135,87 +136,54 @@ func (n *node) transmit(c *call) bool {
 		return true
 	}
 	now := a.q.now()
-	if leave := c.req.Op == protocol.OpLeave; leave && now.Sub(c.req.Sent) >= a.spec.Set.TTL {
+	req, ok := a.outbox.Depart(&a.claim, now, c.req, func() protocol.Ticket { return a.q.ticket(a.spec, a.claim.ID) })
+	if !ok {
 		a.unsent[n.index] = nil
 		a.replies++
 		a.note(n.index, errTooLate)
 		a.wakeWaits()
 		c.free()
 		return true
-	} else if !leave {
-		if a.claim.Postponed() {
-			a.claim.Begin(now, a.q.ticket(a.spec, a.claim.ID))
-		}
-		c.req = a.claim.Depart(now, c.req)
+	}
+	if c.req = req; req.Op != protocol.OpLeave {
 		a.q.ticks.set(a, a.claim.Wake())
 	}
 	r := c.req // c is the link's once it is taken
 	took := n.link.Queue(c, c.class == protocol.Renewals)
 	if took == link.Full {
-		if a.sent == 0 {
-			a.claim.Postpone()
-		}
+		a.outbox.NoRoom(&a.claim)
 		return false
 	}
 	a.unsent[n.index] = nil
 	if took != link.Refused {
-		a.departed(r)
+		a.outbox.Departed(&a.claim, r)
 	}
 	return true
 }
 
-// departed notes that the node may get r. Called with a.mu held.
-func (a *attempt) departed(r protocol.Request) {
-	if a.claim.Postponed() {
-		a.claim.Begin(r.Sent, a.claim.Ticket())
-	}
-	bit := uint32(1) << r.Node
-	a.sent |= bit
-	if repeatable(r.Op) {
-		a.flying |= bit
-	}
-}
-
-// landed notes that r has been answered or has failed. Called with a.mu held.
-func (a *attempt) landed(r *protocol.Request) {
-	bit := uint32(1) << r.Node
-	if !repeatable(r.Op) || a.flying&bit == 0 {
-		return
-	}
-	a.flying &^= bit
-	if a.merged&bit != 0 {
-		a.merged &^= bit
-		r.Merged = true
-	}
-}
-
-// repeatable reports whether a claim sends such requests again when they are not answered
-// in time. On an ordered connection, where each request is answered or fails, the
-// repetition would only be carried out after the first one. So it is not sent: a node
-// that is late because it has too much to do would get several times as much. (A claim
-// that joins does not beat, so one bit for each node is enough for both.)
-func repeatable(op protocol.Op) bool { return op == protocol.OpJoin || op == protocol.OpBeat }
-
 // offer sends a request, or has it wait for room at its node. Called with a.mu held.
 // It reports whether a Flush of the link is left to the caller.
 func (a *attempt) offer(r protocol.Request) (flush bool) {
-	n, bit, k := a.q.nodes[r.Node], uint32(1)<<r.Node, protocol.ClassOf(a.claim.Phase(), r.Op)
+	n, k := a.q.nodes[r.Node], a.outbox.Class(a.claim.Phase(), r.Op)
+	var waits *call
+	var as *protocol.Class
 	if a.unsent != nil && a.unsent[r.Node] != nil {
-		c := a.unsent[r.Node]
-		if r.Op != protocol.OpLeave && k >= c.class {
-			c.req = r
-			return false
-		}
-		c.withdrawn, a.unsent[r.Node] = true, nil
+		waits = a.unsent[r.Node]
+		as = &waits.class
 	}
-	if r.Op == protocol.OpLeave && a.sent&bit == 0 {
-		// The node has never been sent anything of this claim, so it is free of it.
-		a.acks |= bit
-		a.replies++
+	fate, withdraw := a.outbox.Offer(r, k, as, a.fresh)
+	if withdraw {
+		waits.withdrawn, a.unsent[r.Node] = true, nil
+	}
+	switch fate {
+	case protocol.Replace:
+		waits.req = r
 		return false
-	}
-	if repeatable(r.Op) && a.flying&bit != 0 && !a.fresh && !r.List {
-		a.merged |= bit
+	case protocol.Merge:
+		return false
+	case protocol.Needless:
+		a.acks |= 1 << r.Node
+		a.replies++
 		return false
 	}
 	c := calls.Get().(*call)
@@ -233,16 +201,14 @@ func (a *attempt) offer(r protocol.Request) (flush bool) {
 		if a.unsent == nil {
 			a.unsent = new([32]*call)
 		}
-		if a.sent == 0 {
-			a.claim.Postpone()
-		}
+		a.outbox.NoRoom(&a.claim)
 		if a.unsent[r.Node] = c; !n.put(c) {
 			a.unsent[r.Node] = nil
 			n.link.Send(c)
 		}
 	case link.Refused:
 	default:
-		a.departed(r)
+		a.outbox.Departed(&a.claim, r)
 	}
 	return took == link.Left
 }

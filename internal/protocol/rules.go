@@ -52,5 +52,12 @@ const (
 	RulePartial                          // a node is not blamed by what was on its way while this client's clock stood still: that shows a part of the time, and the rest looks like a jump
 	RuleServer                           // of two addresses that reach one server only one votes: two holders
 	RuleDown                             // a claim hears that a node's connection is gone: of two waiters that are each first on one of the other nodes, none is served before its beats have failed
+	RuleUrgent                           // renewals and leaves are sent before joins: a holder is lost behind the joins of its own client
+	RuleNewest                           // a request that waits for room is sent in its newest form: a claim acts on what is over
+	RuleWithdraw                         // a request that waits when its claim leaves is not sent: an orphan blocks for a lease
+	RuleOwed                             // a leave is needless only at nodes that were never sent anything: as above
+	RuleMerge                            // what is unanswered is not repeated on the same connection: a node that is late gets more to do
+	RuleDepart                           // the lease of a request that waited for room counts from when it is sent: a holder is lost though its nodes renewed it
+	RulePostpone                         // an attempt of which nothing has been sent is not abandoned: it starts again and again at the end of the queue for room
 	RuleStash                            // a push that overtakes its answer is kept: a waiter sleeps through its turn
 )

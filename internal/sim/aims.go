@@ -15,7 +15,7 @@ func plain(r *rand.Rand, s *setting, procs int) {
 	s.brief = s.delay/(2*time.Microsecond)%2 == 0 // in half of the schedules
 	s.capacity, s.weights, s.counting, s.record = 1, []uint64{1}, false, false
 	s.bootstrap, s.offsets = true, true
-	s.residues = 64
+	s.residues, s.window = 64, 0
 	s.tryEvery, s.cancelEvery = 0, 0
 	s.hold, s.think = s.ttl/10, s.ttl/10
 	if r.IntN(2) == 0 { // a read-write lock's writers: the same, without the classic key

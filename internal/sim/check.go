@@ -65,6 +65,8 @@ func (c *checker) changed(w *world, a *attempt, was protocol.Phase) {
 		c.gone(a)
 	}
 	switch {
+	case a.phase == protocol.Lapsed && a.waited && !a.begun:
+		w.fail("unsent", "%v is abandoned, and starts again at the end of the queue, though nothing of it has been sent", a)
 	case a.phase == protocol.Holding:
 		c.admitted(w, a)
 	case a.phase == protocol.Waiting && w.clean:
@@ -78,7 +80,7 @@ func (c *checker) changed(w *world, a *attempt, was protocol.Phase) {
 // one round after the join settles it; like residues cost a few more.
 func (c *checker) settled(w *world, a *attempt) {
 	most := 8
-	if w.alone(a) {
+	if w.alone(a) && w.window == 0 { // while some requests wait for room, others pass
 		most = 2
 	}
 	if a.rounds > most {
@@ -182,7 +184,7 @@ func (c *checker) prompt(w *world) {
 	var first *attempt
 	for _, p := range w.procs {
 		for _, t := range p.parts {
-			if a := t.att; a != nil && a.phase < protocol.Holding && (first == nil || a.Ticket() < first.Ticket()) {
+			if a := t.att; a != nil && a.phase < protocol.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
 				first = a
 			}
 		}

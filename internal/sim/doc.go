@@ -24,6 +24,9 @@
 //   - Nodes that crash, stop for a while, are slow, refuse everything, go for
 //     good, or restart: with all their memory, with none, or with an old one
 //     that the first client to connect marks (INFO).
+//   - Room: in some schedules a process sends each node one to four requests at a
+//     time. The others wait at the process, in the code that does so in production
+//     (protocol.Outbox, protocol.Backlog).
 //   - Another Redlock client on the same classic key, alone or among all faults
 //     that Redlock bears: its messages are late or lost as well. Redlock does not
 //     bear a node that forgets.
@@ -38,7 +41,10 @@
 //     higher ticket.
 //   - final: a final phase does not change, and a hold whose deadline has passed
 //     is never valid again.
-//   - busy: no claim wants a Tick at once after a Tick, or sends without end.
+//   - busy: no claim wants a Tick at once after a Tick, sends without end, or repeats
+//     what is unanswered on the same connection.
+//   - newest: a request that has waited for room is sent in its newest form.
+//   - unsent: no attempt is abandoned of which nothing has been sent.
 //   - free: of claims that try a free name at the same moment, one is admitted.
 //   - stuck: when the faults have stopped, everybody who waits is served.
 //   - silenced: no node whose clock has not jumped is marked for a jump.

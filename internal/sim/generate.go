@@ -45,7 +45,7 @@ var calm = generator{
 	name: "calm",
 	set: func(r *rand.Rand, s *setting) {
 		s.clean, s.bootstrap = true, true
-		s.tail = min(s.tail, s.nodeTimeout/8)
+		s.tail, s.window = min(s.tail, s.nodeTimeout/8), 0
 		s.length /= 2
 	},
 	plan: (*world).everybody,
@@ -77,6 +77,7 @@ var limping = generator{
 	set: func(r *rand.Rand, s *setting) {
 		s.nodes = [...]int{3, 3, 4, 5, 5}[r.IntN(5)]
 		s.limping, s.bootstrap, s.record = true, true, false
+		s.window = 0
 		s.tail, s.latePush = min(s.tail, s.nodeTimeout/8), 0
 		s.hold, s.think = min(s.hold, s.ttl/10), min(s.think, s.ttl/10)
 		s.length = 3*s.guard + 6*s.ttl
@@ -95,6 +96,7 @@ var generators = []generator{
 	foreign, shared, limping, overdue, barred, fickle,
 	recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk,
 	rush,
+	hasty, congested, brimful, unplugged,
 	uneven,
 	wrongClock, polling, poisoned, forged,
 	twofold,

@@ -28,6 +28,10 @@ type message struct {
 	life    int           // of the node, in which it did
 	sent    moment        // on that connection
 	expires protocol.Time // of a leave: when the lease it ends has ended by itself
+
+	class     protocol.Class // while it waits for room, see flow.go
+	withdrawn bool           // and is not wanted any more
+	silent    bool           // it has failed, and the claim is not told
 }
 
 // link is a process's connection to a node: ordered in each direction, and what
@@ -50,35 +54,36 @@ type link struct {
 	unanswered []*message
 	leaves     []*message // kept for the next connection: "leaves must not be lost"
 	pushCut    bool
+
+	backlog protocol.Backlog[*message] // what the node has no room for yet
+	pending int                        // commands without an answer
 }
 
-// send puts a request on the link, as the driver does: a leave is kept until a
-// connection takes it or its lease has ended, everything else fails at once.
-func (l *link) send(a *attempt, r protocol.Request) {
-	m := &message{att: a, link: l, req: r, terms: a.Terms}
-	if r.Op == protocol.OpLeave {
-		m.expires = r.Sent.Add(l.proc.ttl())
-	}
-	l.transfer(m)
-}
-
+// transfer sends a message, or does what becomes of it without a connection: a leave is
+// kept until a connection takes it or its lease has ended, everything else fails at once.
 func (l *link) transfer(m *message) {
-	w := l.proc.w
 	switch {
 	case l.up:
 		l.transmit(m)
 	case m.req.Op == protocol.OpLeave:
 		l.leaves = append(l.leaves, m)
-	case m.about != claims:
-	case w.eager:
-		w.queue.push(event{at: w.now + 1, kind: evFail, proc: l.proc, gen: l.proc.epoch, m: m})
+	case m.about == claims:
+		l.failed(m)
 	}
+}
+
+// failed has a message fail. Where failures are not told, its claim finds out by itself.
+func (l *link) failed(m *message) {
+	w := l.proc.w
+	m.silent = !w.eager
+	w.queue.push(event{at: w.now + 1, kind: evFail, proc: l.proc, gen: l.proc.epoch, m: m})
 }
 
 func (l *link) transmit(m *message) {
 	m.gen, m.sent = l.gen, l.proc.w.now
 	if m.about == claims {
 		l.unanswered = append(l.unanswered, m)
+		l.pending++
 	}
 	l.forward(requests, m)
 }
@@ -169,17 +174,19 @@ func (l *link) snap() {
 				l.ghost(m)
 			}
 		}
-		switch {
-		case m.req.Op == protocol.OpLeave:
+		if m.req.Op == protocol.OpLeave {
 			l.leaves = append(l.leaves, m)
-		case w.eager:
-			w.queue.push(event{at: w.now + 1, kind: evFail, proc: l.proc, gen: l.proc.epoch, m: m})
+		} else {
+			l.failed(m)
 		}
 	}
 	if w.eager {
 		w.queue.push(event{at: w.now + 2, kind: evDown, proc: l.proc, gen: l.proc.epoch, m: &message{link: l}})
 	}
 	l.unanswered = nil
+	if !w.hoard {
+		l.pending = 0
+	}
 	l.waiting = [2][]*message{}
 	l.pushCut = l.pushCut || w.rng.IntN(2) == 0
 	w.at(w.around(w.nodeTimeout/4), l.connect)
@@ -194,6 +201,7 @@ func (l *link) ghost(m *message) {
 
 // connect opens a connection if one can be had; who makes one possible calls it again.
 func (l *link) connect() {
+	defer l.pump()
 	if l.up || l.node.down || l.node.paused || !l.proc.alive || l.proc.paused || l.stalled[requests] || l.stalled[answers] {
 		return
 	}

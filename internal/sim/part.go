@@ -31,6 +31,12 @@ type attempt struct {
 	began    moment
 	settled  moment
 	expired  bool // its deadline has passed while it held
+	outbox   protocol.Outbox
+	unsent   []*message         // by node: the request that waits for room there
+	wanted   []protocol.Request // by node: the newest that was to be sent
+	waited   bool               // something of it had to wait for room
+	begun    bool               // something of it has been sent, or would have been if there had been a connection
+	fresh    bool               // what is to be sent now must not be merged with what is under way
 	timer    moment
 	window   moment // the second in which requests and ticks are counted
 	requests int
@@ -98,7 +104,8 @@ func (t *participant) acquire(try bool) {
 		p.adjust()
 	}
 	id := w.newID()
-	a := &attempt{part: t, no: t.count, began: w.now, timer: never, rounds: 1}
+	a := &attempt{part: t, no: t.count, began: w.now, timer: never, rounds: 1, unsent: make([]*message, len(w.nodes)), wanted: make([]protocol.Request, len(w.nodes))}
+	a.outbox.Rules = w.rules
 	a.Claim = protocol.NewClaim(protocol.Config{
 		Terms:       protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
 		Nodes:       len(w.nodes),
@@ -193,9 +200,9 @@ func (a *attempt) after() {
 	for _, r := range a.Out {
 		a.requests++
 		w.stats.Requests++
-		t.proc.links[r.Node].send(a, r)
+		t.proc.links[r.Node].offer(a, r)
 	}
-	a.Out = a.Out[:0]
+	a.Out, a.fresh = a.Out[:0], false
 	w.check.busy(w, a)
 	if k := a.Ticket(); k != a.ticket {
 		if a.phase == protocol.Joining {

@@ -105,8 +105,14 @@ func (p *proc) take(e event) {
 		p.answer(e.m)
 	case evFail:
 		if e.m.inq != nil {
-			e.m.inq.Fail(p.local(p.w.now), e.m.req, false)
-			e.m.inq.after()
+			if !e.m.silent {
+				e.m.inq.Fail(p.local(p.w.now), e.m.req, false)
+				e.m.inq.after()
+			}
+			return
+		}
+		e.m.att.outbox.Landed(&e.m.req)
+		if e.m.silent {
 			return
 		}
 		e.m.att.before()
@@ -136,9 +142,11 @@ func (p *proc) answer(m *message) {
 	for i, u := range l.unanswered { // the first, unless leaves overtake
 		if u == m {
 			l.unanswered = append(l.unanswered[:i:i], l.unanswered[i+1:]...)
+			l.pending--
 			break
 		}
 	}
+	defer l.pump()
 	if m.about != claims {
 		l.attended(m)
 		return
@@ -159,6 +167,7 @@ func (p *proc) answer(m *message) {
 		p.told(m)
 		return
 	}
+	m.att.outbox.Landed(&m.req)
 	if m.refused {
 		m.att.before()
 		m.att.Fail(p.local(p.w.now), m.req, true)
@@ -206,8 +215,9 @@ func (p *proc) push(node int, m protocol.Push) {
 
 func (p *proc) up(l *link) {
 	for _, part := range p.parts {
-		if a := part.att; a != nil && l.up {
+		if a := part.att; a != nil && l.up && a.unsent[l.idx] == nil { // else it is about to ask
 			a.before()
+			a.fresh = true
 			a.Up(p.local(p.w.now), l.idx)
 			a.after()
 		}
@@ -237,7 +247,7 @@ func (p *proc) crash() {
 	}
 	for _, l := range p.links {
 		l.snap()
-		l.leaves = nil
+		l.leaves, l.backlog = nil, protocol.Backlog[*message]{}
 	}
 	p.inquiries = nil
 	p.epoch++ // what is still to happen in its old life does not

@@ -39,6 +39,7 @@ type setting struct {
 	latePush int           // one push of so many comes late; 0: none
 	lag      time.Duration // by as much as this
 
+	window  int // how many requests of a process a node has room for; 0: any number
 	portion int // how many claims a node deals with at a time; 0: as many as the scripts do
 
 	faithful bool // no node forgets, and no clock jumps
@@ -53,6 +54,7 @@ type setting struct {
 	off       model.Rules    // the nodes' rules that are switched off
 	overtake  bool           // mutant: a leave overtakes what was sent before it
 	scant     bool           // mutant: nothing is given away to jumps that nobody notices
+	hoard     bool           // mutant: what a broken connection had unanswered goes on taking room
 	forgetful bool           // mutant: nobody looks whether a node has just restarted
 }
 
@@ -84,6 +86,7 @@ func randomSetting(r *rand.Rand) setting {
 	}
 	s.shape(r)
 	s.portion = [...]int{1, 2, 0, 0}[s.delay/time.Microsecond%4]
+	s.window = [...]int{1, 2, 4, 0, 0, 0, 0, 0}[s.delay/(8*time.Microsecond)%8]
 	s.lag = s.ttl * (1 + 3*(s.delay/time.Microsecond%2)) // beyond a lease, too
 	s.skew = s.ttl * time.Duration(r.IntN(3)) / 4
 	s.guard = 2*s.ttl + 2*s.skew

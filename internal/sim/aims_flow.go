@@ -1,0 +1,130 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// The aims in this file walk towards nodes that have no room for all that a process
+// wants sent.
+
+// hasty: waiters that change their minds at once, each process with room for one
+// request or two at each node. Nothing fails, so nothing is left behind.
+var hasty = generator{
+	name: "hasty",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 1+r.IntN(3))
+		s.clean = true
+		s.parts = 2 + r.IntN(2)
+		s.window = 1 + r.IntN(2)
+		s.tail = 0
+		s.delay = min(s.delay, s.ttl/1000)
+		s.jitter = s.delay * time.Duration(1+9*r.IntN(2))
+		s.cancelEvery = 2
+		s.hold, s.think = s.delay, s.delay*4
+		s.length = s.ttl / 20
+	},
+	plan: (*world).everybody,
+}
+
+// congested: a process holds, and so many of its participants want the same name that
+// each of their requests waits for about a lease for room. The hold is kept. When it ends,
+// the next one is served.
+var congested = generator{
+	name: "congested",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 1)
+		s.parts = 12 + r.IntN(6)
+		s.window = 1
+		s.nodeTimeout = s.ttl / 20
+		s.delay, s.tail = s.ttl/20, 0
+		s.jitter = s.delay / 4
+		s.hold, s.think = s.delay, s.delay
+		s.length = 4 * s.ttl
+	},
+	plan: func(w *world) {
+		p := w.procs[0]
+		t := p.parts[0]
+		w.then(w.delay, func() { t.acquire(false) })
+		w.once(holds(t), w.ttl, 0, func() {
+			for _, o := range p.parts[1:] {
+				o.loop()
+			}
+		})
+		for range 6 {
+			w.then(w.ttl/2, func() { w.expectHeld(t, "its renewals go first") })
+		}
+		w.then(0, t.release)
+	},
+}
+
+// unplugged: as hasty, and connections break.
+var unplugged = generator{
+	name: "unplugged",
+	set: func(r *rand.Rand, s *setting) {
+		hasty.set(r, s)
+		s.clean, s.cancelEvery = false, 0
+	},
+	plan: func(w *world) {
+		w.ghosts = w.rng.IntN(2) == 0
+		w.everybody()
+		for range 1 + w.rng.IntN(8) {
+			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
+				w.procs[w.rng.IntN(len(w.procs))].to(w.nodes[w.rng.IntN(len(w.nodes))]).snap()
+			})
+		}
+	},
+}
+
+// brimful: a process holds several claims, and each node has room for one request. All
+// nodes stand still twice, with a join under way. Each time the renewals wait, and are sent
+// just in time. All holds are kept, because a lease counts from when its request is sent.
+var brimful = generator{
+	name: "brimful",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 1)
+		s.capacity, s.weights = 1<<30, []uint64{1}
+		s.parts, s.brief = 4+r.IntN(4), false // two of them only take the room
+		s.nodeTimeout = s.ttl / 2
+		s.delay, s.tail = s.ttl/1000, 0
+		s.jitter = s.delay / 4
+		s.length = 6 * s.ttl
+	},
+	plan: func(w *world) {
+		parts := w.procs[0].parts
+		holders := parts[2:]
+		for _, t := range holders {
+			w.then(w.around(w.delay), func() { t.acquire(false) })
+		}
+		w.then(w.ttl/20, func() { w.window = 1 })
+		w.then(w.ttl*time.Duration(50+w.rng.IntN(50))/100, func() {})
+		for i, still := range []time.Duration{50, 80} { // hundredths of a lease
+			w.once(w.procs[0].quiet, w.ttl/10, 0, func() {
+				parts[i].acquire(false)
+				for _, n := range w.nodes {
+					n.pause()
+				}
+			})
+			w.then(w.ttl*still/100, func() {
+				for _, n := range w.nodes {
+					n.resume()
+				}
+			})
+			w.then(w.ttl/20, func() {})
+		}
+		w.then(w.ttl/10, func() {
+			parts[0].release()
+			parts[1].release()
+			for _, t := range holders {
+				w.expectHeld(t, "its renewals were sent in time")
+				t.release()
+			}
+		})
+	},
+}
+
+// quiet: no request is under way.
+func (p *proc) quiet() bool {
+	return !slices.ContainsFunc(p.links, func(l *link) bool { return l.pending > 0 })
+}

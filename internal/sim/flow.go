@@ -1,0 +1,120 @@
+package sim
+
+import "github.com/quorate/quorate/internal/protocol"
+
+// A node has room for so many requests of one process. The others wait at the process.
+// What is sent, and when, is decided by the code that runs in production
+// (protocol.Outbox, protocol.Backlog). This file does what core/flow.go does.
+
+// full reports whether the node has no room for a request. An urgent one finds room when
+// others do not. Without a connection all requests fail, which takes no room.
+func (l *link) full(k protocol.Class) bool {
+	room := l.proc.w.window
+	if k == protocol.Renewals {
+		room += room / 4
+	}
+	return l.up && room > 0 && l.pending >= room
+}
+
+// offer sends a request, or has it wait for room.
+func (l *link) offer(a *attempt, r protocol.Request) {
+	k, waits := a.outbox.Class(a.Phase(), r.Op), a.unsent[l.idx]
+	var as *protocol.Class
+	if waits != nil {
+		as = &waits.class
+	}
+	a.wanted[l.idx] = r
+	fate, withdraw := a.outbox.Offer(r, k, as, a.fresh)
+	if withdraw {
+		waits.withdrawn, a.unsent[l.idx] = true, nil
+	}
+	switch fate {
+	case protocol.Replace:
+		waits.req = r
+		return
+	case protocol.Merge, protocol.Needless:
+		return
+	}
+	m := &message{att: a, link: l, req: r, class: k}
+	if !l.backlog.Behind(k) && l.depart(m) {
+		return
+	}
+	a.outbox.NoRoom(a.Claim)
+	a.unsent[l.idx], a.waited = m, true
+	l.backlog.Put(k, m)
+	if l.proc.w.trace != nil {
+		l.proc.w.log("%v: %v waits for room at node %d, as one of %d", a, r.Op, l.idx, l.backlog.Len())
+	}
+}
+
+// depart sends a request if there is room.
+func (l *link) depart(m *message) bool {
+	if l.full(m.class) {
+		return false
+	}
+	a := m.att
+	a.begun, m.terms = true, a.Terms
+	if m.req.Op == protocol.OpLeave {
+		m.expires = m.req.Sent.Add(l.proc.ttl())
+	}
+	if l.up || m.req.Op == protocol.OpLeave {
+		a.outbox.Departed(a.Claim, m.req)
+		l.fits(m)
+	}
+	l.transfer(m)
+	return true
+}
+
+// pump sends what waits, as far as there is room.
+func (l *link) pump() {
+	p, w := l.proc, l.proc.w
+	if !p.alive || p.paused {
+		return
+	}
+	for k, ok := l.backlog.Next(); ok; k, ok = l.backlog.Next() {
+		m := l.backlog.Take(k)
+		if m.withdrawn {
+			continue
+		}
+		a := m.att
+		now, postponed := p.local(w.now), a.Postponed()
+		if m.req, ok = a.outbox.Depart(a.Claim, now, m.req, func() protocol.Ticket { return p.ticket(a.ID) }); !ok {
+			a.unsent[l.idx] = nil
+			continue
+		}
+		if !l.depart(m) {
+			a.outbox.NoRoom(a.Claim)
+			l.backlog.Return(k, m)
+			return
+		}
+		a.unsent[l.idx] = nil
+		if postponed {
+			a.first, a.ticket, a.began = a.Ticket(), a.Ticket(), w.now
+		}
+		a.schedule()
+	}
+}
+
+// fits holds what is sent to what the claim wants, and to what is under way.
+func (l *link) fits(m *message) {
+	w, a := l.proc.w, m.att
+	if r := a.wanted[l.idx]; r.Op != protocol.OpLeave && (m.req.Op != r.Op || m.req.Op == protocol.OpSettle && m.req.Ticket != r.Ticket) {
+		w.fail("newest", "%v sends %v %s to node %d, and wants %v %s", a, m.req.Op, ticketName(m.req.Ticket), l.idx, r.Op, ticketName(r.Ticket))
+	}
+	if m.req.Op != protocol.OpJoin && m.req.Op != protocol.OpBeat {
+		return
+	}
+	same := 0
+	for _, u := range l.unanswered {
+		if u.att == a && u.req.Op == m.req.Op && !u.req.List {
+			same++
+		}
+	}
+	if same > mostSame {
+		w.fail("busy", "%v has %d times the same unanswered at node %d", a, same, l.idx)
+	}
+}
+
+// mostSame is how often a request may be repeated on a connection: each time the process
+// may have missed a push, and when a claim is renewed at once.
+const mostSame = 3
