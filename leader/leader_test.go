@@ -18,6 +18,7 @@ import (
 )
 
 func TestCampaign(t *testing.T) {
+	t.Parallel()
 	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	ctx := soon(t)
@@ -58,6 +59,7 @@ func TestCampaign(t *testing.T) {
 }
 
 func TestProclaim(t *testing.T) {
+	t.Parallel()
 	es, _ := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	ctx := soon(t)
@@ -85,6 +87,7 @@ func TestProclaim(t *testing.T) {
 }
 
 func TestResignOfWhatIsNotHeld(t *testing.T) {
+	t.Parallel()
 	es, _ := fleet(t, cluster(t), accept.Timing(quiet), "a")
 	a := es[0]
 	ctx := soon(t)
@@ -95,6 +98,7 @@ func TestResignOfWhatIsNotHeld(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c)
 	ctx := soon(t)
@@ -147,6 +151,7 @@ func TestBadInput(t *testing.T) {
 
 // A name that something else has recorded under.
 func TestNotALeader(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t))
 	c := core.Of(q)
 	spec, err := c.NewSpec(core.Spec{Name: "e", Weight: 1, Capacity: 1, Set: core.Override[quorate.Option](c, "test", nil)})
@@ -169,6 +174,7 @@ func TestNotALeader(t *testing.T) {
 }
 
 func TestCampaignCutShort(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	es, m := fleet(t, c, accept.Timing(800*time.Millisecond), "a", "b")
 	a, b := es[0], es[1]
@@ -202,6 +208,7 @@ func TestCampaignCutShort(t *testing.T) {
 
 // Goroutines that share a value lead together.
 func TestCampaignTogether(t *testing.T) {
+	t.Parallel()
 	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	require.NoError(t, b.Campaign(soon(t), ""))
@@ -225,6 +232,7 @@ func TestCampaignTogether(t *testing.T) {
 }
 
 func TestMutexOfTheSameName(t *testing.T) {
+	t.Parallel()
 	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a")
 	a := es[0]
 	require.NoError(t, a.Campaign(soon(t), ""))

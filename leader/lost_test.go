@@ -15,6 +15,7 @@ import (
 )
 
 func TestLost(t *testing.T) {
+	t.Parallel()
 	const ttl = 800 * time.Millisecond
 	c := cluster(t)
 	es, _ := fleet(t, c, accept.Timing(ttl), "a", "b")
@@ -48,6 +49,7 @@ func TestLost(t *testing.T) {
 
 // A loss that nobody has looked at does not keep from campaigning again.
 func TestCampaignAfterALoss(t *testing.T) {
+	t.Parallel()
 	const ttl = 200 * time.Millisecond
 	q := accept.Open(t, cluster(t), accept.Timing(ttl))
 	a := leader.New(q, "e", "a", quorate.WithoutRenewal())
@@ -60,6 +62,7 @@ func TestCampaignAfterALoss(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	es, m := fleet(t, c, accept.Timing(quiet), "b")
 	q := accept.Open(t, c, accept.Timing(quiet))
@@ -88,6 +91,7 @@ func TestClosed(t *testing.T) {
 
 // Resign does not wait for a Proclaim that cannot be confirmed, and ends it.
 func TestResignDuringProclaim(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	es, _ := fleet(t, c, accept.Timing(4*time.Second), "a", "b")
 	a, b := es[0], es[1]
@@ -124,6 +128,7 @@ func spoil(t *testing.T, c *redistest.Cluster) (repair func()) {
 
 // Nobody leads whom no majority can record.
 func TestLeaderThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	es, m := fleet(t, c, accept.Timing(quiet), "a")
 	a := es[0]
@@ -141,6 +146,7 @@ func TestLeaderThatCannotBeRecorded(t *testing.T) {
 
 // Run says so, and goes on trying.
 func TestRunThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	var log accept.Log
 	a := leader.New(accept.Open(t, c, accept.Timing(quiet), log.Option()), "e", "a")

@@ -42,6 +42,7 @@ func observe(t *testing.T, e *leader.Election) <-chan seen {
 
 // Each change is told by push: nobody asks within this test's time.
 func TestObserve(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	es, m := fleet(t, c, accept.Timing(quiet), "a", "b", "watches")
 	a, b := es[0], es[1]
@@ -91,6 +92,7 @@ func TestObserve(t *testing.T) {
 
 // A leader that ends without resigning is seen to be gone when its lease has ended.
 func TestObserveALeaseThatEnds(t *testing.T) {
+	t.Parallel()
 	const ttl = 600 * time.Millisecond
 	c := cluster(t)
 	es, _ := fleet(t, c, accept.Timing(ttl), "watches")
@@ -112,6 +114,7 @@ func TestObserveALeaseThatEnds(t *testing.T) {
 
 // Whoever is slow gets the newest, and never an old one after a newer.
 func TestObserveSlowly(t *testing.T) {
+	t.Parallel()
 	const values = 50
 	es, _ := fleet(t, cluster(t), accept.Timing(quiet), "a", "watches")
 	a := es[0]
@@ -148,6 +151,7 @@ func TestObserveSlowly(t *testing.T) {
 
 // Nodes that cannot be asked are told once, and what holds when they can again.
 func TestObserveWithoutQuorum(t *testing.T) {
+	t.Parallel()
 	const ttl = 800 * time.Millisecond
 	c := cluster(t)
 	es, _ := fleet(t, c, accept.Timing(ttl), "a", "watches")
@@ -183,6 +187,7 @@ func TestObserveWithoutQuorum(t *testing.T) {
 // However an observation ends, it leaves nothing behind: TestMain sees to the
 // goroutines and cluster to the keys.
 func TestObserveEnds(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(300*time.Millisecond)) // so long do nodes remember who watched and was closed
 	e := leader.New(q, "e", "a")

@@ -59,6 +59,7 @@ func (s *stage) callbacks() leader.Callbacks {
 }
 
 func TestRunUntilTheContextEnds(t *testing.T) {
+	t.Parallel()
 	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	type key struct{}
@@ -117,6 +118,7 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 
 // Whoever returns from leading gets in line again, behind all who wait.
 func TestRunCampaignsAgain(t *testing.T) {
+	t.Parallel()
 	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
 	a, b := newStage(), newStage()
 	ctx, cancel := context.WithCancel(soon(t))
@@ -143,6 +145,7 @@ func TestRunCampaignsAgain(t *testing.T) {
 }
 
 func TestRunLoses(t *testing.T) {
+	t.Parallel()
 	const ttl = 800 * time.Millisecond
 	c := cluster(t)
 	es, _ := fleet(t, c, accept.Timing(ttl), "a")
@@ -192,6 +195,7 @@ func TestRunLoses(t *testing.T) {
 
 // The health check knows when a claim that the nodes have forgotten ended.
 func TestHealthAfterTheNodesForget(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(2*time.Second))
 	a := leader.New(q, "e", "a")
@@ -207,6 +211,7 @@ func TestHealthAfterTheNodesForget(t *testing.T) {
 }
 
 func TestRunHasTheElectionToItself(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))
 	a, b := leader.New(q, "e", "a"), leader.New(q, "e", "b")
@@ -256,6 +261,7 @@ func TestRunHasTheElectionToItself(t *testing.T) {
 }
 
 func TestOnNewLeader(t *testing.T) {
+	t.Parallel()
 	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	require.NoError(t, b.Campaign(soon(t), ""))

@@ -18,6 +18,7 @@ import (
 )
 
 func TestRunPanics(t *testing.T) {
+	t.Parallel()
 	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	boom := errors.New("boom")
@@ -73,6 +74,7 @@ func TestRunPanics(t *testing.T) {
 // Four participants lead in turn, and each term ends in one way or another:
 // every start has its stop, in this order, and no two overlap.
 func TestStartsAndStops(t *testing.T) {
+	t.Parallel()
 	const ttl, rounds = 200 * time.Millisecond, 12
 	c := cluster(t)
 	var newest atomic.Pointer[term]

@@ -58,6 +58,7 @@ func sets(t *testing.T, c *redistest.Cluster) (n int) {
 // Where many are at work, a lock that is given back at once costs only a quorum
 // of the nodes something; one that is kept is brought to all.
 func TestBrief(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 5)
 	t.Cleanup(func() { accept.Clean(t, c) })
 	q := accept.Open(t, c, accept.Timing(quiet))
@@ -101,6 +102,7 @@ func TestBrief(t *testing.T) {
 // Who was never asked for the lock is free of it: one of three that were asked
 // suffices to know that a majority of five is.
 func TestUnlockOfABriefHold(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 5)
 	q := accept.Open(t, c, accept.Timing(quiet), accept.Thrifty)
 	var keys [5]int64
@@ -150,6 +152,7 @@ func TestUnlockOfABriefHold(t *testing.T) {
 // Two of five nodes hang. Some of the names begin with them, and nobody waits
 // for that long, let alone in vain.
 func TestBriefWithNodesThatHang(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 5)
 	q := accept.Open(t, c, accept.Timing(quiet), quorate.WithNodeTimeout(10*time.Second))
 	var locks atomic.Int64

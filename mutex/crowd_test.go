@@ -16,6 +16,7 @@ import (
 // names here have one user, others two, in two processes; and the servers forget
 // the scripts in between.
 func TestCrowd(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	const values, names, goroutines, rounds = 2, 80, 64, 40
 	shared := make([]guarded, names)

@@ -31,6 +31,7 @@ func contAll(t *testing.T, c *redistest.Cluster) {
 }
 
 func TestLeaseEndsWithTheHold(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	m := mutex.New(q, "m")
 	assert.Nil(t, m.Lease())
@@ -53,6 +54,7 @@ func TestLeaseEndsWithTheHold(t *testing.T) {
 }
 
 func TestRenewal(t *testing.T) {
+	t.Parallel()
 	const ttl = 2 * time.Second
 	q := accept.Open(t, cluster(t), accept.Timing(ttl))
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
@@ -91,6 +93,7 @@ func (o *observer) kinds() (ks []quorate.EventKind) {
 }
 
 func TestLoss(t *testing.T) {
+	t.Parallel()
 	const ttl = 400 * time.Millisecond
 	c := cluster(t)
 	var log accept.Log
@@ -134,6 +137,7 @@ func TestLoss(t *testing.T) {
 }
 
 func TestClosedWhileHeld(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))
 	p := accept.Open(t, c, accept.Timing(quiet))
@@ -156,6 +160,7 @@ func TestClosedWhileHeld(t *testing.T) {
 }
 
 func TestExtend(t *testing.T) {
+	t.Parallel()
 	const ttl = 2 * time.Second
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(ttl))
@@ -205,6 +210,7 @@ func TestExtend(t *testing.T) {
 
 // The claim that a push has admitted is being renewed at that very moment.
 func TestExtendRightAfterAHandOver(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
 	for i := range 50 {
@@ -219,6 +225,7 @@ func TestExtendRightAfterAHandOver(t *testing.T) {
 }
 
 func TestWithoutRenewalAHandOverNeedsANewClaim(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	m := mutex.New(q, "m", quorate.WithoutRenewal(), quorate.WithLinger(quiet))
 	m.Lock()
@@ -231,6 +238,7 @@ func TestWithoutRenewalAHandOverNeedsANewClaim(t *testing.T) {
 }
 
 func TestMaxHold(t *testing.T) {
+	t.Parallel()
 	const ttl, most = time.Second, 800 * time.Millisecond
 	q := accept.Open(t, cluster(t), accept.Timing(ttl))
 	wedged, other := mutex.New(q, "m", quorate.WithMaxHold(most)), mutex.New(q, "m")
@@ -257,6 +265,7 @@ func TestMaxHold(t *testing.T) {
 }
 
 func TestUnlockContextWithoutQuorum(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(2*time.Second))
 	m := mutex.New(q, "m")

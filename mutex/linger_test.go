@@ -14,6 +14,7 @@ import (
 )
 
 func TestLingerCostsNoCommand(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet), quorate.WithLinger(quiet))
 	m := mutex.New(q, "m")
@@ -37,6 +38,7 @@ func TestLingerCostsNoCommand(t *testing.T) {
 }
 
 func TestLingerEndsWhenSomebodyElseAsks(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet), quorate.WithLinger(quiet))
 	p := accept.Open(t, c, accept.Timing(quiet))
@@ -62,6 +64,7 @@ func TestLingerEndsWhenSomebodyElseAsks(t *testing.T) {
 }
 
 func TestLingerEndsByItself(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	m := mutex.New(q, "m", quorate.WithLinger(300*time.Millisecond))
 	require.True(t, m.TryLock())
@@ -76,6 +79,7 @@ func TestLingerEndsByItself(t *testing.T) {
 }
 
 func TestLingeringClaimIsLost(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	var seen observer
 	q := accept.Open(t, c, accept.Timing(400*time.Millisecond), quorate.WithLinger(quiet), quorate.WithObserver(&seen))

@@ -18,6 +18,7 @@ import (
 )
 
 func TestMisuse(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	m := mutex.New(q, "m")
 	closed := accept.Open(t, cluster(t), accept.Timing(quiet))
@@ -76,6 +77,7 @@ func panicText(call func()) (text string) {
 }
 
 func TestEndedContext(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))
 	m := mutex.New(q, "m")
@@ -116,6 +118,7 @@ func TestEndedContext(t *testing.T) {
 }
 
 func TestVetCatchesACopy(t *testing.T) {
+	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "vet", "./testdata/copied").CombinedOutput()
 	require.Error(t, err, "%s", out)
 	for _, how := range []string{

@@ -19,6 +19,7 @@ import (
 var _ sync.Locker = (*mutex.Mutex)(nil)
 
 func TestTwoValuesExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
 	other := mutex.New(q, "other")
@@ -44,6 +45,7 @@ func TestTwoValuesExcludeEachOther(t *testing.T) {
 
 // That nobody holds it is said by those who know: one that has forgotten does not, nor one that does not answer.
 func TestHolderNotKnown(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))
 	m := mutex.New(q, "m")
@@ -65,6 +67,7 @@ func TestHolderNotKnown(t *testing.T) {
 }
 
 func TestHolder(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
@@ -103,6 +106,7 @@ func TestHolder(t *testing.T) {
 }
 
 func TestDo(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
 	boom := errors.New("boom")
@@ -145,6 +149,7 @@ func TestDo(t *testing.T) {
 }
 
 func TestDoIsToldOfTheLoss(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(400*time.Millisecond))
 	m := mutex.New(q, "m")

@@ -35,6 +35,7 @@ func lockAll(t *testing.T, m *mutex.Mutex, n int, in func(i int)) *sync.WaitGrou
 }
 
 func TestFirstComeFirstServedWithoutARoundTrip(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))
 	m := mutex.New(q, "m")
@@ -61,6 +62,7 @@ func TestFirstComeFirstServedWithoutARoundTrip(t *testing.T) {
 }
 
 func TestTokensGoOnWhenAClaimHasServedAllItCan(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	m := mutex.New(q, "m")
 	m.Lock()
@@ -75,6 +77,7 @@ func TestTokensGoOnWhenAClaimHasServedAllItCan(t *testing.T) {
 }
 
 func TestRemoteWaiterGetsItsTurn(t *testing.T) {
+	t.Parallel()
 	t.Run("after 32 passes", func(t *testing.T) {
 		q := accept.Open(t, cluster(t), accept.Timing(quiet))
 		local, remote := mutex.New(q, "m"), mutex.New(q, "m")
@@ -117,6 +120,7 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 }
 
 func TestTurnsAcrossValues(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	holder := mutex.New(q, "m")
 	holder.Lock()
@@ -143,6 +147,7 @@ func TestTurnsAcrossValues(t *testing.T) {
 var orderMu sync.Mutex
 
 func TestPlaceInTheQueuePassesToTheNextLocalWaiter(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))
 	holder, early, late := mutex.New(q, "m"), mutex.New(q, "m"), mutex.New(q, "m")
@@ -172,6 +177,7 @@ func TestPlaceInTheQueuePassesToTheNextLocalWaiter(t *testing.T) {
 }
 
 func TestCancelledWhileQueuedLocally(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	m := mutex.New(q, "m")
 	m.Lock()

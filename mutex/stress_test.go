@@ -40,6 +40,7 @@ func (g *guarded) enter(t *testing.T, token uint64) {
 
 // Many goroutines on several values in several quorums, which give up at random.
 func TestStress(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	const values, goroutines, rounds = 6, 5, 60
 	var shared guarded
@@ -94,6 +95,7 @@ func lockSomehow(t *testing.T, m *mutex.Mutex) bool {
 
 // The same value by many goroutines: the plainest program that sync.Mutex serves.
 func TestStressOneValue(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(10*time.Second))
 	m := mutex.New(q, "m")
 	counter := 0

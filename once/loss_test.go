@@ -28,6 +28,7 @@ func loses(t *testing.T, c *redistest.Cluster, ctx context.Context) {
 }
 
 func TestLost(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 2, accept.Timing(ttl))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
@@ -46,6 +47,7 @@ func TestLost(t *testing.T) {
 
 // Work that is done in spite of the loss is recorded, if nobody has begun since.
 func TestRecordedAfterTheLoss(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 2, accept.Timing(ttl))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
@@ -61,6 +63,7 @@ func TestRecordedAfterTheLoss(t *testing.T) {
 
 // A run cannot be recorded over one that has begun later.
 func TestOverrun(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 2, accept.Timing(ttl))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
@@ -84,6 +87,7 @@ func TestOverrun(t *testing.T) {
 }
 
 func TestNotRecorded(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 2, accept.Timing(ttl))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
@@ -109,6 +113,7 @@ func TestNotRecorded(t *testing.T) {
 
 // What is done is recorded though nobody waits for it any more.
 func TestRecordedAfterTheContextsEnd(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 2, accept.Timing(quiet))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -121,6 +126,7 @@ func TestRecordedAfterTheContextsEnd(t *testing.T) {
 
 // Through an outage it is tried until it is recorded.
 func TestRecordedAfterAnOutage(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 2, accept.Timing(ttl))
 	w := newWork()
@@ -144,6 +150,7 @@ func TestRecordedAfterAnOutage(t *testing.T) {
 // A server that comes back empty is told what is recorded, and one that is
 // left alone does not make it undone.
 func TestRecordOutlivesEachServer(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	timing := accept.Timing(ttl)
 	qs := fleet(t, c, 2, timing)
@@ -164,6 +171,7 @@ func TestRecordOutlivesEachServer(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 3, accept.Timing(ttl))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")

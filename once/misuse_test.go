@@ -17,6 +17,7 @@ import (
 )
 
 func TestMisuse(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))
 	closed := accept.OpenAt(t, c.URLs(), accept.Timing(quiet))
@@ -74,6 +75,7 @@ func TestMisuse(t *testing.T) {
 
 // The name is somebody else's.
 func TestNameInUse(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))
 	o := once.New(q, "o")
@@ -107,6 +109,7 @@ func TestNameInUse(t *testing.T) {
 }
 
 func TestNoQuorum(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(ttl))
 	o := once.New(q, "o")
@@ -124,6 +127,7 @@ func TestNoQuorum(t *testing.T) {
 
 // Do cannot say that the nodes refuse, so it tells the log and goes on.
 func TestDoGoesOnTrying(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	var log accept.Log
 	q := accept.Open(t, c, accept.Timing(quiet), log.Option())
@@ -148,6 +152,7 @@ func TestDoGoesOnTrying(t *testing.T) {
 }
 
 func TestDurable(t *testing.T) {
+	t.Parallel()
 	nothing := func(context.Context) error { return nil }
 	for _, c := range []struct {
 		what string
@@ -184,6 +189,7 @@ func TestDurable(t *testing.T) {
 }
 
 func TestVetCatchesACopy(t *testing.T) {
+	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "vet", "./testdata/copied").CombinedOutput()
 	require.Error(t, err, "%s", out)
 	assert.Contains(t, string(out), "byValue passes lock by value: github.com/quorate/quorate/once.Once")

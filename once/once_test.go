@@ -19,6 +19,7 @@ import (
 )
 
 func TestDo(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 2, accept.Timing(quiet))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
@@ -56,6 +57,7 @@ func TestDo(t *testing.T) {
 }
 
 func TestOthersWait(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 3, accept.Timing(quiet))
 	a, b, observer := once.New(qs[0], "o"), once.New(qs[1], "o"), once.New(qs[2], "o")
@@ -104,6 +106,7 @@ func TestOthersWait(t *testing.T) {
 // With as many as wait here, those at the end would wait long if each before
 // them had its turn.
 func TestAllWhoWaitAreToldAtOnce(t *testing.T) {
+	t.Parallel()
 	const n = 100
 	c := cluster(t)
 	qs := fleet(t, c, 3, accept.Timing(quiet))
@@ -128,6 +131,7 @@ func TestAllWhoWaitAreToldAtOnce(t *testing.T) {
 // However f ends that is no completion: its caller alone is told, and the next
 // one runs it, here first and elsewhere then.
 func TestNotDone(t *testing.T) {
+	t.Parallel()
 	boom := errors.New("boom")
 	for name, end := range map[string]func() error{
 		"error":  func() error { return boom },
@@ -190,6 +194,7 @@ func TestNotDone(t *testing.T) {
 }
 
 func TestKeepFor(t *testing.T) {
+	t.Parallel()
 	const keep = 1500 * time.Millisecond
 	c := cluster(t)
 	timing := func(s *core.Settings) {

@@ -33,6 +33,7 @@ func tells(t *testing.T, log *accept.Log, reason string) {
 
 // What is done is not done again because the nodes refuse to record it.
 func TestDoInsistsOnTheRecord(t *testing.T) {
+	t.Parallel()
 	for name, do := range map[string]func(q *quorate.Quorum, f func()){
 		"Do":    func(q *quorate.Quorum, f func()) { once.New(q, "o").Do(f) },
 		"Value": func(q *quorate.Quorum, f func()) { once.Value(q, "o", func() int { f(); return 1 })() },
@@ -61,6 +62,7 @@ func TestDoInsistsOnTheRecord(t *testing.T) {
 
 // It insists until the Quorum is closed.
 func TestClosedWhileItCannotBeRecorded(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	var log accept.Log
 	qs := fleet(t, c, 2, accept.Timing(ttl), log.Option())
@@ -77,6 +79,7 @@ func TestClosedWhileItCannotBeRecorded(t *testing.T) {
 
 // With a context the caller is told at once.
 func TestRecordRefused(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	o := once.New(accept.Open(t, c, accept.Timing(ttl)), "o")
 	err := o.DoContext(t.Context(), func(context.Context) error {
@@ -95,6 +98,7 @@ func TestRecordRefused(t *testing.T) {
 // What a minority has when a run begins that finds nothing is not known to be
 // done, until somebody with a claim has looked again.
 func TestUndecided(t *testing.T) {
+	t.Parallel()
 	// Two of the servers keep the first one's claim to its end, and the second
 	// one's must not end while just two can renew it.
 	const lasts = 5 * time.Second
@@ -134,6 +138,7 @@ func TestUndecided(t *testing.T) {
 
 // A node that cannot be asked is not one that keeps too little.
 func TestDurableNotKnown(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, redistest.WithAOF("always"))
 	var log accept.Log
 	q := accept.Open(t, c, accept.Timing(quiet), log.Option())
@@ -164,6 +169,7 @@ func TestDurableNotKnown(t *testing.T) {
 
 // Once a majority is known to keep what it is told, nobody is waited for.
 func TestDurableWithOneThatHangs(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, redistest.WithAOF("always"))
 	q := accept.Open(t, c, accept.Timing(10*time.Minute), quorate.WithNodeTimeout(2*time.Minute))
 	require.NoError(t, c.Node(0).Stop())
@@ -189,6 +195,7 @@ func heldUp(t *testing.T, c *redistest.Cluster, ctx context.Context) (q *quorate
 // What ends while a run looks round before it begins: the Quorum, the caller's
 // context, or the patience with a node. Each is told, and not taken for another.
 func TestEndsBeforeTheWorkBegins(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, redistest.WithAOF("no"))
 	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "appendfsync", "always").Err())
 

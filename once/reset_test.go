@@ -21,6 +21,7 @@ import (
 const recordKey = "quorate:{o}:r"
 
 func TestReset(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 2, accept.Timing(quiet))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
@@ -72,6 +73,7 @@ func recorded(t *testing.T, c *redistest.Cluster) {
 // A server that was away during the Reset knows the work to be done for ever.
 // The others must remember that it is not, longer than the retention lasts.
 func TestResetOutlivesTheRetention(t *testing.T) {
+	t.Parallel()
 	const retention = 1500 * time.Millisecond
 	c := cluster(t)
 	qs := fleet(t, c, 2, func(s *core.Settings) {
@@ -105,6 +107,7 @@ func TestResetOutlivesTheRetention(t *testing.T) {
 // What ends by itself needs to be known as erased for as long only; but
 // somebody may have recorded it for longer.
 func TestResetOfWhatEnds(t *testing.T) {
+	t.Parallel()
 	const keep = 48 * time.Hour
 	c := cluster(t)
 	q := accept.Open(t, c, accept.Timing(quiet))
@@ -134,6 +137,7 @@ func TestResetOfWhatEnds(t *testing.T) {
 
 // A run that has come to nothing has nothing to erase.
 func TestFailureErasesNothing(t *testing.T) {
+	t.Parallel()
 	boom := errors.New("boom")
 	for name, end := range map[string]func() error{
 		"error":  func() error { return boom },

@@ -25,6 +25,7 @@ type config struct {
 type secret struct{ hidden int }
 
 func TestValue(t *testing.T) {
+	t.Parallel()
 	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
 	runs := 0
 	make := func() config {
@@ -40,6 +41,7 @@ func TestValue(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
+	t.Parallel()
 	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
 	runs := 0
 	f := func() (string, error) {
@@ -58,6 +60,7 @@ func TestValues(t *testing.T) {
 }
 
 func TestValueContext(t *testing.T) {
+	t.Parallel()
 	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
 	boom := errors.New("boom")
 	fails := once.ValueContext(qs[0], "n", func(context.Context) (int, error) { return 7, boom })
@@ -95,6 +98,7 @@ func (gobCodec) Unmarshal(data []byte, v any) error {
 }
 
 func TestCodec(t *testing.T) {
+	t.Parallel()
 	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
 	for _, q := range qs {
 		get := once.ValueContext(q, "m", func(context.Context) (map[complex128]string, error) {
@@ -107,6 +111,7 @@ func TestCodec(t *testing.T) {
 }
 
 func TestValuesThatCannotBeShared(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, cluster(t), accept.Timing(quiet))
 	_, err := once.ValueContext(q, "chan", func(context.Context) (chan int, error) {
 		t.Error("called in vain")

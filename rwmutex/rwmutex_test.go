@@ -43,6 +43,7 @@ func later(t *testing.T, lock func(context.Context) error) <-chan error {
 }
 
 func TestReadersShareWritersExclude(t *testing.T) {
+	t.Parallel()
 	a, b := two(t)
 	ctx := t.Context()
 	a.RLock()
@@ -58,6 +59,7 @@ func TestReadersShareWritersExclude(t *testing.T) {
 }
 
 func TestWaitingWriterStopsNewReaders(t *testing.T) {
+	t.Parallel()
 	a, b := two(t)
 	ctx := t.Context()
 	a.RLock()
@@ -88,6 +90,7 @@ func TestWaitingWriterStopsNewReaders(t *testing.T) {
 }
 
 func TestReadersBehindAWriterComeInTogether(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	t.Cleanup(func() { accept.Clean(t, c) })
 	writer := rwmutex.New(accept.Open(t, c), "rw")
@@ -109,6 +112,7 @@ func TestReadersBehindAWriterComeInTogether(t *testing.T) {
 }
 
 func TestReadersOfOneValueShareAClaim(t *testing.T) {
+	t.Parallel()
 	a, b := two(t)
 	a.RLock()
 	lease := a.RLease()
@@ -124,6 +128,7 @@ func TestReadersOfOneValueShareAClaim(t *testing.T) {
 }
 
 func TestDowngrade(t *testing.T) {
+	t.Parallel()
 	a, b := two(t)
 	ctx := t.Context()
 	a.Lock()
@@ -150,6 +155,7 @@ func TestDowngrade(t *testing.T) {
 func rwmutexLater(t *testing.T, m *rwmutex.RWMutex) <-chan error { return later(t, m.LockContext) }
 
 func TestUpgradeIsRefused(t *testing.T) {
+	t.Parallel()
 	a, _ := two(t)
 	a.RLock()
 	defer a.RUnlock()
@@ -160,6 +166,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 }
 
 func TestLingerIsGivenUpToAWriter(t *testing.T) {
+	t.Parallel()
 	a, b := two(t, quorate.WithLinger(time.Hour))
 	a.RLock()
 	token := a.RLease().Token()
@@ -176,6 +183,7 @@ func TestLingerIsGivenUpToAWriter(t *testing.T) {
 }
 
 func TestMisuse(t *testing.T) {
+	t.Parallel()
 	a, _ := two(t)
 	require.PanicsWithValue(t, "quorate: RUnlock of unlocked RWMutex rw", a.RUnlock)
 	require.PanicsWithValue(t, "quorate: Unlock of unlocked RWMutex rw", a.Unlock)
@@ -198,6 +206,7 @@ func TestMisuse(t *testing.T) {
 }
 
 func TestOneNameIsOneKind(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	t.Cleanup(func() { accept.Clean(t, c) })
 	q := accept.Open(t, c)
@@ -211,6 +220,7 @@ func TestOneNameIsOneKind(t *testing.T) {
 }
 
 func TestDoAndRDo(t *testing.T) {
+	t.Parallel()
 	a, b := two(t)
 	ctx := t.Context()
 	boom := errors.New("boom")
@@ -228,6 +238,7 @@ func TestDoAndRDo(t *testing.T) {
 // TestStress: readers see both halves of what writers write, over four
 // participants, and do run together.
 func TestStress(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	t.Cleanup(func() { accept.Clean(t, c) })
 	var left, right int // not atomic: the race detector is the judge as well

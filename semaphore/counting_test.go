@@ -30,6 +30,7 @@ func overlapping(t *testing.T) (s [3]*semaphore.Weighted) {
 // TestCounting is the counter-example to counting votes: two of three servers
 // have room for each of the three.
 func TestCounting(t *testing.T) {
+	t.Parallel()
 	s := overlapping(t)
 	require.NoError(t, s[0].Acquire(t.Context(), 1))
 	require.NoError(t, s[1].Acquire(t.Context(), 1))

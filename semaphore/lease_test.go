@@ -17,6 +17,7 @@ import (
 
 // No method or field of the library's own is there to be called by mistake.
 func TestLeaseHasItsOwnMethodsOnly(t *testing.T) {
+	t.Parallel()
 	of := reflect.TypeFor[*semaphore.Lease]()
 	var methods []string
 	for m := range of.Methods() {
@@ -29,6 +30,7 @@ func TestLeaseHasItsOwnMethodsOnly(t *testing.T) {
 }
 
 func TestLeaseOfNoPermits(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1)
 	s := semaphore.NewWeighted(accept.Open(t, c), "s", 2)
 	for _, n := range []int64{0, -1} {
@@ -42,6 +44,7 @@ func TestLeaseOfNoPermits(t *testing.T) {
 }
 
 func TestReleaseOfALeaseByMany(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1)
 	s := semaphore.NewWeighted(accept.Open(t, c), "s", 2)
 	for range 20 {

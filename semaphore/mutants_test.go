@@ -13,6 +13,7 @@ import (
 
 // TestVotesAloneAdmitTooMany is TestCounting without the counting rule.
 func TestVotesAloneAdmitTooMany(t *testing.T) {
+	t.Parallel()
 	defer core.SwitchOff(protocol.RuleCounting)()
 	s := overlapping(t)
 	for i := range s {

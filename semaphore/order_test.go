@@ -17,6 +17,7 @@ import (
 // several processes than the one before, while others are being served: whoever
 // is first in the queue gets in as soon as he fits, and nobody before him.
 func TestWeightsInOrder(t *testing.T) {
+	t.Parallel()
 	const permits, length = 5, 8 // of the queue
 	weights := []int64{2, 5, 1, 3, 1, 4, 2, 2, 5, 1, 1, 1, 3, 2, 4, 3, 1, 5, 4, 1, 2, 3, 1, 1, 5, 1}
 	for _, nodes := range []int{3, 5} {

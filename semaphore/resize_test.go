@@ -22,6 +22,7 @@ func patient(t *testing.T) context.Context {
 }
 
 func TestResize(t *testing.T) {
+	t.Parallel()
 	s := processes(t, 3, 2)
 	for _, n := range []int64{0, -1, 1 << 49} {
 		require.ErrorIs(t, s[0].Resize(patient(t), n), quorate.ErrInvalid)
@@ -68,6 +69,7 @@ func TestResize(t *testing.T) {
 
 // Who waits for more than a Resize leaves is told so, instead of waiting for ever.
 func TestResizeBelowWhatIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	s := processes(t, 2, 3)
 	require.NoError(t, s[0].Acquire(patient(t), 1))
 	waiter := make(chan error, 1)
@@ -83,6 +85,7 @@ func TestResizeBelowWhatIsWaitedFor(t *testing.T) {
 
 // The number outlives the semaphore's use, and is in force for whoever declares another.
 func TestResizeStays(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	a := semaphore.NewWeighted(accept.Open(t, c), "s", 5)
 	require.NoError(t, a.Resize(patient(t), 2))
@@ -102,6 +105,7 @@ func TestResizeStays(t *testing.T) {
 // A node that was away when it happened is told by whoever comes next, and so
 // is one that has forgotten it: until then neither lets anybody in by the old number.
 func TestResizeMissedAndForgotten(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	timing := accept.Timing(400 * time.Millisecond)
 	a := semaphore.NewWeighted(accept.Open(t, c, timing), "s", 3)
@@ -127,6 +131,7 @@ func TestResizeMissedAndForgotten(t *testing.T) {
 
 // More permits than were declared are there also while a node is away.
 func TestResizeUpWithANodeDown(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	s := semaphore.NewWeighted(accept.Open(t, c, accept.Timing(2*time.Second)), "s", 1)
 	require.NoError(t, s.Resize(patient(t), 10))

@@ -31,6 +31,7 @@ func processes(t *testing.T, k int, n int64, opts ...quorate.Option) []*semaphor
 }
 
 func TestWeights(t *testing.T) {
+	t.Parallel()
 	s := processes(t, 2, 5)
 	ctx := t.Context()
 	require.NoError(t, s[0].Acquire(ctx, 2))
@@ -46,6 +47,7 @@ func TestWeights(t *testing.T) {
 }
 
 func TestALargeRequestIsNotOvertaken(t *testing.T) {
+	t.Parallel()
 	s := processes(t, 3, 3)
 	ctx := t.Context()
 	require.NoError(t, s[0].Acquire(ctx, 1))
@@ -66,6 +68,7 @@ func TestALargeRequestIsNotOvertaken(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	t.Cleanup(func() { accept.Clean(t, c) })
 	q := accept.Open(t, c)
@@ -98,6 +101,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestLease(t *testing.T) {
+	t.Parallel()
 	s := processes(t, 2, 1)
 	ctx := t.Context()
 	l, err := s[0].AcquireLease(ctx, 1)
@@ -122,6 +126,7 @@ func (c *lossCounter) Observe(e quorate.Event) {
 }
 
 func TestLostPermitsAreReleasedFirst(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	var lost lossCounter
 	q := accept.Open(t, c, accept.Timing(200*time.Millisecond), quorate.WithObserver(&lost))
@@ -150,6 +155,7 @@ func TestLostPermitsAreReleasedFirst(t *testing.T) {
 
 // TestStress counts what is in use from outside.
 func TestStress(t *testing.T) {
+	t.Parallel()
 	const permits = 5
 	var used, most atomic.Int64
 	var wg sync.WaitGroup

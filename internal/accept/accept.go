@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,10 +25,17 @@ import (
 	"github.com/quorate/quorate/internal/redistest"
 )
 
+// Parallel parses the flags of a test binary. Without -parallel it lets n tests run at once: a test has
+// servers of its own and mostly waits, so go test's default, the number of processors, leaves those idle.
+func Parallel(n int) {
+	_ = flag.Set("test.parallel", strconv.Itoa(n)) // before Parse, where -parallel replaces it
+	flag.Parse()
+}
+
 // Main is the TestMain of a package with examples, which cannot skip
 // themselves where there is no server to run them on.
 func Main(m *testing.M) {
-	flag.Parse()
+	Parallel(8)
 	if _, err := exec.LookPath(redistest.Binary); err != nil {
 		_ = flag.Set("test.skip", "^Example")
 	}

@@ -87,6 +87,7 @@ func (u *tenant) serves(ctx context.Context) error {
 // A client needs the rights that docs/security.md gives it, and each of them:
 // with all of them everything works, and without any one of them something fails.
 func TestRights(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("everysec"))
 	require.NoError(t, hired(t, c, "all", slices.Concat(needed, useful)).serves(deadline(t)))
 	// Of the rights to find out which scripts a server lacks and to load them one is enough
@@ -125,6 +126,7 @@ func TestRights(t *testing.T) {
 
 // Who cannot hear pushes is told so by the log, as nothing else fails.
 func TestDeaf(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1)
 	u := hired(t, c, "deaf", lo.Without(needed, "+subscribe"))
 	var log accept.Log
@@ -140,6 +142,7 @@ var briefly = quorate.WithNodeTimeout(100 * time.Millisecond)
 // Commands of the scripts that nobody has a right for would be found out by TestRights,
 // but only where it gets to them.
 func TestRightsForScripts(t *testing.T) {
+	t.Parallel()
 	command := regexp.MustCompile(`call\('(\w+)'|try\('(\w+)'`)
 	used := map[string]bool{}
 	for _, s := range script.All() {
@@ -155,6 +158,7 @@ func TestRightsForScripts(t *testing.T) {
 
 // What docs/security.md says is what is tested.
 func TestRightsAsDocumented(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")
 	require.NoError(t, err)
 	_, line, found := strings.Cut(string(text), "ACL SETUSER app on >password resetkeys resetchannels -@all ")
@@ -166,6 +170,7 @@ func TestRightsAsDocumented(t *testing.T) {
 
 // A right that is lacking inside a script is for good as well: no lock waits for it.
 func TestRightLackingInAScript(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	u := hired(t, c, "app", needed)
 	q := accept.OpenAt(t, u.urls("secret"), append(u.options(), briefly)...)
@@ -183,6 +188,7 @@ func TestRightLackingInAScript(t *testing.T) {
 
 // A user's wrong password, and a user who is switched off, are told at once.
 func TestWrongUser(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	u := hired(t, c, "app", needed)
 	refuses := func(urls []string) {

@@ -30,6 +30,7 @@ func (n nodes) Observe(e quorate.Event) {
 // A LockContext whose context ends leaves no key on any server, in whatever
 // state the servers and the ways to them are meanwhile.
 func TestCancelledLeavesNothing(t *testing.T) {
+	t.Parallel()
 	type scene struct {
 		c       *redistest.Cluster
 		ways    []*proxy

@@ -41,6 +41,7 @@ func (j *jumps) all() []quorate.Event {
 // lease has ended there. Whoever waits, with the third node's vote, must not have
 // the lock before the holder has lost it.
 func TestClockThatEndsALease(t *testing.T) {
+	t.Parallel()
 	const ttl = 2 * time.Second
 	for name, waits := range map[string]bool{"waits already": true, "comes then": false} {
 		t.Run(name, func(t *testing.T) {
@@ -99,6 +100,7 @@ func waiting(t *testing.T, c *redistest.Cluster, name string, claims int64) bool
 // A clock that is set costs its own node a guard time, and nobody a lock. It is
 // told by the observer and by Check. One that only runs fast or slow costs nothing.
 func TestClockThatJumps(t *testing.T) {
+	t.Parallel()
 	const ttl = time.Second
 	c := redistest.Start(t, 3, redistest.WithClock())
 	var seen jumps
@@ -144,6 +146,7 @@ func TestClockThatJumps(t *testing.T) {
 // When all nodes seem to have jumped it is the client's own clock that stood
 // still, as on a machine that was asleep. That is nothing to punish the nodes for.
 func TestClockThatStoodStill(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithClock())
 	var seen jumps
 	q := accept.Open(t, c, accept.Timing(8*time.Second), quorate.WithObserver(&seen))

@@ -16,6 +16,7 @@ import (
 // An ordinary shutdown: main closes the Quorum while other goroutines wait, or
 // are about to. It must release what is held, and not end the process.
 func TestCloseWhileGoroutinesWait(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1)
 	var log accept.Log
 	q, other := accept.Open(t, c, log.Option()), accept.Open(t, c)

@@ -22,6 +22,7 @@ import (
 // the deadline on, though no goroutine of the library has run since: the one
 // that uses the context asks it right at the deadline, without a pause.
 func TestContextsEndAtTheDeadline(t *testing.T) {
+	t.Parallel()
 	const ttl = 200 * time.Millisecond
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(ttl))

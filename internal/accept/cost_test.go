@@ -23,6 +23,7 @@ import (
 // Both are the servers' own account. The two take turns, and of the times the
 // least counts, for whatever else runs here only adds to them.
 func TestCostWithManyPermitsInUse(t *testing.T) {
+	t.Parallel()
 	const rounds, patience = 5, 60
 	inUse := [2]int{10, 1000}
 	c := redistest.Start(t, 3)
@@ -57,6 +58,7 @@ func TestCostWithManyPermitsInUse(t *testing.T) {
 // the time, with room for just them: the nodes never all say the same, so only
 // lists can show that there is room, and the lists must not be of all.
 func TestCostOfACrowd(t *testing.T) {
+	t.Parallel()
 	const rounds, patience, users = 3, 20, 16
 	inUse := [2]int{10, 1000}
 	c := redistest.Start(t, 3)

@@ -121,6 +121,7 @@ func fleet(t *testing.T, n int, url string) {
 // times as long as one step of a handshake may take. No client sends a script twice,
 // or to a node that knows it.
 func TestFleetConnectsAtOnce(t *testing.T) {
+	t.Parallel()
 	const clients = 60
 	sources := 0
 	for _, s := range script.All() {

@@ -73,6 +73,7 @@ func (c *crowd) disperse() {
 }
 
 func TestScriptFlush(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	crowd := gather(t, c, accept.Timing(long))
 	for i := range 30 {
@@ -112,6 +113,7 @@ func TestScriptFlush(t *testing.T) {
 }
 
 func TestFlushAll(t *testing.T) {
+	t.Parallel()
 	const ttl = 400 * time.Millisecond
 	c := redistest.Start(t, 3)
 	timing := accept.Timing(ttl)
@@ -150,6 +152,7 @@ func ready(t *testing.T, c *redistest.Cluster, timing quorate.Option) {
 // A holder whose servers have all forgotten it is told at its next renewal, and
 // nobody else has the lock before its lease would have ended.
 func TestFlushAllWhileHeld(t *testing.T) {
+	t.Parallel()
 	const ttl = 1200 * time.Millisecond
 	c := redistest.Start(t, 3)
 	timing := accept.Timing(ttl)

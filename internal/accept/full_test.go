@@ -30,6 +30,7 @@ func fill(t *testing.T, c *redis.Client) {
 // Servers that have reached maxmemory refuse new locks. What is held is renewed, given
 // back, handed over and made lighter as ever.
 func TestFullServers(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	const ttl = time.Second
 	q := accept.Open(t, c, accept.Timing(ttl))

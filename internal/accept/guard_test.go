@@ -17,6 +17,7 @@ import (
 )
 
 func TestFreshServersWaitForTheGuardTime(t *testing.T) {
+	t.Parallel()
 	const ttl, guard = 300 * time.Millisecond, 1500 * time.Millisecond
 	c := redistest.Start(t, 3)
 	var log accept.Log
@@ -106,6 +107,7 @@ func TestBrandNewNodesNameTheRemedy(t *testing.T) {
 }
 
 func TestBootstrapSkipsTheGuardTime(t *testing.T) {
+	t.Parallel()
 	const guard = time.Hour
 	c := redistest.Start(t, 3)
 	timing := accept.Guarded(time.Second, guard)
@@ -139,6 +141,7 @@ func TestBootstrapSkipsTheGuardTime(t *testing.T) {
 // for its guard time all the same, however often it syncs: the log cannot tell
 // what was done while it was off.
 func TestRestartWithAppendOnlyFile(t *testing.T) {
+	t.Parallel()
 	const ttl, guard = 500 * time.Millisecond, 6 * time.Second
 	for _, policy := range []string{"everysec", "always"} {
 		t.Run(policy, func(t *testing.T) {
@@ -176,6 +179,7 @@ func TestRestartWithAppendOnlyFile(t *testing.T) {
 // A server whose append-only file was off for a while comes back with the file
 // of before, whose marker says that all is well. The holder cannot reach it any more.
 func TestRestartWithFileOfBefore(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("always"))
 	timing := accept.Timing(5 * time.Second)
 	accept.Open(t, c, timing)

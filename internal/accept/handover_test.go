@@ -24,6 +24,7 @@ func queued(t *testing.T, m *mutex.Mutex, n int) {
 
 // The next process has the lock by a push: long before it would have asked again.
 func TestHandOverBetweenProcesses(t *testing.T) {
+	t.Parallel()
 	const ttl, rounds = 8 * time.Second, 50
 	for _, n := range []int{3, 5} {
 		c := redistest.Start(t, n)
@@ -69,6 +70,7 @@ func TestHandOverBetweenProcesses(t *testing.T) {
 // Where round trips take long they are what counts: the leave to a majority and
 // the push from there make one.
 func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
+	t.Parallel()
 	const ttl, trip, rounds = 8 * time.Second, 80 * time.Millisecond, 11
 	c := redistest.Start(t, 3)
 	_, urls := proxies(t, c, trip/2)
@@ -106,6 +108,7 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 
 // Whoever waits for a process that has been killed has the lock when its lease ends.
 func TestHolderKilled(t *testing.T) {
+	t.Parallel()
 	const ttl = time.Second
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(ttl))
@@ -137,6 +140,7 @@ func TestHolderKilled(t *testing.T) {
 
 // One who was in the queue when it was killed delays the others by one lease, at most.
 func TestWaiterKilled(t *testing.T) {
+	t.Parallel()
 	const ttl = time.Second
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(ttl))

@@ -29,6 +29,7 @@ func caughtUp(t *testing.T, n *redistest.Server) {
 // before is caught up. The only client that is connected holds a lock, and has never
 // heard of a record. What Once has recorded stays recorded.
 func TestLockHolderRepairsNodes(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	timing := accept.Timing(500 * time.Millisecond)
 	first := accept.Open(t, c, timing)
@@ -52,6 +53,7 @@ func TestLockHolderRepairsNodes(t *testing.T) {
 // Brand-new servers that have only been used for a lock lose one of them for good:
 // Once does not wait for it, as the other two are caught up.
 func TestOnceAfterNewNodesServedLocks(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	timing := accept.Timing(200 * time.Millisecond)
 	m := mutex.New(accept.OpenAt(t, c.URLs(), timing), "m")
@@ -72,6 +74,7 @@ func TestOnceAfterNewNodesServedLocks(t *testing.T) {
 // Check says what to do about a node that cannot be repaired, and has nothing to
 // say once the node that knows is back.
 func TestCheckNamesTheRemedy(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("always"))
 	accept.Open(t, c, accept.Timing(time.Second))
 	require.NoError(t, c.Node(1).Kill())
@@ -92,6 +95,7 @@ func TestCheckNamesTheRemedy(t *testing.T) {
 // A node that was another one's replica has that one's marker, which says that the
 // node votes. Check does not count it before its guard time has begun and ended.
 func TestCheckAfterANodeWasAReplica(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, quorate.WithGuard(time.Hour), quorate.WithRetention(time.Hour))
 	host, port, err := net.SplitHostPort(c.Node(2).Addr())
@@ -109,6 +113,7 @@ func TestCheckAfterANodeWasAReplica(t *testing.T) {
 
 // Where a user may not ask INFO, Check says that it does not know.
 func TestCheckWithoutInfo(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1, redistest.WithAOF("always"))
 	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-info").Err())
 	q := accept.Open(t, c)
@@ -119,6 +124,7 @@ func TestCheckWithoutInfo(t *testing.T) {
 }
 
 func TestCheckAfterClose(t *testing.T) {
+	t.Parallel()
 	q := accept.Open(t, redistest.Start(t, 1))
 	require.NoError(t, q.Close())
 	_, err := q.Check(t.Context())

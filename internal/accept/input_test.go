@@ -20,6 +20,7 @@ import (
 )
 
 func TestBadNames(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(long))
 	for _, bad := range []struct{ what, name, says string }{
@@ -53,6 +54,7 @@ func TestBadNames(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1)
 	clients := []redis.UniversalClient{c.Node(0).Client()}
 	q := accept.Open(t, c)
@@ -94,6 +96,7 @@ func TestBadOptions(t *testing.T) {
 }
 
 func TestBadNodes(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	one, two := c.Node(0).Client(), c.Node(1).Client()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": c.Node(2).Addr()}})
@@ -135,6 +138,7 @@ func TestBadNodes(t *testing.T) {
 }
 
 func TestEvenNumberOfNodes(t *testing.T) {
+	t.Parallel()
 	for n, lines := range map[int]int{1: 0, 2: 1, 3: 0, 4: 1} {
 		c := redistest.Start(t, n)
 		var log accept.Log
@@ -157,6 +161,7 @@ func TestEvenNumberOfNodes(t *testing.T) {
 }
 
 func TestWrongPassword(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithPassword("right"))
 	for what, user := range map[string]*url.Userinfo{"WRONGPASS": url.UserPassword("", "wrong"), "NOAUTH": nil} {
 		t.Run(what, func(t *testing.T) {
@@ -201,6 +206,7 @@ func TestWrongPassword(t *testing.T) {
 }
 
 func TestConnectWithoutServers(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Kill())
@@ -230,6 +236,7 @@ func deadline(t *testing.T) context.Context {
 }
 
 func TestKeyOfAnotherTypeInTheWay(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	hash := func(c *redis.Client, k string) error { return c.HSet(ctx, k, "f", "v").Err() }
 	list := func(c *redis.Client, k string) error { return c.RPush(ctx, k, "v").Err() }

@@ -344,6 +344,7 @@ func judge(logs map[string][]string) ([]tenure, error) {
 
 // The judge is not one who lets everything pass.
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	good := map[string][]string{
 		"a": {"up 10 100", "sees 10", "down 10 200", "sees 30", "up 40 400", "killed 450"},
 		"b": {"sees 10", "up 30 200", "down 30 300", "killed 500"},

@@ -40,6 +40,7 @@ func (a admissions) Observe(e quorate.Event) {
 // it. It does so over loopback, where the work counts, and where a round trip
 // takes so long that nothing else does.
 func TestLeaderSuccession(t *testing.T) {
+	t.Parallel()
 	t.Run("over loopback", func(t *testing.T) {
 		c := redistest.Start(t, 3)
 		succession(t, c, c.URLs(), 100)
@@ -128,6 +129,7 @@ func ping(t *testing.T, urls []string) time.Duration {
 // as the holder of a lock is: at the moment another one leads, the context of what
 // it has started has ended.
 func TestLeaderCutOff(t *testing.T) {
+	t.Parallel()
 	const ttl, size = time.Second, 25 // a deadline 12 ms before the nodes'
 	c := redistest.Start(t, 3)
 	ps, urls := proxies(t, c, 0)
@@ -171,6 +173,7 @@ func TestLeaderCutOff(t *testing.T) {
 // writes as it wakes up: no election can keep it from that. A store that knows
 // the highest term refuses it, and one that does not is spoilt.
 func TestSleepingLeader(t *testing.T) {
+	t.Parallel()
 	const ttl = 500 * time.Millisecond
 	for _, fenced := range []bool{true, false} {
 		t.Run(fmt.Sprintf("fenced %v", fenced), func(t *testing.T) {

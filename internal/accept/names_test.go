@@ -18,6 +18,7 @@ import (
 // had locked quorate:heal would have kept the nodes from ever being told again
 // what they have forgotten; quorate:marker could never have been locked.
 func TestNamesThatAreKeysOfOurs(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1)
 	q := accept.Open(t, c)
 	for _, name := range []string{"quorate:marker", "quorate:heal", "another prefix:heal"} {
@@ -36,6 +37,7 @@ func TestNamesThatAreKeysOfOurs(t *testing.T) {
 // Somebody else's key of that name, who keeps it for longer than any lease lasts,
 // is a lock that is held, and no nonsense.
 func TestForeignKeyThatStaysForLong(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(2*time.Second))
 	m := mutex.New(q, "m")
@@ -62,6 +64,7 @@ func TestForeignKeyThatStaysForLong(t *testing.T) {
 // A name that looks like an answer of the server stays inside the one that
 // tells of it.
 func TestNameInAnAnswer(t *testing.T) {
+	t.Parallel()
 	const name = "a\r\n+OK\r\n\x00:1\r\n"
 	c := redistest.Start(t, 1)
 	var log accept.Log
@@ -85,6 +88,7 @@ func TestNameInAnAnswer(t *testing.T) {
 // The longest times there may be work: a new node says for how long it waits,
 // and one that is ready is locked and unlocked.
 func TestLongestSettings(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1)
 	longest := []quorate.Option{
 		quorate.WithTTL(24 * time.Hour), quorate.WithGuard(720 * time.Hour), quorate.WithSkew(24 * time.Hour),

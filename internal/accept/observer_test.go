@@ -33,6 +33,7 @@ func (w *wild) Observe(e quorate.Event) {
 // An observer that panics, or ends the goroutine as t.FailNow does, leaves no
 // lock behind that nothing releases, and no waiter that nothing wakes.
 func TestObserverThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1)
 	w := &wild{}
 	q, plain := accept.Open(t, c, quorate.WithObserver(w)), accept.Open(t, c)

@@ -127,6 +127,7 @@ func (f *migrators) kill(t *testing.T, w *worker) {
 // killed about the end, or has lost its claim there, one more may be, under a
 // token that is not the recorded one.
 func TestOnce(t *testing.T) {
+	t.Parallel()
 	const ttl = time.Second
 	c := redistest.Start(t, 3)
 	guard := 2*ttl + 20*time.Millisecond

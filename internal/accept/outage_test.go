@@ -32,6 +32,7 @@ func took(t *testing.T, m *mutex.Mutex, n int) []time.Duration {
 }
 
 func TestOneServerStopped(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{3, 5} {
 		c := redistest.Start(t, n)
 		const ttl = 8 * time.Second
@@ -56,6 +57,7 @@ func TestOneServerStopped(t *testing.T) {
 }
 
 func TestMajorityGone(t *testing.T) {
+	t.Parallel()
 	for _, how := range []struct {
 		name       string
 		away, back func(*redistest.Server) error
@@ -118,6 +120,7 @@ func TestMajorityGone(t *testing.T) {
 // A server that has stopped while many locks are held and wanted is asked
 // again when it comes back, and heals.
 func TestStoppedServerComesBack(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(1500*time.Millisecond))
 	m := mutex.New(q, "m")

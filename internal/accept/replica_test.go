@@ -21,6 +21,7 @@ import (
 // its marker, which says that all is well. It must not vote before its guard
 // time, neither for who was connected all the time nor for who comes then.
 func TestNodeThatWasAReplica(t *testing.T) {
+	t.Parallel()
 	const ttl = 2 * time.Second
 	for _, who := range []string{"connected all the time", "comes then"} {
 		t.Run(who, func(t *testing.T) {
@@ -61,6 +62,7 @@ func TestNodeThatWasAReplica(t *testing.T) {
 // before is lost in a restart, which brings back a marker that says that all is
 // well. So nothing is done with it until then.
 func TestNodeThatDoesNotLogYet(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 2, redistest.WithAOF("always"))
 	node, other := c.Node(0), c.Node(1)
 	pipe := other.Client().Pipeline()

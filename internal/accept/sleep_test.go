@@ -20,6 +20,7 @@ import (
 // set, as long as it has reached few of them. It must not silence a node: an
 // unrelated client keeps its lock, and the client that slept gets it afterwards.
 func TestClientThatSlept(t *testing.T) {
+	t.Parallel()
 	const ttl = 8 * time.Second
 	for _, r := range []struct {
 		nodes int

@@ -19,6 +19,7 @@ import (
 // A key that another client has left at one node bars everybody there, and nobody else is
 // the worse for it: of those who contend each is served by the two other nodes.
 func TestStrayKey(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	timing := accept.Timing(30 * time.Second) // so that nobody is helped by a beat, or by giving up
 	q := accept.Open(t, c, timing)
@@ -46,6 +47,7 @@ func TestStrayKey(t *testing.T) {
 
 // A replica does not vote: Check does not count it.
 func TestCheckOfReplicas(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(time.Second))
 	host, port, err := net.SplitHostPort(c.Node(2).Addr())

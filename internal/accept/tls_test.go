@@ -168,6 +168,7 @@ func TestTLS(t *testing.T) {
 // That nobody vouches for a server's certificate, or that the password is wrong,
 // is told at once, also to whoever wants to lock.
 func TestTLSRefused(t *testing.T) {
+	t.Parallel()
 	g := startTLS(t)
 	stranger := func() []redis.UniversalClient {
 		g := *g

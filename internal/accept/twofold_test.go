@@ -35,6 +35,7 @@ func withoutInfo(t *testing.T, c *redistest.Cluster) {
 // One server under two addresses has one vote, whoever may use INFO: while another
 // client holds with the two other servers, nobody else does.
 func TestOneServerUnderTwoAddresses(t *testing.T) {
+	t.Parallel()
 	for _, info := range []bool{true, false} {
 		t.Run(fmt.Sprintf("info=%t", info), func(t *testing.T) {
 			c := redistest.Start(t, 3)
@@ -98,6 +99,7 @@ func TestOneServerUnderTwoAddresses(t *testing.T) {
 
 // Connect refuses such addresses, if it has heard by then.
 func TestConnectToOneServerUnderTwoAddresses(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1)
 	node := c.Node(0)
 	q, err := quorate.Connect(deadline(t), []string{node.URL(), "redis://" + alias(t, node), "redis://127.0.0.1:1"}, quorate.WithLogger(nil))

@@ -55,6 +55,7 @@ func (l *lines) count(text string) int {
 // clock is right again. It asks the nodes for little meanwhile, leaves nothing behind,
 // and keeps what it holds. Others notice nothing.
 func TestWrongWallClock(t *testing.T) {
+	t.Parallel()
 	for name, by := range map[string]time.Duration{"ahead": year, "49 h ahead": 49 * time.Hour, "a bit ahead": 3 * time.Second, "behind": -49 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			c := redistest.Start(t, 3)
@@ -110,6 +111,7 @@ func TestWrongWallClock(t *testing.T) {
 // Nothing that a client with a wrong clock did, or tried, keeps the others out: no
 // election, no work to be done once, no Resize.
 func TestWrongWallClockPoisonsNothing(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	healthy := accept.Open(t, c, accept.Timing(time.Second))
 	var off atomic.Int64
@@ -135,6 +137,7 @@ func TestWrongWallClockPoisonsNothing(t *testing.T) {
 // an older release with a wrong clock, keeps nobody out, is not believed, and goes
 // with the next write.
 func TestForgedRecord(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(time.Second))
 	forge := func(name string) {
@@ -169,6 +172,7 @@ func TestForgedRecord(t *testing.T) {
 // A run that is overtaken learns what overtook it, and is above that the next time. One
 // that cannot be, since no node gives a ticket so far ahead, asks ever more rarely.
 func TestOvertakenRun(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Guarded(2*time.Second, 40*time.Second))
 	promise := func(name string, ahead time.Duration) time.Time {

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	accept.Parallel(4)
 	goleak.VerifyTestMain(m, accept.NeverReturns)
 }
 

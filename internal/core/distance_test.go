@@ -10,6 +10,7 @@ import (
 )
 
 func TestDistance(t *testing.T) {
+	t.Parallel()
 	const ms = time.Millisecond
 	var d distance
 	best := func() time.Duration { return time.Duration(d.best.Load()) }
@@ -29,6 +30,7 @@ func TestDistance(t *testing.T) {
 }
 
 func TestPatience(t *testing.T) {
+	t.Parallel()
 	const ms = time.Millisecond
 	s := Defaults()
 	for _, c := range []struct {

@@ -19,6 +19,7 @@ import (
 // A node whose cursor never returns to 0 neither fills the memory nor keeps the
 // client busy, whether it lists names or none.
 func TestEndlessList(t *testing.T) {
+	t.Parallel()
 	for _, count := range []int{1000, 0} {
 		scans := 0
 		var names []byte

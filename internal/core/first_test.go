@@ -30,6 +30,7 @@ func (q *Quorum) brief(name string) *Spec { return &Spec{Name: name, Brief: true
 var usualID = protocol.ID{3: 1}
 
 func TestWhoIsAskedFirst(t *testing.T) {
+	t.Parallel()
 	q := paced(100, 100, 100, 100, 100)
 	first := make([]int, 5)
 	for i := range 1000 {
@@ -52,6 +53,7 @@ func TestWhoIsAskedFirst(t *testing.T) {
 }
 
 func TestTheSlowAreNotAmongTheFirst(t *testing.T) {
+	t.Parallel()
 	for i := range 20 {
 		q := paced(30_000, 100, 60_000, 120, 90)
 		nodes, after := q.later(q.brief(strconv.Itoa(i)), usualID, 0)
@@ -68,6 +70,7 @@ func TestTheSlowAreNotAmongTheFirst(t *testing.T) {
 
 // Who is not well is asked at once and not waited for.
 func TestTheUnwellAreNotAmongTheFirst(t *testing.T) {
+	t.Parallel()
 	q := paced(100, 100, 100, 100, 100)
 	nodes, _ := q.later(q.brief("a name"), usualID, 0b01001)
 	assert.Zero(t, nodes, "three are left: all of them are needed")
@@ -82,6 +85,7 @@ func TestTheUnwellAreNotAmongTheFirst(t *testing.T) {
 }
 
 func TestWhenAllAreAskedAtOnce(t *testing.T) {
+	t.Parallel()
 	q := paced(100, 100, 100, 100, 100)
 	ask := func(s *Spec, id protocol.ID) uint32 {
 		nodes, _ := q.later(s, id, 0)
@@ -109,6 +113,7 @@ func TestWhenAllAreAskedAtOnce(t *testing.T) {
 // Who finds others at a name asks all nodes the next time, readers among readers
 // too, until somebody is alone there.
 func TestWhoIsMet(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	reader := func(q *Quorum) *Spec {
 		s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1 << 30, Brief: true, Set: &q.set})

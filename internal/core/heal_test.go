@@ -18,6 +18,7 @@ import (
 // What others have recorded is listed once the node's guard time is over, and
 // not before: until then it may become more that rests on what the node forgot.
 func TestHealingWaitsForTheGuardTime(t *testing.T) {
+	t.Parallel()
 	client := redistest.Start(t, 1).Node(0).Client()
 	q, err := New([]redis.UniversalClient{client}, Defaults())
 	require.NoError(t, err)

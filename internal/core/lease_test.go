@@ -31,6 +31,7 @@ func ended(ctx context.Context) bool {
 
 // What is sent after End lets the next holder in.
 func TestContextsHaveEndedWhenEndReturns(t *testing.T) {
+	t.Parallel()
 	h := held(t, idle(t, redistest.Start(t, 1)), "n")
 	type key struct{}
 	outer := context.WithValue(t.Context(), key{}, "value")
@@ -65,6 +66,7 @@ func TestContextsHaveEndedWhenEndReturns(t *testing.T) {
 }
 
 func TestDerivedContextEndsWithItsParent(t *testing.T) {
+	t.Parallel()
 	h := held(t, idle(t, redistest.Start(t, 1)), "n")
 	l := h.Lease(0)
 	outer, cancel := context.WithCancelCause(t.Context())
@@ -80,6 +82,7 @@ func TestDerivedContextEndsWithItsParent(t *testing.T) {
 // An answer renews the claim at the moment at which a context is asked: the
 // context must not say that a claim has ended which goes on being renewed.
 func TestContextOfARenewedClaimGoesOn(t *testing.T) {
+	t.Parallel()
 	h := held(t, idle(t, redistest.Start(t, 1)), "n")
 	ctx := h.Lease(0).Context()
 	h.standing.Store(2) // the deadline before the renewal, long past

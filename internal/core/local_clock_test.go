@@ -34,6 +34,7 @@ func suspend(c *localClock, d time.Duration) {
 }
 
 func TestLocalClock(t *testing.T) {
+	t.Parallel()
 	c := newLocalClock()
 	wall, began := time.Now(), c.now()
 	require.Positive(t, began)
@@ -69,6 +70,7 @@ func TestLocalClock(t *testing.T) {
 // The machine is suspended for longer than the lease: the hold is over at the
 // wake-up, by whatever is asked first.
 func TestSuspendedHolder(t *testing.T) {
+	t.Parallel()
 	for what, over := range map[string]func(h *Hold, ctx context.Context) bool{
 		"Err":        func(_ *Hold, ctx context.Context) bool { return ctx.Err() != nil },
 		"Valid":      func(h *Hold, _ context.Context) bool { return !h.Valid() },

@@ -29,6 +29,7 @@ func everywhere(t *testing.T, c *redistest.Cluster) {
 // A run that finds a record on a minority records it anew, and what it then
 // records itself is not taken for a repetition of that.
 func TestOwnWriteAfterOneAnew(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	a := register(t, accept.Open(t, c, accept.Timing(2*time.Second)))
 	h := a.hold(t)
@@ -52,6 +53,7 @@ func TestOwnWriteAfterOneAnew(t *testing.T) {
 // A server that comes back with an old snapshot is no witness, also when nobody
 // was there to see it within the guard time.
 func TestOldSnapshot(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	timing := accept.Timing(200 * time.Millisecond)
 	q := accept.Open(t, c, timing)
@@ -84,6 +86,7 @@ func TestOldSnapshot(t *testing.T) {
 // A node that has lost its memory is not whole before it has been told by those who
 // know: one that cannot be asked may be the only one.
 func TestNodeIsNotWholeUntilTold(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	timing := accept.Timing(200 * time.Millisecond)
 	a := register(t, accept.Open(t, c, timing))
@@ -111,6 +114,7 @@ func whole(t *testing.T, n *redistest.Server) bool {
 
 // A put that no node will ever take is given up, though its caller would wait.
 func TestHopelessPut(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	timing := accept.Timing(200 * time.Millisecond)
 	a := register(t, accept.Open(t, c, timing))
@@ -127,6 +131,7 @@ func TestHopelessPut(t *testing.T) {
 
 // Pushes without end do not keep a watch from asking.
 func TestWatchUnderPushes(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	a := register(t, accept.Open(t, c, accept.Timing(2*time.Second)))
 	b := register(t, accept.OpenAt(t, c.URLs(), accept.Timing(2*time.Second)))

@@ -48,6 +48,7 @@ func soon(t *testing.T) context.Context {
 }
 
 func TestRecord(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	a := register(t, accept.Open(t, c, accept.Timing(2*time.Second)))
 	b := register(t, accept.OpenAt(t, c.URLs(), accept.Timing(2*time.Second)))
@@ -100,6 +101,7 @@ func TestRecord(t *testing.T) {
 // What only one node has counts, and is brought to the others, by reading and
 // by the run that comes next.
 func TestRecordOnAMinority(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"read", "open"} {
 		t.Run(how, func(t *testing.T) {
 			c := redistest.Start(t, 3)
@@ -133,6 +135,7 @@ func TestRecordOnAMinority(t *testing.T) {
 
 // A node that has lost its memory is no witness until it has been told again.
 func TestForgetfulNode(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	timing := accept.Timing(400 * time.Millisecond)
 	a := register(t, accept.Open(t, c, timing))

@@ -15,6 +15,7 @@ import (
 // Attempts come, go and move; who is due comes first, at the newest of the times
 // that were set for him, and what is void is not kept for long.
 func TestWakeHeap(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	h := wakeHeap{kind: deadlines}
 	at := map[*attempt]protocol.Time{}
@@ -72,6 +73,7 @@ func TestWakeHeap(t *testing.T) {
 // What is set for an earlier time takes the place of what was set before, and
 // what is set for a later one does not.
 func TestWokenAtTheEarliest(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	woken := make(chan protocol.Time, 10)
 	now := func() protocol.Time { return protocol.Time(time.Since(began)) }

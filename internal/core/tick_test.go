@@ -15,6 +15,7 @@ import (
 
 // What claims have to say that are due together goes out, and as one.
 func TestBeatsGoOutTogether(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := idle(t, c)
 	const claims = 100 // more than the scheduler collects

@@ -14,6 +14,7 @@ import (
 // However many attempts a client makes, no ticket that it proposes runs ahead of its
 // wall clock. Retention and guard time rest on that.
 func TestTicketsStayWithTheClock(t *testing.T) {
+	t.Parallel()
 	set := Defaults()
 	set.Logger = slog.New(slog.DiscardHandler)
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})

@@ -10,6 +10,7 @@ import (
 
 // No error quotes a password, whichever character makes the URL wrong.
 func TestParseURL(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{
 		"redis://:se%cret@host:6379", "redis://:se/cret@host:6379", "redis://:se#cret@host:6379", "redis://:se?cret@host:6379",
 		"redis://:se cret@host:6379", "redis://:se[cret@host:6379", "redis://:se\x00cret@host:6379", "redis://:secret@host:port",

@@ -18,6 +18,7 @@ import (
 // However much is sent to a node that does not read, no Send takes long, and
 // the bound breaks the connection.
 func TestHungNode(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	var log events
 	l := open(t, node.Client(), log.config(link.Config{Stall: time.Minute, MaxBytes: 64 << 20, MaxPending: 90_000}))
@@ -47,6 +48,7 @@ func TestHungNode(t *testing.T) {
 
 // A short stop breaks nothing: it is noticed, and the answers come late.
 func TestShortStop(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	l := open(t, node.Client(), link.Config{NodeTimeout: 50 * time.Millisecond})
 	require.NoError(t, node.Stop())
@@ -68,6 +70,7 @@ func TestShortStop(t *testing.T) {
 // A leave reaches a node that was stopped until the connection broke, and the
 // join that lay in the old connection does not come back after it.
 func TestLeaveAfterLongStop(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	var log events
 	l := open(t, node.Client(), log.config(link.Config{Stall: 300 * time.Millisecond}))
@@ -93,6 +96,7 @@ func TestLeaveAfterLongStop(t *testing.T) {
 }
 
 func TestLeaveAfterRestart(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1, redistest.WithAOF("always")).Node(0)
 	var log events
 	l := open(t, node.Client(), log.config(link.Config{}))
@@ -117,6 +121,7 @@ func TestLeaveAfterRestart(t *testing.T) {
 // The old connection is killed by its id, before the leave, and only where the
 // id still means it: not after a restart.
 func TestGhostIsKilled(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, killReply, runID string }{
 		{"same run", ":1\r\n", "run1"},
 		{"gone already", ":0\r\n", "run1"},
@@ -169,6 +174,7 @@ func TestGhostIsKilled(t *testing.T) {
 
 // Whatever a node sends, the link either understands it or connects again.
 func TestBadAnswers(t *testing.T) {
+	t.Parallel()
 	for name, bad := range map[string]string{
 		"garbage": "hello?\r\n", "huge": "$99999999999\r\n", "unasked": ":1\r\n:2\r\n:3\r\n",
 		"half": "*2\r\n:1\r\n$5\r\nab", "closed": "",
@@ -202,6 +208,7 @@ func TestBadAnswers(t *testing.T) {
 
 // Connections that are reset at any moment lose answers, never mix them up.
 func TestResets(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, func(_ *fakeConn, words []string) string {
 		if words[0] == "CLIENT" {
 			return ":1\r\n"
@@ -243,6 +250,7 @@ func TestResets(t *testing.T) {
 
 // Answers that a node refuses to give during the handshake are not needed.
 func TestSparseNode(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, func(*fakeConn, []string) string { return "+OK\r\n" })
 	f.runID.Store("")
 	l := open(t, f.client(t), link.Config{})
@@ -257,6 +265,7 @@ func TestSparseNode(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
+	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
 	var log events
@@ -269,6 +278,7 @@ func TestNobodyThere(t *testing.T) {
 
 // What is kept for a node that stays away is bounded, and given up in the end.
 func TestKeptIsBounded(t *testing.T) {
+	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
 	l := open(t, client, link.Config{MaxPending: 100})

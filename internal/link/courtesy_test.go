@@ -9,6 +9,7 @@ import (
 
 // Who has had to wait for long yields less and less often, until it was short again.
 func TestCourtesy(t *testing.T) {
+	t.Parallel()
 	var y courtesy
 	now := time.Now()
 	y.took(now, shortTurn)

@@ -55,6 +55,7 @@ func hostile(t *testing.T, good []string, text string) *redis.Options {
 // A node that lies about a length neither ends the process nor fills its memory,
 // in whichever answer of the handshake.
 func TestHostileHandshake(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"string of 2^63-1 bytes": "$9223372036854775807\r\n",
 		"string of a terabyte":   "$1000000000000\r\n",

@@ -19,6 +19,7 @@ import (
 )
 
 func TestClientsRefused(t *testing.T) {
+	t.Parallel()
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer cluster.Close()
 	for want, c := range map[string]redis.UniversalClient{
@@ -30,6 +31,7 @@ func TestClientsRefused(t *testing.T) {
 }
 
 func TestHandshake(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1, redistest.WithAOF("always"), redistest.WithPassword("secret")).Node(0)
 	opts := *node.Client().Options()
 	opts.DB, opts.ClientName, opts.Protocol = 3, "tester", 3
@@ -66,6 +68,7 @@ func TestHandshake(t *testing.T) {
 }
 
 func TestErrorsOfTheNode(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1, redistest.WithPassword("secret")).Node(0)
 	for password, want := range map[string]string{"wrong": "WRONGPASS", "": "NOAUTH"} {
 		client := redis.NewClient(&redis.Options{Addr: node.Addr(), Password: password})
@@ -99,6 +102,7 @@ func TestErrorsOfTheNode(t *testing.T) {
 // Every caller gets its own answer, and one caller's commands are executed in
 // the order sent.
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	l := open(t, node.Client(), link.Config{Stall: time.Minute}) // however busy the machine is
 	const callers, each = 64, 200
@@ -158,6 +162,7 @@ func (c *chain) Reply(_ []resp.Value, err error) {
 }
 
 func TestSendFromReply(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	l := open(t, node.Client(), link.Config{})
 	run := func() error {
@@ -174,6 +179,7 @@ func TestSendFromReply(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	l := open(t, node.Client(), link.Config{Channel: "ch"})
 	var calls []*call
@@ -201,6 +207,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestCloseWhileHung(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	l := open(t, node.Client(), link.Config{Channel: "ch"})
 	require.NoError(t, node.Stop())

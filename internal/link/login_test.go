@@ -39,6 +39,7 @@ func (s *streaming) Subscribe(l auth.CredentialsListener) (auth.Credentials, aut
 
 // Each way in which go-redis authenticates works, for commands and for pushes.
 func TestLogin(t *testing.T) {
+	t.Parallel()
 	locked := redistest.Start(t, 1, redistest.WithPassword("secret")).Node(0)
 	require.NoError(t, locked.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">apps", "allkeys", "allchannels", "+@all").Err())
 	opened := redistest.Start(t, 1).Node(0)
@@ -121,6 +122,7 @@ func become(user, password string) func(context.Context, *redis.Conn) error {
 
 // With a node that has nothing to be told the handshake is one write, and the answers to it.
 func TestOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	var flights atomic.Int32
 	f := newFake(t, func(_ *fakeConn, words []string) string { return "+OK\r\n" })
 	client := redis.NewClient(&redis.Options{

@@ -66,6 +66,7 @@ func many(t *testing.T, c *redis.Client, source string) *link.Many {
 // What is sent at once goes out as one, in the order in which it was sent, also
 // with what goes by itself; who is alone, or one of few, goes by itself.
 func TestMany(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()
 	l := open(t, c, link.Config{Many: many(t, c, pushAll)})
 	var cmds []link.Command
@@ -107,6 +108,7 @@ func newSent(l *link.Link, p *part) *part {
 
 // An answer that is an error, or not of this form, says nothing to any part.
 func TestManyWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()
 	for source, want := range map[string]string{
 		"return redis.error_reply('ERR sorry')": "sorry",
@@ -135,6 +137,7 @@ func TestManyWithoutAnAnswer(t *testing.T) {
 
 // When the connection breaks, each part has its own fate.
 func TestManyBreaks(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	c := node.Client()
 	l := open(t, c, link.Config{Many: many(t, c, pushAll), Stall: 300 * time.Millisecond})
@@ -174,6 +177,7 @@ func TestManyBreaks(t *testing.T) {
 // What is queued goes out with what comes after it, in order, or with Flush; as
 // one command where there is much of it.
 func TestQueue(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()
 	l := open(t, c, link.Config{Many: many(t, c, pushAll)})
 	one := newCall("RPUSH", "list", "1")

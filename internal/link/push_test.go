@@ -13,6 +13,7 @@ import (
 )
 
 func TestPush(t *testing.T) {
+	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	var log events
 	l := open(t, node.Client(), log.config(link.Config{Channel: "ch", Stall: 300 * time.Millisecond}))
@@ -44,6 +45,7 @@ func TestPush(t *testing.T) {
 }
 
 func TestPushForbidden(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, func(_ *fakeConn, words []string) string {
 		if words[0] == "SUBSCRIBE" {
 			return "-NOPERM no channel\r\n"

@@ -26,6 +26,7 @@ import (
 )
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	skipWithoutTLS(t)
 	cert, key, pool := selfSigned(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

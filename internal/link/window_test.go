@@ -27,6 +27,7 @@ func play(w *window, rounds int, answer func(n int) time.Duration) {
 
 // A window settles where the node answers within half a node timeout, however slow it is.
 func TestWindowOfASlowNode(t *testing.T) {
+	t.Parallel()
 	w := window{size: firstWindow}
 	w.alone(ms)
 	play(&w, 100, func(n int) time.Duration { return time.Duration(n) * 200 * time.Microsecond })
@@ -38,6 +39,7 @@ func TestWindowOfASlowNode(t *testing.T) {
 
 // A node that is far away is not slow: its window opens though each answer takes long.
 func TestWindowOfAFarNode(t *testing.T) {
+	t.Parallel()
 	w := window{size: firstWindow}
 	w.alone(501 * ms)
 	play(&w, 100, func(n int) time.Duration { return 500*ms + time.Duration(n)*time.Microsecond })
@@ -46,6 +48,7 @@ func TestWindowOfAFarNode(t *testing.T) {
 
 // One late burst narrows the window once, however many answers belong to it.
 func TestWindowIsCutOnceARoundTrip(t *testing.T) {
+	t.Parallel()
 	w := window{size: 4096, rtt: ms}
 	for range 1000 {
 		w.took(300*ms, 400*ms, nodeTimeout, 32, false)
@@ -57,6 +60,7 @@ func TestWindowIsCutOnceARoundTrip(t *testing.T) {
 
 // Urgent commands have room when others have none.
 func TestWindowHasRoomForUrgentCommands(t *testing.T) {
+	t.Parallel()
 	w := window{size: 1000}
 	assert.Equal(t, 1000, w.room(false))
 	assert.Equal(t, 1250, w.room(true))

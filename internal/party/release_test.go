@@ -36,6 +36,7 @@ func parties(t *testing.T, n int) (ps []*Party) {
 // An answer from just before the deadline renews the claim while it is being
 // unlocked. It looked lost; it must not live on without an owner.
 func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
+	t.Parallel()
 	ps := parties(t, 2)
 	require.NoError(t, ps[0].Lock(t.Context(), Write, false))
 	deadline := reflect.ValueOf(ps[0].hold).Elem().FieldByName("standing").Addr().UnsafePointer()
@@ -50,6 +51,7 @@ func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 // Two goroutines that both take themselves for the writer: one of the two has
 // made a mistake and is told so, and the value stays usable.
 func TestUnlockRacesDowngrade(t *testing.T) {
+	t.Parallel()
 	ps := parties(t, 2)
 	p, other := ps[0], ps[1]
 	for range 200 {

@@ -17,6 +17,7 @@ func drained(b *Backlog[string]) (all []string) {
 // Renewals go first, in their order. A join goes after three requests of waiting claims,
 // so neither of these keeps the other out.
 func TestBacklogOrder(t *testing.T) {
+	t.Parallel()
 	var b Backlog[string]
 	for i := range 4 {
 		b.Put(Joins, fmt.Sprint("join", i))
@@ -42,6 +43,7 @@ func TestBacklogOrder(t *testing.T) {
 
 // What there was no room for is the next one again.
 func TestBacklogReturn(t *testing.T) {
+	t.Parallel()
 	var b Backlog[string]
 	b.Put(Joins, "a")
 	b.Return(Joins, b.Take(Joins)) // the only one
@@ -57,6 +59,7 @@ func TestBacklogReturn(t *testing.T) {
 
 // A backlog that is never empty does not grow without end.
 func TestBacklogGivesMemoryBack(t *testing.T) {
+	t.Parallel()
 	var b Backlog[int]
 	for i := range 100_000 {
 		b.Put(Renewals, i)
@@ -72,6 +75,7 @@ func TestBacklogGivesMemoryBack(t *testing.T) {
 }
 
 func TestClassOf(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		phase Phase
 		op    Op
@@ -98,6 +102,7 @@ func started() *Claim {
 // An attempt that has not been sent yet is not abandoned. When it is sent it begins, with
 // a ticket of then, and its lease counts from then.
 func TestPostponedAttempt(t *testing.T) {
+	t.Parallel()
 	c := started()
 	joins := slices.Clone(c.Out)
 	c.Out = nil
@@ -138,6 +143,7 @@ func TestPostponedAttempt(t *testing.T) {
 // its lease counts from the request, and the node is not waited for any more. So it is
 // with a failure.
 func TestMergedRequest(t *testing.T) {
+	t.Parallel()
 	for _, fails := range []bool{false, true} {
 		c := started()
 		join := c.Out[0]
@@ -172,6 +178,7 @@ func TestMergedRequest(t *testing.T) {
 // What a dead connection means: the node is not one of those at which a waiter is
 // settled, until it answers.
 func TestDownCountsUntilAnAnswer(t *testing.T) {
+	t.Parallel()
 	c := started()
 	joins := slices.Clone(c.Out)
 	c.Out = nil

@@ -50,6 +50,7 @@ func (c *permit) answers(a ...Answer) {
 // A semaphore's holder hears from one node first how that has gone on, and what
 // it hears does not compare with what the other has told: it is not lost.
 func TestHolderHearsOfOneNodeFirst(t *testing.T) {
+	t.Parallel()
 	for name, news := range map[string]Answer{
 		"nobody is left": {},
 		"a list that begins elsewhere": {

@@ -56,6 +56,7 @@ func (b *brief) is(want Phase) {
 
 // A lock that is given back at once has never been anywhere but at the first nodes.
 func TestBrief(t *testing.T) {
+	t.Parallel()
 	b := newBrief(t, false)
 	b.answer(true, b.asked(OpJoin, 0, 1, 2)...)
 	b.is(Holding)
@@ -71,6 +72,7 @@ func TestBrief(t *testing.T) {
 
 // One that is kept is brought to all nodes, and from then on it makes no difference.
 func TestBriefThatIsKept(t *testing.T) {
+	t.Parallel()
 	b := newBrief(t, false)
 	b.answer(true, b.asked(OpJoin, 0, 1, 2)...)
 	b.now = b.now.Add(soon)
@@ -85,6 +87,7 @@ func TestBriefThatIsKept(t *testing.T) {
 
 // The others are asked as soon as the first cannot make q votes, whatever the reason.
 func TestFirstDoNotSuffice(t *testing.T) {
+	t.Parallel()
 	for name, happens := range map[string]func(b *brief, rs []Request){
 		"somebody else is first": func(b *brief, rs []Request) { b.answer(false, rs[1]) },
 		"another ticket": func(b *brief, rs []Request) {
@@ -114,6 +117,7 @@ func TestFirstDoNotSuffice(t *testing.T) {
 // A try is over only when all have had their say, or it cannot be had any more. One
 // that has a vote stays for a moment: those ahead of it may not be settled yet.
 func TestBriefTry(t *testing.T) {
+	t.Parallel()
 	for no := range 3 { // which of the first three answers says so
 		b := newBrief(t, true)
 		rs := b.asked(OpJoin, 0, 1, 2)
@@ -152,6 +156,7 @@ func TestBriefTry(t *testing.T) {
 // A process may stand still while its try stays for a vote. When it goes on, its leases
 // have lapsed, and the try is over: it must not ask to be woken at once, over and over.
 func TestTryWhoseLeasesLapse(t *testing.T) {
+	t.Parallel()
 	b := newBrief(t, true)
 	rs := b.asked(OpJoin, 0, 1, 2)
 	b.answer(true, rs[0])

@@ -35,6 +35,7 @@ func FuzzLiars(f *testing.F) {
 // What fuzzing does for as long as one likes, a test does for a while. It must
 // have come to holds and to lies, or it has shown nothing.
 func TestLiars(t *testing.T) {
+	t.Parallel()
 	var sum tally
 	for i := range uint64(6000) {
 		sum.add(play(t, happenings(i)))

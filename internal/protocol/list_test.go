@@ -9,6 +9,7 @@ import (
 
 // A node does not list very many claims. The claim then asks for a list that begins later.
 func TestListThatIsTooLong(t *testing.T) {
+	t.Parallel()
 	c := NewClaim(Config{
 		Terms: Terms{ID: ID{1}, Weight: 1, Capacity: 5000, TTL: 8 * time.Second, Counting: true},
 		Nodes: 3, NodeTimeout: time.Second,

@@ -18,6 +18,7 @@ func at(sent, heard Time, ahead int64) Reading {
 
 // A node 1e12 ms ahead of us answers requests; in each row, after all rows before it.
 func TestBoundsNoticeAJump(t *testing.T) {
+	t.Parallel()
 	const ms = testMS
 	var b ClockBounds
 	for _, r := range []struct {
@@ -106,6 +107,7 @@ func (c *court) kinds() (kinds []ClockEventKind) {
 }
 
 func TestJumpThatOthersContradict(t *testing.T) {
+	t.Parallel()
 	for _, by := range []int64{1000, -1000, 3600_000, -3600_000} {
 		c := newCourt(t, 3)
 		c.ahead[1] += by
@@ -125,6 +127,7 @@ func TestJumpThatOthersContradict(t *testing.T) {
 
 // What was sent before the suspicion, and what is known only since, is no evidence.
 func TestEvidenceIsFreshAndRestsOnTheTimeBefore(t *testing.T) {
+	t.Parallel()
 	c := newCourt(t, 3)
 	old := at(c.now, c.now+8*testMS, c.ahead[2])
 	c.ahead[1] += 1000
@@ -150,6 +153,7 @@ func TestEvidenceIsFreshAndRestsOnTheTimeBefore(t *testing.T) {
 
 // A node that may have parted by as much, unnoticed, is no evidence.
 func TestEvidenceExcludesThatWeSlept(t *testing.T) {
+	t.Parallel()
 	c := newCourt(t, 3)
 	c.now += 2000 * testMS
 	c.hear(1)
@@ -162,6 +166,7 @@ func TestEvidenceExcludesThatWeSlept(t *testing.T) {
 }
 
 func TestWeSlept(t *testing.T) {
+	t.Parallel()
 	for _, nodes := range []int{3, 5} {
 		c := newCourt(t, nodes)
 		c.slept(time.Hour)
@@ -184,6 +189,7 @@ func TestWeSlept(t *testing.T) {
 
 // Nodes that have parted from us by different times have jumped, or so it may be.
 func TestDifferentJumpsAreNotASleep(t *testing.T) {
+	t.Parallel()
 	c := newCourt(t, 3)
 	c.ahead[0] += 1000
 	c.ahead[1] += 5000
@@ -195,6 +201,7 @@ func TestDifferentJumpsAreNotASleep(t *testing.T) {
 // A client alone with a node cannot tell. Its leases end earlier, and the node's
 // votes count when its old clock would show the new time, for half the guard time.
 func TestDoubt(t *testing.T) {
+	t.Parallel()
 	for _, r := range []struct {
 		nodes    int
 		by, rest time.Duration
@@ -242,6 +249,7 @@ func TestDoubt(t *testing.T) {
 // Another node that has not parted from us shows that we have not slept: only the
 // leases of the suspect end earlier. If it turns out later that it was asleep, nothing ends twice.
 func TestDoubtOfOneNode(t *testing.T) {
+	t.Parallel()
 	c := newCourt(t, 3)
 	c.ahead[0] += 5000
 	c.hear(0)
@@ -269,6 +277,7 @@ func TestDoubtOfOneNode(t *testing.T) {
 }
 
 func TestPushThatShowsAJump(t *testing.T) {
+	t.Parallel()
 	c := newCourt(t, 3)
 	counts, _ := c.Read(1, Reading{Heard: c.now, Millis: c.ahead[1] + int64(c.now/testMS) + 1000, Push: true})
 	assert.False(t, counts)
@@ -279,6 +288,7 @@ func TestPushThatShowsAJump(t *testing.T) {
 
 // A lease that a clock has ended earlier ends earlier for the claim.
 func TestEarly(t *testing.T) {
+	t.Parallel()
 	c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute})
 	c.Start(1, 64, 0, 0)
 	for i := range 3 {
@@ -295,6 +305,7 @@ func TestEarly(t *testing.T) {
 
 // A vote of a node whose clock may have jumped counts later, by an answer then.
 func TestLateVote(t *testing.T) {
+	t.Parallel()
 	for _, push := range []bool{false, true} {
 		for _, try := range []bool{false, true} {
 			c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 1, NodeTimeout: time.Minute, Try: try})
@@ -324,6 +335,7 @@ func TestLateVote(t *testing.T) {
 // The bounds of a node took in a moment for which our clock stood still. What they
 // show since does not exclude that moment.
 func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
+	t.Parallel()
 	c := newCourt(t, 3)
 	c.now += 2000 * testMS
 	c.hear(1)
@@ -343,6 +355,7 @@ func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
 // little, so the sleep is found with node 1. The second one shows a part of the
 // sleep, and the rest is no jump of node 0.
 func TestPartOfASleep(t *testing.T) {
+	t.Parallel()
 	c := newCourt(t, 3)
 	first := c.now + testMS
 	c.now += 1000 * testMS

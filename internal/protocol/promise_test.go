@@ -9,6 +9,7 @@ import (
 // that it does not vote for the claim. Its promise is gone, so it does not count,
 // even if the process was stopped when it should have noticed that the first answer is old.
 func TestOpenThatANodeHasForgotten(t *testing.T) {
+	t.Parallel()
 	const second = Time(time.Second)
 	q := &Inquiry{
 		Op: OpOpen, Nodes: 3, NodeTimeout: time.Second, Patience: 10 * time.Second, Fresh: 100 * time.Second,

@@ -113,6 +113,7 @@ func behind(t *testing.T) (b *bench, push protocol.Push) {
 // and 2. The claim comes back at node 0, with the ticket that it had, and without a
 // vote. The push names that ticket and that incarnation.
 func TestPushOfAVoteThatIsGone(t *testing.T) {
+	t.Parallel()
 	for name, answered := range map[string]bool{"after the answer": true, "before the answer": false} {
 		t.Run(name, func(t *testing.T) {
 			b, push := behind(t)
@@ -159,6 +160,7 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 // The redlock key may be another client's though the claim's lease has not ended: an
 // operator has removed it, or it ended a moment before the claim.
 func TestPushBeforeTheKeyWasTaken(t *testing.T) {
+	t.Parallel()
 	b, push := behind(t)
 	assert.True(t, b.nodes[0].DelPlain(b.millis(), ""))
 	assert.True(t, b.nodes[0].SetPlain(b.millis(), "rival", 10*time.Second))
@@ -174,6 +176,7 @@ func TestPushBeforeTheKeyWasTaken(t *testing.T) {
 // another client: it has kept the fence for the retention time, and has since given
 // lower tickets. What it pushed before does not count.
 func TestPushBeforeTheSecondSettle(t *testing.T) {
+	t.Parallel()
 	for name, early := range map[string]bool{"after the answer": false, "before the answer": true} {
 		t.Run(name, func(t *testing.T) {
 			b, push := behind(t)

@@ -11,6 +11,7 @@ import (
 
 // Of two addresses that reach one server the first to be connected keeps the vote.
 func TestServers(t *testing.T) {
+	t.Parallel()
 	const guard = 10 * time.Second
 	at := func(d time.Duration) protocol.Time { return protocol.Time(time.Hour).Add(d) }
 	s := protocol.NewServers(3, guard, protocol.Rules{})

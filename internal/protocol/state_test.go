@@ -30,6 +30,7 @@ var reported = map[string]string{
 // A search takes two claims with the same state for one. So the state has every
 // field that a later step reads.
 func TestStateIsComplete(t *testing.T) {
+	t.Parallel()
 	now := Time(time.Hour)
 	claim := func(phase Phase, try bool) *Claim {
 		c := NewClaim(Config{

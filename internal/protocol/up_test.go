@@ -8,6 +8,7 @@ import (
 // A subscription that comes back while the join is out: the vote may have been
 // pushed between the join and the subscription, and its answer does not have it.
 func TestUpWhileARequestIsOut(t *testing.T) {
+	t.Parallel()
 	c := NewClaim(Config{
 		Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute, Drift: time.Second,
 	})

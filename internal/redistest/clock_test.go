@@ -26,6 +26,7 @@ func ahead(t *testing.T, s *redistest.Server) time.Duration {
 }
 
 func TestClockJumps(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
 	assert.InDelta(t, 0, ahead(t, s), float64(within))
 	for _, offset := range []time.Duration{time.Minute, -time.Minute, 1500 * time.Millisecond, 0} {
@@ -38,6 +39,7 @@ func TestClockJumps(t *testing.T) {
 // Keys end by the wall clock, and what the server does in the background goes by the monotonic one. So it is
 // on a machine whose clock is set.
 func TestTimersDoNotJump(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
 	ctx := t.Context()
 	require.NoError(t, s.Client().Set(ctx, "k", "v", 30*time.Second).Err())
@@ -64,6 +66,7 @@ func behind(t *testing.T, s *redistest.Server) int64 {
 }
 
 func TestClockDrifts(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
 	time.Sleep(300 * time.Millisecond) // the rate counts from now, not from the start of the process
 	require.NoError(t, s.SetClock(0, 2))
@@ -81,6 +84,7 @@ func TestClockDrifts(t *testing.T) {
 
 // It is the machine's clock: a new life of the server finds it as it is, and a frozen one when it goes on.
 func TestClockOutlivesTheServer(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
 	require.NoError(t, s.SetClock(time.Minute, 1))
 	require.NoError(t, s.Restart())
@@ -94,6 +98,7 @@ func TestClockOutlivesTheServer(t *testing.T) {
 }
 
 func TestSetClockSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1).Node(0)
 	assert.ErrorContains(t, s.SetClock(time.Minute, 1), "without WithClock")
 	assert.WithinDuration(t, time.Now(), s.Clock(), within)
@@ -106,6 +111,7 @@ func TestSetClockSaysWhatIsWrong(t *testing.T) {
 
 // libfaketime leaves what it has in shared memory when its process is killed.
 func TestClockLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
 	info := lo.Must(s.Client().InfoMap(t.Context(), "server").Result())
 	left := lo.Must(filepath.Glob("/dev/shm/*faketime*_" + info["Server"]["process_id"]))

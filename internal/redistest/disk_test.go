@@ -13,6 +13,7 @@ import (
 )
 
 func TestSlowDisk(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithAOF("always"), redistest.WithDisk(), redistest.WithClock()).Node(0)
 	ctx := t.Context()
 	require.NoError(t, s.Client().Set(ctx, "k", "fast", 0).Err())
@@ -25,6 +26,7 @@ func TestSlowDisk(t *testing.T) {
 
 // What was answered is on the disk, and what is not on the disk is gone.
 func TestCutPower(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithAOF("always"), redistest.WithDisk()).Node(0)
 	ctx := t.Context()
 	require.NoError(t, s.Client().Set(ctx, "answered", "yes", 0).Err())
@@ -48,6 +50,7 @@ func TestCutPower(t *testing.T) {
 }
 
 func TestSetDiskSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1).Node(0)
 	assert.ErrorContains(t, s.SetDisk(time.Second), "without WithDisk")
 	_, err := s.CutPower()

@@ -46,6 +46,7 @@ func child(end string) {
 }
 
 func TestServersAreIndependentMasters(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 3)
 	require.Equal(t, 3, c.Len())
 	assert.Len(t, lo.Uniq(c.Addrs()), 3)
@@ -65,6 +66,7 @@ func TestServersAreIndependentMasters(t *testing.T) {
 }
 
 func TestKillAndRestartInMemory(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1).Node(0)
 	ctx, addr := t.Context(), s.Addr()
 	require.NoError(t, s.Client().Set(ctx, "k", "v", 0).Err())
@@ -84,6 +86,7 @@ func TestKillAndRestartInMemory(t *testing.T) {
 }
 
 func TestAOFSurvivesKill(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithAOF("always")).Node(0)
 	ctx := t.Context()
 	require.NoError(t, s.Client().Set(ctx, "k", "v", 0).Err())
@@ -94,6 +97,7 @@ func TestAOFSurvivesKill(t *testing.T) {
 }
 
 func TestStopAndCont(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGSTOP on Windows")
 	}
@@ -115,6 +119,7 @@ func TestStopAndCont(t *testing.T) {
 }
 
 func TestRestartOfAStoppedServer(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGSTOP on Windows")
 	}
@@ -125,6 +130,7 @@ func TestRestartOfAStoppedServer(t *testing.T) {
 }
 
 func TestPassword(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1, redistest.WithPassword("p@ss/w:rd"))
 	assert.NoError(t, c.Node(0).Client().Ping(t.Context()).Err())
 
@@ -138,6 +144,7 @@ func TestPassword(t *testing.T) {
 }
 
 func TestCloseStopsAndRemovesAll(t *testing.T) {
+	t.Parallel()
 	c, err := redistest.Run(3, redistest.WithArgs("--maxmemory", "4mb"))
 	if errors.Is(err, redistest.ErrNotInstalled) {
 		t.Skip(err)
@@ -212,6 +219,7 @@ func (r *recorder) Skip(...any)  { r.skipped = true; runtime.Goexit() }
 func (r *recorder) Fatal(...any) { r.failed = true; runtime.Goexit() }
 
 func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, 1).Node(0)
 	var wg sync.WaitGroup
 	for range 4 {
@@ -228,6 +236,7 @@ func TestConcurrentUse(t *testing.T) {
 
 // A server must not die because the goroutine, or the thread, that asked for it has ended.
 func TestServersOutliveTheThreadThatAsked(t *testing.T) {
+	t.Parallel()
 	c := redistest.Start(t, 1)
 	done := make(chan error)
 	go func() {
@@ -241,6 +250,7 @@ func TestServersOutliveTheThreadThatAsked(t *testing.T) {
 
 // The last resort: this process is gone before Close, and its servers go with it, also a frozen one.
 func TestServersDieWithTheirProcess(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux kills the servers of a dead process")
 	}
