@@ -10,6 +10,39 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// ParseNodes parses the addresses of nodes. Each element is one address, or
+// several with commas between them. White space around an address, and a comma
+// at the end of an element, are ignored. Each address is a URL of ParseURL, or
+// host:port for redis://host:port. Errors match ErrInvalid and name the node by
+// its place, from 1 on.
+//
+// An empty address is an error. Invariant: all clients use the same nodes. An
+// address that is left out because a variable is unset would break it.
+func ParseNodes(lists []string) ([]*redis.Options, error) {
+	var all []*redis.Options
+	for _, list := range lists {
+		parts := strings.Split(list, ",")
+		if last := len(parts) - 1; last > 0 && strings.TrimSpace(parts[last]) == "" {
+			parts = parts[:last]
+		}
+		for _, part := range parts {
+			raw := strings.TrimSpace(part)
+			if raw == "" {
+				return nil, fmt.Errorf("%w: the address of node %d is empty; is a variable unset, or a comma too many?", ErrInvalid, len(all)+1)
+			}
+			if !strings.Contains(raw, "://") {
+				raw = "redis://" + raw
+			}
+			o, err := ParseURL(raw)
+			if err != nil {
+				return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, len(all)+1, err)
+			}
+			all = append(all, o)
+		}
+	}
+	return all, nil
+}
+
 // ParseURL is redis.ParseURL with errors that quote nothing of the URL but the name of
 // an option. The parsers of Go and go-redis quote the part that they do not
 // understand, and that is part of the password where the password contains a
@@ -26,6 +59,9 @@ func ParseURL(raw string) (*redis.Options, error) {
 	if err != nil || strings.ContainsAny(raw, "# ") || strings.Contains(u.EscapedPath()+u.RawQuery, "@") {
 		return nil, fmt.Errorf("the URL is not of the form %s://user:password@host:port/database: %s", scheme,
 			"in user and password write %25 for %, %2F for /, %3F for ?, %23 for #, %40 for @, %2C for a comma, %20 for a blank; the port is a number up to 65535")
+	}
+	if scheme == "unix" && u.Host != "" {
+		return nil, errors.New("the path of the URL's socket does not begin with a slash: write unix:///run/redis.sock, or unix://user:password@/run/redis.sock")
 	}
 	o, err := redis.ParseURL(raw)
 	if err == nil {

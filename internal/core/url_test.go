@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -18,7 +19,7 @@ func TestParseURL(t *testing.T) {
 		"redis://:secret@host:6379?x=y", "redis://:secret@host:6379?db=x", "redis://:secret@host:6379?skip_verify=true",
 		"redis://user:12/secret@host:6379", "redis://user:12#secret@host:6379", "redis://user:12?secret@host:6379", "redis://user:12/3?secret@host",
 		"redis://:se,cret@[host:6379", "secret@host:6379", "host:6379", "", "http://:secret@host", "secret://host", "unix://", "unix://:secret@?db=1",
-		"redis://:secret@host:6379#", "rediss://:se\\cret@host:6379/%zz",
+		"unix://secret/redis.sock", "unix://:secret@run/redis.sock", "redis://:secret@host:6379#", "rediss://:se\\cret@host:6379/%zz",
 	} {
 		_, err := ParseURL(bad)
 		if !assert.Error(t, err, bad) {
@@ -40,5 +41,55 @@ func TestParseURL(t *testing.T) {
 	for _, good := range []string{"redis://host", "redis://:p@host", "redis://u:p@ss@host:1/2", "unix:///run/redis.sock?db=1", "redis://[::1]:6379"} {
 		_, err := ParseURL(good)
 		assert.NoError(t, err, good)
+	}
+}
+
+// Connect and the command accept the same lists.
+func TestParseNodes(t *testing.T) {
+	addrs := func(nodes []*redis.Options) (addrs []string) {
+		for _, o := range nodes {
+			addrs = append(addrs, o.Network+" "+o.Addr)
+		}
+		return addrs
+	}
+	for _, good := range []struct {
+		lists []string
+		want  []string
+	}{
+		{nil, nil},
+		{[]string{"a", "b:1"}, []string{"tcp a:6379", "tcp b:1"}},
+		{[]string{" a:1, redis://b:2 ,\n\trediss://c:3,\r\n"}, []string{"tcp a:1", "tcp b:2", "tcp c:3"}},
+		{[]string{"a:1,b:2", "unix:///run/redis.sock"}, []string{"tcp a:1", "tcp b:2", "unix /run/redis.sock"}},
+		{[]string{"[::1]:7", "10.0.0.1:8/3"}, []string{"tcp [::1]:7", "tcp 10.0.0.1:8"}},
+	} {
+		nodes, err := ParseNodes(good.lists)
+		require.NoError(t, err, good.lists)
+		assert.Equal(t, good.want, addrs(nodes))
+	}
+	nodes, err := ParseNodes([]string{"u:p%2Cq@a:1"})
+	require.NoError(t, err)
+	assert.Equal(t, "p,q", nodes[0].Password)
+
+	for _, bad := range []struct {
+		lists []string
+		says  string
+	}{
+		{[]string{""}, "node 1 is empty"},
+		{[]string{"a", " \n"}, "node 2 is empty"},
+		{[]string{"a,,c"}, "node 2 is empty"},
+		{[]string{","}, "node 1 is empty"},
+		{[]string{"a,b,,"}, "node 3 is empty"},
+		{[]string{"a, http://secret@b"}, "node 2: the URL begins with none of"},
+		{[]string{"a", "b, :secret@c:port"}, "node 3: the URL is not of the form redis://"},
+		{[]string{"a, :sec,ret@b"}, "node 2: the URL is not of the form redis://"},
+		{[]string{"a b"}, "node 1: the URL is not of the form"},
+		{[]string{"/run/redis.sock"}, "node 1: the URL's path is not a database number"},
+		{[]string{"unix://run/redis.sock"}, "unix:///run/redis.sock"},
+	} {
+		_, err := ParseNodes(bad.lists)
+		require.ErrorIs(t, err, ErrInvalid, "%q", bad.lists)
+		assert.ErrorContains(t, err, bad.says, "%q", bad.lists)
+		assert.NotContains(t, err.Error(), "sec")
+		assert.NotContains(t, err.Error(), "ret@")
 	}
 }
