@@ -2,7 +2,7 @@
 // weighted Semaphore, Once and leader election, kept by a majority of N
 // independent Redis masters.
 //
-// A Quorum is this process's connection to the nodes; the primitives are in
+// A [Quorum] is this process's connection to the nodes. The primitives are in
 // packages of their own: mutex, rwmutex, semaphore, once and leader.
 //
 //	q, err := quorate.Connect(ctx, []string{"redis://a:6379", "redis://b:6379", "redis://c:6379"})
@@ -13,19 +13,28 @@
 //
 // # What is guaranteed
 //
-// The algorithm is Redlock (the same key and a random id on N masters, a
-// majority, a validity time measured from before the send, extension, release
-// everywhere, delayed restarts), completed with an order among contenders, a
-// fencing token, and wake-ups instead of polling. While fewer than half of the
-// nodes fail at a time, clocks run at the same speed within 1%, and a node that
-// lost its memory sits out its guard time, no two processes hold a name at the
-// same time by their own clocks, and each holder's token is higher than every
-// earlier one's.
+// The algorithm is Redlock, completed with an order among claims, a fencing token,
+// and wake-ups instead of polling. Redlock is the same key and a random id on N
+// masters, a majority, a validity time measured from before the send, extension,
+// release on all nodes, and delayed restarts.
+//
+// The guarantee rests on three conditions: fewer than half of the nodes fail at a
+// time, clocks run at the same speed within 1%, and a node that lost its data does
+// not vote for the guard time. While they hold, no two processes hold a name at
+// the same time by their own clocks, and each holder's token is higher than that
+// of every earlier holder.
 //
 // # What is not
 //
-// No lock service can stop a process that has been paused from going on as if
-// it still held the lock. Its lease's context has ended by then, but code that
-// does not look does not know. Where that matters, give the lease's token to
-// the resource and let it refuse a lower one than it has seen.
+// No lock service can stop a process that has been paused. When the process goes
+// on, its lease's context has ended, but code that does not look at the context
+// does not know that. So where a late write does harm, give [Lease.Token] to the
+// resource, and let the resource refuse a token that is lower than one it has
+// seen.
+//
+// # Errors
+//
+// Failures are of type [*Error] and of one of the kinds [ErrHeld], [ErrNoQuorum],
+// [ErrLost], [ErrNotHeld], [ErrClosed], [ErrClock] and [ErrInvalid]. A wrong
+// option of a primitive is a programmer's error and panics.
 package quorate

@@ -8,52 +8,65 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// The kinds of failure, to be tested for with errors.Is. An error may match a
-// context's error or a node's error beside its kind.
+// The kinds of failure. Test for them with [errors.Is]: an error may match the
+// error of a context or of a node beside its kind.
 var (
-	// ErrHeld says that somebody else holds it, or is ahead in the queue.
-	ErrHeld = core.ErrHeld
-	// ErrNoQuorum says that fewer than a majority of the nodes could be asked,
-	// or have agreed. Each node's own error is in Error.Nodes.
-	ErrNoQuorum = core.ErrNoQuorum
-	// ErrLost says that a hold ended by itself: its validity ran out before a
-	// majority renewed it, or WithMaxHold ended it.
-	ErrLost = core.ErrLost
-	// ErrNotHeld says that what was to be released or extended is not held.
-	ErrNotHeld = core.ErrNotHeld
-	// ErrClosed says that the Quorum has been closed.
-	ErrClosed = core.ErrClosed
-	// ErrReleased is the cause of a lease's context after its release.
-	ErrReleased = core.ErrReleased
-	// ErrClock says, beside ErrNoQuorum, that a majority of the nodes contradicts
-	// this process's wall clock by more than the skew: it makes no claims until the
-	// clock has been set right.
-	ErrClock = core.ErrClock
-	// ErrInvalid says that a call can never succeed as it is: an empty or
-	// unusable name, no nodes, a node twice, a setting that contradicts another.
-	ErrInvalid = core.ErrInvalid
+	// ErrHeld ("held by another client") says that another claim holds the name, or
+	// is ahead in the queue.
+	ErrHeld error = errHeld
+	// ErrNoQuorum ("no quorum of nodes") says that fewer than a majority of the
+	// nodes could be asked, or agreed. Each node's own error is in [Error].
+	ErrNoQuorum error = errNoQuorum
+	// ErrLost ("lock lost") says that a hold ended by itself: its lease ran out
+	// before a majority of the nodes renewed it, or [WithMaxHold] or
+	// [WithoutRenewal] ended it.
+	ErrLost error = errLost
+	// ErrNotHeld ("not held") says that what was to be released or extended is not
+	// held.
+	ErrNotHeld error = errNotHeld
+	// ErrClosed ("quorum closed") says that the [Quorum] has been closed.
+	ErrClosed error = errClosed
+	// ErrReleased ("released") is the cause of a lease's context after its release,
+	// see [Lease].
+	ErrReleased error = errReleased
+	// ErrClock ("wrong wall clock") says, beside ErrNoQuorum, that a majority of the
+	// nodes contradicts this process's wall clock by more than the skew, see
+	// [WithSkew]. The process makes no claims until the clock has been set right.
+	ErrClock error = errClock
+	// ErrInvalid ("invalid use") says that the call can never succeed as it is: an
+	// unusable name, no nodes, a node twice, a wrong setting, or a name that is in
+	// use for another kind of primitive. The text names the remedy.
+	ErrInvalid error = errInvalid
 )
 
-// Error is how an operation failed. Err is one of the kinds above, alone or
-// with the error of the context that ended the wait; errors.Is and errors.As
-// see Err and the error of each node.
+// The core makes the kinds: it cannot import this package.
+var (
+	errHeld, errNoQuorum, errLost, errNotHeld    = core.ErrHeld, core.ErrNoQuorum, core.ErrLost, core.ErrNotHeld
+	errClosed, errReleased, errClock, errInvalid = core.ErrClosed, core.ErrReleased, core.ErrClock, core.ErrInvalid
+)
+
+// An Error is how an operation failed. Err is one of the kinds, alone or with the
+// error of the context that ended the wait. [errors.Is] and [errors.As] see Err
+// and the error of each node. No error contains a password. An Error is safe for
+// concurrent use: the library does not change it any more.
 type Error struct {
-	Op     string // "lock", "unlock", ...
-	Name   string // of the primitive; empty where there is none
-	Err    error
-	Votes  int // nodes that agreed
-	Needed int // nodes that had to: N/2 + 1
-	Nodes  []NodeError
+	Op     string      // "lock", "unlock", ...
+	Name   string      // of the primitive; empty where there is none
+	Err    error       // the kind
+	Votes  int         // nodes that agreed
+	Needed int         // nodes that had to: N/2 + 1; 0 where no nodes were asked
+	Nodes  []NodeError // the nodes that did not agree
 }
 
-// NodeError is what one node had against an operation.
+// A NodeError is what one node had against an operation. It is a plain value,
+// safe for concurrent use as long as no goroutine changes it.
 type NodeError struct {
 	Node string // address
 	Err  error
 }
 
-// Error tells the operation, the kind, the votes, each node's own error, and what to do about
-// brand-new nodes.
+// Error returns the operation, the name, the kind, the votes, each node's own
+// error, and what to do about brand-new nodes.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "quorate: %s", e.Op)
@@ -107,4 +120,5 @@ func dress(op, name string, err error) error {
 func init() {
 	core.Dress = dress
 	core.Of = func(q any) *core.Quorum { return q.(*Quorum).made() }
+	core.Option = func(f core.Setting) any { return setting{f} }
 }

@@ -7,106 +7,122 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// Option is a setting. New and Connect take options as defaults for all that
-// is made from the Quorum; each primitive's New takes them as overrides, except
-// those that concern the connections (said at each).
-type Option func(*core.Settings)
+// An Option is a setting of [New] and [Connect]. Every option of this package
+// is one. [WithGuard], [WithSkew], [WithRetention], [WithPrefix], [WithLogger]
+// and [WithObserver] are no more than that: they concern the nodes and the
+// connections, which all primitives of a [Quorum] share. A [LockOption] or a
+// [SharedOption] given here is the default for all that is made from the Quorum.
+//
+// New and Connect refuse a wrong value, a contradiction and a nil option with
+// [ErrInvalid] and the remedy. An Option is safe for concurrent use and may be
+// given to several calls.
+type Option interface{ option() }
 
-// WithTTL sets how long a lease lasts unless renewed: how long a name stays
-// taken after its holder has died. It is renewed every third of it. Default 8 s;
-// at least 10 ms, in whole milliseconds, and within the guard time:
-// guard >= 2*ttl + 2*skew.
-func WithTTL(d time.Duration) Option { return func(s *core.Settings) { s.TTL = d } }
+// A LockOption is an [Option] that the New of packages mutex and rwmutex take,
+// too, for one lock. An option that is nil, wrong, or contradicts the settings
+// of the [Quorum] is a programmer's error there: New panics and names the
+// remedy. A LockOption is safe for concurrent use.
+type LockOption interface {
+	Option
+	lockOption()
+}
 
-// WithGuard sets how long a node that lost its memory keeps from voting, so
-// that every lease it may have forgotten has ended. It must be at least
-// 2*ttl + 2*skew (protocol.md, "Restarted nodes"), and the same for all clients
-// of the nodes: a node uses the longest that clients have shown to it, but
-// forgets that with its memory. Default 20 s. For New and Connect only.
-func WithGuard(d time.Duration) Option { return func(s *core.Settings) { s.Guard = d } }
+// A SharedOption is an [Option] that the constructors of all primitives take,
+// too, for one primitive. They panic where [New] fails. A SharedOption is safe
+// for concurrent use.
+type SharedOption interface {
+	LockOption
+	OnceOption
+	sharedOption()
+}
 
-// WithSkew sets the largest tolerated difference between the wall clocks of clients
-// and nodes. A client that a majority of the nodes contradicts by more gets
-// [ErrClock] for each claim. Tokens rise whatever the clocks show, and no lease
-// depends on them. Default 2 s, at most 24 h. For New and Connect only.
-func WithSkew(d time.Duration) Option { return func(s *core.Settings) { s.Skew = d } }
+// A OnceOption is an option of package once: a [SharedOption], or one that
+// package once makes. It is safe for concurrent use. Use it by the name of
+// once.Option.
+type OnceOption interface{ onceOption() }
 
-// WithNodeTimeout sets how long an answer of one node is waited for where it is
-// needed. A node that is not needed for a majority is never waited for. One whose
-// round trip is longer than half of it is given two round trips, at most ttl/4.
-// Default 200 ms; at least 1 ms, at most ttl/4.
-func WithNodeTimeout(d time.Duration) Option {
-	return func(s *core.Settings) { s.NodeTimeout = d }
+// The types of this package's options: each accepts what the next one does.
+type (
+	setting       struct{ core.Setting }
+	lockSetting   struct{ setting }
+	sharedSetting struct{ lockSetting }
+)
+
+func (setting) option()             {}
+func (lockSetting) lockOption()     {}
+func (sharedSetting) onceOption()   {}
+func (sharedSetting) sharedOption() {}
+
+func shared(f core.Setting) SharedOption { return sharedSetting{lockSetting{setting{f}}} }
+
+// WithTTL sets how long a lease lasts unless it is renewed. A name stays taken
+// for so long after its holder has died. The lease is renewed every third of
+// the TTL. Default 8 s; whole milliseconds from 10 ms to 24 h. The guard time
+// must be at least 2*TTL + 2*skew, see [WithGuard].
+func WithTTL(d time.Duration) SharedOption { return shared(func(s *core.Settings) { s.TTL = d }) }
+
+// WithNodeTimeout sets how long to wait for one node's reply before treating
+// the node as unresponsive. No call waits for a node that its answer does not
+// need. A node whose round trip is longer than half of the node timeout is given
+// two round trips, at most TTL/4. Default 200 ms; from 1 ms to TTL/4.
+func WithNodeTimeout(d time.Duration) SharedOption {
+	return shared(func(s *core.Settings) { s.NodeTimeout = d })
+}
+
+// WithMaxHold stops the renewal of a hold d after it began. So a holder that is
+// stuck loses it, at the latest d + TTL after it began; its context then ends
+// with [ErrLost]. Default 0: no bound. It cannot be negative.
+func WithMaxHold(d time.Duration) SharedOption {
+	return shared(func(s *core.Settings) { s.MaxHold = d })
+}
+
+// WithoutRenewal lets a hold end one TTL after it began, unless Extend is
+// called. Its context then ends with [ErrLost]. Default: holds are renewed.
+func WithoutRenewal() SharedOption { return shared(func(s *core.Settings) { s.NoRenewal = true }) }
+
+// WithLinger keeps the claim of a lock for d after the last Unlock, so that the
+// next Lock of the same value costs no round trip. The claim is given up at once
+// when another claim is queued behind it. Default 0: it is given up at Unlock.
+// It cannot be negative.
+func WithLinger(d time.Duration) LockOption {
+	return lockSetting{setting{func(s *core.Settings) { s.Linger = d }}}
+}
+
+// WithGuard sets how long a node that lost its data does not vote, so that every
+// lease that it has forgotten has ended by then. Default 20 s; from
+// 2*TTL + 2*skew to 720 h (docs/protocol.md, "Restarted nodes"). It must be the
+// same for all clients of the nodes. A node uses the longest that clients have
+// shown to it, but forgets that with its data.
+func WithGuard(d time.Duration) Option {
+	return setting{func(s *core.Settings) { s.Guard = d }}
+}
+
+// WithSkew sets the largest tolerated difference between the wall clocks of
+// clients and nodes. The claims of a client that a majority of the nodes
+// contradicts by more fail with [ErrClock]. Tokens rise whatever the clocks
+// show, and no lease depends on them. Default 2 s; from 0 to 24 h.
+func WithSkew(d time.Duration) Option {
+	return setting{func(s *core.Settings) { s.Skew = d }}
 }
 
 // WithRetention sets how long a node remembers the last ticket of a name that
-// nobody claims any more, so that tokens keep rising. A node uses the longest
-// that clients have shown to it. Default 5 min; at least the guard time. For New
-// and Connect only.
-func WithRetention(d time.Duration) Option { return func(s *core.Settings) { s.Retention = d } }
-
-// WithPrefix sets the prefix of the keys that the library keeps for itself.
-// The plain key of a mutex is the name as given, whatever the prefix: that is
-// where other Redlock clients look. Default "quorate". For New and Connect only.
-func WithPrefix(p string) Option { return func(s *core.Settings) { s.Prefix = p } }
-
-// WithMaxHold stops the renewal of a hold d after it began, so that a holder
-// that is stuck loses it, at the latest d + ttl after it began. Default 0: no
-// bound.
-func WithMaxHold(d time.Duration) Option { return func(s *core.Settings) { s.MaxHold = d } }
-
-// WithoutRenewal lets a hold end one ttl after it began, unless Extend is called.
-func WithoutRenewal() Option { return func(s *core.Settings) { s.NoRenewal = true } }
-
-// WithLinger keeps a mutex's claim for d after the last Unlock, so that the next
-// Lock of this process costs no round trip. It is given up at once when
-// somebody else asks. Default 0: given up at Unlock.
-func WithLinger(d time.Duration) Option { return func(s *core.Settings) { s.Linger = d } }
-
-// WithLogger sets where the few things worth telling go: nodes that come and
-// go, waiting for the guard time, a lost hold. Default slog.Default().
-// For New and Connect only.
-func WithLogger(l *slog.Logger) Option { return func(s *core.Settings) { s.Logger = l } }
-
-// WithObserver sets who is told of acquisitions, releases, losses and nodes.
-// For New and Connect only.
-func WithObserver(o Observer) Option {
-	return func(s *core.Settings) {
-		if s.Observe = nil; o != nil {
-			s.Observe = func(e core.Event) {
-				o.Observe(Event{Kind: EventKind(e.Kind), Name: e.Name, Token: e.Token, Node: e.Node, Took: e.Took, Err: e.Err})
-			}
-		}
-	}
+// no claim uses any more, so that tokens keep rising. A node uses the longest
+// that clients have shown to it. Default 5 min; from the guard time to 87600 h.
+func WithRetention(d time.Duration) Option {
+	return setting{func(s *core.Settings) { s.Retention = d }}
 }
 
-// Observer is told what happens, for metrics and tests. Observe is called from
-// the goroutine where it happened: it must return soon and may not call back. If
-// it panics in a goroutine of the caller, as in Lock or Unlock, the panic is the
-// caller's: Lock then has not locked, and Unlock has unlocked. In a goroutine of
-// the library a panic ends the process.
-type Observer interface{ Observe(Event) }
+// WithPrefix sets the prefix of the keys that the library keeps for itself. It
+// must be the same for all clients that share names. The redlock key of a mutex
+// is the name as given, whatever the prefix: other Redlock clients look there.
+// Default "quorate"; not empty, and without braces, blanks and line ends.
+func WithPrefix(p string) Option {
+	return setting{func(s *core.Settings) { s.Prefix = p }}
+}
 
-// EventKind says what happened.
-type EventKind string
-
-// The kinds of events.
-const (
-	EventAcquired    = EventKind(core.EventAcquired)
-	EventReleased    = EventKind(core.EventReleased)
-	EventLost        = EventKind(core.EventLost)
-	EventNodeUp      = EventKind(core.EventNodeUp)
-	EventNodeDown    = EventKind(core.EventNodeDown)
-	EventClockJumped = EventKind(core.EventClockJumped) // Took says by how much; the node sits out its guard time
-	EventRecovering  = EventKind(core.EventWaiting)     // so many nodes sit out their guard time that there is no quorum
-)
-
-// Event is one thing that happened.
-type Event struct {
-	Kind  EventKind
-	Name  string        // of the primitive; empty for events of nodes
-	Token uint64        // of the claim, for acquired, released and lost
-	Node  string        // its address, for events of nodes
-	Took  time.Duration // acquired: since the call; released, lost: the hold's length; recovering: how much longer; clock jumped: by how much
-	Err   error         // lost and node down: why; of lost an *Error with what each node has said
+// WithLogger sets where the Quorum logs: nodes that come and go, waiting for the
+// guard time, clocks that jump, lost holds. Default [slog.Default]; nil logs
+// nothing.
+func WithLogger(l *slog.Logger) Option {
+	return setting{func(s *core.Settings) { s.Logger = l }}
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Quorum is a set of independent Redis masters and this process's connections
-// to them. Make one per process and set of nodes, and make every primitive from
-// it: its claims share one ordered connection and one subscription per node.
-// It is safe for concurrent use. The zero value cannot work: it has no nodes.
+// A Quorum is a set of independent Redis masters and this process's connections
+// to them. Make one per process and set of nodes with [New] or [Connect], and
+// make every primitive from it: its claims share one ordered connection and one
+// subscription per node. It is safe for concurrent use. The zero value has no
+// nodes, and its methods panic.
 type Quorum struct {
 	core *core.Quorum
 	owns []redis.UniversalClient
@@ -24,10 +25,12 @@ type Quorum struct {
 //
 // The clients stay the caller's: the Quorum opens connections of its own with
 // the same options (address, password, TLS, database), and never closes the
-// clients. New returns at once; nodes that cannot be reached are tried again
-// until Close. It fails, with ErrInvalid in the error, when there are no
-// nodes, a node is nil, twice, or not a single master, and when a setting is
-// wrong or contradicts another.
+// clients. New returns at once. Nodes that cannot be reached are tried again
+// until [Quorum.Close].
+//
+// It fails with [ErrInvalid] when there are no nodes or more than 31, when a
+// node is nil, given twice or not a single master (a *redis.Client), and when
+// an option is nil, wrong, or contradicts another.
 func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 	set, err := settings(opts)
 	if err != nil {
@@ -40,36 +43,42 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 	return &Quorum{core: c}, nil
 }
 
-// Connect makes a Quorum of the nodes at the given redis:// and rediss:// URLs,
-// and waits until a majority of them has answered or the context ends. In the
-// latter case it fails with ErrNoQuorum, and each node's own error in it: a
-// wrong password, a refused connection.
+// Connect makes a Quorum of the nodes at the given addresses, and waits until a
+// majority of them has answered or the context ends. [Quorum.Close] closes what
+// Connect opened.
+//
+// An address is host:port, or a URL that begins with redis://, rediss:// (TLS)
+// or unix:// (the absolute path of a socket):
+// redis://user:password@host:port/database. An element of urls may contain
+// several addresses with commas between them and white space around each, so a
+// configured list can be given as it is. Write %2C for a comma in a password.
+// All clients must use the same nodes.
+//
+// It fails with [ErrInvalid] as [New] does, for an address that is empty or
+// cannot be parsed, and for two addresses of one server. The error names the
+// part and quotes nothing of it. It fails with [ErrNoQuorum], and each node's
+// own error in it (a wrong password, a refused connection), when the context
+// ended, which the error matches too, or when so many nodes refuse that waiting
+// cannot help.
 func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error) {
 	set, err := settings(opts)
 	if err != nil {
 		return nil, err
 	}
-	nodes := make([]redis.UniversalClient, 0, len(urls))
-	closeAll := func() {
-		for _, n := range nodes {
-			_ = n.Close()
-		}
-	}
-	for i, u := range urls {
-		o, err := core.ParseURL(u)
-		if err != nil {
-			closeAll()
-			return nil, fmt.Errorf("quorate: %w: node %d: %w", ErrInvalid, i, err)
-		}
-		nodes = append(nodes, redis.NewClient(o))
-	}
-	c, err := core.New(nodes, set)
+	all, err := core.ParseNodes(urls)
 	if err != nil {
-		closeAll()
 		return nil, fmt.Errorf("quorate: %w", err)
 	}
-	q := &Quorum{core: c, owns: nodes}
-	if err := c.Ready(ctx); err != nil {
+	nodes := make([]redis.UniversalClient, 0, len(all))
+	for _, o := range all {
+		nodes = append(nodes, redis.NewClient(o))
+	}
+	q := &Quorum{owns: nodes}
+	if q.core, err = core.New(nodes, set); err != nil {
+		q.closeOwn()
+		return nil, fmt.Errorf("quorate: %w", err)
+	}
+	if err := q.core.Ready(ctx); err != nil {
 		_ = q.Close()
 		return nil, dress("connect", "", err)
 	}
@@ -87,11 +96,8 @@ func (q *Quorum) made() *core.Quorum {
 // settings applies options to the defaults.
 func settings(opts []Option) (core.Settings, error) {
 	set := core.Defaults()
-	for i, o := range opts {
-		if o == nil {
-			return set, fmt.Errorf("quorate: %w: option %d is nil; leave it out", ErrInvalid, i)
-		}
-		o(&set)
+	if err := core.Change(&set, opts); err != nil {
+		return set, fmt.Errorf("quorate: %w", err)
 	}
 	if set.Logger == nil {
 		set.Logger = slog.New(slog.DiscardHandler)
@@ -102,30 +108,37 @@ func settings(opts []Option) (core.Settings, error) {
 	return set, nil
 }
 
-// Close releases whatever is still held, ends every wait with ErrClosed, and
+// Close releases all that is still held, ends every wait with [ErrClosed], and
 // closes the connections. It takes at most the node timeout, and that only when
-// a node does not answer: the error then tells so, and what was held there
-// ends with its lease. A second Close returns ErrClosed.
+// a node does not answer: Close then returns the error of that node, and what
+// was held there ends with its lease. A second Close returns ErrClosed.
 //
 // Calls that cannot return an error and must not return without the lock, such
-// as Lock, RLock and once.Do, do not return any more, as on a lock that is
-// never unlocked; the log says so. They do not panic: Close is part of an
-// ordinary shutdown, and a panic would end the process before the nodes have
-// heard of it. So to shut down end the goroutines first, by the context of
-// LockContext, DoContext or Run; then close.
+// as Lock, RLock and once.Do, do not return any more; the log says so. They do
+// not panic: Close is part of an ordinary shutdown, and a panic would end the
+// process before the nodes know of it. So to shut down end the goroutines
+// first, by the context of LockContext, DoContext or Run; then close.
 func (q *Quorum) Close() error {
 	err := q.made().Close(context.Background())
-	for _, n := range q.owns {
-		_ = n.Close()
-	}
+	q.closeOwn()
 	return err
 }
 
-// Bootstrap declares that the nodes are brand-new: that no lease was ever given
-// on them, so that there is nothing to have forgotten, and they may vote at
-// once. Call it when a set of nodes is first put to use, never after a failure:
-// a node that lost its memory must sit out its guard time. It fails unless
-// every node has confirmed.
+// closeOwn closes the clients that Connect made.
+func (q *Quorum) closeOwn() {
+	for _, n := range q.owns {
+		_ = n.Close()
+	}
+}
+
+// Bootstrap declares that the nodes are brand-new: no lease was ever given on
+// them, so they cannot have forgotten one, and may vote at once. Call it when a
+// set of nodes is first put to use, never after a failure: a node that lost its
+// data must not vote for the guard time.
+//
+// It fails with [ErrNoQuorum] unless every node has confirmed before the
+// context ended, within ten node timeouts at most; and with [ErrClosed]. Nodes
+// that have confirmed vote all the same. Call it again for the others.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
 	return dress("bootstrap", "", q.made().Bootstrap(ctx))
 }

@@ -8,14 +8,16 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// Report is what Check found.
+// A Report is what [Quorum.Check] found. It is a plain value, safe for concurrent
+// use as long as no goroutine changes it.
 type Report struct {
-	Nodes  []NodeReport
-	Quorum int // nodes needed: N/2 + 1
-	Ready  int // nodes that answer and vote
+	Nodes  []NodeReport // in the order of New or Connect
+	Quorum int          // nodes needed: N/2 + 1
+	Ready  int          // nodes that answer and vote
 }
 
-// NodeReport is what Check found about one node.
+// A NodeReport is what [Quorum.Check] found about one node. It is a plain value,
+// safe for concurrent use as long as no goroutine changes it.
 type NodeReport struct {
 	Node       string        // address
 	Err        error         // why it could not be asked; the rest is then zero
@@ -26,7 +28,7 @@ type NodeReport struct {
 	Eviction   string        // maxmemory-policy; must be noeviction
 	Offset     time.Duration // its clock less this process's
 	RoundTrip  time.Duration
-	Recovering time.Duration // how much longer it keeps from voting
+	Recovering time.Duration // how much longer it does not vote
 	Jumped     time.Duration // the last jump of its clock that this Quorum has seen; 0: none
 	JumpedAt   time.Time     // when it was seen
 	Warnings   []string      // what is wrong, in words, with the remedy
@@ -39,12 +41,12 @@ func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" 
 
 // Check asks every node for what bears on safety and says what is wrong with
 // it. It changes nothing itself. Connecting does: it starts the guard time of a
-// brand-new node, and has a node that lost its data repaired by the others. Check waits
-// until that has been tried.
+// brand-new node, and repairs a node that lost its data from the others. Check
+// waits until that has been tried.
 //
-// It waits for each node as long as ctx lasts, and ten node timeouts at most.
-// It fails with ErrNoQuorum, beside the full report, when fewer than a majority of the
-// nodes answer and vote; and with ErrClosed after Close.
+// It waits for each node until ctx ends, and ten node timeouts at most. It fails
+// with [ErrNoQuorum], beside the full report, when fewer than a majority of the
+// nodes answer and vote; and with [ErrClosed] after [Quorum.Close].
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	r := Report{Quorum: q.made().Size()/2 + 1}
 	r.Nodes = make([]NodeReport, q.made().Size())

@@ -95,7 +95,7 @@ func ExampleElection_Observe() {
 	// a is at http://10.0.0.1:8080
 	// b is at http://10.0.0.2:8080
 	// <nil> <nil>
-	// true quorate: leader "scheduler": nobody leads
+	// true quorate: leader "scheduler": no leader
 }
 
 // quorum is a Quorum on servers of its own.

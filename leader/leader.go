@@ -1,6 +1,6 @@
-// Package leader elects one process of a fleet: a mutex claim on the nodes of
-// a quorate.Quorum, first come first served, and a record beside it that says
-// who has it.
+// Package leader elects one process of a fleet: a mutex claim on the nodes of a
+// [quorate.Quorum], first come first served, and a record beside it that says
+// which process has it.
 //
 //	e := leader.New(q, "scheduler", "") // the same line in every process
 //	err := e.Run(ctx, leader.Callbacks{
@@ -9,16 +9,17 @@
 //
 // A term is the time from winning an election to resigning or losing it. Its
 // number is the fencing token of the claim: it rises with every term, over all
-// processes. At most one process leads at a time, each judged by its own clock,
-// and somebody is told to be the leader only while
+// processes. At most one process leads at a time, each judged by its own clock.
+// Invariant: a process is reported as the leader only while
 //
 //	a majority has recorded it, and the lease of the claim that recorded it runs
 //
 // so a record that a dead leader has left behind means nothing.
 //
-// What no election can do is stop a process that sleeps through its lease from
-// going on as if it still led. Give the term to whatever the leader writes to, and
-// let that refuse a lower one than it has seen.
+// No election can stop a process that sleeps through its lease. When the
+// process goes on, it acts as the leader until it looks at its context. So give
+// the term to the resource that the leader writes to, and let the resource
+// refuse a lower term than it has seen.
 package leader
 
 import (
@@ -35,26 +36,26 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// ErrNoLeader says that the nodes have been asked and nobody leads: nobody has
-// campaigned yet, the last leader has resigned, or its lease has ended.
-var ErrNoLeader = errors.New("nobody leads")
+// ErrNoLeader ("no leader") says that the nodes have been asked and no process
+// leads: none has campaigned yet, the last leader has resigned, or its lease
+// has ended.
+var ErrNoLeader = errors.New("no leader")
 
-// The longest id and the longest value, in bytes: both are kept by every node
-// and told to everybody who observes.
+// Bounds, in bytes. Every node keeps both, and every observer gets them.
 const (
-	MaxID    = 1 << 10
-	MaxValue = 64 << 10
+	MaxID    = 1 << 10  // of a participant's id
+	MaxValue = 64 << 10 // of a leader's value
 )
 
-// An Election is one participant of the election of its name: it can lead,
-// wait to lead, and see who leads. It must be made by New, and must not be
-// copied; the zero value panics, for it has no quorum. It is safe for
-// concurrent use, and can be used again after it has resigned or lost.
+// An Election is one participant of the election of its name: it can lead, wait
+// to lead, and see which process leads. It must be made by [New] and must not
+// be copied. The zero value has no quorum, and its methods panic. It is safe
+// for concurrent use, and can be used again after it has resigned or lost.
 //
 // One value is one participant: goroutines that share it lead together. Two
 // values of one name exclude each other as two processes do. So does a
 // mutex.Mutex of that name: it is the same claim, and while the mutex is
-// locked, nobody leads.
+// locked, no process leads.
 type Election struct {
 	_    noCopy
 	q    *core.Quorum
@@ -68,7 +69,7 @@ type Election struct {
 
 	mu      sync.Mutex
 	running bool
-	term    *term // won, and neither resigned nor begun anew since; it may be lost
+	term    *term // won, and neither resigned nor replaced since; it may be lost
 }
 
 // noCopy makes go vet report copies.
@@ -77,14 +78,19 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
+// An Option changes a setting of one Election: a [quorate.SharedOption]. It is
+// safe for concurrent use.
+type Option interface{ quorate.SharedOption }
+
 // New returns a participant of the election of the given name. The id is what
-// others see in Leader.ID; it decides nothing, and participants may share one.
+// others see in [Leader]; it decides nothing, and participants may share one.
 // An empty id is replaced by one of the host, the process and something random.
 //
-// A wrong option is a programmer's error: New panics. An unusable name (empty,
-// with braces, ending in :marker or :heal, longer than 1024 bytes) or id (longer than MaxID, not UTF-8) is
-// reported by every call, as an error that matches quorate.ErrInvalid.
-func New(q *quorate.Quorum, name, id string, opts ...quorate.Option) *Election {
+// A wrong or nil option is a programmer's error: New panics and names the
+// remedy. An unusable name (empty, longer than 1024 bytes, with braces, or
+// ending in :marker or :heal) or id (longer than [MaxID], not UTF-8) is
+// reported by every call, with [quorate.ErrInvalid].
+func New(q *quorate.Quorum, name, id string, opts ...Option) *Election {
 	c := core.Of(q)
 	set := core.Override(c, "leader.New", opts)
 	e := &Election{q: c, name: name, id: id, turn: make(chan struct{}, 1)}
@@ -105,7 +111,8 @@ func New(q *quorate.Quorum, name, id string, opts ...quorate.Option) *Election {
 	return e
 }
 
-// ID returns what others see in Leader.ID when this participant leads.
+// ID returns what others see as the ID of the [Leader] when this participant
+// leads.
 func (e *Election) ID() string {
 	e.usable()
 	return e.id
@@ -132,18 +139,21 @@ func (e *Election) check(value string) error {
 	return nil
 }
 
-// Campaign waits until this participant is the leader, behind those who have
-// asked before it, and until a majority of the nodes has recorded so, with the
-// value: an address, say, for those who look for the leader. Lease then is the
-// term. A participant that leads already stays leader, and only the value is
-// new. A goroutine that campaigns while another one does waits for that one.
+// Campaign waits until this participant is the leader, behind the participants
+// that asked before it, and until a majority of the nodes has recorded so, with
+// the value: an address, say, for those that look for the leader.
+// [Election.Lease] then is the term. A participant that leads already stays
+// leader, and only the value is new. A goroutine that campaigns while another
+// one does waits for that one.
 //
-// It fails with a *quorate.Error: when the context ends, one that matches the
-// context's error and says what was being waited for (quorate.ErrHeld: the
-// turn; quorate.ErrNoQuorum: nodes); quorate.ErrNoQuorum at once when so many
-// nodes refuse for good that waiting cannot help; quorate.ErrClosed;
-// quorate.ErrInvalid, also while Run runs, which campaigns by itself. The
-// claim is then withdrawn from every node. The end of the context ends the
+// It fails with a [*quorate.Error]:
+//
+//   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], the turn, or [quorate.ErrNoQuorum], nodes;
+//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help, beside [quorate.ErrClock] when this process's clock is wrong;
+//   - [quorate.ErrClosed];
+//   - [quorate.ErrInvalid], also while [Election.Run] runs, which campaigns by itself, and for a value longer than [MaxValue] or not UTF-8.
+//
+// The claim is then withdrawn from every node. The end of the context ends the
 // waiting, not the term.
 func (e *Election) Campaign(ctx context.Context, value string) error {
 	e.usable()
@@ -206,12 +216,13 @@ func (e *Election) notRunning() error {
 }
 
 // Proclaim replaces the value while this participant leads, and waits until a
-// majority has recorded it. The term stays. It fails with quorate.ErrNotHeld
-// when this participant does not lead, with quorate.ErrLost when it has lost,
-// with quorate.ErrInvalid for a value that cannot be, and with an error that
-// matches the context's and quorate.ErrNoQuorum when too few nodes have
-// confirmed before the context ended: which value holds is then unknown until
-// the next Proclaim.
+// majority of the nodes has recorded it. The term stays. It fails with
+// [quorate.ErrNotHeld] when this participant does not lead, with
+// [quorate.ErrLost] or [quorate.ErrClosed] when the term ended by itself, and
+// with [quorate.ErrInvalid] for a value longer than [MaxValue] or not UTF-8.
+// When too few nodes have confirmed before the context ended, it fails with the
+// context's error and [quorate.ErrNoQuorum]: which value holds is then unknown
+// until the next Proclaim.
 func (e *Election) Proclaim(ctx context.Context, value string) error {
 	e.usable()
 	return core.Dress("proclaim", e.name, e.proclaim(ctx, value))
@@ -229,14 +240,16 @@ func (e *Election) proclaim(ctx context.Context, value string) error {
 }
 
 // Resign ends the term, and waits until a majority of the nodes has confirmed
-// it. The next in line does not wait for that: each node erases the record,
-// and tells the next, when the leave arrives. Resign fails with
-// quorate.ErrNotHeld when this participant does not lead (a Campaign under way is
-// ended by its context), with quorate.ErrLost when it has lost, with
-// quorate.ErrInvalid while Run runs, and with quorate.ErrNoQuorum when too few
-// nodes confirmed within the node timeout or before the context ended: it has
-// resigned all the same, and the other nodes learn it when they come back, or
-// by the end of the lease.
+// it. The next in line does not wait for that: each node erases the record, and
+// wakes the next, when the release arrives.
+//
+// It fails with [quorate.ErrNotHeld] when this participant does not lead (the
+// context of a Campaign under way ends that), with [quorate.ErrLost] or
+// [quorate.ErrClosed] when the term ended by itself, and with
+// [quorate.ErrInvalid] while [Election.Run] runs. It fails with
+// [quorate.ErrNoQuorum] when too few nodes confirmed within the node timeout or
+// before the context ended. The participant has resigned all the same, and the
+// term ends on the other nodes when they come back or when the lease ends.
 func (e *Election) Resign(ctx context.Context) error {
 	e.usable()
 	return core.Dress("resign", e.name, e.resign(ctx))
@@ -263,9 +276,9 @@ func (e *Election) resign(ctx context.Context) error {
 }
 
 // Lease returns the term that this participant has won: the token is the term's
-// number, and the context ends with it. It is nil when this participant has
-// not won, or has resigned; after a loss it is the lost one, until Resign or
-// the next Campaign.
+// number, and the context ends with it. It is nil when this participant has not
+// won, or has resigned. After a loss it is the lost term, until Resign or the
+// next Campaign.
 func (e *Election) Lease() quorate.Lease {
 	e.usable()
 	if t := e.current(); t != nil {
@@ -274,10 +287,10 @@ func (e *Election) Lease() quorate.Lease {
 	return nil
 }
 
-// HealthCheck is for a readiness probe. It fails, with an error that matches
-// quorate.ErrLost, when this participant still acts as a leader more than
-// maxExpired after its lease has ended: under Run, when OnStartedLeading has not
-// returned yet; after Campaign, when neither Resign nor Campaign has been called.
+// HealthCheck is for a readiness probe. It fails with [quorate.ErrLost] when
+// this participant still acts as a leader more than maxExpired after its lease
+// has ended: under [Election.Run], when OnStartedLeading has not returned yet;
+// after [Election.Campaign], when neither Resign nor Campaign has been called.
 // It returns nil while the term runs and while this participant does not lead.
 // It asks no node.
 func (e *Election) HealthCheck(maxExpired time.Duration) error {

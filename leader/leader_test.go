@@ -55,7 +55,7 @@ func TestCampaign(t *testing.T) {
 	require.NoError(t, b.Resign(ctx))
 	_, err = a.Leader(ctx)
 	require.ErrorIs(t, err, leader.ErrNoLeader)
-	require.ErrorContains(t, err, `leader "e": nobody leads`)
+	require.ErrorContains(t, err, `leader "e": no leader`)
 }
 
 func TestProclaim(t *testing.T) {

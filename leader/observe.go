@@ -11,7 +11,9 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// Leader is who leads, as a majority of the nodes has it.
+// Leader is the process that leads, as a majority of the nodes has recorded it.
+// It is a plain value, safe for concurrent use as long as no goroutine changes
+// it.
 type Leader struct {
 	ID    string        // as given to New
 	Value string        // as given to Campaign, Run or Proclaim
@@ -22,10 +24,11 @@ type Leader struct {
 	Left  time.Duration // of its lease, unless it is renewed, when the nodes were asked
 }
 
-// Leader asks the nodes who leads. It fails with ErrNoLeader when nobody does,
-// with quorate.ErrNoQuorum when too few nodes answer before the context ends,
-// and with quorate.ErrInvalid when what is recorded under the name is not a
-// leader. The answer may be out of date when it arrives.
+// Leader asks the nodes which process leads. It fails with [ErrNoLeader] when
+// none does, with [quorate.ErrNoQuorum] when too few nodes answer before the
+// context ends, with [quorate.ErrInvalid] when what is recorded under the name
+// is not a leader, and with [quorate.ErrClosed]. The answer may be out of date
+// when it arrives.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	e.usable()
 	l, err := e.ask(ctx)
@@ -43,7 +46,7 @@ func (e *Election) ask(ctx context.Context) (Leader, error) {
 	return leaderOf(rec)
 }
 
-// leaderOf says whom a record makes the leader.
+// leaderOf returns the leader that a record names.
 func leaderOf(rec core.Record) (Leader, error) {
 	if !rec.Exists || rec.Left <= 0 {
 		return Leader{}, ErrNoLeader
@@ -55,21 +58,26 @@ func leaderOf(rec core.Record) (Leader, error) {
 	return Leader{ID: r.ID, Value: r.Value, Term: rec.Token, Host: r.Host, PID: r.PID, Since: r.Since, Left: rec.Left}, nil
 }
 
-// Observe yields who leads now, as soon as the nodes have said so, and then
-// each change, as the nodes tell it: another leader, another value of the same one
-// (the term tells them apart), nobody (an error that matches ErrNoLeader), and
-// that too few nodes can be asked (quorate.ErrNoQuorum). With an error the
-// Leader is zero, and the observation goes on; after quorate.ErrNoQuorum it
-// yields what holds, changed or not, when the nodes can be asked again.
+// Observe yields the leader, as soon as the nodes have said so, and then each
+// change, pushed by the nodes:
 //
-// Whoever is slow to ask for the next gets the newest there is: changes in
-// between are left out, and an older one never comes after a newer. Waiting
-// costs the nodes a question every third of the ttl.
+//   - another leader, or another value of the same one (the term tells them apart);
+//   - no leader: an error that matches [ErrNoLeader];
+//   - too few nodes can be asked: an error that matches [quorate.ErrNoQuorum].
 //
-// The sequence ends, without a last word, when the context ends or the Quorum
-// is closed. For an unusable name it consists of one error. It may be ranged
-// over more than once, and each time begins anew; leaving the range leaves
-// nothing behind.
+// With an error the [Leader] is zero, and the observation goes on. After
+// ErrNoQuorum it yields what holds, changed or not, when the nodes can be asked
+// again.
+//
+// A loop that is slow gets the newest state: changes in between are left out,
+// and an older state never comes after a newer one. Waiting costs the nodes a
+// question every third of the TTL.
+//
+// The sequence ends, without a last element, when the context ends or the
+// Quorum is closed. For an unusable name it consists of one error,
+// [quorate.ErrInvalid]. It may be ranged over more than once, also
+// concurrently; each range begins with the state of its time. Leaving the range
+// leaves nothing behind.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	e.usable()
 	return func(yield func(Leader, error) bool) {
@@ -100,7 +108,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// sight is what an observer has been told. Two that are equal are one to it.
+// sight is the state that an observer has seen. Two that are equal are one to it.
 type sight struct {
 	known, asked, led bool
 	term, write       uint64

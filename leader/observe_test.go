@@ -84,7 +84,7 @@ func TestObserve(t *testing.T) {
 	for _, all := range []<-chan seen{all, late} {
 		s = within(t, accept.Patience, all)
 		require.ErrorIs(t, s.err, leader.ErrNoLeader)
-		require.ErrorContains(t, s.err, `observe "e": nobody leads`)
+		require.ErrorContains(t, s.err, `observe "e": no leader`)
 		assert.Zero(t, s.l)
 		require.Empty(t, all, "once per change")
 	}

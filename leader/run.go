@@ -11,32 +11,36 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// Callbacks are what Run calls, and how it campaigns.
+// Callbacks are what [Election.Run] calls, and how it campaigns. It is a plain
+// value, safe for concurrent use as long as no goroutine changes it. The
+// functions of one participant are called from two goroutines, OnNewLeader from
+// the second.
 type Callbacks struct {
-	// OnStartedLeading is the leader's work, and must be given. Its context ends
-	// when the term is lost, no later than a lock's would (context.Cause then is
-	// quorate.ErrLost), and when Run's context ends; it has the values of that. The
-	// lease's token is the term. Run gives the leadership up when
-	// OnStartedLeading returns, and not before.
+	// OnStartedLeading is the leader's work, and must be given. Its context ends when
+	// the term is lost, no later than a lock's would ([context.Cause] then is
+	// [quorate.ErrLost] or [quorate.ErrClosed]), and when Run's context ends; it has
+	// the values of that. The lease's token is the term. Run gives the leadership up
+	// when OnStartedLeading returns, and not before.
 	OnStartedLeading func(ctx context.Context, lease quorate.Lease)
 
 	// OnStoppedLeading is called once for each OnStartedLeading, after that has
-	// returned or panicked and the leadership has been given up. err is nil when
-	// this participant has resigned, and otherwise matches quorate.ErrLost, or
-	// quorate.ErrClosed when the Quorum was closed. To be told of a loss while
-	// OnStartedLeading still runs, use context.AfterFunc with its context.
+	// returned or panicked and the leadership has been given up. err is nil when this
+	// participant has resigned, and otherwise matches [quorate.ErrLost], or
+	// [quorate.ErrClosed] when the Quorum was closed. To learn of a loss while
+	// OnStartedLeading still runs, use [context.AfterFunc] with its context.
 	OnStoppedLeading func(err error)
 
-	// OnNewLeader is called for each new term that is seen, this participant's
-	// own included; as Observe, it may leave out terms that are over already.
+	// OnNewLeader is called for each new term that is seen, this participant's own
+	// included. As [Election.Observe], it may leave out terms that are over already.
 	// Calls come from one goroutine, one after the other, while Run runs.
 	OnNewLeader func(Leader)
 
-	// Value is what others see in Leader.Value; Proclaim replaces it for a term.
+	// Value is what others see in [Leader]; [Election.Proclaim] replaces it for a
+	// term. At most [MaxValue] bytes of UTF-8.
 	Value string
 
-	// Once makes Run return at the end of the first term, instead of
-	// campaigning again.
+	// Once makes Run return at the end of the first term, instead of campaigning
+	// again.
 	Once bool
 }
 
@@ -44,18 +48,20 @@ type Callbacks struct {
 // waiting for a turn is in vain.
 const tryAgain = time.Second
 
-// Run campaigns, calls OnStartedLeading when this participant leads, and again
-// gets in line, behind all who wait, when the term has ended: because it was lost
-// or because OnStartedLeading has returned. It does so until the context ends
-// or the Quorum is closed, through outages too; nodes that refuse for good (a wrong
-// password, a key of another type) are told to the log and asked again. When nobody
-// else waits, an OnStartedLeading that returns at once is called again at once.
+// Run campaigns, and calls OnStartedLeading when this participant leads. When
+// the term has ended, because it was lost or because OnStartedLeading has
+// returned, Run gets in line again, behind all waiting participants. It does so
+// until the context ends or the [quorate.Quorum] is closed, through outages
+// too. A node that refuses for good (a wrong password, a key of another type)
+// is logged and asked again. When no other participant waits, an
+// OnStartedLeading that returns at once is called again at once.
 //
 // It returns an error that matches the context's when that has ended;
-// quorate.ErrClosed; quorate.ErrInvalid when there is no OnStartedLeading, the
-// name, the id or the value cannot be, Run is running already, or this
-// participant campaigns or leads by Campaign. With Once it returns, at the end
-// of the first term, what OnStoppedLeading was given.
+// [quorate.ErrClosed]; and [quorate.ErrInvalid] when there is no
+// OnStartedLeading, when the name, the id or the value is unusable, when Run is
+// running already, or when this participant campaigns or leads by
+// [Election.Campaign]. With Once it returns, at the end of the first term, what
+// OnStoppedLeading was given.
 //
 // When it returns, or panics because a callback has, every callback has
 // returned and the leadership has been given up. It does not wait for the nodes

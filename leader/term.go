@@ -18,7 +18,7 @@ type term struct {
 	lease  *core.Lease
 	since  time.Time
 	writes atomic.Uint64 // under the hold: the next one's seq
-	lostAt time.Time     // set before the lease is told of a loss
+	lostAt time.Time     // set before the lease ends by a loss
 }
 
 // record is what the nodes keep of a leader, as JSON.
@@ -38,8 +38,8 @@ func (e *Election) win(ctx context.Context, value string) (*term, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nobody is told that this is the leader before a majority can tell it to all
-	// others: whoever acts as a leader is found by those who ask for one.
+	// Invariant: a majority has recorded the term before Campaign or Run report it.
+	// So a process that acts as a leader is found by every process that asks for one.
 	if err := e.write(ctx, t, value); err != nil {
 		_ = e.end(t)
 		return nil, err
@@ -115,7 +115,7 @@ func (e *Election) end(t *term) error {
 func (t *term) ended() time.Time {
 	until := t.hold.ValidUntil()
 	// Note: to take this for the whole answer is wrong, and so is the time at which
-	// the loss was told. A process that was stopped is told late, when it wakes up;
+	// the loss was noticed. A process that was stopped notices late, when it wakes up;
 	// and a claim that nodes have forgotten has no deadline any more.
 	if t.lease.Lost() != nil && until.Before(t.since) && !t.lostAt.IsZero() {
 		return t.lostAt

@@ -104,7 +104,7 @@ func TestBrief(t *testing.T) {
 func TestUnlockOfABriefHold(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
-	q := accept.Open(t, c, accept.Timing(quiet), accept.Thrifty)
+	q := accept.Open(t, c, accept.Timing(quiet), accept.Thrifty())
 	var keys [5]int64
 	count := func() (n [5]int64) {
 		for i := range c.Len() {

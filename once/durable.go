@@ -8,15 +8,15 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// durable looks, if the user wants that, whether a majority of the nodes will
-// remember what they are told now.
+// durable looks, for WithDurable, whether a majority of the nodes keeps on disk
+// what is recorded now.
 func (o *Once) durable(ctx context.Context) error {
 	if !o.set.durable {
 		return nil
 	}
 	f, lack := &core.Failure{Needed: o.q.Size()/2 + 1}, 0
 	err := o.q.Check(ctx, func(n core.NodeReport) (enough bool) {
-		// Who has not been asked may be durable, or not.
+		// A node that could not be asked may be durable, or not.
 		err := unasked(n)
 		if err == nil {
 			if err = lacking(n); err != nil {

@@ -16,6 +16,9 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
+// forged is an option by embedding only.
+type forged struct{ once.Option }
+
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -46,7 +49,8 @@ func TestMisuse(t *testing.T) {
 		{"short KeepFor", func() { once.New(q, "o", once.KeepFor(time.Second)) }, "below the retention of 5m0s"},
 		{"uneven KeepFor", func() { once.New(q, "o", once.KeepFor(time.Hour+1)) }, "whole number"},
 		{"nil codec", func() { once.New(q, "o", once.WithCodec(nil)) }, "WithCodec(nil)"},
-		{"an option of once for all", func() { _, _ = quorate.New(nil, once.WithDurable()) }, "once.WithDurable is an option of package once only"},
+		{"nil option", func() { once.New(q, "o", once.WithDurable(), nil) }, "option 1 is nil; leave it out"},
+		{"an option of the caller's own", func() { once.New(q, "o", forged{quorate.WithTTL(time.Second)}) }, "option 0, a once_test.forged, is none that this library made"},
 		{"unusable name", func() { unusable.Do(nothing) }, "contains a brace"},
 		{"unusable name of a value", func() { once.Value(q, "", func() int { return 0 })() }, "the name is empty"},
 	} {

@@ -1,6 +1,6 @@
-// Package once is sync.Once across processes: of all who call it, one runs the
+// Package once is sync.Once across processes: of all callers, one runs the
 // work, and the others wait until it has completed. That it has is recorded on
-// a majority of the nodes of a quorate.Quorum.
+// a majority of the nodes of a [quorate.Quorum].
 //
 //	o := once.New(q, "migrate to v7")
 //	err := o.DoContext(ctx, migrate)
@@ -17,32 +17,34 @@ import (
 )
 
 // A Once is one piece of work that all processes share. It must be made by
-// New, and must not be copied; the zero value panics, for it has no quorum.
+// [New] and must not be copied. The zero value has no quorum, and its methods
+// panic. It is safe for concurrent use.
 //
 // The work is done when its function has returned, without an error where it
 // can return one, and that has been recorded on a majority of the nodes. The
-// record is kept for ever unless KeepFor says otherwise. Whoever runs the work
-// holds a claim on the name, as the holder of a mutex does; when its process
-// dies, the next one runs the work after the lease. A process that lost its
-// claim cannot record over a run that has begun later.
+// record is kept without end unless [KeepFor] says otherwise. The process that
+// runs the work holds a claim on the name, as the holder of a mutex does. When
+// that process dies, the next one runs the work after the lease. A process that
+// lost its claim cannot record over a run that began later.
 //
-// What is guaranteed is that the work completes: never are two runs recorded,
-// and nobody returns before one is. It is not that the function begins only
-// once: a process may die in the middle of it, or when it is done and not
-// recorded yet, and nobody can tell from outside. So it should be fit to be
-// run again, or be fenced at the resource with the token of Lease.
+// It is guaranteed that the work completes: two runs are never both recorded,
+// and no call returns before one is. It is not guaranteed that the function
+// begins only once. A process may die in the middle of it, or before it is
+// recorded, and other processes cannot tell the difference. So the function
+// should be fit to be run again, or be fenced at the resource with the token of
+// [Lease].
 //
 // Goroutines of a process that share a value act as one: one of them asks the
-// nodes, the others wait for it, each with its own context. Once it is known
-// to be done, that costs an atomic load and asks nobody.
+// nodes, the others wait for it, each with its own context. Once the work is
+// known to be done, a call costs an atomic load and asks no node.
 //
 // In the terminology of the Go memory model, the return from f "synchronizes
-// before" the return from any call of Do on the same value. Across processes
-// there is no shared memory: what f has written to a resource, another process
-// sees as far as the resource itself promises.
+// before" the return from any call of [Once.Do] on the same value. Across
+// processes there is no shared memory: what f has written to a resource,
+// another process sees as far as the resource itself promises.
 //
-// The name is claimed as a mutex's is: do not use it for a mutex too, and mind
-// that another Redlock client that holds the key of that name is waited for.
+// The name is claimed as a mutex's is. Do not use it for a mutex too. A call
+// waits for another Redlock client that holds the key of that name.
 type Once struct {
 	_ noCopy
 	// done is what is known here of the recorded run. It is first because it
@@ -63,13 +65,14 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// New returns the Once of the given name. All who use the name, in whatever
-// process, share the work. The options are those of quorate and of this
-// package: KeepFor, WithDurable, WithCodec. (WithLinger changes nothing here.)
-// A wrong option is a programmer's error: New panics. An unusable name (empty,
-// with braces, ending in :marker or :heal, longer than 1024 bytes) is reported by every call, as an error
-// that matches quorate.ErrInvalid.
-func New(q *quorate.Quorum, name string, opts ...quorate.Option) *Once {
+// New returns the Once of the given name. All values of the name share the
+// work, in every process.
+//
+// A wrong or nil option is a programmer's error: New panics and names the
+// remedy. An unusable name (empty, longer than 1024 bytes, with braces, or
+// ending in :marker or :heal) is reported by every call, with
+// [quorate.ErrInvalid].
+func New(q *quorate.Quorum, name string, opts ...Option) *Once {
 	c := core.Of(q)
 	o := &Once{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}
 	o.spec, o.err = c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: o.set.Settings})
@@ -82,28 +85,28 @@ func New(q *quorate.Quorum, name string, opts ...quorate.Option) *Once {
 }
 
 // Do runs f unless the work is done, and returns when it is done: as
-// sync.Once does, over all processes. It waits for its turn and through
-// outages, with f done also until that is recorded. It panics where no waiting
-// can help: an unusable name, nodes that keep too little on disk for
-// WithDurable. When the Quorum is closed, Do does not return; see
-// [quorate.Quorum.Close]. Nodes that refuse for good (a wrong password, a key of
-// another type) are told to the log and asked again; f is not run again for that.
+// [sync.Once.Do] does, over all processes. It waits for its turn and through
+// outages, with f done also until that is recorded. It panics where waiting
+// cannot help: an unusable name, or nodes that keep too little on disk for
+// [WithDurable]. When the [quorate.Quorum] is closed, Do does not return, see
+// [quorate.Quorum.Close]. A node that refuses for good (a wrong password, a key
+// of another type) is logged and asked again; f is not run again for that.
 //
-// If f panics, or ends its goroutine with runtime.Goexit, that goes on as if f
-// had been called directly, and the work is not done: the next caller runs it.
-// (To sync.Once a panic is a completion. Here the one to come next may be a
-// process on another machine, which has seen no panic and would go on as if
-// the work had been done.) f runs again as well when a later run had begun
-// before it could be recorded, and that one has failed.
+// If f panics, or ends its goroutine with [runtime.Goexit], that goes on as if
+// f had been called directly, and the work is not done: the next caller runs
+// it. (To sync.Once a panic is a completion. Here the next caller may be a
+// process on another machine, which has seen no panic and would go on as if the
+// work had been done.) f runs again as well when a later run began before f
+// could be recorded, and that run failed.
 //
-// As with sync.Once, f must not call Do on the same value, nor, as the name is
-// what counts here, on another value of that name: it would wait for itself.
+// As with sync.Once, f must not call Do on the same value, nor on another value
+// of that name: it would wait for itself.
 func (o *Once) Do(f func()) {
 	// Note: Here is an incorrect implementation, of which sync.Once warns too:
 	//
 	//	if m.TryLock() { f(); record() }
 	//
-	// Who is not the first would return before f has.
+	// A caller that is not the first would return before f has.
 	if c := o.done.Load(); c == nil || c.expires {
 		o.doSlow(f)
 	}
@@ -124,17 +127,18 @@ func (o *Once) doSlow(f func()) {
 
 // DoContext runs f unless the work is done, and returns nil when it is done.
 //
-// The context that f gets ends with ctx, and when the claim is lost;
-// context.Cause then is quorate.ErrLost, and another process may have begun.
-// If f returns an error, so does DoContext, and the work is not done: whoever
-// waits runs it next. For a panic see Do.
+// The context of f ends with ctx, and when the claim is lost; [context.Cause]
+// then is [quorate.ErrLost], and another process may have begun. If f returns
+// an error, so does DoContext, and the work is not done: the next waiter runs
+// it. For a panic see [Once.Do].
 //
-// Otherwise it fails with a *quorate.Error: when the context ends, one that
-// matches the context's error and says what was being waited for
-// (quorate.ErrHeld: whoever runs it; quorate.ErrNoQuorum: nodes);
-// quorate.ErrNoQuorum at once when so many nodes refuse for good that waiting
-// cannot help, or cannot be asked for WithDurable; ErrNotDurable; ErrNotRecorded when f has returned and that could
-// not be recorded; quorate.ErrClosed; quorate.ErrInvalid.
+// Otherwise it fails with a [*quorate.Error]:
+//
+//   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], the end of another run, or [quorate.ErrNoQuorum], nodes;
+//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help, or cannot be asked for [WithDurable];
+//   - [ErrNotDurable] before f is run;
+//   - [ErrNotRecorded] when f has returned and that could not be recorded;
+//   - [quorate.ErrClosed] or [quorate.ErrInvalid].
 //
 // When f has returned nil, recording it is tried for one node timeout at least,
 // also when ctx has ended: work that is done should not be done again.
@@ -154,9 +158,10 @@ func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) error)
 	return o.dress("do", err)
 }
 
-// Func returns a function that calls Do with f, as sync.OnceFunc does. If f
-// panics, the next call runs it again; sync.OnceFunc would panic again.
-func Func(q *quorate.Quorum, name string, f func(), opts ...quorate.Option) func() {
+// Func returns a function that calls [Once.Do] with f, as [sync.OnceFunc] does.
+// It is safe for concurrent use. If f panics, the next call runs it again;
+// sync.OnceFunc would panic again.
+func Func(q *quorate.Quorum, name string, f func(), opts ...Option) func() {
 	o := New(q, name, opts...)
 	return func() { o.Do(f) }
 }

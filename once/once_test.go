@@ -14,7 +14,6 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/once"
 )
 
@@ -197,11 +196,7 @@ func TestKeepFor(t *testing.T) {
 	t.Parallel()
 	const keep = 1500 * time.Millisecond
 	c := cluster(t)
-	timing := func(s *core.Settings) {
-		accept.Timing(600 * time.Millisecond)(s)
-		quorate.WithRetention(keep)(s)
-	}
-	qs := fleet(t, c, 2, timing)
+	qs := fleet(t, c, 2, accept.Timing(600*time.Millisecond), quorate.WithRetention(keep))
 	a, b := once.New(qs[0], "o", once.KeepFor(keep)), once.New(qs[1], "o", once.KeepFor(keep))
 	var runs atomic.Int32
 	f := func() { runs.Add(1) }

@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// Codec encodes the values that processes share. Unmarshal gets a pointer to
-// what Marshal was given.
+// A Codec encodes the values that processes share. Unmarshal gets a pointer to
+// what Marshal was given. It must be safe for concurrent use.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error
@@ -25,20 +25,23 @@ func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(dat
 // settings are what the options set: those of every primitive, and our own.
 type settings struct {
 	*core.Settings
-	keep    time.Duration // 0: for ever
+	keep    time.Duration // 0: without end
 	durable bool
 	codec   Codec
 }
 
 // apply returns the Quorum's settings as the options change them. It panics
 // when they are wrong.
-func apply(q *core.Quorum, opts []quorate.Option) settings {
-	set := settings{codec: jsonCodec{}}
-	first := func(s *core.Settings) { s.Own = &set }
-	set.Settings = core.Override(q, "once.New", append([]quorate.Option{first}, opts...))
+func apply(q *core.Quorum, opts []Option) settings {
+	set := settings{Settings: core.Override(q, "once.New", opts), codec: jsonCodec{}}
+	for _, o := range opts {
+		if o, ok := o.(own); ok {
+			o.set(&set)
+		}
+	}
 	switch {
 	case set.keep < 0:
-		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v): cannot be negative; 0 means for ever", set.keep))
+		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v): cannot be negative; 0 means without end", set.keep))
 	case set.keep > 0 && set.keep < set.Retention:
 		panic(fmt.Sprintf("quorate: once.New: KeepFor(%v) is below the retention of %v: a run that comes late could record over one that is forgotten; choose at least that", set.keep, set.Retention))
 	case set.keep%time.Millisecond != 0:
@@ -49,42 +52,45 @@ func apply(q *core.Quorum, opts []quorate.Option) settings {
 	return set
 }
 
-// own makes an option of this package.
-func own(name string, f func(*settings)) quorate.Option {
-	return func(s *core.Settings) {
-		set, ok := s.Own.(*settings)
-		if !ok {
-			panic("quorate: once." + name + " is an option of package once only")
-		}
-		f(set)
-	}
+// An Option changes a setting of one Once: a [quorate.SharedOption], or
+// [KeepFor], [WithDurable] or [WithCodec]. It is safe for concurrent use.
+type Option interface{ quorate.OnceOption }
+
+// own is an option that this package alone understands.
+type own struct {
+	quorate.OnceOption // nil: it makes the type an Option, and has no other use
+	set                func(*settings)
 }
 
-// KeepFor sets how long the nodes remember that the work is done: after that
-// it is done again when somebody asks, and what a process knows ends then too,
-// by its wall clock. At least the retention (quorate.WithRetention, 5 min), in
-// whole milliseconds. Default 0: for ever.
-func KeepFor(d time.Duration) quorate.Option {
-	return own("KeepFor", func(s *settings) { s.keep = d })
+// Apply leaves the settings of other primitives as they are, see apply.
+func (own) Apply(*core.Settings) {}
+
+// KeepFor sets how long the nodes remember that the work is done. After that the
+// next call runs it again. What a process knows ends then too, by its wall
+// clock. Whole milliseconds, at least the retention ([quorate.WithRetention], by
+// default 5 min). Default 0: without end.
+func KeepFor(d time.Duration) Option {
+	return own{set: func(s *settings) { s.keep = d }}
 }
 
 // WithDurable makes sure, before the work is run, that a majority of the nodes
-// keeps an append-only file that is flushed every second or always: that the
-// record will be there after all of them have been restarted. If not, the call
-// fails with ErrNotDurable and says which node lacks what; or with
-// quorate.ErrNoQuorum, when so many nodes cannot be asked that this is not
-// known, through which Do waits. (Snapshots alone do not suffice: the next may
-// be an hour away.)
+// keeps an append-only file that is flushed every second or always. So the
+// record survives a restart of all nodes. Snapshots alone do not suffice: the
+// next may be an hour away. Default: nothing is asked of the nodes' disks.
+//
+// The call fails with [ErrNotDurable] and says which node lacks what; or with
+// [quorate.ErrNoQuorum], when so many nodes cannot be asked that it is unknown.
+// [Once.Do] waits through the latter.
 //
 // With appendfsync everysec a node that loses its power may lose the last
-// second; the record is lost only if so many do within the second after it was
-// made that no majority is left.
-func WithDurable() quorate.Option {
-	return own("WithDurable", func(s *settings) { s.durable = true })
+// second. The record is lost only if a majority loses it within the second after
+// it was made.
+func WithDurable() Option {
+	return own{set: func(s *settings) { s.durable = true }}
 }
 
-// WithCodec sets how Value, Values and ValueContext encode values; all who use
-// the name must agree. Default encoding/json.
-func WithCodec(c Codec) quorate.Option {
-	return own("WithCodec", func(s *settings) { s.codec = c })
+// WithCodec sets how [Value], [Values] and [ValueContext] encode values. All
+// users of the name must use the same. Default encoding/json. It cannot be nil.
+func WithCodec(c Codec) Option {
+	return own{set: func(s *settings) { s.codec = c }}
 }

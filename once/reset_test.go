@@ -76,10 +76,7 @@ func TestResetOutlivesTheRetention(t *testing.T) {
 	t.Parallel()
 	const retention = 1500 * time.Millisecond
 	c := cluster(t)
-	qs := fleet(t, c, 2, func(s *core.Settings) {
-		accept.Timing(600 * time.Millisecond)(s)
-		quorate.WithRetention(retention)(s)
-	})
+	qs := fleet(t, c, 2, accept.Timing(600*time.Millisecond), quorate.WithRetention(retention))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	a.Do(func() {})
 	recorded(t, c)
@@ -94,7 +91,7 @@ func TestResetOutlivesTheRetention(t *testing.T) {
 		}))
 		ttl, err := client.PTTL(t.Context(), recordKey).Result()
 		require.NoError(t, err)
-		assert.Equal(t, time.Duration(-1), ttl, "for ever, as what it erases")
+		assert.Equal(t, time.Duration(-1), ttl, "without end, as what it erases")
 	}
 	require.NoError(t, c.Node(2).Cont())
 	require.NoError(t, c.Node(0).Stop())

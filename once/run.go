@@ -16,9 +16,9 @@ import (
 // completion is a run that has been recorded.
 type completion struct {
 	Version int       `json:"once"`  // of this format
-	Token   uint64    `json:"token"` // a node that is told of it later may have it under another
+	Token   uint64    `json:"token"` // a node that is repaired may have it under another
 	When    time.Time `json:"when"`
-	Until   time.Time `json:"until,omitzero"` // zero: for ever
+	Until   time.Time `json:"until,omitzero"` // zero: without end
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
 	Values  [][]byte  `json:"values,omitempty"`
@@ -63,7 +63,7 @@ type work struct {
 	// function is a *failed.
 	f func(ctx context.Context) (values [][]byte, err error)
 	// insist: what is done is recorded, however long the nodes refuse that. The
-	// caller could not be told, and would only do it again.
+	// caller gets no error, so it would only do the work again.
 	insist bool
 }
 
@@ -80,9 +80,9 @@ func (o *Once) do(ctx context.Context, w work) (*completion, error) {
 	if c := o.known(); c != nil { // another goroutine has seen to it
 		return c, nil
 	}
-	// Most who ask come long after it was done, so ask before claiming. When the
-	// nodes cannot be asked, the claim waits for them, and says what they say.
-	// What is undecided does not exist yet: that is for the claim to find out.
+	// Most callers come long after the work was done, so ask before claiming. When
+	// the nodes cannot be asked, the claim waits for them, and has their errors. A
+	// record that is undecided does not exist yet: the claim finds out.
 	rec, err := o.reg.Read(ctx)
 	switch {
 	case err == nil && rec.Exists:
@@ -158,9 +158,9 @@ func (c *claim) get(ctx context.Context) (*turn, error) {
 	return c.turn, nil
 }
 
-// wait waits for the claim, or until somebody else has done the work: of a
-// thousand who wait, nobody should have to wait until those before him have
-// had their turns, one after the other, with nothing to do.
+// wait waits for the claim, or until another process has done the work. Without
+// the latter a thousand waiters would get their turns one after the other, with
+// nothing to do.
 func (o *Once) wait(ctx context.Context) (*turn, *completion, error) {
 	watch := o.reg.Watch()
 	defer watch.Close()
@@ -206,9 +206,9 @@ var errLostBefore = errors.New("lost before the work began")
 // leaseKey is where f's context has its lease.
 type leaseKey struct{}
 
-// Lease returns the hold under which f runs, of the context that f has got; nil
-// for any other context. Its token is the one to fence with what f writes to,
-// and it is recorded with the work.
+// Lease returns the hold under which f runs, of the context that f got from
+// [Once.DoContext] or [ValueContext]; nil for any other context. Its token is
+// the one to fence with what f writes to, and it is recorded with the work.
 func Lease(ctx context.Context) quorate.Lease {
 	if l, ok := ctx.Value(leaseKey{}).(*core.Lease); ok {
 		return l
@@ -249,8 +249,8 @@ func (o *Once) run(ctx context.Context, t *turn, w work) (*completion, error) {
 }
 
 // before is what a failure under the claim means before f was called. The
-// context that it was tried with ends with the claim, too; whoever called has
-// nothing to do with that, so it must not look like the end of his own context.
+// context that it was tried with ends with the claim, too. Invariant: that does
+// not look like the end of the caller's own context.
 func (t *turn) before(ctx context.Context, err error) error {
 	lost := t.lease.Lost()
 	switch {
@@ -274,8 +274,8 @@ func closed(ctx context.Context, err error) error {
 }
 
 // record records that the work is done. It goes on when the claim is lost
-// meanwhile: what keeps it from recording over a later run is with the nodes.
-// Who insists tries again where they refuse, until such a run or the Quorum's end.
+// meanwhile: the nodes refuse a record over a later run. With insist it tries
+// again where they refuse otherwise, until such a run or the Quorum's end.
 func (o *Once) record(ctx context.Context, t *turn, values [][]byte, insist bool) (*completion, error) {
 	host, _ := os.Hostname()   // for people; it may be unknown
 	now := time.Now().Round(0) // the wall clock: it goes on while the machine sleeps

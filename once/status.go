@@ -9,35 +9,43 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// State is how far the work is.
+// State is how far the work is. It is a plain value, safe for concurrent use.
 type State string
 
 // The states of the work.
 const (
-	NotStarted State = "not started" // or begun and failed
-	Running    State = "running"     // somebody has the claim
-	Done       State = "done"        // recorded on a majority
+	// NotStarted ("not started"): no process runs the work, or it ran and failed.
+	NotStarted State = "not started"
+	// Running ("running"): a process has the claim.
+	Running State = "running"
+	// Done ("done"): the work is recorded on a majority of the nodes.
+	Done State = "done"
 )
 
-// Status is what the nodes know about the work.
+// String returns the state's string, as it stands at each state.
+func (s State) String() string { return string(s) }
+
+// Status is what the nodes know about the work. It is a plain value, safe for
+// concurrent use as long as no goroutine changes it.
 type Status struct {
 	State State
-	Host  string // of the process that has done it, or runs it
+	Host  string // of the process that did it, or runs it
 	PID   int    // of that process
 	Token uint64 // the fencing token of that run
-	// When is when it was done; while it runs, when the process that runs it
-	// has claimed it, which is before it began if it had to wait for another
-	// run that failed. By that process's clock.
+	// When is when the work was done. While it runs, it is when its process claimed
+	// the name: before the work began, if it waited for another run that failed. By
+	// that process's clock.
 	When    time.Time
-	Until   time.Time // Done: how long the nodes remember that; zero: for ever
+	Until   time.Time // Done: how long the nodes remember that; zero: without end
 	Waiters int       // Running: claims queued behind it
 }
 
-// Status asks the nodes whether the work is done, when and by whom, or who
-// runs it. It does not wait for that. It fails with quorate.ErrNoQuorum when
-// too few nodes can be asked (within two node timeouts, or until ctx ends), with quorate.ErrHeld when another Redlock client holds the name's
-// key, and with quorate.ErrClosed and quorate.ErrInvalid. The answer may be
-// out of date when it arrives.
+// Status asks the nodes whether the work is done, when and by which process, or
+// which process runs it. It does not wait for that. It fails with
+// [quorate.ErrNoQuorum] when too few nodes can be asked within two node
+// timeouts or before ctx ends, with [quorate.ErrHeld] when another Redlock
+// client holds the name's key, and with [quorate.ErrClosed] or
+// [quorate.ErrInvalid]. The answer may be out of date when it arrives.
 func (o *Once) Status(ctx context.Context) (Status, error) {
 	o.usable()
 	s, err := o.status(ctx)
@@ -77,8 +85,8 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 		}
 		switch {
 		case rec.Undecided && (herr != nil || time.Since(since) < o.set.NodeTimeout):
-			// It may be done. Whoever holds the name may run the work, which then is not
-			// done, or only be finding out for a Status of his own: that does not take long.
+			// It may be done. The holder of the name may run the work, which then is not
+			// done, or only be finding out for its own Status: that does not take long.
 			select {
 			case <-time.After(o.set.NodeTimeout / 16):
 			case <-asked.Done():
@@ -97,13 +105,15 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 // microseconds, or little more where others have claimed at the same time.
 func claimed(token uint64) time.Time { return time.UnixMicro(int64(token / core.MaxPasses)) }
 
-// Reset makes the work undone: the next who asks runs it again. It waits for
-// its turn, so not while the work is running, and until a majority has
-// confirmed it. What this value knows is forgotten; other values and processes
-// that know the work to be done go on knowing it, for they do not ask the
-// nodes again. It fails as the waiting of DoContext does; the work may then be
-// undone all the same, if some nodes have heard of it. The nodes remember a
-// Reset for ever, or with KeepFor as long as that; use the same as for the work.
+// Reset makes the work undone: the next call runs it again. It waits for its
+// turn, so not while the work is running, and until a majority of the nodes has
+// confirmed. What this value knows is forgotten. Other values and processes
+// that know the work to be done do not ask the nodes again, so they go on as
+// before.
+//
+// It fails as the waiting of [Once.DoContext] does. The work may then be undone
+// all the same, if some nodes have heard of it. The nodes remember a Reset
+// without end, or with [KeepFor] for that time; use the same as for the work.
 func (o *Once) Reset(ctx context.Context) error {
 	o.usable()
 	return o.dress("reset", o.reset(ctx))
@@ -147,7 +157,7 @@ func (o *Once) erasure(rec core.Record) time.Duration {
 	if !rec.Exists {
 		return o.set.keep // what is recorded by others of this name
 	}
-	// Somebody may have recorded it for longer than the settings here say.
+	// Another process may have recorded it for longer than the settings here say.
 	if c, err := completed(rec); err != nil || !c.expires || c.Until.Sub(c.When) > o.set.keep {
 		return 0
 	}

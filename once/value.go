@@ -12,27 +12,28 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// MaxValue is the largest value that can be shared, encoded, in bytes; of
-// Values, both together.
+// MaxValue is the largest value that can be shared, encoded, in bytes. For
+// [Values] it bounds the sum of both.
 const MaxValue = 512 << 10
 
-// Value returns a function that returns what f has returned in the process
-// that ran it, as sync.OnceValue does, over all processes. It waits and panics
-// as Do does, and panics also if the value cannot be encoded, is larger than
-// MaxValue, or cannot be decoded; with an encoding of more than MaxValue f has
-// run by then, and runs again at the next call.
+// Value returns a function that returns what f has returned in the process that
+// ran it, as [sync.OnceValue] does, over all processes. The function is safe
+// for concurrent use. It waits and panics as [Once.Do] does. It panics also if
+// the value cannot be encoded, is larger than [MaxValue], or cannot be decoded.
+// If the encoding is too large, f has run by then and runs again at the next
+// call.
 //
-// All get what the codec makes of the value, also the one who ran f: what is
-// not exported is lost to everybody alike.
-func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...quorate.Option) func() T {
+// All callers get what the codec makes of the value, the one that ran f
+// included. So fields that are not exported are lost to all of them alike.
+func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...Option) func() T {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func() T { return s.must("value", f) }
 }
 
-// Values is Value for functions of two results, as sync.OnceValues is. If the
-// second one is an error, only nil can be shared: an error has no encoding. For
-// work that may fail use ValueContext, where an error is no completion.
-func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts ...quorate.Option) func() (T1, T2) {
+// Values is [Value] for functions of two results, as [sync.OnceValues] is. If
+// the second one is an error, only nil can be shared: an error has no encoding.
+// For work that may fail use [ValueContext], where an error is no completion.
+func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts ...Option) func() (T1, T2) {
 	type both struct {
 		v1 T1
 		v2 T2
@@ -47,11 +48,12 @@ func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts 
 	}
 }
 
-// ValueContext is Value with a context, and an error where Value panics: that
-// of f, or one as DoContext returns it. It matches quorate.ErrInvalid, and
-// names the type, when a value cannot be encoded (with ErrNotRecorded beside
-// it if f has run by then), is larger than MaxValue, or cannot be decoded.
-func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error), opts ...quorate.Option) func(ctx context.Context) (T, error) {
+// ValueContext is [Value] with a context, and with an error where Value panics:
+// that of f, or one as [Once.DoContext] returns it. The error matches
+// [quorate.ErrInvalid] and names the type when a value cannot be encoded (with
+// [ErrNotRecorded] beside it if f has run by then), is larger than [MaxValue],
+// or cannot be decoded.
+func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error), opts ...Option) func(ctx context.Context) (T, error) {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func(ctx context.Context) (T, error) {
 		v, err := s.get(ctx, false, f)
@@ -154,7 +156,7 @@ func (s *shared[R]) decode(values [][]byte) (R, error) {
 	var v R
 	parts := s.parts(&v)
 	if len(values) != len(parts) {
-		return *new(R), fmt.Errorf("%w: %d values are recorded, not %d: somebody calls another function under this name", core.ErrInvalid, len(values), len(parts))
+		return *new(R), fmt.Errorf("%w: %d values are recorded, not %d: another function is called under this name", core.ErrInvalid, len(values), len(parts))
 	}
 	for i, p := range parts {
 		if err := s.o.set.codec.Unmarshal(values[i], p); err != nil {

@@ -1,6 +1,6 @@
 // Package rwmutex is sync.RWMutex across processes: any number of readers or
-// one writer hold it on a majority of the nodes of a quorate.Quorum, first come
-// first served over all processes.
+// one writer hold it on a majority of the nodes of a [quorate.Quorum], first
+// come first served over all processes.
 //
 //	m := rwmutex.New(q, "catalogue")
 //	m.RLock()
@@ -17,21 +17,21 @@ import (
 	"github.com/quorate/quorate/internal/party"
 )
 
-// ErrUpgrade is why a read lock cannot become a write lock. It matches
-// quorate.ErrInvalid.
+// ErrUpgrade is why a read lock cannot become a write lock, see
+// [RWMutex.Upgrade]. It matches [quorate.ErrInvalid].
 var ErrUpgrade error = upgradeError{}
 
 type upgradeError struct{}
 
 func (upgradeError) Error() string {
-	return "a read lock cannot be upgraded: two readers that both wait for the other to leave would wait for ever; RUnlock, Lock, and look again at what was read"
+	return "a read lock cannot be upgraded: two readers that both wait for the other to leave would wait without end; RUnlock, Lock, and look again at what was read"
 }
 
 func (upgradeError) Is(target error) bool { return errors.Is(target, quorate.ErrInvalid) }
 
-// An RWMutex is held by any number of readers or by one writer, in whatever
-// processes they are. It must be made by New, and must not be copied; the zero
-// value panics, for it has no quorum.
+// An RWMutex is held by any number of readers or by one writer, in all
+// processes. It must be made by [New] and must not be copied. The zero value
+// has no quorum, and its methods panic. It is safe for concurrent use.
 //
 // One value is one participant. Its readers share one claim on the nodes: only
 // the first and the last of them talk to the nodes, and each process's claim
@@ -39,8 +39,8 @@ func (upgradeError) Is(target error) bool { return errors.Is(target, quorate.Err
 // trip, as those of a mutex.Mutex do.
 //
 // A waiting writer stops new readers, in every process, and gets in after the
-// readers before it; the readers that waited behind it get in together when it
-// leaves. As with sync.RWMutex, this rules out recursive read locking.
+// readers before it. The readers that waited behind it get in together when it
+// leaves. As with [sync.RWMutex], this rules out recursive read locking.
 type RWMutex struct {
 	_ noCopy
 	p *party.Party
@@ -52,17 +52,25 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
+// An Option changes a setting of one RWMutex: a [quorate.SharedOption], or a
+// [quorate.LockOption] such as [quorate.WithLinger]. It is safe for concurrent
+// use.
+type Option interface{ quorate.LockOption }
+
 // New returns an RWMutex of the given name. A name serves one kind of
-// primitive: while a [mutex.Mutex] of that name is in use, every call that would
-// lock an RWMutex fails with an error that matches [quorate.ErrInvalid] and
-// names both kinds. RLock and Lock log it and try again. A wrong option is a programmer's error: New panics.
-// An unusable name (empty, with braces, ending in :marker or :heal, longer than 1024 bytes) is reported by
-// every call that would lock, as an error that matches quorate.ErrInvalid.
+// primitive: while a mutex.Mutex of that name is in use, every call that would
+// lock an RWMutex fails with [quorate.ErrInvalid] and names both kinds.
+// [RWMutex.RLock] and [RWMutex.Lock] log that and try again.
 //
-// WithLinger keeps a claim for a while after the last Unlock or RUnlock, until
-// somebody asks who cannot share it: a read lock on what is mostly read then
-// costs no round trip.
-func New(q *quorate.Quorum, name string, opts ...quorate.Option) *RWMutex {
+// A wrong or nil option is a programmer's error: New panics and names the
+// remedy. An unusable name (empty, longer than 1024 bytes, with braces, or
+// ending in :marker or :heal) is reported by every call that would lock, with
+// [quorate.ErrInvalid].
+//
+// [quorate.WithLinger] keeps a claim for a while after the last Unlock or
+// RUnlock, until a claim is queued that cannot share it. A read lock on what is
+// mostly read then costs no round trip.
+func New(q *quorate.Quorum, name string, opts ...Option) *RWMutex {
 	c := core.Of(q)
 	set := core.Override(c, "rwmutex.New", opts)
 	return &RWMutex{p: party.New(c, set,
@@ -79,92 +87,104 @@ func (m *RWMutex) party() *party.Party {
 }
 
 // Lock locks m for writing. It waits for its turn, through outages too, and
-// never returns unlocked. It panics if the name is unusable. When the Quorum
-// is closed, Lock does not return; see [quorate.Quorum.Close].
+// never returns unlocked. It panics if the name is unusable. When the
+// [quorate.Quorum] is closed, Lock does not return, see [quorate.Quorum.Close].
 func (m *RWMutex) Lock() { m.party().MustLock("lock", party.Write) }
 
-// RLock locks m for reading, as Lock does for writing.
+// RLock locks m for reading, as [RWMutex.Lock] does for writing.
 func (m *RWMutex) RLock() { m.party().MustLock("read lock", party.Read) }
 
-// TryLock tries to lock m for writing and reports whether it succeeded.
+// TryLock tries to lock m for writing and reports whether it succeeded. It does
+// not wait for a turn, only for the answers of a majority, and never longer
+// than the node timeout.
 func (m *RWMutex) TryLock() bool { return m.TryLockContext(context.Background()) == nil }
 
-// TryRLock tries to lock m for reading and reports whether it succeeded.
+// TryRLock tries to lock m for reading and reports whether it succeeded, as
+// [RWMutex.TryLock] does for writing.
 func (m *RWMutex) TryRLock() bool { return m.TryRLockContext(context.Background()) == nil }
 
-// LockContext locks m for writing, or fails with a *quorate.Error: when the
-// context ends, one that matches the context's error and says what was being
-// waited for (quorate.ErrHeld: the turn; quorate.ErrNoQuorum: nodes);
-// quorate.ErrNoQuorum at once when so many nodes refuse for good that waiting
-// cannot help; quorate.ErrClosed; quorate.ErrInvalid. The claim is then
-// withdrawn from every node. The end of the context ends the waiting, not the hold.
+// LockContext locks m for writing. It fails with a [*quorate.Error]:
+//
+//   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], the turn, or [quorate.ErrNoQuorum], nodes;
+//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help, beside [quorate.ErrClock] when this process's clock is wrong;
+//   - [quorate.ErrClosed] or [quorate.ErrInvalid].
+//
+// The claim is then withdrawn from every node. The end of the context ends the
+// waiting, not the hold.
 func (m *RWMutex) LockContext(ctx context.Context) error {
 	return core.Dress("lock", m.party().Name(), m.p.Lock(ctx, party.Write, false))
 }
 
-// RLockContext locks m for reading, as LockContext does for writing.
+// RLockContext locks m for reading, as [RWMutex.LockContext] does for writing.
 func (m *RWMutex) RLockContext(ctx context.Context) error {
 	return core.Dress("read lock", m.party().Name(), m.p.Lock(ctx, party.Read, false))
 }
 
-// TryLockContext is TryLock with the reason: quorate.ErrHeld when somebody
-// holds it or is ahead, quorate.ErrNoQuorum when too few nodes answered.
+// TryLockContext is [RWMutex.TryLock] with the reason. It fails with
+// [quorate.ErrHeld] when another claim holds the name or is ahead, with
+// [quorate.ErrNoQuorum] when too few nodes answered, and otherwise as
+// [RWMutex.LockContext] does.
 func (m *RWMutex) TryLockContext(ctx context.Context) error {
 	return core.Dress("try lock", m.party().Name(), m.p.Lock(ctx, party.Write, true))
 }
 
-// TryRLockContext is TryRLock with the reason, as TryLockContext. A waiting
-// writer is ahead of a new reader.
+// TryRLockContext is [RWMutex.TryRLock] with the reason, as
+// [RWMutex.TryLockContext]. A waiting writer is ahead of a new reader.
 func (m *RWMutex) TryRLockContext(ctx context.Context) error {
 	return core.Dress("try read lock", m.party().Name(), m.p.Lock(ctx, party.Read, true))
 }
 
 // Unlock unlocks m for writing. It does not wait for the nodes. It panics if m
-// is not locked for writing. If the lock was lost meanwhile it does nothing:
-// the lease's context, the observer and the log have said so.
+// is not locked for writing. If the lock was lost meanwhile, Unlock does
+// nothing: the lease's context, the observer and the log have said so.
 func (m *RWMutex) Unlock() { m.party().MustUnlock("Unlock of unlocked RWMutex", party.Write) }
 
-// RUnlock undoes one RLock, as Unlock does a Lock.
+// RUnlock undoes one [RWMutex.RLock], as [RWMutex.Unlock] does a Lock.
 func (m *RWMutex) RUnlock() { m.party().MustUnlock("RUnlock of unlocked RWMutex", party.Read) }
 
-// UnlockContext unlocks m for writing and waits until a majority of the nodes is
-// known to be free of it: has confirmed it, or was never asked for the lock. It fails with quorate.ErrNotHeld when m is not locked for
-// writing, with quorate.ErrLost when the lock was lost meanwhile, and with
-// quorate.ErrNoQuorum when too few nodes confirmed within the node timeout or
-// before the context ended: the lock is released all the same.
+// UnlockContext unlocks m for writing and waits until a majority of the nodes
+// is known to be free of the claim: each has confirmed the release, or was
+// never asked for the lock.
+//
+// It fails with [quorate.ErrNotHeld] when m is not locked for writing, and with
+// [quorate.ErrLost] or [quorate.ErrClosed] when the hold ended by itself. It
+// fails with [quorate.ErrNoQuorum] when too few nodes confirmed within the node
+// timeout or before the context ended. The lock is released all the same.
 func (m *RWMutex) UnlockContext(ctx context.Context) error {
 	return core.Dress("unlock", m.party().Name(), m.p.UnlockContext(ctx, party.Write))
 }
 
-// RUnlockContext undoes one RLock, as UnlockContext does a Lock. Only the last
-// reader of a value has nodes to wait for.
+// RUnlockContext undoes one [RWMutex.RLock], as [RWMutex.UnlockContext] does a
+// Lock. Only the last reader of a value has nodes to wait for.
 func (m *RWMutex) RUnlockContext(ctx context.Context) error {
 	return core.Dress("read unlock", m.party().Name(), m.p.UnlockContext(ctx, party.Read))
 }
 
-// Do runs f while m is locked for writing. The context that f gets ends with
-// ctx, and when the lock is lost; context.Cause then is quorate.ErrLost. Do
-// returns f's error, or how locking failed, or quorate.ErrLost if the lock was
-// lost before f returned.
+// Do runs f while m is locked for writing. The context of f ends with ctx, and
+// when the lock is lost; [context.Cause] then is [quorate.ErrLost] or
+// [quorate.ErrClosed]. Do unlocks m also when f panics. It returns how locking
+// failed (see [RWMutex.LockContext]), or f's error, joined with ErrLost or
+// ErrClosed if the hold ended before f returned.
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return m.party().Do(ctx, "do", party.Write, f)
 }
 
-// RDo runs f while m is locked for reading, as Do does for writing.
+// RDo runs f while m is locked for reading, as [RWMutex.Do] does for writing.
 func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) error {
 	return m.party().Do(ctx, "read do", party.Read, f)
 }
 
 // Downgrade makes the writer a reader, without a gap in which another writer
-// could get in. Afterwards RUnlock, not Unlock, ends it. It waits for nobody:
-// readers elsewhere get in as the nodes hear of it. It fails with
-// quorate.ErrNotHeld when m is not locked for writing, and with
-// quorate.ErrLost when that was lost: then there is nothing to unlock but
-// Unlock must still be called.
+// could get in. Afterwards RUnlock, not Unlock, ends the hold. Downgrade does
+// not wait for the nodes: readers elsewhere get in as the nodes hear of it.
+//
+// It fails with [quorate.ErrNotHeld] when m is not locked for writing, and with
+// the context's error when that has ended. It fails with [quorate.ErrLost] when
+// the hold ended by itself: Unlock must still be called then.
 //
 // The token stays that of the writer, and readers of this value that come in
-// beside it have the same: a resource that refuses tokens lower than the highest
-// it has seen takes all of them.
+// beside it have the same. A resource that refuses tokens lower than the
+// highest it has seen takes all of them.
 func (m *RWMutex) Downgrade(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return core.Dress("downgrade", m.party().Name(), ctx.Err())
@@ -172,7 +192,9 @@ func (m *RWMutex) Downgrade(ctx context.Context) error {
 	return core.Dress("downgrade", m.party().Name(), m.p.Downgrade())
 }
 
-// Upgrade always fails, with ErrUpgrade: it says why, and what to do instead.
+// Upgrade always fails, with [ErrUpgrade]: two readers that both upgrade would
+// wait for each other. Call RUnlock, then Lock, and look again at what was
+// read.
 func (m *RWMutex) Upgrade(context.Context) error {
 	return core.Dress("upgrade", m.party().Name(), ErrUpgrade)
 }
@@ -181,9 +203,9 @@ func (m *RWMutex) Upgrade(context.Context) error {
 func (m *RWMutex) Lease() quorate.Lease { return lease(m.party().Lease(party.Write)) }
 
 // RLease returns the hold that the readers of this value share, or nil if m is
-// not locked for reading. Its token is above that of every writer that was
-// there before, so a resource can refuse a reader of before the last writer.
-// Its context ends when the last reader has left.
+// not locked for reading. Its token is above that of every writer before it. So
+// a resource can refuse a reader that is older than the last writer. Its
+// context ends when the last reader has left.
 func (m *RWMutex) RLease() quorate.Lease { return lease(m.party().Lease(party.Read)) }
 
 // lease keeps a nil of one type from becoming a non-nil of another.
@@ -194,19 +216,20 @@ func lease(l *core.Lease) quorate.Lease {
 	return l
 }
 
-// Extend renews the writer's lease now and waits until a majority has done so.
-// It fails with quorate.ErrNotHeld, quorate.ErrLost, or quorate.ErrNoQuorum
-// when the old deadline stands.
+// Extend renews the writer's lease now and waits until a majority of the nodes
+// has done so, see [quorate.WithoutRenewal]. It fails with
+// [quorate.ErrNotHeld], [quorate.ErrLost], [quorate.ErrClosed], or with
+// [quorate.ErrNoQuorum] when the old deadline stands.
 func (m *RWMutex) Extend(ctx context.Context) error {
 	return core.Dress("extend", m.party().Name(), m.p.Extend(ctx, party.Write))
 }
 
-// RExtend renews the readers' lease, as Extend does the writer's.
+// RExtend renews the readers' lease, as [RWMutex.Extend] does the writer's.
 func (m *RWMutex) RExtend(ctx context.Context) error {
 	return core.Dress("read extend", m.party().Name(), m.p.Extend(ctx, party.Read))
 }
 
-// RLocker returns a sync.Locker whose Lock and Unlock are RLock and RUnlock.
+// RLocker returns a [sync.Locker] whose Lock and Unlock are RLock and RUnlock.
 func (m *RWMutex) RLocker() sync.Locker { return (*rlocker)(m) }
 
 type rlocker RWMutex

@@ -162,7 +162,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 	err := a.Upgrade(t.Context())
 	require.ErrorIs(t, err, rwmutex.ErrUpgrade)
 	require.ErrorIs(t, err, quorate.ErrInvalid)
-	require.ErrorContains(t, err, "wait for ever")
+	require.ErrorContains(t, err, "wait without end")
 }
 
 func TestLingerIsGivenUpToAWriter(t *testing.T) {

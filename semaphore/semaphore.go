@@ -1,5 +1,5 @@
 // Package semaphore is x/sync's weighted semaphore across processes: permits
-// are held on a majority of the nodes of a quorate.Quorum, first come first
+// are held on a majority of the nodes of a [quorate.Quorum], first come first
 // served over all processes.
 //
 //	s := semaphore.NewWeighted(q, "encoders", 16)
@@ -19,14 +19,14 @@ import (
 )
 
 // Weighted is a number of permits that all processes share. It must be made by
-// NewWeighted, and must not be copied; the zero value panics, for it has no
-// quorum.
+// [NewWeighted] and must not be copied. The zero value has no quorum, and its
+// methods panic. It is safe for concurrent use.
 //
 // It is first come first served: a large request is not starved by small ones,
-// and no later one overtakes it. Never are more permits in use than there are,
-// over all processes: that is decided by counting the other claims on the
-// nodes, not by votes alone (protocol.md, rule 3). A process that dies gives
-// its permits back when their leases end.
+// and no later claim overtakes it. Over all processes, no more permits are in
+// use than there are. That is decided by counting the other claims on the
+// nodes, not by votes alone (docs/protocol.md, rule 3). The permits of a
+// process that dies are free when their leases end.
 type Weighted struct {
 	q    *core.Quorum
 	spec *core.Spec
@@ -38,13 +38,20 @@ type Weighted struct {
 	lost int64    // permits of those that ended by themselves, still to be released
 }
 
-// NewWeighted returns a semaphore of n permits. All who use the name must
-// agree on n: the one who differs gets an error that tells both numbers. Once
-// Resize has been called, its number is in force, whatever n says. A
-// wrong option is a programmer's error: NewWeighted panics. An unusable name
-// (empty, with braces, ending in :marker or :heal, longer than 1024 bytes) and an n below 1 are reported by
-// every Acquire, as an error that matches quorate.ErrInvalid.
-func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...quorate.Option) *Weighted {
+// An Option changes a setting of one semaphore: a [quorate.SharedOption]. It is
+// safe for concurrent use.
+type Option interface{ quorate.SharedOption }
+
+// NewWeighted returns a semaphore of n permits, from 1 to 2^48. All users of
+// the name must agree on n: a call with another n fails with
+// [quorate.ErrInvalid] and names both numbers. Once [Weighted.Resize] has been
+// called, its number is in force, whatever n says.
+//
+// A wrong or nil option is a programmer's error: NewWeighted panics and names
+// the remedy. An unusable n or name (empty, longer than 1024 bytes, with
+// braces, or ending in :marker or :heal) is reported by every Acquire, with
+// [quorate.ErrInvalid].
+func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...Option) *Weighted {
 	c := core.Of(q)
 	set := core.Override(c, "semaphore.NewWeighted", opts)
 	s := &Weighted{q: c, size: n}
@@ -68,28 +75,34 @@ func checkSize(n int64) error {
 	return nil
 }
 
-// Acquire takes n permits. It waits for its turn, or fails with a
-// *quorate.Error: when the context ends, one that matches the context's error
-// and says what was being waited for (quorate.ErrHeld: permits;
-// quorate.ErrNoQuorum: nodes); quorate.ErrClosed; quorate.ErrInvalid. Nothing
-// is then taken on any node.
+// Acquire takes n permits, at least 0. It waits for its turn. It fails with a
+// [*quorate.Error]:
 //
-// Acquire of more than there are fails at once with quorate.ErrInvalid, where
-// x/sync waits for the context to end: no release can ever make it succeed,
-// and a context without an end would wait for ever.
+//   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], permits, or [quorate.ErrNoQuorum], nodes;
+//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help, beside [quorate.ErrClock] when this process's clock is wrong;
+//   - [quorate.ErrClosed] or [quorate.ErrInvalid].
+//
+// Nothing is then taken on any node.
+//
+// Acquire of more permits than there are fails at once with ErrInvalid, where
+// x/sync waits for the context to end: no release can make it succeed, and with
+// a context without an end it would never return.
 func (s *Weighted) Acquire(ctx context.Context, n int64) error {
 	return s.acquire(ctx, "acquire", n, false)
 }
 
-// TryAcquire takes n permits without waiting for any, and reports whether it did.
+// TryAcquire takes n permits without waiting for a turn, and reports whether it
+// did. It waits for the answers of a majority only, and never longer than the
+// node timeout.
 func (s *Weighted) TryAcquire(n int64) bool {
 	return s.acquire(context.Background(), "try acquire", n, true) == nil
 }
 
-// Release gives n permits back, of those that Acquire and TryAcquire took. It
-// does not wait for the nodes. It panics if fewer are held. Permits are alike:
-// of those whose hold has been lost meanwhile, Release takes account first, so
-// that it never gives back what another goroutine still uses.
+// Release gives n permits back, of those that [Weighted.Acquire] and
+// [Weighted.TryAcquire] took. It does not wait for the nodes. It panics if
+// fewer are held, or n is negative. Permits are alike: Release first accounts
+// for permits whose hold was lost meanwhile, so it never gives back permits
+// that another goroutine still uses.
 func (s *Weighted) Release(n int64) {
 	s.usable()
 	if n < 0 {
@@ -136,18 +149,18 @@ func releaseAll(ls []*Lease) {
 }
 
 // AcquireLease takes n permits as one hold of its own, with a token and a
-// context that ends when the hold is lost. It is given back by the Release of
-// the [Lease], not by that of the semaphore. Otherwise it is as Acquire, but for
-// n = 0: no permits are no hold and have no token, so it fails with
-// [quorate.ErrInvalid].
+// context that ends when the hold is lost. [Lease.Release] gives them back, not
+// [Weighted.Release]. Otherwise it is as [Weighted.Acquire], but for n = 0: no
+// permits are no hold and have no token, so it fails with [quorate.ErrInvalid].
 func (s *Weighted) AcquireLease(ctx context.Context, n int64) (*Lease, error) {
 	l, err := s.one(ctx, n, false)
 	return l, core.Dress("acquire lease", s.spec.Name, err)
 }
 
-// TryAcquireLease is AcquireLease without waiting for a turn: it fails with
-// quorate.ErrHeld when too few permits are free or others are ahead, and with
-// quorate.ErrNoQuorum when too few nodes answered.
+// TryAcquireLease is [Weighted.AcquireLease] without waiting for a turn. It
+// fails with [quorate.ErrHeld] when too few permits are free or other claims
+// are ahead, with [quorate.ErrNoQuorum] when too few nodes answered, and
+// otherwise as AcquireLease does.
 func (s *Weighted) TryAcquireLease(ctx context.Context, n int64) (*Lease, error) {
 	l, err := s.one(ctx, n, true)
 	return l, core.Dress("try acquire lease", s.spec.Name, err)
@@ -161,20 +174,22 @@ func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
 	return s.get(ctx, n, try, func(*Lease) {})
 }
 
-// Resize changes the number of permits to n, at least 1, for everybody who uses
-// the name, until the next Resize: the nodes keep it for ever, also while nobody
-// uses the semaphore. More permits admit those who wait at once. Fewer take
-// effect as permits come back: nobody loses what he holds; who waits for more
-// than there are now gets quorate.ErrInvalid, within a third of the ttl.
+// Resize changes the number of permits to n, from 1 to 2^48, for all users of
+// the name, until the next Resize. The nodes keep the number without end, also
+// while the semaphore is not in use. More permits admit waiting claims at once.
+// Fewer take effect as permits come back: no holder loses its permits. A claim
+// that waits for more than there are then fails with [quorate.ErrInvalid]
+// within a third of the TTL.
 //
-// The number survives the loss of memory of a minority of the nodes if those that
-// forgot can be told by the others within a guard time. If they cannot, because
-// more nodes are away, they go by the number declared meanwhile.
+// The number survives the data loss of a minority of the nodes if the others
+// repair those within a guard time. If they cannot, because more nodes are
+// down, the repaired nodes use the number of NewWeighted until then.
 //
-// It fails with ErrInvalid, with quorate.ErrNoQuorum and the context's error
-// when a majority could not be told before the context ended, or with
-// quorate.ErrClosed or quorate.ErrLost (another Resize came between). After a
-// failure the number may or may not have changed; call it again.
+// It fails with ErrInvalid, with [quorate.ErrNoQuorum] and the context's error
+// when a majority did not confirm before the context ended, with
+// [quorate.ErrLost] when another Resize came between, or with
+// [quorate.ErrClosed]. After a failure the number may or may not have changed;
+// call it again.
 func (s *Weighted) Resize(ctx context.Context, n int64) error {
 	s.usable()
 	err := errors.Join(s.err, checkSize(n))
@@ -184,8 +199,8 @@ func (s *Weighted) Resize(ctx context.Context, n int64) error {
 	return core.Dress("resize", s.spec.Name, err)
 }
 
-// Size asks the nodes how many permits there are: as the last Resize said, or
-// else as NewWeighted did. It fails as Resize does.
+// Size asks the nodes how many permits there are: as the last [Weighted.Resize]
+// said, or else as [NewWeighted] did. It fails as Resize does.
 func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	s.usable()
 	if s.err != nil {
@@ -209,7 +224,7 @@ func (s *Weighted) acquire(ctx context.Context, op string, n int64, try bool) er
 		s.held = append(s.held, l)
 		s.mu.Unlock()
 		if !l.hold.Valid() {
-			s.lose(l) // so early that it was told before it was listed
+			s.lose(l) // it ended before it was listed, so lose found nothing
 		}
 	}
 	return core.Dress(op, s.spec.Name, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
 )
 
 // patience bounds what concerns every node, also one that does not answer.
@@ -129,8 +130,7 @@ leases that still run; if it votes again at once, two may hold the same lock.`,
 			if err := q.Bootstrap(ctx); err != nil {
 				return &exit{1, fmt.Errorf("%w\nEvery node must confirm. Those that did are ready; run it again when the others answer", plain(err))}
 			}
-			urls, _ := t.urls()
-			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", len(urls))
+			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", core.Of(q).Size())
 			return nil
 		},
 	}

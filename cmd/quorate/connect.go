@@ -26,8 +26,8 @@ type target struct {
 }
 
 func (t *target) nodeFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.nodes, "nodes", "", "URLs of the nodes, comma-separated (default: $QUORATE_NODES)")
-	cmd.Flags().DurationVar(&t.guard, "guard", 20*time.Second, "how long a node that lost its memory keeps from voting; the same for all users of the nodes")
+	cmd.Flags().StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://… or unix:///path (default: $QUORATE_NODES)")
+	cmd.Flags().DurationVar(&t.guard, "guard", 20*time.Second, "how long a node that lost its data does not vote; the same for all users of the nodes")
 }
 
 func (t *target) leaseFlags(cmd *cobra.Command) {
@@ -37,26 +37,16 @@ func (t *target) leaseFlags(cmd *cobra.Command) {
 // nodesVariable is the environment variable with the nodes' URLs.
 const nodesVariable = "QUORATE_NODES"
 
-// urls returns the nodes' URLs. A bare host:port is taken for redis://host:port.
-func (t *target) urls() ([]string, error) {
+// list returns the nodes' addresses as the user gave them.
+func (t *target) list() ([]string, error) {
 	list := t.nodes
 	if list == "" {
 		list = os.Getenv(nodesVariable)
 	}
-	var urls []string
-	for u := range strings.SplitSeq(list, ",") {
-		if u = strings.TrimSpace(u); u == "" {
-			continue
-		}
-		if !strings.Contains(u, "://") {
-			u = "redis://" + u
-		}
-		urls = append(urls, u)
+	if strings.Trim(list, ", \t\r\n") == "" {
+		return nil, &exit{exitUsage, errors.New(`no nodes: give --nodes host:port,… or set QUORATE_NODES. "quorate nodes" starts some to try things with`)}
 	}
-	if len(urls) == 0 {
-		return nil, &exit{exitUsage, errors.New(`no nodes: give --nodes redis://host:port,… or set QUORATE_NODES. "quorate nodes" starts some to try things with`)}
-	}
-	return urls, nil
+	return []string{list}, nil
 }
 
 func (t *target) options(stderr io.Writer) []quorate.Option {
@@ -71,11 +61,11 @@ func (t *target) options(stderr io.Writer) []quorate.Option {
 
 // connect waits for a majority of the nodes until ctx ends.
 func (t *target) connect(ctx context.Context, stderr io.Writer) (*quorate.Quorum, error) {
-	urls, err := t.urls()
+	list, err := t.list()
 	if err != nil {
 		return nil, err
 	}
-	q, err := quorate.Connect(ctx, urls, t.options(stderr)...)
+	q, err := quorate.Connect(ctx, list, t.options(stderr)...)
 	if errors.Is(err, quorate.ErrInvalid) {
 		return nil, &exit{exitUsage, plain(err)}
 	}
@@ -84,9 +74,13 @@ func (t *target) connect(ctx context.Context, stderr io.Writer) (*quorate.Quorum
 
 // open does not wait, for it is there to ask about nodes that may be down.
 func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
-	urls, err := t.urls()
+	list, err := t.list()
 	if err != nil {
 		return nil, nil, err
+	}
+	nodes, err := core.ParseNodes(list)
+	if err != nil {
+		return nil, nil, &exit{exitUsage, err}
 	}
 	var clients []redis.UniversalClient
 	closeAll := func() {
@@ -95,12 +89,7 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 		}
 	}
 	t.ttl = time.Second // nothing is locked, so any will do that suits the guard time
-	for i, u := range urls {
-		o, err := core.ParseURL(u)
-		if err != nil {
-			closeAll()
-			return nil, nil, &exit{exitUsage, fmt.Errorf("node %d: %w", i+1, err)}
-		}
+	for _, o := range nodes {
 		o.DialTimeout, o.ReadTimeout = 2*time.Second, 2*time.Second
 		o.MaxRetries, o.DialerRetries = -1, 1
 		clients = append(clients, redis.NewClient(o))

@@ -177,7 +177,7 @@ func TestUsage(t *testing.T) {
 		{"lock", nodes, "x", "--ttl", "1h", "--", "true"},
 		{"lock", "--nodes=http://x", "x", "--", "true"},
 		{"lock", "--nodes=127.0.0.1:1,127.0.0.1:1", "x", "--", "true"},
-		{"check", "--nodes=http://x"}, {"check", nodes, "--guard=1s"}, {"check", nodes, "more"},
+		{"check", "--nodes=http://x"}, {"check", "--nodes=127.0.0.1:1,,127.0.0.1:2"}, {"lock", "--nodes=unix://run/socket", "x", "--", "true"}, {"check", nodes, "--guard=1s"}, {"check", nodes, "more"},
 		{"nodes", "-n", "0"}, {"nodes", "--port", "70000"},
 		{"demo", "--nodes", "0"}, {"demo", "--workers", "1"}, {"demo", "--seconds", "1"}, {"demo", "--ttl", "1ms"},
 		{"no-such-command"},

@@ -54,18 +54,17 @@ const Patience = 20 * time.Second
 func Timing(ttl time.Duration) quorate.Option { return Guarded(ttl, 2*ttl+20*time.Millisecond) }
 
 // Thrifty has attempts ask a quorum of nodes first, as they do where many are at work.
-func Thrifty(s *core.Settings) { s.Thrift = true }
+func Thrifty() quorate.Option { return Setting(func(s *core.Settings) { s.Thrift = true }) }
+
+// Setting is an option that users do not have.
+func Setting(f func(*core.Settings)) quorate.Option { return core.Option(f).(quorate.Option) }
 
 // Guarded is Timing with a guard time of its own.
 func Guarded(ttl, guard time.Duration) quorate.Option {
-	return func(s *core.Settings) {
-		for _, o := range []quorate.Option{
-			quorate.WithTTL(ttl), quorate.WithSkew(10 * time.Millisecond), quorate.WithGuard(guard),
-			quorate.WithNodeTimeout(min(ttl/4, 2*time.Second)), quorate.WithRetention(max(guard, 5*time.Minute)),
-		} {
-			o(s)
-		}
-	}
+	return Setting(func(s *core.Settings) {
+		s.TTL, s.Skew, s.Guard = ttl, 10*time.Millisecond, guard
+		s.NodeTimeout, s.Retention = min(ttl/4, 2*time.Second), max(guard, 5*time.Minute)
+	})
 }
 
 // Open returns a Quorum on all servers of c, with a client of its own for each,

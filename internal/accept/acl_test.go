@@ -45,7 +45,7 @@ var lacking = map[string]string{
 	"+info":       "Check does not know the version",
 	"+config|get": "Check does not know appendfsync",
 	// Nobody hears that it is his turn.
-	"+subscribe": "held by somebody else", "+publish": "held by somebody else", "&NAME:push:*": "held by somebody else",
+	"+subscribe": "held by another client", "+publish": "held by another client", "&NAME:push:*": "held by another client",
 	"+scan": "has not been told", // a server that has forgotten
 	"+hdel": "is damaged",        // half of a leave has been done
 }

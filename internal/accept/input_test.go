@@ -3,6 +3,8 @@ package accept_test
 import (
 	"context"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,7 +89,9 @@ func TestBadOptions(t *testing.T) {
 				assert.ErrorContains(t, err, text)
 				assert.ErrorContains(t, cerr, text)
 			}
-			assert.Panics(t, func() { mutex.New(q, "m", bad.opt) })
+			if opt, ok := bad.opt.(quorate.LockOption); ok {
+				assert.Panics(t, func() { mutex.New(q, "m", opt) })
+			}
 		})
 	}
 	keys, err := c.Node(0).Client().Keys(t.Context(), "*").Result()
@@ -110,9 +114,9 @@ func TestBadNodes(t *testing.T) {
 		says  string
 	}{
 		{"none", nil, "no nodes; give 1, 3 or 5"},
-		{"nil", []redis.UniversalClient{one, nil, two}, "node 1 is"},
-		{"typed nil", []redis.UniversalClient{one, two, typedNil}, "node 2 is nil"},
-		{"the same client twice", []redis.UniversalClient{one, two, one}, "nodes 0 and 2 are the same server, " + c.Node(0).Addr()},
+		{"nil", []redis.UniversalClient{one, nil, two}, "node 2 is"},
+		{"typed nil", []redis.UniversalClient{one, two, typedNil}, "node 3 is nil"},
+		{"the same client twice", []redis.UniversalClient{one, two, one}, "nodes 1 and 3 are the same server, " + c.Node(0).Addr()},
 		{"the same server twice", []redis.UniversalClient{one, two, again}, "its vote would count twice"},
 		{"not a single server", []redis.UniversalClient{one, two, ring}, "must be one master, a *redis.Client"},
 	} {
@@ -128,13 +132,36 @@ func TestBadNodes(t *testing.T) {
 	}{
 		{nil, "no nodes; give 1, 3 or 5"},
 		{[]string{c.URLs()[0], c.URLs()[0]}, "are the same server"},
-		{[]string{c.URLs()[0], "http://example.com"}, "node 1"},
-		{[]string{""}, "node 0"},
+		{[]string{c.URLs()[0], "http://example.com"}, "node 2: the URL begins with none of"},
+		{[]string{""}, "node 1 is empty"},
 	} {
 		_, err := quorate.Connect(t.Context(), bad.urls)
 		require.ErrorIs(t, err, quorate.ErrInvalid, "%q", bad.urls)
 		assert.ErrorContains(t, err, bad.says)
 	}
+}
+
+// Connect accepts what the command's --nodes accepts.
+func TestConnectForms(t *testing.T) {
+	dir, err := os.MkdirTemp("", "q") // a socket's path must be short
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	c := redistest.Start(t, 2)
+	local := redistest.Start(t, 1, redistest.WithArgs("--unixsocket", socket))
+	q, err := quorate.Connect(t.Context(), []string{c.Node(0).Addr() + " ,\n\tredis://" + c.Node(1).Addr() + ",\n", "unix://" + socket})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, q.Close()) }()
+	require.NoError(t, q.Bootstrap(t.Context()))
+	require.NoError(t, local.Node(0).Stop()) // so the other two have been found
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(t.Context()))
+	require.NoError(t, m.UnlockContext(t.Context()))
+	require.NoError(t, local.Node(0).Cont())
+	require.NoError(t, c.Node(0).Stop()) // and so has the third
+	require.NoError(t, m.LockContext(t.Context()))
+	require.NoError(t, m.UnlockContext(t.Context()))
+	require.NoError(t, c.Node(0).Cont())
 }
 
 func TestEvenNumberOfNodes(t *testing.T) {

@@ -28,9 +28,9 @@ const year = 365 * 24 * time.Hour
 
 // wallOf has a client's wall clock be off by what is in by.
 func wallOf(by *atomic.Int64) quorate.Option {
-	return func(s *core.Settings) {
+	return accept.Setting(func(s *core.Settings) {
 		s.Wall = func() time.Time { return time.Now().Add(time.Duration(by.Load())) }
-	}
+	})
 }
 
 // lines is a log that counts what it was told.

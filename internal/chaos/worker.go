@@ -98,7 +98,7 @@ func serve(tm terms, log *oplog) error {
 		accept.Guarded(tm.TTL, tm.Guard), quorate.WithRetention(tm.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)),
 	}
 	if chance(tm.Seed, tm.Prefix, "thrift").IntN(2) == 0 {
-		opts = append(opts, accept.Thrifty)
+		opts = append(opts, accept.Thrifty())
 	}
 	var err error
 	if e.quorum, err = quorate.New(e.clients, opts...); err != nil {

@@ -8,4 +8,6 @@ var (
 	Of func(quorum any) *Quorum
 	// Dress makes the exported error of a failed operation.
 	Dress = func(_, _ string, err error) error { return err }
+	// Option makes a quorate.Option of a setting that users cannot make, for tests.
+	Option func(Setting) any
 )

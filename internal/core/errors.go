@@ -14,7 +14,7 @@ import (
 
 // The sentinels that the root package exports; see there.
 var (
-	ErrHeld     = errors.New("held by somebody else")
+	ErrHeld     = errors.New("held by another client")
 	ErrNoQuorum = errors.New("no quorum of nodes")
 	ErrLost     = errors.New("lock lost")
 	ErrNotHeld  = errors.New("not held")

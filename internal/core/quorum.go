@@ -104,7 +104,8 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	return q, nil
 }
 
-// checkClients refuses what cannot be a set of independent masters.
+// checkClients refuses what cannot be a set of independent masters. Errors count
+// the nodes from 1 on, as those of ParseNodes do.
 func checkClients(clients []redis.UniversalClient) error {
 	if len(clients) == 0 {
 		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", ErrInvalid)
@@ -116,13 +117,13 @@ func checkClients(clients []redis.UniversalClient) error {
 	for i, c := range clients {
 		r, ok := c.(*redis.Client)
 		if !ok {
-			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client", ErrInvalid, i, c)
+			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client", ErrInvalid, i+1, c)
 		}
 		if r == nil {
-			return fmt.Errorf("%w: node %d is nil", ErrInvalid, i)
+			return fmt.Errorf("%w: node %d is nil", ErrInvalid, i+1)
 		}
 		if j, dup := at[r.Options().Addr]; dup {
-			return fmt.Errorf("%w: nodes %d and %d are the same server, %s: its vote would count twice", ErrInvalid, j, i, r.Options().Addr)
+			return fmt.Errorf("%w: nodes %d and %d are the same server, %s: its vote would count twice", ErrInvalid, j+1, i+1, r.Options().Addr)
 		}
 		at[r.Options().Addr] = i
 	}

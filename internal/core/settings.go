@@ -22,7 +22,6 @@ type Settings struct {
 	Thrift      bool             // as if many were at work, see Quorum.later; for tests
 	Logger      *slog.Logger
 	Observe     func(Event) // nil: nobody
-	Own         any         // a primitive's own settings, for its own options
 }
 
 // Defaults returns the settings that hold when no option is given.
@@ -81,22 +80,39 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// Override returns the Quorum's settings as a primitive's options change them:
-// the very same where there are none, which nobody writes to. It panics when
-// they contradict each other, which is a programmer's error.
-func Override[O ~func(*Settings)](q *Quorum, primitive string, opts []O) *Settings {
+// A Setting is what an option does.
+type Setting func(*Settings)
+
+// Apply applies the setting.
+func (f Setting) Apply(s *Settings) { f(s) }
+
+// Change applies options. They have the types of the packages that made them,
+// and a method Apply. It fails for a nil option, and for a type that a caller
+// made by embedding the interface of an option.
+func Change[O any](s *Settings, opts []O) error {
+	for i, o := range opts {
+		switch o := any(o).(type) {
+		case nil:
+			return fmt.Errorf("%w: option %d is nil; leave it out", ErrInvalid, i)
+		case interface{ Apply(*Settings) }:
+			o.Apply(s)
+		default:
+			return fmt.Errorf("%w: option %d, a %T, is none that this library made", ErrInvalid, i, o)
+		}
+	}
+	return nil
+}
+
+// Override returns the Quorum's settings as a primitive's options change them.
+// Without options it returns the Quorum's own, which must not be changed. It
+// panics when an option is wrong or contradicts another: a programmer's error.
+func Override[O any](q *Quorum, primitive string, opts []O) *Settings {
 	if len(opts) == 0 {
 		return &q.set
 	}
 	set := q.set
-	for _, o := range opts {
-		if o == nil {
-			panic("quorate: " + primitive + ": " + ErrInvalid.Error() + ": an option is nil; leave it out")
-		}
-		o(&set)
-	}
-	if set.Guard != q.set.Guard || set.Prefix != q.set.Prefix || set.Retention != q.set.Retention {
-		panic("quorate: " + primitive + ": WithGuard, WithPrefix and WithRetention are for the Quorum: all its primitives share the nodes and what these keep; give them to quorate.New")
+	if err := Change(&set, opts); err != nil {
+		panic("quorate: " + primitive + ": " + err.Error())
 	}
 	if err := set.Check(); err != nil {
 		panic("quorate: " + primitive + ": " + err.Error())
