@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,7 +150,8 @@ func TestClockThatStoodStill(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithClock())
 	var seen jumps
-	q := accept.Open(t, c, accept.Timing(8*time.Second), quorate.WithObserver(&seen))
+	var wall atomic.Int64 // which a machine sets right when it wakes
+	q := accept.Open(t, c, accept.Timing(8*time.Second), quorate.WithObserver(&seen), wallOf(&wall))
 	m := mutex.New(q, "m")
 	lock := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), accept.Patience)
@@ -162,6 +164,7 @@ func TestClockThatStoodStill(t *testing.T) {
 	for i := range 3 {
 		require.NoError(t, c.Node(i).SetClock(time.Hour, 1))
 	}
+	wall.Store(int64(time.Hour))
 	require.NoError(t, lock())
 	m.Unlock()
 	assert.Empty(t, seen.all())

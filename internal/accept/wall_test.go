@@ -200,3 +200,50 @@ func TestOvertakenRun(t *testing.T) {
 	assert.ErrorIs(t, leader.New(q, "far", "").Campaign(short, ""), context.DeadlineExceeded)
 	assert.Less(t, c.Calls(t, "evalsha")-before, 600, "in three seconds")
 }
+
+// Tokens rise whatever a client's wall clock shows, also where it was set back a moment
+// ago and no node has contradicted it yet, and the fence has been forgotten.
+func TestTokensRiseThoughTheWallClockFalls(t *testing.T) {
+	for name, once := range map[string]func(q *quorate.Quorum) (uint64, error){
+		"try": func(q *quorate.Quorum) (uint64, error) {
+			m := mutex.New(q, "m")
+			if err := m.TryLockContext(deadline(t)); err != nil {
+				return 0, err
+			}
+			defer m.Unlock()
+			return m.Lease().Token(), nil
+		},
+		"lease": func(q *quorate.Quorum) (uint64, error) {
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			l, err := semaphore.NewWeighted(q, "m", 1).AcquireLease(short, 1)
+			if err != nil {
+				return 0, err
+			}
+			defer func() { _ = l.Release() }()
+			return l.Token(), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := redistest.Start(t, 3)
+			var off atomic.Int64
+			q := accept.Open(t, c, accept.Timing(time.Second), wallOf(&off))
+			first, err := once(q)
+			require.NoError(t, err)
+			accept.Clean(t, c)
+			for i := range c.Len() { // as after the retention time
+				keys, err := c.Node(i).Client().Keys(t.Context(), "quorate:{m}*").Result()
+				require.NoError(t, err)
+				require.NotEmpty(t, keys)
+				require.NoError(t, c.Node(i).Client().Del(t.Context(), keys...).Err())
+			}
+			off.Store(int64(-time.Hour))
+			second, err := once(q)
+			if err == nil {
+				assert.Greater(t, second, first)
+			}
+			assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+			accept.Clean(t, c)
+		})
+	}
+}

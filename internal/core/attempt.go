@@ -80,6 +80,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 		NodeTimeout: q.patience(s.Set, unwell),
 		Drift:       s.Set.Drift(),
 		Try:         try,
+		Window:      q.window,
 		Rules:       rules(),
 	})
 	a.outbox.Rules = a.claim.Rules
