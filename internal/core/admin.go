@@ -71,8 +71,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	}, func(i int, v []resp.Value) error {
 		inc, _, err := script.DecodeMarker(v)
 		if err == nil {
-			q.met(q.nodes[i], inc)
-			q.incs[i].Store(uint64(inc))
+			q.become(q.nodes[i], q.incs[i].Load(), inc)
 		}
 		return err
 	})

@@ -219,8 +219,7 @@ func (q *Quorum) recount(n *node) {
 		if inc, _, e := script.DecodeMarker(v); err == nil && e == nil {
 			known := &q.incs[n.index]
 			if k := known.Load(); k < unknown && k != uint64(inc) {
-				q.met(n, inc)
-				known.CompareAndSwap(k, uint64(inc))
+				q.become(n, k, inc)
 				q.recheck(n)
 				q.heal(n)
 			}
@@ -243,8 +242,7 @@ func (q *Quorum) disown(n *node) {
 			known.CompareAndSwap(telling, inc)
 			return
 		}
-		q.met(n, got)
-		known.CompareAndSwap(telling, uint64(got))
+		q.become(n, telling, got)
 		q.recheck(n)
 		q.heal(n)
 	}})

@@ -24,6 +24,7 @@ type node struct {
 	distance   distance
 	met        atomic.Uint64 // the last incarnation that was known
 	copy       atomic.Uint64 // the incarnation that it shares with another node
+	missed     atomic.Bool   // it has pushed something before its incarnation was known
 	share      [4]resp.Value // room for the reader of its answers, see call.Share
 	probed     probed        // only touched as a connection begins
 	loading    atomic.Bool   // the scripts are under way, see reload
@@ -84,24 +85,40 @@ func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.marked(n, got)
 			p.wait = max(0, q.set.Guard-age)
-		} else {
-			q.servers.leave(q.now(), n.index)
+		} else if _, refused := errors.AsType[resp.Error](err); err != nil && !refused {
+			q.servers.leave(q.now(), n.index) // the connection has ended
 		}
 	}}, q.askTime(n)), nil
 }
 
 // marked notes which incarnation a connection begins with.
 func (q *Quorum) marked(n *node, inc protocol.Incarnation) {
-	q.servers.mu.Lock() // of two that have one incarnation the second to be told must find the first
-	twin := q.twin(n.index, inc) >= 0
-	if twin {
-		n.copy.Store(uint64(inc))
-		q.incs[n.index].Store(copied)
-	} else {
-		q.met(n, inc)
-		q.incs[n.index].Store(uint64(inc))
+	q.become(n, q.incs[n.index].Load(), inc)
+}
+
+// become has a node that was known as from vote with an incarnation, unless another
+// address does. It changes nothing if the node is known as something else by now.
+func (q *Quorum) become(n *node, from uint64, inc protocol.Incarnation) {
+	if q.vote(n, from, inc) && n.missed.Swap(false) {
+		q.recheck(n)
 	}
-	q.servers.mu.Unlock()
+}
+
+// vote is become but for what was missed meanwhile. It reports whether it has changed anything.
+func (q *Quorum) vote(n *node, from uint64, inc protocol.Incarnation) bool {
+	known := &q.incs[n.index]
+	q.servers.mu.Lock() // of two addresses that show one incarnation the second must find the first
+	defer q.servers.mu.Unlock()
+	if q.servers.known.Twin(q.now(), n.index, inc) >= 0 {
+		n.copy.Store(uint64(inc))
+		return known.CompareAndSwap(from, copied)
+	}
+	if !known.CompareAndSwap(from, uint64(inc)) {
+		return false
+	}
+	q.servers.known.Vote(q.now(), n.index, inc)
+	q.met(n, inc)
+	return true
 }
 
 // mark tells a node which run of the server this client sees, and whether that
@@ -123,17 +140,6 @@ const (
 	shared // it is another node's server
 )
 
-// twin: another node has the same incarnation, so one of them has been the
-// other's replica, or they are one server: see untwin. It returns the other one, or -1.
-func (q *Quorum) twin(node int, inc protocol.Incarnation) int {
-	for i := range q.incs {
-		if i != node && q.incs[i].Load() == uint64(inc) {
-			return i
-		}
-	}
-	return -1
-}
-
 var errStranger = errors.New("has lost its memory, or got another's, since the connection began")
 
 // stranger: the node's incarnation is not the one that the connection began
@@ -142,8 +148,11 @@ var errStranger = errors.New("has lost its memory, or got another's, since the c
 // next connection finds out.
 func (q *Quorum) stranger(node int, inc protocol.Incarnation) error {
 	n, known := q.nodes[node], &q.incs[node]
+	if known.Load() == unknown { // the connection began with a marker that could not be read
+		q.become(n, unknown, inc)
+	}
 	switch k := known.Load(); k {
-	case unknown, uint64(inc):
+	case uint64(inc):
 		return nil
 	case copied:
 		q.untwin(n)
@@ -270,8 +279,14 @@ func (q *Quorum) push(n *node, payload string) {
 	if m.Late, err = q.timely(n, protocol.Reading{Heard: q.now(), Millis: m.Clock, Push: true}); err != nil {
 		return
 	}
-	// What it said before it was told that its clock has jumped may come late.
-	if known := q.incs[n.index].Load(); known != unknown && known != uint64(m.Incarnation) {
+	// What it said before it was told that its clock has jumped may come late. And as a connection
+	// begins it is not known yet whether another address votes for this server.
+	switch q.incs[n.index].Load() {
+	case uint64(m.Incarnation):
+	case unknown:
+		n.missed.Store(true)
+		return
+	default:
 		return
 	}
 	if a := q.find(m.ID); a != nil {

@@ -89,18 +89,25 @@ func (s *servers) duplicates() error {
 func (q *Quorum) untwin(n *node) {
 	known := &q.incs[n.index]
 	inc := n.copy.Load()
-	twin := q.twin(n.index, protocol.Incarnation(inc))
 	if !known.CompareAndSwap(copied, telling) {
 		return
 	}
-	if twin < 0 || !q.servers.unknown(n.index, twin) {
+	q.servers.mu.Lock()
+	twin := q.servers.known.Twin(q.now(), n.index, protocol.Incarnation(inc))
+	named := q.servers.known.Run(n.index) != ""
+	one := twin >= 0 && (!named || q.servers.known.Run(twin) == "") // it may be
+	made := twin < len(q.nodes)                                     // New may not have got so far
+	q.servers.mu.Unlock()
+	switch {
+	case named && !one:
 		q.remark(n, script.Lost)
 		return
-	}
-	q.servers.mu.Lock()
-	made := twin < len(q.nodes) // New may not have got so far
-	q.servers.mu.Unlock()
-	if !made {
+	case !one:
+		// The other address has been down for a guard time. What this node's memory is a copy of
+		// may have gone on without it, and the marker does not know the run.
+		q.remark(n, strconv.FormatUint(inc, 10))
+		return
+	case !made:
 		known.CompareAndSwap(telling, copied)
 		return
 	}
@@ -131,20 +138,12 @@ func (q *Quorum) remark(n *node, lost string) {
 	known := &q.incs[n.index]
 	n.link.Send(&question{command: q.mark(n.link.Info(), lost), reply: func(v []resp.Value, err error) {
 		if got, _, e := script.DecodeMarker(v); err == nil && e == nil {
-			q.met(n, got)
-			known.CompareAndSwap(telling, uint64(got))
+			q.become(n, telling, got)
 			q.heal(n)
 		} else {
 			known.CompareAndSwap(telling, copied)
 		}
 	}})
-}
-
-// unknown reports whether the run of one of two nodes is not known.
-func (s *servers) unknown(i, j int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known.Run(i) == "" || s.known.Run(j) == ""
 }
 
 // sameServer writes a key to one node and looks for it at another one. The key

@@ -51,6 +51,7 @@ const (
 	RuleEarly                            // and leases end as much earlier: a client that slept goes on holding beside the next holder
 	RulePartial                          // a node is not blamed by what was on its way while this client's clock stood still: that shows a part of the time, and the rest looks like a jump
 	RuleServer                           // of two addresses that reach one server only one votes: two holders
+	RuleTwin                             // an address that is down keeps the incarnation that it voted with: one server votes under two addresses
 	RuleDown                             // a claim hears that a node's connection is gone: of two waiters that are each first on one of the other nodes, none is served before its beats have failed
 	RuleUrgent                           // renewals and leaves are sent before joins: a holder is lost behind the joins of its own client
 	RuleNewest                           // a request that waits for room is sent in its newest form: a claim acts on what is over

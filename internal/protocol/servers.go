@@ -3,7 +3,8 @@ package protocol
 import "time"
 
 // Servers knows which server each address of a client reaches, by the identity
-// that every run of a server has. It is not safe for concurrent use.
+// that every run of a server has. Where that is not known, the incarnation of the
+// server's memory stands for it. It is not safe for concurrent use.
 //
 // Invariant: at no time may two addresses vote that reach one server, neither by
 // their answers nor by a lease that one of them gave before. Else one server is
@@ -17,7 +18,8 @@ type Servers struct {
 
 // server is what one address reaches, as of its last connection that may vote.
 type server struct {
-	run   string // the identity; empty: unknown
+	run   string      // the identity; empty: unknown
+	inc   Incarnation // of the memory that it voted with last; 0: it has not voted
 	up    bool
 	since Time // down since then, when it is not up
 	same  int  // the address that this one was found to share a server with; -1: none
@@ -50,8 +52,33 @@ func (s *Servers) Connect(now Time, i int, run string) (other int) {
 			return j
 		}
 	}
-	*a = server{run: run, up: true, same: -1}
+	*a = server{run: run, inc: a.inc, up: true, same: -1}
 	return -1
+}
+
+// Twin returns the address that may vote with this incarnation instead of address
+// i, -1 if there is none. Two addresses with one incarnation reach one server, or a
+// copy of its memory.
+//
+// Invariant: an address that is down keeps its incarnation until its leases have
+// ended. Else both reconnect, the other one first, and it votes beside the lease
+// that the server gave under the first address.
+func (s *Servers) Twin(now Time, i int, inc Incarnation) int {
+	for j := range s.at {
+		if j != i && inc != 0 && s.at[j].inc == inc && s.votes(now, j) && (s.at[j].up || s.rules.on(RuleTwin)) {
+			return j
+		}
+	}
+	return -1
+}
+
+// Vote says that address i has shown this incarnation. If Twin returns no other
+// address, i votes with it from now on. Vote returns what Twin does.
+func (s *Servers) Vote(now Time, i int, inc Incarnation) (other int) {
+	if other = s.Twin(now, i, inc); other < 0 {
+		s.at[i].inc = inc
+	}
+	return other
 }
 
 // votes reports whether what address j gave may still count.

@@ -44,3 +44,35 @@ func TestServers(t *testing.T) {
 	assert.Equal(t, -1, s.Connect(at(0), 1, ""))
 	assert.Empty(t, s.Run(1))
 }
+
+// Where runs are not known, one incarnation votes under one address.
+func TestServersByIncarnation(t *testing.T) {
+	t.Parallel()
+	const guard = 10 * time.Second
+	at := func(d time.Duration) protocol.Time { return protocol.Time(time.Hour).Add(d) }
+	s := protocol.NewServers(3, guard, protocol.Rules{})
+	for i := range 3 {
+		assert.Equal(t, -1, s.Connect(at(0), i, ""))
+	}
+	assert.Equal(t, -1, s.Vote(at(0), 1, 7))
+	assert.Equal(t, 1, s.Vote(at(0), 0, 7))
+	assert.Equal(t, -1, s.Vote(at(0), 2, 8))
+	assert.Equal(t, -1, s.Vote(at(0), 1, 7), "its own")
+
+	// Both reconnect, the other one first.
+	s.Down(at(time.Second), 0)
+	s.Down(at(time.Second), 1)
+	assert.Equal(t, -1, s.Connect(at(2*time.Second), 0, ""))
+	assert.Equal(t, 1, s.Vote(at(2*time.Second), 0, 7))
+	assert.Equal(t, -1, s.Connect(at(3*time.Second), 1, ""))
+	assert.Equal(t, 1, s.Vote(at(3*time.Second), 0, 7), "before the first has shown its incarnation again")
+	assert.Equal(t, -1, s.Vote(at(3*time.Second), 1, 7))
+
+	// The leases of one that stays away end.
+	s.Down(at(4*time.Second), 1)
+	assert.Equal(t, 1, s.Twin(at(4*time.Second+guard), 0, 7))
+	assert.Equal(t, -1, s.Vote(at(4*time.Second+guard+1), 0, 7))
+	assert.Equal(t, -1, s.Connect(at(5*time.Second+guard), 1, ""))
+	assert.Equal(t, 0, s.Vote(at(5*time.Second+guard), 1, 7))
+	assert.Equal(t, -1, s.Vote(at(5*time.Second+guard), 1, 9), "another memory is not the other's")
+}

@@ -149,6 +149,7 @@ var twofold = generator{
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 2)
 		s.length = 4 * s.ttl
+		s.nameless = r.IntN(2) == 0
 	},
 	plan: func(w *world) {
 		ns := w.shuffled()
@@ -167,7 +168,14 @@ var twofold = generator{
 		}
 		holder.cutOff(first)
 		w.then(w.around(w.delay), func() { e.acquire(false) })
-		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { f.acquire(false) })
+		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() {
+			f.acquire(false)
+			// The address that votes loses its connection, and the other one is the first to come back.
+			w.then(w.around(w.delay*8), func() {
+				other.to(first).snap()
+				w.then(w.delay, moved.connect)
+			})
+		})
 		w.once(holds(f), w.ttl, w.around(w.nodeTimeout), func() {})
 	},
 }

@@ -94,6 +94,7 @@ var mutants = []mutant{
 	{"an attempt is abandoned unsent", without(protocol.RulePostpone), congested, 100, "unsent"},
 	{"a broken connection takes room", func(s *setting) { s.hoard = true }, unplugged, 100, "stuck orphan late"},
 	{"two addresses of one server vote", without(protocol.RuleServer), twofold, 100, "capacity"},
+	{"an address that is down loses its incarnation", without(protocol.RuleTwin), twofold, 200, "capacity"},
 	{"what a request leaves over is not gone on with", nodesWithout(model.Resume), mourned, 100, "busy lost"},
 	{"no client is asked for another request", nodesWithout(model.Ask), readers, 100, "late"},
 	{"a fence is raised past the node's clock", nodesWithout(model.Top), wrongClock, 100, "token"},

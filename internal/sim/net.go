@@ -212,7 +212,7 @@ func (l *link) connect() {
 		w.at(w.ttl/4, l.connect)
 		return
 	}
-	if other := l.proc.servers.Connect(l.proc.local(w.now), l.idx, l.node.run()); other >= 0 {
+	if other := l.reach(); other >= 0 {
 		w.log("link %s-%d reaches the server of %d", l.proc.name, l.idx, other)
 		return
 	}
@@ -229,6 +229,20 @@ func (l *link) connect() {
 		}
 	}
 	l.tell()
+}
+
+// reach returns the address that votes for the server that this one has reached, or -1.
+func (l *link) reach() (other int) {
+	s, now := l.proc.servers, l.proc.local(l.proc.w.now)
+	if !l.proc.w.nameless {
+		return s.Connect(now, l.idx, l.node.run())
+	}
+	inc, _ := l.node.model.Incarnation()
+	if other = s.Twin(now, l.idx, inc); other < 0 {
+		s.Connect(now, l.idx, "")
+		s.Vote(now, l.idx, inc)
+	}
+	return other
 }
 
 // tell has the claims ask anew: while the connection for commands or pushes was

@@ -43,7 +43,7 @@ func newProc(w *world, i int) *proc {
 	p.servers = protocol.NewServers(len(w.nodes), w.guard, w.rules)
 	for i, n := range w.nodes {
 		p.links = append(p.links, &link{proc: p, node: n, idx: i, up: true, last: [2]moment{w.now, w.now}})
-		p.servers.Connect(p.local(w.now), i, n.run())
+		p.links[i].reach()
 	}
 	p.judges()
 	for j := range w.parts {

@@ -45,10 +45,11 @@ type setting struct {
 	faithful bool // no node forgets, and no clock jumps
 	limping  bool // only a minority of the nodes fails, and what leads there
 
-	clean bool // no faults at all: promises about time and order can be held to
-	tries bool // every claim tries a free name, all at the same moment: one of them is to be admitted
-	brief bool // claims leave nodes out at first
-	eager bool // a link that is down fails requests at once, else they time out
+	clean    bool // no faults at all: promises about time and order can be held to
+	tries    bool // every claim tries a free name, all at the same moment: one of them is to be admitted
+	brief    bool // claims leave nodes out at first
+	nameless bool // the runs of servers are not known, only the incarnations of their memory
+	eager    bool // a link that is down fails requests at once, else they time out
 
 	rules     protocol.Rules // the claims' rules
 	off       model.Rules    // the nodes' rules that are switched off
