@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/core"
 )
 
 func TestMain(m *testing.M) { accept.Main(m) }
@@ -58,4 +59,15 @@ func TestConnectSaysWhatEachNodeSaid(t *testing.T) {
 
 	_, err = quorate.Connect(ctx, []string{"not a url"})
 	require.ErrorIs(t, err, quorate.ErrInvalid)
+}
+
+// The kinds are constants of their own; the core's events have the same.
+func TestEventKinds(t *testing.T) {
+	for kind, is := range map[quorate.EventKind]core.EventKind{
+		quorate.EventAcquired: core.EventAcquired, quorate.EventReleased: core.EventReleased, quorate.EventLost: core.EventLost,
+		quorate.EventNodeUp: core.EventNodeUp, quorate.EventNodeDown: core.EventNodeDown,
+		quorate.EventClockJumped: core.EventClockJumped, quorate.EventRecovering: core.EventWaiting,
+	} {
+		require.Equal(t, string(is), kind.String())
+	}
 }

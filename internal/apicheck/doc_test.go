@@ -1,0 +1,199 @@
+package apicheck
+
+import (
+	"go/ast"
+	"go/doc/comment"
+	"go/token"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/once"
+)
+
+// banned are words by which a sentence loses its actor: name the node, the
+// client, the claim, the holder, the waiter, the caller.
+var banned = regexp.MustCompile(`(?i)\b(who|whoever|whom|nobody|somebody|anybody|everybody|he|him|his|anew|for ever|as of this|be it|(is|are|was|were|been|be|being) told)\b`)
+
+// No comment of the public packages has a banned word.
+func TestWords(t *testing.T) {
+	for _, dir := range public {
+		s := sourceOf(t, dir)
+		for _, f := range s.files {
+			for _, c := range f.Comments {
+				for _, word := range banned.FindAllString(strings.Join(strings.Fields(c.Text()), " "), -1) {
+					t.Errorf("%s: %q: name the actor and what it does", s.fset.Position(c.Pos()), word)
+				}
+			}
+		}
+	}
+}
+
+// Each exported type says whether it is safe for concurrent use.
+func TestTypesSayWhetherTheyAreSafe(t *testing.T) {
+	for _, dir := range public {
+		for _, typ := range sourceOf(t, dir).doc.Types {
+			assert.Contains(t, strings.Join(strings.Fields(typ.Doc), " "), "safe for concurrent use", "%s.%s", dir, typ.Name)
+		}
+	}
+}
+
+var (
+	bracketed = regexp.MustCompile(`\[[^\]\s]+\]`)
+	qualified = regexp.MustCompile(`[\[*.\w]*\bquorate\.[A-Z]\w+(\.\w+)*\]?`)
+)
+
+// Each name in brackets is a link that leads somewhere, and each symbol of
+// package quorate that another package mentions is such a link.
+func TestLinks(t *testing.T) {
+	known := map[string]bool{}
+	for _, dir := range public {
+		s := sourceOf(t, dir)
+		for _, sym := range s.all() {
+			for name := range strings.SplitSeq(sym.name, ", ") {
+				known[s.doc.ImportPath+" "+name] = true
+			}
+		}
+	}
+	for _, dir := range public {
+		s := sourceOf(t, dir)
+		p := s.doc.Parser()
+		for _, sym := range s.all() {
+			text := prose(sym.text)
+			links := 0
+			for _, l := range docLinks(p.Parse(sym.text).Content) {
+				links++
+				pkg, name := l.ImportPath, l.Name
+				if l.Recv != "" {
+					name = strings.TrimPrefix(l.Recv, "*") + "." + name
+				}
+				if pkg == "" {
+					pkg = s.doc.ImportPath
+				}
+				if strings.HasPrefix(pkg, module) && name != "" {
+					assert.True(t, known[pkg+" "+name], "%s of %s: there is no %s in %s", sym.name, dir, name, pkg)
+				}
+			}
+			assert.Len(t, bracketed.FindAllString(text, -1), links, "%s of %s: a name in brackets is no link: %s", sym.name, dir, text)
+			for _, q := range qualified.FindAllString(text, -1) {
+				assert.True(t, strings.HasPrefix(q, "[") && strings.HasSuffix(q, "]"), "%s of %s: write [%s]", sym.name, dir, q)
+			}
+		}
+	}
+}
+
+// all is symbols, and the documented fields, constants and methods within them.
+func (s source) all() []symbol {
+	all := s.symbols()
+	for _, sym := range s.symbols() {
+		d, ok := sym.decl.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Field:
+				for _, name := range n.Names {
+					all = append(all, symbol{name: sym.name + "." + name.Name, text: n.Doc.Text()})
+				}
+			case *ast.ValueSpec:
+				all = append(all, symbol{name: n.Names[0].Name, text: n.Doc.Text()})
+			}
+			return true
+		})
+	}
+	return all
+}
+
+// prose is a comment without its code.
+func prose(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "\t") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// docLinks are the links in the blocks of a comment.
+func docLinks(blocks []comment.Block) (links []*comment.DocLink) {
+	text := func(all []comment.Text) {
+		for _, t := range all {
+			if l, ok := t.(*comment.DocLink); ok {
+				links = append(links, l)
+			}
+		}
+	}
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case *comment.Paragraph:
+			text(b.Text)
+		case *comment.Heading:
+			text(b.Text)
+		case *comment.List:
+			for _, item := range b.Items {
+				links = append(links, docLinks(item.Content)...)
+			}
+		}
+	}
+	return links
+}
+
+// The string of each kind and state, and the text of each kind of error, stands
+// in its documentation.
+func TestStringsAreDocumented(t *testing.T) {
+	texts := map[string]string{}
+	for name, err := range map[string]error{
+		"ErrHeld": quorate.ErrHeld, "ErrNoQuorum": quorate.ErrNoQuorum, "ErrLost": quorate.ErrLost, "ErrNotHeld": quorate.ErrNotHeld,
+		"ErrClosed": quorate.ErrClosed, "ErrReleased": quorate.ErrReleased, "ErrClock": quorate.ErrClock, "ErrInvalid": quorate.ErrInvalid,
+		"ErrNotRecorded": once.ErrNotRecorded, "ErrNotDurable": once.ErrNotDurable, "ErrNoLeader": leader.ErrNoLeader,
+	} {
+		texts[name] = err.Error()
+	}
+	documented := map[string]string{}
+	for _, dir := range public {
+		s := sourceOf(t, dir)
+		for _, sym := range s.all() {
+			documented[sym.name] += sym.text
+		}
+		for _, f := range s.files {
+			for name, value := range stringConstants(t, f) {
+				texts[name] = value
+			}
+		}
+	}
+	require.Greater(t, len(texts), 20)
+	for name, text := range texts {
+		assert.Contains(t, documented[name], "("+strconv.Quote(text)+")", name)
+	}
+}
+
+// stringConstants are the exported string constants of a file.
+func stringConstants(t *testing.T, f *ast.File) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, d := range f.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range g.Specs {
+			v := spec.(*ast.ValueSpec)
+			lit, ok := v.Values[0].(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING || !v.Names[0].IsExported() {
+				continue
+			}
+			text, err := strconv.Unquote(lit.Value)
+			require.NoError(t, err)
+			all[v.Names[0].Name] = text
+		}
+	}
+	return all
+}
