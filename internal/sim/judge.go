@@ -210,7 +210,7 @@ func (p *proc) obey(e protocol.ClockEvent) {
 
 // sleep stops the process and its clock, as a machine does that sleeps. Its
 // connections may be gone when it wakes. Until it has heard of a node then, it
-// cannot know.
+// cannot know. Whatever has the process go on before ends the sleep.
 func (p *proc) sleep(d time.Duration, breaks bool) {
 	if !p.alive || p.paused {
 		return
@@ -218,11 +218,14 @@ func (p *proc) sleep(d time.Duration, breaks bool) {
 	w := p.w
 	w.log("process %s falls asleep, and its clock stands still", p.name)
 	w.stats.Sleeps++
-	p.asleep = true
+	p.asleep, p.slept = true, w.now
 	p.pause()
+	since := w.now
 	w.at(d, func() {
-		p.clock.offset -= int64(float64(d) * p.clock.rate)
-		p.asleep, p.waking, p.woke = false, true, p.local(w.now)
+		if !p.asleep || p.slept != since {
+			return
+		}
+		p.wake()
 		for _, l := range p.links {
 			if breaks {
 				l.snap()
@@ -230,6 +233,13 @@ func (p *proc) sleep(d time.Duration, breaks bool) {
 		}
 		p.resume()
 	})
+}
+
+// wake has the clock go on with what it showed when it stopped. Invariant: the
+// clock of a process that is not asleep never goes back.
+func (p *proc) wake() {
+	p.clock.offset -= int64(float64(p.w.now-p.slept) * p.clock.rate)
+	p.asleep, p.waking, p.woke = false, true, p.local(p.w.now)
 }
 
 // mayBeWrong: the process has slept, and cannot know that its leases have ended.

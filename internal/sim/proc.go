@@ -28,6 +28,7 @@ type proc struct {
 	clocks     *protocol.Clocks
 	clockTimer moment
 	asleep     bool // its clock stands still
+	slept      moment // since when
 	waking     bool // it did, and no node has answered since
 	woke       protocol.Time
 	excused    moment // until then it cannot be held to what it does not know yet
@@ -241,7 +242,7 @@ func (p *proc) down(l *link) {
 // crash ends the process: nothing is left, nobody is told.
 func (p *proc) crash() {
 	p.w.log("process %s crashes", p.name)
-	p.alive, p.paused, p.inbox = false, false, nil
+	p.alive, p.paused, p.asleep, p.inbox = false, false, false, nil
 	for _, part := range p.parts {
 		part.vanish()
 	}
@@ -291,6 +292,9 @@ func (p *proc) resume() {
 	}
 	p.w.log("process %s goes on", p.name)
 	p.paused = false
+	if p.asleep {
+		p.wake()
+	}
 	inbox := p.inbox
 	p.inbox = nil
 	timersFirst := p.w.rng.IntN(2) == 0
