@@ -20,14 +20,20 @@ const clockRate = 50
 // ClockBounds is what a client knows of one node's clock: bounds of how far it
 // is ahead of the client's own, in nanoseconds. A reading narrows them. Time
 // widens them. It is not safe for concurrent use.
+//
+// The client's clock may stand still while an answer is on its way, and longer
+// than until the node gave it. Then the node is further ahead than the answer
+// shows. Invariant: the lower end is right in spite of that, as it only ever rises
+// with what the node has shown. The upper end is right for what the client's clock
+// did before asked. So nothing that follows shows a jump of this node unless it
+// excludes that the client's clock has stood still since asked.
 type ClockBounds struct {
 	span
-	known      bool
-	since      Time // of the reading that the bounds began with
-	old, older span // what was known before: one of them is not newer than keep
-	keep       time.Duration
-	fresh      Time // only what was sent since begins the bounds
-	asleep     bool // top may be of a moment while this process's clock stood still
+	known bool
+	asked Time // when the question was sent whose answer set the upper end
+	past  [9]span
+	gap   time.Duration // between the spans in past: see remember
+	fresh Time          // only what was sent since begins the bounds
 }
 
 // span are the bounds as they were right at one time.
@@ -36,17 +42,37 @@ type span struct {
 	low, top int64
 }
 
-// before returns the bounds as they were known at a time. The newest bounds may
-// rest on readings since. Example: this process's clock stands still for 20 ms. The
-// bounds of a node are wide, so its next reading is within them, and moves them.
-// From then on they seem to show that nothing has happened.
-func (b *ClockBounds) before(t Time) (s span, known bool) {
-	for _, s := range []span{b.span, b.old, b.older} {
-		if s.at != 0 && s.at <= t {
-			return s, b.known && b.since <= t
+// remember keeps the bounds before a reading moves them. past[i] is replaced by
+// past[i-1] when it is 2^i gaps old, so a span of about any age is kept.
+func (b *ClockBounds) remember(now Time) {
+	s := b.span
+	for i := range b.past {
+		if p := &b.past[i]; p.at == 0 || now.Sub(p.at) >= b.gap<<i {
+			s, *p = *p, s
+		} else {
+			return
 		}
 	}
-	return span{}, false
+}
+
+// before returns the newest bounds that rest only on what was heard before t, the
+// zero span if there are none. The newest of all may rest on readings since.
+// Example: this process's clock stands still for 20 ms. The bounds of a node are
+// wide, so its next reading is within them, and moves them. From then on they seem
+// to show that nothing has happened.
+func (b *ClockBounds) before(t Time) span {
+	if !b.known {
+		return span{}
+	}
+	if b.at < t {
+		return b.span
+	}
+	for _, s := range b.past {
+		if s.at < t {
+			return s // the zero span if there are no more
+		}
+	}
+	return span{}
 }
 
 // parted returns how far the clocks have parted since the bounds were right: by
@@ -86,11 +112,9 @@ func (b *ClockBounds) Take(r Reading) bool {
 	if !r.Push {
 		low, top := r.bounds()
 		drift := int64(max(r.Heard, b.at)-min(r.Sent, b.at)) / clockRate
-		if b.old.at == 0 || r.Heard.Sub(b.old.at) >= b.keep {
-			b.old, b.older = b.span, b.old
-		}
-		if r.Sent > b.since && top <= b.top+drift {
-			b.asleep = false
+		b.remember(r.Heard)
+		if top <= b.top+drift {
+			b.asked = r.Sent
 		}
 		b.span = span{r.Heard, max(low, b.low-drift), min(top, b.top+drift)}
 	}
@@ -100,18 +124,7 @@ func (b *ClockBounds) Take(r Reading) bool {
 // begin sets the bounds by one reading alone.
 func (b *ClockBounds) begin(r Reading) {
 	low, top := r.bounds()
-	b.known, b.since, b.span, b.old, b.older = true, r.Heard, span{r.Heard, low, top}, span{}, span{}
-	b.asleep = false
-}
-
-// reopen sets the bounds by a reading that has parted. This process's clock may
-// have stood still while that answer was on its way, and longer than until the
-// node gave it. Then the node is further ahead than the answer shows. So top is
-// certain only when an answer to a request sent since has set it. low is certain:
-// a clock that stands still never moves it down.
-func (b *ClockBounds) reopen(r Reading) {
-	b.begin(r)
-	b.asleep = true
+	b.known, b.asked, b.span, b.past = true, r.Sent, span{r.Heard, low, top}, [9]span{}
 }
 
 // Forget has the next reading set the bounds, if it was sent since a time.

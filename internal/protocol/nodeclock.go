@@ -56,18 +56,17 @@ type ClockEvent struct {
 type clockCase struct {
 	open    bool
 	at      Time          // since when: what is sent from here on is evidence
-	good    Time          // of the last reading before
+	asked   Time          // when the question was sent that its upper bound rests on
 	by      time.Duration // how far the clocks have parted, for people
 	lo, hi  int64         // at least and at most
 	until   Time          // it is closed then
 	told    bool          // the client suspects itself: it cannot tell whose clock it was
 	spread  bool          // leases of all nodes were shortened for it, if they had to be
 	blamed  bool          // the node's
-	partial bool          // it may be the rest of a time that this process's clock stood still
 	shift   int64         // how much earlier leases end that were not shortened before
 	early   uint32        // the nodes whose leases have been shortened for it
 	steady  uint32        // the nodes that cannot have parted from ours by as much
-	witness []span        // what was known of all of them at good
+	witness []span        // what was known of all of them before asked
 }
 
 // Clocks judges the clocks of all nodes for one process. Its methods take what
@@ -88,7 +87,7 @@ type Clocks struct {
 // NewClocks returns a judge over the bounds, one for each node.
 func NewClocks(bounds []*ClockBounds, wait, guard time.Duration) *Clocks {
 	for _, b := range bounds {
-		b.keep = guard / 4 // no node that answers has been silent for longer
+		b.gap = guard / 512 // so that the past goes back by a quarter of the guard time at least
 	}
 	return &Clocks{Wait: wait, Longest: guard / 2, bounds: bounds, cases: make([]clockCase, len(bounds))}
 }
@@ -137,25 +136,27 @@ func (c *Clocks) suspect(node int, r Reading) {
 	}
 	lo, hi = lo-max(lo, -lo)/clockRate, hi+max(hi, -hi)/clockRate // clocks also part while one stands still
 	was := *k
-	*k = clockCase{open: true, at: r.Heard, good: b.at, by: time.Duration(shown), lo: lo, hi: hi, shift: hi}
+	*k = clockCase{open: true, at: r.Heard, asked: b.asked, by: time.Duration(shown), lo: lo, hi: hi, shift: hi}
 	if c.open++; was.open { // once more, before the first time was settled
 		c.open--
 		k.until = was.until
-		k.good, k.by, k.lo, k.hi = was.good, k.by+was.by, lo+was.lo, hi+was.hi
+		k.by, k.lo, k.hi = k.by+was.by, lo+was.lo, hi+was.hi
 		if !was.told {
 			k.shift += was.shift
 		}
 	}
-	k.partial = lo > 0 && b.asleep && c.Rules.on(RulePartial)
+	if !c.Rules.on(RuleAsked) {
+		k.asked = b.at + 1
+	}
 	for _, o := range c.bounds {
-		w, known := o.before(k.good)
-		if !known || was.open { // of two jumps nothing is known in between
+		w := o.before(k.asked)
+		if was.open { // of two jumps nothing is known in between
 			w = span{}
 		}
 		k.witness = append(k.witness, w)
 	}
 	k.until = max(k.until, r.Heard.Add(c.rest(k)))
-	b.reopen(r)
+	b.begin(r)
 	c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1<<len(c.bounds) - 1})
 }
 
@@ -199,7 +200,7 @@ func (c *Clocks) judge(now Time) {
 		if !k.open {
 			continue
 		}
-		steady := bits.OnesCount32(k.steady) >= c.quorum() && !k.partial
+		steady := bits.OnesCount32(k.steady) >= c.quorum()
 		if !k.blamed && (steady || !c.Rules.on(RuleBlame)) {
 			k.blamed = true
 			c.Out = append(c.Out, ClockEvent{Kind: ClockJumped, Node: i, By: k.by}, ClockEvent{Kind: ClockMark, Node: i})

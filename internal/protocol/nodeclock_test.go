@@ -74,7 +74,7 @@ func newCourt(t *testing.T, nodes int) *court {
 		c.ahead[i] = int64(1e9 * i)
 	}
 	c.Clocks = NewClocks(bounds, 200*time.Millisecond, 20*time.Second)
-	for i := range 2 * nodes {
+	for i := range 3 * nodes {
 		require.True(t, c.hear(i%nodes))
 	}
 	return c
@@ -349,6 +349,65 @@ func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
 	assert.True(t, c.hear(0))
 	assert.True(t, c.hear(2))
 	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "no node is blamed")
+}
+
+// An answer of node 1 was given before our clock stood still, and is read after the
+// bounds of the others have taken that moment in. They seem to exclude it since then.
+func TestEvidenceIsFromBeforeTheQuestion(t *testing.T) {
+	c := newCourt(t, 3)
+	c.now += 2000 * testMS
+	c.hear(1)
+	c.now += 100 * testMS
+	buffered := at(c.now-testMS, c.now+10*testMS, c.ahead[1])
+	c.slept(20 * time.Millisecond)
+	require.True(t, c.hear(0)) // within the 46 ms that they may have gained
+	require.True(t, c.hear(2))
+	c.now += 6 * testMS
+	counts, _ := c.Read(1, buffered)
+	require.True(t, counts)
+	assert.False(t, c.hear(1))
+	for range 2 {
+		assert.True(t, c.hear(0))
+		assert.True(t, c.hear(2))
+	}
+	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "no node is blamed")
+}
+
+// Nodes that are asked all the time show whose clock it was, by what was known of
+// them a moment before the suspect was last asked.
+func TestSmallJumpOfABusyNode(t *testing.T) {
+	for _, pause := range []Time{testMS, 10 * testMS, 300 * testMS, 2000 * testMS} {
+		c := newCourt(t, 3)
+		for began := c.now; c.now < began.Add(30*time.Second); c.now += pause {
+			for i := range c.ahead {
+				require.True(t, c.hear(i))
+			}
+		}
+		c.ahead[1] += 15 + int64(pause/testMS)/5
+		assert.False(t, c.hear(1))
+		c.hear(0)
+		c.hear(2)
+		assert.Equal(t, []ClockEventKind{ClockAsk, ClockJumped, ClockMark}, c.kinds(), "%v", time.Duration(pause))
+	}
+}
+
+// Of the bounds of any time within a quarter of the guard time some are kept that
+// are not much older than that.
+func TestPastBounds(t *testing.T) {
+	c := newCourt(t, 3)
+	b := c.bounds[0]
+	began := c.now
+	for c.now < began.Add(20*time.Second) {
+		for range 23 {
+			require.True(t, c.hear(0))
+		}
+		for age := 3 * testMS; age < min(5000*testMS, c.now-began); age += age / 3 {
+			s := b.before(c.now - age)
+			require.NotZero(t, s.at)
+			require.Less(t, s.at, c.now-age)
+			require.LessOrEqual(t, c.now-s.at, 4*age+100*testMS)
+		}
+	}
 }
 
 // Two answers of node 0 are given in the middle of a sleep. The first one excludes

@@ -156,6 +156,37 @@ var midsleep = generator{
 	},
 }
 
+// buffered: as doze, and an answer of the third node that was given before that
+// moment is read after the other nodes have shown the time since.
+var buffered = generator{
+	name: "buffered",
+	set:  doze.set,
+	plan: func(w *world) {
+		ns := w.shuffled()
+		p := w.procs[0]
+		rtt := 4 * (w.delay + w.jitter)
+		w.then(w.nodeTimeout, func() {
+			p.cutOff(ns[1])
+			p.cutOff(ns[2])
+		})
+		w.then(w.ttl/2+w.around(w.ttl/4), func() { p.to(ns[0]).askTime() })
+		w.then(rtt, func() {
+			p.to(ns[0]).cut(answers)
+			p.to(ns[0]).askTime()
+		})
+		d := w.ttl/200 + time.Duration(w.rng.Int64N(int64(w.ttl/200)))
+		w.then(rtt, func() { p.sleep(d, false) })
+		w.then(d+rtt, func() {
+			for _, n := range ns[1:] {
+				p.to(n).heal(false)
+				p.to(n).askTime()
+			}
+		})
+		w.then(rtt, func() { p.to(ns[0]).heal(false) })
+		w.then(rtt, func() { p.to(ns[0]).askTime() })
+	},
+}
+
 // overslept: a holder's machine sleeps for longer than the lease, another client
 // takes over, and the first one that wakes reaches one node alone.
 var overslept = generator{

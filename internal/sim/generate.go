@@ -92,7 +92,7 @@ var limping = generator{
 // generators are what TestSchedules plays: half of it random, half aimed.
 var generators = []generator{
 	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
-	restart, leap, doubt, nap, doze, midsleep, overslept, nudge, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, bereft, severed, fringe, frayed, halfway, outrun,
+	restart, leap, doubt, nap, doze, midsleep, buffered, overslept, nudge, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, bereft, severed, fringe, frayed, halfway, outrun,
 	foreign, shared, limping, overdue, barred, fickle,
 	recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk,
 	rush,

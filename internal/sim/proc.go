@@ -27,9 +27,9 @@ type proc struct {
 	bounds     []*protocol.ClockBounds // of the nodes' clocks
 	clocks     *protocol.Clocks
 	clockTimer moment
-	asleep     bool // its clock stands still
+	asleep     bool   // its clock stands still
 	slept      moment // since when
-	waking     bool // it did, and no node has answered since
+	waking     bool   // it did, and no node has answered since
 	woke       protocol.Time
 	excused    moment // until then it cannot be held to what it does not know yet
 
