@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-func TestMain(m *testing.M) { accept.Main(m) }
+func TestMain(m *testing.M) { accept.MainWithNodes(m) }
 
 // A setting that contradicts another is named, with the remedy.
 func TestSettings(t *testing.T) {

@@ -4,20 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/leader"
 )
 
-// A fleet of workers of which one at a time hands out the work. Every worker runs
+// A fleet of workers, of which one at a time hands out the work. Every worker runs
 // the same lines; here all of them are in one process.
 func Example() {
 	ctx, shutdown := context.WithCancel(context.Background())
 	defer shutdown()
-	q, stop := quorum(ctx)
-	defer stop()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
 
 	jobs := make(chan int)
 	var fleet sync.WaitGroup
@@ -60,56 +65,163 @@ func Example() {
 	// job 3 is done
 }
 
-// Those who need the leader follow it, and go on when another one leads.
+// Run campaigns, leads, and campaigns again when the term has ended. With Once it
+// leads one term.
+func ExampleElection_Run() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	e := leader.New(q, "mailer", "host-a")
+	err = e.Run(ctx, leader.Callbacks{
+		Once: true,
+		OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
+			fmt.Println("leading:", ctx.Err() == nil, lease.Token() > 0)
+		},
+		OnStoppedLeading: func(err error) { fmt.Println("stopped:", err) },
+	})
+	fmt.Println(err)
+	// Output:
+	// leading: true true
+	// stopped: <nil>
+	// <nil>
+}
+
+// Campaign and Resign are for a process that decides itself how long it leads.
+func ExampleElection_Campaign() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	e := leader.New(q, "mailer", "host-a")
+	if err := e.Campaign(ctx, "http://10.0.0.1:8080"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("leading:", e.Lease().Context().Err() == nil)
+	fmt.Println("resigned:", e.Resign(ctx))
+	// Output:
+	// leading: true
+	// resigned: <nil>
+}
+
+// The leader's address has changed; the term goes on.
+func ExampleElection_Proclaim() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	e := leader.New(q, "mailer", "host-a")
+	if err := e.Campaign(ctx, "http://10.0.0.1:8080"); err != nil {
+		log.Fatal(err)
+	}
+	if err := e.Proclaim(ctx, "http://10.0.0.1:9090"); err != nil {
+		log.Fatal(err)
+	}
+	l, err := e.Leader(ctx)
+	fmt.Println(l.Value, l.Term == e.Lease().Token(), err)
+	_ = e.Resign(ctx)
+	// Output:
+	// http://10.0.0.1:9090 true <nil>
+}
+
+// The lease of a term has the token for what the leader writes.
+func ExampleElection_Lease() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	e := leader.New(q, "mailer", "host-a")
+	fmt.Println("not leading:", e.Lease() == nil)
+	if err := e.Campaign(ctx, ""); err != nil {
+		log.Fatal(err)
+	}
+	term := e.Lease()
+	fmt.Println("a term with a token:", term.Token() > 0)
+	_ = e.Resign(ctx)
+	fmt.Println("over:", context.Cause(term.Context()) == quorate.ErrReleased)
+	// Output:
+	// not leading: true
+	// a term with a token: true
+	// over: true
+}
+
+// Leader asks once. An election without a leader is an error of its own.
+func ExampleElection_Leader() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	_, err = leader.New(q, "mailer", "").Leader(ctx)
+	fmt.Println(errors.Is(err, leader.ErrNoLeader))
+	// Output:
+	// true
+}
+
+// A client of the leader follows it, and goes on when another one leads.
 func ExampleElection_Observe() {
 	ctx := context.Background()
-	q, stop := quorum(ctx)
-	defer stop()
-	a, b := leader.New(q, "scheduler", "a"), leader.New(q, "scheduler", "b")
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
 
+	a, b := leader.New(q, "indexer", "a"), leader.New(q, "indexer", "b")
 	if err := a.Campaign(ctx, "http://10.0.0.1:8080"); err != nil {
-		fmt.Println(err)
+		log.Fatal(err)
 	}
 	next := make(chan error, 1)
-	for l, err := range leader.New(q, "scheduler", "").Observe(ctx) {
+	go func() { next <- b.Campaign(ctx, "http://10.0.0.2:8080") }() // behind a
+	for l, err := range leader.New(q, "indexer", "").Observe(ctx) {
 		switch {
 		case errors.Is(err, leader.ErrNoLeader):
 			continue // the next one is about to lead
 		case err != nil:
-			fmt.Println("nobody knows:", err)
+			fmt.Println("unknown:", err)
 			continue
 		}
 		fmt.Println(l.ID, "is at", l.Value)
 		if l.ID == "b" {
 			break
 		}
-		go func() { next <- b.Campaign(ctx, "http://10.0.0.2:8080") }()
 		if err := a.Resign(ctx); err != nil {
-			fmt.Println(err)
+			log.Fatal(err)
 		}
 	}
 	fmt.Println(<-next, b.Resign(ctx))
-	_, err := a.Leader(ctx)
-	fmt.Println(errors.Is(err, leader.ErrNoLeader), err)
 	// Output:
 	// a is at http://10.0.0.1:8080
 	// b is at http://10.0.0.2:8080
 	// <nil> <nil>
-	// true quorate: leader "scheduler": no leader
 }
 
-// quorum is a Quorum on servers of its own.
-func quorum(ctx context.Context) (*quorate.Quorum, func()) {
-	c, err := redistest.Run(3)
+// HealthCheck is for a readiness probe: a leader that goes on after its term has
+// ended is to be restarted.
+func ExampleElection_HealthCheck() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
-	q, err := quorate.Connect(ctx, c.URLs())
-	if err == nil {
-		err = q.Bootstrap(ctx) // once in the life of the servers
-	}
-	if err != nil {
-		panic(err)
-	}
-	return q, func() { _ = q.Close(); _ = c.Close() }
+	defer q.Close()
+
+	e := leader.New(q, "mailer", "host-a")
+	fmt.Println(e.HealthCheck(20 * time.Second))
+	// Output:
+	// <nil>
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-func TestMain(m *testing.M) { accept.Main(m) }
+func TestMain(m *testing.M) { accept.MainWithNodes(m) }
 
 // quiet is a ttl so long that nothing is asked again and nothing ends while a
 // test lasts: what is heard then, has been pushed.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"time"
 
 	"github.com/quorate/quorate"
@@ -14,60 +15,201 @@ import (
 // It is used as sync.Mutex is. A Quorum is made once per process.
 func Example() {
 	ctx := context.Background()
-	urls, stop := servers() // in real life: redis://a:6379, redis://b:6379, redis://c:6379
-	defer stop()
-
-	q, err := quorate.Connect(ctx, urls)
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer q.Close()
-	if err := q.Bootstrap(ctx); err != nil { // once in the life of the servers
-		log.Fatal(err)
-	}
 
 	m := mutex.New(q, "invoices")
 	m.Lock()
-	fmt.Println("nobody else numbers invoices now")
-	m.Unlock()
-
-	fmt.Println("free again:", m.TryLock())
+	fmt.Println("no other process numbers invoices now")
 	m.Unlock()
 	// Output:
-	// nobody else numbers invoices now
-	// free again: true
+	// no other process numbers invoices now
+}
+
+// TryLock is for work that may be left to the process that does it already.
+func ExampleMutex_TryLock() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	here, elsewhere := mutex.New(q, "nightly report"), mutex.New(q, "nightly report")
+	if here.TryLock() {
+		fmt.Println("this process makes the report")
+		defer here.Unlock()
+	}
+	if !elsewhere.TryLock() {
+		fmt.Println("another process makes it already")
+	}
+	// Output:
+	// this process makes the report
+	// another process makes it already
+}
+
+// TryLockContext says why there is no lock: another holder, or too few nodes.
+func ExampleMutex_TryLockContext() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	here, elsewhere := mutex.New(q, "nightly report"), mutex.New(q, "nightly report")
+	here.Lock()
+	defer here.Unlock()
+	switch err := elsewhere.TryLockContext(ctx); {
+	case errors.Is(err, quorate.ErrHeld):
+		fmt.Println("another process makes the report")
+	case errors.Is(err, quorate.ErrNoQuorum):
+		fmt.Println("look at the nodes:", err)
+	}
+	// Output:
+	// another process makes the report
+}
+
+// A wait that ends says what was missing: the turn, or nodes.
+func ExampleMutex_LockContext() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	here, elsewhere := mutex.New(q, "invoices"), mutex.New(q, "invoices")
+	elsewhere.Lock()
+	defer elsewhere.Unlock()
+	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	err = here.LockContext(soon)
+	fmt.Println("too late:", errors.Is(err, context.DeadlineExceeded))
+	fmt.Println("held:", errors.Is(err, quorate.ErrHeld))
+	// Output:
+	// too late: true
+	// held: true
+}
+
+// UnlockContext tells whether the lock was held to the end.
+func ExampleMutex_UnlockContext() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	m := mutex.New(q, "invoices")
+	m.Lock()
+	switch err := m.UnlockContext(ctx); {
+	case err == nil:
+		fmt.Println("free, on a majority of the nodes")
+	case errors.Is(err, quorate.ErrLost):
+		fmt.Println("another process may have held it meanwhile")
+	}
+	// Output:
+	// free, on a majority of the nodes
 }
 
 // Do ends the work's context when the lock is lost, and gives the lock back
 // however the work ends.
 func ExampleMutex_Do() {
-	q, stop := quorum()
-	defer stop()
-	m := mutex.New(q, "invoices")
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
 
-	err := m.Do(context.Background(), func(ctx context.Context) error {
-		// Storage that refuses a token below one it has seen is safe even from a
-		// holder that was asleep when it lost the lock.
-		token := m.Lease().Token()
-		return store(ctx, "invoice 4711", token)
+	m := mutex.New(q, "invoices")
+	err = m.Do(ctx, func(ctx context.Context) error {
+		for n := range 3 {
+			if ctx.Err() != nil { // the lock is lost: another process may be at work
+				return ctx.Err()
+			}
+			fmt.Println("invoice", n+1)
+		}
+		return nil
 	})
 	fmt.Println(err)
 	// Output:
-	// stored invoice 4711
+	// invoice 1
+	// invoice 2
+	// invoice 3
 	// <nil>
 }
 
-// A wait that ends says what it was waiting for.
-func ExampleMutex_LockContext() {
-	q, stop := quorum()
-	defer stop()
-	here, elsewhere := mutex.New(q, "invoices"), mutex.New(q, "invoices")
-	elsewhere.Lock()
-	defer elsewhere.Unlock()
+// The lease has the token for the resource, and the context for the work.
+func ExampleMutex_Lease() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
 
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-	defer cancel()
-	err := here.LockContext(ctx)
-	fmt.Println(errors.Is(err, context.DeadlineExceeded), errors.Is(err, quorate.ErrHeld), errors.Is(err, quorate.ErrNoQuorum))
-	// Output: true true false
+	m := mutex.New(q, "invoices")
+	m.Lock()
+	defer m.Unlock()
+	lease := m.Lease()
+	var highest uint64 // kept by the resource
+	write := func(token uint64) error {
+		if token < highest {
+			return errors.New("a later holder has written")
+		}
+		highest = token
+		return nil
+	}
+	if lease.Context().Err() == nil {
+		fmt.Println(write(lease.Token()))
+	}
+	// Output:
+	// <nil>
+}
+
+// Extend makes sure of the lock before a step that must not be interrupted.
+func ExampleMutex_Extend() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	m := mutex.New(q, "invoices")
+	m.Lock()
+	defer m.Unlock()
+	before := m.Lease().ValidUntil()
+	if err := m.Extend(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("a full TTL from now:", m.Lease().ValidUntil().After(before))
+	// Output:
+	// a full TTL from now: true
+}
+
+// Holder asks the nodes which process has the lock.
+func ExampleMutex_Holder() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	m := mutex.New(q, "invoices")
+	_, err = m.Holder(ctx)
+	fmt.Println("free:", errors.Is(err, quorate.ErrNotHeld))
+	m.Lock()
+	h, err := m.Holder(ctx)
+	fmt.Println("this process:", h.PID == os.Getpid(), "waiters:", h.Waiters, err)
+	m.Unlock()
+	// Output:
+	// free: true
+	// this process: true waiters: 0 <nil>
 }

@@ -2,7 +2,6 @@ package mutex_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-func TestMain(m *testing.M) { accept.Main(m) }
+func TestMain(m *testing.M) { accept.MainWithNodes(m) }
 
 // quiet is a ttl so long that nothing is renewed and nothing ends while a test lasts.
 const quiet = time.Minute
@@ -65,32 +64,4 @@ func lockLater(ctx context.Context, t *testing.T, m *mutex.Mutex) <-chan error {
 	}()
 	within(t, accept.Patience, queued.In())
 	return done
-}
-
-// servers starts three servers for an example.
-func servers() (urls []string, stop func()) {
-	c, err := redistest.Run(3)
-	if err != nil {
-		panic(err)
-	}
-	return c.URLs(), func() { _ = c.Close() }
-}
-
-// quorum is a Quorum on servers of its own, for an example.
-func quorum() (*quorate.Quorum, func()) {
-	urls, stop := servers()
-	q, err := quorate.Connect(context.Background(), urls)
-	if err == nil {
-		err = q.Bootstrap(context.Background())
-	}
-	if err != nil {
-		panic(err)
-	}
-	return q, func() { _ = q.Close(); stop() }
-}
-
-// store stands for what an example does under the lock.
-func store(_ context.Context, what string, _ uint64) error {
-	fmt.Println("stored", what)
-	return nil
 }

@@ -2,43 +2,38 @@ package once_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
+	"time"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/once"
 )
 
-// Every replica of a service calls this as it starts. One migrates the
-// database, the others wait for that and go on.
+// Every replica of a service calls this as it starts. One migrates the database.
+// The others wait for that and go on.
 func Example() {
 	ctx := context.Background()
-	urls, stop := servers() // in real life: redis://a:6379, redis://b:6379, redis://c:6379
-	defer stop()
-
-	q, err := quorate.Connect(ctx, urls)
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer q.Close()
-	if err := q.Bootstrap(ctx); err != nil { // once in the life of the servers
-		log.Fatal(err)
-	}
 
 	for replica := range 3 {
 		migration := once.New(q, "migrate to v7")
-		err := migration.DoContext(ctx, func(ctx context.Context) error {
-			// A database that refuses a token below one it has seen is safe even
-			// from a replica that was asleep when it lost its claim.
-			return migrate(ctx, once.Lease(ctx).Token())
+		err := migration.DoContext(ctx, func(context.Context) error {
+			fmt.Println("migrating")
+			return nil
 		})
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println("replica", replica, "serves")
 	}
+	_ = once.New(q, "migrate to v7").Reset(ctx) // for the next run of this example
 	// Output:
 	// migrating
 	// replica 0 serves
@@ -46,66 +41,200 @@ func Example() {
 	// replica 2 serves
 }
 
-// A secret that all processes share is made by whoever needs it first.
+// Do mirrors sync.Once: it waits through outages and returns when the work is done.
+func ExampleOnce_Do() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	here, elsewhere := once.New(q, "make bucket"), once.New(q, "make bucket")
+	here.Do(func() { fmt.Println("made") })
+	elsewhere.Do(func() { fmt.Println("made again") })
+	_ = here.Reset(ctx) // for the next run of this example
+	// Output:
+	// made
+}
+
+// Work that fails is not done. The next caller runs it.
+func ExampleOnce_DoContext() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	o := once.New(q, "import rates")
+	err = o.DoContext(ctx, func(context.Context) error { return errors.New("the bank does not answer") })
+	fmt.Println(err)
+	err = o.DoContext(ctx, func(context.Context) error { return nil })
+	fmt.Println(err)
+	_ = o.Reset(ctx) // for the next run of this example
+	// Output:
+	// the bank does not answer
+	// <nil>
+}
+
+// The token of the run goes with what it writes. A run that comes too late is
+// refused by the resource.
+func ExampleLease() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	o := once.New(q, "migrate to v8")
+	var highest uint64 // kept by the database
+	err = o.DoContext(ctx, func(ctx context.Context) error {
+		token := once.Lease(ctx).Token()
+		if token < highest {
+			return errors.New("a later run has begun")
+		}
+		highest = token
+		return nil
+	})
+	fmt.Println(err, highest > 0)
+	_ = o.Reset(ctx) // for the next run of this example
+	// Output:
+	// <nil> true
+}
+
+// Func mirrors sync.OnceFunc.
+func ExampleFunc() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	warmUp := once.Func(q, "warm up", func() { fmt.Println("warm") })
+	warmUp()
+	warmUp()
+	_ = once.New(q, "warm up").Reset(ctx) // for the next run of this example
+	// Output:
+	// warm
+}
+
+// A secret that all processes share is made by the first process that needs it.
 func ExampleValue() {
-	q, stop := quorum()
-	defer stop()
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
 
 	session := once.Value(q, "session key", func() string { return "made by the first" })
 	elsewhere := once.Value(q, "session key", func() string { return "made by another" })
 	fmt.Println(session())
 	fmt.Println(elsewhere())
+	_ = once.New(q, "session key").Reset(ctx) // for the next run of this example
 	// Output:
 	// made by the first
 	// made by the first
 }
 
-// Who did it, and when.
-func ExampleOnce_Status() {
-	q, stop := quorum()
-	defer stop()
+// Two results are shared as one record.
+func ExampleValues() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
 
-	o := once.New(q, "migrate to v7")
-	before, err := o.Status(context.Background())
+	shard := once.Values(q, "first shard", func() (string, int) { return "eu-1", 7 })
+	region, number := shard()
+	fmt.Println(region, number)
+	_ = once.New(q, "first shard").Reset(ctx) // for the next run of this example
+	// Output:
+	// eu-1 7
+}
+
+// ValueContext is for work that may fail, and for waits that must end.
+func ExampleValueContext() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	rate := once.ValueContext(q, "rate of today", func(context.Context) (float64, error) { return 1.25, nil },
+		once.KeepFor(24*time.Hour)) // tomorrow there is another
+	fmt.Println(rate(ctx))
+	_ = once.New(q, "rate of today").Reset(ctx) // for the next run of this example
+	// Output:
+	// 1.25 <nil>
+}
+
+// Status says how far the work is, and which process did it.
+func ExampleOnce_Status() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	o := once.New(q, "backfill")
+	before, err := o.Status(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	o.Do(func() {})
-	after, err := o.Status(context.Background())
+	after, err := o.Status(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(before.State)
 	fmt.Println(after.State, "by this process:", after.PID == os.Getpid())
+	_ = o.Reset(ctx) // for the next run of this example
 	// Output:
 	// not started
 	// done by this process: true
 }
 
-// migrate stands for what an example does once.
-func migrate(context.Context, uint64) error {
-	fmt.Println("migrating")
-	return nil
+// Reset makes the work undone, so that it can be run again on purpose.
+func ExampleOnce_Reset() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	o := once.New(q, "rebuild index")
+	for range 2 {
+		o.Do(func() { fmt.Println("rebuilt") })
+		if err := o.Reset(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// rebuilt
+	// rebuilt
 }
 
-// servers starts three servers for an example.
-func servers() (urls []string, stop func()) {
-	c, err := redistest.Run(3)
+// With WithDurable the work is run only if the record would survive a restart of
+// all nodes.
+func ExampleWithDurable() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
-	return c.URLs(), func() { _ = c.Close() }
-}
+	defer q.Close()
 
-// quorum is a Quorum on servers of its own, for an example.
-func quorum() (*quorate.Quorum, func()) {
-	urls, stop := servers()
-	q, err := quorate.Connect(context.Background(), urls)
-	if err == nil {
-		err = q.Bootstrap(context.Background())
-	}
-	if err != nil {
-		panic(err)
-	}
-	return q, func() { _ = q.Close(); stop() }
+	o := once.New(q, "send invoices", once.WithDurable())
+	err = o.DoContext(ctx, func(context.Context) error { return nil })
+	fmt.Println(errors.Is(err, once.ErrNotDurable)) // these nodes keep no append-only file
+	// Output:
+	// true
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-func TestMain(m *testing.M) { accept.Main(m) }
+func TestMain(m *testing.M) { accept.MainWithNodes(m) }
 
 // quiet is a ttl so long that nothing is renewed and nothing ends while a test lasts.
 const quiet = time.Minute

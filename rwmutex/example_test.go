@@ -2,43 +2,201 @@ package rwmutex_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log"
+	"os"
+	"sync"
+	"time"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/rwmutex"
 )
 
-// Any number of processes read the catalogue; who writes it is alone.
+// Any number of processes read the catalogue. A process that writes it is alone.
 func ExampleRWMutex() {
 	ctx := context.Background()
-	urls, stop := servers()
-	defer stop()
-	q, err := quorate.Connect(ctx, urls)
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	defer q.Close()
-	if err := q.Bootstrap(ctx); err != nil { // these servers are brand-new
-		panic(err)
-	}
 
-	catalogue := rwmutex.New(q, "catalogue")
-	elsewhere := rwmutex.New(q, "catalogue") // as another process would have it
-	catalogue.RLock()
+	here, elsewhere := rwmutex.New(q, "catalogue"), rwmutex.New(q, "catalogue")
+	here.RLock()
 	fmt.Println("another reader:", elsewhere.TryRLock())
 	fmt.Println("a writer:", elsewhere.TryLock())
 	elsewhere.RUnlock()
-	catalogue.RUnlock()
+	here.RUnlock()
 	// Output:
 	// another reader: true
 	// a writer: false
 }
 
-func servers() (urls []string, stop func()) {
-	c, err := redistest.Run(3)
+// Readers of a value share a claim. With WithLinger the claim stays for a while
+// after the last of them, so most read locks cost no round trip.
+func ExampleRWMutex_RLock() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
-	return c.URLs(), func() { _ = c.Close() }
+	defer q.Close()
+
+	catalogue := rwmutex.New(q, "catalogue", quorate.WithLinger(time.Second))
+	for page := range 3 {
+		catalogue.RLock()
+		fmt.Println("page", page+1)
+		catalogue.RUnlock()
+	}
+	// Output:
+	// page 1
+	// page 2
+	// page 3
+}
+
+// A wait that ends says what was missing: the turn, or nodes.
+func ExampleRWMutex_RLockContext() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	here, elsewhere := rwmutex.New(q, "catalogue"), rwmutex.New(q, "catalogue")
+	elsewhere.Lock()
+	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	err = here.RLockContext(soon)
+	fmt.Println("a writer has it:", errors.Is(err, quorate.ErrHeld))
+	elsewhere.Unlock()
+	// Output:
+	// a writer has it: true
+}
+
+// A reader that does not want to wait learns why it would have to.
+func ExampleRWMutex_TryRLockContext() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	here, elsewhere := rwmutex.New(q, "catalogue"), rwmutex.New(q, "catalogue")
+	elsewhere.Lock()
+	if err := here.TryRLockContext(ctx); errors.Is(err, quorate.ErrHeld) {
+		fmt.Println("being written: take the old copy")
+	}
+	elsewhere.Unlock()
+	// Output:
+	// being written: take the old copy
+}
+
+// Do and RDo run a function under the lock. Its context ends when the lock is lost.
+func ExampleRWMutex_RDo() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	catalogue := rwmutex.New(q, "catalogue")
+
+	var pages int
+	write := catalogue.Do(ctx, func(context.Context) error { pages = 3; return nil })
+	read := catalogue.RDo(ctx, func(context.Context) error { fmt.Println(pages, "pages"); return nil })
+	fmt.Println(write, read)
+	// Output:
+	// 3 pages
+	// <nil> <nil>
+}
+
+// The writer goes on as a reader of what it has written. No other writer gets in
+// between.
+func ExampleRWMutex_Downgrade() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	here, elsewhere := rwmutex.New(q, "catalogue"), rwmutex.New(q, "catalogue")
+	here.Lock()
+	// ... write ...
+	if err := here.Downgrade(ctx); err != nil {
+		here.Unlock() // it was lost meanwhile
+		log.Fatal(err)
+	}
+	fmt.Println("another reader:", elsewhere.RLockContext(ctx))
+	elsewhere.RUnlock()
+	fmt.Println("another writer:", elsewhere.TryLock())
+	here.RUnlock() // not Unlock
+	// Output:
+	// another reader: <nil>
+	// another writer: false
+}
+
+// A reader that wants to write lets the lock go first, and looks again.
+func ExampleRWMutex_Upgrade() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	catalogue := rwmutex.New(q, "catalogue")
+	catalogue.RLock()
+	err = catalogue.Upgrade(ctx)
+	fmt.Println(errors.Is(err, rwmutex.ErrUpgrade))
+	catalogue.RUnlock()
+	catalogue.Lock()
+	fmt.Println("another process may have written meanwhile: look again, then write")
+	catalogue.Unlock()
+	// Output:
+	// true
+	// another process may have written meanwhile: look again, then write
+}
+
+// A reader's token is above that of every writer before it, so a replica of the
+// data can refuse a reader that came too late.
+func ExampleRWMutex_RLease() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	catalogue := rwmutex.New(q, "catalogue")
+
+	catalogue.Lock()
+	written := catalogue.Lease().Token()
+	catalogue.Unlock()
+	catalogue.RLock()
+	fmt.Println(catalogue.RLease().Token() > written)
+	catalogue.RUnlock()
+	// Output:
+	// true
+}
+
+// RLocker is for code that takes a sync.Locker.
+func ExampleRWMutex_RLocker() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	catalogue := rwmutex.New(q, "catalogue")
+	cond := sync.NewCond(catalogue.RLocker())
+	cond.L.Lock()
+	fmt.Println("readers may come:", catalogue.TryRLock())
+	catalogue.RUnlock()
+	cond.L.Unlock()
+	// Output:
+	// readers may come: true
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/quorate/quorate/rwmutex"
 )
 
-func TestMain(m *testing.M) { accept.Main(m) }
+func TestMain(m *testing.M) { accept.MainWithNodes(m) }
 
 // two returns two participants of one name, each with a Quorum of its own, as
 // two processes have.

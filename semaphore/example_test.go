@@ -2,43 +2,115 @@ package semaphore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log"
+	"os"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/semaphore"
 )
 
-// At most two of the whole fleet encode at a time.
+// Two permits for the whole fleet: no more than two films are encoded at a time.
 func ExampleWeighted() {
 	ctx := context.Background()
-	urls, stop := servers()
-	defer stop()
-	q, err := quorate.Connect(ctx, urls)
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	defer q.Close()
-	if err := q.Bootstrap(ctx); err != nil { // these servers are brand-new
-		panic(err)
-	}
 
-	encoders := semaphore.NewWeighted(q, "encoders", 2)
-	if err := encoders.Acquire(ctx, 1); err != nil {
-		panic(err)
+	here, elsewhere := semaphore.NewWeighted(q, "encoders", 2), semaphore.NewWeighted(q, "encoders", 2)
+	if err := here.Acquire(ctx, 1); err != nil {
+		log.Fatal(err)
 	}
-	fmt.Println("another two:", encoders.TryAcquire(2))
-	fmt.Println("another one:", encoders.TryAcquire(1))
-	encoders.Release(2)
+	fmt.Println("another two:", elsewhere.TryAcquire(2))
+	fmt.Println("another one:", elsewhere.TryAcquire(1))
+	elsewhere.Release(1)
+	here.Release(1)
 	// Output:
 	// another two: false
 	// another one: true
 }
 
-func servers() (urls []string, stop func()) {
-	c, err := redistest.Run(3)
+// A request for more permits than there are fails at once: waiting cannot help.
+func ExampleWeighted_Acquire() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
-	return c.URLs(), func() { _ = c.Close() }
+	defer q.Close()
+
+	encoders := semaphore.NewWeighted(q, "encoders", 2)
+	err = encoders.Acquire(ctx, 3)
+	fmt.Println(errors.Is(err, quorate.ErrInvalid))
+	// Output:
+	// true
+}
+
+// A lease has a token and a context of its own, and gives its permits back itself.
+func ExampleWeighted_AcquireLease() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	encoders := semaphore.NewWeighted(q, "encoders", 2)
+	lease, err := encoders.AcquireLease(ctx, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("held:", lease.Context().Err() == nil, lease.Token() > 0)
+	fmt.Println("released:", lease.Release())
+	fmt.Println("over:", context.Cause(lease.Context()) == quorate.ErrReleased)
+	// Output:
+	// held: true true
+	// released: <nil>
+	// over: true
+}
+
+// TryAcquireLease says why there is no lease: too few permits, or too few nodes.
+func ExampleWeighted_TryAcquireLease() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	encoders := semaphore.NewWeighted(q, "encoders", 2)
+	if err := encoders.Acquire(ctx, 2); err != nil {
+		log.Fatal(err)
+	}
+	_, err = encoders.TryAcquireLease(ctx, 1)
+	fmt.Println("all in use:", errors.Is(err, quorate.ErrHeld))
+	encoders.Release(2)
+	// Output:
+	// all in use: true
+}
+
+// Resize changes the number for the whole fleet. Processes that still say two
+// have four.
+func ExampleWeighted_Resize() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	here, elsewhere := semaphore.NewWeighted(q, "GPUs", 2), semaphore.NewWeighted(q, "GPUs", 2)
+	if err := here.Resize(ctx, 4); err != nil {
+		log.Fatal(err)
+	}
+	n, err := elsewhere.Size(ctx)
+	fmt.Println(n, err)
+	fmt.Println(elsewhere.TryAcquire(3))
+	elsewhere.Release(3)
+	// Output:
+	// 4 <nil>
+	// true
 }

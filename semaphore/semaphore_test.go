@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-func TestMain(m *testing.M) { accept.Main(m) }
+func TestMain(m *testing.M) { accept.MainWithNodes(m) }
 
 // processes returns k participants of one semaphore of n permits, each with a
 // Quorum of its own.

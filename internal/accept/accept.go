@@ -6,8 +6,11 @@ package accept
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -32,14 +35,55 @@ func Parallel(n int) {
 	flag.Parse()
 }
 
-// Main is the TestMain of a package with examples, which cannot skip
-// themselves where there is no server to run them on.
+// Main is the TestMain of a package with tests that use this one.
 func Main(m *testing.M) {
-	Parallel(8)
+	flag.Parse()
+	goleak.VerifyTestMain(m, NeverReturns)
+}
+
+// NodesVariable has the nodes of the examples. The command reads it, too.
+const NodesVariable = "QUORATE_NODES"
+
+// MainWithNodes is the TestMain of a package with examples. All of them connect to
+// one set of nodes, by $QUORATE_NODES as a reader would. They cannot skip themselves
+// where there is no server to run them on, so this does.
+func MainWithNodes(m *testing.M) {
+	flag.Parse()
 	if _, err := exec.LookPath(redistest.Binary); err != nil {
 		_ = flag.Set("test.skip", "^Example")
 	}
-	goleak.VerifyTestMain(m, NeverReturns)
+	goleak.VerifyTestMain(withNodes{m}, NeverReturns)
+}
+
+// withNodes runs tests while the nodes of the examples run.
+type withNodes struct{ *testing.M }
+
+func (m withNodes) Run() int {
+	c, err := redistest.Run(3)
+	switch {
+	case errors.Is(err, redistest.ErrNotInstalled):
+		return m.M.Run()
+	case err == nil:
+		defer func() { _ = c.Close() }()
+		err = declare(c.URLs())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nodes for the examples:", err)
+		return 1
+	}
+	_ = os.Setenv(NodesVariable, strings.Join(c.URLs(), ","))
+	return m.M.Run()
+}
+
+// declare declares nodes brand-new.
+func declare(urls []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil))
+	if err != nil {
+		return err
+	}
+	return errors.Join(q.Bootstrap(ctx), q.Close())
 }
 
 // NeverReturns ignores goroutines that wait on a closed Quorum in a call that cannot fail.

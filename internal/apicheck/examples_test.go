@@ -1,0 +1,99 @@
+package apicheck
+
+import (
+	"go/doc"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// trivial are the functions and methods without an example, and where to look
+// instead.
+var trivial = map[string]string{
+	"quorate.Error.Error": "it implements error", "quorate.Error.Unwrap": "errors.As calls it",
+	"quorate.EventKind.String": "it implements fmt.Stringer", "quorate.WithTTL": "Connect, settings", "quorate.WithGuard": "Connect, settings",
+	"quorate.WithSkew": "Connect, settings", "quorate.WithRetention": "Connect, settings", "quorate.WithPrefix": "Connect, settings",
+	"quorate.WithNodeTimeout": "Connect, settings", "quorate.WithLogger": "Connect, settings",
+
+	"mutex.New": "the package's example", "mutex.Mutex.Lock": "the package's example", "mutex.Mutex.Unlock": "the package's example",
+
+	"rwmutex.New": "RWMutex", "rwmutex.RWMutex.Lock": "Downgrade", "rwmutex.RWMutex.Unlock": "Upgrade",
+	"rwmutex.RWMutex.RUnlock": "RLock", "rwmutex.RWMutex.TryLock": "RWMutex", "rwmutex.RWMutex.TryRLock": "RWMutex",
+	"rwmutex.RWMutex.LockContext": "RLockContext", "rwmutex.RWMutex.TryLockContext": "TryRLockContext", "rwmutex.RWMutex.Do": "RDo",
+	"rwmutex.RWMutex.UnlockContext": "mutex", "rwmutex.RWMutex.RUnlockContext": "mutex", "rwmutex.RWMutex.Lease": "RLease",
+	"rwmutex.RWMutex.Extend": "mutex", "rwmutex.RWMutex.RExtend": "mutex",
+
+	"semaphore.NewWeighted": "Weighted", "semaphore.Weighted.TryAcquire": "Weighted", "semaphore.Weighted.Release": "Weighted",
+	"semaphore.Weighted.Size": "Resize", "semaphore.Lease.Token": "AcquireLease", "semaphore.Lease.Context": "AcquireLease",
+	"semaphore.Lease.ValidUntil": "quorate.Lease", "semaphore.Lease.Release": "AcquireLease",
+
+	"once.New": "the package's example", "once.State.String": "it implements fmt.Stringer", "once.KeepFor": "ValueContext",
+
+	"leader.New": "the package's example", "leader.Election.ID": "it returns what New was given", "leader.Election.Resign": "Campaign",
+}
+
+// Each function and method has an example, unless it is trivial.
+func TestExamples(t *testing.T) {
+	known := map[string]bool{}
+	for _, dir := range public {
+		s := sourceOf(t, dir)
+		check := func(name string, examples []*doc.Example) {
+			name = s.doc.Name + "." + name
+			known[name] = true
+			_, is := trivial[name]
+			assert.False(t, is && len(examples) > 0, "%s has an example, so take it from the list of trivial functions", name)
+			assert.True(t, is || len(examples) > 0, "%s has no example", name)
+		}
+		for _, f := range s.doc.Funcs {
+			check(f.Name, f.Examples)
+		}
+		for _, typ := range s.doc.Types {
+			for _, f := range typ.Funcs {
+				check(f.Name, f.Examples)
+			}
+			for _, f := range typ.Methods {
+				check(typ.Name+"."+f.Name, f.Examples)
+			}
+		}
+	}
+	for name := range trivial {
+		assert.True(t, known[name], "there is no %s", name)
+	}
+}
+
+// An example stands alone: what go doc shows of it is a program that a user can
+// compile, without helpers of a test and without internal packages.
+func TestExamplesStandAlone(t *testing.T) {
+	runs := 0
+	for _, dir := range public {
+		d := sourceOf(t, dir).doc
+		all := slices.Clone(d.Examples)
+		for _, f := range d.Funcs {
+			all = append(all, f.Examples...)
+		}
+		for _, typ := range d.Types {
+			all = append(all, typ.Examples...)
+			for _, f := range slices.Concat(typ.Funcs, typ.Methods) {
+				all = append(all, f.Examples...)
+			}
+		}
+		require.NotEmpty(t, all, dir)
+		for _, e := range all {
+			name := d.Name + ".Example" + e.Name
+			assert.NotEmpty(t, e.Doc, "%s: what does it show?", name)
+			if e.Output != "" {
+				runs++
+			}
+			if !assert.NotNil(t, e.Play, "%s uses what stands elsewhere", name) {
+				continue
+			}
+			for _, imp := range e.Play.Imports {
+				assert.False(t, strings.Contains(imp.Path.Value, "/internal/"), "%s imports %s, which users cannot", name, imp.Path.Value)
+			}
+		}
+	}
+	assert.Greater(t, runs, 40, "most of them run")
+}
