@@ -52,6 +52,8 @@ const (
 	Resume
 	// Ask: a client is asked for that request.
 	Ask
+	// Enough: it is not asked for one where nothing is left over.
+	Enough
 )
 
 // Portion is how many claims one request looks at, votes for or tells at most,
@@ -222,6 +224,9 @@ func (n *Node) Claims(now int64) []Claim {
 	}
 	return live
 }
+
+// Size returns how many claims it keeps, with those whose lease has ended and that it has not dropped yet.
+func (n *Node) Size() int { return len(n.claims) }
 
 // Fence returns the highest ticket ever given.
 func (n *Node) Fence() protocol.Ticket { return n.fence }

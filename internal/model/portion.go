@@ -100,7 +100,8 @@ func (v *visit) resume() {
 	case v.calling || v.called > 0:
 		v.call()
 	}
-	if !waits || !v.over && v.swept == 0 && v.called == 0 || v.off(Ask) {
+	left := v.over || v.swept > 0 || v.called > 0 || v.off(Enough)
+	if !waits || !left || v.off(Ask) {
 		return
 	}
 	// The one that sent this request lives; if its claim has left, the first one that

@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
@@ -251,12 +253,27 @@ const (
 func (c *checker) busy(w *world, a *attempt) {
 	if w.now-a.window > moment(time.Second) {
 		a.window, a.requests, a.ticks = w.now, 0, 0
+		a.crowd = 0
+		for _, n := range w.nodes {
+			a.crowd += n.model.Size() - n.sent
+		}
 	}
 	w.stats.Busiest = max(w.stats.Busiest, a.requests/len(w.nodes))
 	times := max(1, int(w.ttl/a.TTL)) // a client with a shorter ttl has more to do
-	if a.requests > times*maxRequests*len(w.nodes) || a.ticks > times*maxTicks {
+	if a.requests > times*maxRequests*len(w.nodes)+w.portions(a) || a.ticks > times*maxTicks {
 		w.fail("busy", "%v: %d requests and %d ticks within a second", a, a.requests, a.ticks)
 	}
+}
+
+// portions is how many requests the nodes may have asked of a beyond those of its
+// own, in the second that is being counted: for each claim that was there in that time
+// one to drop it, one to vote for it and one to tell it, and a portion with each.
+func (w *world) portions(a *attempt) int {
+	crowd := a.crowd
+	for _, n := range w.nodes {
+		crowd += n.sent
+	}
+	return 3 * crowd / cmp.Or(w.portion, model.Portion)
 }
 
 // end is what must be so after everybody has left: nothing is anywhere, at once

@@ -97,6 +97,7 @@ var mutants = []mutant{
 	{"an address that is down loses its incarnation", without(protocol.RuleTwin), twofold, 200, "capacity"},
 	{"what a request leaves over is not gone on with", nodesWithout(model.Resume), mourned, 100, "busy lost"},
 	{"no client is asked for another request", nodesWithout(model.Ask), readers, 100, "late"},
+	{"a client is asked for a request though nothing is left over", nodesWithout(model.Enough), readers, 100, "busy"},
 	{"a fence is raised past the node's clock", nodesWithout(model.Top), wrongClock, 100, "token"},
 	{"a ticket of long ago counts", without(protocol.RuleOld), wrongClock, 100, "token"},
 	{"a retention time below the guard time", func(s *setting) { s.retention = s.guard / 4 }, wrongClock, 100, "token"},
@@ -164,7 +165,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	if clients != protocol.Without(protocol.AllRules) {
 		t.Errorf("a client rule has no mutant: of %b only %v", protocol.AllRules, clients)
 	}
-	if all := model.Ask<<1 - 1; nodes != all {
+	if all := model.Enough<<1 - 1; nodes != all {
 		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)
 	}
 }

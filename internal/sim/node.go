@@ -28,6 +28,7 @@ type node struct {
 	jumped   bool          // since then the node has had no new incarnation
 	setBack  time.Duration // of its clock: what was stored before ends so much later
 	lives    int
+	sent     int // requests that may have made it store a claim
 	inbox    []event
 
 	keep *proc // the pushes to it are kept back
@@ -75,6 +76,9 @@ func (n *node) delay() time.Duration {
 func (n *node) handle(m *message, ghost bool) protocol.Answer {
 	w := n.w
 	n.model.Show(m.link.proc.guard(), m.link.proc.retention())
+	if m.req.Op == protocol.OpJoin || m.req.Op == protocol.OpSettle {
+		n.sent++
+	}
 	a, outs := n.model.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req, n.incarnation())
 	a.Clock = n.millis(w.now)
 	if w.trace != nil {

@@ -41,6 +41,7 @@ type attempt struct {
 	window   moment // the second in which requests and ticks are counted
 	requests int
 	ticks    int
+	crowd    int // the claims at the nodes when it began, less those that the nodes had been sent by then
 }
 
 func (a *attempt) String() string {
