@@ -41,7 +41,7 @@ test: redis lint ## Lint, all tests of all modules with the race detector, two m
 		(cd $$m && QUORATE_REQUIRE_REDIS=1 go test $(RACE) -timeout 8m ./...) || exit 1; \
 	done
 	@echo '== two minutes of faults on real servers'
-	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,drift -for 1m -seed $(SEED)
+	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,sleep,walls,drift -for 1m -seed $(SEED)
 	@echo '== $(SEEDS) schedules in the simulator, without the race detector: it has no goroutines'
 	@go test -count=1 -timeout 5m ./internal/sim -run TestSchedules -seeds=$(SEEDS)
 	@echo '== the mutants'
@@ -93,7 +93,7 @@ bench: redis ## The benchmarks of internal/bench: results.json, docs/plots and t
 
 .PHONY: chaos
 chaos: redis ## Faults on real servers and processes, judged from outside: docs/chaos.md (SEED=1 FOR=2m)
-	go run ./internal/chaos -nodes 3,5 -control none,unfenced,redsync -for $(FOR) -seed $(SEED) \
+	go run ./internal/chaos -nodes 3,5 -control none,unfenced,redsync,rival -for $(FOR) -seed $(SEED) \
 		$(if $(SIMULATED),-simulated $(SIMULATED)) -report docs/chaos.md
 	@echo '== the library without one of its rules: the checkers must see it'
 	go run -tags mutants ./internal/chaos -control votes-only,no-exact -for $(FOR) -seed $(SEED)

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	// A link of toxiproxy whose far end has gone ends with the process only.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
-		goleak.IgnoreAnyFunction("github.com/quorate/quorate/internal/chaos.(*valveToxic).Pipe.func1"))
+		goleak.IgnoreAnyFunction("github.com/quorate/quorate/internal/chaos.(*valveToxic).Pipe.func1"),
+		goleak.IgnoreAnyFunction("github.com/quorate/quorate/internal/chaos.(*sniffer).run"))
 }
 
 // small is a plan for a test: little time, and faults close to each other.
@@ -68,6 +69,15 @@ func TestControlUnfenced(t *testing.T) {
 	assert.Positive(t, len(r.Resource.Corrupt))
 	assert.Empty(t, r.tooMany(), "it is not the lock that failed")
 	assert.True(t, r.asExpected())
+}
+
+// Rivals that take other keys than they say are seen beside our holds.
+func TestControlRival(t *testing.T) {
+	p := small(t, controlRival)
+	p.For, p.Tracks = 3*time.Second, []string{"sleep", "walls"}
+	r := carryOut(t, p)
+	assert.True(t, r.asExpected())
+	assert.Empty(t, r.tooMany(), "it is not the lock that failed")
 }
 
 // Ctrl-C ends everything, and says that the run has shown nothing.

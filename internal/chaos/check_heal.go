@@ -19,7 +19,10 @@ type healings struct {
 	markers []func() (marker, error)              // of each node
 	records []func() (map[string]struct{}, error) // the names of what it is to remember for good
 
-	lacks []lack // of each node, whose own goroutine alone looks at it
+	lacks []lack  // of each node, whose own goroutine alone looks at it
+	known []int64 // the incarnation of each node, likewise
+
+	lost func(node int, since int64) bool // whether a node has lost its memory since then
 
 	mu    sync.Mutex
 	told  int // nodes that have been told everything, each time counted
@@ -33,9 +36,9 @@ type lack struct {
 }
 
 // watchHealings begins to watch; stop ends it.
-func watchHealings(nodes []*node, guard time.Duration) (w *healings, stop func()) {
+func watchHealings(nodes []*node, guard time.Duration, lost func(int, int64) bool) (w *healings, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	w = &healings{quorum: len(nodes)/2 + 1, guard: guard, lacks: make([]lack, len(nodes))}
+	w = &healings{quorum: len(nodes)/2 + 1, guard: guard, lacks: make([]lack, len(nodes)), known: make([]int64, len(nodes)), lost: lost}
 	var all sync.WaitGroup
 	for _, n := range nodes {
 		// A connection of its own: the other one is the nemesis's.
@@ -63,6 +66,7 @@ func (w *healings) look(node int) {
 	if err != nil || m.incarnation == 0 {
 		return
 	}
+	w.suspect(node, m.incarnation)
 	switch known := w.lacks[node]; {
 	case !m.whole && m.incarnation != known.incarnation:
 		names, err := w.others(node)
@@ -73,6 +77,20 @@ func (w *healings) look(node int) {
 	case m.whole && m.incarnation == known.incarnation:
 		w.judge(node, known)
 	}
+}
+
+// suspect finds a node that has begun a new incarnation, and so sits out its guard time, though it
+// has lost nothing: some client has taken its own sleep, or a late answer, for a jump of the node's clock.
+// A loss may be noticed late, and more than once.
+func (w *healings) suspect(node int, incarnation int64) {
+	before := w.known[node]
+	w.known[node] = incarnation
+	if before == 0 || before == incarnation || w.lost(node, now()-int64(3*w.guard)) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.found = append(w.found, violation{At: now(), What: fmt.Sprintf("node %d sits out its guard time, though it has lost nothing for %v", node, 3*w.guard)})
 }
 
 // others are what so many other nodes have that a majority may have had it.

@@ -12,7 +12,7 @@ func TestHealings(t *testing.T) {
 	type names = map[string]struct{}
 	self, has := marker{}, names{}
 	others := []names{{"a": {}, "b": {}}, {"a": {}}}
-	w := &healings{quorum: 2, guard: time.Minute, lacks: make([]lack, 3)}
+	w := &healings{quorum: 2, guard: time.Minute, lacks: make([]lack, 3), known: make([]int64, 3), lost: func(int, int64) bool { return true }}
 	w.markers = append(w.markers, func() (marker, error) { return self, nil })
 	w.records = append(w.records,
 		func() (names, error) { return has, nil },
@@ -36,4 +36,21 @@ func TestHealings(t *testing.T) {
 
 	assert.Equal(t, 1, turn(4, 2*time.Minute, false))
 	assert.Equal(t, 1, turn(4, 2*time.Minute, true), "it was seen too late to know what it must be told")
+}
+
+// A node that sits out its guard time has lost something.
+func TestSilencedNode(t *testing.T) {
+	lost := false
+	w := &healings{guard: time.Minute, known: make([]int64, 1), lost: func(int, int64) bool { return lost }}
+	turn := func(incarnation int64) int {
+		w.suspect(0, incarnation)
+		return len(w.found)
+	}
+	assert.Zero(t, turn(1), "it was not known before")
+	assert.Zero(t, turn(1))
+	lost = true
+	assert.Zero(t, turn(2))
+	lost = false
+	assert.Equal(t, 1, turn(3))
+	assert.Equal(t, 1, turn(3), "it is said once")
 }

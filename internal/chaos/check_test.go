@@ -123,15 +123,24 @@ func TestStarved(t *testing.T) {
 }
 
 func TestOvertaken(t *testing.T) {
-	a := &operation{Op: "a", Weight: 1, Token: 2 << 10, Phase: allWell, Call: 100, Begin: 200}
-	b := &operation{Op: "b", Weight: 1, Token: 1<<10 + 1, Phase: allWell, Call: 120, Begin: 150}
-	assert.Len(t, overtaken([]*operation{a, b}, 1, 10), 1)
-	assert.Empty(t, overtaken([]*operation{a, b}, 1, 30), "within the bound")
-	assert.Empty(t, overtaken([]*operation{a, b}, 2, 10), "they do not conflict")
-	mate := &operation{Op: "c", Weight: 1, Token: 1 << 10, Phase: allWell, Call: 90, Begin: 110}
-	assert.Empty(t, overtaken([]*operation{mate, a, b}, 1, 10), "it was passed on by one who had asked before")
+	ticket := func(us int64) uint64 { return uint64(us) << 10 }
+	a := &operation{Op: "a", Weight: 1, Token: ticket(2), Phase: allWell, Call: 100, Begin: 200}
+	b := &operation{Op: "b", Weight: 1, Token: ticket(1) + 1, Phase: allWell, Call: 120, Begin: 150}
+	var stats waitStats
+	found := func(capacity int64, ttl time.Duration, ops ...*operation) int {
+		return len(overtaken(ops, capacity, 2000, ttl, ttl/2, &stats))
+	}
+	assert.Equal(t, 1, found(1, 20, a, b))
+	assert.Zero(t, found(1, 60, a, b), "within the bound")
+	assert.Zero(t, found(2, 20, a, b), "they do not conflict")
+	mate := &operation{Op: "c", Weight: 1, Token: ticket(1), Phase: allWell, Call: 90, Begin: 110}
+	assert.Zero(t, found(1, 20, mate, a, b), "the claim had asked before")
 	b.Begin = 250
-	assert.Empty(t, overtaken([]*operation{a, b}, 1, 10))
+	assert.Zero(t, found(1, 20, a, b))
+	assert.Zero(t, stats.Anew)
+	b.Begin, a.Token = 150, ticket(3)
+	assert.Zero(t, found(1, 20, a, b), "it was not settled within a ttl")
+	assert.Equal(t, 1, stats.Anew)
 }
 
 // What stands still breaks no rule, and shows nothing.

@@ -12,6 +12,7 @@ type waitStats struct {
 	Calm   time.Duration // the longest wait when all was well
 	Faulty time.Duration // the longest that ended well while there were faults
 	GaveUp int           // waits that the client's patience ended, while there were faults
+	Anew   int           // claims that had not been settled within a ttl when all was well, and lost their place
 }
 
 // starved finds, in the liveness phase, waits beyond the bound, refusals, and
@@ -23,7 +24,7 @@ func starved(p *plan, h *history, stats *waitStats) (found []violation) {
 		waited := time.Duration(end - o.Call)
 		client, _, _ := strings.Cut(o.Op, ".")
 		switch {
-		case end == 0: // its client was killed
+		case end == 0 || o.Kind == rival: // its client was killed
 		case o.Phase == underFaults && o.Begin > 0:
 			stats.Faulty = max(stats.Faulty, waited)
 		case o.Phase == underFaults && strings.Contains(o.Err, "deadline exceeded"):
@@ -55,8 +56,9 @@ func starved(p *plan, h *history, stats *waitStats) (found []violation) {
 // that can be the way from the clock to the lock on a busy machine.
 //
 // Goroutines of one process share a claim: readers hold it together, writers pass
-// it on. Such a one has asked when the first of them did.
-func overtaken(ops []*operation, capacity int64, bound time.Duration) (found []violation) {
+// it on. Such a one has asked when the first of them did. A claim that has not been settled
+// within a ttl, on a machine that stood still, begins again, with a new place.
+func overtaken(ops []*operation, capacity, epoch int64, ttl, bound time.Duration, stats *waitStats) (found []violation) {
 	asked := map[uint64]int64{}
 	for _, o := range ops {
 		if at, ok := asked[o.claim()]; !ok || o.Call < at {
@@ -65,6 +67,10 @@ func overtaken(ops []*operation, capacity int64, bound time.Duration) (found []v
 	}
 	ops = slices.DeleteFunc(slices.Clone(ops), func(o *operation) bool { return o.Phase != allWell || o.Begin == 0 || o.After != "" })
 	for i, first := range ops {
+		if first.ticketTime(epoch)-asked[first.claim()] >= int64(ttl*9/10) {
+			stats.Anew++
+			continue
+		}
 		for _, o := range ops[i+1:] {
 			if o.Call > first.Begin {
 				break

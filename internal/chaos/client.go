@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,8 @@ type client struct {
 	over    chan struct{} // closed when the process has ended
 	bye     *atomic.Bool  // it has said so, or is being killed: its end is no surprise
 	calm    bool
-	crashes atomic.Int64 // ends that were a surprise
+	wall    time.Duration // by which its wall clock is wrong
+	crashes atomic.Int64  // ends that were a surprise
 }
 
 func (c *client) start() error {
@@ -48,7 +50,7 @@ func (c *client) launch() error {
 	c.lives++
 	tm.Prefix = fmt.Sprintf("c%d.%d", c.id, c.lives)
 	tm.Log = filepath.Join(c.dir, tm.Prefix+".log")
-	tm.Calm = c.calm
+	tm.Calm, tm.Wall = c.calm, c.wall
 	text, err := json.Marshal(tm)
 	if err != nil {
 		return err
@@ -124,6 +126,34 @@ func (c *client) signal(s syscall.Signal) error {
 		return nil
 	}
 	return c.cmd.Process.Signal(s)
+}
+
+// restart kills the process, and starts it again after down with a wall clock that is
+// wrong by off.
+func (c *client) restart(ctx context.Context, down, off time.Duration) error {
+	if err := c.kill(); err != nil {
+		return err
+	}
+	wait(ctx, down)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = off
+	if err := c.end(); err != nil { // another fault has started it meanwhile
+		return err
+	}
+	return c.launch()
+}
+
+// setWall sets its wall clock, and that of all its later lives, to be wrong by off.
+func (c *client) setWall(off time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = off
+	if c.cmd == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(c.in, sayWall+"\n", int64(off))
+	return err
 }
 
 // beCalm tells it, and all its later lives, that all has been healed.

@@ -1,7 +1,7 @@
 // Command chaos breaks what a quorum stands on, and shows what the locks do
 // meanwhile: real redis-server processes, each behind fault-injecting proxies,
 // real client processes, and a seeded nemesis that kills, stops, cuts off and
-// robs of their memory both.
+// robs of their memory both, and sets their clocks.
 //
 //	go run ./internal/chaos -nodes 3,5 -for 2m -seed 1 -report docs/chaos.md
 //
@@ -9,7 +9,8 @@
 // and what it got, on the machine's one monotonic clock; a resource that the
 // clients write to writes down what reached it. When all is over the checkers
 // read both: see check_overlap.go, check_model.go, check_wait.go,
-// check_leader.go, check_once.go and resource.go.
+// check_leader.go, check_once.go, check_heal.go, check_rival.go, check_wall.go and
+// resource.go.
 //
 // # What a hold is
 //
@@ -30,10 +31,18 @@
 // as its process was killed, or could not be recorded, is done again: such runs
 // are counted.
 //
+// # Rivals
+//
+// A redsync client locks the names of mutexes and elections meanwhile, by their plain
+// keys. Its holds end by its own Until, and are judged together with ours, except where
+// a node has lost its memory in a way that redsync does not bear: see check_rival.go.
+// It stops when all is healed: a client that polls delays those that wait without a bound.
+//
 // # Controls
 //
 // What must fail shows that failing would be seen.
-// There are a resource that takes any token, and redsync under the same faults.
+// There are a resource that takes any token, redsync under the same faults, and
+// rivals that lock other keys than they say.
 //
 // A build with the tag mutants can leave out rules of the library, one at a time;
 // see rules_mutants.go. Real servers show votes-only, with faults of its own, and

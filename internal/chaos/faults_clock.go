@@ -55,10 +55,15 @@ func (n *nemesis) jump(nd *node, by time.Duration) error {
 		return err
 	}
 	defer n.memory.back(nd.id)
+	n.memory.byClock(nd.id)
 	if err := n.memory.pretend(nd.id); err != nil {
 		return err
 	}
-	return nd.setClock(by, nd.rate)
+	err := nd.setClock(by, nd.rate)
+	if by < 0 && n.plan.Rivals > 0 {
+		err = errors.Join(err, n.uprootRival(context.Background(), nd))
+	}
+	return err
 }
 
 // off is how far the node's clock is ahead of the machine's.

@@ -10,7 +10,7 @@ import (
 )
 
 // What is done to the network. Each is undone before the next.
-var networkHarms = []harm{
+var networkHarms = append([]harm{
 	{"node cut off, both ways", partition(one, everyClient, both)},
 	{"node cut off, requests only", partition(one, everyClient, asking)},
 	{"node cut off, answers only", partition(one, everyClient, telling)},
@@ -26,7 +26,7 @@ var networkHarms = []harm{
 	{"connections cut in the middle of an answer", tear},
 	{"connections broken by the next request", broken},
 	{"answers lost for a moment", answersLost},
-}
+}, lateHarms...)
 
 func one(*nemesis) int         { return 1 }
 func majority(n *nemesis) int  { return len(n.nodes)/2 + 1 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/samber/lo"
 )
@@ -27,12 +28,16 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 	for _, t := range h.Troubles {
 		r.Violations = append(r.Violations, violation{What: "client " + t})
 	}
-	byName := h.by(func(o *operation) bool { return o.Begin > 0 })
+	r.Violations = append(r.Violations, refusals(h, &r.Walls)...)
+	byName := h.by(func(o *operation) bool { return o.Begin > 0 && o.Kind != rival })
+	theirs := h.by(func(o *operation) bool { return o.Begin > 0 && o.Kind == rival })
+	epoch := r.Began.UnixNano() - r.began
 	for _, kind := range p.Work {
 		capacity := primitives[kind].capacity
 		if kind == "once" {
 			for _, one := range rounds(h) {
 				r.Violations = append(r.Violations, one.check(h.ByOp, p.Check, &r.Once, &r.Models)...)
+				r.Violations = append(r.Violations, astray(one.runs, epoch, p.Guard/2)...)
 			}
 			continue
 		}
@@ -44,6 +49,8 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 				continue // it has no tokens and no order
 			}
 			r.Violations = append(r.Violations, falling(ops, capacity)...)
+			r.Violations = append(r.Violations, astray(ops, epoch, p.Guard/2)...)
+			r.Violations = append(r.Violations, intrusions(ops, theirs[name], r.Losses, p.TTL, &r.Rivals)...)
 			r.Violations = append(r.Violations, mistaken(ops, told[name])...)
 			var log []access
 			if capacity == 1 {
@@ -51,7 +58,7 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 			}
 			if p.Control == "" {
 				r.Violations = append(r.Violations, linear(ops, capacity, log, p.Check, &r.Models)...)
-				r.Violations = append(r.Violations, overtaken(ops, capacity, p.TTL/2)...)
+				r.Violations = append(r.Violations, overtaken(ops, capacity, epoch, p.TTL, p.Bound/6, &r.Waits)...)
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -80,6 +87,9 @@ func (r *result) enough() error {
 			return fmt.Errorf("%.1f holds of %s per second, and at least %.1f are needed to show anything", rate, kind, r.Plan.MinRate)
 		}
 	}
+	if r.Plan.Rivals > 0 && r.Rivals.Judged == 0 {
+		return fmt.Errorf("%d holds of rivals, of which none can be judged", r.Rivals.Holds)
+	}
 	return nil
 }
 
@@ -90,6 +100,8 @@ func (r *result) asExpected() bool {
 		return len(r.Violations) == 0
 	case controlUnfenced, controlRedsync:
 		return r.harmful() > 0
+	case controlRival:
+		return slices.ContainsFunc(r.Violations, func(v violation) bool { return strings.Contains(v.What, besideRival) })
 	default: // a rule of the library is left out: tokens may fall where nobody is hurt
 		return slices.ContainsFunc(r.Violations, func(v violation) bool { return v.At > 0 })
 	}
@@ -100,7 +112,7 @@ func (r *result) harmful() int { return len(r.Resource.Corrupt) + len(r.tooMany(
 
 // tooMany are the holds beyond the capacity.
 func (r *result) tooMany() (found []violation) {
-	byName := r.History.by(func(o *operation) bool { return o.Begin > 0 })
+	byName := r.History.by(func(o *operation) bool { return o.Begin > 0 && o.Kind != rival })
 	for _, kind := range r.Plan.Work {
 		for _, name := range names(kind) {
 			found = append(found, overlaps(byName[name], primitives[kind].capacity)...)

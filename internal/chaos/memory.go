@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,14 @@ type memory struct {
 
 	mu   sync.Mutex
 	lost map[int]loss
+	log  []memoryLoss
+}
+
+// memoryLoss is one of them as the checkers see it, in times of now.
+type memoryLoss struct {
+	node     int
+	from, to int64 // 0: not over yet
+	clock    bool  // the node's clock was set
 }
 
 // marker is what a node remembers of itself; the zero marker when it has none.
@@ -65,6 +74,7 @@ func (m *memory) lose(node int) error {
 		return fmt.Errorf("%w: %d nodes are without memory already", errSkip, without)
 	}
 	m.lost[node] = loss{at: time.Now()}
+	m.log = append(m.log, memoryLoss{node: node, from: now()})
 	return nil
 }
 
@@ -108,6 +118,36 @@ func (m *memory) back(node int) {
 	l := m.lost[node]
 	l.back = time.Now()
 	m.lost[node] = l
+	m.last(node).to = now()
+}
+
+// last is the node's last loss.
+func (m *memory) last(node int) *memoryLoss {
+	for i := len(m.log) - 1; i >= 0; i-- {
+		if m.log[i].node == node {
+			return &m.log[i]
+		}
+	}
+	return &memoryLoss{}
+}
+
+// byClock says that the node, which is losing its memory, does so as its clock is set.
+func (m *memory) byClock(node int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last(node).clock = true
+}
+
+// losses are all so far.
+func (m *memory) losses() []memoryLoss {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.log)
+}
+
+// lostSince says whether the node has lost its memory since then, or does now.
+func (m *memory) lostSince(node int, then int64) bool {
+	return slices.ContainsFunc(m.losses(), func(l memoryLoss) bool { return l.node == node && (l.to == 0 || l.to > then) })
 }
 
 // marker reads a node's marker: its incarnation, since when it has been that by

@@ -28,6 +28,8 @@ type nemesis struct {
 
 	began  int64
 	active atomic.Int64
+	late   latecomers
+	ended  atomic.Int64 // connections of clients that slept
 	mu     sync.Mutex
 	log    []fault
 }
@@ -62,6 +64,8 @@ var tracks = map[string][]harm{
 	"data":    dataHarms,
 	"network": networkHarms,
 	"clients": clientHarms,
+	"sleep":   sleepHarms,
+	"walls":   wallHarms,
 	"clocks":  clockHarms,
 	"drift":   driftHarms,
 	"misuse":  misuseHarms,
@@ -69,7 +73,7 @@ var tracks = map[string][]harm{
 }
 
 // trackNames in a fixed order: those of a run that does not say otherwise.
-var trackNames = []string{"servers", "data", "network", "clients", "clocks"}
+var trackNames = []string{"servers", "data", "network", "clients", "sleep", "walls", "clocks"}
 
 // run does harm until ctx ends. When it returns all is healed.
 func (n *nemesis) run(ctx context.Context) {

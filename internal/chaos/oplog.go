@@ -19,6 +19,7 @@ const (
 	evDone  = "done"  // what once is to run has been carried out
 	evTold  = "told"  // what the client was told when it asked who leads, or whether something is done
 	evLate  = "late"  // Close did not wait any longer for some node's word, and has said so
+	evWall  = "wall"  // by how much the client's wall clock is wrong from now on
 	evError = "error" // the client's own trouble: the run is void, or something is left behind
 )
 
@@ -39,6 +40,7 @@ type event struct {
 	Round  string `json:"r,omitempty"`     // call of once: which piece of work
 	Value  string `json:"v,omitempty"`     // begin of once: what its run has returned; told: the answer in words
 	From   int64  `json:"from,omitempty"`  // told: when it asked
+	Wall   int64  `json:"wall,omitempty"`  // wall: in nanoseconds
 	Err    string `json:"err,omitempty"`
 }
 
@@ -84,9 +86,11 @@ func (l *oplog) write(e event) {
 }
 
 // call begins the operation that e describes, and returns its name.
-func (l *oplog) call(e event) string {
+func (l *oplog) call(e event) string { return l.callAt(now(), e) }
+
+func (l *oplog) callAt(at int64, e event) string {
 	e.E, e.Op = evCall, fmt.Sprintf("%s.%d", l.prefix, l.ops.Add(1))
-	e.T = now()
+	e.T = at
 	l.write(e)
 	return e.Op
 }

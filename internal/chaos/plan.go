@@ -14,6 +14,7 @@ type plan struct {
 	Nodes   int
 	Store   string
 	Clients int
+	Rivals  int // processes that lock the same names by redsync
 	Work    []string
 	Control string // what is expected to fail; empty for the library itself
 	Seed    uint64
@@ -39,6 +40,7 @@ const (
 	controlNone     = "none"     // no control: the library itself
 	controlUnfenced = "unfenced" // the resource takes any token while clients are stopped
 	controlRedsync  = "redsync"  // redsync under the same faults
+	controlRival    = "rival"    // the rivals lock other keys, and say that they are ours
 )
 
 // controlFor is how long a control runs at the most: it is to fail, and does so soon.
@@ -53,7 +55,7 @@ const patience = 10 * time.Second
 func defaults() plan {
 	const ttl = time.Second
 	return plan{
-		Nodes: 3, Store: mixed, Clients: 4, Work: []string{"mutex", "rwmutex", "semaphore", "leader", "once"}, Seed: 1,
+		Nodes: 3, Store: mixed, Clients: 4, Rivals: 1, Work: []string{"mutex", "rwmutex", "semaphore", "leader", "once"}, Seed: 1,
 		For: 2 * time.Minute, Calm: 5 * time.Second, Pace: 2 * time.Second, Tracks: trackNames,
 		TTL: ttl, Guard: 2*ttl + 2*skew, // the shortest for that skew
 		Each: 2, Rate: 5, MinRate: 3, Hold: 20 * time.Millisecond, Bound: 3 * time.Second, Check: 30 * time.Second,
@@ -69,12 +71,14 @@ func (p *plan) control(name string) error {
 	switch name {
 	case controlUnfenced:
 		// Whoever is stopped is to hold something.
-		p.Work, p.Tracks, p.Pace, p.Hold = []string{"mutex"}, []string{"clients"}, p.Pace/4, p.TTL/2
+		p.Work, p.Tracks, p.Pace, p.Hold, p.Rivals = []string{"mutex"}, []string{"clients"}, p.Pace/4, p.TTL/2, 0
 	case controlRedsync:
-		p.Work, p.MinRate = []string{controlRedsync}, 1
+		p.Work, p.MinRate, p.Rivals = []string{controlRedsync}, 1, 0
+	case controlRival:
+		p.Work = []string{"mutex", "leader"}
 	case "votes-only":
 		// What is too much only when each client sees other nodes: so they do.
-		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate = []string{"semaphore"}, []string{"overlap"}, p.TTL/4, p.TTL/2, 1
+		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"semaphore"}, []string{"overlap"}, p.TTL/4, p.TTL/2, 1, 0
 		return withoutRule(name)
 	default:
 		p.Hold, p.MinRate = p.TTL/2, 1 // many are to hold something when a fault comes
@@ -85,8 +89,8 @@ func (p *plan) control(name string) error {
 
 func (p *plan) check() error {
 	for _, w := range p.Work {
-		if _, ok := primitives[w]; !ok {
-			kinds := lo.Keys(primitives)
+		if _, ok := primitives[w]; !ok || w == rival {
+			kinds := lo.Without(lo.Keys(primitives), rival)
 			slices.Sort(kinds)
 			return fmt.Errorf("-work %s: there are %s", w, strings.Join(kinds, ", "))
 		}
@@ -99,8 +103,11 @@ func (p *plan) check() error {
 	if !slices.Contains([]string{inMemory, everysec, always, mixed}, p.Store) {
 		return fmt.Errorf("-store %s: there are %s, %s, %s and %s", p.Store, inMemory, everysec, always, mixed)
 	}
-	if p.Nodes < 3 || p.Clients < 2 || p.For <= 0 || p.Pace <= 0 {
-		return fmt.Errorf("-nodes %d -clients %d -for %v -pace %v: at least 3 nodes, 2 clients and some time", p.Nodes, p.Clients, p.For, p.Pace)
+	if len(lo.Intersect(p.Work, []string{"mutex", "leader"})) == 0 {
+		p.Rivals = 0 // there is nothing to contend for
+	}
+	if p.Nodes < 3 || p.Clients < 2 || p.Rivals < 0 || p.For <= 0 || p.Pace <= 0 {
+		return fmt.Errorf("-nodes %d -clients %d -rivals %d -for %v -pace %v: at least 3 nodes, 2 clients and some time", p.Nodes, p.Clients, p.Rivals, p.For, p.Pace)
 	}
 	return nil
 }

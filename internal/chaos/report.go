@@ -17,12 +17,15 @@ func (r *result) print(out io.Writer) {
 	h := r.History
 	fmt.Fprintf(out, "%d operations of %d client lives, holds per second under faults: %s; %d reads, %d writes and %d refusals at the resource\n",
 		len(h.Ops), h.Lives, r.rates(), r.Resource.Reads, r.Resource.Writes, r.Resource.Refused)
-	fmt.Fprintf(out, "models: %d steps in %d histories, %d undecided, %v; longest wait %v when all was well, %v under faults; %d clients closed before every node had confirmed\n",
+	fmt.Fprintf(out, "models: %d steps in %d histories, %d undecided, %v; longest wait %v when all was well, %v under faults; %d claims lost their place when all was well; %d clients closed before every node had confirmed\n",
 		r.Models.Operations, r.Models.Histories, r.Models.Unknown, r.Models.Took.Round(time.Millisecond),
-		r.Waits.Calm.Round(time.Millisecond), r.Waits.Faulty.Round(time.Millisecond), h.Late)
+		r.Waits.Calm.Round(time.Millisecond), r.Waits.Faulty.Round(time.Millisecond), r.Waits.Anew, h.Late)
 	if slices.Contains(r.Plan.Work, "once") {
 		fmt.Fprintf(out, "once: %s\n", r.Once)
 	}
+	fmt.Fprintf(out, "%d pushes and %d pieces of requests and answers came late; %d connections ended while their client slept\n", r.Late[pushes], r.Late[commands], r.Ended)
+	fmt.Fprintf(out, "wall clocks of clients set %d times: %d calls refused, %d holds before it was noticed\n", r.Walls.Set, r.Walls.Refused, r.Walls.Held)
+	fmt.Fprintf(out, "rivals: %d holds, %d without a loss of memory before them; %d overlaps that a loss excuses\n", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
 	fmt.Fprintf(out, "%d times a node that had lost its memory was told everything again\n", r.Told)
 	for _, c := range r.faultCounts() {
 		fmt.Fprintf(out, "  %4d  %s%s\n", c.done, c.kind, c.rest())
@@ -93,6 +96,10 @@ func (c faultCount) rest() string {
 // harm says what a control has suffered.
 func (r *result) harm() string {
 	asleep := lo.CountBy(r.Resource.Corrupt, func(l lostUpdate) bool { return l.asleep(r.History.ByOp) })
+	if r.Plan.Control == controlRival {
+		return fmt.Sprintf("%d violations; %d holds beside one of %d holds of rivals", len(r.Violations),
+			lo.CountBy(r.Violations, func(v violation) bool { return strings.Contains(v.What, besideRival) }), r.Rivals.Holds)
+	}
 	return fmt.Sprintf("%d violations; %d lost updates in %d writes (%d by clients that slept through their lease), %d holds beyond the capacity in %d",
 		len(r.Violations), len(r.Resource.Corrupt), r.Resource.Writes, asleep, len(r.tooMany()),
 		lo.CountBy(r.History.Ops, func(o *operation) bool { return o.Begin > 0 }))
@@ -134,6 +141,12 @@ func markdown(results []*result, simulator string) string {
 	row("answers to who leads", func(r *result) string {
 		return count(lo.CountBy(r.History.Told, func(s sighting) bool { return s.Kind == "leader" }))
 	})
+	row("pushes that came late; pieces of requests and answers", func(r *result) string { return fmt.Sprintf("%d; %d", r.Late[pushes], r.Late[commands]) })
+	row("connections ended while their client slept", func(r *result) string { return fmt.Sprint(r.Ended) })
+	row("calls refused for a wrong wall clock", func(r *result) string { return count(r.Walls.Refused) })
+	row("holds of rivals; with no loss of memory before them; overlaps that a loss excuses", func(r *result) string {
+		return fmt.Sprintf("%d; %d; %d", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
+	})
 	row("longest wait when all was well", func(r *result) string { return r.Waits.Calm.Round(time.Millisecond).String() })
 	row("longest wait under faults", func(r *result) string { return r.Waits.Faulty.Round(time.Millisecond).String() })
 	row("waits given up after "+patience.String(), func(r *result) string { return count(r.Waits.GaveUp) })
@@ -152,19 +165,24 @@ func markdown(results []*result, simulator string) string {
 			return "–"
 		})
 	}
+	writeViolations(&b, results)
+	b.WriteString(simulator)
+	b.WriteString(epilogue)
+	return b.String()
+}
+
+// writeViolations tells the first violations of each run that has some.
+func writeViolations(b *strings.Builder, results []*result) {
 	for _, r := range results {
 		if len(r.Violations) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n## Violations: %s\n\n```text\n", r.title())
+		fmt.Fprintf(b, "\n## Violations: %s\n\n```text\n", r.title())
 		for _, v := range r.Violations[:min(20, len(r.Violations))] {
-			r.printViolation(&b, v)
+			r.printViolation(b, v)
 		}
 		b.WriteString("```\n")
 	}
-	b.WriteString(simulator)
-	b.WriteString(epilogue)
-	return b.String()
 }
 
 // simulation is the part of the report about the simulator: what go test -v has

@@ -15,6 +15,10 @@ Every client writes down what it asked and got on the machine's monotonic clock.
 - **Once**: all who call for a round get the same run's value, nobody before that run has returned, and nobody with a valid
   claim runs it again; a write-once register explains all answers (Porcupine).
 - **Witnesses**: a node that says that it has been told everything again has what the others had, by the servers themselves.
+- **Rivals**: a redsync client locks the names of mutexes and elections by their plain keys meanwhile. No hold of the library is valid while a rival's is, by
+  redsync's own Until, whichever was first, unless a node had lost its memory where [redsync votes without a guard time](from-redsync.md).
+- **Clocks**: only a client whose wall clock is wrong is refused for it; no token is far from the time, whatever a client with a wrong clock has asked for.
+- **Guard times**: no node sits one out that has lost nothing. A client that slept may not silence it.
 - **Liveness**: when all is healed, every client gets everything within %v.
 - **Leftovers**: no key but fences and records, no connection, no goroutine.
 
@@ -37,8 +41,8 @@ The same state machine under random schedules, with a simulated network, nodes a
 const epilogue = `
 ## What is not covered
 
-- Clocks of clients: they share one machine's monotonic clock here, and its wall clock. The simulator has clients whose clocks
-  drift and differ.
+- Monotonic clocks of clients: they share one machine's here. The simulator has clients whose clocks drift, differ and stand still. A client that sleeps is a
+  process that is stopped here, so its monotonic clock goes on. Its wall clock is its own, and set wrong.
 - Disks that fail: a sync that returns an error, or a disk that is full. A slow one is covered, for nodes with fsync=always.
 - A node that evicts keys: the library does not bear it. -tracks misuse adds it to a run.
 - Machines that lose power, but for two stand-ins: a node with fsync=always that is killed loses all that no sync has covered, and one that

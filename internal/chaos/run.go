@@ -22,6 +22,7 @@ import (
 type result struct {
 	Plan       plan
 	Began      time.Time
+	began      int64 // of now
 	Took       time.Duration
 	Redis      string
 	Faults     []fault
@@ -29,7 +30,12 @@ type result struct {
 	Resource   resourceStats
 	Models     modelStats
 	Once       onceStats
-	Told       int // nodes that had lost their memory and were told everything again
+	Rivals     rivalStats
+	Walls      wallStats
+	Losses     []memoryLoss
+	Late       [kindsOfConns]int64 // what came late, by kind of connection
+	Ended      int64               // connections of clients that slept
+	Told       int                 // nodes that had lost their memory and were told everything again
 	Waits      waitStats
 	Rates      map[string]float64 // holds per second under faults, by kind of work
 	Violations []violation
@@ -63,7 +69,7 @@ type harness struct {
 // run carries out a plan. An error says that the run says nothing.
 func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	h := &harness{plan: p, out: out, began: time.Now()}
-	r := &result{Plan: p, Began: h.began}
+	r := &result{Plan: p, Began: h.began, began: now()}
 	fmt.Fprintf(out, "== %v\n", &p)
 	err := h.open(ctx)
 	if err == nil {
@@ -74,7 +80,8 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 		err = errors.Join(err, ctx.Err()) // whatever it was in the middle of
 	}
 	if h.nemesis != nil {
-		r.Faults = h.nemesis.faults()
+		r.Faults, r.Losses, r.Ended = h.nemesis.faults(), h.nemesis.memory.losses(), h.nemesis.ended.Load()
+		r.Late[pushes], r.Late[commands] = h.nemesis.late.pushes.Load(), h.nemesis.late.commands.Load()
 	}
 	stats, cerr := h.close()
 	if err = errors.Join(err, cerr); err == nil {
@@ -102,7 +109,7 @@ func (h *harness) open(ctx context.Context) (err error) {
 	if h.nodes, err = startNodes(p); err != nil {
 		return err
 	}
-	if h.wires, err = openWires(p.Clients, h.nodes); err != nil {
+	if h.wires, err = openWires(p.Clients+p.Rivals, h.nodes); err != nil {
 		return err
 	}
 	if h.resource, err = openResource(p.fenced()); err != nil {
@@ -112,12 +119,15 @@ func (h *harness) open(ctx context.Context) (err error) {
 		return err
 	}
 	h.spawn = newSpawner()
-	for i := range p.Clients {
+	for i := range p.Clients + p.Rivals {
 		c := &client{id: i, dir: h.dir, spawn: h.spawn, terms: terms{
 			URLs:     lo.Map(h.wires[i], func(w *wire, _ int) string { return w.url() }),
 			Resource: h.resource.addr(), Seed: p.Seed, Epoch: now(), Work: p.Work, Each: p.Each, Rate: p.Rate,
 			TTL: p.TTL, Guard: p.Guard, Patience: patience, Hold: p.Hold, Control: p.Control,
 		}}
+		if i >= p.Clients {
+			c.terms.Work, c.terms.Each, c.terms.Rate = []string{rival}, 1, 4*p.Rate
+		}
 		if err := c.start(); err != nil {
 			return err
 		}
@@ -165,7 +175,7 @@ func (h *harness) phases(ctx context.Context) error {
 	defer stop()
 	bad, cancel := context.WithTimeout(ctx, p.For)
 	if p.Control != controlRedsync {
-		told, end := watchHealings(h.nodes, p.Guard)
+		told, end := watchHealings(h.nodes, p.Guard, h.nemesis.memory.lostSince)
 		defer func() {
 			end()
 			h.left, h.told = append(h.left, told.found...), told.told

@@ -27,23 +27,13 @@ func (w *wire) url() string { return "redis://" + w.proxy.Listen }
 type wires [][]*wire
 
 func openWires(clients int, nodes []*node) (wires, error) {
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	var all wires
 	for c := range clients {
 		row := []*wire{}
 		for _, n := range nodes {
-			w := &wire{
-				proxy: toxiproxy.NewProxy(server, fmt.Sprintf("c%d-n%d", c, n.id), "127.0.0.1:0", n.server.Addr()),
-				asks:  newValve(), tells: newValve(),
-			}
-			for direction, v := range map[string]*valve{"upstream": w.asks, "downstream": w.tells} {
-				description := fmt.Sprintf(`{"type":%q,"stream":%q,"attributes":{"id":%d}}`, valveType, direction, v.id)
-				if _, err := w.proxy.Toxics.AddToxicJson(strings.NewReader(description)); err != nil {
-					all.close()
-					return nil, err
-				}
-			}
-			if err := w.proxy.Start(); err != nil {
+			w, err := openWire(fmt.Sprintf("c%d-n%d", c, n.id), n.server.Addr())
+			if err != nil {
+				wires{row}.close()
 				all.close()
 				return nil, err
 			}
@@ -52,6 +42,19 @@ func openWires(clients int, nodes []*node) (wires, error) {
 		all = append(all, row)
 	}
 	return all, nil
+}
+
+var proxies = toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+
+func openWire(name, addr string) (*wire, error) {
+	w := &wire{proxy: toxiproxy.NewProxy(proxies, name, "127.0.0.1:0", addr), asks: newValve(), tells: newValve()}
+	for direction, v := range map[string]*valve{"upstream": w.asks, "downstream": w.tells} {
+		description := fmt.Sprintf(`{"type":%q,"stream":%q,"attributes":{"id":%d}}`, valveType, direction, v.id)
+		if _, err := w.proxy.Toxics.AddToxicJson(strings.NewReader(description)); err != nil {
+			return nil, err
+		}
+	}
+	return w, w.proxy.Start()
 }
 
 func (ws wires) close() {
@@ -78,13 +81,25 @@ func (ws wires) set(clients, nodes []int, which ways, toxic toxics.Toxic) {
 	for _, c := range clients {
 		for _, n := range nodes {
 			if which&asking != 0 {
-				ws[c][n].asks.turn(toxic)
+				ws[c][n].asks.turn(toxic, commands, pushes)
 			}
 			if which&telling != 0 {
-				ws[c][n].tells.turn(toxic)
+				ws[c][n].tells.turn(toxic, commands, pushes)
 			}
 		}
 	}
+}
+
+// cut ends all connections between some clients and all nodes, and reports how many
+// there were. New connections pass, or suffer what is imposed on them.
+func (ws wires) cut(clients []int) (ended int) {
+	for _, c := range clients {
+		for _, w := range ws[c] {
+			w.asks.cut()
+			ended += w.tells.cut()
+		}
+	}
+	return ended
 }
 
 // The toxics, beside toxiproxy's own. A value may serve many links.
@@ -140,8 +155,10 @@ type valve struct {
 	id int
 
 	mu      sync.Mutex
-	toxic   toxics.Toxic
-	changed chan struct{} // closed when there is another
+	toxics  [kindsOfConns]toxics.Toxic
+	changed chan struct{} // closed when there are others
+	ended   chan struct{} // closed to end the links that there are
+	links   int
 }
 
 const valveType = "valve"
@@ -157,7 +174,7 @@ func newValve() *valve {
 	valves.Lock()
 	defer valves.Unlock()
 	valves.last++
-	v := &valve{id: valves.last, toxic: pass, changed: make(chan struct{})}
+	v := &valve{id: valves.last, toxics: [kindsOfConns]toxics.Toxic{pass, pass}, changed: make(chan struct{}), ended: make(chan struct{})}
 	valves.all[v.id] = v
 	return v
 }
@@ -168,19 +185,44 @@ func (v *valve) discard() {
 	delete(valves.all, v.id)
 }
 
-// turn changes the toxic of all links, those that are open and those to come.
-func (v *valve) turn(t toxics.Toxic) {
+// turn changes the toxic of all links of some kinds, those that are open and those to come.
+func (v *valve) turn(t toxics.Toxic, kinds ...connKind) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.toxic = t
+	for _, k := range kinds {
+		v.toxics[k] = t
+	}
 	close(v.changed)
 	v.changed = make(chan struct{})
 }
 
-func (v *valve) current() (toxics.Toxic, chan struct{}) {
+// cut ends the links that are open, and reports how many those are.
+func (v *valve) cut() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.toxic, v.changed
+	close(v.ended)
+	v.ended = make(chan struct{})
+	return v.links
+}
+
+func (v *valve) current(k connKind) (toxics.Toxic, chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.toxics[k], v.changed
+}
+
+// open counts a link, and returns what is closed to end it.
+func (v *valve) open() (ended chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.links++
+	return v.ended
+}
+
+func (v *valve) close() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.links--
 }
 
 // valveToxic is a valve as toxiproxy sees it.
@@ -198,9 +240,13 @@ func (t *valveToxic) Pipe(stub *toxics.ToxicStub) {
 	valves.Lock()
 	v := valves.all[t.ID]
 	valves.Unlock()
+	ended := v.open()
+	defer v.close()
+	in := newSniffer(stub.Input)
+	kind, found := commands, in.found
 	for {
-		toxic, changed := v.current()
-		inner := toxics.NewToxicStub(stub.Input, stub.Output)
+		toxic, changed := v.current(kind)
+		inner := toxics.NewToxicStub(in.out, stub.Output)
 		if s, ok := toxic.(toxics.StatefulToxic); ok {
 			inner.State = s.NewState()
 		}
@@ -209,20 +255,29 @@ func (t *valveToxic) Pipe(stub *toxics.ToxicStub) {
 			defer close(done)
 			toxic.Pipe(inner)
 		}()
-		select {
-		case <-done:
-		case <-changed:
+		stop := func() {
 			select {
 			case inner.Interrupt <- struct{}{}:
 				<-done
 			case <-done:
 			}
+		}
+		select {
+		case <-done:
+		case <-found:
+			kind, found = pushes, nil
+			stop()
+		case <-ended:
+			stop()
+			inner.Close()
+		case <-changed:
+			stop()
 			if c, ok := toxic.(toxics.CleanupToxic); ok && !inner.Closed() {
 				c.Cleanup(inner)
 			}
 		}
 		if inner.Closed() {
-			drain(stub.Input)
+			drain(in.out)
 			return
 		}
 	}

@@ -34,10 +34,14 @@ var primitives = map[string]primitive{
 	"leader":    {names: 2, capacity: 1, open: openLeader},
 	"once":      {names: 1, capacity: 1, open: openOnce},    // of each round's runs
 	"redsync":   {names: 4, capacity: 1, open: openRedsync}, // for the control
+	rival:       {capacity: 1, open: openRival},             // of the names of others
 }
 
 // names of a primitive's kind, the same in all clients.
 func names(kind string) []string {
+	if kind == rival {
+		return append(names("mutex"), names("leader")...)
+	}
 	var all []string
 	for i := range primitives[kind].names {
 		all = append(all, fmt.Sprintf("%s-%d", kind, i))

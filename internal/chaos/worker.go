@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/core"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 )
@@ -35,12 +37,14 @@ type terms struct {
 	Patience   time.Duration // how long a lock is waited for
 	Hold       time.Duration // most holds are shorter
 	Control    string
-	Calm       bool // all has been healed
+	Calm       bool          // all has been healed
+	Wall       time.Duration // by which the wall clock is wrong
 }
 
 // omit leaves out the rule of the library that the control is about, if any.
 func (tm *terms) omit() error {
-	if tm.Control == "" || tm.Control == controlUnfenced || tm.Control == controlRedsync {
+	switch tm.Control {
+	case "", controlUnfenced, controlRedsync, controlRival:
 		return nil
 	}
 	return withoutRule(tm.Control)
@@ -51,15 +55,17 @@ type clientEnv struct {
 	terms
 	quorum  *quorate.Quorum
 	clients []redis.UniversalClient
+	wall    wallClock
 }
 
 // The lines that a client reads and writes. It ends at once when its input
 // ends, in whatever way the harness has.
 const (
-	sayCalm   = "calm"   // to it: all has been healed
-	sayFinish = "finish" // to it: end what is under way, close everything
-	sayBye    = "bye"    // from it: everything is closed
-	sayDone   = "done"   // from it, each second: holds begun, refusals
+	sayCalm   = "calm"    // to it: all has been healed
+	sayWall   = "wall %d" // to it: by how many nanoseconds its wall clock is wrong
+	sayFinish = "finish"  // to it: end what is under way, close everything
+	sayBye    = "bye"     // from it: everything is closed
+	sayDone   = "done"    // from it, each second: holds begun, refusals
 )
 
 // workerMain is a client's main. It returns its exit status.
@@ -87,21 +93,8 @@ func workerMain(text string) int {
 
 func serve(tm terms, log *oplog) error {
 	e := &clientEnv{terms: tm}
-	for _, u := range tm.URLs {
-		o, err := redis.ParseURL(u)
-		if err != nil {
-			return err
-		}
-		e.clients = append(e.clients, redis.NewClient(o))
-	}
-	opts := []quorate.Option{
-		accept.Guarded(tm.TTL, tm.Guard), quorate.WithRetention(tm.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)),
-	}
-	if chance(tm.Seed, tm.Prefix, "thrift").IntN(2) == 0 {
-		opts = append(opts, accept.Thrifty())
-	}
-	var err error
-	if e.quorum, err = quorate.New(e.clients, opts...); err != nil {
+	e.wall.set(tm.Wall, log)
+	if err := e.connect(); err != nil {
 		return err
 	}
 	var calm atomic.Bool
@@ -135,6 +128,10 @@ func serve(tm terms, log *oplog) error {
 	all.Go(func() { tell(ctx, log) })
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
+		var off int64
+		if _, err := fmt.Sscanf(in.Text(), sayWall, &off); err == nil {
+			e.wall.set(time.Duration(off), log)
+		}
 		switch in.Text() {
 		case sayCalm:
 			calm.Store(true)
@@ -146,6 +143,34 @@ func serve(tm terms, log *oplog) error {
 	}
 	os.Exit(exitVoid) // the harness is gone
 	return nil
+}
+
+// connect makes what the client reaches the nodes by.
+func (e *clientEnv) connect() (err error) {
+	ours := !slices.Contains(e.Work, rival)
+	for _, u := range e.URLs {
+		o, err := redis.ParseURL(u)
+		if err != nil {
+			return err
+		}
+		if ours {
+			e.clients = append(e.clients, redis.NewClient(o))
+		} else {
+			e.clients = append(e.clients, connectRival(o))
+		}
+	}
+	if !ours {
+		return nil
+	}
+	opts := []quorate.Option{
+		accept.Guarded(e.TTL, e.Guard), quorate.WithRetention(e.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)),
+		accept.Setting(func(s *core.Settings) { s.Wall = e.wall.now }),
+	}
+	if chance(e.Seed, e.Prefix, "thrift").IntN(2) == 0 {
+		opts = append(opts, accept.Thrifty())
+	}
+	e.quorum, err = quorate.New(e.clients, opts...)
+	return err
 }
 
 // tell says each second how much has been done.
@@ -165,8 +190,10 @@ func tell(ctx context.Context, log *oplog) {
 // close ends the client as a well-behaved program does, and sees that nothing
 // of the library is left running.
 func (e *clientEnv) close(log *oplog) error {
-	if err := e.quorum.Close(); err != nil {
-		log.write(event{T: now(), E: evLate, Err: err.Error()})
+	if e.quorum != nil {
+		if err := e.quorum.Close(); err != nil {
+			log.write(event{T: now(), E: evLate, Err: err.Error()})
+		}
 	}
 	for _, c := range e.clients {
 		_ = c.Close()

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// besideRival ends what a violation says of a hold that was valid at the same time.
+const besideRival = "held beside a rival"
+
+// rivalStats is what redsync clients have had beside ours.
+type rivalStats struct {
+	Holds   int // of theirs
+	Judged  int // of those, with no loss of memory before them that would excuse a hold of ours beside
+	Excused int // overlaps that a loss of memory explains
+}
+
+// intrusions finds holds of ours that were valid while a rival's was, by its own Until. README and
+// docs/from-redsync.md promise that there is none, except where a node has lost its memory: a
+// rival waits for no guard time. That leaves:
+//
+//   - Theirs first, then ours: without a loss between our oldest vote, at most a ttl old, and the
+//     rival's success, some node of its majority had our claim behind the rival's key, and has the key still,
+//     or has lost it and does not vote for us for the guard time, which is longer than the expiry.
+//     A clock that jumps ends the key without the node's noticing, so that must not have been until ours began.
+//   - Ours first, then theirs: without a loss within our last ttl, some node of the rival's majority had our key.
+func intrusions(ours, theirs []*operation, losses []memoryLoss, ttl time.Duration, stats *rivalStats) (found []violation) {
+	ours = heldInOrder(ours)
+	for _, r := range heldInOrder(theirs) {
+		stats.Holds++
+		if !excused(losses, r.Begin-int64(ttl), r.Begin, r.valid(), ttl) {
+			stats.Judged++
+		}
+		for _, o := range ours {
+			if o.Begin >= r.valid() {
+				break
+			}
+			if o.valid() <= r.Begin {
+				continue
+			}
+			since, last, jumps := r.Begin-int64(ttl), r.Begin, r.Begin
+			if r.Begin < o.Begin {
+				since, jumps = min(r.Call, o.Begin-int64(ttl)), o.Begin
+			}
+			if excused(losses, since, last, jumps, ttl) {
+				stats.Excused++
+				continue
+			}
+			found = append(found, violation{At: max(o.Begin, r.Begin), What: fmt.Sprintf("%s "+besideRival, o.Name), Ops: []*operation{r, o}})
+		}
+	}
+	return found
+}
+
+func heldInOrder(ops []*operation) []*operation {
+	held := slices.DeleteFunc(slices.Clone(ops), func(o *operation) bool { return !o.held() })
+	slices.SortFunc(held, func(a, b *operation) int { return cmp.Compare(a.Begin, b.Begin) })
+	return held
+}
+
+// excused says whether a node has lost its memory between since and last, or its clock was set
+// between since and jumps. When exactly it did is not known: it may have been as much as slack after its end.
+func excused(losses []memoryLoss, since, last, jumps int64, slack time.Duration) bool {
+	return slices.ContainsFunc(losses, func(l memoryLoss) bool {
+		until := last
+		if l.clock {
+			until = jumps
+		}
+		return l.from <= until && (l.to == 0 || l.to+int64(slack) >= since)
+	})
+}
