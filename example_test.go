@@ -170,7 +170,7 @@ func ExampleLease() {
 	first := m.Lease()
 	fmt.Println("held:", first.Context().Err() == nil, time.Now().Before(first.ValidUntil()))
 	m.Unlock()
-	fmt.Println("over:", first.Context().Err(), context.Cause(first.Context()) == quorate.ErrReleased)
+	fmt.Println("over:", first.Context().Err(), errors.Is(context.Cause(first.Context()), quorate.ErrReleased))
 
 	m.Lock()
 	fmt.Println("the next token is higher:", m.Lease().Token() > first.Token())

@@ -150,7 +150,7 @@ func ExampleElection_Lease() {
 	term := e.Lease()
 	fmt.Println("a term with a token:", term.Token() > 0)
 	_ = e.Resign(ctx)
-	fmt.Println("over:", context.Cause(term.Context()) == quorate.ErrReleased)
+	fmt.Println("over:", errors.Is(context.Cause(term.Context()), quorate.ErrReleased))
 	// Output:
 	// not leading: true
 	// a term with a token: true

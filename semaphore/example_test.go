@@ -65,7 +65,7 @@ func ExampleWeighted_AcquireLease() {
 	}
 	fmt.Println("held:", lease.Context().Err() == nil, lease.Token() > 0)
 	fmt.Println("released:", lease.Release())
-	fmt.Println("over:", context.Cause(lease.Context()) == quorate.ErrReleased)
+	fmt.Println("over:", errors.Is(context.Cause(lease.Context()), quorate.ErrReleased))
 	// Output:
 	// held: true true
 	// released: <nil>

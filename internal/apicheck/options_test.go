@@ -1,6 +1,7 @@
 package apicheck
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -25,7 +26,7 @@ func TestOptionsCompileWhereTheyApply(t *testing.T) {
 	require.NoError(t, err)
 	refused := map[int]string{}
 	conf := types.Config{Importer: newImporter(t, fset), Error: func(err error) {
-		e, ok := err.(types.Error)
+		e, ok := errors.AsType[types.Error](err)
 		require.True(t, ok)
 		refused[fset.Position(e.Pos).Line] += e.Msg + "\n"
 	}}
