@@ -283,7 +283,7 @@ func (c *Claim) Push(now Time, node int, m Push) {
 		return
 	}
 	if m.Late > 0 && !p.vote { // the answer to a question then will tell
-		if p.held && m.Ticket == p.tkt && m.Incarnation == p.inc && !c.ripe(now, p, m.Late) && p.asked == 0 {
+		if p.held && m.Ticket == p.tkt && m.Incarnation == p.inc && !c.ripe(now, p, m.Late) && p.asked == 0 && !p.refused {
 			p.next, p.hinted = p.more.ripe, true
 		}
 		return

@@ -332,6 +332,33 @@ func TestLateVote(t *testing.T) {
 	}
 }
 
+// A node that has refused a request is asked again with the next beats only. A push
+// of it whose vote counts later does not have the claim wake up for nothing until then.
+func TestLateVoteOfANodeThatRefused(t *testing.T) {
+	c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute})
+	c.Start(1, 64, 0, 0)
+	for i := range 2 {
+		c.Answer(2, Request{Node: i, Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 1, Ticket: 64})
+	}
+	require.Equal(t, Waiting, c.Phase())
+	c.Up(3, 0)
+	c.Fail(4, Request{Node: 0, Op: OpBeat, Sent: 3}, true)
+	c.Push(5, 1, Push{Incarnation: 1, Ticket: 64, Vote: true})
+	c.Push(5, 0, Push{Incarnation: 1, Ticket: 64, Vote: true, Late: time.Second})
+	for now := Time(6); now < Time(time.Hour) && c.Phase() == Waiting; {
+		c.Sent()
+		now = max(now, c.Wake())
+		c.Tick(now)
+		require.Greater(t, c.Wake(), now, "it wants another Tick at once")
+		for _, r := range c.Out {
+			if r.Node == 0 {
+				c.Answer(now+1, r, Answer{Status: OK, Incarnation: 1, Ticket: 64, Vote: true})
+			}
+		}
+	}
+	assert.Equal(t, Holding, c.Phase(), "by the answer to a beat")
+}
+
 // The bounds of a node took in a moment for which our clock stood still. What they
 // show since does not exclude that moment.
 func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
