@@ -206,7 +206,9 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	// could have the lock before this holder has been told that it has lost it.
 	var leaves []protocol.Request
 	if ended != nil {
-		leaves, a.claim.Out = a.claim.Out, nil
+		if on(RuleEndFirst) {
+			leaves, a.claim.Out = a.claim.Out, nil
+		}
 		a.q.telling.Add(1)
 	}
 	nodes := a.queue()

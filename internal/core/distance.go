@@ -38,7 +38,7 @@ func (d *distance) took(now protocol.Time, trip time.Duration) {
 			d.best.Store(int64(trip))
 		}
 	}
-	if now.Sub(protocol.Time(d.since.Load())) > distanceWindow {
+	if now.Sub(protocol.Time(d.since.Load())) > distanceWindow && on(RuleRoute) {
 		d.best.Store(d.next.Load())
 		d.next.Store(math.MaxInt64)
 		d.since.Store(int64(now))
@@ -74,6 +74,9 @@ func (q *Quorum) patience(s *Settings, unwell uint32) time.Duration {
 		return s.NodeTimeout
 	}
 	slices.Sort(trips)
+	if !on(RuleNearest) {
+		return s.allow(time.Duration(trips[len(trips)-1]))
+	}
 	return s.allow(time.Duration(trips[min(len(q.nodes)/2, len(trips)-1)]))
 }
 

@@ -11,6 +11,10 @@ import (
 
 func TestDistance(t *testing.T) {
 	t.Parallel()
+	distances(t)
+}
+
+func distances(t assert.TestingT) {
 	const ms = time.Millisecond
 	var d distance
 	best := func() time.Duration { return time.Duration(d.best.Load()) }
@@ -31,6 +35,10 @@ func TestDistance(t *testing.T) {
 
 func TestPatience(t *testing.T) {
 	t.Parallel()
+	patiences(t)
+}
+
+func patiences(t assert.TestingT) {
 	const ms = time.Millisecond
 	s := Defaults()
 	for _, c := range []struct {

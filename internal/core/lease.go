@@ -141,6 +141,10 @@ func (l *Lease) Release() error {
 func (l *Lease) end(cause error) {
 	if l.cause == nil {
 		if l.cause = cause; l.life != nil {
+			if !on(RuleEndAtOnce) {
+				go l.life.end(cause)
+				return
+			}
 			l.life.end(cause)
 			for c := l.life.next; c != l.life; c = c.next {
 				c.end(cause)

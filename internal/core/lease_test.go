@@ -3,10 +3,12 @@ package core
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/redistest"
 )
 
@@ -27,6 +29,35 @@ func ended(ctx context.Context) bool {
 	default:
 		return false
 	}
+}
+
+// A node that gets the leave lets the next holder in.
+func TestOwnerHearsOfALossBeforeTheNodes(t *testing.T) {
+	t.Parallel()
+	first, left := loss(t)
+	assert.True(t, first, "a leave has been sent before")
+	assert.True(t, left, "it is sent afterwards")
+}
+
+// loss has a holder lose its hold. It reports whether the node still kept the claim
+// when the owner heard of that, and whether it does not afterwards.
+func loss(t *testing.T) (first, left bool) {
+	c := redistest.Start(t, 1)
+	q := idle(t, c)
+	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	kept := func() bool {
+		_, err := q.nodes[0].do(t.Context(), "PING") // after what was sent before
+		require.NoError(t, err)
+		return c.Node(0).Client().Exists(t.Context(), "n").Val() == 1
+	}
+	p, err := q.Begin(s, false, OnEnd(func(error) { first = kept() }))
+	require.NoError(t, err)
+	h, err := p.Wait(t.Context())
+	require.NoError(t, err)
+	require.True(t, kept())
+	(*attempt)(h).event(func(c *protocol.Claim, now protocol.Time) { c.Early(now, 1, time.Hour) })
+	return first, !kept()
 }
 
 // What is sent after End lets the next holder in.

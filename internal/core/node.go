@@ -81,7 +81,11 @@ func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
 		_, _ = q.timely(n, protocol.Reading{Sent: p.sent, Heard: q.now(), Millis: p.clock}) // after met: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
-	return append(cmds, &question{command: q.mark(info, script.Lost), reply: func(v []resp.Value, err error) {
+	lost := script.Lost
+	if !on(RuleRestart) {
+		lost = script.Kept
+	}
+	return append(cmds, &question{command: q.mark(info, lost), reply: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.marked(n, got)
 			p.wait = max(0, q.set.Guard-age)

@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-var off atomic.Uint64
+var off, offHere atomic.Uint64
 
 // SwitchOff takes rules out of every claim that is made until restore is
 // called, to see on real servers what they prevent.
@@ -17,4 +17,12 @@ func SwitchOff(r protocol.Rule) (restore func()) {
 	return func() { off.Store(0) }
 }
 
+// SwitchOffHere takes rules of this package out until restore is called.
+func SwitchOffHere(r Rule) (restore func()) {
+	offHere.Store(uint64(r))
+	return func() { offHere.Store(0) }
+}
+
 func rules() protocol.Rules { return protocol.Without(protocol.Rule(off.Load())) }
+
+func on(r Rule) bool { return Rule(offHere.Load())&r == 0 }

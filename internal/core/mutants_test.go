@@ -1,0 +1,64 @@
+//go:build mutants
+
+package core
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// findings counts what a test finds.
+type findings struct{ n int }
+
+func (f *findings) Errorf(string, ...any) { f.n++ }
+
+func found(test func(assert.TestingT)) bool {
+	var f findings
+	test(&f)
+	return f.n > 0
+}
+
+// contextsEndLate reports whether a context has not ended when End returns.
+func contextsEndLate(t *testing.T) bool {
+	h := held(t, idle(t, redistest.Start(t, 1)), "n")
+	defer h.Release()
+	for range 1000 {
+		l := h.Lease(0)
+		ctx := l.Context()
+		_ = l.End(ErrLost)
+		if late := !ended(ctx); late {
+			<-ctx.Done()
+			return context.Cause(ctx) == ErrLost
+		}
+	}
+	return false
+}
+
+// Each rule of this package has a test that finds that it is missing. None of them
+// runs beside another one.
+func TestMutants(t *testing.T) {
+	for _, m := range []struct {
+		name string
+		rule Rule
+		find func(t *testing.T) bool
+	}{
+		{"the leaves of a lost hold are sent before its owner hears of it", RuleEndFirst, func(t *testing.T) bool {
+			first, _ := loss(t)
+			return !first
+		}},
+		{"contexts end in a goroutine of their own", RuleEndAtOnce, contextsEndLate},
+		{"a restarted server has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !restartIsALoss(t) }},
+		{"the shortest answer counts for good", RuleRoute, func(*testing.T) bool { return found(distances) }},
+		{"a call waits for the furthest node", RuleNearest, func(*testing.T) bool { return found(patiences) }},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			assert.False(t, m.find(t), "with the rule")
+			defer SwitchOffHere(m.rule)()
+			assert.True(t, m.find(t), "without the rule")
+		})
+	}
+}
