@@ -93,7 +93,8 @@ func (s *Weighted) Acquire(ctx context.Context, n int64) error {
 
 // TryAcquire takes n permits without waiting for a turn, and reports whether it
 // did. It waits for the answers of a majority only, and never longer than the
-// node timeout.
+// node timeout. For more permits than NewWeighted said, it also asks for the
+// number that [Weighted.Resize] set, for at most two node timeouts.
 func (s *Weighted) TryAcquire(n int64) bool {
 	return s.acquire(context.Background(), "try acquire", n, true) == nil
 }
@@ -182,8 +183,9 @@ func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
 // within a third of the TTL.
 //
 // The number survives the data loss of a minority of the nodes if the others
-// repair those within a guard time. If they cannot, because more nodes are
-// down, the repaired nodes use the number of NewWeighted until then.
+// repair those nodes within a guard time. If they cannot, because more nodes
+// are down, the nodes without their data use the number of NewWeighted until
+// they are repaired.
 //
 // It fails with ErrInvalid, with [quorate.ErrNoQuorum] and the context's error
 // when a majority did not confirm before the context ended, with
@@ -200,7 +202,10 @@ func (s *Weighted) Resize(ctx context.Context, n int64) error {
 }
 
 // Size asks the nodes how many permits there are: as the last [Weighted.Resize]
-// said, or else as [NewWeighted] did. It fails as Resize does.
+// said, or else as [NewWeighted] did. It fails with [quorate.ErrHeld] while a
+// Resize is under way, with [quorate.ErrNoQuorum] and the context's error when
+// too few nodes answered before the context ended, and with
+// [quorate.ErrInvalid] or [quorate.ErrClosed].
 func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	s.usable()
 	if s.err != nil {
@@ -253,7 +258,7 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 	case n == 0:
 		return nil, nil
 	case n > s.size: // unless a Resize has made more of them
-		there, err := s.q.Permits(ctx, s.spec)
+		there, err := s.there(ctx, try)
 		if err != nil {
 			return nil, err
 		}
@@ -276,4 +281,20 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 	}
 	l.hold, l.lease, l.name = hold, hold.Lease(0), s.spec.Name
 	return l, nil
+}
+
+// there asks the nodes how many permits there are. A try does not wait for nodes
+// that are down: TryAcquire has no context that could end it.
+func (s *Weighted) there(ctx context.Context, try bool) (uint64, error) {
+	if !try {
+		return s.q.Permits(ctx, s.spec)
+	}
+	asked, cancel := context.WithTimeout(ctx, 2*s.spec.Set.NodeTimeout)
+	defer cancel()
+	n, err := s.q.Permits(asked, s.spec)
+	if f, ok := errors.AsType[*core.Failure](err); ok && asked.Err() != nil && ctx.Err() == nil {
+		f.Err = core.ErrNoQuorum // the caller's context has not ended
+		return 0, f
+	}
+	return n, err
 }
