@@ -287,13 +287,13 @@ func warnings(r *NodeReport, set *Settings) []string {
 	}
 	if m := &r.marker; m.guard > set.Guard || m.retention > set.Retention {
 		w = append(w, fmt.Sprintf("clients have used it with WithGuard(%v) and WithRetention(%v), this one has %v and %v; the longest count, "+
-			"but a node that loses its memory forgets them: set the same in all clients", m.guard, m.retention, set.Guard, set.Retention))
+			"but a node that loses its data forgets them: set the same in all clients", m.guard, m.retention, set.Guard, set.Retention))
 	}
 	if r.Jumped != 0 {
 		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; let it be slewed, not set", r.Jumped.Round(time.Millisecond), r.JumpedAt.Format(time.TimeOnly)))
 	}
 	if r.Recovering > 0 {
-		w = append(w, fmt.Sprintf("it is new or lost its memory, and votes in %v", r.Recovering.Round(time.Millisecond)))
+		w = append(w, fmt.Sprintf("it is new or lost its data, and votes in %v", r.Recovering.Round(time.Millisecond)))
 	}
 	if r.untold && r.Recovering == 0 {
 		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it cannot attest that something was not recorded; "+untoldRemedy)

@@ -54,7 +54,7 @@ func (f *Failure) Unwrap() []error {
 type RecoveringError struct{ Wait time.Duration }
 
 func (e *RecoveringError) Error() string {
-	return fmt.Sprintf("is new or lost its memory, and votes in %v", e.Wait.Round(time.Millisecond))
+	return fmt.Sprintf("is new or lost its data, and votes in %v", e.Wait.Round(time.Millisecond))
 }
 
 // ClashError is a name that is in use as another kind of primitive, or as a

@@ -288,6 +288,6 @@ func (h *healer) declare(ctx context.Context) (bool, error) {
 	if err != nil || len(v) != 1 || v[0].Int != 1 {
 		return false, err
 	}
-	h.q.set.Logger.Info("quorate: a node that is new or lost its memory has been told all that is recorded", "node", h.node.addr, "records", h.all)
+	h.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", h.node.addr, "records", h.all)
 	return true, nil
 }

@@ -31,7 +31,7 @@ type inquiry struct {
 }
 
 var (
-	errForgetful = errors.New("is new or lost its memory, and has not been told yet what the others have recorded")
+	errForgetful = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
 	errOvertaken = errors.New("a later run has begun")
 )
 

@@ -144,7 +144,7 @@ const (
 	shared // it is another node's server
 )
 
-var errStranger = errors.New("has lost its memory, or got another's, since the connection began")
+var errStranger = errors.New("has lost its data, or got another node's, since the connection began")
 
 // stranger: the node's incarnation is not the one that the connection began
 // with. Whatever it says then counts for nothing: it may have been another

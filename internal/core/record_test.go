@@ -155,7 +155,7 @@ func TestForgetfulNode(t *testing.T) {
 	defer cancel()
 	_, err := a.Read(ctx)
 	require.ErrorIs(t, err, core.ErrNoQuorum)
-	assert.ErrorContains(t, errorOf(err, c.Node(0).Addr()), "lost its memory")
+	assert.ErrorContains(t, errorOf(err, c.Node(0).Addr()), "lost its data")
 	require.NoError(t, c.Node(1).Cont())
 	rec, err := a.Read(soon(t))
 	require.NoError(t, err)

@@ -56,7 +56,7 @@ func (s *Settings) Check() error {
 	case s.Skew > 24*time.Hour:
 		return fmt.Errorf("WithSkew(%v): at most 24h; clocks that differ by more are to be set right", s.Skew)
 	case s.Guard > 720*time.Hour:
-		return fmt.Errorf("WithGuard(%v): at most 720h; a node that is new or lost its memory votes only after that", s.Guard)
+		return fmt.Errorf("WithGuard(%v): at most 720h; a node that is new or lost its data votes only after that", s.Guard)
 	case s.Guard < 2*s.TTL+2*s.Skew:
 		return fmt.Errorf("WithGuard(%v) is below 2*ttl + 2*skew = %v: a restarted node could vote before a lease that it forgot has ended; choose WithGuard(%[2]v) or more, the same in all clients, or a shorter WithTTL (now %v) or WithSkew (now %v)",
 			s.Guard, 2*s.TTL+2*s.Skew, s.TTL, s.Skew)

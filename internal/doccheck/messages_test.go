@@ -1,0 +1,323 @@
+package doccheck
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// source is the library's code, package by package: no tests, no tools.
+func source(t *testing.T, dirs ...string) map[string][]*ast.File {
+	t.Helper()
+	packages := map[string][]*ast.File{}
+	for _, dir := range dirs {
+		paths, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		require.NoError(t, err)
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			require.NoError(t, err)
+			packages[dir] = append(packages[dir], f)
+		}
+		require.NotEmpty(t, packages[dir], dir)
+	}
+	return packages
+}
+
+// library are the packages that a user links.
+var library = []string{
+	".", "mutex", "rwmutex", "semaphore", "once", "leader", "internal/core", "internal/link", "internal/party", "internal/protocol", "internal/resp", "internal/script",
+}
+
+// constants are the constant strings of a package.
+func constants(files []*ast.File) map[string]string {
+	values := map[string]ast.Expr{}
+	for _, f := range files {
+		for _, d := range f.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.CONST {
+				continue
+			}
+			for _, s := range g.Specs {
+				for i, v := range s.(*ast.ValueSpec).Values {
+					values[s.(*ast.ValueSpec).Names[i].Name] = v
+				}
+			}
+		}
+	}
+	known := map[string]string{}
+	for range 3 { // a constant may be made of others
+		for name, v := range values {
+			known[name] = written(v, known)
+		}
+	}
+	return known
+}
+
+var verb = regexp.MustCompile(`%[-+#]?[\d.*]*(\[\d\][.\d*]*)?[a-zA-Z]`)
+
+// written is a string as it stands in the code, with … for what only a run shows.
+func written(e ast.Expr, known map[string]string) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.STRING {
+			text, err := strconv.Unquote(e.Value)
+			if err == nil {
+				return verb.ReplaceAllString(text, "…")
+			}
+		}
+	case *ast.BinaryExpr:
+		return written(e.X, known) + written(e.Y, known)
+	case *ast.CallExpr:
+		if name(e.Fun) == "Sprintf" || name(e.Fun) == "Errorf" || name(e.Fun) == "New" {
+			return written(e.Args[0], known)
+		}
+	case *ast.Ident:
+		if text, ok := known[e.Name]; ok {
+			return text
+		}
+	}
+	return "…"
+}
+
+func name(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+// message is a line that the code may write: where, and at which level.
+type message struct{ level, text string }
+
+var levels = []string{"Debug", "Info", "Warn", "Error"}
+
+// logged are all messages for a logger in the library.
+func logged(t *testing.T) []message {
+	var all []message
+	for dir, files := range source(t, library...) {
+		known := constants(files)
+		for _, f := range files {
+			ast.Inspect(f, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				s, ok := call.Fun.(*ast.SelectorExpr)
+				if !ok || !strings.EqualFold(name(s.X), "logger") && name(s.X) != "log" {
+					return true
+				}
+				switch {
+				case slices.Contains(levels, s.Sel.Name):
+					all = append(all, message{s.Sel.Name, written(call.Args[0], known)})
+				case s.Sel.Name == "LogAttrs":
+					level := strings.TrimPrefix(name(call.Args[1]), "Level")
+					for _, text := range variants(f, call.Args[2], known) {
+						all = append(all, message{level, text})
+					}
+				default:
+					t.Errorf("%s: a call of the logger that this test does not know: %s", dir, s.Sel.Name)
+				}
+				return true
+			})
+		}
+	}
+	require.Greater(t, len(all), 20)
+	for i := range all {
+		var ok bool
+		all[i].text, ok = strings.CutPrefix(all[i].text, "quorate: ")
+		assert.True(t, ok, "%q begins with quorate:", all[i].text)
+	}
+	return all
+}
+
+// variants are the texts that a variable is given in a file, or what the expression says itself.
+func variants(f *ast.File, e ast.Expr, known map[string]string) (texts []string) {
+	variable := name(e)
+	ast.Inspect(f, func(n ast.Node) bool {
+		if a, ok := n.(*ast.AssignStmt); ok && len(a.Lhs) == 1 && variable != "" && name(a.Lhs[0]) == variable {
+			texts = append(texts, written(a.Rhs[0], known))
+		}
+		return true
+	})
+	if texts == nil {
+		texts = []string{written(e, known)}
+	}
+	return texts
+}
+
+// table are the rows of the table under a heading: the cells of each.
+func table(t *testing.T, doc, heading string) (rows [][]string) {
+	t.Helper()
+	_, text, ok := strings.Cut(documents(t)[doc], "\n## "+heading+"\n")
+	require.True(t, ok, "%s has the heading %q", doc, heading)
+	text, _, _ = strings.Cut(text, "\n## ")
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "|") {
+			cells := strings.Split(strings.Trim(line, "|"), "|")
+			for i := range cells {
+				cells[i] = strings.Trim(strings.TrimSpace(cells[i]), "`")
+			}
+			rows = append(rows, cells)
+		}
+	}
+	require.Greater(t, len(rows), 2, "%s: the table under %q", doc, heading)
+	return rows[2:]
+}
+
+// begins reports whether text begins with what a document shows of it, where … stands for anything.
+func begins(text, shown string) bool {
+	parts := strings.Split(shown, "…")
+	for i, p := range parts {
+		parts[i] = regexp.QuoteMeta(strings.TrimSpace(p))
+	}
+	return regexp.MustCompile(`^\s*` + strings.Join(parts, `\s*.*\s*`)).MatchString(text)
+}
+
+// agree checks that each text is in a row, and each row in the code.
+func agree(t *testing.T, doc string, texts, rows []string) {
+	t.Helper()
+	for _, text := range texts {
+		n := 0
+		for _, row := range rows {
+			if begins(text, row) {
+				n++
+			}
+		}
+		assert.Equal(t, 1, n, "rows of %s that explain %q", doc, text)
+	}
+	for _, row := range rows {
+		assert.True(t, slices.ContainsFunc(texts, func(text string) bool { return begins(text, row) }), "%s explains %q, which the code does not say", doc, row)
+	}
+}
+
+// The guide explains every line that the library may log, and no other, each with its level.
+func TestLogLinesAreExplained(t *testing.T) {
+	t.Parallel()
+	var texts, rows []string
+	for _, m := range logged(t) {
+		texts = append(texts, strings.ToLower(m.level)+" "+m.text)
+	}
+	slices.Sort(texts)
+	for _, cells := range table(t, "docs/operations.md", "What the log says") {
+		rows = append(rows, strings.ToLower(cells[1])+" "+cells[0])
+	}
+	agree(t, "docs/operations.md", slices.Compact(texts), rows)
+}
+
+// The guide explains every warning of Check, and no other.
+func TestWarningsAreExplained(t *testing.T) {
+	t.Parallel()
+	files := source(t, "internal/core")["internal/core"]
+	known := constants(files)
+	var texts, rows []string
+	for _, f := range files {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Name.Name != "warnings" {
+				continue
+			}
+			ast.Inspect(fn.Body, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && name(call.Fun) == "append" {
+					texts = append(texts, written(call.Args[1], known))
+				}
+				return true
+			})
+		}
+	}
+	require.Greater(t, len(texts), 5)
+	for _, cells := range table(t, "docs/operations.md", "What check warns of") {
+		rows = append(rows, cells[0])
+	}
+	agree(t, "docs/operations.md", texts, rows)
+}
+
+// The guide explains every kind of error that a user can test for.
+func TestKindsOfErrorsAreExplained(t *testing.T) {
+	t.Parallel()
+	var texts, rows []string
+	for dir, files := range source(t, ".", "mutex", "rwmutex", "semaphore", "once", "leader") {
+		for _, f := range files {
+			for _, d := range f.Decls {
+				g, ok := d.(*ast.GenDecl)
+				if !ok || g.Tok != token.VAR {
+					continue
+				}
+				for _, s := range g.Specs {
+					for _, n := range s.(*ast.ValueSpec).Names {
+						if strings.HasPrefix(n.Name, "Err") {
+							texts = append(texts, strings.TrimPrefix(dir+".", "..")+n.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, cells := range table(t, "docs/errors.md", "Kinds") {
+		if strings.Contains(cells[0], "Err") {
+			rows = append(rows, strings.TrimSuffix(cells[0], "`, beside `ErrNoQuorum"))
+		}
+	}
+	assert.ElementsMatch(t, texts, rows, "docs/errors.md, Kinds")
+}
+
+// ours are errors of the library that no error of a node shows: kinds, and what ends a connection's
+// handshake inside, with words of its own.
+var ours = regexp.MustCompile(`^(held by|no quorum|lock lost|not held|quorum closed|released|invalid use|wrong wall clock|link closed|… while waiting|…$|….*this process's wall clock)`)
+
+// The guide explains what the library says about a node in an error.
+func TestErrorsOfNodesAreExplained(t *testing.T) {
+	t.Parallel()
+	var texts, rows []string
+	for _, files := range source(t, "internal/core", "internal/link") {
+		known := constants(files)
+		for _, f := range files {
+			for _, d := range f.Decls {
+				switch d := d.(type) {
+				case *ast.GenDecl:
+					if d.Tok != token.VAR {
+						continue
+					}
+					for _, s := range d.Specs {
+						for _, v := range s.(*ast.ValueSpec).Values {
+							if call, ok := v.(*ast.CallExpr); ok && name(call.Fun) == "New" && len(call.Args) == 1 {
+								texts = append(texts, written(call, known))
+							}
+						}
+					}
+				case *ast.FuncDecl:
+					if d.Name.Name != "Error" || d.Recv == nil {
+						continue
+					}
+					ast.Inspect(d.Body, func(n ast.Node) bool {
+						if r, ok := n.(*ast.ReturnStmt); ok {
+							texts = append(texts, written(r.Results[0], known))
+						}
+						return true
+					})
+				}
+			}
+		}
+	}
+	texts = slices.DeleteFunc(texts, ours.MatchString)
+	slices.Sort(texts)
+	for _, cells := range table(t, "docs/errors.md", "What an error says of a node") {
+		rows = append(rows, cells[0])
+	}
+	agree(t, "docs/errors.md", slices.Compact(texts), rows)
+}
+
