@@ -102,11 +102,13 @@ func TestSmoke(t *testing.T) {
 	require.NotContains(t, string(text), "old")
 	require.Contains(t, string(text), "kept")
 	require.FileExists(t, dir+"/plots/nodes.svg")
+	require.FileExists(t, dir+"/plots/nodes-dark.svg")
 
 	// What is drawn from a file is what was drawn from the run.
 	require.NoError(t, run([]string{"-from", dir + "/out.json", "-plots", dir + "/again"}))
 	drawn, err := os.ReadFile(dir + "/plots/nodes.svg")
 	require.NoError(t, err)
+	require.NotContains(t, string(drawn), "#-", "colours that a browser knows")
 	again, err := os.ReadFile(dir + "/again/nodes.svg")
 	require.NoError(t, err)
 	require.Equal(t, string(drawn), string(again))

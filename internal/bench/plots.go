@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ type chart struct {
 	title, x, y          string
 	scale                float64 // of the figure; 0: 1
 	logX, logY           bool
-	top                  float64 // of the y axis, the legend then being at the bottom; 0: as the figures are
+	top                  float64 // of the y axis; 0: as the figures are
 }
 
 var charts = []chart{
@@ -37,25 +38,43 @@ var charts = []chart{
 	{file: "permits-node", series: "permits", figure: nodeTime, title: "One client, beside permits in use, 5 nodes", x: "permits in use", y: "µs in commands at each node", logX: true},
 }
 
-// Colours that are told apart on white by those who do not see all of them, and
-// a mark of its own for each side: no plot relies on its colours.
-var styles = map[string]struct {
-	colour color.Color
-	mark   draw.GlyphDrawer
-}{
-	quorateName: {color.RGBA{0x00, 0x5a, 0xb5, 0xff}, draw.CircleGlyph{}},
-	asyncName:   {color.RGBA{0x56, 0xb4, 0xe9, 0xff}, draw.RingGlyph{}},
-	redsyncName: {color.RGBA{0xd5, 0x5e, 0x00, 0xff}, draw.SquareGlyph{}},
-	fastName:    {color.RGBA{0xe6, 0x9f, 0x00, 0xff}, draw.BoxGlyph{}},
-	floorName:   {color.RGBA{0x55, 0x55, 0x55, 0xff}, draw.CrossGlyph{}},
-	fencedName:  {color.RGBA{0x99, 0x99, 0x99, 0xff}, draw.PlusGlyph{}},
-	rueidisName: {color.RGBA{0x00, 0x9e, 0x73, 0xff}, draw.PyramidGlyph{}},
-	bsmName:     {color.RGBA{0xcc, 0x79, 0xa7, 0xff}, draw.TriangleGlyph{}},
+// theme is what a plot looks like on a page of one kind. The background is the page's own.
+type theme struct {
+	suffix     string // of the file
+	text, grid color.Color
+	line       func(style) color.Color
 }
 
-// draw writes all plots for which there are results into a folder.
+var themes = []theme{
+	{suffix: "", text: rgb(0x1f2328), grid: rgb(0xd1d9e0), line: func(s style) color.Color { return s.light }},
+	{suffix: "-dark", text: rgb(0xf0f6fc), grid: rgb(0x3d444d), line: func(s style) color.Color { return s.dark }},
+}
+
+func rgb(hex uint32) color.Color {
+	return color.RGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 0xff} //nolint:gosec // cut off on purpose
+}
+
+// style is how one side is drawn: in colours that differ for those, too, who do not see all
+// of them, and with a mark of its own. No plot relies on its colours.
+type style struct {
+	light, dark color.Color
+	mark        draw.GlyphDrawer
+}
+
+var styles = map[string]style{
+	quorateName: {rgb(0x005ab5), rgb(0x58a6ff), draw.CircleGlyph{}},
+	asyncName:   {rgb(0x0a7ea4), rgb(0x7ee0ff), draw.RingGlyph{}},
+	redsyncName: {rgb(0xc44e00), rgb(0xff8c4b), draw.SquareGlyph{}},
+	fastName:    {rgb(0x9a6700), rgb(0xf2cc60), draw.BoxGlyph{}},
+	floorName:   {rgb(0x555555), rgb(0xb0b8c0), draw.CrossGlyph{}},
+	fencedName:  {rgb(0x808080), rgb(0x8b949e), draw.PlusGlyph{}},
+	rueidisName: {rgb(0x00795a), rgb(0x3fd0a4), draw.PyramidGlyph{}},
+	bsmName:     {rgb(0xa0508a), rgb(0xe39ac8), draw.TriangleGlyph{}},
+}
+
+// draw writes all plots for which there are results into a folder, in each theme.
 func (r *Results) draw(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for everybody
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // everyone may read it
 		return err
 	}
 	for _, c := range charts {
@@ -63,12 +82,14 @@ func (r *Results) draw(folder string) error {
 		if len(points) < 2 {
 			continue // no line
 		}
-		svg, err := c.draw(points, r)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.file, err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, c.file+".svg"), svg, 0o644); err != nil { //nolint:gosec // for everybody
-			return err
+		for _, t := range themes {
+			svg, err := c.draw(points, t)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.file, err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, c.file+t.suffix+".svg"), svg, 0o644); err != nil { //nolint:gosec // everyone may read it
+				return err
+			}
 		}
 	}
 	return nil
@@ -80,10 +101,27 @@ type line struct {
 	plotter.YErrors
 }
 
-func (c chart) draw(points []Result, r *Results) ([]byte, error) {
-	p := c.axes(points)
-	sides := lo.Uniq(lo.FlatMap(points, func(b Result, _ int) []string { return b.Sides }))
-	for _, name := range sides {
+func (c chart) draw(points []Result, t theme) ([]byte, error) {
+	p, err := c.plot(points, t)
+	if err != nil {
+		return nil, err
+	}
+	canvas := vgsvg.New(22*vg.Centimeter, 12*vg.Centimeter)
+	p.Draw(draw.New(canvas))
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return nil, err
+	}
+	// The font that measured the text is free, and hardly installed anywhere.
+	// Those that it copies the widths of are.
+	svg := bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
+	return svg, nil
+}
+
+func (c chart) plot(points []Result, t theme) (*plot.Plot, error) {
+	p := c.axes(points, t)
+	labels := &ends{}
+	for _, name := range lo.Uniq(lo.FlatMap(points, func(b Result, _ int) []string { return b.Sides })) {
 		l := c.line(points, name)
 		style, known := styles[name]
 		if len(l.XYs) < 2 || !known {
@@ -97,32 +135,18 @@ func (c chart) draw(points []Result, r *Results) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		drawn.Color, drawn.Width, bars.Color = style.colour, vg.Points(1.5), style.colour
-		marks.Color, marks.Shape, marks.Radius = style.colour, style.mark, vg.Points(3.5)
+		colour := t.line(style)
+		drawn.Color, drawn.Width, bars.Color = colour, vg.Points(2), colour
+		marks.Color, marks.Shape, marks.Radius = colour, style.mark, vg.Points(4)
 		p.Add(drawn, bars, marks)
-		p.Legend.Add(name, drawn, marks)
+		labels.add(name, l.XYs[len(l.XYs)-1], colour)
 	}
+	p.Add(labels)
 	p.Y.Min = lo.Ternary(c.logY, p.Y.Min, 0)
-	switch { // and the legend, in the upper left corner, hides nothing
-	case c.top > 0:
-		p.Y.Max, p.Legend.Top = c.top, false
-	case c.logY:
-		p.Y.Max *= 10
-	default:
-		p.Y.Max *= 1.4
+	if c.top > 0 {
+		p.Y.Max = c.top
 	}
-	p.X.Max *= lo.Ternary(c.logX, 1.5, 1.05) // its last label has some room
-
-	canvas := vgsvg.New(16*vg.Centimeter, 9*vg.Centimeter)
-	p.Draw(draw.New(canvas))
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return nil, err
-	}
-	// The font that measured the text is free, and hardly installed anywhere.
-	// Those that it copies the widths of are.
-	svg := bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
-	return svg, nil
+	return p, nil
 }
 
 // line collects a side's points, as far as it took part.
@@ -137,19 +161,18 @@ func (c chart) line(points []Result, name string) (l line) {
 	return l
 }
 
-func (c chart) axes(points []Result) *plot.Plot {
+func (c chart) axes(points []Result, t theme) *plot.Plot {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	p := plot.New()
-	p.BackgroundColor = color.White // a dark page has dark text of its own, and no influence on this
+	p.BackgroundColor = nil
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.title, c.x, c.y
-	p.Title.TextStyle.Font.Size, p.Title.Padding = vg.Points(12), vg.Points(6)
+	p.Title.TextStyle.Font.Size, p.Title.TextStyle.Color, p.Title.Padding = vg.Points(15), t.text, vg.Points(8)
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size = vg.Points(11), vg.Points(10)
+		a.Label.TextStyle.Font.Size, a.Tick.Label.Font.Size = vg.Points(14), vg.Points(13)
+		a.Label.TextStyle.Color, a.Tick.Label.Color, a.Color, a.Tick.Color = t.text, t.text, t.grid, t.grid
 	}
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.TextStyle.Font.Size = vg.Points(10)
 	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xd8}, color.Gray{0xd8}
+	grid.Vertical.Color, grid.Horizontal.Color = t.grid, t.grid
 	p.Add(grid)
 	// What was measured, and nothing else, is on the x axis.
 	p.X.Tick.Marker = plot.ConstantTicks(lo.Map(points, func(b Result, _ int) plot.Tick {
@@ -159,8 +182,20 @@ func (c chart) axes(points []Result) *plot.Plot {
 		p.X.Scale = plot.LogScale{}
 	}
 	if c.logY {
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.TickerFunc(round)
 	}
 	slices.SortFunc(points, func(a, b Result) int { return int(a.X - b.X) })
 	return p
+}
+
+// round are the ticks of a logarithmic axis: 1, 2 and 5 times each power of ten.
+func round(low, high float64) (ticks []plot.Tick) {
+	for power := math.Pow10(int(math.Floor(math.Log10(low)))); power <= high; power *= 10 {
+		for _, n := range []float64{1, 2, 5} {
+			if v := n * power; v >= low && v <= high {
+				ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'f', -1, 64)})
+			}
+		}
+	}
+	return ticks
 }

@@ -103,7 +103,7 @@ func (r *round) check(ops map[string]*operation, limit time.Duration, once *once
 // had called gets its value, or is told that it was not recorded. One that was
 // killed is told nothing.
 func (r *round) untold(run, by *operation) []violation {
-	wrong := ""
+	var wrong string
 	switch {
 	case by.Begin > 0 && by.Value != run.Op:
 		wrong = fmt.Sprintf("its caller got the value of %q", by.Value)

@@ -121,15 +121,19 @@ func program(of block) string {
 }
 
 var (
+	picture = regexp.MustCompile(`(?:src|srcset)="([^"]+)"`)
 	link    = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	mark    = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// Every relative link leads to a file, and to a heading there.
+// Every relative link leads to a file, and to a heading there. Every picture is there.
 func TestLinks(t *testing.T) {
 	texts := documents(t)
 	for name, text := range texts {
+		for _, p := range picture.FindAllStringSubmatch(text, -1) {
+			assert.FileExists(t, filepath.Join(root, filepath.Dir(name), p[1]), name)
+		}
 		for _, l := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(l[1], "://") || l[0] == "]()" {
 				continue

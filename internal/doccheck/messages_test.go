@@ -320,4 +320,3 @@ func TestErrorsOfNodesAreExplained(t *testing.T) {
 	}
 	agree(t, "docs/errors.md", slices.Compact(texts), rows)
 }
-

@@ -49,7 +49,7 @@ func (v *visit) top() protocol.Ticket { return v.window().Top(v.now) }
 
 // until is how long it takes until the ticket may be given.
 func (v *visit) until(t protocol.Ticket) time.Duration {
-	micros := int64(t) - int64(v.now)*1000 - v.guard()*500
+	micros := int64(t) - v.now*1000 - v.guard()*500
 	return min(time.Duration((micros+999)/1000)*time.Millisecond, protocol.LongestWait)
 }
 

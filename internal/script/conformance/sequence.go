@@ -297,7 +297,7 @@ func (s *sequence) request(ctx context.Context, a *actor, r protocol.Request) er
 }
 
 func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, far bool, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) error {
-	guard, kept := s.guard, time.Duration(retention)
+	guard, kept := s.guard, retention
 	if far {
 		guard, kept = 2*guard, 2*kept
 	}

@@ -1,0 +1,50 @@
+package doccheck
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The README fits on a few screens.
+func TestReadmeIsShort(t *testing.T) {
+	assert.LessOrEqual(t, strings.Count(documents(t)["README.md"], "\n"), 200)
+}
+
+// Each figure of the README's table of speed is one of docs/performance.md.
+func TestSpeedIsThatOfTheDocument(t *testing.T) {
+	performance := documents(t)["docs/performance.md"]
+	for _, cells := range table(t, "README.md", "Speed") {
+		for _, cell := range cells[2:] {
+			if figure := strings.ReplaceAll(strings.TrimSpace(cell), ",", ""); figure != "–" {
+				assert.Contains(t, performance, "| "+figure+" |", "%s", cells[0])
+			}
+		}
+	}
+}
+
+// The workflow tests what the README calls supported.
+func TestSupportedVersions(t *testing.T) {
+	workflow, err := os.ReadFile(filepath.Join(root, ".github/workflows/test.yml"))
+	require.NoError(t, err)
+	images := map[string]string{"Redis": "redis:", "Valkey": "valkey/valkey:"}
+	n := 0
+	for _, cells := range table(t, "README.md", "Supported versions") {
+		if images[cells[0]] != "" {
+			for _, version := range strings.Split(cells[1], ", ") {
+				assert.Regexp(t, `"`+images[cells[0]]+regexp.QuoteMeta(version)+`(\.0)?"`, string(workflow))
+				n++
+			}
+		}
+	}
+	assert.Equal(t, 4, n)
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	assert.Contains(t, string(mod), "\ngo 1.26")
+	assert.Contains(t, string(workflow), "gotip")
+}
