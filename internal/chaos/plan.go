@@ -81,7 +81,7 @@ func (p *plan) control(name string) error {
 		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"semaphore"}, []string{"overlap"}, p.TTL/4, p.TTL/2, 1, 0
 		return withoutRule(name)
 	default:
-		p.Hold, p.MinRate = p.TTL/2, 1 // many are to hold something when a fault comes
+		p.Hold, p.MinRate, p.Rivals = p.TTL/2, 1, 0 // many are to hold something when a fault comes
 		return withoutRule(name)
 	}
 	return nil

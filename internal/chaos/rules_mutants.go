@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-const ruleHelp = "or a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt, no-once, no-blame, no-exclude, no-early, no-old, no-ceiling"
+const ruleHelp = "or a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt"
 
 // rules are those whose absence real servers can show; the simulator shows all.
 var rules = map[string]protocol.Rule{
@@ -23,12 +23,6 @@ var rules = map[string]protocol.Rule{
 	"no-later":       protocol.RuleLater,
 	"no-repair":      protocol.RuleRepair,
 	"no-adopt":       protocol.RuleAdopt,
-	"no-once":        protocol.RulePushOnce,
-	"no-blame":       protocol.RuleBlame,
-	"no-exclude":     protocol.RuleExclude,
-	"no-early":       protocol.RuleEarly,
-	"no-old":         protocol.RuleOld,
-	"no-ceiling":     protocol.RuleCeiling,
 }
 
 // withoutRule leaves a rule out in this process.
