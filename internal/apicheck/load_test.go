@@ -51,18 +51,24 @@ var exported = sync.OnceValues(func() (map[string]string, error) {
 	return files, err
 })
 
-// newImporter returns an importer of compiled packages.
-func newImporter(t *testing.T, fset *token.FileSet) types.Importer {
-	t.Helper()
-	files, err := exported()
-	require.NoError(t, err)
-	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
-}
+// positions are those of all packages: the importer keeps what it has read.
+var positions = token.NewFileSet()
+
+// compiled imports compiled packages.
+var compiled = sync.OnceValue(func() types.Importer {
+	return importer.ForCompiler(positions, "gc", func(path string) (io.ReadCloser, error) {
+		files, err := exported()
+		if err != nil {
+			return nil, err
+		}
+		return os.Open(files[path])
+	})
+})
 
 // typesOf returns the types of a public package.
 func typesOf(t *testing.T, dir string) *types.Package {
 	t.Helper()
-	pkg, err := newImporter(t, token.NewFileSet()).Import(importPath(dir))
+	pkg, err := compiled().Import(importPath(dir))
 	require.NoError(t, err)
 	return pkg
 }
@@ -78,7 +84,10 @@ type source struct {
 // takes the examples.
 func sourceOf(t *testing.T, dir string) source {
 	t.Helper()
-	s := source{fset: token.NewFileSet()}
+	if s, ok := parsed[dir]; ok {
+		return s
+	}
+	s := source{fset: positions}
 	names, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	require.NoError(t, err)
 	var tests []*ast.File
@@ -93,8 +102,12 @@ func sourceOf(t *testing.T, dir string) source {
 	}
 	s.doc, err = doc.NewFromFiles(s.fset, append(s.files, tests...), importPath(dir), doc.PreserveAST)
 	require.NoError(t, err)
+	parsed[dir] = s
 	return s
 }
+
+// parsed are the sources that a test has read before.
+var parsed = map[string]source{}
 
 // symbol is one thing that go doc shows.
 type symbol struct {

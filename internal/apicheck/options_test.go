@@ -4,7 +4,6 @@ import (
 	"errors"
 	"go/ast"
 	"go/parser"
-	"go/token"
 	"go/types"
 	"os"
 	"path/filepath"
@@ -21,16 +20,15 @@ func TestOptionsCompileWhereTheyApply(t *testing.T) {
 	name := filepath.Join("testdata", "options.go")
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(positions, name, text, parser.SkipObjectResolution)
 	require.NoError(t, err)
 	refused := map[int]string{}
-	conf := types.Config{Importer: newImporter(t, fset), Error: func(err error) {
+	conf := types.Config{Importer: compiled(), Error: func(err error) {
 		e, ok := errors.AsType[types.Error](err)
 		require.True(t, ok)
-		refused[fset.Position(e.Pos).Line] += e.Msg + "\n"
+		refused[positions.Position(e.Pos).Line] += e.Msg + "\n"
 	}}
-	_, _ = conf.Check("options", fset, []*ast.File{file}, nil) // Error has all errors
+	_, _ = conf.Check("options", positions, []*ast.File{file}, nil) // Error has all errors
 	wrong := 0
 	for i, line := range strings.Split(string(text), "\n") {
 		why, isRefused := refused[i+1]

@@ -91,4 +91,5 @@ Since then, by other means:
 | A jump of a node's clock that was too small to be noticed, and clocks that differ by 1% in speed, gave two holders. | internal/sim: the mutant "no margin for jumps that are not noticed", aim nudge |
 | One server under two addresses, 127.0.0.1 and localhost, was two votes: two holders. | internal/accept: TestOneServerUnderTwoAddresses; internal/sim: the mutant "two addresses of one server vote" |
 | A server whose append-only file was off for a while and that came back with the file of before, with fsync=always, was taken for one that had forgotten nothing: two holders. | internal/accept: TestRestartWithFileOfBefore |
+| TryAcquire of more permits than NewWeighted said asks for the number of a Resize, and waited for nodes that were down, without end: it has no context. | semaphore: TestTryDoesNotWaitForTheNumber |
 `
