@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
@@ -28,6 +29,22 @@ func processes(t *testing.T, k int, n int64, opts ...quorate.Option) []*semaphor
 		all = append(all, semaphore.NewWeighted(accept.Open(t, c, opts...), "s", n))
 	}
 	return all
+}
+
+// A node lists 256 claims at most. More than that ask at one moment, and there is room for all.
+func TestMoreClaimsThanANodeLists(t *testing.T) {
+	const claims = 400
+	ctx := patient(t)
+	ss := processes(t, 4, claims+20)
+	var all sync.WaitGroup
+	for i := range claims {
+		all.Go(func() { assert.NoError(t, ss[i%len(ss)].Acquire(ctx, 1)) })
+	}
+	all.Wait()
+	require.False(t, t.Failed())
+	for i := range claims {
+		ss[i%len(ss)].Release(1)
+	}
 }
 
 func TestWeights(t *testing.T) {

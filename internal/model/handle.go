@@ -225,7 +225,8 @@ func (v *visit) remove(t protocol.Terms) {
 // answer describes the claim i and its view.
 func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	c := &v.claims[i]
-	list = list && c.Voted && v.listable(c, from)
+	asked := list && c.Voted
+	list = asked && v.listable(c, from)
 	a := protocol.Answer{Status: protocol.OK, Incarnation: v.inc, Ticket: c.Ticket, Vote: c.Voted}
 	if v.resized() {
 		a.Limit, a.LimitAt = v.limit, v.limitAt
@@ -234,7 +235,8 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 		a.Waiters = a.Waiters || (j != i && !o.Voted)
 	}
 	// The totals of the voted claims tell what lies below the last of them, and
-	// below no other without a walk.
+	// below no other without a walk. Where the list is too long for that they tell more:
+	// what lies above as well.
 	last := c.Voted && (i+1 == len(v.claims) || !v.claims[i+1].Voted)
 	if a.Told, a.Listed = last || list, list; a.Told {
 		for _, o := range v.claims[:i] {
@@ -244,6 +246,14 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 				a.Lower = append(a.Lower, protocol.Lower{ID: o.ID, Weight: o.Weight})
 			case list:
 				a.BaseSum, a.BaseDigest = a.BaseSum+o.Weight, (a.BaseDigest+o.ID.Digest())%protocol.DigestMod
+			}
+		}
+	}
+	if asked && !a.Told && !v.off(Totals) {
+		a.Told = true
+		for j, o := range v.claims {
+			if o.Voted && j != i {
+				a.Sum, a.Digest = a.Sum+o.Weight, (a.Digest+o.ID.Digest())%protocol.DigestMod
 			}
 		}
 	}

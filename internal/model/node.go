@@ -54,6 +54,8 @@ const (
 	Ask
 	// Enough: it is not asked for one where nothing is left over.
 	Enough
+	// Totals: where a list is too long the totals of all claims with votes are told.
+	Totals
 )
 
 // Portion is how many claims one request looks at, votes for or tells at most,

@@ -142,7 +142,7 @@ type Answer struct {
 	Barred      bool          // nor is the first one here, for that reason
 	Wait        time.Duration // no vote: when asking again may help (0: no hint); Recovering: how much longer; Ahead: when the ticket may be given
 	Told        bool          // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
-	Sum         uint64        // total weight of the lower claims
+	Sum         uint64        // total weight of the lower claims; where a list that was asked for is too long, of some above as well
 	Digest      uint64        // sum of their ids' digests modulo 2^52
 	Lower       []Lower       // the lower claims from some ticket on, when the request asked for the list and there are any
 	Listed      bool          // there are no others from there on

@@ -66,6 +66,11 @@ func (c *Claim) admitted(now Time) bool {
 // others, so it can only refuse. Equal digests and sums mean equal content:
 // then each claim is in all V views, counts, and by the votes they all fit.
 //
+// Sums and digests may be of more than the lower claims: where a list is too long a
+// node tells those of all claims with votes. That can only refuse, too. Let q views lie
+// within one set. A claim that is not in the set is in V - q views at most, so it does
+// not count. And the node that votes for all of the set has room for it.
+//
 // A holder hears of one node after the other how it has gone on, and may not be
 // able to compare what is new with what is old. It still knows what it knew when
 // it was last admitted, and claims only ever go from a view.

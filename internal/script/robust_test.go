@@ -373,7 +373,15 @@ func TestLongList(t *testing.T) {
 	assert.Len(t, a.Lower, 255)
 	assert.Equal(t, uint64(255), a.Sum)
 	n.do(t, n.terms(5001, 1<<30), join(640))
-	assert.False(t, beat(0).Listed, "too many")
+	a = beat(0)
+	assert.False(t, a.Listed, "too many")
+	assert.True(t, a.Told, "the totals of all others")
+	digest := uint64(0)
+	for i := range uint64(255) {
+		digest += n.terms(i, 1).ID.Digest()
+	}
+	assert.Equal(t, uint64(256), a.Sum)
+	assert.Equal(t, (digest+n.terms(5001, 1).ID.Digest())%protocol.DigestMod, a.Digest)
 	a = beat(a.Ticket - 100)
 	assert.Less(t, len(a.Lower), 101, "from a ticket on")
 	assert.Equal(t, uint64(255), a.Sum, "of all of them, and of none above")

@@ -128,3 +128,35 @@ var brimful = generator{
 func (p *proc) quiet() bool {
 	return !slices.ContainsFunc(p.links, func(l *link) bool { return l.pending > 0 })
 }
+
+// throng: more claims ask for permits at one moment than a node lists, and there is room
+// for all of them. All are admitted.
+var throng = generator{
+	name: "throng",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 4)
+		s.parts, s.portion = 5, 1 // a list of eight claims
+		s.counting, s.weights, s.capacity = true, []uint64{1}, uint64(20+r.IntN(3))
+		s.brief = false
+		s.delay, s.tail, s.latePush = min(s.delay, s.ttl/10000), 0, 0
+		s.jitter = s.delay * time.Duration(1+r.IntN(4))
+		s.length = 2 * s.ttl
+	},
+	plan: func(w *world) {
+		w.then(w.delay, func() {
+			for _, p := range w.procs {
+				for _, t := range p.parts {
+					p.later(time.Duration(w.rng.Int64N(int64(w.delay))), func() { t.acquire(false) })
+				}
+			}
+		})
+		w.then(w.ttl/2, func() {
+			for _, p := range w.procs {
+				for _, t := range p.parts {
+					w.expectHeld(t, "there is a permit for each")
+					t.release()
+				}
+			}
+		})
+	},
+}

@@ -96,7 +96,7 @@ var generators = []generator{
 	foreign, shared, limping, overdue, barred, fickle,
 	recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk,
 	rush,
-	hasty, congested, brimful, unplugged,
+	hasty, congested, brimful, unplugged, throng,
 	uneven,
 	wrongClock, polling, poisoned, forged,
 	twofold,

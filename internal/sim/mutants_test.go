@@ -85,6 +85,7 @@ var mutants = []mutant{
 	{"a node that has forgotten a Resize votes", nodesWithout(model.WholeToCount), shrunk, 100, "capacity"},
 	{"a node votes after the guard time of who asks", nodesWithout(model.LongestGuard), uneven, 100, "capacity"},
 	{"a lease is dropped that is longer than who asks would get", nodesWithout(model.LongestLease), uneven, 100, "capacity"},
+	{"where a list is too long nothing is told", nodesWithout(model.Totals), throng, 100, "lost"},
 	{"joins go before renewals", without(protocol.RuleUrgent), congested, 100, "lost"},
 	{"a request that waits is sent as it was", without(protocol.RuleNewest), congested, 100, "newest"},
 	{"a claim's leave does not withdraw what waits", without(protocol.RuleWithdraw), hasty, 100, "orphan late"},
@@ -165,7 +166,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	if clients != protocol.Without(protocol.AllRules) {
 		t.Errorf("a client rule has no mutant: of %b only %v", protocol.AllRules, clients)
 	}
-	if all := model.Enough<<1 - 1; nodes != all {
+	if all := model.Totals<<1 - 1; nodes != all {
 		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)
 	}
 }

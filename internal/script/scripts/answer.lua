@@ -1,6 +1,8 @@
 -- answer describes a claim and its view: {status and time, incarnation, ticket, flags, wait,
 -- sum, digest, lower ids and weights}. The list is of the claims from a ticket
--- on, so that many that have been there for long cost nothing.
+-- on, so that many that have been there for long cost nothing. Where it is too long, the totals
+-- are of all claims with votes but this one: those below it, and others. Were nothing told then,
+-- a client could not find out that there is room, however long it asks.
 local ticket = t + 0
 local r = { at + 1, inc + 0, ticket, unvoted > (mine and 1 or 0) and 2 or 0, 0 }
 if limit then
@@ -45,7 +47,7 @@ else
         r[6], r[7] = r[6] - v, (r[7] - digestOf(ids[i])) % 4503599627370496
       end
     end
-  elseif t == bound then
+  elseif t == bound or from then
     r[4] = r[4] + 8
     if C ~= solo then
       r[6], r[7] = sum - w, (digest - digestOf(id)) % 4503599627370496
