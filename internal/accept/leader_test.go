@@ -4,6 +4,7 @@ package accept_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -211,7 +212,9 @@ func TestSleepingLeader(t *testing.T) {
 
 			w.tell(t, "lead end")
 			until(t, w, "ended")
-			require.NoError(t, next.Resign(t.Context()))
+			if err := next.Resign(t.Context()); !errors.Is(err, quorate.ErrLost) { // on a busy machine it may be lost
+				require.NoError(t, err)
+			}
 			accept.Clean(t, c)
 		})
 	}
