@@ -11,10 +11,10 @@ Every client writes down what it asked and got on the machine's monotonic clock.
 - **Tokens**: every hold's is above that of each earlier one it conflicts with.
 - **The resource**, which refuses falling tokens: no update is lost, no reader sees a number change.
 - **Models** (Porcupine): mutex, tokens and resource as one linearizable object; semaphores and reader/writer locks by weight.
-- **Leaders**: whoever asks is told of no term that is over, and of none before the one before it is over.
-- **Once**: all who call for a round get the same run's value, nobody before that run has returned, and nobody with a valid
+- **Leaders**: no answer names a term that is over, nor one before its predecessor is over.
+- **Once**: all callers of a round get the same run's value, none before that run has returned, and no valid
   claim runs it again; a write-once register explains all answers (Porcupine).
-- **Witnesses**: a node that says that it has been told everything again has what the others had, by the servers themselves.
+- **Witnesses**: a node that says that it is caught up has what the others had, by the servers themselves.
 - **Rivals**: a redsync client locks the names of mutexes and elections by their plain keys meanwhile. No hold of the library is valid while a rival's is, by
   redsync's own Until, whichever was first, unless a node had lost its memory where [redsync votes without a guard time](from-redsync.md).
 - **Clocks**: only a client whose wall clock is wrong is refused for it; no token is far from the time, whatever a client with a wrong clock has asked for.
@@ -23,7 +23,7 @@ Every client writes down what it asked and got on the machine's monotonic clock.
 - **Leftovers**: no key but fences and records, no connection, no goroutine.
 
 Loss of memory keeps to what the protocol bears: a minority of the nodes at a time, each until a guard time after it is
-back, or its jump was noticed, and until it has been told what is recorded; the harness skips what would be more. A clock of a node that jumps
+back, or its jump was noticed, and until it is caught up; the harness skips what would be more. A clock of a node that jumps
 counts as such a loss: leases end early there, or late. One that drifts, by 0.5%% either way, does not. TCP has no packet loss to show: a
 lost packet is a delay until it is sent again, 200 ms and doubling, and so it is modelled. The ttl is %v, the guard time %v.
 `
@@ -55,12 +55,12 @@ All of it is fixed. By this suite:
 | What it was | What would find it again |
 |---|---|
 | A writer that becomes a reader keeps its token: a checker took that for a repeated token. It is documented now. | rwmutex: TestDowngrade |
-| once, 3 nodes, seed 3: a run had failed, and the next one found what it had recorded on a minority. It recorded that anew as its own write number 0, and then its result under the same number, which the nodes took for a repetition: it was told that its result was recorded, which was not, and the work was run again. Resize and Reset had the same fault. It needs no loss of memory. | internal/core: TestOwnWriteAfterOneAnew |
-| once, 3 nodes, seed 3: Status said of what was done that it was not, while a node that had forgotten it was not told again yet. Do was right. | once: TestUndecided; the checker of once, which lets no such answer pass any more |
-| once, 5 nodes, seed 20261125, in the last seconds: nobody was served for six seconds, though all was well. A run had its votes with a node that had lost its memory, which could not be told what a minority had before that run decided it; and the run waited for that node, as of those who knew too few voted for it. | internal/sim: the mutant "a run wants to know by its own votes alone", aim hostage |
+| once, 3 nodes, seed 3: a run had failed, and the next one found what it had recorded on a minority. It recorded that again as its own write number 0, and then its result under the same number, which the nodes took for a repetition. They confirmed a result that was not recorded, and the work was run again. Resize and Reset had the same fault. It needs no loss of memory. | internal/core: TestOwnWriteAfterOneAnew |
+| once, 3 nodes, seed 3: Status said of what was done that it was not, while a node that had forgotten it was not repaired yet. Do was right. | once: TestUndecided; the checker of once, which lets no such answer pass any more |
+| once, 5 nodes, seed 20261125, in the last seconds: no client was served for six seconds, though all was well. A run had the vote of a node that had lost its data. That node could not be repaired with what a minority had before the run decided it. The run waited for that node, since too few of the nodes that knew voted for it. | internal/sim: the mutant "a run wants to know by its own votes alone", aim hostage |
 | permits on 3 servers, one killed and back at once without its memory: a holder was lost at that moment, while one that stays down costs nothing. | internal/sim: the mutant "a lease ends with its node's memory", aim unlike; internal/accept: TestShare |
-| once, 3 nodes, seed 20261123 (and most likely 20261121, whose files are gone): what had been recorded on two servers was forgotten, 2 rounds of 3,557 (and 30 of 2,800). One of the two lost its memory; to know what to tell it, both others must be asked, and where one of them could not be, the server itself was counted as one that had answered: it was told nothing, and declared a witness that there was nothing. | internal/core: TestNodeIsNotWholeUntilTold; the check of witnesses, within a minute |
-| A server whose connections hang took 12 s of whoever told another one what it had forgotten: that went by the caller's own client, and its patience. | once: TestDurableWithOneThatHangs; internal/core: TestOldSnapshot |
+| once, 3 nodes, seed 20261123 (and most likely 20261121, whose files are gone): what had been recorded on two servers was forgotten, 2 rounds of 3,557 (and 30 of 2,800). One of the two lost its data. Its repair must ask both others. Where one of them could not be asked, the server itself counted as one that had answered: it was repaired with nothing, and could attest that there was nothing. | internal/core: TestNodeIsNotWholeUntilTold; the check of witnesses, within a minute |
+| A server whose connections hang took 12 s of a client that repaired another one: the repair used the caller's own client, and its patience. | once: TestDurableWithOneThatHangs; internal/core: TestOldSnapshot |
 
 Since then, by other means:
 
@@ -68,12 +68,12 @@ Since then, by other means:
 |---|---|
 | A node that was another one's replica for a moment came back with that one's marker, which said that all was well, and voted at once: two holders. | internal/accept: TestNodeThatWasAReplica; the fault "node made a replica of another for a while" |
 | A promise ended with the record beside it, and an older run could record over a newer one. Promises are kept for an hour at least. | internal/script: TestConformance |
-| An acknowledgement counted for ever, also when the node had forgotten since what it had acknowledged. | internal/sim: the mutant "an acknowledgement counts for ever", aim stretched, seed 87 |
-| A node that came back from an old snapshot while nobody was connected stayed a witness. | internal/core: TestOldSnapshot |
+| An acknowledgement counted without end, even when the node had since forgotten what it had acknowledged. | internal/sim: the mutant "an acknowledgement counts for ever", aim stretched, seed 87 |
+| A node that came back from an old snapshot while no client was connected could still attest. | internal/core: TestOldSnapshot |
 | A server that had been a replica confirmed writes before it logged any, whatever its fsync said, and was killed: found by hand, in search of what 3 nodes, seed 20261121, had lost. | internal/accept: TestNodeThatDoesNotLogYet |
 | A clock set back left claims of the dead for as long as it was set back, 5 nodes, seed 22. | internal/script: TestClaimOfTheFuture |
 | A node's clock was set ahead and it voted while a lease still ran. | internal/sim: the mutant "nobody looks at the clock"; internal/accept: TestClockThatEndsALease |
-| What a node had said after its clock jumped, and before it was told so, came late and counted: in the simulator an answer, in the library a push. | internal/sim: seeds 2062686 and 2097977 |
+| What a node had said after its clock jumped, and before it knew, came late and counted: in the simulator an answer, in the library a push. | internal/sim: seeds 2062686 and 2097977 |
 | A node was healed with what others had told before its guard time was over; a put that rested on what it had forgotten could be settled in between, and was not found. | internal/sim: the mutant "others are asked too early", aim hearsay |
 | A semaphore's holder was lost for a moment's difference between lists that begin at other tickets, three of some 600,000 schedules. | internal/protocol: TestHolderHearsOfOneNodeFirst |
 | A short watch of a record shortened a longer one. | cmd/quorate/internal/embedded: TestConformance, seeds 500167 and 702439 |

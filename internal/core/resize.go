@@ -95,7 +95,7 @@ func (q *Quorum) retell(s *Spec) {
 			}
 			cancel()
 			if err != nil {
-				q.set.Logger.Debug("quorate: a Resize cannot be told to the node that has missed it", "name", s.Name, "error", err)
+				q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", s.Name, "error", err)
 			}
 		case <-q.closing:
 		}

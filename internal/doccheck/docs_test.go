@@ -17,13 +17,13 @@ import (
 
 const root = "../.."
 
-// documents are the README and all of docs.
+// documents are the README, all of docs, and the other texts of the root.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	require.NoError(t, err)
 	texts := map[string]string{}
-	for _, f := range append(files, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md")) {
+	for _, f := range append(files, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md"), filepath.Join(root, "CHANGELOG.md")) {
 		b, err := os.ReadFile(f)
 		require.NoError(t, err)
 		name, err := filepath.Rel(root, f)
