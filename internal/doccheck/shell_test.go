@@ -21,25 +21,27 @@ import (
 	"github.com/quorate/quorate/internal/redistest"
 )
 
+// folder is where command has built; empty: it was not needed.
+var folder string
+
 // command builds the command, once.
-var command = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "doccheck-")
-	if err != nil {
+var command = sync.OnceValues(func() (path string, err error) {
+	if folder, err = os.MkdirTemp("", "doccheck-"); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "quorate")
+	path = filepath.Join(folder, "quorate")
 	cmd := exec.Command("go", "build", "-o", path, "./cmd/quorate")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return dir, &exec.Error{Name: string(out), Err: err}
+		return "", &exec.Error{Name: string(out), Err: err}
 	}
 	return path, nil
 })
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if path, err := command(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if folder != "" {
+		_ = os.RemoveAll(folder)
 	}
 	os.Exit(status)
 }
