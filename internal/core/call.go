@@ -140,6 +140,9 @@ func (c *call) Reply(v []resp.Value, err error) {
 			ans.Wait = foreignPoll
 		}
 		a.claim.Answer(now, c.req, ans)
+		if _, counts := a.claim.Node(c.req.Node, now); ans.Vote && !counts && ans.Late > 0 {
+			a.note(c.req.Node, &LateError{Late: ans.Late})
+		}
 		if c.req.Op == protocol.OpJoin && ans.Status == protocol.OK {
 			// Nodes that are asked later may not have heard of those whom the first know.
 			a.met = a.met || !ans.Vote || !ans.Told || ans.Sum > 0

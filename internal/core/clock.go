@@ -97,6 +97,13 @@ func (e *JumpedError) Error() string {
 
 var errParted = errors.New("its clock and this process's have parted, and what it says does not count for a moment")
 
+// LateError is a node that votes for a claim, and whose vote does not count yet.
+type LateError struct{ Late time.Duration }
+
+func (e *LateError) Error() string {
+	return fmt.Sprintf("its clock and this process's have parted, so its vote counts %v after it was given", e.Late.Round(time.Millisecond))
+}
+
 // timely: what came with a reading counts unless the clocks have parted, and a
 // vote may count later.
 func (q *Quorum) timely(n *node, r protocol.Reading) (late time.Duration, err error) {

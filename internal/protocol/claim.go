@@ -146,7 +146,7 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 		if p.inc != a.Incarnation {
 			p.more.limit, p.more.limitAt = 0, 0
 		}
-		if !same || !a.Vote {
+		if !same || !a.Vote || !c.running(p, now) { // with its lease a vote may have ended, and a later one begun
 			p.more.ripe = 0
 		}
 	}
@@ -282,8 +282,12 @@ func (c *Claim) Push(now Time, node int, m Push) {
 	if p.waiters = m.Waiters || !m.Vote; !m.Vote {
 		return
 	}
-	if m.Late > 0 && !p.vote { // the answer to a question then will tell
-		if p.held && m.Ticket == p.tkt && m.Incarnation == p.inc && !c.ripe(now, p, m.Late) && p.asked == 0 && !p.refused {
+	if m.Late > 0 && !p.vote { // the answer to a question will tell
+		switch mine := p.held && !p.refused && m.Ticket == p.tkt && m.Incarnation == p.inc; {
+		case mine && p.unsure: // it may tell of an earlier vote: see doubt
+			p.ask(now)
+			c.advance(now)
+		case mine && !c.ripe(now, p, m.Late) && p.asked == 0:
 			p.next, p.hinted = p.more.ripe, true
 		}
 		return
@@ -552,7 +556,7 @@ func (c *Claim) settle(now Time) {
 	known, open, top := 0, 0, c.t
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.untouched() || p.asked != 0 && (p.behind || !p.held) {
+		if p.untouched() || c.awaited(p) && (p.behind || !p.held) {
 			open++
 		}
 		if c.running(p, now) {
@@ -629,14 +633,18 @@ func (c *Claim) wait(now Time) {
 		switch {
 		case c.usable(p, now) && p.vote:
 			votes++
-		case p.untouched() || p.asked != 0 || p.held && p.tkt < c.t && p.failures == 0 || p.hinted && p.heard().ripe != 0:
+		case p.untouched() || c.awaited(p) || p.held && p.tkt < c.t && p.failures == 0 || p.hinted && c.ripens(p):
 			open++
 		}
 	}
 	q := c.Quorum()
 	switch {
 	case c.Try && (c.outvoted(now, votes, open) || c.pace > 0 && asked == 0):
-		c.end(now, Taken)
+		phase := Taken
+		if c.Known(now) < q { // what is missing is not the turn: votes are there, and do not count yet
+			phase = NoQuorum
+		}
+		c.end(now, phase)
 		return
 	case known < q: // "one whose leases lapsed starts anew", and a try gives up
 		c.end(now, Lapsed)
@@ -649,6 +657,17 @@ func (c *Claim) wait(now Time) {
 		return
 	}
 	c.count(now, votes)
+}
+
+// awaited: an answer of the node may still come. A try waits once for a node that
+// is silent, not again with each settling round.
+func (c *Claim) awaited(p *peer) bool { return p.asked != 0 && (!c.Try || p.failures == 0) }
+
+// ripens: the node has voted, and its vote counts later. A try does not wait for
+// that for longer than for the answer of the furthest node: a quarter of the ttl.
+func (c *Claim) ripens(p *peer) bool {
+	ripe := p.heard().ripe
+	return ripe != 0 && !(c.Try && ripe > c.began.Add(c.TTL/4))
 }
 
 // outvoted decides when a try gives up (rule 4). As soon as the votes still to come

@@ -359,6 +359,51 @@ func TestLateVoteOfANodeThatRefused(t *testing.T) {
 	assert.Equal(t, Holding, c.Phase(), "by the answer to a beat")
 }
 
+// A vote counts later by that much after the node has given it. A push may be older
+// than the view, and a lease that has ended may have taken its vote with it: neither
+// tells of when the vote that an answer brings was given.
+func TestLateVoteThatIsNewer(t *testing.T) {
+	t.Parallel()
+	const late = time.Second
+	no := Answer{Status: OK, Incarnation: 1, Ticket: 64}
+	yes := Answer{Status: OK, Incarnation: 1, Ticket: 64, Vote: true, Late: late}
+	for name, first := range map[string]func(t *testing.T, c *Claim) Time{
+		"a push of before": func(t *testing.T, c *Claim) Time {
+			c.Answer(3, Request{Op: OpJoin, Sent: 1}, no)
+			c.Sent()
+			c.Answer(5, Request{Op: OpBeat, Sent: 4}, Answer{Status: Missing, Incarnation: 1})
+			require.Len(t, c.Out, 1)
+			settle := c.Out[0]
+			require.Equal(t, OpSettle, settle.Op)
+			c.Sent()
+			c.Answer(6, settle, no)
+			c.Push(7, 0, Push{Incarnation: 1, Ticket: 64, Vote: true, Late: late})
+			require.Len(t, c.Out, 1, "it is a reason to ask")
+			c.Sent()
+			return 7
+		},
+		"a lease that has ended": func(_ *testing.T, c *Claim) Time {
+			c.Answer(3, Request{Op: OpJoin, Sent: 1}, yes)
+			c.peers[0].taken -= Time(c.TTL)
+			return 3
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute})
+			c.Start(1, 64, 0, 0)
+			c.Answer(2, Request{Node: 1, Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 2, Ticket: 64, Vote: true})
+			c.Answer(2, Request{Node: 2, Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 3, Ticket: 64})
+			now := first(t, c).Add(late)
+			c.Answer(now, Request{Op: OpBeat, Sent: now - 1}, yes)
+			assert.Equal(t, Waiting, c.Phase(), "the vote may be of this moment")
+			now = now.Add(late)
+			c.Answer(now, Request{Op: OpBeat, Sent: now - 1}, yes)
+			assert.Equal(t, Holding, c.Phase())
+		})
+	}
+}
+
 // The bounds of a node took in a moment for which our clock stood still. What they
 // show since does not exclude that moment.
 func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
@@ -483,4 +528,17 @@ func TestPartOfASleep(t *testing.T) {
 		c.hear(i)
 	}
 	assert.Contains(t, c.kinds(), ClockMark)
+}
+
+// A try does not wait for a vote that counts later than an answer would be waited for.
+// What is missing then is not the turn.
+func TestTryDoesNotWaitForALateVote(t *testing.T) {
+	t.Parallel()
+	for late, want := range map[time.Duration]Phase{200 * time.Millisecond: Waiting, 300 * time.Millisecond: NoQuorum} {
+		c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Second}, Nodes: 1, NodeTimeout: 100 * time.Millisecond, Try: true})
+		c.Start(1, 64, 0, 0)
+		c.Answer(2, Request{Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 1, Ticket: 64, Vote: true, Late: late})
+		assert.Equal(t, want, c.Phase(), "%v", late)
+		assert.Zero(t, c.Known(2), "%v", late)
+	}
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Known counts the nodes that are known to hold the claim: below a quorum,
-// what is missing is not the turn but the nodes.
+// Known counts the nodes that are known to hold the claim, but for those whose vote
+// does not count yet. Below a quorum, what is missing is not the turn but the nodes.
 func (c *Claim) Known(now Time) int {
 	n := 0
 	for i := range c.peers {
-		if c.running(&c.peers[i], now) {
+		if p := &c.peers[i]; c.running(p, now) && (p.vote || p.heard().ripe == 0) {
 			n++
 		}
 	}

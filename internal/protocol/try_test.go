@@ -1,0 +1,36 @@
+package protocol
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A try waits once for a node that hangs. When other claims have made it settle at
+// another ticket meanwhile, it does not wait for that node a second time.
+func TestTryWaitsOnceForANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	const timeout = 200 * time.Millisecond
+	c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: timeout, Try: true})
+	c.Start(1, 64, 0, 0)
+	now := Time(time.Millisecond)
+	c.Answer(now, Request{Node: 0, Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 1, Ticket: 64, Vote: true})
+	c.Answer(now, Request{Node: 1, Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 2, Ticket: 128})
+	c.Sent()
+	now = Time(1).Add(timeout)
+	require.Equal(t, now, c.Wake())
+	c.Tick(now)
+	require.Equal(t, Ticket(128), c.Ticket(), "node 2 is silent, so the two others decide")
+	for _, r := range c.Out {
+		if r.Node == 0 {
+			c.Answer(now+1, r, Answer{Status: OK, Incarnation: 1, Ticket: 128, Vote: true})
+		}
+	}
+	for !c.Phase().Final() {
+		require.LessOrEqual(t, c.Wake(), now.Add(timeout+time.Millisecond))
+		c.Tick(c.Wake())
+	}
+	assert.Equal(t, Taken, c.Phase())
+}
