@@ -287,7 +287,7 @@ func (o *Once) record(ctx context.Context, t *turn, values [][]byte, insist bool
 	if err != nil {
 		return nil, notRecorded(err)
 	}
-	ctx, end := lasting(ctx, o.set.NodeTimeout)
+	ctx, end := lasting(ctx, o.q.Rounds(o.set.Settings, 1))
 	defer end()
 	for {
 		err = closed(ctx, o.reg.Put(ctx, t.hold, 0, value, o.set.keep))

@@ -56,7 +56,7 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 	if o.err != nil {
 		return Status{}, o.err
 	}
-	asked, cancel := context.WithTimeout(ctx, 2*o.set.NodeTimeout)
+	asked, cancel := context.WithTimeout(ctx, o.q.Rounds(o.set.Settings, 2))
 	defer cancel()
 	var same core.Holder // has been seen since
 	var since time.Time

@@ -10,8 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
 )
 
 // However far the nodes are, a client connects, and a free name is had by a try: here
@@ -44,4 +47,34 @@ func TestFarNodes(t *testing.T) {
 			assert.NoError(t, m.UnlockContext(ctx))
 		})
 	}
+}
+
+// What takes several questions to far nodes has the time for that: a leader is seen,
+// work that is done is known to be done, and a node that lost its data is repaired,
+// though the round trip is longer than two node timeouts.
+func TestFarNodesAndRecords(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	timing := []quorate.Option{accept.Timing(2 * time.Second), quorate.WithNodeTimeout(50 * time.Millisecond)}
+	near := accept.Open(t, c, timing...)
+	require.NoError(t, once.New(near, "o").DoContext(t.Context(), func(context.Context) error { return nil }))
+	e := leader.New(near, "e", "near")
+	require.NoError(t, e.Campaign(deadline(t), ""))
+
+	_, urls := proxies(t, c, 60*time.Millisecond)
+	far := accept.OpenAt(t, urls, timing...)
+	require.NoError(t, mutex.New(far, "m").LockContext(deadline(t)), "it knows now how far they are")
+	for l, err := range leader.New(far, "e", "far").Observe(deadline(t)) {
+		require.NoError(t, err)
+		require.Equal(t, "near", l.ID)
+		break
+	}
+	s, err := once.New(far, "o").Status(deadline(t))
+	require.NoError(t, err)
+	assert.Equal(t, once.Done, s.State)
+
+	require.NoError(t, e.Resign(deadline(t)))
+	require.NoError(t, near.Close())
+	require.NoError(t, c.Node(2).Client().FlushAll(t.Context()).Err())
+	caughtUp(t, c.Node(2))
 }

@@ -64,6 +64,12 @@ func (q *Quorum) patience(s *Settings, unwell uint32) time.Duration {
 	if !far {
 		return s.NodeTimeout
 	}
+	return s.allow(q.trip(unwell))
+}
+
+// trip is how long a round trip to the nearest majority of the nodes that are well
+// takes, 0 if none is.
+func (q *Quorum) trip(unwell uint32) time.Duration {
 	var trips []int64
 	for i, n := range q.nodes {
 		if unwell&(1<<i) == 0 {
@@ -71,14 +77,17 @@ func (q *Quorum) patience(s *Settings, unwell uint32) time.Duration {
 		}
 	}
 	if len(trips) == 0 {
-		return s.NodeTimeout
+		return 0
 	}
 	slices.Sort(trips)
 	if !on(RuleNearest) {
-		return s.allow(time.Duration(trips[len(trips)-1]))
+		return time.Duration(trips[len(trips)-1])
 	}
-	return s.allow(time.Duration(trips[min(len(q.nodes)/2, len(trips)-1)]))
+	return time.Duration(trips[min(len(q.nodes)/2, len(trips)-1)])
 }
+
+// Rounds is how long to wait for so many questions of a majority, one after the other.
+func (q *Quorum) Rounds(s *Settings, n int) time.Duration { return time.Duration(n) * q.patience(s, 0) }
 
 // timeout is how long to wait for an answer of this node.
 func (n *node) timeout(s *Settings) time.Duration {

@@ -88,7 +88,7 @@ func (q *Quorum) retell(s *Spec) {
 		// A quick node may be ahead of a slow one by less than this.
 		select {
 		case <-time.After(s.Set.NodeTimeout):
-			ctx, cancel := context.WithTimeout(context.Background(), 4*s.Set.NodeTimeout)
+			ctx, cancel := context.WithTimeout(context.Background(), q.Rounds(s.Set, 4))
 			lock, err := q.number(s)
 			if err == nil {
 				_, err = q.Register(lock).read(ctx, protocol.Inquiry{Op: protocol.OpRead, All: true}, protocol.Terms{})

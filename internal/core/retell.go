@@ -17,7 +17,7 @@ func (q *Quorum) retellOne(ctx context.Context, node int, name string) error {
 	if err != nil {
 		return nil // not one that this library could have written
 	}
-	each, cancel := context.WithTimeout(ctx, 4*q.set.NodeTimeout)
+	each, cancel := context.WithTimeout(ctx, q.Rounds(&q.set, 4))
 	defer cancel()
 	for decided := false; ; decided = true {
 		i := q.inquire(&inquiry{spec: s, in: protocol.Inquiry{Op: protocol.OpRead, Heal: node + 1}})
@@ -43,7 +43,8 @@ func (q *Quorum) decide(ctx context.Context, s *Spec) bool {
 	s = s.WithWeight(1)
 	s.Capacity = 1
 	// Whoever sees the name held for longer than this may take it for a run of the work.
-	ctx, cancel := context.WithTimeout(ctx, s.Set.NodeTimeout/2)
+	// To claim it and to open takes two round trips, and three where claims meet.
+	ctx, cancel := context.WithTimeout(ctx, max(s.Set.NodeTimeout/2, min(4*q.trip(0), s.Set.TTL/2)))
 	defer cancel()
 	h, err := q.Acquire(ctx, s, true, nil)
 	if err != nil {

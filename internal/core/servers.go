@@ -117,7 +117,7 @@ func (q *Quorum) untwin(n *node) {
 		return
 	}
 	q.records.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*q.set.NodeTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), q.Rounds(&q.set, 2))
 		defer cancel()
 		switch same, err := q.sameServer(ctx, n, q.nodes[twin]); {
 		case err != nil: // the next answer asks again

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"testing"
 	"time"
 
@@ -32,4 +33,28 @@ func TestTicketsStayWithTheClock(t *testing.T) {
 		h.Cancel()
 	}
 	assert.LessOrEqual(t, lead, 20*time.Millisecond)
+}
+
+// What a claim is configured with is what the simulator configures it with: a field that
+// is left out switches a rule off, and no schedule of the simulator shows that.
+func TestClaimsAreConfigured(t *testing.T) {
+	set := Defaults()
+	set.Logger = slog.New(slog.DiscardHandler)
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = c.Close() })
+	q, err := New([]redis.UniversalClient{c}, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	s, err := q.NewSpec(Spec{Name: "s", Weight: 1, Capacity: 2, Counting: true, Notify: true, Set: &q.set})
+	require.NoError(t, err)
+	h, err := q.Begin(s, true, nil)
+	require.NoError(t, err)
+	defer h.Cancel()
+	for _, v := range []reflect.Value{reflect.ValueOf(h.a.claim.Config), reflect.ValueOf(h.a.claim.Terms)} {
+		for i := range v.NumField() {
+			if name := v.Type().Field(i).Name; name != "Rules" {
+				assert.False(t, v.Field(i).IsZero(), name)
+			}
+		}
+	}
 }

@@ -130,7 +130,7 @@ func (q *Quorum) watchWall() {
 // measureWall asks all nodes for their time. It decides as soon as enough of them have
 // answered: one that hangs must not delay that.
 func (q *Quorum) measureWall() {
-	ctx, cancel := context.WithTimeout(context.Background(), q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), q.patience(&q.set, 0))
 	defer cancel()
 	go func() {
 		select {

@@ -114,7 +114,7 @@ func (w *Watch) run(ctx context.Context) {
 		case <-w.now:
 		case <-timer.C:
 		}
-		asked, cancel := context.WithTimeout(ctx, 2*set.NodeTimeout)
+		asked, cancel := context.WithTimeout(ctx, q.Rounds(set, 2))
 		rec, err := w.r.read(asked, protocol.Inquiry{Op: protocol.OpRead, Alive: true}, w.terms)
 		cancel()
 		if ctx.Err() != nil {
