@@ -38,9 +38,13 @@ type client struct {
 	crashes atomic.Int64  // ends that were a surprise
 }
 
+// start begins a life, unless another fault has done so since the client was killed.
 func (c *client) start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.cmd != nil {
+		return nil
+	}
 	return c.launch()
 }
 

@@ -61,6 +61,7 @@ All of it is fixed. By this suite:
 | permits on 3 servers, one killed and back at once without its memory: a holder was lost at that moment, while one that stays down costs nothing. | internal/sim: the mutant "a lease ends with its node's memory", aim unlike; internal/accept: TestShare |
 | once, 3 nodes, seed 20261123 (and most likely 20261121, whose files are gone): what had been recorded on two servers was forgotten, 2 rounds of 3,557 (and 30 of 2,800). One of the two lost its data. Its repair must ask both others. Where one of them could not be asked, the server itself counted as one that had answered: it was repaired with nothing, and could attest that there was nothing. | internal/core: TestNodeIsNotWholeUntilTold; the check of witnesses, within a minute |
 | A server whose connections hang took 12 s of a client that repaired another one: the repair used the caller's own client, and its patience. | once: TestDurableWithOneThatHangs; internal/core: TestOldSnapshot |
+| A client whose nodes answered later than a node timeout never learnt that its wall clock was wrong. One that had learnt it was refused without end, though its clock was right again. | internal/accept: TestWrongWallClockFarNodes; the faults of the track walls |
 
 Since then, by other means:
 

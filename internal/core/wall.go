@@ -128,9 +128,12 @@ func (q *Quorum) watchWall() {
 }
 
 // measureWall asks all nodes for their time. It decides as soon as enough of them have
-// answered: one that hangs must not delay that.
+// answered: one that hangs must not delay that. It waits for them as long as a link
+// waits for a node, not for a node timeout: answers of nodes that are farther away count,
+// however late. Otherwise a client of such nodes never learns that its clock is wrong, and
+// one that has learnt it never learns that its clock is right again.
 func (q *Quorum) measureWall() {
-	ctx, cancel := context.WithTimeout(context.Background(), q.patience(&q.set, 0))
+	ctx, cancel := context.WithTimeout(context.Background(), max(10*q.set.NodeTimeout, 2*time.Second))
 	defer cancel()
 	go func() {
 		select {
@@ -163,10 +166,13 @@ func (q *Quorum) measureWall() {
 		switch {
 		case len(ahead) == need:
 			q.wallWrong(slices.Min(ahead), need)
+			cancel()
 		case len(behind) == need:
 			q.wallWrong(slices.Max(behind), need)
+			cancel()
 		case agree > len(q.nodes)-need:
 			q.wallRight()
+			cancel()
 		}
 		return nil
 	})
