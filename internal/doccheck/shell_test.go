@@ -131,9 +131,29 @@ func installs(t *testing.T, b block) {
 
 func demonstrates(t *testing.T, b block) {
 	p := newPlace(t)
-	out := p.run(strings.Replace(b.text, "go run ./cmd/quorate demo", "quorate demo --seconds 2", 1))
-	assert.Contains(t, out, "worker", out)
-	assert.NotContains(t, b.text, "--seconds")
+	assert.DirExists(t, filepath.Join(root, "cmd/quorate"))
+	assert.Contains(t, p.run(strings.Replace(b.text, "quorate demo", "quorate demo --seconds 2", 1)), "worker")
+}
+
+// The README's first program runs on nodes that have just been declared new.
+func TestFirstProgram(t *testing.T) {
+	t.Parallel()
+	program := of(t, "go")[0]
+	require.Equal(t, "README.md", program.name)
+	urls := redistest.Start(t, 3).URLs()
+	p := newPlace(t, urls...)
+	at := strings.NewReplacer("redis://a:6379", urls[0], "redis://b:6379", urls[1], "redis://c:6379", urls[2])
+	once := regexp.MustCompile("`(quorate bootstrap [^`]+)`").FindStringSubmatch(documents(t)["README.md"])
+	require.NotNil(t, once, "the README says how to declare nodes new")
+	p.run(at.Replace(once[1]))
+	dir, err := os.MkdirTemp(root, "doccheck-") // inside the module, so that it resolves the imports
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "main.go")
+	require.NoError(t, os.WriteFile(file, []byte(at.Replace(program.text)), 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "run", file).CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Regexp(t, `no other process is here; token \d{19}`, string(out))
 }
 
 func locks(t *testing.T, b block) {
