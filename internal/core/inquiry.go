@@ -130,6 +130,11 @@ func (i *inquiry) up(node int) {
 }
 
 // flushUnlock sends what is to be sent, in order, and draws the conclusions.
+//
+// It does not wait for room at the node, see flow. Each caller and each watch has one
+// operation at a time, so they are few beside the claims, and the room of the claims
+// shrinks by what is unanswered. A put must also not be overtaken by its claim's leave.
+// The limit is in docs/protocol.md.
 func (i *inquiry) flushUnlock(now protocol.Time) {
 	defer i.mu.Unlock()
 	if i.over {

@@ -93,7 +93,7 @@ var limping = generator{
 var generators = []generator{
 	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
 	restart, leap, doubt, nap, doze, midsleep, buffered, overslept, nudge, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, bereft, severed, fringe, frayed, halfway, outrun,
-	foreign, shared, limping, overdue, barred, fickle,
+	foreign, shared, limping, overdue, barred, bygone, fickle,
 	recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk,
 	rush,
 	hasty, congested, brimful, unplugged, throng,

@@ -85,6 +85,7 @@ var mutants = []mutant{
 	{"a node that has forgotten a Resize votes", nodesWithout(model.WholeToCount), shrunk, 100, "capacity"},
 	{"a node votes after the guard time of who asks", nodesWithout(model.LongestGuard), uneven, 100, "capacity"},
 	{"a lease is dropped that is longer than who asks would get", nodesWithout(model.LongestLease), uneven, 100, "capacity"},
+	{"another Redlock client's expiry is above the guard time", func(s *setting) { s.expiry = 2 * s.guard }, bygone, 100, "capacity"},
 	{"where a list is too long nothing is told", nodesWithout(model.Totals), throng, 100, "lost"},
 	{"joins go before renewals", without(protocol.RuleUrgent), congested, 100, "lost"},
 	{"a request that waits is sent as it was", without(protocol.RuleNewest), congested, 100, "newest"},

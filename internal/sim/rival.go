@@ -244,3 +244,34 @@ var barred = generator{
 		})
 	},
 }
+
+// bygone: the rival holds by the keys of a and b, and b forgets. Claims come that
+// a is barred to. They get the votes of b and c when b's guard time is over, and the
+// rival's expiry is below that.
+var bygone = generator{
+	name: "bygone",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.capacity, s.weights = 1, []uint64{1}
+		s.expiry = s.guard * time.Duration(50+r.IntN(46)) / 100
+		s.length = 4 * s.guard
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		a, b := ns[0], ns[1]
+		e := w.procs[0].parts[0]
+		r := newRival(w, false)
+		r.lease = w.expiry
+		w.then(w.delay, func() {
+			began := r.local(w.now)
+			for _, n := range []*node{a, b} {
+				n.model.SetPlain(n.millis(w.now), "rival", r.lease)
+			}
+			w.log("the rival holds")
+			r.until = r.end(began)
+		})
+		w.then(w.around(w.nodeTimeout), func() { w.wipe(b, false) })
+		w.then(w.around(w.guard/4), func() { e.acquire(false) })
+		w.once(holds(e), 2*w.guard, w.around(w.nodeTimeout), e.release)
+	},
+}

@@ -33,6 +33,7 @@ type setting struct {
 	hold, think time.Duration // means of a participant's random times
 	tryEvery    int           // one acquisition of so many is a Try; 0: none
 	cancelEvery int           // one of so many is cancelled; 0: none
+	expiry      time.Duration // of the keys of another Redlock client, where an aim sets one
 	persist     time.Duration // how long an operation on the record is tried; 0: a few ttl
 	length      time.Duration // until then participants start acquisitions and faults happen
 
