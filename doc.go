@@ -3,7 +3,7 @@
 // independent Redis masters.
 //
 // A [Quorum] is this process's connection to the nodes. The primitives are in
-// packages of their own: mutex, rwmutex, semaphore, once and leader.
+// packages of their own: [mutex], [rwmutex], [semaphore], [once] and [leader].
 //
 //	q, err := quorate.Connect(ctx, []string{"redis://a:6379", "redis://b:6379", "redis://c:6379"})
 //	...
@@ -34,7 +34,14 @@
 //
 // # Errors
 //
-// Failures are of type [*Error] and of one of the kinds [ErrHeld], [ErrNoQuorum],
-// [ErrLost], [ErrNotHeld], [ErrClosed], [ErrClock] and [ErrInvalid]. A wrong
+// An operation that fails returns an [*Error] of one of the kinds [ErrHeld],
+// [ErrNoQuorum], [ErrLost], [ErrNotHeld], [ErrClosed], [ErrClock] and [ErrInvalid].
+// [New] and [Connect] refuse wrong nodes and options with ErrInvalid. A wrong
 // option of a primitive is a programmer's error and panics.
+//
+// [mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex
+// [rwmutex]: https://pkg.go.dev/github.com/quorate/quorate/rwmutex
+// [semaphore]: https://pkg.go.dev/github.com/quorate/quorate/semaphore
+// [once]: https://pkg.go.dev/github.com/quorate/quorate/once
+// [leader]: https://pkg.go.dev/github.com/quorate/quorate/leader
 package quorate

@@ -18,10 +18,13 @@ import (
 // given to several calls.
 type Option interface{ option() }
 
-// A LockOption is an [Option] that the New of packages mutex and rwmutex take,
+// A LockOption is an [Option] that the New of packages [mutex] and [rwmutex] take,
 // too, for one lock. An option that is nil, wrong, or contradicts the settings
 // of the [Quorum] is a programmer's error there: New panics and names the
 // remedy. A LockOption is safe for concurrent use.
+//
+// [mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex
+// [rwmutex]: https://pkg.go.dev/github.com/quorate/quorate/rwmutex
 type LockOption interface {
 	Option
 	lockOption()
@@ -38,7 +41,9 @@ type SharedOption interface {
 
 // A OnceOption is an option of package once: a [SharedOption], or one that
 // package once makes. It is safe for concurrent use. Use it by the name of
-// once.Option.
+// [once.Option].
+//
+// [once.Option]: https://pkg.go.dev/github.com/quorate/quorate/once#Option
 type OnceOption interface{ onceOption() }
 
 // The types of this package's options: each accepts what the next one does.

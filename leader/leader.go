@@ -54,8 +54,10 @@ const (
 //
 // One value is one participant: goroutines that share it lead together. Two
 // values of one name exclude each other as two processes do. So does a
-// mutex.Mutex of that name: it is the same claim, and while the mutex is
+// [mutex.Mutex] of that name: it is the same claim, and while the mutex is
 // locked, no process leads.
+//
+// [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type Election struct {
 	_    noCopy
 	q    *core.Quorum

@@ -36,11 +36,13 @@ func (upgradeError) Is(target error) bool { return errors.Is(target, quorate.Err
 // One value is one participant. Its readers share one claim on the nodes: only
 // the first and the last of them talk to the nodes, and each process's claim
 // has a lease of its own. Writers of one value pass the lock on without a round
-// trip, as those of a mutex.Mutex do.
+// trip, as those of a [mutex.Mutex] do.
 //
 // A waiting writer stops new readers, in every process, and gets in after the
 // readers before it. The readers that waited behind it get in together when it
 // leaves. As with [sync.RWMutex], this rules out recursive read locking.
+//
+// [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type RWMutex struct {
 	_ noCopy
 	p *party.Party
@@ -58,7 +60,7 @@ func (*noCopy) Unlock() {}
 type Option interface{ quorate.LockOption }
 
 // New returns an RWMutex of the given name. A name serves one kind of
-// primitive: while a mutex.Mutex of that name is in use, every call that would
+// primitive: while a [mutex.Mutex] of that name is in use, every call that would
 // lock an RWMutex fails with [quorate.ErrInvalid] and names both kinds.
 // [RWMutex.RLock] and [RWMutex.Lock] log that and try again.
 //
@@ -70,6 +72,8 @@ type Option interface{ quorate.LockOption }
 // [quorate.WithLinger] keeps a claim for a while after the last Unlock or
 // RUnlock, until a claim is queued that cannot share it. A read lock on what is
 // mostly read then costs no round trip.
+//
+// [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 func New(q *quorate.Quorum, name string, opts ...Option) *RWMutex {
 	c := core.Of(q)
 	set := core.Override(c, "rwmutex.New", opts)

@@ -45,8 +45,9 @@ func TestTypesSayWhetherTheyAreSafe(t *testing.T) {
 }
 
 var (
-	bracketed = regexp.MustCompile(`\[[^\]\s]+\]`)
-	qualified = regexp.MustCompile(`[\[*.\w]*\bquorate\.[A-Z]\w+(\.\w+)*\]?`)
+	bracketed  = regexp.MustCompile(`\[[^\]\s]+\]`)
+	definition = regexp.MustCompile(`^\[[^\]]+\]: https://`)
+	qualified  = regexp.MustCompile(`[\[*.\w]*\bquorate\.[A-Z]\w+(\.\w+)*\]?`)
 )
 
 // Each name in brackets is a link that leads somewhere, and each symbol of
@@ -55,6 +56,7 @@ func TestLinks(t *testing.T) {
 	known := map[string]bool{}
 	for _, dir := range public {
 		s := sourceOf(t, dir)
+		known[s.doc.ImportPath] = true
 		for _, sym := range s.all() {
 			for name := range strings.SplitSeq(sym.name, ", ") {
 				known[s.doc.ImportPath+" "+name] = true
@@ -66,9 +68,12 @@ func TestLinks(t *testing.T) {
 		p := s.doc.Parser()
 		for _, sym := range s.all() {
 			text := prose(sym.text)
-			links := 0
-			for _, l := range docLinks(p.Parse(sym.text).Content) {
-				links++
+			links, defined := docLinks(p.Parse(sym.text).Content)
+			for _, l := range defined {
+				page, ok := strings.CutPrefix(l.URL, "https://pkg.go.dev/")
+				assert.True(t, ok && known[strings.Replace(page, "#", " ", 1)], "%s of %s: %s leads nowhere", sym.name, dir, l.URL)
+			}
+			for _, l := range links {
 				pkg, name := l.ImportPath, l.Name
 				if l.Recv != "" {
 					name = strings.TrimPrefix(l.Recv, "*") + "." + name
@@ -80,7 +85,7 @@ func TestLinks(t *testing.T) {
 					assert.True(t, known[pkg+" "+name], "%s of %s: there is no %s in %s", sym.name, dir, name, pkg)
 				}
 			}
-			assert.Len(t, bracketed.FindAllString(text, -1), links, "%s of %s: a name in brackets is no link: %s", sym.name, dir, text)
+			assert.Len(t, bracketed.FindAllString(text, -1), len(links)+len(defined), "%s of %s: a name in brackets is no link: %s", sym.name, dir, text)
 			for _, q := range qualified.FindAllString(text, -1) {
 				assert.True(t, strings.HasPrefix(q, "[") && strings.HasSuffix(q, "]"), "%s of %s: write [%s]", sym.name, dir, q)
 			}
@@ -115,19 +120,25 @@ func (s source) all() []symbol {
 func prose(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "\t") {
+		if !strings.HasPrefix(line, "\t") && !definition.MatchString(line) {
 			b.WriteString(line)
 		}
 	}
 	return b.String()
 }
 
-// docLinks are the links in the blocks of a comment.
-func docLinks(blocks []comment.Block) (links []*comment.DocLink) {
+// docLinks are the links in the blocks of a comment: to symbols, and those that
+// the comment defines.
+func docLinks(blocks []comment.Block) (links []*comment.DocLink, defined []*comment.Link) {
 	text := func(all []comment.Text) {
 		for _, t := range all {
-			if l, ok := t.(*comment.DocLink); ok {
+			switch l := t.(type) {
+			case *comment.DocLink:
 				links = append(links, l)
+			case *comment.Link:
+				if !l.Auto {
+					defined = append(defined, l)
+				}
 			}
 		}
 	}
@@ -139,11 +150,12 @@ func docLinks(blocks []comment.Block) (links []*comment.DocLink) {
 			text(b.Text)
 		case *comment.List:
 			for _, item := range b.Items {
-				links = append(links, docLinks(item.Content)...)
+				l, d := docLinks(item.Content)
+				links, defined = append(links, l...), append(defined, d...)
 			}
 		}
 	}
-	return links
+	return links, defined
 }
 
 // The string of each kind and state, and the text of each kind of error, stands
