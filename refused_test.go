@@ -3,9 +3,7 @@ package quorate_test
 import (
 	"context"
 	"log/slog"
-	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,40 +13,11 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/redistest"
-	"github.com/quorate/quorate/internal/resp"
 )
 
 // server is one of our own making. It answers each command with what answer returns.
 func server(t *testing.T, answer func(line string) string) (addr string) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer nc.Close()
-				for rd := resp.NewReader(nc); ; {
-					v, err := rd.Read()
-					if err != nil {
-						return
-					}
-					var words []string
-					for _, w := range v {
-						words = append(words, string(w.Str))
-					}
-					if _, err := nc.Write([]byte(answer(strings.Join(words, " ")))); err != nil {
-						return
-					}
-				}
-			})
-		}
-	})
-	t.Cleanup(func() { _ = ln.Close(); all.Wait() })
-	return ln.Addr().String()
+	return redistest.Answer(t, func(words []string) string { return answer(strings.Join(words, " ")) })
 }
 
 // What no waiting can change fails at once, long before the context ends.

@@ -3,9 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/resp"
 )
 
@@ -23,48 +22,26 @@ func TestEndlessList(t *testing.T) {
 	for _, count := range []int{1000, 0} {
 		scans := 0
 		var names []byte
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		var all sync.WaitGroup
-		all.Go(func() {
-			for {
-				nc, err := ln.Accept()
-				if err != nil {
-					return
+		addr := redistest.Answer(t, func(words []string) string {
+			switch line := strings.Join(words, " "); {
+			case line == "INFO server":
+				return "$12\r\nrun_id:run\r\n\r\n"
+			case line == "GET quorate:marker":
+				return "$28\r\n7 1000 run 20000 300000     \r\n"
+			case line == "TIME":
+				return string(resp.AppendCommand(nil, fmt.Sprint(time.Now().Unix()), "0"))
+			case strings.HasPrefix(line, "SCAN"):
+				scans++
+				names = append(names[:0], "*2\r\n$1\r\n7\r\n"...)
+				names = resp.AppendArray(names, count)
+				for i := range count {
+					names = resp.AppendString(names, fmt.Sprintf("quorate:{%d-%d%s}:r", scans, i, strings.Repeat("x", 900)))
 				}
-				all.Go(func() {
-					defer nc.Close()
-					for rd := resp.NewReader(nc); ; {
-						v, err := rd.Read()
-						if err != nil {
-							return
-						}
-						answer := []byte("+OK\r\n")
-						switch line := text(v, 0) + " " + text(v, 1); {
-						case line == "INFO server":
-							answer = []byte("$12\r\nrun_id:run\r\n\r\n")
-						case line == "GET quorate:marker":
-							answer = []byte("$28\r\n7 1000 run 20000 300000     \r\n")
-						case line == "TIME ":
-							answer = resp.AppendCommand(nil, fmt.Sprint(time.Now().Unix()), "0")
-						case strings.HasPrefix(line, "SCAN"):
-							scans++
-							names = append(names[:0], "*2\r\n$1\r\n7\r\n"...)
-							names = resp.AppendArray(names, count)
-							for i := range count {
-								names = resp.AppendString(names, fmt.Sprintf("quorate:{%d-%d%s}:r", scans, i, strings.Repeat("x", 900)))
-							}
-							answer = names
-						}
-						if _, err := nc.Write(answer); err != nil {
-							return
-						}
-					}
-				})
+				return string(names)
 			}
+			return "+OK\r\n"
 		})
-		t.Cleanup(func() { _ = ln.Close(); all.Wait() })
-		client := redis.NewClient(&redis.Options{Addr: ln.Addr().String()})
+		client := redis.NewClient(&redis.Options{Addr: addr})
 		defer client.Close()
 		q, err := New([]redis.UniversalClient{client}, Defaults())
 		require.NoError(t, err)

@@ -6,50 +6,33 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/resp"
 )
 
 // hostile is a node that answers some commands of each connection well, and from
 // then on sends one text again and again.
 func hostile(t *testing.T, good []string, text string) *redis.Options {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
+	return &redis.Options{Addr: redistest.Serve(t, func(nc net.Conn) {
+		rd := resp.NewReader(nc)
+		for _, answer := range good {
+			if _, err := rd.Read(); err != nil {
 				return
 			}
-			wg.Go(func() {
-				defer nc.Close()
-				rd := resp.NewReader(nc)
-				for _, answer := range good {
-					if _, err := rd.Read(); err != nil {
-						return
-					}
-					nc.Write([]byte(answer))
-				}
-				if _, err := rd.Read(); err != nil {
-					return
-				}
-				for err == nil {
-					_, err = nc.Write([]byte(text))
-				}
-			})
+			nc.Write([]byte(answer))
 		}
-	})
-	t.Cleanup(func() { ln.Close(); wg.Wait() })
-	return &redis.Options{Addr: ln.Addr().String()}
+		_, err := rd.Read()
+		for err == nil {
+			_, err = nc.Write([]byte(text))
+		}
+	})}
 }
 
 // A node that lies about a length neither ends the process nor fills its memory,
