@@ -1,0 +1,24 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Two faults that meet both start a client that was killed. It runs once: a second process
+// would hear nothing from the harness, and go on when the run has ended.
+func TestClientIsStartedOnce(t *testing.T) {
+	c := &client{dir: t.TempDir(), spawn: newSpawner()}
+	t.Cleanup(c.spawn.close)
+	require.NoError(t, c.start())
+	first := c.cmd
+	require.NoError(t, c.start())
+	assert.Same(t, first, c.cmd)
+	require.NoError(t, c.restart(t.Context(), 0, year))
+	assert.NotSame(t, first, c.cmd)
+	assert.Equal(t, year, c.wall)
+	assert.Equal(t, 2, c.lives)
+	require.NoError(t, c.kill())
+}
