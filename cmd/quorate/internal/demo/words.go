@@ -56,7 +56,7 @@ func (s *stage) outro(v *verdict) {
 	}
 	if v.handOver > 0 {
 		s.print("\n  From one worker to the next it took %s (median of %d; the slowest took %s).", brief(v.median), v.handOver, brief(v.slowest))
-		s.print("  Who waits is called when its turn has come; nobody asks again and again.")
+		s.print("  The nodes call a waiter when its turn has come. It does not poll.")
 	}
 	if !v.ok() {
 		s.print("\n%s", s.style.red("It did not come out right. Please report this, with the lines above."))
