@@ -22,10 +22,9 @@ Every client writes down what it asked and got on the machine's monotonic clock.
 - **Liveness**: when all is healed, every client gets everything within %v.
 - **Leftovers**: no key but fences and records, no connection, no goroutine.
 
-Loss of memory keeps to what the protocol bears: a minority of the nodes at a time, each until a guard time after it is
-back, or its jump was noticed, and until it is caught up; the harness skips what would be more. A clock of a node that jumps
-counts as such a loss: leases end early there, or late. One that drifts, by 0.5%% either way, does not. TCP has no packet loss to show: a
-lost packet is a delay until it is sent again, 200 ms and doubling, and so it is modelled. The ttl is %v, the guard time %v.
+Loss of data keeps to what the protocol bears: a minority of the nodes at a time. A node counts as lost until it is caught up, and until a guard time after its return or
+its jump. The harness skips a fault that would be more. A node's clock that jumps counts as a loss of data: leases end early there, or late. A clock that drifts by 0.5%% does not.
+TCP shows no packet loss: a lost packet is a delay until it is sent again, 200 ms and doubling. The harness models it so. The ttl is %v, the guard time %v.
 `
 
 const simulated = `
