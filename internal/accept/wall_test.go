@@ -247,3 +247,18 @@ func TestTokensRiseThoughTheWallClockFalls(t *testing.T) {
 		})
 	}
 }
+
+// A record of one node that is an hour ahead keeps reads waiting, and the error says why.
+func TestRecordAheadIsNamed(t *testing.T) {
+	t.Parallel()
+	const id = "ffffffffffffffffffffffffffffffff"
+	c := redistest.Start(t, 3)
+	q := accept.Open(t, c, accept.Timing(time.Second))
+	at := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:{o}:r", "0 "+at+" "+id+" "+at+" "+id+" 1 0 0 forged", 0).Err())
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := once.New(q, "o").DoContext(short, func(context.Context) error { return nil })
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, "too far ahead of its clock")
+}

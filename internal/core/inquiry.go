@@ -33,6 +33,8 @@ type inquiry struct {
 var (
 	errForgetful = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
 	errOvertaken = errors.New("a later run has begun")
+	errFuture    = errors.New("does not store what another node has recorded, as that is too far ahead of its clock: it is forged, or of a client whose clock was wrong; " +
+		"wait until the clocks have passed it, or remove the name's record, the key that ends in }:r, on that node")
 )
 
 // inquire starts an inquiry.
@@ -224,6 +226,8 @@ func (c *asking) Reply(v []resp.Value, err error) {
 			i.errs[node] = errQueued
 		case a.Status == protocol.Overtaken:
 			i.errs[node] = errOvertaken
+		case a.Status == protocol.Ahead:
+			i.errs[node] = errFuture
 		case a.Record != nil && !a.Record.Whole && i.in.Op != protocol.OpPut:
 			i.errs[node] = errForgetful
 		}

@@ -34,3 +34,25 @@ func TestTryWaitsOnceForANodeThatHangs(t *testing.T) {
 	}
 	assert.Equal(t, Taken, c.Phase())
 }
+
+// A node that reports a ticket of the far future draws no claim after it.
+func TestForgedTicketIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	const wall = 1_700_000_000_000_000
+	for _, late := range []bool{false, true} {
+		c := NewClaim(Config{
+			Terms: Terms{Weight: 1, Capacity: 1, TTL: 8 * time.Second}, Nodes: 3, NodeTimeout: 200 * time.Millisecond, Window: WindowOf(20 * time.Second),
+		})
+		c.Start(1, wall, 0, 0)
+		forged := Answer{Status: OK, Incarnation: 1, Ticket: MaxTicket - 1024, Clock: wall / 1000, Vote: true}
+		if !late {
+			c.Answer(2, Request{Node: 0, Op: OpJoin, Sent: 1}, forged)
+		}
+		c.Answer(2, Request{Node: 1, Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 2, Ticket: wall + 64, Clock: wall / 1000, Vote: true})
+		c.Answer(2, Request{Node: 2, Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 3, Ticket: wall, Clock: wall / 1000, Vote: true})
+		if late {
+			c.Answer(2, Request{Node: 0, Op: OpJoin, Sent: 1}, forged)
+		}
+		assert.Equal(t, Ticket(wall+64), c.Ticket())
+	}
+}
