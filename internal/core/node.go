@@ -103,25 +103,30 @@ func (q *Quorum) marked(n *node, inc protocol.Incarnation) {
 // become has a node that was known as from vote with an incarnation, unless another
 // address does. It changes nothing if the node is known as something else by now.
 func (q *Quorum) become(n *node, from uint64, inc protocol.Incarnation) {
-	if q.vote(n, from, inc) && n.missed.Swap(false) {
+	votes := q.vote(n, from, inc)
+	if votes {
+		q.met(n, inc)
+	}
+	if n.missed.Swap(false) {
 		q.recheck(n)
 	}
 }
 
-// vote is become but for what was missed meanwhile. It reports whether it has changed anything.
-func (q *Quorum) vote(n *node, from uint64, inc protocol.Incarnation) bool {
+// vote is become without what follows: claims and observers hear of that, so
+// servers.mu must not be held. It reports whether the node votes from now on.
+func (q *Quorum) vote(n *node, from uint64, inc protocol.Incarnation) (votes bool) {
 	known := &q.incs[n.index]
 	q.servers.mu.Lock() // of two addresses that show one incarnation the second must find the first
 	defer q.servers.mu.Unlock()
 	if q.servers.known.Twin(q.now(), n.index, inc) >= 0 {
 		n.copy.Store(uint64(inc))
-		return known.CompareAndSwap(from, copied)
+		known.CompareAndSwap(from, copied)
+		return false
 	}
 	if !known.CompareAndSwap(from, uint64(inc)) {
 		return false
 	}
 	q.servers.known.Vote(q.now(), n.index, inc)
-	q.met(n, inc)
 	return true
 }
 
@@ -161,6 +166,9 @@ func (q *Quorum) stranger(node int, inc protocol.Incarnation) error {
 	case copied:
 		q.untwin(n)
 	case shared:
+		if !q.twofold(n) { // the other address has left the server
+			n.link.Reconnect(errStranger)
+		}
 		if err := q.servers.duplicate(node); err != nil {
 			return err
 		}
@@ -289,6 +297,9 @@ func (q *Quorum) push(n *node, payload string) {
 	case uint64(m.Incarnation):
 	case unknown:
 		n.missed.Store(true)
+		if q.incs[n.index].Load() != unknown && n.missed.Swap(false) { // become did not see it
+			q.recheck(n)
+		}
 		return
 	default:
 		return

@@ -99,12 +99,13 @@ func (q *Quorum) untwin(n *node) {
 	made := twin < len(q.nodes)                                     // New may not have got so far
 	q.servers.mu.Unlock()
 	switch {
-	case named && !one:
+	case named && twin < 0: // no other address votes with it: only a memory of another run is lost
 		q.remark(n, script.Lost)
 		return
 	case !one:
-		// The other address has been down for a guard time. What this node's memory is a copy of
-		// may have gone on without it, and the marker does not know the run.
+		// Two runs have one incarnation, or the other address has been down for a guard time.
+		// What this node's memory is a copy of may have gone on without it. The marker need not
+		// name another run: a replica's marker names none if a script has made it.
 		q.remark(n, strconv.FormatUint(inc, 10))
 		return
 	case !made:
@@ -131,6 +132,14 @@ func (q *Quorum) untwin(n *node) {
 			q.remark(n, strconv.FormatUint(inc, 10))
 		}
 	})
+}
+
+// twofold reports whether another address may vote for the server of a node that
+// was found to be shared.
+func (q *Quorum) twofold(n *node) bool {
+	q.servers.mu.Lock()
+	defer q.servers.mu.Unlock()
+	return q.servers.known.Twin(q.now(), n.index, protocol.Incarnation(n.copy.Load())) >= 0
 }
 
 // remark has a node begin another incarnation.

@@ -52,6 +52,7 @@ const (
 	RuleAsked                            // what is known of the other nodes is from before the question that the suspect's upper bound rests on: a client that slept while the answer was on its way silences a node
 	RuleServer                           // of two addresses that reach one server only one votes: two holders
 	RuleTwin                             // an address that is down keeps the incarnation that it voted with: one server votes under two addresses
+	RuleLeft                             // a server that an address has left gets no vote under another one while leases of it run: two holders
 	RuleDown                             // a claim hears that a node's connection is gone: of two waiters that are each first on one of the other nodes, none is served before its beats have failed
 	RuleUrgent                           // renewals and leaves are sent before joins: a holder is lost behind the joins of its own client
 	RuleNewest                           // a request that waits for room is sent in its newest form: a claim acts on what is over

@@ -1,6 +1,9 @@
 package protocol
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Servers knows which server each address of a client reaches, by the identity
 // that every run of a server has. Where that is not known, the incarnation of the
@@ -23,6 +26,15 @@ type server struct {
 	up    bool
 	since Time // down since then, when it is not up
 	same  int  // the address that this one was found to share a server with; -1: none
+	left  []left
+}
+
+// left is a server that an address voted for before it reached another one. The
+// leases that the server gave under that address end by a time.
+type left struct {
+	run  string
+	inc  Incarnation
+	ends Time
 }
 
 // NewServers returns the Servers of so many addresses. No lease outlasts the guard time.
@@ -38,7 +50,8 @@ func NewServers(addresses int, guard time.Duration, rules Rules) *Servers {
 // the address that may vote for that server instead, -1 if it is i. The first to
 // be connected may. That one keeps its vote while it is down, because the leases that it
 // gave run on, and so until a guard time later. It keeps it, too, when both reconnect in the
-// other order: an address that was refused is accepted only when the other one has reached another server.
+// other order: an address that was refused is accepted only when the other one has reached another
+// server, and the leases have ended that it left.
 func (s *Servers) Connect(now Time, i int, run string) (other int) {
 	a := &s.at[i]
 	if a.same >= 0 && s.votes(now, a.same) {
@@ -46,14 +59,46 @@ func (s *Servers) Connect(now Time, i int, run string) (other int) {
 			return a.same
 		}
 	}
+	if run != a.run {
+		s.leave(now, i)
+	}
 	for j := range s.at {
-		if j != i && run != "" && s.at[j].run == run && s.votes(now, j) && s.rules.on(RuleServer) {
+		if j != i && run != "" && s.gave(now, j, left{run: run}) && s.rules.on(RuleServer) {
 			a.run, a.same = "", j
 			return j
 		}
 	}
-	*a = server{run: run, inc: a.inc, up: true, same: -1}
+	*a = server{run: run, inc: a.inc, up: true, same: -1, left: a.left}
 	return -1
+}
+
+// leave says that address i has reached another server than before.
+//
+// Invariant: a server that an address has left gets no vote under another one until
+// the leases have ended that it gave. Else a claim that has one of them, and
+// gets the vote of the same server under the other address, counts it twice,
+// until the first address has told what its new server knows of the claim.
+func (s *Servers) leave(now Time, i int) {
+	a := &s.at[i]
+	l := left{a.run, a.inc, now.Add(s.guard)}
+	if !a.up {
+		l.ends = a.since.Add(s.guard)
+	}
+	a.left = slices.DeleteFunc(a.left, func(o left) bool { return now > o.ends || o.run == l.run && o.inc == l.inc })
+	if (l.run != "" || l.inc != 0) && now <= l.ends && s.rules.on(RuleLeft) {
+		a.left = append(a.left, l)
+	}
+	a.run, a.inc = "", 0
+}
+
+// gave reports whether address j votes for a server, or may have a lease from it.
+func (s *Servers) gave(now Time, j int, of left) bool {
+	o := &s.at[j]
+	same := func(l left) bool {
+		return of.run != "" && l.run == of.run || of.inc != 0 && l.inc == of.inc
+	}
+	return same(left{run: o.run, inc: o.inc}) && s.votes(now, j) ||
+		slices.ContainsFunc(o.left, func(l left) bool { return now <= l.ends && same(l) })
 }
 
 // Twin returns the address that may vote with this incarnation instead of address
@@ -65,7 +110,7 @@ func (s *Servers) Connect(now Time, i int, run string) (other int) {
 // that the server gave under the first address.
 func (s *Servers) Twin(now Time, i int, inc Incarnation) int {
 	for j := range s.at {
-		if j != i && inc != 0 && s.at[j].inc == inc && s.votes(now, j) && (s.at[j].up || s.rules.on(RuleTwin)) {
+		if j != i && s.gave(now, j, left{inc: inc}) && (s.at[j].up || s.rules.on(RuleTwin)) {
 			return j
 		}
 	}
@@ -75,10 +120,17 @@ func (s *Servers) Twin(now Time, i int, inc Incarnation) int {
 // Vote says that address i has shown this incarnation. If Twin returns no other
 // address, i votes with it from now on. Vote returns what Twin does.
 func (s *Servers) Vote(now Time, i int, inc Incarnation) (other int) {
-	if other = s.Twin(now, i, inc); other < 0 {
-		s.at[i].inc = inc
+	if other = s.Twin(now, i, inc); other >= 0 {
+		return other
 	}
-	return other
+	if a := &s.at[i]; a.inc != inc {
+		run := a.run
+		if a.inc != 0 {
+			s.leave(now, i)
+		}
+		a.run, a.inc = run, inc
+	}
+	return -1
 }
 
 // votes reports whether what address j gave may still count.

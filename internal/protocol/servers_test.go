@@ -29,14 +29,15 @@ func TestServers(t *testing.T) {
 	// The first reaches another server.
 	s.Down(at(4*time.Second), 1)
 	assert.Equal(t, -1, s.Connect(at(5*time.Second), 1, "w"))
-	assert.Equal(t, -1, s.Connect(at(6*time.Second), 0, "z"))
+	assert.Equal(t, 1, s.Connect(at(6*time.Second), 0, "z"), "whose leases under the first may still run")
+	assert.Equal(t, -1, s.Connect(at(4*time.Second+guard+1), 0, "z"))
 
 	// An address that is down keeps its vote until its leases have ended.
-	s.Down(at(7*time.Second), 0)
-	assert.Equal(t, 0, s.Connect(at(8*time.Second), 2, "z"))
-	assert.Equal(t, 0, s.Connect(at(8*time.Second), 2, "v"), "as long as nothing shows that they are two")
-	assert.Equal(t, -1, s.Connect(at(7*time.Second+guard+1), 2, "z"))
-	assert.Equal(t, 2, s.Connect(at(20*time.Second), 0, "z"))
+	s.Down(at(17*time.Second), 0)
+	assert.Equal(t, 0, s.Connect(at(18*time.Second), 2, "z"))
+	assert.Equal(t, 0, s.Connect(at(18*time.Second), 2, "v"), "as long as nothing shows that they are two")
+	assert.Equal(t, -1, s.Connect(at(17*time.Second+guard+1), 2, "z"))
+	assert.Equal(t, 2, s.Connect(at(30*time.Second), 0, "z"))
 
 	// What is not known is not compared.
 	s = protocol.NewServers(2, guard, protocol.Rules{})
@@ -75,4 +76,62 @@ func TestServersByIncarnation(t *testing.T) {
 	assert.Equal(t, -1, s.Connect(at(5*time.Second+guard), 1, ""))
 	assert.Equal(t, 0, s.Vote(at(5*time.Second+guard), 1, 7))
 	assert.Equal(t, -1, s.Vote(at(5*time.Second+guard), 1, 9), "another memory is not the other's")
+}
+
+// An address that has reached another server has left leases at the one before.
+func TestServersThatAnAddressHasLeft(t *testing.T) {
+	t.Parallel()
+	const guard = 10 * time.Second
+	at := func(d time.Duration) protocol.Time { return protocol.Time(time.Hour).Add(d) }
+	s := protocol.NewServers(3, guard, protocol.Rules{})
+	assert.Equal(t, -1, s.Connect(at(0), 0, "x"))
+	assert.Equal(t, -1, s.Vote(at(0), 0, 7))
+	s.Down(at(time.Second), 0)
+	assert.Equal(t, -1, s.Connect(at(2*time.Second), 0, "y"))
+	assert.Equal(t, 0, s.Connect(at(3*time.Second), 1, "x"), "with a lease that x gave to 0")
+	assert.Equal(t, 0, s.Connect(at(time.Second+guard), 1, "x"))
+	assert.Equal(t, -1, s.Connect(at(time.Second+guard+1), 1, "x"))
+	assert.Equal(t, -1, s.Vote(at(time.Second+guard+1), 1, 7), "0 no longer votes with this incarnation, though it has shown no other")
+
+	// Where runs are not known the incarnation tells.
+	s = protocol.NewServers(3, guard, protocol.Rules{})
+	assert.Equal(t, -1, s.Connect(at(0), 0, ""))
+	assert.Equal(t, -1, s.Vote(at(0), 0, 7))
+	s.Down(at(time.Second), 0)
+	assert.Equal(t, -1, s.Connect(at(2*time.Second), 0, ""))
+	assert.Equal(t, -1, s.Vote(at(2*time.Second), 0, 8))
+	assert.Equal(t, -1, s.Connect(at(2*time.Second), 1, ""))
+	assert.Equal(t, 0, s.Vote(at(3*time.Second), 1, 7))
+	assert.Equal(t, 0, s.Vote(at(2*time.Second+guard), 1, 7))
+	assert.Equal(t, -1, s.Vote(at(2*time.Second+guard+1), 1, 7))
+}
+
+// Two addresses that come to reach each other's server vote again, at the latest a
+// guard time later, whatever order they connect in.
+func TestServersThatChangePlaces(t *testing.T) {
+	t.Parallel()
+	const guard = 10 * time.Second
+	at := func(d time.Duration) protocol.Time { return protocol.Time(time.Hour).Add(d) }
+	for _, runs := range [][2]string{{"x", "y"}, {"x", ""}, {"", "y"}} {
+		for _, order := range [][2]int{{0, 1}, {1, 0}} {
+			s := protocol.NewServers(2, guard, protocol.Rules{})
+			for i := range 2 {
+				assert.Equal(t, -1, s.Connect(at(0), i, runs[i]))
+				assert.Equal(t, -1, s.Vote(at(0), i, protocol.Incarnation(7+i)))
+			}
+			for i := range 2 {
+				s.Down(at(time.Second), i)
+			}
+			votes := 0
+			for d := 2 * time.Second; d < 3*guard; d += time.Second {
+				votes = 0
+				for _, i := range order {
+					if s.Down(at(d), i); s.Connect(at(d), i, runs[1-i]) < 0 && s.Vote(at(d), i, protocol.Incarnation(8-i)) < 0 {
+						votes++
+					}
+				}
+			}
+			assert.Equal(t, 2, votes, "%q, %v", runs, order)
+		}
+	}
 }

@@ -180,6 +180,38 @@ var twofold = generator{
 	},
 }
 
+// moved: another client holds with two servers. This client has the vote of the
+// third; then the address of that reaches a server of the holder, which is slow to
+// answer, and another address reaches the third server.
+var moved = generator{
+	name: "moved",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.length = 4 * s.ttl
+		s.nameless = r.IntN(2) == 0
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		holder, other := w.procs[0], w.procs[1]
+		e, f := holder.parts[0], other.parts[0]
+		first, second := other.to(ns[0]), other.to(ns[1])
+		second.snap()
+		second.node = ns[0]
+		second.connect() // it is refused
+		holder.cutOff(ns[0])
+		w.then(w.around(w.delay), func() { e.acquire(false) })
+		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { f.acquire(false) })
+		w.then(w.around(w.delay*8), func() {
+			first.snap()
+			first.node = ns[1]
+			first.connect()
+			first.cut(answers)
+		})
+		w.then(w.around(w.delay), second.connect)
+		w.once(holds(f), w.ttl, w.around(w.nodeTimeout), func() {})
+	},
+}
+
 // stale: an attempt that only one node has heard of waits, while somebody
 // passes through the other two; one of those forgets, and then it gets there.
 var stale = generator{

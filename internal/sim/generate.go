@@ -99,7 +99,7 @@ var generators = []generator{
 	hasty, congested, brimful, unplugged, throng,
 	uneven,
 	wrongClock, polling, poisoned, forged,
-	twofold,
+	twofold, moved,
 	readers, mourned,
 }
 

@@ -97,6 +97,7 @@ var mutants = []mutant{
 	{"a broken connection takes room", func(s *setting) { s.hoard = true }, unplugged, 100, "stuck orphan late"},
 	{"two addresses of one server vote", without(protocol.RuleServer), twofold, 100, "capacity"},
 	{"an address that is down loses its incarnation", without(protocol.RuleTwin), twofold, 200, "capacity"},
+	{"a server votes again under another address at once", without(protocol.RuleLeft), moved, 100, "capacity"},
 	{"what a request leaves over is not gone on with", nodesWithout(model.Resume), mourned, 100, "busy lost"},
 	{"no client is asked for another request", nodesWithout(model.Ask), readers, 100, "late"},
 	{"a client is asked for a request though nothing is left over", nodesWithout(model.Enough), readers, 100, "busy"},

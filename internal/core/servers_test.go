@@ -1,0 +1,69 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Two servers whose markers have one incarnation, and name each its own run, both
+// vote after a while. A replica has such a marker if a script had made it, which
+// cannot know the run, and the next client named the replica's own.
+func TestCopiedIncarnationOfAKnownRun(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	set := Defaults()
+	var clients []redis.UniversalClient
+	for i := range c.Len() {
+		r := c.Node(i).Client()
+		now, err := r.Time(t.Context()).Result()
+		require.NoError(t, err)
+		info, err := r.Info(t.Context(), "server").Result()
+		require.NoError(t, err)
+		_, run, _ := strings.Cut(info, "run_id:")
+		run, _, _ = strings.Cut(run, "\r")
+		marker := fmt.Sprintf("%d %d %s %d %d", 7+i/2, now.Add(-time.Hour).UnixMilli(), run, set.Guard.Milliseconds(), set.Retention.Milliseconds())
+		require.NoError(t, r.Set(t.Context(), script.MarkerKey(set.Prefix), marker, 0).Err())
+		clients = append(clients, r)
+	}
+	q, err := New(clients, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
+	require.Eventually(t, func() bool {
+		for i, n := range q.nodes {
+			if n.link.Err() != nil || q.incs[i].Load() >= unknown {
+				_, _ = q.marker(t.Context(), n) // each answer has it ask again
+				return false
+			}
+		}
+		return true
+	}, 20*time.Second, time.Millisecond)
+	assert.NotEqual(t, q.incs[0].Load(), q.incs[1].Load())
+}
+
+// A node that shares the server of another address votes again after that address
+// has left the server.
+func TestSharedServerThatTheOtherAddressHasLeft(t *testing.T) {
+	t.Parallel()
+	q := idle(t, redistest.Start(t, 1))
+	n := q.nodes[0]
+	n.copy.Store(q.incs[0].Load() + 1) // no address votes with that
+	q.servers.mu.Lock()
+	_ = q.servers.share(q, 0, 0)
+	q.servers.mu.Unlock()
+	q.incs[0].Store(shared)
+	require.Eventually(t, func() bool {
+		_, err := q.marker(t.Context(), n)
+		return err == nil && q.incs[0].Load() < unknown
+	}, 20*time.Second, time.Millisecond)
+	assert.NoError(t, q.servers.duplicate(0))
+}
