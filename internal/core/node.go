@@ -39,9 +39,12 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		Many: &link.Many{Head: script.ManyHead, Append: func(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 			return script.AppendMany(dst, q.set.Prefix, q.set.Guard, q.set.Retention, q.channel, kind, keys, args, nKeys, nArgs)
 		}},
-		Room:       func() { n.room() },
-		Probe:      func() []link.Command { return q.probe(n) },
-		Hello:      func(info link.Info) ([]link.Command, error) { return q.hello(n, info) },
+		Room:  func() { n.room() },
+		Probe: func() []link.Command { return q.probe(n) },
+		Hello: func(info link.Info) ([]link.Command, error) {
+			cmds, err := q.hello(n, info)
+			return q.leaving(n, cmds), err
+		},
 		Up:         func() { q.up(n) },
 		Down:       func(err error) { q.down(n, err) },
 		Push:       func(payload string) { q.push(n, payload) },
@@ -89,10 +92,26 @@ func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.marked(n, got)
 			p.wait = max(0, q.set.Guard-age)
-		} else if _, refused := errors.AsType[resp.Error](err); err != nil && !refused {
-			q.servers.leave(q.now(), n.index) // the connection has ended
 		}
 	}}, q.askTime(n)), nil
+}
+
+// leaving has the connection to a node count as ended if one of its first commands fails: that
+// ends it, and no callback of the link says so.
+func (q *Quorum) leaving(n *node, cmds []link.Command) []link.Command {
+	for _, cmd := range cmds {
+		c := cmd.(*question)
+		reply := c.reply
+		c.reply = func(v []resp.Value, err error) {
+			if reply != nil {
+				reply(v, err)
+			}
+			if err != nil {
+				q.servers.leave(q.now(), n.index)
+			}
+		}
+	}
+	return cmds
 }
 
 // marked notes which incarnation a connection begins with.
