@@ -241,3 +241,24 @@ func TestMemoryThatPretends(t *testing.T) {
 	tells.incarnation = 8
 	require.NoError(t, m.lose(1))
 }
+
+// A jump of a clock that no client can tell from a jump of its own is over when the leases of
+// before have ended. Without that, nothing would be done to data for the rest of the run.
+func TestJumpThatIsNeverNoticed(t *testing.T) {
+	tells := marker{incarnation: 7, whole: true, born: time.Now().Add(-time.Hour)}
+	m := newMemory(3, time.Second, func(int) (marker, error) { return tells, nil })
+	require.NoError(t, m.lose(0))
+	m.byClock(0)
+	require.NoError(t, m.pretend(0))
+	m.back(0)
+	ago := func(d time.Duration) {
+		l := m.lost[0]
+		l.at, l.back = time.Now().Add(-d), time.Now().Add(-d)
+		m.lost[0] = l
+	}
+	ago(3*time.Second - 100*time.Millisecond)
+	require.ErrorIs(t, m.lose(0), errSkip)
+	require.ErrorIs(t, m.lose(1), errSkip)
+	ago(3*time.Second + 100*time.Millisecond)
+	require.NoError(t, m.lose(1))
+}

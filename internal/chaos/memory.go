@@ -48,6 +48,16 @@ type loss struct {
 	// The incarnation under which it goes on until a client notices that something
 	// has happened: 0 where the marker goes with the memory, or a new run tells.
 	pretends int64
+	// It has lost nothing, but its clock was set. Clients that cannot tell whose clock it was
+	// let their leases and its votes bear the jump, and leave the node alone: so it may never
+	// be noticed, and is over when the leases of before have ended.
+	clock bool
+}
+
+// unnoticed says whether the node goes on under the marker of before, and that still matters.
+func (m *memory) unnoticed(l loss, k marker) bool {
+	aged := l.clock && !l.back.IsZero() && time.Since(l.back) > 3*m.guard
+	return l.pretends != 0 && k.incarnation == l.pretends && !aged
 }
 
 func newMemory(nodes int, guard time.Duration, ask func(int) (marker, error)) *memory {
@@ -60,7 +70,7 @@ func (m *memory) lose(node int) error {
 	defer m.mu.Unlock()
 	// Two jumps that nobody has noticed may cancel out, and then nobody ever does.
 	if l := m.lost[node]; l.pretends != 0 {
-		if k, err := m.marker(node); err != nil || k.incarnation == l.pretends {
+		if k, err := m.marker(node); err != nil || m.unnoticed(l, k) {
 			return fmt.Errorf("%w: nobody has noticed what came before", errSkip)
 		}
 	}
@@ -88,7 +98,7 @@ func (m *memory) over(n int, l loss) bool {
 		return true
 	}
 	k, err := m.marker(n)
-	if err != nil || k.born.IsZero() || !k.whole || k.incarnation == l.pretends {
+	if err != nil || k.born.IsZero() || !k.whole || m.unnoticed(l, k) {
 		return false
 	}
 	return k.born.Before(l.at) || time.Since(k.born) > m.guard+m.guard/10
@@ -136,6 +146,9 @@ func (m *memory) byClock(node int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last(node).clock = true
+	l := m.lost[node]
+	l.clock = true
+	m.lost[node] = l
 }
 
 // losses are all so far.
