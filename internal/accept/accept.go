@@ -30,6 +30,7 @@ import (
 
 // Parallel parses the flags of a test binary. Without -parallel it lets n tests run at once: a test has
 // servers of its own and mostly waits, so go test's default, the number of processors, leaves those idle.
+// Tests that keep the processors busy, or that judge how long something took, are not parallel.
 func Parallel(n int) {
 	_ = flag.Set("test.parallel", strconv.Itoa(n)) // before Parse, where -parallel replaces it
 	flag.Parse()

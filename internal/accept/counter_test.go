@@ -23,7 +23,6 @@ const (
 // Eight processes each add one to the number in a file, two hundred times, with
 // nothing but the lock between them.
 func TestCounterFile(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		nodes  int
 		faulty int // are killed in the middle, and started again without their memory

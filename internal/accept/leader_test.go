@@ -212,7 +212,8 @@ func TestSleepingLeader(t *testing.T) {
 
 			w.tell(t, "lead end")
 			until(t, w, "ended")
-			if err := next.Resign(t.Context()); !errors.Is(err, quorate.ErrLost) { // on a busy machine it may be lost
+			// A busy machine may lose the term, or be too slow for the nodes' answers.
+			if err := next.Resign(t.Context()); !errors.Is(err, quorate.ErrLost) && !errors.Is(err, quorate.ErrNoQuorum) {
 				require.NoError(t, err)
 			}
 			accept.Clean(t, c)

@@ -127,7 +127,6 @@ func (f *migrators) kill(t *testing.T, w *worker) {
 // killed about the end, or has lost its claim there, one more may be, under a
 // token that is not the recorded one.
 func TestOnce(t *testing.T) {
-	t.Parallel()
 	const ttl = time.Second
 	c := redistest.Start(t, 3)
 	guard := 2*ttl + 20*time.Millisecond
@@ -149,7 +148,7 @@ func TestOnce(t *testing.T) {
 	}
 	t.Logf("%d rounds of %d processes in %v; killed %d inside and %d about the end, after which %d migrated again; %d lost their claim; %d servers restarted empty; longest wait with nobody at work %v, the lease being %v",
 		*rounds, replicas, time.Since(began).Round(time.Second), f.inside, f.after, f.again, f.losses, f.restarts, f.longest.Round(time.Millisecond), ttl)
-	assert.Less(t, f.longest, 2*ttl, "a lease, and as much again for a machine that has other things to do")
+	assert.Less(t, f.longest, 3*ttl, "a lease, and as much again, twice, for a machine that has other things to do; a lease and a guard time are longer")
 }
 
 // round lets all of them call, and goes on until all have returned.

@@ -2,6 +2,7 @@ package accept_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"sync"
@@ -81,7 +82,9 @@ func TestHolderCutOff(t *testing.T) {
 		for i := range batch {
 			assert.ErrorIs(t, first[i].UnlockContext(t.Context()), quorate.ErrLost, "lost is final")
 			lease := second[i].Lease()
-			second[i].Unlock()
+			if err := second[i].UnlockContext(t.Context()); errors.Is(err, quorate.ErrLost) {
+				continue // a busy machine did not renew it in time
+			}
 			assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased, "nothing late has touched it")
 		}
 	}

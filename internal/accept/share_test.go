@@ -142,7 +142,6 @@ func whole(file string) error {
 // the middle and started again without its memory. What they held, and when,
 // is put together from outside.
 func TestShare(t *testing.T) {
-	t.Parallel()
 	for _, nodes := range []int{3, 5} {
 		for _, kind := range []string{"file", "permits", "weights"} {
 			t.Run(fmt.Sprintf("%s on %d servers", kind, nodes), func(t *testing.T) {

@@ -19,7 +19,6 @@ import (
 // node of its own. One of them has it, every time: a job that a scheduler starts
 // everywhere at once, behind a TryLock, runs once.
 func TestOneOfManyTries(t *testing.T) {
-	t.Parallel()
 	const n = 5
 	c := redistest.Start(t, n)
 	var clients [n]func(name string) *mutex.Mutex
