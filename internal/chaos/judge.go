@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/samber/lo"
 )
@@ -87,7 +88,8 @@ func (r *result) enough() error {
 			return fmt.Errorf("%.1f holds of %s per second, and at least %.1f are needed to show anything", rate, kind, r.Plan.MinRate)
 		}
 	}
-	if r.Plan.Rivals > 0 && r.Rivals.Judged == 0 {
+	// In less than a minute a rival may get nothing but between losses.
+	if r.Plan.Rivals > 0 && r.Rivals.Judged == 0 && r.Plan.For >= time.Minute {
 		return fmt.Errorf("%d holds of rivals, of which none can be judged", r.Rivals.Holds)
 	}
 	return nil
