@@ -26,15 +26,16 @@ const (
 // Final reports whether nothing more will come of the attempt.
 func (p Phase) Final() bool { return p >= Lost }
 
-// Config is what one attempt is made with.
+// Config is what one attempt is made with. Rules is not the last field: a last one without size
+// takes a word, and that puts an attempt into the next size class.
 type Config struct {
 	Terms
+	Rules       Rules
 	Nodes       int
 	NodeTimeout time.Duration // how long an answer is waited for before the node counts as silent
 	Drift       time.Duration // how much earlier than the node the client takes a lease to end
-	Try         bool          // do not wait: Taken instead
 	Window      Window        // how far tickets may be from the nodes' clocks
-	Rules       Rules
+	Try         bool          // do not wait: Taken instead
 }
 
 // peer is what the claim knows of one node. A process may hold a great many

@@ -133,19 +133,19 @@ type Lower struct {
 // Answer is what a node says to one request.
 type Answer struct {
 	Status      Status
+	Vote        bool // the weights of the lower claims plus its own fit the capacity
+	Waiters     bool // claims without a vote are queued at this node
+	Foreign     bool // not voted only because another Redlock client holds the plain key
+	Barred      bool // nor is the first one here, for that reason
+	Told        bool // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
+	Listed      bool // Lower: there are no others from there on
 	Incarnation Incarnation
 	Clock       int64         // the node's, in milliseconds, when it answered
 	Ticket      Ticket        // the claim's ticket at this node; when Missing, the node's fence
-	Vote        bool          // the weights of the lower claims plus its own fit the capacity
-	Waiters     bool          // claims without a vote are queued at this node
-	Foreign     bool          // not voted only because another Redlock client holds the plain key
-	Barred      bool          // nor is the first one here, for that reason
 	Wait        time.Duration // no vote: when asking again may help (0: no hint); Recovering: how much longer; Ahead: when the ticket may be given
-	Told        bool          // Sum and Digest describe the lower claims (always so when capacity is 1 and Vote)
 	Sum         uint64        // total weight of the lower claims; where a list that was asked for is too long, of some above as well
 	Digest      uint64        // sum of their ids' digests modulo 2^52
 	Lower       []Lower       // the lower claims from some ticket on, when the request asked for the list and there are any
-	Listed      bool          // there are no others from there on
 	BaseSum     uint64        // Listed: of those before
 	BaseDigest  uint64
 	Capacity    uint64 // Clash: the capacity in force
