@@ -3,6 +3,8 @@ package accept_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -255,10 +257,18 @@ func TestRecordAheadIsNamed(t *testing.T) {
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(time.Second))
 	at := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
-	require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:{o}:r", "0 "+at+" "+id+" "+at+" "+id+" 1 0 0 forged", 0).Err())
-	short, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	err := once.New(q, "o").DoContext(short, func(context.Context) error { return nil })
-	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	assert.ErrorContains(t, err, "too far ahead of its clock")
+	for n := range 20 {
+		name := fmt.Sprint("o", n)
+		require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:{"+name+"}:r", "0 "+at+" "+id+" "+at+" "+id+" 1 0 0 forged", 0).Err())
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := once.New(q, name).DoContext(short, func(context.Context) error { return nil })
+		cancel()
+		if err == nil || errors.Is(err, quorate.ErrInvalid) {
+			continue // the two other nodes were faster, or a run has seen the value before they refused it
+		}
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, "too far ahead of its clock")
+		return
+	}
+	assert.Fail(t, "no read has met the record")
 }
