@@ -83,7 +83,7 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 		}
 	}
 
-	// The value itself goes on, and whoever waits in this process.
+	// The value itself goes on, and so do those that wait in this process.
 	*w = wild{at: quorate.EventReleased, name: "m", how: func() { panic("observer") }}
 	m := mutex.New(q, "m", quorate.WithoutRenewal()) // so that each hold is a claim of its own
 	require.NoError(t, m.LockContext(t.Context()))

@@ -33,8 +33,8 @@ func withoutInfo(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// One server under two addresses has one vote, whoever may use INFO: while another
-// client holds with the two other servers, nobody else does.
+// One server under two addresses has one vote, with and without INFO: while another
+// client holds with the two other servers, no other client does.
 func TestOneServerUnderTwoAddresses(t *testing.T) {
 	t.Parallel()
 	for _, info := range []bool{true, false} {

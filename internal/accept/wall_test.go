@@ -53,7 +53,7 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.buf.String(), text)
 }
 
-// A client whose wall clock is wrong is refused, is told why, and is served when the
+// A client whose wall clock is wrong is refused with the reason, and is served when the
 // clock is right again. It asks the nodes for little meanwhile, leaves nothing behind,
 // and keeps what it holds. Others notice nothing.
 func TestWrongWallClock(t *testing.T) {
@@ -136,7 +136,7 @@ func TestWrongWallClockPoisonsNothing(t *testing.T) {
 }
 
 // A record that is forged on one node of three, in the far future, or left there by
-// an older release with a wrong clock, keeps nobody out, is not believed, and goes
+// an older release with a wrong clock, keeps no client out, is not believed, and goes
 // with the next write.
 func TestForgedRecord(t *testing.T) {
 	t.Parallel()

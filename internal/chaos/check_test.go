@@ -137,10 +137,10 @@ func TestOvertaken(t *testing.T) {
 	assert.Zero(t, found(1, 20, mate, a, b), "the claim had asked before")
 	b.Begin = 250
 	assert.Zero(t, found(1, 20, a, b))
-	assert.Zero(t, stats.Anew)
+	assert.Zero(t, stats.Restarted)
 	b.Begin, a.Token = 150, ticket(3)
 	assert.Zero(t, found(1, 20, a, b), "it was not settled within a ttl")
-	assert.Equal(t, 1, stats.Anew)
+	assert.Equal(t, 1, stats.Restarted)
 }
 
 // What stands still breaks no rule, and shows nothing.

@@ -9,10 +9,10 @@ import (
 
 // waitStats is how long locks were waited for.
 type waitStats struct {
-	Calm   time.Duration // the longest wait when all was well
-	Faulty time.Duration // the longest that ended well while there were faults
-	GaveUp int           // waits that the client's patience ended, while there were faults
-	Anew   int           // claims that had not been settled within a ttl when all was well, and lost their place
+	Calm      time.Duration // the longest wait when all was well
+	Faulty    time.Duration // the longest that ended well while there were faults
+	GaveUp    int           // waits that the client's patience ended, while there were faults
+	Restarted int           // claims that had not been settled within a ttl when all was well, and lost their place
 }
 
 // starved finds, in the liveness phase, waits beyond the bound, refusals, and
@@ -68,7 +68,7 @@ func overtaken(ops []*operation, capacity, epoch int64, ttl, bound time.Duration
 	ops = slices.DeleteFunc(slices.Clone(ops), func(o *operation) bool { return o.Phase != allWell || o.Begin == 0 || o.After != "" })
 	for i, first := range ops {
 		if first.ticketTime(epoch)-asked[first.claim()] >= int64(ttl*9/10) {
-			stats.Anew++
+			stats.Restarted++
 			continue
 		}
 		for _, o := range ops[i+1:] {

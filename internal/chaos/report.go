@@ -19,7 +19,7 @@ func (r *result) print(out io.Writer) {
 		len(h.Ops), h.Lives, r.rates(), r.Resource.Reads, r.Resource.Writes, r.Resource.Refused)
 	fmt.Fprintf(out, "models: %d steps in %d histories, %d undecided, %v; longest wait %v when all was well, %v under faults; %d claims lost their place when all was well; %d clients closed before every node had confirmed\n",
 		r.Models.Operations, r.Models.Histories, r.Models.Unknown, r.Models.Took.Round(time.Millisecond),
-		r.Waits.Calm.Round(time.Millisecond), r.Waits.Faulty.Round(time.Millisecond), r.Waits.Anew, h.Late)
+		r.Waits.Calm.Round(time.Millisecond), r.Waits.Faulty.Round(time.Millisecond), r.Waits.Restarted, h.Late)
 	if slices.Contains(r.Plan.Work, "once") {
 		fmt.Fprintf(out, "once: %s\n", r.Once)
 	}

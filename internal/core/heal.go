@@ -78,7 +78,7 @@ func (q *Quorum) healed(ctx context.Context, n *node) {
 	}
 }
 
-// most is of how many names a node is told at a time: not so much that its link would break.
+// most is how many names are repaired on a node at a time: not so many that its link would break.
 const most = 64
 
 // healer repairs one node. Only the goroutine of run uses it, but for stir,
@@ -90,9 +90,9 @@ type healer struct {
 	tried chan struct{} // closed after the first attempt
 	again bool          // guarded by records.mu: heal has been called since
 
-	inc    protocol.Incarnation // in which it is told
+	inc    protocol.Incarnation // in which it is repaired
 	listed bool
-	names  []string // that it has not been told yet
+	names  []string // that are not repaired there yet
 	all    int
 	chunk  int // told at a time
 }

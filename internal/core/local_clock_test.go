@@ -79,7 +79,7 @@ func TestSuspendedHolder(t *testing.T) {
 			err := h.Renew(ctx)
 			return assert.ErrorIs(t, err, ErrLost)
 		},
-		"Done": func(h *Hold, ctx context.Context) bool { // nobody asks; the wake-up tells
+		"Done": func(h *Hold, ctx context.Context) bool { // without a question; the wake-up tells
 			h.q.woken()
 			select {
 			case <-ctx.Done():

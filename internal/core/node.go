@@ -221,7 +221,7 @@ func loads(scripts []script.Script) []link.Command {
 const maxLoads = 8
 
 // forgotten reports whether a node has answered that it does not know the
-// script, which it did as the connection began: somebody has called SCRIPT FLUSH.
+// script, which it did as the connection began: a client has called SCRIPT FLUSH.
 func forgotten(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && e.Code() == "NOSCRIPT"

@@ -36,7 +36,7 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 		if _, err = r.Open(ctx, h); err == nil {
 			break
 		}
-		// Nobody else resizes under this claim, so the next one is above what overtook it.
+		// No other call resizes under this claim, so the next one is above what overtook it.
 		if h.Release(); !errors.Is(err, ErrLost) {
 			return err
 		}

@@ -42,7 +42,7 @@ func (q *Quorum) reach(i int, run string) error {
 	return s.share(q, i, other)
 }
 
-// share notes that node i is the server of another one. The log is told once.
+// share notes that node i is the server of another one. It logs that once.
 func (s *servers) share(q *Quorum, i, other int) *DuplicateError {
 	if s.shared[i] == nil || s.shared[i].Addr != s.addrs[other] {
 		s.shared[i] = &DuplicateError{s.addrs[other]}
@@ -128,7 +128,7 @@ func (q *Quorum) untwin(n *node) {
 			_ = q.servers.share(q, n.index, twin)
 			q.servers.mu.Unlock()
 			known.CompareAndSwap(telling, shared)
-		default: // the marker does not know the run either, so it is told by the incarnation
+		default: // the marker does not know the run either, so the incarnation stands for it
 			q.remark(n, strconv.FormatUint(inc, 10))
 		}
 	})

@@ -53,7 +53,7 @@ func (v *visit) until(t protocol.Ticket) time.Duration {
 	return min(time.Duration((micros+999)/1000)*time.Millisecond, protocol.LongestWait)
 }
 
-// forged: nobody's clock can have given the ticket.
+// forged: no client's clock can have given the ticket.
 func (v *visit) forged(t protocol.Ticket) bool { return protocol.Forged(t, v.now) && !v.off(FarFuture) }
 
 // keepFence has the fence outlast what is stored now by the retention time.

@@ -144,7 +144,7 @@ func (v *visit) store(s protocol.Stored) {
 }
 
 // tell has watchers hear that the record has changed since they have read it, in
-// the order in which they have, and a portion at most. The watch is over then: a client that is told
+// the order in which they have, and a portion at most. The watch is over then: a client that hears it
 // reads, and watches again by that. Each read of a watcher tells the next ones.
 func (v *visit) tell() {
 	told := 0

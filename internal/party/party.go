@@ -47,7 +47,7 @@ type Party struct {
 	timer *time.Timer   // which this looks after
 
 	readers   int32
-	given     bool // somebody may have the grant
+	given     bool // a caller may have the grant
 	shrinking bool // a Downgrade is under way
 	mode      Mode
 	kind      Mode          // of hold: Write or Read

@@ -49,7 +49,7 @@ func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 }
 
 // Two goroutines that both take themselves for the writer: one of the two has
-// made a mistake and is told so, and the value stays usable.
+// made a mistake and hears so, and the value stays usable.
 func TestUnlockRacesDowngrade(t *testing.T) {
 	t.Parallel()
 	ps := parties(t, 2)

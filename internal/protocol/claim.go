@@ -646,7 +646,7 @@ func (c *Claim) wait(now Time) {
 		}
 		c.end(now, phase)
 		return
-	case known < q: // "one whose leases lapsed starts anew", and a try gives up
+	case known < q: // its leases have lapsed: it starts again, and a try gives up
 		c.end(now, Lapsed)
 		return
 	case !c.Try && aliveExact < q && alive >= q && top > c.t && c.Rules.on(RuleRaise):

@@ -14,7 +14,7 @@
 //     read-write lock, or a semaphore.
 //   - Clocks: each process and node has its own, with an offset and a drift
 //     within what the protocol allows; the clients' wall clocks differ by the
-//     skew at most and are set anew now and then. The clocks of nodes jump, of a
+//     skew at most and are set again now and then. The clocks of nodes jump, of a
 //     minority within a time, and those of processes stand still. A process knows
 //     of both what the nodes' answers show (protocol.Clocks).
 //   - Links: ordered and slow by chance; partitions of requests, of answers, or

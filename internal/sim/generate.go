@@ -71,7 +71,7 @@ var storm = generator{
 }
 
 // limping: a minority of the nodes fails in every way and all the time. That keeps
-// nobody waiting: the majority serves all claims about as promptly as ever.
+// no claim waiting: the majority serves all claims about as promptly as ever.
 var limping = generator{
 	name: "limping",
 	set: func(r *rand.Rand, s *setting) {

@@ -60,7 +60,7 @@ func (n *node) incarnation() protocol.Incarnation {
 	return protocol.Incarnation(1000*(n.idx+1) + n.lives)
 }
 
-// run identifies the server. That it has another one after a restart matters to nobody here.
+// run identifies the server. That it has another one after a restart does not matter here.
 func (n *node) run() string { return strconv.Itoa(n.idx) }
 
 // delay is how long a message from or to the node takes.

@@ -55,9 +55,9 @@ type setting struct {
 	rules     protocol.Rules // the claims' rules
 	off       model.Rules    // the nodes' rules that are switched off
 	overtake  bool           // mutant: a leave overtakes what was sent before it
-	scant     bool           // mutant: nothing is given away to jumps that nobody notices
+	scant     bool           // mutant: nothing is given away to jumps that no client notices
 	hoard     bool           // mutant: what a broken connection had unanswered goes on taking room
-	forgetful bool           // mutant: nobody looks whether a node has just restarted
+	forgetful bool           // mutant: no client looks whether a node has just restarted
 }
 
 // clockRate is the largest deviation of a clock: two of them stay within the

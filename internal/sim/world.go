@@ -153,7 +153,7 @@ func (w *world) stop() {
 	back := time.Duration(0)
 	for _, n := range w.nodes {
 		n.setRight()
-		if n.model.Forged(n.millis(w.now)) { // it is told, and its operator empties it
+		if n.model.Forged(n.millis(w.now)) { // its operator learns of it and empties it
 			n.forget()
 		}
 		back = max(back, n.setBack)
