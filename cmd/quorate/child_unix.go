@@ -41,15 +41,21 @@ func startChild(cmd *exec.Cmd, valid func() bool) (*child, error) {
 			_ = tty.Close()
 		}
 	}
+	gate, err := newGate(cmd)
+	if err != nil {
+		c.takeTerminal()
+		return nil, err
+	}
+	defer gate.close()
 	if err := cmd.Start(); err != nil {
 		c.takeTerminal()
 		return nil, err
 	}
 	c.pid = cmd.Process.Pid
-	var err error
 	if c.guard, err = startGuard(c.pid); err != nil {
 		fmt.Fprintf(os.Stderr, "quorate: if this process is killed, what the command has started will go on: %v\n", err)
 	}
+	gate.open()
 	_ = cmd.Process.Release() // wait4 is ours: os/exec does not tell of a child that stops
 	go c.wait()
 	return c, nil

@@ -66,6 +66,8 @@ func guardGroup(group int, pipe io.Reader) {
 	}
 }
 
+func guardCommands() []*cobra.Command { return []*cobra.Command{guardCommand(), gateCommand()} }
+
 func guardCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: guardName + " GROUP", Hidden: true, Args: cobra.ExactArgs(1),

@@ -258,11 +258,7 @@ func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, e
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c, err := startChild(cmd, func() bool { return time.Now().Before(lease.ValidUntil()) })
 	if err != nil {
-		code := 126
-		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-			code = 127
-		}
-		return false, &exit{code, err}
+		return false, cannotRun(err)
 	}
 	defer c.dismiss()
 	lost := lease.Context().Done()
@@ -289,4 +285,12 @@ func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, e
 			kill = nil
 		}
 	}
+}
+
+// cannotRun is the end of a command that did not begin, with the status that shells give.
+func cannotRun(err error) *exit {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return &exit{127, err}
+	}
+	return &exit{126, err}
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,6 +39,30 @@ func TestLockKilledTakesTheCommandAlong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A process that is killed between the start of the command and the start of its guard
+// leaves no command behind: the command has not begun.
+func TestLockKilledBeforeTheGuardExists(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	sh, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	for _, open := range []bool{true, false} {
+		var out bytes.Buffer
+		c := exec.Command(os.Args[0], gateName, "--", sh, "sh", "-c", "echo begins")
+		c.Stdout, c.ExtraFiles = &out, []*os.File{r}
+		require.NoError(t, c.Start())
+		if open {
+			_, err := w.WriteString("x")
+			require.NoError(t, err)
+		} else {
+			require.NoError(t, w.Close()) // as the end of the process does
+		}
+		assert.Equal(t, open, c.Wait() == nil)
+		assert.Equal(t, open, out.String() == "begins\n")
+	}
+	require.NoError(t, r.Close())
 }
 
 // What a command leaves running on purpose, when it has ended by itself, stays.

@@ -81,6 +81,6 @@ New here? "quorate demo" shows it at work in 15 seconds and needs no Redis.
 	root.SetVersionTemplate("quorate {{.Version}}\n")
 	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), checkCommand(), bootstrapCommand(), nodesCommand(), demoCommand(), versionCommand())
 	root.AddCommand(demoParts()...)
-	root.AddCommand(guardCommand())
+	root.AddCommand(guardCommands()...)
 	return root
 }

@@ -1,0 +1,75 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// gateName is the hidden command that a gated child begins as.
+const gateName = "start-when-guarded"
+
+// gate holds a command back until its guard exists.
+//
+// Invariant: the command runs no instruction of its own before its process group has a
+// guard. Without the gate this process may be killed between the start of the command and
+// the start of the guard. On a busy machine that is long enough for the command to start
+// children, and nothing would end them.
+//
+// The child begins as this program. It waits at the reading end of a pipe, and then becomes
+// the command in the same process. If this process dies first, the pipe closes and the
+// command never begins.
+type gate struct{ r, w *os.File }
+
+// newGate rewrites cmd so that the command waits for open. A command that cannot be
+// found is an error here, as it is in [exec.Cmd.Start].
+func newGate(cmd *exec.Cmd) (*gate, error) {
+	if cmd.Err != nil {
+		return nil, cmd.Err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.ExtraFiles = []*os.File{r} // descriptor 3 of the child
+	cmd.Args = append([]string{self, gateName, "--", cmd.Path}, cmd.Args...)
+	cmd.Path = self
+	return &gate{r, w}, nil
+}
+
+// open lets the command begin.
+func (g *gate) open() { _, _ = g.w.Write([]byte{1}) }
+
+// close ends the gate. A command that has not begun never begins.
+func (g *gate) close() {
+	_ = g.r.Close()
+	_ = g.w.Close()
+}
+
+// passGate waits at the gate and becomes the command. It returns on failure only.
+func passGate(path string, argv []string) error {
+	pipe := os.NewFile(3, "gate")
+	unix.CloseOnExec(3)
+	if n, err := pipe.Read(make([]byte, 1)); n == 0 {
+		return &exit{exitUsage, fmt.Errorf("%s: the process that started this one has ended: %w", gateName, err)}
+	}
+	err := unix.Exec(path, argv, os.Environ())
+	return cannotRun(fmt.Errorf("%s: %w", path, err))
+}
+
+func gateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: gateName + " PATH COMMAND [ARG...]", Hidden: true, Args: cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error { return passGate(args[0], slices.Clone(args[1:])) },
+	}
+}
