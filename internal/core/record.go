@@ -22,7 +22,7 @@ type Record struct {
 	version protocol.Version
 }
 
-// Register is the record of one name. Its rules are in protocol/record.go.
+// Register is the record of one name. Its rules are in protocol/register.go.
 type Register struct {
 	q    *Quorum
 	spec *Spec

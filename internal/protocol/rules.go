@@ -5,7 +5,7 @@ package protocol
 // notice; in every other build Rules is empty and the checks cost nothing.
 type Rule uint64
 
-// The rules of claim.go. The comment says what happens without each.
+// The rules. The comment says what happens without each.
 const (
 	RuleRecheck         Rule = 1 << iota // validity is rule 3 re-checked, not "any q acknowledgements": two holders after an amnesiac restart
 	RuleAbandon                          // an attempt not settled within a ttl is given up: tokens decrease

@@ -5,47 +5,7 @@ import (
 	"slices"
 )
 
-// Known counts the nodes that are known to hold the claim, but for those whose vote
-// does not count yet. Below a quorum, what is missing is not the turn but the nodes.
-func (c *Claim) Known(now Time) int {
-	n := 0
-	for i := range c.peers {
-		if p := &c.peers[i]; c.running(p, now) && (p.vote || p.heard().ripe == 0) {
-			n++
-		}
-	}
-	return n
-}
-
-// Votes counts the nodes whose usable views vote for the claim.
-func (c *Claim) Votes(now Time) int {
-	n := 0
-	for i := range c.peers {
-		if p := &c.peers[i]; p.vote && c.usable(p, now) {
-			n++
-		}
-	}
-	return n
-}
-
-// Limit returns how many permits there are as far as is known, and the newest
-// Resize that a node has told of, 0 for none.
-func (c *Claim) Limit(now Time) (n uint64, newest Ticket) {
-	for i := range c.peers {
-		newest = max(newest, c.peers[i].heard().limitAt)
-	}
-	return c.capacity(now), newest
-}
-
-// Waiters reports whether somebody is known to wait behind the claim.
-func (c *Claim) Waiters() bool {
-	for i := range c.peers {
-		if c.peers[i].waiters {
-			return true
-		}
-	}
-	return false
-}
+// This file is for searches over many futures: copies of a claim, and its state as bytes.
 
 // Clone returns an independent copy, for searches over many futures.
 func (c *Claim) Clone() *Claim {
@@ -176,10 +136,4 @@ func (v *content) appendState(b []byte) []byte {
 		b = binary.AppendUvarint(b, e.Weight)
 	}
 	return b
-}
-
-// Node reports whether a node is known to hold the claim, and whether it votes for it.
-func (c *Claim) Node(i int, now Time) (holds, votes bool) {
-	p := &c.peers[i]
-	return c.running(p, now), p.vote && c.usable(p, now)
 }

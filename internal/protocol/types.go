@@ -1,6 +1,3 @@
-// Package protocol is the quorum protocol as a pure state machine: no clock,
-// no goroutine, no network. The runtime and the simulator drive the very same
-// code; claim.go is the algorithm, this file the words it is written in.
 package protocol
 
 import (
@@ -69,7 +66,7 @@ type Incarnation uint64
 type Op uint8
 
 // The operations, each atomic at a node: four of a claim, idempotent by id, and
-// four of a record (record.go), idempotent by version.
+// four of a record (register.go), idempotent by version.
 const (
 	OpJoin   Op = iota + 1 // join(id, T0): queue, or refresh when the id is known
 	OpSettle               // settle(id, T): hold T here, or as near above as the node allows

@@ -1,0 +1,251 @@
+package protocol
+
+import (
+	"slices"
+	"time"
+)
+
+// This file owns rules 3, 4 and 5: which views admit a claim, what a waiter does, and
+// until when a holder holds.
+//
+// Invariant: a claim is held at a time t only if rule 3 admits it with the views that
+// are usable at t. So the deadline is the first end of a lease at which rule 3 fails.
+
+// running: the node holds the claim as far as this client knows.
+func (c *Claim) running(p *peer, now Time) bool {
+	return p.held && (now < c.until(p) || !c.Rules.on(RuleLease))
+}
+
+// until is when the lease ends, and with it the view, that the newest acknowledgement
+// brought: s + ttl - drift.
+func (c *Claim) until(p *peer) Time {
+	if m := p.more; m != nil && m.until != 0 {
+		return m.until
+	}
+	until := p.taken.Add(c.TTL)
+	if c.Rules.on(RuleDrift) {
+		until = until.Add(-c.Drift)
+	}
+	return until
+}
+
+// barred: nobody has the vote of the node, for another Redlock client has its key there. It
+// does not tell claims apart, so it must not be one of the q at which T is settled:
+// of two claims each may have that node and one more, and be behind at the third.
+func (c *Claim) barred(p *peer) bool { return p.heard().barred && !p.vote && c.Rules.on(RuleBarred) }
+
+// usable is rule 3 (a) and (c); a view of another incarnation (b) has been
+// replaced when that incarnation was first heard of, or, a holder's, when it
+// first voted again.
+func (c *Claim) usable(p *peer, now Time) bool {
+	return c.running(p, now) && (p.tkt == c.t || !c.Rules.on(RuleExact))
+}
+
+// Known counts the nodes that are known to hold the claim, but for those whose vote
+// does not count yet. Below a quorum, what is missing is not the turn but the nodes.
+func (c *Claim) Known(now Time) int {
+	n := 0
+	for i := range c.peers {
+		if p := &c.peers[i]; c.running(p, now) && (p.vote || p.heard().ripe == 0) {
+			n++
+		}
+	}
+	return n
+}
+
+// Votes counts the nodes whose usable views vote for the claim.
+func (c *Claim) Votes(now Time) int {
+	n := 0
+	for i := range c.peers {
+		if p := &c.peers[i]; p.vote && c.usable(p, now) {
+			n++
+		}
+	}
+	return n
+}
+
+// admitted is rule 3: "V >= q, at least q views vote for it, and the weights
+// of the counted claims plus its own fit".
+func (c *Claim) admitted(now Time) bool {
+	if c.Votes(now) < c.Quorum() {
+		return false
+	}
+	// With q votes, a claim that does not fit beside this one is in at most
+	// V - q views, so it counts for at most N - q < q and is never counted. For
+	// a mutex and for readers and writers that is all there is to check.
+	return !c.Counting || !c.Rules.on(RuleCounting) || c.fits(now)
+}
+
+// wait is rule 4.
+func (c *Claim) wait(now Time) {
+	if c.admitted(now) {
+		c.room = c.capacity(now)
+		c.phase = Holding
+		c.deadline = c.valid(now)
+		return
+	}
+	var known, alive, aliveExact, votes, open, asked int
+	top := c.t
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.asked != 0 {
+			asked++
+		}
+		if c.running(p, now) {
+			known++
+			if p.failures < 2 && !c.barred(p) {
+				alive++
+				top = max(top, p.tkt)
+			}
+		}
+		if c.usable(p, now) && p.failures < 2 && !c.barred(p) {
+			aliveExact++
+		}
+		switch {
+		case c.usable(p, now) && p.vote:
+			votes++
+		case p.untouched() || c.awaited(p) || p.held && p.tkt < c.t && p.failures == 0 || p.hinted && c.ripens(p):
+			open++
+		}
+	}
+	q := c.Quorum()
+	switch {
+	case c.Try && (c.outvoted(now, votes, open) || c.pace > 0 && asked == 0):
+		phase := Taken
+		if c.Known(now) < q { // what is missing is not the turn: votes are there, and do not count yet
+			phase = NoQuorum
+		}
+		c.end(now, phase)
+		return
+	case known < q: // its leases have lapsed: it starts again, and a try gives up
+		c.end(now, Lapsed)
+		return
+	case !c.Try && aliveExact < q && alive >= q && top > c.t && c.Rules.on(RuleRaise):
+		// "A waiter whose exact nodes die may raise T and settle again." So may one
+		// where another client's key bars everybody: no more comes of these.
+		c.began = now
+		c.follow(now, top)
+		return
+	}
+	c.count(now, votes)
+}
+
+// ripens: the node has voted, and its vote counts later. A try does not wait for
+// that for longer than for the answer of the furthest node: a quarter of the ttl.
+func (c *Claim) ripens(p *peer) bool {
+	ripe := p.heard().ripe
+	return ripe != 0 && !(c.Try && ripe > c.began.Add(c.TTL/4))
+}
+
+// outvoted decides when a try gives up (rule 4). As soon as the votes still to come
+// cannot make it q, other claims are ahead on a majority. A holder is ahead for as
+// long as it holds. Tries that start at the same moment are ahead of each other, each
+// on some nodes, until all of them are settled; then the lowest ticket has every vote.
+// So a try that any node has voted for stays for as long as that settling may take.
+//
+// Invariant: of tries that meet only each other, one is admitted. The first claim on a
+// node has that node's vote, so at least one try stays, and each try that leaves makes
+// the others' way shorter. Without the rule each of three tries finds another one ahead
+// on two of three nodes, and all of them give up.
+func (c *Claim) outvoted(now Time, votes, open int) bool {
+	if votes+open >= c.Quorum() {
+		if c.yield > 0 && now >= c.yield {
+			c.yield = overdue
+		}
+		return false
+	}
+	if !c.first || !c.Rules.on(RuleStay) {
+		return true
+	}
+	if c.yield == 0 {
+		// The time so far is a measure of this client's round trips. The rest depends on
+		// the id: two tries that give up at the same moment make way for neither.
+		stay := 2 * max(now.Sub(c.began), time.Millisecond/2)
+		c.yield = now.Add(min(stay+stay*time.Duration(c.ID[2])/256, c.NodeTimeout))
+	}
+	return now >= c.yield
+}
+
+// overdue is a time to give up that has passed while an answer was still to come.
+const overdue Time = 1
+
+// hinted is when enough nodes may have come round to make q votes.
+func (c *Claim) hinted() Time {
+	if !c.Rules.on(RuleHint) {
+		return Never
+	}
+	need := c.Quorum()
+	var buf [9]Time
+	hints := buf[:0]
+	for i := range c.peers {
+		switch p := &c.peers[i]; {
+		case p.held && p.vote:
+			need--
+		case p.held && p.asked == 0 && p.hinted:
+			hints = append(hints, p.next)
+		}
+	}
+	if need <= 0 || len(hints) < need {
+		return Never
+	}
+	slices.Sort(hints)
+	return hints[need-1]
+}
+
+// lapse is when the waiter's leases will have ended on too many nodes.
+func (c *Claim) lapse() Time {
+	return c.nth(func(p *peer) bool { return p.held })
+}
+
+// hold recomputes the deadline: "a claim is held at time t only while rule 3
+// still admits it with the views usable at t".
+func (c *Claim) hold(now Time) {
+	was := c.deadline
+	c.remember(now)
+	c.deadline = c.valid(now)
+	if now >= c.deadline && c.Rules.on(RuleFinal) {
+		c.deadline = min(was, now) // it was held until then
+		c.end(now, Lost)
+	}
+}
+
+// valid is rule 5's deadline: the first moment at which the views that are
+// usable then no longer admit the claim. Leases only end as time passes, so it
+// is the first end of a lease at which admission fails.
+func (c *Claim) valid(now Time) Time {
+	if !c.Rules.on(RuleRecheck) || !c.Rules.on(RuleLease) {
+		return c.nth(func(p *peer) bool { return p.held })
+	}
+	if !c.Counting {
+		return c.nth(func(p *peer) bool { return p.vote && c.usable(p, now) })
+	}
+	ends := make([]Time, 0, len(c.peers))
+	for i := range c.peers {
+		if p := &c.peers[i]; c.usable(p, now) {
+			ends = append(ends, c.until(p))
+		}
+	}
+	slices.Sort(ends)
+	for _, t := range append([]Time{now}, ends...) {
+		if !c.admitted(t) {
+			return t
+		}
+	}
+	return now
+}
+
+// nth returns when fewer than q of the peers that match will have a running lease.
+func (c *Claim) nth(match func(*peer) bool) Time {
+	var buf [9]Time
+	ends := buf[:0]
+	for i := range c.peers {
+		if p := &c.peers[i]; match(p) {
+			ends = append(ends, c.until(p))
+		}
+	}
+	if len(ends) < c.Quorum() {
+		return 0
+	}
+	slices.Sort(ends)
+	return ends[len(ends)-c.Quorum()]
+}

@@ -1,0 +1,206 @@
+package protocol
+
+import (
+	"slices"
+	"time"
+)
+
+// This file owns what the answers of nodes prove about a record: which nodes can attest
+// that there is nothing newer, and when an operation is decided.
+//
+// Invariant: what was recorded at a majority is known to at least one of any q nodes
+// that are caught up, or of all nodes.
+
+// authority reports whether those who have told what they know can testify that
+// there is nothing newer: q nodes that are whole, since something recorded on a
+// majority is with one of them, or all nodes, since nobody else is left to ask.
+// A node that lost its memory and has not been told again what the others know
+// is no witness.
+func (q *Inquiry) authority(counts func(*informant) bool) bool {
+	whole, all := 0, 0
+	for i := range q.peers {
+		p := &q.peers[i]
+		if !p.told || !counts(p) || p.entry.Forged && q.Rules.on(RuleForged) {
+			continue
+		}
+		all++
+		if (p.entry.Whole || !q.Rules.on(RuleWhole)) && i+1 != q.Heal {
+			whole++
+		}
+	}
+	return whole >= q.Quorum() || all == q.Nodes
+}
+
+// Told reports whether those of the other nodes who have told which names they have
+// recorded suffice for a node that has lost its memory: whole of them are whole, of all
+// that have told. It is authority for names, before it can be asked for a name.
+func (r Rules) Told(nodes, whole, all int) bool {
+	if !r.on(RuleTold) {
+		all++ // as if the node itself were one of them
+	}
+	return whole > nodes/2 || all >= nodes-1
+}
+
+// write decides an open or a put: it is done when a majority has taken it. An
+// open also tells what was recorded before, and for that it needs those who know.
+//
+// Who knows need not have promised. Whoever has promised takes nothing of an
+// earlier run any more. So what such a run can still bring to a majority has
+// been taken by one of them before, and the open finds it there; unless that
+// one has forgotten it since. But it has not promised before its guard time was
+// over, and that is longer than an answer counts: a put that rests on what was
+// forgotten had its majority by then, and any q whole nodes that are asked
+// afterwards know of it.
+//
+// Were it otherwise, a run that has too few whole nodes among those that vote for
+// it would wait for one to be healed, and that for the run to decide what a
+// minority has.
+func (q *Inquiry) write(now Time) {
+	taken, overrun := 0, 0
+	for i := range q.peers {
+		p := &q.peers[i]
+		if p.taken {
+			taken++
+		}
+		if p.overrun || p.missing && q.Over {
+			overrun++
+		}
+	}
+	switch {
+	case overrun > q.Nodes-q.Quorum():
+		q.outcome = Outrun
+	case taken < q.Quorum():
+		q.since = 0
+	case q.Op == OpPut:
+		q.outcome = Settled
+	default:
+		q.from(now, func(p *informant) bool { return p.taken })
+		if q.authority(func(p *informant) bool { return p.taken || q.after(p) && q.Rules.on(RuleOthers) }) {
+			q.outcome = Settled
+		}
+	}
+}
+
+// from has all be asked anew that have told before a certain moment: which is
+// now, unless it has been before. Those excepted have told enough.
+func (q *Inquiry) from(now Time, except func(*informant) bool) {
+	first := q.since == 0
+	if first {
+		q.since = now
+	}
+	for i := range q.peers {
+		if p := &q.peers[i]; p.asked == 0 && (first || p.retry == 0) && !q.after(p) && !except(p) {
+			p.retry = now
+		}
+	}
+}
+
+// after: it has told what it knew after that moment.
+func (q *Inquiry) after(p *informant) bool {
+	return p.told && (p.at >= q.since || !q.Rules.on(RuleAfter))
+}
+
+// read decides what is recorded. What only a minority is known to have is
+// brought to a majority before anybody is told of it: or the next one to read
+// might not find it. That must not be done once a later run may have begun, for
+// it may have found nothing: then that run decides, or the next.
+//
+// A node is healed by what others tell after its guard time is over. What they
+// told before may be too old: a put that rests on what the node has forgotten
+// counts, and can be completed, for about as long.
+func (q *Inquiry) read(now Time) {
+	if q.Heal != 0 {
+		healed := &q.peers[q.Heal-1]
+		if !healed.told {
+			q.since = 0
+			return
+		}
+		q.from(now, func(p *informant) bool { return p == healed })
+		if !q.authority(func(p *informant) bool { return p == healed || q.after(p) }) {
+			return
+		}
+	} else if !q.authority(func(*informant) bool { return true }) {
+		return
+	}
+	if q.All && !q.answered() {
+		return
+	}
+	have, silent := 0, 0
+	for i := range q.peers {
+		switch p := &q.peers[i]; {
+		case !p.told:
+			if p.failures == 0 {
+				silent++
+			}
+		case p.entry.Version.Compare(q.newest.Version) >= 0:
+			have++
+		}
+	}
+	chosen := have >= q.Quorum() || q.newest.Version == Version{}
+	may := chosen || q.promise.Run(q.newest.Version) <= 0 || !q.Rules.on(RuleLater)
+	switch {
+	case !q.Rules.on(RuleRepair):
+		q.outcome = Settled
+		return
+	case !may && have+silent < q.Quorum():
+		q.outcome = Unsettled
+		return
+	case !may:
+		return
+	case chosen && (q.Heal == 0 || !q.lacks(q.Heal-1)) && !(q.All && q.lacking()):
+		if !q.Alive || q.certain() {
+			q.outcome = Settled
+		}
+		return
+	}
+	for i := range q.peers {
+		p := &q.peers[i]
+		wanted := q.Heal == 0 || i == q.Heal-1 || !chosen || q.All
+		free := p.asked == 0 && (p.retry == 0 || !p.entry.Whole && !p.tried) // that one is only due to be read again
+		if p.told && q.lacks(i) && wanted && free && !p.repair {
+			p.retry, p.repair, p.tried = now, true, true
+		}
+	}
+}
+
+// answered: every node has told what it has, or failed to.
+func (q *Inquiry) answered() bool {
+	for i := range q.peers {
+		if p := &q.peers[i]; !p.told && p.failures == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// lacking: a node that has told what it has lacks the newest, and has not failed since.
+func (q *Inquiry) lacking() bool {
+	for i := range q.peers {
+		if p := &q.peers[i]; p.told && q.lacks(i) && p.failures == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// lacks: a node has not got the newest yet; one that is to be healed lacks the
+// newest promise, too.
+func (q *Inquiry) lacks(i int) bool {
+	e := &q.peers[i].entry
+	return e.Version.Compare(q.newest.Version) < 0 || i == q.Heal-1 && e.Promise.Run(q.promise) < 0
+}
+
+// certain: whether the claim that has recorded the newest still runs is known,
+// or nobody is left to ask who has not failed to answer.
+func (q *Inquiry) certain() bool {
+	if _, certain := q.Left(); certain {
+		return true
+	}
+	return q.answered()
+}
+
+// nthLongest returns the n-th longest of some durations, n counted from 1.
+func nthLongest(ds []time.Duration, n int) time.Duration {
+	slices.Sort(ds)
+	return ds[len(ds)-n]
+}

@@ -1,0 +1,112 @@
+package protocol
+
+import (
+	"cmp"
+	"slices"
+)
+
+// This file owns how many permits there are and how many a claim asks for.
+//
+// Invariant: a larger number counts only when q views tell of it, a smaller one as soon
+// as one view does.
+
+// Limit returns how many permits there are as far as is known, and the newest
+// Resize that a node has told of, 0 for none.
+func (c *Claim) Limit(now Time) (n uint64, newest Ticket) {
+	for i := range c.peers {
+		newest = max(newest, c.peers[i].heard().limitAt)
+	}
+	return c.capacity(now), newest
+}
+
+// resized takes what a node says of the number of permits.
+func (p *peer) resized(limit uint64, at Ticket) {
+	if at > p.heard().limitAt {
+		m := p.own()
+		m.limit, m.limitAt = limit, at
+	}
+}
+
+// capacity is how many permits there are, as far as the usable views tell. A
+// Resize that a majority knows of is in at least one of any q views, so the
+// newest that is heard of may be in force, and so may, if fewer than q know of
+// that, the newest that q of them know of, or the number declared: it may never
+// be recorded. Until that is known the least of them counts. Who has permits
+// keeps them, so for a holder it is what it was admitted under.
+func (c *Claim) capacity(now Time) uint64 {
+	if c.phase == Holding && c.Rules.on(RuleKeep) {
+		return c.room
+	}
+	if !c.known() {
+		return c.Capacity
+	}
+	agreed := c.agreed(now)
+	n := c.Capacity
+	if agreed != nil && agreed.limitAt > 0 {
+		n = agreed.limit
+	}
+	for i := range c.peers {
+		m := c.peers[i].heard()
+		if c.usable(&c.peers[i], now) && m.limitAt > 0 && (agreed == nil || m.limitAt > agreed.limitAt) && (m.limit < n || !c.Rules.on(RuleMore)) {
+			n = m.limit
+		}
+	}
+	return n
+}
+
+// agreed returns the view with the newest Resize that q usable views know of; nil
+// while there are fewer views.
+func (c *Claim) agreed(now Time) *more {
+	var views []*more
+	for i := range c.peers {
+		if p := &c.peers[i]; c.usable(p, now) {
+			views = append(views, p.heard())
+		}
+	}
+	if len(views) < c.Quorum() {
+		return nil
+	}
+	slices.SortFunc(views, func(a, b *more) int { return cmp.Compare(b.limitAt, a.limitAt) })
+	return views[c.Quorum()-1]
+}
+
+// known: some node has told of a Resize.
+func (c *Claim) known() bool {
+	for i := range c.peers {
+		if c.peers[i].heard().limitAt > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// tooHeavy: all views agree that there are fewer permits than are asked for.
+func (c *Claim) tooHeavy(now Time) bool {
+	if !c.known() {
+		return false
+	}
+	agreed := c.agreed(now)
+	if agreed == nil || agreed.limitAt == 0 || c.Weight <= agreed.limit {
+		return false
+	}
+	for i := range c.peers {
+		if p := &c.peers[i]; c.usable(p, now) && p.heard().limitAt != agreed.limitAt {
+			return false
+		}
+	}
+	return true
+}
+
+// Shrink makes an admitted claim lighter: a writer becomes a reader, a
+// semaphore gets permits back. That frees capacity and takes none, so it is
+// safe at any time; every node is settled anew, with the new weight.
+func (c *Claim) Shrink(now Time, weight uint64) {
+	if c.expire(now); c.phase != Holding || weight >= c.Weight {
+		return
+	}
+	c.Weight, c.shrunk = weight, now
+	for i := range c.peers {
+		c.peers[i].own().heavy = true
+	}
+	c.advance(now)
+}

@@ -1,0 +1,275 @@
+package protocol
+
+import "time"
+
+// This file owns the counting rule, which only semaphores need: votes alone admit too
+// many. Three claims of two permits may each have the votes of another majority.
+//
+// Invariant: leaving out a view, or knowing less of one, can only refuse.
+
+// content is what a node told of the claims before this one, where they count.
+type content struct {
+	told        bool
+	sum, digest uint64
+	listed      bool
+	lower       []Lower
+	from        Ticket // where the list begins,
+	base        totals // and what there is before
+}
+
+// totals are what is known of claims that are not listed.
+type totals struct{ sum, digest uint64 }
+
+// content takes what an answer says of the lower claims. Where votes are all
+// that is needed it is not asked for, and not kept.
+func (c *Claim) content(m *more, r Request, a Answer) {
+	// A holder keeps the digests it was admitted by: newer views are subsets, but
+	// one that is newer than the others would no longer compare equal to them.
+	if a.Told && (!m.told || c.phase != Holding) {
+		m.told, m.sum, m.digest = true, a.Sum, a.Digest
+	}
+	// Lists are counted, not compared: the newest is the best.
+	switch base := (totals{a.BaseSum, a.BaseDigest}); {
+	case a.Told && a.Sum == 0:
+		m.list(nil, 0, totals{})
+	case r.List && a.Vote && !a.Listed:
+		if r.Ticket == c.since() && c.window > 0 {
+			c.window--
+		}
+	case !a.Listed || r.Op != OpBeat && base != totals{}:
+	case base == totals{}: // all of them
+		m.list(a.Lower, 0, base)
+	case r.Ticket > 0:
+		m.list(a.Lower, r.Ticket, base)
+	}
+}
+
+func (v *content) list(lower []Lower, from Ticket, base totals) {
+	v.listed, v.lower, v.from, v.base = true, lower, from, base
+}
+
+// How far back lists may go: 4 ms, and sixteen times as far with each step.
+const (
+	leastBack   = Ticket(1) << 12
+	firstWindow = 2 // a second
+	wholeWindow = 6
+)
+
+// since is where the lists begin that are asked for. What differs between the
+// nodes is mostly recent, so they go back for a second first; when the totals of
+// what is older differ too, sixteen times as far, and then to the beginning. A node does not
+// tell more than some hundred claims: where there are more, a sixteenth as far.
+func (c *Claim) since() Ticket {
+	if back := leastBack << (4 * c.window); c.window < wholeWindow && c.t > back {
+		return c.t - back
+	}
+	return 0
+}
+
+// widen has the next lists go back further if the older claims are not the same in
+// q of the views that are listed; in all of them for a holder, since any node may
+// go and the rest must still admit it.
+func (c *Claim) widen(now Time) {
+	need := c.Quorum()
+	if c.phase == Holding {
+		need = max(need, c.listed(now))
+	}
+	if c.listed(now) >= c.Quorum() && c.comparable(now) < need {
+		c.window = min(c.window+1, wholeWindow)
+	}
+}
+
+// count asks for the lists when q votes are there and the counting rule does
+// not admit: at once, and "again soon (a round trip, doubling, jittered)".
+func (c *Claim) count(now Time, votes int) {
+	if votes < c.Quorum() {
+		c.ask, c.pace = Never, 0
+		return
+	}
+	if c.pace > 0 && now < c.ask {
+		return
+	}
+	c.pace = min(max(2*c.pace, 2*time.Millisecond), c.interval(), 2*c.NodeTimeout)
+	c.widen(now)
+	c.ask = now.Add(c.pace - c.pace*time.Duration(c.ID[0])/1024)
+	for i := range c.peers {
+		if p := &c.peers[i]; p.held && p.asked == 0 {
+			c.send(now, i, OpBeat)
+		}
+	}
+}
+
+// fits is the counting rule for semaphores: "a lower claim e counts if
+// (views that contain e) + (N - V) >= q".
+//
+// Only voting views whose content is known are used; leaving a view out moves
+// every claim it contains from "contained" to "N - V" and adds one to the
+// others, so it can only refuse. Equal digests and sums mean equal content:
+// then each claim is in all V views, counts, and by the votes they all fit.
+//
+// Sums and digests may be of more than the lower claims: where a list is too long a
+// node tells those of all claims with votes. That can only refuse, too. Let q views lie
+// within one set. A claim that is not in the set is in V - q views at most, so it does
+// not count. And the node that votes for all of the set has room for it.
+//
+// A holder hears of one node after the other how it has gone on, and may not be
+// able to compare what is new with what is old. It still knows what it knew when
+// it was last admitted, and claims only ever go from a view.
+func (c *Claim) fits(now Time) bool {
+	if c.shown(now) {
+		return true
+	}
+	if c.phase != Holding {
+		return false
+	}
+	c.recall()
+	defer c.recall()
+	return c.shown(now)
+}
+
+// recall exchanges what is known for what was known.
+func (c *Claim) recall() {
+	for i := range c.peers {
+		if m := c.peers[i].more; m != nil {
+			m.content, m.was = m.was, m.content
+		}
+	}
+}
+
+// remember keeps what admits the claim.
+func (c *Claim) remember(now Time) {
+	if !c.Counting || c.Votes(now) < c.Quorum() || !c.shown(now) {
+		return
+	}
+	for i := range c.peers {
+		if m := c.peers[i].more; m != nil {
+			m.was = m.content
+		}
+	}
+}
+
+// shown is fits by what is known now.
+func (c *Claim) shown(now Time) bool {
+	if alike, sum := c.alike(now); alike >= c.Quorum() && (!c.known() || sum+c.Weight <= c.capacity(now)) {
+		return true
+	}
+	if c.roomy(now) {
+		return true
+	}
+	for i := range c.peers {
+		if v := c.peers[i].heard(); v.listed && c.counted(now, v.from) {
+			return true
+		}
+	}
+	return false
+}
+
+// alike returns how many usable voting views have the same content, at most,
+// and the weight of that.
+func (c *Claim) alike(now Time) (most int, sum uint64) {
+	for i := range c.peers {
+		same := 0
+		a := c.peers[i].heard()
+		for j := range c.peers {
+			p := &c.peers[j]
+			if b := p.heard(); c.usable(p, now) && p.vote && b.told && a.sum == b.sum && a.digest == b.digest {
+				same++
+			}
+		}
+		if same > most {
+			most, sum = same, a.sum
+		}
+	}
+	return most, sum
+}
+
+// differ: not all views are known to have the same content.
+func (c *Claim) differ(now Time) bool {
+	same, _ := c.alike(now)
+	return same < c.exact(now)
+}
+
+// roomy shows without any list that there is room: a claim that counts is in at
+// least k = q - (N - V) of the V views, so together they weigh at most a k-th
+// of what the views do.
+func (c *Claim) roomy(now Time) bool {
+	views, sum := 0, uint64(0)
+	for i := range c.peers {
+		p := &c.peers[i]
+		if m := p.heard(); c.usable(p, now) && p.vote && m.told {
+			views++
+			sum += m.sum
+		}
+	}
+	k := c.Quorum() - (c.Nodes - views)
+	return views >= c.Quorum() && k > 0 && c.Weight+sum/uint64(k) <= c.capacity(now)
+}
+
+// counted is shown by the lists: by those that begin at a ticket, and by those of
+// all claims. What came before the lists is told by its total only, and counts
+// in any case; once where two views tell the same.
+func (c *Claim) counted(now Time, from Ticket) bool {
+	type tally struct {
+		views  int
+		weight uint64
+	}
+	lower, bases, views := map[ID]tally{}, map[totals]bool{}, 0
+	for i := range c.peers {
+		p := &c.peers[i]
+		v := p.heard()
+		if !v.listed || !p.vote || !c.usable(p, now) || v.from != from && v.from != 0 {
+			continue
+		}
+		views++
+		bases[v.base] = true
+		for _, e := range v.lower {
+			t, known := lower[e.ID]
+			if !known || e.Weight < t.weight {
+				t.weight = e.Weight // claims only ever get lighter: this view is the newer one
+			}
+			t.views++
+			lower[e.ID] = t
+		}
+	}
+	if views < c.Quorum() {
+		return false
+	}
+	total := c.Weight
+	for b := range bases {
+		total += b.sum
+	}
+	for _, t := range lower {
+		if t.views+c.Nodes-views >= c.Quorum() {
+			total += t.weight
+		}
+	}
+	return total <= c.capacity(now)
+}
+
+// comparable returns how many voting views, at most, are listed from the same
+// ticket on and have the same before it.
+func (c *Claim) comparable(now Time) (most int) {
+	for i := range c.peers {
+		same := 0
+		a := c.peers[i].heard()
+		for j := range c.peers {
+			p := &c.peers[j]
+			if b := p.heard(); b.listed && p.vote && c.usable(p, now) && a.from == b.from && a.base == b.base {
+				same++
+			}
+		}
+		most = max(most, same)
+	}
+	return most
+}
+
+// listed counts the voting views that are listed.
+func (c *Claim) listed(now Time) int {
+	n := 0
+	for i := range c.peers {
+		if p := &c.peers[i]; p.heard().listed && p.vote && c.usable(p, now) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,51 @@
+// Package protocol is the algorithm: how one client process acquires, keeps and
+// releases claims on a quorum of independent nodes. Everything in it is pure. It has
+// no clock, no goroutine and no network. The runtime (internal/core) and the simulator
+// (internal/sim) drive the same code: they pass the time and an event, and take what
+// is to be sent and when to wake.
+//
+// # Terms
+//
+//   - A node is one independent Redis. A quorum, q, is a majority of the N nodes.
+//   - A claim is one participant's request for a name, queued on the nodes.
+//   - A ticket is a claim's place in the order. The fence of a name at a node is the
+//     highest ticket that the node gave.
+//   - A view is what one node said of one claim: whether it votes for it, and which
+//     claims have lower tickets.
+//   - A lease is how long a node keeps a claim without a renewal. The deadline of a
+//     holder is when its hold ends if nothing more is heard.
+//   - An incarnation is one life of a node's data. A node that lost its data votes
+//     again when the guard time is over.
+//   - A record is what the nodes keep of a name beside its claims.
+//
+// # Rules
+//
+// The rules have the numbers of docs/protocol.md, which proves them.
+//
+//	1  Start     join(id, T0) goes to all nodes at once        claim.go
+//	2  Settle    q nodes hold the claim at exactly T           settle.go
+//	3  Admit     q usable views vote; semaphores count, too    admit.go, count.go, capacity.go
+//	4  Wait      pushes and hints say when to ask again        admit.go, answer.go
+//	5  Deadline  rule 3 holds with the views usable at t       admit.go
+//	6  Renew     a node that misses the claim gets it back     renew.go
+//	7  Leave     every node that was asked is left             claim.go
+//	8  Push      a waiter that q nodes vote for is in at once  answer.go
+//
+// # Other decisions
+//
+//	types.go        requests, answers, pushes
+//	peer.go         what a claim knows of one node
+//	ticketclock.go  which ticket a claim proposes, and which a node refuses
+//	record.go, register.go, attest.go   the records: Paxos with tickets
+//	clockbounds.go, nodeclock.go        whether a node's clock jumped, or ours
+//	servers.go      which of two addresses of one server votes
+//	backlog.go, outbox.go               what is sent when a node has no room
+//	rules.go        a switch for each rule, for the mutants
+//
+// # Invariants
+//
+//   - Two claims that do not fit together are never both held.
+//   - The fencing tokens of a name rise with each new holder.
+//   - A claim that is lost stays lost.
+//   - What is recorded at a majority is found by every later run.
+package protocol

@@ -1,0 +1,103 @@
+package protocol
+
+import "time"
+
+// This file owns rule 6 and all that is sent without being asked for: renewals, second
+// tries, and the settling of nodes that are below T or have lost the claim.
+//
+// Invariant: tend sends nothing to a node at which a request of the claim is unanswered,
+// so a slow node is never flooded.
+
+// Renew asks every node for a new lease now, also when renewal has been
+// stopped, and also where an older request is still out: the lease that answers
+// that one ends earlier.
+func (c *Claim) Renew(now Time) {
+	if c.expire(now); c.phase != Holding {
+		return
+	}
+	c.beat = c.next(now)
+	for i := range c.peers {
+		switch p := &c.peers[i]; {
+		case p.refused:
+		case p.held && p.tkt >= c.t:
+			c.send(now, i, OpBeat)
+		default:
+			c.send(now, i, OpSettle)
+		}
+	}
+}
+
+// StopRenewal lets the claim end with the leases it has.
+func (c *Claim) StopRenewal() { c.mute = true }
+
+// Muted reports whether StopRenewal was called.
+func (c *Claim) Muted() bool { return c.mute }
+
+// next is when to beat again. It falls on one of a few moments, and what falls
+// on the same goes out together: to renew one of many claims costs less then.
+func (c *Claim) next(now Time) Time {
+	at := now.Add(c.interval())
+	if step := Time(c.TTL / 256); step >= Time(time.Millisecond) {
+		return at / step * step
+	}
+	// Nothing to be gained. And the exhaustive search, with a ttl of a few units,
+	// takes states for one that differ in nothing but when they are.
+	return at
+}
+
+// interval is ttl/3, less up to a tenth so that claims do not all beat in step.
+func (c *Claim) interval() time.Duration {
+	third := c.TTL / 3
+	return third - third*time.Duration(c.ID[1])/2560
+}
+
+// tend sends what is due: beats, hinted questions, second tries, and the
+// settling of every node that is below T or does not hold the claim (rule 6).
+func (c *Claim) tend(now Time) {
+	if c.phase == Holding && c.mute {
+		return
+	}
+	due := now >= c.beat
+	if due {
+		c.beat = c.next(now)
+		if c.Counting && c.phase == Holding {
+			c.widen(now)
+		}
+	}
+	asking, rest := c.phase == Waiting && now >= c.hinted(), c.short(now)
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.asked != 0 || p.refused && !due {
+			continue
+		}
+		again := p.next != 0 && !p.hinted && now >= p.next
+		switch {
+		case !p.held && (due || again || rest && p.untouched()):
+			if !c.raised && (c.phase == Joining || p.untouched()) || !c.Rules.on(RuleHeal) {
+				c.send(now, i, OpJoin)
+			} else {
+				c.send(now, i, OpSettle)
+			}
+		case p.held && p.tkt < c.t && (c.phase == Joining || c.Rules.on(RuleSettleBelow)) && (p.failures == 0 || due || again):
+			c.send(now, i, OpSettle)
+		case p.held && p.heard().heavy && (p.failures == 0 || due || again):
+			c.send(now, i, OpSettle)
+		case p.held && (due || again || asking && !p.vote):
+			c.send(now, i, OpBeat)
+		}
+	}
+}
+
+// short: those that have been asked cannot make q votes any more.
+func (c *Claim) short(now Time) bool {
+	if c.phase == Holding || !c.Rules.on(RuleRest) {
+		return false
+	}
+	n := 0
+	for i := range c.peers {
+		if p := &c.peers[i]; p.asked != 0 || p.vote && c.usable(p, now) {
+			n++
+		}
+	}
+	return n < c.Quorum()
+}

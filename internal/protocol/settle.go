@@ -1,0 +1,83 @@
+package protocol
+
+// This file owns rule 2: a claim is settled when q nodes hold it at exactly T.
+//
+// Invariant: T only rises. Two settled claims have at least one node in common that
+// holds both at their final tickets.
+
+// exact counts the nodes that hold exactly T.
+func (c *Claim) exact(now Time) int {
+	n := 0
+	for i := range c.peers {
+		if c.usable(&c.peers[i], now) {
+			n++
+		}
+	}
+	return n
+}
+
+// settle is rule 2: repeat until q nodes hold exactly T.
+func (c *Claim) settle(now Time) {
+	if c.exact(now) >= c.Quorum() {
+		c.phase = Waiting
+		return
+	}
+	if c.Rules.on(RuleAbandon) && now.Sub(c.began) >= c.TTL {
+		c.end(now, Lapsed)
+		return
+	}
+	known, open, top := 0, 0, c.t
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.untouched() || c.awaited(p) && (p.behind || !p.held) {
+			open++
+		}
+		if c.running(p, now) {
+			known++
+			top = max(top, p.tkt)
+		}
+	}
+	switch {
+	case c.exact(now)+open >= c.Quorum(): // T may still be reached
+	case known >= c.Quorum() && top > c.t:
+		c.follow(now, top)
+	case c.Try && open == 0:
+		c.end(now, NoQuorum)
+	}
+}
+
+// follow raises T to the highest ticket answered.
+func (c *Claim) follow(now Time, top Ticket) {
+	c.chase++
+	if c.chase > 2 && c.Rules.on(RuleSpread) {
+		// Another claim of the same residue proposes the same T, each node keeps
+		// one of them off it, and both go on like that. Any T above serves; let
+		// the two differ.
+		most := Ticket(255)
+		if w := Ticket(c.Window.half() / 2 / Residues); c.Window != 0 {
+			most = min(most, w) // no farther than the nodes let it go
+		}
+		top += Residues * (Ticket(c.ID[c.chase%8]) % (most + 1))
+	}
+	c.raise(now, top)
+}
+
+// raise makes T "the highest ticket answered", which q nodes may hold already,
+// and sends settle(id, T) to all that do not.
+func (c *Claim) raise(now Time, top Ticket) {
+	c.phase, c.t, c.raised = Joining, top, true
+	if c.exact(now) >= c.Quorum() {
+		c.phase = Waiting
+	}
+	for i := range c.peers {
+		p := &c.peers[i]
+		if p.behind = true; !(p.held && p.tkt == c.t) && !p.refused {
+			c.send(now, i, OpSettle)
+			p.unsure = false // the first request with this T
+		}
+	}
+}
+
+// awaited: an answer of the node may still come. A try waits once for a node that
+// is silent, not again with each settling round.
+func (c *Claim) awaited(p *peer) bool { return p.asked != 0 && (!c.Try || p.failures == 0) }
