@@ -123,7 +123,9 @@ func (l *Lease) End(cause error) error {
 // the hold had ended by itself, if it had.
 func (l *Lease) Release() error {
 	cause := ErrReleased
-	if !l.hold.Valid() {
+	if !on(RuleReleaseLast) && l.hold.Valid() {
+		l.hold.Release()
+	} else if !l.hold.Valid() {
 		cause = ErrLost // its timer is just about to tell
 	}
 	l.mu.Lock()

@@ -60,6 +60,33 @@ func loss(t *testing.T) (first, left bool) {
 	return first, !kept()
 }
 
+// A node that gets the leave lets the next holder in.
+func TestContextsEndBeforeALeaveIsSent(t *testing.T) {
+	t.Parallel()
+	assert.True(t, contextsEndBeforeLeaves(t))
+}
+
+// contextsEndBeforeLeaves reports whether the contexts of a lease that is released have
+// ended when the hold reports its release, which it does as it sends the leaves.
+func contextsEndBeforeLeaves(t *testing.T) bool {
+	q := idle(t, redistest.Start(t, 1))
+	released, before := false, false
+	var ctx context.Context
+	q.set.Observe = func(e Event) {
+		if e.Kind == EventReleased {
+			released, before = true, ended(ctx)
+		}
+	}
+	l := held(t, q, "n").Lease(0)
+	outer, stop := l.Derive(t.Context())
+	defer stop()
+	ctx, cancel := context.WithCancel(outer)
+	defer cancel()
+	require.NoError(t, l.Release())
+	require.True(t, released)
+	return before
+}
+
 // What is sent after End lets the next holder in.
 func TestContextsHaveEndedWhenEndReturns(t *testing.T) {
 	t.Parallel()

@@ -54,6 +54,9 @@ func TestMutants(t *testing.T) {
 		{"a restarted server has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !restartIsALoss(t) }},
 		{"the shortest answer counts for good", RuleRoute, func(*testing.T) bool { return found(distances) }},
 		{"a call waits for the furthest node", RuleNearest, func(*testing.T) bool { return found(patiences) }},
+		{"a failed handshake leaves the address connected", RuleHandshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
+		{"a push before the incarnation is known is lost", RuleMissed, func(t *testing.T) bool { return !earlyPushCounts(t) }},
+		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")

@@ -106,7 +106,7 @@ func (q *Quorum) leaving(n *node, cmds []link.Command) []link.Command {
 			if reply != nil {
 				reply(v, err)
 			}
-			if err != nil {
+			if err != nil && on(RuleHandshake) {
 				q.servers.leave(q.now(), n.index)
 			}
 		}
@@ -126,7 +126,7 @@ func (q *Quorum) become(n *node, from uint64, inc protocol.Incarnation) {
 	if votes {
 		q.met(n, inc)
 	}
-	if n.missed.Swap(false) {
+	if n.missed.Swap(false) && on(RuleMissed) {
 		q.recheck(n)
 	}
 }

@@ -3,13 +3,16 @@ package core
 // Rule names one rule of this package that safety or liveness rests on. A build
 // with the tag "mutants" can switch each off, to see the tests notice. In every
 // other build the checks cost nothing.
-type Rule uint8
+type Rule uint16
 
 // The rules of this package. The comment says what happens without each.
 const (
-	RuleEndFirst  Rule = 1 << iota // the holder hears of a loss before the leaves are sent: the next holder is in while it goes on
-	RuleEndAtOnce                  // contexts end in the goroutine that ends the lease, not in one of their own: as above, on a busy process
-	RuleRestart                    // each run of a server that its marker does not name has lost data: a node votes beside a lease that it has forgotten
-	RuleRoute                      // the shortest answer counts for a while only: a node whose route has become longer counts as silent always
-	RuleNearest                    // the furthest of the q nearest nodes decides how long to wait: a call waits for a node that it does not need
+	RuleEndFirst    Rule = 1 << iota // the holder hears of a loss before the leaves are sent: the next holder is in while it goes on
+	RuleEndAtOnce                    // contexts end in the goroutine that ends the lease, not in one of their own: as above, on a busy process
+	RuleRestart                      // each run of a server that its marker does not name has lost data: a node votes beside a lease that it has forgotten
+	RuleRoute                        // the shortest answer counts for a while only: a node whose route has become longer counts as silent always
+	RuleNearest                      // the furthest of the q nearest nodes decides how long to wait: a call waits for a node that it does not need
+	RuleHandshake                    // a connection whose handshake fails has ended: its address keeps the vote of the server from the other addresses of it
+	RuleMissed                       // a push before the node's incarnation is known is made up for: a waiter hears of its turn only by its next beat
+	RuleReleaseLast                  // a release ends the lease's contexts before it sends the leaves: the next holder is in while a context of this one goes on
 )

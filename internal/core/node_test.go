@@ -1,0 +1,114 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// A connection whose handshake fails ends there: a guard time later another address
+// may vote for the server.
+func TestFailedHandshakeEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	assert.True(t, failedHandshakeEnds(t))
+}
+
+// failedHandshakeEnds reports whether another address may vote for a server a guard
+// time after the last handshake of the first address has failed. The address could not
+// be dialed before, so the link has reported already that the node is down.
+func failedHandshakeEnds(t *testing.T) bool {
+	server := redistest.Start(t, 1).Node(0)
+	run := server.Client().InfoMap(t.Context(), "server").Item("Server", "run_id")
+	require.NotEmpty(t, run)
+	require.NoError(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw", "~*", "&*", "+@all", "-script|load").Err())
+
+	var open atomic.Bool
+	cut := errors.New("the network is cut")
+	address := func(o redis.Options) redis.UniversalClient {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if !open.Load() || o.Username == "" {
+				return nil, cut
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}
+		c := redis.NewClient(&o)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	set := Defaults()
+	set.Logger = slog.New(slog.DiscardHandler)
+	q, err := New([]redis.UniversalClient{
+		address(redis.Options{Addr: server.Addr(), Username: "limited", Password: "pw"}),
+		address(redis.Options{Addr: strings.Replace(server.Addr(), "127.0.0.1", "localhost", 1)}),
+	}, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	l := q.nodes[0].link
+	<-l.Ready()
+	open.Store(true)
+	require.Eventually(t, func() bool { return strings.Contains(l.Err().Error(), "NOPERM") }, 20*time.Second, time.Millisecond)
+	open.Store(false)
+	require.Eventually(t, func() bool { return errors.Is(l.Err(), cut) }, 20*time.Second, time.Millisecond)
+
+	q.servers.mu.Lock()
+	defer q.servers.mu.Unlock()
+	return q.servers.known.Connect(q.now().Add(2*set.Guard), 1, run) < 0
+}
+
+// What a node pushes before its incarnation is known is not lost.
+func TestPushBeforeTheIncarnationIsKnown(t *testing.T) {
+	t.Parallel()
+	assert.True(t, earlyPushCounts(t))
+}
+
+// earlyPushCounts has a node give its vote to a waiter while the node's incarnation is
+// not known, as on a connection that began with a marker which could not be read. It
+// reports whether the waiter hears of the vote when the incarnation becomes known. The
+// waiter would ask the node by itself only minutes later.
+func earlyPushCounts(t *testing.T) bool {
+	c := redistest.Start(t, 1)
+	q := idle(t, c)
+	n := q.nodes[0]
+	first := held(t, q, "n")
+	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	waiter, err := q.Begin(s, false, nil)
+	require.NoError(t, err)
+	t.Cleanup(waiter.Cancel)
+	_, err = n.do(t.Context(), "PING") // the join has arrived
+	require.NoError(t, err)
+
+	pushes := c.Node(0).Client().Subscribe(t.Context(), q.channel)
+	t.Cleanup(func() { _ = pushes.Close() })
+	_, err = pushes.Receive(t.Context())
+	require.NoError(t, err)
+	inc := q.incs[0].Swap(unknown)
+	first.Release()
+	m, err := pushes.ReceiveMessage(t.Context())
+	require.NoError(t, err)
+	q.push(n, m.Payload) // its own connection may not have delivered it yet
+
+	// Every claim is asked about in become, so the waiter's request is before the PING.
+	q.become(n, unknown, protocol.Incarnation(inc))
+	_, err = n.do(t.Context(), "PING")
+	require.NoError(t, err)
+	select {
+	case <-waiter.a.done:
+		waiter.a.done <- struct{}{}
+		return true
+	default:
+		return false
+	}
+}
