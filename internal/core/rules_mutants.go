@@ -8,12 +8,15 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-var off, offHere atomic.Uint64
+var (
+	off     atomic.Uint32 // the protocol.Rule
+	offHere atomic.Uint64
+)
 
-// SwitchOff takes rules out of every claim that is made until restore is
+// SwitchOff takes a rule out of every claim that is made until restore is
 // called, to see on real servers what they prevent.
 func SwitchOff(r protocol.Rule) (restore func()) {
-	off.Store(uint64(r))
+	off.Store(uint32(r))
 	return func() { off.Store(0) }
 }
 

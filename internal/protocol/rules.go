@@ -2,12 +2,12 @@ package protocol
 
 // Rule names one rule of the client's side that safety or liveness rests on.
 // A build with the tag "mutants" can switch each off, to see the simulator
-// notice; in every other build Rules is empty and the checks cost nothing.
-type Rule uint64
+// notice; in every other build Rules is empty and the checks cost nothing. 0 is no rule.
+type Rule uint8
 
 // The rules. The comment says what happens without each.
 const (
-	RuleRecheck         Rule = 1 << iota // validity is rule 3 re-checked, not "any q acknowledgements": two holders after an amnesiac restart
+	RuleRecheck         Rule = iota + 1 // validity is rule 3 re-checked, not "any q acknowledgements": two holders after an amnesiac restart
 	RuleAbandon                          // an attempt not settled within a ttl is given up: tokens decrease
 	RuleExact                            // acknowledgements count only at exactly T: two holders
 	RuleLease                            // a view is usable only while its lease runs: two holders
@@ -62,4 +62,6 @@ const (
 	RuleDepart                           // the lease of a request that waited for room counts from when it is sent: a holder is lost though its nodes renewed it
 	RulePostpone                         // an attempt of which nothing has been sent is not abandoned: it starts again and again at the end of the queue for room
 	RuleStash                            // a push that overtakes its answer is kept: a waiter sleeps through its turn
+
+	lastRule = RuleStash
 )

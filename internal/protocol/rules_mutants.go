@@ -2,16 +2,35 @@
 
 package protocol
 
-// AllRules is every rule there is.
-const AllRules = RuleStash<<1 - 1
-
 // Rules is the set of rules that are switched off.
-type Rules struct{ off Rule }
+type Rules struct{ off [4]uint64 }
 
-// Without returns the rule set that lacks the given rules.
-func Without(off Rule) Rules { return Rules{off: off} }
+// Without returns the rule set that lacks the given rules. 0 is no rule.
+func Without(off ...Rule) (r Rules) {
+	for _, rule := range off {
+		if rule > 0 {
+			r.off[rule/64] |= 1 << (rule % 64)
+		}
+	}
+	return r
+}
 
-func (r Rules) on(rule Rule) bool { return r.off&rule == 0 }
+func (r Rules) on(rule Rule) bool { return r.off[rule/64]&(1<<(rule%64)) == 0 }
 
 // And returns the rule set that lacks what either lacks.
-func (r Rules) And(o Rules) Rules { return Rules{off: r.off | o.off} }
+func (r Rules) And(o Rules) Rules {
+	for i := range r.off {
+		r.off[i] |= o.off[i]
+	}
+	return r
+}
+
+// On returns the rules that are on.
+func (r Rules) On() (on []Rule) {
+	for rule := Rule(1); rule <= lastRule; rule++ {
+		if r.on(rule) {
+			on = append(on, rule)
+		}
+	}
+	return on
+}
