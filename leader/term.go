@@ -104,7 +104,7 @@ func (e *Election) end(t *term) error {
 	}
 	t.lease.End(core.ErrReleased)
 	if lost := t.lease.Lost(); lost != nil {
-		t.hold.Release() // see party.Unlock
+		t.hold.Release() // see localqueue.Unlock
 		return &core.Failure{Err: lost}
 	}
 	e.reg.Retire(t.hold, t.writes.Add(1)-1, e.spec.Set.Retention)

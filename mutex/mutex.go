@@ -16,7 +16,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/party"
+	"github.com/quorate/quorate/internal/localqueue"
 )
 
 // A Mutex excludes all others of its name, in every process. It must be made by
@@ -37,7 +37,7 @@ import (
 // to a resource, a later holder sees as far as the resource itself promises.
 type Mutex struct {
 	_ noCopy
-	p *party.Party
+	q *localqueue.Queue
 }
 
 // noCopy makes go vet report copies.
@@ -62,22 +62,22 @@ type Option interface{ quorate.LockOption }
 func New(q *quorate.Quorum, name string, opts ...Option) *Mutex {
 	c := core.Of(q)
 	set := core.Override(c, "mutex.New", opts)
-	return &Mutex{p: party.New(c, set, core.Spec{Name: name, Weight: 1, Capacity: 1}, core.Spec{})}
+	return &Mutex{q: localqueue.New(c, set, core.Spec{Name: name, Weight: 1, Capacity: 1}, core.Spec{})}
 }
 
-// party returns what New has made.
-func (m *Mutex) party() *party.Party {
-	if m == nil || m.p == nil {
+// queue returns what New has made.
+func (m *Mutex) queue() *localqueue.Queue {
+	if m == nil || m.q == nil {
 		panic("quorate: the zero mutex.Mutex has no quorum; use mutex.New")
 	}
-	return m.p
+	return m.q
 }
 
 // Lock locks m. It waits for its turn, through outages too, and never returns
 // unlocked. It panics if the name is unusable. When the [quorate.Quorum] is
 // closed, Lock does not return, see [quorate.Quorum.Close]. A node that refuses
 // for good (a wrong password, a key of another type) is logged and asked again.
-func (m *Mutex) Lock() { m.party().MustLock("lock", party.Write) }
+func (m *Mutex) Lock() { m.queue().MustLock("lock", localqueue.Write) }
 
 // TryLock tries to lock m and reports whether it succeeded. It does not wait
 // for a turn, only for the answers of a majority. If several processes try a
@@ -95,7 +95,7 @@ func (m *Mutex) TryLock() bool { return m.TryLockContext(context.Background()) =
 // The claim is then withdrawn from every node. The end of the context ends the
 // waiting, not the hold.
 func (m *Mutex) LockContext(ctx context.Context) error {
-	return core.Dress("lock", m.party().Name(), m.p.Lock(ctx, party.Write, false))
+	return core.Dress("lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, false))
 }
 
 // TryLockContext is [Mutex.TryLock] with the reason. It fails with
@@ -103,13 +103,13 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 // [quorate.ErrNoQuorum] when too few nodes answered, and otherwise as
 // [Mutex.LockContext] does.
 func (m *Mutex) TryLockContext(ctx context.Context) error {
-	return core.Dress("try lock", m.party().Name(), m.p.Lock(ctx, party.Write, true))
+	return core.Dress("try lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, true))
 }
 
 // Unlock unlocks m. It does not wait for the nodes. It panics if m is not
 // locked, as [sync.Mutex.Unlock] does. If the lock was lost meanwhile, Unlock
 // does nothing: the lease's context, the observer and the log have said so.
-func (m *Mutex) Unlock() { m.party().MustUnlock("unlock of unlocked mutex", party.Write) }
+func (m *Mutex) Unlock() { m.queue().MustUnlock("unlock of unlocked mutex", localqueue.Write) }
 
 // UnlockContext unlocks m and waits until a majority of the nodes is known to
 // be free of the claim: each has confirmed the release, or was never asked for
@@ -121,7 +121,7 @@ func (m *Mutex) Unlock() { m.party().MustUnlock("unlock of unlocked mutex", part
 // timeout or before the context ended. The lock is released all the same, and
 // ends on the other nodes when they come back or when its lease ends.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
-	return core.Dress("unlock", m.party().Name(), m.p.UnlockContext(ctx, party.Write))
+	return core.Dress("unlock", m.queue().Name(), m.q.UnlockContext(ctx, localqueue.Write))
 }
 
 // Do runs f while m is locked. The context of f ends with ctx, and when the
@@ -130,13 +130,13 @@ func (m *Mutex) UnlockContext(ctx context.Context) error {
 // failed (see [Mutex.LockContext]), or f's error, joined with ErrLost or
 // ErrClosed if the hold ended before f returned.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	return m.party().Do(ctx, "do", party.Write, f)
+	return m.queue().Do(ctx, "do", localqueue.Write, f)
 }
 
 // Lease returns the hold of the goroutine that has m locked, or nil if m is not
 // locked. Take it after Lock: the next Lock has another.
 func (m *Mutex) Lease() quorate.Lease {
-	if l := m.party().Lease(party.Write); l != nil {
+	if l := m.queue().Lease(localqueue.Write); l != nil {
 		return l
 	}
 	return nil
@@ -148,7 +148,7 @@ func (m *Mutex) Lease() quorate.Lease {
 // [quorate.ErrNotHeld], [quorate.ErrLost], [quorate.ErrClosed], or with
 // [quorate.ErrNoQuorum] when the old deadline stands.
 func (m *Mutex) Extend(ctx context.Context) error {
-	return core.Dress("extend", m.party().Name(), m.p.Extend(ctx, party.Write))
+	return core.Dress("extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Write))
 }
 
 // Holder asks the nodes which process holds m. It fails with
@@ -156,6 +156,6 @@ func (m *Mutex) Extend(ctx context.Context) error {
 // too few nodes answer, and with [quorate.ErrClosed] or [quorate.ErrInvalid].
 // The answer may be out of date when it arrives.
 func (m *Mutex) Holder(ctx context.Context) (quorate.Holder, error) {
-	h, err := m.party().Holder(ctx)
-	return quorate.Holder(h), core.Dress("holder", m.p.Name(), err)
+	h, err := m.queue().Holder(ctx)
+	return quorate.Holder(h), core.Dress("holder", m.q.Name(), err)
 }

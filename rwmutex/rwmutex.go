@@ -14,7 +14,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/party"
+	"github.com/quorate/quorate/internal/localqueue"
 )
 
 // ErrUpgrade is why a read lock cannot become a write lock, see
@@ -45,7 +45,7 @@ func (upgradeError) Is(target error) bool { return errors.Is(target, quorate.Err
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type RWMutex struct {
 	_ noCopy
-	p *party.Party
+	q *localqueue.Queue
 }
 
 // noCopy makes go vet report copies.
@@ -77,26 +77,26 @@ type Option interface{ quorate.LockOption }
 func New(q *quorate.Quorum, name string, opts ...Option) *RWMutex {
 	c := core.Of(q)
 	set := core.Override(c, "rwmutex.New", opts)
-	return &RWMutex{p: party.New(c, set,
+	return &RWMutex{q: localqueue.New(c, set,
 		core.Spec{Name: name, Weight: core.Writer, Capacity: core.Writer},
 		core.Spec{Name: name, Weight: 1, Capacity: core.Writer})}
 }
 
-// party returns what New has made.
-func (m *RWMutex) party() *party.Party {
-	if m == nil || m.p == nil {
+// queue returns what New has made.
+func (m *RWMutex) queue() *localqueue.Queue {
+	if m == nil || m.q == nil {
 		panic("quorate: the zero rwmutex.RWMutex has no quorum; use rwmutex.New")
 	}
-	return m.p
+	return m.q
 }
 
 // Lock locks m for writing. It waits for its turn, through outages too, and
 // never returns unlocked. It panics if the name is unusable. When the
 // [quorate.Quorum] is closed, Lock does not return, see [quorate.Quorum.Close].
-func (m *RWMutex) Lock() { m.party().MustLock("lock", party.Write) }
+func (m *RWMutex) Lock() { m.queue().MustLock("lock", localqueue.Write) }
 
 // RLock locks m for reading, as [RWMutex.Lock] does for writing.
-func (m *RWMutex) RLock() { m.party().MustLock("read lock", party.Read) }
+func (m *RWMutex) RLock() { m.queue().MustLock("read lock", localqueue.Read) }
 
 // TryLock tries to lock m for writing and reports whether it succeeded. It does
 // not wait for a turn, only for the answers of a majority, and never longer
@@ -116,12 +116,12 @@ func (m *RWMutex) TryRLock() bool { return m.TryRLockContext(context.Background(
 // The claim is then withdrawn from every node. The end of the context ends the
 // waiting, not the hold.
 func (m *RWMutex) LockContext(ctx context.Context) error {
-	return core.Dress("lock", m.party().Name(), m.p.Lock(ctx, party.Write, false))
+	return core.Dress("lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, false))
 }
 
 // RLockContext locks m for reading, as [RWMutex.LockContext] does for writing.
 func (m *RWMutex) RLockContext(ctx context.Context) error {
-	return core.Dress("read lock", m.party().Name(), m.p.Lock(ctx, party.Read, false))
+	return core.Dress("read lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Read, false))
 }
 
 // TryLockContext is [RWMutex.TryLock] with the reason. It fails with
@@ -129,22 +129,22 @@ func (m *RWMutex) RLockContext(ctx context.Context) error {
 // [quorate.ErrNoQuorum] when too few nodes answered, and otherwise as
 // [RWMutex.LockContext] does.
 func (m *RWMutex) TryLockContext(ctx context.Context) error {
-	return core.Dress("try lock", m.party().Name(), m.p.Lock(ctx, party.Write, true))
+	return core.Dress("try lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, true))
 }
 
 // TryRLockContext is [RWMutex.TryRLock] with the reason, as
 // [RWMutex.TryLockContext]. A waiting writer is ahead of a new reader.
 func (m *RWMutex) TryRLockContext(ctx context.Context) error {
-	return core.Dress("try read lock", m.party().Name(), m.p.Lock(ctx, party.Read, true))
+	return core.Dress("try read lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Read, true))
 }
 
 // Unlock unlocks m for writing. It does not wait for the nodes. It panics if m
 // is not locked for writing. If the lock was lost meanwhile, Unlock does
 // nothing: the lease's context, the observer and the log have said so.
-func (m *RWMutex) Unlock() { m.party().MustUnlock("Unlock of unlocked RWMutex", party.Write) }
+func (m *RWMutex) Unlock() { m.queue().MustUnlock("Unlock of unlocked RWMutex", localqueue.Write) }
 
 // RUnlock undoes one [RWMutex.RLock], as [RWMutex.Unlock] does a Lock.
-func (m *RWMutex) RUnlock() { m.party().MustUnlock("RUnlock of unlocked RWMutex", party.Read) }
+func (m *RWMutex) RUnlock() { m.queue().MustUnlock("RUnlock of unlocked RWMutex", localqueue.Read) }
 
 // UnlockContext unlocks m for writing and waits until a majority of the nodes
 // is known to be free of the claim: each has confirmed the release, or was
@@ -155,13 +155,13 @@ func (m *RWMutex) RUnlock() { m.party().MustUnlock("RUnlock of unlocked RWMutex"
 // fails with [quorate.ErrNoQuorum] when too few nodes confirmed within the node
 // timeout or before the context ended. The lock is released all the same.
 func (m *RWMutex) UnlockContext(ctx context.Context) error {
-	return core.Dress("unlock", m.party().Name(), m.p.UnlockContext(ctx, party.Write))
+	return core.Dress("unlock", m.queue().Name(), m.q.UnlockContext(ctx, localqueue.Write))
 }
 
 // RUnlockContext undoes one [RWMutex.RLock], as [RWMutex.UnlockContext] does a
 // Lock. Only the last reader of a value has nodes to wait for.
 func (m *RWMutex) RUnlockContext(ctx context.Context) error {
-	return core.Dress("read unlock", m.party().Name(), m.p.UnlockContext(ctx, party.Read))
+	return core.Dress("read unlock", m.queue().Name(), m.q.UnlockContext(ctx, localqueue.Read))
 }
 
 // Do runs f while m is locked for writing. The context of f ends with ctx, and
@@ -170,12 +170,12 @@ func (m *RWMutex) RUnlockContext(ctx context.Context) error {
 // failed (see [RWMutex.LockContext]), or f's error, joined with ErrLost or
 // ErrClosed if the hold ended before f returned.
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	return m.party().Do(ctx, "do", party.Write, f)
+	return m.queue().Do(ctx, "do", localqueue.Write, f)
 }
 
 // RDo runs f while m is locked for reading, as [RWMutex.Do] does for writing.
 func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) error {
-	return m.party().Do(ctx, "read do", party.Read, f)
+	return m.queue().Do(ctx, "read do", localqueue.Read, f)
 }
 
 // Downgrade makes the writer a reader, without a gap in which another writer
@@ -191,26 +191,26 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) er
 // highest it has seen takes all of them.
 func (m *RWMutex) Downgrade(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return core.Dress("downgrade", m.party().Name(), ctx.Err())
+		return core.Dress("downgrade", m.queue().Name(), ctx.Err())
 	}
-	return core.Dress("downgrade", m.party().Name(), m.p.Downgrade())
+	return core.Dress("downgrade", m.queue().Name(), m.q.Downgrade())
 }
 
 // Upgrade always fails, with [ErrUpgrade]: two readers that both upgrade would
 // wait for each other. Call RUnlock, then Lock, and look again at what was
 // read.
 func (m *RWMutex) Upgrade(context.Context) error {
-	return core.Dress("upgrade", m.party().Name(), ErrUpgrade)
+	return core.Dress("upgrade", m.queue().Name(), ErrUpgrade)
 }
 
 // Lease returns the writer's hold, or nil if m is not locked for writing.
-func (m *RWMutex) Lease() quorate.Lease { return lease(m.party().Lease(party.Write)) }
+func (m *RWMutex) Lease() quorate.Lease { return lease(m.queue().Lease(localqueue.Write)) }
 
 // RLease returns the hold that the readers of this value share, or nil if m is
 // not locked for reading. Its token is above that of every writer before it. So
 // a resource can refuse a reader that is older than the last writer. Its
 // context ends when the last reader has left.
-func (m *RWMutex) RLease() quorate.Lease { return lease(m.party().Lease(party.Read)) }
+func (m *RWMutex) RLease() quorate.Lease { return lease(m.queue().Lease(localqueue.Read)) }
 
 // lease keeps a nil of one type from becoming a non-nil of another.
 func lease(l *core.Lease) quorate.Lease {
@@ -225,12 +225,12 @@ func lease(l *core.Lease) quorate.Lease {
 // [quorate.ErrNotHeld], [quorate.ErrLost], [quorate.ErrClosed], or with
 // [quorate.ErrNoQuorum] when the old deadline stands.
 func (m *RWMutex) Extend(ctx context.Context) error {
-	return core.Dress("extend", m.party().Name(), m.p.Extend(ctx, party.Write))
+	return core.Dress("extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Write))
 }
 
 // RExtend renews the readers' lease, as [RWMutex.Extend] does the writer's.
 func (m *RWMutex) RExtend(ctx context.Context) error {
-	return core.Dress("read extend", m.party().Name(), m.p.Extend(ctx, party.Read))
+	return core.Dress("read extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Read))
 }
 
 // RLocker returns a [sync.Locker] whose Lock and Unlock are RLock and RUnlock.

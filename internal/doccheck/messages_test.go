@@ -37,7 +37,7 @@ func source(t *testing.T, dirs ...string) map[string][]*ast.File {
 
 // library are the packages that a user links.
 var library = []string{
-	".", "mutex", "rwmutex", "semaphore", "once", "leader", "internal/core", "internal/link", "internal/party", "internal/protocol", "internal/resp", "internal/script",
+	".", "mutex", "rwmutex", "semaphore", "once", "leader", "internal/core", "internal/link", "internal/localqueue", "internal/protocol", "internal/resp", "internal/script",
 }
 
 // constants are the constant strings of a package.

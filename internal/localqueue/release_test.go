@@ -1,4 +1,4 @@
-package party
+package localqueue
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/internal/redistest"
 )
 
-func parties(t *testing.T, n int) (ps []*Party) {
+func queues(t *testing.T, n int) (qs []*Queue) {
 	t.Helper()
 	c := redistest.Start(t, 1)
 	client := redis.NewClient(&redis.Options{Addr: c.Node(0).Addr()})
@@ -28,23 +28,23 @@ func parties(t *testing.T, n int) (ps []*Party) {
 	t.Cleanup(func() { _ = q.Close(t.Context()) })
 	require.NoError(t, q.Bootstrap(t.Context()))
 	for range n {
-		ps = append(ps, New(q, &set, core.Spec{Name: "n", Weight: 2, Capacity: 2}, core.Spec{Name: "n", Weight: 1, Capacity: 2}))
+		qs = append(qs, New(q, &set, core.Spec{Name: "n", Weight: 2, Capacity: 2}, core.Spec{Name: "n", Weight: 1, Capacity: 2}))
 	}
-	return ps
+	return qs
 }
 
 // An answer from just before the deadline renews the claim while it is being
 // unlocked. It looked lost; it must not live on without an owner.
 func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 	t.Parallel()
-	ps := parties(t, 2)
-	require.NoError(t, ps[0].Lock(t.Context(), Write, false))
-	deadline := reflect.ValueOf(ps[0].hold).Elem().FieldByName("standing").Addr().UnsafePointer()
+	qs := queues(t, 2)
+	require.NoError(t, qs[0].Lock(t.Context(), Write, false))
+	deadline := reflect.ValueOf(qs[0].hold).Elem().FieldByName("standing").Addr().UnsafePointer()
 	(*atomic.Int64)(deadline).Store(2) // as it was before the renewal, long past
-	_, err := ps[0].Unlock(Write)
+	_, err := qs[0].Unlock(Write)
 	assert.ErrorIs(t, err, core.ErrLost)
-	require.Eventually(t, func() bool { return ps[1].Lock(t.Context(), Write, true) == nil }, 20*time.Second, time.Millisecond)
-	_, err = ps[1].Unlock(Write)
+	require.Eventually(t, func() bool { return qs[1].Lock(t.Context(), Write, true) == nil }, 20*time.Second, time.Millisecond)
+	_, err = qs[1].Unlock(Write)
 	assert.NoError(t, err)
 }
 
@@ -52,28 +52,28 @@ func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 // made a mistake and hears so, and the value stays usable.
 func TestUnlockRacesDowngrade(t *testing.T) {
 	t.Parallel()
-	ps := parties(t, 2)
-	p, other := ps[0], ps[1]
+	qs := queues(t, 2)
+	q, other := qs[0], qs[1]
 	for range 200 {
-		require.NoError(t, p.Lock(t.Context(), Write, false))
+		require.NoError(t, q.Lock(t.Context(), Write, false))
 		var all sync.WaitGroup
 		var unlocked, downgraded error
-		all.Go(func() { _, unlocked = p.Unlock(Write) })
-		all.Go(func() { downgraded = p.Downgrade() })
+		all.Go(func() { _, unlocked = q.Unlock(Write) })
+		all.Go(func() { downgraded = q.Downgrade() })
 		all.Wait()
 		if downgraded == nil {
 			require.ErrorIs(t, unlocked, core.ErrNotHeld)
-			_, err := p.Unlock(Read)
+			_, err := q.Unlock(Read)
 			require.NoError(t, err)
 		} else {
 			require.ErrorIs(t, downgraded, core.ErrNotHeld)
 			require.NoError(t, unlocked)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		require.NoError(t, p.Lock(ctx, Write, false))
+		require.NoError(t, q.Lock(ctx, Write, false))
 		cancel()
 		require.ErrorIs(t, other.Lock(t.Context(), Read, true), core.ErrHeld, "beside a writer")
-		_, err := p.Unlock(Write)
+		_, err := q.Unlock(Write)
 		require.NoError(t, err)
 	}
 }

@@ -1,0 +1,63 @@
+package localqueue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quorate/quorate/internal/core"
+)
+
+// What every primitive on a Queue does alike.
+
+// MustLock locks and never returns unlocked: through outages it waits, and it
+// panics if the name is unusable. Nodes that refuse for good are told to the
+// log and asked again. When the Quorum is closed it does not return.
+func (q *Queue) MustLock(op string, mode Mode) {
+	for {
+		err := core.Dress(op, q.Name(), q.Lock(context.Background(), mode, false))
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, core.ErrClosed):
+			core.NeverReturn(q.set().Logger, err)
+		case core.Misuse(err):
+			panic(err)
+		}
+		q.set().Logger.Error("quorate: "+op+" goes on trying", "name", q.Name(), "error", err)
+		time.Sleep(time.Second)
+	}
+}
+
+// MustUnlock unlocks, and panics if it is not locked, as sync does. What was
+// lost meanwhile is not there to be unlocked: that has been said.
+func (q *Queue) MustUnlock(what string, mode Mode) {
+	if _, err := q.Unlock(mode); errors.Is(err, core.ErrNotHeld) {
+		panic("quorate: " + what + " " + q.Name())
+	}
+}
+
+// UnlockContext unlocks and waits until a majority has confirmed it.
+func (q *Queue) UnlockContext(ctx context.Context, mode Mode) error {
+	released, err := q.Unlock(mode)
+	if err == nil && released != nil {
+		err = released.Released(ctx)
+	}
+	return err
+}
+
+// Do runs f while it is locked. f's context ends with ctx, and when the lock
+// is lost.
+func (q *Queue) Do(ctx context.Context, op string, mode Mode, f func(ctx context.Context) error) (err error) {
+	if err := q.Lock(ctx, mode, false); err != nil {
+		return core.Dress(op, q.Name(), err)
+	}
+	inner, stop := q.Lease(mode).Derive(ctx)
+	defer func() {
+		stop()
+		if _, uerr := q.Unlock(mode); uerr != nil {
+			err = errors.Join(err, core.Dress(op, q.Name(), uerr))
+		}
+	}()
+	return f(inner)
+}
