@@ -22,7 +22,7 @@ func WithObserver(o Observer) Option {
 // [WithObserver]. It must be safe for concurrent use.
 //
 // Observe is called from the goroutine where the event happened. It must return
-// soon and must not call the library. If it panics in a goroutine of the caller,
+// soon and must not call the library: [Quorum.Close] fails in it. If it panics in a goroutine of the caller,
 // as in Lock or Unlock, the panic is the caller's: Lock then has not locked, and
 // Unlock has unlocked. In a goroutine of the library a panic ends the process.
 type Observer interface{ Observe(Event) }

@@ -2,6 +2,7 @@ package quorate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -111,7 +112,8 @@ func settings(opts []Option) (core.Settings, error) {
 // Close releases all that is still held, ends every wait with [ErrClosed], and
 // closes the connections. It takes at most the node timeout, and that only when
 // a node does not answer: Close then returns the error of that node, and what
-// was held there ends with its lease. A second Close returns ErrClosed.
+// was held there ends with its lease. A second Close returns ErrClosed. Inside a
+// call of an [Observer] Close does nothing and fails with [ErrInvalid].
 //
 // Calls that cannot return an error and must not return without the lock, such
 // as Lock, RLock and once.Do, do not return any more; the log says so. They do
@@ -120,6 +122,9 @@ func settings(opts []Option) (core.Settings, error) {
 // first, by the context of LockContext, DoContext or Run; then close.
 func (q *Quorum) Close() error {
 	err := q.made().Close(context.Background())
+	if errors.Is(err, ErrInvalid) {
+		return err // it is open
+	}
 	q.closeOwn()
 	return err
 }

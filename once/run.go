@@ -161,6 +161,9 @@ func (c *claim) get(ctx context.Context) (*turn, error) {
 // wait waits for the claim, or until another process has done the work. Without
 // the latter a thousand waiters would get their turns one after the other, with
 // nothing to do.
+//
+// Invariant: the caller's goroutine waits for the claim, because there the observer is
+// called. In a goroutine of its own a panic of the observer would end the process.
 func (o *Once) wait(ctx context.Context) (*turn, *completion, error) {
 	watch := o.reg.Watch()
 	defer watch.Close()
@@ -169,27 +172,40 @@ func (o *Once) wait(ctx context.Context) (*turn, *completion, error) {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var t *turn
-	got := make(chan struct{})
+	var done core.Record // by another process
+	watched := make(chan struct{})
 	go func() {
-		defer close(got)
-		t, err = claim.get(ctx)
+		defer close(watched)
+		done = recorded(ctx, watch)
+		cancel()
 	}()
+	stop := func() {
+		cancel()
+		<-watched
+	}
+	defer stop() // also when the observer panics
+	t, err := claim.get(ctx)
+	if stop(); !done.Exists {
+		return t, nil, err
+	}
+	if t != nil {
+		t.release()
+	}
+	c, err := o.know(done)
+	return nil, c, err
+}
+
+// recorded waits until work is recorded, or the context ends. An error of the watch
+// is the claim's as well.
+func recorded(ctx context.Context, watch *core.Watch) core.Record {
 	for {
 		select {
-		case <-got:
-			return t, nil, err
+		case <-ctx.Done():
+			return core.Record{}
 		case <-watch.Changed():
 		}
-		// An error of the watch is the claim's as well.
 		if rec, known, _ := watch.Latest(); known && rec.Exists {
-			cancel()
-			if <-got; t != nil {
-				t.release()
-			}
-			c, err := o.know(rec)
-			return nil, c, err
+			return rec
 		}
 	}
 }

@@ -3,6 +3,7 @@ package accept_test
 import (
 	"context"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -56,12 +58,16 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 		"leader": func(ctx context.Context, name string) {
 			_ = leader.New(q, name, "").Run(ctx, leader.Callbacks{Once: true, OnStartedLeading: func(context.Context, quorate.Lease) {}})
 		},
+		"once": func(ctx context.Context, name string) {
+			_ = once.New(q, name).DoContext(ctx, func(context.Context) error { return nil })
+		},
 	}
 	free := map[string]func(name string) bool{
 		"mutex":     func(name string) bool { return mutex.New(plain, name).TryLock() },
 		"rwmutex":   func(name string) bool { return rwmutex.New(plain, name).TryLock() },
 		"semaphore": func(name string) bool { return semaphore.NewWeighted(plain, name, 2).TryAcquire(2) },
 		"leader":    func(name string) bool { return mutex.New(plain, name).TryLock() },
+		"once":      func(name string) bool { return mutex.New(plain, name).TryLock() },
 	}
 	for how, f := range map[string]func(){"panics": func() { panic("observer") }, "exits": runtime.Goexit} {
 		for _, at := range []quorate.EventKind{quorate.EventAcquired, quorate.EventReleased} {
@@ -98,4 +104,59 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 	m.Unlock()
 	require.NoError(t, m.LockContext(t.Context()))
 	m.Unlock()
+}
+
+// Close in a call of the observer would wait for the goroutine that makes the call.
+func TestCloseInsideTheObserver(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	w := &closer{errs: make(chan error, 1)}
+	other := accept.Open(t, c)
+	q := accept.Open(t, c, quorate.WithObserver(w))
+	w.arm(quorate.EventReleased, q)
+	m := mutex.New(q, "m")
+	m.Lock()
+	m.Unlock() // in this goroutine
+	err, _ := within(t, accept.Patience, w.errs)
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+
+	w.arm(quorate.EventNodeDown, q)
+	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "TYPE", "normal").Err()) // in one of the library
+	err, _ = within(t, accept.Patience, w.errs)
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+
+	m.Lock() // it is still open
+	w.arm(quorate.EventReleased, other)
+	m.Unlock()
+	err, _ = within(t, accept.Patience, w.errs)
+	require.NoError(t, err, "another Quorum")
+}
+
+// closer is an observer that closes a Quorum at the next event of a kind.
+type closer struct {
+	mu   sync.Mutex
+	at   quorate.EventKind
+	q    *quorate.Quorum
+	errs chan error
+}
+
+func (c *closer) arm(at quorate.EventKind, q *quorate.Quorum) {
+	c.mu.Lock()
+	c.at, c.q = at, q
+	c.mu.Unlock()
+}
+
+func (c *closer) Observe(e quorate.Event) {
+	c.mu.Lock()
+	q := c.q
+	if c.at != e.Kind {
+		q = nil
+	}
+	if q != nil {
+		c.q = nil
+	}
+	c.mu.Unlock()
+	if q != nil {
+		c.errs <- q.Close()
+	}
 }

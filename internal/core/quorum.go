@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,7 @@ type Quorum struct {
 	recovering recovering
 	records    records
 	incs       []atomic.Uint64 // per node: the incarnation that its connection began with
+	observing  atomic.Int32    // calls of the observer under way
 	telling    atomic.Int32    // holders that are being told of their loss
 	clocks     *clocks
 	nodeClocks []nodeClock
@@ -214,7 +216,28 @@ func (q *Quorum) all() []*attempt {
 
 func (q *Quorum) observe(e Event) {
 	if q.set.Observe != nil {
+		q.observing.Add(1)
+		defer q.observing.Add(-1) // also when it panics
 		q.set.Observe(e)
+	}
+}
+
+// observes reports whether this goroutine runs the observer. If another Quorum's
+// observer runs here while this one's runs elsewhere, it reports that too.
+func (q *Quorum) observes() bool {
+	if q.observing.Load() == 0 {
+		return false
+	}
+	pcs := make([]uintptr, 1024)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	for {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, "/core.(*Quorum).observe") {
+			return true
+		}
+		if !more {
+			return false
+		}
 	}
 }
 
@@ -228,8 +251,12 @@ func (q *Quorum) isClosed() bool {
 }
 
 // Close leaves whatever is held or queued, sends that out within the node
-// timeout, and ends every goroutine.
+// timeout, and ends every goroutine. In a call of the observer it does nothing but
+// fail with ErrInvalid: it would wait for the goroutine that makes the call.
 func (q *Quorum) Close(ctx context.Context) error {
+	if q.observes() {
+		return &Failure{Err: errCloseInObserver}
+	}
 	err := error(&Failure{Err: ErrClosed})
 	q.once.Do(func() {
 		q.records.mu.Lock()
@@ -264,6 +291,8 @@ func (q *Quorum) Close(ctx context.Context) error {
 	})
 	return err
 }
+
+var errCloseInObserver = fmt.Errorf("%w: Close was called inside Observe, and would wait for the goroutine that called it; call it in a goroutine of its own", ErrInvalid)
 
 // Closing is closed when Close begins.
 func (q *Quorum) Closing() <-chan struct{} { return q.closing }
