@@ -249,19 +249,33 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 			}
 		}
 	}
-	if asked && !a.Told && !v.off(Totals) {
-		a.Told = true
-		for j, o := range v.claims {
-			if o.Voted && j != i {
-				a.Sum, a.Digest = a.Sum+o.Weight, (a.Digest+o.ID.Digest())%protocol.DigestMod
-			}
-		}
+	if asked {
+		v.all(&a, i)
 	}
 	if !c.Voted {
 		a.Wait, a.Foreign = v.wait(i)
 		a.Barred = i > 0 && v.classic() && !v.claims[0].Voted
 	}
 	return a
+}
+
+// all adds the totals of all claims with votes but claim i to an answer to a request for a
+// list. Where there is no list they stand for the lower claims.
+func (v *visit) all(a *protocol.Answer, i int) {
+	var sum, digest uint64
+	for j, o := range v.claims {
+		if o.Voted && j != i {
+			sum, digest = sum+o.Weight, (digest+o.ID.Digest())%protocol.DigestMod
+		}
+	}
+	switch {
+	case a.Listed && v.off(AllTotals):
+		a.AllSum, a.AllDigest = a.Sum, a.Digest
+	case a.Listed:
+		a.AllSum, a.AllDigest = sum, digest
+	case !a.Told && !v.off(Totals):
+		a.Told, a.Sum, a.Digest = true, sum, digest
+	}
 }
 
 // wait guesses when asking again may help the unvoted claim i, and tells

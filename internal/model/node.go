@@ -56,6 +56,8 @@ const (
 	Enough
 	// Totals: where a list is too long the totals of all claims with votes are told.
 	Totals
+	// AllTotals: where a list is told they are told, too.
+	AllTotals
 )
 
 // Portion is how many claims one request looks at, votes for or tells at most,

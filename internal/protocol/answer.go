@@ -244,7 +244,7 @@ func (c *Claim) admitHere(p *peer, m Push) bool {
 		p.vote, c.first = true, true
 		if c.Counting {
 			v := &p.own().content
-			if v.told, v.sum, v.digest = true, m.Sum, m.Digest; m.Sum == 0 {
+			if v.told, v.sum, v.digest, v.all = true, m.Sum, m.Digest, (totals{m.Sum, m.Digest}); m.Sum == 0 {
 				v.list(nil, 0, totals{})
 			}
 		}

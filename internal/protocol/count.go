@@ -11,6 +11,7 @@ import "time"
 type content struct {
 	told        bool
 	sum, digest uint64
+	all         totals // of a set that the node votes for and that the lower claims are a part of
 	listed      bool
 	lower       []Lower
 	from        Ticket // where the list begins,
@@ -26,7 +27,10 @@ func (c *Claim) content(m *more, r Request, a Answer) {
 	// A holder keeps the digests it was admitted by: newer views are subsets, but
 	// one that is newer than the others would no longer compare equal to them.
 	if a.Told && (!m.told || c.phase != Holding) {
-		m.told, m.sum, m.digest = true, a.Sum, a.Digest
+		m.told, m.sum, m.digest, m.all = true, a.Sum, a.Digest, totals{a.Sum, a.Digest}
+		if a.Listed {
+			m.all = totals{a.AllSum, a.AllDigest}
+		}
 	}
 	// Lists are counted, not compared: the newest is the best.
 	switch base := (totals{a.BaseSum, a.BaseDigest}); {
@@ -107,8 +111,8 @@ func (c *Claim) count(now Time, votes int) {
 // others, so it can only refuse. Equal digests and sums mean equal content:
 // then each claim is in all V views, counts, and by the votes they all fit.
 //
-// Sums and digests may be of more than the lower claims: where a list is too long a
-// node tells those of all claims with votes. That can only refuse, too. Let q views lie
+// Sums and digests may be of more than the lower claims: where a list is asked for a
+// node also tells those of all claims with votes. That can only refuse, too. Let q views lie
 // within one set. A claim that is not in the set is in V - q views at most, so it does
 // not count. And the node that votes for all of the set has room for it.
 //
@@ -164,20 +168,26 @@ func (c *Claim) shown(now Time) bool {
 	return false
 }
 
-// alike returns how many usable voting views have the same content, at most,
-// and the weight of that.
+// alike returns how many usable voting views, at most, lie within one set that a node
+// votes for, and the weight of that set: the lower claims, or all claims with votes.
+//
+// A node that lists the lower claims tells the totals of all as well. Without the rule a
+// node whose list is too long tells the totals of all, and one whose list is not too long
+// tells those of the lower claims only: the two never compare, however long the claim asks.
 func (c *Claim) alike(now Time) (most int, sum uint64) {
 	for i := range c.peers {
-		same := 0
 		a := c.peers[i].heard()
-		for j := range c.peers {
-			p := &c.peers[j]
-			if b := p.heard(); c.usable(p, now) && p.vote && b.told && a.sum == b.sum && a.digest == b.digest {
-				same++
+		for _, set := range [2]totals{{a.sum, a.digest}, a.all} {
+			same := 0
+			for j := range c.peers {
+				p := &c.peers[j]
+				if b := p.heard(); c.usable(p, now) && p.vote && b.told && (set == totals{b.sum, b.digest} || set == b.all) {
+					same++
+				}
 			}
-		}
-		if same > most {
-			most, sum = same, a.sum
+			if same > most || same == most && set.sum < sum {
+				most, sum = same, set.sum
+			}
 		}
 	}
 	return most, sum

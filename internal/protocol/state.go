@@ -130,6 +130,8 @@ func (v *content) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(v.from))
 	b = binary.AppendUvarint(b, v.base.sum)
 	b = binary.AppendUvarint(b, v.base.digest)
+	b = binary.AppendUvarint(b, v.all.sum)
+	b = binary.AppendUvarint(b, v.all.digest)
 	b = binary.AppendUvarint(b, uint64(len(v.lower)))
 	for _, e := range v.lower {
 		b = append(b, e.ID[:]...)

@@ -25,6 +25,7 @@ var reported = map[string]string{
 	"Ask":     "of a push that was kept: always false",
 	"early":   "looked at one by one",
 	"base":    "looked at one by one",
+	"all":     "looked at one by one",
 }
 
 // A search takes two claims with the same state for one. So the state has every
@@ -49,6 +50,7 @@ func TestStateIsComplete(t *testing.T) {
 		"content": func(c *Claim) any { return &c.peers[0].more.content },
 		"was":     func(c *Claim) any { return &c.peers[0].more.was },
 		"base":    func(c *Claim) any { return &c.peers[0].more.base },
+		"all":     func(c *Claim) any { return &c.peers[0].more.all },
 		"early":   func(c *Claim) any { return &c.peers[0].more.early },
 	}
 	for name, part := range parts {

@@ -145,6 +145,8 @@ type Answer struct {
 	Lower       []Lower       // the lower claims from some ticket on, when the request asked for the list and there are any
 	BaseSum     uint64        // Listed: of those before
 	BaseDigest  uint64
+	AllSum      uint64 // Listed: of all claims with votes but this one, as where a list is too long
+	AllDigest   uint64
 	Capacity    uint64 // Clash: the capacity in force
 	Limit       uint64 // the capacity since a Resize; 0: none
 	LimitAt     Ticket // of that Resize

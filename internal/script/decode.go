@@ -39,7 +39,7 @@ const (
 
 // Decode reads the answer to a request. The shapes are
 //
-//	OK         incarnation ticket flags [wait [sum digest [limit since] [id weight]…]]
+//	OK         incarnation ticket flags [wait [sum digest [limit since] [sum digest of all] [id weight]…]]
 //	Missing    incarnation fence
 //	Recovering incarnation wait
 //	Clash      incarnation capacity
@@ -151,11 +151,22 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	if a.Digest >= protocol.DigestMod {
 		return bad("digest")
 	}
-	if len(v) > rest && !a.Listed {
+	switch all := v[rest:]; {
+	case !a.Listed && len(all) > 0:
 		return bad("list")
+	case a.Listed && (len(all) < 2 || !total(all[0], int64(exact)) || !total(all[1], protocol.DigestMod)):
+		return bad("totals of all")
+	case a.Listed:
+		if a.AllSum, a.AllDigest = uint64(all[0].Int), uint64(all[1].Int); a.AllSum < a.Sum {
+			return bad("totals of all")
+		}
+		rest += 2
 	}
 	return decodeList(a, v[rest:])
 }
+
+// total reports whether v is a number below bound.
+func total(v resp.Value, bound int64) bool { return v.Str == nil && v.Int >= 0 && v.Int < bound }
 
 // decodeList reads the lower claims. What the totals say beyond them is of those before the list.
 func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {

@@ -98,7 +98,7 @@ var anID = strings.Repeat("0a", 16)
 // long is an answer with a list of claims that weigh as much as can be, and that
 // says that together they weigh sum.
 func long(claims int, sum int64) []byte {
-	values := []any{aTime + 1, 7, 640, 25, 0, sum, 0}
+	values := []any{aTime + 1, 7, 640, 25, 0, sum, 0, sum, 0}
 	for range claims {
 		values = append(values, anID, int64(maxNumber-1))
 	}
@@ -109,9 +109,9 @@ func FuzzDecode(f *testing.F) {
 	seeds(f, script.Decode, [][]byte{
 		reply(aTime+1, int64(1<<50), int64(1<<51), 9),
 		reply(1, 7, 640, 2, 8000),
-		reply(aTime+1, 7, 640, 24, 8000, 1, int64(0xa0a0a0a0a0a0a), anID, 1),
+		reply(aTime+1, 7, 640, 24, 8000, 1, int64(0xa0a0a0a0a0a0a), 2, 9, anID, 1),
 		reply(aTime+1, 7, 640, 41, 0, 0, 0, 3, 600),
-		reply(aTime+1, 7, 640, 63-4, 0, 5, 9, 3, 600, anID, 2, anID, 3),
+		reply(aTime+1, 7, 640, 63-4, 0, 5, 9, 3, 600, 5, 9, anID, 2, anID, 3),
 		reply(aTime+1, 7, 640, 4, int64(60*24*3600*1000)), // another client's key has sixty days left
 		reply(aTime+2, 7, 640),
 		reply(aTime+3, 7, 20000),
@@ -120,7 +120,7 @@ func FuzzDecode(f *testing.F) {
 		text(aTime+1, 7, 640, 66, 8000),
 	}, [][]byte{
 		reply(aTime, 7, 640, 1),
-		reply(aTime+1, 7, 640, 25, 0, 1, 9, anID, 2),
+		reply(aTime+1, 7, 640, 25, 0, 1, 9, 1, 9, anID, 2),
 		// These weigh less than nothing if one counts modulo 2^64.
 		long(2049, maxNumber-2049),
 		long(5000, maxNumber-1),
@@ -163,7 +163,8 @@ func believable(t *testing.T, a protocol.Answer) {
 	bound(a.Wait >= 0 && a.Wait <= maxWait, "wait")
 	bound(!a.Vote || !a.Foreign, "vote and foreign")
 	bound(a.Told || !a.Listed && a.Sum == 0 && a.Digest == 0, "totals")
-	bound(a.Listed || a.Lower == nil && a.BaseSum == 0 && a.BaseDigest == 0, "list")
+	bound(a.Listed || a.Lower == nil && a.BaseSum == 0 && a.BaseDigest == 0 && a.AllSum == 0 && a.AllDigest == 0, "list")
+	bound(!a.Listed || a.AllSum >= a.Sum && a.AllSum < maxNumber && a.AllDigest < protocol.DigestMod, "totals of all")
 	bound(a.Sum < maxNumber && a.Digest < protocol.DigestMod && a.BaseDigest < protocol.DigestMod, "sum and digest")
 	bound(a.Limit < maxNumber && a.LimitAt < protocol.MaxTicket && (a.Limit == 0) == (a.LimitAt == 0), "limit")
 	bound(a.Capacity < maxNumber && (a.Capacity > 0) == (a.Status == protocol.Clash), "capacity")

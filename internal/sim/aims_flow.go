@@ -150,13 +150,54 @@ var throng = generator{
 				}
 			}
 		})
-		w.then(w.ttl/2, func() {
-			for _, p := range w.procs {
-				for _, t := range p.parts {
-					w.expectHeld(t, "there is a permit for each")
-					t.release()
-				}
+		w.expectAll(w.ttl / 2)
+	},
+}
+
+// expectAll has each participant hold by then, and release.
+func (w *world) expectAll(by time.Duration) {
+	w.then(by, func() {
+		for _, p := range w.procs {
+			for _, t := range p.parts {
+				w.expectHeld(t, "there is a permit for each")
+				t.release()
 			}
-		})
+		}
+	})
+}
+
+// patchy: as throng, where the claims come to the nodes in three orders. Each process reaches
+// two nodes first, and the last one all of them. So the lists of its claims begin after other
+// claims at each node, and one node has too many for a list.
+var patchy = generator{
+	name: "patchy",
+	set: func(r *rand.Rand, s *setting) {
+		throng.set(r, s)
+		s.nodes, s.parts, s.residues, s.late = 3, 6, 64, 0
+		s.ttl = 8 * time.Second
+		s.skew = s.ttl / 2
+		s.guard = 2*s.ttl + 2*s.skew
+		s.capacity = uint64(14 + r.IntN(2)) // two, two, six and four claims
+		s.length = 2 * s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		for i, few := range []int{2, 2, 6, 4} {
+			p := w.procs[i]
+			p.off = time.Duration(i) * w.skew / 8
+			p.adjust()
+			p.parts = p.parts[:few]
+			if i < 3 {
+				p.to(ns[i]).cut(requests)
+			}
+			for _, t := range p.parts {
+				w.then(w.delay/8, func() { t.acquire(false) })
+			}
+			w.then(4*w.delay+2*w.jitter, func() {})
+		}
+		for i, p := range w.procs[:3] {
+			w.then(0, func() { p.to(ns[i]).heal(false) })
+		}
+		w.expectAll(w.ttl / 2)
 	},
 }

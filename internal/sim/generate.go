@@ -96,7 +96,7 @@ var generators = []generator{
 	foreign, shared, limping, overdue, barred, bygone, fickle,
 	recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk,
 	rush,
-	hasty, congested, brimful, unplugged, throng,
+	hasty, congested, brimful, unplugged, throng, patchy,
 	uneven,
 	wrongClock, polling, poisoned, forged,
 	twofold, moved,

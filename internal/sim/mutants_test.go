@@ -87,6 +87,7 @@ var mutants = []mutant{
 	{"a lease is dropped that is longer than who asks would get", nodesWithout(model.LongestLease), uneven, 100, "capacity"},
 	{"another Redlock client's expiry is above the guard time", func(s *setting) { s.expiry = 2 * s.guard }, bygone, 100, "capacity"},
 	{"where a list is too long nothing is told", nodesWithout(model.Totals), throng, 100, "lost"},
+	{"a list comes without the totals of all", nodesWithout(model.AllTotals), patchy, 100, "lost"},
 	{"joins go before renewals", without(protocol.RuleUrgent), congested, 100, "lost"},
 	{"a request that waits is sent as it was", without(protocol.RuleNewest), congested, 100, "newest"},
 	{"a claim's leave does not withdraw what waits", without(protocol.RuleWithdraw), hasty, 100, "orphan late"},
@@ -168,7 +169,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	if on := clients.On(); len(on) > 0 {
 		t.Errorf("the client rules %d have no mutant", on)
 	}
-	if all := model.Totals<<1 - 1; nodes != all {
+	if all := model.AllTotals<<1 - 1; nodes != all {
 		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)
 	}
 }

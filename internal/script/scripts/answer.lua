@@ -1,8 +1,9 @@
 -- answer describes a claim and its view: {status and time, incarnation, ticket, flags, wait,
--- sum, digest, lower ids and weights}. The list is of the claims from a ticket
+-- sum, digest, sum and digest of all, lower ids and weights}. The list is of the claims from a ticket
 -- on, so that many that have been there for long cost nothing. Where it is too long, the totals
 -- are of all claims with votes but this one: those below it, and others. Were nothing told then,
--- a client could not find out that there is room, however long it asks.
+-- a client could not find out that there is room, however long it asks. A list comes with those
+-- totals as well, as at another node the list may be too long.
 local ticket = t + 0
 local r = { at + 1, inc + 0, ticket, unvoted > (mine and 1 or 0) and 2 or 0, 0 }
 if limit then
@@ -38,6 +39,8 @@ else
   end
   if ids then
     r[4], r[6], r[7] = r[4] + 24, tonumber(sum), tonumber(digest)
+    r[#r + 1] = sum - w
+    r[#r + 1] = (digest - digestOf(id)) % 4503599627370496
     for i, s in ipairs(call('HMGET', K[4], unpack(ids))) do
       local u, v = match(s or '', claim)
       if u and tonumber(u) < ticket then

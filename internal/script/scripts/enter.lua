@@ -45,7 +45,7 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
     .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', keep)
   flags = flags > 1 and format('4 %.0f', hint) or list and '25' or '9'
-  if limit then return { at + 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since) } end
+  if limit then return { at + 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since), list and 0 or nil, list and 0 or nil } end
   return at + 1 .. ' ' .. inc .. ' ' .. t .. ' ' .. flags
 end
 --@ queue

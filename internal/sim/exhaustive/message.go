@@ -23,6 +23,8 @@ type message struct {
 	wait         int16
 	told, listed bool
 	sum, digest  uint64
+	allSum       uint64
+	allDigest    uint64
 	lower        uint8 // a set of claims
 }
 
