@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -33,7 +34,7 @@ func TestCancelledLeavesNothing(t *testing.T) {
 	t.Parallel()
 	type scene struct {
 		c       *redistest.Cluster
-		ways    []*proxy
+		ways    []*proxy.Proxy
 		m       *mutex.Mutex   // waits and is cancelled; reaches the servers by the ways
 		holder  *mutex.Mutex   // goes directly
 		present func(node int) // returns when m's claim is on that server
@@ -93,19 +94,19 @@ func TestCancelledLeavesNothing(t *testing.T) {
 		},
 		{
 			name:   "the leave is lost with its connection",
-			during: func(t *testing.T, s scene) { s.present(0); s.ways[0].stop() },
-			after:  func(t *testing.T, s scene) { s.ways[0].reset(); s.ways[0].open() },
+			during: func(t *testing.T, s scene) { s.present(0); s.ways[0].Hold() },
+			after:  func(t *testing.T, s scene) { s.ways[0].Reset(); s.ways[0].Release() },
 		},
 		{
 			name: "the answer to the join is lost with its connection", delay: 50 * time.Millisecond,
-			during: func(t *testing.T, s scene) { s.present(0); s.ways[0].reset() },
+			during: func(t *testing.T, s scene) { s.present(0); s.ways[0].Reset() },
 		},
 		{
 			name:   "every connection is reset",
 			during: func(t *testing.T, s scene) { s.present(0); s.present(1); s.present(2) },
 			after: func(t *testing.T, s scene) {
 				for _, w := range s.ways {
-					w.reset()
+					w.Reset()
 				}
 			},
 		},
@@ -116,7 +117,7 @@ func TestCancelledLeavesNothing(t *testing.T) {
 			timing, quick := accept.Timing(long), quorate.WithNodeTimeout(200*time.Millisecond)
 			s.holder = mutex.New(accept.Open(t, s.c, timing, quick), "m")
 			var urls []string
-			s.ways, urls = proxies(t, s.c, c.delay)
+			s.ways, urls = proxy.Start(t, s.c.URLs(), proxy.Fault{Delay: c.delay})
 			s.m = mutex.New(accept.OpenAt(t, urls, timing, quick, quorate.WithObserver(nodes{s.down})), "m")
 			require.True(t, accept.Eventually(s.m.TryLock)) // it has connected
 			require.NoError(t, s.m.UnlockContext(t.Context()))

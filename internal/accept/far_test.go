@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
@@ -31,7 +32,7 @@ func TestFarNodes(t *testing.T) {
 	for _, far := range []int{3, 2} {
 		t.Run(fmt.Sprint(far, " of 3"), func(t *testing.T) {
 			t.Parallel()
-			_, urls := proxies(t, c, 250*time.Millisecond)
+			_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: 250 * time.Millisecond})
 			copy(urls, c.URLs()[:3-far])
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -62,7 +63,7 @@ func TestFarNodesAndRecords(t *testing.T) {
 	e := leader.New(near, "e", "near")
 	require.NoError(t, e.Campaign(deadline(t), ""))
 
-	_, urls := proxies(t, c, 60*time.Millisecond)
+	_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: 60 * time.Millisecond})
 	far := accept.OpenAt(t, urls, timing...)
 	require.NoError(t, mutex.New(far, "m").LockContext(deadline(t)), "it knows now how far they are")
 	for l, err := range leader.New(far, "e", "far").Observe(deadline(t)) {

@@ -2,97 +2,18 @@ package accept_test
 
 import (
 	"context"
-	"net"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 )
-
-// narrow is a way to a server that many clients share: so many bytes a second pass
-// in each direction.
-type narrow struct {
-	listener net.Listener
-	rate     int
-	up, down lane
-	sent     atomic.Int64 // by clients
-	all      sync.WaitGroup
-}
-
-// lane is one direction. Chunks pass one after the other.
-type lane struct {
-	mu   sync.Mutex
-	free time.Time
-}
-
-// pass returns when n bytes have passed.
-func (l *lane) pass(n, rate int) {
-	l.mu.Lock()
-	l.free = later(time.Now(), l.free).Add(time.Duration(n) * time.Second / time.Duration(rate))
-	due := l.free
-	l.mu.Unlock()
-	time.Sleep(time.Until(due))
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// narrowWay returns a narrow way to the server, and the URL to reach it by.
-func narrowWay(t *testing.T, server string, rate int) (*narrow, string) {
-	t.Helper()
-	u, err := url.Parse(server)
-	require.NoError(t, err)
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	w := &narrow{listener: l, rate: rate}
-	to := u.Host
-	w.all.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp4", to)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			w.all.Go(func() { w.copy(server, client, &w.up, &w.sent) })
-			w.all.Go(func() { w.copy(client, server, &w.down, new(atomic.Int64)) })
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); w.all.Wait() })
-	u.Host = l.Addr().String()
-	return w, u.String()
-}
-
-func (w *narrow) copy(to, from net.Conn, by *lane, count *atomic.Int64) {
-	defer func() { _, _ = to.Close(), from.Close() }()
-	b := make([]byte, 2<<10)
-	for {
-		n, err := from.Read(b)
-		count.Add(int64(n))
-		if err != nil {
-			return
-		}
-		by.pass(n, w.rate)
-		if _, err := to.Write(b[:n]); err != nil {
-			return
-		}
-	}
-}
 
 // fleet connects so many clients at once, and waits until each has its node.
 func fleet(t *testing.T, n int, url string) {
@@ -128,16 +49,17 @@ func TestFleetConnectsAtOnce(t *testing.T) {
 		sources += len(s.Source)
 	}
 	c := redistest.Start(t, 1)
-	w, url := narrowWay(t, c.URLs()[0], 600<<10) // the scripts of all take 4 s
+	ways, urls := proxy.Start(t, c.URLs(), proxy.Fault{Rate: 600 << 10}) // the scripts of all take 4 s
+	w, url := ways[0], urls[0]
 	began := time.Now()
 	fleet(t, clients, url)
-	cold := w.sent.Load()
+	cold := w.Sent()
 	t.Logf("node without scripts: %v, %d kB sent", time.Since(began), cold>>10)
 	assert.Less(t, cold, int64(clients*(sources+8<<10)), "more than once")
 
 	began = time.Now()
 	fleet(t, clients, url)
-	warm := w.sent.Load() - cold
+	warm := w.Sent() - cold
 	t.Logf("node with scripts: %v, %d kB sent", time.Since(began), warm>>10)
 	assert.Less(t, warm, int64(clients*4<<10))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -73,7 +74,7 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 	t.Parallel()
 	const ttl, trip, rounds = 8 * time.Second, 80 * time.Millisecond, 11
 	c := redistest.Start(t, 3)
-	_, urls := proxies(t, c, trip/2)
+	_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: trip / 2})
 	a := mutex.New(accept.Open(t, c, accept.Timing(ttl)), "m")
 	var m [2]*mutex.Mutex
 	for i := range m {

@@ -24,6 +24,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 )
@@ -49,7 +50,7 @@ type electorate struct {
 type member struct {
 	*worker
 	name  string
-	ways  []*proxy
+	ways  []*proxy.Proxy
 	blind chan struct{} // closed when it observes no more
 	ended chan struct{}
 }
@@ -63,7 +64,7 @@ type outset struct {
 
 // join adds a process.
 func (f *electorate) join() {
-	ways, urls := proxies(f.t, f.c, 0)
+	ways, urls := proxy.Start(f.t, f.c.URLs(), proxy.Fault{})
 	w := hireAt(f.t, urls, terms{Name: "e", TTL: f.ttl, Guard: 2*f.ttl + 20*time.Millisecond})
 	m := &member{worker: w, name: fmt.Sprint("process ", w.cmd.Process.Pid), ways: ways,
 		blind: make(chan struct{}), ended: make(chan struct{})}
@@ -132,14 +133,14 @@ var mishaps = map[string]func(f *electorate, b outset) (next outset, took time.D
 	},
 	"is cut off": func(f *electorate, b outset) (outset, time.Duration) {
 		for _, p := range b.m.ways {
-			p.stop()
+			p.Hold()
 		}
 		cut := monotonic()
 		next := f.leads()
 		took := time.Duration(next.at - cut)
 		next = f.pause(f.ttl/4, next)
 		for _, p := range b.m.ways {
-			p.open()
+			p.Release()
 		}
 		return next, took
 	},

@@ -22,6 +22,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 )
@@ -49,7 +50,7 @@ func TestLeaderSuccession(t *testing.T) {
 	t.Run("over long ways", func(t *testing.T) {
 		const trip, patience = 80 * time.Millisecond, 5
 		c := redistest.Start(t, 3)
-		_, urls := proxies(t, c, trip/2)
+		_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: trip / 2})
 		// Whatever else runs here only adds to the times: of several series, one must do.
 		for series := 1; ; series++ {
 			held, led, real := succession(t, c, urls, 15)
@@ -133,7 +134,7 @@ func TestLeaderCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl, size = time.Second, 25 // a deadline 12 ms before the nodes'
 	c := redistest.Start(t, 3)
-	ps, urls := proxies(t, c, 0)
+	ps, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
 	here := accept.Open(t, c, accept.Timing(ttl))
 	away := accept.OpenAt(t, urls, accept.Timing(ttl))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -160,12 +161,12 @@ func TestLeaderCutOff(t *testing.T) {
 		queued(t, mutex.New(here, name), 1)
 	}
 	for _, p := range ps {
-		p.stop()
+		p.Hold()
 	}
 	all.Wait()
 	runs.Wait()
 	for _, p := range ps {
-		p.open()
+		p.Release()
 	}
 	accept.Clean(t, c)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -28,7 +29,7 @@ func TestHolderCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl, batch = 500 * time.Millisecond, 25
 	c := redistest.Start(t, 3)
-	ps, urls := proxies(t, c, 0)
+	ps, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
 	timing := accept.Timing(ttl)
 	here := accept.Open(t, c, timing)
 	away := accept.OpenAt(t, urls, timing)
@@ -70,14 +71,14 @@ func TestHolderCutOff(t *testing.T) {
 			}))
 		}
 		for _, p := range ps {
-			p.stop()
+			p.Hold()
 		}
 		all.Wait()
 		for i := range batch {
 			assert.ErrorIs(t, context.Cause(leases[i].Context()), quorate.ErrLost)
 		}
 		for _, p := range ps {
-			p.open() // what the first had asked for arrives now
+			p.Release() // what the first had asked for arrives now
 		}
 		for i := range batch {
 			assert.ErrorIs(t, first[i].UnlockContext(t.Context()), quorate.ErrLost, "lost is final")

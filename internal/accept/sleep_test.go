@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -32,7 +33,7 @@ func TestClientThatSlept(t *testing.T) {
 			// count as wrong.
 			guard := 2*ttl + 4*r.slept + time.Second
 			accept.Open(t, c, accept.Guarded(ttl, guard))
-			ways, urls := proxies(t, c, 0)
+			ways, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
 			w := hireAt(t, urls, terms{Name: "m", TTL: ttl, Guard: guard})
 			w.tell(t, "lock")
 			w.held(t)
@@ -46,8 +47,8 @@ func TestClientThatSlept(t *testing.T) {
 				require.NoError(t, c.Node(i).SetClock(r.slept, 1))
 			}
 			for _, p := range ways {
-				p.stop()
-				p.reset()
+				p.Hold()
+				p.Reset()
 			}
 			before := incarnations(t, c)
 			// This client knows no other time than the new one.
@@ -58,7 +59,7 @@ func TestClientThatSlept(t *testing.T) {
 			w.tell(t, "lock")
 			require.NoError(t, w.cmd.Process.Signal(syscall.SIGCONT))
 			for i, p := range ways {
-				p.open() // the nodes come back one after the other
+				p.Release() // the nodes come back one after the other
 				require.True(t, accept.Eventually(func() bool { return inLine(t, c.Node(i), "m") >= 2 }), "its claim reaches node %d", i)
 			}
 			assert.NoError(t, lease.Context().Err(), "the lock of an unrelated client")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -23,9 +24,9 @@ func TestOneOfManyTries(t *testing.T) {
 	c := redistest.Start(t, n)
 	var clients [n]func(name string) *mutex.Mutex
 	for i := range clients {
-		ps, urls := proxies(t, c, 0)
+		ps, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
 		for j, p := range ps {
-			p.delay = time.Duration((i+j)%n) * time.Millisecond
+			p.Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: time.Duration((i+j)%n) * time.Millisecond})
 		}
 		q := accept.OpenAt(t, urls, accept.Timing(2*time.Second))
 		clients[i] = func(name string) *mutex.Mutex { return mutex.New(q, name) }

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -20,7 +21,7 @@ func TestWrongWallClockFarNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	healthy := accept.Open(t, c, accept.Timing(2*time.Second))
-	_, urls := proxies(t, c, 300*time.Millisecond)
+	_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: 300 * time.Millisecond})
 	var off atomic.Int64
 	off.Store(int64(year))
 	far, err := quorate.Connect(t.Context(), urls, accept.Timing(2*time.Second), wallOf(&off))
