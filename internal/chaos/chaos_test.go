@@ -20,11 +20,7 @@ func TestMain(m *testing.M) {
 		os.Exit(workerMain(text))
 	}
 	flag.Parse()
-	// A link of toxiproxy whose far end has gone ends with the process only.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
-		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
-		goleak.IgnoreAnyFunction("github.com/quorate/quorate/internal/chaos.(*valveToxic).Pipe.func1"),
-		goleak.IgnoreAnyFunction("github.com/quorate/quorate/internal/chaos.(*sniffer).run"))
+	goleak.VerifyTestMain(m)
 }
 
 // small is a plan for a test: little time, and faults close to each other.

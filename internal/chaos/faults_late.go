@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/Shopify/toxiproxy/v2/toxics"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
 // What delays one kind of a client's connections, and not the other. A push may then
 // tell of a vote that has been taken back since, or come before the answer that it
 // belongs to. Every way from a client to a node has a delay of its own.
 var lateHarms = []harm{
-	{"pushes late by up to 1.5 ttl, commands not", late(pushes)},
-	{"commands or answers late by up to 1.5 ttl, pushes not", late(commands)},
+	{"pushes late by up to 1.5 ttl, commands not", late(proxy.Pushes)},
+	{"commands or answers late by up to 1.5 ttl, pushes not", late(proxy.Commands)},
 	{"pushes held back, then all at once", heldBack},
 }
 
@@ -26,55 +26,29 @@ type latecomers struct {
 	commands atomic.Int64 // pieces of what a connection transports
 }
 
-// tardy delays what comes by a fixed time, and counts it.
-type tardy struct {
-	delay time.Duration
-	kind  connKind
-	count *latecomers
-}
-
-// Pipe is the toxic's.
-func (t *tardy) Pipe(stub *toxics.ToxicStub) {
-	for {
-		select {
-		case <-stub.Interrupt:
-			return
-		case c := <-stub.Input:
-			if c == nil {
-				stub.Close()
-				return
-			}
-			if t.kind == pushes {
-				t.count.pushes.Add(int64(bytes.Count(c.Data, []byte("$7\r\nmessage\r\n"))))
-			} else {
-				t.count.commands.Add(1)
-			}
-			select {
-			case <-time.After(t.delay - time.Since(c.Timestamp)):
-				stub.Output <- c
-			case <-stub.Interrupt:
-				stub.Output <- c
-				return
-			}
-		}
+// tardy is a fault that delays what comes by a fixed time, and counts it.
+func (l *latecomers) tardy(delay time.Duration, kind proxy.Kind) proxy.Fault {
+	count := func([]byte) { l.commands.Add(1) }
+	if kind == proxy.Pushes {
+		count = func(data []byte) { l.pushes.Add(int64(bytes.Count(data, []byte("$7\r\nmessage\r\n")))) }
 	}
+	return proxy.Fault{Delay: delay, Observe: count}
 }
 
-func late(kind connKind) func(context.Context, *nemesis, *rand.Rand) (string, error) {
+func late(kind proxy.Kind) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		d := between(r, n.plan.TTL, n.plan.TTL*4)
 		for _, c := range n.wires {
 			for _, w := range c {
-				toxic := &tardy{delay: between(r, n.plan.TTL/4, n.plan.TTL*3/2), kind: kind, count: &n.late}
-				if kind == commands && r.IntN(2) == 0 {
-					w.asks.turn(toxic, kind)
-				} else {
-					w.tells.turn(toxic, kind)
+				f, which := n.late.tardy(between(r, n.plan.TTL/4, n.plan.TTL*3/2), kind), proxy.Down
+				if kind == proxy.Commands && r.IntN(2) == 0 {
+					which = proxy.Up
 				}
+				w.Impose(which, kind, f)
 			}
 		}
 		wait(ctx, d)
-		n.wires.set(n.everyone(), some(r, len(n.nodes), len(n.nodes)), both, pass)
+		n.wires.set(n.everyone(), some(r, len(n.nodes), len(n.nodes)), proxy.Both, pass)
 		return fmt.Sprintf("all for %v", d.Round(time.Millisecond)), nil
 	}
 }
@@ -84,10 +58,10 @@ func heldBack(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	d, from := between(r, n.plan.TTL/4, n.plan.TTL*3/2), some(r, 1+r.IntN(len(n.nodes)), len(n.nodes))
 	for _, c := range n.wires {
 		for _, id := range from {
-			c[id].tells.turn(&tardy{delay: time.Hour, kind: pushes, count: &n.late}, pushes)
+			c[id].Impose(proxy.Down, proxy.Pushes, n.late.tardy(time.Hour, proxy.Pushes))
 		}
 	}
 	wait(ctx, d)
-	n.wires.set(n.everyone(), from, both, pass)
+	n.wires.set(n.everyone(), from, proxy.Both, pass)
 	return fmt.Sprintf("nodes %s for %v", list(from), d.Round(time.Millisecond)), nil
 }

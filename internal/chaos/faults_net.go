@@ -6,23 +6,23 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/Shopify/toxiproxy/v2/toxics"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
 // What is done to the network. Each is undone before the next.
 var networkHarms = append([]harm{
-	{"node cut off, both ways", partition(one, everyClient, both)},
-	{"node cut off, requests only", partition(one, everyClient, asking)},
-	{"node cut off, answers only", partition(one, everyClient, telling)},
-	{"minority cut off, both ways", partition((*nemesis).minority, everyClient, both)},
-	{"majority cut off, both ways", partition(majority, everyClient, both)},
-	{"majority cut off, answers only", partition(majority, everyClient, telling)},
-	{"one client cut off from a majority, both ways", partition(majority, oneClient, both)},
-	{"one client cut off from a majority, requests only", partition(majority, oneClient, asking)},
-	{"one client cut off from a majority, answers only", partition(majority, oneClient, telling)},
+	{"node cut off, both ways", partition(one, everyClient, proxy.Both)},
+	{"node cut off, requests only", partition(one, everyClient, proxy.Up)},
+	{"node cut off, answers only", partition(one, everyClient, proxy.Down)},
+	{"minority cut off, both ways", partition((*nemesis).minority, everyClient, proxy.Both)},
+	{"majority cut off, both ways", partition(majority, everyClient, proxy.Both)},
+	{"majority cut off, answers only", partition(majority, everyClient, proxy.Down)},
+	{"one client cut off from a majority, both ways", partition(majority, oneClient, proxy.Both)},
+	{"one client cut off from a majority, requests only", partition(majority, oneClient, proxy.Up)},
+	{"one client cut off from a majority, answers only", partition(majority, oneClient, proxy.Down)},
 	{"each client sees a majority of its own", overlap},
 	{"latency of 50±10 ms each way", everywhere(slow)},
-	{"20% loss (as TCP shows it: resends)", everywhere(&lossy{20})},
+	{"20% loss (as TCP shows it: resends)", everywhere(lossy)},
 	{"connections cut in the middle of an answer", tear},
 	{"connections broken by the next request", broken},
 	{"answers lost for a moment", answersLost},
@@ -33,9 +33,9 @@ func majority(n *nemesis) int  { return len(n.nodes)/2 + 1 }
 func everyClient(*nemesis) int { return -1 }
 func oneClient(*nemesis) int   { return 1 }
 
-// impose puts a toxic on the network for d.
-func (n *nemesis) impose(ctx context.Context, d time.Duration, clients, nodes []int, which ways, toxic toxics.Toxic) {
-	n.wires.set(clients, nodes, which, toxic)
+// impose puts a fault on the network for d.
+func (n *nemesis) impose(ctx context.Context, d time.Duration, clients, nodes []int, which proxy.Direction, f proxy.Fault) {
+	n.wires.set(clients, nodes, which, f)
 	wait(ctx, d)
 	n.wires.set(clients, nodes, which, pass)
 }
@@ -47,7 +47,7 @@ func (n *nemesis) length(r *rand.Rand) time.Duration {
 
 // partition cuts some nodes off from some clients. What is sent meanwhile is
 // lost with its connection, or comes when it is over.
-func partition(nodes, clients func(*nemesis) int, which ways) func(context.Context, *nemesis, *rand.Rand) (string, error) {
+func partition(nodes, clients func(*nemesis) int, which proxy.Direction) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		who, from, d, late := n.everyone(), some(r, nodes(n), len(n.nodes)), n.length(r), r.IntN(2) == 0
 		pick := r.IntN(len(n.clients))
@@ -56,11 +56,11 @@ func partition(nodes, clients func(*nemesis) int, which ways) func(context.Conte
 			who = []int{pick}
 			whose = fmt.Sprintf("client %d", pick)
 		}
-		toxic, what := toxics.Toxic(lose), "lost"
+		fault, what := lose, "lost"
 		if late {
-			toxic, what = hold, "late"
+			fault, what = hold, "late"
 		}
-		n.impose(ctx, d, who, from, which, toxic)
+		n.impose(ctx, d, who, from, which, fault)
 		return fmt.Sprintf("%s from nodes %s for %v, messages %s", whose, list(from), d.Round(time.Millisecond), what), nil
 	}
 }
@@ -71,18 +71,18 @@ func overlap(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	d, order, who := n.length(r), r.Perm(len(n.nodes)), n.everyone()
 	for i, c := range who {
 		for k := range n.minority() {
-			n.wires.set([]int{c}, []int{order[(i*n.minority()+k)%len(order)]}, both, hold)
+			n.wires.set([]int{c}, []int{order[(i*n.minority()+k)%len(order)]}, proxy.Both, hold)
 		}
 	}
 	wait(ctx, d)
-	n.wires.set(who, order, both, pass)
+	n.wires.set(who, order, proxy.Both, pass)
 	return fmt.Sprintf("all clients for %v", d.Round(time.Millisecond)), nil
 }
 
-func everywhere(toxic toxics.Toxic) func(context.Context, *nemesis, *rand.Rand) (string, error) {
+func everywhere(f proxy.Fault) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		d := between(r, n.plan.TTL, n.plan.TTL*4)
-		n.impose(ctx, d, n.everyone(), some(r, len(n.nodes), len(n.nodes)), both, toxic)
+		n.impose(ctx, d, n.everyone(), some(r, len(n.nodes), len(n.nodes)), proxy.Both, f)
 		return fmt.Sprintf("all for %v", d.Round(time.Millisecond)), nil
 	}
 }
@@ -90,14 +90,14 @@ func everywhere(toxic toxics.Toxic) func(context.Context, *nemesis, *rand.Rand) 
 // tear lets some bytes of each connection to one node pass, and then ends it.
 func tear(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	node, after, d := r.IntN(len(n.nodes)), 1+r.Int64N(500), n.short(r)
-	n.impose(ctx, d, n.everyone(), []int{node}, telling, &toxics.LimitDataToxic{Bytes: after})
+	n.impose(ctx, d, n.everyone(), []int{node}, proxy.Down, proxy.Fault{Cut: after})
 	return fmt.Sprintf("node %d after %d bytes, for %v", node, after, d.Round(time.Millisecond)), nil
 }
 
 // broken ends connections to one node when something is asked.
 func broken(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	node, d := r.IntN(len(n.nodes)), n.short(r)
-	n.impose(ctx, d, n.everyone(), []int{node}, asking, &toxics.ResetToxic{})
+	n.impose(ctx, d, n.everyone(), []int{node}, proxy.Up, proxy.Fault{Reset: true})
 	return fmt.Sprintf("node %d for %v", node, d.Round(time.Millisecond)), nil
 }
 
@@ -106,6 +106,6 @@ func broken(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 func answersLost(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	d := between(r, 10*time.Millisecond, 200*time.Millisecond)
 	from := some(r, 1+r.IntN(len(n.nodes)), len(n.nodes))
-	n.impose(ctx, d, n.everyone(), from, telling, lose)
+	n.impose(ctx, d, n.everyone(), from, proxy.Down, lose)
 	return fmt.Sprintf("nodes %s for %v", list(from), d.Round(time.Millisecond)), nil
 }

@@ -23,7 +23,7 @@ func (r *result) print(out io.Writer) {
 	if slices.Contains(r.Plan.Work, "once") {
 		fmt.Fprintf(out, "once: %s\n", r.Once)
 	}
-	fmt.Fprintf(out, "%d pushes and %d pieces of requests and answers came late; %d connections ended while their client slept\n", r.Late[pushes], r.Late[commands], r.Ended)
+	fmt.Fprintf(out, "%d pushes and %d pieces of requests and answers came late; %d connections ended while their client slept\n", r.Pushes, r.Pieces, r.Ended)
 	fmt.Fprintf(out, "wall clocks of clients set %d times: %d calls refused, %d holds before it was noticed\n", r.Walls.Set, r.Walls.Refused, r.Walls.Held)
 	fmt.Fprintf(out, "rivals: %d holds, %d without a loss of memory before them; %d overlaps that a loss excuses\n", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
 	fmt.Fprintf(out, "%d times a node that had lost its memory was told everything again\n", r.Told)
@@ -141,7 +141,7 @@ func markdown(results []*result, simulator string) string {
 	row("answers to who leads", func(r *result) string {
 		return count(lo.CountBy(r.History.Told, func(s sighting) bool { return s.Kind == "leader" }))
 	})
-	row("pushes that came late; pieces of requests and answers", func(r *result) string { return fmt.Sprintf("%d; %d", r.Late[pushes], r.Late[commands]) })
+	row("pushes that came late; pieces of requests and answers", func(r *result) string { return fmt.Sprintf("%d; %d", r.Pushes, r.Pieces) })
 	row("connections ended while their client slept", func(r *result) string { return fmt.Sprint(r.Ended) })
 	row("calls refused for a wrong wall clock", func(r *result) string { return count(r.Walls.Refused) })
 	row("holds of rivals; with no loss of memory before them; overlaps that a loss excuses", func(r *result) string {

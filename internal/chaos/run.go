@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
 )
@@ -33,9 +34,10 @@ type result struct {
 	Rivals     rivalStats
 	Walls      wallStats
 	Losses     []memoryLoss
-	Late       [kindsOfConns]int64 // what came late, by kind of connection
-	Ended      int64               // connections of clients that slept
-	Told       int                 // nodes that had lost their memory and were told everything again
+	Pushes     int64 // that came late
+	Pieces     int64 // of requests and replies that came late
+	Ended      int64 // connections of clients that slept
+	Told       int   // nodes that had lost their memory and were told everything again
 	Waits      waitStats
 	Rates      map[string]float64 // holds per second under faults, by kind of work
 	Violations []violation
@@ -81,7 +83,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	}
 	if h.nemesis != nil {
 		r.Faults, r.Losses, r.Ended = h.nemesis.faults(), h.nemesis.memory.losses(), h.nemesis.ended.Load()
-		r.Late[pushes], r.Late[commands] = h.nemesis.late.pushes.Load(), h.nemesis.late.commands.Load()
+		r.Pushes, r.Pieces = h.nemesis.late.pushes.Load(), h.nemesis.late.commands.Load()
 	}
 	stats, cerr := h.close()
 	if err = errors.Join(err, cerr); err == nil {
@@ -121,7 +123,7 @@ func (h *harness) open(ctx context.Context) (err error) {
 	h.spawn = newSpawner()
 	for i := range p.Clients + p.Rivals {
 		c := &client{id: i, dir: h.dir, spawn: h.spawn, terms: terms{
-			URLs:     lo.Map(h.wires[i], func(w *wire, _ int) string { return w.url() }),
+			URLs:     lo.Map(h.wires[i], func(p *proxy.Proxy, _ int) string { return "redis://" + p.Addr() }),
 			Resource: h.resource.addr(), Seed: p.Seed, Epoch: now(), Work: p.Work, Each: p.Each, Rate: p.Rate,
 			TTL: p.TTL, Guard: p.Guard, Patience: patience, Hold: p.Hold, Control: p.Control,
 		}}
