@@ -162,7 +162,7 @@ var twofold = generator{
 		}
 		moved := other.to(second)
 		moved.snap()
-		moved.node = first
+		moved.point(first)
 		if w.rng.IntN(2) == 0 {
 			other.to(first).snap()
 		}
@@ -196,14 +196,14 @@ var moved = generator{
 		e, f := holder.parts[0], other.parts[0]
 		first, second := other.to(ns[0]), other.to(ns[1])
 		second.snap()
-		second.node = ns[0]
+		second.point(ns[0])
 		second.connect() // it is refused
 		holder.cutOff(ns[0])
 		w.then(w.around(w.delay), func() { e.acquire(false) })
 		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { f.acquire(false) })
 		w.then(w.around(w.delay*8), func() {
 			first.snap()
-			first.node = ns[1]
+			first.point(ns[1])
 			first.connect()
 			first.cut(answers)
 		})

@@ -83,7 +83,7 @@ func (n *node) deliver() {
 func (p *proc) again(a *attempt, n *node, op protocol.Op) {
 	if a != nil {
 		m := &message{att: a, link: p.to(n), terms: a.Terms, req: protocol.Request{Node: n.idx, Op: op, Ticket: a.first}}
-		p.w.queue.push(event{at: p.w.now.add(p.w.delay), kind: evGhost, m: m})
+		p.w.send(event{at: p.w.now.add(p.w.delay), kind: evGhost, m: m})
 	}
 }
 

@@ -79,8 +79,8 @@ func (w *world) mishap() {
 			w.at(d, func() { l.pushCut = false; l.tell() })
 		}
 	case 12:
-		n.refuse = true
-		w.at(d, func() { n.refuse = false })
+		n.refuses(true)
+		w.at(d, func() { n.refuses(false) })
 	case 13:
 		if w.faithful {
 			return

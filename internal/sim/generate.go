@@ -14,6 +14,11 @@ type generator struct {
 
 // run plays g's schedule for a seed. mutate may change the setting.
 func run(g generator, seed uint64, mutate func(*setting), trace io.Writer) (*Violation, Stats) {
+	return record(g, seed, mutate, trace, nil)
+}
+
+// record is run, and records the schedule on a tape if there is one.
+func record(g generator, seed uint64, mutate func(*setting), trace io.Writer, to *tape) (*Violation, Stats) {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	s := randomSetting(r)
 	if g.set != nil {
@@ -25,6 +30,9 @@ func run(g generator, seed uint64, mutate func(*setting), trace io.Writer) (*Vio
 		mutate(&s)
 	}
 	w := newWorld(s, r, trace)
+	if w.tape = to; to != nil {
+		to.w = w
+	}
 	g.plan(w)
 	v := w.play()
 	w.stats.Schedules = 1

@@ -74,7 +74,12 @@ func (p *proc) looks() {
 	})
 }
 
-func (l *link) askTime() { l.ask(theTime, 0) }
+func (l *link) askTime() {
+	if x := l.proc.w.tape; x != nil && x.plan {
+		x.note("ask %s>%d", l.proc.label, l.idx+1)
+	}
+	l.ask(theTime, 0)
+}
 
 func (l *link) ask(what about, inc protocol.Incarnation) {
 	r := protocol.Request{Node: l.node.idx, Ticket: protocol.Ticket(inc), Sent: l.proc.local(l.proc.w.now)}
@@ -218,8 +223,12 @@ func (p *proc) sleep(d time.Duration, breaks bool) {
 	w := p.w
 	w.log("process %s falls asleep, and its clock stands still", p.name)
 	w.stats.Sleeps++
+	w.tape.note("sleep %s", p.label)
 	p.asleep, p.slept = true, w.now
-	p.pause()
+	p.doze()
+	if w.wire != nil && w.wire.manual {
+		return
+	}
 	since := w.now
 	w.at(d, func() {
 		if !p.asleep || p.slept != since {
@@ -235,9 +244,16 @@ func (p *proc) sleep(d time.Duration, breaks bool) {
 	})
 }
 
+// doze is pause without a line on the tape.
+func (p *proc) doze() {
+	defer p.w.tape.within()()
+	p.pause()
+}
+
 // wake has the clock go on with what it showed when it stopped. Invariant: the
 // clock of a process that is not asleep never goes back.
 func (p *proc) wake() {
+	p.w.tape.note("wake %s", p.label)
 	p.clock.offset -= int64(float64(p.w.now-p.slept) * p.clock.rate)
 	p.asleep, p.waking, p.woke = false, true, p.local(p.w.now)
 }

@@ -32,6 +32,10 @@ type message struct {
 	class     protocol.Class // while it waits for room, see flow.go
 	withdrawn bool           // and is not wanted any more
 	silent    bool           // it has failed, and the claim is not told
+
+	push *protocol.Push // nothing else: a push
+	from string         // in traces: whose message it is,
+	no   int            // and which one of those that are alike; see names
 }
 
 // link is a process's connection to a node: ordered in each direction, and what
@@ -76,7 +80,7 @@ func (l *link) transfer(m *message) {
 func (l *link) failed(m *message) {
 	w := l.proc.w
 	m.silent = !w.eager
-	w.queue.push(event{at: w.now + 1, kind: evFail, proc: l.proc, gen: l.proc.epoch, m: m})
+	w.send(event{at: w.now + 1, kind: evFail, proc: l.proc, gen: l.proc.epoch, m: m})
 }
 
 func (l *link) transmit(m *message) {
@@ -90,20 +94,20 @@ func (l *link) transmit(m *message) {
 
 // forward moves a message one step: to the node, or back to the process.
 func (l *link) forward(dir int, m *message) {
-	if l.stalled[dir] {
+	w := l.proc.w
+	if l.stalled[dir] && w.wire == nil {
 		l.waiting[dir] = append(l.waiting[dir], m)
 		return
 	}
-	w := l.proc.w
 	at := w.now.add(l.node.delay())
 	if !w.overtake || m.req.Op != protocol.OpLeave || dir != requests {
 		at = max(at, l.last[dir])
 		l.last[dir] = at
 	}
 	if dir == requests {
-		w.queue.push(event{at: at, kind: evRequest, m: m})
+		w.send(event{at: at, kind: evRequest, m: m})
 	} else {
-		w.queue.push(event{at: at, kind: evAnswer, proc: l.proc, gen: l.proc.epoch, m: m})
+		w.send(event{at: at, kind: evAnswer, proc: l.proc, gen: l.proc.epoch, m: m})
 	}
 }
 
@@ -123,6 +127,9 @@ func (w *world) request(e event) {
 			ans = n.attend(m)
 		case !n.refuse:
 			ans = n.handle(m, e.kind == evGhost)
+			if w.wire != nil && w.wire.echo {
+				w.wire.say("%v: %s", w.wire.names.of(e), answerName(m.req, ans))
+			}
 		}
 		if e.kind == evRequest {
 			m.ans, m.refused, m.leapt, m.life = ans, n.refuse, n.wrong, n.lives
@@ -148,7 +155,7 @@ func (n *node) push(o model.Out) {
 		at = at.add(time.Duration(w.rng.Int64N(int64(w.lag))))
 	}
 	l, leapt, life := p.links[n.idx], n.wrong, n.lives
-	w.queue.push(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l}, fn: func() {
+	w.send(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l, push: &o.Push}, fn: func() {
 		r := protocol.Reading{Heard: p.local(w.now), Millis: o.Push.Clock, Push: true}
 		if counts, late := l.timely(r, leapt); counts && life >= l.life {
 			o.Push.Late = late
@@ -164,12 +171,15 @@ func (l *link) snap() {
 		return
 	}
 	w := l.proc.w
+	w.tape.note("break %s>%d", l.proc.label, l.idx+1)
 	w.log("link %s-%d breaks", l.proc.name, l.node.idx)
 	l.up = false
 	l.proc.servers.Down(l.proc.local(w.now), l.idx)
 	l.gen++
 	for _, m := range l.unanswered {
-		if w.ghosts {
+		if w.wire != nil {
+			l.ghost(m)
+		} else if w.ghosts {
 			for range w.rng.IntN(3) {
 				l.ghost(m)
 			}
@@ -181,13 +191,16 @@ func (l *link) snap() {
 		}
 	}
 	if w.eager {
-		w.queue.push(event{at: w.now + 2, kind: evDown, proc: l.proc, gen: l.proc.epoch, m: &message{link: l}})
+		w.send(event{at: w.now + 2, kind: evDown, proc: l.proc, gen: l.proc.epoch, m: &message{link: l}})
 	}
 	l.unanswered = nil
 	if !w.hoard {
 		l.pending = 0
 	}
 	l.waiting = [2][]*message{}
+	if w.wire != nil {
+		return
+	}
 	l.pushCut = l.pushCut || w.rng.IntN(2) == 0
 	w.at(w.around(w.nodeTimeout/4), l.connect)
 }
@@ -196,7 +209,7 @@ func (l *link) snap() {
 func (l *link) ghost(m *message) {
 	w := l.proc.w
 	d := [...]time.Duration{w.delay * 4, w.ttl, 2 * w.guard}[w.rng.IntN(3)]
-	w.queue.push(event{at: w.now.add(time.Duration(w.rng.Int64N(int64(d)))), kind: evGhost, m: m})
+	w.send(event{at: w.now.add(time.Duration(w.rng.Int64N(int64(d)))), kind: evGhost, m: m})
 }
 
 // connect opens a connection if one can be had; who makes one possible calls it again.
@@ -212,6 +225,7 @@ func (l *link) connect() {
 		w.at(w.ttl/4, l.connect)
 		return
 	}
+	w.tape.note("connect %s>%d", l.proc.label, l.idx+1)
 	if other := l.reach(); other >= 0 {
 		w.log("link %s-%d reaches the server of %d", l.proc.name, l.idx, other)
 		return
@@ -245,23 +259,32 @@ func (l *link) reach() (other int) {
 	return other
 }
 
+// point has the address reach another server from its next connection on.
+func (l *link) point(n *node) {
+	l.proc.w.tape.note("point %s>%d %d", l.proc.label, l.idx+1, n.idx+1)
+	l.node = n
+}
+
 // tell has the claims ask anew: while the connection for commands or pushes was
 // away they may have missed something.
 func (l *link) tell() {
 	w := l.proc.w
-	w.queue.push(event{at: w.now.add(w.delay), kind: evUp, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen}})
+	w.send(event{at: w.now.add(w.delay), kind: evUp, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen}})
 }
 
 // cut stops the traffic in the given directions.
 func (l *link) cut(dirs ...int) {
 	for _, d := range dirs {
 		l.stalled[d] = true
+		l.proc.w.tape.note("cut %s>%d %s", l.proc.label, l.idx+1, [...]string{"requests", "answers"}[d])
 		l.proc.w.log("link %s-%d: %s held up", l.proc.name, l.node.idx, [...]string{"requests", "answers"}[d])
 	}
 }
 
 // heal ends a partition: what was held up goes on, or the connection turns out to be broken.
 func (l *link) heal(broken bool) {
+	l.proc.w.tape.note("heal %s>%d%s", l.proc.label, l.idx+1, map[bool]string{true: " broken"}[broken])
+	defer l.proc.w.tape.within()()
 	if was := l.stalled; was[requests] || was[answers] {
 		l.proc.w.log("link %s-%d heals", l.proc.name, l.node.idx)
 		if broken {

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/model"
@@ -101,6 +102,8 @@ func (n *node) handle(m *message, ghost bool) protocol.Answer {
 
 // crash takes the node down, and every connection with it.
 func (n *node) crash() {
+	n.w.tape.note("crash %d", n.idx+1)
+	defer n.w.tape.within()()
 	n.w.log("node %d crashes", n.idx)
 	n.w.stats.Restarts++
 	n.down, n.paused = true, false
@@ -112,6 +115,8 @@ func (n *node) crash() {
 
 // restart brings it up with what it has in its memory.
 func (n *node) restart() {
+	n.w.tape.note("restart %d", n.idx+1)
+	defer n.w.tape.within()()
 	n.w.log("node %d is back", n.idx)
 	n.down = false
 	for _, p := range n.w.procs {
@@ -121,6 +126,8 @@ func (n *node) restart() {
 
 // forget loses the memory.
 func (n *node) forget() {
+	n.w.tape.note("forget %d", n.idx+1)
+	defer n.w.tape.within()()
 	n.w.log("node %d has lost its memory", n.idx)
 	n.lives++
 	n.model.Forget()
@@ -147,6 +154,7 @@ func (n *node) leap(by time.Duration) {
 
 func (n *node) jump(by time.Duration) {
 	w := n.w
+	w.tape.note("clock %d by %v", n.idx+1, by)
 	w.log("node %d: the clock jumps by %v", n.idx, by)
 	w.stats.Leaps++
 	n.clock.offset += int64(by)
@@ -175,10 +183,42 @@ func (n *node) setRight() {
 }
 
 // save writes the memory to the disk, as Redis does now and then.
-func (n *node) save() { n.saved = n.model.Clone() }
+func (n *node) save() {
+	n.w.tape.note("save %d", n.idx+1)
+	n.saved = n.model.Clone()
+}
+
+// refuses has it refuse every request for good, or no more.
+func (n *node) refuses(all bool) {
+	if n.refuse != all {
+		n.w.tape.note("refuse %d%s", n.idx+1, map[bool]string{false: " no more"}[all])
+	}
+	n.refuse = all
+}
+
+// setPlain is another Redlock client's: it sets the redlock key if that is free.
+func (n *node) setPlain(value string, lease time.Duration) bool {
+	n.w.tape.note("key %d %v as %s", n.idx+1, lease, strings.ReplaceAll(value, " ", "-"))
+	return n.model.SetPlain(n.millis(n.w.now), value, lease)
+}
+
+// delPlain deletes the redlock key if it has that value, or any if that is empty.
+func (n *node) delPlain(value string) {
+	n.w.tape.note("unkey %d %s", n.idx+1, strings.ReplaceAll(value, " ", "-"))
+	n.model.DelPlain(n.millis(n.w.now), value)
+}
+
+// complete says that the node is caught up.
+func (n *node) complete(inc protocol.Incarnation) {
+	n.w.tape.note("caughtup %d", n.idx+1)
+	n.w.retell(n)
+	n.model.Complete(inc)
+}
 
 // revert is a restart from the disk: the newest writes are gone, and the marker is not.
 func (n *node) revert() {
+	n.w.tape.note("revert %d", n.idx+1)
+	defer n.w.tape.within()()
 	if n.saved == nil {
 		n.forget()
 		return
@@ -207,12 +247,16 @@ func (n *node) mark() {
 }
 
 func (n *node) pause() {
+	n.w.tape.note("stop %d", n.idx+1)
+	defer n.w.tape.within()()
 	n.w.log("node %d stops", n.idx)
 	n.paused = true
 }
 
 // resume: everything that has queued up is handled now.
 func (n *node) resume() {
+	n.w.tape.note("go %d", n.idx+1)
+	defer n.w.tape.within()()
 	if !n.paused {
 		return
 	}
@@ -230,8 +274,8 @@ func (n *node) resume() {
 
 // ticketName leaves out what all tickets have in common.
 func ticketName(t protocol.Ticket) string {
-	if t > epoch {
-		return "+" + strconv.FormatUint(uint64(t-epoch), 10)
+	if t > epoch/2 && t < 2*epoch {
+		return fmt.Sprintf("%+d", int64(t)-int64(epoch))
 	}
 	return strconv.FormatUint(uint64(t), 10)
 }

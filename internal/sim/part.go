@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -11,6 +12,7 @@ import (
 type participant struct {
 	proc   *proc
 	name   string
+	no     int // within its process
 	weight uint64
 	auto   bool // else a generator says when
 	try    bool
@@ -22,7 +24,7 @@ type participant struct {
 type attempt struct {
 	*protocol.Claim
 	part *participant
-	no   int
+	no   int // counts the participant's attempts
 
 	phase    protocol.Phase  // as last seen
 	first    protocol.Ticket // T0
@@ -48,15 +50,26 @@ func (a *attempt) String() string {
 	if a == nil {
 		return "nobody"
 	}
+	if a.no == 1 && a.part.proc.w.wire != nil {
+		return a.part.name
+	}
 	return fmt.Sprintf("%s#%d", a.part.name, a.no)
 }
 
 func newParticipant(p *proc, i int) *participant {
 	w := p.w
 	return &participant{
-		proc: p, name: fmt.Sprintf("p%s%c", p.name, 'a'+i),
+		proc: p, no: i, name: fmt.Sprintf("p%s%c", p.name, 'a'+i),
 		weight: w.weights[w.rng.IntN(len(w.weights))],
 	}
+}
+
+// label is the name in traces: the process's, and a number for all but the first of it.
+func (t *participant) label() string {
+	if t.no == 0 {
+		return t.proc.label
+	}
+	return t.proc.label + strconv.Itoa(t.no+1)
 }
 
 func (t *participant) idle() bool { return t.att == nil }
@@ -101,10 +114,23 @@ func (t *participant) acquire(try bool) {
 	}
 	t.try = try
 	t.count++
-	if w.rng.IntN(16) == 0 {
+	if w.rng.IntN(16) == 0 && w.wire == nil {
 		p.adjust()
 	}
-	id := w.newID()
+	id, muted := w.newID(), false
+	later, after := w.leftOut(id)
+	if w.wire != nil {
+		id, later, after = w.wire.start(t)
+	}
+	if w.tape != nil {
+		w.tape.claim(t, id, later, after)
+		defer func() {
+			if muted {
+				w.tape.note("mute %s", t.label())
+			}
+		}()
+		defer w.tape.within()()
+	}
 	a := &attempt{part: t, no: t.count, began: w.now, timer: never, rounds: 1, unsent: make([]*message, len(w.nodes)), wanted: make([]protocol.Request, len(w.nodes))}
 	a.outbox.Rules = w.rules
 	a.Claim = protocol.NewClaim(protocol.Config{
@@ -118,11 +144,11 @@ func (t *participant) acquire(try bool) {
 	})
 	if !w.clean && t.auto && w.rng.IntN(16) == 0 {
 		a.StopRenewal()
+		muted = true
 	}
 	t.att = a
 	w.stats.Claims++
 	now := p.local(w.now)
-	later, after := w.leftOut(id)
 	a.Start(now, p.ticket(id), later, after)
 	a.first, a.ticket = a.Ticket(), a.Ticket()
 	if w.trace != nil {
@@ -147,6 +173,7 @@ func (t *participant) acquire(try bool) {
 // release withdraws the claim, held or not.
 func (t *participant) release() {
 	if a := t.att; a != nil {
+		t.proc.w.tape.note("leave %s", t.label())
 		a.before()
 		a.Leave(t.proc.local(t.proc.w.now))
 		a.after()
@@ -164,8 +191,10 @@ func (t *participant) whim(a *attempt) {
 		a.before()
 		if weight < a.Weight && a.Phase() == protocol.Holding {
 			w.log("%v: weighs %d from now on", a, weight)
+			w.tape.note("shrink %s %d", t.label(), weight)
 			a.Shrink(a.local(), weight)
 		} else {
+			w.tape.note("renew %s", t.label())
 			a.Renew(a.local())
 		}
 		a.after()
@@ -217,6 +246,9 @@ func (a *attempt) after() {
 		if w.trace != nil {
 			w.log("%v: %s, T=%s", a, phaseName(now), ticketName(a.ticket))
 		}
+		if w.wire != nil {
+			w.wire.changed(a, was)
+		}
 		w.check.changed(w, a, was)
 		a.changed()
 	}
@@ -240,7 +272,9 @@ func (a *attempt) changed() {
 		}
 	case protocol.Lapsed:
 		t.att = nil
-		t.acquire(t.try)
+		if w.wire == nil || !w.wire.manual {
+			t.acquire(t.try)
+		}
 	default:
 		if a.phase == protocol.Lost {
 			w.stats.Lost++
@@ -262,7 +296,7 @@ func (a *attempt) schedule() {
 		at = at.add(time.Duration(w.rng.Int64N(int64(w.late))))
 	}
 	a.timer = max(at, w.now)
-	w.queue.push(event{at: a.timer, kind: evTimer, proc: a.part.proc, gen: a.part.proc.epoch, att: a})
+	w.send(event{at: a.timer, kind: evTimer, proc: a.part.proc, gen: a.part.proc.epoch, att: a})
 }
 
 // fire is the timer that was set for at.

@@ -14,7 +14,8 @@ const epoch = protocol.Ticket(1_700_000_000_000_000)
 type proc struct {
 	clock
 	w         *world
-	name      string
+	name      string        // as the nodes know it
+	label     string        // in traces
 	wall      time.Duration // how far the wall clock is off
 	off       time.Duration // by how much it is wrong, beyond the skew
 	tickets   protocol.TicketClock
@@ -36,10 +37,11 @@ type proc struct {
 	alive, paused bool
 	epoch         uint32 // counts its lives
 	inbox         []event
+	timersFirst   bool // in traces: what resume handles first
 }
 
 func newProc(w *world, i int) *proc {
-	p := &proc{w: w, name: strconv.Itoa(i), clock: newClock(w.rng, &w.setting), alive: true, shorter: 1}
+	p := &proc{w: w, name: strconv.Itoa(i), label: string(rune('a' + i)), clock: newClock(w.rng, &w.setting), alive: true, shorter: 1}
 	p.adjust()
 	p.servers = protocol.NewServers(len(w.nodes), w.guard, w.rules)
 	for i, n := range w.nodes {
@@ -161,7 +163,7 @@ func (p *proc) answer(m *message) {
 	}
 	m.ans.Late = late
 	if !counts || m.life < l.life {
-		p.w.queue.push(event{at: p.w.now + 1, kind: evFail, proc: p, gen: p.epoch, m: m})
+		p.w.send(event{at: p.w.now + 1, kind: evFail, proc: p, gen: p.epoch, m: m})
 		return
 	}
 	if m.inq != nil {
@@ -242,6 +244,8 @@ func (p *proc) down(l *link) {
 // crash ends the process: nothing is left, nobody is told.
 func (p *proc) crash() {
 	p.w.log("process %s crashes", p.name)
+	p.w.tape.note("kill %s", p.label)
+	defer p.w.tape.within()()
 	p.alive, p.paused, p.asleep, p.inbox = false, false, false, nil
 	for _, part := range p.parts {
 		part.vanish()
@@ -260,6 +264,8 @@ func (p *proc) restart() {
 		return
 	}
 	p.w.log("process %s is started", p.name)
+	p.w.tape.note("start %s", p.label)
+	defer p.w.tape.within()()
 	p.alive = true
 	p.tickets = protocol.TicketClock{}
 	p.waking, p.excused = false, 0
@@ -280,6 +286,7 @@ func (p *proc) restart() {
 func (p *proc) pause() {
 	if p.alive && !p.paused {
 		p.w.log("process %s stops", p.name)
+		p.w.tape.note("pause %s", p.label)
 		p.paused = true
 	}
 }
@@ -291,20 +298,26 @@ func (p *proc) resume() {
 		return
 	}
 	p.w.log("process %s goes on", p.name)
+	if p.w.wire == nil {
+		p.timersFirst = p.w.rng.IntN(2) == 0
+	}
+	p.w.tape.note("resume %s%s", p.label, map[bool]string{true: " timers"}[p.timersFirst])
 	p.paused = false
 	if p.asleep {
+		end := p.w.tape.within()
 		p.wake()
+		end()
 	}
 	inbox := p.inbox
 	p.inbox = nil
-	timersFirst := p.w.rng.IntN(2) == 0
-	for _, timers := range []bool{timersFirst, !timersFirst} {
+	for _, timers := range []bool{p.timersFirst, !p.timersFirst} {
 		for _, e := range inbox {
 			if (e.kind == evTimer) == timers {
 				p.take(e)
 			}
 		}
 	}
+	defer p.w.tape.within()()
 	for _, l := range p.links {
 		l.connect()
 	}

@@ -47,6 +47,9 @@ func (k key) before(o key) bool { return k.at < o.at || k.at == o.at && k.seq < 
 
 func (q *queue) empty() bool { return len(q.heap) == 0 }
 
+// next returns the moment of the first event.
+func (q *queue) next() moment { return q.heap[0].at }
+
 func (q *queue) push(e event) {
 	q.seq++
 	k := key{at: e.at, seq: q.seq}

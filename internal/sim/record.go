@@ -39,6 +39,9 @@ func (p *proc) inquire(owner *attempt, in protocol.Inquiry, then func(i *inquiry
 	if w.trace != nil {
 		w.log("%v: begins, %s", i, versionName(in.Stored.Version))
 	}
+	if w.tape != nil {
+		w.tape.inquiry(p, owner, i.Inquiry)
+	}
 	i.Start(p.local(w.now))
 	i.after()
 	persist := 3 * w.ttl
@@ -93,6 +96,9 @@ func (i *inquiry) end(decided bool) {
 			i.proc.inquiries = append(i.proc.inquiries[:k:k], i.proc.inquiries[k+1:]...)
 			break
 		}
+	}
+	if !decided {
+		w.tape.note("giveup %d", i.no)
 	}
 	settled := decided && i.Outcome() == protocol.Settled
 	if w.trace != nil {
@@ -169,8 +175,7 @@ func (w *world) heals() {
 			complete := func() {
 				if !n.down {
 					w.log("node %d is whole again", n.idx)
-					w.retell(n)
-					n.model.Complete(inc)
+					n.complete(inc)
 				}
 			}
 			p.lists(n, func(any bool) {

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -19,6 +21,13 @@ type number struct {
 // has it, it is in force.
 func (w *world) resize(limit uint64, nodes []*node) {
 	w.log("%d permits from now on, as %d nodes know", limit, len(nodes))
+	if w.tape != nil {
+		var ns []string
+		for _, n := range nodes {
+			ns = append(ns, strconv.Itoa(n.idx+1))
+		}
+		w.tape.note("resize %d %s", limit, strings.Join(ns, ","))
+	}
 	if w.permits.most == 0 {
 		w.permits.most = w.capacity
 	}

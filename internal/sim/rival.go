@@ -16,6 +16,8 @@ type rival struct {
 	lease time.Duration
 	lossy bool // its messages get lost, or are late
 	count int
+	set   int           // in traces: the nodes that have given it their keys,
+	began protocol.Time // and when it began to ask for them
 	until protocol.Time // of the hold; 0: none
 }
 
@@ -47,7 +49,7 @@ func (r *rival) try() {
 		case set > len(w.nodes)/2 && r.local(w.now) < r.end(began):
 			over = true
 			w.log("the rival holds")
-			r.until = r.end(began)
+			r.holds(r.end(began))
 			w.check.always(w)
 			w.at(w.around(w.hold), func() { r.release(value) })
 		case answered == len(w.nodes):
@@ -57,7 +59,7 @@ func (r *rival) try() {
 	}
 	for _, n := range w.nodes {
 		ok := false
-		r.ask(n, func() { ok = n.model.SetPlain(n.millis(w.now), value, r.lease) }, func() {
+		r.ask(n, func() { ok = n.setPlain(value, r.lease) }, func() {
 			if answered++; ok {
 				set++
 			}
@@ -69,6 +71,18 @@ func (r *rival) try() {
 			answered = len(w.nodes)
 			decide()
 		})
+	}
+}
+
+// holds notes until when it holds.
+func (r *rival) holds(until protocol.Time) {
+	r.until = until
+	if x := r.w.tape; x != nil {
+		end := r.w.now
+		if until > 0 {
+			end = r.when(until)
+		}
+		x.note("rival until %v", time.Duration(end)-time.Second)
 	}
 }
 
@@ -109,10 +123,10 @@ func (r *rival) ask(n *node, do, tell func()) {
 // release deletes the keys, and comes back later.
 func (r *rival) release(value string) {
 	w := r.w
-	r.until = 0
+	r.holds(0)
 	w.log("the rival releases")
 	for _, n := range w.nodes {
-		r.ask(n, func() { n.model.DelPlain(n.millis(w.now), value) }, func() {})
+		r.ask(n, func() { n.delPlain(value) }, func() {})
 	}
 	w.at(w.around(w.think)+4*(w.delay+w.jitter+w.tail), r.try)
 }
@@ -175,7 +189,7 @@ var overdue = generator{
 		set := 0
 		take := func(n *node) func() {
 			return func() {
-				if n.model.SetPlain(n.millis(w.now), "rival", r.lease) {
+				if n.setPlain("rival", r.lease) {
 					set++
 				}
 			}
@@ -200,7 +214,7 @@ var overdue = generator{
 			take(a)()
 			if set == 2 {
 				w.log("the rival holds")
-				r.until = r.end(began)
+				r.holds(r.end(began))
 			}
 		})
 		w.then(w.around(w.nodeTimeout/4), func() { pe.to(a).heal(w.rng.IntN(2) == 0) })
@@ -225,7 +239,7 @@ var barred = generator{
 		a, b, c := ns[0], ns[1], ns[2]
 		first, second := w.procs[0], w.procs[1]
 		e, f := first.parts[0], second.parts[0]
-		a.model.SetPlain(a.millis(w.now), "a key that stays", 0)
+		a.setPlain("a key that stays", 0)
 		first.cutOff(c)
 		second.cutOff(b)
 		w.then(w.delay, func() {
@@ -240,7 +254,7 @@ var barred = generator{
 			if !holds(e)() && !holds(f)() {
 				w.fail("stuck", "neither %s nor %s is served, though two nodes are free", e.name, f.name)
 			}
-			a.model.DelPlain(a.millis(w.now), "")
+			a.delPlain("")
 		})
 	},
 }
@@ -265,10 +279,10 @@ var bygone = generator{
 		w.then(w.delay, func() {
 			began := r.local(w.now)
 			for _, n := range []*node{a, b} {
-				n.model.SetPlain(n.millis(w.now), "rival", r.lease)
+				n.setPlain("rival", r.lease)
 			}
 			w.log("the rival holds")
-			r.until = r.end(began)
+			r.holds(r.end(began))
 		})
 		w.then(w.around(w.nodeTimeout), func() { w.wipe(b, false) })
 		w.then(w.around(w.guard/4), func() { e.acquire(false) })

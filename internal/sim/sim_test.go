@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,7 +18,46 @@ var (
 	seeds = flag.Int("seeds", defaultSeeds, "how many schedules to play")
 	seed  = flag.Uint64("seed", 1, "the first schedule; with -seeds=1 its trace is printed")
 	only  = flag.String("gen", "", "play this generator only")
+	file  = flag.Bool("trace", false, "with -seeds=1: print the schedule as a trace file")
 )
+
+// leavesOut returns what the flag -without leaves out. Only a build with the tag mutants has it.
+var leavesOut func(t *testing.T) func(*setting)
+
+// mutation is what -without asks for.
+func mutation(t *testing.T) func(*setting) {
+	if leavesOut == nil {
+		return nil
+	}
+	return leavesOut(t)
+}
+
+// printed returns a schedule as a trace. One that shows a violation is made as short as the
+// violation lets it be.
+func printed(g generator, seed uint64, mutate func(*setting)) (text string, v *Violation) {
+	var x tape
+	v, _ = record(g, seed, mutate, nil, &x)
+	head := fmt.Sprintf("# Seed %d of %s.", seed, g.name)
+	lines := x.lines
+	if v != nil {
+		shows := func(lines []string, mutate func(*setting)) bool {
+			return slices.ContainsFunc(outputOf(blocksOf(lines, mutate)), func(l string) bool {
+				return strings.HasPrefix(l, "VIOLATION "+v.Kind)
+			})
+		}
+		// Of a mutant's schedule so much must stay that the rule keeps the violation out.
+		bad := func(lines []string) bool { return shows(lines, mutate) && (mutate == nil || !shows(lines, nil)) }
+		head += fmt.Sprintf(" It shows: %v.", v)
+		if bad(lines) {
+			lines = shrink(lines, bad)
+		} else {
+			head += "\n# Its commands do not show that: it is about time, or rests on what no command does."
+		}
+	}
+	blocks := blocksOf(lines, mutate)
+	blocks[0].before = []string{head, ""}
+	return formatTrace(blocks), v
+}
 
 // chosen is the generator of a seed.
 func chosen(seed uint64) generator {
@@ -31,8 +72,13 @@ func chosen(seed uint64) generator {
 func TestSchedules(t *testing.T) {
 	if *seeds == 1 {
 		g := chosen(*seed)
+		if *file {
+			text, _ := printed(g, *seed, mutation(t))
+			fmt.Print(text)
+			return
+		}
 		fmt.Printf("seed %d, %s\n", *seed, g.name)
-		v, stats := run(g, *seed, nil, os.Stdout)
+		v, stats := run(g, *seed, mutation(t), os.Stdout)
 		fmt.Println(stats)
 		if v != nil {
 			t.Fatal(v)

@@ -39,6 +39,8 @@ type world struct {
 	ghosts   bool                   // a break leaves messages behind that arrive late
 	taken    [protocol.Residues]int // claims per residue
 	trace    io.Writer
+	wire     *wire // nil, or the messages are delivered as a trace says
+	tape     *tape // nil, or what happens is recorded as a trace
 	broken   *Violation
 }
 
@@ -76,6 +78,9 @@ func (w *world) play() (v *Violation) {
 			v = w.broken
 		}
 	}()
+	if w.tape != nil {
+		w.tape.setup()
+	}
 	if w.record {
 		for _, p := range w.procs {
 			p.reads()
@@ -130,6 +135,7 @@ func (w *world) bound() time.Duration {
 }
 
 func (w *world) dispatch(e event) {
+	w.tape.event(e)
 	switch e.kind {
 	case evFunc:
 		e.fn()
@@ -138,6 +144,18 @@ func (w *world) dispatch(e event) {
 	default:
 		e.proc.take(e)
 	}
+}
+
+// send has a message or a timer be there at its moment, or when the trace says.
+func (w *world) send(e event) {
+	switch {
+	case w.wire != nil:
+		w.wire.take(e)
+		return
+	case w.tape != nil:
+		w.tape.names.of(e)
+	}
+	w.queue.push(e)
 }
 
 // at does something to the world later.
@@ -157,7 +175,8 @@ func (w *world) stop() {
 			n.forget()
 		}
 		back = max(back, n.setBack)
-		n.slow, n.refuse = 1, false
+		n.slow = 1
+		n.refuses(false)
 		n.resume()
 		if n.down && !n.gone {
 			n.restart()
@@ -244,5 +263,5 @@ func (w *world) newID() protocol.ID {
 }
 
 func phaseName(p protocol.Phase) string {
-	return [...]string{"joining", "waiting", "HOLDING", "LOST", "left", "taken", "no quorum", "rejected", "lapsed"}[p]
+	return [...]string{"joining", "waiting", "HOLDING", "LOST", "left", "taken", "no quorum", "rejected", "lapsed", "too heavy"}[p]
 }

@@ -1,0 +1,289 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// A trace is a schedule as a person writes it: commands, and after "----" what they lead to.
+// The files in testdata are traces, one for each rule and one for each fault that was found.
+// CONTRIBUTING.md has the table of the commands. TestTraces plays them.
+//
+//	# What it shows, and what goes wrong without the rule.
+//	#
+//	# without RuleExact: VIOLATION token
+//
+//	nodes 3 ttl 8s
+//	claim e
+//	----
+//	e joins at +1
+//	e holds, ticket +1, until 7.758s
+//
+// The world is the simulator's: the same state machines, nodes, clocks and checks. Chance has
+// no part in it, and the network is a wire.
+
+// block is a part of a trace: commands, and what they lead to.
+type block struct {
+	before   []string // comments and empty lines
+	commands []string
+	output   []string
+}
+
+// parseTrace reads a trace file.
+func parseTrace(text string) (blocks []block, err error) {
+	var b block
+	output := false
+	end := func() {
+		if len(b.commands) > 0 {
+			blocks = append(blocks, b)
+			b = block{}
+		}
+		output = false
+	}
+	for i, line := range strings.Split(strings.TrimRight(text, "\n")+"\n", "\n") {
+		switch {
+		case line == "":
+			if !output && len(b.commands) > 0 {
+				return nil, fmt.Errorf("line %d: commands end without ----", i+1)
+			}
+			if output {
+				end()
+			} else {
+				b.before = append(b.before, line)
+			}
+		case output:
+			b.output = append(b.output, line)
+		case line == "----":
+			output = true
+		case strings.HasPrefix(line, "#") && len(b.commands) == 0:
+			b.before = append(b.before, line)
+		default:
+			b.commands = append(b.commands, line)
+		}
+	}
+	end()
+	return blocks, nil
+}
+
+// formatTrace writes a trace file.
+func formatTrace(blocks []block) string {
+	var s strings.Builder
+	for i, b := range blocks {
+		for _, l := range b.before {
+			fmt.Fprintln(&s, l)
+		}
+		for _, l := range b.commands {
+			fmt.Fprintln(&s, l)
+		}
+		fmt.Fprintln(&s, "----")
+		for _, l := range b.output {
+			fmt.Fprintln(&s, l)
+		}
+		if i < len(blocks)-1 {
+			fmt.Fprintln(&s)
+		}
+	}
+	return s.String()
+}
+
+// playTrace plays a trace and returns it with the output that it has now. mutate may change
+// the setting.
+func playTrace(blocks []block, mutate func(*setting)) []block {
+	p := &player{mutate: mutate}
+	played := make([]block, len(blocks))
+	for i, b := range blocks {
+		b.output = nil
+		for _, line := range b.commands {
+			b.output = append(b.output, p.do(line)...)
+		}
+		if len(b.output) == 0 {
+			b.output = []string{"ok"}
+		}
+		played[i] = b
+	}
+	return played
+}
+
+// player carries out the commands of a trace.
+type player struct {
+	mutate func(*setting)
+	w      *world // nil before the first command
+	on     clients
+	x      *wire
+	began  moment // when the trace's time is zero
+}
+
+// do carries out one command, and returns what it has led to.
+func (p *player) do(line string) (out []string) {
+	defer func() {
+		if r := recover(); r != nil {
+			out = append(out, fmt.Sprintf("panic: %v", r))
+		}
+	}()
+	if p.x != nil && p.x.over {
+		return nil
+	}
+	line, _, _ = strings.Cut(line, " #")
+	a := &args{words: strings.Fields(line)}
+	name := a.next()
+	c, known := commands[name]
+	switch {
+	case name == "nodes" && p.w != nil:
+		return []string{"error: nodes stands at the beginning only"}
+	case name == "nodes":
+		if err := p.begin(a); err != nil {
+			return []string{"error: " + err.Error()}
+		}
+		p.x.settle()
+	case p.w == nil:
+		return []string{"error: a trace begins with nodes, such as: nodes 3 ttl 8s"}
+	case !known:
+		return []string{"error: there is no command " + name}
+	default:
+		if err := c(p, a); err != nil {
+			p.x.say("error: %v", err)
+		} else if len(a.words) > 0 {
+			p.x.say("error: %s: what is %q?", name, strings.Join(a.words, " "))
+		}
+		if !p.x.manual {
+			p.x.settle()
+		}
+	}
+	p.on.changes(p.x)
+	out, p.x.lines = p.x.lines, nil
+	return out
+}
+
+// settings are what a trace has unless it says otherwise: a mutex on three nodes that vote,
+// exact clocks, and an empty network.
+func settings() setting {
+	s := setting{
+		nodes: 3, capacity: 1, weights: []uint64{1},
+		ttl: 8 * time.Second, nodeTimeout: 200 * time.Millisecond,
+		bootstrap: true, residues: protocol.Residues, eager: true, persist: 1000 * time.Hour,
+	}
+	return s
+}
+
+// begin makes the world.
+func (p *player) begin(a *args) error {
+	s := settings()
+	fresh, manual := false, false
+	for s.nodes = a.number(); len(a.words) > 0 && a.err == nil; {
+		switch option := a.next(); option {
+		case "ttl":
+			s.ttl = a.duration()
+		case "guard":
+			s.guard = a.duration()
+		case "retention":
+			s.retention = a.duration()
+		case "skew":
+			s.skew = a.duration()
+		case "timeout":
+			s.nodeTimeout = a.duration()
+		case "semaphore":
+			s.capacity, s.counting = uint64(a.number()), true
+		case "rwlock":
+			s.capacity = 1 << 30
+		case "portion":
+			s.portion = a.number()
+		case "room":
+			s.window = a.number()
+		case "silent":
+			s.eager = false
+		case "nameless":
+			s.nameless = true
+		case "fresh":
+			fresh = true
+		case "manual":
+			manual = true
+		default:
+			return fmt.Errorf("nodes has no option %q", option)
+		}
+	}
+	if a.err != nil {
+		return a.err
+	}
+	if s.guard == 0 {
+		s.guard = 2*s.ttl + 2*s.skew
+	}
+	if s.retention == 0 {
+		s.retention = s.guard
+	}
+	s.skew, s.bootstrap = 0, !fresh // of the settings only: clocks are exact
+	if p.mutate != nil {
+		p.mutate(&s)
+	}
+	w := newWorld(s, rand.New(rand.NewPCG(1, 2)), nil)
+	w.record, w.ghosts, w.offsets = false, true, false
+	p.w, p.began = w, w.now
+	p.x = &wire{w: w, manual: manual, seen: map[*attempt]glance{}, told: map[string]bool{}}
+	w.wire = p.x
+	p.on = &cast{w: w, last: map[string]*attempt{}}
+	for _, n := range w.nodes {
+		n.clock.offset = int64(epoch)*1000 - int64(p.began)
+	}
+	return nil
+}
+
+// args are the words of a command that have not been read yet.
+type args struct {
+	words []string
+	err   error // the first
+}
+
+func (a *args) next() string {
+	if len(a.words) == 0 {
+		a.fail(fmt.Errorf("a word is missing at the end"))
+		return ""
+	}
+	s := a.words[0]
+	a.words = a.words[1:]
+	return s
+}
+
+// take reads the word if it is the next one.
+func (a *args) take(word string) bool {
+	if len(a.words) > 0 && a.words[0] == word {
+		a.words = a.words[1:]
+		return true
+	}
+	return false
+}
+
+func (a *args) fail(err error) {
+	if a.err == nil && err != nil {
+		a.err = err
+	}
+}
+
+func (a *args) number() (n int) {
+	s := a.next()
+	if _, err := fmt.Sscanf(s, "%d", &n); err != nil {
+		a.fail(fmt.Errorf("%q is no number", s))
+	}
+	return n
+}
+
+func (a *args) duration() time.Duration {
+	d, err := time.ParseDuration(strings.TrimPrefix(a.next(), "+"))
+	a.fail(err)
+	return d
+}
+
+// numbers reads nodes: 1, or several as 1,2.
+func (a *args) numbers() (ns []int) {
+	s := a.next()
+	for f := range strings.SplitSeq(s, ",") {
+		n := 0
+		if _, err := fmt.Sscanf(f, "%d", &n); err != nil {
+			a.fail(fmt.Errorf("%q are no nodes, such as 1,2", s))
+		}
+		ns = append(ns, n)
+	}
+	return ns
+}
