@@ -13,7 +13,7 @@ import (
 // flow keeps the requests of claims that a node has no room for yet, and sends them when
 // it has. What is sent, and when, is for [protocol.Outbox] and [protocol.Backlog] to
 // decide. It is safe for concurrent use; mu guards the backlog and what belongs to it.
-// Lock order: attempt.mu, then flow.mu or Link.mu, never both of these.
+// Lock order: attempt.mu or inquiry.mu, then flow.mu or Link.mu, never both of these.
 //
 // The obvious alternative is a queue of bytes inside the link, and it was worse. What lies
 // in such a queue for a second has lost a second of its lease, cannot be taken back, and
@@ -21,15 +21,16 @@ import (
 // claim replaces it, a leave cancels a join that was never sent, and the lease counts
 // from the moment at which the request is sent.
 //
-// Memory is bounded by the claims: each has at most one request here for a node. Callers
-// who lock wait for their claim anyway, so they are not asked to wait a second time.
+// Memory is bounded by the claims and the operations on records: each has at most one
+// request here for a node. Callers wait for these anyway, so they are not asked to wait a
+// second time.
 type flow struct {
 	mu      sync.Mutex
-	backlog protocol.Backlog[*call]
-	behind  [protocol.Joins + 1]atomic.Bool // by class: Backlog.Behind, for a look without mu
-	pumping bool                            // a goroutine is sending
-	again   bool                            // there may be room though that goroutine has found none
-	blocked bool                            // there is no room: the link calls Room
+	backlog protocol.Backlog[queued]
+	behind  [protocol.Classes]atomic.Bool // by class: Backlog.Behind, for a look without mu
+	pumping bool                          // a goroutine is sending
+	again   bool                          // there may be room though that goroutine has found none
+	blocked bool                          // there is no room: the link calls Room
 	closed  bool
 	empty   chan struct{} // closed when the backlog is empty; nil while that concerns nothing
 	pumps   sync.WaitGroup
@@ -51,15 +52,24 @@ func (f *flow) note() {
 // waits reports whether a request of the class has to wait for others.
 func (f *flow) waits(k protocol.Class) bool { return f.behind[k].Load() }
 
-// put has a request wait. Called with c.a.mu held. It reports false when the flow is closed.
-func (n *node) put(c *call) bool {
+// queued is a request that waits for room at a node.
+type queued interface {
+	link.Command
+	// transmit sends the request, unless it has lost its sense. It reports false when there
+	// is no room: the request goes on waiting. Its owner's lock must not be held.
+	transmit(n *node) bool
+}
+
+// put has a request wait. Called with the owner's lock held. It reports false when the
+// flow is closed.
+func (n *node) put(k protocol.Class, c queued) bool {
 	f := &n.flow
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return false
 	}
-	f.backlog.Put(c.class, c)
+	f.backlog.Put(k, c)
 	f.note()
 	n.start()
 	return true
@@ -102,7 +112,7 @@ func (n *node) pump() {
 		c := f.backlog.Take(k)
 		f.note()
 		f.mu.Unlock()
-		if n.transmit(c) {
+		if c.transmit(n) {
 			if sent++; sent%together == 0 {
 				n.link.Flush()
 			}
@@ -125,9 +135,7 @@ func (n *node) pump() {
 
 var errTooLate = errors.New("the node had no room for the release before the lease ended")
 
-// transmit sends a request that has waited, unless it has lost its sense. It reports
-// false when there is no room: the request goes on waiting.
-func (n *node) transmit(c *call) bool {
+func (c *call) transmit(n *node) bool {
 	a := c.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -202,7 +210,7 @@ func (a *attempt) offer(r protocol.Request) (flush bool) {
 			a.unsent = new([32]*call)
 		}
 		a.outbox.NoRoom(&a.claim)
-		if a.unsent[r.Node] = c; !n.put(c) {
+		if a.unsent[r.Node] = c; !n.put(k, c) {
 			a.unsent[r.Node] = nil
 			n.link.Send(c)
 		}

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/script"
 )
 
 // inquiry drives one protocol.Inquiry, as attempt drives a claim.
@@ -28,6 +26,8 @@ type inquiry struct {
 	done  chan struct{}
 	timer *time.Timer
 	errs  []error // per node
+
+	unsent *[32]*asking // by node: the request that waits for room there; nil while none has
 }
 
 var (
@@ -131,23 +131,22 @@ func (i *inquiry) up(node int) {
 	i.flushUnlock(now)
 }
 
-// flushUnlock sends what is to be sent, in order, and draws the conclusions.
-//
-// It does not wait for room at the node, see flow. Each caller and each watch has one
-// operation at a time, so they are few beside the claims, and the room of the claims
-// shrinks by what is unanswered. A put must also not be overtaken by its claim's leave.
-// The limit is in docs/protocol.md.
+// flushUnlock sends what is to be sent, in order, and draws the conclusions. It unlocks
+// i.mu before it writes.
 func (i *inquiry) flushUnlock(now protocol.Time) {
-	defer i.mu.Unlock()
 	if i.over {
+		i.mu.Unlock()
 		return
 	}
 	i.follow(now)
+	nodes := uint32(0)
 	for _, r := range i.in.Out {
 		if i.errs[r.Node] == nil {
 			i.errs[r.Node] = errNoAnswer
 		}
-		i.q.nodes[r.Node].link.Send(&asking{i: i, req: r})
+		if i.offer(r) {
+			nodes |= 1 << r.Node
+		}
 	}
 	i.in.Out = i.in.Out[:0]
 	switch {
@@ -158,6 +157,8 @@ func (i *inquiry) flushUnlock(now protocol.Time) {
 	default:
 		i.timer.Reset(i.in.Wake().Sub(now))
 	}
+	i.mu.Unlock()
+	i.q.flush(nodes)
 }
 
 // follow looks whether the hold still lasts. An open is of no use without it. A
@@ -180,70 +181,6 @@ func (i *inquiry) follow(now protocol.Time) {
 	if !i.in.Over {
 		i.in.Over = true
 		i.in.Tick(now)
-	}
-}
-
-// asking is one request on its way; it is a link.Command.
-type asking struct {
-	i     *inquiry
-	req   protocol.Request
-	loads int // how often the scripts have been loaded for it
-}
-
-// Append encodes the request.
-func (c *asking) Append(dst []byte) []byte {
-	i := c.i
-	return script.AppendCommand(dst, i.spec.keys(), &i.terms, i.q.channel, i.q.set.Guard, i.q.set.Retention, c.req)
-}
-
-// Reply takes the answer.
-func (c *asking) Reply(v []resp.Value, err error) {
-	i, node := c.i, c.req.Node
-	var a protocol.Answer
-	if err == nil {
-		a, err = script.DecodeRecord(v)
-	}
-	if err == nil {
-		err = i.q.distrust(c.req, &a)
-	}
-	if err == nil {
-		i.q.heardRecord(i.spec, node, a)
-	}
-	i.mu.Lock()
-	now := i.q.now()
-	switch {
-	case i.over:
-	case forgotten(err) && c.loads < maxLoads:
-		c.loads++
-		i.q.nodes[node].reload(c)
-	case err != nil:
-		i.errs[node] = explain(i.spec, err)
-		i.in.Fail(now, c.req, forGood(err))
-	default:
-		i.errs[node] = refusal(i.spec, a)
-		switch {
-		case a.Status == protocol.Missing:
-			i.errs[node] = errQueued
-		case a.Status == protocol.Overtaken:
-			i.errs[node] = errOvertaken
-		case a.Status == protocol.Ahead:
-			i.errs[node] = errFuture
-		case a.Record != nil && !a.Record.Whole && i.in.Op != protocol.OpPut:
-			i.errs[node] = errForgetful
-		}
-		i.in.Answer(now, c.req, a)
-	}
-	i.flushUnlock(now)
-}
-
-// heardRecord takes from an answer what concerns the whole Quorum.
-func (q *Quorum) heardRecord(s *Spec, node int, a protocol.Answer) {
-	q.heard(node, a)
-	if e := a.Record; e != nil {
-		q.saw(s, max(e.Ticket, e.Promise.Ticket))
-		if !e.Whole {
-			q.heal(q.nodes[node])
-		}
 	}
 }
 

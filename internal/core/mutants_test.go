@@ -57,6 +57,8 @@ func TestMutants(t *testing.T) {
 		{"a failed handshake leaves the address connected", RuleHandshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
 		{"a push before the incarnation is known is lost", RuleMissed, func(t *testing.T) bool { return !earlyPushCounts(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
+		{"long values are sent without room for them", RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},
+		{"watches ask on a new connection without room for it", RuleRecordsWait, func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")

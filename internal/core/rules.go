@@ -15,4 +15,5 @@ const (
 	RuleHandshake                    // a connection whose handshake fails has ended: its address keeps the vote of the server from the other addresses of it
 	RuleMissed                       // a push before the node's incarnation is known is made up for: a waiter hears of its turn only by its next beat
 	RuleReleaseLast                  // a release ends the lease's contexts before it sends the leaves: the next holder is in while a context of this one goes on
+	RuleRecordsWait                  // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection
 )

@@ -58,8 +58,15 @@ func TestBeatsGoOutTogether(t *testing.T) {
 // idle is a Quorum that renews nothing while a test lasts.
 func idle(t *testing.T, c *redistest.Cluster) *Quorum {
 	t.Helper()
+	return observed(t, c, nil)
+}
+
+// observed is idle with an observer.
+func observed(t *testing.T, c *redistest.Cluster, observe func(Event)) *Quorum {
+	t.Helper()
 	set := Defaults()
 	set.TTL, set.Guard, set.Retention, set.NodeTimeout = 20*time.Minute, time.Hour, 2*time.Hour, time.Minute
+	set.Observe = observe
 	var clients []redis.UniversalClient
 	for i := range c.Len() {
 		clients = append(clients, c.Node(i).Client())

@@ -25,6 +25,11 @@ type window struct {
 	cut  time.Duration // when the window was last made smaller, since Link.epoch
 }
 
+// unit is how many bytes of commands that are not urgent count as one command. So a few
+// long ones fill the window, and an urgent one, which is short, is never far behind. A usual
+// command is shorter.
+const unit = 1 << 10
+
 const (
 	firstWindow = 4096 // 30 to 80 ms of a node's time
 	leastWindow = 128
@@ -71,7 +76,7 @@ func (l *Link) full(until time.Duration, urgent bool) bool {
 	case c == nil:
 		return until > 0 && len(l.kept) >= mostWindow
 	default:
-		return c.pending >= c.window.room(urgent) || c.bytes >= l.cfg.MaxBytes/2
+		return c.pending >= c.window.room(urgent) || c.bytes >= l.cfg.MaxBytes/2 || !urgent && c.bytes/unit >= c.window.size
 	}
 }
 
@@ -105,7 +110,7 @@ func (l *Link) answered(c *conn, e entry) (room bool) {
 		c.window.alone(now - e.at)
 	}
 	c.window.took(now-e.at, now, l.cfg.NodeTimeout, max(1, len(e.parts)), l.wanted)
-	return l.wanted && c.pending <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
+	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
 }
 
 // unwant reports whether a command was refused for lack of room, once. Link.mu is held.

@@ -13,8 +13,26 @@ const (
 	Waits
 	// Joins are new work. A caller who locks can wait for them.
 	Joins
+	// Records are operations on records. They may be long, and a client that connects again
+	// has one for each record that it watches.
+	Records
 	classes
 )
+
+// Classes is how many classes there are.
+const Classes = int(classes)
+
+// ClassOfRecord returns the class of the requests of an operation on a record.
+//
+// Invariant: an erasure is in the class of the leaves, so a claim's leave never comes before
+// the erasure that its holder wanted sent first. Without that the next holder finds a
+// leader that has resigned.
+func ClassOfRecord(q *Inquiry) Class {
+	if q.Op == OpPut && q.Stored.Erased {
+		return Renewals
+	}
+	return Records
+}
 
 // ClassOf returns the class of a request of a claim in that phase.
 func ClassOf(phase Phase, op Op) Class {
@@ -39,10 +57,11 @@ type Backlog[T any] struct {
 	turn   int
 }
 
-// joinEvery is how often a join goes before the requests of the claims that wait. Without
-// it, so many waiting claims that a node does nothing but refresh them would keep every
-// new claim out, also those of free names.
-const joinEvery = 4
+// turns is the order in which the classes below Renewals are served. A class that has
+// nothing gives its turn to the most urgent one that has. Without turns, so many waiting
+// claims that a node does nothing but refresh them would keep every new claim out, also
+// those of free names, and every operation on a record.
+var turns = [...]Class{Joins, Waits, Records, Waits}
 
 // Put adds a request at the end of its class.
 func (b *Backlog[T]) Put(k Class, r T) { b.queues[k] = append(b.queues[k], r) }
@@ -67,13 +86,13 @@ func (b *Backlog[T]) Len() (n int) {
 
 // Next returns the class of the request that is to be sent next.
 func (b *Backlog[T]) Next() (k Class, ok bool) {
-	switch {
-	case len(b.queues[Renewals]) > 0:
-		return Renewals, true
-	case len(b.queues[Waits]) > 0 && (len(b.queues[Joins]) == 0 || b.turn%joinEvery != 0):
-		return Waits, true
-	case len(b.queues[Joins]) > 0:
-		return Joins, true
+	if k := turns[b.turn%len(turns)]; len(b.queues[Renewals]) == 0 && len(b.queues[k]) > 0 {
+		return k, true
+	}
+	for k := range classes {
+		if len(b.queues[k]) > 0 {
+			return k, true
+		}
 	}
 	return 0, false
 }

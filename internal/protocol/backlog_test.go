@@ -41,6 +41,38 @@ func TestBacklogOrder(t *testing.T) {
 	}
 }
 
+// Operations on records have their turns too, and they keep no claim out.
+func TestBacklogServesRecords(t *testing.T) {
+	t.Parallel()
+	var b Backlog[string]
+	for i := range 3 {
+		b.Put(Records, fmt.Sprint("record", i))
+		b.Put(Waits, fmt.Sprint("wait", i))
+	}
+	b.Put(Joins, "join")
+	b.Put(Renewals, "beat")
+	want := []string{"beat", "join", "wait0", "record0", "wait1", "wait2", "record1", "record2"}
+	if got := drained(&b); !slices.Equal(got, want) {
+		t.Errorf("%v\nwant %v", got, want)
+	}
+}
+
+// The leave of a claim must not overtake the erasure that its holder wanted before it.
+func TestClassOfRecord(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		q    Inquiry
+		want Class
+	}{
+		{Inquiry{Op: OpPut, Stored: Stored{Erased: true}}, ClassOf(Left, OpLeave)},
+		{Inquiry{Op: OpPut}, Records}, {Inquiry{Op: OpOpen}, Records}, {Inquiry{Op: OpRead}, Records},
+	} {
+		if got := ClassOfRecord(&c.q); got != c.want {
+			t.Errorf("%v: class %d, want %d", c.q.Op, got, c.want)
+		}
+	}
+}
+
 // What there was no room for is the next one again.
 func TestBacklogReturn(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,145 @@
+package core
+
+import (
+	"github.com/quorate/quorate/internal/link"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// This file owns the requests of operations on records, from the operation to the link
+// and back. A node may have no room for one yet: see flow.
+//
+// Invariant: at most one request of an operation waits for a node. A newer one takes its
+// place, so what waits is not more than the operations that callers wait for.
+
+// asking is one request on its way; it is a link.Command.
+type asking struct {
+	i     *inquiry
+	req   protocol.Request
+	loads int // how often the scripts have been loaded for it
+	class protocol.Class
+}
+
+// offer sends a request, or has it wait for room at its node. Called with i.mu held. It
+// reports whether a Flush of the link is left to the caller.
+func (i *inquiry) offer(r protocol.Request) (flush bool) {
+	n := i.q.nodes[r.Node]
+	if i.unsent != nil && i.unsent[r.Node] != nil {
+		i.unsent[r.Node].req = r
+		return false
+	}
+	c := &asking{i: i, req: r, class: protocol.ClassOfRecord(&i.in)}
+	took, waits := n.offer(c.class, c)
+	if waits {
+		if i.unsent == nil {
+			i.unsent = new([32]*asking)
+		}
+		i.unsent[r.Node] = c
+	}
+	return took == link.Left
+}
+
+// offer sends a request, or has it wait for room. Called with the owner's lock held. When
+// it returns Left, the caller must Flush the link without that lock.
+func (n *node) offer(k protocol.Class, c queued) (took link.Took, waits bool) {
+	switch {
+	case !on(RuleRecordsWait):
+		n.link.Send(c)
+		return link.Taken, false
+	case !n.flow.waits(k):
+		if took = n.link.Offer(c, k == protocol.Renewals); took != link.Full {
+			return took, false
+		}
+	}
+	if n.put(k, c) {
+		return link.Full, true
+	}
+	n.link.Send(c) // the Quorum closes: it has an error as answer
+	return link.Taken, false
+}
+
+// transmit see queued. An erasure is sent though its operation is over: the caller of
+// Retire does not wait for it.
+func (c *asking) transmit(n *node) bool {
+	i := c.i
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.over && c.class == protocol.Records {
+		return true
+	}
+	if n.link.Queue(c, c.class == protocol.Renewals) == link.Full {
+		return false
+	}
+	i.unsent[n.index] = nil
+	return true
+}
+
+// notice is a command that may wait for room, and whose answer is of no interest.
+type notice struct{ question }
+
+func (c *notice) transmit(n *node) bool { return n.link.Queue(c, false) != link.Full }
+
+// notify sends a notice, after the operations on records that wait for room.
+func (n *node) notify(command []byte) {
+	if took, _ := n.offer(protocol.Records, &notice{question{command: command}}); took == link.Left {
+		n.link.Flush()
+	}
+}
+
+// Append encodes the request.
+func (c *asking) Append(dst []byte) []byte {
+	i := c.i
+	return script.AppendCommand(dst, i.spec.keys(), &i.terms, i.q.channel, i.q.set.Guard, i.q.set.Retention, c.req)
+}
+
+// Reply takes the answer.
+func (c *asking) Reply(v []resp.Value, err error) {
+	i, node := c.i, c.req.Node
+	var a protocol.Answer
+	if err == nil {
+		a, err = script.DecodeRecord(v)
+	}
+	if err == nil {
+		err = i.q.distrust(c.req, &a)
+	}
+	if err == nil {
+		i.q.heardRecord(i.spec, node, a)
+	}
+	i.mu.Lock()
+	now := i.q.now()
+	switch {
+	case i.over:
+	case forgotten(err) && c.loads < maxLoads:
+		c.loads++
+		i.q.nodes[node].reload(c)
+	case err != nil:
+		i.errs[node] = explain(i.spec, err)
+		i.in.Fail(now, c.req, forGood(err))
+	default:
+		i.errs[node] = refusal(i.spec, a)
+		switch {
+		case a.Status == protocol.Missing:
+			i.errs[node] = errQueued
+		case a.Status == protocol.Overtaken:
+			i.errs[node] = errOvertaken
+		case a.Status == protocol.Ahead:
+			i.errs[node] = errFuture
+		case a.Record != nil && !a.Record.Whole && i.in.Op != protocol.OpPut:
+			i.errs[node] = errForgetful
+		}
+		i.in.Answer(now, c.req, a)
+	}
+	i.flushUnlock(now)
+}
+
+// heardRecord takes from an answer what concerns the whole Quorum.
+func (q *Quorum) heardRecord(s *Spec, node int, a protocol.Answer) {
+	q.heard(node, a)
+	if e := a.Record; e != nil {
+		q.saw(s, max(e.Ticket, e.Promise.Ticket))
+		if !e.Whole {
+			q.heal(q.nodes[node])
+		}
+	}
+}

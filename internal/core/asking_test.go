@@ -1,0 +1,112 @@
+package core
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/redistest"
+)
+
+// However much a process records at one moment, no connection breaks, and a renewal does
+// not wait for it.
+func TestManyValuesAtOnce(t *testing.T) {
+	t.Parallel()
+	assert.Zero(t, breaksByValues(t), "connections that broke")
+}
+
+// underWay waits until so many operations on records are under way.
+func underWay(t *testing.T, q *Quorum, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		q.records.mu.Lock()
+		defer q.records.mu.Unlock()
+		return len(q.records.inquiries) >= n
+	}, time.Minute, time.Millisecond)
+}
+
+// breaksByValues records many long values while a node stands still, and counts the
+// connections that break.
+func breaksByValues(t *testing.T) int {
+	const values, size = 40, 512 << 10
+	c := redistest.Start(t, 1)
+	var down atomic.Int32
+	q := observed(t, c, func(e Event) {
+		if e.Kind == EventNodeDown {
+			down.Add(1)
+		}
+	})
+	holds := make([]*Hold, values)
+	for i := range holds {
+		holds[i] = held(t, q, fmt.Sprint("n", i))
+	}
+	value := make([]byte, size)
+	var all sync.WaitGroup
+	require.NoError(t, c.Node(0).Stop())
+	for _, h := range holds {
+		all.Go(func() { assert.NoError(t, q.Register(h.spec).Put(t.Context(), h, 0, value, time.Hour)) })
+	}
+	underWay(t, q, values)
+	renewed := make(chan error, 1)
+	go func() { renewed <- holds[0].Renew(t.Context()) }()
+	require.NoError(t, c.Node(0).Cont())
+	assert.NoError(t, <-renewed)
+	all.Wait()
+	for _, h := range holds {
+		h.Release()
+	}
+	return int(down.Load())
+}
+
+// However many records a process watches, a new connection does not break by that.
+func TestManyWatchesSurviveAReconnect(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, 1, breaksByWatches(t), "connections that broke, with the one that was cut")
+}
+
+// breaksByWatches has a connection break while many records are watched, and the node
+// stand still as the next one begins. It counts the connections that break.
+func breaksByWatches(t *testing.T) int {
+	const watches = 4000 // of which each asks with 4.3 kB, 17 MB in all
+	c := redistest.Start(t, 1)
+	var down atomic.Int32
+	var cut atomic.Bool
+	q := observed(t, c, func(e Event) {
+		switch {
+		case e.Kind == EventNodeDown:
+			down.Add(1)
+		case e.Kind == EventNodeUp && cut.Swap(false):
+			assert.NoError(t, c.Node(0).Stop())
+		}
+	})
+	q.set.Logger = slog.New(slog.DiscardHandler)
+	all := make([]*Watch, watches)
+	for i := range all {
+		s, err := q.NewSpec(Spec{Name: fmt.Sprint(i, strings.Repeat("x", 1000)), Weight: 1, Capacity: 1, Set: &q.set})
+		require.NoError(t, err)
+		all[i] = q.Register(s).Watch()
+	}
+	for _, w := range all {
+		<-w.Changed()
+	}
+	cut.Store(true)
+	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "TYPE", "normal").Err())
+	underWay(t, q, watches)
+	require.NoError(t, c.Node(0).Cont())
+	require.Eventually(t, func() bool {
+		q.records.mu.Lock()
+		defer q.records.mu.Unlock()
+		return len(q.records.inquiries) == 0 || down.Load() > 1
+	}, time.Minute, time.Millisecond)
+	for _, w := range all {
+		w.Close()
+	}
+	return int(down.Load())
+}
