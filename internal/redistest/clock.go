@@ -73,10 +73,10 @@ func (s *Server) setClock(rate float64, offset func(*clock, time.Time) time.Dura
 	}
 	t := time.Now()
 	s.clock.offset, s.clock.rate, s.clock.since = offset(s.clock, t), rate, t
-	if !s.proc.running() {
+	if !s.proc.Running() {
 		return nil // the next start will write it
 	}
-	return s.clock.write(s.proc.began)
+	return s.clock.write(s.began)
 }
 
 // Clock is what the server's wall clock shows now: the machine's time, where it has none of its own.

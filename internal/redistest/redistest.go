@@ -8,7 +8,7 @@
 //
 // [Cluster.Close] kills every server, also a frozen one, and removes its files. A process that is
 // killed or panics never gets to Close; on Linux the kernel then kills its servers (see
-// process_linux.go). Elsewhere they are left running: there is no such service to ask for.
+// testkit/process). Elsewhere they are left running: there is no such service to ask for.
 //
 // # How ports are chosen
 //
@@ -78,7 +78,6 @@ func WithArgs(args ...string) Option {
 // A Cluster is a number of running servers. Its methods may be called concurrently.
 type Cluster struct {
 	servers []*Server
-	spawner *spawner
 	once    sync.Once
 	err     error
 }
@@ -134,9 +133,9 @@ func Run(n int, opts ...Option) (*Cluster, error) {
 		opt(&cfg)
 	}
 
-	c := &Cluster{spawner: newSpawner()}
+	c := &Cluster{}
 	c.servers = lo.Times(n, func(int) *Server {
-		return &Server{binary: binary, cfg: cfg, spawner: c.spawner}
+		return &Server{binary: binary, cfg: cfg}
 	})
 	if err := c.each((*Server).open); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -148,7 +147,6 @@ func Run(n int, opts ...Option) (*Cluster, error) {
 func (c *Cluster) Close() error {
 	c.once.Do(func() {
 		c.err = c.each((*Server).close)
-		c.spawner.close()
 	})
 	return c.err
 }

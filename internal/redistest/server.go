@@ -17,6 +17,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/quorate/quorate/internal/testkit/process"
 )
 
 const (
@@ -31,9 +33,8 @@ var errPortTaken = errors.New("port is taken")
 // A Server is one redis-server. Its address and directory stay the same across restarts.
 // Its methods may be called concurrently.
 type Server struct {
-	binary  string
-	cfg     config
-	spawner *spawner
+	binary string
+	cfg    config
 
 	// Set once by open.
 	port        int
@@ -41,30 +42,12 @@ type Server struct {
 	reservation net.PacketConn
 	libraries   []string // that are put before the server's own: see set
 
-	mu     sync.Mutex // one change of state at a time; guards what follows
-	proc   *process   // nil before the first start
-	clock  *clock     // nil where the server has the machine's
+	mu     sync.Mutex       // one change of state at a time; guards what follows
+	proc   *process.Process // one life of the server; nil before the first start
+	began  time.Time        // when proc was about to be started
+	clock  *clock           // nil where the server has the machine's
 	client *redis.Client
 	closed bool
-}
-
-// process is one life of a server.
-type process struct {
-	cmd    *exec.Cmd
-	began  time.Time
-	exited chan struct{} // closed when it has ended and was waited for
-}
-
-func (p *process) running() bool {
-	if p == nil {
-		return false
-	}
-	select {
-	case <-p.exited:
-		return false
-	default:
-		return true
-	}
 }
 
 // Addr is host:port.
@@ -97,7 +80,7 @@ func (s *Server) logFile() string { return filepath.Join(s.dir, "redis.log") }
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proc.running()
+	return s.proc.Running()
 }
 
 // Kill ends the server with SIGKILL, as a power cut does, and returns when it is gone.
@@ -109,31 +92,30 @@ func (s *Server) Kill() error {
 }
 
 func (s *Server) kill() error {
-	if !s.proc.running() {
+	if !s.proc.Running() {
 		return nil
 	}
-	if err := s.proc.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := s.proc.Kill(); err != nil {
 		return fmt.Errorf("redistest: kill %s: %w", s.Addr(), err)
 	}
-	<-s.proc.exited
 	return nil
 }
 
 // Stop freezes the server with SIGSTOP, as a long pause does, and returns when it stands still (where the
 // system lets us see that: Linux). Connections stay, the system still accepts new ones, and nothing is
 // answered until [Server.Cont].
-func (s *Server) Stop() error { return s.freeze("stop", stopProcess) }
+func (s *Server) Stop() error { return s.freeze("stop", (*process.Process).Stop) }
 
 // Cont lets a server that was stopped go on. It then carries out what has piled up meanwhile.
-func (s *Server) Cont() error { return s.freeze("continue", continueProcess) }
+func (s *Server) Cont() error { return s.freeze("continue", (*process.Process).Continue) }
 
-func (s *Server) freeze(verb string, signal func(*os.Process) error) error {
+func (s *Server) freeze(verb string, signal func(*process.Process) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.proc.running() {
+	if !s.proc.Running() {
 		return fmt.Errorf("redistest: %s %s: server is not running", verb, s.Addr())
 	}
-	if err := signal(s.proc.cmd.Process); err != nil {
+	if err := signal(s.proc); err != nil {
 		return fmt.Errorf("redistest: %s %s: %w", verb, s.Addr(), err)
 	}
 	return nil
@@ -264,23 +246,19 @@ func (s *Server) start() error {
 	cmd := exec.Command(s.binary, append(args, s.cfg.args...)...)
 	cmd.Dir = s.dir
 	cmd.Stdout, cmd.Stderr = log, log
-	dieWithParent(cmd)
-	began := time.Now()
-	if err := s.set(cmd, began); err != nil {
+	s.began = time.Now()
+	if err := s.set(cmd, s.began); err != nil {
 		return err
 	}
-	if err := s.spawner.start(cmd); err != nil {
+	p, err := process.Start(cmd)
+	if err != nil {
 		return fmt.Errorf("redistest: %w", err)
 	}
-	s.proc = &process{cmd: cmd, began: began, exited: make(chan struct{})}
-	go func(p *process) {
-		_ = p.cmd.Wait() // how it ended is in the log
-		close(p.exited)
-	}(s.proc)
+	s.proc = p
 
 	err = s.awaitAnswer()
 	if s.clock != nil {
-		s.clock.tidy(cmd.Process.Pid)
+		s.clock.tidy(p.Pid())
 	}
 	if err != nil {
 		err = errors.Join(err, s.kill())
@@ -306,7 +284,7 @@ func (s *Server) awaitAnswer() error {
 			return nil
 		}
 		select {
-		case <-s.proc.exited:
+		case <-s.proc.Exited():
 			return errors.New("it ended at once")
 		case <-ctx.Done():
 			return fmt.Errorf("no answer within %v: %w", startTimeout, err)
@@ -336,7 +314,7 @@ func (s *Server) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", s.proc.cmd.Process.Pid)) {
+	if !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", s.proc.Pid())) {
 		return errors.New("another server answers on this port")
 	}
 	return nil

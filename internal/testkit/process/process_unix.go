@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package redistest
+package process
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// dieWithParent can do nothing here: a server outlives a process that does not come to Close.
+// dieWithParent can do nothing here: a child outlives a process that does not end it.
 func dieWithParent(*exec.Cmd) {}
 
 func stopProcess(p *os.Process) error     { return p.Signal(syscall.SIGSTOP) }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package redistest
+package process
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"os/exec"
 )
 
-// dieWithParent can do nothing here: a server outlives a process that does not come to Close.
+// dieWithParent can do nothing here: a child outlives a process that does not end it.
 func dieWithParent(*exec.Cmd) {}
 
 func stopProcess(*os.Process) error     { return errors.ErrUnsupported }
