@@ -83,14 +83,14 @@ func TestCancelledLeavesNothing(t *testing.T) {
 		{
 			name:   "a server stopped for so long that its connection was given up before",
 			before: func(t *testing.T, s scene) { stop(t, s, 0) },
-			during: func(t *testing.T, s scene) { within(t, accept.Patience, s.down) },
+			during: func(t *testing.T, s scene) { receiveWithin(t, accept.Patience, s.down) },
 			after:  func(t *testing.T, s scene) { cont(t, s, 0) },
 		},
 		{
 			name:   "a server stopped for so long that its connection was given up after",
 			before: func(t *testing.T, s scene) { stop(t, s, 0) },
 			during: func(t *testing.T, s scene) { queued(t, s.holder, 1) },
-			after:  func(t *testing.T, s scene) { within(t, accept.Patience, s.down); cont(t, s, 0) },
+			after:  func(t *testing.T, s scene) { receiveWithin(t, accept.Patience, s.down); cont(t, s, 0) },
 		},
 		{
 			name:   "the leave is lost with its connection",
@@ -141,11 +141,11 @@ func TestCancelledLeavesNothing(t *testing.T) {
 			waiting := accept.NewQueued(ctx)
 			done := make(chan error, 1)
 			go func() { done <- s.m.LockContext(waiting) }()
-			within(t, accept.Patience, waiting.In())
+			receiveWithin(t, accept.Patience, waiting.In())
 			c.during(t, s)
 			began := time.Now()
 			cancel()
-			err, _ := within(t, accept.Patience, done)
+			err, _ := receiveWithin(t, accept.Patience, done)
 			require.ErrorIs(t, err, context.Canceled)
 			assert.Less(t, time.Since(began), time.Second, "it waits for no server")
 			c.after(t, s)

@@ -41,9 +41,9 @@ func count(t *testing.T, c *redistest.Cluster, faulty int) {
 	file := filepath.Join(t.TempDir(), "counter")
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
 	tm := terms{Name: "counter", TTL: ttl, Guard: 2*ttl + 20*time.Millisecond}
-	var workers []*worker
+	var workers []*process
 	for range processes {
-		workers = append(workers, hire(t, c, tm))
+		workers = append(workers, startWorker(t, c, tm))
 	}
 	began := time.Now()
 	for _, w := range workers {

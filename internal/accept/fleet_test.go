@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
-// fleet connects so many clients at once, and waits until each has its node.
-func fleet(t *testing.T, n int, url string) {
+// connectAll connects so many clients at once, and waits until each has its node.
+func connectAll(t *testing.T, n int, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -52,13 +52,13 @@ func TestFleetConnectsAtOnce(t *testing.T) {
 	ways, urls := proxy.Start(t, c.URLs(), proxy.Fault{Rate: 600 << 10}) // the scripts of all take 4 s
 	w, url := ways[0], urls[0]
 	began := time.Now()
-	fleet(t, clients, url)
+	connectAll(t, clients, url)
 	cold := w.Sent()
 	t.Logf("node without scripts: %v, %d kB sent", time.Since(began), cold>>10)
 	assert.Less(t, cold, int64(clients*(sources+8<<10)), "more than once")
 
 	began = time.Now()
-	fleet(t, clients, url)
+	connectAll(t, clients, url)
 	warm := w.Sent() - cold
 	t.Logf("node with scripts: %v, %d kB sent", time.Since(began), warm>>10)
 	assert.Less(t, warm, int64(clients*4<<10))

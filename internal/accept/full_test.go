@@ -59,7 +59,7 @@ func TestFullServers(t *testing.T) {
 	queued := accept.NewQueued(ctx)
 	waiter := mutex.New(other, "waited for")
 	go func() { next <- waiter.LockContext(queued) }()
-	within(t, accept.Patience, queued.In())
+	receiveWithin(t, accept.Patience, queued.In())
 	for i := range c.Len() {
 		require.True(t, accept.Eventually(func() bool {
 			n, err := c.Node(i).Client().ZCard(ctx, "quorate:{waited for}:q").Result()
@@ -80,7 +80,7 @@ func TestFullServers(t *testing.T) {
 	}
 	assert.NoError(t, down.Downgrade(ctx))
 	waited.Unlock()
-	err, _ = within(t, accept.Patience, next)
+	err, _ = receiveWithin(t, accept.Patience, next)
 	assert.NoError(t, err, "handed over")
 	assert.NoError(t, waiter.UnlockContext(ctx))
 	assert.NoError(t, m.UnlockContext(ctx))

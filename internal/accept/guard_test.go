@@ -117,7 +117,7 @@ func TestBootstrapSkipsTheGuardTime(t *testing.T) {
 	go func() { done <- waiting.LockContext(deadline(t)) }()
 	q := accept.OpenAt(t, c.URLs(), timing, log.Option())
 	require.NoError(t, q.Bootstrap(t.Context()))
-	err, _ := within(t, accept.Patience, done)
+	err, _ := receiveWithin(t, accept.Patience, done)
 	require.NoError(t, err, "who waits already is let in, too")
 	waiting.Unlock()
 	m := mutex.New(q, "m")
@@ -159,7 +159,7 @@ func TestRestartWithAppendOnlyFile(t *testing.T) {
 			require.NoError(t, err, "the missing marker cannot be what tells")
 
 			other := mutex.New(accept.OpenAt(t, c.URLs(), timing), "m")
-			within(t, accept.Patience, lease.Context().Done())
+			receiveWithin(t, accept.Patience, lease.Context().Done())
 			assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 			require.True(t, accept.Eventually(func() bool {
 				now, err := c.Node(0).Client().Get(t.Context(), "quorate:marker").Result()

@@ -1,6 +1,7 @@
 package accept_test
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestHandOverBetweenProcesses(t *testing.T) {
 		c := redistest.Start(t, n)
 		q := accept.Open(t, c, accept.Timing(ttl))
 		m := mutex.New(q, "m")
-		w := hire(t, c, terms{Name: "m", TTL: ttl, Guard: 2*ttl + 20*time.Millisecond})
+		w := startWorker(t, c, terms{Name: "m", TTL: ttl, Guard: 2*ttl + 20*time.Millisecond})
 		var all []time.Duration
 		var last uint64
 		for range rounds {
@@ -96,7 +97,7 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 		require.NoError(t, holder.Extend(t.Context()))
 		unlocked := time.Now()
 		holder.Unlock()
-		at, _ := within(t, accept.Patience, got)
+		at, _ := receiveWithin(t, accept.Patience, got)
 		all = append(all, at.Sub(unlocked))
 		require.Less(t, at.Sub(unlocked), ttl/3/2, "not by a beat")
 	}
@@ -115,7 +116,7 @@ func TestHolderKilled(t *testing.T) {
 	q := accept.Open(t, c, accept.Timing(ttl))
 	m := mutex.New(q, "m")
 	for i := range time.Duration(5) {
-		w := hire(t, c, terms{Name: "m", TTL: ttl, Guard: 2*ttl + 20*time.Millisecond})
+		w := startWorker(t, c, terms{Name: "m", TTL: ttl, Guard: 2*ttl + 20*time.Millisecond})
 		w.tell(t, "lock")
 		token, at := w.held(t)
 		waiting := make(chan time.Time, 1)
@@ -126,10 +127,10 @@ func TestHolderKilled(t *testing.T) {
 		queued(t, mutex.New(q, "m"), 1)
 		// It has been renewed at least once, and is killed at any time between two renewals.
 		require.True(t, accept.Eventually(func() bool { return time.Since(at) > ttl/2+i*ttl/15 }))
-		require.NoError(t, w.cmd.Process.Kill())
+		require.NoError(t, w.Signal(os.Kill))
 		killed := time.Now() // no renewal can come later
 		w.kill(t)
-		got, _ := within(t, accept.Patience, waiting)
+		got, _ := receiveWithin(t, accept.Patience, waiting)
 		after := got.Sub(killed)
 		t.Logf("killed, and the next has it after %v (ttl %v)", after, ttl)
 		assert.LessOrEqual(t, after, ttl+100*time.Millisecond)
@@ -147,7 +148,7 @@ func TestWaiterKilled(t *testing.T) {
 	q := accept.Open(t, c, accept.Timing(ttl))
 	m, next := mutex.New(q, "m"), mutex.New(q, "m")
 	m.Lock()
-	w := hire(t, c, terms{Name: "m", TTL: ttl, Guard: 2*ttl + 20*time.Millisecond})
+	w := startWorker(t, c, terms{Name: "m", TTL: ttl, Guard: 2*ttl + 20*time.Millisecond})
 	w.tell(t, "lock")
 	queued(t, m, 1)
 	waiting := make(chan time.Time, 1)
@@ -159,7 +160,7 @@ func TestWaiterKilled(t *testing.T) {
 	w.kill(t)
 	killed := time.Now()
 	m.Unlock()
-	got, _ := within(t, accept.Patience, waiting)
+	got, _ := receiveWithin(t, accept.Patience, waiting)
 	t.Logf("the one behind it has it after %v (ttl %v)", got.Sub(killed), ttl)
 	assert.LessOrEqual(t, got.Sub(killed), ttl+100*time.Millisecond)
 	next.Unlock()

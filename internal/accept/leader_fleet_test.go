@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,9 +30,9 @@ import (
 
 var leadFor = flag.Duration("lead", 10*time.Second, "how long processes campaign in TestLeaderFleet")
 
-// electorate is processes that campaign, each with a way of its own to the servers,
+// fleet is processes that campaign, each with a way of its own to the servers,
 // and what they have written down.
-type electorate struct {
+type fleet struct {
 	t   *testing.T
 	c   *redistest.Cluster
 	ttl time.Duration
@@ -48,7 +47,7 @@ type electorate struct {
 }
 
 type member struct {
-	*worker
+	*process
 	name  string
 	ways  []*proxy.Proxy
 	blind chan struct{} // closed when it observes no more
@@ -63,10 +62,10 @@ type outset struct {
 }
 
 // join adds a process.
-func (f *electorate) join() {
+func (f *fleet) join() {
 	ways, urls := proxy.Start(f.t, f.c.URLs(), proxy.Fault{})
-	w := hireAt(f.t, urls, terms{Name: "e", TTL: f.ttl, Guard: 2*f.ttl + 20*time.Millisecond})
-	m := &member{worker: w, name: fmt.Sprint("process ", w.cmd.Process.Pid), ways: ways,
+	w := startWorkerAt(f.t, urls, terms{Name: "e", TTL: f.ttl, Guard: 2*f.ttl + 20*time.Millisecond})
+	m := &member{process: w, name: fmt.Sprint("process ", w.Pid()), ways: ways,
 		blind: make(chan struct{}), ended: make(chan struct{})}
 	f.mu.Lock()
 	f.members = append(f.members, m)
@@ -93,45 +92,45 @@ func (f *electorate) join() {
 	})
 }
 
-func (f *electorate) note(m *member, line string) {
+func (f *fleet) note(m *member, line string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.logs[m.name] = append(f.logs[m.name], line)
 }
 
 // leads waits for the next term.
-func (f *electorate) leads() outset {
+func (f *fleet) leads() outset {
 	f.t.Helper()
-	b, _ := within(f.t, accept.Patience, f.ups)
+	b, _ := receiveWithin(f.t, accept.Patience, f.ups)
 	return b
 }
 
-// mishaps are what can happen to the leader. Each returns what begins when the
+// faults are what can happen to the leader. Each returns what begins when the
 // next one leads, and how long it took from the fault to that.
-var mishaps = map[string]func(f *electorate, b outset) (next outset, took time.Duration){
-	"resigns": func(f *electorate, b outset) (outset, time.Duration) {
+var faults = map[string]func(f *fleet, b outset) (next outset, took time.Duration){
+	"resigns": func(f *fleet, b outset) (outset, time.Duration) {
 		b.m.tell(f.t, "lead resign")
 		next := f.leads()
 		return next, time.Duration(next.at - f.ended(b))
 	},
-	"is killed": func(f *electorate, b outset) (outset, time.Duration) {
+	"is killed": func(f *fleet, b outset) (outset, time.Duration) {
 		killed := monotonic()
-		require.NoError(f.t, b.m.cmd.Process.Kill())
+		require.NoError(f.t, b.m.Kill())
 		next := f.leads()
 		f.note(b.m, fmt.Sprint("killed ", killed))
 		f.join()
 		return next, time.Duration(next.at - killed)
 	},
-	"is stopped": func(f *electorate, b outset) (outset, time.Duration) {
-		b.m.stop(f.t)
+	"is stopped": func(f *fleet, b outset) (outset, time.Duration) {
+		require.NoError(f.t, b.m.Stop())
 		stopped := monotonic()
 		next := f.leads()
 		took := time.Duration(next.at - stopped)
 		next = f.pause(f.ttl/4, next)
-		require.NoError(f.t, b.m.cmd.Process.Signal(syscall.SIGCONT))
+		require.NoError(f.t, b.m.Continue())
 		return next, took
 	},
-	"is cut off": func(f *electorate, b outset) (outset, time.Duration) {
+	"is cut off": func(f *fleet, b outset) (outset, time.Duration) {
 		for _, p := range b.m.ways {
 			p.Hold()
 		}
@@ -149,7 +148,7 @@ var mishaps = map[string]func(f *electorate, b outset) (next outset, took time.D
 // pause lets time pass: something is to go wrong at any time of a term, and not
 // only when it has begun. It returns the newest term: where others are at work on
 // the machine, a leader may lose without our doing.
-func (f *electorate) pause(d time.Duration, b outset) outset {
+func (f *fleet) pause(d time.Duration, b outset) outset {
 	select {
 	case <-time.After(d):
 	case b = <-f.ups:
@@ -158,7 +157,7 @@ func (f *electorate) pause(d time.Duration, b outset) outset {
 }
 
 // ended returns when a term that is over has ended.
-func (f *electorate) ended(b outset) (at int64) {
+func (f *fleet) ended(b outset) (at int64) {
 	down := fmt.Sprintf("down %d ", b.term)
 	require.True(f.t, accept.Eventually(func() bool {
 		f.mu.Lock()
@@ -175,7 +174,7 @@ func (f *electorate) ended(b outset) (at int64) {
 // What they have written down is judged by one who has not been there.
 func TestLeaderFleet(t *testing.T) {
 	const size, ttl = 10, time.Second
-	f := &electorate{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), logs: map[string][]string{}}
+	f := &fleet{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), logs: map[string][]string{}}
 	q := accept.Open(t, f.c, accept.Timing(ttl))
 	ctx, cancel := context.WithCancel(t.Context())
 	watching, lookAway := context.WithCancel(ctx)
@@ -190,11 +189,11 @@ func TestLeaderFleet(t *testing.T) {
 	took := map[string][]time.Duration{}
 	b := f.leads()
 	for end := time.Now().Add(*leadFor); time.Now().Before(end); {
-		for _, how := range slices.Sorted(maps.Keys(mishaps)) {
+		for _, how := range slices.Sorted(maps.Keys(faults)) {
 			for range map[bool]int{false: 1, true: 3}[how == "resigns"] {
 				b = f.pause(rand.N(ttl/4), b)
 				f.late.Store(0)
-				next, d := mishaps[how](f, b)
+				next, d := faults[how](f, b)
 				require.NotSame(t, b.m, next.m, "who has led is behind all others")
 				limit, late := ttl+100*time.Millisecond, time.Duration(f.late.Load())
 				if late > 20*time.Millisecond { // others are at work here: each of a dozen steps was late
@@ -214,12 +213,12 @@ func TestLeaderFleet(t *testing.T) {
 		if !f.killed(m) {
 			alive = append(alive, m)
 			m.tell(t, "lead ignore")
-			within(t, accept.Patience, m.blind)
+			receiveWithin(t, accept.Patience, m.blind)
 		}
 	}
 	for _, m := range alive {
 		m.tell(t, "lead end")
-		within(t, accept.Patience, m.ended)
+		receiveWithin(t, accept.Patience, m.ended)
 	}
 	cancel()
 
@@ -238,7 +237,7 @@ func TestLeaderFleet(t *testing.T) {
 }
 
 // tick finds out by how much the machine itself is late.
-func (f *electorate) tick(ctx context.Context) {
+func (f *fleet) tick(ctx context.Context) {
 	const every = 2 * time.Millisecond
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -254,14 +253,14 @@ func (f *electorate) tick(ctx context.Context) {
 	}
 }
 
-func (f *electorate) killed(m *member) bool {
+func (f *fleet) killed(m *member) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.ContainsFunc(f.logs[m.name], func(line string) bool { return strings.HasPrefix(line, "killed") })
 }
 
 // watch writes down the terms that an observer is told of.
-func (f *electorate) watch(ctx context.Context, e *leader.Election) {
+func (f *fleet) watch(ctx context.Context, e *leader.Election) {
 	var last uint64
 	for l, err := range e.Observe(ctx) {
 		switch {

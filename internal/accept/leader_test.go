@@ -9,9 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -93,7 +91,7 @@ func succession(t *testing.T, c *redistest.Cluster, urls []string, rounds int) (
 		began := time.Now()
 		resigned := make(chan error, 1)
 		go func() { resigned <- now.Resign(t.Context()) }()
-		at, _ := within(t, accept.Patience, got)
+		at, _ := receiveWithin(t, accept.Patience, got)
 		held, led = append(held, (<-admitted).Sub(began)), append(led, at.Sub(began))
 		require.Less(t, led[i], ttl/3/2, "not by a beat")
 		require.NoError(t, <-resigned)
@@ -151,7 +149,7 @@ func TestLeaderCutOff(t *testing.T) {
 			}})
 			assert.ErrorIs(t, err, quorate.ErrLost)
 		})
-		led, _ := within(t, accept.Patience, started)
+		led, _ := receiveWithin(t, accept.Patience, started)
 		all.Go(func() {
 			if assert.NoError(t, second.Campaign(deadline(t), "")) {
 				assert.ErrorIs(t, context.Cause(led), quorate.ErrLost, "%s is led twice", name)
@@ -182,16 +180,16 @@ func TestSleepingLeader(t *testing.T) {
 			c := redistest.Start(t, 3)
 			q := accept.Open(t, c, accept.Timing(ttl))
 			file := filepath.Join(t.TempDir(), "store")
-			w := hire(t, c, terms{Name: "e", TTL: ttl, Guard: 2*ttl + 20*time.Millisecond})
+			w := startWorker(t, c, terms{Name: "e", TTL: ttl, Guard: 2*ttl + 20*time.Millisecond})
 			w.tell(t, "lead run")
 			var old uint64
-			_, err := fmt.Sscanf(until(t, w, "up"), "up %d", &old)
+			_, err := fmt.Sscanf(w.until(t, "up"), "up %d", &old)
 			require.NoError(t, err)
 			order := fmt.Sprintf("lead write %s %v", file, fenced)
 			w.tell(t, order)
-			require.Equal(t, fmt.Sprint("wrote ", old), until(t, w, "wrote"))
+			require.Equal(t, fmt.Sprint("wrote ", old), w.until(t, "wrote"))
 
-			w.stop(t)
+			require.NoError(t, w.Stop())
 			w.tell(t, order) // it reads this when it wakes up
 			next := leader.New(q, "e", "next")
 			require.NoError(t, next.Campaign(deadline(t), ""))
@@ -200,48 +198,24 @@ func TestSleepingLeader(t *testing.T) {
 			ok, err := write(file, term, fenced)
 			require.NoError(t, err)
 			require.True(t, ok)
-			require.NoError(t, w.cmd.Process.Signal(syscall.SIGCONT))
+			require.NoError(t, w.Continue())
 
 			want, answer := fmt.Sprintf("%d\n%d\n", old, term), "refused"
 			if !fenced {
 				want, answer = fmt.Sprintf("%d\n%d\n%d\n", old, term, old), "wrote"
 			}
-			require.Equal(t, fmt.Sprint(answer, " ", old), until(t, w, answer))
+			require.Equal(t, fmt.Sprint(answer, " ", old), w.until(t, answer))
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Equal(t, want, string(text))
 
 			w.tell(t, "lead end")
-			until(t, w, "ended")
+			w.until(t, "ended")
 			// A busy machine may lose the term, or be too slow for the nodes' answers.
 			if err := next.Resign(t.Context()); !errors.Is(err, quorate.ErrLost) && !errors.Is(err, quorate.ErrNoQuorum) {
 				require.NoError(t, err)
 			}
 			accept.Clean(t, c)
 		})
-	}
-}
-
-// stop stops the worker, and returns when none of its threads runs any more.
-func (w *worker) stop(t *testing.T) {
-	t.Helper()
-	require.NoError(t, w.cmd.Process.Signal(syscall.SIGSTOP))
-	require.True(t, accept.Eventually(func() bool {
-		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", w.cmd.Process.Pid))
-		require.NoError(t, err)
-		return !slices.ContainsFunc(threads, func(stat string) bool {
-			text, err := os.ReadFile(stat)
-			return err == nil && !strings.Contains(string(text), ") T ")
-		})
-	}), "it goes on")
-}
-
-// until returns the worker's next line that begins so.
-func until(t *testing.T, w *worker, begins string) string {
-	t.Helper()
-	for {
-		if line := w.answer(t); strings.HasPrefix(line, begins) {
-			return line
-		}
 	}
 }

@@ -82,7 +82,7 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 						use(t.Context(), name)
 						assert.Fail(t, "the observer was not called")
 					}()
-					within(t, accept.Patience, done)
+					receiveWithin(t, accept.Patience, done)
 					require.True(t, accept.Eventually(func() bool { return free[what](name) }))
 				})
 			}
@@ -96,9 +96,9 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 	queued := accept.NewQueued(t.Context())
 	next := make(chan error, 1)
 	go func() { next <- m.LockContext(queued) }()
-	within(t, accept.Patience, queued.In())
+	receiveWithin(t, accept.Patience, queued.In())
 	assert.Panics(t, m.Unlock)
-	err, _ := within(t, accept.Patience, next)
+	err, _ := receiveWithin(t, accept.Patience, next)
 	require.NoError(t, err)
 	*w = wild{}
 	m.Unlock()
@@ -117,18 +117,18 @@ func TestCloseInsideTheObserver(t *testing.T) {
 	m := mutex.New(q, "m")
 	m.Lock()
 	m.Unlock() // in this goroutine
-	err, _ := within(t, accept.Patience, w.errs)
+	err, _ := receiveWithin(t, accept.Patience, w.errs)
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 
 	w.arm(quorate.EventNodeDown, q)
 	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "TYPE", "normal").Err()) // in one of the library
-	err, _ = within(t, accept.Patience, w.errs)
+	err, _ = receiveWithin(t, accept.Patience, w.errs)
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 
 	m.Lock() // it is still open
 	w.arm(quorate.EventReleased, other)
 	m.Unlock()
-	err, _ = within(t, accept.Patience, w.errs)
+	err, _ = receiveWithin(t, accept.Patience, w.errs)
 	require.NoError(t, err, "another Quorum")
 }
 

@@ -79,7 +79,7 @@ type migrators struct {
 	c       *redistest.Cluster
 	tm      terms
 	dice    *rand.Rand
-	workers map[*worker]bool
+	workers map[*process]bool
 	said    chan said
 
 	inside, after, again, losses, restarts int
@@ -88,15 +88,15 @@ type migrators struct {
 
 // said is a line of a worker, or that it has died.
 type said struct {
-	by   *worker
+	by   *process
 	line string
 }
 
-// hire completes the number.
-func (f *migrators) hire(t *testing.T) {
+// startWorkers completes the number.
+func (f *migrators) startWorkers(t *testing.T) {
 	t.Helper()
 	for len(f.workers) < replicas {
-		w := hire(t, f.c, f.tm)
+		w := startWorker(t, f.c, f.tm)
 		f.workers[w] = true
 		go func() {
 			for line := range w.lines {
@@ -108,7 +108,7 @@ func (f *migrators) hire(t *testing.T) {
 }
 
 // kill ends one of them, as kill -9 does.
-func (f *migrators) kill(t *testing.T, w *worker) {
+func (f *migrators) kill(t *testing.T, w *process) {
 	t.Helper()
 	delete(f.workers, w)
 	w.kill(t)
@@ -134,12 +134,12 @@ func TestOnce(t *testing.T) {
 	seed := rand.Uint64()
 	f := &migrators{
 		c: c, tm: terms{Name: "unused", TTL: ttl, Guard: guard}, dice: rand.New(rand.NewPCG(seed, 0)),
-		workers: map[*worker]bool{}, said: make(chan said, 100*replicas),
+		workers: map[*process]bool{}, said: make(chan said, 100*replicas),
 	}
 	dir := t.TempDir()
 	began := time.Now()
 	for i := range *rounds {
-		f.hire(t)
+		f.startWorkers(t)
 		name := fmt.Sprintf("migration-%d", i)
 		before := f.after + f.losses
 		f.round(t, name, filepath.Join(dir, name), i%5 == 4)
@@ -180,7 +180,7 @@ func (f *migrators) round(t *testing.T, name, ledger string, restart bool) {
 	soon := func(most time.Duration, do func()) {
 		work, then = time.NewTimer(time.Duration(f.dice.Int64N(int64(most)))), do
 	}
-	returned := map[*worker]bool{}
+	returned := map[*process]bool{}
 	deadline := time.After(2 * accept.Patience)
 	for len(returned) < len(f.workers) {
 		select {
@@ -227,7 +227,7 @@ func (f *migrators) round(t *testing.T, name, ledger string, restart bool) {
 
 // fate decides what becomes of the one that is at work: it is killed, or told
 // to go on, or told to go on and killed about the end.
-func (f *migrators) fate(t *testing.T, w *worker, token string, soon func(time.Duration, func()), idle *time.Time) {
+func (f *migrators) fate(t *testing.T, w *process, token string, soon func(time.Duration, func()), idle *time.Time) {
 	killed := func() {
 		f.kill(t, w)
 		*idle = time.Now()

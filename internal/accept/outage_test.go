@@ -105,11 +105,11 @@ func TestMajorityGone(t *testing.T) {
 			waiting := make(chan error, 1)
 			queued := accept.NewQueued(t.Context())
 			go func() { waiting <- m.LockContext(queued) }()
-			within(t, accept.Patience, queued.In())
+			receiveWithin(t, accept.Patience, queued.In())
 			for i := range 2 {
 				require.NoError(t, how.back(c.Node(i)))
 			}
-			err, _ = within(t, accept.Patience, waiting)
+			err, _ = receiveWithin(t, accept.Patience, waiting)
 			require.NoError(t, err)
 			m.Unlock()
 			accept.Clean(t, c)

@@ -51,7 +51,7 @@ func TestSettingsThatDiffer(t *testing.T) {
 	held(mutex.New(connect(), "m"))
 	require.NoError(t, m.Lease().Context().Err())
 	m.Unlock()
-	err, _ := within(t, accept.Patience, done)
+	err, _ := receiveWithin(t, accept.Patience, done)
 	require.NoError(t, err)
 	other.Unlock()
 

@@ -171,9 +171,9 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 	accept.Open(t, c, accept.Timing(ttl))
 	file := filepath.Join(t.TempDir(), "shared")
 	require.NoError(t, tear(file))
-	var workers []*worker
+	var workers []*process
 	for range processes {
-		workers = append(workers, hire(t, c, terms{Name: kind, TTL: ttl, Guard: guard}))
+		workers = append(workers, startWorker(t, c, terms{Name: kind, TTL: ttl, Guard: guard}))
 	}
 	for _, w := range workers {
 		w.tell(t, fmt.Sprintf("share %s %v %s", kind, *shareFor, file))

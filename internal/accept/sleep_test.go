@@ -3,7 +3,6 @@ package accept_test
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -34,7 +33,7 @@ func TestClientThatSlept(t *testing.T) {
 			guard := 2*ttl + 4*r.slept + time.Second
 			accept.Open(t, c, accept.Guarded(ttl, guard))
 			ways, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
-			w := hireAt(t, urls, terms{Name: "m", TTL: ttl, Guard: guard})
+			w := startWorkerAt(t, urls, terms{Name: "m", TTL: ttl, Guard: guard})
 			w.tell(t, "lock")
 			w.held(t)
 			w.tell(t, "unlock")
@@ -42,7 +41,7 @@ func TestClientThatSlept(t *testing.T) {
 			accept.Clean(t, c)
 
 			// All the nodes' clocks go on while the client's stands still.
-			require.NoError(t, w.cmd.Process.Signal(syscall.SIGSTOP))
+			require.NoError(t, w.Stop())
 			for i := range r.nodes {
 				require.NoError(t, c.Node(i).SetClock(r.slept, 1))
 			}
@@ -57,7 +56,7 @@ func TestClientThatSlept(t *testing.T) {
 			lease := other.Lease()
 
 			w.tell(t, "lock")
-			require.NoError(t, w.cmd.Process.Signal(syscall.SIGCONT))
+			require.NoError(t, w.Continue())
 			for i, p := range ways {
 				p.Release() // the nodes come back one after the other
 				require.True(t, accept.Eventually(func() bool { return inLine(t, c.Node(i), "m") >= 2 }), "its claim reaches node %d", i)

@@ -157,7 +157,7 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, q.Bootstrap(deadline(t)))
 	require.NoError(t, q.Close())
 	t.Setenv("SSL_CERT_FILE", g.pem)
-	w := hireAt(t, g.rediss("secret"), terms{Name: g.job("worker"), TTL: time.Minute, Guard: 2*time.Minute + 20*time.Millisecond})
+	w := startWorkerAt(t, g.rediss("secret"), terms{Name: g.job("worker"), TTL: time.Minute, Guard: 2*time.Minute + 20*time.Millisecond})
 	w.tell(t, "lock")
 	token, _ := w.held(t)
 	assert.NotZero(t, token)

@@ -3,11 +3,8 @@ package accept_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +16,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/worker"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -26,8 +24,12 @@ import (
 const workerEnv = "QUORATE_ACCEPT_WORKER"
 
 func TestMain(m *testing.M) {
-	if terms := os.Getenv(workerEnv); terms != "" {
-		if err := work(terms); err != nil {
+	var tm terms
+	if ok, err := worker.Terms(workerEnv, &tm); ok {
+		if err == nil {
+			err = work(tm)
+		}
+		if err != nil {
 			fmt.Println("error", err)
 			os.Exit(1)
 		}
@@ -52,11 +54,7 @@ type terms struct {
 //	share ...    see share_test.go: a use for each, then done
 //	once ...     see once_test.go
 //	lead ...     see leader_worker_test.go
-func work(text string) error {
-	var tm terms
-	if err := json.Unmarshal([]byte(text), &tm); err != nil {
-		return err
-	}
+func work(tm terms) error {
 	ctx, cancel := context.WithTimeout(context.Background(), accept.Patience)
 	defer cancel()
 	q, err := quorate.Connect(ctx, tm.URLs, accept.Guarded(tm.TTL, tm.Guard), quorate.WithLogger(nil))
@@ -130,89 +128,82 @@ func increment(m *mutex.Mutex, file string) error {
 	return nil
 }
 
-// worker is a process that works for a test.
-type worker struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
+// process is a worker process of a test. Its reports arrive in lines.
+type process struct {
+	*worker.Worker
 	lines chan string // closed when the process has ended
 }
 
-// hire starts a worker and returns when it is ready.
-func hire(t *testing.T, c *redistest.Cluster, tm terms) *worker {
+// startWorker starts a worker on the servers of c, and returns when it is ready.
+func startWorker(t *testing.T, c *redistest.Cluster, tm terms) *process {
 	t.Helper()
-	return hireAt(t, c.URLs(), tm)
+	return startWorkerAt(t, c.URLs(), tm)
 }
 
-// hireAt is hire for servers at URLs.
-func hireAt(t *testing.T, urls []string, tm terms) *worker {
+// startWorkerAt is startWorker for servers at URLs.
+func startWorkerAt(t *testing.T, urls []string, tm terms) *process {
 	t.Helper()
 	tm.URLs = urls
-	text, err := json.Marshal(tm)
+	cmd, err := worker.Self(workerEnv, tm)
 	require.NoError(t, err)
-	exe, err := os.Executable()
+	cmd.Stderr = os.Stderr
+	p := &process{lines: make(chan string, 10_000)}
+	p.Worker, err = worker.Start(cmd, func(line string) { p.lines <- line })
 	require.NoError(t, err)
-	w := &worker{cmd: exec.Command(exe), lines: make(chan string, 10_000)}
-	// The race detector would otherwise sleep for a second as the worker ends.
-	race := "GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE")
-	w.cmd.Env = append(os.Environ(), workerEnv+"="+string(text), race)
-	w.cmd.Stderr = os.Stderr
-	w.in, err = w.cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := w.cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, w.cmd.Start())
-	go func() {
-		defer close(w.lines)
-		for s := bufio.NewScanner(out); s.Scan(); {
-			w.lines <- s.Text()
-		}
-	}()
+	go func() { <-p.Done(); close(p.lines) }()
 	t.Cleanup(func() {
-		_ = w.in.Close()
-		for range w.lines { // until it has ended
+		p.EndInput()
+		for range p.lines { // until it has ended
 		}
-		_ = w.cmd.Wait()
 	})
-	require.Equal(t, "ready", w.answer(t))
-	return w
+	require.Equal(t, "ready", p.answer(t))
+	return p
 }
 
 // tell gives the worker a command.
-func (w *worker) tell(t *testing.T, command string) {
+func (p *process) tell(t *testing.T, command string) {
 	t.Helper()
-	_, err := io.WriteString(w.in, command+"\n")
-	require.NoError(t, err)
+	require.NoError(t, p.Tell(command))
 }
 
 // answer waits for the worker's next line.
-func (w *worker) answer(t *testing.T) string {
+func (p *process) answer(t *testing.T) string {
 	t.Helper()
-	line, ok := within(t, accept.Patience, w.lines)
+	line, ok := receiveWithin(t, accept.Patience, p.lines)
 	require.True(t, ok, "the worker has ended")
 	return line
 }
 
+// until returns the worker's next line that begins so.
+func (p *process) until(t *testing.T, begins string) string {
+	t.Helper()
+	for {
+		if line := p.answer(t); strings.HasPrefix(line, begins) {
+			return line
+		}
+	}
+}
+
 // held waits until the worker has the lock: with which token, and since when.
-func (w *worker) held(t *testing.T) (token uint64, at time.Time) {
+func (p *process) held(t *testing.T) (token uint64, at time.Time) {
 	t.Helper()
 	var ns int64
-	line := w.answer(t)
+	line := p.answer(t)
 	_, err := fmt.Sscanf(line, "held %d %d", &token, &ns)
 	require.NoError(t, err, line)
 	return token, time.Unix(0, ns)
 }
 
-// kill ends the worker as kill -9 does, and returns when it is gone.
-func (w *worker) kill(t *testing.T) {
+// kill ends the worker as kill -9 does, and returns when it is gone and all that it has reported was read.
+func (p *process) kill(t *testing.T) {
 	t.Helper()
-	require.NoError(t, w.cmd.Process.Kill())
-	for range w.lines {
+	require.NoError(t, p.Kill())
+	for range p.lines {
 	}
-	_ = w.cmd.Wait()
 }
 
-// within waits for what must happen, and not too late to be it.
-func within[T any](t *testing.T, d time.Duration, c <-chan T) (v T, ok bool) {
+// receiveWithin waits for what must happen soon.
+func receiveWithin[T any](t *testing.T, d time.Duration, c <-chan T) (v T, ok bool) {
 	t.Helper()
 	select {
 	case v, ok = <-c:
