@@ -16,8 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(workerEnv); text != "" {
-		os.Exit(workerMain(text))
+	if isWorker, status := asWorker(); isWorker {
+		os.Exit(status)
 	}
 	flag.Parse()
 	goleak.VerifyTestMain(m)

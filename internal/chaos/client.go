@@ -1,19 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/quorate/quorate/internal/testkit/worker"
 )
 
 // client is a client process, in its several lives.
@@ -21,18 +19,16 @@ type client struct {
 	terms terms
 	id    int
 	dir   string
-	spawn *spawner
 	lives int
 
 	// Of lives that are over, and of this one.
 	doneBefore, failedBefore int64
 	done, failed             atomic.Int64
 
-	mu      sync.Mutex // one change of state at a time
-	cmd     *exec.Cmd
-	in      io.WriteCloser
-	over    chan struct{} // closed when the process has ended
-	bye     *atomic.Bool  // it has said so, or is being killed: its end is no surprise
+	mu      sync.Mutex     // one change of state at a time
+	worker  *worker.Worker // of this life; nil where there is none
+	over    chan struct{}  // closed when it has ended and was judged
+	bye     *atomic.Bool   // it has said so, or is being killed: its end is no surprise
 	calm    bool
 	wall    time.Duration // by which its wall clock is wrong
 	crashes atomic.Int64  // ends that were a surprise
@@ -42,7 +38,7 @@ type client struct {
 func (c *client) start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cmd != nil {
+	if c.worker != nil {
 		return nil
 	}
 	return c.launch()
@@ -55,52 +51,38 @@ func (c *client) launch() error {
 	tm.Prefix = fmt.Sprintf("c%d.%d", c.id, c.lives)
 	tm.Log = filepath.Join(c.dir, tm.Prefix+".log")
 	tm.Calm, tm.Wall = c.calm, c.wall
-	text, err := json.Marshal(tm)
+	cmd, err := worker.Self(workerEnv, tm)
 	if err != nil {
 		return err
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(exe)
-	// The race detector would otherwise sleep for a second as the client ends.
-	cmd.Env = append(os.Environ(), workerEnv+"="+string(text), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	cmd.Stderr = os.Stderr
-	own(cmd)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := c.spawn.start(cmd); err != nil {
-		return err
-	}
-	c.cmd, c.in, c.over, c.bye = cmd, in, make(chan struct{}), &atomic.Bool{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the terminal's Ctrl-C is the harness's to handle
 	c.doneBefore, c.failedBefore = c.doneBefore+c.done.Swap(0), c.failedBefore+c.failed.Swap(0)
-	go c.listen(cmd, out, c.over, c.bye)
+	bye, over := &atomic.Bool{}, make(chan struct{})
+	w, err := worker.Start(cmd, func(line string) { c.take(line, bye) })
+	if err != nil {
+		return err
+	}
+	c.worker, c.over, c.bye = w, over, bye
+	go func() {
+		defer close(over)
+		<-w.Done() // how it ended shows in what it said
+		if !bye.Load() {
+			c.crashes.Add(1)
+		}
+	}()
 	return nil
 }
 
-// listen reads what the process says until it ends.
-func (c *client) listen(cmd *exec.Cmd, out io.Reader, over chan struct{}, bye *atomic.Bool) {
-	defer close(over)
-	for s := bufio.NewScanner(out); s.Scan(); {
-		var done, failed int64
-		switch _, err := fmt.Sscanf(s.Text(), sayDone+" %d %d", &done, &failed); {
-		case err == nil:
-			c.done.Store(done)
-			c.failed.Store(failed)
-		case s.Text() == sayBye:
-			bye.Store(true)
-		}
-	}
-	_ = cmd.Wait() // how it ended shows in what it said
-	if !bye.Load() {
-		c.crashes.Add(1)
+// take notes what the process says.
+func (c *client) take(line string, bye *atomic.Bool) {
+	var done, failed int64
+	switch _, err := fmt.Sscanf(line, sayDone+" %d %d", &done, &failed); {
+	case err == nil:
+		c.done.Store(done)
+		c.failed.Store(failed)
+	case line == sayBye:
+		bye.Store(true)
 	}
 }
 
@@ -112,24 +94,23 @@ func (c *client) kill() error {
 }
 
 func (c *client) end() error {
-	if c.cmd == nil {
+	if c.worker == nil {
 		return nil
 	}
 	c.bye.Store(true)
-	_ = c.cmd.Process.Kill()
+	err := c.worker.Kill()
 	<-c.over
-	_ = c.in.Close()
-	c.cmd = nil
-	return nil
+	c.worker = nil
+	return err
 }
 
 func (c *client) signal(s syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cmd == nil {
+	if c.worker == nil {
 		return nil
 	}
-	return c.cmd.Process.Signal(s)
+	return c.worker.Signal(s)
 }
 
 // restart kills the process, and starts it again after down with a wall clock that is
@@ -153,11 +134,10 @@ func (c *client) setWall(off time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wall = off
-	if c.cmd == nil {
+	if c.worker == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(c.in, sayWall+"\n", int64(off))
-	return err
+	return c.worker.Tell(fmt.Sprintf(sayWall, int64(off)))
 }
 
 // beCalm tells it, and all its later lives, that all has been healed.
@@ -165,21 +145,20 @@ func (c *client) beCalm() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calm = true
-	if c.cmd == nil {
+	if c.worker == nil {
 		return errors.New("is not running")
 	}
-	_, err := io.WriteString(c.in, sayCalm+"\n")
-	return err
+	return c.worker.Tell(sayCalm)
 }
 
 // finish has it close everything, and fails if it has not within d.
 func (c *client) finish(d time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cmd == nil {
+	if c.worker == nil {
 		return errors.New("is not running")
 	}
-	if _, err := io.WriteString(c.in, sayFinish+"\n"); err != nil {
+	if err := c.worker.Tell(sayFinish); err != nil {
 		return fmt.Errorf("has ended before it was told to: %w", err)
 	}
 	select {
@@ -190,8 +169,7 @@ func (c *client) finish(d time.Duration) error {
 	if !c.bye.Load() {
 		return errors.New("has ended without a word")
 	}
-	_ = c.in.Close()
-	c.cmd = nil
+	c.worker = nil
 	return nil
 }
 

@@ -10,14 +10,13 @@ import (
 // Two faults that meet both start a client that was killed. It runs once: a second process
 // would hear nothing from the harness, and go on when the run has ended.
 func TestClientIsStartedOnce(t *testing.T) {
-	c := &client{dir: t.TempDir(), spawn: newSpawner()}
-	t.Cleanup(c.spawn.close)
+	c := &client{dir: t.TempDir()}
 	require.NoError(t, c.start())
-	first := c.cmd
+	first := c.worker
 	require.NoError(t, c.start())
-	assert.True(t, first == c.cmd, "it runs already")
+	assert.True(t, first == c.worker, "it runs already")
 	require.NoError(t, c.restart(t.Context(), 0, year))
-	assert.False(t, first == c.cmd)
+	assert.False(t, first == c.worker)
 	assert.Equal(t, year, c.wall)
 	assert.Equal(t, 2, c.lives)
 	require.NoError(t, c.kill())

@@ -19,8 +19,8 @@ const (
 )
 
 func main() {
-	if text := os.Getenv(workerEnv); text != "" {
-		os.Exit(workerMain(text))
+	if isWorker, status := asWorker(); isWorker {
+		os.Exit(status)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := command(ctx, os.Args[1:], os.Stdout)

@@ -58,7 +58,6 @@ type harness struct {
 	nodes    []*node
 	wires    wires
 	resource *resource
-	spawn    *spawner
 	clients  []*client
 	nemesis  *nemesis
 	dir      string
@@ -120,9 +119,8 @@ func (h *harness) open(ctx context.Context) (err error) {
 	if err := h.bootstrap(ctx); err != nil {
 		return err
 	}
-	h.spawn = newSpawner()
 	for i := range p.Clients + p.Rivals {
-		c := &client{id: i, dir: h.dir, spawn: h.spawn, terms: terms{
+		c := &client{id: i, dir: h.dir, terms: terms{
 			URLs:     lo.Map(h.wires[i], func(p *proxy.Proxy, _ int) string { return "redis://" + p.Addr() }),
 			Resource: h.resource.addr(), Seed: p.Seed, Epoch: now(), Work: p.Work, Each: p.Each, Rate: p.Rate,
 			TTL: p.TTL, Guard: p.Guard, Patience: patience, Hold: p.Hold, Control: p.Control,
@@ -247,9 +245,6 @@ func (h *harness) clean(ctx context.Context) {
 func (h *harness) close() (stats resourceStats, err error) {
 	for _, c := range h.clients {
 		err = errors.Join(err, c.kill())
-	}
-	if h.spawn != nil {
-		h.spawn.close()
 	}
 	if h.resource != nil {
 		stats = h.resource.close()

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/testkit/worker"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 )
@@ -68,13 +68,21 @@ const (
 	sayDone   = "done"    // from it, each second: holds begun, refusals
 )
 
-// workerMain is a client's main. It returns its exit status.
-func workerMain(text string) int {
+// asWorker is a client's main, where this process is one, and returns its exit status.
+func asWorker() (isWorker bool, status int) {
 	var tm terms
-	if err := json.Unmarshal([]byte(text), &tm); err != nil {
-		fmt.Fprintln(os.Stderr, "chaos: a client's terms:", err)
-		return exitVoid
+	isWorker, err := worker.Terms(workerEnv, &tm)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		return true, exitVoid
+	case isWorker:
+		return true, workerMain(tm)
 	}
+	return false, 0
+}
+
+func workerMain(tm terms) int {
 	log, err := createLog(tm.Log, tm.Prefix)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos: a client's log:", err)
