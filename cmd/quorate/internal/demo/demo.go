@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/internal/testkit/worker"
 )
 
 // The hidden subcommands that a demo starts its parts with.
@@ -42,8 +44,8 @@ type stage struct {
 	story
 	zero   time.Time // when the first worker got the lock
 	file   string
-	server []*process
-	crew   []*process
+	server []*worker.Worker
+	crew   []*worker.Worker
 	events chan event
 	heard  time.Time // when something last happened
 	token  func(uint64) string
@@ -99,28 +101,23 @@ func Run(ctx context.Context, cfg Config) (ok bool, err error) {
 func (s *stage) start() error {
 	var urls []string
 	for i := range s.Nodes {
-		p, err := launch(s.Command(NodeCommand))
-		if err != nil {
-			return fmt.Errorf("start node %d: %w", i+1, err)
+		p, url, err := startNode(s.Command(NodeCommand), patience)
+		if p != nil {
+			s.server = append(s.server, p)
 		}
-		s.server = append(s.server, p)
-		url, err := p.firstLine(patience)
 		if err != nil {
 			return fmt.Errorf("start node %d: %w", i+1, err)
 		}
 		urls = append(urls, url)
 	}
 	for i := range s.Workers {
-		p, err := launch(s.Command(WorkerCommand, "--file", s.file, "--nodes", strings.Join(urls, ","),
-			"--ttl", s.TTL.String(), "--work", max(s.Length/50, 100*time.Millisecond).String()))
+		p, err := startWorker(s.Command(WorkerCommand, "--file", s.file, "--nodes", strings.Join(urls, ","),
+			"--ttl", s.TTL.String(), "--work", max(s.Length/50, 100*time.Millisecond).String()),
+			func(m *message) { s.events <- event{i, m} })
 		if err != nil {
 			return fmt.Errorf("start worker %d: %w", i+1, err)
 		}
 		s.crew = append(s.crew, p)
-		go func() {
-			p.follow(func(m message) { s.events <- event{i, &m} })
-			s.events <- event{worker: i}
-		}()
 	}
 	s.heard = time.Now()
 	return nil
@@ -129,10 +126,10 @@ func (s *stage) start() error {
 // end stops whatever still runs.
 func (s *stage) end() {
 	for _, p := range slices.Concat(s.crew, s.server) {
-		_ = p.in.Close()
+		p.EndInput()
 	}
 	for _, p := range slices.Concat(s.crew, s.server) {
-		p.stop(patience)
+		_ = p.End(patience)
 	}
 }
 
@@ -176,11 +173,7 @@ func (s *stage) now() time.Duration {
 // take notes what a worker reports.
 func (s *stage) take(e event) error {
 	if e.message == nil {
-		p := s.crew[e.worker]
-		if p.killed {
-			return nil
-		}
-		if err := p.failure(); err != nil {
+		if err := s.crew[e.worker].Failure(); err != nil {
 			return fmt.Errorf("worker %d ended: %w", e.worker+1, err)
 		}
 		return nil
@@ -233,10 +226,10 @@ func (s *stage) got(h *hold) {
 	}
 	p := s.crew[h.worker]
 	time.Sleep(s.Length / 200) // in the middle of its work
-	p.kill()
+	_ = p.Kill()
 	h.end, h.fate = s.now(), killed
 	s.victim = h
-	<-p.done
+	<-p.Done()
 	// What the dead worker had still reported comes first.
 	var rest []event
 	for len(s.events) > 0 {
@@ -259,7 +252,7 @@ func (s *stage) got(h *hold) {
 
 func (s *stage) killNode() {
 	const i = 1
-	s.server[i].kill()
+	_ = s.server[i].Kill()
 	s.nodeDown, s.nodeDownAt = i, s.now()
 	s.print("%s node %d %s", s.clock(s.nodeDownAt), i+1, s.style.red("is killed."))
 	s.print("%11s %d of %d nodes are left, a majority: the work goes on.", "", s.Nodes-1, s.Nodes)
@@ -268,11 +261,10 @@ func (s *stage) killNode() {
 // finish lets the workers end their work.
 func (s *stage) finish() error {
 	for _, p := range s.crew {
-		_ = p.in.Close()
+		p.EndInput()
 	}
 	for i, p := range s.crew {
-		p.stop(patience)
-		if err := p.failure(); err != nil {
+		if err := p.End(patience); err != nil {
 			return fmt.Errorf("worker %d ended: %w", i+1, err)
 		}
 	}
