@@ -1,10 +1,10 @@
 package core
 
 import (
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // This file owns the requests of operations on records, from the operation to the link
@@ -13,7 +13,7 @@ import (
 // Invariant: at most one request of an operation waits for a node. A newer one takes its
 // place, so what waits is not more than the operations that callers wait for.
 
-// asking is one request on its way; it is a link.Command.
+// asking is one request on its way; it is a transport.Command.
 type asking struct {
 	i     *inquiry
 	req   protocol.Request
@@ -37,26 +37,26 @@ func (i *inquiry) offer(r protocol.Request) (flush bool) {
 		}
 		i.unsent[r.Node] = c
 	}
-	return took == link.Left
+	return took == transport.Left
 }
 
 // offer sends a request, or has it wait for room. Called with the owner's lock held. When
 // it returns Left, the caller must Flush the link without that lock.
-func (n *node) offer(k protocol.Class, c queued) (took link.Took, waits bool) {
+func (n *node) offer(k protocol.Class, c queued) (took transport.Took, waits bool) {
 	switch {
 	case !on(RuleRecordsWait):
 		n.link.Send(c)
-		return link.Taken, false
+		return transport.Taken, false
 	case !n.flow.waits(k):
-		if took = n.link.Offer(c, k == protocol.Renewals); took != link.Full {
+		if took = n.link.Offer(c, k == protocol.Renewals); took != transport.Full {
 			return took, false
 		}
 	}
 	if n.put(k, c) {
-		return link.Full, true
+		return transport.Full, true
 	}
 	n.link.Send(c) // the Quorum closes: it has an error as answer
-	return link.Taken, false
+	return transport.Taken, false
 }
 
 // transmit see queued. An erasure is sent though its operation is over: the caller of
@@ -68,7 +68,7 @@ func (c *asking) transmit(n *node) bool {
 	if i.over && c.class == protocol.Records {
 		return true
 	}
-	if n.link.Queue(c, c.class == protocol.Renewals) == link.Full {
+	if n.link.Queue(c, c.class == protocol.Renewals) == transport.Full {
 		return false
 	}
 	i.unsent[n.index] = nil
@@ -78,11 +78,11 @@ func (c *asking) transmit(n *node) bool {
 // notice is a command that may wait for room, and whose answer is of no interest.
 type notice struct{ question }
 
-func (c *notice) transmit(n *node) bool { return n.link.Queue(c, false) != link.Full }
+func (c *notice) transmit(n *node) bool { return n.link.Queue(c, false) != transport.Full }
 
 // notify sends a notice, after the operations on records that wait for room.
 func (n *node) notify(command []byte) {
-	if took, _ := n.offer(protocol.Records, &notice{question{command: command}}); took == link.Left {
+	if took, _ := n.offer(protocol.Records, &notice{question{command: command}}); took == transport.Left {
 		n.link.Flush()
 	}
 }

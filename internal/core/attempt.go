@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // attempt drives one protocol.Claim: it gives the claim the time and the
@@ -115,7 +115,7 @@ func (a *attempt) event(f func(c *protocol.Claim, now protocol.Time)) {
 }
 
 // together is for how many claims at most the scheduler collects what they have to say.
-const together = 2 * link.MaxParts
+const together = 2 * transport.MaxParts
 
 // tick wakes those that are due. What many of them have to say, as a rule that
 // they are still there, goes out together.

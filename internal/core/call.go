@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// call is one request on its way; it is a link.Command. It fills a cache line: of
+// call is one request on its way; it is a transport.Command. It fills a cache line: of
 // many, another processor takes the answers.
 type call struct {
 	a     *attempt

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // flow keeps the requests of claims that a node has no room for yet, and sends them when
 // it has. What is sent, and when, is for [protocol.Outbox] and [protocol.Backlog] to
 // decide. It is safe for concurrent use; mu guards the backlog and what belongs to it.
-// Lock order: attempt.mu or inquiry.mu, then flow.mu or Link.mu, never both of these.
+// Lock order: attempt.mu or inquiry.mu, then flow.mu or Ordered.mu, never both of these.
 //
 // The obvious alternative is a queue of bytes inside the link, and it was worse. What lies
 // in such a queue for a second has lost a second of its lease, cannot be taken back, and
@@ -54,7 +54,7 @@ func (f *flow) waits(k protocol.Class) bool { return f.behind[k].Load() }
 
 // queued is a request that waits for room at a node.
 type queued interface {
-	link.Command
+	transport.Command
 	// transmit sends the request, unless it has lost its sense. It reports false when there
 	// is no room: the request goes on waiting. Its owner's lock must not be held.
 	transmit(n *node) bool
@@ -158,12 +158,12 @@ func (c *call) transmit(n *node) bool {
 	}
 	r := c.req // c is the link's once it is taken
 	took := n.link.Queue(c, c.class == protocol.Renewals)
-	if took == link.Full {
+	if took == transport.Full {
 		a.outbox.NoRoom(&a.claim)
 		return false
 	}
 	a.unsent[n.index] = nil
-	if took != link.Refused {
+	if took != transport.Refused {
 		a.outbox.Departed(&a.claim, r)
 	}
 	return true
@@ -196,7 +196,7 @@ func (a *attempt) offer(r protocol.Request) (flush bool) {
 	}
 	c := calls.Get().(*call)
 	c.a, c.req, c.class = a, r, k
-	took := link.Full
+	took := transport.Full
 	switch {
 	case n.flow.waits(k):
 	case a.unflushed:
@@ -205,7 +205,7 @@ func (a *attempt) offer(r protocol.Request) (flush bool) {
 		took = n.link.Offer(c, k == protocol.Renewals)
 	}
 	switch took {
-	case link.Full:
+	case transport.Full:
 		if a.unsent == nil {
 			a.unsent = new([32]*call)
 		}
@@ -214,11 +214,11 @@ func (a *attempt) offer(r protocol.Request) (flush bool) {
 			a.unsent[r.Node] = nil
 			n.link.Send(c)
 		}
-	case link.Refused:
+	case transport.Refused:
 	default:
 		a.outbox.Departed(&a.claim, r)
 	}
-	return took == link.Left
+	return took == transport.Left
 }
 
 // drain waits until nothing waits for the node any more, or the context ends. Then what

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/transport"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -17,7 +17,7 @@ import (
 type node struct {
 	index      int
 	addr       string
-	link       *link.Link
+	link       *transport.Ordered
 	recovering atomic.Bool
 	flow       flow
 	pace       pace
@@ -33,15 +33,15 @@ type node struct {
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 	n := &node{index: i, addr: c.(*redis.Client).Options().Addr}
-	l, err := link.New(c, link.Config{
+	l, err := transport.NewOrdered(c, transport.Config{
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,
-		Many: &link.Many{Head: script.ManyHead, Append: func(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
+		Many: &transport.Many{Head: script.ManyHead, Append: func(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 			return script.AppendMany(dst, q.set.Prefix, q.set.Guard, q.set.Retention, q.channel, kind, keys, args, nKeys, nArgs)
 		}},
 		Room:  func() { n.room() },
-		Probe: func() []link.Command { return q.probe(n) },
-		Hello: func(info link.Info) ([]link.Command, error) {
+		Probe: func() []transport.Command { return q.probe(n) },
+		Hello: func(info transport.Info) ([]transport.Command, error) {
 			cmds, err := q.hello(n, info)
 			return q.leaving(n, cmds), err
 		},
@@ -65,7 +65,7 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 // may be gone even though the marker survived. That is so with fsync=always, too: what a run
 // has written while its append-only file was off, or before an older file was
 // put back, is not in the file, and so the file cannot tell.
-func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
+func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error) {
 	q.incs[n.index].Store(unknown)
 	if err := suits(info); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (q *Quorum) hello(n *node, info link.Info) ([]link.Command, error) {
 
 // leaving has the connection to a node count as ended if one of its first commands fails: that
 // ends it, and no callback of the link says so.
-func (q *Quorum) leaving(n *node, cmds []link.Command) []link.Command {
+func (q *Quorum) leaving(n *node, cmds []transport.Command) []transport.Command {
 	for _, cmd := range cmds {
 		c := cmd.(*question)
 		reply := c.reply
@@ -151,7 +151,7 @@ func (q *Quorum) vote(n *node, from uint64, inc protocol.Incarnation) (votes boo
 
 // mark tells a node which run of the server this client sees, and whether that
 // has lost memory: see script.AppendMark.
-func (q *Quorum) mark(info link.Info, lost string) []byte {
+func (q *Quorum) mark(info transport.Info, lost string) []byte {
 	run := info.RunID
 	if run == "" {
 		run = "-"
@@ -208,8 +208,8 @@ func (q *Quorum) distrust(r protocol.Request, a *protocol.Answer) (err error) {
 }
 
 // loads are the commands that give a node scripts.
-func loads(scripts []script.Script) []link.Command {
-	cmds := make([]link.Command, 0, len(scripts)+2)
+func loads(scripts []script.Script) []transport.Command {
+	cmds := make([]transport.Command, 0, len(scripts)+2)
 	for _, s := range scripts {
 		cmds = append(cmds, &question{command: script.AppendLoad(nil, s)})
 	}

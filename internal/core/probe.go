@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // probed is what a node has answered as a connection began. If the node knows the
@@ -32,10 +32,10 @@ type probed struct {
 const perProbe = 8
 
 // probe returns the questions whose answers hello needs.
-func (q *Quorum) probe(n *node) []link.Command {
+func (q *Quorum) probe(n *node) []transport.Command {
 	p := &n.probed
 	*p = probed{sent: q.now()}
-	cmds := []link.Command{
+	cmds := []transport.Command{
 		&question{command: resp.AppendCommand(nil, "GET", script.MarkerKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
 			if err == nil {
 				p.marker = text(v, 0)
@@ -71,7 +71,7 @@ func (q *Quorum) probe(n *node) []link.Command {
 // before it, unless they are under way already. Without that, each of the commands
 // that were in flight during a SCRIPT FLUSH would send all scripts again, and overflow
 // the link.
-func (n *node) reload(c link.Command) {
+func (n *node) reload(c transport.Command) {
 	if !n.loading.CompareAndSwap(false, true) {
 		n.link.Send(c)
 		return
@@ -89,7 +89,7 @@ var errTooOld = errors.New("is too old")
 
 // suits refuses a server that is too old. A server that does not tell its version
 // passes.
-func suits(info link.Info) error {
+func suits(info transport.Info) error {
 	major, _, _ := strings.Cut(info.Version, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < oldest {
 		return fmt.Errorf("server version %s %w: its scripts cannot read the clock and then write; run Redis %d.0 or later", info.Version, errTooOld, oldest)

@@ -37,7 +37,7 @@ func source(t *testing.T, dirs ...string) map[string][]*ast.File {
 
 // library are the packages that a user links.
 var library = []string{
-	".", "mutex", "rwmutex", "semaphore", "once", "leader", "internal/core", "internal/link", "internal/localqueue", "internal/protocol", "internal/resp", "internal/script",
+	".", "mutex", "rwmutex", "semaphore", "once", "leader", "internal/core", "internal/transport", "internal/localqueue", "internal/protocol", "internal/resp", "internal/script",
 }
 
 // constants are the constant strings of a package.
@@ -277,13 +277,13 @@ func TestKindsOfErrorsAreExplained(t *testing.T) {
 
 // ours are errors of the library that no error of a node shows: kinds, and what ends a connection's
 // handshake inside, with words of its own.
-var ours = regexp.MustCompile(`^(held by|no quorum|lock lost|not held|quorum closed|released|invalid use|wrong wall clock|link closed|… while waiting|…$|….*this process's wall clock)`)
+var ours = regexp.MustCompile(`^(held by|no quorum|lock lost|not held|quorum closed|released|invalid use|wrong wall clock|connection closed|… while waiting|…$|….*this process's wall clock)`)
 
 // The guide explains what the library says about a node in an error.
 func TestErrorsOfNodesAreExplained(t *testing.T) {
 	t.Parallel()
 	var texts, rows []string
-	for _, files := range source(t, "internal/core", "internal/link") {
+	for _, files := range source(t, "internal/core", "internal/transport") {
 		known := constants(files)
 		for _, f := range files {
 			for _, d := range f.Decls {

@@ -1,4 +1,4 @@
-package link
+package transport
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ type Lasting interface {
 	Until() time.Time
 }
 
-// Config is fixed for the life of a Link. Every function may be nil. They are
+// Config is fixed for the life of an Ordered. Every function may be nil. They are
 // called from the link's goroutines and must neither block nor call Close.
 type Config struct {
 	NodeTimeout time.Duration // how long a healthy node may take to answer; default 200 ms
@@ -115,7 +115,7 @@ type Info struct {
 var (
 	ErrDown   = errors.New("not connected")                     // never sent
 	ErrBroken = errors.New("connection broke before an answer") // outcome unknown
-	ErrClosed = errors.New("link closed")                       // not sent, or outcome unknown
+	ErrClosed = errors.New("connection closed")                       // not sent, or outcome unknown
 )
 
 // Causes of a connection's end that are our own decision.

@@ -1,4 +1,4 @@
-package link_test
+package transport_test
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 func TestPush(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	var log events
-	l := open(t, node.Client(), log.config(link.Config{Channel: "ch", Stall: 300 * time.Millisecond}))
+	l := open(t, node.Client(), log.config(transport.Config{Channel: "ch", Stall: 300 * time.Millisecond}))
 	subscribed := func(n int) {
 		t.Helper()
 		eventually(t, "subscribed", func() bool { return log.count("subscribed") == n })
@@ -53,7 +53,7 @@ func TestPushForbidden(t *testing.T) {
 		return "+OK\r\n"
 	})
 	var log events
-	cfg := log.config(link.Config{Channel: "ch"})
+	cfg := log.config(transport.Config{Channel: "ch"})
 	down := make(chan error, 10)
 	cfg.PushDown = func(err error) { down <- err }
 	l := open(t, f.client(t), cfg)

@@ -1,4 +1,4 @@
-package link
+package transport
 
 import (
 	"errors"
@@ -55,7 +55,7 @@ func slow(err error) bool {
 }
 
 // advise adds the remedy to an error of connecting.
-func (l *Link) advise(err error) error {
+func (l *Ordered) advise(err error) error {
 	if !slow(err) {
 		return err
 	}

@@ -1,4 +1,4 @@
-package link_test
+package transport_test
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // ping is a command for use again and again.
@@ -22,7 +22,7 @@ func (p *ping) Reply(_ []resp.Value, err error) { p.done <- err }
 // what sharing writes among callers gains over go-redis's pool.
 func BenchmarkPing(b *testing.B) {
 	node := redistest.Start(b, 1).Node(0)
-	l := open(b, node.Client(), link.Config{})
+	l := open(b, node.Client(), transport.Config{})
 	b.Run("bare", func(b *testing.B) {
 		nc, err := net.Dial("tcp", node.Addr())
 		if err != nil {
@@ -40,7 +40,7 @@ func BenchmarkPing(b *testing.B) {
 			}
 		}
 	})
-	b.Run("link", func(b *testing.B) {
+	b.Run("ordered", func(b *testing.B) {
 		p := &ping{make(chan error, 1)}
 		b.ReportAllocs()
 		for b.Loop() {
@@ -58,7 +58,7 @@ func BenchmarkPing(b *testing.B) {
 			}
 		}
 	})
-	b.Run("link/64", func(b *testing.B) {
+	b.Run("ordered/64", func(b *testing.B) {
 		callers(b, func() func() error {
 			p := &ping{make(chan error, 1)}
 			return func() error { l.Send(p); return <-p.done }

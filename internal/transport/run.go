@@ -1,4 +1,4 @@
-package link
+package transport
 
 import (
 	"context"
@@ -16,7 +16,7 @@ const (
 )
 
 // run connects, watches over the connection, and connects again.
-func (l *Link) run() {
+func (l *Ordered) run() {
 	var pause backoff
 	told := false // Up or Down has been called
 	for l.ctx.Err() == nil {
@@ -52,7 +52,7 @@ func (l *Link) run() {
 
 // raise makes c the current connection. What was kept goes first: nobody else
 // sees c before that.
-func (l *Link) raise(c *conn) {
+func (l *Ordered) raise(c *conn) {
 	l.mu.Lock()
 	now := l.now()
 	if l.unsure {
@@ -75,13 +75,13 @@ func (l *Link) raise(c *conn) {
 }
 
 // lower notes why connecting failed, and gives up what waited for too long.
-func (l *Link) lower(cause error) {
+func (l *Ordered) lower(cause error) {
 	if l.giveUpKept(cause) {
 		l.cfg.Room()
 	}
 }
 
-func (l *Link) giveUpKept(cause error) (room bool) {
+func (l *Ordered) giveUpKept(cause error) (room bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.downErr = fmt.Errorf("%w: %w", ErrDown, cause)
@@ -101,7 +101,7 @@ func (l *Link) giveUpKept(cause error) (room bool) {
 }
 
 // watch returns when c is dead and settled, its socket closed.
-func (l *Link) watch(c *conn) {
+func (l *Ordered) watch(c *conn) {
 	tick := time.NewTicker(min(max(l.cfg.Stall/8, time.Millisecond), echoDelay/4))
 	defer tick.Stop()
 	seen := progress{at: l.now()}
@@ -127,13 +127,13 @@ func (l *Link) watch(c *conn) {
 // progress is how many answers a connection had when inspect saw that there were more.
 type progress struct {
 	answers uint64
-	at      time.Duration // since Link.epoch
+	at      time.Duration // since Ordered.epoch
 }
 
 // inspect is the periodic look at a living connection. A slow node keeps its connection
 // for as long as it answers at all: to connect again and to send the same once more
 // would only give it more to do.
-func (l *Link) inspect(c *conn, seen *progress) {
+func (l *Ordered) inspect(c *conn, seen *progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()

@@ -1,4 +1,4 @@
-package link_test
+package transport_test
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 func TestClientsRefused(t *testing.T) {
@@ -25,7 +25,7 @@ func TestClientsRefused(t *testing.T) {
 	for want, c := range map[string]redis.UniversalClient{
 		"nil client": nil, "nil *redis.Client": (*redis.Client)(nil), "*redis.ClusterClient": cluster,
 	} {
-		_, err := link.New(c, link.Config{})
+		_, err := transport.NewOrdered(c, transport.Config{})
 		assert.ErrorContains(t, err, want)
 	}
 }
@@ -39,10 +39,10 @@ func TestHandshake(t *testing.T) {
 	defer client.Close()
 	var log events
 	var hello *call
-	l := open(t, client, log.config(link.Config{Hello: func(i link.Info) ([]link.Command, error) {
+	l := open(t, client, log.config(transport.Config{Hello: func(i transport.Info) ([]transport.Command, error) {
 		assert.NotEmpty(t, i.RunID)
 		hello = newCall("SET", "marker", i.Role)
-		return []link.Command{hello}, nil
+		return []transport.Command{hello}, nil
 	}}))
 	require.NoError(t, l.Err())
 	info := l.Info()
@@ -72,16 +72,16 @@ func TestErrorsOfTheNode(t *testing.T) {
 	node := redistest.Start(t, 1, redistest.WithPassword("secret")).Node(0)
 	for password, want := range map[string]string{"wrong": "WRONGPASS", "": "NOAUTH"} {
 		client := redis.NewClient(&redis.Options{Addr: node.Addr(), Password: password})
-		l := open(t, client, link.Config{})
+		l := open(t, client, transport.Config{})
 		assert.ErrorContains(t, l.Err(), want)
 		_, err := do(t, l, "PING")
-		assert.ErrorIs(t, err, link.ErrDown)
+		assert.ErrorIs(t, err, transport.ErrDown)
 		assert.ErrorContains(t, err, want)
 		assert.NoError(t, shut(l))
 		client.Close()
 	}
 
-	l := open(t, node.Client(), link.Config{})
+	l := open(t, node.Client(), transport.Config{})
 	_, err := do(t, l, "EVALSHA", "0123456789012345678901234567890123456789", "0")
 	var reply resp.Error
 	require.ErrorAs(t, err, &reply)
@@ -91,11 +91,11 @@ func TestErrorsOfTheNode(t *testing.T) {
 	_, err = do(t, l, "LPUSH", "k", "v")
 	assert.ErrorContains(t, err, "WRONGTYPE")
 
-	bad := open(t, node.Client(), link.Config{Hello: func(link.Info) ([]link.Command, error) {
-		return []link.Command{newCall("LPUSH", "k", "v"), newCall("SET", "later", "v")}, nil
+	bad := open(t, node.Client(), transport.Config{Hello: func(transport.Info) ([]transport.Command, error) {
+		return []transport.Command{newCall("LPUSH", "k", "v"), newCall("SET", "later", "v")}, nil
 	}})
 	assert.ErrorContains(t, bad.Err(), "WRONGTYPE", "a refused first command fails the connection")
-	bad = open(t, node.Client(), link.Config{Hello: func(link.Info) ([]link.Command, error) { return nil, errors.New("not this one") }})
+	bad = open(t, node.Client(), transport.Config{Hello: func(transport.Info) ([]transport.Command, error) { return nil, errors.New("not this one") }})
 	assert.ErrorContains(t, bad.Err(), "not this one")
 }
 
@@ -104,7 +104,7 @@ func TestErrorsOfTheNode(t *testing.T) {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
-	l := open(t, node.Client(), link.Config{Stall: time.Minute}) // however busy the machine is
+	l := open(t, node.Client(), transport.Config{Stall: time.Minute}) // however busy the machine is
 	const callers, each = 64, 200
 	var wg sync.WaitGroup
 	for g := range callers {
@@ -144,7 +144,7 @@ func TestOrder(t *testing.T) {
 // that Reply takes too.
 type chain struct {
 	mu   *sync.Mutex
-	l    *link.Link
+	l    *transport.Ordered
 	left int
 	done chan error
 }
@@ -164,7 +164,7 @@ func (c *chain) Reply(_ []resp.Value, err error) {
 func TestSendFromReply(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
-	l := open(t, node.Client(), link.Config{})
+	l := open(t, node.Client(), transport.Config{})
 	run := func() error {
 		c := &chain{mu: new(sync.Mutex), l: l, left: 100, done: make(chan error, 1)}
 		c.mu.Lock()
@@ -175,13 +175,13 @@ func TestSendFromReply(t *testing.T) {
 	assert.NoError(t, run())
 	require.NoError(t, node.Kill())
 	eventually(t, "down", func() bool { return l.Err() != nil })
-	assert.ErrorIs(t, run(), link.ErrDown)
+	assert.ErrorIs(t, run(), transport.ErrDown)
 }
 
 func TestClose(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
-	l := open(t, node.Client(), link.Config{Channel: "ch"})
+	l := open(t, node.Client(), transport.Config{Channel: "ch"})
 	var calls []*call
 	for i := range 1000 {
 		c := newCall("SET", "k", fmt.Sprint(i))
@@ -197,8 +197,8 @@ func TestClose(t *testing.T) {
 	}
 	assert.Equal(t, "999", node.Client().Get(ctx, "k").Val())
 	_, err := do(t, l, "PING")
-	assert.ErrorIs(t, err, link.ErrClosed)
-	assert.ErrorIs(t, l.Err(), link.ErrClosed)
+	assert.ErrorIs(t, err, transport.ErrClosed)
+	assert.ErrorIs(t, l.Err(), transport.ErrClosed)
 	assert.False(t, healthy(l))
 	assert.NoError(t, l.Close(ctx), "again")
 	eventually(t, "no connection left", func() bool {
@@ -209,7 +209,7 @@ func TestClose(t *testing.T) {
 func TestCloseWhileHung(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
-	l := open(t, node.Client(), link.Config{Channel: "ch"})
+	l := open(t, node.Client(), transport.Config{Channel: "ch"})
 	require.NoError(t, node.Stop())
 	a, b := newCall("PING"), lasting("DEL", "x")
 	l.Send(a, b)
@@ -220,11 +220,11 @@ func TestCloseWhileHung(t *testing.T) {
 	assert.Less(t, time.Since(began), 600*time.Millisecond)
 	for _, c := range []*call{a, b} {
 		require.EqualValues(t, 1, c.replies.Load())
-		assert.ErrorIs(t, c.err, link.ErrClosed)
+		assert.ErrorIs(t, c.err, transport.ErrClosed)
 	}
 
 	// Connecting to a node that accepts and says nothing is interrupted too.
-	l, err = link.New(node.Client(), link.Config{Channel: "ch"})
+	l, err = transport.NewOrdered(node.Client(), transport.Config{Channel: "ch"})
 	require.NoError(t, err)
 	c := lasting("DEL", "x")
 	l.Send(c)
@@ -232,5 +232,5 @@ func TestCloseWhileHung(t *testing.T) {
 	began = time.Now()
 	assert.ErrorContains(t, shut(l), "1 commands")
 	assert.Less(t, time.Since(began), 600*time.Millisecond)
-	assert.ErrorIs(t, c.err, link.ErrClosed)
+	assert.ErrorIs(t, c.err, transport.ErrClosed)
 }

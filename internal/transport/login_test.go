@@ -1,4 +1,4 @@
-package link_test
+package transport_test
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // streaming is a provider of credentials that counts its subscriptions.
@@ -88,7 +88,7 @@ func TestLogin(t *testing.T) {
 			client := redis.NewClient(o)
 			defer client.Close()
 			var log events
-			cfg := log.config(link.Config{Channel: "ch"})
+			cfg := log.config(transport.Config{Channel: "ch"})
 			heard := make(chan error, 100)
 			cfg.PushDown = func(err error) { heard <- err }
 			cfg.Subscribed = func() { heard <- nil }
@@ -133,7 +133,7 @@ func TestOneRoundTrip(t *testing.T) {
 		},
 	})
 	defer client.Close()
-	l := open(t, client, link.Config{Probe: func() []link.Command { return []link.Command{newCall("GET", "marker")} }})
+	l := open(t, client, transport.Config{Probe: func() []transport.Command { return []transport.Command{newCall("GET", "marker")} }})
 	require.NoError(t, l.Err())
 	assert.EqualValues(t, 1, flights.Load())
 	assert.Equal(t, []string{"AUTH secret", "SELECT 3", "CLIENT SETNAME me", "GET marker"}, f.commands())

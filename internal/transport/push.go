@@ -1,4 +1,4 @@
-package link
+package transport
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // listen keeps the push connection: subscribe, read, and again when it breaks.
-func (l *Link) listen() {
+func (l *Ordered) listen() {
 	var pause backoff
 	told := false // Subscribed or PushDown has been called
 	for l.ctx.Err() == nil {
@@ -38,7 +38,7 @@ func (l *Link) listen() {
 // A subscriber cannot tell silence from a node that is gone, hence the pings:
 // each must be answered within Stall. An answer that fails to come ends the
 // connection, and the next subscription tells the owner that it missed something.
-func (l *Link) subscribe(ctx context.Context, patience time.Duration) (subscribed bool, err error) {
+func (l *Ordered) subscribe(ctx context.Context, patience time.Duration) (subscribed bool, err error) {
 	nc, login, err := open(ctx, l.opts, patience)
 	if err != nil {
 		return false, fmt.Errorf("connect to %s: %w", l.opts.Addr, l.advise(err))
@@ -91,9 +91,9 @@ func (l *Link) subscribe(ctx context.Context, patience time.Duration) (subscribe
 	}
 }
 
-func (l *Link) pingEvery() time.Duration { return max(l.cfg.Stall/2, time.Millisecond) }
+func (l *Ordered) pingEvery() time.Duration { return max(l.cfg.Stall/2, time.Millisecond) }
 
-func (l *Link) ping(ctx context.Context, nc net.Conn) {
+func (l *Ordered) ping(ctx context.Context, nc net.Conn) {
 	tick := time.NewTicker(l.pingEvery())
 	defer tick.Stop()
 	msg := resp.AppendCommand(nil, "PING")

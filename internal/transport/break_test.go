@@ -1,4 +1,4 @@
-package link_test
+package transport_test
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // However much is sent to a node that does not read, no Send takes long, and
@@ -21,7 +21,7 @@ func TestHungNode(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	var log events
-	l := open(t, node.Client(), log.config(link.Config{Stall: time.Minute, MaxBytes: 64 << 20, MaxPending: 90_000}))
+	l := open(t, node.Client(), log.config(transport.Config{Stall: time.Minute, MaxBytes: 64 << 20, MaxPending: 90_000}))
 	require.NoError(t, node.Stop())
 	payload := strings.Repeat("x", 100)
 	var calls []*call
@@ -36,10 +36,10 @@ func TestHungNode(t *testing.T) {
 	t.Log("longest Send ", worst)
 	assert.Less(t, worst, 5*time.Second, "a blocked write would last until Stall")
 	_, err := calls[0].wait(t)
-	assert.ErrorIs(t, err, link.ErrBroken)
+	assert.ErrorIs(t, err, transport.ErrBroken)
 	assert.ErrorContains(t, err, "too many unanswered")
 	_, err = calls[99_999].wait(t)
-	assert.ErrorIs(t, err, link.ErrDown)
+	assert.ErrorIs(t, err, transport.ErrDown)
 	require.NoError(t, node.Cont())
 	eventually(t, "up again", func() bool { return log.count("up") == 2 })
 	_, err = do(t, l, "PING")
@@ -50,7 +50,7 @@ func TestHungNode(t *testing.T) {
 func TestShortStop(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
-	l := open(t, node.Client(), link.Config{NodeTimeout: 50 * time.Millisecond})
+	l := open(t, node.Client(), transport.Config{NodeTimeout: 50 * time.Millisecond})
 	require.NoError(t, node.Stop())
 	join, leave := newCall("SET", "claim", "id"), newCall("DEL", "claim")
 	l.Send(join)
@@ -73,15 +73,15 @@ func TestLeaveAfterLongStop(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	var log events
-	l := open(t, node.Client(), log.config(link.Config{Stall: 300 * time.Millisecond}))
+	l := open(t, node.Client(), log.config(transport.Config{Stall: 300 * time.Millisecond}))
 	require.NoError(t, node.Stop())
 	join, before := newCall("SET", "claim1", "id"), lasting("DEL", "claim1", "claim2")
 	late := newCall("SET", "claim2", "id")
 	l.Send(join, before, late)
 	_, err := join.wait(t)
-	assert.ErrorIs(t, err, link.ErrBroken)
+	assert.ErrorIs(t, err, transport.ErrBroken)
 	_, err = late.wait(t)
-	assert.ErrorIs(t, err, link.ErrBroken)
+	assert.ErrorIs(t, err, transport.ErrBroken)
 	assert.Zero(t, before.replies.Load())
 	after := lasting("DEL", "claim2")
 	l.Send(after)
@@ -99,7 +99,7 @@ func TestLeaveAfterRestart(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1, redistest.WithAOF("always")).Node(0)
 	var log events
-	l := open(t, node.Client(), log.config(link.Config{}))
+	l := open(t, node.Client(), log.config(transport.Config{}))
 	_, err := do(t, l, "SET", "claim", "id")
 	require.NoError(t, err)
 	require.NoError(t, node.Kill())
@@ -108,10 +108,10 @@ func TestLeaveAfterRestart(t *testing.T) {
 	expired.until = time.Now().Add(50 * time.Millisecond)
 	l.Send(leave, expired)
 	_, err = do(t, l, "PING")
-	assert.ErrorIs(t, err, link.ErrDown)
+	assert.ErrorIs(t, err, transport.ErrDown)
 	assert.ErrorContains(t, err, "refused")
 	_, err = expired.wait(t)
-	assert.ErrorIs(t, err, link.ErrDown)
+	assert.ErrorIs(t, err, transport.ErrDown)
 	require.NoError(t, node.Restart())
 	v, err := leave.wait(t)
 	assert.NoError(t, err)
@@ -139,7 +139,7 @@ func TestGhostIsKilled(t *testing.T) {
 				}
 				return ":1\r\n"
 			})
-			l := open(t, f.client(t), link.Config{})
+			l := open(t, f.client(t), transport.Config{})
 			id := l.Info().ClientID
 			join, leave := newCall("JOIN"), lasting("LEAVE")
 			l.Send(join, leave)
@@ -149,7 +149,7 @@ func TestGhostIsKilled(t *testing.T) {
 			_, err := leave.wait(t)
 			require.NoError(t, err)
 			_, err = join.wait(t)
-			assert.ErrorIs(t, err, link.ErrBroken)
+			assert.ErrorIs(t, err, transport.ErrBroken)
 			first := lasting("FIRST")
 			l.Send(first)
 			_, err = first.wait(t)
@@ -193,10 +193,10 @@ func TestBadAnswers(t *testing.T) {
 				return ""
 			})
 			var log events
-			l := open(t, f.client(t), log.config(link.Config{}))
+			l := open(t, f.client(t), log.config(transport.Config{}))
 			_, err := do(t, l, "FIRST")
 			if name != "unasked" {
-				assert.ErrorIs(t, err, link.ErrBroken)
+				assert.ErrorIs(t, err, transport.ErrBroken)
 			}
 			eventually(t, "up again", func() bool { return log.count("up") == 2 })
 			v, err := do(t, l, "SECOND")
@@ -215,7 +215,7 @@ func TestResets(t *testing.T) {
 		}
 		return "+" + words[1] + "\r\n"
 	})
-	l := open(t, f.client(t), link.Config{})
+	l := open(t, f.client(t), transport.Config{})
 	stop := time.After(time.Second)
 	var answered, lost, left int
 	for i := 0; ; i++ {
@@ -253,12 +253,12 @@ func TestSparseNode(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, func(*fakeConn, []string) string { return "+OK\r\n" })
 	f.runID.Store("")
-	l := open(t, f.client(t), link.Config{})
+	l := open(t, f.client(t), transport.Config{})
 	require.NoError(t, l.Err())
 	info := l.Info()
 	assert.Positive(t, info.RoundTrip)
 	info.RoundTrip = 0
-	assert.Equal(t, link.Info{ClientID: 1}, info)
+	assert.Equal(t, transport.Info{ClientID: 1}, info)
 	v, err := do(t, l, "X")
 	assert.NoError(t, err)
 	assert.Equal(t, "OK", v)
@@ -269,8 +269,8 @@ func TestNobodyThere(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
 	var log events
-	l := open(t, client, log.config(link.Config{Channel: "ch"}))
-	assert.ErrorIs(t, l.Err(), link.ErrDown)
+	l := open(t, client, log.config(transport.Config{Channel: "ch"}))
+	assert.ErrorIs(t, l.Err(), transport.ErrDown)
 	time.Sleep(200 * time.Millisecond)
 	assert.Equal(t, 1, log.count("down"), "told once")
 	assert.Equal(t, 1, log.count("push down"), "told once")
@@ -281,7 +281,7 @@ func TestKeptIsBounded(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
-	l := open(t, client, link.Config{MaxPending: 100})
+	l := open(t, client, transport.Config{MaxPending: 100})
 	var calls []*call
 	for range 80 {
 		calls = append(calls, lasting("DEL", "x"))
@@ -289,7 +289,7 @@ func TestKeptIsBounded(t *testing.T) {
 	}
 	for _, c := range calls[50:] {
 		_, err := c.wait(t)
-		assert.ErrorIs(t, err, link.ErrDown)
+		assert.ErrorIs(t, err, transport.ErrDown)
 	}
 	for _, c := range calls[:50] {
 		assert.Zero(t, c.replies.Load())
@@ -297,6 +297,6 @@ func TestKeptIsBounded(t *testing.T) {
 	assert.ErrorContains(t, shut(l), "50 commands")
 	for _, c := range calls[:50] {
 		assert.EqualValues(t, 1, c.replies.Load())
-		assert.ErrorIs(t, c.err, link.ErrClosed)
+		assert.ErrorIs(t, c.err, transport.ErrClosed)
 	}
 }

@@ -1,4 +1,4 @@
-// Package link keeps one ordered, multiplexed, full-duplex connection to one
+// Package transport keeps one ordered, multiplexed, full-duplex connection to one
 // Redis node for commands, and one subscribed connection for what the node says
 // unasked. It replaces a connection pool because a pool has no order: here a
 // command sent after another one is executed after it, also when the connection
@@ -32,7 +32,7 @@
 // sent again: otherwise an old join, read after the new leave, would leave an orphan.
 // Where the kill cannot be confirmed (no permission, no such command), leaves
 // of the first second are repeated a second later.
-package link
+package transport
 
 import (
 	"context"
@@ -54,9 +54,9 @@ const directLimit = 32 << 10
 // when they have had their turn, sends what all of them have to say in one write.
 const crowd = 4
 
-// Link is a connection to one node that reconnects by itself.
+// Ordered is a connection to one node that reconnects by itself.
 // All methods may be called concurrently.
-type Link struct {
+type Ordered struct {
 	cfg    Config
 	opts   *redis.Options
 	epoch  time.Time
@@ -87,16 +87,16 @@ type refusal struct {
 	err error
 }
 
-// New begins to connect and returns at once. The client is only asked for its
+// NewOrdered begins to connect and returns at once. The client is only asked for its
 // options: it is neither used for commands nor closed, and its hooks do not
 // apply.
-func New(client redis.UniversalClient, cfg Config) (*Link, error) {
+func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
 	opts, err := options(client, cfg)
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{
+	l := &Ordered{
 		cfg:     cfg,
 		opts:    opts,
 		epoch:   time.Now(),
@@ -114,7 +114,7 @@ func New(client redis.UniversalClient, cfg Config) (*Link, error) {
 
 // Reconnect gives the connection up and opens another: the node is not what it
 // was when this one began.
-func (l *Link) Reconnect(cause error) {
+func (l *Ordered) Reconnect(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cur != nil {
@@ -125,7 +125,7 @@ func (l *Link) Reconnect(cause error) {
 // Send sends commands, together and in order. It never blocks on the node, and
 // never calls Reply itself: a caller may hold a lock that its Reply takes.
 // When the link is down, a goroutine of the link gives the error to Reply.
-func (l *Link) Send(cmds ...Command) {
+func (l *Ordered) Send(cmds ...Command) {
 	l.mu.Lock()
 	now := l.now()
 	for _, cmd := range cmds {
@@ -136,7 +136,7 @@ func (l *Link) Send(cmds ...Command) {
 
 // Queue is Offer for a caller that has more to say: a command that is taken goes out with
 // what is sent next, or with Flush.
-func (l *Link) Queue(cmd Command, urgent bool) Took {
+func (l *Ordered) Queue(cmd Command, urgent bool) Took {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.offer(cmd, urgent)
@@ -145,7 +145,7 @@ func (l *Link) Queue(cmd Command, urgent bool) Took {
 // Offer gives the link a command if there is room for it (see Config.Room). It may be
 // called with a lock held that Reply takes: when it returns Left, the caller must call
 // Flush soon, without that lock.
-func (l *Link) Offer(cmd Command, urgent bool) Took {
+func (l *Ordered) Offer(cmd Command, urgent bool) Took {
 	l.mu.Lock()
 	took := l.offer(cmd, urgent)
 	if took != Taken {
@@ -159,12 +159,12 @@ func (l *Link) Offer(cmd Command, urgent bool) Took {
 }
 
 // Flush sends what Queue and Offer have left.
-func (l *Link) Flush() {
+func (l *Ordered) Flush() {
 	l.mu.Lock()
 	l.flushUnlock(true)
 }
 
-func (l *Link) queue(cmd Command, now time.Duration) {
+func (l *Ordered) queue(cmd Command, now time.Duration) {
 	until := l.lastsUntil(cmd)
 	c := l.cur
 	if c == nil {
@@ -174,7 +174,7 @@ func (l *Link) queue(cmd Command, now time.Duration) {
 	l.push(c, cmd, until, now)
 }
 
-func (l *Link) push(c *conn, cmd Command, until, now time.Duration) {
+func (l *Ordered) push(c *conn, cmd Command, until, now time.Duration) {
 	c.push(cmd, until, now)
 	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
 		l.fail(c, errOverflow) // its commands, this one too, are settled by its reader
@@ -183,7 +183,7 @@ func (l *Link) push(c *conn, cmd Command, until, now time.Duration) {
 
 // flushUnlock writes what is there, or has it written, and unlocks l.mu. What the
 // caller would write himself is left, and that reported, if he must not now.
-func (l *Link) flushUnlock(write bool) (left bool) {
+func (l *Ordered) flushUnlock(write bool) (left bool) {
 	c := l.cur
 	if c == nil || c.writing || !c.unwritten() {
 		l.mu.Unlock() // who is writing looks again afterwards
@@ -202,7 +202,7 @@ func (l *Link) flushUnlock(write bool) (left bool) {
 }
 
 // lastsUntil is 0 for a command that is not Lasting.
-func (l *Link) lastsUntil(cmd Command) time.Duration {
+func (l *Ordered) lastsUntil(cmd Command) time.Duration {
 	k, ok := cmd.(Lasting)
 	if !ok {
 		return 0
@@ -217,7 +217,7 @@ func (l *Link) lastsUntil(cmd Command) time.Duration {
 // refuseOrKeep is what becomes of a command that finds no connection. At most
 // half of MaxPending is kept, so that what is sent again on the next
 // connection does not break it by its number.
-func (l *Link) refuseOrKeep(cmd Command, until, now time.Duration) (kept bool) {
+func (l *Ordered) refuseOrKeep(cmd Command, until, now time.Duration) (kept bool) {
 	switch {
 	case l.closed:
 		l.refuse(cmd, ErrClosed)
@@ -232,7 +232,7 @@ func (l *Link) refuseOrKeep(cmd Command, until, now time.Duration) (kept bool) {
 
 // refuse has a goroutine deliver err. It exists only while there is something
 // to deliver, so also after Close.
-func (l *Link) refuse(cmd Command, err error) {
+func (l *Ordered) refuse(cmd Command, err error) {
 	l.refused = append(l.refused, refusal{cmd, err})
 	if !l.refusing {
 		l.refusing = true
@@ -240,7 +240,7 @@ func (l *Link) refuse(cmd Command, err error) {
 	}
 }
 
-func (l *Link) deliverRefusals() {
+func (l *Ordered) deliverRefusals() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.refused) > 0 {
@@ -256,12 +256,12 @@ func (l *Link) deliverRefusals() {
 	l.idle.Broadcast()
 }
 
-func (l *Link) now() time.Duration { return time.Since(l.epoch) }
+func (l *Ordered) now() time.Duration { return time.Since(l.epoch) }
 
 // State says whether an answer can be expected soon: connected, and no command
 // has been waiting for longer than patience; and whether more is under way
 // than one caller has unanswered, in the usual case.
-func (l *Link) State(now time.Time, patience time.Duration) (healthy, busy bool) {
+func (l *Ordered) State(now time.Time, patience time.Duration) (healthy, busy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.cur
@@ -273,7 +273,7 @@ func (l *Link) State(now time.Time, patience time.Duration) (healthy, busy bool)
 }
 
 // Err is nil while the link is up, else the error commands get.
-func (l *Link) Err() error {
+func (l *Ordered) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -286,21 +286,21 @@ func (l *Link) Err() error {
 }
 
 // Info is what the node said when the latest connection opened.
-func (l *Link) Info() Info {
+func (l *Ordered) Info() Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.info
 }
 
 // Ready is closed when the first attempt to connect has succeeded or failed.
-func (l *Link) Ready() <-chan struct{} { return l.ready }
+func (l *Ordered) Ready() <-chan struct{} { return l.ready }
 
 // Close waits until the node has answered everything, Lasting commands that
 // still have no connection included, but not longer than ctx; the rest gets
 // ErrClosed. Then it closes the connections. When it returns, no goroutine of
 // the link is left and no Reply will be called, save for commands sent after
 // Close. The error says how many commands remained unanswered.
-func (l *Link) Close(ctx context.Context) error {
+func (l *Ordered) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -336,13 +336,13 @@ func (l *Link) Close(ctx context.Context) error {
 		l.idle.Wait()
 	}
 	if left > 0 {
-		return fmt.Errorf("link closed with %d commands unanswered: %w", left, context.Cause(ctx))
+		return fmt.Errorf("connection closed with %d commands unanswered: %w", left, context.Cause(ctx))
 	}
 	return nil
 }
 
 // checkDrained wakes Close when nothing is pending any more.
-func (l *Link) checkDrained() {
+func (l *Ordered) checkDrained() {
 	if l.drained != nil && !l.dying && len(l.kept) == 0 && (l.cur == nil || l.cur.pending == 0) {
 		close(l.drained)
 		l.drained = nil

@@ -1,8 +1,8 @@
-package link
+package transport
 
 import "time"
 
-// entry is a command that waits for its answer. Times are since Link.epoch.
+// entry is a command that waits for its answer. Times are since Ordered.epoch.
 type entry struct {
 	cmd   Command
 	parts []entry       // of which it is made, instead of cmd: see Many

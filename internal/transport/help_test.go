@@ -1,4 +1,4 @@
-package link_test
+package transport_test
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,7 +69,7 @@ func (c *call) wait(t testing.TB) (string, error) {
 	return c.val, c.err
 }
 
-func do(t testing.TB, l *link.Link, words ...string) (string, error) {
+func do(t testing.TB, l *transport.Ordered, words ...string) (string, error) {
 	t.Helper()
 	c := newCall(words...)
 	l.Send(c)
@@ -99,7 +99,7 @@ func (e *events) count(s string) (n int) {
 	return n
 }
 
-func (e *events) config(cfg link.Config) link.Config {
+func (e *events) config(cfg transport.Config) transport.Config {
 	cfg.Up = func() { e.add("up") }
 	cfg.Down = func(err error) { e.add("down") }
 	cfg.Subscribed = func() { e.add("subscribed") }
@@ -108,16 +108,16 @@ func (e *events) config(cfg link.Config) link.Config {
 	return cfg
 }
 
-func open(t testing.TB, client redis.UniversalClient, cfg link.Config) *link.Link {
+func open(t testing.TB, client redis.UniversalClient, cfg transport.Config) *transport.Ordered {
 	t.Helper()
-	l, err := link.New(client, cfg)
+	l, err := transport.NewOrdered(client, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { shut(l) })
 	<-l.Ready()
 	return l
 }
 
-func shut(l *link.Link) error {
+func shut(l *transport.Ordered) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	return l.Close(ctx)
@@ -234,7 +234,7 @@ func (c *fakeConn) serve() {
 	}
 }
 
-func healthy(l *link.Link) bool {
+func healthy(l *transport.Ordered) bool {
 	well, _ := l.State(time.Now(), 50*time.Millisecond)
 	return well
 }

@@ -1,4 +1,4 @@
-package link_test
+package transport_test
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 func TestTLS(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTLS(t *testing.T) {
 		"--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")).Node(0)
 	client := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: &tls.Config{RootCAs: pool}})
 	defer client.Close()
-	l := open(t, client, link.Config{Channel: "ch", Stall: 500 * time.Millisecond})
+	l := open(t, client, transport.Config{Channel: "ch", Stall: 500 * time.Millisecond})
 	require.NoError(t, l.Err())
 	v, err := do(t, l, "ECHO", strings.Repeat("x", 100_000))
 	assert.NoError(t, err)
@@ -48,7 +48,7 @@ func TestTLS(t *testing.T) {
 	join, leave := newCall("SET", "claim", strings.Repeat("x", 1<<20)), lasting("DEL", "claim")
 	l.Send(join, leave)
 	_, err = join.wait(t)
-	assert.ErrorIs(t, err, link.ErrBroken)
+	assert.ErrorIs(t, err, transport.ErrBroken)
 	require.NoError(t, node.Cont())
 	_, err = leave.wait(t)
 	assert.NoError(t, err)
@@ -56,7 +56,7 @@ func TestTLS(t *testing.T) {
 
 	stranger := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: &tls.Config{RootCAs: x509.NewCertPool()}})
 	defer stranger.Close()
-	assert.ErrorContains(t, open(t, stranger, link.Config{Stall: 10 * time.Second}).Err(), "certificate")
+	assert.ErrorContains(t, open(t, stranger, transport.Config{Stall: 10 * time.Second}).Err(), "certificate")
 }
 
 func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {

@@ -1,4 +1,4 @@
-package link
+package transport
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type ghost struct {
 	id    int64
 }
 
-func (l *Link) haunt(c *conn) {
+func (l *Ordered) haunt(c *conn) {
 	if len(l.ghosts) == 16 {
 		l.ghosts, l.unsure = l.ghosts[1:], true
 	}
@@ -27,7 +27,7 @@ func (l *Link) haunt(c *conn) {
 
 // connect opens a connection and completes its handshake. Each step may take as
 // long as patience, the whole maxConnect Stalls: see steady.
-func (l *Link) connect(ctx context.Context, patience time.Duration) (*conn, error) {
+func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
 	nc, login, err := open(ctx, l.opts, patience)
@@ -54,7 +54,7 @@ func (l *Link) connect(ctx context.Context, patience time.Duration) (*conn, erro
 }
 
 // handshake takes one round trip if there is nothing to tell the node, else two.
-func (l *Link) handshake(c *conn, w io.Writer, login [][]string) error {
+func (l *Ordered) handshake(c *conn, w io.Writer, login [][]string) error {
 	if err := l.greet(c, w, login); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (l *Link) handshake(c *conn, w io.Writer, login [][]string) error {
 
 // greet authenticates the connection and asks the node about itself, in one round
 // trip. Nothing that it sends changes anything on the node.
-func (l *Link) greet(c *conn, w io.Writer, login [][]string) error {
+func (l *Ordered) greet(c *conn, w io.Writer, login [][]string) error {
 	var out []byte
 	for _, words := range login {
 		out = resp.AppendCommand(out, words...)
@@ -154,7 +154,7 @@ func (l *Link) greet(c *conn, w io.Writer, login [][]string) error {
 // killable are the ids to kill. A client id means something only within one run
 // of the server: after a restart the same number is somebody else's connection,
 // and the old one died with the old process. Ghosts of unknown run make us unsure.
-func (l *Link) killable(now Info) []int64 {
+func (l *Ordered) killable(now Info) []int64 {
 	var ids []int64
 	for _, g := range l.ghosts {
 		switch {

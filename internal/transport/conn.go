@@ -1,4 +1,4 @@
-package link
+package transport
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ type conn struct {
 	dead chan struct{} // closed by fail
 	done chan struct{} // closed when everything is settled
 
-	// Guarded by Link.mu.
+	// Guarded by Ordered.mu.
 	out        []byte // appended, not yet written
 	spare      []byte // the other buffer
 	writing    bool   // somebody is in nc.Write; only one may be
@@ -92,9 +92,9 @@ func (c *conn) enter(e entry) {
 	c.unanswered.push(e)
 }
 
-// writeOnce writes what is pending, releasing Link.mu meanwhile, and reports
-// whether more has been appended since. Link.mu is held, and nobody is writing.
-func (c *conn) writeOnce(l *Link) (more bool) {
+// writeOnce writes what is pending, releasing Ordered.mu meanwhile, and reports
+// whether more has been appended since. Ordered.mu is held, and nobody is writing.
+func (c *conn) writeOnce(l *Ordered) (more bool) {
 	c.seal()
 	buf := c.out
 	c.out, c.writing = c.spare, true
@@ -157,7 +157,7 @@ func (y *courtesy) took(began time.Time, d time.Duration) {
 }
 
 // write is the writer goroutine.
-func (c *conn) write(l *Link) {
+func (c *conn) write(l *Ordered) {
 	var turn courtesy
 	for {
 		select {
@@ -176,7 +176,7 @@ func (c *conn) write(l *Link) {
 }
 
 // read is the reader goroutine.
-func (c *conn) read(l *Link) error {
+func (c *conn) read(l *Ordered) error {
 	var done []entry
 	for {
 		v, err := c.rd.Read()
@@ -215,7 +215,7 @@ func (c *conn) read(l *Link) error {
 }
 
 // start runs the connection until it is dead and settled.
-func (c *conn) start(l *Link) {
+func (c *conn) start(l *Ordered) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -232,9 +232,9 @@ func (c *conn) start(l *Link) {
 	}()
 }
 
-// fail declares c dead, once. Link.mu is held; run closes the socket, which
+// fail declares c dead, once. Ordered.mu is held; run closes the socket, which
 // ends a read and a write that hang.
-func (l *Link) fail(c *conn, cause error) {
+func (l *Ordered) fail(c *conn, cause error) {
 	if c.cause != nil {
 		return
 	}
@@ -250,7 +250,7 @@ func (l *Link) fail(c *conn, cause error) {
 // settle gives every unanswered command of a dead connection its fate: Lasting
 // ones are kept, ahead of those that came since, the others get ErrBroken. It
 // runs on the reader goroutine, so all answers of one connection come in order.
-func (l *Link) settle(c *conn) {
+func (l *Ordered) settle(c *conn) {
 	l.mu.Lock()
 	pending := c.unanswered // nobody pushes to a dead connection
 	c.unanswered, c.pending = ring{}, 0

@@ -1,4 +1,4 @@
-package link_test
+package transport_test
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // hostile is a node that answers some commands of each connection well, and from
@@ -72,10 +72,12 @@ func TestHostileHandshake(t *testing.T) {
 				defer client.Close()
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				l := open(t, client, link.Config{
+				l := open(t, client, transport.Config{
 					Channel: "ch", Stall: 5 * time.Second,
-					Probe: func() []link.Command { return []link.Command{newCall("GET", "marker")} },
-					Hello: func(link.Info) ([]link.Command, error) { return []link.Command{newCall("SET", "marker", "x")}, nil },
+					Probe: func() []transport.Command { return []transport.Command{newCall("GET", "marker")} },
+					Hello: func(transport.Info) ([]transport.Command, error) {
+						return []transport.Command{newCall("SET", "marker", "x")}, nil
+					},
 				})
 				runtime.ReadMemStats(&after)
 				assert.ErrorIs(t, l.Err(), resp.ErrProtocol)

@@ -1,4 +1,4 @@
-package link_test
+package transport_test
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/link"
 	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // part is a call that says which of many it was: it appends its number to a list.
@@ -51,11 +51,11 @@ func (p *part) Share(head []resp.Value, own int64, err error) {
 // and for each its number.
 const pushAll = `local r = {#ARGV} for i, n in ipairs(ARGV) do redis.call('RPUSH', KEYS[i], n) r[i + 1] = tonumber(n) end return r`
 
-func many(t *testing.T, c *redis.Client, source string) *link.Many {
+func many(t *testing.T, c *redis.Client, source string) *transport.Many {
 	t.Helper()
 	sha, err := c.ScriptLoad(t.Context(), source).Result()
 	require.NoError(t, err)
-	return &link.Many{Head: 1, Append: func(dst []byte, _ uint64, keys, args []byte, nKeys, nArgs int) []byte {
+	return &transport.Many{Head: 1, Append: func(dst []byte, _ uint64, keys, args []byte, nKeys, nArgs int) []byte {
 		dst = resp.AppendArray(dst, 3+nKeys+nArgs)
 		dst = resp.AppendString(resp.AppendString(dst, "EVALSHA"), sha)
 		dst = resp.AppendInt(dst, int64(nKeys))
@@ -68,8 +68,8 @@ func many(t *testing.T, c *redis.Client, source string) *link.Many {
 func TestMany(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()
-	l := open(t, c, link.Config{Many: many(t, c, pushAll)})
-	var cmds []link.Command
+	l := open(t, c, transport.Config{Many: many(t, c, pushAll)})
+	var cmds []transport.Command
 	var want []string
 	for i := range 100 {
 		p := newPart(i)
@@ -101,7 +101,7 @@ func TestMany(t *testing.T) {
 	require.NoError(t, shut(l))
 }
 
-func newSent(l *link.Link, p *part) *part {
+func newSent(l *transport.Ordered, p *part) *part {
 	l.Send(p)
 	return p
 }
@@ -114,8 +114,8 @@ func TestManyWithoutAnAnswer(t *testing.T) {
 		"return redis.error_reply('ERR sorry')": "sorry",
 		"return {1}":                            "no share",
 	} {
-		l := open(t, c, link.Config{Many: many(t, c, source)})
-		var cmds []link.Command
+		l := open(t, c, transport.Config{Many: many(t, c, source)})
+		var cmds []transport.Command
 		for i := range 10 {
 			cmds = append(cmds, newPart(i))
 		}
@@ -140,9 +140,9 @@ func TestManyBreaks(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	c := node.Client()
-	l := open(t, c, link.Config{Many: many(t, c, pushAll), Stall: 300 * time.Millisecond})
+	l := open(t, c, transport.Config{Many: many(t, c, pushAll), Stall: 300 * time.Millisecond})
 	require.NoError(t, node.Stop())
-	var cmds []link.Command
+	var cmds []transport.Command
 	for i := range 12 {
 		p := newPart(i)
 		if i%2 == 1 {
@@ -154,7 +154,7 @@ func TestManyBreaks(t *testing.T) {
 	for i, cmd := range cmds {
 		if i%2 == 0 {
 			_, err := cmd.(*part).wait(t)
-			assert.ErrorIs(t, err, link.ErrBroken)
+			assert.ErrorIs(t, err, transport.ErrBroken)
 		}
 	}
 	require.NoError(t, node.Cont())
@@ -179,7 +179,7 @@ func TestManyBreaks(t *testing.T) {
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()
-	l := open(t, c, link.Config{Many: many(t, c, pushAll)})
+	l := open(t, c, transport.Config{Many: many(t, c, pushAll)})
 	one := newCall("RPUSH", "list", "1")
 	l.Queue(one, false)
 	two := newCall("RPUSH", "list", "2")

@@ -1,4 +1,4 @@
-package link
+package transport
 
 import "time"
 
@@ -22,7 +22,7 @@ const (
 type window struct {
 	size int
 	rtt  time.Duration // the quickest answer to a command that was alone on the way; 0: none yet
-	cut  time.Duration // when the window was last made smaller, since Link.epoch
+	cut  time.Duration // when the window was last made smaller, since Ordered.epoch
 }
 
 // unit is how many bytes of commands that are not urgent count as one command. So a few
@@ -68,8 +68,8 @@ func (w *window) room(urgent bool) int {
 	return w.size
 }
 
-// full reports whether there is no room for a command. Link.mu is held.
-func (l *Link) full(until time.Duration, urgent bool) bool {
+// full reports whether there is no room for a command. Ordered.mu is held.
+func (l *Ordered) full(until time.Duration, urgent bool) bool {
 	switch c := l.cur; {
 	case l.closed:
 		return false
@@ -80,8 +80,8 @@ func (l *Link) full(until time.Duration, urgent bool) bool {
 	}
 }
 
-// offer takes a command if there is room for it. Link.mu is held.
-func (l *Link) offer(cmd Command, urgent bool) Took {
+// offer takes a command if there is room for it. Ordered.mu is held.
+func (l *Ordered) offer(cmd Command, urgent bool) Took {
 	until := l.lastsUntil(cmd)
 	if l.full(until, urgent) {
 		l.wanted = true
@@ -99,9 +99,9 @@ func (l *Link) offer(cmd Command, urgent bool) Took {
 	return Taken
 }
 
-// answered measures an answer, and reports whether Config.Room is to be called. Link.mu
+// answered measures an answer, and reports whether Config.Room is to be called. Ordered.mu
 // is held.
-func (l *Link) answered(c *conn, e entry) (room bool) {
+func (l *Ordered) answered(c *conn, e entry) (room bool) {
 	if !l.wanted && c.pending < leastWindow && !e.alone {
 		return false
 	}
@@ -113,8 +113,8 @@ func (l *Link) answered(c *conn, e entry) (room bool) {
 	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
 }
 
-// unwant reports whether a command was refused for lack of room, once. Link.mu is held.
-func (l *Link) unwant() bool {
+// unwant reports whether a command was refused for lack of room, once. Ordered.mu is held.
+func (l *Ordered) unwant() bool {
 	wanted := l.wanted
 	l.wanted = false
 	return wanted
