@@ -20,7 +20,7 @@ func (q *Quorum) Ready(ctx context.Context) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if err := q.servers.duplicates(); err != nil {
+		if err := q.duplicates(); err != nil {
 			return err
 		}
 		errs := make([]error, len(q.nodes))
@@ -71,7 +71,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	}, func(i int, v []resp.Value) error {
 		inc, _, err := script.DecodeMarker(v)
 		if err == nil {
-			q.become(q.nodes[i], q.incs[i].Load(), inc)
+			q.show(q.nodes[i], inc)
 		}
 		return err
 	})
@@ -214,7 +214,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	defer cancel()
 	n.tried(ctx)
 	q.healed(ctx, n) // which began with the connection
-	if r.Err = q.servers.duplicate(n.index); r.Err != nil {
+	if r.Err = q.duplicate(n.index); r.Err != nil {
 		return r
 	}
 	before, wall := time.Now(), q.wallTime()
@@ -256,7 +256,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	m, ok := parseMarker(text(allowed("GET", script.MarkerKey(q.set.Prefix)), 0))
 	if ok && r.Err == nil {
 		// A node that was a replica a moment ago has its master's marker, which says that the node votes.
-		r.Err = q.stranger(n.index, m.inc)
+		r.Err = q.checkIncarnation(n.index, m.inc)
 	}
 	if r.Err != nil {
 		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err}

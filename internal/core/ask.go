@@ -64,7 +64,7 @@ func (q *Quorum) ask(ctx context.Context, encode func(dst []byte, n *node) []byt
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
-				err = q.servers.duplicate(i)
+				err = q.duplicate(i)
 			}
 			if err == nil {
 				err = take(i, v)

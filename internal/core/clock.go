@@ -200,7 +200,7 @@ func (q *Quorum) settle(e protocol.ClockEvent) {
 	case protocol.ClockCleared:
 		q.recheck(n)
 	case protocol.ClockMark:
-		q.disown(n)
+		q.life(n, func(s *protocol.Incarnations, _ protocol.Time) { s.Distrust(n.index) }) // should that fail, the next answer asks for it
 	case protocol.ClockJumped:
 		c := &q.nodeClocks[e.Node]
 		c.mu.Lock()
@@ -224,43 +224,9 @@ func (q *Quorum) settle(e protocol.ClockEvent) {
 func (q *Quorum) recount(n *node) {
 	n.link.Send(&question{command: q.mark(n.link.Info(), script.Kept), reply: func(v []resp.Value, err error) {
 		if inc, _, e := script.DecodeMarker(v); err == nil && e == nil {
-			known := &q.incs[n.index]
-			if k := known.Load(); k < unknown && k != uint64(inc) {
-				q.become(n, k, inc)
-				q.recheck(n)
-				q.heal(n)
-			}
+			q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Counted(now, n.index, inc) })
 		}
 	}})
-}
-
-// disown tells a node that it is not to be trusted in its present incarnation.
-// A node that has another one by then is unchanged. Should this fail, the judge
-// asks for it again at the next answer.
-func (q *Quorum) disown(n *node) {
-	known := &q.incs[n.index]
-	inc := known.Load()
-	if inc >= unknown || !known.CompareAndSwap(inc, telling) {
-		return
-	}
-	n.link.Send(&question{command: q.mark(n.link.Info(), strconv.FormatUint(inc, 10)), reply: func(v []resp.Value, err error) {
-		got, _, e := script.DecodeMarker(v)
-		if err != nil || e != nil {
-			known.CompareAndSwap(telling, inc)
-			return
-		}
-		q.become(n, telling, got)
-		q.recheck(n)
-		q.heal(n)
-	}})
-}
-
-// met: another incarnation begins with the clock as it is. Either its memory is
-// gone, or another client has seen the jump.
-func (q *Quorum) met(n *node, inc protocol.Incarnation) {
-	if n.met.Swap(uint64(inc)) != uint64(inc) {
-		q.judge(func(j *protocol.Clocks) { j.Met(n.index) })
-	}
 }
 
 func decodeTime(v []resp.Value) (millis int64, err error) {

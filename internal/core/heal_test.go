@@ -41,7 +41,7 @@ func TestHealingWaitsForTheGuardTime(t *testing.T) {
 		born := strconv.FormatInt(time.Now().Add(-tc.age).UnixMilli(), 10)
 		inc, err := strconv.ParseUint(tc.inc, 10, 64)
 		require.NoError(t, err)
-		q.incs[0].Store(inc) // or it would be a stranger's
+		q.incarnations.votes[0].Store(inc) // or its answers would not count
 		require.NoError(t, client.Set(t.Context(), script.MarkerKey(q.set.Prefix), tc.inc+" "+born+" run 0 0"+tc.whole, 0).Err())
 		done, err := h.over(t.Context())
 		assert.Equal(t, tc.done, done, "%+v", tc)

@@ -50,5 +50,5 @@ func (q *Quorum) marker(ctx context.Context, n *node) (marker, error) {
 	if !ok {
 		return m, errForgetful
 	}
-	return m, q.stranger(n.index, m.inc)
+	return m, q.checkIncarnation(n.index, m.inc)
 }

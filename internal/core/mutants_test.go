@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/redistest"
 )
 
@@ -55,7 +56,6 @@ func TestMutants(t *testing.T) {
 		{"the shortest answer counts for good", RuleRoute, func(*testing.T) bool { return found(distances) }},
 		{"a call waits for the furthest node", RuleNearest, func(*testing.T) bool { return found(patiences) }},
 		{"a failed handshake leaves the address connected", RuleHandshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
-		{"a push before the incarnation is known is lost", RuleMissed, func(t *testing.T) bool { return !earlyPushCounts(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
 		{"long values are sent without room for them", RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},
 		{"watches ask on a new connection without room for it", RuleRecordsWait, func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
@@ -66,4 +66,10 @@ func TestMutants(t *testing.T) {
 			assert.True(t, m.find(t), "without the rule")
 		})
 	}
+}
+
+// A rule of the protocol that only a connection which begins badly shows.
+func TestMutantOfAnEarlyPush(t *testing.T) {
+	defer SwitchOff(protocol.RuleMissed)()
+	assert.False(t, earlyPushCounts(t))
 }

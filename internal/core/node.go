@@ -22,9 +22,6 @@ type node struct {
 	flow       flow
 	pace       pace
 	distance   distance
-	met        atomic.Uint64 // the last incarnation that was known
-	copy       atomic.Uint64 // the incarnation that it shares with another node
-	missed     atomic.Bool   // it has pushed something before its incarnation was known
 	share      [4]resp.Value // room for the reader of its answers, see call.Share
 	probed     probed        // only touched as a connection begins
 	loading    atomic.Bool   // the scripts are under way, see reload
@@ -66,19 +63,18 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 // has written while its append-only file was off, or before an older file was
 // put back, is not in the file, and so the file cannot tell.
 func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error) {
-	q.incs[n.index].Store(unknown)
 	if err := suits(info); err != nil {
 		return nil, err
 	}
-	if err := q.reach(n.index, info.RunID); err != nil {
-		q.incs[n.index].Store(shared)
+	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Connect(now, n.index, info.RunID) })
+	if err := q.duplicate(n.index); err != nil {
 		return nil, err
 	}
 	n.distance.begin(q.now(), info.RoundTrip)
 	p := &n.probed
 	cmds := loads(p.missing)
 	if got, marked := script.Marked(p.marker, info.RunID, p.clock, q.set.Guard, q.set.Retention); marked {
-		q.marked(n, got)
+		q.show(n, got)
 		m, _ := parseMarker(p.marker)
 		p.wait = m.recovers(time.UnixMilli(p.clock), q.set.Guard)
 		_, _ = q.timely(n, protocol.Reading{Sent: p.sent, Heard: q.now(), Millis: p.clock}) // after met: bounds of an earlier incarnation do not count
@@ -90,7 +86,7 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	}
 	return append(cmds, &question{command: q.mark(info, lost), reply: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
-			q.marked(n, got)
+			q.show(n, got)
 			p.wait = max(0, q.set.Guard-age)
 		}
 	}}, q.askTime(n)), nil
@@ -107,46 +103,16 @@ func (q *Quorum) leaving(n *node, cmds []transport.Command) []transport.Command 
 				reply(v, err)
 			}
 			if err != nil && on(RuleHandshake) {
-				q.servers.leave(q.now(), n.index)
+				q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Down(now, n.index) })
 			}
 		}
 	}
 	return cmds
 }
 
-// marked notes which incarnation a connection begins with.
-func (q *Quorum) marked(n *node, inc protocol.Incarnation) {
-	q.become(n, q.incs[n.index].Load(), inc)
-}
-
-// become has a node that was known as from vote with an incarnation, unless another
-// address does. It changes nothing if the node is known as something else by now.
-func (q *Quorum) become(n *node, from uint64, inc protocol.Incarnation) {
-	votes := q.vote(n, from, inc)
-	if votes {
-		q.met(n, inc)
-	}
-	if n.missed.Swap(false) && on(RuleMissed) {
-		q.recheck(n)
-	}
-}
-
-// vote is become without what follows: claims and observers hear of that, so
-// servers.mu must not be held. It reports whether the node votes from now on.
-func (q *Quorum) vote(n *node, from uint64, inc protocol.Incarnation) (votes bool) {
-	known := &q.incs[n.index]
-	q.servers.mu.Lock() // of two addresses that show one incarnation the second must find the first
-	defer q.servers.mu.Unlock()
-	if q.servers.known.Twin(q.now(), n.index, inc) >= 0 {
-		n.copy.Store(uint64(inc))
-		known.CompareAndSwap(from, copied)
-		return false
-	}
-	if !known.CompareAndSwap(from, uint64(inc)) {
-		return false
-	}
-	q.servers.known.Vote(q.now(), n.index, inc)
-	return true
+// show says which incarnation a node has as its connection begins.
+func (q *Quorum) show(n *node, inc protocol.Incarnation) {
+	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Show(now, n.index, inc) })
 }
 
 // mark tells a node which run of the server this client sees, and whether that
@@ -159,48 +125,9 @@ func (q *Quorum) mark(info transport.Info, lost string) []byte {
 	return script.AppendMark(nil, q.set.Prefix, q.newID(), run, lost, time.Duration(info.UptimeSeconds)*time.Second, q.set.Guard, q.set.Retention)
 }
 
-// What may be known instead of a node's incarnation: nothing, or that it has
-// another node's, and that it is being told so. An incarnation is below 2^53.
-const (
-	unknown = 1<<63 + iota
-	copied
-	telling
-	shared // it is another node's server
-)
-
-var errStranger = errors.New("has lost its data, or got another node's, since the connection began")
-
-// stranger: the node's incarnation is not the one that the connection began
-// with. Whatever it says then counts for nothing: it may have been another
-// node's replica and have that one's marker, which says that all is well. The
-// next connection finds out.
-func (q *Quorum) stranger(node int, inc protocol.Incarnation) error {
-	n, known := q.nodes[node], &q.incs[node]
-	if known.Load() == unknown { // the connection began with a marker that could not be read
-		q.become(n, unknown, inc)
-	}
-	switch k := known.Load(); k {
-	case uint64(inc):
-		return nil
-	case copied:
-		q.untwin(n)
-	case shared:
-		if !q.twofold(n) { // the other address has left the server
-			n.link.Reconnect(errStranger)
-		}
-		if err := q.servers.duplicate(node); err != nil {
-			return err
-		}
-	case telling:
-	default:
-		n.link.Reconnect(errStranger)
-	}
-	return errStranger
-}
-
 // distrust says why an answer counts for nothing, whatever it says.
 func (q *Quorum) distrust(r protocol.Request, a *protocol.Answer) (err error) {
-	if err := q.stranger(r.Node, a.Incarnation); err != nil {
+	if err := q.checkIncarnation(r.Node, a.Incarnation); err != nil {
 		return err
 	}
 	a.Late, err = q.timely(q.nodes[r.Node], protocol.Reading{Sent: r.Sent, Heard: q.now(), Millis: a.Clock})
@@ -244,9 +171,9 @@ func (c *question) Reply(v []resp.Value, err error) {
 func (q *Quorum) up(n *node) {
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observe(Event{Kind: EventNodeUp, Node: n.addr})
-	if q.incs[n.index].Load() == copied {
-		q.untwin(n)
-	} else {
+	own := false
+	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { own = s.Up(now, n.index) })
+	if own {
 		q.begun(n)
 	}
 	q.recheck(n)
@@ -257,7 +184,7 @@ func (q *Quorum) up(n *node) {
 }
 
 func (q *Quorum) down(n *node, err error) {
-	q.servers.leave(q.now(), n.index)
+	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Down(now, n.index) })
 	if q.isClosed() {
 		return
 	}
@@ -312,16 +239,12 @@ func (q *Quorum) push(n *node, payload string) {
 	}
 	// What it said before it was told that its clock has jumped may come late. And as a connection
 	// begins it is not known yet whether another address votes for this server.
-	switch q.incs[n.index].Load() {
-	case uint64(m.Incarnation):
-	case unknown:
-		n.missed.Store(true)
-		if q.incs[n.index].Load() != unknown && n.missed.Swap(false) { // become did not see it
-			q.recheck(n)
+	if m.Incarnation == 0 || q.incarnations.votes[n.index].Load() != uint64(m.Incarnation) {
+		counts := false
+		q.life(n, func(s *protocol.Incarnations, _ protocol.Time) { counts = s.CheckPush(n.index, m.Incarnation) })
+		if !counts {
+			return
 		}
-		return
-	default:
-		return
 	}
 	if a := q.find(m.ID); a != nil {
 		a.event(func(c *protocol.Claim, now protocol.Time) { c.Push(now, n.index, m) })

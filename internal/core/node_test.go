@@ -62,9 +62,9 @@ func failedHandshakeEnds(t *testing.T) bool {
 	open.Store(false)
 	require.Eventually(t, func() bool { return errors.Is(l.Err(), cut) }, 20*time.Second, time.Millisecond)
 
-	q.servers.mu.Lock()
-	defer q.servers.mu.Unlock()
-	return q.servers.known.Connect(q.now().Add(2*set.Guard), 1, run) < 0
+	other := 0
+	q.life(q.nodes[1], func(s *protocol.Incarnations, now protocol.Time) { other = s.Connect(now.Add(2*set.Guard), 1, run) })
+	return other < 0
 }
 
 // What a node pushes before its incarnation is known is not lost.
@@ -94,14 +94,15 @@ func earlyPushCounts(t *testing.T) bool {
 	t.Cleanup(func() { _ = pushes.Close() })
 	_, err = pushes.Receive(t.Context())
 	require.NoError(t, err)
-	inc := q.incs[0].Swap(unknown)
+	inc := protocol.Incarnation(q.incarnations.votes[0].Load())
+	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Connect(now, 0, n.link.Info().RunID) })
 	first.Release()
 	m, err := pushes.ReceiveMessage(t.Context())
 	require.NoError(t, err)
 	q.push(n, m.Payload) // its own connection may not have delivered it yet
 
-	// Every claim is asked about in become, so the waiter's request is before the PING.
-	q.become(n, unknown, protocol.Incarnation(inc))
+	// Every claim is asked about in show, so the waiter's request is before the PING.
+	q.show(n, inc)
 	_, err = n.do(t.Context(), "PING")
 	require.NoError(t, err)
 	select {

@@ -32,14 +32,13 @@ type Quorum struct {
 
 	ticks, deadlines *scheduler
 
-	recovering recovering
-	records    records
-	incs       []atomic.Uint64 // per node: the incarnation that its connection began with
-	observing  atomic.Int32    // calls of the observer under way
-	telling    atomic.Int32    // holders that are being told of their loss
-	clocks     *clocks
-	nodeClocks []nodeClock
-	servers    servers
+	recovering   recovering
+	records      records
+	observing    atomic.Int32 // calls of the observer under way
+	telling      atomic.Int32 // holders that are being told of their loss
+	clocks       *clocks
+	nodeClocks   []nodeClock
+	incarnations *incarnations
 }
 
 // shard is a part of the attempts by id, for pushes to find them.
@@ -70,31 +69,21 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.records.healing = map[int]*healer{}
 	q.records.retelling = map[string]bool{}
 	q.clocks, q.nodeClocks = newClocks(len(clients), &set)
-	q.incs = make([]atomic.Uint64, len(clients))
 	q.recovering.until, q.recovering.empty = make([]time.Time, len(clients)), make([]bool, len(clients))
-	for i := range q.incs {
-		q.incs[i].Store(unknown)
-	}
 	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	q.deadlines = newScheduler(deadlines, q.now, func(due []alarm) {
 		for _, d := range due {
 			go d.a.tick(false)
 		}
 	})
-	q.servers.known = protocol.NewServers(len(clients), set.Guard, rules())
-	q.servers.shared = make([]*DuplicateError, len(clients))
-	for _, c := range clients {
-		q.servers.addrs = append(q.servers.addrs, c.(*redis.Client).Options().Addr)
-	}
+	q.incarnations = newIncarnations(clients, set.Guard)
 	for i, c := range clients {
 		n, err := q.connect(i, c)
 		if err != nil {
 			q.Close(context.Background())
 			return nil, err
 		}
-		q.servers.mu.Lock() // a link that is up already may look for another node
 		q.nodes = append(q.nodes, n)
-		q.servers.mu.Unlock()
 	}
 	close(q.built)
 	q.records.tasks.Go(q.look)

@@ -13,7 +13,6 @@ const (
 	RuleRoute                        // the shortest answer counts for a while only: a node whose route has become longer counts as silent always
 	RuleNearest                      // the furthest of the q nearest nodes decides how long to wait: a call waits for a node that it does not need
 	RuleHandshake                    // a connection whose handshake fails has ended: its address keeps the vote of the server from the other addresses of it
-	RuleMissed                       // a push before the node's incarnation is known is made up for: a waiter hears of its turn only by its next beat
 	RuleReleaseLast                  // a release ends the lease's contexts before it sends the leaves: the next holder is in while a context of this one goes on
 	RuleRecordsWait                  // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection
 )

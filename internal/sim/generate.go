@@ -107,7 +107,7 @@ var generators = []generator{
 	hasty, congested, brimful, unplugged, throng, patchy,
 	uneven,
 	wrongClock, polling, poisoned, forged,
-	twofold, moved,
+	twofold, moved, replica,
 	readers, mourned,
 }
 

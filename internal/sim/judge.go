@@ -17,7 +17,7 @@ const (
 	claims   about = iota // or records
 	hello                 // how a connection begins: the node's incarnation, and its time
 	theTime               // the node's
-	thatMark              // the node shall begin a new incarnation if it still has the one of req.Ticket
+	thatMark              // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
 	theGuard              // so it shall if its guard time began by a time that has not come yet
 )
 
@@ -26,14 +26,14 @@ func (n *node) attend(m *message) protocol.Answer {
 	w := n.w
 	inc, _ := n.model.Incarnation()
 	switch {
-	case m.about == thatMark && protocol.Incarnation(m.req.Ticket) == inc:
+	case m.about == thatMark && (protocol.Incarnation(m.req.Ticket) == inc || m.req.Ticket == 0 && n.replica):
 		w.log("process %s has node %d marked", m.link.proc.name, n.idx)
-		if !n.jumped {
+		if !n.jumped && !n.replica && !n.original {
 			w.fail("silenced", "process %s has node %d marked, whose clock has not jumped", m.link.proc.name, n.idx)
 		}
 		n.mark()
 	case m.about == theGuard:
-		n.inspect()
+		n.inspect(m.link.proc)
 	case m.about == hello && inc == 0: // it has no marker
 		n.model.Mark(n.millis(w.now), n.incarnation())
 	}
@@ -51,8 +51,9 @@ func (p *proc) judges() {
 	p.clocks = protocol.NewClocks(bounds, p.w.nodeTimeout, p.w.guard)
 	p.clocks.Rules = p.w.rules
 	p.clockTimer = never
+	p.lives = protocol.NewIncarnations(len(p.links), protocol.NewServers(len(p.links), p.w.guard, p.w.rules), p.w.rules)
 	for _, l := range p.links {
-		l.inc, l.life, l.leapt = 0, 0, l.node.wrong
+		l.leapt = l.node.wrong
 	}
 }
 
@@ -90,24 +91,16 @@ func (l *link) ask(what about, inc protocol.Incarnation) {
 func (l *link) attended(m *message) {
 	switch m.about {
 	case hello:
-		l.met(m.ans.Incarnation)
+		l.lives(func(s *protocol.Incarnations, now protocol.Time) { s.Show(now, l.idx, m.ans.Incarnation) })
 		fallthrough
 	case theTime:
 		l.timely(l.reading(m), m.leapt)
-		return
 	case thatMark:
-		l.life = m.life
-	}
-	l.met(m.ans.Incarnation)
-	l.tell()
-}
-
-// met: another incarnation begins with the clock as it is.
-func (l *link) met(inc protocol.Incarnation) {
-	if l.inc != inc {
-		l.inc, l.leapt, l.known = inc, l.node.wrong, l.proc.local(l.proc.w.now)
-		l.proc.clocks.Met(l.node.idx)
-		l.proc.settle()
+		l.lives(func(s *protocol.Incarnations, now protocol.Time) {
+			s.Marked(now, l.idx, m.try, m.ans.Incarnation, true)
+		})
+	case theGuard:
+		l.lives(func(s *protocol.Incarnations, now protocol.Time) { s.Counted(now, l.idx, m.ans.Incarnation) })
 	}
 }
 
@@ -191,7 +184,7 @@ func (p *proc) obey(e protocol.ClockEvent) {
 			}
 		}
 	case protocol.ClockMark:
-		l.ask(thatMark, l.inc)
+		l.lives(func(s *protocol.Incarnations, _ protocol.Time) { s.Distrust(l.idx) })
 	case protocol.ClockDoubted:
 		if e.By < 0 {
 			l.ask(theGuard, 0)

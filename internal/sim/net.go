@@ -25,7 +25,7 @@ type message struct {
 	gen     uint32        // the connection that carries it
 	about   about         // nothing else: what it is, if it is no claim's nor an inquiry's
 	leapt   time.Duration // by how much the node's clock had jumped when it answered
-	life    int           // of the node, in which it did
+	try     uint32        // of a NodeMark
 	sent    moment        // on that connection
 	expires protocol.Time // of a leave: when the lease it ends has ended by itself
 
@@ -50,8 +50,6 @@ type link struct {
 	gen        uint32
 	known      protocol.Time // since when the process knows the node's incarnation
 	leapt      time.Duration // by how much the node's clock had jumped when the process last heard of it
-	inc        protocol.Incarnation
-	life       int           // the node's, since the process has had it marked
 	last       [2]moment     // nothing arrives before what was sent earlier
 	stalled    [2]bool       // a partition in one direction: messages wait
 	waiting    [2][]*message // for the partition's end
@@ -132,7 +130,7 @@ func (w *world) request(e event) {
 			}
 		}
 		if e.kind == evRequest {
-			m.ans, m.refused, m.leapt, m.life = ans, n.refuse, n.wrong, n.lives
+			m.ans, m.refused, m.leapt = ans, n.refuse, n.wrong
 			l.forward(answers, m)
 		}
 	}
@@ -154,10 +152,10 @@ func (n *node) push(o model.Out) {
 	if !w.clean && w.latePush > 0 && w.rng.IntN(w.latePush) == 0 {
 		at = at.add(time.Duration(w.rng.Int64N(int64(w.lag))))
 	}
-	l, leapt, life := p.links[n.idx], n.wrong, n.lives
+	l, leapt := p.links[n.idx], n.wrong
 	w.send(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l, push: &o.Push}, fn: func() {
 		r := protocol.Reading{Heard: p.local(w.now), Millis: o.Push.Clock, Push: true}
-		if counts, late := l.timely(r, leapt); counts && life >= l.life {
+		if counts, late := l.timely(r, leapt); counts && l.checkPush(o.Push.Incarnation) {
 			o.Push.Late = late
 			p.push(n.idx, o.Push)
 		}
@@ -174,7 +172,7 @@ func (l *link) snap() {
 	w.tape.note("break %s>%d", l.proc.label, l.idx+1)
 	w.log("link %s-%d breaks", l.proc.name, l.node.idx)
 	l.up = false
-	l.proc.servers.Down(l.proc.local(w.now), l.idx)
+	l.lives(func(s *protocol.Incarnations, now protocol.Time) { s.Down(now, l.idx) })
 	l.gen++
 	for _, m := range l.unanswered {
 		if w.wire != nil {
@@ -226,6 +224,7 @@ func (l *link) connect() {
 		return
 	}
 	w.tape.note("connect %s>%d", l.proc.label, l.idx+1)
+	l.node.inspect(l.proc)
 	if other := l.reach(); other >= 0 {
 		w.log("link %s-%d reaches the server of %d", l.proc.name, l.idx, other)
 		return
@@ -233,7 +232,6 @@ func (l *link) connect() {
 	w.log("link %s-%d is up", l.proc.name, l.idx)
 	l.up, l.pushCut = true, false
 	l.last = [2]moment{w.now, w.now}
-	l.node.inspect()
 	l.ask(hello, 0)
 	leaves := l.leaves
 	l.leaves = nil
@@ -243,20 +241,6 @@ func (l *link) connect() {
 		}
 	}
 	l.tell()
-}
-
-// reach returns the address that votes for the server that this one has reached, or -1.
-func (l *link) reach() (other int) {
-	s, now := l.proc.servers, l.proc.local(l.proc.w.now)
-	if !l.proc.w.nameless {
-		return s.Connect(now, l.idx, l.node.run())
-	}
-	inc, _ := l.node.model.Incarnation()
-	if other = s.Twin(now, l.idx, inc); other < 0 {
-		s.Connect(now, l.idx, "")
-		s.Vote(now, l.idx, inc)
-	}
-	return other
 }
 
 // point has the address reach another server from its next connection on.

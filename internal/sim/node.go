@@ -24,6 +24,8 @@ type node struct {
 	refuse   bool          // fails every request for good, as with a wrong password
 	unmarked bool          // restarted with a memory that may be old, and no client has seen that yet
 	saved    *model.Node   // what such a restart comes back with
+	replica  bool          // it was another node's replica: its data and its marker are that node's
+	original bool          // another node was its replica, and may have its marker
 	wrong    time.Duration // by how much its clock has jumped in all
 	leapAt   moment        // of the last time
 	jumped   bool          // since then the node has had no new incarnation
@@ -131,7 +133,7 @@ func (n *node) forget() {
 	n.w.log("node %d has lost its memory", n.idx)
 	n.lives++
 	n.model.Forget()
-	n.saved, n.unmarked, n.jumped = nil, false, false
+	n.saved, n.unmarked, n.jumped, n.replica, n.original = nil, false, false, false, false
 	n.w.ledger.lost(n.w)
 }
 
@@ -180,6 +182,17 @@ func (n *node) setRight() {
 		n.w.excused = n.w.excused || n.jumped || n.w.righted > n.w.spare()
 		n.jump(-n.wrong)
 	}
+}
+
+// copy has the node be another one's replica for a moment, and then a master again: it
+// has the other's data, and its connections last.
+func (n *node) copy(o *node) {
+	n.w.tape.note("replica %d of %d", n.idx+1, o.idx+1)
+	n.w.log("node %d was a replica of node %d", n.idx, o.idx)
+	n.model = o.model.Clone()
+	n.replica, n.unmarked, n.jumped = true, false, o.jumped
+	o.original = n.w.nameless
+	n.w.ledger.lost(n.w)
 }
 
 // save writes the memory to the disk, as Redis does now and then.
@@ -232,15 +245,15 @@ func (n *node) revert() {
 // inspect is what a client does on a new connection: INFO tells that the server
 // has just started, so the client marks it. So it does if the guard time began
 // by a time that has not come yet.
-func (n *node) inspect() {
-	if n.unmarked || n.model.Recovering(n.millis(n.w.now)) > n.w.guard {
+func (n *node) inspect(p *proc) {
+	if n.unmarked || n.replica && !p.w.nameless || n.model.Recovering(n.millis(n.w.now)) > n.w.guard {
 		n.mark()
 	}
 }
 
 // mark begins a new incarnation.
 func (n *node) mark() {
-	n.unmarked, n.jumped = false, false
+	n.unmarked, n.jumped, n.replica, n.original = false, false, false, false
 	n.lives++
 	n.model.Mark(n.millis(n.w.now), n.incarnation())
 	n.w.ledger.lost(n.w)

@@ -20,7 +20,7 @@ type proc struct {
 	off       time.Duration // by how much it is wrong, beyond the skew
 	tickets   protocol.TicketClock
 	links     []*link
-	servers   *protocol.Servers
+	lives     *protocol.Incarnations
 	parts     []*participant
 	inquiries []*inquiry
 	shorter   time.Duration // its settings are those of the world divided by this
@@ -43,12 +43,13 @@ type proc struct {
 func newProc(w *world, i int) *proc {
 	p := &proc{w: w, name: strconv.Itoa(i), label: string(rune('a' + i)), clock: newClock(w.rng, &w.setting), alive: true, shorter: 1}
 	p.adjust()
-	p.servers = protocol.NewServers(len(w.nodes), w.guard, w.rules)
 	for i, n := range w.nodes {
 		p.links = append(p.links, &link{proc: p, node: n, idx: i, up: true, last: [2]moment{w.now, w.now}})
-		p.links[i].reach()
 	}
 	p.judges()
+	for _, l := range p.links {
+		l.reach()
+	}
 	for j := range w.parts {
 		p.parts = append(p.parts, newParticipant(p, j))
 	}
@@ -154,15 +155,14 @@ func (p *proc) answer(m *message) {
 		l.attended(m)
 		return
 	}
-	if m.ans.Incarnation != 0 && m.ans.Incarnation != l.inc {
-		l.met(m.ans.Incarnation)
-	}
 	counts, late := true, time.Duration(0)
 	if m.req.Op != protocol.OpLeave && !m.refused {
-		counts, late = l.timely(l.reading(m), m.leapt)
+		if counts = l.check(m.ans.Incarnation); counts {
+			counts, late = l.timely(l.reading(m), m.leapt)
+		}
 	}
 	m.ans.Late = late
-	if !counts || m.life < l.life {
+	if !counts {
 		p.w.send(event{at: p.w.now + 1, kind: evFail, proc: p, gen: p.epoch, m: m})
 		return
 	}

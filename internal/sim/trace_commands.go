@@ -25,7 +25,7 @@ func init() {
 		"reach": (*player).reach, "ask": (*player).ask,
 		"crash": (*player).crash, "restart": (*player).restart, "save": (*player).save, "stop": (*player).stop, "go": (*player).resumeNode,
 		"refuse": (*player).refuse, "clock": (*player).clock, "key": (*player).key, "unkey": (*player).unkey,
-		"forget": (*player).forget, "revert": (*player).revert, "cut": (*player).cut, "heal": (*player).heal, "point": (*player).point,
+		"forget": (*player).forget, "revert": (*player).revert, "replica": (*player).replica, "cut": (*player).cut, "heal": (*player).heal, "point": (*player).point,
 		"wake": (*player).wake, "giveup": (*player).giveUp, "caughtup": (*player).caughtUp, "rival": (*player).rival,
 		"advance": (*player).advance, "at": (*player).at, "show": (*player).show,
 	}
@@ -488,6 +488,20 @@ func (p *player) unkey(a *args) error {
 // forget NODES and revert NODES: while a node is down it loses its data, or all since save.
 func (p *player) forget(a *args) error { return p.onNodes(a, (*node).forget) }
 func (p *player) revert(a *args) error { return p.onNodes(a, (*node).revert) }
+
+// replica NODE of NODE: it was the other one's replica for a moment, and has its data.
+func (p *player) replica(a *args) error {
+	n, err := p.node(a.next())
+	if err != nil {
+		return err
+	}
+	a.take("of")
+	o, err := p.node(a.next())
+	if err == nil {
+		n.copy(o)
+	}
+	return err
+}
 
 // cut LINK requests|answers and heal LINK [broken]: no new connection is had meanwhile.
 func (p *player) cut(a *args) error {

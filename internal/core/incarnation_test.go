@@ -40,30 +40,12 @@ func TestCopiedIncarnationOfAKnownRun(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
 	require.Eventually(t, func() bool {
 		for i, n := range q.nodes {
-			if n.link.Err() != nil || q.incs[i].Load() >= unknown {
+			if n.link.Err() != nil || q.incarnations.votes[i].Load() == 0 {
 				_, _ = q.marker(t.Context(), n) // each answer has it ask again
 				return false
 			}
 		}
 		return true
 	}, 20*time.Second, time.Millisecond)
-	assert.NotEqual(t, q.incs[0].Load(), q.incs[1].Load())
-}
-
-// A node that shares the server of another address votes again after that address
-// has left the server.
-func TestSharedServerThatTheOtherAddressHasLeft(t *testing.T) {
-	t.Parallel()
-	q := idle(t, redistest.Start(t, 1))
-	n := q.nodes[0]
-	n.copy.Store(q.incs[0].Load() + 1) // no address votes with that
-	q.servers.mu.Lock()
-	_ = q.servers.share(q, 0, 0)
-	q.servers.mu.Unlock()
-	q.incs[0].Store(shared)
-	require.Eventually(t, func() bool {
-		_, err := q.marker(t.Context(), n)
-		return err == nil && q.incs[0].Load() < unknown
-	}, 20*time.Second, time.Millisecond)
-	assert.NoError(t, q.servers.duplicate(0))
+	assert.NotEqual(t, q.incarnations.votes[0].Load(), q.incarnations.votes[1].Load())
 }

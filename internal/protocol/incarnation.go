@@ -1,0 +1,290 @@
+package protocol
+
+// This file owns which replies of which node count. A reply counts if it is of the
+// incarnation that the node's connection began with, and if no other address of this
+// client votes with that incarnation.
+//
+// Each node is in one of these states. A connection begins in unknown, or in shared.
+//
+//	         Show, no twin            Check, another incarnation
+//	unknown ---------------> voting ---------------------------> the connection ends
+//	   |                       | Distrust: its clock jumped
+//	   | Show, a twin          v
+//	   +---------> copied   marking: it is made to begin another incarnation
+//	                 |         ^  |
+//	   which case?   +---------+  | Marked: Show decides anew
+//	   they are two servers       v
+//	                 |         voting, copied
+//	                 | not known: comparing writes a key to one and reads it at the other
+//	                 +-------> shared: two addresses of one server; this one gets no vote
+//
+// Invariant: a reply of another incarnation than the connection began with never
+// counts. Without the rule a node becomes a replica of another node and then a master
+// again, on the same connection. It then has the other node's data, and its marker says
+// that the node may vote. A claim that the other node votes for gets a second vote
+// beside a holder that had the vote of what the node has lost.
+
+// Incarnations decides which replies count, for one client. Its methods take the time
+// and an event of one address. Out is what is to be done about that address then, in
+// order. It is not safe for concurrent use.
+type Incarnations struct {
+	Out []NodeAction
+
+	servers *Servers
+	rules   Rules
+	nodes   []nodeLife
+}
+
+// nodeLife is what is known of the data behind one address.
+type nodeLife struct {
+	state  nodeState
+	before nodeState   // marking: the state to return to if that fails
+	inc    Incarnation // of voting, or what a node showed that does not vote
+	met    Incarnation // that voted last
+	same   int         // copied or shared: the address of the same server, -1 if none is known
+	missed bool        // it has pushed something that could not be judged
+	try    uint32      // counts what was begun, so that results of earlier connections are ignored
+	conns  uint32      // counts connections
+	other  uint32      // comparing: the conns of the other address as that began
+}
+
+type nodeState uint8
+
+const (
+	unknown   nodeState = iota // the incarnation is not known
+	voting                     // the node votes
+	copied                     // another address votes with the incarnation
+	comparing                  // it is being found out whether both reach one server
+	marking                    // the node is made to begin another incarnation
+	shared                     // it is the server of another address
+)
+
+// NodeActionKind is what is to be done about a node.
+type NodeActionKind uint8
+
+// The kinds of a NodeAction.
+const (
+	NodeMet       NodeActionKind = iota + 1 // another incarnation votes: its clock begins as it is
+	NodeMark                                // have Node begin another incarnation unless Inc is not its own any more; tell Marked
+	NodeCompare                             // find out whether Node and Other are one server; tell Compared
+	NodeDuplicate                           // Node is the server of Other: report it
+	NodeReconnect                           // end the connection: the next one finds out
+	NodeAsk                                 // ask Node about every claim
+	NodeRepair                              // bring what Node may have lost
+)
+
+// NodeAction is one thing to be done about a node.
+type NodeAction struct {
+	Kind  NodeActionKind
+	Node  int
+	Other int
+	Inc   Incarnation // of NodeMark; 0: whichever an earlier run of the server had
+	Try   uint32      // to be passed to Marked or Compared
+}
+
+// NewIncarnations returns what a client knows of so many addresses at its start. No
+// lease outlasts the guard time of servers.
+func NewIncarnations(addresses int, servers *Servers, rules Rules) *Incarnations {
+	s := &Incarnations{servers: servers, rules: rules, nodes: make([]nodeLife, addresses)}
+	for i := range s.nodes {
+		s.nodes[i].same = -1
+	}
+	return s
+}
+
+// Connect says that a connection to address i begins, which reaches the given run of a
+// server, empty if that is unknown. It returns the address that votes for that server
+// instead, -1 if there is none. With another address the connection must not be used.
+func (s *Incarnations) Connect(now Time, i int, run string) (other int) {
+	n := &s.nodes[i]
+	n.state = unknown
+	n.conns++
+	n.try++
+	s.servers.Down(now, i) // a new connection to i: the last one is over
+	if other = s.servers.Connect(now, i, run); other >= 0 {
+		s.share(i, other)
+		return other
+	}
+	n.same = -1
+	return -1
+}
+
+// share has address i get no vote, because other has the vote of its server.
+func (s *Incarnations) share(i, other int) {
+	n := &s.nodes[i]
+	n.state = shared
+	if n.same != other {
+		n.same = other
+		s.do(NodeAction{Kind: NodeDuplicate, Node: i, Other: other})
+	}
+}
+
+func (s *Incarnations) do(a NodeAction) { s.Out = append(s.Out, a) }
+
+// Show says which incarnation a node has as its connection begins.
+func (s *Incarnations) Show(now Time, i int, inc Incarnation) {
+	n := &s.nodes[i]
+	if n.inc = inc; s.servers.Vote(now, i, inc) >= 0 && s.rules.on(RuleCopy) {
+		n.state = copied
+	} else {
+		n.state = voting
+		if n.met != inc {
+			n.met = inc
+			s.do(NodeAction{Kind: NodeMet, Node: i})
+		}
+	}
+	if n.missed && s.rules.on(RuleMissed) {
+		n.missed = false
+		s.do(NodeAction{Kind: NodeAsk, Node: i})
+	}
+}
+
+// Check reports whether a reply of that incarnation counts.
+func (s *Incarnations) Check(now Time, i int, inc Incarnation) bool {
+	n := &s.nodes[i]
+	if n.state == unknown { // the connection began with a marker that could not be read
+		s.Show(now, i, inc)
+	}
+	switch n.state {
+	case voting:
+		if n.inc == inc || !s.rules.on(RuleStranger) {
+			return true
+		}
+		s.do(NodeAction{Kind: NodeReconnect, Node: i})
+	case copied:
+		s.resolve(now, i)
+	case shared:
+		if s.servers.Twin(now, i, n.inc) < 0 { // the other address has left the server
+			s.do(NodeAction{Kind: NodeReconnect, Node: i})
+		}
+	}
+	return false
+}
+
+// CheckPush reports whether a push of that incarnation counts. A push that comes before
+// the incarnation is known does not: another address may vote for this server. The
+// node is asked then as soon as it is known.
+func (s *Incarnations) CheckPush(i int, inc Incarnation) bool {
+	n := &s.nodes[i]
+	if n.state == unknown {
+		n.missed = true
+	}
+	return n.state == voting && (n.inc == inc || !s.rules.on(RuleStranger))
+}
+
+// Voting returns the incarnation that address i votes with, 0 if it does not vote.
+func (s *Incarnations) Voting(i int) Incarnation {
+	if n := &s.nodes[i]; n.state == voting {
+		return n.inc
+	}
+	return 0
+}
+
+// Duplicate returns the address that votes for the server of address i, -1 if there is none.
+func (s *Incarnations) Duplicate(i int) int { return s.nodes[i].same }
+
+// Up says that a connection is ready for requests. It reports whether it is known that
+// the node has its own data.
+func (s *Incarnations) Up(now Time, i int) bool {
+	if s.nodes[i].state == copied {
+		s.resolve(now, i)
+		return false
+	}
+	return true
+}
+
+// Down says that the connection to address i has ended.
+func (s *Incarnations) Down(now Time, i int) { s.servers.Down(now, i) }
+
+// resolve finds out about a node that has another address's incarnation. Either one of the
+// two has the other's data, whose replica it was, and its own is lost; or both are one
+// server. The runs of the servers tell, where they are known: one run under two
+// addresses gets no second connection.
+//
+// Of two servers with one incarnation either may be the copy. The marker need not name
+// another run: a replica's marker names none if a script has made it. This node begins
+// another incarnation in either case. That suffices: for a guard time the two have one vote
+// between them, and q votes without a claim's lost one need both.
+func (s *Incarnations) resolve(now Time, i int) {
+	n := &s.nodes[i]
+	twin, named := s.servers.Twin(now, i, n.inc), s.servers.Run(i) != ""
+	switch {
+	case named && twin < 0: // no other address votes with it: only the data of another run is lost
+		s.mark(i, 0)
+	case twin < 0: // the other address has been down for a guard time: its data may have gone on without this copy
+		s.mark(i, n.inc)
+	case named && s.servers.Run(twin) != "":
+		s.mark(i, n.inc)
+	case s.votes(twin, n.inc) || !s.rules.on(RuleCompared):
+		n.state, n.other = comparing, s.nodes[twin].conns
+		n.try++
+		s.do(NodeAction{Kind: NodeCompare, Node: i, Other: twin, Try: n.try})
+	}
+}
+
+// votes reports whether address i votes with an incarnation.
+func (s *Incarnations) votes(i int, inc Incarnation) bool {
+	return s.nodes[i].state == voting && s.nodes[i].inc == inc
+}
+
+// Compared says whether the nodes of a NodeCompare are one server. Without ok it could
+// not be found out. Then the next answer asks again.
+//
+// Invariant: the other address voted with the incarnation all the while. Without the rule it
+// has reached another server meanwhile, which lacks the key that this node got.
+// Then this node is made to begin another incarnation though it has lost nothing, and does
+// not vote for a guard time.
+func (s *Incarnations) Compared(i int, try uint32, other int, same, ok bool) {
+	n := &s.nodes[i]
+	switch {
+	case n.state != comparing || n.try != try:
+	case !ok, (s.nodes[other].conns != n.other || !s.votes(other, n.inc)) && s.rules.on(RuleCompared):
+		n.state = copied
+	case same:
+		s.share(i, other)
+	default:
+		n.state = copied
+		s.mark(i, n.inc)
+	}
+}
+
+// mark has a node begin another incarnation.
+func (s *Incarnations) mark(i int, inc Incarnation) {
+	n := &s.nodes[i]
+	n.before, n.state = n.state, marking
+	n.try++
+	s.do(NodeAction{Kind: NodeMark, Node: i, Inc: inc, Try: n.try})
+}
+
+// Marked says which incarnation a node has after a NodeMark. Without ok it could not be
+// found out, and the next reply asks again.
+func (s *Incarnations) Marked(now Time, i int, try uint32, inc Incarnation, ok bool) {
+	n := &s.nodes[i]
+	switch {
+	case n.state != marking || n.try != try:
+	case !ok:
+		n.state = n.before
+	default:
+		s.Show(now, i, inc)
+		s.do(NodeAction{Kind: NodeAsk, Node: i})
+		s.do(NodeAction{Kind: NodeRepair, Node: i})
+	}
+}
+
+// Distrust says that nothing counts that a node says in its present incarnation: its
+// clock has jumped.
+func (s *Incarnations) Distrust(i int) {
+	if n := &s.nodes[i]; n.state == voting {
+		s.mark(i, n.inc)
+	}
+}
+
+// Counted says which incarnation a voting node has after it was asked to count its
+// guard time again.
+func (s *Incarnations) Counted(now Time, i int, inc Incarnation) {
+	if n := &s.nodes[i]; n.state == voting && n.inc != inc {
+		s.Show(now, i, inc)
+		s.do(NodeAction{Kind: NodeAsk, Node: i})
+		s.do(NodeAction{Kind: NodeRepair, Node: i})
+	}
+}

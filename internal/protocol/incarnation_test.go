@@ -1,0 +1,184 @@
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+const guardTime = 10 * time.Second
+
+// lives is an Incarnations under test, with a clock.
+type lives struct {
+	*protocol.Incarnations
+	now protocol.Time
+}
+
+func newLives(addresses int) *lives {
+	servers := protocol.NewServers(addresses, guardTime, protocol.Rules{})
+	return &lives{protocol.NewIncarnations(addresses, servers, protocol.Rules{}), protocol.Time(time.Hour)}
+}
+
+// out returns what is to be done, and empties it.
+func (l *lives) out() []protocol.NodeAction {
+	out := l.Out
+	l.Out = nil
+	return out
+}
+
+// connected has each address reach a server of its own, whose run has the given name
+// and number, with an incarnation of its own from 1 on.
+func (l *lives) connected(t *testing.T, run string, addresses int) {
+	t.Helper()
+	for i := range addresses {
+		name := run
+		if run != "" {
+			name += string(rune('0' + i))
+		}
+		assert.Equal(t, -1, l.Connect(l.now, i, name))
+		l.Show(l.now, i, protocol.Incarnation(i+1))
+		assert.True(t, l.Up(l.now, i))
+	}
+	l.out()
+}
+
+// A reply counts if it is of the incarnation that the connection began with.
+func TestReplyOfAnotherIncarnation(t *testing.T) {
+	t.Parallel()
+	l := newLives(3)
+	l.connected(t, "run", 3)
+	assert.True(t, l.Check(l.now, 0, 1))
+	assert.True(t, l.CheckPush(0, 1))
+	assert.Empty(t, l.out())
+	assert.False(t, l.CheckPush(0, 9))
+	assert.Empty(t, l.out(), "an answer will show it")
+	assert.False(t, l.Check(l.now, 0, 9))
+	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeReconnect, Node: 0}}, l.out())
+
+	l.Down(l.now, 0)
+	assert.Equal(t, -1, l.Connect(l.now, 0, "run0"))
+	assert.Zero(t, l.Voting(0))
+	l.Show(l.now, 0, 9)
+	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeMet, Node: 0}}, l.out())
+	assert.True(t, l.Check(l.now, 0, 9))
+}
+
+// A push that comes before the incarnation is known has the node asked when it is known.
+func TestPushBeforeTheIncarnation(t *testing.T) {
+	t.Parallel()
+	l := newLives(1)
+	l.Connect(l.now, 0, "run")
+	assert.False(t, l.CheckPush(0, 1))
+	assert.True(t, l.Check(l.now, 0, 1), "the first reply shows the incarnation")
+	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeMet, Node: 0}, {Kind: protocol.NodeAsk, Node: 0}}, l.out())
+}
+
+// A node that was another one's replica begins another incarnation.
+func TestReplicaOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	l := newLives(3)
+	l.connected(t, "run", 3)
+	l.Down(l.now, 2)
+	assert.Equal(t, -1, l.Connect(l.now, 2, "run2"))
+	l.Show(l.now, 2, 1) // node 0's
+	assert.False(t, l.Up(l.now, 2))
+	out := l.out()
+	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeMark, Node: 2, Inc: 1, Try: out[0].Try}}, out)
+	assert.False(t, l.Check(l.now, 2, 1))
+	l.Marked(l.now, 2, out[0].Try, 0, false)
+	assert.False(t, l.Check(l.now, 2, 1), "which asks again")
+	again := l.out()
+	assert.Len(t, again, 1)
+	l.Marked(l.now, 2, out[0].Try, 5, true)
+	assert.Zero(t, l.Voting(2), "the result of an earlier try does not count")
+	l.Marked(l.now, 2, again[0].Try, 5, true)
+	assert.True(t, l.Check(l.now, 2, 5))
+	assert.True(t, l.Check(l.now, 0, 1), "the other one's stays")
+}
+
+// Where runs are not known a key tells two servers from one.
+func TestAddressesThatAreCompared(t *testing.T) {
+	t.Parallel()
+	copied := func() (*lives, protocol.NodeAction) {
+		l := newLives(2)
+		l.connected(t, "", 1)
+		assert.Equal(t, -1, l.Connect(l.now, 1, ""))
+		l.Show(l.now, 1, 1)
+		assert.False(t, l.Up(l.now, 1))
+		out := l.out()
+		assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeCompare, Node: 1, Other: 0, Try: out[0].Try}}, out)
+		return l, out[0]
+	}
+
+	l, a := copied()
+	l.Compared(1, a.Try, a.Other, true, true)
+	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeDuplicate, Node: 1, Other: 0}}, l.out())
+	assert.Zero(t, l.Duplicate(1))
+	assert.False(t, l.Check(l.now, 1, 1))
+	assert.Empty(t, l.out())
+	l.Down(l.now, 0)
+	l.now = l.now.Add(guardTime + 1)
+	assert.False(t, l.Check(l.now, 1, 1))
+	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeReconnect, Node: 1}}, l.out(), "the other address has left the server")
+	l.Connect(l.now, 1, "")
+	assert.Equal(t, -1, l.Duplicate(1))
+	assert.True(t, l.Check(l.now, 1, 1))
+
+	l, a = copied()
+	l.Compared(1, a.Try, a.Other, false, true)
+	assert.Equal(t, protocol.NodeMark, l.out()[0].Kind)
+
+	l, a = copied()
+	l.Compared(1, a.Try, a.Other, false, false)
+	assert.Empty(t, l.out())
+	assert.False(t, l.Check(l.now, 1, 1))
+	assert.Equal(t, protocol.NodeCompare, l.out()[0].Kind, "it is tried again")
+}
+
+// The other address reaches another server while the two are compared: nothing is known
+// of this one then, which has lost nothing.
+func TestAddressThatMovesWhileItIsCompared(t *testing.T) {
+	t.Parallel()
+	l := newLives(2)
+	l.connected(t, "", 1)
+	l.Connect(l.now, 1, "")
+	l.Show(l.now, 1, 1)
+	l.Up(l.now, 1)
+	a := l.out()[0]
+	l.Down(l.now, 0)
+	l.Connect(l.now, 0, "")
+	l.Compared(1, a.Try, a.Other, false, true)
+	assert.Empty(t, l.out())
+	assert.False(t, l.Check(l.now, 1, 1))
+	assert.Empty(t, l.out(), "there is nothing to compare with yet")
+	l.Show(l.now, 0, 7)
+	assert.False(t, l.Check(l.now, 1, 1), "leases of the server under the other address may still run")
+	l.now = l.now.Add(guardTime + 1)
+	l.Connect(l.now, 1, "")
+	assert.True(t, l.Check(l.now, 1, 1))
+}
+
+// A node whose clock has jumped begins another incarnation.
+func TestDistrustedNode(t *testing.T) {
+	t.Parallel()
+	l := newLives(1)
+	l.connected(t, "run", 1)
+	l.Distrust(0)
+	a := l.out()[0]
+	assert.Equal(t, protocol.NodeAction{Kind: protocol.NodeMark, Node: 0, Inc: 1, Try: a.Try}, a)
+	assert.False(t, l.Check(l.now, 0, 1), "an answer that was under way")
+	l.Marked(l.now, 0, a.Try, 0, false)
+	assert.True(t, l.Check(l.now, 0, 1), "the next answer asks for it again")
+	l.Distrust(0)
+	a = l.out()[0]
+	l.Marked(l.now, 0, a.Try, 2, true)
+	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeMet, Node: 0}, {Kind: protocol.NodeAsk, Node: 0}, {Kind: protocol.NodeRepair, Node: 0}}, l.out())
+	assert.True(t, l.Check(l.now, 0, 2))
+	l.Counted(l.now, 0, 2)
+	assert.Empty(t, l.out())
+	l.Counted(l.now, 0, 3)
+	assert.Len(t, l.out(), 3)
+}
