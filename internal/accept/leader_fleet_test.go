@@ -3,7 +3,6 @@
 package accept_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -23,6 +22,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/judge"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
@@ -224,15 +224,15 @@ func TestLeaderFleet(t *testing.T) {
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	tenures, err := judge(f.logs)
+	terms, err := judgeTerms(f.logs)
 	require.NoError(t, err)
 	for _, how := range slices.Sorted(maps.Keys(took)) {
 		ds := took[how]
 		slices.Sort(ds)
 		t.Logf("the leader %s, %d times: the next one leads after %v (median), %v (max)", how, len(ds), ds[len(ds)/2], ds[len(ds)-1])
 	}
-	t.Logf("%d terms of %d processes; a round trip takes %v", len(tenures), len(f.members), ping(t, f.c.URLs()))
-	require.GreaterOrEqual(t, len(tenures), len(took["resigns"]))
+	t.Logf("%d terms of %d processes; a round trip takes %v", len(terms), len(f.members), ping(t, f.c.URLs()))
+	require.GreaterOrEqual(t, len(terms), len(took["resigns"]))
 	buried(t, f.c, mutex.New(q, "e"))
 }
 
@@ -273,60 +273,32 @@ func (f *fleet) watch(ctx context.Context, e *leader.Election) {
 	}
 }
 
-// tenure is a term, and when it was valid.
+// tenure names a term.
 type tenure struct {
-	term     uint64
-	from, to int64
-	who      string
+	term uint64
+	of   string
 }
 
-// judge reads what processes have written down, puts their terms in the order of
-// time, and fails unless the terms rise and none begins before the one before it
-// has ended; and unless every process has seen rising terms, and only such that
-// there were.
-func judge(logs map[string][]string) ([]tenure, error) {
-	var all []tenure
-	for who, lines := range logs {
-		var open *tenure
-		for _, line := range lines {
-			var word string
-			var term uint64
-			var at int64
-			switch n, _ := fmt.Sscan(line, &word, &term, &at); {
-			case word == "up" && n == 3 && open == nil:
-				open = &tenure{term: term, from: at, who: who}
-			case word == "down" && n == 3 && open != nil && open.term == term:
-				open.to = at
-				all, open = append(all, *open), nil
-			case word == "killed" && n == 2:
-				if open != nil {
-					open.to = int64(term)
-					all, open = append(all, *open), nil
-				}
-			case word == "sees" && n == 2:
-			default:
-				return nil, fmt.Errorf("%s has written %q", who, line)
-			}
-		}
-		if open != nil {
-			return nil, fmt.Errorf("%s: term %d has no end", who, open.term)
-		}
+func (t tenure) String() string { return fmt.Sprintf("term %d of %s", t.term, t.of) }
+
+// judgeTerms reads what processes have written down. It fails unless the terms rise and none begins before the one before it
+// has ended; and unless every process has seen rising terms, and only such that there were.
+func judgeTerms(logs map[string][]string) ([]judge.Hold[tenure], error) {
+	all, err := tenures(logs)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(all, func(a, b tenure) int { return cmp.Compare(a.from, b.from) })
+	for _, found := range judge.Falls(all, 1) {
+		return nil, errors.New(found.String())
+	}
+	for _, found := range judge.Overlaps(all, 1) {
+		return nil, errors.New(found.String())
+	}
 	there := map[uint64]bool{}
-	for i, t := range all {
-		there[t.term] = true
-		if i == 0 {
-			continue
-		}
-		switch before := all[i-1]; {
-		case t.term <= before.term:
-			return nil, fmt.Errorf("term %d of %s comes after %d of %s", t.term, t.who, before.term, before.who)
-		case t.from < before.to:
-			return nil, fmt.Errorf("term %d of %s begins %v before %d of %s ends", t.term, t.who, time.Duration(before.to-t.from), before.term, before.who)
-		}
+	for _, t := range all {
+		there[t.Token] = true
 	}
-	for who, lines := range logs {
+	for of, lines := range logs {
 		last := uint64(0)
 		for _, line := range lines {
 			var term uint64
@@ -334,7 +306,7 @@ func judge(logs map[string][]string) ([]tenure, error) {
 				continue
 			}
 			if term <= last || !there[term] {
-				return nil, fmt.Errorf("%s sees term %d after %d; there was one: %t", who, term, last, there[term])
+				return nil, fmt.Errorf("%s sees term %d after %d; there was one: %t", of, term, last, there[term])
 			}
 			last = term
 		}
@@ -342,26 +314,60 @@ func judge(logs map[string][]string) ([]tenure, error) {
 	return all, nil
 }
 
-// The judge is not one who lets everything pass.
-func TestJudge(t *testing.T) {
+// tenures are the terms that processes have written down.
+func tenures(logs map[string][]string) (all []judge.Hold[tenure], err error) {
+	for of, lines := range logs {
+		var open *judge.Hold[tenure]
+		end := func(at int64) {
+			open.To = at
+			all, open = append(all, *open), nil
+		}
+		for _, line := range lines {
+			var word string
+			var term uint64
+			var at int64
+			switch n, _ := fmt.Sscan(line, &word, &term, &at); {
+			case word == "up" && n == 3 && open == nil:
+				open = &judge.Hold[tenure]{Of: tenure{term, of}, From: at, Weight: 1, Token: term}
+			case word == "down" && n == 3 && open != nil && open.Token == term:
+				end(at)
+			case word == "killed" && n == 2:
+				if open != nil {
+					end(int64(term))
+				}
+			case word == "sees" && n == 2:
+			default:
+				return nil, fmt.Errorf("%s has written %q", of, line)
+			}
+		}
+		if open != nil {
+			return nil, fmt.Errorf("%v has no end", open.Of)
+		}
+	}
+	return all, nil
+}
+
+// Each fault of what is written down is reported.
+func TestJudgeTerms(t *testing.T) {
 	t.Parallel()
 	good := map[string][]string{
 		"a": {"up 10 100", "sees 10", "down 10 200", "sees 30", "up 40 400", "killed 450"},
 		"b": {"sees 10", "up 30 200", "down 30 300", "killed 500"},
 	}
-	all, err := judge(good)
+	all, err := judgeTerms(good)
 	require.NoError(t, err)
-	require.Equal(t, []tenure{{10, 100, 200, "a"}, {30, 200, 300, "b"}, {40, 400, 450, "a"}}, all)
+	require.Len(t, all, 3)
+	require.Contains(t, all, judge.Hold[tenure]{Of: tenure{40, "a"}, From: 400, To: 450, Weight: 1, Token: 40})
 	for why, logs := range map[string]map[string][]string{
-		"begins":     {"a": {"up 10 100", "down 10 201"}, "b": {"up 30 200", "down 30 300"}},
-		"ends":       {"a": {"up 10 100", "killed 201"}, "b": {"up 30 200", "down 30 300"}},
+		"began":      {"a": {"up 10 100", "down 10 201"}, "b": {"up 30 200", "down 30 300"}},
+		"ended":      {"a": {"up 10 100", "killed 201"}, "b": {"up 30 200", "down 30 300"}},
 		"comes":      {"a": {"up 10 100", "down 10 200"}, "b": {"up 9 200", "down 9 300"}},
 		"no end":     {"a": {"up 10 100"}},
 		"written":    {"a": {"up 10 100", "up 11 110"}},
 		"sees":       {"a": {"up 10 100", "down 10 200"}, "b": {"sees 11"}},
 		"sees again": {"a": {"up 10 100", "down 10 200"}, "b": {"sees 10", "sees 10"}},
 	} {
-		_, err := judge(logs)
+		_, err := judgeTerms(logs)
 		word, _, _ := strings.Cut(why, " again")
 		require.ErrorContains(t, err, word)
 	}

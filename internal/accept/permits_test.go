@@ -1,16 +1,16 @@
 package accept_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/testkit/judge"
 	"github.com/quorate/quorate/semaphore"
 )
 
@@ -44,42 +44,16 @@ func permits(s *semaphore.Weighted, weighted bool) func() (use, error) {
 
 // judgeNumber: never more in use than there are.
 func judgeNumber(t *testing.T, uses []use) {
-	var used, most, longest int64
-	sweep(uses, func(u use, begins bool) {
-		if begins {
-			used += u.weight
-		} else {
-			used -= u.weight
-		}
-		require.LessOrEqual(t, used, int64(permitsInAll))
-		most, longest = max(most, used), max(longest, u.waited)
-	})
-	require.Equal(t, int64(permitsInAll), most, "all are used")
+	require.Empty(t, judge.Overlaps(holds(uses), permitsInAll))
+	most, _ := judge.Peak(holds(uses))
+	require.EqualValues(t, permitsInAll, most, "all are used")
+	longest := lo.Max(lo.Map(uses, func(u use, _ int) int64 { return u.waited }))
 	t.Logf("%d uses; the longest wait was %v", len(uses), time.Duration(longest).Round(time.Millisecond))
 }
 
-// judgeOrder: nobody gets in before those who queued earlier, unless both fit.
-//
-// Tokens tell the order in which claims queued. Times alone do not tell in
-// which they got in, for a process may hear of it late. But a claim with a lower
-// token that was still used later on was ahead all the time, as a holder or as a
-// waiter: there must have been room for both.
+// judgeOrder: no claim is granted before those that queued earlier, unless both fit.
 func judgeOrder(t *testing.T, uses []use) {
-	uses = slices.SortedFunc(slices.Values(uses), func(a, b use) int { return cmp.Compare(a.token, b.token) })
-	through := make([]int64, len(uses)) // when all up to this one were through
-	for i, u := range uses {
-		room := permitsInAll - u.weight
-		for j := i - 1; j >= 0 && through[j] > u.from; j-- {
-			if uses[j].to > u.from {
-				room -= uses[j].weight
-			}
-		}
-		require.GreaterOrEqual(t, room, int64(0), "%v got in while the permits were for others ahead of it", u)
-		through[i] = u.to
-		if i > 0 {
-			through[i] = max(u.to, through[i-1])
-		}
-	}
+	require.Empty(t, judge.Overtakes(holds(uses), permitsInAll))
 }
 
 // judgeDemand: while more than five want one permit each and there is no fault,
@@ -87,28 +61,11 @@ func judgeOrder(t *testing.T, uses []use) {
 // time leaves 26 ms for that, on machines that have much else to do. Were one of
 // them not given out, the others could make 80%.
 func judgeDemand(t *testing.T, uses []use, quiet []span) {
-	quiet[0].from = allInUse(uses) // to start takes a while
+	_, quiet[0].from = judge.Peak(holds(uses)) // to start takes a while
 	require.Less(t, quiet[0].from, quiet[0].to, "all are in use before the fault")
 	for _, q := range quiet {
-		var busy int64
-		for _, u := range uses {
-			busy += u.weight * max(0, min(u.to, q.to)-max(u.from, q.from))
-		}
-		share := float64(busy) / float64(permitsInAll*(q.to-q.from))
+		share := judge.Used(holds(uses), permitsInAll, q.from, q.to)
 		t.Logf("%.0f%% of the permits in use during %v without a fault", 100*share, time.Duration(q.to-q.from).Round(time.Millisecond))
 		require.Greater(t, share, 0.82)
 	}
-}
-
-// allInUse returns when all permits were in use for the first time.
-func allInUse(uses []use) (when int64) {
-	var used int64
-	sweep(uses, func(u use, begins bool) {
-		if !begins {
-			used -= u.weight
-		} else if used += u.weight; used == permitsInAll && when == 0 {
-			when = u.from
-		}
-	})
-	return when
 }

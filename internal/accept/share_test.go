@@ -1,7 +1,6 @@
 package accept_test
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,17 +9,18 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/judge"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -215,47 +215,24 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 	return uses, quiet
 }
 
-// sweep calls at with every use in the order of its beginnings and ends.
-func sweep(uses []use, at func(u use, begins bool)) {
-	type edge struct {
-		when   int64
-		begins bool
-		u      use
-	}
-	var edges []edge
-	for _, u := range uses {
-		edges = append(edges, edge{u.from, true, u}, edge{u.to, false, u})
-	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Compare(a.when, b.when) })
-	for _, e := range edges {
-		at(e.u, e.begins)
-	}
+// holds are what the judge of the test kit reads. A writer takes all of what readers share.
+func holds(uses []use) []judge.Hold[use] {
+	return lo.Map(uses, func(u use, _ int) judge.Hold[use] {
+		weight := u.weight
+		if u.write {
+			weight = processes * each
+		}
+		return judge.Hold[use]{Of: u, From: u.from, To: u.to, Weight: weight, Token: u.token}
+	})
 }
 
+// judgeFile: a writer holds the file alone, and readers hold it together.
 func judgeFile(t *testing.T, uses []use) {
-	readers, writers, most, writes := 0, 0, 0, 0
-	sweep(uses, func(u use, begins bool) {
-		n := -1
-		if begins {
-			n = 1
-		}
-		if u.write {
-			writers += n
-		} else {
-			readers += n
-		}
-		require.LessOrEqual(t, writers, 1)
-		require.False(t, writers == 1 && readers > 0, "a reader beside a writer")
-		most = max(most, readers)
-	})
-	longest := time.Duration(0)
-	for _, u := range uses {
-		if u.write {
-			writes++
-			longest = max(longest, time.Duration(u.waited))
-		}
-	}
-	require.Positive(t, writes)
-	require.Greater(t, most, 1, "readers run together")
-	t.Logf("%d reads, %d writes; up to %d readers at once; a writer waited up to %v", len(uses)-writes, writes, most, longest.Round(time.Millisecond))
+	require.Empty(t, judge.Overlaps(holds(uses), processes*each))
+	writes, reads := lo.FilterReject(uses, func(u use, _ int) bool { return u.write })
+	require.NotEmpty(t, writes)
+	most, _ := judge.Peak(holds(reads))
+	require.Greater(t, most, int64(1), "readers run together")
+	longest := lo.Max(lo.Map(writes, func(u use, _ int) int64 { return u.waited }))
+	t.Logf("%d reads, %d writes; up to %d readers at once; a writer waited up to %v", len(reads), len(writes), most, time.Duration(longest).Round(time.Millisecond))
 }

@@ -234,20 +234,6 @@ func TestConcurrentUse(t *testing.T) {
 	assert.True(t, s.Running() || s.Restart() == nil)
 }
 
-// A server must not die because the goroutine, or the thread, that asked for it has ended.
-func TestServersOutliveTheThreadThatAsked(t *testing.T) {
-	t.Parallel()
-	c := redistest.Start(t, 1)
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		done <- c.Node(0).Restart()
-	}()
-	require.NoError(t, <-done)
-	time.Sleep(100 * time.Millisecond)
-	assert.True(t, c.Node(0).Running())
-}
-
 // The last resort: this process is gone before Close, and its servers go with it, also a frozen one.
 func TestServersDieWithTheirProcess(t *testing.T) {
 	t.Parallel()

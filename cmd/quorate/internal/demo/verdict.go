@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/internal/testkit/judge"
 )
 
 // judge looks at what happened, and at the number that the file ended with.
@@ -53,22 +55,28 @@ func (s *story) judgeCount(v *verdict, hs []*hold, number int) {
 	v.add(false, fmt.Sprintf("The file says %d, but it was raised %d times.", number, raised))
 }
 
+// certain are what the judge of the test kit reads.
+func certain(hs []*hold) []judge.Hold[*hold] {
+	all := make([]judge.Hold[*hold], 0, len(hs))
+	for _, h := range hs {
+		all = append(all, judge.Hold[*hold]{Of: h, From: int64(h.got), To: int64(h.end), Weight: 1, Token: h.token})
+	}
+	return all
+}
+
 func (s *story) judgeOverlap(v *verdict, hs []*hold) {
-	for i, h := range hs[min(1, len(hs)):] {
-		if before := hs[i]; before.end > h.got {
-			v.add(false, fmt.Sprintf("Worker %d and worker %d held the lock at the same time, at %s.", before.worker+1, h.worker+1, seconds(h.got)))
-			return
-		}
+	for _, found := range judge.Overlaps(certain(hs), 1) {
+		before, h := found.Holds[0].Of, found.Holds[1].Of
+		v.add(false, fmt.Sprintf("Worker %d and worker %d held the lock at the same time, at %s.", before.worker+1, h.worker+1, seconds(h.got)))
+		return
 	}
 	v.add(true, fmt.Sprintf("%d times the lock was held, and never by two workers at once.", len(hs)))
 }
 
 func (s *story) judgeTokens(v *verdict, hs []*hold) {
-	for i, h := range hs[min(1, len(hs)):] {
-		if hs[i].token >= h.token {
-			v.add(false, fmt.Sprintf("Worker %d got token %d after token %d had been given.", h.worker+1, h.token, hs[i].token))
-			return
-		}
+	for _, found := range judge.Falls(certain(hs), 1) {
+		v.add(false, fmt.Sprintf("Worker %d got token %d after token %d had been given.", found.Later.Of.worker+1, found.Later.Token, found.Earlier.Token))
+		return
 	}
 	v.add(true, "Every holder's token was higher than the one before.")
 }
