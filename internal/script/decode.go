@@ -45,13 +45,15 @@ const (
 //	Clash      incarnation capacity
 //	Ahead      incarnation wait
 //
-// and the first value is the status and, in units of 8, the node's clock. What
-// is not more than the wait comes as one text.
+// and the first value is the status and, in units of 8, the node's clock. OK with no
+// more than the wait comes as one text, see decodeText.
 // It never panics, whatever a node says, and keeps no reference to v.
 func Decode(v []resp.Value) (protocol.Answer, error) {
 	var a protocol.Answer
-	var short [5]resp.Value
-	v = resp.Numbers(short[:], v)
+	var short [6]resp.Value
+	if len(v) == 1 && v[0].Str != nil {
+		v = decodeText(short[:], v)
+	}
 	if len(v) < 3 {
 		return a, fmt.Errorf("%w: %d values", ErrAnswer, len(v))
 	}
@@ -100,6 +102,26 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 		return protocol.Answer{}, fmt.Errorf("%w: %d values after status %d", ErrAnswer, len(v), a.Status)
 	}
 	return a, nil
+}
+
+// decodeText returns the values that Decode reads, nil if v is no such text:
+//
+//	seconds microseconds incarnation ticket flags [wait]
+//
+// The status is OK. The time is as TIME tells it: to write it as one number takes a
+// script longer than all the rest of the text.
+func decodeText(room, v []resp.Value) []resp.Value {
+	v = resp.Numbers(room, v)
+	if len(v) < 5 {
+		return nil
+	}
+	seconds, micros := v[0].Int, v[1].Int
+	if seconds < 0 || seconds > maxClock/1000 || micros < 0 || micros >= 1_000_000 {
+		return nil
+	}
+	v = v[1:]
+	v[0].Int = (seconds*1000+micros/1000)*8 + int64(protocol.OK)
+	return v
 }
 
 // DecodeLeave reads the answer to a leave: 1.

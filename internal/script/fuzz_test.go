@@ -116,20 +116,24 @@ func FuzzDecode(f *testing.F) {
 		reply(aTime+2, 7, 640),
 		reply(aTime+3, 7, 20000),
 		reply(aTime+4, 7, 3),
-		text(aTime+1, 1<<50, 1<<51, 9),
-		text(aTime+1, 7, 640, 66, 8000),
+		text(1_700_000_000, 999_999, 1<<50, 1<<51, 9),
+		text(1_700_000_000, 0, 7, 640, 66, 8000),
 	}, [][]byte{
 		reply(aTime, 7, 640, 1),
 		reply(aTime+1, 7, 640, 25, 0, 1, 9, 1, 9, anID, 2),
 		// These weigh less than nothing if one counts modulo 2^64.
 		long(2049, maxNumber-2049),
 		long(5000, maxNumber-1),
-		text(aTime+1, 7),
-		text(aTime+1, 7, 640, 25, 0, 1),
-		text(-aTime, 7, 640, 9),
+		text(1_700_000_000, 5, 7),
+		text(1_700_000_000, 5, 640, 9),
+		text(1_700_000_000, 5, 7, 640, 25, 0, 1),
+		text(-1_700_000_000, 5, 7, 640, 9),
+		text(1_700_000_000, -5, 7, 640, 9),
+		text(1_700_000_000, 1_000_000, 7, 640, 9),
+		text(1<<43, 5, 7, 640, 9),
 		reply(aTime+1, "7 640 9"),
-		reply("14000000000001 7  640 9"),
-		reply(" 14000000000001 7 640 9"),
+		reply("1700000000 5 7  640 9"),
+		reply(" 1700000000 5 7 640 9"),
 	})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if a, ok := read(t, b, script.Decode); ok {

@@ -344,6 +344,27 @@ func TestLongestGuard(t *testing.T) {
 	assert.Equal(t, "0", strings.Fields(reply)[script.ManyHead])
 }
 
+// The settings at the end of a whole node's marker are compared as text. Digits before
+// or after them belong to a longer guard time or retention, which counts.
+func TestSettingsThatLookAlike(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	n := newNode(c)
+	n.guard, n.retention = 20*time.Second, 300*time.Second
+	born := time.Now().Add(-time.Minute).UnixMilli()
+	for settings, votes := range map[string]bool{
+		"20000 300000 w": true, "20000 300000": true, "120000 300000 w": false, "120000 300000": false, "20000 3000000 w": true,
+	} {
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+		load(t, c)
+		require.NoError(t, c.Set(t.Context(), script.MarkerKey("test"), fmt.Sprint("7 ", born, " run ", settings), 0).Err())
+		a := n.do(t, n.terms(1, 1), join(640))
+		assert.EqualValues(t, 7, a.Incarnation, settings)
+		assert.Equal(t, votes, a.Vote, settings)
+		assert.Equal(t, settings == "20000 3000000 w", c.PTTL(t.Context(), n.keys.State()).Val() > 30*time.Minute, settings)
+	}
+}
+
 // Another client's key may stay for longer than Lua writes a number without an exponent.
 func TestKeyOfTheFarFuture(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()

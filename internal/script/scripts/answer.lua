@@ -58,5 +58,5 @@ else
   end
 end
 -- One text is less work for a node than a list of which it finds the length later.
-if not r[6] then return r[1] .. ' ' .. inc .. ' ' .. t .. ' ' .. r[4] .. format(' %.0f', r[5]) end
+if not r[6] then return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. t .. ' ' .. r[4] .. format(' %.0f', r[5]) end
 return r

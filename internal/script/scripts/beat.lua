@@ -19,10 +19,10 @@ if fence and live and cid == id then
   if not classic or flags > 1 then call('PEXPIRE', K[2], keep) end
   local whose = ct == fence and cid == fenceOf and keep == A[4] and '+' .. cap .. ' ' or ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' '
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
-    .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', keep)
+    .. (cf % 2 == 1 and (flags == 1 and ' 3 ' or ' 1 ') or flags == 1 and ' 2 ' or ' 0 ') .. co, 'PX', keep)
   flags = flags > 1 and format('4 %.0f', hint) or list and '25' or '9'
   if limit then return { at + 1, tonumber(inc), tonumber(ct), flags + 32, 0, 0, 0, tonumber(limit), tonumber(since), list and 0 or nil, list and 0 or nil } end
-  return at + 1 .. ' ' .. inc .. ' ' .. ct .. ' ' .. flags
+  return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. ct .. ' ' .. flags
 end
 -- Another's claim without a vote waits for a classic key that may have gone by now: the queue will see.
 if fence and not (live and cf + 0 < 2) then return { at + 2, tonumber(inc), tonumber(fence) } end

@@ -43,10 +43,10 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
   -- Lua writes 14 digits of a number: enough for a time, not for a ticket.
   local whose = fence == t and fenceOf == id and keep == A[4] and '+' .. A[5] .. ' ' or ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' '
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
-    .. ' ' .. cf % 2 + (flags == 1 and 2 or 0) .. ' ' .. co, 'PX', keep)
+    .. (cf % 2 == 1 and (flags == 1 and ' 3 ' or ' 1 ') or flags == 1 and ' 2 ' or ' 0 ') .. co, 'PX', keep)
   flags = flags > 1 and format('4 %.0f', hint) or list and '25' or '9'
   if limit then return { at + 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since), list and 0 or nil, list and 0 or nil } end
-  return at + 1 .. ' ' .. inc .. ' ' .. t .. ' ' .. flags
+  return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. t .. ' ' .. flags
 end
 --@ queue
 --@ advance
