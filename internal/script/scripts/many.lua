@@ -2,8 +2,8 @@
 -- good as one after the other: each finds its name as a claim finds it that is alone.
 -- Which does not is answered 0, nothing of it has been done, and it is sent
 -- again by itself. The others are answered 1: a claim has its ticket, and is first.
--- Beats and leaves are carried out also at maxmemory: see full.lua. Here a PEXPIRE is the
--- write that needs no memory.
+-- Beats and leaves are carried out also at maxmemory: see full.lua. Here a DEL or a PEXPIRE is the
+-- write that needs no memory, unless a join has written before.
 --
 -- KEYS  1 marker, and of each its classic key and its state
 -- ARGV  1 guard and retention  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
@@ -13,10 +13,12 @@
 local K, A, call, match, sub = KEYS, ARGV, redis.call, string.match, string.sub
 local clock, had = call('TIME'), call('MGET', unpack(KEYS))
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local inc, born, promised, guard = match(had[1] or '', '^(%d+) (%d+) %S+ ((%d+) %d+)')
+local marker, guard, ttl, kept = had[1] or '', match(A[1], '^%d+'), A[2], A[3]
+local inc, born = match(marker, '^(%d+) (%d+) ')
 -- A client whose settings are not those that the marker names asks one by one: see promise.lua.
-local votes, ttl, kept = promised == A[1] and born + guard <= now, A[2], A[3]
-local top = now * 1000 + (guard or 0) * 500
+local votes = inc and (sub(marker, -3 - #A[1]) == ' ' .. A[1] .. ' w' or match(marker, '^%d+ %d+ %S+ (%d+ %d+)') == A[1])
+  and born + guard <= now
+local top = now * 1000 + guard * 500
 local ends, tail = string.format('%.0f', now + ttl), A[4]
 local answer, new, gone, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5, false
 for k = 2, #K, 2 do
@@ -27,8 +29,14 @@ for k = 2, #K, 2 do
     -- As leave.lua does it, but for the classic keys, which go all at once.
     local fence, only = match(state or '', '^(S%d+ (%x+))%+')
     if only == id then
-      if what == 'L' and (new[key] or had[k] == id) then gone[#gone + 1] = plain end
-      if not written then call('PEXPIRE', key, kept) end
+      local ours = what == 'L' and (new[key] or had[k] == id)
+      if written then
+        if ours then gone[#gone + 1] = plain end
+      elseif ours then
+        call('DEL', plain)
+      else
+        call('PEXPIRE', key, kept)
+      end
       call('SET', key, fence, 'PX', kept)
       new[key], done, written = fence, ' 1', true
     end
@@ -52,7 +60,8 @@ for k = 2, #K, 2 do
     -- As enter.lua does it with a ticket that is above the fence. A state that MGET
     -- does not see may be of another type.
     local fence = state and match(state, '^S(%d+) %x+$') or not state and call('TYPE', key).ok == 'none' and 0
-    if votes and fence and A[a + 2] - top <= 0 and A[a + 2] - fence > 0 then
+    local ticket = A[a + 2] + 0
+    if votes and fence and ticket <= top and ticket - fence > 0 then
       if new[key] and gone[1] then
         call('DEL', unpack(gone))
         gone = {}
@@ -60,7 +69,7 @@ for k = 2, #K, 2 do
       if what == 'j' or call('SET', plain, id, 'PX', ttl, 'NX') then
         state = A[a + 3] .. ends .. tail
         call('SET', key, state, 'PX', kept)
-        new[key], done = state, ' 1'
+        new[key], done, written = state, ' 1', true
       end
     end
     a = a + 4
