@@ -69,7 +69,9 @@ func TestBrief(t *testing.T) {
 	// A lock and an unlock write three keys at a node: 15 in all, 9 at three nodes.
 	require.True(t, accept.Eventually(func() bool {
 		before, n := sets(t, c), locks.Load()
-		time.Sleep(100 * time.Millisecond)
+		if !assert.True(t, accept.Eventually(func() bool { return locks.Load() > n+500 })) {
+			return true
+		}
 		perLock := float64(sets(t, c)-before) / float64(locks.Load()-n)
 		t.Logf("%.1f keys written for a lock", perLock)
 		return perLock < 12
@@ -160,7 +162,9 @@ func TestBriefWithNodesThatHang(t *testing.T) {
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Stop())
 	}
-	time.Sleep(50 * time.Millisecond) // who has been asked by then waits, at most, until the others are
+	n := locks.Load()
+	// A lock that had asked these two waits until the others have been asked.
+	require.True(t, accept.Eventually(func() bool { return locks.Load() > n+64 }))
 	n, began := locks.Load(), time.Now()
 	require.True(t, accept.Eventually(func() bool { return locks.Load() > n+1000 }))
 	assert.Less(t, time.Since(began), 9*time.Second, "before anybody can know that they hang")

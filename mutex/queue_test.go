@@ -97,6 +97,7 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 	})
 	t.Run("after a quarter of the ttl", func(t *testing.T) {
 		const ttl = 4 * time.Second
+		late := accept.MeasureLateness(t)
 		q := accept.Open(t, cluster(t), accept.Timing(ttl))
 		local, remote := mutex.New(q, "m"), mutex.New(q, "m")
 		local.Lock()
@@ -113,7 +114,7 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 		require.NoError(t, within(t, accept.Patience, waiting))
 		assert.GreaterOrEqual(t, time.Since(began), ttl/4)
 		assert.LessOrEqual(t, passes.Load(), int32(6))
-		assert.Less(t, time.Since(began), ttl, "well before thirty local turns, and before any lease would end")
+		assert.Less(t, time.Since(began), ttl+late.Allow(12), "well before thirty local turns, and before any lease would end")
 		remote.Unlock()
 		all.Wait()
 	})

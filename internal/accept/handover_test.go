@@ -28,6 +28,7 @@ func queued(t *testing.T, m *mutex.Mutex, n int) {
 func TestHandOverBetweenProcesses(t *testing.T) {
 	t.Parallel()
 	const ttl, rounds = 8 * time.Second, 50
+	late := accept.MeasureLateness(t)
 	for _, n := range []int{3, 5} {
 		c := redistest.Start(t, n)
 		q := accept.Open(t, c, accept.Timing(ttl))
@@ -65,7 +66,7 @@ func TestHandOverBetweenProcesses(t *testing.T) {
 		slices.Sort(trips)
 		t.Logf("%d servers: hand-over median %v, 90%% %v, max %v; a round trip: median %v (Check: %v)",
 			n, all[rounds/2], all[rounds*9/10], all[rounds-1], trips[len(trips)/2], report.Nodes[0].RoundTrip)
-		assert.Less(t, all[rounds/2], ttl/3/20)
+		assert.Less(t, all[rounds/2], ttl/3/20+late.Allow(4))
 	}
 }
 
@@ -74,6 +75,7 @@ func TestHandOverBetweenProcesses(t *testing.T) {
 func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 	t.Parallel()
 	const ttl, trip, rounds = 8 * time.Second, 80 * time.Millisecond, 11
+	late := accept.MeasureLateness(t)
 	c := redistest.Start(t, 3)
 	_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: trip / 2})
 	a := mutex.New(accept.Open(t, c, accept.Timing(ttl)), "m")
@@ -105,13 +107,14 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 	slices.Sort(all)
 	t.Logf("a round trip takes %v; hand-over median %v, max %v", trip, all[rounds/2], all[rounds-1])
 	assert.GreaterOrEqual(t, all[0], trip)
-	assert.Less(t, all[rounds/2], 2*trip)
+	assert.Less(t, all[rounds/2], 2*trip+late.Allow(6)) // each way passes a proxy, the node and both clients
 }
 
 // Whoever waits for a process that has been killed has the lock when its lease ends.
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
+	late := accept.MeasureLateness(t)
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(ttl))
 	m := mutex.New(q, "m")
@@ -133,7 +136,7 @@ func TestHolderKilled(t *testing.T) {
 		got, _ := receiveWithin(t, accept.Patience, waiting)
 		after := got.Sub(killed)
 		t.Logf("killed, and the next has it after %v (ttl %v)", after, ttl)
-		assert.LessOrEqual(t, after, ttl+100*time.Millisecond)
+		assert.LessOrEqual(t, after, ttl+100*time.Millisecond+late.Allow(12))
 		assert.Greater(t, m.Lease().Token(), token)
 		m.Unlock()
 	}
@@ -144,6 +147,7 @@ func TestHolderKilled(t *testing.T) {
 func TestWaiterKilled(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
+	late := accept.MeasureLateness(t)
 	c := redistest.Start(t, 3)
 	q := accept.Open(t, c, accept.Timing(ttl))
 	m, next := mutex.New(q, "m"), mutex.New(q, "m")
@@ -162,7 +166,7 @@ func TestWaiterKilled(t *testing.T) {
 	m.Unlock()
 	got, _ := receiveWithin(t, accept.Patience, waiting)
 	t.Logf("the one behind it has it after %v (ttl %v)", got.Sub(killed), ttl)
-	assert.LessOrEqual(t, got.Sub(killed), ttl+100*time.Millisecond)
+	assert.LessOrEqual(t, got.Sub(killed), ttl+100*time.Millisecond+late.Allow(12))
 	next.Unlock()
 	buried(t, c, m)
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ type fleet struct {
 	ttl time.Duration
 	ups chan outset
 
-	late atomic.Int64 // by how much the machine itself was late, at most, since this was set to 0
+	late *accept.Lateness // since the last fault
 
 	mu      sync.Mutex
 	members []*member
@@ -174,7 +173,7 @@ func (f *fleet) ended(b outset) (at int64) {
 // What they have written down is judged by one who has not been there.
 func TestLeaderFleet(t *testing.T) {
 	const size, ttl = 10, time.Second
-	f := &fleet{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), logs: map[string][]string{}}
+	f := &fleet{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), late: accept.MeasureLateness(t), logs: map[string][]string{}}
 	q := accept.Open(t, f.c, accept.Timing(ttl))
 	ctx, cancel := context.WithCancel(t.Context())
 	watching, lookAway := context.WithCancel(ctx)
@@ -185,21 +184,16 @@ func TestLeaderFleet(t *testing.T) {
 	for range size {
 		f.join()
 	}
-	f.all.Go(func() { f.tick(ctx) })
 	took := map[string][]time.Duration{}
 	b := f.leads()
 	for end := time.Now().Add(*leadFor); time.Now().Before(end); {
 		for _, how := range slices.Sorted(maps.Keys(faults)) {
 			for range map[bool]int{false: 1, true: 3}[how == "resigns"] {
 				b = f.pause(rand.N(ttl/4), b)
-				f.late.Store(0)
+				f.late.Reset()
 				next, d := faults[how](f, b)
 				require.NotSame(t, b.m, next.m, "who has led is behind all others")
-				limit, late := ttl+100*time.Millisecond, time.Duration(f.late.Load())
-				if late > 20*time.Millisecond { // others are at work here: each of a dozen steps was late
-					limit += 12 * late
-				}
-				assert.LessOrEqual(t, d, limit, "the leader %s; the machine itself was late by %v", how, late)
+				assert.LessOrEqual(t, d, ttl+100*time.Millisecond+f.late.Allow(12), "the leader %s", how)
 				took[how], b = append(took[how], d), next
 			}
 		}
@@ -234,23 +228,6 @@ func TestLeaderFleet(t *testing.T) {
 	t.Logf("%d terms of %d processes; a round trip takes %v", len(terms), len(f.members), ping(t, f.c.URLs()))
 	require.GreaterOrEqual(t, len(terms), len(took["resigns"]))
 	buried(t, f.c, mutex.New(q, "e"))
-}
-
-// tick finds out by how much the machine itself is late.
-func (f *fleet) tick(ctx context.Context) {
-	const every = 2 * time.Millisecond
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for last := time.Now(); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		now := time.Now()
-		f.late.Store(max(f.late.Load(), int64(now.Sub(last)-every)))
-		last = now
-	}
 }
 
 func (f *fleet) killed(m *member) bool {
