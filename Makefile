@@ -53,7 +53,7 @@ quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, t
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; exit 1; fi
 	@go vet ./...
-	@go test ./internal/model ./internal/localqueue ./internal/protocol ./internal/resp
+	@go test ./internal/model ./internal/localqueue ./internal/protocol ./internal/resp ./internal/testkit/judge
 	@go test -count=1 ./internal/sim -run 'TestSchedules|TestTraces' -seeds=2000
 
 # GOWORK=off shows that each module builds on its own. The command requires a released version of

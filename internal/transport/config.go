@@ -115,7 +115,7 @@ type Info struct {
 var (
 	ErrDown   = errors.New("not connected")                     // never sent
 	ErrBroken = errors.New("connection broke before an answer") // outcome unknown
-	ErrClosed = errors.New("connection closed")                       // not sent, or outcome unknown
+	ErrClosed = errors.New("connection closed")                 // not sent, or outcome unknown
 )
 
 // Causes of a connection's end that are our own decision.
