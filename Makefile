@@ -46,7 +46,7 @@ test: redis lint ## Lint, all tests of all modules with the race detector, two m
 	@go test -count=1 -timeout 5m ./internal/sim -run TestSchedules -seeds=$(SEEDS)
 	@echo '== the mutants'
 	@go test -tags mutants -timeout 8m ./internal/sim/... ./semaphore
-	@QUORATE_REQUIRE_REDIS=1 go test -tags mutants -run TestMutants ./internal/core
+	@QUORATE_REQUIRE_REDIS=1 go test -tags mutants -run TestMutants ./internal/core ./internal/protocol
 
 .PHONY: quick
 quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces and 2,000 schedules (30 seconds)

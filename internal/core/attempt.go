@@ -90,12 +90,14 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	a.mu.Lock() // whoever finds a registered attempt finds it started
 	q.register(id, a)
 	now := q.now()
-	var nodes uint32
-	var after time.Duration
-	if busy > len(q.nodes)/2 || s.Set.Thrift { // not only where a node is slow
-		nodes, after = q.later(s, id, unwell)
+	if s.Set.Thrift {
+		busy = len(q.nodes)
 	}
-	a.claim.Start(now, q.ticket(s, id), nodes, after)
+	deferred, after := q.fanout.Defer(protocol.Start{
+		Name: s.Name, ID: id, ShortHold: s.Brief, Contended: !s.quiet(), Renewed: !s.Set.NoRenewal,
+		Unwell: unwell, Busy: busy, Timeout: s.Set.NodeTimeout,
+	})
+	a.claim.Start(now, q.ticket(s, id), deferred, after)
 	for i, n := range q.nodes {
 		if unwell&(1<<i) != 0 {
 			a.note(i, n.link.Err()) // a try may be over before the link has refused the join

@@ -118,9 +118,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	a.outbox.Landed(&c.req)
 	now := a.q.now()
 	if err == nil {
-		n, trip := a.q.nodes[c.req.Node], now.Sub(c.req.Sent)
-		n.pace.took(min(trip, a.spec.Set.NodeTimeout))
-		n.distance.took(now, trip)
+		a.q.fanout.Answered(now, c.req.Node, now.Sub(c.req.Sent), a.spec.Set.NodeTimeout)
 	}
 	switch {
 	case c.req.Op == protocol.OpLeave:

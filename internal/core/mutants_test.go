@@ -8,20 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/redistest"
 )
-
-// findings counts what a test finds.
-type findings struct{ n int }
-
-func (f *findings) Errorf(string, ...any) { f.n++ }
-
-func found(test func(assert.TestingT)) bool {
-	var f findings
-	test(&f)
-	return f.n > 0
-}
 
 // contextsEndLate reports whether a context has not ended when End returns.
 func contextsEndLate(t *testing.T) bool {
@@ -53,8 +41,6 @@ func TestMutants(t *testing.T) {
 		}},
 		{"contexts end in a goroutine of their own", RuleEndAtOnce, contextsEndLate},
 		{"a restarted server has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !restartIsALoss(t) }},
-		{"the shortest answer counts for good", RuleRoute, func(*testing.T) bool { return found(distances) }},
-		{"a call waits for the furthest node", RuleNearest, func(*testing.T) bool { return found(patiences) }},
 		{"a failed handshake leaves the address connected", RuleHandshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
 		{"long values are sent without room for them", RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},
@@ -66,10 +52,4 @@ func TestMutants(t *testing.T) {
 			assert.True(t, m.find(t), "without the rule")
 		})
 	}
-}
-
-// A rule of the protocol that only a connection which begins badly shows.
-func TestMutantOfAnEarlyPush(t *testing.T) {
-	defer SwitchOff(protocol.RuleMissed)()
-	assert.False(t, earlyPushCounts(t))
 }

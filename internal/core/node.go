@@ -15,21 +15,19 @@ import (
 
 // node is one master as this client sees it.
 type node struct {
-	index      int
-	addr       string
-	link       *transport.Ordered
-	recovering atomic.Bool
-	flow       flow
-	pace       pace
-	distance   distance
-	share      [4]resp.Value // room for the reader of its answers, see call.Share
-	probed     probed        // only touched as a connection begins
-	loading    atomic.Bool   // the scripts are under way, see reload
-	rubbish    seldom        // only touched by the reader of its pushes
+	index   int
+	addr    string
+	link    *transport.Ordered
+	flow    flow
+	fanout  *protocol.Fanout // of all nodes
+	share   [4]resp.Value    // room for the reader of its answers, see call.Share
+	probed  probed           // only touched as a connection begins
+	loading atomic.Bool      // the scripts are under way, see reload
+	rubbish seldom           // only touched by the reader of its pushes
 }
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
-	n := &node{index: i, addr: c.(*redis.Client).Options().Addr}
+	n := &node{index: i, fanout: q.fanout, addr: c.(*redis.Client).Options().Addr}
 	l, err := transport.NewOrdered(c, transport.Config{
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,
@@ -70,7 +68,7 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	if err := q.duplicate(n.index); err != nil {
 		return nil, err
 	}
-	n.distance.begin(q.now(), info.RoundTrip)
+	q.fanout.Begin(q.now(), n.index, info.RoundTrip)
 	p := &n.probed
 	cmds := loads(p.missing)
 	if got, marked := script.Marked(p.marker, info.RunID, p.clock, q.set.Guard, q.set.Retention); marked {

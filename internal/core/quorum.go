@@ -39,6 +39,7 @@ type Quorum struct {
 	clocks       *clocks
 	nodeClocks   []nodeClock
 	incarnations *incarnations
+	fanout       *protocol.Fanout
 }
 
 // shard is a part of the attempts by id, for pushes to find them.
@@ -76,6 +77,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 			go d.a.tick(false)
 		}
 	})
+	q.fanout = protocol.NewFanout(len(clients), rules())
 	q.incarnations = newIncarnations(clients, set.Guard)
 	for i, c := range clients {
 		n, err := q.connect(i, c)
@@ -161,7 +163,7 @@ func (q *Quorum) saw(s *Spec, t protocol.Ticket) { s.tickets.Saw(t, q.micros(), 
 
 // heard takes from an answer what concerns the whole Quorum.
 func (q *Quorum) heard(node int, a protocol.Answer) {
-	if a.Status == protocol.Recovering || q.nodes[node].recovering.Load() {
+	if a.Status == protocol.Recovering || q.fanout.Recovering(node) {
 		q.noteRecovering(node, a)
 	}
 }

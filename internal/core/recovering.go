@@ -55,7 +55,7 @@ func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	q.nodes[node].recovering.Store(a.Status == protocol.Recovering)
+	q.fanout.Recovers(node, a.Status == protocol.Recovering)
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
 		r.until[node], r.empty[node] = time.Time{}, false
 	}

@@ -10,8 +10,6 @@ const (
 	RuleEndFirst    Rule = 1 << iota // the holder hears of a loss before the leaves are sent: the next holder is in while it goes on
 	RuleEndAtOnce                    // contexts end in the goroutine that ends the lease, not in one of their own: as above, on a busy process
 	RuleRestart                      // each run of a server that its marker does not name has lost data: a node votes beside a lease that it has forgotten
-	RuleRoute                        // the shortest answer counts for a while only: a node whose route has become longer counts as silent always
-	RuleNearest                      // the furthest of the q nearest nodes decides how long to wait: a call waits for a node that it does not need
 	RuleHandshake                    // a connection whose handshake fails has ended: its address keeps the vote of the server from the other addresses of it
 	RuleReleaseLast                  // a release ends the lease's contexts before it sends the leaves: the next holder is in while a context of this one goes on
 	RuleRecordsWait                  // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection

@@ -19,7 +19,7 @@ type Settings struct {
 	Prefix      string
 	NoRenewal   bool
 	Wall        func() time.Time // the wall clock; nil: the machine's. For tests
-	Thrift      bool             // as if many were at work, see Quorum.later; for tests
+	Thrift      bool             // as if many were at work, see protocol.Fanout; for tests
 	Logger      *slog.Logger
 	Observe     func(Event) // nil: nobody
 }

@@ -38,6 +38,7 @@
 //	ticketclock.go  which ticket a claim proposes, and which a node refuses
 //	record.go, register.go, attest.go   the records: Paxos with tickets
 //	clockbounds.go, nodeclock.go        whether a node's clock jumped, or ours
+//	fanout.go       which nodes are asked first, and how long to wait
 //	incarnation.go  which replies of a node count
 //	servers.go      which of two addresses of one server votes
 //	backlog.go, outbox.go               what is sent when a node has no room

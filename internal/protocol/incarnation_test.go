@@ -17,9 +17,11 @@ type lives struct {
 	now protocol.Time
 }
 
-func newLives(addresses int) *lives {
-	servers := protocol.NewServers(addresses, guardTime, protocol.Rules{})
-	return &lives{protocol.NewIncarnations(addresses, servers, protocol.Rules{}), protocol.Time(time.Hour)}
+func newLives(addresses int) *lives { return newLivesWith(addresses, protocol.Rules{}) }
+
+func newLivesWith(addresses int, rules protocol.Rules) *lives {
+	servers := protocol.NewServers(addresses, guardTime, rules)
+	return &lives{protocol.NewIncarnations(addresses, servers, rules), protocol.Time(time.Hour)}
 }
 
 // out returns what is to be done, and empties it.
@@ -69,7 +71,12 @@ func TestReplyOfAnotherIncarnation(t *testing.T) {
 // A push that comes before the incarnation is known has the node asked when it is known.
 func TestPushBeforeTheIncarnation(t *testing.T) {
 	t.Parallel()
-	l := newLives(1)
+	earlyPush(t, protocol.Rules{})
+}
+
+// earlyPush has a node push before its incarnation is known.
+func earlyPush(t assert.TestingT, rules protocol.Rules) {
+	l := newLivesWith(1, rules)
 	l.Connect(l.now, 0, "run")
 	assert.False(t, l.CheckPush(0, 1))
 	assert.True(t, l.Check(l.now, 0, 1), "the first reply shows the incarnation")

@@ -55,6 +55,8 @@ const (
 	RuleLeft                            // a server that an address has left gets no vote under another one while leases of it run: two holders
 	RuleStranger                        // a reply of another incarnation than the connection began with does not count: a node that was a replica for a moment votes with its master's data
 	RuleCompared                        // two addresses are found to be two servers only if both connections lasted meanwhile: a node that has lost nothing is silenced
+	RuleRoute                           // the shortest answer counts for a while only: a node whose route has become longer counts as silent always
+	RuleNearest                         // the furthest of the q nearest nodes decides how long to wait: a call waits for a node that it does not need
 	RuleMissed                          // a push before the node's incarnation is known is made up for: a waiter hears of its turn only by its next beat
 	RuleCopy                            // nor does one of an incarnation with which another address votes: as above, after the node has reconnected
 	RuleDown                            // a claim hears that a node's connection is gone: of two waiters that are each first on one of the other nodes, none is served before its beats have failed

@@ -1,0 +1,61 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// Who finds others at a name asks all nodes the next time, readers among readers
+// too, until somebody is alone there.
+func TestWhoIsMet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	reader := func(q *Quorum) *Spec {
+		s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1 << 30, Brief: true, Set: &q.set})
+		require.NoError(t, err)
+		return s
+	}
+	here, there := idle(t, c), idle(t, c)
+	one, two := reader(here), reader(there)
+	h1, err := here.Acquire(t.Context(), one, false, nil)
+	require.NoError(t, err)
+	assert.True(t, one.quiet())
+	h2, err := there.Acquire(t.Context(), two, false, nil)
+	require.NoError(t, err)
+	settled := func(h *Hold) { // all its joins have been answered
+		require.Eventually(t, func() bool {
+			a := (*attempt)(h)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.claim.Votes(a.q.now()) == c.Len()
+		}, 10*time.Second, time.Millisecond)
+	}
+	settled(h2)
+	assert.False(t, two.quiet())
+	h1.Release()
+	require.NoError(t, h1.Released(t.Context()))
+	h2.Release()
+	require.NoError(t, h2.Released(t.Context()))
+	h2, err = there.Acquire(t.Context(), two, false, nil)
+	require.NoError(t, err)
+	settled(h2)
+	assert.True(t, two.quiet())
+
+	// The nodes that are asked last have not heard of whom the first know.
+	a := (*attempt)(h2)
+	for _, sum := range []int64{1, 0} {
+		r := protocol.Request{Op: protocol.OpJoin, Ticket: a.claim.Ticket(), Sent: there.now()}
+		k := calls.Get().(*call)
+		k.a, k.req = a, r
+		inc := int64(there.incarnations.votes[0].Load())
+		k.Reply([]resp.Value{{Int: time.Now().UnixMilli()*8 + 1}, {Int: inc}, {Int: int64(r.Ticket)}, {Int: 1 | 8}, {}, {Int: sum}, {Int: sum}}, nil)
+		assert.False(t, two.quiet(), "the sum of others is %d", sum)
+	}
+}

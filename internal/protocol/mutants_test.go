@@ -1,0 +1,33 @@
+//go:build mutants
+
+package protocol_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// findings counts what a test finds.
+type findings struct{ n int }
+
+func (f *findings) Errorf(string, ...any) { f.n++ }
+
+// The rules that the simulator does not run each have a test that finds that it is missing.
+func TestMutants(t *testing.T) {
+	for _, m := range []struct {
+		name string
+		rule protocol.Rule
+		test func(assert.TestingT, protocol.Rules)
+	}{
+		{"the shortest answer counts for good", protocol.RuleRoute, route},
+		{"a call waits for the furthest node", protocol.RuleNearest, nearest},
+		{"a push before the incarnation is known is lost", protocol.RuleMissed, earlyPush},
+	} {
+		var f findings
+		m.test(&f, protocol.Without(m.rule))
+		assert.NotZero(t, f.n, m.name)
+	}
+}
