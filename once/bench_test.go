@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/internal/accept"
-	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/once"
 )
 

@@ -25,7 +25,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // Parallel parses the flags of a test binary. Without -parallel it lets n tests run at once: a test has

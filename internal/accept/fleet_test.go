@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/proxy"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // connectAll connects so many clients at once, and waits until each has its node.

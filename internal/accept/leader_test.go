@@ -19,8 +19,8 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/accept"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/testkit/proxy"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 )

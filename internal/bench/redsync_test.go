@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
 

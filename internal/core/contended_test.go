@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // Who finds others at a name asks all nodes the next time, readers among readers

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/redistest"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 const recordKey = "quorate:{" + name + "}:r"

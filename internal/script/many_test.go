@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // In one request, one leaves a name and another comes, twice over: what is done

@@ -11,9 +11,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/redistest"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/script/conformance"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 var (
