@@ -26,7 +26,7 @@ func (q *Quorum) Ready(ctx context.Context) error {
 		errs := make([]error, len(q.nodes))
 		refused := 0
 		for i, n := range q.nodes {
-			if errs[i] = n.link.Err(); errs[i] != nil && forGood(errs[i]) {
+			if errs[i] = n.err(); errs[i] != nil && forGood(errs[i]) {
 				refused++
 			}
 		}
@@ -47,7 +47,7 @@ func (q *Quorum) Ready(ctx context.Context) error {
 // tried waits for the first attempt to connect, which may still be under way.
 func (n *node) tried(ctx context.Context) {
 	select {
-	case <-n.link.Ready():
+	case <-n.ready:
 	case <-ctx.Done():
 	}
 }
@@ -63,7 +63,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	errs := q.ask(ctx, func(dst []byte, n *node) []byte {
-		run := n.link.Info().RunID
+		run := n.info().RunID
 		if run == "" {
 			run = "-"
 		}

@@ -35,7 +35,7 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 		}
 		done <- answer{kept, err}
 	}
-	n.link.Send(c)
+	n.send(c)
 	select {
 	case a := <-done:
 		return a.v, a.err

@@ -22,7 +22,7 @@ type asking struct {
 }
 
 // offer sends a request, or has it wait for room at its node. Called with i.mu held. It
-// reports whether a Flush of the link is left to the caller.
+// reports whether the link is to be flushed.
 func (i *inquiry) offer(r protocol.Request) (flush bool) {
 	n := i.q.nodes[r.Node]
 	if i.unsent != nil && i.unsent[r.Node] != nil {
@@ -30,33 +30,31 @@ func (i *inquiry) offer(r protocol.Request) (flush bool) {
 		return false
 	}
 	c := &asking{i: i, req: r, class: protocol.ClassOfRecord(&i.in)}
-	took, waits := n.offer(c.class, c)
-	if waits {
-		if i.unsent == nil {
-			i.unsent = new([32]*asking)
-		}
-		i.unsent[r.Node] = c
+	if n.offer(c.class, c) {
+		return true
 	}
-	return took == transport.Left
+	if i.unsent == nil {
+		i.unsent = new([32]*asking)
+	}
+	i.unsent[r.Node] = c
+	return false
 }
 
-// offer sends a request, or has it wait for room. Called with the owner's lock held. When
-// it returns Left, the caller must Flush the link without that lock.
-func (n *node) offer(k protocol.Class, c queued) (took transport.Took, waits bool) {
-	switch {
-	case !on(RuleRecordsWait):
-		n.link.Send(c)
-		return transport.Taken, false
-	case !n.flow.waits(k):
-		if took = n.link.Offer(c, k == protocol.Renewals); took != transport.Full {
-			return took, false
-		}
+// offer sends a request, or has it wait for room. Called with the owner's lock held. If it
+// returns true, the link is to be flushed. Else the request waits.
+func (n *node) offer(k protocol.Class, c queued) (flush bool) {
+	u := urgency(k)
+	if !on(RuleRecordsWait) {
+		u = transport.Certain
+	}
+	if !n.flow.waits(k) && n.link.Append(c, u) != transport.Full {
+		return true
 	}
 	if n.put(k, c) {
-		return transport.Full, true
+		return false
 	}
-	n.link.Send(c) // the Quorum closes: it has an error as answer
-	return transport.Taken, false
+	n.link.Append(c, transport.Certain) // the Quorum closes: it has an error as answer
+	return true
 }
 
 // transmit see queued. An erasure is sent though its operation is over: the caller of
@@ -68,7 +66,7 @@ func (c *asking) transmit(n *node) bool {
 	if i.over && c.class == protocol.Records {
 		return true
 	}
-	if n.link.Queue(c, c.class == protocol.Renewals) == transport.Full {
+	if n.link.Append(c, urgency(c.class)) == transport.Full {
 		return false
 	}
 	i.unsent[n.index] = nil
@@ -78,11 +76,11 @@ func (c *asking) transmit(n *node) bool {
 // notice is a command that may wait for room, and whose answer is of no interest.
 type notice struct{ question }
 
-func (c *notice) transmit(n *node) bool { return n.link.Queue(c, false) != transport.Full }
+func (c *notice) transmit(n *node) bool { return n.link.Append(c, transport.Normal) != transport.Full }
 
 // notify sends a notice, after the operations on records that wait for room.
 func (n *node) notify(command []byte) {
-	if took, _ := n.offer(protocol.Records, &notice{question{command: command}}); took == transport.Left {
+	if n.offer(protocol.Records, &notice{question{command: command}}) {
 		n.link.Flush()
 	}
 }

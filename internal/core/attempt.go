@@ -66,11 +66,11 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
 	unwell, busy, wall := uint32(0), 0, time.Now()
 	for i, n := range q.nodes {
-		well, many := n.link.State(wall, n.timeout(s.Set))
-		if many {
+		state := n.link.State(wall)
+		if state.Busy {
 			busy++
 		}
-		if !well {
+		if !state.Healthy(n.timeout(s.Set)) {
 			unwell |= 1 << i
 		}
 	}
@@ -100,7 +100,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	a.claim.Start(now, q.ticket(s, id), deferred, after)
 	for i, n := range q.nodes {
 		if unwell&(1<<i) != 0 {
-			a.note(i, n.link.Err()) // a try may be over before the link has refused the join
+			a.note(i, n.err()) // a try may be over before the link has refused the join
 			a.claim.Suspect(now, i)
 		}
 	}
@@ -117,7 +117,7 @@ func (a *attempt) event(f func(c *protocol.Claim, now protocol.Time)) {
 }
 
 // together is for how many claims at most the scheduler collects what they have to say.
-const together = 2 * transport.MaxParts
+const together = 2 * transport.MaxBatch
 
 // tick wakes those that are due. What many of them have to say, as a rule that
 // they are still there, goes out together.

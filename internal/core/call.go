@@ -16,7 +16,7 @@ type call struct {
 	a     *attempt
 	req   protocol.Request
 	loads uint8 // how often the scripts have been loaded for it
-	alone bool  // not to be sent as one of many
+	alone bool  // not to be sent in a batch
 
 	class     protocol.Class // while it waits for room, see flow
 	withdrawn bool           // and is not wanted any more
@@ -49,31 +49,10 @@ func (c *call) Kind() uint64 {
 	return script.Kind(&c.a.claim.Terms, c.req)
 }
 
-// AppendPart encodes the request as one of those of many names.
-func (c *call) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
-	return script.AppendPart(keys, args, c.a.spec.keys(), &c.a.claim.Terms, c.req)
+// AppendItem encodes the request as one of a batch.
+func (c *call) AppendItem(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
+	return script.AppendItem(keys, args, c.a.spec.keys(), &c.a.claim.Terms, c.req)
 }
-
-// Share takes the answer to a request of many names. Where there was more to do
-// for this one, or something went wrong, it goes out again, by itself.
-func (c *call) Share(head []resp.Value, own int64, err error) {
-	if v := script.Share(c.a.q.nodes[c.req.Node].share[:0], head, own, c.req); v != nil {
-		c.Reply(v, nil)
-		return
-	}
-	a := c.a
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if head != nil {
-		a.spec.crowd(true)
-	}
-	if c.alone = true; !c.again(forgotten(err)) {
-		c.free()
-	}
-}
-
-// Touch see attempt.touch.
-func (c *call) Touch() { c.a.touch() }
 
 // again sends the request once more, unless it would come after its own leave.
 // Called with a.mu held.
@@ -86,7 +65,7 @@ func (c *call) again(load bool) bool {
 	if load {
 		n.reload(c)
 	} else {
-		n.link.Send(c)
+		n.send(c)
 	}
 	return true
 }

@@ -71,8 +71,8 @@ func (q *Quorum) look() {
 			c.mu.Lock()
 			at := c.bounds.At()
 			c.mu.Unlock()
-			if q.now().Sub(at) > every/2 && n.link.Err() == nil {
-				n.link.Send(q.askTime(n))
+			if q.now().Sub(at) > every/2 && n.err() == nil {
+				n.send(q.askTime(n))
 			}
 		}
 	}
@@ -188,8 +188,8 @@ func (q *Quorum) settle(e protocol.ClockEvent) {
 	switch e.Kind {
 	case protocol.ClockAsk:
 		for i, n := range q.nodes {
-			if e.Nodes&(1<<i) != 0 && n.link.Err() == nil {
-				n.link.Send(q.askTime(n))
+			if e.Nodes&(1<<i) != 0 && n.err() == nil {
+				n.send(q.askTime(n))
 			}
 		}
 	case protocol.ClockEarly:
@@ -222,7 +222,7 @@ func (q *Quorum) settle(e protocol.ClockEvent) {
 // recount has a node whose clock was set back count its guard time again if it
 // began by a time that has not come yet. A node that began earlier is unchanged.
 func (q *Quorum) recount(n *node) {
-	n.link.Send(&question{command: q.mark(n.link.Info(), script.Kept), reply: func(v []resp.Value, err error) {
+	n.send(&question{command: q.mark(*n.info(), script.Kept), reply: func(v []resp.Value, err error) {
 		if inc, _, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Counted(now, n.index, inc) })
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/transport"
@@ -157,20 +158,20 @@ func (c *call) transmit(n *node) bool {
 		a.q.ticks.set(a, a.claim.Wake())
 	}
 	r := c.req // c is the link's once it is taken
-	took := n.link.Queue(c, c.class == protocol.Renewals)
+	took := n.link.Append(c, urgency(c.class))
 	if took == transport.Full {
 		a.outbox.NoRoom(&a.claim)
 		return false
 	}
 	a.unsent[n.index] = nil
-	if took != transport.Refused {
+	if took == transport.Taken {
 		a.outbox.Departed(&a.claim, r)
 	}
 	return true
 }
 
 // offer sends a request, or has it wait for room at its node. Called with a.mu held.
-// It reports whether a Flush of the link is left to the caller.
+// It reports whether the link is to be flushed.
 func (a *attempt) offer(r protocol.Request) (flush bool) {
 	n, k := a.q.nodes[r.Node], a.outbox.Class(a.claim.Phase(), r.Op)
 	var waits *call
@@ -197,12 +198,8 @@ func (a *attempt) offer(r protocol.Request) (flush bool) {
 	c := calls.Get().(*call)
 	c.a, c.req, c.class = a, r, k
 	took := transport.Full
-	switch {
-	case n.flow.waits(k):
-	case a.unflushed:
-		took = n.link.Queue(c, k == protocol.Renewals)
-	default:
-		took = n.link.Offer(c, k == protocol.Renewals)
+	if !n.flow.waits(k) {
+		took = n.link.Append(c, urgency(k))
 	}
 	switch took {
 	case transport.Full:
@@ -212,14 +209,37 @@ func (a *attempt) offer(r protocol.Request) (flush bool) {
 		a.outbox.NoRoom(&a.claim)
 		if a.unsent[r.Node] = c; !n.put(k, c) {
 			a.unsent[r.Node] = nil
-			n.link.Send(c)
+			n.link.Append(c, transport.Certain)
+			return true
 		}
-	case transport.Refused:
-	default:
+	case transport.Taken:
 		a.outbox.Departed(&a.claim, r)
+		return true
 	}
-	return took == transport.Left
+	return false
 }
+
+// urgency is the urgency of the requests of a class.
+func urgency(k protocol.Class) transport.Urgency {
+	if k == protocol.Renewals {
+		return transport.Urgent
+	}
+	return transport.Normal
+}
+
+// send sends commands, in order. They do not wait for room.
+func (n *node) send(cmds ...transport.Command) {
+	for _, c := range cmds {
+		n.link.Append(c, transport.Certain)
+	}
+	n.link.Flush()
+}
+
+// err is nil while the node is connected, else why it is not.
+func (n *node) err() error { return n.link.State(time.Time{}).Err }
+
+// info is what the node said of itself as the latest connection began.
+func (n *node) info() *transport.Info { return n.link.State(time.Time{}).Info }
 
 // drain waits until nothing waits for the node any more, or the context ends. Then what
 // still waits is given up.

@@ -126,7 +126,7 @@ func (h *healer) run() {
 		if attempts == 1 {
 			close(h.tried)
 		}
-		if done || ctx.Err() != nil || h.node.link.Err() != nil {
+		if done || ctx.Err() != nil || h.node.err() != nil {
 			if h.end() {
 				return
 			}
@@ -159,7 +159,7 @@ func (h *healer) end() bool {
 	r := &h.q.records
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if h.again && h.node.link.Err() == nil && !h.q.isClosed() {
+	if h.again && h.node.err() == nil && !h.q.isClosed() {
 		h.again = false
 		return false
 	}

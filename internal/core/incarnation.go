@@ -67,7 +67,7 @@ func (q *Quorum) heed(n *node, a protocol.NodeAction) {
 		if a.Inc != 0 {
 			lost = strconv.FormatUint(uint64(a.Inc), 10)
 		}
-		n.link.Send(&question{command: q.mark(n.link.Info(), lost), reply: func(v []resp.Value, err error) {
+		n.send(&question{command: q.mark(*n.info(), lost), reply: func(v []resp.Value, err error) {
 			inc, _, e := script.DecodeMarker(v)
 			q.life(n, func(s *protocol.Incarnations, now protocol.Time) {
 				s.Marked(now, n.index, a.Try, inc, err == nil && e == nil)
@@ -159,6 +159,6 @@ func (q *Quorum) sameServer(ctx context.Context, n, other *node) (bool, error) {
 		return false, err
 	}
 	v, err := other.do(ctx, "GET", key)
-	n.link.Send(&question{command: resp.AppendCommand(nil, "DEL", key)})
+	n.send(&question{command: resp.AppendCommand(nil, "DEL", key)})
 	return err == nil && text(v, 0) == "1", err
 }

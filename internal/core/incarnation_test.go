@@ -40,7 +40,7 @@ func TestCopiedIncarnationOfAKnownRun(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
 	require.Eventually(t, func() bool {
 		for i, n := range q.nodes {
-			if n.link.Err() != nil || q.incarnations.votes[i].Load() == 0 {
+			if n.err() != nil || q.incarnations.votes[i].Load() == 0 {
 				_, _ = q.marker(t.Context(), n) // each answer has it ask again
 				return false
 			}

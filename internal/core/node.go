@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,34 +18,33 @@ import (
 type node struct {
 	index   int
 	addr    string
-	link    *transport.Ordered
+	link    transport.Transport
+	ready   chan struct{} // closed when the first attempt to connect has succeeded or failed
+	first   sync.Once     // closes ready
 	flow    flow
 	fanout  *protocol.Fanout // of all nodes
-	share   [4]resp.Value    // room for the reader of its answers, see call.Share
 	probed  probed           // only touched as a connection begins
 	loading atomic.Bool      // the scripts are under way, see reload
 	rubbish seldom           // only touched by the reader of its pushes
 }
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
-	n := &node{index: i, fanout: q.fanout, addr: c.(*redis.Client).Options().Addr}
-	l, err := transport.NewOrdered(c, transport.Config{
+	n := &node{index: i, fanout: q.fanout, addr: c.(*redis.Client).Options().Addr, ready: make(chan struct{})}
+	l, err := q.set.connect(c, transport.Config{
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,
-		Many: &transport.Many{Head: script.ManyHead, Append: func(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
-			return script.AppendMany(dst, q.set.Prefix, q.set.Guard, q.set.Retention, q.channel, kind, keys, args, nKeys, nArgs)
-		}},
-		Room:  func() { n.room() },
-		Probe: func() []transport.Command { return q.probe(n) },
+		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
+		Room:        func() { n.room() },
+		Probe:       func() []transport.Command { return q.probe(n) },
 		Hello: func(info transport.Info) ([]transport.Command, error) {
 			cmds, err := q.hello(n, info)
 			return q.leaving(n, cmds), err
 		},
-		Up:         func() { q.up(n) },
-		Down:       func(err error) { q.down(n, err) },
+		Up:         func() { q.up(n); n.first.Do(func() { close(n.ready) }) },
+		Down:       func(err error) { q.down(n, err); n.first.Do(func() { close(n.ready) }) },
 		Push:       func(payload string) { q.push(n, payload) },
 		Subscribed: func() { q.recheck(n) },
-		PushDown:   func(err error) { q.deaf(n, err) },
+		PushDown:   func(err error) { q.onSubscribeDown(n, err) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, i, err)
@@ -193,9 +193,9 @@ func (q *Quorum) down(n *node, err error) {
 	}
 }
 
-// deaf: what a node pushes does not arrive. That is told when it will not pass
-// with the node's own trouble.
-func (q *Quorum) deaf(n *node, err error) {
+// onSubscribeDown logs that a node's pushes do not arrive, if that will not pass with the
+// node's own trouble.
+func (q *Quorum) onSubscribeDown(n *node, err error) {
 	if !q.isClosed() && forGood(err) {
 		q.set.Logger.Warn("quorate: a node's pushes cannot be heard; waiters learn of their turn by their beats", "node", n.addr, "error", err)
 	}

@@ -55,12 +55,12 @@ func failedHandshakeEnds(t *testing.T) bool {
 	}, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
-	l := q.nodes[0].link
-	<-l.Ready()
+	n := q.nodes[0]
+	<-n.ready
 	open.Store(true)
-	require.Eventually(t, func() bool { return strings.Contains(l.Err().Error(), "NOPERM") }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(n.err().Error(), "NOPERM") }, 20*time.Second, time.Millisecond)
 	open.Store(false)
-	require.Eventually(t, func() bool { return errors.Is(l.Err(), cut) }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(n.err(), cut) }, 20*time.Second, time.Millisecond)
 
 	other := 0
 	q.life(q.nodes[1], func(s *protocol.Incarnations, now protocol.Time) { other = s.Connect(now.Add(2*set.Guard), 1, run) })
@@ -95,7 +95,7 @@ func earlyPushCounts(t *testing.T) bool {
 	_, err = pushes.Receive(t.Context())
 	require.NoError(t, err)
 	inc := protocol.Incarnation(q.incarnations.votes[0].Load())
-	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Connect(now, 0, n.link.Info().RunID) })
+	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Connect(now, 0, n.info().RunID) })
 	first.Release()
 	m, err := pushes.ReceiveMessage(t.Context())
 	require.NoError(t, err)

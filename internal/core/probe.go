@@ -73,12 +73,12 @@ func (q *Quorum) probe(n *node) []transport.Command {
 // the link.
 func (n *node) reload(c transport.Command) {
 	if !n.loading.CompareAndSwap(false, true) {
-		n.link.Send(c)
+		n.send(c)
 		return
 	}
 	cmds := loads(script.All())
 	cmds[len(cmds)-1].(*question).reply = func([]resp.Value, error) { n.loading.Store(false) }
-	n.link.Send(append(cmds, c)...)
+	n.send(append(cmds, c)...)
 }
 
 // oldest is the first version of Redis in which a script may write after it has read

@@ -98,7 +98,7 @@ var errEndless = fmt.Errorf("lists more than %d MB of names, or without end", ma
 
 // list adds a node's names, and tells whether the node was whole before.
 func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool, next func() error) (marker, error) {
-	run := n.link.Info().RunID
+	run := n.info().RunID
 	m, err := q.marker(ctx, n)
 	if err != nil {
 		return m, err
@@ -137,7 +137,7 @@ func (q *Quorum) list(ctx context.Context, n *node, names map[string]bool, next 
 	switch after, err := q.marker(ctx, n); {
 	case err != nil:
 		return m, err
-	case after.inc != m.inc || n.link.Info().RunID != run:
+	case after.inc != m.inc || n.info().RunID != run:
 		return m, errForgetful
 	}
 	return m, nil

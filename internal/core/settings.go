@@ -5,6 +5,9 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/internal/transport"
+	"github.com/redis/go-redis/v9"
 )
 
 // Settings are what the options of the root package set.
@@ -20,8 +23,19 @@ type Settings struct {
 	NoRenewal   bool
 	Wall        func() time.Time // the wall clock; nil: the machine's. For tests
 	Thrift      bool             // as if many were at work, see protocol.Fanout; for tests
+	Connect     Connector        // the way to a node; nil: [transport.NewOrdered]. For tests
 	Logger      *slog.Logger
 	Observe     func(Event) // nil: nobody
+}
+
+// A Connector returns the way to the node that a client is for.
+type Connector func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error)
+
+func (s *Settings) connect(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
+	if s.Connect != nil {
+		return s.Connect(client, cfg)
+	}
+	return transport.NewOrdered(client, cfg)
 }
 
 // Defaults returns the settings that hold when no option is given.

@@ -75,7 +75,7 @@ func observed(t *testing.T, c *redistest.Cluster, observe func(Event)) *Quorum {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
 	for _, n := range q.nodes {
-		<-n.link.Ready()
+		<-n.ready
 	}
 	require.NoError(t, q.Bootstrap(t.Context()))
 	return q

@@ -58,11 +58,11 @@ func TestKeyOfAnotherType(t *testing.T) {
 			}
 			// One of many does nothing, and is asked for again by itself.
 			terms := n.terms(2, 1)
-			keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, join(641))
-			command := script.AppendMany(nil, "test", 0, time.Minute, "owner", script.Kind(&terms, join(641)), keys, words, nKeys, nArgs)
+			keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, join(641))
+			command := script.AppendBatch(nil, "test", 0, time.Minute, "owner", script.Kind(&terms, join(641)), keys, words, nKeys, nArgs)
 			reply, err := c.Do(ctx, args(t, command)...).Text()
 			require.NoError(t, err)
-			assert.Equal(t, "0", strings.Fields(reply)[script.ManyHead])
+			assert.Equal(t, "0", strings.Fields(reply)[script.BatchHead])
 			assert.Equal(t, before, dump(t, n))
 		})
 	}
@@ -296,8 +296,8 @@ func TestLongestRetention(t *testing.T) {
 			assert.Greater(t, c.PTTL(ctx, short.keys.State()).Val(), 29*time.Minute, "%d, %s first", capacity, first)
 			for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpLeave} {
 				r := protocol.Request{Op: op, Ticket: 10000}
-				keys, words, nKeys, nArgs := script.AppendPart(nil, nil, short.keys, &s, r)
-				_, err := c.Do(ctx, args(t, script.AppendMany(nil, "test", 0, short.retention, "owner", script.Kind(&s, r), keys, words, nKeys, nArgs))...).Text()
+				keys, words, nKeys, nArgs := script.AppendItem(nil, nil, short.keys, &s, r)
+				_, err := c.Do(ctx, args(t, script.AppendBatch(nil, "test", 0, short.retention, "owner", script.Kind(&s, r), keys, words, nKeys, nArgs))...).Text()
 				require.NoError(t, err)
 				assert.Greater(t, c.PTTL(ctx, short.keys.State()).Val(), 29*time.Minute, "part %d, %d, %s first", i, capacity, first)
 			}
@@ -338,10 +338,10 @@ func TestLongestGuard(t *testing.T) {
 	marker(t, c, "run4", script.Lost, false)
 	recovers(short, "lost after a bootstrap")
 	terms := short.terms(1, 1)
-	keys, words, nKeys, nArgs := script.AppendPart(nil, nil, short.keys, &terms, join(640))
-	reply, err := c.Do(t.Context(), args(t, script.AppendMany(nil, "test", short.guard, short.retention, "owner", script.Kind(&terms, join(640)), keys, words, nKeys, nArgs))...).Text()
+	keys, words, nKeys, nArgs := script.AppendItem(nil, nil, short.keys, &terms, join(640))
+	reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, "test", short.guard, short.retention, "owner", script.Kind(&terms, join(640)), keys, words, nKeys, nArgs))...).Text()
 	require.NoError(t, err)
-	assert.Equal(t, "0", strings.Fields(reply)[script.ManyHead])
+	assert.Equal(t, "0", strings.Fields(reply)[script.BatchHead])
 }
 
 // The settings at the end of a whole node's marker are compared as text. Digits before

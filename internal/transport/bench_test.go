@@ -44,7 +44,7 @@ func BenchmarkPing(b *testing.B) {
 		p := &ping{make(chan error, 1)}
 		b.ReportAllocs()
 		for b.Loop() {
-			l.Send(p)
+			send(l, p)
 			if err := <-p.done; err != nil {
 				b.Fatal(err)
 			}
@@ -61,7 +61,7 @@ func BenchmarkPing(b *testing.B) {
 	b.Run("ordered/64", func(b *testing.B) {
 		callers(b, func() func() error {
 			p := &ping{make(chan error, 1)}
-			return func() error { l.Send(p); return <-p.done }
+			return func() error { send(l, p); return <-p.done }
 		})
 	})
 	b.Run("go-redis/64", func(b *testing.B) {

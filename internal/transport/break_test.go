@@ -30,7 +30,7 @@ func TestHungNode(t *testing.T) {
 		c := newCall("ECHO", payload)
 		calls = append(calls, c)
 		began := time.Now()
-		l.Send(c)
+		send(l, c)
 		worst = max(worst, time.Since(began))
 	}
 	t.Log("longest Send ", worst)
@@ -53,11 +53,11 @@ func TestShortStop(t *testing.T) {
 	l := open(t, node.Client(), transport.Config{NodeTimeout: 50 * time.Millisecond})
 	require.NoError(t, node.Stop())
 	join, leave := newCall("SET", "claim", "id"), newCall("DEL", "claim")
-	l.Send(join)
+	send(l, join)
 	assert.True(t, healthy(l))
 	time.Sleep(100 * time.Millisecond)
 	assert.False(t, healthy(l))
-	l.Send(leave)
+	send(l, leave)
 	require.NoError(t, node.Cont())
 	_, err := join.wait(t)
 	assert.NoError(t, err)
@@ -77,14 +77,14 @@ func TestLeaveAfterLongStop(t *testing.T) {
 	require.NoError(t, node.Stop())
 	join, before := newCall("SET", "claim1", "id"), lasting("DEL", "claim1", "claim2")
 	late := newCall("SET", "claim2", "id")
-	l.Send(join, before, late)
+	send(l, join, before, late)
 	_, err := join.wait(t)
 	assert.ErrorIs(t, err, transport.ErrBroken)
 	_, err = late.wait(t)
 	assert.ErrorIs(t, err, transport.ErrBroken)
 	assert.Zero(t, before.replies.Load())
 	after := lasting("DEL", "claim2")
-	l.Send(after)
+	send(l, after)
 	time.Sleep(500 * time.Millisecond) // more than one attempt to connect
 	require.NoError(t, node.Cont())
 	_, err = before.wait(t)
@@ -103,10 +103,12 @@ func TestLeaveAfterRestart(t *testing.T) {
 	_, err := do(t, l, "SET", "claim", "id")
 	require.NoError(t, err)
 	require.NoError(t, node.Kill())
-	eventually(t, "refused", func() bool { return log.count("down") == 1 && strings.Contains(fmt.Sprint(l.Err()), "refused") })
+	eventually(t, "refused", func() bool {
+		return log.count("down") == 1 && strings.Contains(fmt.Sprint(l.State(time.Now()).Err), "refused")
+	})
 	leave, expired := lasting("DEL", "claim"), lasting("DEL", "other")
 	expired.until = time.Now().Add(50 * time.Millisecond)
-	l.Send(leave, expired)
+	send(l, leave, expired)
 	_, err = do(t, l, "PING")
 	assert.ErrorIs(t, err, transport.ErrDown)
 	assert.ErrorContains(t, err, "refused")
@@ -140,9 +142,9 @@ func TestGhostIsKilled(t *testing.T) {
 				return ":1\r\n"
 			})
 			l := open(t, f.client(t), transport.Config{})
-			id := l.Info().ClientID
+			id := l.State(time.Now()).Info.ClientID
 			join, leave := newCall("JOIN"), lasting("LEAVE")
-			l.Send(join, leave)
+			send(l, join, leave)
 			eventually(t, "sent", func() bool { return len(f.commands()) == 2 })
 			f.runID.Store(c.runID)
 			f.drop()
@@ -151,7 +153,7 @@ func TestGhostIsKilled(t *testing.T) {
 			_, err = join.wait(t)
 			assert.ErrorIs(t, err, transport.ErrBroken)
 			first := lasting("FIRST")
-			l.Send(first)
+			send(l, first)
 			_, err = first.wait(t)
 			require.NoError(t, err)
 
@@ -228,7 +230,7 @@ func TestResets(t *testing.T) {
 		default:
 		}
 		a, b, c := newCall("A", fmt.Sprint(i)), lasting("LEAVE", fmt.Sprint(i)), newCall("C", fmt.Sprint(i))
-		l.Send(a, b, c)
+		send(l, a, b, c)
 		if i%10 == 0 {
 			f.drop()
 		}
@@ -254,8 +256,8 @@ func TestSparseNode(t *testing.T) {
 	f := newFake(t, func(*fakeConn, []string) string { return "+OK\r\n" })
 	f.runID.Store("")
 	l := open(t, f.client(t), transport.Config{})
-	require.NoError(t, l.Err())
-	info := l.Info()
+	require.NoError(t, l.State(time.Now()).Err)
+	info := *l.State(time.Now()).Info
 	assert.Positive(t, info.RoundTrip)
 	info.RoundTrip = 0
 	assert.Equal(t, transport.Info{ClientID: 1}, info)
@@ -270,7 +272,7 @@ func TestNobodyThere(t *testing.T) {
 	defer client.Close()
 	var log events
 	l := open(t, client, log.config(transport.Config{Channel: "ch"}))
-	assert.ErrorIs(t, l.Err(), transport.ErrDown)
+	assert.ErrorIs(t, l.State(time.Now()).Err, transport.ErrDown)
 	time.Sleep(200 * time.Millisecond)
 	assert.Equal(t, 1, log.count("down"), "told once")
 	assert.Equal(t, 1, log.count("push down"), "told once")
@@ -285,7 +287,7 @@ func TestKeptIsBounded(t *testing.T) {
 	var calls []*call
 	for range 80 {
 		calls = append(calls, lasting("DEL", "x"))
-		l.Send(calls[len(calls)-1])
+		send(l, calls[len(calls)-1])
 	}
 	for _, c := range calls[50:] {
 		_, err := c.wait(t)

@@ -7,11 +7,11 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Command is one request. Both methods are called from inside the link and
-// must neither block nor call Close; Append must not call the link at all (it
-// runs under the link's mutex), Reply may call Send.
+// Command is one request. The transport calls both methods. They must neither block
+// nor call Close. Append must not call the transport at all, because it runs under the
+// transport's lock. Reply may call Append and Flush.
 type Command interface {
-	// Append adds the encoded command to dst. It is called once, during Send,
+	// Append adds the encoded command to dst. It is called once, during Append,
 	// or, for a Lasting command, once for each connection it is sent on.
 	Append(dst []byte) []byte
 	// Reply is called exactly once. err is a resp.Error when the node answered
@@ -21,7 +21,7 @@ type Command interface {
 }
 
 // Lasting is a Command that must reach the node even if the connection breaks:
-// while the link is down it waits, and when it was unanswered as the
+// while the transport is down it waits, and when it was unanswered as the
 // connection broke, it is sent again, before anything newer, on the next one.
 // It must bear being executed twice.
 type Lasting interface {
@@ -31,19 +31,19 @@ type Lasting interface {
 }
 
 // Config is fixed for the life of an Ordered. Every function may be nil. They are
-// called from the link's goroutines and must neither block nor call Close.
+// called from the transport's goroutines and must neither block nor call Close.
 type Config struct {
 	NodeTimeout time.Duration // how long a healthy node may take to answer; default 200 ms
 	Stall       time.Duration // a node that owes answers and gives none for so long loses the connection; default 10 NodeTimeouts, at least 2 s
 	MaxPending  int           // so many unanswered commands break the connection; default 65536
 	MaxBytes    int           // so many bytes of unanswered commands do; default 16 MiB
 
-	// Room is called when there is room again for what Offer or Queue refused as Full, and
-	// when it may have lost its sense meanwhile.
+	// Room is called when there is room again for what did not find any, and when that may
+	// have lost its sense meanwhile.
 	Room func()
 
-	// Probe gives the questions that each connection begins with, beside the link's
-	// own. They must change nothing on the node, and an error as answer does not fail
+	// Probe gives the questions that each connection begins with, beside the
+	// transport's own. They must change nothing on the node, and an error as answer does not fail
 	// the connection.
 	Probe func() []Command
 	// Hello gives the first commands that may change something. It is called when
@@ -51,7 +51,7 @@ type Config struct {
 	// fails the connection, and so does an error as answer to one of its commands.
 	// If there are no commands, the handshake has taken one round trip.
 	Hello func(Info) ([]Command, error)
-	Many  *Many           // nil: every command goes by itself
+	Batch Batch           // nil: every command goes by itself
 	Up    func()          // connected; alternates with Down
 	Down  func(err error) // the connection broke, or the very first attempt failed
 
@@ -120,10 +120,10 @@ var (
 
 // Causes of a connection's end that are our own decision.
 var (
-	errStalled    = errors.New("no answer for too long")
-	errOverflow   = errors.New("too many unanswered commands")
-	errUnasked    = errors.New("an answer to no command")
-	errConnecting = errors.New("still connecting")
-	errExpired    = errors.New("not delivered in time")
-	errUnlogged   = errors.New("was a replica and does not write to its append-only file yet")
+	errStalled     = errors.New("no answer for too long")
+	errOverflow    = errors.New("too many unanswered commands")
+	errUnasked     = errors.New("an answer to no command")
+	errConnecting  = errors.New("still connecting")
+	errExpired     = errors.New("not delivered in time")
+	errAOFNotReady = errors.New("was a replica and does not write to its append-only file yet")
 )

@@ -9,16 +9,21 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
+// This file owns one connection: its two goroutines, and the order of bytes and receivers.
+//
+// Invariant: each command that was appended to a connection gets exactly one Reply, from
+// the reader goroutine and in the order of Append, also when the connection breaks.
+
 // conn is one connection of the link. It begins when the handshake is done and
 // ends in four steps, each exactly once: fail marks it; run closes the socket;
 // the writer ends, the reader ends; the reader settles the unanswered.
 type conn struct {
-	nc   net.Conn
-	rd   *resp.Reader
-	many *Many
-	info Info
+	nc      net.Conn
+	rd      *resp.Reader
+	batcher Batch
+	info    *Info
 
-	numbers []resp.Value // the reader's, of an answer to many that is a text
+	items []Command // the reader's: those of a batch
 
 	wake chan struct{} // for the writer: there may be something to write
 	dead chan struct{} // closed by fail
@@ -27,11 +32,11 @@ type conn struct {
 	// Guarded by Ordered.mu.
 	out        []byte // appended, not yet written
 	spare      []byte // the other buffer
-	writing    bool   // somebody is in nc.Write; only one may be
+	writing    bool   // a goroutine is in nc.Write; only one may be
 	unanswered ring
-	parts      parts     // sent after those, and not written yet
+	batch      batch     // sent after those, and not written yet
 	spares     [][]entry // of such, for the next
-	pending    int       // commands without an answer, parts counted one by one
+	pending    int       // commands without an answer, the items of a batch counted one by one
 	window     window    // how many there may be of those that are offered
 	answers    uint64    // how many have come
 	bytes      int       // encoded size of the unanswered
@@ -39,31 +44,29 @@ type conn struct {
 	owed       bool      // answers were missing when it died
 	served     bool      // a command has been answered
 
-	// While now < echoUntil, Lasting commands are also copied to echo.
-	echoUntil time.Duration
-	echo      []byte
-	echoes    int
+	// While now < resendUntil, Lasting commands are also copied to resend.
+	resendUntil time.Duration
+	resend      []byte
+	resends     int
 }
 
 const (
 	keepBuffer = 256 << 10 // a write buffer above this size is not kept
-	maxEcho    = 1 << 20
+	maxResend  = 1 << 20
 	maxSpares  = 64 // of 2 kB each
 )
 
-func newConn(nc net.Conn, many *Many) *conn {
+func newConn(nc net.Conn, batcher Batch) *conn {
 	c := &conn{
-		nc:   nc,
-		many: many,
-		rd:   resp.NewReader(nc),
-		wake: make(chan struct{}, 1),
-		dead: make(chan struct{}),
-		done: make(chan struct{}),
+		nc:      nc,
+		batcher: batcher,
+		info:    &Info{},
+		rd:      resp.NewReader(nc),
+		wake:    make(chan struct{}, 1),
+		dead:    make(chan struct{}),
+		done:    make(chan struct{}),
 
 		window: window{size: firstWindow},
-	}
-	if many != nil {
-		c.numbers = make([]resp.Value, many.Head+MaxParts)
 	}
 	return c
 }
@@ -71,18 +74,18 @@ func newConn(nc net.Conn, many *Many) *conn {
 // push queues a command for writing and for its answer, in one step: the order
 // of bytes and of receivers is the same.
 func (c *conn) push(cmd Command, until, now time.Duration) {
-	if c.join(cmd, until, now) {
+	if c.addToBatch(cmd, until, now) {
 		return
 	}
-	c.seal()
+	c.closeBatch()
 	start := len(c.out)
 	c.out = cmd.Append(c.out)
 	size := len(c.out) - start
 	c.enter(entry{cmd: cmd, at: now, until: until, size: int32(size), alone: c.pending == 0})
 	c.pending++
-	if until > 0 && now < c.echoUntil && len(c.echo)+size <= maxEcho {
-		c.echo = append(c.echo, c.out[start:]...)
-		c.echoes++
+	if until > 0 && now < c.resendUntil && len(c.resend)+size <= maxResend {
+		c.resend = append(c.resend, c.out[start:]...)
+		c.resends++
 	}
 }
 
@@ -93,9 +96,9 @@ func (c *conn) enter(e entry) {
 }
 
 // writeOnce writes what is pending, releasing Ordered.mu meanwhile, and reports
-// whether more has been appended since. Ordered.mu is held, and nobody is writing.
+// whether more has been appended since. Ordered.mu is held, and no goroutine is writing.
 func (c *conn) writeOnce(l *Ordered) (more bool) {
-	c.seal()
+	c.closeBatch()
 	buf := c.out
 	c.out, c.writing = c.spare, true
 	l.mu.Unlock()
@@ -113,7 +116,7 @@ func (c *conn) writeOnce(l *Ordered) (more bool) {
 	return c.unwritten() && c.cause == nil
 }
 
-func (c *conn) unwritten() bool { return len(c.out) > 0 || len(c.parts.entries) > 0 }
+func (c *conn) unwritten() bool { return len(c.out) > 0 || len(c.batch.entries) > 0 }
 
 func (c *conn) wakeWriter() {
 	select {
@@ -122,12 +125,12 @@ func (c *conn) wakeWriter() {
 	}
 }
 
-// courtesy is how the writer lets those who are ready have their turn first: whom a
-// channel wakes runs next, and what they send goes out in the same write. Where
-// all are at work on locks that takes little time, and saves more. Among others who
-// want the processors for themselves it may take long, and then it is not done for
-// a while.
-type courtesy struct {
+// yieldBackoff decides whether the writer yields the processor before it writes. The
+// goroutines that are ready run then, and what they append goes out in the same write.
+// Where all of them work on locks that takes little time and saves more. Beside
+// goroutines that want the processors for themselves it may take long, and then the
+// writer does not yield for a while.
+type yieldBackoff struct {
 	not   time.Time     // before that
 	pause time.Duration // the next time
 }
@@ -138,7 +141,7 @@ const (
 	lastPause  = time.Minute
 )
 
-func (y *courtesy) yield() {
+func (y *yieldBackoff) yield() {
 	began := time.Now()
 	if began.Before(y.not) {
 		return
@@ -147,7 +150,7 @@ func (y *courtesy) yield() {
 	y.took(began, time.Since(began))
 }
 
-func (y *courtesy) took(began time.Time, d time.Duration) {
+func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 	if d <= shortTurn {
 		y.pause = 0
 		return
@@ -158,7 +161,7 @@ func (y *courtesy) took(began time.Time, d time.Duration) {
 
 // write is the writer goroutine.
 func (c *conn) write(l *Ordered) {
-	var turn courtesy
+	var turn yieldBackoff
 	for {
 		select {
 		case <-c.wake:
@@ -189,7 +192,7 @@ func (c *conn) read(l *Ordered) error {
 		e, ok := c.unanswered.pop()
 		c.served = true
 		c.bytes -= int(e.size)
-		c.pending -= max(1, len(e.parts))
+		c.pending -= max(1, len(e.batch))
 		if done != nil && len(c.spares) < maxSpares {
 			c.spares = append(c.spares, done)
 		}
@@ -204,10 +207,10 @@ func (c *conn) read(l *Ordered) error {
 		switch {
 		case !ok:
 			return errUnasked
-		case e.parts != nil:
-			c.share(e.parts, v, err)
-			clear(e.parts)
-			done = e.parts[:0]
+		case e.batch != nil:
+			c.replyBatch(e.batch, v, err)
+			clear(e.batch)
+			done = e.batch[:0]
 		default:
 			e.cmd.Reply(v, err)
 		}
@@ -238,7 +241,7 @@ func (l *Ordered) fail(c *conn, cause error) {
 	if c.cause != nil {
 		return
 	}
-	c.seal()
+	c.closeBatch()
 	c.cause, c.owed = cause, c.unanswered.n > 0
 	close(c.dead)
 	if l.cur == c {
@@ -252,7 +255,7 @@ func (l *Ordered) fail(c *conn, cause error) {
 // runs on the reader goroutine, so all answers of one connection come in order.
 func (l *Ordered) settle(c *conn) {
 	l.mu.Lock()
-	pending := c.unanswered // nobody pushes to a dead connection
+	pending := c.unanswered // a dead connection takes no more
 	c.unanswered, c.pending = ring{}, 0
 	again := l.ctx.Err() == nil
 	l.mu.Unlock()
@@ -268,10 +271,10 @@ func (l *Ordered) settle(c *conn) {
 		}
 	}
 	for e, ok := pending.pop(); ok; e, ok = pending.pop() {
-		for _, part := range e.parts {
-			sort(part)
+		for _, item := range e.batch {
+			sort(item)
 		}
-		if e.parts == nil {
+		if e.batch == nil {
 			sort(e)
 		}
 	}

@@ -19,6 +19,11 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
+// This file owns what a client's options mean for a connection: address, TLS, credentials,
+// database, OnConnect.
+//
+// Invariant: nothing of go-redis outlives the handshake, or can touch the connection later.
+
 // options returns a private copy of a client's options, reduced to what opening
 // a single connection needs: addresses, TLS, credentials, database, OnConnect.
 func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {

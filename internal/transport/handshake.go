@@ -11,18 +11,23 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// ghost is a connection that broke with commands unanswered. Until it is known
+// This file owns the first bytes of a connection, before it carries commands.
+//
+// Invariant: a stale connection is killed before a leave is sent again, or the leaves are
+// sent once more after a second. Without that the node may read an old join after the leave.
+
+// staleConn is a connection that broke with commands unanswered. Until it is known
 // to be dead, the node may still read from it.
-type ghost struct {
+type staleConn struct {
 	runID string
 	id    int64
 }
 
-func (l *Ordered) haunt(c *conn) {
-	if len(l.ghosts) == 16 {
-		l.ghosts, l.unsure = l.ghosts[1:], true
+func (l *Ordered) trackStale(c *conn) {
+	if len(l.stale) == 16 {
+		l.stale, l.killUnconfirmed = l.stale[1:], true
 	}
-	l.ghosts = append(l.ghosts, ghost{c.info.RunID, c.info.ClientID})
+	l.stale = append(l.stale, staleConn{c.info.RunID, c.info.ClientID})
 }
 
 // connect opens a connection and completes its handshake. Each step may take as
@@ -34,7 +39,7 @@ func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, e
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", l.opts.Addr, l.advise(err))
 	}
-	c := newConn(nc, l.cfg.Many)
+	c := newConn(nc, l.cfg.Batch)
 	step := &steady{Conn: nc, patience: patience}
 	c.rd = resp.NewReader(step)
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
@@ -58,11 +63,11 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login [][]string) error {
 	if err := l.greet(c, w, login); err != nil {
 		return err
 	}
-	if c.info.unlogged() {
-		return errUnlogged
+	if c.info.aofNotReady() {
+		return errAOFNotReady
 	}
-	kills := l.killable(c.info)
-	hello, err := l.cfg.Hello(c.info)
+	kills := l.killable(*c.info)
+	hello, err := l.cfg.Hello(*c.info)
 	if err != nil {
 		return err
 	}
@@ -85,15 +90,15 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login [][]string) error {
 			abandon(hello, err)
 			return err
 		} else if refused != nil {
-			l.unsure = true
+			l.killUnconfirmed = true
 		}
 	}
-	l.ghosts = nil
+	l.stale = nil
 	var failed error
 	for i, cmd := range hello {
 		v, refused, err := c.ask()
 		if err != nil {
-			l.haunt(c)
+			l.trackStale(c)
 			abandon(hello[i:], err)
 			return err
 		}
@@ -152,14 +157,14 @@ func (l *Ordered) greet(c *conn, w io.Writer, login [][]string) error {
 }
 
 // killable are the ids to kill. A client id means something only within one run
-// of the server: after a restart the same number is somebody else's connection,
+// of the server: after a restart the same number is another client's connection,
 // and the old one died with the old process. Ghosts of unknown run make us unsure.
 func (l *Ordered) killable(now Info) []int64 {
 	var ids []int64
-	for _, g := range l.ghosts {
+	for _, g := range l.stale {
 		switch {
 		case g.runID == "" || now.RunID == "" || g.id == 0:
-			l.unsure = true
+			l.killUnconfirmed = true
 		case g.runID == now.RunID:
 			ids = append(ids, g.id)
 		}
@@ -239,16 +244,16 @@ func short(s string) string {
 	return s
 }
 
-// unlogged: a server that has been a replica until a moment ago writes to its
+// aofNotReady: a server that has been a replica until a moment ago writes to its
 // append-only file only when that has been rewritten. Till then fsync=always
 // keeps nothing, and a restart brings back the memory of before, with a marker
 // that says that all is well. So nothing is to be confirmed by it.
-func (i *Info) unlogged() bool {
+func (i *Info) aofNotReady() bool {
 	return i.AOFEnabled && i.FsyncAlways && i.WasReplica && i.Rewriting
 }
 
-// unheard receives the answer to a repeated command.
-type unheard struct{}
+// discardReply receives the answer to a repeated command.
+type discardReply struct{}
 
-func (unheard) Append(dst []byte) []byte  { return dst }
-func (unheard) Reply([]resp.Value, error) {}
+func (discardReply) Append(dst []byte) []byte  { return dst }
+func (discardReply) Reply([]resp.Value, error) {}

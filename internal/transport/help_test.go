@@ -69,10 +69,18 @@ func (c *call) wait(t testing.TB) (string, error) {
 	return c.val, c.err
 }
 
+// send sends commands that do not wait for room.
+func send(l transport.Transport, cmds ...transport.Command) {
+	for _, c := range cmds {
+		l.Append(c, transport.Certain)
+	}
+	l.Flush()
+}
+
 func do(t testing.TB, l *transport.Ordered, words ...string) (string, error) {
 	t.Helper()
 	c := newCall(words...)
-	l.Send(c)
+	send(l, c)
 	return c.wait(t)
 }
 
@@ -235,6 +243,6 @@ func (c *fakeConn) serve() {
 }
 
 func healthy(l *transport.Ordered) bool {
-	well, _ := l.State(time.Now(), 50*time.Millisecond)
-	return well
+	s := l.State(time.Now())
+	return s.Healthy(50 * time.Millisecond)
 }

@@ -80,7 +80,7 @@ func TestHostileHandshake(t *testing.T) {
 					},
 				})
 				runtime.ReadMemStats(&after)
-				assert.ErrorIs(t, l.Err(), resp.ErrProtocol)
+				assert.ErrorIs(t, l.State(time.Now()).Err, resp.ErrProtocol)
 				assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
 			})
 		}

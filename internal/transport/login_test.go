@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
@@ -93,7 +94,7 @@ func TestLogin(t *testing.T) {
 			cfg.PushDown = func(err error) { heard <- err }
 			cfg.Subscribed = func() { heard <- nil }
 			l := open(t, client, cfg)
-			err := l.Err()
+			err := l.State(time.Now()).Err
 			pushes := <-heard
 			if c.want != "app" && c.want != "default" {
 				assert.ErrorContains(t, err, c.want)
@@ -105,7 +106,7 @@ func TestLogin(t *testing.T) {
 			me, err := do(t, l, "ACL", "WHOAMI")
 			assert.NoError(t, err)
 			assert.Equal(t, c.want, me)
-			list, err := do(t, l, "CLIENT", "LIST", "ID", fmt.Sprint(l.Info().ClientID))
+			list, err := do(t, l, "CLIENT", "LIST", "ID", fmt.Sprint(l.State(time.Now()).Info.ClientID))
 			assert.NoError(t, err)
 			assert.Contains(t, list, fmt.Sprintf(" db=%d ", o.DB))
 			assert.Contains(t, list, fmt.Sprintf("name=%s ", o.ClientName))
@@ -134,7 +135,7 @@ func TestOneRoundTrip(t *testing.T) {
 	})
 	defer client.Close()
 	l := open(t, client, transport.Config{Probe: func() []transport.Command { return []transport.Command{newCall("GET", "marker")} }})
-	require.NoError(t, l.Err())
+	require.NoError(t, l.State(time.Now()).Err)
 	assert.EqualValues(t, 1, flights.Load())
 	assert.Equal(t, []string{"AUTH secret", "SELECT 3", "CLIENT SETNAME me", "GET marker"}, f.commands())
 }

@@ -1,37 +1,3 @@
-// Package transport keeps one ordered, multiplexed, full-duplex connection to one
-// Redis node for commands, and one subscribed connection for what the node says
-// unasked. It replaces a connection pool because a pool has no order: here a
-// command sent after another one is executed after it, also when the connection
-// breaks in between and is opened anew.
-//
-// # Sending
-//
-// Send appends the encoded command to a buffer, its receiver to the queue of
-// the unanswered, and returns. Whoever finds nobody writing writes what is
-// there, in one system call; what others append meanwhile is written next.
-// Where many are at work (see crowd) each leaves that to the writer goroutine,
-// which comes to run after those who were ready before it. So concurrent
-// commands share writes, and none waits for company.
-//
-// # Waiting
-//
-// A late answer breaks nothing: commands have no timeout of their own, and
-// answers are matched in order whenever they come. A node that was stopped and
-// goes on thus executes a claim's leave after its join, as they were sent. The
-// caller who cannot wait asks State first, and forgets the answer.
-// Offer and Queue take no more than the node can answer in time: see window.
-// Memory is bounded in any case: see Config.Stall, MaxPending and MaxBytes.
-//
-// # Breaking
-//
-// Commands unanswered when the connection breaks get ErrBroken: the node may or
-// may not have executed them. It may even execute them later, because what a
-// stopped node has not read yet lies in its socket buffer. Therefore the next
-// connection first has the node kill the old one (CLIENT KILL ID), which throws
-// away what is unread there. Only then Lasting commands, that is leaves, are
-// sent again: otherwise an old join, read after the new leave, would leave an orphan.
-// Where the kill cannot be confirmed (no permission, no such command), leaves
-// of the first second are repeated a second later.
 package transport
 
 import (
@@ -49,13 +15,48 @@ import (
 // the limit the writer goroutine takes that risk.
 const directLimit = 32 << 10
 
-// crowd is how many commands one caller has unanswered at the most, in the
-// usual case. With more, others are at work as well, and the writer, who runs
-// when they have had their turn, sends what all of them have to say in one write.
-const crowd = 4
+// busyThreshold is how many commands one caller has unanswered at the most, in the
+// usual case. With more, other callers are at work as well, and the writer, which
+// runs when they have had their turn, sends the commands of all in one write.
+const busyThreshold = 4
 
-// Ordered is a connection to one node that reconnects by itself.
-// All methods may be called concurrently.
+// Ordered keeps one ordered, multiplexed, full-duplex connection to one
+// Redis node for commands, and one subscribed connection for what the node says
+// unasked. It replaces a connection pool because a pool has no order: here a
+// command sent after another one is executed after it, also when the connection
+// breaks in between and another is opened.
+//
+// # Sending
+//
+// Append adds the encoded command to a buffer, and its receiver to the queue of
+// the unanswered. Flush writes the buffer in one system call, unless another
+// goroutine is writing: that one then writes the rest. Where many callers are at
+// work (see busyThreshold) Flush leaves the write to the writer goroutine, which
+// runs after the goroutines that were ready before it. So concurrent commands
+// share writes, and none waits for company.
+//
+// # Waiting
+//
+// A late answer breaks nothing: commands have no timeout of their own, and
+// answers are matched in order whenever they come. A node that was stopped and
+// goes on thus executes a claim's leave after its join, as they were sent. A
+// caller that cannot wait asks State first, and discards the answer.
+// Append takes no more than the node can answer in time: see window.
+// Memory is bounded in any case: see Config.Stall, MaxPending and MaxBytes.
+//
+// # Breaking
+//
+// Commands unanswered when the connection breaks get ErrBroken: the node may or
+// may not have executed them. It may even execute them later, because what a
+// stopped node has not read yet lies in its socket buffer. Therefore the next
+// connection first has the node kill the old one (CLIENT KILL ID), which throws
+// away what is unread there. Only then Lasting commands, that is leaves, are
+// sent again: otherwise an old join, read after the new leave, would leave an orphan.
+// Where the kill cannot be confirmed (no permission, no such command), leaves
+// of the first second are repeated a second later.
+//
+// It is safe for concurrent use. mu guards what stands below it, and the part of the
+// current conn that is written and answered.
 type Ordered struct {
 	cfg    Config
 	opts   *redis.Options
@@ -69,17 +70,17 @@ type Ordered struct {
 	cur      *conn         // nil while down
 	dying    bool          // cur has failed, but is not settled yet
 	downErr  error         // wraps ErrDown; why cur is nil
-	info     Info          // of the latest connection
+	info     *Info         // of the latest connection; what it points to does not change
 	kept     []entry       // Lasting commands to be sent when up again
 	refused  []refusal     // errors to be delivered
 	refusing bool          // a goroutine is delivering them
 	idle     *sync.Cond    // refusing has become false
 	closed   bool          // Close was called
-	wanted   bool          // a command found no room: Room is to be called when there is
-	drained  chan struct{} // Close waits for it; nil when nobody does
+	wanted   bool          // a command found no room: Room is to be called when there is some
+	drained  chan struct{} // Close waits for it; nil while it does not
 
-	ghosts []ghost // only touched by run
-	unsure bool    // only touched by run: a ghost may still be alive
+	stale           []staleConn // only touched by run
+	killUnconfirmed bool        // only touched by run: a stale connection may still be alive
 }
 
 type refusal struct {
@@ -101,6 +102,7 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 		opts:    opts,
 		epoch:   time.Now(),
 		ready:   make(chan struct{}),
+		info:    &Info{},
 		downErr: fmt.Errorf("%w: %w", ErrDown, errConnecting),
 	}
 	l.idle = sync.NewCond(&l.mu)
@@ -112,8 +114,7 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	return l, nil
 }
 
-// Reconnect gives the connection up and opens another: the node is not what it
-// was when this one began.
+// Reconnect see [Transport].
 func (l *Ordered) Reconnect(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,56 +123,25 @@ func (l *Ordered) Reconnect(cause error) {
 	}
 }
 
-// Send sends commands, together and in order. It never blocks on the node, and
-// never calls Reply itself: a caller may hold a lock that its Reply takes.
-// When the link is down, a goroutine of the link gives the error to Reply.
-func (l *Ordered) Send(cmds ...Command) {
-	l.mu.Lock()
-	now := l.now()
-	for _, cmd := range cmds {
-		l.queue(cmd, now)
-	}
-	l.flushUnlock(true)
-}
-
-// Queue is Offer for a caller that has more to say: a command that is taken goes out with
-// what is sent next, or with Flush.
-func (l *Ordered) Queue(cmd Command, urgent bool) Took {
+// Append see [Transport].
+func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.offer(cmd, urgent)
-}
-
-// Offer gives the link a command if there is room for it (see Config.Room). It may be
-// called with a lock held that Reply takes: when it returns Left, the caller must call
-// Flush soon, without that lock.
-func (l *Ordered) Offer(cmd Command, urgent bool) Took {
-	l.mu.Lock()
-	took := l.offer(cmd, urgent)
-	if took != Taken {
-		l.mu.Unlock()
-		return took
-	}
-	if l.flushUnlock(false) {
-		return Left
-	}
-	return Taken
-}
-
-// Flush sends what Queue and Offer have left.
-func (l *Ordered) Flush() {
-	l.mu.Lock()
-	l.flushUnlock(true)
-}
-
-func (l *Ordered) queue(cmd Command, now time.Duration) {
 	until := l.lastsUntil(cmd)
+	if u != Certain && l.full(until, u == Urgent) {
+		l.wanted = true
+		return Full
+	}
+	now := l.now()
 	c := l.cur
 	if c == nil {
-		l.refuseOrKeep(cmd, until, now)
-		return
+		if l.refuseOrKeep(cmd, until, now) {
+			return Taken
+		}
+		return Refused
 	}
 	l.push(c, cmd, until, now)
+	return Taken
 }
 
 func (l *Ordered) push(c *conn, cmd Command, until, now time.Duration) {
@@ -181,24 +151,24 @@ func (l *Ordered) push(c *conn, cmd Command, until, now time.Duration) {
 	}
 }
 
-// flushUnlock writes what is there, or has it written, and unlocks l.mu. What the
-// caller would write himself is left, and that reported, if he must not now.
-func (l *Ordered) flushUnlock(write bool) (left bool) {
+// Flush see [Transport]. The caller writes, unless another goroutine does, or the writer
+// goroutine shall.
+func (l *Ordered) Flush() {
+	l.mu.Lock()
 	c := l.cur
 	if c == nil || c.writing || !c.unwritten() {
-		l.mu.Unlock() // who is writing looks again afterwards
-		return false
+		l.mu.Unlock() // the goroutine that is writing looks again afterwards
+		return
 	}
-	if c.bytes > directLimit || c.pending > crowd {
+	if c.bytes > directLimit || c.pending > busyThreshold {
 		l.mu.Unlock()
 		c.wakeWriter()
-		return false
+		return
 	}
-	if write && c.writeOnce(l) {
+	if c.writeOnce(l) {
 		c.wakeWriter()
 	}
 	l.mu.Unlock()
-	return !write
 }
 
 // lastsUntil is 0 for a command that is not Lasting.
@@ -258,48 +228,30 @@ func (l *Ordered) deliverRefusals() {
 
 func (l *Ordered) now() time.Duration { return time.Since(l.epoch) }
 
-// State says whether an answer can be expected soon: connected, and no command
-// has been waiting for longer than patience; and whether more is under way
-// than one caller has unanswered, in the usual case.
-func (l *Ordered) State(now time.Time, patience time.Duration) (healthy, busy bool) {
+// State see [Transport].
+func (l *Ordered) State(now time.Time) State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.cur
-	if c == nil {
-		return false, false
-	}
-	return c.unanswered.n == 0 || // parts have only just been sent
-		now.Sub(l.epoch)-c.unanswered.oldest().at < patience, c.pending > crowd
-}
-
-// Err is nil while the link is up, else the error commands get.
-func (l *Ordered) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
+	s := State{Info: l.info}
+	switch c := l.cur; {
 	case l.closed:
-		return ErrClosed
-	case l.cur != nil:
-		return nil
+		s.Err = ErrClosed
+	case c == nil:
+		s.Err = l.downErr
+	default:
+		s.Busy = c.pending > busyThreshold
+		if c.unanswered.n > 0 { // else the members of a batch have only just been appended
+			s.Waiting = max(0, now.Sub(l.epoch)-c.unanswered.oldest().at)
+		}
 	}
-	return l.downErr
-}
-
-// Info is what the node said when the latest connection opened.
-func (l *Ordered) Info() Info {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.info
+	return s
 }
 
 // Ready is closed when the first attempt to connect has succeeded or failed.
 func (l *Ordered) Ready() <-chan struct{} { return l.ready }
 
-// Close waits until the node has answered everything, Lasting commands that
-// still have no connection included, but not longer than ctx; the rest gets
-// ErrClosed. Then it closes the connections. When it returns, no goroutine of
-// the link is left and no Reply will be called, save for commands sent after
-// Close. The error says how many commands remained unanswered.
+// Close see [Transport]. Lasting commands that still have no connection are waited for,
+// too.
 func (l *Ordered) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closed {

@@ -44,8 +44,8 @@ func TestHandshake(t *testing.T) {
 		hello = newCall("SET", "marker", i.Role)
 		return []transport.Command{hello}, nil
 	}}))
-	require.NoError(t, l.Err())
-	info := l.Info()
+	require.NoError(t, l.State(time.Now()).Err)
+	info := l.State(time.Now()).Info
 	assert.Len(t, info.RunID, 40)
 	assert.NotEmpty(t, info.Version)
 	assert.Positive(t, info.ClientID)
@@ -73,7 +73,7 @@ func TestErrorsOfTheNode(t *testing.T) {
 	for password, want := range map[string]string{"wrong": "WRONGPASS", "": "NOAUTH"} {
 		client := redis.NewClient(&redis.Options{Addr: node.Addr(), Password: password})
 		l := open(t, client, transport.Config{})
-		assert.ErrorContains(t, l.Err(), want)
+		assert.ErrorContains(t, l.State(time.Now()).Err, want)
 		_, err := do(t, l, "PING")
 		assert.ErrorIs(t, err, transport.ErrDown)
 		assert.ErrorContains(t, err, want)
@@ -94,9 +94,9 @@ func TestErrorsOfTheNode(t *testing.T) {
 	bad := open(t, node.Client(), transport.Config{Hello: func(transport.Info) ([]transport.Command, error) {
 		return []transport.Command{newCall("LPUSH", "k", "v"), newCall("SET", "later", "v")}, nil
 	}})
-	assert.ErrorContains(t, bad.Err(), "WRONGTYPE", "a refused first command fails the connection")
+	assert.ErrorContains(t, bad.State(time.Now()).Err, "WRONGTYPE", "a refused first command fails the connection")
 	bad = open(t, node.Client(), transport.Config{Hello: func(transport.Info) ([]transport.Command, error) { return nil, errors.New("not this one") }})
-	assert.ErrorContains(t, bad.Err(), "not this one")
+	assert.ErrorContains(t, bad.State(time.Now()).Err, "not this one")
 }
 
 // Every caller gets its own answer, and one caller's commands are executed in
@@ -114,10 +114,10 @@ func TestOrder(t *testing.T) {
 			for i := range each {
 				a, b := newCall("RPUSH", key, fmt.Sprint(i)), newCall("ECHO", fmt.Sprint(g, "-", i))
 				if i%2 == 0 {
-					l.Send(a, b)
+					send(l, a, b)
 				} else {
-					l.Send(a)
-					l.Send(b)
+					send(l, a)
+					send(l, b)
 				}
 				calls = append(calls, a, b)
 			}
@@ -140,7 +140,7 @@ func TestOrder(t *testing.T) {
 	wg.Wait()
 }
 
-// chain sends the next command from within Reply, with a lock held around Send
+// chain sends the next command from within Reply, with a lock held around Append
 // that Reply takes too.
 type chain struct {
 	mu   *sync.Mutex
@@ -158,7 +158,7 @@ func (c *chain) Reply(_ []resp.Value, err error) {
 		c.done <- err
 		return
 	}
-	c.l.Send(c)
+	send(c.l, c)
 }
 
 func TestSendFromReply(t *testing.T) {
@@ -168,13 +168,13 @@ func TestSendFromReply(t *testing.T) {
 	run := func() error {
 		c := &chain{mu: new(sync.Mutex), l: l, left: 100, done: make(chan error, 1)}
 		c.mu.Lock()
-		l.Send(c)
+		send(l, c)
 		c.mu.Unlock()
 		return <-c.done
 	}
 	assert.NoError(t, run())
 	require.NoError(t, node.Kill())
-	eventually(t, "down", func() bool { return l.Err() != nil })
+	eventually(t, "down", func() bool { return l.State(time.Now()).Err != nil })
 	assert.ErrorIs(t, run(), transport.ErrDown)
 }
 
@@ -186,7 +186,7 @@ func TestClose(t *testing.T) {
 	for i := range 1000 {
 		c := newCall("SET", "k", fmt.Sprint(i))
 		calls = append(calls, c)
-		l.Send(c)
+		send(l, c)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -198,7 +198,7 @@ func TestClose(t *testing.T) {
 	assert.Equal(t, "999", node.Client().Get(ctx, "k").Val())
 	_, err := do(t, l, "PING")
 	assert.ErrorIs(t, err, transport.ErrClosed)
-	assert.ErrorIs(t, l.Err(), transport.ErrClosed)
+	assert.ErrorIs(t, l.State(time.Now()).Err, transport.ErrClosed)
 	assert.False(t, healthy(l))
 	assert.NoError(t, l.Close(ctx), "again")
 	eventually(t, "no connection left", func() bool {
@@ -212,7 +212,7 @@ func TestCloseWhileHung(t *testing.T) {
 	l := open(t, node.Client(), transport.Config{Channel: "ch"})
 	require.NoError(t, node.Stop())
 	a, b := newCall("PING"), lasting("DEL", "x")
-	l.Send(a, b)
+	send(l, a, b)
 	began := time.Now()
 	err := shut(l)
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
@@ -227,7 +227,7 @@ func TestCloseWhileHung(t *testing.T) {
 	l, err = transport.NewOrdered(node.Client(), transport.Config{Channel: "ch"})
 	require.NoError(t, err)
 	c := lasting("DEL", "x")
-	l.Send(c)
+	send(l, c)
 	time.Sleep(50 * time.Millisecond)
 	began = time.Now()
 	assert.ErrorContains(t, shut(l), "1 commands")

@@ -9,6 +9,10 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
+// This file owns the connection for pushes.
+//
+// Invariant: Config.Subscribed is called after each gap in which a push can have been lost.
+
 // listen keeps the push connection: subscribe, read, and again when it breaks.
 func (l *Ordered) listen() {
 	var pause backoff

@@ -2,10 +2,12 @@ package transport
 
 import "time"
 
+// This file owns the queue of unanswered commands.
+
 // entry is a command that waits for its answer. Times are since Ordered.epoch.
 type entry struct {
 	cmd   Command
-	parts []entry       // of which it is made, instead of cmd: see Many
+	batch []entry       // the items of which it is made, instead of cmd
 	at    time.Duration // when it was sent
 	until time.Duration // Lasting; 0: not
 	size  int32         // encoded bytes

@@ -7,12 +7,17 @@ import (
 	"time"
 )
 
+// This file owns when a connection is opened, given up and opened again.
+//
+// Invariant: at most one connection carries commands. The next one is opened when all
+// commands of the last one are settled.
+
 const (
 	minBackoff = 20 * time.Millisecond
 	maxBackoff = time.Second
-	// echoDelay is how long after connecting leaves are repeated when the old
+	// resendDelay is how long after connecting leaves are repeated when the old
 	// connection may still be alive at the node.
-	echoDelay = time.Second
+	resendDelay = time.Second
 )
 
 // run connects, watches over the connection, and connects again.
@@ -50,14 +55,14 @@ func (l *Ordered) run() {
 	}
 }
 
-// raise makes c the current connection. What was kept goes first: nobody else
-// sees c before that.
+// raise makes c the current connection. What was kept goes first: no command
+// is appended to c before that.
 func (l *Ordered) raise(c *conn) {
 	l.mu.Lock()
 	now := l.now()
-	if l.unsure {
-		c.echoUntil = now + echoDelay
-		l.unsure = false
+	if l.killUnconfirmed {
+		c.resendUntil = now + resendDelay
+		l.killUnconfirmed = false
 	}
 	for _, e := range l.kept {
 		if e.until > now {
@@ -102,7 +107,7 @@ func (l *Ordered) giveUpKept(cause error) (room bool) {
 
 // watch returns when c is dead and settled, its socket closed.
 func (l *Ordered) watch(c *conn) {
-	tick := time.NewTicker(min(max(l.cfg.Stall/8, time.Millisecond), echoDelay/4))
+	tick := time.NewTicker(min(max(l.cfg.Stall/8, time.Millisecond), resendDelay/4))
 	defer tick.Stop()
 	seen := progress{at: l.now()}
 	for alive := true; alive; {
@@ -120,7 +125,7 @@ func (l *Ordered) watch(c *conn) {
 	discard(c.nc)
 	<-c.done
 	if c.owed {
-		l.haunt(c)
+		l.trackStale(c)
 	}
 }
 
@@ -144,15 +149,15 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 		l.fail(c, errStalled)
 		return
 	}
-	if c.echoes > 0 && now >= c.echoUntil && c.cause == nil {
-		c.seal()
-		c.out = append(c.out, c.echo...)
+	if c.resends > 0 && now >= c.resendUntil && c.cause == nil {
+		c.closeBatch()
+		c.out = append(c.out, c.resend...)
 		// One receiver per repeated command, for one answer each.
-		for range c.echoes {
-			c.enter(entry{cmd: unheard{}, at: now})
+		for range c.resends {
+			c.enter(entry{cmd: discardReply{}, at: now})
 		}
-		c.pending += c.echoes
-		c.echo, c.echoes = nil, 0
+		c.pending += c.resends
+		c.resend, c.resends = nil, 0
 		c.wakeWriter()
 	}
 }

@@ -39,14 +39,14 @@ func TestTLS(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: &tls.Config{RootCAs: pool}})
 	defer client.Close()
 	l := open(t, client, transport.Config{Channel: "ch", Stall: 500 * time.Millisecond})
-	require.NoError(t, l.Err())
+	require.NoError(t, l.State(time.Now()).Err)
 	v, err := do(t, l, "ECHO", strings.Repeat("x", 100_000))
 	assert.NoError(t, err)
 	assert.Len(t, v, 100_000)
 
 	require.NoError(t, node.Stop())
 	join, leave := newCall("SET", "claim", strings.Repeat("x", 1<<20)), lasting("DEL", "claim")
-	l.Send(join, leave)
+	send(l, join, leave)
 	_, err = join.wait(t)
 	assert.ErrorIs(t, err, transport.ErrBroken)
 	require.NoError(t, node.Cont())
@@ -56,7 +56,7 @@ func TestTLS(t *testing.T) {
 
 	stranger := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: &tls.Config{RootCAs: x509.NewCertPool()}})
 	defer stranger.Close()
-	assert.ErrorContains(t, open(t, stranger, transport.Config{Stall: 10 * time.Second}).Err(), "certificate")
+	assert.ErrorContains(t, open(t, stranger, transport.Config{Stall: 10 * time.Second}).State(time.Now()).Err, "certificate")
 }
 
 func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {

@@ -2,16 +2,8 @@ package transport
 
 import "time"
 
-// Took is what became of a command that was offered to a link.
-type Took uint8
-
-// What may become of it.
-const (
-	Taken   Took = iota // it is written, or is about to be
-	Left                // it is taken, and left to the caller to Flush
-	Refused             // there is no connection: Reply gets the error, the node never gets the command
-	Full                // it is not taken: the node has enough to do. Config.Room tells when to try again
-)
+// This file owns how much a connection takes: enough to keep the node busy, and no more
+// than the node answers in time.
 
 // window bounds how many commands a connection has unanswered. It follows the node: what
 // a node answers within rtt + half a node timeout is not too much for it.
@@ -80,25 +72,6 @@ func (l *Ordered) full(until time.Duration, urgent bool) bool {
 	}
 }
 
-// offer takes a command if there is room for it. Ordered.mu is held.
-func (l *Ordered) offer(cmd Command, urgent bool) Took {
-	until := l.lastsUntil(cmd)
-	if l.full(until, urgent) {
-		l.wanted = true
-		return Full
-	}
-	now := l.now()
-	c := l.cur
-	if c == nil {
-		if l.refuseOrKeep(cmd, until, now) {
-			return Taken
-		}
-		return Refused
-	}
-	l.push(c, cmd, until, now)
-	return Taken
-}
-
 // answered measures an answer, and reports whether Config.Room is to be called. Ordered.mu
 // is held.
 func (l *Ordered) answered(c *conn, e entry) (room bool) {
@@ -109,7 +82,7 @@ func (l *Ordered) answered(c *conn, e entry) (room bool) {
 	if e.alone {
 		c.window.alone(now - e.at)
 	}
-	c.window.took(now-e.at, now, l.cfg.NodeTimeout, max(1, len(e.parts)), l.wanted)
+	c.window.took(now-e.at, now, l.cfg.NodeTimeout, max(1, len(e.batch)), l.wanted)
 	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
 }
 

@@ -62,7 +62,7 @@ local classic = A[5] == '1' and not K[6]
 -- The state of no claim is "S<fence> <its claim>". Of one claim, when the fence is its own ticket, it is
 -- "S<fence> <its claim>+<capacity> <weight> <expiry> <flags> <owner>", else
 -- "S<fence> <its claim> <capacity> <id> <ticket> <weight> <expiry> <flags> <owner>". It is the second form, too,
--- while the retention of another client is longer: the short ways, of leave.lua and many.lua, would end that.
+-- while the retention of another client is longer: the short ways, of leave.lua and batch.lua, would end that.
 -- Flags: 1 notify, 2 voted. Of more claims: see queue.lua.
 local fence, fenceOf, one = match(state or 'S0 0', '^S(%d+) (%x+)(.*)$')
 local cap, cid, ct, cw, cx, cf, co

@@ -37,10 +37,10 @@ func BenchmarkMany(b *testing.B) {
 							t := protocol.Terms{Weight: 1, Capacity: 1, TTL: 20 * time.Second}
 							t.ID[1], t.ID[15] = byte(j), byte(ticket>>6)
 							var k, a int
-							keys, as, k, a = script.AppendPart(keys, as, script.NewKeys("quorate", "bench name "+strconv.Itoa(j)), &t, protocol.Request{Op: op, Ticket: ticket})
+							keys, as, k, a = script.AppendItem(keys, as, script.NewKeys("quorate", "bench name "+strconv.Itoa(j)), &t, protocol.Request{Op: op, Ticket: ticket})
 							nKeys, nArgs = nKeys+k, nArgs+a
 						}
-						pipe.Do(b.Context(), args(b, script.AppendMany(nil, "quorate", 0, time.Minute, owner, script.Kind(&protocol.Terms{TTL: 20 * time.Second}, protocol.Request{Op: op}), keys, as, nKeys, nArgs))...)
+						pipe.Do(b.Context(), args(b, script.AppendBatch(nil, "quorate", 0, time.Minute, owner, script.Kind(&protocol.Terms{TTL: 20 * time.Second}, protocol.Request{Op: op}), keys, as, nKeys, nArgs))...)
 					}
 					all, err := pipe.Exec(b.Context())
 					require.NoError(b, err)

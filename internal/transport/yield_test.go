@@ -10,7 +10,7 @@ import (
 // Who has had to wait for long yields less and less often, until it was short again.
 func TestCourtesy(t *testing.T) {
 	t.Parallel()
-	var y courtesy
+	var y yieldBackoff
 	now := time.Now()
 	y.took(now, shortTurn)
 	assert.True(t, y.not.IsZero(), "the next time, too")

@@ -87,13 +87,13 @@ func (s *sequence) many(ctx context.Context) error {
 			continue // a semaphore's, or nothing that would be sent together
 		}
 		var nk, na int
-		keys, args, nk, na = script.AppendPart(keys, args, s.keys, &p.terms, p.r)
+		keys, args, nk, na = script.AppendItem(keys, args, s.keys, &p.terms, p.r)
 		nKeys, nArgs, parts = nKeys+nk, nArgs+na, append(parts, p)
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	command, err := words(script.AppendMany(nil, s.prefix, s.guard, retention, owner, kind, keys, args, nKeys, nArgs))
+	command, err := words(script.AppendBatch(nil, s.prefix, s.guard, retention, owner, kind, keys, args, nKeys, nArgs))
 	if err != nil {
 		return err
 	}
@@ -105,21 +105,21 @@ func (s *sequence) many(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v = resp.Numbers(make([]resp.Value, script.ManyHead+len(parts)), v)
-	if len(v) != script.ManyHead+len(parts) {
+	v = resp.Numbers(make([]resp.Value, script.BatchHead+len(parts)), v)
+	if len(v) != script.BatchHead+len(parts) {
 		return fmt.Errorf("%d parts: %v", len(parts), v)
 	}
 	var outs []model.Out
 	claims := map[protocol.ID]bool{}
 	for i, p := range parts {
-		own := v[script.ManyHead+i].Int
+		own := v[script.BatchHead+i].Int
 		s.note("%d many: %v %v T=%d cap=%d w=%d ttl=%v: %d", s.now, p.r.Op, p.terms.ID, p.r.Ticket, p.terms.Capacity, p.terms.Weight, p.terms.TTL, own)
 		if own == 0 {
 			continue
 		}
 		s.done++
 		claims[p.terms.ID] = true
-		if err := s.shared(p.terms, p.owner, p.r, script.Share(nil, v[:script.ManyHead], own, p.r), &outs); err != nil {
+		if err := s.shared(p.terms, p.owner, p.r, script.ReplyItem(nil, v[:script.BatchHead], own, p.r), &outs); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Kind says which requests may go out as one of AppendMany: those with the same
+// Kind says which requests may go out in one AppendBatch: those with the same
 // one. 0: r is nothing for it.
 func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 	if t.Counting || r.List || r.Op != protocol.OpJoin && r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
@@ -22,13 +22,13 @@ func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 	return kind
 }
 
-// AppendMany appends the EVALSHA that does several joins, beats and leaves of one
-// kind in one request, see scripts/many.lua, given what AppendPart has made of
+// AppendBatch appends the EVALSHA that does several joins, beats and leaves of one
+// kind in one request, see scripts/batch.lua, given what AppendItem has made of
 // them. The owner is the channel for pushes.
-func AppendMany(dst []byte, prefix string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
+func AppendBatch(dst []byte, prefix string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	dst = resp.AppendArray(dst, 3+1+nKeys+4+nArgs)
 	dst = resp.AppendString(dst, "EVALSHA")
-	dst = resp.AppendString(dst, many.SHA)
+	dst = resp.AppendString(dst, batch.SHA)
 	dst = resp.AppendInt(dst, int64(1+nKeys))
 	dst = resp.AppendString(dst, MarkerKey(prefix))
 	dst = append(dst, keys...)
@@ -41,9 +41,9 @@ func AppendMany(dst []byte, prefix string, guard, retention time.Duration, owner
 	return append(dst, args...)
 }
 
-// AppendPart appends what r, which must be of a kind, adds to the keys and
+// AppendItem appends what r, which must be of a kind, adds to the keys and
 // arguments of many, and says how many words these are.
-func AppendPart(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
+func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
 	kinds := "jbl"
 	if t.Capacity == 1 {
 		kinds = "JBL"
@@ -69,14 +69,14 @@ func AppendPart(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request
 	return keys, resp.AppendBytes(args, b), 2, 4
 }
 
-// ManyHead is how many values the answer to many begins with.
-const ManyHead = 2
+// BatchHead is how many values the answer to a batch begins with.
+const BatchHead = 2
 
-// Share appends what a part's own number stands for, after the head of the
+// ReplyItem appends what an item's own number stands for, after the head of the
 // answer: the answer to r by itself, or nothing.
-func Share(v, head []resp.Value, own int64, r protocol.Request) []resp.Value {
+func ReplyItem(v, head []resp.Value, own int64, r protocol.Request) []resp.Value {
 	switch {
-	case own != 1 || len(head) != ManyHead:
+	case own != 1 || len(head) != BatchHead:
 		return nil
 	case r.Op == protocol.OpLeave:
 		return append(v, resp.Value{Int: 1})

@@ -28,14 +28,14 @@ func TestSuccessionAmongMany(t *testing.T) {
 		for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpLeave, protocol.OpJoin, protocol.OpBeat, protocol.OpLeave, protocol.OpJoin} {
 			terms := n.terms([]uint64{1, 1, 2, 2, 2, 3}[i], capacity)
 			var k, a int
-			keys, words, k, a = script.AppendPart(keys, words, n.keys, &terms, protocol.Request{Op: op, Ticket: 640 * protocol.Ticket(terms.ID[0])})
+			keys, words, k, a = script.AppendItem(keys, words, n.keys, &terms, protocol.Request{Op: op, Ticket: 640 * protocol.Ticket(terms.ID[0])})
 			nKeys, nArgs = nKeys+k, nArgs+a
 		}
 		last := n.terms(3, capacity)
 		kind := script.Kind(&last, join(1))
-		reply, err := c.Do(t.Context(), args(t, script.AppendMany(nil, "test", 0, time.Minute, "owner", kind, keys, words, nKeys, nArgs))...).Text()
+		reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, "test", 0, time.Minute, "owner", kind, keys, words, nKeys, nArgs))...).Text()
 		require.NoError(t, err)
-		assert.Equal(t, "1 1 1 1 1 1", strings.Join(strings.Fields(reply)[script.ManyHead:], " "))
+		assert.Equal(t, "1 1 1 1 1 1", strings.Join(strings.Fields(reply)[script.BatchHead:], " "))
 		plain := ""
 		if capacity == 1 {
 			plain = last.ID.String()
@@ -56,10 +56,10 @@ func TestBeatAmongMany(t *testing.T) {
 	require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 - 0 60000", 0).Err())
 	one := func(terms protocol.Terms, op protocol.Op) string {
 		r := protocol.Request{Op: op, Ticket: 640}
-		keys, words, nKeys, nArgs := script.AppendPart(nil, nil, n.keys, &terms, r)
-		reply, err := c.Do(ctx, args(t, script.AppendMany(nil, "test", 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
+		keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, r)
+		reply, err := c.Do(ctx, args(t, script.AppendBatch(nil, "test", 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
 		require.NoError(t, err)
-		return strings.Fields(reply)[script.ManyHead]
+		return strings.Fields(reply)[script.BatchHead]
 	}
 	long, short := n.terms(1, 1), n.terms(2, 1<<30)
 	short.TTL = 30 * time.Millisecond

@@ -33,42 +33,48 @@ func (p *part) Kind() uint64 {
 	return p.kind + 1
 }
 
-func (p *part) AppendPart(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
+func (p *part) AppendItem(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 	return resp.AppendString(keys, "list"), resp.AppendInt(args, int64(p.n)), 1, 1
-}
-
-func (p *part) Touch() {}
-
-func (p *part) Share(head []resp.Value, own int64, err error) {
-	if head == nil {
-		p.Reply(nil, fmt.Errorf("no share: %w", err))
-		return
-	}
-	p.Reply([]resp.Value{head[0], {Int: own}}, nil)
 }
 
 // pushAll puts the parts into the list, and answers with how many there are,
 // and for each its number.
 const pushAll = `local r = {#ARGV} for i, n in ipairs(ARGV) do redis.call('RPUSH', KEYS[i], n) r[i + 1] = tonumber(n) end return r`
 
-func many(t *testing.T, c *redis.Client, source string) *transport.Many {
+// batch is a script that does what several calls ask for.
+type batch struct{ sha string }
+
+func newBatch(t *testing.T, c *redis.Client, source string) *batch {
 	t.Helper()
 	sha, err := c.ScriptLoad(t.Context(), source).Result()
 	require.NoError(t, err)
-	return &transport.Many{Head: 1, Append: func(dst []byte, _ uint64, keys, args []byte, nKeys, nArgs int) []byte {
-		dst = resp.AppendArray(dst, 3+nKeys+nArgs)
-		dst = resp.AppendString(resp.AppendString(dst, "EVALSHA"), sha)
-		dst = resp.AppendInt(dst, int64(nKeys))
-		return append(append(dst, keys...), args...)
-	}}
+	return &batch{sha}
+}
+
+func (b *batch) Append(dst []byte, _ uint64, keys, args []byte, nKeys, nArgs int) []byte {
+	dst = resp.AppendArray(dst, 3+nKeys+nArgs)
+	dst = resp.AppendString(resp.AppendString(dst, "EVALSHA"), b.sha)
+	dst = resp.AppendInt(dst, int64(nKeys))
+	return append(append(dst, keys...), args...)
+}
+
+// Reply gives each call how many there are, and its own number.
+func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
+	for i, c := range items {
+		if err != nil || len(v) != 1+len(items) {
+			c.Reply(nil, fmt.Errorf("no answer: %w", err))
+		} else {
+			c.Reply([]resp.Value{v[0], v[1+i]}, nil)
+		}
+	}
 }
 
 // What is sent at once goes out as one, in the order in which it was sent, also
 // with what goes by itself; who is alone, or one of few, goes by itself.
-func TestMany(t *testing.T) {
+func TestBatch(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()
-	l := open(t, c, transport.Config{Many: many(t, c, pushAll)})
+	l := open(t, c, transport.Config{Batch: newBatch(t, c, pushAll)})
 	var cmds []transport.Command
 	var want []string
 	for i := range 100 {
@@ -77,7 +83,7 @@ func TestMany(t *testing.T) {
 		cmds, want = append(cmds, p), append(want, strconv.Itoa(i))
 	}
 	require.NoError(t, c.ConfigResetStat(t.Context()).Err())
-	l.Send(cmds...)
+	send(l, cmds...)
 	shared := 0
 	for i, cmd := range cmds {
 		v, err := cmd.(*part).wait(t)
@@ -101,25 +107,25 @@ func TestMany(t *testing.T) {
 	require.NoError(t, shut(l))
 }
 
-func newSent(l *transport.Ordered, p *part) *part {
-	l.Send(p)
+func newSent(l transport.Transport, p *part) *part {
+	send(l, p)
 	return p
 }
 
 // An answer that is an error, or not of this form, says nothing to any part.
-func TestManyWithoutAnAnswer(t *testing.T) {
+func TestBatchWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()
 	for source, want := range map[string]string{
 		"return redis.error_reply('ERR sorry')": "sorry",
-		"return {1}":                            "no share",
+		"return {1}":                            "no answer",
 	} {
-		l := open(t, c, transport.Config{Many: many(t, c, source)})
+		l := open(t, c, transport.Config{Batch: newBatch(t, c, source)})
 		var cmds []transport.Command
 		for i := range 10 {
 			cmds = append(cmds, newPart(i))
 		}
-		l.Send(cmds...)
+		send(l, cmds...)
 		for i, cmd := range cmds {
 			_, err := cmd.(*part).wait(t)
 			switch {
@@ -128,7 +134,7 @@ func TestManyWithoutAnAnswer(t *testing.T) {
 			case i == 4:
 				assert.ErrorContains(t, err, want)
 			default:
-				assert.ErrorContains(t, err, "no share", "it is told once what the node says of the script")
+				assert.ErrorContains(t, err, "no answer", "it is told once what the node says of the script")
 			}
 		}
 		require.NoError(t, shut(l))
@@ -140,7 +146,7 @@ func TestManyBreaks(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	c := node.Client()
-	l := open(t, c, transport.Config{Many: many(t, c, pushAll), Stall: 300 * time.Millisecond})
+	l := open(t, c, transport.Config{Batch: newBatch(t, c, pushAll), Stall: 300 * time.Millisecond})
 	require.NoError(t, node.Stop())
 	var cmds []transport.Command
 	for i := range 12 {
@@ -150,7 +156,7 @@ func TestManyBreaks(t *testing.T) {
 		}
 		cmds = append(cmds, p)
 	}
-	l.Send(cmds...)
+	send(l, cmds...)
 	for i, cmd := range cmds {
 		if i%2 == 0 {
 			_, err := cmd.(*part).wait(t)
@@ -176,14 +182,14 @@ func TestManyBreaks(t *testing.T) {
 
 // What is queued goes out with what comes after it, in order, or with Flush; as
 // one command where there is much of it.
-func TestQueue(t *testing.T) {
+func TestAppendLeavesToFlush(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()
-	l := open(t, c, transport.Config{Many: many(t, c, pushAll)})
+	l := open(t, c, transport.Config{Batch: newBatch(t, c, pushAll)})
 	one := newCall("RPUSH", "list", "1")
-	l.Queue(one, false)
+	l.Append(one, transport.Normal)
 	two := newCall("RPUSH", "list", "2")
-	l.Send(two)
+	send(l, two)
 	for i, p := range []*call{one, two} {
 		v, err := p.wait(t)
 		require.NoError(t, err)
@@ -191,7 +197,7 @@ func TestQueue(t *testing.T) {
 	}
 
 	// The writer's goroutine may still be awake from what was sent before, and
-	// takes what is queued then. So it counts that Queue once left it to Flush.
+	// takes what is appended then. So it counts that Append once left it to Flush.
 	last, left := 2, false
 	for try := 0; try < 100 && !left; try++ {
 		var queued []*part
@@ -199,7 +205,7 @@ func TestQueue(t *testing.T) {
 		for range 47 {
 			last++
 			queued = append(queued, newPart(last))
-			l.Queue(queued[len(queued)-1], false)
+			l.Append(queued[len(queued)-1], transport.Normal)
 		}
 		left = c.LLen(t.Context(), "list").Val() == int64(sent)
 		l.Flush()
@@ -208,7 +214,7 @@ func TestQueue(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	assert.True(t, left, "Queue sends what it is to leave to Flush")
+	assert.True(t, left, "Append sends what it is to leave to Flush")
 	l.Flush() // there is nothing
 	var want []string
 	for i := 1; i <= last; i++ {
@@ -216,6 +222,6 @@ func TestQueue(t *testing.T) {
 	}
 	assert.Equal(t, want, c.LRange(t.Context(), "list", 0, -1).Val())
 	require.NoError(t, shut(l))
-	l.Queue(newCall("PING"), false) // refused, as what is sent
+	l.Append(newCall("PING"), transport.Normal) // refused, as what is sent
 	l.Flush()
 }

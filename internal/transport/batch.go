@@ -1,0 +1,113 @@
+package transport
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// This file owns how commands become one: most of what a short script costs a node is
+// the same whatever it does. Where many callers are at work (see busyThreshold), commands
+// that go out in one write go out as one.
+//
+// Invariant: the order stays that of Append, and no command waits for company.
+
+// Batch is how several commands are sent as one. Append runs under the transport's lock
+// and must not block. Both are called for one batch at a time.
+type Batch interface {
+	// Append encodes the command, given the items' kind, their keys and arguments, and how
+	// many words these are.
+	Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte
+	// Reply takes the place of the items' Reply. The values and the list of items are valid
+	// until it returns; v and err are as for [Command].
+	Reply(items []Command, v []resp.Value, err error)
+}
+
+// BatchItem is a Command that may be sent in a Batch.
+type BatchItem interface {
+	Command
+	// Kind says with which others it goes: those of the same kind. 0: it goes by itself.
+	Kind() uint64
+	// AppendItem appends its keys and arguments, each an encoded word, and says
+	// how many. It is called during Append, under the same conditions.
+	AppendItem(keys, args []byte) (k, a []byte, nKeys, nArgs int)
+}
+
+// MaxBatch bounds for how long a node is busy with one command.
+const MaxBatch = 32
+
+// batch are commands that have been appended and may still become one. The first is
+// encoded by itself, too: it stays that when no other comes before the write.
+type batch struct {
+	entries       []entry
+	kind          uint64
+	keys, args    []byte
+	nKeys, nArgs  int
+	first, length int // where in conn.out the first one is
+}
+
+// addToBatch adds a command to the batch; false: it is not for that.
+func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
+	item, ok := cmd.(BatchItem)
+	if !ok || c.batcher == nil || c.pending < busyThreshold || now < c.resendUntil {
+		return false
+	}
+	p, kind := &c.batch, item.Kind()
+	if kind == 0 {
+		return false
+	}
+	if len(p.entries) == MaxBatch || kind != p.kind {
+		c.closeBatch()
+	}
+	keys, args, nk, na := item.AppendItem(p.keys, p.args)
+	p.kind, p.keys, p.args = kind, keys, args
+	p.nKeys, p.nArgs = p.nKeys+nk, p.nArgs+na
+	switch len(p.entries) {
+	case 0:
+		p.first = len(c.out)
+		c.out = cmd.Append(c.out)
+		p.length = len(c.out) - p.first
+	case 1:
+		c.out = c.out[:p.first]
+	}
+	if p.entries == nil {
+		p.entries = make([]entry, 0, MaxBatch)
+	}
+	p.entries = append(p.entries, entry{cmd: cmd, at: now, until: until})
+	c.pending++
+	return true
+}
+
+// closeBatch ends the batch: what is appended from here on comes after it.
+func (c *conn) closeBatch() {
+	p := &c.batch
+	switch n := len(p.entries); n {
+	case 0:
+		return
+	case 1:
+		e := p.entries[0]
+		e.size = int32(p.length)
+		c.enter(e)
+	default:
+		start := len(c.out)
+		c.out = c.batcher.Append(c.out, p.kind, p.keys, p.args, p.nKeys, p.nArgs)
+		c.enter(entry{at: p.entries[0].at, batch: p.entries, size: int32(len(c.out) - start)})
+		p.entries = nil // they belong to the reader now
+		if k := len(c.spares); k > 0 {
+			p.entries, c.spares = c.spares[k-1], c.spares[:k-1]
+		}
+	}
+	clear(p.entries)
+	*p = batch{entries: p.entries[:0], keys: p.keys[:0], args: p.args[:0]}
+}
+
+// replyBatch gives the owner the answer to a batch. Only the reader calls it.
+func (c *conn) replyBatch(entries []entry, v []resp.Value, err error) {
+	items := c.items[:0]
+	for _, e := range entries {
+		items = append(items, e.cmd)
+	}
+	c.batcher.Reply(items, v, err)
+	clear(items)
+	c.items = items
+}
