@@ -96,9 +96,7 @@ type Holder struct {
 	Foreign bool
 }
 
-// Holder asks all nodes who holds a name of capacity 1: whom a majority votes for. That
-// nobody does it says only if those that have not answered, or that may have forgotten a
-// lease, could make nobody a holder.
+// Holder asks all nodes who holds a name of capacity 1.
 func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, &Failure{Err: ErrClosed}
@@ -116,35 +114,27 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if err := q.asked(errs, need); err != nil {
 		return Holder{}, err
 	}
-	votes := map[string]int{}
-	foreign, rest, unknown, most := 0, time.Duration(0), 0, 0
+	heads, rest := make([]protocol.Head, len(queues)), time.Duration(0)
 	for i, queue := range queues {
 		if errs[i] == nil && queue.Memory < q.set.Guard {
 			errs[i] = errForgetful
 		}
-		if errs[i] != nil {
-			unknown++
-		}
-		if queue.Foreign > 0 {
-			foreign++
-			rest = max(rest, queue.Foreign)
-		}
-		if len(queue.Claims) == 0 || !queue.Claims[0].Voted {
-			continue
-		}
-		c := queue.Claims[0]
-		votes[c.ID]++
-		most = max(most, votes[c.ID])
-		if votes[c.ID] == need {
-			h := Holder{Token: uint64(c.Ticket) * MaxPasses, Left: c.Left, Waiters: queue.Queued - 1}
-			h.Host, h.PID = parseOwner(c.Owner)
-			return h, nil
+		heads[i] = protocol.Head{Known: errs[i] == nil, Foreign: queue.Foreign}
+		rest = max(rest, queue.Foreign)
+		if len(queue.Claims) > 0 && queue.Claims[0].Voted {
+			heads[i].Holder = queue.Claims[0].ID
 		}
 	}
-	if foreign >= need {
+	kind, node, most := protocol.WhoHolds(heads, rules())
+	switch kind {
+	case protocol.HeldByClaim:
+		c := queues[node].Claims[0]
+		h := Holder{Token: uint64(c.Ticket) * MaxPasses, Left: c.Left, Waiters: queues[node].Queued - 1}
+		h.Host, h.PID = parseOwner(c.Owner)
+		return h, nil
+	case protocol.HeldByForeign:
 		return Holder{Foreign: true, Left: rest}, nil
-	}
-	if most+unknown >= need {
+	case protocol.HeldUnknown:
 		return Holder{}, &Failure{Err: ErrNoQuorum, Votes: most, Needed: need, Nodes: q.failed(errs)}
 	}
 	return Holder{}, &Failure{Err: ErrNotHeld}

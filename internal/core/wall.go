@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,12 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Tickets are wall clock times. The nodes refuse tickets that are too far from
-// their own clocks (protocol/ticketclock.go), so a client whose wall clock is wrong
-// does no harm. But it would ask again and again. So a client compares its wall
-// clock with the nodes' clocks. When a majority of them contradicts it, it makes no
-// claims until they agree again, and says so. What it holds it keeps: leases do not
-// rest on wall clocks.
+// A client compares its wall clock with the nodes' clocks, and makes no claims while
+// protocol.WallComparison says that it is wrong. This file asks the nodes.
 
 // wall is the comparison.
 type wall struct {
@@ -65,9 +60,10 @@ func (e *AheadError) Error() string {
 	return fmt.Sprintf("its last ticket for the name is too far ahead of its clock; it gives the next one in %v", e.Wait)
 }
 
-// allowed is how far the wall clock may be from a node's. A ticket must stay within
-// half of the guard time of the node's clock for as long as an attempt lasts.
-func (q *Quorum) allowed() time.Duration { return max(q.set.Skew, q.set.Guard/2-q.set.TTL) }
+// allowed is how far the wall clock may be from a node's.
+func (q *Quorum) allowed() time.Duration {
+	return protocol.WallAllowed(q.set.Skew, q.set.Guard, q.set.TTL)
+}
 
 // wallTime is what the wall clock shows.
 func (q *Quorum) wallTime() time.Time {
@@ -142,8 +138,7 @@ func (q *Quorum) measureWall() {
 		case <-ctx.Done():
 		}
 	}()
-	var ahead, behind []time.Duration
-	sent, agree, need := q.wallTime(), 0, len(q.nodes)/2+1
+	sent, comparison := q.wallTime(), protocol.NewWallComparison(len(q.nodes), q.allowed(), rules())
 	q.ask(ctx, func(dst []byte, _ *node) []byte {
 		return resp.AppendCommand(dst, "TIME")
 	}, func(_ int, v []resp.Value) error {
@@ -155,22 +150,11 @@ func (q *Quorum) measureWall() {
 		// long the answer took and whatever this machine did meanwhile.
 		low := sent.Sub(time.UnixMilli(millis + 1))
 		top := q.wallTime().Sub(time.UnixMilli(millis))
-		switch {
-		case low > q.allowed():
-			ahead = append(ahead, low)
-		case top < -q.allowed():
-			behind = append(behind, top)
-		default:
-			agree++
-		}
-		switch {
-		case len(ahead) == need:
-			q.wallWrong(slices.Min(ahead), need)
+		switch comparison.Take(low, top) {
+		case protocol.WallWrong:
+			q.wallWrong(comparison.Wrong())
 			cancel()
-		case len(behind) == need:
-			q.wallWrong(slices.Max(behind), need)
-			cancel()
-		case agree > len(q.nodes)-need:
+		case protocol.WallRight:
 			q.wallRight()
 			cancel()
 		}

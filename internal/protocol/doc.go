@@ -41,6 +41,8 @@
 //	fanout.go       which nodes are asked first, and how long to wait
 //	incarnation.go  which replies of a node count
 //	servers.go      which of two addresses of one server votes
+//	wallclock.go    whether the client's wall clock is wrong
+//	holder.go       who holds a name, for an onlooker
 //	backlog.go, outbox.go               what is sent when a node has no room
 //	rules.go        a switch for each rule, for the mutants
 //

@@ -24,6 +24,8 @@ func TestMutants(t *testing.T) {
 	}{
 		{"the shortest answer counts for good", protocol.RuleRoute, route},
 		{"a call waits for the furthest node", protocol.RuleNearest, nearest},
+		{"one node's clock makes a wall clock wrong", protocol.RuleWall, wallClock},
+		{"a name is free though nodes are silent", protocol.RuleUnknown, whoHolds},
 		{"a push before the incarnation is known is lost", protocol.RuleMissed, earlyPush},
 	} {
 		var f findings

@@ -57,6 +57,8 @@ const (
 	RuleCompared                        // two addresses are found to be two servers only if both connections lasted meanwhile: a node that has lost nothing is silenced
 	RuleRoute                           // the shortest answer counts for a while only: a node whose route has become longer counts as silent always
 	RuleNearest                         // the furthest of the q nearest nodes decides how long to wait: a call waits for a node that it does not need
+	RuleWall                            // only a majority of the nodes makes a client's wall clock wrong: one node with a wrong clock keeps every client from its locks
+	RuleUnknown                         // a name is free only if the nodes that have not answered could make no claim its holder: an onlooker takes a held name for free
 	RuleMissed                          // a push before the node's incarnation is known is made up for: a waiter hears of its turn only by its next beat
 	RuleCopy                            // nor does one of an incarnation with which another address votes: as above, after the node has reconnected
 	RuleDown                            // a claim hears that a node's connection is gone: of two waiters that are each first on one of the other nodes, none is served before its beats have failed

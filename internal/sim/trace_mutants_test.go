@@ -51,7 +51,7 @@ RuleCounting RuleDrift RuleSettleBelow RuleLeaveAll RuleSpread RuleRaise RuleBar
 RuleHeal RuleLists RuleMore RuleKeep RuleWhole RuleFresh RuleLater RuleRepair RuleAdopt
 RuleOutlast RuleOthers RuleAfter RuleTold RuleRest RuleStay RuleBurst RuleOld RuleCeiling
 RuleForged RuleClock RuleBlame RuleExclude RuleStood RuleLate RuleEarly RuleAsked RuleServer
-RuleTwin RuleLeft RuleStranger RuleCopy RuleCompared RuleRoute RuleNearest RuleMissed RuleDown RuleUrgent RuleNewest RuleWithdraw RuleOwed RuleMerge RuleDepart
+RuleTwin RuleLeft RuleStranger RuleCopy RuleCompared RuleRoute RuleNearest RuleWall RuleUnknown RuleMissed RuleDown RuleUrgent RuleNewest RuleWithdraw RuleOwed RuleMerge RuleDepart
 RulePostpone RuleStash node.Equality node.InsertAboveFence node.SettleRefresh node.Residue
 node.MonotoneFence node.Promise node.Present node.PromiseAnew node.WholeToCount
 node.LongestGuard node.LongestLease node.Top node.FarFuture node.Resume node.Ask node.Enough

@@ -1,0 +1,58 @@
+package protocol
+
+import "time"
+
+// This file owns who holds a name, as far as an onlooker can tell.
+
+// Head is what one node tells an onlooker of a name.
+type Head struct {
+	Known   bool          // the node has answered, and has forgotten no lease
+	Holder  string        // the id of the claim that it votes for first; empty: of none
+	Foreign time.Duration // how much longer another Redlock client's key lasts; 0: there is none
+}
+
+// HolderKind says who holds a name.
+type HolderKind uint8
+
+// The kinds of holder.
+const (
+	HeldByNone    HolderKind = iota // no claim can hold it
+	HeldByClaim                     // a majority votes for a claim
+	HeldByForeign                   // another Redlock client has a majority of the keys
+	HeldUnknown                     // the nodes that are not known could make a claim its holder
+)
+
+// WhoHolds returns who holds a name of capacity 1 by what all nodes tell. For HeldByClaim
+// it returns a node that votes for the claim. It also returns the most votes of any claim.
+//
+// Invariant: a name is free only if the nodes that have not answered, or may have forgotten
+// a lease, could make no claim its holder. Without the rule an onlooker that reaches one
+// node of a holder takes the name for free.
+func WhoHolds(heads []Head, rules Rules) (kind HolderKind, node, most int) {
+	need := len(heads)/2 + 1
+	votes := map[string]int{}
+	foreign, unknown := 0, 0
+	for i, h := range heads {
+		if !h.Known {
+			unknown++
+		}
+		if h.Foreign > 0 {
+			foreign++
+		}
+		if h.Holder == "" {
+			continue
+		}
+		votes[h.Holder]++
+		most = max(most, votes[h.Holder])
+		if votes[h.Holder] == need {
+			return HeldByClaim, i, most
+		}
+	}
+	switch {
+	case foreign >= need:
+		return HeldByForeign, 0, most
+	case most+unknown >= need && rules.on(RuleUnknown):
+		return HeldUnknown, 0, most
+	}
+	return HeldByNone, 0, most
+}
