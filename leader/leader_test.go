@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/leader"
 )
 
 func TestCampaign(t *testing.T) {
 	t.Parallel()
-	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
+	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	ctx := soon(t)
 	_, err := a.Leader(ctx)
@@ -45,7 +45,7 @@ func TestCampaign(t *testing.T) {
 	require.NoError(t, a.Resign(ctx))
 	require.Nil(t, a.Lease())
 	require.ErrorIs(t, context.Cause(first.Context()), quorate.ErrReleased)
-	require.NoError(t, within(t, accept.Patience, next), "at once, not when the lease ends")
+	require.NoError(t, within(t, e2e.Patience, next), "at once, not when the lease ends")
 	require.Greater(t, b.Lease().Token(), first.Token())
 	l, err = a.Leader(ctx)
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestCampaign(t *testing.T) {
 
 func TestProclaim(t *testing.T) {
 	t.Parallel()
-	es, _ := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
+	es, _ := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	ctx := soon(t)
 	require.ErrorIs(t, a.Proclaim(ctx, "x"), quorate.ErrNotHeld)
@@ -88,7 +88,7 @@ func TestProclaim(t *testing.T) {
 
 func TestResignOfWhatIsNotHeld(t *testing.T) {
 	t.Parallel()
-	es, _ := fleet(t, cluster(t), accept.Timing(quiet), "a")
+	es, _ := fleet(t, cluster(t), e2e.Timing(quiet), "a")
 	a := es[0]
 	ctx := soon(t)
 	require.ErrorIs(t, a.Resign(ctx), quorate.ErrNotHeld)
@@ -100,7 +100,7 @@ func TestResignOfWhatIsNotHeld(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c)
+	q := e2e.Open(t, c)
 	ctx := soon(t)
 	for _, e := range []*leader.Election{
 		leader.New(q, "", "a"),
@@ -152,7 +152,7 @@ func TestBadInput(t *testing.T) {
 // A name that something else has recorded under.
 func TestNotALeader(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t))
+	q := e2e.Open(t, cluster(t))
 	c := core.Of(q)
 	spec, err := c.NewSpec(core.Spec{Name: "e", Weight: 1, Capacity: 1, Set: core.Override[quorate.Option](c, "test", nil)})
 	require.NoError(t, err)
@@ -176,16 +176,16 @@ func TestNotALeader(t *testing.T) {
 func TestCampaignCutShort(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	es, m := fleet(t, c, accept.Timing(800*time.Millisecond), "a", "b")
+	es, m := fleet(t, c, e2e.Timing(800*time.Millisecond), "a", "b")
 	a, b := es[0], es[1]
 	require.NoError(t, a.Campaign(soon(t), ""))
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		done := campaign(ctx, b, "")
 		waiters(t, m, 1)
 		cancel()
-		err := within(t, accept.Patience, done)
+		err := within(t, e2e.Patience, done)
 		require.ErrorIs(t, err, context.Canceled)
 		waiters(t, m, 0)
 		require.Nil(t, b.Lease())
@@ -209,21 +209,21 @@ func TestCampaignCutShort(t *testing.T) {
 // Goroutines that share a value lead together.
 func TestCampaignTogether(t *testing.T) {
 	t.Parallel()
-	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
+	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	require.NoError(t, b.Campaign(soon(t), ""))
 	one := campaign(soon(t), a, "one")
 	waiters(t, m, 1)
-	queued := accept.NewQueued(soon(t))
+	queued := e2e.NewQueued(soon(t))
 	two := campaign(queued, a, "two")
-	within(t, accept.Patience, queued.In())
+	within(t, e2e.Patience, queued.In())
 	ended, cancel := context.WithCancel(t.Context())
 	three := campaign(ended, a, "three")
 	cancel()
-	require.ErrorIs(t, within(t, accept.Patience, three), context.Canceled)
+	require.ErrorIs(t, within(t, e2e.Patience, three), context.Canceled)
 	require.NoError(t, b.Resign(soon(t)))
-	require.NoError(t, within(t, accept.Patience, one))
-	require.NoError(t, within(t, accept.Patience, two))
+	require.NoError(t, within(t, e2e.Patience, one))
+	require.NoError(t, within(t, e2e.Patience, two))
 	l, err := a.Leader(soon(t))
 	require.NoError(t, err)
 	require.Equal(t, "two", l.Value)
@@ -233,7 +233,7 @@ func TestCampaignTogether(t *testing.T) {
 
 func TestMutexOfTheSameName(t *testing.T) {
 	t.Parallel()
-	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a")
+	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a")
 	a := es[0]
 	require.NoError(t, a.Campaign(soon(t), ""))
 	require.ErrorIs(t, m.TryLockContext(soon(t)), quorate.ErrHeld)
@@ -246,6 +246,6 @@ func TestMutexOfTheSameName(t *testing.T) {
 	done := campaign(soon(t), a, "")
 	waiters(t, m, 1)
 	m.Unlock()
-	require.NoError(t, within(t, accept.Patience, done))
+	require.NoError(t, within(t, e2e.Patience, done))
 	require.NoError(t, a.Resign(soon(t)))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
 )
@@ -18,13 +18,13 @@ func TestLost(t *testing.T) {
 	t.Parallel()
 	const ttl = 800 * time.Millisecond
 	c := cluster(t)
-	es, _ := fleet(t, c, accept.Timing(ttl), "a", "b")
+	es, _ := fleet(t, c, e2e.Timing(ttl), "a", "b")
 	a, b := es[0], es[1]
 	require.NoError(t, a.Campaign(soon(t), "old"))
 	lease := a.Lease()
 	thaw := freeze(t, c, 2)
 	require.NoError(t, a.HealthCheck(0))
-	within(t, accept.Patience, lease.Context().Done())
+	within(t, e2e.Patience, lease.Context().Done())
 	require.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 	require.ErrorIs(t, a.Proclaim(soon(t), "x"), quorate.ErrLost)
 	require.Equal(t, lease, a.Lease(), "the lost one")
@@ -51,11 +51,11 @@ func TestLost(t *testing.T) {
 func TestCampaignAfterALoss(t *testing.T) {
 	t.Parallel()
 	const ttl = 200 * time.Millisecond
-	q := accept.Open(t, cluster(t), accept.Timing(ttl))
+	q := e2e.Open(t, cluster(t), e2e.Timing(ttl))
 	a := leader.New(q, "e", "a", quorate.WithoutRenewal())
 	require.NoError(t, a.Campaign(soon(t), ""))
 	first := a.Lease()
-	within(t, accept.Patience, first.Context().Done())
+	within(t, e2e.Patience, first.Context().Done())
 	require.NoError(t, a.Campaign(soon(t), ""))
 	require.Greater(t, a.Lease().Token(), first.Token())
 	require.NoError(t, a.Resign(soon(t)))
@@ -64,16 +64,16 @@ func TestCampaignAfterALoss(t *testing.T) {
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	es, m := fleet(t, c, accept.Timing(quiet), "b")
-	q := accept.Open(t, c, accept.Timing(quiet))
+	es, m := fleet(t, c, e2e.Timing(quiet), "b")
+	q := e2e.Open(t, c, e2e.Timing(quiet))
 	a, waiting := leader.New(q, "e", "a"), leader.New(q, "e", "w")
 	require.NoError(t, a.Campaign(soon(t), ""))
 	done := campaign(soon(t), waiting, "")
 	waiters(t, m, 1)
 	behind := campaign(soon(t), waiting, "")
 	require.NoError(t, q.Close())
-	require.ErrorIs(t, within(t, accept.Patience, done), quorate.ErrClosed)
-	require.ErrorIs(t, within(t, accept.Patience, behind), quorate.ErrClosed)
+	require.ErrorIs(t, within(t, e2e.Patience, done), quorate.ErrClosed)
+	require.ErrorIs(t, within(t, e2e.Patience, behind), quorate.ErrClosed)
 	require.ErrorIs(t, context.Cause(a.Lease().Context()), quorate.ErrClosed)
 	require.NoError(t, es[0].Campaign(soon(t), ""), "closing leaves")
 	require.NoError(t, es[0].Resign(soon(t)))
@@ -93,16 +93,16 @@ func TestClosed(t *testing.T) {
 func TestResignDuringProclaim(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	es, _ := fleet(t, c, accept.Timing(4*time.Second), "a", "b")
+	es, _ := fleet(t, c, e2e.Timing(4*time.Second), "a", "b")
 	a, b := es[0], es[1]
 	require.NoError(t, a.Campaign(soon(t), "one"))
 	thaw := freeze(t, c, 2)
 	done := make(chan error, 1)
-	queued := accept.NewQueued(soon(t))
+	queued := e2e.NewQueued(soon(t))
 	go func() { done <- a.Proclaim(queued, "two") }()
-	within(t, accept.Patience, queued.In())
+	within(t, e2e.Patience, queued.In())
 	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrNoQuorum, "so few have confirmed it")
-	require.ErrorIs(t, within(t, accept.Patience, done), quorate.ErrNotHeld)
+	require.ErrorIs(t, within(t, e2e.Patience, done), quorate.ErrNotHeld)
 	thaw()
 	require.NoError(t, b.Campaign(soon(t), "three"), "it has resigned all the same")
 	l, err := a.Leader(soon(t))
@@ -130,14 +130,14 @@ func spoil(t *testing.T, c *redistest.Cluster) (repair func()) {
 func TestLeaderThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	es, m := fleet(t, c, accept.Timing(quiet), "a")
+	es, m := fleet(t, c, e2e.Timing(quiet), "a")
 	a := es[0]
 	repair := spoil(t, c)
 	err := a.Campaign(soon(t), "")
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	require.ErrorContains(t, err, "WRONGTYPE")
 	require.Nil(t, a.Lease())
-	require.True(t, accept.Eventually(m.TryLock), "it has left the line")
+	require.True(t, e2e.Eventually(m.TryLock), "it has left the line")
 	m.Unlock()
 	repair()
 	require.NoError(t, a.Campaign(soon(t), ""))
@@ -148,28 +148,28 @@ func TestLeaderThatCannotBeRecorded(t *testing.T) {
 func TestRunThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	var log accept.Log
-	a := leader.New(accept.Open(t, c, accept.Timing(quiet), log.Option()), "e", "a")
+	var log e2e.Log
+	a := leader.New(e2e.Open(t, c, e2e.Timing(quiet), log.Option()), "e", "a")
 	repair := spoil(t, c)
 	s := newStage()
 	cb := s.callbacks()
 	cb.Once = true
 	ran := run(soon(t), a, cb)
-	require.True(t, accept.Eventually(func() bool { return len(log.Lines("leader goes on trying")) > 0 }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("leader goes on trying")) > 0 }))
 	require.Empty(t, s.started)
 	repair()
-	tm := within(t, accept.Patience, s.started)
+	tm := within(t, e2e.Patience, s.started)
 	close(tm.leave)
-	require.NoError(t, within(t, accept.Patience, ran))
-	require.NoError(t, within(t, accept.Patience, s.stopped))
+	require.NoError(t, within(t, e2e.Patience, ran))
+	require.NoError(t, within(t, e2e.Patience, s.stopped))
 
 	// It does not try again when its context ends, or the Quorum is closed.
 	repair = spoil(t, c)
 	ctx, cancel := context.WithCancel(soon(t))
 	before := len(log.Lines("leader goes on trying"))
 	ran = run(ctx, a, cb)
-	require.True(t, accept.Eventually(func() bool { return len(log.Lines("leader goes on trying")) > before }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("leader goes on trying")) > before }))
 	cancel()
-	require.ErrorIs(t, within(t, accept.Patience, ran), context.Canceled)
+	require.ErrorIs(t, within(t, e2e.Patience, ran), context.Canceled)
 	repair()
 }

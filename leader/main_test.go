@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
 )
 
-func TestMain(m *testing.M) { accept.MainWithNodes(m) }
+func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 
 // quiet is a ttl so long that nothing is asked again and nothing ends while a
 // test lasts: what is heard then, has been pushed.
@@ -24,7 +24,7 @@ const quiet = time.Minute
 func cluster(t *testing.T) *redistest.Cluster {
 	t.Helper()
 	c := redistest.Start(t, 3)
-	t.Cleanup(func() { accept.Clean(t, c) })
+	t.Cleanup(func() { e2e.Clean(t, c) })
 	return c
 }
 
@@ -34,9 +34,9 @@ func fleet(t *testing.T, c *redistest.Cluster, timing quorate.Option, ids ...str
 	t.Helper()
 	var all []*leader.Election
 	for _, id := range ids {
-		all = append(all, leader.New(accept.Open(t, c, timing), "e", id))
+		all = append(all, leader.New(e2e.Open(t, c, timing), "e", id))
 	}
-	return all, mutex.New(accept.Open(t, c, timing), "e")
+	return all, mutex.New(e2e.Open(t, c, timing), "e")
 }
 
 // waiters waits until so many are in line behind the leader.
@@ -44,7 +44,7 @@ func waiters(t *testing.T, m *mutex.Mutex, n int) {
 	t.Helper()
 	var h quorate.Holder
 	var err error
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		h, err = m.Holder(t.Context())
 		return err == nil && h.Waiters == n
 	}), "%+v, %v", h, err)
@@ -65,7 +65,7 @@ func within[T any](t *testing.T, d time.Duration, c <-chan T) T {
 // soon is a context that ends when a test has been patient enough.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), accept.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

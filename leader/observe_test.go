@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/leader"
 )
 
@@ -35,7 +35,7 @@ func observe(t *testing.T, e *leader.Election) <-chan seen {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		within(t, accept.Patience, over)
+		within(t, e2e.Patience, over)
 	})
 	return all
 }
@@ -44,13 +44,13 @@ func observe(t *testing.T, e *leader.Election) <-chan seen {
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	es, m := fleet(t, c, accept.Timing(quiet), "a", "b", "watches")
+	es, m := fleet(t, c, e2e.Timing(quiet), "a", "b", "watches")
 	a, b := es[0], es[1]
 	all := observe(t, es[2])
-	require.ErrorIs(t, within(t, accept.Patience, all).err, leader.ErrNoLeader, "the present state comes first")
+	require.ErrorIs(t, within(t, e2e.Patience, all).err, leader.ErrNoLeader, "the present state comes first")
 
 	require.NoError(t, a.Campaign(soon(t), "one"))
-	s := within(t, accept.Patience, all)
+	s := within(t, e2e.Patience, all)
 	require.NoError(t, s.err)
 	assert.Equal(t, "a", s.l.ID)
 	assert.Equal(t, "one", s.l.Value)
@@ -58,7 +58,7 @@ func TestObserve(t *testing.T) {
 	assert.Positive(t, s.l.Left)
 
 	require.NoError(t, a.Proclaim(soon(t), "two"))
-	s = within(t, accept.Patience, all)
+	s = within(t, e2e.Patience, all)
 	require.NoError(t, s.err)
 	assert.Equal(t, "two", s.l.Value)
 	assert.Equal(t, a.Lease().Token(), s.l.Term)
@@ -66,23 +66,23 @@ func TestObserve(t *testing.T) {
 	done := campaign(soon(t), b, "three")
 	waiters(t, m, 1)
 	require.NoError(t, a.Resign(soon(t)))
-	require.NoError(t, within(t, accept.Patience, done))
-	s = within(t, accept.Patience, all)
+	require.NoError(t, within(t, e2e.Patience, done))
+	s = within(t, e2e.Patience, all)
 	if errors.Is(s.err, leader.ErrNoLeader) { // it may have been seen in between
-		s = within(t, accept.Patience, all)
+		s = within(t, e2e.Patience, all)
 	}
 	require.NoError(t, s.err)
 	assert.Equal(t, "b", s.l.ID)
 	assert.Equal(t, b.Lease().Token(), s.l.Term)
 
 	late := observe(t, a)
-	s = within(t, accept.Patience, late)
+	s = within(t, e2e.Patience, late)
 	require.NoError(t, s.err)
 	assert.Equal(t, "three", s.l.Value, "who comes later sees the present state first")
 
 	require.NoError(t, b.Resign(soon(t)))
 	for _, all := range []<-chan seen{all, late} {
-		s = within(t, accept.Patience, all)
+		s = within(t, e2e.Patience, all)
 		require.ErrorIs(t, s.err, leader.ErrNoLeader)
 		require.ErrorContains(t, s.err, `observe "e": no leader`)
 		assert.Zero(t, s.l)
@@ -95,18 +95,18 @@ func TestObserveALeaseThatEnds(t *testing.T) {
 	t.Parallel()
 	const ttl = 600 * time.Millisecond
 	c := cluster(t)
-	es, _ := fleet(t, c, accept.Timing(ttl), "watches")
-	a := leader.New(accept.Open(t, c, accept.Timing(ttl)), "e", "a", quorate.WithoutRenewal())
+	es, _ := fleet(t, c, e2e.Timing(ttl), "watches")
+	a := leader.New(e2e.Open(t, c, e2e.Timing(ttl)), "e", "a", quorate.WithoutRenewal())
 	all := observe(t, es[0])
-	require.ErrorIs(t, within(t, accept.Patience, all).err, leader.ErrNoLeader)
+	require.ErrorIs(t, within(t, e2e.Patience, all).err, leader.ErrNoLeader)
 	for range 2 {
 		require.NoError(t, a.Campaign(soon(t), ""))
 		lease := a.Lease()
-		s := within(t, accept.Patience, all)
+		s := within(t, e2e.Patience, all)
 		require.NoError(t, s.err)
 		require.Equal(t, lease.Token(), s.l.Term)
-		within(t, accept.Patience, lease.Context().Done())
-		s = within(t, accept.Patience, all)
+		within(t, e2e.Patience, lease.Context().Done())
+		s = within(t, e2e.Patience, all)
 		require.ErrorIs(t, s.err, leader.ErrNoLeader)
 	}
 	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
@@ -116,7 +116,7 @@ func TestObserveALeaseThatEnds(t *testing.T) {
 func TestObserveSlowly(t *testing.T) {
 	t.Parallel()
 	const values = 50
-	es, _ := fleet(t, cluster(t), accept.Timing(quiet), "a", "watches")
+	es, _ := fleet(t, cluster(t), e2e.Timing(quiet), "a", "watches")
 	a := es[0]
 	require.NoError(t, a.Campaign(soon(t), "0"))
 	next, stop := iter.Pull2(es[1].Observe(soon(t)))
@@ -141,7 +141,7 @@ func TestObserveSlowly(t *testing.T) {
 
 	require.NoError(t, a.Resign(soon(t)))
 	require.NoError(t, a.Campaign(soon(t), "again"))
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		l, err, _ = next()
 		return err == nil && l.Value == "again"
 	}))
@@ -154,26 +154,26 @@ func TestObserveWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	const ttl = 800 * time.Millisecond
 	c := cluster(t)
-	es, _ := fleet(t, c, accept.Timing(ttl), "a", "watches")
+	es, _ := fleet(t, c, e2e.Timing(ttl), "a", "watches")
 	a := es[0]
 	require.NoError(t, a.Campaign(soon(t), ""))
 	all := observe(t, es[1])
-	require.NoError(t, within(t, accept.Patience, all).err)
+	require.NoError(t, within(t, e2e.Patience, all).err)
 	for range 2 {
 		thaw := freeze(t, c, 2)
 		lease := a.Lease()
-		s := within(t, accept.Patience, all)
+		s := within(t, e2e.Patience, all)
 		require.ErrorIs(t, s.err, quorate.ErrNoQuorum)
 		require.NotErrorIs(t, s.err, leader.ErrNoLeader)
 		require.Zero(t, s.l)
-		within(t, accept.Patience, lease.Context().Done())
+		within(t, e2e.Patience, lease.Context().Done())
 		require.Empty(t, all, "once, however long it lasts")
 		thaw()
 		require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
 		require.NoError(t, a.Campaign(soon(t), ""))
 		// The nodes may still have the old term for a moment, before they come to
 		// what was sent to them meanwhile.
-		for s = within(t, accept.Patience, all); s.l.Term != a.Lease().Token(); s = within(t, accept.Patience, all) {
+		for s = within(t, e2e.Patience, all); s.l.Term != a.Lease().Token(); s = within(t, e2e.Patience, all) {
 			if s.err != nil {
 				require.ErrorIs(t, s.err, leader.ErrNoLeader)
 			} else {
@@ -189,7 +189,7 @@ func TestObserveWithoutQuorum(t *testing.T) {
 func TestObserveEnds(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(300*time.Millisecond)) // so long do nodes remember who watched and was closed
+	q := e2e.Open(t, c, e2e.Timing(300*time.Millisecond)) // so long do nodes remember who watched and was closed
 	e := leader.New(q, "e", "a")
 	seq := e.Observe(soon(t))
 	for range 3 { // each time anew
@@ -221,7 +221,7 @@ func TestObserveEnds(t *testing.T) {
 		}
 		over <- n
 	}()
-	within(t, accept.Patience, first)
+	within(t, e2e.Patience, first)
 	require.NoError(t, q.Close())
-	require.Equal(t, 1, within(t, accept.Patience, over), "nor is Close")
+	require.Equal(t, 1, within(t, e2e.Patience, over), "nor is Close")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
@@ -60,7 +60,7 @@ func (s *stage) callbacks() leader.Callbacks {
 
 func TestRunUntilTheContextEnds(t *testing.T) {
 	t.Parallel()
-	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
+	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	type key struct{}
 	ctx, cancel := context.WithCancelCause(context.WithValue(soon(t), key{}, "value"))
@@ -68,7 +68,7 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 	cb := s.callbacks()
 	cb.Value = "v"
 	done := run(ctx, a, cb)
-	tm := within(t, accept.Patience, s.started)
+	tm := within(t, e2e.Patience, s.started)
 	require.NoError(t, tm.ctx.Err())
 	require.Equal(t, "value", tm.ctx.Value(key{}))
 	deadline, _ := ctx.Deadline()
@@ -84,7 +84,7 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 	waiters(t, m, 1)
 	over := errors.New("enough")
 	cancel(over)
-	within(t, accept.Patience, tm.ctx.Done())
+	within(t, e2e.Patience, tm.ctx.Done())
 	require.Equal(t, over, context.Cause(tm.ctx))
 	// It has not returned, so it leads on.
 	require.NoError(t, tm.lease.Context().Err())
@@ -95,11 +95,11 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 	require.Empty(t, next)
 
 	close(tm.leave)
-	require.NoError(t, within(t, accept.Patience, s.stopped), "it has resigned")
-	err = within(t, accept.Patience, done)
+	require.NoError(t, within(t, e2e.Patience, s.stopped), "it has resigned")
+	err = within(t, e2e.Patience, done)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, over)
-	require.NoError(t, within(t, accept.Patience, next))
+	require.NoError(t, within(t, e2e.Patience, next))
 	require.ErrorIs(t, context.Cause(tm.lease.Context()), quorate.ErrReleased)
 	require.Empty(t, s.stopped, "once for each start")
 	require.Empty(t, s.started)
@@ -109,7 +109,7 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 	done = run(ctx, a, s.callbacks())
 	waiters(t, m, 1)
 	cancel(nil)
-	require.ErrorIs(t, within(t, accept.Patience, done), context.Canceled)
+	require.ErrorIs(t, within(t, e2e.Patience, done), context.Canceled)
 	waiters(t, m, 0)
 	require.Empty(t, s.started)
 	require.Empty(t, s.stopped)
@@ -119,47 +119,47 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 // Whoever returns from leading gets in line again, behind all who wait.
 func TestRunCampaignsAgain(t *testing.T) {
 	t.Parallel()
-	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
+	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")
 	a, b := newStage(), newStage()
 	ctx, cancel := context.WithCancel(soon(t))
 	ran := run(ctx, es[0], a.callbacks())
-	first := within(t, accept.Patience, a.started)
+	first := within(t, e2e.Patience, a.started)
 	once := b.callbacks()
 	once.Once = true
 	ranOnce := run(ctx, es[1], once)
 	waiters(t, m, 1)
 	close(first.leave)
-	require.NoError(t, within(t, accept.Patience, a.stopped))
-	second := within(t, accept.Patience, b.started)
+	require.NoError(t, within(t, e2e.Patience, a.stopped))
+	second := within(t, e2e.Patience, b.started)
 	require.Greater(t, second.lease.Token(), first.lease.Token())
 	waiters(t, m, 1)
 	close(second.leave)
-	require.NoError(t, within(t, accept.Patience, b.stopped))
-	require.NoError(t, within(t, accept.Patience, ranOnce), "told to do it once")
-	third := within(t, accept.Patience, a.started)
+	require.NoError(t, within(t, e2e.Patience, b.stopped))
+	require.NoError(t, within(t, e2e.Patience, ranOnce), "told to do it once")
+	third := within(t, e2e.Patience, a.started)
 	require.Greater(t, third.lease.Token(), second.lease.Token())
 	cancel()
 	close(third.leave)
-	require.NoError(t, within(t, accept.Patience, a.stopped))
-	require.ErrorIs(t, within(t, accept.Patience, ran), context.Canceled)
+	require.NoError(t, within(t, e2e.Patience, a.stopped))
+	require.ErrorIs(t, within(t, e2e.Patience, ran), context.Canceled)
 }
 
 func TestRunLoses(t *testing.T) {
 	t.Parallel()
 	const ttl = 800 * time.Millisecond
 	c := cluster(t)
-	es, _ := fleet(t, c, accept.Timing(ttl), "a")
+	es, _ := fleet(t, c, e2e.Timing(ttl), "a")
 	a := es[0]
 	s := newStage()
 	ctx, cancel := context.WithCancel(soon(t))
 	ran := run(ctx, a, s.callbacks())
-	tm := within(t, accept.Patience, s.started)
+	tm := within(t, e2e.Patience, s.started)
 	child, end := context.WithCancel(tm.ctx) // the callback's own contexts end with it, too
 	defer end()
 	thaw := freeze(t, c, 2)
-	within(t, accept.Patience, tm.ctx.Done())
+	within(t, e2e.Patience, tm.ctx.Done())
 	require.ErrorIs(t, context.Cause(tm.ctx), quorate.ErrLost)
-	within(t, accept.Patience, child.Done())
+	within(t, e2e.Patience, child.Done())
 	require.ErrorIs(t, context.Cause(child), quorate.ErrLost)
 	require.False(t, time.Now().Before(tm.lease.ValidUntil()))
 	require.Error(t, tm.lease.Context().Err())
@@ -167,44 +167,44 @@ func TestRunLoses(t *testing.T) {
 	require.NoError(t, a.HealthCheck(time.Hour))
 	require.ErrorIs(t, a.HealthCheck(0), quorate.ErrLost, "it acts as if it led")
 	close(tm.leave)
-	err := within(t, accept.Patience, s.stopped)
+	err := within(t, e2e.Patience, s.stopped)
 	require.ErrorIs(t, err, quorate.ErrLost)
 	require.ErrorContains(t, err, `lead "e"`)
 	require.NoError(t, a.HealthCheck(0))
 	thaw()
-	again := within(t, accept.Patience, s.started)
+	again := within(t, e2e.Patience, s.started)
 	require.Greater(t, again.lease.Token(), tm.lease.Token())
 	require.NoError(t, a.HealthCheck(0))
 	require.Empty(t, s.stopped)
 	cancel()
 	close(again.leave)
-	require.NoError(t, within(t, accept.Patience, s.stopped))
-	require.ErrorIs(t, within(t, accept.Patience, ran), context.Canceled)
+	require.NoError(t, within(t, e2e.Patience, s.stopped))
+	require.ErrorIs(t, within(t, e2e.Patience, ran), context.Canceled)
 
 	// With Once, the loss is what Run returns.
-	short := leader.New(accept.Open(t, c, accept.Timing(ttl)), "e", "s", quorate.WithoutRenewal())
+	short := leader.New(e2e.Open(t, c, e2e.Timing(ttl)), "e", "s", quorate.WithoutRenewal())
 	cb := s.callbacks()
 	cb.Once = true
 	ran = run(soon(t), short, cb)
-	tm = within(t, accept.Patience, s.started)
-	within(t, accept.Patience, tm.ctx.Done())
+	tm = within(t, e2e.Patience, s.started)
+	within(t, e2e.Patience, tm.ctx.Done())
 	close(tm.leave)
-	require.ErrorIs(t, within(t, accept.Patience, s.stopped), quorate.ErrLost)
-	require.ErrorIs(t, within(t, accept.Patience, ran), quorate.ErrLost)
+	require.ErrorIs(t, within(t, e2e.Patience, s.stopped), quorate.ErrLost)
+	require.ErrorIs(t, within(t, e2e.Patience, ran), quorate.ErrLost)
 }
 
 // The health check knows when a claim that the nodes have forgotten ended.
 func TestHealthAfterTheNodesForget(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	q := accept.Open(t, c, accept.Timing(2*time.Second))
+	q := e2e.Open(t, c, e2e.Timing(2*time.Second))
 	a := leader.New(q, "e", "a")
 	require.NoError(t, a.Campaign(soon(t), ""))
 	lease := a.Lease()
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Client().FlushAll(t.Context()).Err())
 	}
-	within(t, accept.Patience, lease.Context().Done())
+	within(t, e2e.Patience, lease.Context().Done())
 	require.NoError(t, a.HealthCheck(time.Minute), "not since the beginning of time")
 	require.ErrorIs(t, a.HealthCheck(0), quorate.ErrLost)
 	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
@@ -213,7 +213,7 @@ func TestHealthAfterTheNodesForget(t *testing.T) {
 func TestRunHasTheElectionToItself(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet))
 	a, b := leader.New(q, "e", "a"), leader.New(q, "e", "b")
 	s := newStage()
 	refused := func(err error, why string) {
@@ -223,7 +223,7 @@ func TestRunHasTheElectionToItself(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(soon(t))
 	ran := run(ctx, a, s.callbacks())
-	tm := within(t, accept.Patience, s.started)
+	tm := within(t, e2e.Patience, s.started)
 	refused(a.Run(soon(t), s.callbacks()), "Run is running already")
 	refused(a.Campaign(soon(t), ""), "Run is running")
 	refused(a.Resign(soon(t)), "Run is running")
@@ -237,32 +237,32 @@ func TestRunHasTheElectionToItself(t *testing.T) {
 	waiters(t, mutex.New(q, "e"), 1)
 	refused(b.Run(soon(t), s.callbacks()), "Campaign is under way")
 	stop()
-	require.ErrorIs(t, within(t, accept.Patience, waiting), context.Canceled)
+	require.ErrorIs(t, within(t, e2e.Patience, waiting), context.Canceled)
 
 	cancel()
 	close(tm.leave)
-	require.ErrorIs(t, within(t, accept.Patience, ran), context.Canceled)
+	require.ErrorIs(t, within(t, e2e.Patience, ran), context.Canceled)
 	require.NoError(t, a.Campaign(soon(t), ""))
 	refused(a.Run(soon(t), s.callbacks()), "Resign before Run")
 	require.NoError(t, a.Resign(soon(t)))
 
 	// Close ends it.
-	require.NoError(t, within(t, accept.Patience, s.stopped))
+	require.NoError(t, within(t, e2e.Patience, s.stopped))
 	ran = run(soon(t), a, s.callbacks())
-	tm = within(t, accept.Patience, s.started)
+	tm = within(t, e2e.Patience, s.started)
 	require.NoError(t, q.Close())
-	within(t, accept.Patience, tm.ctx.Done())
+	within(t, e2e.Patience, tm.ctx.Done())
 	require.ErrorIs(t, context.Cause(tm.ctx), quorate.ErrClosed)
 	close(tm.leave)
-	require.ErrorIs(t, within(t, accept.Patience, s.stopped), quorate.ErrClosed)
-	require.ErrorIs(t, within(t, accept.Patience, ran), quorate.ErrClosed)
+	require.ErrorIs(t, within(t, e2e.Patience, s.stopped), quorate.ErrClosed)
+	require.ErrorIs(t, within(t, e2e.Patience, ran), quorate.ErrClosed)
 	require.ErrorIs(t, a.Run(soon(t), s.callbacks()), quorate.ErrClosed)
 	require.Empty(t, s.started)
 }
 
 func TestOnNewLeader(t *testing.T) {
 	t.Parallel()
-	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
+	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	require.NoError(t, b.Campaign(soon(t), ""))
 	terms := make(chan leader.Leader, 100)
@@ -271,17 +271,17 @@ func TestOnNewLeader(t *testing.T) {
 	cb.OnNewLeader = func(l leader.Leader) { terms <- l }
 	ctx, cancel := context.WithCancel(soon(t))
 	ran := run(ctx, a, cb)
-	first := within(t, accept.Patience, terms)
+	first := within(t, e2e.Patience, terms)
 	require.Equal(t, "b", first.ID)
 	waiters(t, m, 1)
 	require.NoError(t, b.Proclaim(soon(t), "another value is not another leader"))
 	require.NoError(t, b.Resign(soon(t)))
-	tm := within(t, accept.Patience, s.started)
-	second := within(t, accept.Patience, terms)
+	tm := within(t, e2e.Patience, s.started)
+	second := within(t, e2e.Patience, terms)
 	require.Equal(t, "a", second.ID, "itself, too")
 	require.Equal(t, tm.lease.Token(), second.Term)
 	cancel()
 	close(tm.leave)
-	require.ErrorIs(t, within(t, accept.Patience, ran), context.Canceled)
+	require.ErrorIs(t, within(t, e2e.Patience, ran), context.Canceled)
 	require.Empty(t, terms)
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/leader"
 )
 
 func TestRunPanics(t *testing.T) {
 	t.Parallel()
-	es, m := fleet(t, cluster(t), accept.Timing(quiet), "a", "b")
+	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")
 	a, b := es[0], es[1]
 	boom := errors.New("boom")
 	for name, cb := range map[string]leader.Callbacks{
@@ -58,9 +58,9 @@ func TestRunPanics(t *testing.T) {
 				}
 			}
 			ran := run(soon(t), a, cb)
-			within(t, accept.Patience, led)
+			within(t, e2e.Patience, led)
 			require.NoError(t, b.Campaign(soon(t), ""), "the panic has resigned first")
-			require.Equal(t, panicked{boom}, within(t, accept.Patience, ran))
+			require.Equal(t, panicked{boom}, within(t, e2e.Patience, ran))
 			require.Equal(t, int32(1), starts.Load())
 			require.Equal(t, int32(1), stops.Load())
 			require.Nil(t, a.Lease())
@@ -81,13 +81,13 @@ func TestStartsAndStops(t *testing.T) {
 	var starts, stops, losses atomic.Int32
 	var all sync.WaitGroup
 	for i := range 4 {
-		e := leader.New(accept.Open(t, c, accept.Timing(ttl)), "e", "", quorate.WithMaxHold(ttl/4))
+		e := leader.New(e2e.Open(t, c, e2e.Timing(ttl)), "e", "", quorate.WithMaxHold(ttl/4))
 		all.Go(func() {
 			open := 0 // terms that have started and not stopped
 			for range rounds {
 				ctx, cancel := context.WithCancel(soon(t))
 				how := rand.IntN(5)
-				err := within(t, accept.Patience, run(ctx, e, leader.Callbacks{
+				err := within(t, e2e.Patience, run(ctx, e, leader.Callbacks{
 					Once: how%2 == i%2,
 					OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
 						// The one before has been told, or is so late to be told that it knows by

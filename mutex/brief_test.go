@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -60,16 +60,16 @@ func sets(t *testing.T, c *redistest.Cluster) (n int) {
 func TestBrief(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
-	t.Cleanup(func() { accept.Clean(t, c) })
-	q := accept.Open(t, c, accept.Timing(quiet))
-	other := accept.Open(t, c, accept.Timing(quiet))
+	t.Cleanup(func() { e2e.Clean(t, c) })
+	q := e2e.Open(t, c, e2e.Timing(quiet))
+	other := e2e.Open(t, c, e2e.Timing(quiet))
 	var locks atomic.Int64
 	stop := bustle(t, q, &locks)
 
 	// A lock and an unlock write three keys at a node: 15 in all, 9 at three nodes.
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		before, n := sets(t, c), locks.Load()
-		if !assert.True(t, accept.Eventually(func() bool { return locks.Load() > n+500 })) {
+		if !assert.True(t, e2e.Eventually(func() bool { return locks.Load() > n+500 })) {
 			return true
 		}
 		perLock := float64(sets(t, c)-before) / float64(locks.Load()-n)
@@ -81,7 +81,7 @@ func TestBrief(t *testing.T) {
 		name := "kept " + strconv.Itoa(i)
 		m, elsewhere := mutex.New(q, name), mutex.New(other, name)
 		m.Lock()
-		require.True(t, accept.Eventually(func() bool {
+		require.True(t, e2e.Eventually(func() bool {
 			for i := range c.Len() {
 				if c.Node(i).Client().Exists(t.Context(), name).Val() == 0 {
 					return false
@@ -106,7 +106,7 @@ func TestBrief(t *testing.T) {
 func TestUnlockOfABriefHold(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
-	q := accept.Open(t, c, accept.Timing(quiet), accept.Thrifty())
+	q := e2e.Open(t, c, e2e.Timing(quiet), e2e.Thrifty())
 	var keys [5]int64
 	count := func() (n [5]int64) {
 		for i := range c.Len() {
@@ -148,7 +148,7 @@ func TestUnlockOfABriefHold(t *testing.T) {
 		require.NoError(t, c.Node(first[1]).Cont())
 	}
 	assert.True(t, seen, "a hold that was only ever at three nodes")
-	accept.Clean(t, c)
+	e2e.Clean(t, c)
 }
 
 // Two of five nodes hang. Some of the names begin with them, and nobody waits
@@ -156,7 +156,7 @@ func TestUnlockOfABriefHold(t *testing.T) {
 func TestBriefWithNodesThatHang(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
-	q := accept.Open(t, c, accept.Timing(quiet), quorate.WithNodeTimeout(10*time.Second))
+	q := e2e.Open(t, c, e2e.Timing(quiet), quorate.WithNodeTimeout(10*time.Second))
 	var locks atomic.Int64
 	stop := bustle(t, q, &locks)
 	for i := range 2 {
@@ -164,13 +164,13 @@ func TestBriefWithNodesThatHang(t *testing.T) {
 	}
 	n := locks.Load()
 	// A lock that had asked these two waits until the others have been asked.
-	require.True(t, accept.Eventually(func() bool { return locks.Load() > n+64 }))
+	require.True(t, e2e.Eventually(func() bool { return locks.Load() > n+64 }))
 	n, began := locks.Load(), time.Now()
-	require.True(t, accept.Eventually(func() bool { return locks.Load() > n+1000 }))
+	require.True(t, e2e.Eventually(func() bool { return locks.Load() > n+1000 }))
 	assert.Less(t, time.Since(began), 9*time.Second, "before anybody can know that they hang")
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Cont())
 	}
 	stop()
-	accept.Clean(t, c)
+	e2e.Clean(t, c)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -26,7 +26,7 @@ func TestCrowd(t *testing.T) {
 		before[i] = c.Node(i).Calls(t, "evalsha")
 	}
 	for v := range values {
-		q := accept.Open(t, c, accept.Timing(quiet))
+		q := e2e.Open(t, c, e2e.Timing(quiet))
 		for g := range goroutines {
 			n := goroutines*v + g // 80 and more: it shares one with somebody of the first 48
 			if n >= names {
@@ -58,5 +58,5 @@ func TestCrowd(t *testing.T) {
 		requests := float64(c.Node(i).Calls(t, "evalsha")-before[i]) / float64(sum)
 		assert.Less(t, requests, 1.9, "of server %d, for a lock and an unlock", i)
 	}
-	accept.Clean(t, c)
+	e2e.Clean(t, c)
 }

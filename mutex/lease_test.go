@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -32,7 +32,7 @@ func contAll(t *testing.T, c *redistest.Cluster) {
 
 func TestLeaseEndsWithTheHold(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	m := mutex.New(q, "m")
 	assert.Nil(t, m.Lease())
 	m.Lock()
@@ -45,7 +45,7 @@ func TestLeaseEndsWithTheHold(t *testing.T) {
 	next := lockLater(t.Context(), t, m)
 	m.Unlock()
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased)
-	require.NoError(t, within(t, accept.Patience, next))
+	require.NoError(t, within(t, e2e.Patience, next))
 	assert.NotSame(t, lease, m.Lease())
 	lease = m.Lease()
 	m.Unlock()
@@ -56,12 +56,12 @@ func TestLeaseEndsWithTheHold(t *testing.T) {
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
-	q := accept.Open(t, cluster(t), accept.Timing(ttl))
+	q := e2e.Open(t, cluster(t), e2e.Timing(ttl))
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
 	a.Lock()
 	lease := a.Lease()
 	until := lease.ValidUntil()
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		require.NoError(t, context.Cause(lease.Context()))
 		return lease.ValidUntil().After(until.Add(ttl))
 	}))
@@ -96,25 +96,25 @@ func TestLoss(t *testing.T) {
 	t.Parallel()
 	const ttl = 400 * time.Millisecond
 	c := cluster(t)
-	var log accept.Log
+	var log e2e.Log
 	var seen observer
-	q := accept.Open(t, c, accept.Timing(ttl), log.Option(), quorate.WithObserver(&seen))
+	q := e2e.Open(t, c, e2e.Timing(ttl), log.Option(), quorate.WithObserver(&seen))
 	m := mutex.New(q, "m")
 	m.Lock()
 	lease := m.Lease()
 	next := lockLater(t.Context(), t, m)
 	stopAll(t, c)
-	within(t, accept.Patience, lease.Context().Done())
+	within(t, e2e.Patience, lease.Context().Done())
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 	assert.False(t, lease.ValidUntil().After(time.Now()))
 	// The holder is told first; observer and log hear of it right after.
-	require.True(t, accept.Eventually(func() bool { return len(log.Lines("a hold was lost")) > 0 }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("a hold was lost")) > 0 }))
 	contAll(t, c)
 
 	assert.ErrorIs(t, m.Extend(t.Context()), quorate.ErrLost, "lost is final")
 	assert.ErrorIs(t, m.UnlockContext(t.Context()), quorate.ErrLost)
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost, "and stays so")
-	require.NoError(t, within(t, accept.Patience, next), "the next local waiter gets a claim of its own")
+	require.NoError(t, within(t, e2e.Patience, next), "the next local waiter gets a claim of its own")
 	assert.Greater(t, m.Lease().Token(), lease.Token()+1024)
 	m.Unlock()
 	assert.Equal(t, []quorate.EventKind{
@@ -130,7 +130,7 @@ func TestLoss(t *testing.T) {
 	m.Lock()
 	lease = m.Lease()
 	stopAll(t, c)
-	within(t, accept.Patience, lease.Context().Done())
+	within(t, e2e.Patience, lease.Context().Done())
 	assert.NotPanics(t, m.Unlock, "what was lost")
 	assert.Panics(t, m.Unlock, "but once only")
 	contAll(t, c)
@@ -139,8 +139,8 @@ func TestLoss(t *testing.T) {
 func TestClosedWhileHeld(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet))
-	p := accept.Open(t, c, accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet))
+	p := e2e.Open(t, c, e2e.Timing(quiet))
 	a, b, other := mutex.New(q, "m"), mutex.New(p, "m"), mutex.New(q, "m")
 	a.Lock()
 	lease := a.Lease()
@@ -152,9 +152,9 @@ func TestClosedWhileHeld(t *testing.T) {
 	require.NoError(t, q.Close())
 	assert.ErrorIs(t, q.Close(), quorate.ErrClosed)
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrClosed)
-	assert.ErrorIs(t, within(t, accept.Patience, ahead), quorate.ErrClosed)
-	assert.ErrorIs(t, within(t, accept.Patience, local), quorate.ErrClosed)
-	require.NoError(t, within(t, accept.Patience, elsewhere), "Close releases")
+	assert.ErrorIs(t, within(t, e2e.Patience, ahead), quorate.ErrClosed)
+	assert.ErrorIs(t, within(t, e2e.Patience, local), quorate.ErrClosed)
+	require.NoError(t, within(t, e2e.Patience, elsewhere), "Close releases")
 	assert.ErrorIs(t, a.UnlockContext(t.Context()), quorate.ErrClosed)
 	b.Unlock()
 }
@@ -162,9 +162,9 @@ func TestClosedWhileHeld(t *testing.T) {
 func TestExtend(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
-	late := accept.MeasureLateness(t)
+	late := e2e.MeasureLateness(t)
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(ttl))
+	q := e2e.Open(t, c, e2e.Timing(ttl))
 	m := mutex.New(q, "m", quorate.WithoutRenewal())
 	assert.ErrorIs(t, m.Extend(t.Context()), quorate.ErrNotHeld)
 	m.Lock()
@@ -186,7 +186,7 @@ func TestExtend(t *testing.T) {
 
 	// Without it the hold ends.
 	last := time.Now()
-	within(t, accept.Patience, lease.Context().Done())
+	within(t, e2e.Patience, lease.Context().Done())
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 	assert.Less(t, time.Since(last), ttl+ttl/4+late.Allow(2))
 	m.Unlock()
@@ -212,14 +212,14 @@ func TestExtend(t *testing.T) {
 // The claim that a push has admitted is being renewed at that very moment.
 func TestExtendRightAfterAHandOver(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
 	for i := range 50 {
 		a.Lock()
 		next := lockLater(t.Context(), t, b)
 		waiters(t, a, 1)
 		a.Unlock()
-		require.NoError(t, within(t, accept.Patience, next))
+		require.NoError(t, within(t, e2e.Patience, next))
 		require.NoError(t, b.Extend(t.Context()), "hand-over %d", i)
 		b.Unlock()
 	}
@@ -227,13 +227,13 @@ func TestExtendRightAfterAHandOver(t *testing.T) {
 
 func TestWithoutRenewalAHandOverNeedsANewClaim(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	m := mutex.New(q, "m", quorate.WithoutRenewal(), quorate.WithLinger(quiet))
 	m.Lock()
 	token := m.Lease().Token()
 	next := lockLater(t.Context(), t, m)
 	m.Unlock()
-	require.NoError(t, within(t, accept.Patience, next))
+	require.NoError(t, within(t, e2e.Patience, next))
 	assert.Greater(t, m.Lease().Token(), token+1024, "the rest of a lease is not a lease")
 	m.Unlock()
 }
@@ -241,8 +241,8 @@ func TestWithoutRenewalAHandOverNeedsANewClaim(t *testing.T) {
 func TestMaxHold(t *testing.T) {
 	t.Parallel()
 	const ttl, most = time.Second, 800 * time.Millisecond
-	late := accept.MeasureLateness(t)
-	q := accept.Open(t, cluster(t), accept.Timing(ttl))
+	late := e2e.MeasureLateness(t)
+	q := e2e.Open(t, cluster(t), e2e.Timing(ttl))
 	wedged, other := mutex.New(q, "m", quorate.WithMaxHold(most)), mutex.New(q, "m")
 	wedged.Lock()
 	began := time.Now()
@@ -260,7 +260,7 @@ func TestMaxHold(t *testing.T) {
 	for began = time.Now(); time.Since(began) < most+ttl+ttl/2; {
 		next := lockLater(t.Context(), t, wedged)
 		wedged.Unlock()
-		require.NoError(t, within(t, accept.Patience, next))
+		require.NoError(t, within(t, e2e.Patience, next))
 	}
 	require.NoError(t, wedged.Lease().Context().Err())
 	wedged.Unlock()
@@ -269,7 +269,7 @@ func TestMaxHold(t *testing.T) {
 func TestUnlockContextWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(2*time.Second))
+	q := e2e.Open(t, c, e2e.Timing(2*time.Second))
 	m := mutex.New(q, "m")
 	m.Lock()
 	lease := m.Lease()

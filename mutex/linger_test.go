@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/mutex"
 )
 
 func TestLingerCostsNoCommand(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet), quorate.WithLinger(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet), quorate.WithLinger(quiet))
 	m := mutex.New(q, "m")
 	m.Lock()
 	token := m.Lease().Token()
@@ -40,11 +40,11 @@ func TestLingerCostsNoCommand(t *testing.T) {
 func TestLingerEndsWhenSomebodyElseAsks(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet), quorate.WithLinger(quiet))
-	p := accept.Open(t, c, accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet), quorate.WithLinger(quiet))
+	p := e2e.Open(t, c, e2e.Timing(quiet))
 	a, b := mutex.New(q, "m"), mutex.New(p, "m")
 	for range 10 {
-		require.True(t, accept.Eventually(a.TryLock))
+		require.True(t, e2e.Eventually(a.TryLock))
 		a.Unlock()
 		require.NoError(t, within(t, quiet/6, lockLater(t.Context(), t, b)))
 		b.Unlock()
@@ -65,13 +65,13 @@ func TestLingerEndsWhenSomebodyElseAsks(t *testing.T) {
 
 func TestLingerEndsByItself(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	m := mutex.New(q, "m", quorate.WithLinger(300*time.Millisecond))
 	require.True(t, m.TryLock())
 	m.Unlock()
 	_, err := m.Holder(t.Context())
 	require.NoError(t, err, "lingers")
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		_, err = m.Holder(t.Context())
 		return err != nil
 	}))
@@ -82,7 +82,7 @@ func TestLingeringClaimIsLost(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	var seen observer
-	q := accept.Open(t, c, accept.Timing(400*time.Millisecond), quorate.WithLinger(quiet), quorate.WithObserver(&seen))
+	q := e2e.Open(t, c, e2e.Timing(400*time.Millisecond), quorate.WithLinger(quiet), quorate.WithObserver(&seen))
 	m := mutex.New(q, "m")
 	m.Lock()
 	token := m.Lease().Token()
@@ -90,7 +90,7 @@ func TestLingeringClaimIsLost(t *testing.T) {
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Restart()) // without memory: the guard time passes first
 	}
-	require.True(t, accept.Eventually(func() bool { return slices.Contains(seen.kinds(), quorate.EventLost) }))
+	require.True(t, e2e.Eventually(func() bool { return slices.Contains(seen.kinds(), quorate.EventLost) }))
 	m.Lock()
 	assert.Greater(t, m.Lease().Token(), token+1024, "by a new claim")
 	m.Unlock()

@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
 
-func TestMain(m *testing.M) { accept.MainWithNodes(m) }
+func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 
 // quiet is a ttl so long that nothing is renewed and nothing ends while a test lasts.
 const quiet = time.Minute
@@ -22,7 +22,7 @@ const quiet = time.Minute
 func cluster(t *testing.T) *redistest.Cluster {
 	t.Helper()
 	c := redistest.Start(t, 3)
-	t.Cleanup(func() { accept.Clean(t, c) })
+	t.Cleanup(func() { e2e.Clean(t, c) })
 	return c
 }
 
@@ -34,7 +34,7 @@ func waiters(t *testing.T, m *mutex.Mutex, n int) {
 	t.Helper()
 	var h quorate.Holder
 	var err error
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		h, err = m.Holder(t.Context())
 		return err == nil && h.Waiters == n
 	}), "%+v, %v", h, err)
@@ -57,11 +57,11 @@ func within[T any](t *testing.T, d time.Duration, c <-chan T) T {
 func lockLater(ctx context.Context, t *testing.T, m *mutex.Mutex) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
-	queued := accept.NewQueued(ctx)
+	queued := e2e.NewQueued(ctx)
 	go func() {
 		done <- m.LockContext(queued)
 		queued.Done()
 	}()
-	within(t, accept.Patience, queued.In())
+	within(t, e2e.Patience, queued.In())
 	return done
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/mutex"
 )
 
 func TestMisuse(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	m := mutex.New(q, "m")
-	closed := accept.Open(t, cluster(t), accept.Timing(quiet))
+	closed := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	late := mutex.New(closed, "m")
 	require.NoError(t, closed.Close())
 	unusable := mutex.New(q, "a{b}")
@@ -79,7 +79,7 @@ func panicText(call func()) (text string) {
 func TestEndedContext(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet))
 	m := mutex.New(q, "m")
 	reason := errors.New("the user has gone away")
 	cancelled, cancel := context.WithCancelCause(t.Context())
@@ -103,7 +103,7 @@ func TestEndedContext(t *testing.T) {
 	waiting := lockLater(ctx, t, other)
 	waiters(t, m, 1)
 	cancel2(reason)
-	err := within(t, accept.Patience, waiting)
+	err := within(t, e2e.Patience, waiting)
 	var e *quorate.Error
 	require.ErrorAs(t, err, &e)
 	assert.ErrorIs(t, err, context.Canceled)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -20,7 +20,7 @@ var _ sync.Locker = (*mutex.Mutex)(nil)
 
 func TestTwoValuesExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
 	other := mutex.New(q, "other")
 
@@ -35,7 +35,7 @@ func TestTwoValuesExcludeEachOther(t *testing.T) {
 	waiting := lockLater(t.Context(), t, b)
 	waiters(t, a, 1)
 	a.Unlock()
-	require.NoError(t, within(t, accept.Patience, waiting))
+	require.NoError(t, within(t, e2e.Patience, waiting))
 	assert.Greater(t, b.Lease().Token(), first)
 	assert.Nil(t, a.Lease())
 	require.NoError(t, b.UnlockContext(t.Context()))
@@ -47,7 +47,7 @@ func TestTwoValuesExcludeEachOther(t *testing.T) {
 func TestHolderNotKnown(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet))
 	m := mutex.New(q, "m")
 	m.Lock()
 	defer m.Unlock()
@@ -56,7 +56,7 @@ func TestHolderNotKnown(t *testing.T) {
 	h, err := m.Holder(t.Context())
 	assert.ErrorIs(t, err, quorate.ErrNoQuorum, "%+v", h)
 	require.NoError(t, c.Node(1).Cont())
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		_, err := m.Holder(t.Context())
 		return err == nil
 	}))
@@ -69,7 +69,7 @@ func TestHolderNotKnown(t *testing.T) {
 func TestHolder(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet))
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
 	_, err := a.Holder(t.Context())
 	require.ErrorIs(t, err, quorate.ErrNotHeld)
@@ -107,7 +107,7 @@ func TestHolder(t *testing.T) {
 
 func TestDo(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
 	boom := errors.New("boom")
 	type key struct{}
@@ -127,7 +127,7 @@ func TestDo(t *testing.T) {
 	assert.PanicsWithError(t, "boom", func() {
 		_ = a.Do(ctx, func(context.Context) error { panic(boom) })
 	})
-	assert.True(t, accept.Eventually(b.TryLock), "the panic has released it")
+	assert.True(t, e2e.Eventually(b.TryLock), "the panic has released it")
 
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
@@ -151,13 +151,13 @@ func TestDo(t *testing.T) {
 func TestDoIsToldOfTheLoss(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(400*time.Millisecond))
+	q := e2e.Open(t, c, e2e.Timing(400*time.Millisecond))
 	m := mutex.New(q, "m")
 	err := m.Do(t.Context(), func(ctx context.Context) error {
 		for i := range c.Len() {
 			assert.NoError(t, c.Node(i).Stop())
 		}
-		within(t, accept.Patience, ctx.Done())
+		within(t, e2e.Patience, ctx.Done())
 		assert.ErrorIs(t, ctx.Err(), context.Canceled)
 		assert.ErrorIs(t, context.Cause(ctx), quorate.ErrLost)
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -22,14 +22,14 @@ func lockAll(t *testing.T, m *mutex.Mutex, n int, in func(i int)) *sync.WaitGrou
 	t.Helper()
 	var all sync.WaitGroup
 	for i := range n {
-		queued := accept.NewQueued(context.Background())
+		queued := e2e.NewQueued(context.Background())
 		all.Go(func() {
 			if assert.NoError(t, m.LockContext(queued)) {
 				in(i)
 				m.Unlock()
 			}
 		})
-		within(t, accept.Patience, queued.In())
+		within(t, e2e.Patience, queued.In())
 	}
 	return &all
 }
@@ -37,7 +37,7 @@ func lockAll(t *testing.T, m *mutex.Mutex, n int, in func(i int)) *sync.WaitGrou
 func TestFirstComeFirstServedWithoutARoundTrip(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet))
 	m := mutex.New(q, "m")
 	before := commands(t, c)
 	m.Lock()
@@ -57,13 +57,13 @@ func TestFirstComeFirstServedWithoutARoundTrip(t *testing.T) {
 		assert.Equal(t, i, order[i])
 		assert.Equal(t, first+uint64(i)+1, tokens[i])
 	}
-	require.True(t, accept.Eventually(func() bool { return commands(t, c)-before >= 2*c.Len() }))
+	require.True(t, e2e.Eventually(func() bool { return commands(t, c)-before >= 2*c.Len() }))
 	assert.Equal(t, 2*c.Len(), commands(t, c)-before, "one join and one leave at each node, for %d holds", n+1)
 }
 
 func TestTokensGoOnWhenAClaimHasServedAllItCan(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	m := mutex.New(q, "m")
 	m.Lock()
 	last := m.Lease().Token()
@@ -79,7 +79,7 @@ func TestTokensGoOnWhenAClaimHasServedAllItCan(t *testing.T) {
 func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 	t.Parallel()
 	t.Run("after 32 passes", func(t *testing.T) {
-		q := accept.Open(t, cluster(t), accept.Timing(quiet))
+		q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 		local, remote := mutex.New(q, "m"), mutex.New(q, "m")
 		local.Lock()
 		var passes atomic.Int32
@@ -89,7 +89,7 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 		waiters(t, local, 1)
 		require.NoError(t, local.Extend(t.Context())) // the answer tells the holder of the waiter
 		local.Unlock()
-		require.NoError(t, within(t, accept.Patience, waiting))
+		require.NoError(t, within(t, e2e.Patience, waiting))
 		assert.EqualValues(t, 32, passes.Load())
 		remote.Unlock()
 		all.Wait()
@@ -97,8 +97,8 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 	})
 	t.Run("after a quarter of the ttl", func(t *testing.T) {
 		const ttl = 4 * time.Second
-		late := accept.MeasureLateness(t)
-		q := accept.Open(t, cluster(t), accept.Timing(ttl))
+		late := e2e.MeasureLateness(t)
+		q := e2e.Open(t, cluster(t), e2e.Timing(ttl))
 		local, remote := mutex.New(q, "m"), mutex.New(q, "m")
 		local.Lock()
 		var passes atomic.Int32
@@ -111,7 +111,7 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 		require.NoError(t, local.Extend(t.Context()))
 		began := time.Now()
 		local.Unlock()
-		require.NoError(t, within(t, accept.Patience, waiting))
+		require.NoError(t, within(t, e2e.Patience, waiting))
 		assert.GreaterOrEqual(t, time.Since(began), ttl/4)
 		assert.LessOrEqual(t, passes.Load(), int32(6))
 		assert.Less(t, time.Since(began), ttl+late.Allow(12), "well before thirty local turns, and before any lease would end")
@@ -122,7 +122,7 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 
 func TestTurnsAcrossValues(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	holder := mutex.New(q, "m")
 	holder.Lock()
 	var order []int // guarded by the lock
@@ -150,7 +150,7 @@ var orderMu sync.Mutex
 func TestPlaceInTheQueuePassesToTheNextLocalWaiter(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet))
 	holder, early, late := mutex.New(q, "m"), mutex.New(q, "m"), mutex.New(q, "m")
 	holder.Lock()
 
@@ -162,34 +162,34 @@ func TestPlaceInTheQueuePassesToTheNextLocalWaiter(t *testing.T) {
 	waiters(t, holder, 2)
 	before := commands(t, c)
 	cancel()
-	require.ErrorIs(t, within(t, accept.Patience, first), context.Canceled)
+	require.ErrorIs(t, within(t, e2e.Patience, first), context.Canceled)
 	assert.Equal(t, before, commands(t, c), "nothing to be told to the nodes")
 
 	holder.Unlock()
-	require.NoError(t, within(t, accept.Patience, second), "ahead of whoever came later")
+	require.NoError(t, within(t, e2e.Patience, second), "ahead of whoever came later")
 	select {
 	case <-third:
 		assert.Fail(t, "two holders")
 	default:
 	}
 	early.Unlock()
-	require.NoError(t, within(t, accept.Patience, third))
+	require.NoError(t, within(t, e2e.Patience, third))
 	late.Unlock()
 }
 
 func TestCancelledWhileQueuedLocally(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	m := mutex.New(q, "m")
 	m.Lock()
 	ctx, cancel := context.WithCancel(t.Context())
 	first := lockLater(ctx, t, m)
 	second := lockLater(t.Context(), t, m)
 	cancel()
-	err := within(t, accept.Patience, first)
+	err := within(t, e2e.Patience, first)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, quorate.ErrHeld)
 	m.Unlock()
-	require.NoError(t, within(t, accept.Patience, second))
+	require.NoError(t, within(t, e2e.Patience, second))
 	m.Unlock()
 }

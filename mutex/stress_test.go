@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -46,11 +46,11 @@ func TestStress(t *testing.T) {
 	var shared guarded
 	var all sync.WaitGroup
 	for v := range values {
-		opts := []quorate.Option{accept.Timing(quiet)}
+		opts := []quorate.Option{e2e.Timing(quiet)}
 		if v%3 == 1 {
 			opts = append(opts, quorate.WithLinger(time.Millisecond))
 		}
-		m := mutex.New(accept.Open(t, c, opts...), "m")
+		m := mutex.New(e2e.Open(t, c, opts...), "m")
 		own := 0 // with nothing but the value's own order: the race detector looks on
 		var got atomic.Int64
 		t.Cleanup(func() { assert.EqualValues(t, own, got.Load()) })
@@ -71,7 +71,7 @@ func TestStress(t *testing.T) {
 	all.Wait()
 	assert.Equal(t, shared.wanted.Load(), shared.sum.Load())
 	assert.Greater(t, shared.sum.Load(), uint64(values*goroutines*rounds/4), "most got it")
-	accept.Clean(t, c)
+	e2e.Clean(t, c)
 }
 
 // lockSomehow locks in one of the ways there are, and reports whether it did.
@@ -96,7 +96,7 @@ func lockSomehow(t *testing.T, m *mutex.Mutex) bool {
 // The same value by many goroutines: the plainest program that sync.Mutex serves.
 func TestStressOneValue(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(10*time.Second))
+	q := e2e.Open(t, cluster(t), e2e.Timing(10*time.Second))
 	m := mutex.New(q, "m")
 	counter := 0
 	var all sync.WaitGroup

@@ -4,14 +4,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/once"
 )
 
 // BenchmarkDo is Do of work that is known to be done, beside sync.Once.
 func BenchmarkDo(b *testing.B) {
-	q := accept.Open(b, redistest.Start(b, 3))
+	q := e2e.Open(b, redistest.Start(b, 3))
 	ours, theirs := once.New(q, "o"), new(sync.Once)
 	f := func() {}
 	ours.Do(f)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/once"
 )
@@ -30,7 +30,7 @@ func loses(t *testing.T, c *redistest.Cluster, ctx context.Context) {
 func TestLost(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(ttl))
+	qs := fleet(t, c, 2, e2e.Timing(ttl))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	var next <-chan error
 	err := a.DoContext(t.Context(), func(ctx context.Context) error {
@@ -49,7 +49,7 @@ func TestLost(t *testing.T) {
 func TestRecordedAfterTheLoss(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(ttl))
+	qs := fleet(t, c, 2, e2e.Timing(ttl))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	var token uint64
 	require.NoError(t, a.DoContext(t.Context(), func(ctx context.Context) error {
@@ -65,7 +65,7 @@ func TestRecordedAfterTheLoss(t *testing.T) {
 func TestOverrun(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(ttl))
+	qs := fleet(t, c, 2, e2e.Timing(ttl))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	w := newWork()
 	var second <-chan error
@@ -89,7 +89,7 @@ func TestOverrun(t *testing.T) {
 func TestNotRecorded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(ttl))
+	qs := fleet(t, c, 2, e2e.Timing(ttl))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	reason := errors.New("the machine shuts down")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -115,7 +115,7 @@ func TestNotRecorded(t *testing.T) {
 func TestRecordedAfterTheContextsEnd(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(quiet))
+	qs := fleet(t, c, 2, e2e.Timing(quiet))
 	ctx, cancel := context.WithCancel(t.Context())
 	require.NoError(t, once.New(qs[0], "o").DoContext(ctx, func(context.Context) error {
 		cancel()
@@ -128,7 +128,7 @@ func TestRecordedAfterTheContextsEnd(t *testing.T) {
 func TestRecordedAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(ttl))
+	qs := fleet(t, c, 2, e2e.Timing(ttl))
 	w := newWork()
 	done := later(func() error {
 		once.New(qs[0], "o").Do(func() { _ = w.run(context.Background()) })
@@ -152,13 +152,13 @@ func TestRecordedAfterAnOutage(t *testing.T) {
 func TestRecordOutlivesEachServer(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	timing := accept.Timing(ttl)
+	timing := e2e.Timing(ttl)
 	qs := fleet(t, c, 2, timing)
 	once.New(qs[0], "o").Do(func() {})
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Restart())
 		require.NoError(t, once.New(qs[i%2], "o").DoContext(t.Context(), never(t)), "with server %d empty", i)
-		require.True(t, accept.Eventually(func() bool {
+		require.True(t, e2e.Eventually(func() bool {
 			n, err := c.Node(i).Client().Exists(t.Context(), "quorate:{o}:r").Result()
 			if err != nil || n == 0 {
 				_, _ = once.New(qs[0], "o").Status(t.Context()) // somebody has to meet it
@@ -173,7 +173,7 @@ func TestRecordOutlivesEachServer(t *testing.T) {
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	qs := fleet(t, c, 3, accept.Timing(ttl))
+	qs := fleet(t, c, 3, e2e.Timing(ttl))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	w := newWork()
 	runner := later(func() error { return a.DoContext(t.Context(), w.run) })

@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/once"
 )
 
-func TestMain(m *testing.M) { accept.MainWithNodes(m) }
+func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 
 // quiet is a ttl so long that nothing is renewed and nothing ends while a test lasts.
 const quiet = time.Minute
@@ -30,8 +30,8 @@ func cluster(t *testing.T, opts ...redistest.Option) *redistest.Cluster {
 		for i := range c.Len() {
 			var left []string
 			var err error
-			require.True(t, accept.Eventually(func() bool {
-				left, err = accept.Leftovers(context.Background(), c.Node(i))
+			require.True(t, e2e.Eventually(func() bool {
+				left, err = e2e.Leftovers(context.Background(), c.Node(i))
 				left = slices.DeleteFunc(left, func(l string) bool { return strings.Contains(l, "}:r = ") })
 				return err == nil && len(left) == 0
 			}), "node %d: %v left behind (%v)", i, left, err)
@@ -43,9 +43,9 @@ func cluster(t *testing.T, opts ...redistest.Option) *redistest.Cluster {
 // fleet is so many Quorums on the same servers: to these, so many processes.
 func fleet(t *testing.T, c *redistest.Cluster, n int, opts ...quorate.Option) []*quorate.Quorum {
 	t.Helper()
-	qs := []*quorate.Quorum{accept.Open(t, c, opts...)}
+	qs := []*quorate.Quorum{e2e.Open(t, c, opts...)}
 	for range n - 1 {
-		qs = append(qs, accept.OpenAt(t, c.URLs(), opts...))
+		qs = append(qs, e2e.OpenAt(t, c.URLs(), opts...))
 	}
 	return qs
 }
@@ -56,8 +56,8 @@ func within[T any](t *testing.T, c <-chan T) T {
 	var v T
 	select {
 	case v = <-c:
-	case <-time.After(accept.Patience):
-		require.FailNow(t, "has not happened", "within %v", accept.Patience)
+	case <-time.After(e2e.Patience):
+		require.FailNow(t, "has not happened", "within %v", e2e.Patience)
 	}
 	return v
 }
@@ -82,7 +82,7 @@ func waiters(t *testing.T, o *once.Once, n int) {
 	t.Helper()
 	var s once.Status
 	var err error
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		s, err = o.Status(t.Context())
 		return err == nil && s.State == once.Running && s.Waiters == n
 	}), "%+v, %v", s, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/once"
 )
@@ -22,8 +22,8 @@ type forged struct{ once.Option }
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet))
-	closed := accept.OpenAt(t, c.URLs(), accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet))
+	closed := e2e.OpenAt(t, c.URLs(), e2e.Timing(quiet))
 	late := once.New(closed, "o")
 	require.NoError(t, closed.Close())
 	o, unusable := once.New(q, "o"), once.New(q, "a{b}")
@@ -81,7 +81,7 @@ func TestMisuse(t *testing.T) {
 func TestNameInUse(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet))
 	o := once.New(q, "o")
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Set(t.Context(), "o", "another client's", quiet).Err())
@@ -115,7 +115,7 @@ func TestNameInUse(t *testing.T) {
 func TestNoQuorum(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(ttl))
+	q := e2e.Open(t, c, e2e.Timing(ttl))
 	o := once.New(q, "o")
 	stopAll(t, c)
 	_, err := o.Status(t.Context())
@@ -133,8 +133,8 @@ func TestNoQuorum(t *testing.T) {
 func TestDoGoesOnTrying(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	var log accept.Log
-	q := accept.Open(t, c, accept.Timing(quiet), log.Option())
+	var log e2e.Log
+	q := e2e.Open(t, c, e2e.Timing(quiet), log.Option())
 	o := once.New(q, "o")
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().LPush(t.Context(), "quorate:{o}:r", "a list").Err())
@@ -147,7 +147,7 @@ func TestDoGoesOnTrying(t *testing.T) {
 		o.Do(func() { runs++ })
 		return nil
 	})
-	require.True(t, accept.Eventually(func() bool { return len(log.Lines("once goes on trying")) > 0 }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("once goes on trying")) > 0 }))
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Del(t.Context(), "quorate:{o}:r").Err())
 	}
@@ -171,7 +171,7 @@ func TestDurable(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			servers := cluster(t, c.opt)
-			q := accept.Open(t, servers, accept.Timing(quiet))
+			q := e2e.Open(t, servers, e2e.Timing(quiet))
 			o := once.New(q, "o", once.WithDurable())
 			if c.says == "" {
 				require.NoError(t, o.DoContext(t.Context(), nothing))

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/once"
 )
 
 func TestDo(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(quiet))
+	qs := fleet(t, c, 2, e2e.Timing(quiet))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	assert.Equal(t, once.Status{State: once.NotStarted}, status(t, a))
 	runs := 0
@@ -58,7 +58,7 @@ func TestDo(t *testing.T) {
 func TestOthersWait(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	qs := fleet(t, c, 3, accept.Timing(quiet))
+	qs := fleet(t, c, 3, e2e.Timing(quiet))
 	a, b, observer := once.New(qs[0], "o"), once.New(qs[1], "o"), once.New(qs[2], "o")
 	w := newWork()
 	runner := later(func() error { return a.DoContext(t.Context(), w.run) })
@@ -69,12 +69,12 @@ func TestOthersWait(t *testing.T) {
 	s := status(t, observer)
 	assert.Equal(t, os.Getpid(), s.PID)
 	assert.Equal(t, lease.Token(), s.Token)
-	assert.WithinDuration(t, time.Now(), s.When, accept.Patience)
+	assert.WithinDuration(t, time.Now(), s.When, e2e.Patience)
 
 	// A wait that ends says what for, here and there, and harms nobody else's.
 	for _, o := range []*once.Once{a, b} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		queued := accept.NewQueued(ctx)
+		queued := e2e.NewQueued(ctx)
 		impatient := later(func() error { return o.DoContext(queued, never(t)) })
 		within(t, queued.In())
 		reason := errors.New("the user has gone away")
@@ -108,7 +108,7 @@ func TestAllWhoWaitAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	const n = 100
 	c := cluster(t)
-	qs := fleet(t, c, 3, accept.Timing(quiet))
+	qs := fleet(t, c, 3, e2e.Timing(quiet))
 	w := newWork()
 	runner := later(func() error { return once.New(qs[0], "o").DoContext(t.Context(), w.run) })
 	within(t, w.began)
@@ -139,7 +139,7 @@ func TestNotDone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t)
-			qs := fleet(t, c, 2, accept.Timing(quiet))
+			qs := fleet(t, c, 2, e2e.Timing(quiet))
 			a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 			fails := func(o *once.Once) (w *work, ended chan any) {
 				w, ended = newWork(), make(chan any, 1)
@@ -196,13 +196,13 @@ func TestKeepFor(t *testing.T) {
 	t.Parallel()
 	const keep = 1500 * time.Millisecond
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(600*time.Millisecond), quorate.WithRetention(keep))
+	qs := fleet(t, c, 2, e2e.Timing(600*time.Millisecond), quorate.WithRetention(keep))
 	a, b := once.New(qs[0], "o", once.KeepFor(keep)), once.New(qs[1], "o", once.KeepFor(keep))
 	var runs atomic.Int32
 	f := func() { runs.Add(1) }
 	for i := range 2 {
 		// A node that was told late has it for a little longer, and who finds it there takes it for done.
-		require.True(t, accept.Eventually(func() bool {
+		require.True(t, e2e.Eventually(func() bool {
 			a.Do(f)
 			return int(runs.Load()) == i+1
 		}))
@@ -211,7 +211,7 @@ func TestKeepFor(t *testing.T) {
 		require.EqualValues(t, i+1, runs.Load())
 		s := status(t, b)
 		assert.Equal(t, keep, s.Until.Sub(s.When))
-		require.True(t, accept.Eventually(func() bool {
+		require.True(t, e2e.Eventually(func() bool {
 			s, err := b.Status(t.Context())
 			return err == nil && s.State == once.NotStarted
 		}))

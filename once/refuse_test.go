@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/once"
 )
@@ -25,9 +25,9 @@ func rule(t *testing.T, c *redistest.Cluster, rule string, nodes ...int) {
 }
 
 // tells waits until the log says that once goes on trying, for that reason.
-func tells(t *testing.T, log *accept.Log, reason string) {
+func tells(t *testing.T, log *e2e.Log, reason string) {
 	t.Helper()
-	require.True(t, accept.Eventually(func() bool { return len(log.Lines(reason)) > 0 }), reason)
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines(reason)) > 0 }), reason)
 	assert.Contains(t, log.Lines(reason)[0], "once goes on trying")
 }
 
@@ -40,8 +40,8 @@ func TestDoInsistsOnTheRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t)
-			var log accept.Log
-			qs := fleet(t, c, 2, accept.Timing(quiet), log.Option())
+			var log e2e.Log
+			qs := fleet(t, c, 2, e2e.Timing(quiet), log.Option())
 			runs := 0
 			done := later(func() error {
 				do(qs[0], func() {
@@ -64,12 +64,12 @@ func TestDoInsistsOnTheRecord(t *testing.T) {
 func TestClosedWhileItCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	var log accept.Log
-	qs := fleet(t, c, 2, accept.Timing(ttl), log.Option())
+	var log e2e.Log
+	qs := fleet(t, c, 2, e2e.Timing(ttl), log.Option())
 	go once.New(qs[0], "o").Do(func() { rule(t, c, "-evalsha", 0, 1, 2) })
 	tells(t, &log, "done here, not recorded")
 	require.NoError(t, qs[0].Close())
-	require.True(t, accept.Eventually(func() bool { return len(log.Lines("waits without end")) == 1 }))
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits without end")) == 1 }))
 	assert.Contains(t, log.Lines("waits without end")[0], "done here, not recorded: quorum closed")
 	rule(t, c, "+evalsha", 0, 1, 2)
 	runs := 0
@@ -81,7 +81,7 @@ func TestClosedWhileItCannotBeRecorded(t *testing.T) {
 func TestRecordRefused(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	o := once.New(accept.Open(t, c, accept.Timing(ttl)), "o")
+	o := once.New(e2e.Open(t, c, e2e.Timing(ttl)), "o")
 	err := o.DoContext(t.Context(), func(context.Context) error {
 		rule(t, c, "-evalsha", 0, 1, 2)
 		return nil
@@ -103,15 +103,15 @@ func TestUndecided(t *testing.T) {
 	// one's must not end while just two can renew it.
 	const lasts = 5 * time.Second
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(lasts))
-	a := once.New(accept.OpenAt(t, c.URLs(), accept.Guarded(ttl, 2*lasts+20*time.Millisecond)), "o")
+	qs := fleet(t, c, 2, e2e.Timing(lasts))
+	a := once.New(e2e.OpenAt(t, c.URLs(), e2e.Guarded(ttl, 2*lasts+20*time.Millisecond)), "o")
 	b, observer := once.New(qs[0], "o"), once.New(qs[1], "o")
 	err := a.DoContext(t.Context(), func(context.Context) error {
 		rule(t, c, "-evalsha", 1, 2)
 		return nil
 	})
 	require.ErrorIs(t, err, once.ErrNotRecorded)
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		text, err := c.Node(0).Client().Get(t.Context(), recordKey).Result()
 		return err == nil && strings.Contains(text, `"once":1`)
 	}), "one server has it")
@@ -140,8 +140,8 @@ func TestUndecided(t *testing.T) {
 func TestDurableNotKnown(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, redistest.WithAOF("always"))
-	var log accept.Log
-	q := accept.Open(t, c, accept.Timing(quiet), log.Option())
+	var log e2e.Log
+	q := e2e.Open(t, c, e2e.Timing(quiet), log.Option())
 	o := once.New(q, "o", once.WithDurable())
 	require.NoError(t, c.Node(0).Client().ConfigSet(t.Context(), "appendonly", "no").Err())
 	rule(t, c, "-info", 1)
@@ -171,7 +171,7 @@ func TestDurableNotKnown(t *testing.T) {
 func TestDurableWithOneThatHangs(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, redistest.WithAOF("always"))
-	q := accept.Open(t, c, accept.Timing(10*time.Minute), quorate.WithNodeTimeout(2*time.Minute))
+	q := e2e.Open(t, c, e2e.Timing(10*time.Minute), quorate.WithNodeTimeout(2*time.Minute))
 	require.NoError(t, c.Node(0).Stop())
 	t.Cleanup(func() { require.NoError(t, c.Node(0).Cont()) })
 	o := once.New(q, "o", once.WithDurable())
@@ -182,13 +182,13 @@ func TestDurableWithOneThatHangs(t *testing.T) {
 // DoContext that waits for it, to know what the node keeps on disk.
 func heldUp(t *testing.T, c *redistest.Cluster, ctx context.Context) (q *quorate.Quorum, done <-chan error) {
 	t.Helper()
-	q = accept.Open(t, c, accept.Timing(ttl))
+	q = e2e.Open(t, c, e2e.Timing(ttl))
 	require.NoError(t, c.Node(0).Stop())
 	t.Cleanup(func() { require.NoError(t, c.Node(0).Cont()) })
 	before := c.Node(1).Calls(t, "config|get")
 	o := once.New(q, "o", once.WithDurable())
 	done = later(func() error { return o.DoContext(ctx, never(t)) })
-	require.True(t, accept.Eventually(func() bool { return c.Node(1).Calls(t, "config|get") > before }))
+	require.True(t, e2e.Eventually(func() bool { return c.Node(1).Calls(t, "config|get") > before }))
 	return q, done
 }
 

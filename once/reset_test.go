@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/once"
 )
@@ -23,7 +23,7 @@ const recordKey = "quorate:{o}:r"
 func TestReset(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(quiet))
+	qs := fleet(t, c, 2, e2e.Timing(quiet))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	require.NoError(t, a.Reset(t.Context()), "nothing to undo")
 	runs := 0
@@ -63,7 +63,7 @@ func TestReset(t *testing.T) {
 func recorded(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	for i := range c.Len() {
-		require.True(t, accept.Eventually(func() bool {
+		require.True(t, e2e.Eventually(func() bool {
 			n, err := c.Node(i).Client().Exists(t.Context(), recordKey).Result()
 			return err == nil && n == 1
 		}), "server %d", i)
@@ -76,7 +76,7 @@ func TestResetOutlivesTheRetention(t *testing.T) {
 	t.Parallel()
 	const retention = 1500 * time.Millisecond
 	c := cluster(t)
-	qs := fleet(t, c, 2, accept.Timing(600*time.Millisecond), quorate.WithRetention(retention))
+	qs := fleet(t, c, 2, e2e.Timing(600*time.Millisecond), quorate.WithRetention(retention))
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	a.Do(func() {})
 	recorded(t, c)
@@ -85,7 +85,7 @@ func TestResetOutlivesTheRetention(t *testing.T) {
 	for i := range 2 { // by the servers' own clocks
 		client := c.Node(i).Client()
 		require.NoError(t, client.Set(t.Context(), "clock", "", retention+100*time.Millisecond).Err())
-		require.True(t, accept.Eventually(func() bool {
+		require.True(t, e2e.Eventually(func() bool {
 			n, err := client.Exists(t.Context(), "clock").Result()
 			return err == nil && n == 0
 		}))
@@ -107,13 +107,13 @@ func TestResetOfWhatEnds(t *testing.T) {
 	t.Parallel()
 	const keep = 48 * time.Hour
 	c := cluster(t)
-	q := accept.Open(t, c, accept.Timing(quiet))
+	q := e2e.Open(t, c, e2e.Timing(quiet))
 	ends := once.New(q, "o", once.KeepFor(keep))
 	lives := func(least, most time.Duration) {
 		t.Helper()
 		for i := range c.Len() {
 			var ttl time.Duration
-			require.True(t, accept.Eventually(func() bool { // a majority is told when Reset returns
+			require.True(t, e2e.Eventually(func() bool { // a majority is told when Reset returns
 				var err error
 				ttl, err = c.Node(i).Client().PTTL(t.Context(), recordKey).Result()
 				return err == nil && least <= ttl && ttl <= most
@@ -143,7 +143,7 @@ func TestFailureErasesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t)
-			qs := fleet(t, c, 2, accept.Timing(quiet))
+			qs := fleet(t, c, 2, e2e.Timing(quiet))
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/once"
 )
 
@@ -26,7 +26,7 @@ type secret struct{ hidden int }
 
 func TestValue(t *testing.T) {
 	t.Parallel()
-	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
+	qs := fleet(t, cluster(t), 2, e2e.Timing(quiet))
 	runs := 0
 	make := func() config {
 		runs++
@@ -42,7 +42,7 @@ func TestValue(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	t.Parallel()
-	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
+	qs := fleet(t, cluster(t), 2, e2e.Timing(quiet))
 	runs := 0
 	f := func() (string, error) {
 		runs++
@@ -61,7 +61,7 @@ func TestValues(t *testing.T) {
 
 func TestValueContext(t *testing.T) {
 	t.Parallel()
-	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
+	qs := fleet(t, cluster(t), 2, e2e.Timing(quiet))
 	boom := errors.New("boom")
 	fails := once.ValueContext(qs[0], "n", func(context.Context) (int, error) { return 7, boom })
 	n, err := fails(t.Context())
@@ -99,7 +99,7 @@ func (gobCodec) Unmarshal(data []byte, v any) error {
 
 func TestCodec(t *testing.T) {
 	t.Parallel()
-	qs := fleet(t, cluster(t), 2, accept.Timing(quiet))
+	qs := fleet(t, cluster(t), 2, e2e.Timing(quiet))
 	for _, q := range qs {
 		get := once.ValueContext(q, "m", func(context.Context) (map[complex128]string, error) {
 			return map[complex128]string{1i: "i"}, nil
@@ -112,7 +112,7 @@ func TestCodec(t *testing.T) {
 
 func TestValuesThatCannotBeShared(t *testing.T) {
 	t.Parallel()
-	q := accept.Open(t, cluster(t), accept.Timing(quiet))
+	q := e2e.Open(t, cluster(t), e2e.Timing(quiet))
 	_, err := once.ValueContext(q, "chan", func(context.Context) (chan int, error) {
 		t.Error("called in vain")
 		return nil, nil

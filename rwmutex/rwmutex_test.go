@@ -11,27 +11,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/rwmutex"
 )
 
-func TestMain(m *testing.M) { accept.MainWithNodes(m) }
+func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 
 // two returns two participants of one name, each with a Quorum of its own, as
 // two processes have.
 func two(t *testing.T, opts ...quorate.Option) (a, b *rwmutex.RWMutex) {
 	t.Helper()
 	c := redistest.Start(t, 3)
-	t.Cleanup(func() { accept.Clean(t, c) })
-	return rwmutex.New(accept.Open(t, c, opts...), "rw"), rwmutex.New(accept.Open(t, c, opts...), "rw")
+	t.Cleanup(func() { e2e.Clean(t, c) })
+	return rwmutex.New(e2e.Open(t, c, opts...), "rw"), rwmutex.New(e2e.Open(t, c, opts...), "rw")
 }
 
 // later calls lock in a goroutine and returns when that waits.
 func later(t *testing.T, lock func(context.Context) error) <-chan error {
 	t.Helper()
-	ctx := accept.NewQueued(t.Context())
+	ctx := e2e.NewQueued(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- lock(ctx) }()
 	select {
@@ -65,7 +65,7 @@ func TestWaitingWriterStopsNewReaders(t *testing.T) {
 	a.RLock()
 	writer := later(t, b.LockContext)
 	require.False(t, b.TryRLock())
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		if !a.TryRLock() {
 			return true
 		}
@@ -92,13 +92,13 @@ func TestWaitingWriterStopsNewReaders(t *testing.T) {
 func TestReadersBehindAWriterComeInTogether(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	t.Cleanup(func() { accept.Clean(t, c) })
-	writer := rwmutex.New(accept.Open(t, c), "rw")
+	t.Cleanup(func() { e2e.Clean(t, c) })
+	writer := rwmutex.New(e2e.Open(t, c), "rw")
 	writer.Lock()
 	var readers []*rwmutex.RWMutex
 	var waits []<-chan error
 	for range 4 {
-		m := rwmutex.New(accept.Open(t, c), "rw")
+		m := rwmutex.New(e2e.Open(t, c), "rw")
 		readers = append(readers, m)
 		waits = append(waits, later(t, m.RLockContext))
 	}
@@ -174,7 +174,7 @@ func TestLingerIsGivenUpToAWriter(t *testing.T) {
 	a.RLock()
 	require.Equal(t, token, a.RLease().Token(), "the claim was kept")
 	a.RUnlock()
-	late, start := accept.MeasureLateness(t), time.Now()
+	late, start := e2e.MeasureLateness(t), time.Now()
 	require.NoError(t, b.LockContext(t.Context()))
 	require.Less(t, time.Since(start), 2*time.Second+late.Allow(6), "by push, not by the lease's end")
 	b.Unlock()
@@ -208,8 +208,8 @@ func TestMisuse(t *testing.T) {
 func TestOneNameIsOneKind(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	t.Cleanup(func() { accept.Clean(t, c) })
-	q := accept.Open(t, c)
+	t.Cleanup(func() { e2e.Clean(t, c) })
+	q := e2e.Open(t, c)
 	m := mutex.New(q, "x")
 	m.Lock()
 	err := rwmutex.New(q, "x").LockContext(t.Context())
@@ -240,12 +240,12 @@ func TestDoAndRDo(t *testing.T) {
 func TestStress(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	t.Cleanup(func() { accept.Clean(t, c) })
+	t.Cleanup(func() { e2e.Clean(t, c) })
 	var left, right int // not atomic: the race detector is the judge as well
 	var reading, together atomic.Int32
 	var wg sync.WaitGroup
 	for range 4 {
-		m := rwmutex.New(accept.Open(t, c), "rw")
+		m := rwmutex.New(e2e.Open(t, c), "rw")
 		for g := range 4 {
 			wg.Go(func() {
 				for i := range 30 {

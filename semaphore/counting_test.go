@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -17,12 +17,12 @@ func overlapping(t *testing.T) (s [3]*semaphore.Weighted) {
 	t.Helper()
 	c := redistest.Start(t, 3)
 	nowhere := redistest.Start(t, 1)
-	accept.Open(t, c) // declares them ready
+	e2e.Open(t, c) // declares them ready
 	require.NoError(t, nowhere.Node(0).Kill())
 	for i := range s {
 		urls := c.URLs()
 		urls[i] = nowhere.URLs()[0]
-		s[i] = semaphore.NewWeighted(accept.OpenAt(t, urls), "s", 2)
+		s[i] = semaphore.NewWeighted(e2e.OpenAt(t, urls), "s", 2)
 	}
 	return s
 }

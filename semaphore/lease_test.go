@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -32,7 +32,7 @@ func TestLeaseHasItsOwnMethodsOnly(t *testing.T) {
 func TestLeaseOfNoPermits(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
-	s := semaphore.NewWeighted(accept.Open(t, c), "s", 2)
+	s := semaphore.NewWeighted(e2e.Open(t, c), "s", 2)
 	for _, n := range []int64{0, -1} {
 		_, err := s.AcquireLease(t.Context(), n)
 		assert.ErrorIs(t, err, quorate.ErrInvalid)
@@ -46,7 +46,7 @@ func TestLeaseOfNoPermits(t *testing.T) {
 func TestReleaseOfALeaseByMany(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
-	s := semaphore.NewWeighted(accept.Open(t, c), "s", 2)
+	s := semaphore.NewWeighted(e2e.Open(t, c), "s", 2)
 	for range 20 {
 		l, err := s.AcquireLease(t.Context(), 2)
 		require.NoError(t, err)

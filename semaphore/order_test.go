@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/semaphore"
@@ -25,7 +25,7 @@ func TestWeightsInOrder(t *testing.T) {
 			c := redistest.Start(t, nodes)
 			var s []*semaphore.Weighted
 			for range 4 {
-				s = append(s, semaphore.NewWeighted(accept.Open(t, c), "s", permits))
+				s = append(s, semaphore.NewWeighted(e2e.Open(t, c), "s", permits))
 			}
 			first, err := s[0].AcquireLease(t.Context(), permits)
 			require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestWeightsInOrder(t *testing.T) {
 				var e entry
 				select {
 				case e = <-in[i]:
-				case <-time.After(accept.Patience):
+				case <-time.After(e2e.Patience):
 					require.FailNow(t, "there is room", "and claim %d of weight %d does not get in", i, weight)
 				}
 				require.NoError(t, e.err)
@@ -58,7 +58,7 @@ func TestWeightsInOrder(t *testing.T) {
 			for _, e := range inside {
 				require.NoError(t, e.lease.Release())
 			}
-			accept.Clean(t, c)
+			e2e.Clean(t, c)
 		})
 	}
 }
@@ -86,7 +86,7 @@ func queued(t *testing.T, c *redistest.Cluster, claims int) {
 	t.Helper()
 	key := script.NewKeys("quorate", "s").Claims()
 	for i := range c.Len() {
-		require.True(t, accept.Eventually(func() bool {
+		require.True(t, e2e.Eventually(func() bool {
 			n, err := c.Node(i).Client().HLen(t.Context(), key).Result()
 			return err == nil && n == int64(claims)
 		}), "server %d has all %d claims", i, claims)

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/semaphore"
 )
 
 func patient(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), accept.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), e2e.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -31,10 +31,10 @@ func TestResize(t *testing.T) {
 	// More permits let those in who wait, at once: with the default ttl a beat
 	// would come only after seconds.
 	waiter := make(chan error, 1)
-	queued := accept.NewQueued(patient(t))
+	queued := e2e.NewQueued(patient(t))
 	go func() { waiter <- s[1].Acquire(queued, 2) }()
 	<-queued.In()
-	late, began := accept.MeasureLateness(t), time.Now()
+	late, began := e2e.MeasureLateness(t), time.Now()
 	require.NoError(t, s[2].Resize(patient(t), 5))
 	require.NoError(t, <-waiter)
 	assert.Less(t, time.Since(began), 2*time.Second+late.Allow(12))
@@ -56,7 +56,7 @@ func TestResize(t *testing.T) {
 	require.False(t, s[1].TryAcquire(1), "the one permit that there is left is held")
 	require.NoError(t, l.Context().Err())
 	require.NoError(t, l.Release())
-	require.True(t, accept.Eventually(func() bool { return s[1].TryAcquire(1) }))
+	require.True(t, e2e.Eventually(func() bool { return s[1].TryAcquire(1) }))
 	require.False(t, s[0].TryAcquire(1))
 	s[1].Release(1)
 
@@ -73,7 +73,7 @@ func TestResizeBelowWhatIsWaitedFor(t *testing.T) {
 	s := processes(t, 2, 3)
 	require.NoError(t, s[0].Acquire(patient(t), 1))
 	waiter := make(chan error, 1)
-	queued := accept.NewQueued(patient(t))
+	queued := e2e.NewQueued(patient(t))
 	go func() { waiter <- s[1].Acquire(queued, 3) }()
 	<-queued.In()
 	require.NoError(t, s[0].Resize(patient(t), 2))
@@ -87,16 +87,16 @@ func TestResizeBelowWhatIsWaitedFor(t *testing.T) {
 func TestResizeStays(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	a := semaphore.NewWeighted(accept.Open(t, c), "s", 5)
+	a := semaphore.NewWeighted(e2e.Open(t, c), "s", 5)
 	require.NoError(t, a.Resize(patient(t), 2))
 	for i := range 3 {
-		require.True(t, accept.Eventually(func() bool {
+		require.True(t, e2e.Eventually(func() bool {
 			left, err := c.Node(i).Client().TTL(t.Context(), "quorate:{s}:n:r").Result()
 			return err == nil && left == -1
 		}), "kept for ever")
 		require.NoError(t, c.Node(i).Client().Del(t.Context(), "quorate:{s}").Err()) // as after the retention
 	}
-	b := semaphore.NewWeighted(accept.Open(t, c), "s", 9)
+	b := semaphore.NewWeighted(e2e.Open(t, c), "s", 9)
 	require.NoError(t, b.Acquire(patient(t), 2))
 	require.False(t, a.TryAcquire(1))
 	b.Release(2)
@@ -107,8 +107,8 @@ func TestResizeStays(t *testing.T) {
 func TestResizeMissedAndForgotten(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	timing := accept.Timing(400 * time.Millisecond)
-	a := semaphore.NewWeighted(accept.Open(t, c, timing), "s", 3)
+	timing := e2e.Timing(400 * time.Millisecond)
+	a := semaphore.NewWeighted(e2e.Open(t, c, timing), "s", 3)
 	require.NoError(t, c.Node(2).Kill())
 	require.NoError(t, a.Resize(patient(t), 1))
 	require.NoError(t, c.Node(2).Restart())
@@ -120,9 +120,9 @@ func TestResizeMissedAndForgotten(t *testing.T) {
 			return use == nil && err == nil && there == 1
 		}
 	}
-	require.True(t, accept.Eventually(record(2)), "missed")
+	require.True(t, e2e.Eventually(record(2)), "missed")
 	require.NoError(t, c.Node(0).Client().FlushAll(t.Context()).Err())
-	require.True(t, accept.Eventually(record(0)), "forgotten")
+	require.True(t, e2e.Eventually(record(0)), "forgotten")
 	require.NoError(t, c.Node(1).Kill())
 	require.NoError(t, a.Acquire(patient(t), 1))
 	require.False(t, a.TryAcquire(1))
@@ -133,7 +133,7 @@ func TestResizeMissedAndForgotten(t *testing.T) {
 func TestResizeUpWithANodeDown(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	s := semaphore.NewWeighted(accept.Open(t, c, accept.Timing(2*time.Second)), "s", 1)
+	s := semaphore.NewWeighted(e2e.Open(t, c, e2e.Timing(2*time.Second)), "s", 1)
 	require.NoError(t, s.Resize(patient(t), 10))
 	require.NoError(t, s.Acquire(patient(t), 5))
 	require.NoError(t, c.Node(2).Kill())

@@ -11,22 +11,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/semaphore"
 )
 
-func TestMain(m *testing.M) { accept.MainWithNodes(m) }
+func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 
 // processes returns k participants of one semaphore of n permits, each with a
 // Quorum of its own.
 func processes(t *testing.T, k int, n int64, opts ...quorate.Option) []*semaphore.Weighted {
 	t.Helper()
 	c := redistest.Start(t, 3)
-	t.Cleanup(func() { accept.Clean(t, c) })
+	t.Cleanup(func() { e2e.Clean(t, c) })
 	var all []*semaphore.Weighted
 	for range k {
-		all = append(all, semaphore.NewWeighted(accept.Open(t, c, opts...), "s", n))
+		all = append(all, semaphore.NewWeighted(e2e.Open(t, c, opts...), "s", n))
 	}
 	return all
 }
@@ -55,11 +55,11 @@ func TestWeights(t *testing.T) {
 	require.NoError(t, s[1].Acquire(ctx, 3))
 	require.False(t, s[0].TryAcquire(1))
 	s[1].Release(1) // part of a claim: it only gets lighter
-	require.True(t, accept.Eventually(func() bool { return s[0].TryAcquire(1) }))
+	require.True(t, e2e.Eventually(func() bool { return s[0].TryAcquire(1) }))
 	require.False(t, s[0].TryAcquire(1))
 	s[0].Release(3) // two claims at once
 	s[1].Release(2)
-	require.True(t, accept.Eventually(func() bool { return s[1].TryAcquire(5) }))
+	require.True(t, e2e.Eventually(func() bool { return s[1].TryAcquire(5) }))
 	s[1].Release(5)
 }
 
@@ -69,10 +69,10 @@ func TestALargeRequestIsNotOvertaken(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, s[0].Acquire(ctx, 1))
 	large := make(chan error, 1)
-	queued := accept.NewQueued(ctx)
+	queued := e2e.NewQueued(ctx)
 	go func() { large <- s[1].Acquire(queued, 3) }()
 	<-queued.In()
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		if !s[2].TryAcquire(1) {
 			return true
 		}
@@ -87,8 +87,8 @@ func TestALargeRequestIsNotOvertaken(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	t.Cleanup(func() { accept.Clean(t, c) })
-	q := accept.Open(t, c)
+	t.Cleanup(func() { e2e.Clean(t, c) })
+	q := e2e.Open(t, c)
 	ctx := t.Context()
 	s := semaphore.NewWeighted(q, "s", 2)
 	require.ErrorIs(t, s.Acquire(ctx, 3), quorate.ErrInvalid, "at once, not at the context's end")
@@ -146,7 +146,7 @@ func TestLostPermitsAreReleasedFirst(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	var lost lossCounter
-	q := accept.Open(t, c, accept.Timing(200*time.Millisecond), quorate.WithObserver(&lost))
+	q := e2e.Open(t, c, e2e.Timing(200*time.Millisecond), quorate.WithObserver(&lost))
 	s := semaphore.NewWeighted(q, "s", 2)
 	l, err := s.AcquireLease(t.Context(), 1)
 	require.NoError(t, err)
@@ -155,13 +155,13 @@ func TestLostPermitsAreReleasedFirst(t *testing.T) {
 		require.NoError(t, c.Node(i).Stop())
 	}
 	// Both, before the nodes go on: one node's answer would keep a hold.
-	require.True(t, accept.Eventually(func() bool { return lost.Load() == 2 }))
+	require.True(t, e2e.Eventually(func() bool { return lost.Load() == 2 }))
 	require.ErrorIs(t, context.Cause(l.Context()), quorate.ErrLost)
 	require.ErrorIs(t, l.Release(), quorate.ErrLost)
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Cont())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), accept.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
 	defer cancel()
 	require.NoError(t, s.Acquire(ctx, 2), "what was lost is free again")
 	s.Release(1) // the goroutine whose permit was lost

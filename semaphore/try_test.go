@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -19,7 +19,7 @@ import (
 func TestTryDoesNotWaitForTheNumber(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	s := semaphore.NewWeighted(accept.Open(t, c), "s", 2)
+	s := semaphore.NewWeighted(e2e.Open(t, c), "s", 2)
 	require.NoError(t, s.Acquire(patient(t), 1)) // the nodes work
 	s.Release(1)
 	for i := range c.Len() {
@@ -30,7 +30,7 @@ func TestTryDoesNotWaitForTheNumber(t *testing.T) {
 	select {
 	case ok := <-tried:
 		assert.False(t, ok)
-	case <-time.After(accept.Patience):
+	case <-time.After(e2e.Patience):
 		assert.Fail(t, "TryAcquire waits for the nodes")
 	}
 	_, err := s.TryAcquireLease(patient(t), 3)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
@@ -151,7 +151,7 @@ func (h *harness) bootstrap(ctx context.Context) error {
 			_ = c.Close()
 		}
 	}()
-	q, err := quorate.New(clients, accept.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := quorate.New(clients, e2e.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/worker"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -171,11 +171,11 @@ func (e *clientEnv) connect() (err error) {
 		return nil
 	}
 	opts := []quorate.Option{
-		accept.Guarded(e.TTL, e.Guard), quorate.WithRetention(e.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)),
-		accept.Setting(func(s *core.Settings) { s.Wall = e.wall.now }),
+		e2e.Guarded(e.TTL, e.Guard), quorate.WithRetention(e.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)),
+		e2e.Setting(func(s *core.Settings) { s.Wall = e.wall.now }),
 	}
 	if chance(e.Seed, e.Prefix, "thrift").IntN(2) == 0 {
-		opts = append(opts, accept.Thrifty())
+		opts = append(opts, e2e.Thrifty())
 	}
 	e.quorum, err = quorate.New(e.clients, opts...)
 	return err

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -20,7 +20,7 @@ const recordKey = "quorate:{" + name + "}:r"
 func everywhere(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	for i := range c.Len() {
-		require.True(t, accept.Eventually(func() bool {
+		require.True(t, e2e.Eventually(func() bool {
 			return c.Node(i).Client().Exists(t.Context(), recordKey).Val() == 1
 		}))
 	}
@@ -31,7 +31,7 @@ func everywhere(t *testing.T, c *redistest.Cluster) {
 func TestOwnWriteAfterOneAnew(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	a := register(t, accept.Open(t, c, accept.Timing(2*time.Second)))
+	a := register(t, e2e.Open(t, c, e2e.Timing(2*time.Second)))
 	h := a.hold(t)
 	require.NoError(t, a.Put(soon(t), h, 0, []byte("old"), 0))
 	everywhere(t, c)
@@ -55,8 +55,8 @@ func TestOwnWriteAfterOneAnew(t *testing.T) {
 func TestOldSnapshot(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	timing := accept.Timing(200 * time.Millisecond)
-	q := accept.Open(t, c, timing)
+	timing := e2e.Timing(200 * time.Millisecond)
+	q := e2e.Open(t, c, timing)
 	a := register(t, q)
 	require.NoError(t, c.Node(0).Client().Save(t.Context()).Err())
 	h := a.hold(t)
@@ -68,11 +68,11 @@ func TestOldSnapshot(t *testing.T) {
 	require.NoError(t, c.Node(0).Kill())
 	require.NoError(t, c.Node(0).Restart())
 	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), "quorate:marker").Val(), "its marker has survived")
-	require.True(t, accept.Eventually(func() bool { // the guard time is over; INFO counts whole seconds
+	require.True(t, e2e.Eventually(func() bool { // the guard time is over; INFO counts whole seconds
 		return c.Node(0).Client().InfoMap(t.Context(), "server").Item("Server", "uptime_in_seconds") >= "2"
 	}))
 	require.NoError(t, c.Node(1).Stop())
-	b := register(t, accept.OpenAt(t, c.URLs(), timing))
+	b := register(t, e2e.OpenAt(t, c.URLs(), timing))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := b.Read(ctx)
@@ -88,8 +88,8 @@ func TestOldSnapshot(t *testing.T) {
 func TestNodeIsNotWholeUntilTold(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	timing := accept.Timing(200 * time.Millisecond)
-	a := register(t, accept.Open(t, c, timing))
+	timing := e2e.Timing(200 * time.Millisecond)
+	a := register(t, e2e.Open(t, c, timing))
 	h := a.hold(t)
 	require.NoError(t, a.Put(soon(t), h, 0, []byte("done"), 0))
 	everywhere(t, c)
@@ -103,7 +103,7 @@ func TestNodeIsNotWholeUntilTold(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrNoQuorum, "the two that can be asked do not know")
 	assert.False(t, whole(t, c.Node(0)))
 	require.NoError(t, c.Node(1).Cont())
-	require.True(t, accept.Eventually(func() bool { return whole(t, c.Node(0)) }))
+	require.True(t, e2e.Eventually(func() bool { return whole(t, c.Node(0)) }))
 	assert.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), recordKey).Val())
 }
 
@@ -116,8 +116,8 @@ func whole(t *testing.T, n *redistest.Server) bool {
 func TestHopelessPut(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	timing := accept.Timing(200 * time.Millisecond)
-	a := register(t, accept.Open(t, c, timing))
+	timing := e2e.Timing(200 * time.Millisecond)
+	a := register(t, e2e.Open(t, c, timing))
 	h := a.hold(t)
 	_, err := a.Open(soon(t), h)
 	require.NoError(t, err)
@@ -133,8 +133,8 @@ func TestHopelessPut(t *testing.T) {
 func TestWatchUnderPushes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	a := register(t, accept.Open(t, c, accept.Timing(2*time.Second)))
-	b := register(t, accept.OpenAt(t, c.URLs(), accept.Timing(2*time.Second)))
+	a := register(t, e2e.Open(t, c, e2e.Timing(2*time.Second)))
+	b := register(t, e2e.OpenAt(t, c.URLs(), e2e.Timing(2*time.Second)))
 	w := b.Watch()
 	defer w.Close()
 	h := a.hold(t)
@@ -152,7 +152,7 @@ func TestWatchUnderPushes(t *testing.T) {
 	}()
 	last := uint64(0)
 	for range 20 { // would be one or two if each push put the question off
-		require.True(t, accept.Eventually(func() bool {
+		require.True(t, e2e.Eventually(func() bool {
 			rec, known, err := w.Latest()
 			newer := err == nil && known && rec.Seq > last
 			if newer {

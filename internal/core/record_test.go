@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/accept"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-func TestMain(m *testing.M) { accept.Main(m) }
+func TestMain(m *testing.M) { e2e.Main(m) }
 
 const name = "ledger"
 
@@ -42,7 +42,7 @@ func (c client) hold(t *testing.T) *core.Hold {
 
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), accept.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), e2e.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -50,8 +50,8 @@ func soon(t *testing.T) context.Context {
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	a := register(t, accept.Open(t, c, accept.Timing(2*time.Second)))
-	b := register(t, accept.OpenAt(t, c.URLs(), accept.Timing(2*time.Second)))
+	a := register(t, e2e.Open(t, c, e2e.Timing(2*time.Second)))
+	b := register(t, e2e.OpenAt(t, c.URLs(), e2e.Timing(2*time.Second)))
 
 	rec, err := b.Read(soon(t))
 	require.NoError(t, err)
@@ -90,12 +90,12 @@ func TestRecord(t *testing.T) {
 	assert.False(t, rec.Exists, "erased before the next one had its turn")
 	assert.ErrorIs(t, a.Put(soon(t), h, 4, []byte("too late"), 0), core.ErrLost)
 	h2.Release()
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		rec, err := b.Read(soon(t))
 		return err == nil && rec.Left == 0
 	}))
 	w.Close()
-	accept.Clean(t, c)
+	e2e.Clean(t, c)
 }
 
 // What only one node has counts, and is brought to the others, by reading and
@@ -105,13 +105,13 @@ func TestRecordOnAMinority(t *testing.T) {
 	for _, how := range []string{"read", "open"} {
 		t.Run(how, func(t *testing.T) {
 			c := redistest.Start(t, 3)
-			a := register(t, accept.Open(t, c, accept.Timing(2*time.Second)))
+			a := register(t, e2e.Open(t, c, e2e.Timing(2*time.Second)))
 			h := a.hold(t)
 			require.NoError(t, a.Put(soon(t), h, 0, []byte("done"), 0))
 			h.Release()
 			key := "quorate:{" + name + "}:r"
 			for i := range 2 {
-				require.True(t, accept.Eventually(func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }))
+				require.True(t, e2e.Eventually(func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }))
 				require.NoError(t, c.Node(i).Client().Del(t.Context(), key).Err())
 			}
 			// Read may have its answer from the two others; this one must be heard.
@@ -137,14 +137,14 @@ func TestRecordOnAMinority(t *testing.T) {
 func TestForgetfulNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	timing := accept.Timing(400 * time.Millisecond)
-	a := register(t, accept.Open(t, c, timing))
+	timing := e2e.Timing(400 * time.Millisecond)
+	a := register(t, e2e.Open(t, c, timing))
 	h := a.hold(t)
 	require.NoError(t, a.Put(soon(t), h, 0, []byte("done"), 0))
 	h.Release()
 	key := "quorate:{" + name + "}:r"
 	for i := range 3 {
-		require.True(t, accept.Eventually(func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }))
+		require.True(t, e2e.Eventually(func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }))
 	}
 	// Node 1 is not there when node 0 forgets: between the two that are left
 	// nobody can know whether something was on those two.
@@ -160,7 +160,7 @@ func TestForgetfulNode(t *testing.T) {
 	rec, err := a.Read(soon(t))
 	require.NoError(t, err)
 	assert.Equal(t, "done", string(rec.Value))
-	require.True(t, accept.Eventually(func() bool {
+	require.True(t, e2e.Eventually(func() bool {
 		m, _ := c.Node(0).Client().Get(t.Context(), "quorate:marker").Result()
 		return len(m) > 2 && m[len(m)-2:] == " w"
 	}), "and it becomes whole")

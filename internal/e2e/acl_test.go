@@ -1,0 +1,211 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// needed are the rights that a client must have, as docs/security.md gives them;
+// NAME is the tenant's.
+var needed = strings.Fields(`
+	~NAME:* ~NAME-job:* &NAME:push:*
+	+ping +evalsha +script|exists +script|load +subscribe +publish +time +scan +info +config|get
+	+get +mget +set +del +type +pttl +pexpire
+	+hget +hset +hmget +hlen +hdel
+	+zadd +zrem +zcard +zrank +zrange +zrangebyscore`)
+
+// useful are those without which nothing fails: by them a client has a server
+// forget a connection of its own that has broken.
+var useful = strings.Fields(`+client|id +client|kill`)
+
+// refused is what a server says to somebody who lacks a right: in the words of
+// Redis 7.0, in those of later ones, or in those of both for what is not done by a script.
+var refused = []string{"The user executing the script can't", "ACL failure in script", "NOPERM"}
+
+// lacking is what is said where it is not the server's own words.
+var lacking = map[string]string{
+	"+info":       "Check does not know the version",
+	"+config|get": "Check does not know appendfsync",
+	// Nobody hears that it is his turn.
+	"+subscribe": "held by another client", "+publish": "held by another client", "&NAME:push:*": "held by another client",
+	"+scan": "has not been told", // a server that has forgotten
+	"+hdel": "is damaged",        // half of a leave has been done
+}
+
+// hired makes the user.
+func hired(t *testing.T, c *redistest.Cluster, name string, rights []string) *tenant {
+	t.Helper()
+	u := &tenant{name: name}
+	rules := []any{"ACL", "SETUSER", name, "on", ">secret", "resetkeys", "resetchannels", "-@all"}
+	for _, r := range rights {
+		rules = append(rules, strings.ReplaceAll(r, "NAME", name))
+	}
+	for i := range c.Len() {
+		u.servers = append(u.servers, c.Node(i))
+		require.NoError(t, c.Node(i).Client().Do(t.Context(), rules...).Err())
+	}
+	return u
+}
+
+// urls are the servers' for somebody with that password.
+func (u *tenant) urls(password string) []string {
+	var urls []string
+	for _, s := range u.servers {
+		urls = append(urls, (&url.URL{Scheme: "redis", User: url.UserPassword(u.name, password), Host: s.Addr()}).String())
+	}
+	return urls
+}
+
+// serves connects as the tenant and does all there is.
+func (u *tenant) serves(ctx context.Context) error {
+	q, err := quorate.Connect(ctx, u.urls("secret"), u.options()...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = q.Close() }()
+	return u.works(ctx, q)
+}
+
+// A client needs the rights that docs/security.md gives it, and each of them:
+// with all of them everything works, and without any one of them something fails.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3, redistest.WithAOF("everysec"))
+	require.NoError(t, hired(t, c, "all", slices.Concat(needed, useful)).serves(deadline(t)))
+	// Of the rights to find out which scripts a server lacks and to load them one is enough
+	// where they are there already.
+	require.NoError(t, hired(t, c, "reader", lo.Without(needed, "+script|load")).serves(deadline(t)))
+	require.NoError(t, hired(t, c, "loader", lo.Without(needed, "+script|exists")).serves(deadline(t)))
+	assert.ErrorContains(t, hired(t, c, "neither", lo.Without(needed, "+script|load", "+script|exists")).serves(deadline(t)), "NOPERM")
+	first := hired(t, redistest.Start(t, 1), "first", lo.Without(needed, "+script|load"))
+	assert.ErrorContains(t, first.serves(deadline(t)), "NOPERM", "where they are not")
+
+	atOnce := make(chan struct{}, 4)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for i, right := range needed {
+		if strings.HasPrefix(right, "+script") {
+			continue
+		}
+		atOnce <- struct{}{}
+		u := hired(t, c, fmt.Sprint("tenant", i), slices.Concat(needed[:i], needed[i+1:]))
+		wg.Go(func() {
+			defer func() { <-atOnce }()
+			// Some wait for what does not come. Less patience only ends that sooner.
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			err := u.serves(ctx)
+			says := refused
+			if text, special := lacking[right]; special {
+				says = []string{text}
+			}
+			if assert.Error(t, err, "without %s all is well", right) {
+				assert.True(t, slices.ContainsFunc(says, func(s string) bool { return strings.Contains(err.Error(), s) }), "without %s: %v", right, err)
+			}
+		})
+	}
+}
+
+// Who cannot hear pushes is told so by the log, as nothing else fails.
+func TestDeaf(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	u := hired(t, c, "deaf", lo.Without(needed, "+subscribe"))
+	var log e2e.Log
+	q, err := quorate.Connect(deadline(t), u.urls("secret"), append(u.options(), log.Option())...)
+	require.NoError(t, err)
+	assert.True(t, e2e.Eventually(func() bool { return len(log.Lines("pushes cannot be heard")) > 0 }), log.Lines(""))
+	require.NoError(t, q.Close())
+}
+
+// briefly is for servers that will take no leave: Close waits for them.
+var briefly = quorate.WithNodeTimeout(100 * time.Millisecond)
+
+// Commands of the scripts that nobody has a right for would be found out by TestRights,
+// but only where it gets to them.
+func TestRightsForScripts(t *testing.T) {
+	t.Parallel()
+	command := regexp.MustCompile(`call\('(\w+)'|try\('(\w+)'`)
+	used := map[string]bool{}
+	for _, s := range script.All() {
+		for _, m := range command.FindAllStringSubmatch(s.Source, -1) {
+			used["+"+strings.ToLower(m[1]+m[2])] = true
+		}
+	}
+	assert.Greater(t, len(used), 15)
+	for c := range used {
+		assert.Contains(t, needed, c)
+	}
+}
+
+// What docs/security.md says is what is tested.
+func TestRightsAsDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/security.md")
+	require.NoError(t, err)
+	_, line, found := strings.Cut(string(text), "ACL SETUSER app on >password resetkeys resetchannels -@all ")
+	require.True(t, found)
+	line, _, _ = strings.Cut(line, "\n")
+	want := strings.NewReplacer("~NAME-job:", "~job:", "NAME", "quorate").Replace(strings.Join(slices.Concat(needed, useful), " "))
+	assert.ElementsMatch(t, strings.Fields(want), strings.Fields(line))
+}
+
+// A right that is lacking inside a script is for good as well: no lock waits for it.
+func TestRightLackingInAScript(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	u := hired(t, c, "app", needed)
+	q := e2e.OpenAt(t, u.urls("secret"), append(u.options(), briefly)...)
+	require.NoError(t, q.Bootstrap(deadline(t)))
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "app", "-set").Err())
+	}
+	m := mutex.New(q, u.job("m"))
+	for _, err := range []error{m.LockContext(deadline(t)), m.TryLockContext(deadline(t)), q.Bootstrap(deadline(t))} {
+		require.ErrorIs(t, err, quorate.ErrNoQuorum)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		assert.True(t, slices.ContainsFunc(refused, func(s string) bool { return strings.Contains(err.Error(), s) }), "%v", err)
+	}
+}
+
+// A user's wrong password, and a user who is switched off, are told at once.
+func TestWrongUser(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	u := hired(t, c, "app", needed)
+	refuses := func(urls []string) {
+		t.Helper()
+		_, err := quorate.Connect(deadline(t), urls, append(u.options(), briefly)...)
+		q := e2e.OpenAt(t, urls, append(u.options(), briefly)...)
+		_, cerr := q.Check(deadline(t))
+		for _, err := range []error{err, cerr, mutex.New(q, u.job("m")).LockContext(deadline(t))} {
+			require.ErrorIs(t, err, quorate.ErrNoQuorum)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			assert.ErrorContains(t, err, "WRONGPASS")
+		}
+	}
+	refuses(u.urls("wrong"))
+	refuses((&tenant{name: "nobody", servers: u.servers}).urls("secret"))
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "app", "off").Err())
+	}
+	refuses(u.urls("secret"))
+}

@@ -1,0 +1,57 @@
+package e2e_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/rwmutex"
+)
+
+// An ordinary shutdown: main closes the Quorum while other goroutines wait, or
+// are about to. It must release what is held, and not end the process.
+func TestCloseWhileGoroutinesWait(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	var log e2e.Log
+	q, other := e2e.Open(t, c, log.Option()), e2e.Open(t, c)
+	holder, held := mutex.New(other, "taken"), mutex.New(q, "held")
+	require.NoError(t, holder.LockContext(t.Context()))
+	require.NoError(t, held.LockContext(t.Context()))
+	returned := make(chan string, 5)
+	for what, wait := range map[string]func(){
+		"the nodes' queue": mutex.New(q, "taken").Lock,
+		"the local queue":  held.Lock,
+		"RLock":            rwmutex.New(q, "taken").RLock, // of another kind: it tries again and again
+		"once.Do":          func() { once.New(q, "taken").Do(func() {}) },
+	} {
+		go func() {
+			wait()
+			returned <- what
+		}()
+	}
+	waiting := func(n int) func() bool {
+		return func() bool {
+			h, err := holder.Holder(t.Context())
+			return err == nil && h.Waiters == n
+		}
+	}
+	require.True(t, e2e.Eventually(waiting(2)))
+	require.NoError(t, q.Close())
+	next := mutex.New(other, "held")
+	require.True(t, e2e.Eventually(next.TryLock), "Close releases what is held")
+	require.True(t, e2e.Eventually(waiting(0)))
+	go func() {
+		mutex.New(q, "after").Lock()
+		returned <- "Lock after Close"
+	}()
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits without end")) == 5 }))
+	assert.Empty(t, returned, "a call that returns without the lock")
+	next.Unlock()
+	holder.Unlock()
+}

@@ -1,0 +1,257 @@
+// Package e2e shows on real servers, with real processes, that the library
+// does what it promises. This file is what its tests and those of the
+// primitives share: a Quorum on a test's servers, the log of a Quorum, and what
+// is left on a server afterwards.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// Parallel parses the flags of a test binary. Without -parallel it lets n tests run at once: a test has
+// servers of its own and mostly waits, so go test's default, the number of processors, leaves those idle.
+// Tests that keep the processors busy, or that judge how long something took, are not parallel.
+func Parallel(n int) {
+	_ = flag.Set("test.parallel", strconv.Itoa(n)) // before Parse, where -parallel replaces it
+	flag.Parse()
+}
+
+// Main is the TestMain of a package with tests that use this one.
+func Main(m *testing.M) {
+	flag.Parse()
+	goleak.VerifyTestMain(m, NeverReturns)
+}
+
+// NodesVariable has the nodes of the examples. The command reads it, too.
+const NodesVariable = "QUORATE_NODES"
+
+// MainWithNodes is the TestMain of a package with examples. All of them connect to
+// one set of nodes, by $QUORATE_NODES as a reader would. They cannot skip themselves
+// where there is no server to run them on, so this does.
+func MainWithNodes(m *testing.M) {
+	flag.Parse()
+	if _, err := exec.LookPath(redistest.Binary); err != nil {
+		_ = flag.Set("test.skip", "^Example")
+	}
+	goleak.VerifyTestMain(withNodes{m}, NeverReturns)
+}
+
+// withNodes runs tests while the nodes of the examples run.
+type withNodes struct{ *testing.M }
+
+func (m withNodes) Run() int {
+	c, err := redistest.Run(3)
+	switch {
+	case errors.Is(err, redistest.ErrNotInstalled):
+		return m.M.Run()
+	case err == nil:
+		defer func() { _ = c.Close() }()
+		err = declare(c.URLs())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nodes for the examples:", err)
+		return 1
+	}
+	_ = os.Setenv(NodesVariable, strings.Join(c.URLs(), ","))
+	return m.M.Run()
+}
+
+// declare declares nodes brand-new.
+func declare(urls []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil))
+	if err != nil {
+		return err
+	}
+	return errors.Join(q.Bootstrap(ctx), q.Close())
+}
+
+// NeverReturns ignores goroutines that wait on a closed Quorum in a call that cannot fail.
+var NeverReturns = goleak.IgnoreTopFunction("github.com/quorate/quorate/internal/core.NeverReturn")
+
+// Patience is how long a test waits for what must happen soon. Nothing depends
+// on it but how late a failure is told.
+const Patience = 20 * time.Second
+
+// Timing sets a ttl, and with it the shortest guard time for clocks that agree
+// within 10 ms and the longest node timeout.
+func Timing(ttl time.Duration) quorate.Option { return Guarded(ttl, 2*ttl+20*time.Millisecond) }
+
+// Thrifty has attempts ask a quorum of nodes first, as they do where many are at work.
+func Thrifty() quorate.Option { return Setting(func(s *core.Settings) { s.Thrift = true }) }
+
+// Setting is an option that users do not have.
+func Setting(f func(*core.Settings)) quorate.Option { return core.Option(f).(quorate.Option) }
+
+// Guarded is Timing with a guard time of its own.
+func Guarded(ttl, guard time.Duration) quorate.Option {
+	return Setting(func(s *core.Settings) {
+		s.TTL, s.Skew, s.Guard = ttl, 10*time.Millisecond, guard
+		s.NodeTimeout, s.Retention = min(ttl/4, 2*time.Second), max(guard, 5*time.Minute)
+	})
+}
+
+// Open returns a Quorum on all servers of c, with a client of its own for each,
+// declares the servers ready, and closes it when the test has ended.
+func Open(t testing.TB, c *redistest.Cluster, opts ...quorate.Option) *quorate.Quorum {
+	t.Helper()
+	q := OpenAt(t, c.URLs(), opts...)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	if err := q.Bootstrap(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// OpenAt is Open for servers at URLs, which may be in any state.
+func OpenAt(t testing.TB, urls []string, opts ...quorate.Option) *quorate.Quorum {
+	t.Helper()
+	clients := make([]redis.UniversalClient, 0, len(urls))
+	for _, u := range urls {
+		o, err := redis.ParseURL(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := redis.NewClient(o)
+		t.Cleanup(func() { _ = client.Close() })
+		clients = append(clients, client)
+	}
+	q, err := quorate.New(clients, append([]quorate.Option{quorate.WithLogger(nil)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	return q
+}
+
+// fenceOnly is a state key that remembers nothing but the highest ticket.
+var fenceOnly = regexp.MustCompile(`^S\d+ [0-9a-f]+$`)
+
+// recordKey is the key of a name's record, or of the one beside it.
+var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
+
+// Leftovers are the keys on a server that should not be there once nobody
+// holds a lock or waits for one: all but the marker, the fences and the records.
+func Leftovers(ctx context.Context, s *redistest.Server) ([]string, error) {
+	keys, err := s.Client().Keys(ctx, "*").Result()
+	if err != nil {
+		return nil, err
+	}
+	left := []string{}
+	for _, k := range keys {
+		if strings.HasSuffix(k, ":marker") || recordKey.MatchString(k) {
+			continue
+		}
+		v, err := s.Client().Get(ctx, k).Result()
+		if err == redis.Nil || err == nil && fenceOnly.MatchString(v) {
+			continue
+		}
+		left = append(left, k+" = "+v)
+	}
+	slices.Sort(left)
+	return left, nil
+}
+
+// Clean waits until nothing is left on any server of c.
+func Clean(t testing.TB, c *redistest.Cluster) {
+	t.Helper()
+	for i := range c.Len() {
+		var left []string
+		var err error
+		ok := Eventually(func() bool {
+			left, err = Leftovers(context.Background(), c.Node(i))
+			return err == nil && len(left) == 0
+		})
+		if !ok {
+			t.Errorf("node %d: %v left behind (%v)", i, left, err)
+		}
+	}
+}
+
+// Eventually waits until cond is so, and reports whether it came to that. It is
+// for what no event tells.
+func Eventually(cond func() bool) bool {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(Patience); !cond(); <-tick.C {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// Log keeps what a Quorum says to its logger, from Info upwards.
+type Log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Option makes a Quorum write to l.
+func (l *Log) Option() quorate.Option {
+	w := writer(func(p []byte) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, strings.TrimSpace(string(p)))
+	})
+	return quorate.WithLogger(slog.New(slog.NewTextHandler(w, nil)))
+}
+
+// Lines are the lines that contain text.
+func (l *Log) Lines(text string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+type writer func([]byte)
+
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
+
+// Queued is a context that tells when somebody has begun to wait with it: a
+// goroutine asks a context for its channel when it has taken its place.
+type Queued struct {
+	context.Context
+	once sync.Once
+	in   chan struct{}
+}
+
+// NewQueued returns a Queued that ends with ctx.
+func NewQueued(ctx context.Context) *Queued { return &Queued{Context: ctx, in: make(chan struct{})} }
+
+// Done is the context's.
+func (c *Queued) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.in) })
+	return c.Context.Done()
+}
+
+// In is closed when somebody waits.
+func (c *Queued) In() <-chan struct{} { return c.in }

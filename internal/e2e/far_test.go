@@ -1,0 +1,87 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/proxy"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
+)
+
+// However far the nodes are, a client connects, and a free name is had by a try: here
+// a round trip takes longer than the node timeout, and five of them longer than a
+// node may be silent.
+func TestFarNodes(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	near, err := quorate.Connect(t.Context(), c.URLs())
+	require.NoError(t, err)
+	require.NoError(t, near.Bootstrap(t.Context()))
+	require.NoError(t, near.Close())
+	for _, far := range []int{3, 2} {
+		t.Run(fmt.Sprint(far, " of 3"), func(t *testing.T) {
+			t.Parallel()
+			_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: 250 * time.Millisecond})
+			copy(urls, c.URLs()[:3-far])
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			q, err := quorate.Connect(ctx, urls)
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, q.Close()) }()
+			m := mutex.New(q, fmt.Sprint("far", far))
+			assert.NoError(t, m.TryLockContext(ctx))
+			h, err := m.Holder(ctx)
+			assert.NoError(t, err)
+			assert.Equal(t, m.Lease().Token(), h.Token)
+			assert.NoError(t, m.UnlockContext(ctx))
+			assert.NoError(t, m.LockContext(ctx))
+			assert.NoError(t, m.UnlockContext(ctx))
+		})
+	}
+}
+
+// What takes several questions to far nodes has the time for that: a leader is seen,
+// work that is done is known to be done, and a node that lost its data is repaired,
+// though the round trip is longer than two node timeouts.
+func TestFarNodesAndRecords(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	timing := []quorate.Option{e2e.Timing(2 * time.Second), quorate.WithNodeTimeout(50 * time.Millisecond)}
+	near := e2e.Open(t, c, timing...)
+	require.NoError(t, once.New(near, "o").DoContext(t.Context(), func(context.Context) error { return nil }))
+	e := leader.New(near, "e", "near")
+	require.NoError(t, e.Campaign(deadline(t), ""))
+
+	_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: 60 * time.Millisecond})
+	far := e2e.OpenAt(t, urls, timing...)
+	require.NoError(t, mutex.New(far, "m").LockContext(deadline(t)), "it knows now how far they are")
+	for l, err := range leader.New(far, "e", "far").Observe(deadline(t)) {
+		require.NoError(t, err)
+		require.Equal(t, "near", l.ID)
+		break
+	}
+	var s once.Status
+	var err error
+	e2e.Eventually(func() bool { // a busy machine may be too slow at first
+		s, err = once.New(far, "o").Status(deadline(t))
+		return !errors.Is(err, quorate.ErrNoQuorum)
+	})
+	require.NoError(t, err)
+	assert.Equal(t, once.Done, s.State)
+
+	require.NoError(t, e.Resign(deadline(t)))
+	require.NoError(t, near.Close())
+	require.NoError(t, c.Node(2).Client().FlushAll(t.Context()).Err())
+	caughtUp(t, c.Node(2))
+}

@@ -1,0 +1,177 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// crowd contends for one lock until it is stopped, and fails the test when two
+// hold it at a time.
+type crowd struct {
+	inside atomic.Int32
+	holds  atomic.Int64
+	lost   atomic.Int64
+	last   atomic.Uint64
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+}
+
+func gather(t *testing.T, c *redistest.Cluster, timing quorate.Option) *crowd {
+	ctx, cancel := context.WithCancel(context.Background())
+	cr := &crowd{cancel: cancel}
+	for range 3 {
+		q := e2e.Open(t, c, timing)
+		for range 2 {
+			m := mutex.New(q, "m")
+			cr.all.Go(func() {
+				for ctx.Err() == nil {
+					err := m.LockContext(ctx)
+					if errors.Is(err, context.Canceled) {
+						return
+					}
+					if !assert.NoError(t, err) {
+						return
+					}
+					assert.EqualValues(t, 1, cr.inside.Add(1), "two holders")
+					token := m.Lease().Token()
+					assert.Greater(t, token, cr.last.Swap(token))
+					cr.holds.Add(1)
+					cr.inside.Add(-1)
+					if m.UnlockContext(ctx) != nil {
+						cr.lost.Add(1)
+					}
+				}
+			})
+		}
+	}
+	t.Cleanup(cr.disperse)
+	return cr
+}
+
+// more waits until there have been so many more holds.
+func (c *crowd) more(t *testing.T, n int64) {
+	t.Helper()
+	before := c.holds.Load()
+	require.True(t, e2e.Eventually(func() bool { return c.holds.Load() >= before+n }))
+}
+
+func (c *crowd) disperse() {
+	c.cancel()
+	c.all.Wait()
+}
+
+func TestScriptFlush(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	crowd := gather(t, c, e2e.Timing(long))
+	for i := range 30 {
+		crowd.more(t, 20)
+		require.NoError(t, c.Node(i%3).Client().ScriptFlush(t.Context()).Err())
+		if i%5 == 0 {
+			for j := range 3 {
+				require.NoError(t, c.Node(j).Client().ScriptFlush(t.Context()).Err())
+			}
+		}
+	}
+	crowd.more(t, 20)
+	crowd.disperse()
+	t.Log(crowd.holds.Load(), "holds,", crowd.lost.Load(), "lost")
+	assert.LessOrEqual(t, crowd.lost.Load(), int64(6), "at most one each, by the end of the test")
+	e2e.Clean(t, c)
+
+	// Also for who only asks, and for who only leaves.
+	q := e2e.Open(t, c, e2e.Timing(long))
+	m := mutex.New(q, "m")
+	m.Lock()
+	for i := range 3 {
+		require.NoError(t, c.Node(i).Client().ScriptFlush(t.Context()).Err())
+	}
+	h, err := m.Holder(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, m.Lease().Token(), h.Token)
+	for i := range 3 {
+		require.NoError(t, c.Node(i).Client().ScriptFlush(t.Context()).Err())
+	}
+	require.NoError(t, m.UnlockContext(t.Context()))
+	for i := range 3 {
+		require.NoError(t, c.Node(i).Client().ScriptFlush(t.Context()).Err())
+	}
+	require.NoError(t, q.Bootstrap(t.Context()))
+	e2e.Clean(t, c)
+}
+
+func TestFlushAll(t *testing.T) {
+	t.Parallel()
+	const ttl = 400 * time.Millisecond
+	c := redistest.Start(t, 3)
+	timing := e2e.Timing(ttl)
+	crowd := gather(t, c, timing)
+	flush := func(nodes ...int) {
+		for _, i := range nodes {
+			require.NoError(t, c.Node(i).Client().FlushAll(t.Context()).Err())
+		}
+	}
+	// One at a time, with time to heal in between: nobody has to wait.
+	for i := range 3 {
+		crowd.more(t, 100)
+		flush(i)
+		ready(t, c, timing)
+	}
+	crowd.more(t, 100)
+	flush(0, 1)
+	crowd.more(t, 100)
+	flush(0, 1, 2)
+	crowd.more(t, 100)
+	crowd.disperse()
+	t.Log(crowd.holds.Load(), "holds,", crowd.lost.Load(), "lost")
+	e2e.Clean(t, c)
+}
+
+// ready waits until every server votes.
+func ready(t *testing.T, c *redistest.Cluster, timing quorate.Option) {
+	t.Helper()
+	q := e2e.OpenAt(t, c.URLs(), timing)
+	require.True(t, e2e.Eventually(func() bool {
+		r, err := q.Check(t.Context())
+		return err == nil && r.Ready == c.Len()
+	}))
+}
+
+// A holder whose servers have all forgotten it is told at its next renewal, and
+// nobody else has the lock before its lease would have ended.
+func TestFlushAllWhileHeld(t *testing.T) {
+	t.Parallel()
+	const ttl = 1200 * time.Millisecond
+	c := redistest.Start(t, 3)
+	timing := e2e.Timing(ttl)
+	m, other := mutex.New(e2e.Open(t, c, timing), "m"), mutex.New(e2e.Open(t, c, timing), "m")
+	m.Lock()
+	lease := m.Lease()
+	require.NoError(t, c.Node(0).Client().FlushAll(t.Context()).Err())
+	ready(t, c, timing)
+	require.NoError(t, context.Cause(lease.Context()), "one is borne")
+	require.True(t, e2e.Eventually(func() bool { return len(leftovers(t, c.Node(0))) > 0 }), "and healed")
+	for i := range 3 {
+		require.NoError(t, c.Node(i).Client().FlushAll(t.Context()).Err())
+	}
+	until := lease.ValidUntil()
+	other.Lock()
+	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
+	assert.True(t, time.Now().After(until))
+	assert.Greater(t, other.Lease().Token(), lease.Token())
+	m.Unlock()
+	other.Unlock()
+	e2e.Clean(t, c)
+}

@@ -1,0 +1,201 @@
+package e2e_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
+)
+
+func TestFreshServersWaitForTheGuardTime(t *testing.T) {
+	t.Parallel()
+	const ttl, guard = 300 * time.Millisecond, 1500 * time.Millisecond
+	late := e2e.MeasureLateness(t)
+	c := redistest.Start(t, 3)
+	var log e2e.Log
+	began := time.Now()
+	q := e2e.OpenAt(t, c.URLs(), e2e.Guarded(ttl, guard), log.Option())
+	ctx, cancel := context.WithTimeout(t.Context(), guard/3)
+	defer cancel()
+	m := mutex.New(q, "m")
+	err := m.LockContext(ctx)
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.ErrorContains(t, err, "is new or lost its data, and votes in 1.")
+	assert.ErrorIs(t, m.TryLockContext(t.Context()), quorate.ErrNoQuorum)
+	_, err = q.Check(t.Context())
+	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.ErrorContains(t, err, "is new or lost its data")
+
+	var all sync.WaitGroup
+	for _, name := range []string{"m", "n", "o"} { // one line, however many wait
+		all.Go(func() {
+			m := mutex.New(q, name)
+			if assert.NoError(t, m.LockContext(deadline(t))) {
+				m.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	assert.GreaterOrEqual(t, time.Since(began), guard)
+	assert.Less(t, time.Since(began), guard+time.Second+late.Allow(12), "and not longer")
+	lines := log.Lines("level=WARN")
+	require.Len(t, lines, 1)
+	for _, text := range []string{"the nodes hold no data", "wait=1.", "guard=1.5s", " of=3", "quorate bootstrap", "Quorum.Bootstrap"} {
+		assert.Contains(t, lines[0], text)
+	}
+
+	// A client that comes later does not wait.
+	later := mutex.New(e2e.OpenAt(t, c.URLs(), e2e.Guarded(ttl, guard), log.Option()), "m")
+	began = time.Now()
+	later.Lock()
+	assert.Less(t, time.Since(began), guard/2+late.Allow(12))
+	later.Unlock()
+	assert.Len(t, log.Lines("level=WARN"), 1)
+	e2e.Clean(t, c)
+}
+
+// A client that connects to brand-new nodes says so at once, with the remedy, and so
+// does every error that is due to them. Nodes that lost their data later have a line of their own.
+func TestBrandNewNodesNameTheRemedy(t *testing.T) {
+	const guard = time.Hour
+	c := redistest.Start(t, 3)
+	var log e2e.Log
+	q := e2e.OpenAt(t, c.URLs(), e2e.Guarded(time.Second, guard), log.Option())
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("the nodes hold no data")) == 1 }), "with no lock asked for")
+	assert.Contains(t, log.Lines("")[0], "quorate bootstrap")
+
+	short := func(call func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		return call(ctx)
+	}
+	_, check := q.Check(t.Context())
+	for what, err := range map[string]error{
+		"lock": short(mutex.New(q, "m").LockContext), "try": mutex.New(q, "m").TryLockContext(t.Context()), "check": check,
+		"once": short(func(ctx context.Context) error {
+			return once.New(q, "o").DoContext(ctx, func(context.Context) error { return nil })
+		}),
+	} {
+		require.ErrorIs(t, err, quorate.ErrNoQuorum, what)
+		assert.ErrorContains(t, err, `run "quorate bootstrap" or call Quorum.Bootstrap once`, what)
+	}
+
+	require.NoError(t, q.Bootstrap(t.Context()))
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
+	var later e2e.Log
+	e2e.OpenAt(t, c.URLs(), e2e.Guarded(time.Second, guard), later.Option())
+	require.NoError(t, c.Node(0).Restart())
+	require.True(t, e2e.Eventually(func() bool { return m.TryLockContext(t.Context()) == nil }), "a majority has its data")
+	m.Unlock()
+	require.True(t, e2e.Eventually(func() bool {
+		report, err := q.Check(t.Context())
+		return err == nil && report.Ready == 2
+	}))
+	assert.Empty(t, later.Lines("bootstrap"), "one node without its data is no reason to wait")
+	require.NoError(t, c.Node(1).Restart())
+	require.True(t, e2e.Eventually(func() bool { return len(later.Lines("quorate bootstrap")) == 1 }))
+}
+
+func TestBootstrapSkipsTheGuardTime(t *testing.T) {
+	t.Parallel()
+	const guard = time.Hour
+	c := redistest.Start(t, 3)
+	timing := e2e.Guarded(time.Second, guard)
+	var log e2e.Log
+	waiting := mutex.New(e2e.OpenAt(t, c.URLs(), timing), "m")
+	done := make(chan error, 1)
+	go func() { done <- waiting.LockContext(deadline(t)) }()
+	q := e2e.OpenAt(t, c.URLs(), timing, log.Option())
+	require.NoError(t, q.Bootstrap(t.Context()))
+	err, _ := receiveWithin(t, e2e.Patience, done)
+	require.NoError(t, err, "who waits already is let in, too")
+	waiting.Unlock()
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
+	assert.Empty(t, log.Lines("level=ERROR"))
+	report, err := q.Check(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 3, report.Ready)
+
+	// It is for all that there are, or it fails.
+	require.NoError(t, c.Node(0).Kill())
+	err = q.Bootstrap(t.Context())
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.ErrorContains(t, err, c.Node(0).Addr())
+	require.NoError(t, c.Node(0).Restart())
+	e2e.Clean(t, c)
+}
+
+// A server that keeps a log of its writes comes back with its marker, and waits
+// for its guard time all the same, however often it syncs: the log cannot tell
+// what was done while it was off.
+func TestRestartWithAppendOnlyFile(t *testing.T) {
+	t.Parallel()
+	const ttl, guard = 500 * time.Millisecond, 6 * time.Second
+	for _, policy := range []string{"everysec", "always"} {
+		t.Run(policy, func(t *testing.T) {
+			c := redistest.Start(t, 1, redistest.WithAOF(policy))
+			timing := e2e.Guarded(ttl, guard)
+			q := e2e.Open(t, c, timing)
+			m := mutex.New(q, "m")
+			m.Lock()
+			lease := m.Lease()
+			marker, err := c.Node(0).Client().Get(t.Context(), "quorate:marker").Result()
+			require.NoError(t, err)
+			killed := time.Now()
+			require.NoError(t, c.Node(0).Restart())
+			_, err = c.Node(0).Client().Get(t.Context(), "quorate:marker").Result()
+			require.NoError(t, err, "the missing marker cannot be what tells")
+
+			other := mutex.New(e2e.OpenAt(t, c.URLs(), timing), "m")
+			receiveWithin(t, e2e.Patience, lease.Context().Done())
+			assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
+			require.True(t, e2e.Eventually(func() bool {
+				now, err := c.Node(0).Client().Get(t.Context(), "quorate:marker").Result()
+				return err == nil && now != marker
+			}))
+			err = other.TryLockContext(t.Context())
+			require.ErrorIs(t, err, quorate.ErrNoQuorum)
+			require.NoError(t, other.LockContext(deadline(t)))
+			assert.GreaterOrEqual(t, time.Since(killed), guard)
+			m.Unlock()
+			other.Unlock()
+			e2e.Clean(t, c)
+		})
+	}
+}
+
+// A server whose append-only file was off for a while comes back with the file
+// of before, whose marker says that all is well. The holder cannot reach it any more.
+func TestRestartWithFileOfBefore(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3, redistest.WithAOF("always"))
+	timing := e2e.Timing(5 * time.Second)
+	e2e.Open(t, c, timing)
+	node := c.Node(1)
+	require.NoError(t, node.Client().ConfigSet(t.Context(), "appendonly", "no").Err())
+	p := e2e.OpenAt(t, []string{c.Node(0).URL(), node.URL(), "redis://127.0.0.1:1"}, timing)
+	m := mutex.New(p, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	held := m.Lease()
+	require.NoError(t, node.Restart())
+	require.NoError(t, c.Node(0).Stop()) // so that the holder's renewals and the other's votes are these servers'
+	other := mutex.New(e2e.OpenAt(t, []string{"redis://127.0.0.1:1", node.URL(), c.Node(2).URL()}, timing), "m")
+	err := other.LockContext(deadline(t))
+	require.NoError(t, err)
+	assert.Error(t, held.Context().Err(), "the first holder's context has ended before")
+	other.Unlock()
+	require.NoError(t, c.Node(0).Cont())
+}

@@ -1,0 +1,111 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// The name of a mutex is a key, so whoever chooses names chooses keys. One that
+// had locked quorate:heal would have kept the nodes from ever being told again
+// what they have forgotten; quorate:marker could never have been locked.
+func TestNamesThatAreKeysOfOurs(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	q := e2e.Open(t, c)
+	for _, name := range []string{"quorate:marker", "quorate:heal", "another prefix:heal"} {
+		err := mutex.New(q, name).LockContext(deadline(t))
+		require.ErrorIs(t, err, quorate.ErrInvalid)
+		assert.ErrorContains(t, err, "choose another end")
+	}
+	for _, name := range []string{"marker", "heal", "quorate:push", "quorate:marker:x"} {
+		m := mutex.New(q, name)
+		require.NoError(t, m.LockContext(deadline(t)), name)
+		require.NoError(t, m.UnlockContext(deadline(t)))
+	}
+	e2e.Clean(t, c)
+}
+
+// Somebody else's key of that name, who keeps it for longer than any lease lasts,
+// is a lock that is held, and no nonsense.
+func TestForeignKeyThatStaysForLong(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(2*time.Second))
+	m := mutex.New(q, "m")
+	for _, stays := range []time.Duration{60 * 24 * time.Hour, 100 * 365 * 24 * time.Hour, 0} {
+		for i := range 3 {
+			require.NoError(t, c.Node(i).Client().Set(t.Context(), "m", "a session", stays).Err())
+		}
+		err := m.TryLockContext(deadline(t))
+		require.ErrorIs(t, err, quorate.ErrHeld, "%v", stays)
+		require.ErrorContains(t, err, "another Redlock client holds the plain key")
+		h, err := m.Holder(deadline(t))
+		require.NoError(t, err)
+		assert.True(t, h.Foreign)
+		assert.Positive(t, h.Left)
+	}
+	for i := range 3 {
+		require.NoError(t, c.Node(i).Client().Del(t.Context(), "m").Err())
+	}
+	require.NoError(t, m.LockContext(deadline(t)))
+	require.NoError(t, m.UnlockContext(deadline(t)))
+	e2e.Clean(t, c)
+}
+
+// A name that looks like an answer of the server stays inside the one that
+// tells of it.
+func TestNameInAnAnswer(t *testing.T) {
+	t.Parallel()
+	const name = "a\r\n+OK\r\n\x00:1\r\n"
+	c := redistest.Start(t, 1)
+	var log e2e.Log
+	q := e2e.Open(t, c, e2e.Timing(2*time.Second), log.Option())
+	key := "quorate:{" + name + "}"
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), key, "not ours", 0).Err())
+	other := mutex.New(q, "another")
+	require.NoError(t, other.LockContext(deadline(t)))
+	err := mutex.New(q, name).LockContext(deadline(t))
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	require.ErrorContains(t, err, "WRONGTYPE")
+	require.NoError(t, other.UnlockContext(deadline(t)))
+	assert.Empty(t, log.Lines("down"), "the connection has stayed in step")
+	require.NoError(t, c.Node(0).Client().Del(t.Context(), key).Err())
+	m := mutex.New(q, name)
+	require.NoError(t, m.LockContext(deadline(t)))
+	require.NoError(t, m.UnlockContext(deadline(t)))
+	e2e.Clean(t, c)
+}
+
+// The longest times there may be work: a new node says for how long it waits,
+// and one that is ready is locked and unlocked.
+func TestLongestSettings(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	longest := []quorate.Option{
+		quorate.WithTTL(24 * time.Hour), quorate.WithGuard(720 * time.Hour), quorate.WithSkew(24 * time.Hour),
+		quorate.WithRetention(87600 * time.Hour), quorate.WithMaxHold(1<<63 - 1), quorate.WithLinger(0),
+	}
+	q := e2e.OpenAt(t, c.URLs(), longest...)
+	var err error
+	require.True(t, e2e.Eventually(func() bool { // once it is connected
+		err = mutex.New(q, "m").TryLockContext(deadline(t))
+		return strings.Contains(err.Error(), "votes in 7")
+	}), "%v", err)
+	require.NoError(t, q.Bootstrap(deadline(t)))
+	a, b := mutex.New(q, "m"), mutex.New(q, "m")
+	require.NoError(t, a.LockContext(deadline(t)))
+	require.ErrorIs(t, b.TryLockContext(deadline(t)), quorate.ErrHeld)
+	require.NoError(t, a.UnlockContext(deadline(t)))
+	require.NoError(t, b.LockContext(deadline(t)))
+	require.NoError(t, b.UnlockContext(deadline(t)))
+	e2e.Clean(t, c)
+}

@@ -1,0 +1,162 @@
+package e2e_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/rwmutex"
+	"github.com/quorate/quorate/semaphore"
+)
+
+// wild ends the goroutine that calls it, one way or the other, at one kind of event.
+type wild struct {
+	at   quorate.EventKind
+	name string
+	how  func()
+}
+
+func (w *wild) Observe(e quorate.Event) {
+	if e.Kind == w.at && e.Name == w.name {
+		w.how()
+	}
+}
+
+// An observer that panics, or ends the goroutine as t.FailNow does, leaves no
+// lock behind that nothing releases, and no waiter that nothing wakes.
+func TestObserverThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	w := &wild{}
+	q, plain := e2e.Open(t, c, quorate.WithObserver(w)), e2e.Open(t, c)
+	uses := map[string]func(ctx context.Context, name string){
+		"mutex": func(ctx context.Context, name string) {
+			m := mutex.New(q, name)
+			_ = m.LockContext(ctx)
+			m.Unlock()
+		},
+		"rwmutex": func(ctx context.Context, name string) {
+			m := rwmutex.New(q, name)
+			_ = m.RLockContext(ctx)
+			m.RUnlock()
+		},
+		"semaphore": func(ctx context.Context, name string) {
+			s := semaphore.NewWeighted(q, name, 2)
+			_, _ = s.Acquire(ctx, 1), s.Acquire(ctx, 1)
+			s.Release(2)
+		},
+		"leader": func(ctx context.Context, name string) {
+			_ = leader.New(q, name, "").Run(ctx, leader.Callbacks{Once: true, OnStartedLeading: func(context.Context, quorate.Lease) {}})
+		},
+		"once": func(ctx context.Context, name string) {
+			_ = once.New(q, name).DoContext(ctx, func(context.Context) error { return nil })
+		},
+	}
+	free := map[string]func(name string) bool{
+		"mutex":     func(name string) bool { return mutex.New(plain, name).TryLock() },
+		"rwmutex":   func(name string) bool { return rwmutex.New(plain, name).TryLock() },
+		"semaphore": func(name string) bool { return semaphore.NewWeighted(plain, name, 2).TryAcquire(2) },
+		"leader":    func(name string) bool { return mutex.New(plain, name).TryLock() },
+		"once":      func(name string) bool { return mutex.New(plain, name).TryLock() },
+	}
+	for how, f := range map[string]func(){"panics": func() { panic("observer") }, "exits": runtime.Goexit} {
+		for _, at := range []quorate.EventKind{quorate.EventAcquired, quorate.EventReleased} {
+			for what, use := range uses {
+				name := what + " " + how + " " + string(at)
+				t.Run(name, func(t *testing.T) {
+					*w = wild{at: at, name: name, how: f}
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						defer func() { _ = recover() }()
+						use(t.Context(), name)
+						assert.Fail(t, "the observer was not called")
+					}()
+					receiveWithin(t, e2e.Patience, done)
+					require.True(t, e2e.Eventually(func() bool { return free[what](name) }))
+				})
+			}
+		}
+	}
+
+	// The value itself goes on, and so do those that wait in this process.
+	*w = wild{at: quorate.EventReleased, name: "m", how: func() { panic("observer") }}
+	m := mutex.New(q, "m", quorate.WithoutRenewal()) // so that each hold is a claim of its own
+	require.NoError(t, m.LockContext(t.Context()))
+	queued := e2e.NewQueued(t.Context())
+	next := make(chan error, 1)
+	go func() { next <- m.LockContext(queued) }()
+	receiveWithin(t, e2e.Patience, queued.In())
+	assert.Panics(t, m.Unlock)
+	err, _ := receiveWithin(t, e2e.Patience, next)
+	require.NoError(t, err)
+	*w = wild{}
+	m.Unlock()
+	require.NoError(t, m.LockContext(t.Context()))
+	m.Unlock()
+}
+
+// Close in a call of the observer would wait for the goroutine that makes the call.
+func TestCloseInsideTheObserver(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	w := &closer{errs: make(chan error, 1)}
+	other := e2e.Open(t, c)
+	q := e2e.Open(t, c, quorate.WithObserver(w))
+	w.arm(quorate.EventReleased, q)
+	m := mutex.New(q, "m")
+	m.Lock()
+	m.Unlock() // in this goroutine
+	err, _ := receiveWithin(t, e2e.Patience, w.errs)
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+
+	w.arm(quorate.EventNodeDown, q)
+	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "TYPE", "normal").Err()) // in one of the library
+	err, _ = receiveWithin(t, e2e.Patience, w.errs)
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+
+	m.Lock() // it is still open
+	w.arm(quorate.EventReleased, other)
+	m.Unlock()
+	err, _ = receiveWithin(t, e2e.Patience, w.errs)
+	require.NoError(t, err, "another Quorum")
+}
+
+// closer is an observer that closes a Quorum at the next event of a kind.
+type closer struct {
+	mu   sync.Mutex
+	at   quorate.EventKind
+	q    *quorate.Quorum
+	errs chan error
+}
+
+func (c *closer) arm(at quorate.EventKind, q *quorate.Quorum) {
+	c.mu.Lock()
+	c.at, c.q = at, q
+	c.mu.Unlock()
+}
+
+func (c *closer) Observe(e quorate.Event) {
+	c.mu.Lock()
+	q := c.q
+	if c.at != e.Kind {
+		q = nil
+	}
+	if q != nil {
+		c.q = nil
+	}
+	c.mu.Unlock()
+	if q != nil {
+		c.errs <- q.Close()
+	}
+}

@@ -1,0 +1,348 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/samber/lo"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/rwmutex"
+	"github.com/quorate/quorate/semaphore"
+)
+
+// tenant is a user of some servers with a prefix and names of its own, both
+// beginning with its name, so that many can be tried on the same ones.
+type tenant struct {
+	name    string
+	servers []*redistest.Server
+}
+
+// job is the name of one of its jobs.
+func (u *tenant) job(what string) string { return u.name + "-job:" + what }
+
+// options give a ttl so long that what is not pushed is not heard of.
+func (u *tenant) options() []quorate.Option {
+	return []quorate.Option{e2e.Timing(time.Minute), quorate.WithPrefix(u.name), quorate.WithLogger(nil)}
+}
+
+// admin does something on servers, as somebody who may do anything.
+func (u *tenant) admin(do func(c *redis.Client) error, nodes ...int) error {
+	for _, i := range nodes {
+		if err := do(u.servers[i].Client()); err != nil {
+			return fmt.Errorf("the test itself: %w", err)
+		}
+	}
+	return nil
+}
+
+// works uses all that the library can do, in such a way that each command of
+// each script is run, and returns what has failed first.
+func (u *tenant) works(ctx context.Context, q *quorate.Quorum) error {
+	for _, step := range []struct {
+		what string
+		do   func(ctx context.Context, q *quorate.Quorum) error
+	}{
+		{"bootstrap", func(ctx context.Context, q *quorate.Quorum) error { return q.Bootstrap(ctx) }},
+		{"check", u.check},
+		{"mutex", u.mutex},
+		{"holder that is dead", u.dead},
+		{"other client", u.otherClient},
+		{"settle", u.settle},
+		{"rwmutex", u.rwmutex},
+		{"semaphore", u.semaphore},
+		{"once", u.once},
+		{"leader", u.leader},
+		{"heal", u.heal},
+	} {
+		if err := step.do(ctx, q); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+func (u *tenant) check(ctx context.Context, q *quorate.Quorum) error {
+	r, err := q.Check(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range r.Nodes {
+		switch {
+		case n.Err != nil:
+			return n.Err
+		case n.Version == "":
+			return errors.New("Check does not know the version: INFO")
+		case n.Fsync == "":
+			return errors.New("Check does not know appendfsync: CONFIG GET")
+		}
+	}
+	return nil
+}
+
+// next has m locked behind its holder, and returns when it is in line what
+// tells of its turn. The wait ends with ctx.
+func next(ctx context.Context, m *mutex.Mutex) (<-chan error, error) {
+	turn := make(chan error, 1)
+	go func() { turn <- m.LockContext(ctx) }()
+	for {
+		h, err := m.Holder(ctx)
+		switch {
+		case err == nil && h.Waiters > 0:
+			return turn, nil
+		case err != nil && !errors.Is(err, quorate.ErrNotHeld):
+			return nil, err
+		}
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case err := <-turn:
+			return nil, fmt.Errorf("it should wait: %w", err)
+		}
+	}
+}
+
+func (u *tenant) mutex(ctx context.Context, q *quorate.Quorum) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a, b := mutex.New(q, u.job("m")), mutex.New(q, u.job("m"))
+	if err := a.LockContext(ctx); err != nil {
+		return err
+	}
+	turn, err := next(ctx, b)
+	if err != nil {
+		return err
+	}
+	if err := mutex.New(q, u.job("m")).TryLockContext(ctx); !errors.Is(err, quorate.ErrHeld) {
+		return fmt.Errorf("it should be held: %w", err)
+	}
+	return pass(ctx, a, b, turn)
+}
+
+// pass unlocks a, and b when that has its turn.
+func pass(ctx context.Context, a, b *mutex.Mutex, turn <-chan error) error {
+	if err := a.UnlockContext(ctx); err != nil {
+		return err
+	}
+	if err := <-turn; err != nil {
+		return err
+	}
+	return b.UnlockContext(ctx)
+}
+
+// dead: whoever comes behind processes that have died has the nodes find that
+// out. Two in a queue stay in it until somebody looks, however late he comes.
+func (u *tenant) dead(ctx context.Context, q *quorate.Quorum) error {
+	keys := script.NewKeys(u.name, u.job("dead"))
+	join := func(c *redis.Client) error {
+		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for id := range byte(2) {
+				terms := protocol.Terms{ID: protocol.ID{1 + id}, Weight: 1, Capacity: 1, TTL: 300 * time.Millisecond}
+				command := script.AppendCommand(nil, keys, &terms, "nobody", 0, time.Hour, protocol.Request{Op: protocol.OpJoin, Ticket: 640})
+				words, err := resp.NewReader(bytes.NewReader(command)).Read()
+				if err != nil {
+					return err
+				}
+				p.Do(ctx, lo.Map(words, func(w resp.Value, _ int) any { return string(w.Str) })...)
+			}
+			return nil
+		})
+		return err
+	}
+	if err := u.admin(join, 0, 1, 2); err != nil {
+		return err
+	}
+	m := mutex.New(q, u.job("dead"))
+	if err := m.LockContext(ctx); err != nil {
+		return err
+	}
+	return m.UnlockContext(ctx)
+}
+
+// otherClient: another Redlock client has the plain key.
+func (u *tenant) otherClient(ctx context.Context, q *quorate.Quorum) error {
+	m := mutex.New(q, u.job("other"))
+	put := func(c *redis.Client) error { return c.Set(ctx, u.job("other"), "another", time.Minute).Err() }
+	if err := u.admin(put, 0, 1, 2); err != nil {
+		return err
+	}
+	if err := m.TryLockContext(ctx); !errors.Is(err, quorate.ErrHeld) {
+		return fmt.Errorf("it should have been held: %w", err)
+	}
+	return nil
+}
+
+var fence = regexp.MustCompile(`^S\d+`)
+
+// settle: two servers have given higher tickets than is proposed, and not the same. They are
+// no farther ahead than half of the guard time: nodes refuse tickets beyond that.
+func (u *tenant) settle(ctx context.Context, q *quorate.Quorum) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a, b := mutex.New(q, u.job("settle")), mutex.New(q, u.job("settle"))
+	if err := a.LockContext(ctx); err != nil {
+		return err
+	}
+	raise := func(by time.Duration) func(c *redis.Client) error {
+		return func(c *redis.Client) error {
+			key := u.name + ":{" + u.job("settle") + "}"
+			for { // which a majority has written, at least
+				state, err := c.Get(ctx, key).Result()
+				if err == nil {
+					t := strconv.FormatInt(time.Now().Add(by).UnixMicro(), 10)
+					return c.Set(ctx, key, fence.ReplaceAllString(state, "S"+t), time.Minute).Err()
+				}
+				if err != redis.Nil || ctx.Err() != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := errors.Join(u.admin(raise(20*time.Second), 0), u.admin(raise(40*time.Second), 1)); err != nil {
+		return err
+	}
+	turn, err := next(ctx, b)
+	if err != nil {
+		return err
+	}
+	return pass(ctx, a, b, turn)
+}
+
+func (u *tenant) rwmutex(ctx context.Context, q *quorate.Quorum) error {
+	a, b, w := rwmutex.New(q, u.job("rw")), rwmutex.New(q, u.job("rw")), rwmutex.New(q, u.job("rw"))
+	if err := errors.Join(a.RLockContext(ctx), b.RLockContext(ctx)); err != nil {
+		return err
+	}
+	queued := e2e.NewQueued(ctx)
+	next := make(chan error, 1)
+	go func() { next <- w.LockContext(queued) }()
+	<-queued.In()
+	if err := errors.Join(a.RUnlockContext(ctx), b.RUnlockContext(ctx), <-next); err != nil {
+		return err
+	}
+	if err := errors.Join(w.Downgrade(ctx), a.RLockContext(ctx)); err != nil {
+		return err
+	}
+	return errors.Join(w.RUnlockContext(ctx), a.RUnlockContext(ctx))
+}
+
+func (u *tenant) semaphore(ctx context.Context, q *quorate.Quorum) error {
+	a, b := semaphore.NewWeighted(q, u.job("s"), 2), semaphore.NewWeighted(q, u.job("s"), 2)
+	if err := errors.Join(a.Acquire(ctx, 1), b.Acquire(ctx, 1)); err != nil {
+		return err
+	}
+	queued := e2e.NewQueued(ctx)
+	next := make(chan error, 1)
+	go func() { next <- a.Acquire(queued, 1) }()
+	<-queued.In()
+	if err := errors.Join(b.Resize(ctx, 3), <-next); err != nil {
+		return err
+	}
+	n, err := a.Size(ctx)
+	if err == nil && n != 3 {
+		err = fmt.Errorf("%d permits", n)
+	}
+	a.Release(2)
+	b.Release(1)
+	return err
+}
+
+func (u *tenant) once(ctx context.Context, q *quorate.Quorum) error {
+	o := once.New(q, u.job("o"), once.WithDurable())
+	if err := o.DoContext(ctx, func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	s, err := once.New(q, u.job("o")).Status(ctx)
+	if err == nil && s.State != once.Done {
+		err = fmt.Errorf("it is %s", s.State)
+	}
+	return err
+}
+
+func (u *tenant) leader(ctx context.Context, q *quorate.Quorum) error {
+	e := leader.New(q, u.job("l"), "me")
+	seen := make(chan string)
+	watching, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() {
+		for l, err := range leader.New(q, u.job("l"), "you").Observe(watching) {
+			says := l.Value
+			if err != nil {
+				says = err.Error()
+			}
+			select {
+			case seen <- says:
+			case <-watching.Done():
+			}
+		}
+	})
+	// sees waits until the observer has been told that.
+	sees := func(want string) error {
+		for last := "nothing"; ; {
+			select {
+			case last = <-seen:
+				if strings.Contains(last, want) {
+					return nil
+				}
+			case <-ctx.Done():
+				return fmt.Errorf("the observer was told %q", last)
+			}
+		}
+	}
+	for _, step := range []func() error{
+		func() error { return sees(leader.ErrNoLeader.Error()) },
+		func() error { return e.Campaign(ctx, "one") },
+		func() error { return sees("one") },
+		func() error { return e.Proclaim(ctx, "two") },
+		func() error { return sees("two") },
+		func() error { _, err := e.Leader(ctx); return err },
+		func() error { return e.Resign(ctx) },
+		func() error { return sees(leader.ErrNoLeader.Error()) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heal: a server that has forgotten is told again what is recorded.
+func (u *tenant) heal(ctx context.Context, q *quorate.Quorum) error {
+	marker := u.name + ":marker"
+	forget := func(c *redis.Client) error {
+		text, err := c.Get(ctx, marker).Result()
+		return errors.Join(err, c.Set(ctx, marker, strings.TrimSuffix(text, " w"), 0).Err())
+	}
+	if err := u.admin(forget, 2); err != nil {
+		return err
+	}
+	for {
+		// Asked again and again: the first answers may be those of the two others.
+		_, err := once.New(q, u.job("o")).Status(ctx)
+		if text, _ := u.servers[2].Client().Get(ctx, marker).Result(); strings.HasSuffix(text, " w") {
+			return err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("a server that had forgotten has not been told: %w", ctx.Err())
+		}
+	}
+}
