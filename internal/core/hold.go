@@ -161,8 +161,8 @@ func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold
 	return hold, err
 }
 
-// MaxPasses is how many tokens one claim has: n is below 2^10.
-const MaxPasses = 1 << 10
+// MaxPasses is how many tokens one claim has.
+const MaxPasses = protocol.HandOvers
 
 // Hold is an admitted claim: an attempt that has come to something.
 type Hold attempt
@@ -181,24 +181,16 @@ func (h *Hold) ValidUntil() time.Time {
 	return h.q.clock.when(h.claim.Deadline())
 }
 
-// Standing is how a claim stands at one moment.
-type Standing struct {
-	At      protocol.Time
-	Valid   bool // it is held
-	Usable  bool // and goes on being renewed, so it can serve another holder of this process as a fresh one would
-	Waiters bool // somebody is known to wait behind it
-}
-
 // Standing returns how the claim stands now.
-func (h *Hold) Standing() Standing {
+func (h *Hold) Standing() protocol.Standing {
 	standing, now := h.standing.Load(), h.q.now()
 	valid := int64(now) < standing&^1
-	return Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0}
+	return protocol.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0}
 }
 
 // Pass has the claim serve another holder of this process if it is usable, and
 // WithMaxHold begin anew for that.
-func (h *Hold) Pass() Standing {
+func (h *Hold) Pass() protocol.Standing {
 	s := h.Standing()
 	if s.Usable && h.ends != nil && !h.ends.Reset(h.spec.Set.MaxHold) {
 		h.ends.Stop()

@@ -1,12 +1,13 @@
-// Package localqueue is one participant of the quorum protocol: the goroutines of a
-// process that share one value of a primitive. They queue here, first come
-// first served, pass a claim on between them without a round trip, and share
-// a claim where they only read.
+// Package localqueue lets the goroutines of a process that share one value of a
+// primitive take part in the protocol as one participant. They queue, pass a claim on
+// between them without a round trip, and share a claim where they only read.
+//
+// [protocol.LocalQueue] decides all of that. This package has the lock around it, wakes
+// goroutines, and asks package core for what is to be done at the nodes.
 package localqueue
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,49 +15,29 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Mode is how a claim is held.
-type Mode uint8
+// Mode is how a goroutine holds a value.
+type Mode = protocol.Mode
 
-// The modes of a Queue.
+// The modes.
 const (
-	idle    Mode = iota // nobody holds it; a claim may linger
-	getting             // a goroutine is getting it from the nodes
-	Write               // one goroutine holds it alone
-	Read                // any number of goroutines hold it together
+	Write = protocol.Write // one goroutine holds it alone
+	Read  = protocol.Read  // any number of goroutines hold it together
 )
 
-// While a process elsewhere waits, a claim is passed on inside this process at
-// most so often in a row, and for at most so much of the ttl. If local
-// goroutines could go on for ever, the process elsewhere would starve.
-const (
-	maxPasses = 32
-	passShare = 4
-)
-
-// Queue is one participant. It must not be copied.
+// Queue is one participant. It must not be copied. It is safe for concurrent use.
 type Queue struct {
 	quorum      *core.Quorum
 	write, read *core.Spec // by mode
-	err         error      // of the name; every attempt to lock tells it
+	err         error      // of the name; every attempt to lock reports it
 
-	mu    sync.Mutex
-	lease *core.Lease   // of the goroutines that hold it; while idle it has ended
-	queue []*waiter     // goroutines that wait, in order
-	hold  *core.Hold    // the claim on the nodes; while idle it lingers
-	until protocol.Time // lingering: until then,
-	timer *time.Timer   // which this looks after
-
-	readers      int32
-	leaseExposed bool // a caller may have the lease
-	shrinking    bool // a Downgrade is under way
-	mode         Mode
-	kind         Mode          // of hold: Write or Read
-	n            uint16        // hand-overs under the claim, for the token
-	passes       uint16        // hand-overs since a waiter elsewhere was known,
-	since        protocol.Time // and when that was
+	mu           sync.Mutex // guards what follows
+	state        protocol.LocalQueue[*waiter, *core.Hold]
+	lease        *core.Lease // of the goroutines that hold it, or of the last ones
+	leaseExposed bool        // a caller may have the lease
+	timer        *time.Timer // calls lingered
 }
 
-// waiter is a goroutine in the queue; turn tells it what it has got.
+// waiter is a goroutine in the queue; turn receives once.
 type waiter struct {
 	mode Mode
 	turn chan turn
@@ -70,10 +51,11 @@ type turn struct {
 }
 
 // New returns the participant of a primitive that takes the lock with the
-// given terms: write, and read where there are readers. An unusable name is
-// told by every attempt to lock.
+// given terms: write, and read where there are readers. Every attempt to lock
+// reports an unusable name.
 func New(quorum *core.Quorum, set *core.Settings, write, read core.Spec) *Queue {
 	q := &Queue{quorum: quorum}
+	q.state.TTL, q.state.Linger = set.TTL, set.Linger
 	q.write = q.complete(set, write)
 	if read.Weight > 0 {
 		q.read = q.complete(set, read)
@@ -111,38 +93,37 @@ func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 	if ctx.Err() != nil {
 		return &core.Failure{Err: core.ContextError(ctx)}
 	}
+	var w *waiter
 	q.mu.Lock()
-	switch {
-	case q.mode == idle:
-		lingering := q.hold
-		if lingering != nil && q.kind == mode && q.pass() {
-			q.mode, q.readers = mode, 1
-			q.mu.Unlock()
-			return nil
-		}
-		q.mode, q.hold, q.lease = getting, nil, nil
-		q.mu.Unlock()
-		return q.acquire(ctx, mode, try, nil, lingering)
-	case mode == Read && q.mode == Read && len(q.queue) == 0 && q.shareable():
-		q.readers++
-		q.mu.Unlock()
-		return nil
-	case try:
-		q.mu.Unlock()
-		return &core.Failure{Err: core.ErrHeld}
+	do, before := q.state.Lock(mode, try)
+	switch do {
+	case protocol.LockEntered:
+		q.renewLease()
+	case protocol.LockWait:
+		w = &waiter{mode: mode, turn: make(chan turn, 1)}
+		q.state.Wait(w, mode)
 	}
-	w := &waiter{mode: mode, turn: make(chan turn, 1)}
-	q.queue = append(q.queue, w)
 	q.mu.Unlock()
-	return q.await(ctx, w)
+	switch do {
+	case protocol.LockGet:
+		return q.acquire(ctx, mode, try, nil, before)
+	case protocol.LockRefused:
+		return &core.Failure{Err: core.ErrHeld}
+	case protocol.LockWait:
+		return q.await(ctx, w)
+	}
+	return nil
 }
 
-// shareable reports whether one more reader may come in under the claim. Not
-// while somebody waits behind it elsewhere, which can only be a writer: readers
-// that went on coming would starve it.
-func (q *Queue) shareable() bool {
-	s := q.hold.Standing()
-	return s.Usable && !s.Waiters && q.lease.Lost() == nil
+// renewLease makes the lease of the next turn under the claim; the one before
+// has ended. Called with q.mu held.
+func (q *Queue) renewLease() {
+	hold, n := q.state.Claim()
+	if q.leaseExposed {
+		q.lease, q.leaseExposed = hold.Lease(n), false
+	} else {
+		q.lease.Again(n)
+	}
 }
 
 // await waits for the turn in the local queue.
@@ -157,16 +138,13 @@ func (q *Queue) await(ctx context.Context, w *waiter) error {
 	case <-q.quorum.Closing():
 	}
 	q.mu.Lock()
-	i := slices.Index(q.queue, w)
-	if i >= 0 {
-		q.queue = slices.Delete(q.queue, i, i+1)
-	}
+	gone := q.state.GiveUp(w)
 	q.mu.Unlock()
-	if i < 0 { // the turn came at the same time: it goes to the next
+	if !gone { // the turn came at the same time: it goes to the next
 		if t := <-w.turn; t.locked {
 			_, _ = q.Unlock(w.mode)
 		} else {
-			q.next(w.mode, t.pending)
+			q.next(w.mode, false, t.pending)
 		}
 	}
 	if ctx.Err() == nil {
@@ -179,13 +157,13 @@ func (q *Queue) await(ctx context.Context, w *waiter) error {
 // When its context ends, the place in the nodes' queue goes to the next local
 // waiter. before is a claim that is in the way and is released first.
 func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.Pending, before *core.Hold) (err error) {
-	var place *core.Pending // of this goroutine, for the next local waiter
+	var queued *core.Pending // still is at the nodes
 	got := false
 	// Deferred, because an observer may panic or end its goroutine. The next
 	// local waiter would wait without end, for a task that no goroutine has.
 	defer func() {
 		if !got {
-			q.next(mode, place)
+			q.next(mode, try, queued)
 		}
 	}()
 	if before != nil {
@@ -198,65 +176,43 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 	}
 	hold, err := pending.Wait(ctx)
 	if err != nil {
-		if ctx.Err() == nil || try {
-			pending.Cancel()
-		} else {
-			place = pending
+		if ctx.Err() != nil {
+			queued = pending
 		}
 		return err
 	}
 	got = true
 	q.mu.Lock()
-	q.mode, q.kind, q.readers = mode, mode, 1
-	q.hold, q.n, q.passes = hold, 0, 0
+	turns, lost := q.state.Admitted(mode, hold)
 	q.lease, q.leaseExposed = hold.Lease(0), false
-	turns := q.readersAhead()
+	if lost {
+		_ = q.lease.End(core.ErrLost)
+	}
 	q.mu.Unlock()
-	for _, w := range turns {
-		w.turn <- turn{locked: true}
-	}
-	if !hold.Valid() {
-		q.Ended(core.ErrLost) // so early that it was told before q.hold was set
-	}
+	letIn(turns)
 	return nil
 }
 
-// readersAhead lets the readers at the head of the local queue in with one that
-// has just come in: those who were here before any writer of this process.
-func (q *Queue) readersAhead() (in []*waiter) {
-	for q.mode == Read && len(q.queue) > 0 && q.queue[0].mode == Read {
-		in = append(in, q.pop())
-		q.readers++
+// letIn wakes callers that hold the value now.
+func letIn(ws []*waiter) {
+	for _, w := range ws {
+		w.turn <- turn{locked: true}
 	}
-	return in
 }
 
 // next gives the task of getting the lock from the nodes to the next local
-// waiter, with the place in their queue if it is one for the same mode.
-func (q *Queue) next(mode Mode, pending *core.Pending) {
+// waiter, with the place of the attempt that is queued there if it serves.
+func (q *Queue) next(mode Mode, try bool, queued *core.Pending) {
 	q.mu.Lock()
-	w := q.pop()
-	if q.mode = getting; w == nil {
-		q.mode = idle
-	}
+	t := q.state.Next(mode, try, queued != nil)
 	q.mu.Unlock()
-	if pending != nil && (w == nil || w.mode != mode) {
-		pending.Cancel()
-		pending = nil
+	if t.Withdraw {
+		queued.Cancel()
 	}
-	if w != nil {
-		w.turn <- turn{pending: pending}
+	if !t.Place {
+		queued = nil
 	}
-}
-
-func (q *Queue) pop() *waiter {
-	if len(q.queue) == 0 {
-		return nil
+	if t.Any {
+		t.To.turn <- turn{pending: queued}
 	}
-	w := q.queue[0]
-	q.queue[0] = nil
-	if q.queue = q.queue[1:]; len(q.queue) == 0 {
-		q.queue = nil
-	}
-	return w
 }

@@ -39,7 +39,7 @@ func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 	t.Parallel()
 	qs := queues(t, 2)
 	require.NoError(t, qs[0].Lock(t.Context(), Write, false))
-	deadline := reflect.ValueOf(qs[0].hold).Elem().FieldByName("standing").Addr().UnsafePointer()
+	deadline := reflect.ValueOf(qs[0].state.Held(Write)).Elem().FieldByName("standing").Addr().UnsafePointer()
 	(*atomic.Int64)(deadline).Store(2) // as it was before the renewal, long past
 	_, err := qs[0].Unlock(Write)
 	assert.ErrorIs(t, err, core.ErrLost)

@@ -2,6 +2,9 @@
 
 package protocol
 
+// lastLocalRule is the last of rules_local.go.
+const lastLocalRule = RuleLostLeft
+
 // Rules is the set of rules that are switched off.
 type Rules struct{ off [4]uint64 }
 
@@ -27,8 +30,8 @@ func (r Rules) And(o Rules) Rules {
 
 // On returns the rules that are on.
 func (r Rules) On() (on []Rule) {
-	for rule := Rule(1); rule <= lastRule; rule++ {
-		if r.on(rule) {
+	for rule := Rule(1); rule <= lastLocalRule; rule++ {
+		if r.on(rule) && (rule <= lastRule || rule >= firstLocalRule) {
 			on = append(on, rule)
 		}
 	}

@@ -15,7 +15,8 @@ type checker struct {
 	holders []*attempt
 	highest []admission // per weight: the highest ticket that was ever admitted
 	entered []*attempt  // admitted by the event that is being handled
-	free    moment      // since when somebody could be served and is not
+	local   localCheck
+	free    moment // since when somebody could be served and is not
 }
 
 type admission struct {
@@ -53,6 +54,9 @@ func (c *checker) always(w *world) {
 		c.passed(w, a)
 	}
 	c.entered = c.entered[:0]
+	if w.callers > 0 {
+		c.local.always(w)
+	}
 	if w.clean || w.limping {
 		c.prompt(w)
 	}

@@ -30,6 +30,10 @@
 //   - Another Redlock client on the same classic key, alone or among all faults
 //     that Redlock bears: its messages are late or lost as well. Redlock does not
 //     bear a node that forgets.
+//   - Callers, in some schedules: goroutines of one process that share a value under a
+//     claim (protocol.LocalQueue). They lock, try, wait, cancel, downgrade and unlock, for
+//     reading and for writing. Other events come between where goroutines and locks allow
+//     that in production.
 //   - Processes that stop for a while (their timers and messages are handled
 //     afterwards, in either order) or crash, and are started anew.
 //
@@ -47,6 +51,11 @@
 //   - unsent: no attempt is abandoned of which nothing has been sent.
 //   - free: of claims that try a free name at the same moment, one is admitted.
 //   - stuck: when the faults have stopped, everybody who waits is served.
+//   - with callers: capacity and token hold from caller to caller; unaware: no caller goes
+//     on in a hold that is lost and has not learned so; order: the caller that has waited
+//     for longest is next; where nothing fails, late: no caller waits for longer than the
+//     hand-overs of others may take.
+//   - held: an Unlock of what is held succeeds.
 //   - silenced: no node whose clock has not jumped is marked for a jump.
 //   - orphan: when everybody has left, no node keeps anything; where something
 //     has failed, after one more lease.
@@ -69,8 +78,7 @@
 //
 // # What is not simulated
 //
-// Several names; the process-local queue and
-// its hand-overs; bytes on the wire, Lua and Redis themselves (internal/script
+// Several names; how long a caller may hold (WithMaxHold); bytes on the wire, Lua and Redis themselves (internal/script
 // holds the scripts to model.Node); a process that connects for the first time
 // just after a node's clock has jumped. Package exhaustive, below this one,
 // searches all schedules of small cases.

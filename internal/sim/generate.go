@@ -109,6 +109,7 @@ var generators = []generator{
 	wrongClock, polling, poisoned, forged,
 	twofold, moved, replica,
 	readers, mourned,
+	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }
 
 // generatorOf tells which generator a seed of TestSchedules uses.

@@ -122,6 +122,27 @@ var mutants = []mutant{
 	{"leases last though a clock stood still", without(protocol.RuleEarly), overslept, 100, "capacity"},
 	{"no margin for jumps that are not noticed", func(s *setting) { s.scant = true }, nudge, 100, "capacity"},
 	{"nobody looks at the uptime", func(s *setting) { s.forgetful = true }, restart, 100, "capacity"},
+
+	{"a reader joins a writer", without(protocol.RuleShare), localCalm, 100, "capacity token"},
+	{"a reader joins past a writer of its process", without(protocol.RuleInLine), localReaders, 100, "late"},
+	{"a reader joins past a writer elsewhere", without(protocol.RuleReadersYield), localReaders, 100, "late"},
+	{"the caller that came last is next", without(protocol.RuleFirst), localCalm, 100, "order"},
+	{"a claim is handed over without end", without(protocol.RulePassCount), localBusy, 100, "late"},
+	{"a claim is handed over for any time", without(protocol.RulePassTime), localBusy, 100, "late"},
+	{"a claim that is lost is handed over", without(protocol.RulePassUsable), localStorm, 100, "unaware"},
+	{"a hand-over keeps the token", without(protocol.RulePassToken), localCalm, 100, "token"},
+	{"a claim has any number of tokens", without(protocol.RulePassTokens), localTokens, 100, "token"},
+	{"a reader's place serves a writer", without(protocol.RulePlaceMode), localCalm, 100, "capacity"},
+	{"a place that no caller takes over stays", without(protocol.RulePlaceLeft), localCalm, 100, "late stuck orphan"},
+	{"no caller goes on where another has failed", without(protocol.RuleNext), localCalm, 100, "late stuck"},
+	{"a claim lingers though another process waits", without(protocol.RuleLinger), localCalm, 100, "late"},
+	{"a claim lingers on when another process comes", without(protocol.RuleLingerYield), localCalm, 100, "late"},
+	{"a claim lingers without end", without(protocol.RuleLingerEnd), localCalm, 100, "stuck"},
+	{"a reader's claim lingers beside a writer's attempt", without(protocol.RuleLingerMode), localCalm, 100, "late stuck orphan"},
+	{"an Unlock comes between while a writer becomes a reader", without(protocol.RuleShrinks), localMistake, 100, "capacity"},
+	{"a claim that was lost before it was known is taken for held", without(protocol.RuleLostEarly), localStopped, 100, "unaware"},
+	{"callers do not learn of a loss", without(protocol.RuleLostTold), localStorm, 100, "unaware"},
+	{"a claim that looks lost is not left", without(protocol.RuleLostLeft), localRenewed, 100, "stuck orphan"},
 }
 
 func TestMutants(t *testing.T) {

@@ -18,6 +18,7 @@ type participant struct {
 	try    bool
 	count  int
 	att    *attempt // nil: idle
+	value  *value   // what callers share under its claims; nil: it acts by itself
 }
 
 // attempt is a claim, and what the simulation notes about it.
@@ -43,7 +44,11 @@ type attempt struct {
 	window   moment // the second in which requests and ticks are counted
 	requests int
 	ticks    int
-	crowd    int // the claims at the nodes when it began, less those that the nodes had been sent by then
+	mute     bool // it is not renewed
+	claimed  bool // value: a caller has found it admitted,
+	told     bool // the value knows of those who wait behind it,
+	over     bool // and that it is lost
+	crowd    int  // the claims at the nodes when it began, less those that the nodes had been sent by then
 }
 
 func (a *attempt) String() string {
@@ -58,10 +63,14 @@ func (a *attempt) String() string {
 
 func newParticipant(p *proc, i int) *participant {
 	w := p.w
-	return &participant{
+	t := &participant{
 		proc: p, no: i, name: fmt.Sprintf("p%s%c", p.name, 'a'+i),
 		weight: w.weights[w.rng.IntN(len(w.weights))],
 	}
+	if w.callers > 0 {
+		t.value = newValue(t)
+	}
+	return t
 }
 
 // label is the name in traces: the process's, and a number for all but the first of it.
@@ -72,7 +81,7 @@ func (t *participant) label() string {
 	return t.proc.label + strconv.Itoa(t.no+1)
 }
 
-func (t *participant) idle() bool { return t.att == nil }
+func (t *participant) idle() bool { return t.att == nil && (t.value == nil || t.value.idle()) }
 
 // vanish: the process has gone.
 func (t *participant) vanish() {
@@ -80,15 +89,29 @@ func (t *participant) vanish() {
 		t.proc.w.check.gone(t.att)
 	}
 	t.att = nil
+	if t.value != nil {
+		auto := t.value.callers[0].auto
+		t.value = newValue(t)
+		for _, c := range t.value.callers {
+			c.auto = auto
+		}
+	}
 }
 
 // loop starts to acquire over and over.
 func (t *participant) loop() {
+	if t.value != nil {
+		t.value.loop()
+		return
+	}
 	t.auto = true
 	t.idleFor(t.proc.w.around(t.proc.w.think))
 }
 
 func (t *participant) idleFor(d time.Duration) {
+	if t.value != nil {
+		return
+	}
 	if t.auto && !t.proc.w.draining {
 		t.proc.later(d, func() {
 			if w := t.proc.w; !w.draining && t.att == nil {
@@ -101,6 +124,10 @@ func (t *participant) idleFor(d time.Duration) {
 
 // drain: hold no longer than usual, and start no more.
 func (t *participant) drain() {
+	if t.value != nil {
+		t.value.drain()
+		return
+	}
 	if t.att != nil && t.att.phase == protocol.Holding && !t.proc.w.record {
 		t.releaseLater()
 	}
@@ -142,11 +169,14 @@ func (t *participant) acquire(try bool) {
 		Window:      p.window(),
 		Rules:       w.rules,
 	})
-	if !w.clean && t.auto && w.rng.IntN(16) == 0 {
+	if !w.clean && (t.auto || t.value != nil) && w.rng.IntN(16) == 0 {
+		a.mute = true
 		a.StopRenewal()
 		muted = true
 	}
-	t.att = a
+	if t.att = a; t.value != nil {
+		t.value.pending = a
+	}
 	w.stats.Claims++
 	now := p.local(w.now)
 	a.Start(now, p.ticket(id), later, after)
@@ -252,16 +282,29 @@ func (a *attempt) after() {
 		w.check.changed(w, a, was)
 		a.changed()
 	}
+	if t.value != nil {
+		t.value.tell(a)
+	}
 	a.schedule()
 }
 
 // changed is what a participant does when something has become of its attempt.
 func (a *attempt) changed() {
 	t, w := a.part, a.part.proc.w
-	switch a.phase {
-	case protocol.Joining:
-	case protocol.Waiting:
+	if a.phase == protocol.Waiting {
 		a.settled = w.now
+	}
+	if t.value != nil {
+		if a.phase.Final() && t.att == a {
+			t.att = nil
+		}
+		if a == t.value.pending {
+			t.value.progress()
+		}
+		return
+	}
+	switch a.phase {
+	case protocol.Joining, protocol.Waiting:
 	case protocol.Holding:
 		switch {
 		case w.record:

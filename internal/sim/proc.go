@@ -276,6 +276,9 @@ func (p *proc) restart() {
 		l.connect()
 	}
 	for _, part := range p.parts {
+		if part.value != nil && part.value.callers[0].auto {
+			part.value.loop()
+		}
 		part.idleFor(p.w.around(p.w.think))
 	}
 	if p.w.record {

@@ -30,6 +30,10 @@ type setting struct {
 	tail   time.Duration // rarely: so much more
 	late   time.Duration // a timer fires up to so much late
 
+	callers int           // goroutines that share a value; 0: participants act by themselves
+	reading int           // of four turns so many are readers'
+	linger  time.Duration // a claim is kept for so long after the last caller
+
 	hold, think time.Duration // means of a participant's random times
 	tryEvery    int           // one acquisition of so many is a Try; 0: none
 	cancelEvery int           // one of so many is cancelled; 0: none

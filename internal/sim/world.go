@@ -131,7 +131,7 @@ func (w *world) bound() time.Duration {
 	if w.rival != nil {
 		wait += w.rival.lease + 2*w.ttl // its keys may stay, or come late
 	}
-	return wait + time.Duration(len(w.procs)*w.parts+2)*each
+	return wait + time.Duration(len(w.procs)*w.parts*max(1, w.callers)+2)*each
 }
 
 func (w *world) dispatch(e event) {

@@ -1,0 +1,28 @@
+package protocol
+
+// The rules of the local queue. The comment says what happens without each.
+const (
+	RuleShare        Rule = firstLocalRule + iota // a reader joins readers only: it reads beside a writer of its own process
+	RuleInLine                                    // and no reader joins past a caller that waits: a writer of the process starves
+	RuleReadersYield                              // nor while a writer is known to wait at the nodes: that one starves
+	RuleFirst                                     // the caller that has waited for longest is next: others come past it
+	RulePassCount                                 // while a waiter is known at the nodes, a claim is handed over so often at most: the waiter is late
+	RulePassTime                                  // and for so much of the ttl at most: as above
+	RulePassUsable                                // a claim that has ended or ends soon is not handed over: a caller gets what is lost
+	RulePassToken                                 // each hand-over to a writer has a token of its own: tokens do not rise
+	RulePassTokens                                // a claim has so many tokens: a token is that of a later claim
+	RulePlaceMode                                 // a place at the nodes goes to a caller of the same mode: a writer holds with the claim of a reader
+	RulePlaceLeft                                 // a place that no caller takes over is left: it blocks the name
+	RuleNext                                      // when an attempt ends, the next caller makes one: it waits without end
+	RuleLinger                                    // a claim does not linger while a waiter is known at the nodes: the waiter is late
+	RuleLingerYield                               // a claim that lingers is left when a waiter comes: as above
+	RuleLingerEnd                                 // and when its time is over: it is kept for as long as the process lives
+	RuleLingerMode                                // and before a caller of the other mode makes an attempt: that one waits for its own process
+	RuleShrinks                                   // no Unlock changes the mode while a Downgrade is under way: a writer holds with the claim of a reader
+	RuleLostEarly                                 // a caller that gets a claim that is lost already learns so: it works on
+	RuleLostTold                                  // so do the callers that hold it when it is lost: as above
+	RuleLostLeft                                  // a claim that looks lost at Unlock is left: if it was renewed just then, it is kept without an owner
+)
+
+// firstLocalRule leaves room for the rules of claims.
+const firstLocalRule = 128

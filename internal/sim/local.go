@@ -1,0 +1,234 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// value is what callers of one process share: a local queue, and the participant whose
+// claims it uses. It does for protocol.LocalQueue what package localqueue does for it in
+// production; where that unlocks, or where a goroutine wakes, other events may come
+// between here too.
+type value struct {
+	t       *participant
+	queue   protocol.LocalQueue[*caller, *attempt]
+	callers []*caller
+	lease   *lease        // of the turn under way, or of the last one
+	pending *attempt      // what the getter gets
+	getter  *caller       // nil: no caller has run yet that goes on with it
+	timer   bool          // Lingered is going to be called
+	stall   time.Duration // how much later than the claim's an Unlock reads the clock
+	lines   int           // counts the callers that waited
+	turns   int
+}
+
+// lease is one turn under a claim.
+type lease struct {
+	a     *attempt
+	n     int
+	ended bool // the callers have learned that it is over
+}
+
+func (l *lease) token() uint64 { return uint64(l.a.Ticket())*protocol.HandOvers + uint64(l.n) }
+
+func newValue(t *participant) *value {
+	w := t.proc.w
+	v := &value{t: t}
+	v.queue.TTL, v.queue.Linger, v.queue.Rules = t.proc.ttl(), w.linger, w.rules
+	for i := range w.callers {
+		v.callers = append(v.callers, &caller{v: v, name: fmt.Sprintf("%s/%d", t.name, i)})
+	}
+	return v
+}
+
+// idle: no caller holds or wants anything, and the claim does not linger.
+func (v *value) idle() bool {
+	for _, c := range v.callers {
+		if c.doing != resting {
+			return false
+		}
+	}
+	return v.t.att == nil
+}
+
+func (v *value) loop() {
+	for _, c := range v.callers {
+		c.auto = true
+		c.rest()
+	}
+}
+
+// drain: who holds does so for no longer than usual.
+func (v *value) drain() {
+	for _, c := range v.callers {
+		if c.doing == holding && c.keeps {
+			c.unlockLater()
+		}
+	}
+}
+
+// soon is when a goroutine runs that could run now.
+func (v *value) soon(fn func()) {
+	w := v.t.proc.w
+	d := time.Duration(0)
+	if w.rng.IntN(4) == 0 {
+		d = time.Duration(w.rng.Int64N(int64(w.delay)))
+	}
+	v.t.proc.later(d, fn)
+}
+
+// renew makes the lease of the turn under way.
+func (v *value) renew() {
+	a, n := v.queue.Claim()
+	v.lease = &lease{a: a, n: n}
+}
+
+// progress looks what has become of the attempt that the getter waits for.
+func (v *value) progress() {
+	a, c := v.pending, v.getter
+	if a == nil || c == nil {
+		return
+	}
+	switch a.phase {
+	case protocol.Joining, protocol.Waiting:
+	case protocol.Holding:
+		v.soon(func() { v.take(a) })
+	case protocol.Lapsed, protocol.Lost:
+		if !c.try {
+			c.get(nil, false)
+			return
+		}
+		fallthrough
+	default:
+		v.getter, v.pending = nil, nil
+		c.rest()
+		v.next(c.mode, c.try, false)
+	}
+}
+
+// take: the getter finds the claim admitted.
+func (v *value) take(a *attempt) {
+	if v.pending != a || a.claimed {
+		return
+	}
+	a.before()
+	a.Tick(a.local())
+	a.after()
+	if v.pending != a || a.phase != protocol.Holding {
+		return
+	}
+	a.claimed, v.pending = true, nil
+	v.tell(a)
+	v.soon(func() {
+		c := v.getter
+		in, lost := v.queue.Admitted(c.mode, a)
+		v.lease, v.getter = &lease{a: a, ended: lost}, nil
+		c.enter(v.lease)
+		v.letIn(in)
+	})
+}
+
+func (v *value) letIn(in []*caller) {
+	for _, c := range in {
+		c.grant(&turn{lease: v.lease})
+	}
+}
+
+// next passes the task of getting the claim on.
+func (v *value) next(mode protocol.Mode, try, queued bool) {
+	t, a := v.queue.Next(mode, try, queued), v.pending
+	if !t.Place {
+		v.pending = nil
+	}
+	if t.Withdraw && a != nil {
+		a.leave()
+	}
+	if t.Any {
+		t.To.grant(&turn{place: t.Place})
+	}
+}
+
+func (v *value) unlock(mode protocol.Mode) protocol.UnlockOutcome {
+	x := v.queue.Unlock(mode)
+	switch x.Do {
+	case protocol.UnlockNotHeld, protocol.UnlockShared:
+		return x.Do
+	}
+	v.lease.ended = true
+	switch x.Do {
+	case protocol.UnlockPassed:
+		v.renew()
+		x.To.grant(&turn{lease: v.lease})
+	case protocol.UnlockLingers:
+		v.lingers(v.queue.Linger)
+	case protocol.UnlockLeave:
+		v.soon(func() {
+			if x.Claim != nil {
+				x.Claim.leave()
+			}
+			v.next(mode, false, false)
+		})
+	}
+	return x.Do
+}
+
+func (v *value) lingers(d time.Duration) {
+	if v.timer {
+		return
+	}
+	v.timer = true
+	v.t.proc.later(d, func() {
+		v.timer = false
+		a, again := v.queue.Lingered()
+		if again > 0 {
+			v.lingers(again)
+		}
+		if a != nil {
+			a.leave()
+		}
+	})
+}
+
+// tell is what follows for the callers from an event of a claim.
+func (v *value) tell(a *attempt) {
+	if !a.claimed {
+		return
+	}
+	if a.phase.Final() {
+		if a.phase == protocol.Lost && !a.over {
+			a.over = true
+			if v.queue.Ended() == protocol.EndedHold {
+				v.lease.ended = true
+			}
+		}
+		return
+	}
+	if now := a.Waiters(); now != a.told {
+		if a.told = now; now {
+			v.soon(func() {
+				if l := v.queue.Waiting(); l != nil {
+					l.leave()
+				}
+			})
+		}
+	}
+}
+
+// Standing is how the claim stands, as the runtime's core tells.
+func (a *attempt) Standing() protocol.Standing {
+	at := a.local().Add(a.part.value.stall)
+	valid := a.phase == protocol.Holding && at < a.Deadline()
+	return protocol.Standing{At: at, Valid: valid, Usable: valid && !a.mute, Waiters: valid && a.Waiters()}
+}
+
+// Pass is Standing: how long a caller may hold is not bounded here.
+func (a *attempt) Pass() protocol.Standing { return a.Standing() }
+
+// leave withdraws the claim, held or not.
+func (a *attempt) leave() {
+	a.before()
+	a.Leave(a.local())
+	a.after()
+}

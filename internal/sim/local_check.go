@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// localCheck holds the callers of local queues to what the packages mutex and rwmutex
+// promise.
+type localCheck struct {
+	written, read turnOf // with the highest token
+}
+
+type turnOf struct {
+	token uint64
+	who   string
+}
+
+// acts: the caller may act as a holder.
+func (c *caller) acts() bool {
+	return (c.doing == holding || c.doing == changing) && !c.lease.ended && c.lease.a.valid() && !c.v.t.proc.mayBeWrong()
+}
+
+// entered: the token of a writer is above those of all turns before, and that of a
+// reader is above those of all writers but one that has become a reader itself.
+func (l *localCheck) entered(w *world, c *caller) {
+	if !c.acts() {
+		return
+	}
+	token, highest := c.lease.token(), l.written
+	if c.mode == protocol.Write && l.read.token > highest.token {
+		highest = l.read
+	}
+	shared := c.mode == protocol.Read && token == highest.token && c.v.queue.Held(protocol.Read) == c.lease.a
+	if token <= highest.token && !shared {
+		w.fail("token", "%s has the token %d after %s with %d", c.name, token, highest.who, highest.token)
+	}
+	if t := (turnOf{token, c.name}); c.mode == protocol.Write {
+		l.written = t
+	} else if token > l.read.token {
+		l.read = t
+	}
+}
+
+// always is what must be so at every moment.
+func (l *localCheck) always(w *world) {
+	var sum uint64
+	who := ""
+	for _, p := range w.procs {
+		for _, t := range p.parts {
+			for _, c := range t.value.callers {
+				if c.lease != nil && c.lease.a.phase == protocol.Lost && !c.lease.ended {
+					w.fail("unaware", "%s holds what is lost and has not learned so", c.name)
+				}
+				if c.acts() {
+					sum += c.weight()
+					who += " " + c.name
+				}
+				if w.clean && c.doing != holding && c.doing != changing && c.doing != resting && w.now > c.since.add(w.longestWait(w.callers*len(w.procs)*w.parts)) {
+					w.fail("late", "%s has waited for longer than the callers before it may hold", c.name)
+				}
+			}
+			if a := t.att; w.clean && a != nil && a.phase == protocol.Waiting && w.now > a.settled.add(w.longestWait(len(w.procs)*w.parts-1)) {
+				w.fail("late", "%v has waited for longer than other processes may keep the name", a)
+			}
+		}
+	}
+	if sum > w.capacity {
+		w.fail("capacity", "%s hold beside each other", who)
+	}
+}
+
+func (c *caller) weight() uint64 {
+	if c.mode == protocol.Write {
+		return c.v.t.proc.w.capacity
+	}
+	return 1
+}
+
+// longestWait is how long a turn of so many other values may take, one after the other:
+// one that has begun, 32 hand-overs or a quarter of the ttl, and one more turn.
+func (w *world) longestWait(values int) time.Duration {
+	one := 5 * w.hold // around draws four and a half at most
+	if w.reading > 0 {
+		one *= 2 // and a writer that becomes a reader holds twice
+	}
+	each := one + min(32*one, w.ttl/4) + one + w.slowest()
+	if w.jitter > 0 {
+		each += w.ttl / 3 // of two pushes the older one may come later: then a beat tells who waits
+	}
+	return time.Duration(values) * each
+}
