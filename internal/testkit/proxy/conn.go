@@ -25,9 +25,13 @@ type conn struct {
 	ended chan struct{} // closed when both are closed
 }
 
-// end closes both connections. Their goroutines end then.
+// end closes both connections. Their goroutines end then. The proxy no longer counts the connection when an end of it learns
+// that it is closed. The caller does not hold Proxy.mu.
 func (c *conn) end(rst bool) {
 	c.once.Do(func() {
+		c.proxy.mu.Lock()
+		delete(c.proxy.conns, c)
+		c.proxy.mu.Unlock()
 		for _, nc := range []*net.TCPConn{c.client, c.server} {
 			if rst {
 				_ = nc.SetLinger(0)

@@ -204,7 +204,4 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	}
 	pipes.Wait()
 	c.end(false)
-	p.mu.Lock()
-	delete(p.conns, c)
-	p.mu.Unlock()
 }

@@ -90,7 +90,7 @@ func (s *Server) Clock() time.Time {
 }
 
 // openClock finds out whether the server can have a clock of its own, in a life of the server for that alone:
-// a loader says nothing about a library that it does not load. The life ends before anybody can have seen that time.
+// a loader says nothing about a library that it does not load. The life ends before a client can have seen that time.
 func (s *Server) openClock() error {
 	libraries, err := faketime()
 	if err != nil {

@@ -124,7 +124,7 @@ func (s *Server) logs(f func(path string, size int64) error) error {
 	})
 }
 
-// replace writes a file that somebody may be reading: he finds the old text or the new one, whole.
+// replace writes a file that another process may be reading: it finds the old text or the new one, whole.
 func replace(path string, text []byte) error {
 	if err := os.WriteFile(path+".next", text, 0o600); err != nil {
 		return fmt.Errorf("redistest: %w", err)

@@ -184,7 +184,7 @@ const (
 	highestPort = 31_999
 )
 
-// reservePort finds a port that nobody listens on and that no other user of this package has. The port is
+// reservePort finds a port that no program listens on and that no other user of this package has. The port is
 // ours until the returned socket is closed.
 func reservePort() (int, net.PacketConn, error) {
 	var last error

@@ -132,7 +132,7 @@ func (s *Server) Restart() error {
 	if err := s.kill(); err != nil {
 		return err
 	}
-	// Whoever holds the port can only be passing by: it is reserved among ourselves.
+	// A program that holds the port is only passing by: among users of this package the port is reserved.
 	deadline := time.Now().Add(startTimeout)
 	for {
 		err := s.start()
@@ -214,7 +214,7 @@ func (s *Server) close() error {
 	if s.client != nil {
 		errs = append(errs, s.client.Close())
 	}
-	// The port is given up last: until then nobody can start another server where ours still runs.
+	// The port is given up last: until then no user of this package can start a server where ours still runs.
 	if s.reservation != nil {
 		_ = s.reservation.Close()
 	}
@@ -296,7 +296,7 @@ func (s *Server) awaitAnswer() error {
 // probe asks whether the process just started answers. An answer alone does not tell: if a stranger has
 // the port, it is the stranger's. So the answer must name our process.
 func (s *Server) probe(ctx context.Context) error {
-	// A client that fails to dial goes on dialling in the background, so see first that somebody listens.
+	// A client that fails to dial goes on dialling in the background, so see first that a program listens.
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", s.Addr())
 	if err != nil {
 		return err
