@@ -50,18 +50,6 @@ func waiters(t *testing.T, m *mutex.Mutex, n int) {
 	}), "%+v, %v", h, err)
 }
 
-// within waits for what must happen, and not too late to be it.
-func within[T any](t *testing.T, d time.Duration, c <-chan T) T {
-	t.Helper()
-	var v T
-	select {
-	case v = <-c:
-	case <-time.After(d):
-		require.FailNow(t, "has not happened", "within %v", d)
-	}
-	return v
-}
-
 // soon is a context that ends when a test has been patient enough.
 func soon(t *testing.T) context.Context {
 	t.Helper()

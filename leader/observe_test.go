@@ -35,7 +35,7 @@ func observe(t *testing.T, e *leader.Election) <-chan seen {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		within(t, e2e.Patience, over)
+		e2e.Receive(t, over)
 	})
 	return all
 }
@@ -47,10 +47,10 @@ func TestObserve(t *testing.T) {
 	es, m := fleet(t, c, e2e.Timing(quiet), "a", "b", "watches")
 	a, b := es[0], es[1]
 	all := observe(t, es[2])
-	require.ErrorIs(t, within(t, e2e.Patience, all).err, leader.ErrNoLeader, "the present state comes first")
+	require.ErrorIs(t, e2e.Receive(t, all).err, leader.ErrNoLeader, "the present state comes first")
 
 	require.NoError(t, a.Campaign(soon(t), "one"))
-	s := within(t, e2e.Patience, all)
+	s := e2e.Receive(t, all)
 	require.NoError(t, s.err)
 	assert.Equal(t, "a", s.l.ID)
 	assert.Equal(t, "one", s.l.Value)
@@ -58,7 +58,7 @@ func TestObserve(t *testing.T) {
 	assert.Positive(t, s.l.Left)
 
 	require.NoError(t, a.Proclaim(soon(t), "two"))
-	s = within(t, e2e.Patience, all)
+	s = e2e.Receive(t, all)
 	require.NoError(t, s.err)
 	assert.Equal(t, "two", s.l.Value)
 	assert.Equal(t, a.Lease().Token(), s.l.Term)
@@ -66,23 +66,23 @@ func TestObserve(t *testing.T) {
 	done := campaign(soon(t), b, "three")
 	waiters(t, m, 1)
 	require.NoError(t, a.Resign(soon(t)))
-	require.NoError(t, within(t, e2e.Patience, done))
-	s = within(t, e2e.Patience, all)
+	require.NoError(t, e2e.Receive(t, done))
+	s = e2e.Receive(t, all)
 	if errors.Is(s.err, leader.ErrNoLeader) { // it may have been seen in between
-		s = within(t, e2e.Patience, all)
+		s = e2e.Receive(t, all)
 	}
 	require.NoError(t, s.err)
 	assert.Equal(t, "b", s.l.ID)
 	assert.Equal(t, b.Lease().Token(), s.l.Term)
 
 	late := observe(t, a)
-	s = within(t, e2e.Patience, late)
+	s = e2e.Receive(t, late)
 	require.NoError(t, s.err)
 	assert.Equal(t, "three", s.l.Value, "who comes later sees the present state first")
 
 	require.NoError(t, b.Resign(soon(t)))
 	for _, all := range []<-chan seen{all, late} {
-		s = within(t, e2e.Patience, all)
+		s = e2e.Receive(t, all)
 		require.ErrorIs(t, s.err, leader.ErrNoLeader)
 		require.ErrorContains(t, s.err, `observe "e": no leader`)
 		assert.Zero(t, s.l)
@@ -98,15 +98,15 @@ func TestObserveALeaseThatEnds(t *testing.T) {
 	es, _ := fleet(t, c, e2e.Timing(ttl), "watches")
 	a := leader.New(e2e.Open(t, c, e2e.Timing(ttl)), "e", "a", quorate.WithoutRenewal())
 	all := observe(t, es[0])
-	require.ErrorIs(t, within(t, e2e.Patience, all).err, leader.ErrNoLeader)
+	require.ErrorIs(t, e2e.Receive(t, all).err, leader.ErrNoLeader)
 	for range 2 {
 		require.NoError(t, a.Campaign(soon(t), ""))
 		lease := a.Lease()
-		s := within(t, e2e.Patience, all)
+		s := e2e.Receive(t, all)
 		require.NoError(t, s.err)
 		require.Equal(t, lease.Token(), s.l.Term)
-		within(t, e2e.Patience, lease.Context().Done())
-		s = within(t, e2e.Patience, all)
+		e2e.Receive(t, lease.Context().Done())
+		s = e2e.Receive(t, all)
 		require.ErrorIs(t, s.err, leader.ErrNoLeader)
 	}
 	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
@@ -158,22 +158,22 @@ func TestObserveWithoutQuorum(t *testing.T) {
 	a := es[0]
 	require.NoError(t, a.Campaign(soon(t), ""))
 	all := observe(t, es[1])
-	require.NoError(t, within(t, e2e.Patience, all).err)
+	require.NoError(t, e2e.Receive(t, all).err)
 	for range 2 {
 		thaw := freeze(t, c, 2)
 		lease := a.Lease()
-		s := within(t, e2e.Patience, all)
+		s := e2e.Receive(t, all)
 		require.ErrorIs(t, s.err, quorate.ErrNoQuorum)
 		require.NotErrorIs(t, s.err, leader.ErrNoLeader)
 		require.Zero(t, s.l)
-		within(t, e2e.Patience, lease.Context().Done())
+		e2e.Receive(t, lease.Context().Done())
 		require.Empty(t, all, "once, however long it lasts")
 		thaw()
 		require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
 		require.NoError(t, a.Campaign(soon(t), ""))
 		// The nodes may still have the old term for a moment, before they come to
 		// what was sent to them meanwhile.
-		for s = within(t, e2e.Patience, all); s.l.Term != a.Lease().Token(); s = within(t, e2e.Patience, all) {
+		for s = e2e.Receive(t, all); s.l.Term != a.Lease().Token(); s = e2e.Receive(t, all) {
 			if s.err != nil {
 				require.ErrorIs(t, s.err, leader.ErrNoLeader)
 			} else {
@@ -221,7 +221,7 @@ func TestObserveEnds(t *testing.T) {
 		}
 		over <- n
 	}()
-	within(t, e2e.Patience, first)
+	e2e.Receive(t, first)
 	require.NoError(t, q.Close())
-	require.Equal(t, 1, within(t, e2e.Patience, over), "nor is Close")
+	require.Equal(t, 1, e2e.Receive(t, over), "nor is Close")
 }

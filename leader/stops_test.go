@@ -58,9 +58,9 @@ func TestRunPanics(t *testing.T) {
 				}
 			}
 			ran := run(soon(t), a, cb)
-			within(t, e2e.Patience, led)
+			e2e.Receive(t, led)
 			require.NoError(t, b.Campaign(soon(t), ""), "the panic has resigned first")
-			require.Equal(t, panicked{boom}, within(t, e2e.Patience, ran))
+			require.Equal(t, panicked{boom}, e2e.Receive(t, ran))
 			require.Equal(t, int32(1), starts.Load())
 			require.Equal(t, int32(1), stops.Load())
 			require.Nil(t, a.Lease())
@@ -87,7 +87,7 @@ func TestStartsAndStops(t *testing.T) {
 			for range rounds {
 				ctx, cancel := context.WithCancel(soon(t))
 				how := rand.IntN(5)
-				err := within(t, e2e.Patience, run(ctx, e, leader.Callbacks{
+				err := e2e.Receive(t, run(ctx, e, leader.Callbacks{
 					Once: how%2 == i%2,
 					OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
 						// The one before has been told, or is so late to be told that it knows by

@@ -45,7 +45,7 @@ func TestLeaseEndsWithTheHold(t *testing.T) {
 	next := lockLater(t.Context(), t, m)
 	m.Unlock()
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased)
-	require.NoError(t, within(t, e2e.Patience, next))
+	require.NoError(t, e2e.Receive(t, next))
 	assert.NotSame(t, lease, m.Lease())
 	lease = m.Lease()
 	m.Unlock()
@@ -104,7 +104,7 @@ func TestLoss(t *testing.T) {
 	lease := m.Lease()
 	next := lockLater(t.Context(), t, m)
 	stopAll(t, c)
-	within(t, e2e.Patience, lease.Context().Done())
+	e2e.Receive(t, lease.Context().Done())
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 	assert.False(t, lease.ValidUntil().After(time.Now()))
 	// The holder is told first; observer and log hear of it right after.
@@ -114,7 +114,7 @@ func TestLoss(t *testing.T) {
 	assert.ErrorIs(t, m.Extend(t.Context()), quorate.ErrLost, "lost is final")
 	assert.ErrorIs(t, m.UnlockContext(t.Context()), quorate.ErrLost)
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost, "and stays so")
-	require.NoError(t, within(t, e2e.Patience, next), "the next local waiter gets a claim of its own")
+	require.NoError(t, e2e.Receive(t, next), "the next local waiter gets a claim of its own")
 	assert.Greater(t, m.Lease().Token(), lease.Token()+1024)
 	m.Unlock()
 	assert.Equal(t, []quorate.EventKind{
@@ -130,7 +130,7 @@ func TestLoss(t *testing.T) {
 	m.Lock()
 	lease = m.Lease()
 	stopAll(t, c)
-	within(t, e2e.Patience, lease.Context().Done())
+	e2e.Receive(t, lease.Context().Done())
 	assert.NotPanics(t, m.Unlock, "what was lost")
 	assert.Panics(t, m.Unlock, "but once only")
 	contAll(t, c)
@@ -152,9 +152,9 @@ func TestClosedWhileHeld(t *testing.T) {
 	require.NoError(t, q.Close())
 	assert.ErrorIs(t, q.Close(), quorate.ErrClosed)
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrClosed)
-	assert.ErrorIs(t, within(t, e2e.Patience, ahead), quorate.ErrClosed)
-	assert.ErrorIs(t, within(t, e2e.Patience, local), quorate.ErrClosed)
-	require.NoError(t, within(t, e2e.Patience, elsewhere), "Close releases")
+	assert.ErrorIs(t, e2e.Receive(t, ahead), quorate.ErrClosed)
+	assert.ErrorIs(t, e2e.Receive(t, local), quorate.ErrClosed)
+	require.NoError(t, e2e.Receive(t, elsewhere), "Close releases")
 	assert.ErrorIs(t, a.UnlockContext(t.Context()), quorate.ErrClosed)
 	b.Unlock()
 }
@@ -186,7 +186,7 @@ func TestExtend(t *testing.T) {
 
 	// Without it the hold ends.
 	last := time.Now()
-	within(t, e2e.Patience, lease.Context().Done())
+	e2e.Receive(t, lease.Context().Done())
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 	assert.Less(t, time.Since(last), ttl+ttl/4+late.Allow(2))
 	m.Unlock()
@@ -219,7 +219,7 @@ func TestExtendRightAfterAHandOver(t *testing.T) {
 		next := lockLater(t.Context(), t, b)
 		waiters(t, a, 1)
 		a.Unlock()
-		require.NoError(t, within(t, e2e.Patience, next))
+		require.NoError(t, e2e.Receive(t, next))
 		require.NoError(t, b.Extend(t.Context()), "hand-over %d", i)
 		b.Unlock()
 	}
@@ -233,7 +233,7 @@ func TestWithoutRenewalAHandOverNeedsANewClaim(t *testing.T) {
 	token := m.Lease().Token()
 	next := lockLater(t.Context(), t, m)
 	m.Unlock()
-	require.NoError(t, within(t, e2e.Patience, next))
+	require.NoError(t, e2e.Receive(t, next))
 	assert.Greater(t, m.Lease().Token(), token+1024, "the rest of a lease is not a lease")
 	m.Unlock()
 }
@@ -260,7 +260,7 @@ func TestMaxHold(t *testing.T) {
 	for began = time.Now(); time.Since(began) < most+ttl+ttl/2; {
 		next := lockLater(t.Context(), t, wedged)
 		wedged.Unlock()
-		require.NoError(t, within(t, e2e.Patience, next))
+		require.NoError(t, e2e.Receive(t, next))
 	}
 	require.NoError(t, wedged.Lease().Context().Err())
 	wedged.Unlock()

@@ -46,7 +46,7 @@ func TestLingerEndsWhenSomebodyElseAsks(t *testing.T) {
 	for range 10 {
 		require.True(t, e2e.Eventually(a.TryLock))
 		a.Unlock()
-		require.NoError(t, within(t, quiet/6, lockLater(t.Context(), t, b)))
+		require.NoError(t, e2e.ReceiveWithin(t, quiet/6, lockLater(t.Context(), t, b)))
 		b.Unlock()
 	}
 	// While it is held, the one who asks waits for Unlock, and not for the lingering.
@@ -59,7 +59,7 @@ func TestLingerEndsWhenSomebodyElseAsks(t *testing.T) {
 	default:
 	}
 	a.Unlock()
-	require.NoError(t, within(t, quiet/6, waiting))
+	require.NoError(t, e2e.ReceiveWithin(t, quiet/6, waiting))
 	b.Unlock()
 }
 

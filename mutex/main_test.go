@@ -40,18 +40,6 @@ func waiters(t *testing.T, m *mutex.Mutex, n int) {
 	}), "%+v, %v", h, err)
 }
 
-// within waits for what must happen, and not too late to be it.
-func within[T any](t *testing.T, d time.Duration, c <-chan T) T {
-	t.Helper()
-	var v T
-	select {
-	case v = <-c:
-	case <-time.After(d):
-		require.FailNow(t, "has not happened", "within %v", d)
-	}
-	return v
-}
-
 // lockLater calls LockContext in a goroutine and returns when that waits, or
 // has not had to.
 func lockLater(ctx context.Context, t *testing.T, m *mutex.Mutex) <-chan error {
@@ -62,6 +50,6 @@ func lockLater(ctx context.Context, t *testing.T, m *mutex.Mutex) <-chan error {
 		done <- m.LockContext(queued)
 		queued.Done()
 	}()
-	within(t, e2e.Patience, queued.In())
+	e2e.Receive(t, queued.In())
 	return done
 }

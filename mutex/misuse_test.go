@@ -103,7 +103,7 @@ func TestEndedContext(t *testing.T) {
 	waiting := lockLater(ctx, t, other)
 	waiters(t, m, 1)
 	cancel2(reason)
-	err := within(t, e2e.Patience, waiting)
+	err := e2e.Receive(t, waiting)
 	var e *quorate.Error
 	require.ErrorAs(t, err, &e)
 	assert.ErrorIs(t, err, context.Canceled)

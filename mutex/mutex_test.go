@@ -35,7 +35,7 @@ func TestTwoValuesExcludeEachOther(t *testing.T) {
 	waiting := lockLater(t.Context(), t, b)
 	waiters(t, a, 1)
 	a.Unlock()
-	require.NoError(t, within(t, e2e.Patience, waiting))
+	require.NoError(t, e2e.Receive(t, waiting))
 	assert.Greater(t, b.Lease().Token(), first)
 	assert.Nil(t, a.Lease())
 	require.NoError(t, b.UnlockContext(t.Context()))
@@ -157,7 +157,7 @@ func TestDoIsToldOfTheLoss(t *testing.T) {
 		for i := range c.Len() {
 			assert.NoError(t, c.Node(i).Stop())
 		}
-		within(t, e2e.Patience, ctx.Done())
+		e2e.Receive(t, ctx.Done())
 		assert.ErrorIs(t, ctx.Err(), context.Canceled)
 		assert.ErrorIs(t, context.Cause(ctx), quorate.ErrLost)
 		return nil

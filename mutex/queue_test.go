@@ -29,7 +29,7 @@ func lockAll(t *testing.T, m *mutex.Mutex, n int, in func(i int)) *sync.WaitGrou
 				m.Unlock()
 			}
 		})
-		within(t, e2e.Patience, queued.In())
+		e2e.Receive(t, queued.In())
 	}
 	return &all
 }
@@ -89,7 +89,7 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 		waiters(t, local, 1)
 		require.NoError(t, local.Extend(t.Context())) // the answer tells the holder of the waiter
 		local.Unlock()
-		require.NoError(t, within(t, e2e.Patience, waiting))
+		require.NoError(t, e2e.Receive(t, waiting))
 		assert.EqualValues(t, 32, passes.Load())
 		remote.Unlock()
 		all.Wait()
@@ -111,7 +111,7 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 		require.NoError(t, local.Extend(t.Context()))
 		began := time.Now()
 		local.Unlock()
-		require.NoError(t, within(t, e2e.Patience, waiting))
+		require.NoError(t, e2e.Receive(t, waiting))
 		assert.GreaterOrEqual(t, time.Since(began), ttl/4)
 		assert.LessOrEqual(t, passes.Load(), int32(6))
 		assert.Less(t, time.Since(began), ttl+late.Allow(12), "well before thirty local turns, and before any lease would end")
@@ -162,18 +162,18 @@ func TestPlaceInTheQueuePassesToTheNextLocalWaiter(t *testing.T) {
 	waiters(t, holder, 2)
 	before := commands(t, c)
 	cancel()
-	require.ErrorIs(t, within(t, e2e.Patience, first), context.Canceled)
+	require.ErrorIs(t, e2e.Receive(t, first), context.Canceled)
 	assert.Equal(t, before, commands(t, c), "nothing to be told to the nodes")
 
 	holder.Unlock()
-	require.NoError(t, within(t, e2e.Patience, second), "ahead of whoever came later")
+	require.NoError(t, e2e.Receive(t, second), "ahead of whoever came later")
 	select {
 	case <-third:
 		assert.Fail(t, "two holders")
 	default:
 	}
 	early.Unlock()
-	require.NoError(t, within(t, e2e.Patience, third))
+	require.NoError(t, e2e.Receive(t, third))
 	late.Unlock()
 }
 
@@ -186,10 +186,10 @@ func TestCancelledWhileQueuedLocally(t *testing.T) {
 	first := lockLater(ctx, t, m)
 	second := lockLater(t.Context(), t, m)
 	cancel()
-	err := within(t, e2e.Patience, first)
+	err := e2e.Receive(t, first)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, quorate.ErrHeld)
 	m.Unlock()
-	require.NoError(t, within(t, e2e.Patience, second))
+	require.NoError(t, e2e.Receive(t, second))
 	m.Unlock()
 }

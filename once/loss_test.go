@@ -22,7 +22,7 @@ const ttl = 800 * time.Millisecond
 func loses(t *testing.T, c *redistest.Cluster, ctx context.Context) {
 	t.Helper()
 	stopAll(t, c)
-	within(t, ctx.Done())
+	e2e.Receive(t, ctx.Done())
 	assert.ErrorIs(t, context.Cause(ctx), quorate.ErrLost)
 	contAll(t, c)
 }
@@ -41,7 +41,7 @@ func TestLost(t *testing.T) {
 	})
 	assert.ErrorIs(t, err, context.Canceled, "f's own")
 	assert.ErrorIs(t, err, quorate.ErrLost)
-	require.NoError(t, within(t, next))
+	require.NoError(t, e2e.Receive(t, next))
 	require.NoError(t, a.DoContext(t.Context(), never(t)))
 }
 
@@ -73,7 +73,7 @@ func TestOverrun(t *testing.T) {
 	err := a.DoContext(t.Context(), func(ctx context.Context) error {
 		loses(t, c, ctx)
 		second = later(func() error { return b.DoContext(t.Context(), w.run) })
-		token = once.Lease(within(t, w.began)).Token()
+		token = once.Lease(e2e.Receive(t, w.began)).Token()
 		return nil
 	})
 	assert.ErrorIs(t, err, once.ErrNotRecorded)
@@ -82,7 +82,7 @@ func TestOverrun(t *testing.T) {
 	assert.ErrorContains(t, err, "done here, not recorded")
 	assert.Equal(t, once.Running, status(t, a).State)
 	w.end <- nil
-	require.NoError(t, within(t, second))
+	require.NoError(t, e2e.Receive(t, second))
 	assert.Equal(t, token, status(t, a).Token)
 }
 
@@ -95,11 +95,11 @@ func TestNotRecorded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w := newWork()
 	done := later(func() error { return a.DoContext(ctx, w.run) })
-	within(t, w.began)
+	e2e.Receive(t, w.began)
 	stopAll(t, c)
 	w.end <- nil
 	cancel(reason)
-	err := within(t, done)
+	err := e2e.Receive(t, done)
 	assert.ErrorIs(t, err, once.ErrNotRecorded)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.ErrorIs(t, err, reason)
@@ -134,7 +134,7 @@ func TestRecordedAfterAnOutage(t *testing.T) {
 		once.New(qs[0], "o").Do(func() { _ = w.run(context.Background()) })
 		return nil
 	})
-	within(t, w.began)
+	e2e.Receive(t, w.began)
 	stopAll(t, c)
 	w.end <- nil
 	select { // not before a lease is over
@@ -143,7 +143,7 @@ func TestRecordedAfterAnOutage(t *testing.T) {
 	case <-time.After(ttl):
 	}
 	contAll(t, c)
-	require.NoError(t, within(t, done))
+	require.NoError(t, e2e.Receive(t, done))
 	require.NoError(t, once.New(qs[1], "o").DoContext(t.Context(), never(t)))
 }
 
@@ -177,18 +177,18 @@ func TestClosed(t *testing.T) {
 	a, b := once.New(qs[0], "o"), once.New(qs[1], "o")
 	w := newWork()
 	runner := later(func() error { return a.DoContext(t.Context(), w.run) })
-	ctx := within(t, w.began)
+	ctx := e2e.Receive(t, w.began)
 	local := later(func() error { return a.DoContext(t.Context(), never(t)) })
 	remote := later(func() error { return b.DoContext(t.Context(), never(t)) })
 	waiters(t, once.New(qs[2], "o"), 1)
 	require.NoError(t, qs[1].Close())
-	assert.ErrorIs(t, within(t, remote), quorate.ErrClosed)
+	assert.ErrorIs(t, e2e.Receive(t, remote), quorate.ErrClosed)
 	require.NoError(t, qs[0].Close())
-	within(t, ctx.Done())
+	e2e.Receive(t, ctx.Done())
 	assert.ErrorIs(t, context.Cause(ctx), quorate.ErrClosed)
-	assert.ErrorIs(t, within(t, local), quorate.ErrClosed)
+	assert.ErrorIs(t, e2e.Receive(t, local), quorate.ErrClosed)
 	w.end <- nil
-	err := within(t, runner)
+	err := e2e.Receive(t, runner)
 	assert.ErrorIs(t, err, once.ErrNotRecorded)
 	assert.ErrorIs(t, err, quorate.ErrClosed)
 	require.NoError(t, once.New(qs[2], "o").DoContext(t.Context(), func(context.Context) error { return nil }))

@@ -50,18 +50,6 @@ func fleet(t *testing.T, c *redistest.Cluster, n int, opts ...quorate.Option) []
 	return qs
 }
 
-// within waits for what must happen, and not too late to be it.
-func within[T any](t *testing.T, c <-chan T) T {
-	t.Helper()
-	var v T
-	select {
-	case v = <-c:
-	case <-time.After(e2e.Patience):
-		require.FailNow(t, "has not happened", "within %v", e2e.Patience)
-	}
-	return v
-}
-
 // later calls f in a goroutine.
 func later(f func() error) <-chan error {
 	done := make(chan error, 1)

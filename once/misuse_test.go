@@ -151,7 +151,7 @@ func TestDoGoesOnTrying(t *testing.T) {
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Del(t.Context(), "quorate:{o}:r").Err())
 	}
-	require.NoError(t, within(t, done))
+	require.NoError(t, e2e.Receive(t, done))
 	assert.Equal(t, 1, runs)
 }
 

@@ -62,7 +62,7 @@ func TestOthersWait(t *testing.T) {
 	a, b, observer := once.New(qs[0], "o"), once.New(qs[1], "o"), once.New(qs[2], "o")
 	w := newWork()
 	runner := later(func() error { return a.DoContext(t.Context(), w.run) })
-	lease := once.Lease(within(t, w.began))
+	lease := once.Lease(e2e.Receive(t, w.began))
 	local := later(func() error { return a.DoContext(t.Context(), never(t)) })
 	remote := later(func() error { return b.DoContext(t.Context(), never(t)) })
 	waiters(t, observer, 1)
@@ -76,10 +76,10 @@ func TestOthersWait(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		queued := e2e.NewQueued(ctx)
 		impatient := later(func() error { return o.DoContext(queued, never(t)) })
-		within(t, queued.In())
+		e2e.Receive(t, queued.In())
 		reason := errors.New("the user has gone away")
 		cancel(reason)
-		err := within(t, impatient)
+		err := e2e.Receive(t, impatient)
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.ErrorIs(t, err, reason)
 		assert.ErrorIs(t, err, quorate.ErrHeld)
@@ -96,7 +96,7 @@ func TestOthersWait(t *testing.T) {
 
 	w.end <- nil
 	for _, done := range []<-chan error{runner, local, remote} {
-		require.NoError(t, within(t, done))
+		require.NoError(t, e2e.Receive(t, done))
 	}
 	assert.Equal(t, lease.Token(), status(t, b).Token)
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased)
@@ -111,7 +111,7 @@ func TestAllWhoWaitAreToldAtOnce(t *testing.T) {
 	qs := fleet(t, c, 3, e2e.Timing(quiet))
 	w := newWork()
 	runner := later(func() error { return once.New(qs[0], "o").DoContext(t.Context(), w.run) })
-	within(t, w.began)
+	e2e.Receive(t, w.began)
 	var all []<-chan error
 	for i := range n {
 		o := once.New(qs[i%len(qs)], "o") // a value of its own is a claim of its own
@@ -120,9 +120,9 @@ func TestAllWhoWaitAreToldAtOnce(t *testing.T) {
 	waiters(t, once.New(qs[0], "o"), n)
 	ended := time.Now()
 	w.end <- nil
-	require.NoError(t, within(t, runner))
+	require.NoError(t, e2e.Receive(t, runner))
 	for _, done := range all {
-		require.NoError(t, within(t, done))
+		require.NoError(t, e2e.Receive(t, done))
 	}
 	t.Logf("%d were told within %v", n, time.Since(ended).Round(time.Millisecond))
 }
@@ -160,7 +160,7 @@ func TestNotDone(t *testing.T) {
 				return w, ended
 			}
 			first, firstEnded := fails(a)
-			ctx := within(t, first.began)
+			ctx := e2e.Receive(t, first.began)
 			local, localEnded := fails(a)
 			remote, remoteEnded := fails(b)
 			waiters(t, b, 1)
@@ -169,14 +169,14 @@ func TestNotDone(t *testing.T) {
 			if name == "Goexit" {
 				want = nil
 			}
-			assert.Equal(t, want, within(t, firstEnded))
+			assert.Equal(t, want, e2e.Receive(t, firstEnded))
 			assert.ErrorIs(t, context.Cause(ctx), quorate.ErrReleased)
-			within(t, remote.began)
+			e2e.Receive(t, remote.began)
 			remote.end <- nil
-			assert.Equal(t, want, within(t, remoteEnded))
-			within(t, local.began)
+			assert.Equal(t, want, e2e.Receive(t, remoteEnded))
+			e2e.Receive(t, local.began)
 			local.end <- nil
-			assert.Equal(t, want, within(t, localEnded))
+			assert.Equal(t, want, e2e.Receive(t, localEnded))
 
 			assert.Equal(t, once.NotStarted, status(t, a).State)
 			runs := 0

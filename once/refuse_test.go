@@ -53,7 +53,7 @@ func TestDoInsistsOnTheRecord(t *testing.T) {
 			tells(t, &log, "done here, not recorded")
 			assert.NotEmpty(t, log.Lines("NOPERM"))
 			rule(t, c, "+evalsha", 0, 1, 2)
-			require.NoError(t, within(t, done))
+			require.NoError(t, e2e.Receive(t, done))
 			assert.Equal(t, 1, runs)
 			do(qs[1], func() { t.Error("called a second time") })
 		})
@@ -119,7 +119,7 @@ func TestUndecided(t *testing.T) {
 	rule(t, c, "+evalsha", 1, 2)
 	w := newWork()
 	second := later(func() error { return b.DoContext(t.Context(), w.run) })
-	lease := once.Lease(within(t, w.began))
+	lease := once.Lease(e2e.Receive(t, w.began))
 	require.NoError(t, c.Node(0).Cont())
 
 	s := status(t, observer)
@@ -130,8 +130,8 @@ func TestUndecided(t *testing.T) {
 	require.NoError(t, c.Node(2).Stop()) // so the next one cannot do without the one that has it
 	boom := errors.New("boom")
 	w.end <- boom
-	require.ErrorIs(t, within(t, second), boom)
-	require.NoError(t, within(t, waits), "the next one has found it")
+	require.ErrorIs(t, e2e.Receive(t, second), boom)
+	require.NoError(t, e2e.Receive(t, waits), "the next one has found it")
 	require.NoError(t, c.Node(2).Cont())
 	assert.Equal(t, once.Done, status(t, observer).State)
 }
@@ -159,7 +159,7 @@ func TestDurableNotKnown(t *testing.T) {
 	})
 	tells(t, &log, "cannot be asked")
 	rule(t, c, "+info", 1)
-	require.NoError(t, within(t, done))
+	require.NoError(t, e2e.Receive(t, done))
 	assert.Equal(t, 1, runs)
 
 	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "appendonly", "no").Err())
@@ -175,7 +175,7 @@ func TestDurableWithOneThatHangs(t *testing.T) {
 	require.NoError(t, c.Node(0).Stop())
 	t.Cleanup(func() { require.NoError(t, c.Node(0).Cont()) })
 	o := once.New(q, "o", once.WithDurable())
-	assert.NoError(t, within(t, later(func() error { return o.DoContext(t.Context(), func(context.Context) error { return nil }) })))
+	assert.NoError(t, e2e.Receive(t, later(func() error { return o.DoContext(t.Context(), func(context.Context) error { return nil }) })))
 }
 
 // heldUp is a Quorum whose first node can be asked nothing, and a call of
@@ -201,7 +201,7 @@ func TestEndsBeforeTheWorkBegins(t *testing.T) {
 
 	q, done := heldUp(t, c, t.Context())
 	assert.ErrorContains(t, q.Close(), "unanswered", "by the node that hangs")
-	err := within(t, done)
+	err := e2e.Receive(t, done)
 	assert.ErrorIs(t, err, quorate.ErrClosed)
 	for _, other := range []error{context.Canceled, quorate.ErrNoQuorum, once.ErrNotDurable} {
 		assert.NotErrorIs(t, err, other)
@@ -212,14 +212,14 @@ func TestEndsBeforeTheWorkBegins(t *testing.T) {
 	_, done = heldUp(t, c, ctx)
 	reason := errors.New("the user has gone away")
 	cancel(reason)
-	err = within(t, done)
+	err = e2e.Receive(t, done)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.ErrorIs(t, err, reason)
 	assert.NotErrorIs(t, err, once.ErrNotDurable)
 
 	require.NoError(t, c.Node(0).Cont())
 	_, done = heldUp(t, c, t.Context())
-	err = within(t, done)
+	err = e2e.Receive(t, done)
 	assert.ErrorIs(t, err, quorate.ErrNoQuorum)
 	assert.NotErrorIs(t, err, context.DeadlineExceeded, "it was not the caller's")
 	assert.NotErrorIs(t, err, once.ErrNotDurable)

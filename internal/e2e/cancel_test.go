@@ -83,14 +83,14 @@ func TestCancelledLeavesNothing(t *testing.T) {
 		{
 			name:   "a server stopped for so long that its connection was given up before",
 			before: func(t *testing.T, s scene) { stop(t, s, 0) },
-			during: func(t *testing.T, s scene) { receiveWithin(t, e2e.Patience, s.down) },
+			during: func(t *testing.T, s scene) { e2e.Receive(t, s.down) },
 			after:  func(t *testing.T, s scene) { cont(t, s, 0) },
 		},
 		{
 			name:   "a server stopped for so long that its connection was given up after",
 			before: func(t *testing.T, s scene) { stop(t, s, 0) },
 			during: func(t *testing.T, s scene) { queued(t, s.holder, 1) },
-			after:  func(t *testing.T, s scene) { receiveWithin(t, e2e.Patience, s.down); cont(t, s, 0) },
+			after:  func(t *testing.T, s scene) { e2e.Receive(t, s.down); cont(t, s, 0) },
 		},
 		{
 			name:   "the leave is lost with its connection",
@@ -141,10 +141,10 @@ func TestCancelledLeavesNothing(t *testing.T) {
 			waiting := e2e.NewQueued(ctx)
 			done := make(chan error, 1)
 			go func() { done <- s.m.LockContext(waiting) }()
-			receiveWithin(t, e2e.Patience, waiting.In())
+			e2e.Receive(t, waiting.In())
 			c.during(t, s)
 			cancel() // it waits for no server: those that are stopped go on only after it has returned
-			err, _ := receiveWithin(t, e2e.Patience, done)
+			err := e2e.Receive(t, done)
 			require.ErrorIs(t, err, context.Canceled)
 			c.after(t, s)
 			if !c.free {

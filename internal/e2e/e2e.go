@@ -203,6 +203,23 @@ func Eventually(cond func() bool) bool {
 	return true
 }
 
+// Receive waits for what must happen soon. It fails the test when that has not happened after Patience.
+func Receive[T any](t testing.TB, c <-chan T) T {
+	t.Helper()
+	return ReceiveWithin(t, Patience, c)
+}
+
+// ReceiveWithin is Receive where the time matters. A channel that is closed gives the zero value.
+func ReceiveWithin[T any](t testing.TB, d time.Duration, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(d):
+		t.Fatalf("has not happened within %v", d)
+	}
+	return v
+}
+
 // Log keeps what a Quorum says to its logger, from Info upwards.
 type Log struct {
 	mu    sync.Mutex

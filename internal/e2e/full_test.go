@@ -59,7 +59,7 @@ func TestFullServers(t *testing.T) {
 	queued := e2e.NewQueued(ctx)
 	waiter := mutex.New(other, "waited for")
 	go func() { next <- waiter.LockContext(queued) }()
-	receiveWithin(t, e2e.Patience, queued.In())
+	e2e.Receive(t, queued.In())
 	for i := range c.Len() {
 		require.True(t, e2e.Eventually(func() bool {
 			n, err := c.Node(i).Client().ZCard(ctx, "quorate:{waited for}:q").Result()
@@ -80,7 +80,7 @@ func TestFullServers(t *testing.T) {
 	}
 	assert.NoError(t, down.Downgrade(ctx))
 	waited.Unlock()
-	err, _ = receiveWithin(t, e2e.Patience, next)
+	err = e2e.Receive(t, next)
 	assert.NoError(t, err, "handed over")
 	assert.NoError(t, waiter.UnlockContext(ctx))
 	assert.NoError(t, m.UnlockContext(ctx))

@@ -118,7 +118,7 @@ func TestBootstrapSkipsTheGuardTime(t *testing.T) {
 	go func() { done <- waiting.LockContext(deadline(t)) }()
 	q := e2e.OpenAt(t, c.URLs(), timing, log.Option())
 	require.NoError(t, q.Bootstrap(t.Context()))
-	err, _ := receiveWithin(t, e2e.Patience, done)
+	err := e2e.Receive(t, done)
 	require.NoError(t, err, "who waits already is let in, too")
 	waiting.Unlock()
 	m := mutex.New(q, "m")
@@ -160,7 +160,7 @@ func TestRestartWithAppendOnlyFile(t *testing.T) {
 			require.NoError(t, err, "the missing marker cannot be what tells")
 
 			other := mutex.New(e2e.OpenAt(t, c.URLs(), timing), "m")
-			receiveWithin(t, e2e.Patience, lease.Context().Done())
+			e2e.Receive(t, lease.Context().Done())
 			assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 			require.True(t, e2e.Eventually(func() bool {
 				now, err := c.Node(0).Client().Get(t.Context(), "quorate:marker").Result()

@@ -99,7 +99,7 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 		require.NoError(t, holder.Extend(t.Context()))
 		unlocked := time.Now()
 		holder.Unlock()
-		at, _ := receiveWithin(t, e2e.Patience, got)
+		at := e2e.Receive(t, got)
 		all = append(all, at.Sub(unlocked))
 		require.Less(t, at.Sub(unlocked), ttl/3/2, "not by a beat")
 	}
@@ -133,7 +133,7 @@ func TestHolderKilled(t *testing.T) {
 		require.NoError(t, w.Signal(os.Kill))
 		killed := time.Now() // no renewal can come later
 		w.kill(t)
-		got, _ := receiveWithin(t, e2e.Patience, waiting)
+		got := e2e.Receive(t, waiting)
 		after := got.Sub(killed)
 		t.Logf("killed, and the next has it after %v (ttl %v)", after, ttl)
 		assert.LessOrEqual(t, after, ttl+100*time.Millisecond+late.Allow(12))
@@ -164,7 +164,7 @@ func TestWaiterKilled(t *testing.T) {
 	w.kill(t)
 	killed := time.Now()
 	m.Unlock()
-	got, _ := receiveWithin(t, e2e.Patience, waiting)
+	got := e2e.Receive(t, waiting)
 	t.Logf("the one behind it has it after %v (ttl %v)", got.Sub(killed), ttl)
 	assert.LessOrEqual(t, got.Sub(killed), ttl+100*time.Millisecond+late.Allow(12))
 	next.Unlock()

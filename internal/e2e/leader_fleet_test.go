@@ -100,7 +100,7 @@ func (f *fleet) note(m *member, line string) {
 // leads waits for the next term.
 func (f *fleet) leads() outset {
 	f.t.Helper()
-	b, _ := receiveWithin(f.t, e2e.Patience, f.ups)
+	b := e2e.Receive(f.t, f.ups)
 	return b
 }
 
@@ -207,12 +207,12 @@ func TestLeaderFleet(t *testing.T) {
 		if !f.killed(m) {
 			alive = append(alive, m)
 			m.tell(t, "lead ignore")
-			receiveWithin(t, e2e.Patience, m.blind)
+			e2e.Receive(t, m.blind)
 		}
 	}
 	for _, m := range alive {
 		m.tell(t, "lead end")
-		receiveWithin(t, e2e.Patience, m.ended)
+		e2e.Receive(t, m.ended)
 	}
 	cancel()
 

@@ -91,7 +91,7 @@ func succession(t *testing.T, c *redistest.Cluster, urls []string, rounds int) (
 		began := time.Now()
 		resigned := make(chan error, 1)
 		go func() { resigned <- now.Resign(t.Context()) }()
-		at, _ := receiveWithin(t, e2e.Patience, got)
+		at := e2e.Receive(t, got)
 		held, led = append(held, (<-admitted).Sub(began)), append(led, at.Sub(began))
 		require.Less(t, led[i], ttl/3/2, "not by a beat")
 		require.NoError(t, <-resigned)
@@ -149,7 +149,7 @@ func TestLeaderCutOff(t *testing.T) {
 			}})
 			assert.ErrorIs(t, err, quorate.ErrLost)
 		})
-		led, _ := receiveWithin(t, e2e.Patience, started)
+		led := e2e.Receive(t, started)
 		all.Go(func() {
 			if assert.NoError(t, second.Campaign(deadline(t), "")) {
 				assert.ErrorIs(t, context.Cause(led), quorate.ErrLost, "%s is led twice", name)

@@ -82,7 +82,7 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 						use(t.Context(), name)
 						assert.Fail(t, "the observer was not called")
 					}()
-					receiveWithin(t, e2e.Patience, done)
+					e2e.Receive(t, done)
 					require.True(t, e2e.Eventually(func() bool { return free[what](name) }))
 				})
 			}
@@ -96,9 +96,9 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 	queued := e2e.NewQueued(t.Context())
 	next := make(chan error, 1)
 	go func() { next <- m.LockContext(queued) }()
-	receiveWithin(t, e2e.Patience, queued.In())
+	e2e.Receive(t, queued.In())
 	assert.Panics(t, m.Unlock)
-	err, _ := receiveWithin(t, e2e.Patience, next)
+	err := e2e.Receive(t, next)
 	require.NoError(t, err)
 	*w = wild{}
 	m.Unlock()
@@ -117,18 +117,18 @@ func TestCloseInsideTheObserver(t *testing.T) {
 	m := mutex.New(q, "m")
 	m.Lock()
 	m.Unlock() // in this goroutine
-	err, _ := receiveWithin(t, e2e.Patience, w.errs)
+	err := e2e.Receive(t, w.errs)
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 
 	w.arm(quorate.EventNodeDown, q)
 	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "TYPE", "normal").Err()) // in one of the library
-	err, _ = receiveWithin(t, e2e.Patience, w.errs)
+	err = e2e.Receive(t, w.errs)
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 
 	m.Lock() // it is still open
 	w.arm(quorate.EventReleased, other)
 	m.Unlock()
-	err, _ = receiveWithin(t, e2e.Patience, w.errs)
+	err = e2e.Receive(t, w.errs)
 	require.NoError(t, err, "another Quorum")
 }
 

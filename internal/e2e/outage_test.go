@@ -105,11 +105,11 @@ func TestMajorityGone(t *testing.T) {
 			waiting := make(chan error, 1)
 			queued := e2e.NewQueued(t.Context())
 			go func() { waiting <- m.LockContext(queued) }()
-			receiveWithin(t, e2e.Patience, queued.In())
+			e2e.Receive(t, queued.In())
 			for i := range 2 {
 				require.NoError(t, how.back(c.Node(i)))
 			}
-			err, _ = receiveWithin(t, e2e.Patience, waiting)
+			err = e2e.Receive(t, waiting)
 			require.NoError(t, err)
 			m.Unlock()
 			e2e.Clean(t, c)

@@ -51,7 +51,7 @@ func TestSettingsThatDiffer(t *testing.T) {
 	held(mutex.New(connect(), "m"))
 	require.NoError(t, m.Lease().Context().Err())
 	m.Unlock()
-	err, _ := receiveWithin(t, e2e.Patience, done)
+	err := e2e.Receive(t, done)
 	require.NoError(t, err)
 	other.Unlock()
 

@@ -169,8 +169,8 @@ func (p *process) tell(t *testing.T, command string) {
 // answer waits for the worker's next line.
 func (p *process) answer(t *testing.T) string {
 	t.Helper()
-	line, ok := receiveWithin(t, e2e.Patience, p.lines)
-	require.True(t, ok, "the worker has ended")
+	line := e2e.Receive(t, p.lines)
+	require.NotEmpty(t, line, "the worker has ended")
 	return line
 }
 
@@ -200,15 +200,4 @@ func (p *process) kill(t *testing.T) {
 	require.NoError(t, p.Kill())
 	for range p.lines {
 	}
-}
-
-// receiveWithin waits for what must happen soon.
-func receiveWithin[T any](t *testing.T, d time.Duration, c <-chan T) (v T, ok bool) {
-	t.Helper()
-	select {
-	case v, ok = <-c:
-	case <-time.After(d):
-		require.FailNow(t, "has not happened", "within %v", d)
-	}
-	return v, ok
 }
