@@ -115,7 +115,7 @@ func TestCloseInsideTheObserver(t *testing.T) {
 	q := e2e.Open(t, c, quorate.WithObserver(w))
 	w.arm(quorate.EventReleased, q)
 	m := mutex.New(q, "m")
-	m.Lock()
+	require.NoError(t, m.LockContext(t.Context()))
 	m.Unlock() // in this goroutine
 	err := e2e.Receive(t, w.errs)
 	require.ErrorIs(t, err, quorate.ErrInvalid)

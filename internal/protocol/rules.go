@@ -70,6 +70,4 @@ const (
 	RuleDepart                          // the lease of a request that waited for room counts from when it is sent: a holder is lost though its nodes renewed it
 	RulePostpone                        // an attempt of which nothing has been sent is not abandoned: it starts again and again at the end of the queue for room
 	RuleStash                           // a push that overtakes its answer is kept: a waiter sleeps through its turn
-
-	lastRule = RuleStash
 )

@@ -5,6 +5,9 @@ package protocol
 // lastLocalRule is the last of rules_local.go.
 const lastLocalRule = RuleLostLeft
 
+// lastRule is the one with the highest number.
+const lastRule = RuleStash
+
 // Rules is the set of rules that are switched off.
 type Rules struct{ off [4]uint64 }
 
