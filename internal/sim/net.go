@@ -206,6 +206,10 @@ func (l *link) snap() {
 // ghost has a message of a broken connection arrive after all.
 func (l *link) ghost(m *message) {
 	w := l.proc.w
+	if w.wire != nil {
+		w.send(event{kind: evGhost, m: m})
+		return
+	}
 	d := [...]time.Duration{w.delay * 4, w.ttl, 2 * w.guard}[w.rng.IntN(3)]
 	w.send(event{at: w.now.add(time.Duration(w.rng.Int64N(int64(d)))), kind: evGhost, m: m})
 }

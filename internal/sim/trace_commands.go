@@ -17,7 +17,7 @@ func init() {
 		"claim": (*player).claim, "leave": holder("leave"), "renew": holder("renew"), "shrink": holder("shrink"),
 		"mute": holder("mute"), "tick": holder("tick"),
 		"open": recorder(protocol.OpOpen), "put": recorder(protocol.OpPut), "erase": recorder(protocol.OpPut), "read": recorder(protocol.OpRead),
-		"repair": (*player).repair, "resize": (*player).resize, "forge": (*player).forge,
+		"repair": (*player).repair, "resize": (*player).resize, "forge": (*player).forge, "propose": (*player).propose,
 		"process": (*player).process, "pause": (*player).pause, "resume": (*player).resume, "sleep": (*player).sleep,
 		"kill": (*player).kill, "start": (*player).start,
 		"hold": (*player).hold, "pass": (*player).pass, "deliver": (*player).deliver, "drop": (*player).drop,
@@ -566,14 +566,29 @@ func (p *player) repair(a *args) error {
 	return p.on.repair(label, n, a.take("told"))
 }
 
-// resize PERMITS NODES
+// resize PERMITS NODES [failed]
 func (p *player) resize(a *args) error {
 	limit, ns := uint64(a.number()), []*node(nil)
 	if err := p.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
 		return err
 	}
+	if a.take("failed") { // it has reached so few nodes that it counts for nothing
+		for _, n := range ns {
+			n.model.Resize(limit, p.w.permits.at+1)
+		}
+		return nil
+	}
 	p.w.resize(limit, ns)
 	return nil
+}
+
+// propose LABEL N: so many attempts of the process come to nothing before anything is sent.
+func (p *player) propose(a *args) error {
+	q, n := p.on.process(a.next()), a.number()
+	for range n {
+		q.ticket(p.w.newID())
+	}
+	return a.err
 }
 
 // forge NODES: a record of the far future is there.

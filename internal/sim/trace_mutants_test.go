@@ -46,16 +46,30 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 
 // untraced are the rules that no trace is about.
 var untraced = strings.Fields(`
-RuleRecheck RuleAbandon RuleLease RuleIncarnation RulePushIncarnation RulePushTicket
-RuleCounting RuleDrift RuleSettleBelow RuleLeaveAll RuleSpread RuleRaise RuleBarred RuleHint
-RuleHeal RuleLists RuleMore RuleKeep RuleWhole RuleFresh RuleLater RuleRepair RuleAdopt
-RuleOutlast RuleOthers RuleAfter RuleTold RuleRest RuleStay RuleBurst RuleOld RuleCeiling
-RuleForged RuleClock RuleBlame RuleExclude RuleStood RuleLate RuleEarly RuleAsked RuleServer
-RuleTwin RuleLeft RuleStranger RuleCopy RuleCompared RuleRoute RuleNearest RuleWall RuleUnknown RuleMissed RuleDown RuleUrgent RuleNewest RuleWithdraw RuleOwed RuleMerge RuleDepart
-RulePostpone RuleStash node.Equality node.InsertAboveFence node.SettleRefresh node.Residue
-node.MonotoneFence node.Promise node.Present node.PromiseAnew node.WholeToCount
-node.LongestGuard node.LongestLease node.Top node.FarFuture node.Resume node.Ask node.Enough
-node.Totals node.AllTotals
+RuleAbandon
+RuleIncarnation
+RulePushIncarnation
+RuleSettleBelow
+RuleFresh
+RuleLater
+RuleOthers
+RuleAfter
+RuleExclude
+RuleAsked
+RuleNewest
+RuleTwin
+RuleStranger
+RuleCompared
+RuleRoute
+RuleNearest
+RuleMissed
+node.Equality
+node.InsertAboveFence
+node.Residue
+node.Totals
+node.AllTotals
+RuleUnknown
+RuleWall
 `)
 
 // switches are the mutants that are no rules.
