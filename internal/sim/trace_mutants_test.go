@@ -44,7 +44,7 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 	}
 }
 
-// untraced are the rules that no trace is about.
+// untraced are the rules that no trace is about, one a line.
 var untraced = strings.Fields(`
 RuleAbandon
 RuleIncarnation
