@@ -103,3 +103,27 @@ var replica = generator{
 		w.once(holds(f), w.ttl, w.around(w.nodeTimeout), func() {})
 	},
 }
+
+// compared: two addresses of a client reach one server, whose run is not known. While they are
+// compared, the one that votes reaches another server.
+var compared = generator{
+	name: "compared",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 1)
+		s.length, s.nameless = 2*s.ttl, true
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		p := w.procs[0]
+		first, second := p.to(ns[0]), p.to(ns[1])
+		second.snap()
+		second.point(ns[0])
+		w.then(w.around(w.nodeTimeout), second.connect)
+		w.then(w.around(8*w.delay), func() {
+			first.snap()
+			first.point(ns[1])
+			first.connect()
+		})
+		w.then(w.around(w.nodeTimeout), func() { p.parts[0].acquire(false) })
+	},
+}

@@ -107,7 +107,7 @@ var generators = []generator{
 	hasty, congested, brimful, unplugged, throng, patchy,
 	uneven,
 	wrongClock, polling, poisoned, forged,
-	twofold, moved, replica,
+	twofold, moved, replica, compared,
 	readers, mourned,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }

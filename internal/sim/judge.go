@@ -51,6 +51,7 @@ func (p *proc) judges() {
 	p.clocks = protocol.NewClocks(bounds, p.w.nodeTimeout, p.w.guard)
 	p.clocks.Rules = p.w.rules
 	p.clockTimer = never
+	p.fanout = protocol.NewFanout(len(p.links), p.w.rules)
 	p.lives = protocol.NewIncarnations(len(p.links), protocol.NewServers(len(p.links), p.w.guard, p.w.rules), p.w.rules)
 	for _, l := range p.links {
 		l.leapt = l.node.wrong
@@ -91,7 +92,12 @@ func (l *link) ask(what about, inc protocol.Incarnation) {
 func (l *link) attended(m *message) {
 	switch m.about {
 	case hello:
-		l.lives(func(s *protocol.Incarnations, now protocol.Time) { s.Show(now, l.idx, m.ans.Incarnation) })
+		p := l.proc
+		p.fanout.Begin(p.local(p.w.now), l.idx, p.local(p.w.now).Sub(m.req.Sent))
+		l.lives(func(s *protocol.Incarnations, now protocol.Time) {
+			s.Show(now, l.idx, m.ans.Incarnation)
+			s.Up(now, l.idx)
+		})
 		fallthrough
 	case theTime:
 		l.timely(l.reading(m), m.leapt)

@@ -145,7 +145,7 @@ func (t *participant) acquire(try bool) {
 		p.adjust()
 	}
 	id, muted := w.newID(), false
-	later, after := w.leftOut(id)
+	later, after := p.leftOut(id)
 	if w.wire != nil {
 		id, later, after = w.wire.start(t)
 	}
@@ -163,7 +163,7 @@ func (t *participant) acquire(try bool) {
 	a.Claim = protocol.NewClaim(protocol.Config{
 		Terms:       protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
 		Nodes:       len(w.nodes),
-		NodeTimeout: p.nodeTimeout(),
+		NodeTimeout: p.fanout.QuorumTimeout(p.unwell(), p.nodeTimeout(), p.ttl()),
 		Drift:       w.margin(p.ttl()),
 		Try:         try,
 		Window:      p.window(),
@@ -360,11 +360,28 @@ func (a *attempt) fire(at moment) {
 	a.after()
 }
 
-// leftOut draws, from the id, which nodes a claim asks only later, and when: in
-// one of two cases none, else any that leave a quorum.
-func (w *world) leftOut(id protocol.ID) (nodes uint32, after time.Duration) {
-	if !w.brief || id[5]%2 == 0 {
+// unwell are the addresses that cannot be reached or do not answer, a bit for each.
+func (p *proc) unwell() (nodes uint32) {
+	for i, l := range p.links {
+		if !l.healthy() {
+			nodes |= 1 << i
+		}
+	}
+	return nodes
+}
+
+// leftOut returns which nodes a claim asks only later, and when: in one of two cases none,
+// in one of four those that protocol.Fanout says, else any that leave a quorum, drawn from
+// the id.
+func (p *proc) leftOut(id protocol.ID) (nodes uint32, after time.Duration) {
+	w := p.w
+	switch {
+	case !w.brief || id[5]%2 == 0:
 		return 0, 0
+	case id[5]%4 == 1:
+		return p.fanout.Defer(protocol.Start{
+			Name: string(id[9:10]), ID: id, ShortHold: true, Renewed: true, Unwell: p.unwell(), Busy: len(w.nodes), Timeout: p.nodeTimeout(),
+		})
 	}
 	most := w.spare()
 	for k := range len(w.nodes) {

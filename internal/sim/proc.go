@@ -21,6 +21,7 @@ type proc struct {
 	tickets   protocol.TicketClock
 	links     []*link
 	lives     *protocol.Incarnations
+	fanout    *protocol.Fanout
 	parts     []*participant
 	inquiries []*inquiry
 	shorter   time.Duration // its settings are those of the world divided by this
@@ -177,6 +178,8 @@ func (p *proc) answer(m *message) {
 		m.att.after()
 		return
 	}
+	p.fanout.Answered(p.local(p.w.now), l.idx, p.local(p.w.now).Sub(m.req.Sent), p.nodeTimeout())
+	p.fanout.Recovers(l.idx, m.ans.Status == protocol.Recovering)
 	p.saw(m.ans.Ticket)
 	if p.w.trace != nil && !m.att.Phase().Final() {
 		p.w.log("%v: node %d answers %v: %s", m.att, l.node.idx, m.req.Op, answerName(m.req, m.ans))
