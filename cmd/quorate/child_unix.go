@@ -101,7 +101,7 @@ func (c *child) stopped() {
 	<-continued
 	signal.Stop(continued)
 	if !c.valid() {
-		return // the loss is told at once, and ends it
+		return // the loss is reported at once, and ends it
 	}
 	if fg, err := unix.IoctlGetInt(int(c.tty.Fd()), unix.TIOCGPGRP); err == nil && fg == unix.Getpgrp() {
 		c.setForeground(c.pid)

@@ -16,14 +16,14 @@ type grip interface {
 	take(ctx context.Context, try bool) error
 	lease() quorate.Lease
 	release(ctx context.Context) error
-	holder(name string) string // who is in the way
+	holder(name string) string // describes the holder in the way
 }
 
 // locker is what a mutex and either side of an rwmutex have in common.
 type locker struct {
 	lock, try, unlock func(context.Context) error
 	held              func() quorate.Lease
-	who               func(name string) string
+	describe          func(name string) string
 }
 
 func newMutexGrip(q *quorate.Quorum, name string) grip {
@@ -34,7 +34,7 @@ func newMutexGrip(q *quorate.Quorum, name string) grip {
 func newReadGrip(q *quorate.Quorum, name string) grip {
 	m := rwmutex.New(q, name)
 	return &locker{m.RLockContext, m.TryRLockContext, m.RUnlockContext, m.RLease, func(name string) string {
-		return fmt.Sprintf("the lock %q is held --exclusive, or somebody waits for that", name)
+		return fmt.Sprintf("the lock %q is held --exclusive, or another process waits for it --exclusive", name)
 	}}
 }
 
@@ -54,9 +54,9 @@ func (l *locker) take(ctx context.Context, try bool) error {
 
 func (l *locker) lease() quorate.Lease              { return l.held() }
 func (l *locker) release(ctx context.Context) error { return l.unlock(ctx) }
-func (l *locker) holder(name string) string         { return l.who(name) }
+func (l *locker) holder(name string) string         { return l.describe(name) }
 
-// mutexHolder says who has the lock, if that can be found out.
+// mutexHolder describes the holder of the lock, if it can be found out.
 func mutexHolder(m *mutex.Mutex, name string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -37,7 +37,7 @@ every machine: one runs the command, the others wait in line. When the command
 has ended, the leader resigns, and the next in line runs it at once.
 
 SIGTERM and SIGINT are passed on to the command, and the leader resigns when
-that has ended. Who waits in line leaves it. If the leadership is lost while the
+that has ended. A waiter leaves the queue. If the leadership is lost while the
 command runs, the command and its children get SIGTERM, and SIGKILL after
 --grace; then quorate exits with 70, or, with --again, gets in line again.
 
@@ -82,8 +82,8 @@ none; 75 if too few nodes could be asked.`,
 	cmd.Flags().StringVar(&j.id, "id", "", "what others see as the leader's id (default: host, process and something random)")
 	cmd.Flags().StringVar(&j.value, "value", "", "what the leader tells about itself, as an address")
 	cmd.Flags().BoolVar(&j.again, "again", false, "get in line again when the leadership was lost")
-	cmd.Flags().BoolVar(&j.who, "who", false, "print who leads")
-	cmd.Flags().BoolVar(&j.watch, "watch", false, "print who leads, and each change")
+	cmd.Flags().BoolVar(&j.who, "who", false, "print the leader")
+	cmd.Flags().BoolVar(&j.watch, "watch", false, "print the leader, and each change")
 	return cmd
 }
 
@@ -129,7 +129,7 @@ func (g *leaderGrip) release(ctx context.Context) error {
 }
 
 func (g *leaderGrip) holder(name string) string {
-	return fmt.Sprintf("somebody else leads %q, or is ahead", name)
+	return fmt.Sprintf("another participant leads %q, or is ahead in the queue", name)
 }
 
 // tellWho prints the leader.
@@ -144,7 +144,7 @@ func (j *leaderJob) tellWho(ctx context.Context) error {
 	l, err := leader.New(q, j.name, "").Leader(ctx)
 	switch {
 	case errors.Is(err, leader.ErrNoLeader):
-		return &exit{1, fmt.Errorf("nobody leads %q", j.name)}
+		return &exit{1, fmt.Errorf("%q has no leader", j.name)}
 	case err != nil:
 		return j.refused(nil, err)
 	}
@@ -172,7 +172,7 @@ func (j *leaderJob) tellChanges(ctx context.Context) error {
 		case errors.Is(err, quorate.ErrInvalid):
 			return j.refused(nil, err)
 		case errors.Is(err, leader.ErrNoLeader):
-			fmt.Fprintln(j.out, "nobody leads")
+			fmt.Fprintln(j.out, "no leader")
 		case err != nil:
 			fmt.Fprintln(j.out, "unknown:", plain(err))
 		default:

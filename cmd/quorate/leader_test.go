@@ -57,7 +57,7 @@ func TestLeaderRunsTheCommand(t *testing.T) {
 	status, out, errs = call("leader", "x", "--who")
 	assert.Equal(t, 1, status)
 	assert.Empty(t, out)
-	assert.Equal(t, "quorate: nobody leads \"x\"\n", errs)
+	assert.Equal(t, "quorate: \"x\" has no leader\n", errs)
 
 	p = start(t, "leader", "x", "--", "no-such-command")
 	assert.Equal(t, 127, p.status())
@@ -67,7 +67,7 @@ func TestLeaderRunsTheCommand(t *testing.T) {
 func TestLeaderSignals(t *testing.T) {
 	ns := startNodes(t, 3)
 	e := candidate(t, ns)
-	// It resigns when the command has ended, not when it is told to end.
+	// It resigns when the command has ended, not when the command gets the signal.
 	p := start(t, "leader", "x", "--", "sh", "-c", `trap 'echo asked; read x </dev/null; sleep 0.3; echo over; exit 7' TERM; echo leads; while :; do sleep 0.02; done`)
 	p.says("leads")
 	p.signal(syscall.SIGTERM)
@@ -76,7 +76,7 @@ func TestLeaderSignals(t *testing.T) {
 	assert.Contains(t, p.out.String(), "over")
 	assert.Equal(t, 7, p.status())
 
-	// Who waits in line leaves it.
+	// A waiter leaves the queue.
 	p = start(t, "leader", "x", "--", "echo", "never")
 	waits(t, rival(t, ns, "x"))
 	p.signal(syscall.SIGINT)
@@ -129,13 +129,13 @@ func TestLeaderWatch(t *testing.T) {
 	ns := startNodes(t, 3)
 	e := candidate(t, ns)
 	p := start(t, "leader", "x", "--watch")
-	p.says("nobody leads\n")
+	p.says("no leader\n")
 	require.NoError(t, e.Campaign(t.Context(), "one"))
 	p.says(fmt.Sprintf("\"here\" leads, term %d, ", e.Lease().Token()))
 	require.NoError(t, e.Proclaim(t.Context(), "two"))
 	p.says(`value "two"`)
 	require.NoError(t, e.Resign(t.Context()))
-	require.Eventually(t, func() bool { return strings.Count(p.out.String(), "nobody leads\n") == 2 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(p.out.String(), "no leader\n") == 2 }, 20*time.Second, 5*time.Millisecond)
 	ns.Stop(0)
 	ns.Stop(2)
 	p.says("unknown: ")

@@ -26,7 +26,7 @@ type lockJob struct {
 	name  string
 	grip  func(q *quorate.Quorum, name string) grip
 	argv  []string
-	wait  time.Duration // negative: for ever
+	wait  time.Duration // negative: without end
 	grace time.Duration
 	errs  io.Writer
 
@@ -43,8 +43,8 @@ func lockCommand() *cobra.Command {
 
 A plain lock is a mutex.Mutex of that name, and any other Redlock client's lock.
 With --shared or --exclusive it is a reader's or a writer's hold of an
-rwmutex.RWMutex: any number share it, or one has it alone. A name is one or the
-other, for all who use it.
+rwmutex.RWMutex: any number share it, or one has it alone. All users of a name
+must take the same of the two.
 
 The command finds its fencing token in QUORATE_TOKEN: each holder's is higher
 than the last one's. It does not see QUORATE_NODES, which may contain passwords,
@@ -56,7 +56,7 @@ Exit status: the command's own, or 128+n if signal n ended it; 75 if the lock
 was not to be had within --wait; 70 if it was lost; 64 if the command line is
 wrong; 126 or 127 if the command cannot be run or is not there.`,
 		Example: `  quorate lock nightly -- ./report.sh
-  quorate lock nightly --wait 0 -- ./report.sh     # only if nobody else runs it`,
+  quorate lock nightly --wait 0 -- ./report.sh     # only if it does not run elsewhere`,
 		Args: commandArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch j.grip = newMutexGrip; {
@@ -71,8 +71,8 @@ wrong; 126 or 127 if the command cannot be run or is not there.`,
 		},
 	}
 	j.flags(cmd)
-	cmd.Flags().BoolVar(&shared, "shared", false, "hold it together with others who hold it --shared")
-	cmd.Flags().BoolVar(&exclusive, "exclusive", false, "hold it alone, against those who hold it --shared")
+	cmd.Flags().BoolVar(&shared, "shared", false, "share it with the other --shared holders")
+	cmd.Flags().BoolVar(&exclusive, "exclusive", false, "hold it alone, against all --shared holders")
 	return cmd
 }
 
@@ -82,8 +82,8 @@ func semCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sem NAME -n PERMITS [flags] -- CMD [ARG...]",
 		Short: "Run a command while holding permits of a semaphore",
-		Long: `Waits until --weight of the PERMITS of the semaphore NAME are free and nobody is
-ahead, runs CMD while holding them, and gives them back. All who use the name
+		Long: `Waits until --weight of the PERMITS of the semaphore NAME are free and no waiter
+is ahead, runs CMD while holding them, and gives them back. All users of the name
 must give the same -n.
 
 Token, loss and exit status are those of "quorate lock".`,
@@ -118,8 +118,8 @@ func commandArgs(cmd *cobra.Command, args []string) error {
 func (j *lockJob) flags(cmd *cobra.Command) {
 	j.nodeFlags(cmd)
 	j.leaseFlags(cmd)
-	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: for ever)")
-	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which nobody may give
+	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: without end)")
+	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the lock is lost")
 	j.commandFlags(cmd)
 }
@@ -132,7 +132,7 @@ func (j *lockJob) commandFlags(cmd *cobra.Command) {
 // start checks what the flags say and runs the job.
 func (j *lockJob) start(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("wait") && j.wait < 0 {
-		return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it away to wait for ever", j.wait)}
+		return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait without end", j.wait)}
 	}
 	if j.grace < 0 {
 		return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}

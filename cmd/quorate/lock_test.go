@@ -22,7 +22,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// rival returns a Mutex of this process, to hold the lock or to see who does.
+// rival returns a Mutex of this process, to hold the lock or to see its holder.
 func rival(t *testing.T, ns *embedded.Nodes, name string) *mutex.Mutex {
 	t.Helper()
 	return mutex.New(rivalQuorum(t, ns), name)
@@ -105,7 +105,7 @@ func TestLockNotToBeHad(t *testing.T) {
 	assert.Empty(t, p.out.String())
 }
 
-// waits waits until somebody queues behind m.
+// waits waits until a claim is queued behind m.
 func waits(t *testing.T, m *mutex.Mutex) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -158,7 +158,7 @@ func TestLockSignals(t *testing.T) {
 	require.Eventually(t, func() bool {
 		h, err := m.Holder(t.Context())
 		return err == nil && h.Waiters == 0
-	}, 5*time.Second, 5*time.Millisecond, "who no longer waits has left the queue")
+	}, 5*time.Second, 5*time.Millisecond, "a waiter that gave up has left the queue")
 	require.NoError(t, m.UnlockContext(t.Context()))
 }
 

@@ -59,7 +59,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return e.code
 }
 
-// silent is for go-redis's own log: what matters in it is told by us.
+// silent is for go-redis's own log: the library reports what matters in it.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}

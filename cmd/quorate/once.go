@@ -27,7 +27,7 @@ type onceJob struct {
 	ctx    context.Context // ends with the patience: --wait, or a signal
 	cancel context.CancelCauseFunc
 	sigs   chan os.Signal
-	timer  *time.Timer // of --wait; nil: for ever
+	timer  *time.Timer // of --wait; nil: without end
 	ran    bool        // the command was started here
 }
 
@@ -38,7 +38,7 @@ func onceCommand() *cobra.Command {
 		Short: "Run a command once for all replicas, and wait until it is done",
 		Long: `Runs CMD unless the work NAME is done, and ends when it is done. Start the same
 line on every replica: one runs the command, the others wait for that and go on.
-What is done stays done, for all who ask later.
+What is done stays done, for all later calls.
 
 It is done when the command has exited with 0 and a majority of the nodes has
 recorded that. If it fails, or its machine dies, the next replica runs it. It
@@ -76,11 +76,11 @@ done; 1 if not; 75 if too few nodes could be asked.`,
 			least := max(5*time.Minute, j.guard)
 			switch {
 			case cmd.Flags().Changed("wait") && j.wait < 0:
-				return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it away to wait for ever", j.wait)}
+				return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait without end", j.wait)}
 			case j.grace < 0:
 				return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
 			case j.keep != 0 && j.keep < least:
-				return &exit{exitUsage, fmt.Errorf("--keep %v: at least %v, or a late run could record over one that is forgotten; leave it away to keep it for ever", j.keep, least)}
+				return &exit{exitUsage, fmt.Errorf("--keep %v: at least %v, or a late run could record over one that is forgotten; leave it out to keep it without end", j.keep, least)}
 			}
 			j.name, j.argv, j.out, j.errs = args[0], args[1:], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return j.start(cmd.Context())
@@ -88,11 +88,11 @@ done; 1 if not; 75 if too few nodes could be asked.`,
 	}
 	j.nodeFlags(cmd)
 	j.leaseFlags(cmd)
-	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the work to be done, or for the turn to do it; 0 asks once (default: for ever)")
-	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which nobody may give
+	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the work to be done, or for the turn to do it; 0 asks once (default: without end)")
+	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the claim is lost")
 	j.commandFlags(cmd)
-	cmd.Flags().DurationVar(&j.keep, "keep", 0, "how long it stays done (default: for ever)")
+	cmd.Flags().DurationVar(&j.keep, "keep", 0, "how long it stays done (default: without end)")
 	cmd.Flags().Lookup("keep").DefValue = "0s"
 	cmd.Flags().BoolVar(&j.durable, "durable", false, "run nothing unless a majority of the nodes keeps an append-only file")
 	cmd.Flags().BoolVar(&j.status, "status", false, "tell whether it is done, when and by whom")
@@ -131,7 +131,7 @@ func (j *onceJob) start(ctx context.Context) error {
 		if err := o.Reset(j.ctx); err != nil {
 			return j.missed(o, err)
 		}
-		fmt.Fprintf(j.out, "%q is not done any more: the next who asks does it.\n", j.name)
+		fmt.Fprintf(j.out, "%q is not done any more: the next call does it.\n", j.name)
 		return nil
 	case j.wait == 0:
 		if s, err := o.Status(j.ctx); err == nil && s.State == once.Running {
@@ -231,7 +231,7 @@ func (j *onceJob) missed(o *once.Once, err error) error {
 	return j.refused(nil, err)
 }
 
-// inTheWay says who runs it, if that can be found out.
+// inTheWay describes the process that runs it, if that can be found out.
 func (j *onceJob) inTheWay(o *once.Once) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -255,7 +255,7 @@ func (j *onceJob) tell(o *once.Once) error {
 	return nil
 }
 
-// describeOnce says in words who did it and when.
+// describeOnce says in words which process did it, and when.
 func describeOnce(name string, s once.Status) string {
 	const layout = "2006-01-02 15:04:05"
 	when := s.When.Local().Format(layout)

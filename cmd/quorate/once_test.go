@@ -102,7 +102,7 @@ func TestOnceFails(t *testing.T) {
 	assert.Equal(t, 1, status)
 }
 
-// waiting waits until somebody waits for the work.
+// waiting waits until another process waits for the work.
 func waiting(t *testing.T, name string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

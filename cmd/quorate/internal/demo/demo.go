@@ -1,5 +1,5 @@
-// Package demo shows what a lock on a quorum does, to somebody who has never
-// seen one: real processes that are really killed, on nodes of its own.
+// Package demo shows a newcomer what a lock on a quorum does: real processes
+// that are really killed, on nodes of its own.
 package demo
 
 import (

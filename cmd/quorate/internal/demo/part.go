@@ -34,7 +34,7 @@ type message struct {
 	Until time.Time `json:",omitzero"` // when its lease ends unless renewed
 }
 
-// WorkerConfig is what a worker process is told.
+// WorkerConfig is the configuration of a worker process.
 type WorkerConfig struct {
 	Nodes []string
 	Name  string

@@ -10,15 +10,15 @@ import (
 const margin = 12
 
 // timeline draws one row per worker and per node, time to the right. A column
-// shows whoever held the lock longest in it, so that a row of its own for each
+// shows the worker that held the lock longest in it, so that a row of its own for each
 // worker does not make short holds look like two at once.
 func (s *story) timeline(now time.Duration, width int, st style) []string {
 	cols := max(width-margin-2, 20)
 	span := max(s.length, now)
 	col := func(t time.Duration) int { return min(int(int64(cols)*int64(t)/int64(span)), cols-1) }
 
-	who := make([]int, cols) // worker + 1
-	for c := range who {
+	holders := make([]int, cols) // worker + 1
+	for c := range holders {
 		from, to := span*time.Duration(c)/time.Duration(cols), span*time.Duration(c+1)/time.Duration(cols)
 		longest := time.Duration(0)
 		for _, h := range s.holds {
@@ -27,7 +27,7 @@ func (s *story) timeline(now time.Duration, width int, st style) []string {
 				end = now
 			}
 			if share := min(end, to) - max(h.got, from); share > longest {
-				longest, who[c] = share, h.worker+1
+				longest, holders[c] = share, h.worker+1
 			}
 		}
 	}
@@ -38,7 +38,7 @@ func (s *story) timeline(now time.Duration, width int, st style) []string {
 			end = col(s.victim.end)
 		}
 		cells := draw(cols, end, col(now), st, func(c int) (string, func(string) string) {
-			if who[c] == w+1 {
+			if holders[c] == w+1 {
 				return st.block, func(run string) string { return st.worker(w, run) }
 			}
 			return st.dot, st.dim

@@ -87,7 +87,7 @@ func (s *story) judgeVictim(v *verdict) {
 	case k == nil:
 		v.add(false, "No worker could be killed while it held the lock.")
 	case next == nil:
-		v.add(false, fmt.Sprintf("Nobody got the lock after worker %d was killed.", k.worker+1))
+		v.add(false, fmt.Sprintf("No worker got the lock after worker %d was killed.", k.worker+1))
 	case next.got < k.until:
 		v.add(false, fmt.Sprintf("Worker %d got the lock before the lease of worker %d, which was killed, had ended.", next.worker+1, k.worker+1))
 	case next.got-k.end > s.ttl+tolerance:
@@ -113,7 +113,7 @@ func (s *story) judgeNode(v *verdict, hs []*hold) {
 	}
 	text := fmt.Sprintf("Node %d was killed. The lock went on as before: %d more holds.", s.nodeDown+1, after)
 	if after == 0 {
-		text = fmt.Sprintf("Node %d was killed, and nobody got the lock after that.", s.nodeDown+1)
+		text = fmt.Sprintf("Node %d was killed, and no worker got the lock after that.", s.nodeDown+1)
 	}
 	v.add(after > 0, text)
 }

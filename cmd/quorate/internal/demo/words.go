@@ -15,7 +15,7 @@ func (s *stage) intro() {
 	case s.Nodes == 1:
 		s.print("The lock lives on one small Redis-like server, called a node.")
 	default:
-		s.print("The lock lives on %d small Redis-like servers, called nodes. Whoever gets the votes of %d", s.Nodes, s.Nodes/2+1)
+		s.print("The lock lives on %d small Redis-like servers, called nodes. A process that gets the votes of %d", s.Nodes, s.Nodes/2+1)
 		s.print("of them has it. Each holder also gets a token, a number that only ever rises.")
 	}
 	s.print("Along the way a worker is killed while it holds the lock%s.\n", map[bool]string{true: ", and then a node", false: ""}[s.Nodes > 2])

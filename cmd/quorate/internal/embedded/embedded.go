@@ -90,8 +90,8 @@ func (n *node) start() error {
 	if n.up {
 		return nil
 	}
-	// Until the hook is in place nobody may be served: a client that is told no
-	// run id would take this for a restart with loss of memory.
+	// Until the hook is in place no client may be served: a client that gets no
+	// run id would take this for a restart with loss of data.
 	n.redis.SetError("LOADING the node is starting")
 	if err := n.redis.StartAddr(n.addr); err != nil {
 		return err
