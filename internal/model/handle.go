@@ -50,7 +50,8 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	}
 	rest := v.Recovering(v.now)
 	if rest == 0 && v.counting && !v.whole && !v.off(WholeToCount) {
-		// It may have forgotten a Resize; but it does not wait for ever to be told.
+		// It may have lost a Resize. Its wait for the repair is bounded: with no client to repair it
+		// the semaphore must work again.
 		rest = min(untilWhole, time.Duration(max(0, v.born+2*v.guard()-v.now))*time.Millisecond)
 	}
 	if v.counting && v.forged(v.limitAt) {
@@ -76,7 +77,7 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		return v.record(t, owner, r)
 	}
 	if v.counting && v.limit > 0 {
-		v.capacity = v.limit // who has permits keeps them
+		v.capacity = v.limit // holders keep their permits
 	}
 	v.votes = v.portion()
 	v.purge(t)
@@ -188,9 +189,10 @@ func (v *visit) settle(i int, t protocol.Terms, r protocol.Request) {
 	v.keepFence(t)
 	c := v.claims[i]
 	v.claims = slices.Delete(v.claims, i, i+1)
-	// At its new place it must be voted for anew: it may have moved behind others. But
-	// not where it stays among those voted for: after a Resize to fewer permits
-	// that would take from it what the others keep.
+	// Invariant: votes go to the claims in the order of their tickets. At its new place the
+	// claim needs a new vote, as it may have moved behind others. It keeps its vote while a claim
+	// behind it has one: after a Resize to fewer permits it could not get the vote back, and
+	// would lose what the others keep.
 	v.releasePlain(c.ID)
 	c.Ticket, c.Voted = ticket, c.Voted && slices.ContainsFunc(v.claims, func(o Claim) bool { return o.Voted && o.Ticket > ticket })
 	if !v.off(SettleRefresh) {

@@ -46,7 +46,7 @@ const (
 	LongestLease
 	// Top: no fence is raised, and no record kept, farther ahead of the node's clock than half of the guard time.
 	Top
-	// FarFuture: a version that no clock can have given is not told, and keeps no run out.
+	// FarFuture: a version that no clock can have given is not returned, and keeps no run out.
 	FarFuture
 	// Resume: what one request leaves over is gone on with by the next one.
 	Resume
@@ -54,9 +54,9 @@ const (
 	Ask
 	// Enough: it is not asked for one where nothing is left over.
 	Enough
-	// Totals: where a list is too long the totals of all claims with votes are told.
+	// Totals: a list that is too long is replaced by the totals of all claims with votes.
 	Totals
-	// AllTotals: where a list is told they are told, too.
+	// AllTotals: a list that is returned comes with those totals, too.
 	AllTotals
 )
 
@@ -277,7 +277,7 @@ func (n *Node) Edges() []int64 {
 
 // AppendState appends the node's state in a canonical form: two nodes with the
 // same bytes behave the same from then on. Times are relative to now, and past
-// ones are all alike. A dead claim that nobody has dropped yet still counts:
+// ones are all alike. A dead claim that has not been dropped yet still counts:
 // dropping it is what pushes the next vote.
 func (n *Node) AppendState(b []byte, now int64) []byte {
 	num := func(v uint64) { b = binary.AppendUvarint(b, v) }

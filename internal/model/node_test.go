@@ -109,7 +109,7 @@ func TestTickets(t *testing.T) {
 	assert.Equal(t, protocol.Ticket(832), b.settle('a', 700).Ticket, "tickets never fall")
 }
 
-// A ticket at the fence belongs to whom it was given, also while that one is away.
+// A ticket at the fence belongs to the claim it was given to, also after that claim has left.
 func TestFenceOfOneWhoLeft(t *testing.T) {
 	b := newBench(t, 2)
 	b.join('a', 640)
@@ -182,7 +182,7 @@ func TestRecovering(t *testing.T) {
 	a := b.beat('b')
 	assert.Equal(t, protocol.Answer{Status: protocol.Recovering, Incarnation: 8, Wait: 100 * ms}, a)
 	assert.Equal(t, protocol.OK, b.leave('a').Status)
-	assert.Empty(t, b.outs, "a leave is taken, but nobody is voted for")
+	assert.Empty(t, b.outs, "a leave is taken, but no claim gets a vote")
 	b.Forget()
 	assert.Equal(t, protocol.Recovering, b.join('a', 640).Status)
 	inc, _ := b.Incarnation()

@@ -81,5 +81,5 @@ func ReplyItem(v, head []resp.Value, own int64, r protocol.Request) []resp.Value
 	case r.Op == protocol.OpLeave:
 		return append(v, resp.Value{Int: 1})
 	}
-	return append(v, head[0], head[1], resp.Value{Int: int64(r.Ticket)}, resp.Value{Int: 1 | 8}) // a vote, and nobody before it
+	return append(v, head[0], head[1], resp.Value{Int: int64(r.Ticket)}, resp.Value{Int: 1 | 8}) // a vote, and no claim before it
 }

@@ -69,8 +69,8 @@ func BenchmarkServer(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver reports what it costs the server that the first of a queue
-// leaves, and that somebody comes and waits behind it.
+// BenchmarkHandOver reports what it costs the server that the first claim of a
+// queue leaves, and that another one comes and waits.
 func BenchmarkHandOver(b *testing.B) {
 	c := redistest.Start(b, 1).Node(0).Client()
 	load(b, c)

@@ -249,7 +249,7 @@ func Marked(marker, runID string, clock int64, guard, retention time.Duration) (
 // ParsePush reads a message on an owner's channel:
 //
 //	v <clock> <incarnation> <id> <ticket> <waiters> <sum> <digest> [limit since]    the claim has this node's vote now
-//	w <clock> <incarnation> <id> <ticket>    somebody has begun to wait behind it
+//	w <clock> <incarnation> <id> <ticket>    another claim has begun to wait behind it
 //	a <clock> <incarnation> <id> <ticket>    the node wants another request of the claim
 //	r <clock> <incarnation> <id> <ticket>    the record that id watches was written under ticket
 func ParsePush(payload string) (protocol.Push, error) {

@@ -73,7 +73,7 @@ func (k Keys) Marker() string { return MarkerKey(k.prefix) }
 // Record is the key of what is kept beside the claims.
 func (k Keys) Record() string { return k.ours(recorded) }
 
-// Watchers is the key of who wants to hear of that.
+// Watchers is the key of the clients that observe the record.
 func (k Keys) Watchers() string { return k.ours(watchers) }
 
 func (k Keys) appendPlain(dst []byte) []byte {

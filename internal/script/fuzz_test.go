@@ -21,8 +21,8 @@ import (
 // bounds on which the protocol counts, nor one that changes when the connection
 // reads the next reply into the same memory.
 //
-// What an answer is about is told by its place on the connection and by nothing
-// in it, so one that is given for another name is as good as a lie; what lies
+// Only the place of an answer on the connection tells what it is about, and nothing
+// in it does. So one that is given for another name is as good as a lie; what lies
 // can do is seen in internal/protocol. The answer to "whole" is not read.
 
 const (

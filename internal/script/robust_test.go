@@ -93,7 +93,7 @@ func TestQueueKeyOfAnotherType(t *testing.T) {
 	}
 }
 
-// Whoever tampers with a queue gets an error, not a second holder.
+// A queue that was tampered with gives an error, not a second holder.
 func TestDamagedQueue(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
@@ -104,7 +104,7 @@ func TestDamagedQueue(t *testing.T) {
 	_, err := n.send(t, n.terms(2, 1), protocol.Request{Op: protocol.OpBeat})
 	assert.ErrorContains(t, err, "damaged")
 
-	// A claim that cannot be read may be somebody's.
+	// A claim that cannot be read may be a client's.
 	other := newNode(c)
 	other.keys = script.NewKeys("test", "another name")
 	for _, state := range []string{"S5 ab something", "S5 ab+1 2", "S5 ab+", "S5 ab 1 cd 5 1 9 2"} {
@@ -116,7 +116,7 @@ func TestDamagedQueue(t *testing.T) {
 		assert.Equal(t, state, c.Get(t.Context(), other.keys.State()).Val())
 	}
 
-	// What is left of a queue without its state is nobody's.
+	// What is left of a queue without its state belongs to no claim.
 	require.NoError(t, c.Del(t.Context(), n.keys.State(), n.keys.Plain()).Err())
 	assert.True(t, n.do(t, n.terms(3, 1), join(640)).Vote)
 	assert.False(t, n.do(t, n.terms(4, 1), join(641)).Vote)
@@ -189,11 +189,11 @@ func TestMark(t *testing.T) {
 	assert.Equal(t, third, mark("run3", script.Lost))
 	assert.NotEqual(t, third, mark("run4", script.Lost))
 
-	// A clock that has jumped: once in an incarnation, whoever comes.
+	// A clock jump counts once in an incarnation, however many clients report it.
 	fourth := mark("run4", script.Lost)
 	fifth := mark("run4", fmt.Sprint(fourth))
 	assert.NotEqual(t, fourth, fifth)
-	assert.Equal(t, fifth, mark("run4", fmt.Sprint(fourth)), "somebody has said so before")
+	assert.Equal(t, fifth, mark("run4", fmt.Sprint(fourth)), "a client has reported it before")
 	for _, run := range []string{"run4", "-"} {
 		soon := fmt.Sprintf("7 %d %s 0 0 w", time.Now().Add(time.Minute).UnixMilli(), run)
 		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), soon, 0).Err())
@@ -274,7 +274,7 @@ func TestLongestRetention(t *testing.T) {
 			l, s := long.terms(1, capacity), short.terms(2, capacity)
 			l.TTL, s.TTL = 10*time.Minute, 8*time.Second
 			l.Weight, s.Weight = capacity, capacity
-			if first == "short" { // who has been here before, and so wrote the marker
+			if first == "short" { // a client has been here before, and so wrote the marker
 				short.do(t, s, join(576))
 				short.do(t, s, leave)
 			}
@@ -374,7 +374,7 @@ func TestKeyOfTheFarFuture(t *testing.T) {
 	for id, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpJoin, protocol.OpBeat} {
 		a := n.do(t, n.terms(uint64(id/2)+1, 1), protocol.Request{Op: op, Ticket: 640})
 		assert.False(t, a.Vote)
-		assert.Equal(t, id < 2, a.Foreign, "the first is told")
+		assert.Equal(t, id < 2, a.Foreign, "the first gets it")
 	}
 }
 

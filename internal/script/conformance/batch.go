@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// part is a request of one of those who are there.
+// part is a request of one of the claims that are there.
 type part struct {
 	terms protocol.Terms
 	owner string
@@ -41,7 +41,7 @@ func (s *sequence) anything() (parts []part) {
 	return parts
 }
 
-// succession is that who is there leaves and others come, one after the other.
+// succession has the claims that are there leave and others come, one after the other.
 func (s *sequence) succession() (parts []part) {
 	fence := s.node.Fence()
 	for _, c := range s.node.Claims(s.now) {

@@ -17,7 +17,7 @@ import (
 )
 
 // compareAnswer wants all the same, save for Wait: on a wall clock it is off by
-// the time that nobody knows, and without a classic key it rests on a lower bound of
+// the unknown part of a millisecond, and without a classic key it rests on a lower bound of
 // the soonest expiry where the model knows the very moment.
 func (s *sequence) compareAnswer(got, want protocol.Answer, classic bool) error {
 	slack := time.Duration(2*s.slack) * time.Millisecond
@@ -44,8 +44,8 @@ func (s *sequence) compareClock(got int64) error {
 }
 
 // comparePushes wants the same pushes to the same owners in the same order; but
-// who watches a record is told in the order in which watches end, and the last
-// millisecond of that is the clock's.
+// the watchers of a record get them in the order in which their watches end, and the
+// last millisecond of that is the clock's.
 func (s *sequence) comparePushes(msgs []*redis.Message, outs []model.Out) error {
 	outs = slices.Clone(outs)
 	for i := range outs {
@@ -100,7 +100,7 @@ func (s *sequence) empty(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// -2 is "no such key": nobody was ever here, or the memory was lost.
+	// -2 is "no such key": no claim was ever here, or the data was lost.
 	if s.node.Fence() > 0 && (ttl <= 0 || ttl > 2*retention+20*time.Second) && ttl != -2 {
 		return fmt.Errorf("the fence is kept for %v", ttl)
 	}

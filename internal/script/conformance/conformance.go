@@ -38,7 +38,7 @@ const timedOneIn = 25
 
 // Run runs the sequences and reports the first few that differ.
 //
-// On a wall clock nobody knows to the millisecond when a script ran, so the
+// On a wall clock it is not known to the millisecond when a script ran, so the
 // model is given the node's TIME from just before, and a sequence that comes
 // near a moment at which something ends is abandoned, not judged.
 func Run(t testing.TB, cfg Config) {

@@ -40,7 +40,7 @@ func (s *sequence) record(ctx context.Context, a *actor) error {
 			v.Seq += uint64(s.rng.IntN(3))
 		}
 		if v.Ticket == 0 {
-			v.ID, v.Ticket = a.terms.ID, s.ticket(a) // nobody asks for that
+			v.ID, v.Ticket = a.terms.ID, s.ticket(a) // no client asks for that
 		}
 		r.Promise = new(protocol.Version)
 		if op == protocol.OpRepair && s.rng.IntN(2) == 0 {
@@ -105,7 +105,7 @@ func (s *sequence) complete(ctx context.Context) error {
 	return nil
 }
 
-// sameEntry compares records: what is left of a time may be off by what nobody knows.
+// sameEntry compares records: what is left of a time may be off by the unknown part of a millisecond.
 func (s *sequence) sameEntry(got, want *protocol.Entry) error {
 	slack := time.Duration(2*s.slack) * time.Millisecond
 	for _, d := range []*[2]*time.Duration{{&got.Left, &want.Left}, {&got.Keep, &want.Keep}} {

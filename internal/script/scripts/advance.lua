@@ -1,8 +1,8 @@
 -- advance gives the vote to one claim after the other for as long as they fit
--- (there is none that weighs nothing), and tells each, save the one whose
--- request this is: it learns from the answer. Who may not publish must not stop
--- half-way: a waiter asks again in time. What it leaves over, because it has given as many
--- as it may, is for the next request: stale stays set.
+-- (no claim weighs nothing). It pushes a message to each, except the claim of this
+-- request, which learns it from the answer. A client without the right to publish
+-- must not stop half-way: a waiter asks again in time. One request gives a bounded
+-- number of votes. The rest is for the next request: stale stays set.
 if recovering <= 0 and (stale == '1' or C == solo and voted == 0) then
   stale = '0'
   while unvoted > 0 and C - sum > 0 do

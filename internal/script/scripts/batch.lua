@@ -23,7 +23,7 @@ local ends, tail = string.format('%.0f', now + ttl), A[4]
 local answer, new, gone, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5, false
 for k = 2, #K, 2 do
   local plain, key, what, id = K[k], K[k + 1], A[a], A[a + 1]
-  -- An earlier one may have been of the same name; the classic key is his then, or he has left.
+  -- An earlier request of the batch may be of the same name: then it has the classic key, or its claim has left.
   local state, done = new[key] or had[k + 1], ' 0'
   if what == 'L' or what == 'l' then
     -- As leave.lua does it, but for the classic keys, which go all at once.
@@ -42,7 +42,7 @@ for k = 2, #K, 2 do
     end
     a = a + 2
   elseif what == 'B' or what == 'b' then
-    -- As beat.lua does it for who has the vote and, where there is one, the classic key.
+    -- As beat.lua does it for a claim that has the vote and, where there is one, the classic key.
     local head = A[a + 2]
     if votes and state and sub(state, 1, #head) == head and match(state, '^%d+', #head + 1) + 0 > now
       and (what == 'b' or new[key] or had[k] == id) then

@@ -65,10 +65,10 @@ if not clash then
   end
   if not t then
     to = A[7]
-    -- Back at the fence only for whom it was given to: another may have held that ticket and left.
+    -- Only the claim that was given the ticket at the fence gets it back: another may have held it and left.
     if above and not (settle and to == F and Fo == id) then to = above end
   elseif settle and T > t + 0 then
-    -- At the fence, too: whom it was given to may have left, but can come back to it.
+    -- At the fence, too: the claim that was given it may have left, but can come back to it.
     to = A[7]
     if to == F or above and call('ZRANGEBYSCORE', K[3], to, to)[1] then to = above end
   end
@@ -88,7 +88,7 @@ if not clash and far <= 0 then
       call('DEL', K[1])
       plain = false
     end
-    -- It must be voted for anew, unless it stays among the voted.
+    -- It needs a new vote, unless it stays among the claims with votes.
     if t - bound <= 0 and (to - bound > 0 or t == bound) then
       --@ withdraw
     end

@@ -1,4 +1,4 @@
--- inspect: who is queued here, in order, without changing anything. A claim
+-- inspect: the claims queued here, in order, without changing anything. A claim
 -- whose lease has ended is left out; it goes with the next request to the name. Only the first
 -- hundred claims are looked at: the others count as queued.
 --

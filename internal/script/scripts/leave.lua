@@ -2,8 +2,8 @@
 -- take a claim away is safe at any time, to vote for the next one is not. It is
 -- answered by 1.
 --
--- Nobody else is here, and neither the time nor the marker matters: the state
--- begins like that of one claim at the fence in open.lua, and that is ours.
+-- The fast path: the claim is alone. Its state begins like that of one claim at
+-- the fence in open.lua, with this claim's id. Neither the time nor the marker matters.
 --
 -- A leave is carried out also at maxmemory: see full.lua. The DEL of the classic key is
 -- such a write as well.

@@ -6,7 +6,7 @@
 -- until a moment ago. So it is when the clock has jumped: leases have ended early
 -- here, and a marker of the future says that it was set back.
 -- The marker keeps the longest guard time and the longest retention that any
--- client has shown: who has shorter ones must not cut short what another was promised.
+-- client has shown: a client with shorter ones must not cut short what another was promised.
 --
 -- KEYS  1 marker   ARGV  1 random id  2 run id  3 lost, or the incarnation in which the clock has jumped  4 milliseconds since the run began, or up to a second less
 --       5 guard and retention

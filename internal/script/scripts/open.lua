@@ -47,7 +47,7 @@ local recovering = born + guard - now
 
 -- A semaphore has no classic key; and a node that has forgotten a Resize must
 -- not vote by the old number, so for a semaphore it recovers until it is whole,
--- or for another guard time when nobody can be had who would tell it.
+-- or for another guard time when no client repairs it.
 local limit, since
 if K[6] then
   local resized = try('GET', K[6])

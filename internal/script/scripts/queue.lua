@@ -33,7 +33,7 @@ if not fence then
     if swept == '0' then swept = false end
     if called == '0' then called = false end
   end
-  -- Somebody else wrote here. To go on could vote twice; the keys expire soon enough.
+  -- Something other than these scripts wrote here. To go on could vote twice. The keys expire soon enough.
   if count ~= voted + unvoted or fields ~= count then
     return redis.error_reply('ERR quorate: the queue of ' .. K[1] .. ' is damaged')
   end
@@ -69,7 +69,7 @@ if fence then
     end
   end
 end
--- After a Resize there may be room for others; who has permits keeps them.
+-- After a Resize there may be room for others. Holders keep their permits.
 if limit and C ~= limit then C, changed, stale = limit, true, '1' end
 
 -- Leases that have ended, in the order of the tickets. A claim that is not dropped yet counts as if its lease
