@@ -13,8 +13,8 @@ import (
 // lost their memory, and clocks that are watched. It makes the calls that this
 // cannot do without, in one script each, and nothing of what decides by them: to
 // lock, what time it is, what is known of the name and of the node's memory, the
-// key if it is free, and who has it now; to unlock, whose it is, the key goes,
-// and the token stays. What is between it and the floor is not the library's.
+// key if it is free, and its holder; to unlock, the owner of the key, which is
+// deleted, and the token stays. What is between it and the floor is not the library's.
 
 const (
 	fencedLock = `local clock, had = redis.call("TIME"), redis.call("MGET", KEYS[2], KEYS[3])

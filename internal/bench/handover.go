@@ -64,7 +64,7 @@ func twoProcesses(ctx context.Context, st *stage, l library, n nodes) error {
 	return nil
 }
 
-// pair is two who pass a lock to and fro.
+// pair is two clients that pass a lock to and fro.
 type pair struct {
 	ms    [2]locker
 	guard guard
@@ -135,7 +135,7 @@ func hops(st *stage, n nodes) error {
 	return nil
 }
 
-// hop is one who publishes and one who listens, on raw connections.
+// hop is a publisher and a subscriber, on raw connections.
 type hop struct {
 	need    int
 	number  int
@@ -195,7 +195,7 @@ func (h *hop) listen(f func() error) {
 func (h *hop) turn(ctx context.Context, d time.Duration) (figures, error) {
 	var took []time.Duration
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		time.Sleep(queueing) // as those have who hand over
+		time.Sleep(queueing) // as between two hand-overs of a lock
 		h.number++
 		number := strconv.Itoa(h.number)
 		command := resp.AppendCommand(nil, "PUBLISH", "hop", number)
@@ -229,7 +229,7 @@ func (h *hop) close() {
 	for _, over := range h.over {
 		for open := true; open; {
 			select {
-			case <-h.heard: // nobody waits for it any more
+			case <-h.heard: // no hop waits for it any more
 			case <-over:
 				open = false
 			}

@@ -164,7 +164,7 @@ func renewal(k int) bench {
 	}
 }
 
-// holding is what goes on for d while nobody does anything.
+// holding measures the traffic of d in which no client calls anything.
 func holding(ctx context.Context, n nodes, d time.Duration) (figures, error) {
 	before, began := n.account(ctx), time.Now()
 	select {
@@ -230,7 +230,7 @@ func forgotten(ctx context.Context, n nodes, retention time.Duration) error {
 		for {
 			size, err := n.Node(i).Client().DBSize(ctx).Result()
 			if err != nil {
-				return fmt.Errorf("after %v, names that nobody uses: %w", retention, err)
+				return fmt.Errorf("after %v, unused names: %w", retention, err)
 			}
 			if size <= few {
 				break

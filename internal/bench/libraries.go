@@ -58,7 +58,7 @@ func insist(ctx context.Context, m locker) error {
 	}
 }
 
-// The names that the ratios are told by.
+// The names of the sides in the ratios.
 const (
 	quorateName = "quorate"
 	asyncName   = "quorate (Unlock)"

@@ -3,7 +3,7 @@
 //
 // All figures are of one run on one machine, where clients and servers share
 // the processors, so only ratios say anything. The sides of a bench take turns
-// within every round (A B C A B C), and what is told is the median over the
+// within every round (A B C A B C), and the report shows the median over the
 // rounds: of each figure, and of each round's ratio.
 //
 // With -from it measures nothing, and draws and writes what a run before has

@@ -44,8 +44,8 @@ type rueidisMutex struct {
 	unlock func()
 }
 
-// rueidisPatience is much longer than any wait is here. Who waits for longer is
-// taken not to have been woken up.
+// rueidisPatience is much longer than any wait is here. A client that waits longer
+// counts as one that was not woken up.
 const rueidisPatience = 2 * time.Second
 
 func (m *rueidisMutex) Lock(ctx context.Context) error {
@@ -78,7 +78,7 @@ func (m *rueidisMutex) Unlock(context.Context) error {
 // much kinder to its rate, and costs requests.
 const bsmPoll = 10 * time.Millisecond
 
-// bsmClient is bsm/redislock. It is told to ask until its context ends.
+// bsmClient is bsm/redislock, set to ask until its context ends.
 type bsmClient struct {
 	node *redis.Client
 	c    *redislock.Client

@@ -54,8 +54,8 @@ func rgb(hex uint32) color.Color {
 	return color.RGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 0xff} //nolint:gosec // cut off on purpose
 }
 
-// style is how one side is drawn: in colours that differ for those, too, who do not see all
-// of them, and with a mark of its own. No plot relies on its colours.
+// style is how one side is drawn: in colours that differ for colour-blind readers, too, and
+// with a mark of its own. No plot relies on its colours.
 type style struct {
 	light, dark color.Color
 	mark        draw.GlyphDrawer

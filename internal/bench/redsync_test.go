@@ -123,7 +123,7 @@ func TestBothContend(t *testing.T) {
 	var counter, sum, inside atomic.Int64
 	var theirs, ours atomic.Int64
 	var wg sync.WaitGroup
-	work := func(who *atomic.Int64) error {
+	work := func(done *atomic.Int64) error {
 		if n := inside.Add(1); n != 1 {
 			return fmt.Errorf("%d inside at once", n)
 		}
@@ -134,7 +134,7 @@ func TestBothContend(t *testing.T) {
 		counter.Store(n + 1)
 		inside.Add(-1)
 		sum.Add(1)
-		who.Add(1)
+		done.Add(1)
 		return nil
 	}
 	errs := make(chan error, 8)

@@ -18,10 +18,10 @@ import (
 type table struct {
 	results []Result
 	sides   []string
-	against []string // those that the first side is told in proportion to
+	against []string // the sides that the first one is compared with
 }
 
-// references are those whom ratios are told to.
+// references are the sides that ratios refer to.
 var references = []string{redsyncName, fastName, rueidisName, bsmName, floorName, fencedName, healthyName, hopName, hopsName, syncName}
 
 func (r *Results) table(group string) table {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// healings watches nodes that have lost their memory: one that says that it has been
-// told everything has what the others had when it began anew. It looks at the servers
+// healings watches nodes that have lost their data: one that says that it is caught up
+// has what the others had when its incarnation began. It looks at the servers
 // themselves, for what clients find may be right by luck.
 type healings struct {
 	quorum  int
@@ -132,8 +132,8 @@ func (w *healings) judge(node int, l lack) {
 	}
 }
 
-// records are the names of what the node remembers for good: what has been done once. (Who
-// leads is forgotten some time after it has been erased.)
+// records are the names of what the node remembers for good: what has been done once. (The
+// leader's record is dropped some time after it has been erased.)
 func (n *node) records() (map[string]struct{}, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -23,7 +23,7 @@ func TestHealings(t *testing.T) {
 		w.look(0)
 		return len(w.found)
 	}
-	assert.Zero(t, turn(1, 0, true), "nobody has seen it begin: it is another one's replica, or new")
+	assert.Zero(t, turn(1, 0, true), "its beginning was not seen: it is another one's replica, or new")
 	assert.Zero(t, turn(2, 0, false))
 	has = names{"a": {}, "b": {}}
 	assert.Zero(t, turn(2, time.Second, true))

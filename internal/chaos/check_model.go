@@ -69,7 +69,7 @@ func fencedMutex(start fenced) porcupine.Model {
 }
 
 // weightedSemaphore is the sequential specification of a semaphore: the weights
-// of those who hold it. A reader/writer lock is one.
+// of its holders. A reader/writer lock is one.
 func weightedSemaphore(capacity int64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return int64(0) },
@@ -95,7 +95,7 @@ func steps(ops []*operation) (all []porcupine.Operation) {
 		if o.Begin == 0 {
 			continue
 		}
-		// Who was stopped between the admission and looking at the clock had been
+		// A process that was stopped between its admission and reading the clock was
 		// admitted before the validity ended, and that was no later than this.
 		end := o.valid()
 		got, from := min(o.Begin, end-1), end
@@ -119,7 +119,7 @@ func accesses(log []access, name string) (all []porcupine.Operation) {
 	return all
 }
 
-// split cuts a history where nothing is under way: nobody waits, nobody holds.
+// split cuts a history where nothing is under way: there is no waiter and no holder.
 // A history is linearizable if and only if its parts are, each from the state in
 // which the one before has left the object. Without it the checker's memory
 // grows with the square of the history's length.

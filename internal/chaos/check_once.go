@@ -12,16 +12,16 @@ import (
 
 // onceStats is what has been done once, and more often than that.
 type onceStats struct {
-	Rounds    int // that somebody has asked for
+	Rounds    int // that a client has asked for
 	Done      int // of which a value was returned
 	Runs      int // of the function
 	Completed int // of which this many returned without an error
-	Repeated  int // beyond the first of their round: nobody had been told that that was recorded
+	Repeated  int // beyond the first of their round: no client had learned that that was recorded
 	Told      int // answers of Status
 }
 
 func (s onceStats) String() string {
-	return fmt.Sprintf("%d rounds, %d of them done; %d runs, of which %d completed, %d of them after another of their round that nobody knew to be recorded; "+
+	return fmt.Sprintf("%d rounds, %d of them done; %d runs, of which %d completed, %d of them after another of their round that no client knew to be recorded; "+
 		"%d answers of Status", s.Rounds, s.Done, s.Runs, s.Completed, s.Repeated, s.Told)
 }
 
@@ -65,7 +65,7 @@ func rounds(h *history) []*round {
 // check finds what must not be in a round.
 func (r *round) check(ops map[string]*operation, limit time.Duration, once *onceStats, models *modelStats) (found []violation) {
 	found = append(overlaps(r.runs, 1), falling(r.runs, 1)...)
-	var first *operation // who was the first to return that it is done
+	var first *operation // the first to return that it is done
 	for _, o := range r.asks {
 		if o.Begin > 0 && (first == nil || o.Begin < first.Begin) {
 			first = o
@@ -99,9 +99,9 @@ func (r *round) check(ops map[string]*operation, limit time.Duration, once *once
 	return append(found, r.linear(ops[first.Value], limit, models)...)
 }
 
-// untold is about a run whose function has returned without an error: whoever
-// had called gets its value, or is told that it was not recorded. One that was
-// killed is told nothing.
+// untold is about a run whose function has returned without an error: its caller
+// gets its value, or the error that it was not recorded. A caller that was killed
+// gets nothing.
 func (r *round) untold(run, by *operation) []violation {
 	var wrong string
 	switch {
@@ -136,8 +136,8 @@ func writeOnce() porcupine.Model {
 	}
 }
 
-// linear checks the round against the model: nobody is told that it is done
-// before a run has been, and nobody who calls or asks later gets anything else. Runs whose value nobody
+// linear checks the round against the model: no client learns that it is done before
+// a run has been, and no later call gets anything else. Runs whose value no client
 // got are left out: the earliest that they can have been recorded is never.
 func (r *round) linear(run *operation, limit time.Duration, stats *modelStats) []violation {
 	if run == nil || run.Done == 0 {

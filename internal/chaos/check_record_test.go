@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Who asks is told of no term that is over, and of none that has not begun.
+// A client that asks gets no term that is over, and none that has not begun.
 func TestMistaken(t *testing.T) {
 	terms := []*operation{held("a", 1, 7, 100, 200), held("b", 1, 8, 210, 300)}
 	told := func(token uint64, from, to int64) int {
@@ -44,7 +44,7 @@ func TestRounds(t *testing.T) {
 	assert.Equal(t, onceStats{Rounds: 1, Done: 1, Runs: 1, Completed: 1}, once)
 
 	assert.Positive(t, judge(nil, a, first, ask("b", "r", 20, 99)), "told that it is done before it was")
-	assert.Positive(t, judge(nil, a, late), "nobody has run it")
+	assert.Positive(t, judge(nil, a, late), "no client has run it")
 	assert.Positive(t, judge(nil, a, first, ask("b", "s", 20, 140), run("s", "b", 6, 105, 120)), "two values")
 
 	again := run("s", "c", 6, 125, 150)
@@ -52,7 +52,7 @@ func TestRounds(t *testing.T) {
 	assert.Positive(t, judge(nil, a, first, c, again), "run though it is done")
 
 	before := run("s", "c", 4, 20, 40)
-	assert.Zero(t, judge(nil, a, first, c, before), "nobody knew that it was recorded")
+	assert.Zero(t, judge(nil, a, first, c, before), "no client knew that it was recorded")
 	assert.Equal(t, 1, once.Repeated)
 	c.Err = "no quorum"
 	assert.Positive(t, judge(nil, a, first, c, before), "it has been done, and its caller was not told so")

@@ -75,12 +75,12 @@ func TestFencedMutexModel(t *testing.T) {
 	assert.Positive(t, judge([]*operation{a, held("b", 1, 2, 150, 300)}), "two owners")
 	waiting := held("b", 1, 2, 210, 300)
 	waiting.Call = 50
-	assert.Zero(t, judge([]*operation{a, waiting}), "who waits does not own")
+	assert.Zero(t, judge([]*operation{a, waiting}), "a waiter does not own")
 	assert.Zero(t, judge([]*operation{a, {Op: "x", Name: "n", Weight: 1, Call: 60}, b}), "a call without an answer")
 	asleep := &operation{Op: "a", Name: "n", Weight: 1, Token: 1, Call: 90, Begin: 105, Until: 20, End: 106, Lost: true}
 	assert.Zero(t, judge([]*operation{asleep, b}, read(1, 107, 0, true), read(2, 220, 0, true)))
 	dead := &operation{Op: "d", Name: "n", Weight: 1, Token: 1, Call: 90, Begin: 100, Until: 200}
-	assert.Zero(t, judge([]*operation{dead, b}), "a lease that nobody released")
+	assert.Zero(t, judge([]*operation{dead, b}), "a lease that was never released")
 	assert.Positive(t, judge([]*operation{dead, held("b", 1, 2, 190, 300)}))
 }
 
@@ -218,7 +218,7 @@ func TestMemory(t *testing.T) {
 	require.ErrorIs(t, m.lose(1), errSkip, "it is not back for long enough")
 	m.lost[0] = loss{at: lost, back: lost}
 	tells.born = time.Time{}
-	require.ErrorIs(t, m.lose(1), errSkip, "nobody has noticed yet")
+	require.ErrorIs(t, m.lose(1), errSkip, "no client has noticed yet")
 	tells.born = time.Now().Add(-time.Second)
 	require.ErrorIs(t, m.lose(1), errSkip, "it was noticed late")
 	tells.born = time.Now().Add(-2 * time.Minute)
@@ -228,7 +228,7 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, m.lose(1), "it has had its guard time")
 }
 
-// A node whose marker does not tell is without memory until somebody notices.
+// A node whose marker does not show the loss has lost its data unnoticed until a client notices.
 func TestMemoryThatPretends(t *testing.T) {
 	tells := marker{incarnation: 7, whole: true, born: time.Now().Add(-time.Hour)}
 	m := newMemory(3, time.Second, func(int) (marker, error) { return tells, nil })

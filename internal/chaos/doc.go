@@ -5,7 +5,7 @@
 //
 //	go run ./internal/chaos -nodes 3,5 -for 2m -seed 1 -report docs/chaos.md
 //
-// Who judges does not ask the library. Every client writes down what it asked
+// The judge does not ask the library. Every client writes down what it asked
 // and what it got, on the machine's one monotonic clock; a resource that the
 // clients write to writes down what reached it. When all is over the checkers
 // read both: see check_overlap.go, check_model.go, check_wait.go,
@@ -26,8 +26,8 @@
 // # What is done once
 //
 // Round after round all clients want the same thing done, and get from the nodes
-// which run it was that did it: all get the same one, nobody before that has
-// returned, and nobody runs it with a valid claim after that. What a run had done
+// which run it was that did it. All get the same one, no call returns before that
+// run has, and no run begins with a valid claim after that. What a run had done
 // as its process was killed, or could not be recorded, is done again: such runs
 // are counted.
 //

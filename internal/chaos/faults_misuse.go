@@ -9,8 +9,8 @@ import (
 )
 
 // What the library does not bear, by what it says of itself: nodes that evict
-// keys. That takes a part of a node's memory and may leave it the marker, so that
-// nobody ever notices. It is no part of a run
+// keys. That takes a part of a node's data and may leave it the marker, so that
+// no client ever notices. It is no part of a run
 // unless it is asked for with -tracks, and counts as loss of memory there.
 var misuseHarms = []harm{
 	{"keys evicted", evict},

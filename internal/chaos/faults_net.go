@@ -49,18 +49,18 @@ func (n *nemesis) length(r *rand.Rand) time.Duration {
 // lost with its connection, or comes when it is over.
 func partition(nodes, clients func(*nemesis) int, which proxy.Direction) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-		who, from, d, late := n.everyone(), some(r, nodes(n), len(n.nodes)), n.length(r), r.IntN(2) == 0
+		clientsHit, from, d, late := n.everyone(), some(r, nodes(n), len(n.nodes)), n.length(r), r.IntN(2) == 0
 		pick := r.IntN(len(n.clients))
 		whose := "all clients"
 		if clients(n) > 0 {
-			who = []int{pick}
+			clientsHit = []int{pick}
 			whose = fmt.Sprintf("client %d", pick)
 		}
 		fault, what := lose, "lost"
 		if late {
 			fault, what = hold, "late"
 		}
-		n.impose(ctx, d, who, from, which, fault)
+		n.impose(ctx, d, clientsHit, from, which, fault)
 		return fmt.Sprintf("%s from nodes %s for %v, messages %s", whose, list(from), d.Round(time.Millisecond), what), nil
 	}
 }
@@ -68,14 +68,14 @@ func partition(nodes, clients func(*nemesis) int, which proxy.Direction) func(co
 // overlap cuts each client off from a minority of its own, so that each has a
 // majority, and no two the same.
 func overlap(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	d, order, who := n.length(r), r.Perm(len(n.nodes)), n.everyone()
-	for i, c := range who {
+	d, order, all := n.length(r), r.Perm(len(n.nodes)), n.everyone()
+	for i, c := range all {
 		for k := range n.minority() {
 			n.wires.set([]int{c}, []int{order[(i*n.minority()+k)%len(order)]}, proxy.Both, hold)
 		}
 	}
 	wait(ctx, d)
-	n.wires.set(who, order, proxy.Both, pass)
+	n.wires.set(all, order, proxy.Both, pass)
 	return fmt.Sprintf("all clients for %v", d.Round(time.Millisecond)), nil
 }
 

@@ -60,8 +60,8 @@ func (o *operation) valid() int64 {
 	return o.Until
 }
 
-// sighting is what a client was told when it asked who leads, or whether
-// something is done: the token of whoever does or did, 0 for nobody.
+// sighting is the answer that a client got when it asked for the leader, or whether
+// something is done: the token of the leader or of the run, 0 for none.
 type sighting struct {
 	By, Kind, Name string
 	From, To       int64

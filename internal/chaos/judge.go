@@ -104,7 +104,7 @@ func (r *result) asExpected() bool {
 		return r.harmful() > 0
 	case controlRival:
 		return slices.ContainsFunc(r.Violations, func(v violation) bool { return strings.Contains(v.What, besideRival) })
-	default: // a rule of the library is left out: tokens may fall where nobody is hurt
+	default: // a rule of the library is left out: tokens may fall without a violation
 		return slices.ContainsFunc(r.Violations, func(v violation) bool { return v.At > 0 })
 	}
 }

@@ -21,7 +21,7 @@ import (
 type memory struct {
 	guard  time.Duration
 	most   int
-	marker func(node int) (marker, error) // nil where nobody has such a thing
+	marker func(node int) (marker, error) // nil where nodes have no marker
 
 	mu   sync.Mutex
 	lost map[int]loss
@@ -68,10 +68,10 @@ func newMemory(nodes int, guard time.Duration, ask func(int) (marker, error)) *m
 func (m *memory) lose(node int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// Two jumps that nobody has noticed may cancel out, and then nobody ever does.
+	// Two jumps that no client has noticed may cancel out, and then no client ever does.
 	if l := m.lost[node]; l.pretends != 0 {
 		if k, err := m.marker(node); err != nil || m.unnoticed(l, k) {
-			return fmt.Errorf("%w: nobody has noticed what came before", errSkip)
+			return fmt.Errorf("%w: no client has noticed what came before", errSkip)
 		}
 	}
 	without := 0

@@ -125,7 +125,7 @@ func (n *nemesis) faults() []fault {
 	return slices.Clone(n.log)
 }
 
-// saveFaults writes them to a file, for whoever looks into a violation.
+// saveFaults writes them to a file, to look into a violation with.
 func saveFaults(faults []fault, path string) error {
 	var b strings.Builder
 	for _, f := range faults {

@@ -18,7 +18,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// How a node keeps what it is told.
+// How a node keeps its data.
 const (
 	inMemory = "memory"
 	everysec = "everysec"
@@ -26,7 +26,7 @@ const (
 	mixed    = "mixed" // each node another of these
 )
 
-// node is one server. Whoever does something to it holds mu.
+// node is one server. Invariant: a fault changes it only while it holds mu.
 type node struct {
 	id      int
 	store   string
@@ -133,14 +133,14 @@ func (n *node) cut(ctx context.Context, d time.Duration) error {
 // markerKey is where a node remembers since when it has remembered.
 const markerKey = "quorate:marker"
 
-// fence is what a node may remember of a name that nobody claims: its highest
+// fence is what a node may remember of a name without claims: its highest
 // ticket, and whose that was.
 var fence = regexp.MustCompile(`^S\d+ [0-9a-f]+$`)
 
 // recordKey is where a node keeps what is recorded of a name, for good.
 var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
 
-// contents is what a key holds, and for how long: whoever finds a key that should have gone asks why.
+// contents is what a key holds, and for how long. It explains a key that should have gone.
 var contents = redis.NewScript(`
 local kind, more = redis.call('TYPE', KEYS[1]).ok, ', for ' .. redis.call('PTTL', KEYS[1]) .. ' ms'
 if kind == 'string' then
@@ -174,8 +174,8 @@ func (n *node) leftovers(ctx context.Context) ([]string, error) {
 		if k == markerKey || recordKey.MatchString(k) {
 			continue
 		}
-		// What a client that was killed or cut off has left under a name that nobody asks for
-		// any more goes when the key does, by a clock that may have been set back: that is so
+		// What a client that was killed or cut off has left under a name without further
+		// requests goes when the key does, by a clock that may have been set back: that is so
 		// only of the rounds of once.
 		if strings.Contains(k, "once-") {
 			if left, err := n.admin.PTTL(ctx, k).Result(); err == nil && left != -1 {

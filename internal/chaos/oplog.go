@@ -17,7 +17,7 @@ const (
 	evEnd   = "end"   // it has it no more: Unlock is about to be called, or the lease's context has ended
 	evLeft  = "left"  // Unlock has returned
 	evDone  = "done"  // what once is to run has been carried out
-	evTold  = "told"  // what the client was told when it asked who leads, or whether something is done
+	evTold  = "told"  // the client's answer when it asked for the leader, or whether something is done
 	evLate  = "late"  // Close did not wait any longer for some node's word, and has said so
 	evWall  = "wall"  // by how much the client's wall clock is wrong from now on
 	evError = "error" // the client's own trouble: the run is void, or something is left behind
@@ -64,8 +64,8 @@ func createLog(path, prefix string) (*oplog, error) {
 	return &oplog{prefix: prefix, file: f}, nil
 }
 
-// write writes e down. Its time is the caller's, who knows on which side of
-// what the clock must be read.
+// write writes e down. Its time is the caller's: only the caller knows on which side
+// of what the clock must be read.
 func (l *oplog) write(e event) {
 	switch e.E {
 	case evBegin:

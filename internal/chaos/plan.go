@@ -70,7 +70,7 @@ func (p *plan) control(name string) error {
 	p.Control, p.For = name, min(p.For, controlFor)
 	switch name {
 	case controlUnfenced:
-		// Whoever is stopped is to hold something.
+		// A client that is stopped is to hold something.
 		p.Work, p.Tracks, p.Pace, p.Hold, p.Rivals = []string{"mutex"}, []string{"clients"}, p.Pace/4, p.TTL/2, 0
 	case controlRedsync:
 		p.Work, p.MinRate, p.Rivals = []string{controlRedsync}, 1, 0

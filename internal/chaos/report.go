@@ -70,7 +70,7 @@ func (r *result) printViolation(out io.Writer, v violation) {
 	}
 }
 
-// saveViolations writes all of them to a file, for whoever looks into one.
+// saveViolations writes all of them to a file, to look into one with.
 func (r *result) saveViolations(path string) error {
 	var b strings.Builder
 	for _, v := range r.Violations {
@@ -138,7 +138,7 @@ func markdown(results []*result, simulator string) string {
 	})
 	row("answers of Status", func(r *result) string { return count(r.Once.Told) })
 	row("times a node without memory was told everything again", func(r *result) string { return count(r.Told) })
-	row("answers to who leads", func(r *result) string {
+	row("answers about the leader", func(r *result) string {
 		return count(lo.CountBy(r.History.Told, func(s sighting) bool { return s.Kind == "leader" }))
 	})
 	row("pushes that came late; pieces of requests and answers", func(r *result) string { return fmt.Sprintf("%d; %d", r.Pushes, r.Pieces) })

@@ -69,8 +69,8 @@ type access struct {
 
 type cell struct {
 	value   int64
-	highest uint64 // token of whoever has come
-	written uint64 // token of the last one who shares with nobody: a reader may be older than another reader
+	highest uint64 // the highest token that has come
+	written uint64 // token of the last exclusive holder: a reader may be older than another reader
 	by      string // the operation that wrote last
 }
 
@@ -99,8 +99,8 @@ func (r *resource) accept() {
 	}
 }
 
-// request is a line: what, the name, the token, whether its holder shares with
-// nobody, the operation, and for a write the number that it has read.
+// request is a line: what, the name, the token, whether its holder is exclusive,
+// the operation, and for a write the number that it has read.
 type request struct {
 	what  string // read or write
 	name  string
@@ -177,7 +177,7 @@ func (r *resource) carryOut(c *cell, a access) (ok bool) {
 	return true
 }
 
-// save writes the log to a file, for whoever looks into a violation.
+// save writes the log to a file, to look into a violation with.
 func (s *resourceStats) save(path string) error {
 	var b strings.Builder
 	for _, a := range s.Log {
@@ -186,7 +186,7 @@ func (s *resourceStats) save(path string) error {
 	return os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
-// torn are the readers who have seen a number change while they held the lock.
+// torn are the readers that have seen a number change while they held the lock.
 func (s *resourceStats) torn() (found []violation) {
 	seen := map[string]access{}
 	for _, a := range s.Log {

@@ -117,7 +117,7 @@ func (t *turn) ended(op string, l quorate.Lease, lost bool) {
 
 // length is how long to hold: mostly a moment, at times long enough to be
 // renewed, and often enough longer than the ttl: a fault shows nothing where
-// nobody holds anything.
+// no client holds anything.
 func (t *turn) length() (d time.Duration) {
 	share := func(d time.Duration) time.Duration { return time.Duration(t.rand.Int64N(int64(d))) }
 	switch n := t.rand.IntN(25); {
@@ -162,7 +162,7 @@ func (t *turn) stay(op string, l quorate.Lease) {
 }
 
 // use holds, and meanwhile does to the resource what the lock is for: reads it
-// and, if nobody shares it, writes it back increased. It does not ask its
+// and, if the hold is exclusive, writes it back increased. It does not ask its
 // context before it writes, as a program in the middle of its work does not:
 // that is what tokens are for.
 func (t *turn) use(op string, l quorate.Lease, alone bool) {

@@ -10,14 +10,14 @@ import (
 )
 
 // One term in proclaims has its value replaced, and one operation in looks also
-// asks who leads.
+// asks for the leader.
 const (
 	proclaims = 8
 	looks     = 4
 )
 
-// leaderWork campaigns, leads and resigns. A participant leads for all who share
-// it, so each goroutine takes one of its own for an operation.
+// leaderWork campaigns, leads and resigns. A participant leads for all goroutines that
+// share it, so each goroutine takes one of its own for an operation.
 type leaderWork struct{ free chan *leader.Election }
 
 func openLeader(e *clientEnv, name string) work {
@@ -52,7 +52,7 @@ func (w leaderWork) do(ctx context.Context, t *turn) {
 	t.end(op, lease, func() error { return unlock(e.Resign) })
 }
 
-// look asks who leads, and writes down what it is told.
+// look asks for the leader, and writes down the answer.
 func look(ctx context.Context, t *turn, e *leader.Election) {
 	ctx, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
@@ -61,6 +61,6 @@ func look(ctx context.Context, t *turn, e *leader.Election) {
 	case err == nil:
 		t.log.write(event{T: now(), E: evTold, Kind: t.kind, Name: t.name, From: from, Token: l.Term})
 	case !errors.Is(err, leader.ErrNoLeader) && !errors.Is(err, quorate.ErrNoQuorum) && ctx.Err() == nil:
-		t.log.trouble(fmt.Errorf("asking who leads %s: %w", t.name, err))
+		t.log.trouble(fmt.Errorf("asking for the leader of %s: %w", t.name, err))
 	}
 }

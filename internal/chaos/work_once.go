@@ -86,7 +86,7 @@ func (t *turn) carryOut(ctx context.Context, of string) (string, error) {
 	return op, nil
 }
 
-// look asks how far the work is, and writes down what it is told.
+// look asks how far the work is, and writes down the answer.
 func (w onceWork) look(ctx context.Context, t *turn, round string) {
 	ctx, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()

@@ -22,7 +22,7 @@ import (
 // workerEnv holds the terms of a client: a process that finds it set is one.
 const workerEnv = "QUORATE_CHAOS_WORKER"
 
-// terms are what a client is told at its start.
+// terms are what a client gets at its start.
 type terms struct {
 	URLs       []string // of its own ways to the nodes
 	Resource   string

@@ -36,7 +36,7 @@ var needed = strings.Fields(`
 // forget a connection of its own that has broken.
 var useful = strings.Fields(`+client|id +client|kill`)
 
-// refused is what a server says to somebody who lacks a right: in the words of
+// refused is what a server says to a user that lacks a right: in the words of
 // Redis 7.0, in those of later ones, or in those of both for what is not done by a script.
 var refused = []string{"The user executing the script can't", "ACL failure in script", "NOPERM"}
 
@@ -44,7 +44,7 @@ var refused = []string{"The user executing the script can't", "ACL failure in sc
 var lacking = map[string]string{
 	"+info":       "Check does not know the version",
 	"+config|get": "Check does not know appendfsync",
-	// Nobody hears that it is his turn.
+	// No waiter learns that it is its turn.
 	"+subscribe": "held by another client", "+publish": "held by another client", "&NAME:push:*": "held by another client",
 	"+scan": "has not been told", // a server that has forgotten
 	"+hdel": "is damaged",        // half of a leave has been done
@@ -65,7 +65,7 @@ func hired(t *testing.T, c *redistest.Cluster, name string, rights []string) *te
 	return u
 }
 
-// urls are the servers' for somebody with that password.
+// urls are the servers' for a user with that password.
 func (u *tenant) urls(password string) []string {
 	var urls []string
 	for _, s := range u.servers {
@@ -124,7 +124,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Who cannot hear pushes is told so by the log, as nothing else fails.
+// A client that cannot get pushes writes that to its log, as nothing else fails.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
@@ -139,7 +139,7 @@ func TestDeaf(t *testing.T) {
 // briefly is for servers that will take no leave: Close waits for them.
 var briefly = quorate.WithNodeTimeout(100 * time.Millisecond)
 
-// Commands of the scripts that nobody has a right for would be found out by TestRights,
+// Commands of the scripts that no user has a right for would be found out by TestRights,
 // but only where it gets to them.
 func TestRightsForScripts(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestRightLackingInAScript(t *testing.T) {
 	}
 }
 
-// A user's wrong password, and a user who is switched off, are told at once.
+// A user's wrong password, and a user that is switched off, are reported at once.
 func TestWrongUser(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

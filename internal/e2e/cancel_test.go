@@ -52,7 +52,7 @@ func TestCancelledLeavesNothing(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		free  bool // nobody holds it
+		free  bool // no client holds it
 		delay time.Duration
 		// before comes before LockContext is called, during while it waits, after when it has returned.
 		before, during, after func(*testing.T, scene)
@@ -70,13 +70,13 @@ func TestCancelledLeavesNothing(t *testing.T) {
 			after:  func(t *testing.T, s scene) { cont(t, s, 0) },
 		},
 		{
-			name: "two servers stopped, nobody holds it", free: true,
+			name: "two servers stopped, not held", free: true,
 			before: func(t *testing.T, s scene) { stop(t, s, 0, 1) },
 			during: func(t *testing.T, s scene) { s.present(2) },
 			after:  func(t *testing.T, s scene) { cont(t, s, 0, 1) },
 		},
 		{
-			name: "all servers stopped, nobody holds it", free: true,
+			name: "all servers stopped, not held", free: true,
 			before: func(t *testing.T, s scene) { stop(t, s, 0, 1, 2) },
 			after:  func(t *testing.T, s scene) { cont(t, s, 0, 1, 2) },
 		},

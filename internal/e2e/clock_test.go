@@ -18,7 +18,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// jumps counts what an observer is told of clocks.
+// jumps counts the clock jumps that an observer gets.
 type jumps struct {
 	mu   sync.Mutex
 	seen []quorate.Event
@@ -39,8 +39,8 @@ func (j *jumps) all() []quorate.Event {
 }
 
 // A holder has two nodes of three, and the clock of one of them jumps ahead: its
-// lease has ended there. Whoever waits, with the third node's vote, must not have
-// the lock before the holder has lost it.
+// lease has ended there. A waiter with the third node's vote must not have the
+// lock before the holder has lost it.
 func TestClockThatEndsALease(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
@@ -61,7 +61,7 @@ func TestClockThatEndsALease(t *testing.T) {
 			}))
 			require.True(t, e2e.Eventually(func() bool {
 				err := other.TryLockContext(deadline(t))
-				// Who connects after the jump cannot see it.
+				// A client that connects after the jump cannot see it.
 				return errors.Is(err, quorate.ErrHeld) && strings.Contains(err.Error(), c.Node(1).Addr()+" others are ahead")
 			}))
 			locked := make(chan error, 1)
@@ -100,8 +100,8 @@ func waiting(t *testing.T, c *redistest.Cluster, name string, claims int64) bool
 	return false
 }
 
-// A clock that is set costs its own node a guard time, and nobody a lock. It is
-// told by the observer and by Check. One that only runs fast or slow costs nothing.
+// A clock that is set costs its own node a guard time, and no holder its lock. The
+// observer and Check report it. One that only runs fast or slow costs nothing.
 func TestClockThatJumps(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
@@ -138,7 +138,7 @@ func TestClockThatJumps(t *testing.T) {
 			require.NoError(t, err)
 			return r.Ready == 3
 		}), "and then votes again")
-		assert.NoError(t, lease.Context().Err(), "nobody has lost anything")
+		assert.NoError(t, lease.Context().Err(), "no holder has lost anything")
 	}
 	m.Unlock()
 	require.NoError(t, m.LockContext(deadline(t)))

@@ -54,7 +54,7 @@ func TestCostWithManyPermitsInUse(t *testing.T) {
 	require.LessOrEqual(t, usec[1], 1.5*usec[0])
 }
 
-// TestCostOfACrowd is the same for 16 users on four Quorums who come and go all
+// TestCostOfACrowd is the same for 16 users on four Quorums that come and go all
 // the time, with room for just them: the nodes never all say the same, so only
 // lists can show that there is room, and the lists must not be of all.
 func TestCostOfACrowd(t *testing.T) {

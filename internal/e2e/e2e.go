@@ -91,7 +91,7 @@ func declare(urls []string) error {
 var NeverReturns = goleak.IgnoreTopFunction("github.com/quorate/quorate/internal/core.NeverReturn")
 
 // Patience is how long a test waits for what must happen soon. Nothing depends
-// on it but how late a failure is told.
+// on it but how late a failure is reported.
 const Patience = 20 * time.Second
 
 // Timing sets a ttl, and with it the shortest guard time for clocks that agree
@@ -152,8 +152,8 @@ var fenceOnly = regexp.MustCompile(`^S\d+ [0-9a-f]+$`)
 // recordKey is the key of a name's record, or of the one beside it.
 var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
 
-// Leftovers are the keys on a server that should not be there once nobody
-// holds a lock or waits for one: all but the marker, the fences and the records.
+// Leftovers are the keys on a server that should not be there once there is no
+// holder and no waiter: all but the marker, the fences and the records.
 func Leftovers(ctx context.Context, s *redistest.Server) ([]string, error) {
 	keys, err := s.Client().Keys(ctx, "*").Result()
 	if err != nil {
@@ -253,7 +253,7 @@ type writer func([]byte)
 
 func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
 
-// Queued is a context that tells when somebody has begun to wait with it: a
+// Queued is a context that tells when a call has begun to wait with it: a
 // goroutine asks a context for its channel when it has taken its place.
 type Queued struct {
 	context.Context
@@ -270,5 +270,5 @@ func (c *Queued) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// In is closed when somebody waits.
+// In is closed when a call waits.
 func (c *Queued) In() <-chan struct{} { return c.in }

@@ -91,7 +91,7 @@ func TestScriptFlush(t *testing.T) {
 	assert.LessOrEqual(t, crowd.lost.Load(), int64(6), "at most one each, by the end of the test")
 	e2e.Clean(t, c)
 
-	// Also for who only asks, and for who only leaves.
+	// Also for a client that only asks, and for one that only leaves.
 	q := e2e.Open(t, c, e2e.Timing(long))
 	m := mutex.New(q, "m")
 	m.Lock()
@@ -123,7 +123,7 @@ func TestFlushAll(t *testing.T) {
 			require.NoError(t, c.Node(i).Client().FlushAll(t.Context()).Err())
 		}
 	}
-	// One at a time, with time to heal in between: nobody has to wait.
+	// One at a time, with time to repair in between: no caller has to wait.
 	for i := range 3 {
 		crowd.more(t, 100)
 		flush(i)
@@ -149,8 +149,8 @@ func ready(t *testing.T, c *redistest.Cluster, timing quorate.Option) {
 	}))
 }
 
-// A holder whose servers have all forgotten it is told at its next renewal, and
-// nobody else has the lock before its lease would have ended.
+// A holder whose servers have all forgotten it learns that at its next renewal, and
+// no other client has the lock before its lease would have ended.
 func TestFlushAllWhileHeld(t *testing.T) {
 	t.Parallel()
 	const ttl = 1200 * time.Millisecond

@@ -110,7 +110,7 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 	assert.Less(t, all[rounds/2], 2*trip+late.Allow(6)) // each way passes a proxy, the node and both clients
 }
 
-// Whoever waits for a process that has been killed has the lock when its lease ends.
+// A waiter behind a process that has been killed has the lock when that lease ends.
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
@@ -143,7 +143,7 @@ func TestHolderKilled(t *testing.T) {
 	buried(t, c, m)
 }
 
-// One who was in the queue when it was killed delays the others by one lease, at most.
+// A waiter that is killed in the queue delays the others by one lease, at most.
 func TestWaiterKilled(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
@@ -171,8 +171,8 @@ func TestWaiterKilled(t *testing.T) {
 	buried(t, c, m)
 }
 
-// buried sees that nothing remains of who has died holding or waiting for m: a
-// server forgets such a claim when its lease has ended and somebody comes by.
+// buried sees that nothing remains of the processes that died holding or waiting for
+// m: a server drops such a claim at the first request after its lease has ended.
 func buried(t *testing.T, c *redistest.Cluster, m *mutex.Mutex) {
 	t.Helper()
 	require.True(t, e2e.Eventually(func() bool {

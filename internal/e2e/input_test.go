@@ -271,11 +271,11 @@ func TestKeyOfAnotherTypeInTheWay(t *testing.T) {
 	for _, in := range []struct {
 		what, key string
 		put       func(c *redis.Client, key string) error
-		contended bool // matters only to whoever has to queue
+		contended bool // matters only to a claim that has to queue
 	}{
 		{"the plain key is a hash", "m", hash, false},
 		{"the state is a list", "quorate:{m}", list, false},
-		{"the state is somebody's text", "quorate:{m}", text, false},
+		{"the state is some other text", "quorate:{m}", text, false},
 		{"the queue is text", "quorate:{m}:q", text, true},
 		{"the claims are a list", "quorate:{m}:c", list, true},
 	} {

@@ -170,7 +170,7 @@ func (f *fleet) ended(b outset) (at int64) {
 }
 
 // Ten processes campaign, and again and again something happens to the leader.
-// What they have written down is judged by one who has not been there.
+// A process that has not taken part judges what they have written down.
 func TestLeaderFleet(t *testing.T) {
 	const size, ttl = 10, time.Second
 	f := &fleet{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), late: e2e.MeasureLateness(t), logs: map[string][]string{}}
@@ -192,7 +192,7 @@ func TestLeaderFleet(t *testing.T) {
 				b = f.pause(rand.N(ttl/4), b)
 				f.late.Reset()
 				next, d := faults[how](f, b)
-				require.NotSame(t, b.m, next.m, "who has led is behind all others")
+				require.NotSame(t, b.m, next.m, "the last leader is behind all others")
 				assert.LessOrEqual(t, d, ttl+100*time.Millisecond+f.late.Allow(12), "the leader %s", how)
 				took[how], b = append(took[how], d), next
 			}
@@ -236,7 +236,7 @@ func (f *fleet) killed(m *member) bool {
 	return slices.ContainsFunc(f.logs[m.name], func(line string) bool { return strings.HasPrefix(line, "killed") })
 }
 
-// watch writes down the terms that an observer is told of.
+// watch writes down the terms that an observer gets.
 func (f *fleet) watch(ctx context.Context, e *leader.Election) {
 	var last uint64
 	for l, err := range e.Observe(ctx) {

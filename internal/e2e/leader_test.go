@@ -125,8 +125,8 @@ func ping(t *testing.T, urls []string) time.Duration {
 	return trips[len(trips)/2]
 }
 
-// A leader that is cut off from every server is told before anybody else leads,
-// as the holder of a lock is: at the moment another one leads, the context of what
+// A leader that is cut off from every server learns it before another one leads,
+// as the holder of a lock does: at the moment another one leads, the context of what
 // it has started has ended.
 func TestLeaderCutOff(t *testing.T) {
 	t.Parallel()

@@ -22,8 +22,8 @@ func init() { modes["lead"] = (&candidate{}).obey }
 
 // candidate is a worker that campaigns. It obeys
 //
-//	lead run          campaigns, until told to end
-//	lead observe      observes who leads, as long as it campaigns
+//	lead run          campaigns, until the command to end
+//	lead observe      observes the leader, as long as it campaigns
 //	lead ignore       observes no more: ignores
 //	lead resign       ends its term, and campaigns again
 //	lead write FILE FENCED

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// The name of a mutex is a key, so whoever chooses names chooses keys. One that
+// The name of a mutex is a key, so a user that chooses names chooses keys. One that
 // had locked quorate:heal would have kept the nodes from ever being told again
 // what they have forgotten; quorate:marker could never have been locked.
 func TestNamesThatAreKeysOfOurs(t *testing.T) {
@@ -34,8 +34,8 @@ func TestNamesThatAreKeysOfOurs(t *testing.T) {
 	e2e.Clean(t, c)
 }
 
-// Somebody else's key of that name, who keeps it for longer than any lease lasts,
-// is a lock that is held, and no nonsense.
+// Another client's key of that name, kept for longer than any lease lasts,
+// is a lock that is held, and not an error.
 func TestForeignKeyThatStaysForLong(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -30,7 +30,7 @@ const replicas = 16
 func init() { modes["once"] = migrate }
 
 // migrate is what a worker does on "once NAME LEDGER": a migration that must be
-// done once. It notes its beginning and, when it is told to go on, its end in
+// done once. It notes its beginning and, after the command to go on, its end in
 // the ledger, with the token, and tells both:
 //
 //	called NS
@@ -83,7 +83,7 @@ type migrators struct {
 	said    chan said
 
 	inside, after, again, losses, restarts int
-	longest                                time.Duration // that anybody has waited with nobody at work
+	longest                                time.Duration // wait of any process while no migration ran
 }
 
 // said is a line of a worker, or that it has died.
@@ -115,14 +115,14 @@ func (f *migrators) kill(t *testing.T, w *process) {
 }
 
 // Every replica of a service migrates the database as it starts: sixteen
-// processes, again and again. Whoever is at it is killed at random points, and
+// processes, again and again. The migrating process is killed at random points, and
 // one server of the three is restarted empty now and then. The migration is
-// completed once, all return, and nobody waits longer than a lease while
-// nobody is at work.
+// completed once, all return, and no process waits longer than a lease while
+// no migration runs.
 //
 // Completed is what has been recorded. A process that is killed between the
-// end of its migration and its being recorded has not completed it, and nobody
-// can tell from outside: the next one migrates again. So most are killed
+// end of its migration and its being recorded has not completed it, and no
+// other process can tell: the next one migrates again. So most are killed
 // before the end, where exactly one end may be in the ledger; for each that is
 // killed about the end, or has lost its claim there, one more may be, under a
 // token that is not the recorded one.
@@ -146,7 +146,7 @@ func TestOnce(t *testing.T) {
 		f.audit(t, once.New(q, name), filepath.Join(dir, name), f.after+f.losses-before)
 		require.False(t, t.Failed(), "round %d, seed %d", i, seed)
 	}
-	t.Logf("%d rounds of %d processes in %v; killed %d inside and %d about the end, after which %d migrated again; %d lost their claim; %d servers restarted empty; longest wait with nobody at work %v, the lease being %v",
+	t.Logf("%d rounds of %d processes in %v; killed %d inside and %d about the end, after which %d migrated again; %d lost their claim; %d servers restarted empty; longest wait with no migration at work %v, the lease being %v",
 		*rounds, replicas, time.Since(began).Round(time.Second), f.inside, f.after, f.again, f.losses, f.restarts, f.longest.Round(time.Millisecond), ttl)
 	assert.Less(t, f.longest, 3*ttl, "a lease, and as much again, twice, for a machine that has other things to do; a lease and a guard time are longer")
 }
@@ -156,9 +156,9 @@ func (f *migrators) round(t *testing.T, name, ledger string, restart bool) {
 	for w := range f.workers {
 		w.tell(t, "once "+name+" "+ledger)
 	}
-	var idle time.Time   // since when nobody is at work; zero: somebody is
+	var idle time.Time   // since when no migration runs; zero: one runs
 	var at time.Time     // what was said is of that time
-	var work *time.Timer // until the next thing happens to whoever is at work
+	var work *time.Timer // until the next thing happens to the migrating process
 	var then func()
 	expired := func() <-chan time.Time {
 		if work == nil {
@@ -279,7 +279,7 @@ func (f *migrators) audit(t *testing.T, o *once.Once, ledger string, unrecorded 
 	}
 	begins, ends := tokens["begin"], tokens["end"]
 	assert.True(t, slices.IsSorted(begins) && len(slices.Compact(slices.Clone(begins))) == len(begins), "tokens rise:\n%s", text)
-	assert.Equal(t, s.Token, begins[len(begins)-1], "nobody begins after it was done:\n%s", text)
+	assert.Equal(t, s.Token, begins[len(begins)-1], "no run begins after it was done:\n%s", text)
 	assert.Equal(t, s.Token, ends[len(ends)-1], "what is recorded has ended:\n%s", text)
 	assert.LessOrEqual(t, len(ends), 1+unrecorded, "it has ended more than once:\n%s", text)
 	assert.Len(t, slices.Compact(slices.Clone(ends)), len(ends), "once under each token:\n%s", text)

@@ -22,7 +22,7 @@ import (
 
 var runs = flag.Int("runs", 100, "how many holders TestHolderCutOff cuts off")
 
-// A holder that is cut off from every server is told before anybody else can
+// A holder that is cut off from every server learns it before another client can
 // have the lock: at the moment another one has it, the first one's context has
 // ended.
 func TestHolderCutOff(t *testing.T) {
@@ -49,7 +49,7 @@ func TestHolderCutOff(t *testing.T) {
 			require.NoError(t, first[i].LockContext(ctx))
 			cancel()
 			leases[i] = first[i].Lease()
-			leases[i].Context() // whoever asks for it later asks the lease, and not the timer
+			leases[i].Context() // a later call of Context reads the lease, and not the timer
 			all.Go(func() {
 				second[i].Lock()
 				in[i].Store(true)
@@ -94,7 +94,7 @@ func TestHolderCutOff(t *testing.T) {
 }
 
 // The same for a hold that ends by itself while all servers can be reached: the
-// holder gives it back then, and that, too, must not be heard before it is told.
+// holder gives it back then, and no other client may learn that before the holder does.
 func TestHoldThatEndsByItself(t *testing.T) {
 	t.Parallel()
 	const ttl, batch = 300 * time.Millisecond, 25

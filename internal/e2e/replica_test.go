@@ -19,12 +19,12 @@ import (
 
 // A node that was another one's replica for a moment has that one's memory, and
 // its marker, which says that all is well. It must not vote before its guard
-// time, neither for who was connected all the time nor for who comes then.
+// time, neither for a client that was connected all the time nor for one that comes then.
 func TestNodeThatWasAReplica(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
-	for _, who := range []string{"connected all the time", "comes then"} {
-		t.Run(who, func(t *testing.T) {
+	for _, client := range []string{"connected all the time", "comes then"} {
+		t.Run(client, func(t *testing.T) {
 			c := redistest.Start(t, 3)
 			e2e.Open(t, c, e2e.Timing(ttl))
 			urls := c.URLs()
@@ -33,7 +33,7 @@ func TestNodeThatWasAReplica(t *testing.T) {
 			q := e2e.OpenAt(t, urls, e2e.Timing(ttl))
 			require.NoError(t, m.LockContext(deadline(t)))
 			lease := m.Lease()
-			if who == "connected all the time" {
+			if client == "connected all the time" {
 				require.True(t, e2e.Eventually(func() bool { // once it is connected
 					return errors.Is(mutex.New(q, "m").TryLockContext(deadline(t)), quorate.ErrHeld)
 				}))
@@ -46,7 +46,7 @@ func TestNodeThatWasAReplica(t *testing.T) {
 				return c.Node(1).Client().InfoMap(t.Context(), "replication").Item("Replication", "master_link_status") == "up"
 			}))
 			require.NoError(t, c.Node(1).Client().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
-			if who == "comes then" {
+			if client == "comes then" {
 				q = e2e.OpenAt(t, urls, e2e.Timing(ttl))
 			}
 			other := mutex.New(q, "m")

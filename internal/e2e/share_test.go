@@ -194,7 +194,7 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 			select {
 			case line = <-w.lines:
 			case <-over:
-				require.FailNow(t, "somebody waits for ever")
+				require.FailNow(t, "a waiter waits without end")
 			}
 			if line == "done" {
 				break

@@ -16,14 +16,14 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// A key that another client has left at one node bars everybody there, and nobody else is
-// the worse for it: of those who contend each is served by the two other nodes.
+// A key that another client has left at one node bars every claim there, and harms nothing
+// else: the two other nodes serve each of the contending claims.
 func TestStrayKey(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	timing := e2e.Timing(30 * time.Second) // so that nobody is helped by a beat, or by giving up
+	timing := e2e.Timing(30 * time.Second) // so that neither a renewal nor giving up helps a claim
 	q := e2e.Open(t, c, timing)
-	require.NoError(t, c.Node(0).Client().Set(t.Context(), "m", "somebody's", 0).Err())
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), "m", "another's", 0).Err())
 	ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
 	defer cancel()
 	var all sync.WaitGroup
@@ -42,7 +42,7 @@ func TestStrayKey(t *testing.T) {
 		})
 	}
 	all.Wait()
-	assert.Equal(t, "somebody's", c.Node(0).Client().Get(t.Context(), "m").Val())
+	assert.Equal(t, "another's", c.Node(0).Client().Get(t.Context(), "m").Val())
 }
 
 // A replica does not vote: Check does not count it.

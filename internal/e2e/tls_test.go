@@ -57,7 +57,7 @@ func startTLS(t *testing.T) *guarded {
 	return g
 }
 
-// rediss are the URLs for somebody with that password.
+// rediss are the URLs for a user with that password.
 func (g *guarded) rediss(password string) []string {
 	var urls []string
 	for _, a := range g.addrs {
@@ -165,8 +165,8 @@ func TestTLS(t *testing.T) {
 	assert.Equal(t, "unlocked", w.answer(t))
 }
 
-// That nobody vouches for a server's certificate, or that the password is wrong,
-// is told at once, also to whoever wants to lock.
+// A server's certificate that no authority signed, or a wrong password, is
+// reported at once, also to a caller that wants to lock.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	g := startTLS(t)

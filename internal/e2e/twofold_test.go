@@ -25,7 +25,7 @@ func alias(t *testing.T, s *redistest.Server) string {
 	return "localhost:" + port
 }
 
-// withoutInfo makes a user of each server who may not use INFO.
+// withoutInfo makes a user of each server that may not use INFO.
 func withoutInfo(t *testing.T, c *redistest.Cluster) {
 	t.Helper()
 	for i := range c.Len() {

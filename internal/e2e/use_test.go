@@ -42,7 +42,7 @@ func (u *tenant) options() []quorate.Option {
 	return []quorate.Option{e2e.Timing(time.Minute), quorate.WithPrefix(u.name), quorate.WithLogger(nil)}
 }
 
-// admin does something on servers, as somebody who may do anything.
+// admin does something on servers, as a user with all rights.
 func (u *tenant) admin(do func(c *redis.Client) error, nodes ...int) error {
 	for _, i := range nodes {
 		if err := do(u.servers[i].Client()); err != nil {
@@ -145,8 +145,8 @@ func pass(ctx context.Context, a, b *mutex.Mutex, turn <-chan error) error {
 	return b.UnlockContext(ctx)
 }
 
-// dead: whoever comes behind processes that have died has the nodes find that
-// out. Two in a queue stay in it until somebody looks, however late he comes.
+// dead: a claim behind processes that have died has the nodes find that out.
+// Two dead claims stay in a queue until the next request, however late it comes.
 func (u *tenant) dead(ctx context.Context, q *quorate.Quorum) error {
 	keys := script.NewKeys(u.name, u.job("dead"))
 	join := func(c *redis.Client) error {
@@ -323,7 +323,7 @@ func (u *tenant) leader(ctx context.Context, q *quorate.Quorum) error {
 	return nil
 }
 
-// heal: a server that has forgotten is told again what is recorded.
+// heal: a server that lost its data gets the records again.
 func (u *tenant) heal(ctx context.Context, q *quorate.Quorum) error {
 	marker := u.name + ":marker"
 	forget := func(c *redis.Client) error {

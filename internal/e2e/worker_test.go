@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, e2e.NeverReturns)
 }
 
-// terms are what a worker is told at its start.
+// terms are what a worker gets at its start.
 type terms struct {
 	URLs       []string
 	Name       string
@@ -97,7 +97,7 @@ func work(tm terms) error {
 	return q.Close()
 }
 
-// commands are what a worker is told; they end with the test, in whatever way that ends.
+// commands are what a worker is sent; they end with the test, in whatever way that ends.
 var commands = bufio.NewScanner(os.Stdin)
 
 // modes are what else a worker can do, by the first word of a command: other
@@ -105,7 +105,7 @@ var commands = bufio.NewScanner(os.Stdin)
 var modes = map[string]func(q *quorate.Quorum, name string, args []string) error{}
 
 // increment reads a number, adds one, and writes it back: with nothing but m
-// between it and all others who do so.
+// between it and all other writers.
 func increment(m *mutex.Mutex, file string) error {
 	m.Lock()
 	lease := m.Lease()
@@ -115,7 +115,7 @@ func increment(m *mutex.Mutex, file string) error {
 	}
 	n, err := strconv.Atoi(string(text))
 	if err != nil {
-		return fmt.Errorf("somebody else is writing: %w", err)
+		return fmt.Errorf("another process is writing: %w", err)
 	}
 	if err := os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600); err != nil {
 		return err
