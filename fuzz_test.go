@@ -26,11 +26,11 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-// nowhere is a client of a server that nobody can reach.
+// nowhere is a client of a server that cannot be reached.
 func nowhere(tb testing.TB) []redis.UniversalClient {
 	tb.Helper()
 	c := redis.NewClient(&redis.Options{Addr: "nowhere:1", Dialer: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("nobody can be reached")
+		return nil, errors.New("unreachable")
 	}})
 	tb.Cleanup(func() { _ = c.Close() })
 	return []redis.UniversalClient{c}

@@ -47,7 +47,7 @@ func TestLost(t *testing.T) {
 	require.NoError(t, a.Resign(soon(t)))
 }
 
-// A loss that nobody has looked at does not keep from campaigning again.
+// A loss that the caller has not looked at does not keep it from campaigning again.
 func TestCampaignAfterALoss(t *testing.T) {
 	t.Parallel()
 	const ttl = 200 * time.Millisecond
@@ -126,7 +126,7 @@ func spoil(t *testing.T, c *redistest.Cluster) (repair func()) {
 	}
 }
 
-// Nobody leads whom no majority can record.
+// A candidate that no majority can record does not lead.
 func TestLeaderThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

@@ -29,7 +29,7 @@ func cluster(t *testing.T) *redistest.Cluster {
 }
 
 // fleet returns participants of one election, each with a Quorum of its own,
-// and a mutex of the same name to see who waits.
+// and a mutex of the same name to see the waiters.
 func fleet(t *testing.T, c *redistest.Cluster, timing quorate.Option, ids ...string) ([]*leader.Election, *mutex.Mutex) {
 	t.Helper()
 	var all []*leader.Election

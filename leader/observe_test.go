@@ -40,7 +40,7 @@ func observe(t *testing.T, e *leader.Election) <-chan seen {
 	return all
 }
 
-// Each change is told by push: nobody asks within this test's time.
+// A push brings each change: the observer's next poll is later than this test.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -78,7 +78,7 @@ func TestObserve(t *testing.T) {
 	late := observe(t, a)
 	s = e2e.Receive(t, late)
 	require.NoError(t, s.err)
-	assert.Equal(t, "three", s.l.Value, "who comes later sees the present state first")
+	assert.Equal(t, "three", s.l.Value, "a later observer sees the present state first")
 
 	require.NoError(t, b.Resign(soon(t)))
 	for _, all := range []<-chan seen{all, late} {
@@ -112,7 +112,7 @@ func TestObserveALeaseThatEnds(t *testing.T) {
 	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
 }
 
-// Whoever is slow gets the newest, and never an old one after a newer.
+// A slow observer gets the newest state, and never an old one after a newer one.
 func TestObserveSlowly(t *testing.T) {
 	t.Parallel()
 	const values = 50
@@ -149,7 +149,7 @@ func TestObserveSlowly(t *testing.T) {
 	require.NoError(t, a.Resign(soon(t)))
 }
 
-// Nodes that cannot be asked are told once, and what holds when they can again.
+// An observer gets one error while the nodes cannot be reached, and the state when they can be again.
 func TestObserveWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	const ttl = 800 * time.Millisecond
@@ -189,10 +189,10 @@ func TestObserveWithoutQuorum(t *testing.T) {
 func TestObserveEnds(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	q := e2e.Open(t, c, e2e.Timing(300*time.Millisecond)) // so long do nodes remember who watched and was closed
+	q := e2e.Open(t, c, e2e.Timing(300*time.Millisecond)) // nodes keep the watch of a closed observer as long
 	e := leader.New(q, "e", "a")
 	seq := e.Observe(soon(t))
-	for range 3 { // each time anew
+	for range 3 { // a new watch each time
 		for _, err := range seq {
 			require.ErrorIs(t, err, leader.ErrNoLeader)
 			break

@@ -104,7 +104,7 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 	require.Empty(t, s.stopped, "once for each start")
 	require.Empty(t, s.started)
 
-	// Who waits in line when its context ends has never started, so never stops.
+	// A candidate whose context ends in the queue has never started, so it never stops.
 	ctx, cancel = context.WithCancelCause(soon(t))
 	done = run(ctx, a, s.callbacks())
 	waiters(t, m, 1)
@@ -116,7 +116,7 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 	require.NoError(t, b.Resign(soon(t)))
 }
 
-// Whoever returns from leading gets in line again, behind all who wait.
+// A function that returns from leading is queued again, behind all waiters.
 func TestRunCampaignsAgain(t *testing.T) {
 	t.Parallel()
 	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")

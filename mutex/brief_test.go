@@ -91,7 +91,7 @@ func TestBrief(t *testing.T) {
 		}), "%s is brought to all nodes", name)
 		require.NoError(t, m.UnlockContext(t.Context()))
 
-		// Given back at once it is free at once, also for who begins with other nodes.
+		// Released at once it is free at once, also for a client that begins with other nodes.
 		require.NoError(t, m.LockContext(t.Context()))
 		assert.False(t, elsewhere.TryLock(), "%s is held", name)
 		require.NoError(t, m.UnlockContext(t.Context()))
@@ -101,8 +101,8 @@ func TestBrief(t *testing.T) {
 	stop()
 }
 
-// Who was never asked for the lock is free of it: one of three that were asked
-// suffices to know that a majority of five is.
+// A node that was never asked for the lock holds no claim of it. So the release at
+// one of the three that were asked suffices to know that a majority of five is free.
 func TestUnlockOfABriefHold(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
@@ -151,8 +151,8 @@ func TestUnlockOfABriefHold(t *testing.T) {
 	e2e.Clean(t, c)
 }
 
-// Two of five nodes hang. Some of the names begin with them, and nobody waits
-// for that long, let alone in vain.
+// Two of five nodes hang. Some of the names begin with them. Each call succeeds,
+// and none waits long.
 func TestBriefWithNodesThatHang(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)

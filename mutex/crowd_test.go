@@ -28,7 +28,7 @@ func TestCrowd(t *testing.T) {
 	for v := range values {
 		q := e2e.Open(t, c, e2e.Timing(quiet))
 		for g := range goroutines {
-			n := goroutines*v + g // 80 and more: it shares one with somebody of the first 48
+			n := goroutines*v + g // 80 and more: it shares a name with one of the first 48
 			if n >= names {
 				n -= names
 			}

@@ -107,7 +107,7 @@ func TestLoss(t *testing.T) {
 	e2e.Receive(t, lease.Context().Done())
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 	assert.False(t, lease.ValidUntil().After(time.Now()))
-	// The holder is told first; observer and log hear of it right after.
+	// The holder's context ends first. The observer and the log follow.
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("a hold was lost")) > 0 }))
 	contAll(t, c)
 
@@ -255,7 +255,7 @@ func TestMaxHold(t *testing.T) {
 	assert.ErrorIs(t, wedged.UnlockContext(t.Context()), quorate.ErrLost)
 	other.Unlock()
 
-	// It begins anew for each goroutine that the claim is passed to.
+	// It starts again for each goroutine that the claim is passed to.
 	wedged.Lock()
 	for began = time.Now(); time.Since(began) < most+ttl+ttl/2; {
 		next := lockLater(t.Context(), t, wedged)

@@ -49,7 +49,7 @@ func TestLingerEndsWhenSomebodyElseAsks(t *testing.T) {
 		require.NoError(t, e2e.ReceiveWithin(t, quiet/6, lockLater(t.Context(), t, b)))
 		b.Unlock()
 	}
-	// While it is held, the one who asks waits for Unlock, and not for the lingering.
+	// While it is held, a waiter waits for Unlock, and not for the lingering.
 	a.Lock()
 	waiting := lockLater(t.Context(), t, b)
 	waiters(t, b, 1)

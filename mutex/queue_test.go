@@ -43,7 +43,7 @@ func TestFirstComeFirstServedWithoutARoundTrip(t *testing.T) {
 	m.Lock()
 	first := m.Lease().Token()
 
-	const n = 100 // more than the passes allowed while somebody waits elsewhere
+	const n = 100 // more than the hand-overs allowed while another process waits
 	var order []int
 	var tokens []uint64
 	all := lockAll(t, m, n, func(i int) {
@@ -132,7 +132,7 @@ func TestTurnsAcrossValues(t *testing.T) {
 		all.Go(func() {
 			m.Lock()
 			// Between values nothing but the nodes orders memory: the race detector
-			// cannot know that, so the append is told to it.
+			// cannot know that, so a lock orders the appends for it.
 			orderMu.Lock()
 			order = append(order, i)
 			orderMu.Unlock()

@@ -45,7 +45,7 @@ func TestLost(t *testing.T) {
 	require.NoError(t, a.DoContext(t.Context(), never(t)))
 }
 
-// Work that is done in spite of the loss is recorded, if nobody has begun since.
+// Work that is done in spite of the loss is recorded, if no other run has begun since.
 func TestRecordedAfterTheLoss(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -111,7 +111,7 @@ func TestNotRecorded(t *testing.T) {
 	require.NoError(t, b.DoContext(t.Context(), func(context.Context) error { return nil }), "whether a node has heard of it or not")
 }
 
-// What is done is recorded though nobody waits for it any more.
+// Work that is done is recorded, even when no caller waits for it any more.
 func TestRecordedAfterTheContextsEnd(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -147,8 +147,8 @@ func TestRecordedAfterAnOutage(t *testing.T) {
 	require.NoError(t, once.New(qs[1], "o").DoContext(t.Context(), never(t)))
 }
 
-// A server that comes back empty is told what is recorded, and one that is
-// left alone does not make it undone.
+// A server that comes back empty gets the record again. Until then the work is
+// still done, as the other servers have the record.
 func TestRecordOutlivesEachServer(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -161,7 +161,7 @@ func TestRecordOutlivesEachServer(t *testing.T) {
 		require.True(t, e2e.Eventually(func() bool {
 			n, err := c.Node(i).Client().Exists(t.Context(), "quorate:{o}:r").Result()
 			if err != nil || n == 0 {
-				_, _ = once.New(qs[0], "o").Status(t.Context()) // somebody has to meet it
+				_, _ = once.New(qs[0], "o").Status(t.Context()) // a request must reach the server
 				return false
 			}
 			r, err := qs[0].Check(t.Context())

@@ -77,7 +77,7 @@ func TestMisuse(t *testing.T) {
 	}), context.DeadlineExceeded)
 }
 
-// The name is somebody else's.
+// The name is in use for something else.
 func TestNameInUse(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

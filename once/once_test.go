@@ -41,7 +41,7 @@ func TestDo(t *testing.T) {
 	assert.True(t, s.Until.IsZero())
 	assert.NotZero(t, s.Token)
 
-	// What is known asks nobody.
+	// A Once that is known to be done sends no request.
 	stopAll(t, c)
 	a.Do(f)
 	b.Do(f)
@@ -71,7 +71,7 @@ func TestOthersWait(t *testing.T) {
 	assert.Equal(t, lease.Token(), s.Token)
 	assert.WithinDuration(t, time.Now(), s.When, e2e.Patience)
 
-	// A wait that ends says what for, here and there, and harms nobody else's.
+	// A wait that ends says why, in both processes, and ends no other wait.
 	for _, o := range []*once.Once{a, b} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		queued := e2e.NewQueued(ctx)
@@ -127,8 +127,8 @@ func TestAllWhoWaitAreToldAtOnce(t *testing.T) {
 	t.Logf("%d were told within %v", n, time.Since(ended).Round(time.Millisecond))
 }
 
-// However f ends that is no completion: its caller alone is told, and the next
-// one runs it, here first and elsewhere then.
+// Work that ends by an error, a panic or Goexit is not done: only its caller gets
+// the error. The next caller runs it, first here and then elsewhere.
 func TestNotDone(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
@@ -186,7 +186,7 @@ func TestNotDone(t *testing.T) {
 			for i := range c.Len() {
 				ttl, err := c.Node(i).Client().PTTL(t.Context(), "quorate:{o}:r").Result()
 				require.NoError(t, err)
-				assert.Equal(t, time.Duration(-1), ttl, "kept for ever")
+				assert.Equal(t, time.Duration(-1), ttl, "kept without end")
 			}
 		})
 	}
@@ -201,7 +201,7 @@ func TestKeepFor(t *testing.T) {
 	var runs atomic.Int32
 	f := func() { runs.Add(1) }
 	for i := range 2 {
-		// A node that was told late has it for a little longer, and who finds it there takes it for done.
+		// A node that got the record late keeps it a little longer. A client that finds it there takes it for done.
 		require.True(t, e2e.Eventually(func() bool {
 			a.Do(f)
 			return int(runs.Load()) == i+1

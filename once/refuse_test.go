@@ -77,7 +77,7 @@ func TestClosedWhileItCannotBeRecorded(t *testing.T) {
 	assert.Equal(t, 1, runs)
 }
 
-// With a context the caller is told at once.
+// With a context the call returns the error at once.
 func TestRecordRefused(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -95,8 +95,8 @@ func TestRecordRefused(t *testing.T) {
 	assert.Equal(t, 1, runs)
 }
 
-// What a minority has when a run begins that finds nothing is not known to be
-// done, until somebody with a claim has looked again.
+// A record that only a minority has does not count as done while a run that did
+// not find it is under way. A claim must read it again first.
 func TestUndecided(t *testing.T) {
 	t.Parallel()
 	// Two of the servers keep the first one's claim to its end, and the second
@@ -167,7 +167,7 @@ func TestDurableNotKnown(t *testing.T) {
 	assert.ErrorIs(t, o.DoContext(t.Context(), never(t)), once.ErrNotDurable, "two do keep too little")
 }
 
-// Once a majority is known to keep what it is told, nobody is waited for.
+// Once a majority is known to keep its records on disk, no other node is waited for.
 func TestDurableWithOneThatHangs(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, redistest.WithAOF("always"))
@@ -192,8 +192,9 @@ func heldUp(t *testing.T, c *redistest.Cluster, ctx context.Context) (q *quorate
 	return q, done
 }
 
-// What ends while a run looks round before it begins: the Quorum, the caller's
-// context, or the patience with a node. Each is told, and not taken for another.
+// While a run reads the record before it begins, three things may end: the
+// Quorum, the caller's context, and the time allowed for a node's reply. Each
+// has its own error.
 func TestEndsBeforeTheWorkBegins(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, redistest.WithAOF("no"))

@@ -70,8 +70,8 @@ func recorded(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// A server that was away during the Reset knows the work to be done for ever.
-// The others must remember that it is not, longer than the retention lasts.
+// A server that was away during the Reset keeps the record of the work without
+// end. So the others must keep the erasure longer than the retention.
 func TestResetOutlivesTheRetention(t *testing.T) {
 	t.Parallel()
 	const retention = 1500 * time.Millisecond
@@ -102,7 +102,7 @@ func TestResetOutlivesTheRetention(t *testing.T) {
 }
 
 // What ends by itself needs to be known as erased for as long only; but
-// somebody may have recorded it for longer.
+// another client may have recorded it for longer.
 func TestResetOfWhatEnds(t *testing.T) {
 	t.Parallel()
 	const keep = 48 * time.Hour
@@ -113,7 +113,7 @@ func TestResetOfWhatEnds(t *testing.T) {
 		t.Helper()
 		for i := range c.Len() {
 			var ttl time.Duration
-			require.True(t, e2e.Eventually(func() bool { // a majority is told when Reset returns
+			require.True(t, e2e.Eventually(func() bool { // a majority has it when Reset returns
 				var err error
 				ttl, err = c.Node(i).Client().PTTL(t.Context(), recordKey).Result()
 				return err == nil && least <= ttl && ttl <= most
@@ -154,7 +154,7 @@ func TestFailureErasesNothing(t *testing.T) {
 			require.NoError(t, qs[0].Close(), "all that it had to say has been said")
 			rec := record(t, qs[1])
 			assert.False(t, rec.Exists)
-			assert.Zero(t, rec.Token, "somebody has recorded or erased something")
+			assert.Zero(t, rec.Token, "a client has recorded or erased something")
 			runs := 0
 			once.New(qs[1], "o").Do(func() { runs++ })
 			assert.Equal(t, 1, runs)

@@ -14,8 +14,8 @@ import (
 )
 
 // TestWeightsInOrder queues claims of one to five permits, each by another of
-// several processes than the one before, while others are being served: whoever
-// is first in the queue gets in as soon as he fits, and nobody before him.
+// several processes than the one before, while others are being served. The first
+// claim of the queue is admitted as soon as it fits, and no claim is admitted before it.
 func TestWeightsInOrder(t *testing.T) {
 	t.Parallel()
 	const permits, length = 5, 8 // of the queue
@@ -37,7 +37,7 @@ func TestWeightsInOrder(t *testing.T) {
 					in = append(in, enqueue(t, s[k%len(s)], weights[k]))
 					queued(t, c, len(inside)+k-i+1)
 				}
-				for used+weight > permits { // those who have been in longest leave
+				for used+weight > permits { // the oldest holders leave
 					room = time.Now()
 					require.NoError(t, inside[0].lease.Release())
 					used -= inside[0].weight

@@ -28,8 +28,8 @@ func TestResize(t *testing.T) {
 		require.ErrorIs(t, s[0].Resize(patient(t), n), quorate.ErrInvalid)
 	}
 	require.NoError(t, s[0].Acquire(patient(t), 2))
-	// More permits let those in who wait, at once: with the default ttl a beat
-	// would come only after seconds.
+	// More permits admit the waiters at once: with the default ttl the next renewal
+	// comes only after seconds.
 	waiter := make(chan error, 1)
 	queued := e2e.NewQueued(patient(t))
 	go func() { waiter <- s[1].Acquire(queued, 2) }()
@@ -45,7 +45,7 @@ func TestResize(t *testing.T) {
 	require.False(t, s[2].TryAcquire(1))
 	s[2].Release(1)
 
-	// Fewer take effect as permits come back; nobody loses any.
+	// Fewer take effect as permits come back. No holder loses any.
 	l, err := s[2].AcquireLease(patient(t), 1)
 	require.NoError(t, err)
 	require.NoError(t, s[0].Resize(patient(t), 1))
@@ -67,7 +67,7 @@ func TestResize(t *testing.T) {
 	require.ErrorIs(t, s[0].Acquire(patient(t), 5), quorate.ErrInvalid)
 }
 
-// Who waits for more than a Resize leaves is told so, instead of waiting for ever.
+// A waiter for more permits than a Resize leaves gets an error, instead of waiting without end.
 func TestResizeBelowWhatIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := processes(t, 2, 3)
@@ -83,7 +83,7 @@ func TestResizeBelowWhatIsWaitedFor(t *testing.T) {
 	s[1].Release(1)
 }
 
-// The number outlives the semaphore's use, and is in force for whoever declares another.
+// The number outlives the semaphore's use, and binds clients that declare another.
 func TestResizeStays(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -93,7 +93,7 @@ func TestResizeStays(t *testing.T) {
 		require.True(t, e2e.Eventually(func() bool {
 			left, err := c.Node(i).Client().TTL(t.Context(), "quorate:{s}:n:r").Result()
 			return err == nil && left == -1
-		}), "kept for ever")
+		}), "kept without end")
 		require.NoError(t, c.Node(i).Client().Del(t.Context(), "quorate:{s}").Err()) // as after the retention
 	}
 	b := semaphore.NewWeighted(e2e.Open(t, c), "s", 9)
@@ -102,8 +102,8 @@ func TestResizeStays(t *testing.T) {
 	b.Release(2)
 }
 
-// A node that was away when it happened is told by whoever comes next, and so
-// is one that has forgotten it: until then neither lets anybody in by the old number.
+// A node that missed the Resize, or has lost it, gets it from the next client that
+// asks. Until then neither node votes by the old number.
 func TestResizeMissedAndForgotten(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
