@@ -119,7 +119,7 @@ func TestBootstrapSkipsTheGuardTime(t *testing.T) {
 	q := e2e.OpenAt(t, c.URLs(), timing, log.Option())
 	require.NoError(t, q.Bootstrap(t.Context()))
 	err := e2e.Receive(t, done)
-	require.NoError(t, err, "who waits already is let in, too")
+	require.NoError(t, err, "an earlier waiter is admitted, too")
 	waiting.Unlock()
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(deadline(t)))
