@@ -166,7 +166,7 @@ func TestPlaceInTheQueuePassesToTheNextLocalWaiter(t *testing.T) {
 	assert.Equal(t, before, commands(t, c), "nothing to be told to the nodes")
 
 	holder.Unlock()
-	require.NoError(t, e2e.Receive(t, second), "ahead of whoever came later")
+	require.NoError(t, e2e.Receive(t, second), "ahead of every later waiter")
 	select {
 	case <-third:
 		assert.Fail(t, "two holders")

@@ -23,8 +23,8 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "See it at work: 15 seconds, no Redis needed",
 		Long: `Starts nodes and workers on this machine, lets the workers contend for one lock,
-kills a worker that holds it and then a node, and shows who held the lock when
-and that nothing went wrong.
+kills a worker that holds it and then a node, and shows which worker held
+the lock when and that nothing went wrong.
 
 Exit status 0: everything came out right. 1: it did not.`,
 		Args: cobra.NoArgs,

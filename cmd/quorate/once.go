@@ -49,7 +49,7 @@ The command finds its fencing token in QUORATE_TOKEN: each run's is higher than
 the last one's. If the claim is lost while the command runs, the command and its
 children get SIGTERM, and SIGKILL after --grace.
 
---status tells whether it is done, when and by whom. --reset makes it undone;
+--status tells whether it is done, when and by which process. --reset makes it undone;
 processes that know it to be done already go on knowing it.
 
 Exit status: 0 when it is done, here or elsewhere; if the command ran here and
@@ -95,7 +95,7 @@ done; 1 if not; 75 if too few nodes could be asked.`,
 	cmd.Flags().DurationVar(&j.keep, "keep", 0, "how long it stays done (default: without end)")
 	cmd.Flags().Lookup("keep").DefValue = "0s"
 	cmd.Flags().BoolVar(&j.durable, "durable", false, "run nothing unless a majority of the nodes keeps an append-only file")
-	cmd.Flags().BoolVar(&j.status, "status", false, "tell whether it is done, when and by whom")
+	cmd.Flags().BoolVar(&j.status, "status", false, "tell whether it is done, when and by which process")
 	cmd.Flags().BoolVar(&j.reset, "reset", false, "make it undone")
 	return cmd
 }

@@ -203,7 +203,7 @@ func TestWrongUser(t *testing.T) {
 		}
 	}
 	refuses(u.urls("wrong"))
-	refuses((&tenant{name: "nobody", servers: u.servers}).urls("secret"))
+	refuses((&tenant{name: "unknown", servers: u.servers}).urls("secret"))
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "app", "off").Err())
 	}

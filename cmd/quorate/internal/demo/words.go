@@ -39,7 +39,7 @@ func (s *stage) tell(h *hold) {
 }
 
 func (s *stage) outro(v *verdict) {
-	s.print("\n%s\n", s.style.bold("Who held the lock when"))
+	s.print("\n%s\n", s.style.bold("Which worker held the lock when"))
 	end := time.Duration(0)
 	for _, h := range s.holds {
 		end = max(end, h.end)
