@@ -77,7 +77,11 @@ func (e *Election) write(ctx context.Context, t *term, value string) error {
 	}
 	led, stop := t.lease.Derive(ctx)
 	defer stop()
-	err = e.reg.Put(led, t.hold, t.writes.Add(1)-1, text, 0)
+	if n := t.writes.Add(1) - 1; n == 0 {
+		err = e.reg.PutFirst(led, t.hold, text)
+	} else {
+		err = e.reg.Put(led, t.hold, n, text, 0)
+	}
 	if over := t.over(); over != nil {
 		return over
 	}

@@ -119,6 +119,8 @@ func (c *asking) Reply(v []resp.Value, err error) {
 		switch {
 		case a.Status == protocol.Missing:
 			i.errs[node] = errQueued
+		case a.Record != nil && a.Record.Forged && (i.in.Op != protocol.OpPut || a.Status == protocol.Overtaken):
+			i.errs[node] = errHidden
 		case a.Status == protocol.Overtaken:
 			i.errs[node] = errOvertaken
 		case a.Status == protocol.Ahead:

@@ -33,8 +33,9 @@ type inquiry struct {
 var (
 	errForgetful = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
 	errOvertaken = errors.New("a later run has begun")
-	errFuture    = errors.New("does not store what another node has recorded, as that is too far ahead of its clock: it is forged, or of a client whose clock was wrong; " +
-		"wait until the clocks have passed it, or remove the name's record, the key that ends in }:r, on that node")
+	errFuture    = errors.New("does not store what another node has recorded, as that is too far ahead of its clock: compare the clocks of the nodes")
+	errHidden    = errors.New("keeps a record of this name that is too far ahead of its clock, so it cannot attest what was recorded: its clock was set back, or the record is forged; " +
+		"set the clock right, or, if it is right, delete the name's key that ends in }:r together with the key that ends in :marker there: the other nodes then repair it")
 )
 
 // inquire starts an inquiry.
@@ -68,6 +69,9 @@ func (i *inquiry) wait(ctx context.Context) error {
 	case protocol.Settled, protocol.Unsettled:
 		return nil
 	case protocol.Outrun:
+		if slices.Contains(i.errs, errHidden) {
+			return i.failure(ErrLost) // no later run can help
+		}
 		return &Failure{Err: ErrLost}
 	case protocol.Refused:
 		return i.failure(ErrNoQuorum)

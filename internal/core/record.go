@@ -108,16 +108,27 @@ func (r *Register) Put(ctx context.Context, h *Hold, seq uint64, value []byte, k
 	return r.put(ctx, h, protocol.Stored{Version: h.version(seq), Value: value, Keep: keep})
 }
 
+// PutFirst is Put of a run's first write where no Open came before. It fails with
+// ErrLost also where too few nodes come to vote for the hold, and another one refuses it.
+func (r *Register) PutFirst(ctx context.Context, h *Hold, value []byte) error {
+	return r.begin(ctx, h, protocol.Inquiry{Stored: protocol.Stored{Version: h.version(0), Value: value}, First: true})
+}
+
 // Erase is Put of nothing.
 func (r *Register) Erase(ctx context.Context, h *Hold, seq uint64, keep time.Duration) error {
 	return r.put(ctx, h, protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep})
 }
 
 func (r *Register) put(ctx context.Context, h *Hold, s protocol.Stored) error {
+	return r.begin(ctx, h, protocol.Inquiry{Stored: s})
+}
+
+func (r *Register) begin(ctx context.Context, h *Hold, in protocol.Inquiry) error {
 	if r.q.isClosed() {
 		return &Failure{Err: ErrClosed}
 	}
-	return r.q.inquire(&inquiry{spec: r.spec, hold: h, in: protocol.Inquiry{Op: protocol.OpPut, Stored: s}}).wait(ctx)
+	in.Op = protocol.OpPut
+	return r.q.inquire(&inquiry{spec: r.spec, hold: h, in: in}).wait(ctx)
 }
 
 // Retire erases and releases the hold in one go, without waiting for the

@@ -54,8 +54,8 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		// the semaphore must work again.
 		rest = min(untilWhole, time.Duration(max(0, v.born+2*v.guard()-v.now))*time.Millisecond)
 	}
-	if v.counting && v.forged(v.limitAt) {
-		rest = max(rest, untilWhole) // until the next Resize
+	if v.counting && v.hidden(v.limitAt) {
+		rest = max(rest, untilWhole) // until the next Resize, or until the clock has passed it
 	}
 	if rest > 0 && !v.off(Guard) {
 		if r.Op != protocol.OpLeave {

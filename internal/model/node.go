@@ -48,6 +48,8 @@ const (
 	Top
 	// FarFuture: a version that no clock can have given is not returned, and keeps no run out.
 	FarFuture
+	// NearFuture: nor is one told that the node would not store, as it is too far ahead.
+	NearFuture
 	// Resume: what one request leaves over is gone on with by the next one.
 	Resume
 	// Ask: a client is asked for that request.

@@ -56,6 +56,11 @@ func (v *visit) until(t protocol.Ticket) time.Duration {
 // forged: no client's clock can have given the ticket.
 func (v *visit) forged(t protocol.Ticket) bool { return protocol.Forged(t, v.now) && !v.off(FarFuture) }
 
+// hidden: the node would not store the version, so it is forged, or the clock was set back since.
+func (v *visit) hidden(t protocol.Ticket) bool {
+	return v.forged(t) || t > v.top() && !protocol.Forged(t, v.now) && !v.off(NearFuture)
+}
+
 // keepFence has the fence outlast what is stored now by the retention time.
 func (v *visit) keepFence(t protocol.Terms) {
 	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.longest.retention

@@ -94,7 +94,8 @@ func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Sta
 }
 
 // has is the version that is recorded, and gave the newest promise. One of the
-// far future is as good as none: whatever comes takes its place.
+// far future is as good as none: whatever comes takes its place. One that is hidden
+// and less far ahead keeps lower runs out: it is true if the clock was set back.
 func (v *visit) has() protocol.Version {
 	if v.forged(v.stored.Ticket) {
 		return protocol.Version{}
@@ -193,11 +194,14 @@ func (v *visit) watch(t protocol.Terms, owner string) {
 
 // entry is what the node tells of its record.
 func (v *visit) entry() *protocol.Entry {
-	if v.forged(max(v.stored.Ticket, v.promise.Ticket)) {
+	if v.hidden(max(v.stored.Ticket, v.promise.Ticket)) {
 		// It is no witness that there is nothing else: what it does not tell may be in place of that.
-		e := &protocol.Entry{Forged: true, Promise: v.gave()}
-		if !v.forged(v.stored.Ticket) {
+		e := &protocol.Entry{Forged: true}
+		if !v.hidden(v.stored.Ticket) {
 			e.Stored = v.stored
+		}
+		if !v.hidden(v.promise.Ticket) {
+			e.Promise = v.promise
 		}
 		return v.left(e)
 	}
@@ -226,7 +230,8 @@ func (n *Node) Forge(s protocol.Stored, promise protocol.Version) {
 
 // Forged reports whether the node keeps a version that it does not tell at now.
 func (n *Node) Forged(now int64) bool {
-	return protocol.Forged(max(n.stored.Ticket, n.promise.Ticket), now)
+	newest := max(n.stored.Ticket, n.promise.Ticket)
+	return newest > n.window().Top(now) || protocol.Forged(newest, now)
 }
 
 // Complete says that the node has been told what it had forgotten, in the

@@ -56,7 +56,7 @@ func (r Rules) Told(nodes, whole, all int) bool {
 // it would wait for one to be healed, and that for the run to decide what a
 // minority has.
 func (q *Inquiry) write(now Time) {
-	taken, overrun := 0, 0
+	taken, overrun, missing := 0, 0, 0
 	for i := range q.peers {
 		p := &q.peers[i]
 		if p.taken {
@@ -64,10 +64,12 @@ func (q *Inquiry) write(now Time) {
 		}
 		if p.overrun || p.missing && q.Over {
 			overrun++
+		} else if p.missing {
+			missing++
 		}
 	}
 	switch {
-	case overrun > q.Nodes-q.Quorum():
+	case overrun > q.Nodes-q.Quorum() || q.hopeless(now, overrun, missing):
 		q.outcome = Outrun
 	case taken < q.Quorum():
 		q.since = 0
@@ -79,6 +81,24 @@ func (q *Inquiry) write(now Time) {
 			q.outcome = Settled
 		}
 	}
+}
+
+// hopeless: a node says that a later run has begun, and the others that could still take
+// this do not vote for its claim. A claim that is settled at q nodes is behind at the
+// others for good. So the run gives up after a while, and its claim with it: the next
+// claim may be settled at other nodes.
+//
+// Without the rule one node that keeps a version of the future holds a run up for as
+// long as that is ahead: its claim is settled there and at one node more.
+func (q *Inquiry) hopeless(now Time, overrun, missing int) bool {
+	if overrun == 0 || overrun+missing <= q.Nodes-q.Quorum() || q.Op == OpPut && !q.First || !q.Rules.on(RuleHopeless) {
+		q.blocked = 0
+		return false
+	}
+	if q.blocked == 0 {
+		q.blocked = now
+	}
+	return now >= q.blocked.Add(q.Patience)
 }
 
 // from has all be asked anew that have told before a certain moment: which is

@@ -58,7 +58,7 @@ type Stored struct {
 type Entry struct {
 	Stored
 	Whole   bool          // the node has lost nothing since it was last told everything
-	Forged  bool          // it keeps a version of the far future, which it does not tell (Forged)
+	Forged  bool          // it keeps a version that is too far ahead of its clock, which it does not tell
 	Promise Version       // of the newest run that has begun here
 	Left    time.Duration // of the lease of the claim that has recorded this; 0: it is not here, or not voted for
 }

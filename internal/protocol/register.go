@@ -26,6 +26,7 @@ const (
 // wants a Tick.
 type Inquiry struct {
 	Op          Op            // OpRead, OpOpen or OpPut
+	First       bool          // OpPut: of a run that has not been opened
 	Over        bool          // OpPut: its claim has been lost, so no node will vote for it any more
 	Fresh       time.Duration // how long an answer counts: no node that forgets after it is whole again so soon
 	Stored      Stored
@@ -41,6 +42,7 @@ type Inquiry struct {
 	outcome Outcome
 	newest  Stored
 	promise Version // the newest that any node has told of
+	blocked Time    // since when it cannot be taken unless nodes come to vote for its claim; 0: it can
 	since   Time    // what others are asked from here on counts; 0: not yet. See write and read
 	peers   []informant
 }
@@ -220,6 +222,9 @@ func (q *Inquiry) Wake() Time {
 	w := Never
 	if q.outcome != Asking {
 		return w
+	}
+	if q.blocked != 0 {
+		w = q.blocked.Add(q.Patience)
 	}
 	for i := range q.peers {
 		p := &q.peers[i]

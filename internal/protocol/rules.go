@@ -69,5 +69,6 @@ const (
 	RuleMerge                           // what is unanswered is not repeated on the same connection: a node that is late gets more to do
 	RuleDepart                          // the lease of a request that waited for room counts from when it is sent: a holder is lost though its nodes renewed it
 	RulePostpone                        // an attempt of which nothing has been sent is not abandoned: it starts again and again at the end of the queue for room
+	RuleHopeless                        // a run that one node refuses and the others do not vote for gives up: one node with a version of the future keeps it waiting
 	RuleStash                           // a push that overtakes its answer is kept: a waiter sleeps through its turn
 )

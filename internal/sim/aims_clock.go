@@ -123,37 +123,86 @@ var poisoned = generator{
 
 // forged: a record of the far future takes the place of what one node has, and at
 // times another node forgets. Runs and reads go on.
-var forged = generator{
-	name: "forged",
-	set: func(r *rand.Rand, s *setting) {
-		plain(r, s, 2)
-		s.nodes = 1 + 2*r.IntN(2)
-		s.capacity, s.weights, s.record = 1, []uint64{1}, true
-		s.hold, s.think = s.ttl/10, s.ttl/10
-		s.length = 2*s.guard + 6*s.ttl
-	},
-	plan: func(w *world) {
-		ns := w.shuffled()
-		bad := ns[0]
-		e := w.procs[0].parts[0]
-		w.then(w.delay, func() { e.acquire(false) })
-		w.once(func() bool { return len(w.ledger.puts) > 0 }, w.ttl, w.around(w.delay), func() {
-			v := protocol.Version{Ticket: protocol.MaxTicket - 1 - protocol.Ticket(w.rng.IntN(1000)), ID: w.newID(), Seq: 1}
-			w.log("node %d: a record is forged", bad.idx)
-			bad.model.Forge(protocol.Stored{Version: v, Value: []byte("forged")}, v)
-		})
-		readable := len(ns) > 1 && w.rng.IntN(2) == 0
-		if len(ns) > 1 && !readable && w.rng.IntN(2) == 0 {
-			w.then(w.around(w.delay), func() { w.wipe(ns[1], false) })
-		}
-		w.then(w.around(w.nodeTimeout), func() {
-			w.procs[1].inquire(nil, protocol.Inquiry{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
-				if readable && !ok {
-					w.fail("stuck", "%v: cannot be read though one record of three is forged", i)
+var forged = forging("forged", func(w *world, _ *node) protocol.Ticket {
+	return protocol.MaxTicket - 1 - protocol.Ticket(w.rng.IntN(1000))
+})
+
+// foretold: as forged, but the record is hours ahead.
+var foretold = forging("foretold", func(w *world, n *node) protocol.Ticket {
+	ahead := w.guard/2 + w.skew + time.Hour + time.Duration(w.rng.Int64N(int64(46*time.Hour)))
+	return protocol.Ticket(n.millis(w.now)*1000 + ahead.Microseconds())
+})
+
+func forging(name string, ticket func(w *world, n *node) protocol.Ticket) generator {
+	return generator{
+		name: name,
+		set: func(r *rand.Rand, s *setting) {
+			plain(r, s, 3)
+			s.nodes = 1 + 2*r.IntN(2)
+			s.capacity, s.weights, s.record = 1, []uint64{1}, true
+			s.hold, s.think = s.ttl/10, s.ttl/10
+			s.length = 2*s.guard + 6*s.ttl
+		},
+		plan: func(w *world) {
+			ns := w.shuffled()
+			bad := ns[0]
+			e := w.procs[0].parts[0]
+			w.then(w.delay, func() { e.acquire(false) })
+			w.once(func() bool { return len(w.ledger.puts) > 0 }, w.ttl, w.around(w.delay), func() {
+				v := protocol.Version{Ticket: ticket(w, bad), ID: w.newID(), Seq: 1}
+				stored := protocol.Stored{Version: v, Value: []byte("forged")}
+				if w.rng.IntN(4) == 0 {
+					stored = bad.model.Recorded() // and a promise is forged
 				}
+				w.log("node %d: a record is forged", bad.idx)
+				bad.model.Forge(stored, v)
 			})
-		})
-		w.then(w.around(w.ttl), func() { w.procs[1].parts[0].acquire(false) })
-		w.then(w.around(w.ttl), func() { e.acquire(false) })
-	},
+			well := len(ns) > 1 && w.rng.IntN(2) == 0
+			if len(ns) > 1 && !well && w.rng.IntN(2) == 0 {
+				w.then(w.around(w.delay), func() { w.wipe(ns[1], false) })
+			}
+			w.then(w.around(w.nodeTimeout), func() { w.expectRead(w.procs[1], well) })
+			// Two runs at a time, so that their claims are settled at some of the nodes only.
+			for range 2 {
+				w.then(w.around(w.ttl), func() {
+					w.expectRuns(well, w.procs[1].parts[0], w.procs[2].parts[0])
+				})
+			}
+			w.then(w.around(w.ttl), func() {
+				e.acquire(false)
+				w.expectRead(w.procs[1], well)
+			})
+		},
+	}
+}
+
+// expectRead has a process read; with well that succeeds although one node of three is not.
+func (w *world) expectRead(p *proc, well bool) {
+	p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
+		if well && !ok {
+			w.fail("stuck", "%v: cannot be read though one record of three is forged", i)
+		}
+	})
+}
+
+// expectRuns has the participants begin a run each within three leases, although one node of
+// three is not well. One that has come to nothing is begun again.
+func (w *world) expectRuns(well bool, parts ...*participant) {
+	n := len(w.ledger.opens) + len(parts)
+	again := func() {
+		for _, t := range parts {
+			if len(w.ledger.opens) < n && !w.draining {
+				t.acquire(false)
+			}
+		}
+	}
+	again()
+	for i := range 5 {
+		w.at(w.ttl*time.Duration(i+1)/2, again)
+	}
+	w.at(3*w.ttl, func() {
+		if len(w.ledger.opens) < n && !w.draining && well {
+			w.fail("stuck", "%d runs have begun, of %d, though one record of three is forged", len(w.ledger.opens), n)
+		}
+	})
 }

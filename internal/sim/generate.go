@@ -106,7 +106,7 @@ var generators = []generator{
 	rush,
 	hasty, congested, brimful, unplugged, throng, patchy,
 	uneven,
-	wrongClock, polling, poisoned, forged,
+	wrongClock, polling, poisoned, forged, foretold,
 	twofold, moved, replica, compared,
 	readers, mourned,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,

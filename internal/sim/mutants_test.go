@@ -112,6 +112,8 @@ var mutants = []mutant{
 	{"a ticket of the far future is followed", without(protocol.RuleCeiling), poisoned, 100, "stuck"},
 	{"a record of the far future is told", nodesWithout(model.FarFuture), forged, 100, "record stuck"},
 	{"a node with a forged record is a witness", without(protocol.RuleForged), forged, 100, "record"},
+	{"a record of the near future is told", nodesWithout(model.NearFuture), foretold, 100, "record stuck"},
+	{"a run waits for nodes that do not vote for it", without(protocol.RuleHopeless), foretold, 300, "stuck"},
 	{"nobody looks at the clock", without(protocol.RuleClock), leap, 100, "capacity"},
 	{"a node is blamed by one client's word", without(protocol.RuleBlame), nap, 100, "silenced"},
 	{"a node that may have parted as much has not", without(protocol.RuleExclude), doze, 100, "silenced"},

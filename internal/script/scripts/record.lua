@@ -9,8 +9,9 @@
 -- The record: "<incarnation, ticket and id of the promise> <ticket> <id> <seq> <erased> <end, 0 for never> <value>"
 -- What is recorded may end; the promise stays, for an hour at least.
 -- No ticket is stored that is farther ahead of this clock than half of the guard time. One that is
--- two days ahead is a forgery, or of a client whose clock was wrong. It is not told, keeps no run
--- out, and gives way to whatever comes; and while it is there this node is no witness.
+-- there all the same is forged, or this clock was set back. It is not told, and while it is there this node
+-- is no witness. Two days ahead it is a forgery, or of a client whose clock was wrong: then it keeps no run
+-- out, and gives way to whatever comes.
 -- A promise of an earlier incarnation still keeps lower runs out, but is no
 -- longer its run's leave to record here: newer ones may have been forgotten.
 local K, A, call, try, match = KEYS, ARGV, redis.call, redis.pcall, string.match
@@ -157,6 +158,8 @@ elseif id ~= '' then
   end
 end
 
+top = math.min(top, far)
+hidden, ignored = tonumber(vt) > top, tonumber(pt) > top
 local known = (hidden or ignored) and 2 or whole == ' w' and 1 or 0
 if hidden then vt, vid, seq, erased, stop, value = '0', none, '0', '0', '0', '' end
 if ignored then pt, pid = '0', none end

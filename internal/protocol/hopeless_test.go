@@ -1,0 +1,46 @@
+package protocol
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A run's first operation that one node refuses for a later run, and another does not vote
+// for, ends after a while. A put of a run that has been opened goes on: these nodes have
+// promised to take it.
+func TestRunThatNoQuorumCanTake(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		in   Inquiry
+		want Outcome
+	}{
+		"open":      {Inquiry{Op: OpOpen}, Outrun},
+		"first put": {Inquiry{Op: OpPut, First: true}, Outrun},
+		"later put": {Inquiry{Op: OpPut}, Asking},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := c.in
+			q.Stored.Version = Version{Ticket: 640, ID: ID{1}, Seq: 1}
+			q.Nodes, q.NodeTimeout, q.Patience, q.Fresh = 3, 200*time.Millisecond, time.Second, time.Minute
+			now := Time(time.Second)
+			end := now.Add(3 * time.Second)
+			q.Start(now)
+			for now < end && q.Outcome() == Asking {
+				out := append([]Request(nil), q.Out...)
+				q.Out = nil
+				for _, r := range out {
+					q.Answer(now, r, Answer{Status: []Status{Overtaken, OK, Missing}[r.Node], Record: &Entry{Forged: r.Node == 0, Whole: r.Node > 0}})
+				}
+				if now > Time(time.Second).Add(q.Patience) && c.want == Outrun {
+					assert.Equal(t, Outrun, q.Outcome())
+				}
+				now = min(end, max(now.Add(time.Millisecond), q.Wake()))
+				q.Tick(now)
+			}
+			assert.Equal(t, c.want, q.Outcome())
+		})
+	}
+}
