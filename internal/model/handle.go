@@ -1,5 +1,12 @@
 package model
 
+// This file owns the requests of claims: join, settle, beat and leave.
+//
+// Every request runs in the same order: the marker, the guard time, the end of
+// leases, votes that have become possible, the request itself, votes again. The
+// order is the scripts' too, and the answers depend on it: a request must see the
+// queue as if each lease had been dropped at the moment of its end.
+
 import (
 	"cmp"
 	"slices"
@@ -11,11 +18,12 @@ import (
 // waitHintDepth is how many waiters ahead still allow a guess at when to ask again.
 const waitHintDepth = 8
 
-// untilWhole is when a semaphore's claim may ask again at a node that has to be
-// told first what it has forgotten.
+// untilWhole is when a semaphore's claim may ask again at a node that is not
+// caught up.
 const untilWhole = 100 * time.Millisecond
 
-// visit is one request being handled.
+// visit is one request being handled. It lives as long as one call of Handle and
+// changes the Node in place.
 type visit struct {
 	*Node
 	now  int64
@@ -42,9 +50,12 @@ func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Requ
 	return a, v.outs
 }
 
+// handle starts a new incarnation where the marker is missing, and passes the
+// request on if the node votes.
 func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh protocol.Incarnation) protocol.Answer {
-	// No marker: the memory is gone. From here on nothing is voted for until
-	// every lease that was forgotten has ended.
+	// Invariant: a node without a marker votes for no claim until every lease that it
+	// may have lost has ended. A vote before that could admit a second holder beside
+	// the one whose lease was lost.
 	if !v.marked {
 		v.marked, v.inc, v.born = true, fresh, v.now
 	}
@@ -88,7 +99,8 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	return a
 }
 
-// claim handles a request of a claim at a node that votes.
+// claim handles a request of a claim at a node that votes. Invariant: a claim that
+// is refused (Missing, Clash, Ahead) leaves the queue unchanged.
 func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
 	if r.Op == protocol.OpLeave {
 		if v.find(t.ID) >= 0 {
@@ -109,7 +121,8 @@ func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protoc
 	case len(v.claims) > 0 && v.capacity != t.Capacity && !v.resized():
 		return protocol.Answer{Status: protocol.Clash, Incarnation: v.inc, Capacity: v.capacity}
 	case v.target(i, t.ID, r) > max(v.fence, v.top()) && !v.off(Top):
-		// Half of the guard time below what may be forgotten a guard time later.
+		// The bound is half of the guard time ahead of the clock. So a node that loses its data
+		// and votes again a guard time later gives no ticket below the fence that it lost.
 		return protocol.Answer{Status: protocol.Ahead, Incarnation: v.inc, Wait: v.until(v.target(i, t.ID, r))}
 	case i < 0:
 		if v.capacity = t.Capacity; v.resized() {
@@ -167,7 +180,7 @@ func (v *visit) target(i int, id protocol.ID, r protocol.Request) protocol.Ticke
 	return ticket
 }
 
-// insert stores an unknown claim.
+// insert stores an unknown claim, without a vote: advance gives it.
 func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
 	v.keepFence(t)
 	v.place(Claim{
@@ -176,7 +189,9 @@ func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
 	})
 }
 
-// settle brings the known claim i to ticket T, or as near above as is free.
+// settle brings the known claim i to ticket T, or to the next free ticket above it.
+// Invariant: a claim's ticket only rises. If it fell, the claim could move before
+// claims that have votes, and the views of these would lack it.
 func (v *visit) settle(i int, t protocol.Terms, r protocol.Request) {
 	ticket := v.target(i, t.ID, r)
 	v.claims[i].Weight = min(v.claims[i].Weight, t.Weight) // a holder may give back a part
@@ -201,7 +216,8 @@ func (v *visit) settle(i int, t protocol.Terms, r protocol.Request) {
 	v.place(c)
 }
 
-// refresh renews the lease of claim i, and of the classic key if it heads a mutex's queue.
+// refresh renews the lease of claim i, and of the redlock key if the claim has a mutex's
+// vote. If another client has taken the key meanwhile, the claim loses its vote.
 func (v *visit) refresh(i int, t protocol.Terms) {
 	v.keepFence(t)
 	c := &v.claims[i]
@@ -212,7 +228,7 @@ func (v *visit) refresh(i int, t protocol.Terms) {
 	}
 }
 
-// remove takes the claim away, and the classic key if it was its own. The key
+// remove takes the claim away, and the redlock key if it was its own. The key
 // is looked at even when the claim is unknown: the two may have been lost apart.
 func (v *visit) remove(t protocol.Terms) {
 	if i := v.find(t.ID); i >= 0 {
@@ -224,7 +240,8 @@ func (v *visit) remove(t protocol.Terms) {
 	}
 }
 
-// answer describes the claim i and its view.
+// answer describes the claim i and its view: the claims with votes below it. A list
+// holds those from the ticket from on, and totals stand for those below from.
 func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	c := &v.claims[i]
 	asked := list && c.Voted
@@ -280,8 +297,9 @@ func (v *visit) all(a *protocol.Answer, i int) {
 	}
 }
 
-// wait guesses when asking again may help the unvoted claim i, and tells
-// whether another client's classic key is all that blocks it.
+// wait guesses when asking again may help the unvoted claim i, and reports whether
+// another client's redlock key is all that blocks it. A guess that is too late costs
+// time only: a vote comes by a push, too.
 func (v *visit) wait(i int) (time.Duration, bool) {
 	until, ahead := int64(0), 0
 	if v.classic() {
@@ -311,17 +329,18 @@ func (v *visit) wait(i int) (time.Duration, bool) {
 	return v.rest(until), false
 }
 
+// rest is how long it takes until end, 1 ms at least: 0 means that there is no hint.
 func (v *visit) rest(end int64) time.Duration {
 	return time.Duration(max(1, end-v.now)) * time.Millisecond
 }
 
-// mayTakePlain: the classic key is not another's.
+// mayTakePlain reports whether the redlock key is absent or names claim c.
 func (v *visit) mayTakePlain(c *Claim) bool {
 	p := v.plainAt(v.now)
 	return p == "" || p == c.ID.String()
 }
 
-// takePlain makes the classic key name claim c for as long as its lease, unless it is another's.
+// takePlain makes the redlock key name claim c for as long as its lease, unless it is another's.
 func (v *visit) takePlain(c *Claim) bool {
 	if !v.mayTakePlain(c) {
 		return false
@@ -330,15 +349,15 @@ func (v *visit) takePlain(c *Claim) bool {
 	return true
 }
 
-// releasePlain deletes the classic key if it names claim id.
+// releasePlain deletes the redlock key if it names claim id.
 func (v *visit) releasePlain(id protocol.ID) {
 	if v.plain == id.String() {
 		v.plain = ""
 	}
 }
 
-// resized: the request's capacity is not what counts, but that of the newest Resize.
+// resized reports whether the newest Resize gives the capacity, and not the request.
 func (v *visit) resized() bool { return v.counting && v.limit > 0 }
 
-// classic: the name has a classic key, as a mutex has.
+// classic reports whether the name has a redlock key, as a mutex has.
 func (v *visit) classic() bool { return v.capacity == 1 && !v.counting }

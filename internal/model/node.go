@@ -2,8 +2,10 @@
 // in the simplest code that is right. The simulator runs on it, and the Lua
 // scripts are held to it by internal/script/conformance.
 //
-// It has no clock: every call says what time it is, in milliseconds, on the
-// node's own clock.
+// It has no clock: every call passes the time in milliseconds of the node's own
+// clock. It bounds its work as the scripts do, because how much a request does is
+// visible in the answers. A Node is not safe for concurrent use: like a Redis
+// server, it handles one request after the other.
 package model
 
 import (
@@ -54,7 +56,7 @@ const (
 	Resume
 	// Ask: a client is asked for that request.
 	Ask
-	// Enough: it is not asked for one where nothing is left over.
+	// Enough: no client is asked for a request where nothing is left over.
 	Enough
 	// Totals: a list that is too long is replaced by the totals of all claims with votes.
 	Totals
@@ -62,7 +64,7 @@ const (
 	AllTotals
 )
 
-// Portion is how many claims one request looks at, votes for or tells at most,
+// Portion is how many claims one request reads, votes for or pushes to at most,
 // besides its own: a node serves no other client meanwhile. A list may be eight times as long.
 const Portion = 32
 
@@ -83,9 +85,10 @@ type Out struct {
 	Push  protocol.Push
 }
 
-// Node is one node's memory of one name, and its marker.
+// Node is one node's data of one name, and its marker.
 //
-// Invariant: claims are sorted by ticket and the voted ones are a prefix.
+// Invariant: claims are sorted by ticket and the voted ones are a prefix: votes go
+// in the order of tickets.
 type Node struct {
 	Off     Rules // rules that are switched off; zero in every honest node
 	Portion int   // 0: the constant
@@ -113,25 +116,25 @@ type Node struct {
 	plain    string // the classic key: "" is absent
 	plainEnd int64
 
-	whole      bool // nothing was lost since the node was last told everything
+	whole      bool // caught up: nothing was lost since the last repair or bootstrap
 	stored     protocol.Stored
 	storedEnd  int64 // when that is forgotten, and when the promise is, too
 	promiseEnd int64
 	promise    protocol.Version     // of the newest run that has begun,
 	promiseIn  protocol.Incarnation // and in which incarnation
 	watchers   []Watcher            // by when they have read
-	changed    int64                // those that have not read since are to be told; 0: there are none
+	changed    int64                // watchers that have not read since get a push; 0: there are none
 }
 
 // bornLongAgo is the birth of a marker that a bootstrap wrote: any guard has passed since.
 const bornLongAgo = math.MinInt64 / 2
 
-// forGood is the end of a classic key without a lease.
+// forGood is the end of a redlock key without a lease.
 const forGood = math.MaxInt64 / 2
 
 // promise is what a client rests on at each node: for how long a node that has
-// lost its memory does not vote, and for how long a fence outlives its claims.
-// Every lease is shorter than either.
+// lost its data does not vote, and for how long a fence outlives its claims.
+// Invariant: every lease is shorter than either.
 type promise struct{ guard, retention int64 }
 
 // New returns a brand-new node: no marker, so it will recover for guard from the first request on.
@@ -195,7 +198,7 @@ func (n *Node) Mark(now int64, inc protocol.Incarnation) {
 	n.marked, n.inc, n.born, n.whole = true, inc, now, false
 }
 
-// SetPlain is another Redlock client's SET NX PX on the classic key; without a ttl it is for good.
+// SetPlain is another Redlock client's SET NX PX on the redlock key; without a ttl it is for good.
 func (n *Node) SetPlain(now int64, value string, ttl time.Duration) bool {
 	if n.plainAt(now) != "" {
 		return false
@@ -207,7 +210,7 @@ func (n *Node) SetPlain(now int64, value string, ttl time.Duration) bool {
 	return true
 }
 
-// DelPlain is another client's compare-and-delete on the classic key; value "" deletes whatever is there.
+// DelPlain is another client's compare-and-delete on the redlock key; value "" deletes whatever is there.
 func (n *Node) DelPlain(now int64, value string) bool {
 	p := n.plainAt(now)
 	if p == "" || (value != "" && p != value) {
@@ -217,7 +220,7 @@ func (n *Node) DelPlain(now int64, value string) bool {
 	return true
 }
 
-// Plain returns the classic key's value at now, "" when there is none.
+// Plain returns the redlock key's value at now, "" when there is none.
 func (n *Node) Plain(now int64) string { return n.plainAt(now) }
 
 // Claims returns the claims that live at now, lowest ticket first.
@@ -248,13 +251,13 @@ func (n *Node) Recovering(now int64) time.Duration {
 	return time.Duration(max(0, n.born+n.guard()-now)) * time.Millisecond
 }
 
-// Empty tells that at now no claim and no classic key is left.
+// Empty tells that at now no claim and no redlock key is left.
 func (n *Node) Empty(now int64) bool {
 	return n.plainAt(now) == "" && !slices.ContainsFunc(n.claims, func(c Claim) bool { return c.Expiry > now })
 }
 
 // Edges returns the moments at which something ends by the clock alone: leases
-// (of claims not dropped yet, too), the classic key, the guard time.
+// (of claims not dropped yet, too), the redlock key, the guard time.
 func (n *Node) Edges() []int64 {
 	var edges []int64
 	if n.marked {
@@ -332,7 +335,7 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 	return b
 }
 
-// plainAt is the classic key's value at now.
+// plainAt is the redlock key's value at now.
 func (n *Node) plainAt(now int64) string {
 	if n.plainEnd <= now {
 		return ""

@@ -1,5 +1,11 @@
 package model
 
+// This file bounds the work of one request: a node serves no other client while a
+// script runs. What exceeds the portion stays noted in the queue (swept, called,
+// over), and the next request goes on with it.
+//
+// Invariant: a claim whose lease has ended gets no vote, dropped or not.
+
 import (
 	"cmp"
 	"slices"
@@ -55,8 +61,8 @@ func (v *visit) purge(t protocol.Terms) {
 func (n *Node) lasts(expiry int64) { n.soon, n.late = min(n.soon, expiry), max(n.late, expiry) }
 
 // advance gives the vote to one claim after the other, in ticket order, for as
-// long as they fit and a portion at most. Votes are never taken back here: what is
-// below a claim only ever shrinks.
+// long as they fit and a portion at most. Votes are never taken back here: the claims
+// below a claim only ever leave.
 func (v *visit) advance() {
 	var sum, digest uint64
 	v.over = false
@@ -90,8 +96,8 @@ func (v *visit) advance() {
 	}
 }
 
-// resume tells holders that a claim has begun to wait, and has what this request
-// has left over be gone on with soon: one client is asked for another request.
+// resume pushes to holders that a claim has begun to wait. If this request has left
+// work over, it asks one client for another request, so that the work goes on soon.
 func (v *visit) resume() {
 	waits := v.unvoted() > 0
 	switch {
@@ -114,7 +120,7 @@ func (v *visit) resume() {
 	v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Ask: true}})
 }
 
-// call tells a portion of the holders that a claim waits.
+// call pushes to a portion of the holders that a claim waits.
 func (v *visit) call() {
 	from, told := v.called, 0
 	v.called = 0
@@ -133,7 +139,7 @@ func (v *visit) call() {
 	v.called = 0
 }
 
-// listable: the claims that have votes from a ticket on are not too many to be looked at.
+// listable reports whether few enough claims have votes from the ticket from on to list them.
 func (v *visit) listable(c *Claim, from protocol.Ticket) bool {
 	n := 0
 	for _, o := range v.claims {

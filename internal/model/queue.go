@@ -1,5 +1,11 @@
 package model
 
+// This file owns the order of the queue and the fence.
+//
+// Invariant: the fence is the highest ticket that the node has given, and it outlives
+// the claim that had it by the retention time. Without that a claim could get a ticket
+// below that of a holder that the node no longer knows, and a fencing token could fall.
+
 import (
 	"slices"
 	"time"
@@ -32,6 +38,9 @@ func (v *visit) forgetFence() {
 	}
 }
 
+// next is the lowest ticket above the fence with the residue of id. Without residues
+// two claims could take the same ticket on two nodes again and again, and neither
+// would settle.
 func (v *visit) next(id protocol.ID) protocol.Ticket {
 	if v.off(Residue) {
 		return v.fence + 1
@@ -44,16 +53,16 @@ func (n *Node) window() protocol.Window {
 	return protocol.WindowOf(time.Duration(n.guard()) * time.Millisecond)
 }
 
-// top is the highest ticket that the fence may be raised to now.
+// top is the highest ticket that the fence may be raised to now: see [visit.claim].
 func (v *visit) top() protocol.Ticket { return v.window().Top(v.now) }
 
-// until is how long it takes until the ticket may be given.
+// until is how long it takes until the ticket is no longer above top.
 func (v *visit) until(t protocol.Ticket) time.Duration {
 	micros := int64(t) - v.now*1000 - v.guard()*500
 	return min(time.Duration((micros+999)/1000)*time.Millisecond, protocol.LongestWait)
 }
 
-// forged: no client's clock can have given the ticket.
+// forged reports whether no client's clock can have given the ticket.
 func (v *visit) forged(t protocol.Ticket) bool { return protocol.Forged(t, v.now) && !v.off(FarFuture) }
 
 // hidden: the node would not store the version, so it is forged, or the clock was set back since.
@@ -66,7 +75,7 @@ func (v *visit) keepFence(t protocol.Terms) {
 	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.longest.retention
 }
 
-// forgetOld is what becomes of a fence after the retention time.
+// forgetOld drops the fence of a name without claims after the retention time.
 func (v *visit) forgetOld() {
 	if len(v.claims) == 0 && v.fenceEnd <= v.now {
 		v.fence, v.fenceOf = 0, protocol.ID{}

@@ -1,5 +1,13 @@
 package model
 
+// This file owns the register beside a name: one Paxos acceptor, whose ballots are
+// tickets of claims.
+//
+// Invariant: once a run has begun here (open), no earlier run puts anything here.
+// Two majorities share a node, so a later run finds what an earlier one has
+// recorded on a majority. A node that loses its data loses promises, too. So it does
+// not count as evidence that nothing was recorded until it is caught up.
+
 import (
 	"cmp"
 	"math/bits"
@@ -46,6 +54,8 @@ func promiseOf(r protocol.Request) protocol.Ticket {
 	return r.Promise.Ticket
 }
 
+// open is phase 1 of a run: the node promises to obey no earlier run. The run's claim
+// must have the vote here, as only a claim that may hold the name may write.
 func (v *visit) open(s protocol.Stored) protocol.Status {
 	switch {
 	case v.overtaken(s.Version) || v.has().Run(s.Version) > 0:
@@ -62,6 +72,8 @@ func (v *visit) open(s protocol.Stored) protocol.Status {
 	return protocol.OK
 }
 
+// put is phase 2: the run records. A run that has not opened here may put only while
+// its claim has the vote here, and never after a later run has opened here.
 func (v *visit) put(s protocol.Stored) protocol.Status {
 	switch {
 	case v.has().Run(s.Version) == 0 && v.has().Seq >= s.Seq: // again, or late
@@ -76,6 +88,8 @@ func (v *visit) put(s protocol.Stored) protocol.Status {
 	return protocol.OK
 }
 
+// repair brings the record and the promise that other nodes have. It only ever raises
+// either. A promise that comes this way lets no run record (promiseIn is 0).
 func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Status {
 	if s.Run(promise) > 0 {
 		promise = protocol.Version{Ticket: s.Ticket, ID: s.ID}
@@ -103,6 +117,7 @@ func (v *visit) has() protocol.Version {
 	return v.stored.Version
 }
 
+// gave is the newest promise, with the same exception.
 func (v *visit) gave() protocol.Version {
 	if v.forged(v.promise.Ticket) {
 		return protocol.Version{}
@@ -110,28 +125,31 @@ func (v *visit) gave() protocol.Version {
 	return v.promise
 }
 
-// overtaken: a run later than that of o has begun here.
+// overtaken reports whether a run later than that of o has begun here.
 func (v *visit) overtaken(o protocol.Version) bool {
 	return v.gave().Run(o) > 0
 }
 
-// began: the run of o is the newest that has begun here, and the node has
-// forgotten nothing since. A promise of an earlier incarnation keeps lower runs
-// out, but newer ones may have been forgotten.
+// began reports whether the run of o is the newest that has begun here, in this
+// incarnation. A promise of an earlier incarnation keeps lower runs out, but the node
+// may have lost the promise of a newer one.
 func (v *visit) began(o protocol.Version) bool {
 	return v.promise.Run(o) == 0 && (v.promiseIn == v.inc || v.off(PromiseAnew))
 }
 
+// promised makes the run of s the newest that has begun here.
 func (v *visit) promised(s protocol.Stored) {
 	v.promise, v.promiseIn = protocol.Version{Ticket: s.Ticket, ID: s.ID}, v.inc
 }
 
-// votesFor: the claim of o is here, at its ticket, and has the vote.
+// votesFor reports whether the claim of o is here, at its ticket, with the vote and
+// a lease that has not ended.
 func (v *visit) votesFor(o protocol.Version) bool {
 	i := v.find(o.ID)
 	return i >= 0 && v.claims[i].Voted && v.claims[i].Ticket == o.Ticket && v.claims[i].Expiry > v.now
 }
 
+// store records s, and pushes the change to the watchers.
 func (v *visit) store(s protocol.Stored) {
 	v.stored = s
 	v.stored.Keep = 0
@@ -144,9 +162,9 @@ func (v *visit) store(s protocol.Stored) {
 	v.tell()
 }
 
-// tell has watchers hear that the record has changed since they have read it, in
-// the order in which they have, and a portion at most. The watch is over then: a client that hears it
-// reads, and watches again by that. Each read of a watcher tells the next ones.
+// tell pushes to watchers that the record has changed since they read it, in the
+// order of their reads, a portion at most. The push ends the watch: a client that
+// gets it reads, and thereby watches again. That read pushes to the next watchers.
 func (v *visit) tell() {
 	told := 0
 	for _, w := range v.watchers {
@@ -192,7 +210,7 @@ func (v *visit) watch(t protocol.Terms, owner string) {
 	}
 }
 
-// entry is what the node tells of its record.
+// entry is the record as the node returns it.
 func (v *visit) entry() *protocol.Entry {
 	if v.hidden(max(v.stored.Ticket, v.promise.Ticket)) {
 		// It is no witness that there is nothing else: what it does not tell may be in place of that.
@@ -208,7 +226,7 @@ func (v *visit) entry() *protocol.Entry {
 	return v.left(&protocol.Entry{Stored: v.stored, Whole: v.whole, Promise: v.promise})
 }
 
-// left adds to an entry how much longer what it tells of lasts.
+// left adds to an entry how much longer its record and its claim last.
 func (v *visit) left(e *protocol.Entry) *protocol.Entry {
 	if e.Version == (protocol.Version{}) {
 		return e
@@ -228,14 +246,14 @@ func (n *Node) Forge(s protocol.Stored, promise protocol.Version) {
 	n.promise, n.promiseIn, n.promiseEnd = promise, 0, forGood
 }
 
-// Forged reports whether the node keeps a version that it does not tell at now.
+// Forged reports whether the node keeps a version that it does not return at now.
 func (n *Node) Forged(now int64) bool {
 	newest := max(n.stored.Ticket, n.promise.Ticket)
 	return newest > n.window().Top(now) || protocol.Forged(newest, now)
 }
 
-// Complete says that the node has been told what it had forgotten, in the
-// incarnation inc.
+// Complete marks the node as caught up in the incarnation inc. A repair that began in
+// an earlier incarnation says nothing of what was lost since.
 func (n *Node) Complete(inc protocol.Incarnation) {
 	if n.marked && n.inc == inc {
 		n.whole = true
@@ -250,5 +268,5 @@ func (n *Node) Remembers() bool {
 // Recorded returns what the node has recorded, for checks.
 func (n *Node) Recorded() protocol.Stored { return n.stored }
 
-// Whole reports whether the node is a witness of what is not recorded.
+// Whole reports whether the node can attest what is not recorded.
 func (n *Node) Whole() bool { return n.marked && n.whole }

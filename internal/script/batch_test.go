@@ -46,7 +46,7 @@ func TestSuccessionAmongMany(t *testing.T) {
 	}
 }
 
-// A beat among many renews the state and the classic key, and does not bring
+// A beat among many renews the state and the redlock key, and does not bring
 // back a claim whose lease has ended.
 func TestBeatAmongMany(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()

@@ -1,5 +1,11 @@
 package script
 
+// This file owns the reading of answers and pushes.
+//
+// Invariant: no input makes it panic, and what it accepts cannot contradict itself
+// (flags that exclude each other, a list that exceeds its totals). The state machine
+// relies on that: it checks whether an answer is plausible, never its form.
+
 import (
 	"errors"
 	"fmt"
@@ -132,7 +138,8 @@ func DecodeLeave(v []resp.Value) (protocol.Answer, error) {
 	return protocol.Answer{Status: protocol.OK}, nil
 }
 
-// decodeOK reads what follows the ticket.
+// decodeOK reads what follows the ticket. Each flag says which values follow, so
+// flags and the number of values must agree.
 func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	bad := func(what string) (protocol.Answer, error) {
 		return protocol.Answer{}, fmt.Errorf("%w: %s", ErrAnswer, what)
@@ -150,7 +157,7 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 		return bad("contradictory flags")
 	}
 	if len(v) > 4 {
-		// A plain key that is not ours may stay for as long as its owner likes.
+		// A redlock key that is not ours may stay for as long as its owner likes.
 		if v[4].Int > maxWait && !a.Foreign {
 			return bad("wait")
 		}
@@ -190,7 +197,7 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 // total reports whether v is a number below bound.
 func total(v resp.Value, bound int64) bool { return v.Str == nil && v.Int >= 0 && v.Int < bound }
 
-// decodeList reads the lower claims. What the totals say beyond them is of those before the list.
+// decodeList reads the lower claims. The rest of the totals stands for the claims before the list.
 func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	if len(v) > 0 {
 		a.Lower = make([]protocol.Lower, 0, len(v)/2)
@@ -204,7 +211,7 @@ func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 		}
 		a.Lower = append(a.Lower, protocol.Lower{ID: id, Weight: uint64(w.Int)})
 		sum, digest = sum+uint64(w.Int), (digest+id.Digest())%protocol.DigestMod
-		// Looked at only at the end, the sum of many would have come round to little.
+		// Checked in each step: at the end the sum of many weights could have overflowed.
 		if sum > a.Sum {
 			return protocol.Answer{}, fmt.Errorf("%w: totals of the list", ErrAnswer)
 		}
@@ -227,7 +234,8 @@ func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 
 // Marked reads a marker, given the node's time in milliseconds, the run of the
 // server, and the client's guard time and retention. If ok, mark would change
-// nothing, and answer this incarnation.
+// nothing, and answer this incarnation. So a client that connects again needs a read
+// of the marker only, and no write.
 func Marked(marker, runID string, clock int64, guard, retention time.Duration) (inc protocol.Incarnation, ok bool) {
 	f := strings.Split(strings.TrimSuffix(marker, " w"), " ")
 	if len(f) != 5 || runID == "" || f[2] != runID || clock <= 0 {

@@ -1,5 +1,8 @@
 package script
 
+// This file owns the keys of a name and the bytes of each command. The Append
+// functions write to the caller's buffer.
+
 import (
 	"encoding/hex"
 	"strconv"
@@ -43,14 +46,15 @@ const (
 	watchers    = ":w"
 )
 
-// ours is the state's key, and with an end one of the others.
+// ours is the state's key, and with an ending one of the others. The braces are the hash
+// tag of Redis Cluster: the keys of one name and its sides share a slot.
 func (k Keys) ours(end string) string { return k.prefix + ":{" + k.name + "}" + k.side + end }
 
 func (k Keys) appendOurs(dst []byte, end string) []byte {
 	return resp.AppendJoined(dst, k.prefix, ":{", k.name, "}", k.side, end)
 }
 
-// Plain is the classic key; State, Queue and Claims are ours, Marker is the node's.
+// Plain is the redlock key; State, Queue and Claims are ours, Marker is the node's.
 func (k Keys) Plain() string {
 	if k.side == "" {
 		return k.name
@@ -76,6 +80,7 @@ func (k Keys) Record() string { return k.ours(recorded) }
 // Watchers is the key of the clients that observe the record.
 func (k Keys) Watchers() string { return k.ours(watchers) }
 
+// appendPlain appends Plain.
 func (k Keys) appendPlain(dst []byte) []byte {
 	if k.side == "" {
 		return resp.AppendString(dst, k.name)
@@ -177,7 +182,7 @@ func appendPromise(dst []byte, guard, retention time.Duration) []byte {
 	return resp.AppendBytes(dst, strconv.AppendInt(append(b, ' '), retention.Milliseconds(), 10))
 }
 
-// What a client says with AppendMark of a node's memory after a restart.
+// What a client says with AppendMark of a node's data after a restart.
 const (
 	Kept = "0"
 	Lost = "1" // the newest writes, if not all
@@ -200,6 +205,8 @@ func AppendBootstrap(dst []byte, prefix string, random protocol.ID, runID string
 	return appendPromise(appendMarker(dst, bootstrap.SHA, 3, prefix, random, runID), guard, retention)
 }
 
+// appendMarker appends the part that mark and bootstrap share. The node makes a new
+// incarnation from random, if it needs one.
 func appendMarker(dst []byte, sha string, args int, prefix string, random protocol.ID, runID string) []byte {
 	dst = resp.AppendArray(dst, 3+1+args)
 	dst = resp.AppendString(dst, "EVALSHA")

@@ -1,5 +1,7 @@
 package script
 
+// This file owns the look at a queue from outside. It changes nothing on the node.
+
 import (
 	"fmt"
 	"time"
@@ -8,10 +10,10 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Queue is what one node tells of a name.
+// Queue is one node's state of a name.
 type Queue struct {
 	Fence   protocol.Ticket
-	Queued  int           // claims, also those not told
+	Queued  int           // claims, also those not in Claims
 	Foreign time.Duration // what is left of a plain key that another client holds; 0: none
 	Memory  time.Duration // how far back the node remembers; 0 while it may have forgotten a lease
 	Claims  []Claim

@@ -1,5 +1,7 @@
 package script
 
+// This file owns the commands and answers of the register beside a name.
+
 import (
 	"encoding/hex"
 	"fmt"
@@ -56,7 +58,8 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, re
 	return dst
 }
 
-// AppendWhole appends the EVALSHA that says that a node has been told all it had forgotten.
+// AppendWhole appends the EVALSHA that says that a node is caught up: all that it lost has been
+// repaired. The node ignores it in any incarnation but inc, as it has lost more since.
 func AppendWhole(dst []byte, prefix string, inc protocol.Incarnation) []byte {
 	dst = resp.AppendArray(dst, 3+1+1)
 	dst = resp.AppendString(dst, "EVALSHA")

@@ -1,8 +1,18 @@
 // Package script is what runs on a node: the Lua scripts, the bytes of the
-// commands that call them, and a distrustful reading of what comes back.
+// commands that call them, and a distrustful reading of what comes back. It sends
+// nothing and decides nothing.
 //
-// internal/model says what the scripts mean; scripts/open.lua and queue.lua say
-// how they keep it in Redis.
+// internal/model says what the scripts mean. internal/script/conformance holds
+// each of them to the model. scripts/open.lua and queue.lua say how they keep the
+// state in Redis.
+//
+// Three invariants hold. No script stops half-way through its writes: a key that may
+// be of another type is read before it is written, and errors of PUBLISH are caught.
+// One call blocks a server for a bounded time, whatever the length of a queue: see
+// model.Portion. An answer that breaks the format counts as no answer.
+//
+// Everything here is safe for concurrent use: the scripts are built once, and the
+// functions keep no state.
 package script
 
 import (
@@ -12,7 +22,8 @@ import (
 	"strings"
 )
 
-// Script is one script as it is loaded into a node.
+// Script is one script as it is loaded into a node. SHA is the name by which
+// EVALSHA calls it, so it changes with the source.
 type Script struct {
 	Name   string
 	Source string
@@ -41,6 +52,7 @@ func build(name string) Script {
 	return Script{Name: name, Source: source, SHA: hex.EncodeToString(sum[:])}
 }
 
+// read returns the source of a script or a shared part, without comments.
 func read(name string) string {
 	text, err := files.ReadFile("scripts/" + name + ".lua")
 	if err != nil {
@@ -57,7 +69,8 @@ func read(name string) string {
 	return b.String()
 }
 
-// strip leaves out comments and indentation, a third of the source.
+// strip leaves out comment lines and indentation, a third of the source. So a comment
+// line costs a node nothing, and changes no script's SHA.
 func strip(b *strings.Builder, source string) {
 	for line := range strings.Lines(source) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {

@@ -17,7 +17,7 @@ import (
 )
 
 // compareAnswer wants all the same, save for Wait: on a wall clock it is off by
-// the unknown part of a millisecond, and without a classic key it rests on a lower bound of
+// the unknown part of a millisecond, and without a redlock key it rests on a lower bound of
 // the soonest expiry where the model knows the very moment.
 func (s *sequence) compareAnswer(got, want protocol.Answer, classic bool) error {
 	slack := time.Duration(2*s.slack) * time.Millisecond

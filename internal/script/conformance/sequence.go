@@ -349,7 +349,7 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 	return s.comparePlain(plain)
 }
 
-// foreign is another Redlock client, or a human, at the classic key.
+// foreign is another Redlock client, or a human, at the redlock key.
 func (s *sequence) foreign(ctx context.Context) error {
 	if s.rng.IntN(2) == 0 {
 		_, _, plain, err := s.exchange(ctx, []any{"DEL", s.keys.Plain()})

@@ -5,9 +5,9 @@
 -- Beats and leaves are carried out also at maxmemory: see full.lua. Here a DEL or a PEXPIRE is the
 -- write that needs no memory, unless a join has written before.
 --
--- KEYS  1 marker, and of each its classic key and its state
+-- KEYS  1 marker, and of each its redlock key and its state
 -- ARGV  1 guard and retention  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
---       each what it is ("J", "B" and "L" of a name with a classic key, "j", "b" and "l" of one
+--       each what it is ("J", "B" and "L" of a name with a redlock key, "j", "b" and "l" of one
 --       without), id; of a join its ticket; of a join and a beat what the state begins with, before
 --       the expiry, when the claim is alone and has the highest ticket
 local K, A, call, match, sub = KEYS, ARGV, redis.call, string.match, string.sub
@@ -23,10 +23,10 @@ local ends, tail = string.format('%.0f', now + ttl), A[4]
 local answer, new, gone, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5, false
 for k = 2, #K, 2 do
   local plain, key, what, id = K[k], K[k + 1], A[a], A[a + 1]
-  -- An earlier request of the batch may be of the same name: then it has the classic key, or its claim has left.
+  -- An earlier request of the batch may be of the same name: then it has the redlock key, or its claim has left.
   local state, done = new[key] or had[k + 1], ' 0'
   if what == 'L' or what == 'l' then
-    -- As leave.lua does it, but for the classic keys, which go all at once.
+    -- As leave.lua does it, but for the redlock keys, which go all at once.
     local fence, only = match(state or '', '^(S%d+ (%x+))%+')
     if only == id then
       local ours = what == 'L' and (new[key] or had[k] == id)
@@ -42,7 +42,7 @@ for k = 2, #K, 2 do
     end
     a = a + 2
   elseif what == 'B' or what == 'b' then
-    -- As beat.lua does it for a claim that has the vote and, where there is one, the classic key.
+    -- As beat.lua does it for a claim that has the vote and, where there is one, the redlock key.
     local head = A[a + 2]
     if votes and state and sub(state, 1, #head) == head and match(state, '^%d+', #head + 1) + 0 > now
       and (what == 'b' or new[key] or had[k] == id) then

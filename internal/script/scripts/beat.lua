@@ -24,7 +24,7 @@ if fence and live and cid == id then
   if limit then return { at + 1, tonumber(inc), tonumber(ct), flags + 32, 0, 0, 0, tonumber(limit), tonumber(since), list and 0 or nil, list and 0 or nil } end
   return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. ct .. ' ' .. flags
 end
--- Another's claim without a vote waits for a classic key that may have gone by now: the queue will see.
+-- Another's claim without a vote waits for a redlock key that may have gone by now: the queue will see.
 if fence and not (live and cf + 0 < 2) then return { at + 2, tonumber(inc), tonumber(fence) } end
 --@ full
 --@ queue

@@ -1,6 +1,6 @@
--- A hand-over: the holder of a mutex leaves, and others wait. It is what a queue
--- is for, so it has a way of its own, by which queue.lua and advance.lua would
--- come to the same. Whatever is out of the ordinary goes that way: a young
+-- A hand-over: the holder of a mutex leaves, and others wait. It is the most frequent
+-- use of a queue, so it has a fast path. Invariant: the fast path leaves the state
+-- that queue.lua and advance.lua would leave. The slow path takes all exceptions: a young
 -- marker, one that names other settings, a lease that has ended, votes to be passed on, keys of another type
 -- or size, an expiry to be moved.
 if plain == ARGV[1] and not KEYS[6] then

@@ -3,7 +3,7 @@
 -- hundred claims are looked at: the others count as queued.
 --
 -- KEYS as in open.lua (1 to 5)   ARGV  1 the most claims to tell
--- Returns {fence, claims queued, what another client's plain key has left (0: none),
+-- Returns {fence, claims queued, what another client's redlock key has left (0: none),
 -- since when this node has remembered, in milliseconds until now (0 while it may have forgotten a lease), and for each claim: id, ticket, weight, left, voted, owner}
 local K, call, match = KEYS, redis.call, string.match
 local clock = call('TIME')

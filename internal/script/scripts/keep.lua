@@ -1,5 +1,5 @@
--- keep gives the claim its lease again, and the classic key if it heads a
--- mutex's queue; where another client has taken that, the vote is gone.
+-- keep gives the claim its lease again, and the redlock key if it heads a
+-- mutex's queue. Where another client has taken that key, the claim loses its vote.
 local x = now + ttl
 local expiry = x .. ''
 if x < soon + 0 then soon = expiry end

@@ -2,7 +2,7 @@
 -- node may vote. No function is defined before the uncontended case has been
 -- dealt with: creating closures would cost as much as the work itself.
 --
--- KEYS  1 classic key  2 state  3 queue (zset, by ticket)  4 claims (hash)  5 marker
+-- KEYS  1 redlock key  2 state  3 queue (zset, by ticket)  4 claims (hash)  5 marker
 --       6 of a semaphore: the record that says how many permits there are since a Resize
 -- ARGV  1 id  2 ttl  3 guard and retention  4 how long the state is kept: ttl and retention  5 capacity
 --       6 flags: 1 notify, 2 list, 4 settle  7 ticket; of a beat: list from there  8 weight  9 owner
@@ -45,7 +45,7 @@ if not inc or string.sub(marker, -3 - #A[3]) ~= ' ' .. A[3] .. ' w' then
 end
 local recovering = born + guard - now
 
--- A semaphore has no classic key; and a node that has forgotten a Resize must
+-- A semaphore has no redlock key; and a node that has forgotten a Resize must
 -- not vote by the old number, so for a semaphore it recovers until it is whole,
 -- or for another guard time when no client repairs it.
 local limit, since

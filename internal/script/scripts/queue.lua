@@ -39,7 +39,7 @@ if not fence then
   end
 end
 
--- solo is the capacity that has a classic key.
+-- solo is the capacity that has a redlock key.
 local plain, solo = false, not K[6] and '1'
 if solo and (C == solo or cap == solo or A[5] == solo) then
   plain = try('GET', K[1])

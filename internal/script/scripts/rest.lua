@@ -1,6 +1,6 @@
--- rest: holders hear that a claim has begun to wait, and what this request has left
--- over is gone on with soon: one client is asked for another request. That is the one that
--- sent this; else, if its claim has left, the first that waits and listens, or the last.
+-- rest pushes to holders that a claim has begun to wait. If this request has left work
+-- over, it asks one client for another request. That is the client of this request. If its
+-- claim has left, it is the first waiter that listens, or the last one.
 -- If that client stops too, the next request to the name goes on, and each claim beats.
 if called and (unvoted == 0 or recovering > 0) then
   called, changed = false, true
@@ -20,7 +20,7 @@ if unvoted > 0 and recovering <= 0 and (swept or called or stale == '1') then
   asked[#asked + 1] = call('ZRANGE', K[3], -1, -1)[1]
   for _, a in ipairs(asked) do
     local u, _, _, _, to = match(call('HGET', K[4], a) or '', claim)
-    -- A channel that no client listens to is one of a client that is gone. An error is as good as an ear.
+    -- Zero listeners: the client is gone, and the next one is asked. An error (no right to publish) ends the search.
     if u and try('PUBLISH', to, 'a ' .. now .. ' ' .. inc .. ' ' .. a .. ' ' .. u) ~= 0 then break end
   end
 end
