@@ -145,6 +145,11 @@ type cutShort struct{ sentinel, ctx error }
 func (e *cutShort) Error() string   { return e.ctx.Error() + " while waiting: " + e.sentinel.Error() }
 func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
 
+// Queued reports whether the attempt goes on after Wait, which its context has cut
+// short. When Wait has failed for another reason the attempt has ended, and one more Wait
+// would wait for what has been seen already.
+func (p *Pending) Queued() bool { return p.a.done != nil }
+
 // Cancel withdraws the claim from every node, without waiting for them.
 func (p *Pending) Cancel() { p.a.leave() }
 

@@ -176,7 +176,9 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 	}
 	hold, err := pending.Wait(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
+		// Note: Here is an incorrect condition: ctx.Err() != nil. The context may end after
+		// the nodes have refused the claim.
+		if pending.Queued() {
 			queued = pending
 		}
 		return err
