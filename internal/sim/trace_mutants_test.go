@@ -51,13 +51,12 @@ RuleIncarnation
 RulePushIncarnation
 RuleSettleBelow
 RuleFresh
-RuleLater
 RuleOthers
 RuleAfter
-RuleExclude
-RuleAsked
 RuleNewest
 RuleTwin
+RuleHopeless
+node.NearFuture
 RuleStranger
 RuleCompared
 RuleRoute
