@@ -67,6 +67,8 @@ node.InsertAboveFence
 node.Residue
 node.Totals
 node.AllTotals
+node.NearFuture
+RuleHopeless
 RuleUnknown
 RuleWall
 `)
