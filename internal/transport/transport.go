@@ -1,6 +1,9 @@
 // Package transport carries commands to one node, and to their owner what the node
 // answers and pushes. It knows neither what a command asks for nor the form of its
 // answer.
+//
+// [Ordered] is a connection to a Redis server. Package internal/testkit/memory has a
+// node in the process of a test. Both pass TestTransports.
 package transport
 
 import (

@@ -1,0 +1,140 @@
+package memory
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// This file owns what a test does with nodes.
+
+// Nodes are independent nodes, as a quorum wants them.
+type Nodes []*Node
+
+// NewNodes returns n nodes without data.
+func NewNodes(n int) Nodes {
+	nodes := make(Nodes, n)
+	for i := range nodes {
+		nodes[i] = NewNode()
+	}
+	return nodes
+}
+
+func addr(i int) string { return fmt.Sprintf("memory:%d", i+1) }
+
+// Clients returns what quorate.New takes as nodes. They never connect, and are closed when
+// the test ends.
+func (ns Nodes) Clients(t testing.TB) []redis.UniversalClient {
+	clients := make([]redis.UniversalClient, len(ns))
+	for i := range ns {
+		clients[i] = redis.NewClient(&redis.Options{
+			Addr: addr(i), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+		t.Cleanup(func() { _ = clients[i].Close() })
+	}
+	return clients
+}
+
+// Option has a Quorum of Clients reach the nodes.
+func (ns Nodes) Option() quorate.Option {
+	return core.Option(func(s *core.Settings) {
+		s.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
+			for i, n := range ns {
+				if client.(*redis.Client).Options().Addr == addr(i) {
+					return NewTransport(n, cfg), nil
+				}
+			}
+			return nil, fmt.Errorf("%w: not a client of these nodes", quorate.ErrInvalid)
+		}
+	}).(quorate.Option)
+}
+
+// Freeze has the node carry out nothing until Thaw. Its connections stay.
+func (n *Node) Freeze() { n.freeze(true) }
+
+// Thaw ends Freeze.
+func (n *Node) Thaw() { n.freeze(false) }
+
+func (n *Node) freeze(frozen bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.frozen = frozen
+	for _, t := range n.heard {
+		t.mu.Lock()
+		t.frozen = frozen
+		t.mu.Unlock()
+		t.wake.Broadcast()
+	}
+}
+
+// Cut breaks all connections to the node. Clients connect again.
+func (n *Node) Cut() { n.cut(errCut) }
+
+// Stop breaks all connections to the node, and lets no client connect until Start.
+func (n *Node) Stop() {
+	n.mu.Lock()
+	n.down = errStopped
+	n.mu.Unlock()
+	n.cut(errStopped)
+}
+
+// Start ends Stop. Unless keep is set, the node has lost its data.
+func (n *Node) Start(keep bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down, n.run = nil, fmt.Sprintf("%040x", rand.Uint64())
+	if !keep {
+		n.marker, n.base, n.names, n.texts = marker{}, model.New(0), map[string]*model.Node{}, map[string]text{}
+	}
+}
+
+func (n *Node) cut(cause error) {
+	n.mu.Lock()
+	all := slices.Clone(n.heard)
+	n.mu.Unlock()
+	for _, t := range all {
+		t.Reconnect(cause)
+	}
+}
+
+// Size returns how many claims the node keeps, of all names.
+func (n *Node) Size() (claims int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range n.names {
+		claims += len(m.Claims(millis()))
+	}
+	return claims
+}
+
+// greet is what the node says as a connection begins.
+func (n *Node) greet() (*transport.Info, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.down != nil {
+		return nil, n.down
+	}
+	return &transport.Info{RunID: n.run, Version: "7.0.0", Role: "master", RoundTrip: 1}, nil
+}
+
+func (n *Node) join(t *Transport) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t.frozen = n.frozen
+	n.heard = append(n.heard, t)
+}
+
+func (n *Node) part(t *Transport) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.heard = slices.DeleteFunc(n.heard, func(o *Transport) bool { return o == t })
+}

@@ -1,0 +1,268 @@
+// Package memory has nodes in the process of the test: the reference node of
+// internal/model behind the commands that the library sends, and a transport to it. So a
+// whole Quorum runs without a server.
+//
+//	nodes := memory.NewNodes(3)
+//	q, err := quorate.New(nodes.Clients(t), nodes.Option())
+//
+// It does what one Redis does for the library, and nothing else: the scripts but for
+// inspect, and the few plain commands that repair and the clocks need. Commands of a batch
+// go by themselves, because the transport ignores Config.Batch.
+package memory
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Node is one Redis in memory. It is safe for concurrent use; mu guards all of it.
+// Lock order: Node.mu, then Transport.mu.
+type Node struct {
+	mu     sync.Mutex
+	run    string // the identity of this run of the server
+	marker marker
+	base   *model.Node // the memory of a name that no client has asked for yet
+	names  map[string]*model.Node
+	texts  map[string]text
+	heard  []*Transport // that listen
+	frozen bool
+	down   error // why no connection can be made; nil: one can
+}
+
+// marker is the node's marker: see mark.lua.
+type marker struct {
+	inc, born, guard, retention int64
+	run                         string
+	whole                       bool
+}
+
+func (m *marker) String() string {
+	if m.inc == 0 {
+		return ""
+	}
+	s := fmt.Sprintf("%d %d %s %d %d", m.inc, m.born, m.run, m.guard, m.retention)
+	if m.whole {
+		s += " w"
+	}
+	return s
+}
+
+// text is a plain key.
+type text struct {
+	value string
+	ends  int64 // 0: it does not
+}
+
+// NewNode returns a node without data.
+func NewNode() *Node {
+	return &Node{run: fmt.Sprintf("%040x", rand.Uint64()), base: model.New(0), names: map[string]*model.Node{}, texts: map[string]text{}}
+}
+
+func millis() int64 { return time.Now().UnixMilli() }
+
+// each calls f for the memory of every name, also of those that come later.
+func (n *Node) each(f func(*model.Node)) {
+	f(n.base)
+	for _, m := range n.names {
+		f(m)
+	}
+}
+
+// name returns the memory of the name with that state key.
+func (n *Node) name(key string) *model.Node {
+	m := n.names[key]
+	if m == nil {
+		m = n.base.Clone()
+		n.names[key] = m
+	}
+	return m
+}
+
+// execute carries out one command.
+func (n *Node) execute(words []string) ([]resp.Value, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := millis()
+	switch name := strings.ToUpper(words[0]); {
+	case name == "EVALSHA":
+		return n.eval(now, words[1:])
+	case name == "SCRIPT" && strings.EqualFold(words[1], "EXISTS"):
+		return slices.Repeat([]resp.Value{{Int: 1}}, len(words)-2), nil
+	case name == "SCRIPT":
+		return str("loaded"), nil
+	case name == "PING":
+		return str("PONG"), nil
+	case name == "TIME":
+		return []resp.Value{{Str: strconv.AppendInt(nil, now/1000, 10)}, {Str: strconv.AppendInt(nil, now%1000*1000, 10)}}, nil
+	case name == "PUBLISH":
+		return num(n.publish(words[1], words[2])), nil
+	case name == "SCAN":
+		return n.scan(words), nil
+	}
+	return n.plain(now, words)
+}
+
+// plain carries out a command of one plain key.
+func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
+	key := words[1]
+	v, exists := n.texts[key]
+	if exists && v.ends != 0 && v.ends <= now {
+		delete(n.texts, key)
+		v, exists = text{}, false
+	}
+	switch strings.ToUpper(words[0]) {
+	case "GET":
+		if strings.HasSuffix(key, ":marker") {
+			return str(n.marker.String()), nil
+		}
+		return str(v.value), nil
+	case "SET":
+		set := text{value: words[2]}
+		for i, w := range words[3:] {
+			switch {
+			case strings.EqualFold(w, "NX") && exists:
+				return str(""), nil
+			case strings.EqualFold(w, "PX"):
+				set.ends = now + integer(words[3+i+1])
+			}
+		}
+		n.texts[key] = set
+		return str("OK"), nil
+	case "PEXPIRE":
+		if exists {
+			v.ends = now + integer(words[2])
+			n.texts[key] = v
+		}
+		return num(0), nil
+	case "DEL":
+		delete(n.texts, key)
+		return num(0), nil
+	}
+	return nil, resp.Error("ERR unknown command '" + words[0] + "'")
+}
+
+// scan lists the records, all at once.
+func (n *Node) scan([]string) []resp.Value {
+	v := str("0")
+	for key, m := range n.names {
+		if m.Remembers() {
+			v = append(v, resp.Value{Str: []byte(key + ":r")})
+		}
+	}
+	return v
+}
+
+// publish returns how many listen.
+func (n *Node) publish(channel, payload string) (count int64) {
+	for _, t := range n.heard {
+		if t.cfg.Channel == channel {
+			t.hear(payload)
+			count++
+		}
+	}
+	return count
+}
+
+func str(s string) []resp.Value { return []resp.Value{{Str: []byte(s)}} }
+
+func num(i int64) []resp.Value { return []resp.Value{{Int: i}} }
+
+func integer(s string) int64 {
+	i, _ := strconv.ParseInt(s, 10, 64)
+	return i
+}
+
+// words reads an encoded command.
+func words(cmd []byte) []string {
+	v, err := resp.NewReader(bytes.NewReader(cmd)).Read()
+	if err != nil {
+		panic(fmt.Sprintf("memory: command %.80q: %v", cmd, err)) // of this library
+	}
+	w := make([]string, len(v))
+	for i, x := range v {
+		w[i] = string(x.Str)
+	}
+	return w
+}
+
+// names of the scripts, by SHA.
+var scripts = func() map[string]string {
+	m := map[string]string{}
+	for _, s := range script.All() {
+		m[s.SHA] = s.Name
+	}
+	return m
+}()
+
+// eval carries out a script: its SHA, the number of its keys, the keys, the arguments.
+func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
+	k := 2 + int(integer(w[1]))
+	keys, args := w[2:k], w[k:]
+	switch name := scripts[w[0]]; name {
+	case "enter", "beat", "leave":
+		return n.claim(now, name, keys, args), nil
+	case "record":
+		return n.record(now, keys, args), nil
+	case "mark":
+		n.mark(now, args)
+		return []resp.Value{{Int: n.marker.inc}, {Int: now - n.marker.born}}, nil
+	case "bootstrap":
+		m := &n.marker
+		n.promise(args[2])
+		if m.inc == 0 {
+			m.inc = random()
+		}
+		m.born, m.run, m.whole = 0, args[1], true
+		n.each(func(o *model.Node) { o.Bootstrap(protocol.Incarnation(m.inc)) })
+		return []resp.Value{{Int: m.inc}, {Int: now}}, nil
+	case "whole":
+		if integer(args[0]) != n.marker.inc {
+			return num(0), nil
+		}
+		n.marker.whole = true
+		n.each(func(o *model.Node) { o.Complete(protocol.Incarnation(n.marker.inc)) })
+		return num(1), nil
+	}
+	return nil, resp.Error("NOSCRIPT no such script here")
+}
+
+func random() int64 { return rand.Int64N(1<<52-1) + 1 }
+
+// promise notes a client's guard time and retention: the longest stay.
+func (n *Node) promise(word string) {
+	g, r, _ := strings.Cut(word, " ")
+	m := &n.marker
+	m.guard, m.retention = max(m.guard, integer(g)), max(m.retention, integer(r))
+	n.each(func(o *model.Node) {
+		o.Show(time.Duration(integer(g))*time.Millisecond, time.Duration(integer(r))*time.Millisecond)
+	})
+}
+
+// mark see mark.lua.
+func (n *Node) mark(now int64, args []string) {
+	run, lost := args[1], args[2]
+	m := &n.marker
+	n.promise(args[4])
+	if m.inc != 0 && (m.run == run || lost != script.Lost) && lost != strconv.FormatInt(m.inc, 10) && m.born <= now {
+		return
+	}
+	n.begin(now, run)
+}
+
+// begin begins another incarnation.
+func (n *Node) begin(now int64, run string) {
+	m := &n.marker
+	m.inc, m.born, m.run, m.whole = random(), now, run, false
+	n.each(func(o *model.Node) { o.Mark(now, protocol.Incarnation(m.inc)) })
+}

@@ -1,0 +1,192 @@
+package memory
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// This file owns the form of requests and answers: what internal/script encodes and
+// decodes for the client, from the node's side.
+
+// Flags of a request and of an answer, see internal/script.
+const (
+	notify, list, settle                                      = 1, 2, 4
+	vote, waiters, foreign, told, listed, limit, barred int64 = 1, 2, 4, 8, 16, 32, 64
+)
+
+func ms(s string) time.Duration { return time.Duration(integer(s)) * time.Millisecond }
+
+// claim carries out enter, beat and leave.
+func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value {
+	t := protocol.Terms{TTL: ms(args[1]), Capacity: uint64(integer(args[4])), Counting: len(keys) == 6}
+	t.ID, _ = protocol.ParseID(args[0])
+	r := protocol.Request{Op: protocol.OpLeave}
+	owner, flags := "", int64(0)
+	if len(args) > 5 {
+		flags = integer(args[5])
+		r.List, t.Notify = flags&list != 0, flags&notify != 0
+	}
+	switch script {
+	case "enter":
+		r.Op, r.Ticket, t.Weight, owner = protocol.OpJoin, protocol.Ticket(integer(args[6])), uint64(integer(args[7])), args[8]
+		if flags&settle != 0 {
+			r.Op = protocol.OpSettle
+		}
+	case "beat":
+		if r.Op = protocol.OpBeat; len(args) > 6 {
+			r.Ticket = protocol.Ticket(integer(args[6]))
+		}
+	}
+	m := n.name(keys[1])
+	if t.Counting {
+		if s := n.name(strings.TrimSuffix(keys[5], ":r")).Recorded(); len(s.Value) > 0 && !s.Erased {
+			m.Resize(uint64(integer(string(s.Value))), s.Ticket)
+		}
+	}
+	a := n.handle(now, m, t, owner, r, args[2])
+	if r.Op == protocol.OpLeave {
+		return num(1)
+	}
+	return answer(a)
+}
+
+// record carries out an operation of a record.
+func (n *Node) record(now int64, keys, args []string) []resp.Value {
+	var t protocol.Terms
+	r := protocol.Request{Op: protocol.OpRead}
+	owner := ""
+	if args[1] == r.Op.String() {
+		t.TTL, owner = ms(args[2]), args[4]
+		t.ID, _ = protocol.ParseID(args[3])
+	} else {
+		for _, op := range []protocol.Op{protocol.OpOpen, protocol.OpPut, protocol.OpRepair} {
+			if op.String() == args[1] {
+				r.Op = op
+			}
+		}
+		s := &protocol.Stored{Erased: args[5] == "1", Keep: ms(args[6])}
+		s.Ticket, s.Seq = protocol.Ticket(integer(args[2])), uint64(integer(args[4]))
+		s.ID, _ = protocol.ParseID(args[3])
+		if args[7] != "" {
+			s.Value = []byte(args[7])
+		}
+		r.Stored = s
+		if r.Op == protocol.OpRepair {
+			r.Promise = &protocol.Version{Ticket: protocol.Ticket(integer(args[8]))}
+			r.Promise.ID, _ = protocol.ParseID(args[9])
+		}
+	}
+	a := n.handle(now, n.name(keys[3]), t, owner, r, args[0])
+	e := a.Record
+	if e == nil {
+		return answer(a)
+	}
+	state := int64(0)
+	switch {
+	case e.Forged:
+		state = 2
+	case e.Whole:
+		state = 1
+	}
+	erased := int64(0)
+	if e.Erased {
+		erased = 1
+	}
+	return []resp.Value{
+		first(a), {Int: int64(a.Incarnation)}, {Int: state}, {Int: int64(e.Promise.Ticket)}, id(e.Promise.ID), {Int: int64(e.Ticket)}, id(e.ID),
+		{Int: int64(e.Seq)}, {Int: erased}, {Int: e.Keep.Milliseconds()}, {Int: e.Left.Milliseconds()}, {Str: append([]byte{}, e.Value...)},
+	}
+}
+
+// handle has the reference node handle a request, and pushes what that sets off.
+func (n *Node) handle(now int64, m *model.Node, t protocol.Terms, owner string, r protocol.Request, promise string) protocol.Answer {
+	n.promise(promise)
+	if n.marker.inc == 0 {
+		n.begin(now, "-")
+	}
+	a, outs := m.Handle(now, t, owner, r, protocol.Incarnation(n.marker.inc))
+	for _, o := range outs {
+		n.publish(o.Owner, push(o.Push))
+	}
+	return a
+}
+
+func id(x protocol.ID) resp.Value { return resp.Value{Str: []byte(x.String())} }
+
+func first(a protocol.Answer) resp.Value { return resp.Value{Int: a.Clock*8 + int64(a.Status)} }
+
+// answer is the form that script.Decode reads.
+func answer(a protocol.Answer) []resp.Value {
+	v := []resp.Value{first(a), {Int: int64(a.Incarnation)}}
+	add := func(all ...uint64) {
+		for _, x := range all {
+			v = append(v, resp.Value{Int: int64(x)})
+		}
+	}
+	wait := uint64((a.Wait + time.Millisecond - 1) / time.Millisecond)
+	switch a.Status {
+	case protocol.Missing:
+		add(uint64(a.Ticket))
+		return v
+	case protocol.Clash:
+		add(a.Capacity)
+		return v
+	case protocol.Recovering, protocol.Ahead:
+		add(wait)
+		return v
+	}
+	flags := int64(0)
+	for _, f := range []struct {
+		on   bool
+		flag int64
+	}{{a.Vote, vote}, {a.Waiters, waiters}, {a.Foreign, foreign}, {a.Told, told}, {a.Listed, listed}, {a.Limit > 0, limit}, {a.Barred, barred}} {
+		if f.on {
+			flags |= f.flag
+		}
+	}
+	add(uint64(a.Ticket), uint64(flags), wait)
+	if a.Told || a.Limit > 0 {
+		add(a.Sum, a.Digest)
+	}
+	if a.Limit > 0 {
+		add(a.Limit, uint64(a.LimitAt))
+	}
+	if a.Listed {
+		add(a.AllSum, a.AllDigest)
+	}
+	for _, l := range a.Lower {
+		v = append(v, id(l.ID), resp.Value{Int: int64(l.Weight)})
+	}
+	return v
+}
+
+// push is the form that script.ParsePush reads.
+func push(p protocol.Push) string {
+	kind := "w"
+	switch {
+	case p.Vote:
+		kind = "v"
+	case p.Changed:
+		kind = "r"
+	case p.Ask:
+		kind = "a"
+	}
+	s := fmt.Sprintf("%s %d %d %s %d", kind, p.Clock, p.Incarnation, p.ID, p.Ticket)
+	if !p.Vote {
+		return s
+	}
+	behind := 0
+	if p.Waiters {
+		behind = 1
+	}
+	s += fmt.Sprintf(" %d %d %d", behind, p.Sum, p.Digest)
+	if p.Limit > 0 {
+		s += fmt.Sprintf(" %d %d", p.Limit, p.LimitAt)
+	}
+	return s
+}

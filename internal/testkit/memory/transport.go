@@ -1,0 +1,342 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// This file owns the way to a node in memory. One goroutine is the connection: it begins,
+// carries out commands in order, ends and begins again. Another one hands pushes out.
+
+// Transport is a transport.Transport to a Node. It is safe for concurrent use. mu guards
+// what stands below it.
+type Transport struct {
+	node  *Node
+	cfg   transport.Config
+	info  *transport.Info
+	wg    sync.WaitGroup // the two goroutines, and those that tell of a refusal
+	wake  sync.Cond      // of mu: something below has changed
+	hello sync.Cond      // of mu: pushes has grown, or the transport is closed
+
+	mu      sync.Mutex
+	up      bool
+	err     error  // why it is not up
+	broken  error  // why the connection is to end
+	frozen  bool   // the node carries nothing out
+	queue   []item // unanswered, or kept for the next connection
+	flushed int    // how many of them the node has got
+	wanted  bool   // a command found no room
+	room    int    // how many commands may be unanswered
+	pushes  []string
+	closing bool // Close was called: nothing is taken any more
+	closed  bool // its context has ended, or there is nothing left to wait for
+}
+
+// item is a command on its way.
+type item struct {
+	cmd   transport.Command
+	words []string
+	at    time.Time
+	until time.Time // until when it is sent again; zero: it is not
+}
+
+// Room is how many commands a connection takes that are not urgent.
+const Room = 1024
+
+var (
+	errConnecting = errors.New("still connecting")
+	errCut        = errors.New("the test cut the connection")
+	errStopped    = errors.New("the test stopped the node")
+)
+
+// NewTransport begins to connect to the node, and returns at once.
+func NewTransport(n *Node, cfg transport.Config) *Transport {
+	t := &Transport{node: n, cfg: cfg, info: &transport.Info{}, room: Room, err: fmt.Errorf("%w: %w", transport.ErrDown, errConnecting)}
+	t.wake.L, t.hello.L = &t.mu, &t.mu
+	n.join(t)
+	t.wg.Go(t.run)
+	if cfg.Channel != "" {
+		t.wg.Go(t.listen)
+	}
+	return t
+}
+
+// Append see transport.Transport.
+func (t *Transport) Append(cmd transport.Command, u transport.Urgency) transport.Fate {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := item{cmd: cmd, at: time.Now()}
+	if l, lasting := cmd.(transport.Lasting); lasting {
+		i.until = l.Until()
+	}
+	limit := t.room
+	if u == transport.Urgent {
+		limit += limit / 4
+	}
+	switch {
+	case t.closing:
+		go cmd.Reply(nil, transport.ErrClosed)
+		return transport.Refused
+	case u != transport.Certain && len(t.queue) >= limit:
+		t.wanted = true
+		return transport.Full
+	case !t.up && !i.until.After(time.Now()):
+		err := t.err
+		t.wg.Go(func() { cmd.Reply(nil, err) }) // Append does not call Reply
+		return transport.Refused
+	case t.up:
+		i.words = words(cmd.Append(nil))
+	}
+	t.queue = append(t.queue, i)
+	return transport.Taken
+}
+
+// Flush see transport.Transport.
+func (t *Transport) Flush() {
+	t.mu.Lock()
+	t.flushed = len(t.queue)
+	t.mu.Unlock()
+	t.wake.Broadcast()
+}
+
+// State see transport.Transport.
+func (t *Transport) State(now time.Time) transport.State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := transport.State{Info: t.info, Err: t.err}
+	switch {
+	case t.closing:
+		s.Err = transport.ErrClosed
+	case t.up:
+		s.Err = nil
+		if len(t.queue) > 0 {
+			s.Waiting = max(0, now.Sub(t.queue[0].at))
+		}
+	}
+	return s
+}
+
+// Reconnect see transport.Transport.
+func (t *Transport) Reconnect(cause error) {
+	t.mu.Lock()
+	if t.up {
+		t.broken = cause
+	}
+	t.mu.Unlock()
+	t.wake.Broadcast()
+}
+
+// Close see transport.Transport.
+func (t *Transport) Close(ctx context.Context) error {
+	t.mu.Lock()
+	if t.closing {
+		t.mu.Unlock()
+		t.wg.Wait()
+		return nil
+	}
+	t.closing, t.flushed = true, len(t.queue)
+	t.mu.Unlock()
+	t.wake.Broadcast()
+	left := 0 // guarded by mu
+	stop := context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		t.closed, left = true, len(t.queue)
+		t.mu.Unlock()
+		t.wake.Broadcast()
+	})
+	defer stop()
+
+	t.mu.Lock()
+	for len(t.queue) > 0 && !t.closed {
+		t.wake.Wait()
+	}
+	t.closed = true
+	unanswered := left
+	t.mu.Unlock()
+	t.wake.Broadcast()
+	t.hello.Broadcast()
+	t.node.part(t)
+	t.wg.Wait()
+	if unanswered > 0 {
+		return fmt.Errorf("connection closed with %d commands unanswered: %w", unanswered, context.Cause(ctx))
+	}
+	return nil
+}
+
+// run is the connection, and the next one, until Close.
+func (t *Transport) run() {
+	told := false // Up or Down has been called
+	for t.open() {
+		err := t.connect()
+		if err != nil {
+			t.lower(err)
+			if !told && t.cfg.Down != nil {
+				t.cfg.Down(err)
+			}
+			told = true
+			time.Sleep(time.Millisecond) // before the next attempt
+			continue
+		}
+		told = true
+		call(t.cfg.Up)
+		if t.cfg.Channel != "" {
+			call(t.cfg.Subscribed)
+		}
+		err = t.serve()
+		t.lower(err)
+		if t.cfg.Down != nil {
+			t.cfg.Down(err)
+		}
+	}
+	t.mu.Lock()
+	left := t.queue
+	t.queue = nil
+	t.mu.Unlock()
+	for _, i := range left {
+		i.cmd.Reply(nil, transport.ErrClosed)
+	}
+}
+
+func call(f func()) {
+	if f != nil {
+		f()
+	}
+}
+
+func (t *Transport) open() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.closed
+}
+
+// connect does what a connection begins with, and makes it the current one. What is kept
+// of the last one goes first.
+func (t *Transport) connect() error {
+	t.mu.Lock()
+	for t.frozen && !t.closed {
+		t.wake.Wait()
+	}
+	t.mu.Unlock()
+	info, err := t.node.greet()
+	if err != nil {
+		return err
+	}
+	ask := func(cmd transport.Command) error {
+		v, err := t.node.execute(words(cmd.Append(nil)))
+		cmd.Reply(v, err)
+		return err
+	}
+	if t.cfg.Probe != nil {
+		for _, c := range t.cfg.Probe() {
+			_ = ask(c) // an error does not fail the connection
+		}
+	}
+	if t.cfg.Hello != nil {
+		cmds, err := t.cfg.Hello(*info)
+		for _, c := range cmds {
+			err = errors.Join(err, ask(c))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.up, t.broken, t.info = true, nil, info
+	for i := range t.queue {
+		t.queue[i].words = words(t.queue[i].cmd.Append(nil))
+	}
+	t.flushed = len(t.queue)
+	return nil
+}
+
+// serve carries out commands until the connection ends, and returns why it has.
+func (t *Transport) serve() error {
+	for {
+		t.mu.Lock()
+		for t.broken == nil && !t.closed && (t.frozen || t.flushed == 0) {
+			t.wake.Wait()
+		}
+		if cause := t.broken; cause != nil || t.closed {
+			t.mu.Unlock()
+			return cmp.Or(cause, transport.ErrClosed)
+		}
+		next := t.queue[0]
+		t.mu.Unlock()
+		v, err := t.node.execute(next.words)
+		t.mu.Lock()
+		t.queue = t.queue[1:]
+		t.flushed--
+		room := t.wanted && len(t.queue) <= t.room/2
+		t.wanted = t.wanted && !room
+		t.mu.Unlock()
+		next.cmd.Reply(v, err)
+		if room {
+			call(t.cfg.Room)
+		}
+		t.wake.Broadcast() // Close may wait for the last one
+	}
+}
+
+// lower notes why there is no connection. What need not outlast it gets an error.
+func (t *Transport) lower(cause error) {
+	t.mu.Lock()
+	t.up, t.flushed, t.pushes = false, 0, nil
+	t.err = fmt.Errorf("%w: %w", transport.ErrDown, cause)
+	var broken []item
+	now := time.Now()
+	t.queue = slices.DeleteFunc(slices.Clone(t.queue), func(i item) bool {
+		gone := t.closed || !i.until.After(now)
+		if gone {
+			broken = append(broken, i)
+		}
+		return gone
+	})
+	room := t.wanted
+	t.wanted = false
+	t.mu.Unlock()
+	for _, i := range broken {
+		i.cmd.Reply(nil, fmt.Errorf("%w: %w", transport.ErrBroken, cause))
+	}
+	if room {
+		call(t.cfg.Room)
+	}
+	t.wake.Broadcast()
+}
+
+// hear takes a push. Called with Node.mu held.
+func (t *Transport) hear(payload string) {
+	t.mu.Lock()
+	if t.up {
+		t.pushes = append(t.pushes, payload)
+	}
+	t.mu.Unlock()
+	t.hello.Broadcast()
+}
+
+// listen hands the pushes out, in order.
+func (t *Transport) listen() {
+	for {
+		t.mu.Lock()
+		for len(t.pushes) == 0 && !t.closed {
+			t.hello.Wait()
+		}
+		if t.closed {
+			t.mu.Unlock()
+			return
+		}
+		pushes := t.pushes
+		t.pushes = nil
+		t.mu.Unlock()
+		for _, p := range pushes {
+			t.cfg.Push(p)
+		}
+	}
+}
