@@ -117,8 +117,8 @@ func ExampleQuorum_Check() {
 	// ready: 3 needed: 2
 }
 
-// Brand-new nodes cannot be told from nodes that lost their data, so they do not
-// vote for a guard time. The program that sets them up says that they are new.
+// Brand-new nodes look like nodes that lost their data, so they do not vote for a
+// guard time. The program that sets them up says that they are new.
 func ExampleQuorum_Bootstrap() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

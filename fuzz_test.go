@@ -36,7 +36,7 @@ func nowhere(tb testing.TB) []redis.UniversalClient {
 	return []redis.UniversalClient{c}
 }
 
-// FuzzNames takes two names, from anybody, and two prefixes. Each name is refused by all
+// FuzzNames takes two names, as any user may choose them, and two prefixes. Each name is refused by all
 // primitives, with ErrInvalid, or by none; and two that are let through share no
 // key that any request is about, whatever prefix is used, save that the same name
 // under another prefix is the same key to other Redlock clients. No name reaches

@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/leader"
 )
 
-// seen is one thing that an observer has been told.
+// seen is one state or error that an observer got.
 type seen struct {
 	l   leader.Leader
 	err error
@@ -206,7 +206,7 @@ func TestObserveEnds(t *testing.T) {
 		n++
 		cancel()
 	}
-	require.Equal(t, 1, n, "the context's end is not told")
+	require.Equal(t, 1, n, "the context's end is not reported")
 	require.Panics(t, func() {
 		for range e.Observe(soon(t)) {
 			panic("in the loop")

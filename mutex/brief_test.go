@@ -167,7 +167,7 @@ func TestBriefWithNodesThatHang(t *testing.T) {
 	require.True(t, e2e.Eventually(func() bool { return locks.Load() > n+64 }))
 	n, began := locks.Load(), time.Now()
 	require.True(t, e2e.Eventually(func() bool { return locks.Load() > n+1000 }))
-	assert.Less(t, time.Since(began), 9*time.Second, "before anybody can know that they hang")
+	assert.Less(t, time.Since(began), 9*time.Second, "before any client can know that they hang")
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Cont())
 	}

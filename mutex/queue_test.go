@@ -163,7 +163,7 @@ func TestPlaceInTheQueuePassesToTheNextLocalWaiter(t *testing.T) {
 	before := commands(t, c)
 	cancel()
 	require.ErrorIs(t, e2e.Receive(t, first), context.Canceled)
-	assert.Equal(t, before, commands(t, c), "nothing to be told to the nodes")
+	assert.Equal(t, before, commands(t, c), "no command for the nodes")
 
 	holder.Unlock()
 	require.NoError(t, e2e.Receive(t, second), "ahead of every later waiter")

@@ -45,8 +45,8 @@ func (o *Once) durable(ctx context.Context) error {
 	return f
 }
 
-// unasked says why a node has not told what it keeps on disk. That comes with
-// its version.
+// unasked says why it is unknown what a node keeps on disk. That comes with its
+// version.
 func unasked(n core.NodeReport) error {
 	const what = "cannot be asked what it keeps on disk: "
 	switch {

@@ -124,7 +124,7 @@ func TestAllWhoWaitAreToldAtOnce(t *testing.T) {
 	for _, done := range all {
 		require.NoError(t, e2e.Receive(t, done))
 	}
-	t.Logf("%d were told within %v", n, time.Since(ended).Round(time.Millisecond))
+	t.Logf("%d returned within %v", n, time.Since(ended).Round(time.Millisecond))
 }
 
 // Work that ends by an error, a panic or Goexit is not done: only its caller gets

@@ -244,7 +244,7 @@ func withoutNodes(env []string) []string {
 }
 
 // hold runs the command for as long as the lease holds. It returns how the
-// command ended, and whether the user has been told of a loss.
+// command ended, and whether it has reported a loss to the user.
 func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, ended error) {
 	// On Linux the child dies with the thread that started it.
 	runtime.LockOSThread()

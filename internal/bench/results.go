@@ -70,7 +70,7 @@ func (r *Results) write(file string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // a report for everybody
+	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // a report for all users
 }
 
 func readResults(file string) (*Results, error) {

@@ -128,5 +128,5 @@ func (r *Results) fill(file string) error {
 			return found
 		}
 	})
-	return os.WriteFile(file, []byte(filled), 0o644) //nolint:gosec // a document for everybody
+	return os.WriteFile(file, []byte(filled), 0o644) //nolint:gosec // a document for all users
 }

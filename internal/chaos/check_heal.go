@@ -25,11 +25,11 @@ type healings struct {
 	lost func(node int, since int64) bool // whether a node has lost its memory since then
 
 	mu    sync.Mutex
-	told  int // nodes that have been told everything, each time counted
+	told  int // times that a node was repaired
 	found []violation
 }
 
-// lack is what a node must be told before it is whole.
+// lack is what a node must get before it is caught up.
 type lack struct {
 	incarnation int64
 	names       []string
@@ -71,7 +71,7 @@ func (w *healings) look(node int) {
 	case !m.whole && m.incarnation != known.incarnation:
 		names, err := w.others(node)
 		if err != nil || time.Since(m.born) > w.guard {
-			return // not known yet; or it may be about to be told already, and what is new since need not be there
+			return // not known yet; or its repair may be about to end, and what is new since need not be there
 		}
 		w.lacks[node] = lack{m.incarnation, names}
 	case m.whole && m.incarnation == known.incarnation:
@@ -112,7 +112,7 @@ func (w *healings) others(node int) ([]string, error) {
 	return slices.Sorted(maps.Keys(have)), nil
 }
 
-// judge looks whether a node that says so has been told everything.
+// judge looks whether a node that says so is caught up.
 func (w *healings) judge(node int, l lack) {
 	has, err := w.records[node]()
 	if err != nil {
@@ -128,7 +128,7 @@ func (w *healings) judge(node int, l lack) {
 	w.told++
 	if len(lacking) > 0 {
 		w.found = append(w.found, violation{At: now(), What: fmt.Sprintf(
-			"node %d says that it has been told everything, and lacks %d of %d records: %s", node, len(lacking), len(l.names), strings.Join(lacking[:min(len(lacking), 5)], " "))})
+			"node %d says that it is caught up, and lacks %d of %d records: %s", node, len(lacking), len(l.names), strings.Join(lacking[:min(len(lacking), 5)], " "))})
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A node that says that it has been told everything has what a majority may have had.
+// A node that says that it is caught up has what a majority may have had.
 func TestHealings(t *testing.T) {
 	type names = map[string]struct{}
 	self, has := marker{}, names{}
@@ -35,7 +35,7 @@ func TestHealings(t *testing.T) {
 	assert.Contains(t, w.found[0].What, "lacks 1 of 2 records: b")
 
 	assert.Equal(t, 1, turn(4, 2*time.Minute, false))
-	assert.Equal(t, 1, turn(4, 2*time.Minute, true), "it was seen too late to know what it must be told")
+	assert.Equal(t, 1, turn(4, 2*time.Minute, true), "it was seen too late to know what it must get")
 }
 
 // A node that sits out its guard time has lost something.

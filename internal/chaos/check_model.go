@@ -147,7 +147,7 @@ func split(all []porcupine.Operation) (parts [][]porcupine.Operation) {
 	return parts
 }
 
-// after is the state of a mutex that everybody has left, with what has been
+// after is the state of a mutex that all claims have left, with what has been
 // seen in a part of the history.
 func (s fenced) after(part []porcupine.Operation) fenced {
 	s.owner = 0

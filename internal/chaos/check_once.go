@@ -108,7 +108,7 @@ func (r *round) untold(run, by *operation) []violation {
 	case by.Begin > 0 && by.Value != run.Op:
 		wrong = fmt.Sprintf("its caller got the value of %q", by.Value)
 	case by.Failed > 0 && !strings.Contains(by.Err, once.ErrNotRecorded.Error()):
-		wrong = "its caller was told: " + by.Err
+		wrong = "its caller got: " + by.Err
 	default:
 		return nil
 	}
@@ -162,7 +162,7 @@ func (r *round) linear(run *operation, limit time.Duration, stats *modelStats) [
 	case porcupine.Illegal:
 		v := violation{At: run.Done, What: fmt.Sprintf("no order of %d answers about %s explains them", len(all), r.name), Ops: append([]*operation{run}, r.asks...)}
 		for _, s := range r.told {
-			v.What += fmt.Sprintf("; %s was told %q from %s to %s", s.By, s.Words, seconds(s.From), seconds(s.To))
+			v.What += fmt.Sprintf("; %s got %q from %s to %s", s.By, s.Words, seconds(s.From), seconds(s.To))
 		}
 		return []violation{v}
 	}

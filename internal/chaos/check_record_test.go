@@ -55,7 +55,7 @@ func TestRounds(t *testing.T) {
 	assert.Zero(t, judge(nil, a, first, c, before), "no client knew that it was recorded")
 	assert.Equal(t, 1, once.Repeated)
 	c.Err = "no quorum"
-	assert.Positive(t, judge(nil, a, first, c, before), "it has been done, and its caller was not told so")
+	assert.Positive(t, judge(nil, a, first, c, before), "it has been done, and its caller got an error")
 	c.Failed = 0
 	assert.Zero(t, judge(nil, a, first, c, before), "its caller was killed")
 

@@ -46,11 +46,11 @@ func TestFalling(t *testing.T) {
 	b.Token = 6
 	assert.Len(t, falling([]*operation{b, a}, 1), 1)
 	assert.Empty(t, falling([]*operation{a, b}, 2), "they do not conflict")
-	writer, reader := held("w", everybody, 5, 10, 20), held("r", 1, 5, 20, 30)
+	writer, reader := held("w", exclusive, 5, 10, 20), held("r", 1, 5, 20, 30)
 	writer.Shrunk, reader.After = true, "w"
-	assert.Empty(t, falling([]*operation{writer, reader}, everybody))
+	assert.Empty(t, falling([]*operation{writer, reader}, exclusive))
 	writer.Token = 6
-	assert.Len(t, falling([]*operation{writer, reader}, everybody), 1)
+	assert.Len(t, falling([]*operation{writer, reader}, exclusive), 1)
 }
 
 func TestFencedMutexModel(t *testing.T) {
@@ -223,7 +223,7 @@ func TestMemory(t *testing.T) {
 	require.ErrorIs(t, m.lose(1), errSkip, "it was noticed late")
 	tells.born = time.Now().Add(-2 * time.Minute)
 	tells.whole = false
-	require.ErrorIs(t, m.lose(1), errSkip, "it has not been told what is recorded")
+	require.ErrorIs(t, m.lose(1), errSkip, "it is not repaired yet")
 	tells.whole = true
 	require.NoError(t, m.lose(1), "it has had its guard time")
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/quorate/quorate"
 )
 
-// wallStats is what clients with a wrong wall clock were told.
+// wallStats is what clients with a wrong wall clock got.
 type wallStats struct {
 	Set     int // times that a clock was wrong from the start, or was set
-	Refused int // calls of clients whose clock was wrong, which were told so
+	Refused int // calls of clients whose clock was wrong, which failed for that
 	Held    int // holds of claims that were made meanwhile, before it was noticed
 }
 

@@ -159,7 +159,7 @@ func (c *client) finish(d time.Duration) error {
 		return errors.New("is not running")
 	}
 	if err := c.worker.Tell(sayFinish); err != nil {
-		return fmt.Errorf("has ended before it was told to: %w", err)
+		return fmt.Errorf("has ended before the command to end: %w", err)
 	}
 	select {
 	case <-c.over:

@@ -14,10 +14,9 @@ import (
 
 // memory sees to it that no more nodes are without memory than the protocol
 // bears: a minority at a time, each from the moment it forgets until it votes
-// again, a guard time after the first client has noticed, and has been told all
-// that is recorded. It stands between the
-// nemesis and the nodes, so that neither a restart that takes long nor a client
-// that comes late can break the rule.
+// again, a guard time after the first client has noticed, and has been repaired.
+// It stands between the nemesis and the nodes, so that neither a restart that takes
+// long nor a client that comes late can break the rule.
 type memory struct {
 	guard  time.Duration
 	most   int
@@ -39,7 +38,7 @@ type memoryLoss struct {
 type marker struct {
 	incarnation int64
 	born        time.Time // since when it counts its guard time, by the machine's clock
-	whole       bool      // it has been told again what is recorded
+	whole       bool      // it is caught up
 }
 
 // loss is when a node lost its memory, and when it was back; zero while it is not.

@@ -26,7 +26,7 @@ func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "%d pushes and %d pieces of requests and answers came late; %d connections ended while their client slept\n", r.Pushes, r.Pieces, r.Ended)
 	fmt.Fprintf(out, "wall clocks of clients set %d times: %d calls refused, %d holds before it was noticed\n", r.Walls.Set, r.Walls.Refused, r.Walls.Held)
 	fmt.Fprintf(out, "rivals: %d holds, %d without a loss of memory before them; %d overlaps that a loss excuses\n", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
-	fmt.Fprintf(out, "%d times a node that had lost its memory was told everything again\n", r.Told)
+	fmt.Fprintf(out, "%d times a node that lost its data was repaired\n", r.Told)
 	for _, c := range r.faultCounts() {
 		fmt.Fprintf(out, "  %4d  %s%s\n", c.done, c.kind, c.rest())
 	}
@@ -137,7 +137,7 @@ func markdown(results []*result, simulator string) string {
 		return fmt.Sprintf("%d, %d, %d", r.Once.Runs, r.Once.Completed, r.Once.Repeated)
 	})
 	row("answers of Status", func(r *result) string { return count(r.Once.Told) })
-	row("times a node without memory was told everything again", func(r *result) string { return count(r.Told) })
+	row("times a node that lost its data was repaired", func(r *result) string { return count(r.Told) })
 	row("answers about the leader", func(r *result) string {
 		return count(lo.CountBy(r.History.Told, func(s sighting) bool { return s.Kind == "leader" }))
 	})

@@ -70,7 +70,7 @@ func connectRival(o *redis.Options) *redis.Client {
 }
 
 // uprootRival deletes what a rival has set on a node whose clock was set back: it would keep the name
-// from everybody there until the clock has come so far again.
+// from all claims there until the clock has come so far again.
 func (n *nemesis) uprootRival(ctx context.Context, nd *node) (err error) {
 	for _, name := range names(rival) {
 		switch v, gerr := nd.admin.Get(ctx, name).Result(); {

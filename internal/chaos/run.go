@@ -37,7 +37,7 @@ type result struct {
 	Pushes     int64 // that came late
 	Pieces     int64 // of requests and replies that came late
 	Ended      int64 // connections of clients that slept
-	Told       int   // nodes that had lost their memory and were told everything again
+	Told       int   // repairs of nodes that had lost their data
 	Waits      waitStats
 	Rates      map[string]float64 // holds per second under faults, by kind of work
 	Violations []violation

@@ -29,7 +29,7 @@ type primitive struct {
 
 var primitives = map[string]primitive{
 	"mutex":     {names: 4, capacity: 1, open: openMutex},
-	"rwmutex":   {names: 2, capacity: everybody, open: openRWMutex},
+	"rwmutex":   {names: 2, capacity: exclusive, open: openRWMutex},
 	"semaphore": {names: 3, capacity: permits, open: openSemaphore},
 	"leader":    {names: 2, capacity: 1, open: openLeader},
 	"once":      {names: 1, capacity: 1, open: openOnce},    // of each round's runs

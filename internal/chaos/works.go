@@ -44,8 +44,8 @@ func unlock(f func(context.Context) error) error {
 	return nil
 }
 
-// everybody is a reader/writer lock's capacity: a writer weighs all of it.
-const everybody = 1 << 30
+// exclusive is a reader/writer lock's capacity: a writer weighs all of it.
+const exclusive = 1 << 30
 
 type rwmutexWork struct{ m *rwmutex.RWMutex }
 
@@ -82,7 +82,7 @@ func (w rwmutexWork) write(ctx context.Context, t *turn) {
 	if !t.calm && t.rand.IntN(tries) == 0 {
 		lock = w.m.TryLockContext
 	}
-	op, ok := t.ask(ctx, everybody, lock)
+	op, ok := t.ask(ctx, exclusive, lock)
 	if !ok {
 		return
 	}

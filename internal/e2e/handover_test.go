@@ -95,7 +95,7 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 			got <- time.Now()
 		}()
 		queued(t, a, 1)
-		// It knows so, too: until it has heard of its place it cannot be told of its turn.
+		// It knows so, too: until it has heard of its place no push can give it its turn.
 		require.NoError(t, holder.Extend(t.Context()))
 		unlocked := time.Now()
 		holder.Unlock()

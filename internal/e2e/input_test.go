@@ -229,7 +229,7 @@ func TestWrongPassword(t *testing.T) {
 	require.NoError(t, m.LockContext(deadline(t)))
 	m.Unlock()
 	require.Error(t, q.Bootstrap(deadline(t)), "but Bootstrap says so")
-	_ = q.Close() // what that one has not been told is an error here
+	_ = q.Close() // that node has not confirmed the leaves, which is an error here
 }
 
 func TestConnectWithoutServers(t *testing.T) {

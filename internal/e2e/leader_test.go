@@ -86,7 +86,7 @@ func succession(t *testing.T, c *redistest.Cluster, urls []string, rounds int) (
 			got <- time.Now()
 		}()
 		queued(t, watch, 1)
-		// It knows so, too: until it has heard of its place it cannot be told of its turn.
+		// It knows so, too: until it has heard of its place no push can give it its turn.
 		require.NoError(t, now.Proclaim(t.Context(), ""))
 		began := time.Now()
 		resigned := make(chan error, 1)

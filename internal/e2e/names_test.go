@@ -15,8 +15,8 @@ import (
 )
 
 // The name of a mutex is a key, so a user that chooses names chooses keys. One that
-// had locked quorate:heal would have kept the nodes from ever being told again
-// what they have forgotten; quorate:marker could never have been locked.
+// had locked quorate:heal would have kept the nodes from ever being repaired;
+// quorate:marker could never have been locked.
 func TestNamesThatAreKeysOfOurs(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)

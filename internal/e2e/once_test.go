@@ -251,7 +251,7 @@ func (f *migrators) forget(t *testing.T) {
 		require.True(t, e2e.Eventually(func() bool {
 			marker, err := f.c.Node(i).Client().Get(t.Context(), "quorate:marker").Result()
 			return err == nil && strings.HasSuffix(marker, " w")
-		}), "server %d has been told what it had forgotten", i)
+		}), "server %d is caught up", i)
 	}
 	f.restarts++
 	require.NoError(t, f.c.Node(f.dice.IntN(f.c.Len())).Restart())

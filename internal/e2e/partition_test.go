@@ -114,7 +114,7 @@ func TestHoldThatEndsByItself(t *testing.T) {
 				second.Lock()
 				told := lease.Context().Err() != nil
 				before := time.Since(lease.ValidUntil())
-				assert.True(t, told, "%s is held twice: not told, valid until %v before", name, before)
+				assert.True(t, told, "%s is held twice: the first holder's context has not ended, valid until %v before", name, before)
 				assert.ErrorIs(t, first.UnlockContext(t.Context()), quorate.ErrLost)
 				second.Unlock()
 				mu.Lock()

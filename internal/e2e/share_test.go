@@ -184,7 +184,7 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 		killed := time.Now()
 		_ = c.Node(0).Kill()
 		_ = c.Node(0).Restart()
-		// It votes again after the guard time, and has heard of everybody once all have renewed.
+		// It votes again after the guard time, and knows all claims once all have renewed.
 		fault <- span{killed.UnixNano(), time.Now().Add(guard + ttl).UnixNano()}
 	})
 	defer middle.Stop()

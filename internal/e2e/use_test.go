@@ -293,7 +293,7 @@ func (u *tenant) leader(ctx context.Context, q *quorate.Quorum) error {
 			}
 		}
 	})
-	// sees waits until the observer has been told that.
+	// sees waits until the observer has that state.
 	sees := func(want string) error {
 		for last := "nothing"; ; {
 			select {
@@ -302,7 +302,7 @@ func (u *tenant) leader(ctx context.Context, q *quorate.Quorum) error {
 					return nil
 				}
 			case <-ctx.Done():
-				return fmt.Errorf("the observer was told %q", last)
+				return fmt.Errorf("the observer got %q", last)
 			}
 		}
 	}
@@ -342,7 +342,7 @@ func (u *tenant) heal(ctx context.Context, q *quorate.Quorum) error {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("a server that had forgotten has not been told: %w", ctx.Err())
+			return fmt.Errorf("a server that lost its data has not been repaired: %w", ctx.Err())
 		}
 	}
 }

@@ -34,7 +34,7 @@ func wallOf(by *atomic.Int64) quorate.Option {
 	})
 }
 
-// lines is a log that counts what it was told.
+// lines is a log that counts its lines.
 type lines struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -281,7 +281,7 @@ func FuzzDecodeInspect(f *testing.F) {
 	})
 }
 
-// FuzzParsePush: whatever anybody publishes. What is believed is what the
+// FuzzParsePush reads any text that a client may publish. What is believed is what the
 // scripts would have written, to the byte but for the letters of the id.
 func FuzzParsePush(f *testing.F) {
 	good := []string{

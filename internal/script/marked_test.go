@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// Where Marked says that a node has nothing to be told, mark changes nothing and
+// Where Marked says that a node needs no mark, mark changes nothing and
 // answers the same.
 func TestMarked(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()

@@ -80,7 +80,7 @@ func (s *sequence) comparePlain(got string) error {
 	return nil
 }
 
-// empty wants a name that everybody has left to be down to its fence.
+// empty wants a name that all claims have left to be down to its fence.
 func (s *sequence) empty(ctx context.Context) error {
 	if claims := s.node.Claims(s.now); len(claims) > 0 {
 		// A claim whose id was renewed by its actor without a leave taken: none can be.
@@ -91,10 +91,10 @@ func (s *sequence) empty(ctx context.Context) error {
 		return err
 	}
 	if n > 0 {
-		return fmt.Errorf("everybody has left, and a queue is there")
+		return fmt.Errorf("all claims have left, and a queue is there")
 	}
 	if p := s.node.Plain(s.now); p != "" && p != "foreign" {
-		return fmt.Errorf("everybody has left, and the classic key holds %s", p)
+		return fmt.Errorf("all claims have left, and the redlock key holds %s", p)
 	}
 	ttl, err := s.cfg.Client.PTTL(ctx, s.keys.State()).Result()
 	if err != nil {

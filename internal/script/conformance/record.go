@@ -82,7 +82,7 @@ func (s *sequence) forge(ctx context.Context) error {
 	return err
 }
 
-// complete says that the node has been told everything, or says it of another incarnation.
+// complete says that the node is caught up, or says it of another incarnation.
 func (s *sequence) complete(ctx context.Context) error {
 	inc, _ := s.node.Incarnation()
 	if inc == 0 || s.rng.IntN(3) == 0 {

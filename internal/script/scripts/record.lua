@@ -9,9 +9,9 @@
 -- The record: "<incarnation, ticket and id of the promise> <ticket> <id> <seq> <erased> <end, 0 for never> <value>"
 -- What is recorded may end; the promise stays, for an hour at least.
 -- No ticket is stored that is farther ahead of this clock than half of the guard time. One that is
--- there all the same is forged, or this clock was set back. It is not told, and while it is there this node
--- is no witness. Two days ahead it is a forgery, or of a client whose clock was wrong: then it keeps no run
--- out, and gives way to whatever comes.
+-- there all the same is forged, or this clock was set back. It is not returned, and while it is there this
+-- node cannot attest. Two days ahead it is a forgery, or of a client whose clock was wrong: then it keeps no
+-- run out, and any other version replaces it.
 -- A promise of an earlier incarnation still keeps lower runs out, but is no
 -- longer its run's leave to record here: newer ones may have been forgotten.
 local K, A, call, try, match = KEYS, ARGV, redis.call, redis.pcall, string.match
@@ -70,9 +70,9 @@ local function left(t, i)
 end
 
 -- A watcher is "<id> <channel>", by when it has read the record, times 32, plus k: the watch lasts for 2^k ms from
--- then. One that has been told of a change has to read, and watches again by that. No request tells more than
--- 32. While there are more, the member "~" is behind those that have not read since the change, and each read
--- of a watcher tells the next ones.
+-- then. A push ends the watch: its client reads, and watches again by that. No request pushes to more than 32.
+-- While there are more, the member "~" is behind those that have not read since the change, and each read of
+-- a watcher pushes to the next ones.
 local function tell()
   local ws, told = call('ZRANGE', K[2], 0, 31, 'WITHSCORES'), {}
   for i = 1, #ws, 2 do

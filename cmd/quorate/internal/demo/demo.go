@@ -242,7 +242,7 @@ func (s *stage) got(h *hold) {
 	}
 	if s.victim == h {
 		s.print("%s %s %s", s.clock(h.end), s.name(h.worker), s.style.red(fmt.Sprintf("is killed (kill -9) while it holds the lock, token %s", s.token(h.token))))
-		s.print("%11s It can neither give the lock back nor tell anybody. But a lock is only lent:", "")
+		s.print("%11s It can neither give the lock back nor say so. But a lock is only lent:", "")
 		s.print("%11s unless its holder renews it, the nodes take it back after %s.", "", s.TTL)
 	}
 	for _, e := range rest {
