@@ -46,8 +46,8 @@ var lacking = map[string]string{
 	"+config|get": "Check does not know appendfsync",
 	// No waiter learns that it is its turn.
 	"+subscribe": "held by another client", "+publish": "held by another client", "&NAME:push:*": "held by another client",
-	"+scan": "has not been told", // a server that has forgotten
-	"+hdel": "is damaged",        // half of a leave has been done
+	"+scan": "has not been repaired", // a server that lost its data
+	"+hdel": "is damaged",            // half of a leave has been done
 }
 
 // hired makes the user.
