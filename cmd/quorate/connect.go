@@ -105,7 +105,7 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 // end closes q. A repair of a node that lost its data, which the connection began, is
 // tried first: a fleet may consist of nothing but short commands.
 func end(q *quorate.Quorum) {
-	core.Of(q).Healed(context.Background())
+	core.Of(q).AwaitRepairs(context.Background())
 	_ = q.Close()
 }
 

@@ -82,7 +82,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		q.heard(n.index, protocol.Answer{Status: protocol.OK})
 		q.recheck(n)
 	}
-	q.healMore() // who waits for the end of a guard time
+	q.repairs.event(q.repairs.pure.Hurry) // some repairs may wait for the end of a guard time
 	return nil
 }
 
@@ -167,8 +167,8 @@ type NodeReport struct {
 	JumpedAt   time.Time
 	Warnings   []string
 
-	untold bool
-	marker marker
+	lacking bool // it is not caught up
+	marker  marker
 }
 
 // Check asks every node for what bears on safety. Each report is given to told, one at a
@@ -203,7 +203,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	n.tried(ctx)
-	q.healed(ctx, n) // which began with the connection
+	q.repairs.await(ctx, n) // which began with the connection
 	if r.Err = q.duplicate(n.index); r.Err != nil {
 		return r
 	}
@@ -254,7 +254,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	if r.Recovering = q.set.Guard; ok {
 		r.Recovering = m.recovers(at, q.set.Guard)
 	}
-	r.untold, r.marker = !m.whole, m
+	r.lacking, r.marker = !m.whole, m
 	r.Jumped, r.JumpedAt = q.nodeClocks[n.index].last()
 	r.Warnings = warnings(&r, &q.set)
 	return r
@@ -285,8 +285,8 @@ func warnings(r *NodeReport, set *Settings) []string {
 	if r.Recovering > 0 {
 		w = append(w, fmt.Sprintf("it is new or lost its data, and votes in %v", r.Recovering.Round(time.Millisecond)))
 	}
-	if r.untold && r.Recovering == 0 {
-		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it cannot attest that something was not recorded; "+untoldRemedy)
+	if r.lacking && r.Recovering == 0 {
+		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it cannot attest that something was not recorded; "+repairRemedy)
 	}
 	return w
 }

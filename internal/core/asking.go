@@ -138,8 +138,8 @@ func (q *Quorum) heardRecord(s *Spec, node int, a protocol.Answer) {
 	q.heard(node, a)
 	if e := a.Record; e != nil {
 		q.saw(s, max(e.Ticket, e.Promise.Ticket))
-		if !e.Whole {
-			q.heal(q.nodes[node])
-		}
+	}
+	if protocol.Lacks(&a, false) {
+		q.repairs.look(q.nodes[node])
 	}
 }

@@ -125,8 +125,8 @@ func (c *call) Reply(v []resp.Value, err error) {
 			a.met = a.met || !ans.Vote || !ans.Told || ans.Sum > 0
 			a.spec.crowd(a.met)
 		}
-		if _, at := a.claim.Limit(now); ans.Status == protocol.OK && ans.LimitAt < at {
-			a.q.retell(a.spec) // this node has missed a Resize
+		if a.claim.MissedResize(&ans) {
+			a.q.repairs.missedResize(a.spec)
 		}
 	}
 	c.free()
@@ -147,8 +147,8 @@ func (q *Quorum) believe(c *call, v []resp.Value) (protocol.Answer, error) {
 	if ans.Ticket > c.req.Ticket && c.req.Op != protocol.OpBeat {
 		q.saw(c.a.spec, ans.Ticket) // else it is the claim's own, or an earlier one's
 	}
-	if c.a.spec.Counting && ans.Status == protocol.Recovering {
-		q.heal(q.nodes[c.req.Node]) // it may have forgotten how many permits there are
+	if protocol.Lacks(&ans, c.a.spec.Counting) {
+		q.repairs.look(q.nodes[c.req.Node])
 	}
 	return ans, nil
 }

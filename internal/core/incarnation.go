@@ -83,7 +83,7 @@ func (q *Quorum) heed(n *node, a protocol.NodeAction) {
 	case protocol.NodeAsk:
 		q.recheck(n)
 	case protocol.NodeRepair:
-		q.heal(n)
+		q.repairs.look(n)
 	}
 }
 

@@ -193,8 +193,6 @@ type records struct {
 	mu        sync.Mutex
 	inquiries map[*inquiry]struct{}
 	watches   map[protocol.ID]*Watch
-	healing   map[int]*healer // by node
-	retelling map[string]bool // names
 	tasks     sync.WaitGroup
 }
 

@@ -177,12 +177,12 @@ func (q *Quorum) up(n *node) {
 	q.recheck(n)
 	n.room()
 	q.compareWall()
-	q.healMore()
-	q.heal(n)
+	q.repairs.up(n)
 }
 
 func (q *Quorum) down(n *node, err error) {
 	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Down(now, n.index) })
+	q.repairs.down(n)
 	if q.isClosed() {
 		return
 	}

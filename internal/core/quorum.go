@@ -34,6 +34,7 @@ type Quorum struct {
 
 	recovering   recovering
 	records      records
+	repairs      *repairer
 	observing    atomic.Int32 // calls of the observer under way
 	telling      atomic.Int32 // holders that are being told of their loss
 	clocks       *clocks
@@ -67,8 +68,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	}
 	q.records.inquiries = map[*inquiry]struct{}{}
 	q.records.watches = map[protocol.ID]*Watch{}
-	q.records.healing = map[int]*healer{}
-	q.records.retelling = map[string]bool{}
+	q.repairs = newRepairer(q, len(clients))
 	q.clocks, q.nodeClocks = newClocks(len(clients), &set)
 	q.recovering.until, q.recovering.empty = make([]time.Time, len(clients)), make([]bool, len(clients))
 	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
@@ -257,6 +257,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 		}
 		q.records.mu.Unlock()
 		q.waker.close()
+		q.repairs.close()
 		q.records.tasks.Wait() // they end with closing
 		for _, a := range q.all() {
 			a.close()

@@ -51,7 +51,7 @@ func (i *inquiry) record() Record {
 func (r *Register) Read(ctx context.Context) (Record, error) {
 	in := protocol.Inquiry{Op: protocol.OpRead, Alive: true}
 	rec, err := r.read(ctx, in, protocol.Terms{})
-	if err == nil && rec.Undecided && r.q.decide(ctx, r.spec) {
+	if err == nil && rules().Decides(rec.Undecided, false) && r.q.decide(ctx, r.spec) {
 		return r.read(ctx, in, protocol.Terms{})
 	}
 	return rec, err

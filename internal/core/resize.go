@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
@@ -73,36 +72,6 @@ func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
 		return s.Capacity, err
 	}
 	return strconv.ParseUint(string(rec.Value), 10, 53)
-}
-
-// retell brings the number to the nodes that have missed it, in the background.
-func (q *Quorum) retell(s *Spec) {
-	r := &q.records
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.retelling[s.Name] || q.isClosed() {
-		return
-	}
-	r.retelling[s.Name] = true
-	r.tasks.Go(func() {
-		// A quick node may be ahead of a slow one by less than this.
-		select {
-		case <-time.After(s.Set.NodeTimeout):
-			ctx, cancel := context.WithTimeout(context.Background(), q.Rounds(s.Set, 4))
-			lock, err := q.number(s)
-			if err == nil {
-				_, err = q.Register(lock).read(ctx, protocol.Inquiry{Op: protocol.OpRead, All: true}, protocol.Terms{})
-			}
-			cancel()
-			if err != nil {
-				q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", s.Name, "error", err)
-			}
-		case <-q.closing:
-		}
-		r.mu.Lock()
-		delete(r.retelling, s.Name)
-		r.mu.Unlock()
-	})
 }
 
 // tooHeavy is the error of a claim that asks for more than a Resize has left.

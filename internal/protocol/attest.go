@@ -11,34 +11,33 @@ import (
 // Invariant: what was recorded at a majority is known to at least one of any q nodes
 // that are caught up, or of all nodes.
 
-// authority reports whether those who have told what they know can testify that
-// there is nothing newer: q nodes that are whole, since something recorded on a
-// majority is with one of them, or all nodes, since nobody else is left to ask.
-// A node that lost its memory and has not been told again what the others know
-// is no witness.
-func (q *Inquiry) authority(counts func(*informant) bool) bool {
-	whole, all := 0, 0
+// attestingQuorum reports whether the nodes that have answered can attest that there is
+// nothing newer: q nodes that are caught up, since what a majority has recorded is on
+// one of them, or all nodes, since no other node is left to ask. A node that lost its
+// data and is not caught up attests nothing.
+func (q *Inquiry) attestingQuorum(counts func(*informant) bool) bool {
+	caughtUp, all := 0, 0
 	for i := range q.peers {
 		p := &q.peers[i]
 		if !p.told || !counts(p) || p.entry.Forged && q.Rules.on(RuleForged) {
 			continue
 		}
 		all++
-		if (p.entry.Whole || !q.Rules.on(RuleWhole)) && i+1 != q.Heal {
-			whole++
+		if (p.entry.Whole || !q.Rules.on(RuleWhole)) && i+1 != q.Repair {
+			caughtUp++
 		}
 	}
-	return whole >= q.Quorum() || all == q.Nodes
+	return caughtUp >= q.Quorum() || all == q.Nodes
 }
 
-// Told reports whether those of the other nodes who have told which names they have
-// recorded suffice for a node that has lost its memory: whole of them are whole, of all
-// that have told. It is authority for names, before it can be asked for a name.
-func (r Rules) Told(nodes, whole, all int) bool {
+// CanListNames reports whether the other nodes that have listed their names suffice to
+// repair a node: all of them are so many, and caughtUp of these are caught up. It is
+// attestingQuorum before the names are known.
+func (r Rules) CanListNames(nodes, caughtUp, all int) bool {
 	if !r.on(RuleTold) {
 		all++ // as if the node itself were one of them
 	}
-	return whole > nodes/2 || all >= nodes-1
+	return caughtUp > nodes/2 || all >= nodes-1
 }
 
 // write decides an open or a put: it is done when a majority has taken it. An
@@ -53,7 +52,7 @@ func (r Rules) Told(nodes, whole, all int) bool {
 // afterwards know of it.
 //
 // Were it otherwise, a run that has too few whole nodes among those that vote for
-// it would wait for one to be healed, and that for the run to decide what a
+// it would wait for one to be repaired, and that for the run to decide what a
 // minority has.
 func (q *Inquiry) write(now Time) {
 	taken, overrun, missing := 0, 0, 0
@@ -77,7 +76,7 @@ func (q *Inquiry) write(now Time) {
 		q.outcome = Settled
 	default:
 		q.from(now, func(p *informant) bool { return p.taken })
-		if q.authority(func(p *informant) bool { return p.taken || q.after(p) && q.Rules.on(RuleOthers) }) {
+		if q.attestingQuorum(func(p *informant) bool { return p.taken || q.after(p) && q.Rules.on(RuleOthers) }) {
 			q.outcome = Settled
 		}
 	}
@@ -125,21 +124,21 @@ func (q *Inquiry) after(p *informant) bool {
 // might not find it. That must not be done once a later run may have begun, for
 // it may have found nothing: then that run decides, or the next.
 //
-// A node is healed by what others tell after its guard time is over. What they
+// A node is repaired by what others tell after its guard time is over. What they
 // told before may be too old: a put that rests on what the node has forgotten
 // counts, and can be completed, for about as long.
 func (q *Inquiry) read(now Time) {
-	if q.Heal != 0 {
-		healed := &q.peers[q.Heal-1]
-		if !healed.told {
+	if q.Repair != 0 {
+		repaired := &q.peers[q.Repair-1]
+		if !repaired.told {
 			q.since = 0
 			return
 		}
-		q.from(now, func(p *informant) bool { return p == healed })
-		if !q.authority(func(p *informant) bool { return p == healed || q.after(p) }) {
+		q.from(now, func(p *informant) bool { return p == repaired })
+		if !q.attestingQuorum(func(p *informant) bool { return p == repaired || q.after(p) }) {
 			return
 		}
-	} else if !q.authority(func(*informant) bool { return true }) {
+	} else if !q.attestingQuorum(func(*informant) bool { return true }) {
 		return
 	}
 	if q.All && !q.answered() {
@@ -167,7 +166,7 @@ func (q *Inquiry) read(now Time) {
 		return
 	case !may:
 		return
-	case chosen && (q.Heal == 0 || !q.lacks(q.Heal-1)) && !(q.All && q.lacking()):
+	case chosen && (q.Repair == 0 || !q.lacks(q.Repair-1)) && !(q.All && q.lacking()):
 		if !q.Alive || q.certain() {
 			q.outcome = Settled
 		}
@@ -175,7 +174,7 @@ func (q *Inquiry) read(now Time) {
 	}
 	for i := range q.peers {
 		p := &q.peers[i]
-		wanted := q.Heal == 0 || i == q.Heal-1 || !chosen || q.All
+		wanted := q.Repair == 0 || i == q.Repair-1 || !chosen || q.All
 		free := p.asked == 0 && (p.retry == 0 || !p.entry.Whole && !p.tried) // that one is only due to be read again
 		if p.told && q.lacks(i) && wanted && free && !p.repair {
 			p.retry, p.repair, p.tried = now, true, true
@@ -203,11 +202,11 @@ func (q *Inquiry) lacking() bool {
 	return false
 }
 
-// lacks: a node has not got the newest yet; one that is to be healed lacks the
+// lacks: a node has not got the newest yet; one that is to be repaired lacks the
 // newest promise, too.
 func (q *Inquiry) lacks(i int) bool {
 	e := &q.peers[i].entry
-	return e.Version.Compare(q.newest.Version) < 0 || i == q.Heal-1 && e.Promise.Run(q.promise) < 0
+	return e.Version.Compare(q.newest.Version) < 0 || i == q.Repair-1 && e.Promise.Run(q.promise) < 0
 }
 
 // certain: whether the claim that has recorded the newest still runs is known,

@@ -12,12 +12,18 @@ import (
 
 // Limit returns how many permits there are as far as is known, and the newest
 // Resize that a node has told of, 0 for none.
-func (c *Claim) Limit(now Time) (n uint64, newest Ticket) {
+func (c *Claim) Limit(now Time) (n uint64, newest Ticket) { return c.capacity(now), c.newestLimit() }
+
+func (c *Claim) newestLimit() (newest Ticket) {
 	for i := range c.peers {
 		newest = max(newest, c.peers[i].heard().limitAt)
 	}
-	return c.capacity(now), newest
+	return newest
 }
+
+// MissedResize reports whether the node that gave an answer does not know the newest
+// number of permits that any node knows: see Repair.MissedResize.
+func (c *Claim) MissedResize(a *Answer) bool { return a.Status == OK && a.LimitAt < c.newestLimit() }
 
 // resized takes what a node says of the number of permits.
 func (p *peer) resized(limit uint64, at Ticket) {

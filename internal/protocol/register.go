@@ -35,7 +35,7 @@ type Inquiry struct {
 	Patience    time.Duration // the longest pause before a node is asked again
 	Alive       bool          // OpRead: Left is wanted, so a node that is only slow is waited for if it matters
 	All         bool          // OpRead: every node that answers shall have it in the end
-	Heal        int           // OpRead: the number of a node that must have it in the end, counted from 1; 0: none
+	Repair      int           // OpRead: the number of a node that must have it in the end, counted from 1; 0: none
 	Rules       Rules
 	Out         []Request
 
@@ -113,11 +113,11 @@ func (q *Inquiry) Anew() (Stored, bool) {
 	return s, q.newest.Version != Version{} && have < q.Quorum() && q.Rules.on(RuleAdopt)
 }
 
-// Start asks all nodes; first only the one that is to be healed.
+// Start asks all nodes; first only the one that is to be repaired.
 func (q *Inquiry) Start(now Time) {
 	q.peers = make([]informant, q.Nodes)
 	for i := range q.peers {
-		if q.Heal == 0 || i == q.Heal-1 || !q.Rules.on(RuleAfter) {
+		if q.Repair == 0 || i == q.Repair-1 || !q.Rules.on(RuleAfter) {
 			q.ask(now, i)
 		}
 	}

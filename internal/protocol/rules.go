@@ -34,9 +34,9 @@ const (
 	RuleRepair                          // what a read finds on a minority is brought to a majority first: what was recorded is not found later
 	RuleAdopt                           // a run that finds a record on a minority records it anew: as above
 	RuleOutlast                         // a holder counts what a node told it before it lost its memory, until that lease ends: it is lost for nothing
-	RuleOthers                          // an open also counts as witnesses whole nodes that do not vote for its claim: it and the healing of a node wait for each other
-	RuleAfter                           // and asks them once it has q promises; a node is healed by what others tell when its guard time is over: what was recorded in between is not found
-	RuleTold                            // a node is told by all who may be the only ones that know: it is a witness that nothing is recorded, which is
+	RuleOthers                          // an open also counts as witnesses whole nodes that do not vote for its claim: it and the repair of a node wait for each other
+	RuleAfter                           // and asks them once it has q promises; a node is repaired by what others tell when its guard time is over: what was recorded in between is not found
+	RuleTold                            // a node is repaired with the names of all nodes that may be the only one to know one: it attests that nothing is recorded, which is
 	RuleRest                            // nodes that were left out at first are asked before long: a claim does not get the votes that it needs
 	RuleStay                            // a try that has a vote stays until those that met it are settled: of three tries of a free name each finds another one ahead, and none is admitted
 	RuleBurst                           // attempts move a client's tickets ahead of its wall clock by a bound at most: nodes refuse them

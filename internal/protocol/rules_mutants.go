@@ -5,6 +5,9 @@ package protocol
 // lastLocalRule is the last of rules_local.go.
 const lastLocalRule = RuleLostLeft
 
+// lastRepairRule is the last of rules_repair.go.
+const lastRepairRule = RuleRepairResize
+
 // lastRule is the one with the highest number.
 const lastRule = RuleStash
 
@@ -33,8 +36,9 @@ func (r Rules) And(o Rules) Rules {
 
 // On returns the rules that are on.
 func (r Rules) On() (on []Rule) {
-	for rule := Rule(1); rule <= lastLocalRule; rule++ {
-		if r.on(rule) && (rule <= lastRule || rule >= firstLocalRule) {
+	for rule := Rule(1); rule <= lastRepairRule; rule++ {
+		known := rule <= lastRule || rule >= firstLocalRule && rule <= lastLocalRule || rule >= firstRepairRule
+		if r.on(rule) && known {
 			on = append(on, rule)
 		}
 	}

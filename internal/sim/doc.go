@@ -27,6 +27,8 @@
 //   - Room: in some schedules a process sends each node one to four requests at a
 //     time. The others wait at the process, in the code that does so in production
 //     (protocol.Outbox, protocol.Backlog).
+//   - Repair of nodes that lost their data: each process has the machine of production
+//     (protocol.Repair), and its steps are messages. Aims give nodes further names.
 //   - Another Redlock client on the same classic key, alone or among all faults
 //     that Redlock bears: its messages are late or lost as well. Redlock does not
 //     bear a node that forgets.

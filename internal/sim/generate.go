@@ -106,6 +106,7 @@ var generators = []generator{
 	rush,
 	hasty, congested, brimful, unplugged, throng, patchy,
 	uneven,
+	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize,
 	wrongClock, polling, poisoned, forged, foretold,
 	twofold, moved, replica, compared,
 	readers, mourned,

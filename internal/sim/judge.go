@@ -19,6 +19,7 @@ const (
 	theTime               // the node's
 	thatMark              // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
 	theGuard              // so it shall if its guard time began by a time that has not come yet
+	repairs               // a step of a repair
 )
 
 // attend does what is asked of a node outside any claim.
@@ -26,6 +27,8 @@ func (n *node) attend(m *message) protocol.Answer {
 	w := n.w
 	inc, _ := n.model.Incarnation()
 	switch {
+	case m.about == repairs:
+		m.task.res = n.repairStep(m.task, m.link.proc)
 	case m.about == thatMark && (protocol.Incarnation(m.req.Ticket) == inc || m.req.Ticket == 0 && n.replica):
 		w.log("process %s has node %d marked", m.link.proc.name, n.idx)
 		if !n.jumped && !n.replica && !n.original {
@@ -91,6 +94,9 @@ func (l *link) ask(what about, inc protocol.Incarnation) {
 // attended takes the answer to ask.
 func (l *link) attended(m *message) {
 	switch m.about {
+	case repairs:
+		l.proc.stepDone(m.task, m.task.res)
+		return
 	case hello:
 		p := l.proc
 		p.fanout.Begin(p.local(p.w.now), l.idx, p.local(p.w.now).Sub(m.req.Sent))
@@ -98,6 +104,7 @@ func (l *link) attended(m *message) {
 			s.Show(now, l.idx, m.ans.Incarnation)
 			s.Up(now, l.idx)
 		})
+		l.proc.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Up(now, l.node.idx) })
 		fallthrough
 	case theTime:
 		l.timely(l.reading(m), m.leapt)

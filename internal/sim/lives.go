@@ -41,6 +41,8 @@ func (l *link) heed(a protocol.NodeAction) {
 		l.snap()
 	case protocol.NodeAsk:
 		l.tell()
+	case protocol.NodeRepair:
+		p.lookAt(l)
 	}
 }
 

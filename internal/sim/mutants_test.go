@@ -25,6 +25,10 @@ func without(off ...protocol.Rule) func(*setting) {
 	return func(s *setting) { s.rules = protocol.Without(off...) }
 }
 
+func repairsWithout(r protocol.Rule) func(*setting) {
+	return func(s *setting) { s.rules = protocol.Without(r) }
+}
+
 func nodesWithout(r model.Rules) func(*setting) {
 	return func(s *setting) { s.off = r }
 }
@@ -76,6 +80,17 @@ var mutants = []mutant{
 	{"a run wants to know by its own votes alone", without(protocol.RuleOthers), hostage, 100, "stuck"},
 	{"others are asked too early", without(protocol.RuleAfter), hearsay, 500, "record"},
 	{"a node is told by less than all who may know", without(protocol.RuleTold), witness, 100, "record"},
+	{"names are listed before the guard time ends", repairsWithout(protocol.RuleRepairGuard), repairBeforeGuardEnds, 100, "record"},
+	{"a node that loses its data again keeps its list", repairsWithout(protocol.RuleRepairRestart), losesDataAgain, 100, "record"},
+	{"a node that loses its data as it lists names counts", repairsWithout(protocol.RuleRepairSteady), listerLosesData, 100, "record"},
+	{"a node is marked though it lacks a name", repairsWithout(protocol.RuleRepairEvery), undecidedName, 100, "record"},
+	{"an undecided name holds up the others", repairsWithout(protocol.RuleRepairOthers), undecidedName, 100, "stuck"},
+	{"no reader decides", repairsWithout(protocol.RuleRepairDecide), decidedName, 100, "stuck"},
+	{"a repair that failed is not tried again", repairsWithout(protocol.RuleRepairRetry), repairWaits, 100, "stuck"},
+	{"only readers repair nodes", repairsWithout(protocol.RuleRepairMeet), decidedName, 100, "stuck"},
+	{"clients repair a node at once", repairsWithout(protocol.RuleRepairTurns), repairTogether, 100, "busy"},
+	{"all names are brought at once", repairsWithout(protocol.RuleRepairBound), repairTogether, 100, "busy"},
+	{"a node that missed a Resize is left alone", repairsWithout(protocol.RuleRepairResize), missedResize, 100, "stuck"},
 	{"no promise", nodesWithout(model.Promise), belated, 100, "record"},
 	{"a run begins where its claim is not", nodesWithout(model.Present), belated, 100, "record"},
 	{"a promise outlives the memory", nodesWithout(model.PromiseAnew), belated, 100, "record"},

@@ -24,6 +24,7 @@ type message struct {
 	ans     protocol.Answer
 	gen     uint32        // the connection that carries it
 	about   about         // nothing else: what it is, if it is no claim's nor an inquiry's
+	task    *repairTask   // a step of a repair
 	leapt   time.Duration // by how much the node's clock had jumped when it answered
 	try     uint32        // of a NodeMark
 	sent    moment        // on that connection
@@ -173,6 +174,9 @@ func (l *link) snap() {
 	w.log("link %s-%d breaks", l.proc.name, l.node.idx)
 	l.up = false
 	l.lives(func(s *protocol.Incarnations, now protocol.Time) { s.Down(now, l.idx) })
+	l.proc.later(1, func() {
+		l.proc.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Down(now, l.node.idx) })
+	})
 	l.gen++
 	for _, m := range l.unanswered {
 		if w.wire != nil {

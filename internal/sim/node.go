@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,12 @@ type node struct {
 	sent     int // requests that may have made it store a claim
 	inbox    []event
 
+	names     map[string]bool // that it has, beside those of the record and the number
+	savedWith map[string]bool // at its last save
+	looks     int             // at its marker
+	turnEnds  int64           // until then, by its clock,
+	turnOf    *proc           // this process has the turn to repair it
+
 	keep *proc // the pushes to it are kept back
 	kept []model.Out
 }
@@ -42,6 +49,7 @@ func newNode(w *world, i int) *node {
 	n := &node{w: w, idx: i, slow: 1, clock: newClock(w.rng, &w.setting), model: model.New(w.guard)}
 	n.model.Off, n.model.Portion = w.off, w.portion
 	n.model.Show(w.guard, w.retention)
+	n.names = maps.Clone(w.listed)
 	n.atWall()
 	if w.bootstrap {
 		n.model.Bootstrap(n.incarnation())
@@ -134,6 +142,7 @@ func (n *node) forget() {
 	n.lives++
 	n.model.Forget()
 	n.saved, n.unmarked, n.jumped, n.replica, n.original = nil, false, false, false, false
+	n.names, n.turnEnds, n.turnOf = map[string]bool{}, 0, nil
 	n.w.ledger.lost(n.w)
 }
 
@@ -198,7 +207,7 @@ func (n *node) copy(o *node) {
 // save writes the memory to the disk, as Redis does now and then.
 func (n *node) save() {
 	n.w.tape.note("save %d", n.idx+1)
-	n.saved = n.model.Clone()
+	n.saved, n.savedWith = n.model.Clone(), maps.Clone(n.names)
 }
 
 // refuses has it refuse every request for good, or no more.
@@ -221,13 +230,6 @@ func (n *node) delPlain(value string) {
 	n.model.DelPlain(n.millis(n.w.now), value)
 }
 
-// complete says that the node is caught up.
-func (n *node) complete(inc protocol.Incarnation) {
-	n.w.tape.note("caughtup %d", n.idx+1)
-	n.w.retell(n)
-	n.model.Complete(inc)
-}
-
 // revert is a restart from the disk: the newest writes are gone, and the marker is not.
 func (n *node) revert() {
 	n.w.tape.note("revert %d", n.idx+1)
@@ -237,7 +239,7 @@ func (n *node) revert() {
 		return
 	}
 	n.w.log("node %d has lost what it did since its last save", n.idx)
-	n.model = n.saved.Clone()
+	n.model, n.names = n.saved.Clone(), maps.Clone(n.savedWith)
 	n.unmarked = !n.w.forgetful
 	n.w.ledger.lost(n.w)
 }

@@ -19,6 +19,9 @@ type participant struct {
 	count  int
 	att    *attempt // nil: idle
 	value  *value   // what callers share under its claims; nil: it acts by itself
+
+	puts    bool          // it only puts, when a generator says so
+	decided func(ok bool) // it acquires only to decide the record, see proc.decide
 }
 
 // attempt is a claim, and what the simulation notes about it.
@@ -88,7 +91,7 @@ func (t *participant) vanish() {
 	if t.att != nil {
 		t.proc.w.check.gone(t.att)
 	}
-	t.att = nil
+	t.att, t.decided = nil, nil
 	if t.value != nil {
 		auto := t.value.callers[0].auto
 		t.value = newValue(t)
@@ -307,6 +310,9 @@ func (a *attempt) changed() {
 	case protocol.Joining, protocol.Waiting:
 	case protocol.Holding:
 		switch {
+		case t.puts:
+		case t == t.proc.decider:
+			t.opens(a)
 		case w.record:
 			t.turn(a)
 		case t.auto || w.draining:
@@ -323,6 +329,9 @@ func (a *attempt) changed() {
 			w.stats.Lost++
 		}
 		t.att = nil
+		if t.decided != nil {
+			t.decided(false)
+		}
 		t.idleFor(w.around(w.think))
 	}
 }

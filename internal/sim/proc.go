@@ -26,6 +26,12 @@ type proc struct {
 	inquiries []*inquiry
 	shorter   time.Duration // its settings are those of the world divided by this
 
+	index       int
+	repair      *protocol.Repair // see repair.go
+	repairTimer moment
+	reading     []int        // by node: names that it is bringing there
+	decider     *participant // one of parts, once there is one
+
 	bounds     []*protocol.ClockBounds // of the nodes' clocks
 	clocks     *protocol.Clocks
 	clockTimer moment
@@ -42,12 +48,13 @@ type proc struct {
 }
 
 func newProc(w *world, i int) *proc {
-	p := &proc{w: w, name: strconv.Itoa(i), label: string(rune('a' + i)), clock: newClock(w.rng, &w.setting), alive: true, shorter: 1}
+	p := &proc{w: w, name: strconv.Itoa(i), label: string(rune('a' + i)), clock: newClock(w.rng, &w.setting), alive: true, shorter: 1, index: i}
 	p.adjust()
 	for i, n := range w.nodes {
 		p.links = append(p.links, &link{proc: p, node: n, idx: i, up: true, last: [2]moment{w.now, w.now}})
 	}
 	p.judges()
+	p.startRepairs()
 	for _, l := range p.links {
 		l.reach()
 	}
@@ -181,11 +188,17 @@ func (p *proc) answer(m *message) {
 	p.fanout.Answered(p.local(p.w.now), l.idx, p.local(p.w.now).Sub(m.req.Sent), p.nodeTimeout())
 	p.fanout.Recovers(l.idx, m.ans.Status == protocol.Recovering)
 	p.saw(m.ans.Ticket)
+	if protocol.Lacks(&m.ans, m.att.Counting) {
+		p.lookAt(l)
+	}
 	if p.w.trace != nil && !m.att.Phase().Final() {
 		p.w.log("%v: node %d answers %v: %s", m.att, l.node.idx, m.req.Op, answerName(m.req, m.ans))
 	}
 	m.att.before()
 	m.att.Answer(p.local(p.w.now), m.req, m.ans)
+	if m.att.MissedResize(&m.ans) {
+		p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.MissedResize(now, numberName, p.nodeTimeout()) })
+	}
 	m.att.after()
 }
 
@@ -193,6 +206,9 @@ func (p *proc) answer(m *message) {
 func (p *proc) told(m *message) {
 	if e := m.ans.Record; e != nil {
 		p.saw(max(e.Ticket, e.Promise.Ticket))
+	}
+	if !m.refused && protocol.Lacks(&m.ans, false) {
+		p.lookAt(m.link)
 	}
 	switch {
 	case m.inq.over:
@@ -274,6 +290,7 @@ func (p *proc) restart() {
 	p.waking, p.excused = false, 0
 	p.adjust()
 	p.judges()
+	p.startRepairs()
 	p.looks()
 	for _, l := range p.links {
 		l.connect()

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -29,6 +30,15 @@ func (i *inquiry) String() string {
 // inquire starts an operation on the record; then is called when it is
 // decided, or given up after a while.
 func (p *proc) inquire(owner *attempt, in protocol.Inquiry, then func(i *inquiry, ok bool)) {
+	persist := 3 * p.w.ttl
+	if p.w.persist > 0 {
+		persist = p.w.persist
+	}
+	p.inquireFor(p.w.around(persist), owner, in, then)
+}
+
+// inquireFor is inquire with the time after which the operation is given up.
+func (p *proc) inquireFor(limit time.Duration, owner *attempt, in protocol.Inquiry, then func(i *inquiry, ok bool)) {
 	w := p.w
 	in.Nodes, in.NodeTimeout, in.Patience, in.Rules = len(w.nodes), w.nodeTimeout, w.ttl/3, w.rules
 	in.Fresh = w.guard - w.guard/50
@@ -44,11 +54,7 @@ func (p *proc) inquire(owner *attempt, in protocol.Inquiry, then func(i *inquiry
 	}
 	i.Start(p.local(w.now))
 	i.after()
-	persist := 3 * w.ttl
-	if w.persist > 0 {
-		persist = w.persist
-	}
-	p.later(w.around(persist), func() { i.end(false) })
+	p.later(limit, func() { i.end(false) })
 }
 
 // after does what the inquiry wants done after an event.
@@ -158,67 +164,6 @@ func (p *proc) reads() {
 		if !w.draining {
 			p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*inquiry, bool) {})
 			p.reads()
-		}
-	})
-}
-
-// heals has some process tell nodes that have lost their memory what the others
-// have, as every process does that hears of it.
-func (w *world) heals() {
-	w.at(w.around(w.ttl/4), func() {
-		p := w.procs[w.rng.IntN(len(w.procs))]
-		for _, n := range w.nodes {
-			inc, marked := n.model.Incarnation()
-			if n.down || !marked || n.model.Whole() || !p.alive || p.paused || n.model.Recovering(n.millis(w.now)) > 0 {
-				continue
-			}
-			complete := func() {
-				if !n.down {
-					w.log("node %d is whole again", n.idx)
-					n.complete(inc)
-				}
-			}
-			p.lists(n, func(any bool) {
-				if !any {
-					complete()
-					return
-				}
-				p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Heal: n.idx + 1}, func(i *inquiry, ok bool) {
-					if ok && i.Outcome() == protocol.Settled {
-						complete()
-					}
-				})
-			})
-		}
-		if !w.draining || !w.idle() || w.now < w.lastRead {
-			w.heals()
-		}
-	})
-}
-
-// lists asks all nodes but one whether they have anything of the name. Where those that
-// can be asked do not suffice, nothing comes of it.
-func (p *proc) lists(except *node, then func(any bool)) {
-	w := p.w
-	whole, all, any := 0, 0, false
-	for _, n := range w.nodes {
-		if n == except {
-			continue
-		}
-		p.later(w.around(2*w.delay), func() {
-			if l := p.to(n); n.down || n.paused || !l.up || l.stalled[requests] || l.stalled[answers] {
-				return
-			}
-			all++
-			if n.model.Whole() {
-				whole++
-			}
-			any = any || n.model.Remembers()
-		})
-	}
-	p.later(w.nodeTimeout+6*w.delay, func() {
-		if w.rules.Told(len(w.nodes), whole, all) {
-			then(any)
 		}
 	})
 }

@@ -45,15 +45,6 @@ func (w *world) resize(limit uint64, nodes []*node) {
 	}
 }
 
-// retell gives a node that has forgotten it the newest number that others know.
-func (w *world) retell(n *node) {
-	for _, o := range w.nodes {
-		if !o.down && o != n {
-			n.model.Resize(o.model.Limit())
-		}
-	}
-}
-
 // fits holds an admission against the number of permits: whoever began after a
 // majority knew of the last Resize is bound by it, beside all who hold still.
 func (p *number) fits(w *world, a *attempt, holders []*attempt) {
@@ -105,7 +96,8 @@ var shrunk = generator{
 		a, b := ns[0], ns[1]
 		w.everybody()
 		w.then(w.around(w.ttl), func() { w.resize(1, ns[:2]) })
-		w.then(w.around(w.ttl), func() {
+		// Before the third node is brought the number.
+		w.then(w.around(w.nodeTimeout/4), func() {
 			w.wipe(a, w.rng.IntN(2) == 0)
 			b.pause()
 		})

@@ -50,6 +50,9 @@ type setting struct {
 	faithful bool // no node forgets, and no clock jumps
 	limping  bool // only a minority of the nodes fails, and what leads there
 
+	names int  // that nodes have beside the record: see repair.go
+	turns bool // no process loses its turn to repair a node: two never do at once
+
 	clean    bool // no faults at all: promises about time and order can be held to
 	tries    bool // every claim tries a free name, all at the same moment: one of them is to be admitted
 	brief    bool // claims leave nodes out at first

@@ -97,6 +97,7 @@ func (x *tape) event(e event) {
 	}
 	x.plan = e.kind == evFunc
 	switch {
+	case e.m != nil && e.m.about == repairs: // a trace tells of repairs by what they lead to
 	case e.kind == evFunc || e.kind == evProc || e.proc != nil && e.gen != e.proc.epoch:
 	case e.kind == evTimer:
 		if e.at == e.att.timer {
@@ -139,8 +140,8 @@ func (x *tape) inquiry(p *proc, owner *attempt, in *protocol.Inquiry) {
 		label = owner.part.label()
 	}
 	switch {
-	case in.Heal > 0:
-		x.note("repair %d by %s told", in.Heal, label)
+	case in.Repair > 0:
+		x.note("repair %d by %s told", in.Repair, label)
 	case in.Op == protocol.OpPut && in.Stored.Erased:
 		x.note("erase %s seq %d", label, in.Stored.Seq)
 	case in.Op == protocol.OpPut:

@@ -210,13 +210,13 @@ func (c *cast) repair(label string, n *node, told bool) error {
 	switch {
 	case told:
 		complete = func() {}
-	case !w.rules.Told(len(w.nodes), whole, all):
+	case !w.rules.CanListNames(len(w.nodes), whole, all):
 		return fmt.Errorf("%d caught-up nodes and %d nodes in all can be asked for names, which is too few", whole, all)
 	case !any:
 		complete()
 		return nil
 	}
-	p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Heal: n.idx + 1}, func(i *inquiry, ok bool) {
+	p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Repair: n.idx + 1}, func(i *inquiry, ok bool) {
 		w.wire.say("%s repairs node %d: %s", label, n.idx+1, outcomes[i.Outcome()])
 		if ok && i.Outcome() == protocol.Settled {
 			complete()

@@ -22,6 +22,10 @@ type world struct {
 	stats Stats
 	rival *rival // may be nil
 
+	listed    map[string]bool // names that all nodes had at first, see repair.go
+	undecided map[string]bool // those whose registers no run has decided
+	held      map[string]bool // those that a run is deciding
+
 	ledger    ledger // of the record
 	permits   number
 	inquiries int
@@ -58,6 +62,10 @@ func (v *Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Kind,
 
 func newWorld(s setting, r *rand.Rand, trace io.Writer) *world {
 	w := &world{setting: s, rng: r, now: moment(time.Second), trace: trace, ghosts: true}
+	w.listed, w.undecided, w.held = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i := range s.names {
+		w.listed[fmt.Sprintf("name %03d", i)] = true
+	}
 	for i := range s.nodes {
 		w.nodes = append(w.nodes, newNode(w, i))
 	}
@@ -91,9 +99,6 @@ func (w *world) play() (v *Violation) {
 			l.ask(hello, 0)
 		}
 		p.looks()
-	}
-	if w.record || w.counting {
-		w.heals()
 	}
 	w.limit = w.now.add(w.length + w.bound())
 	w.at(w.length, w.stop)
@@ -149,6 +154,7 @@ func (w *world) dispatch(e event) {
 // send has a message or a timer be there at its moment, or when the trace says.
 func (w *world) send(e event) {
 	switch {
+	case e.m != nil && e.m.about == repairs:
 	case w.wire != nil:
 		w.wire.take(e)
 		return

@@ -1,0 +1,334 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// repairer carries out what protocol.Repair decides: it gives that the events, takes
+// its steps, and reports how each has ended. It decides nothing itself.
+//
+// A repairer is safe for concurrent use. Invariant: mu is not held while a step is
+// taken, so no event waits for a node.
+type repairer struct {
+	q      *Quorum
+	ctx    context.Context // ends with the Quorum
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup // steps under way
+
+	mu        sync.Mutex
+	pure      *protocol.Repair
+	timer     *time.Timer
+	closed    bool
+	numbers   map[string]*Spec // semaphores whose number is to be spread
+	attempted []chan struct{}  // per node: closed once its repair has been attempted; nil: no call waits for that
+}
+
+func newRepairer(q *Quorum, nodes int) *repairer {
+	r := &repairer{q: q, numbers: map[string]*Spec{}, attempted: make([]chan struct{}, nodes)}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.pure = protocol.NewRepair(nodes, q.set.NodeTimeout, q.set.Guard, rand.Uint64(), rules())
+	r.timer = time.AfterFunc(time.Hour, func() { r.event(r.pure.Tick) })
+	return r
+}
+
+// close ends what is under way, and waits for it.
+func (r *repairer) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.cancel()
+	r.pure.Close(r.q.now())
+	r.flush(r.q.now())
+	r.mu.Unlock()
+	r.tasks.Wait()
+	r.timer.Stop()
+}
+
+// event gives the machine an event.
+func (r *repairer) event(f func(now protocol.Time)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	now := r.q.now()
+	f(now)
+	r.flush(now)
+}
+
+func (r *repairer) up(n *node) {
+	r.event(func(now protocol.Time) { r.pure.Up(now, n.index) })
+}
+
+func (r *repairer) down(n *node) {
+	r.event(func(now protocol.Time) { r.pure.Down(now, n.index) })
+}
+
+// look says that a node may have to be repaired.
+func (r *repairer) look(n *node) {
+	r.event(func(now protocol.Time) { r.pure.Look(now, n.index) })
+}
+
+// missedResize says that some node does not know a semaphore's newest number of permits.
+func (r *repairer) missedResize(s *Spec) {
+	r.event(func(now protocol.Time) {
+		r.numbers[s.Name] = s
+		r.pure.MissedResize(now, s.Name, s.Set.NodeTimeout)
+	})
+}
+
+// done reports the end of a step, also after close: then the turn is given up.
+func (r *repairer) done(s protocol.RepairStep, res protocol.RepairResult) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.Kind == protocol.RepairSpread {
+		delete(r.numbers, s.Name)
+	}
+	now := r.q.now()
+	r.pure.Done(now, s, res)
+	r.flush(now)
+}
+
+// flush has the machine's steps taken. Called with r.mu held.
+func (r *repairer) flush(now protocol.Time) {
+	for _, s := range r.pure.Out {
+		switch s.Kind {
+		case protocol.RepairYield: // should another client have its turn by now, the two do the same twice
+			r.q.nodes[s.Node].send(&question{command: resp.AppendCommand(nil, "DEL", r.turn())})
+		case protocol.RepairFailed:
+			r.log(s)
+		case protocol.RepairDone:
+			r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", r.q.nodes[s.Target].addr, "records", s.Count)
+		default:
+			r.tasks.Go(func() {
+				select {
+				case <-r.q.built:
+				case <-r.ctx.Done():
+					r.done(s, protocol.RepairResult{Err: ErrClosed})
+					return
+				}
+				res := r.take(s)
+				res.ForGood = res.Err != nil && forGood(res.Err)
+				r.done(s, res)
+			})
+		}
+	}
+	r.pure.Out = r.pure.Out[:0]
+	for i, c := range r.attempted {
+		if c != nil && r.pure.Attempted(i) {
+			close(c)
+			r.attempted[i] = nil
+		}
+	}
+	if at := r.pure.Wake(); !r.closed && at != protocol.Never {
+		r.timer.Reset(max(at.Sub(now), 0))
+	}
+}
+
+// repairRemedy is what to do about a node that cannot be repaired.
+const repairRemedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
+	"if they are gone for good, wait until no node is within its guard time and run \"quorate bootstrap\" with the nodes that are left, which declares what these know to be all there is"
+
+var errUndecided = errors.New("a run is under way that decides what is recorded")
+
+func (r *repairer) log(s protocol.RepairStep) {
+	q, err := r.q, s.Err
+	switch {
+	case errors.Is(err, protocol.ErrUndecided):
+		err = errUndecided
+	case err == nil:
+		s.Nodes[s.Target] = errForgetful // it is not one of those that are asked
+		err = &Failure{Err: ErrNoQuorum, Needed: len(q.nodes) - 1, Nodes: q.failed(s.Nodes)}
+	}
+	addr := q.nodes[s.Target].addr
+	q.set.Logger.Debug("quorate: a node that lost its data cannot be repaired yet", "node", addr, "error", err)
+	if s.Warn {
+		q.set.Logger.Warn("quorate: a node that lost its data cannot be repaired, so it cannot attest that something was not recorded; "+
+			repairRemedy, "node", addr, "error", err)
+	}
+}
+
+// AwaitRepairs waits until every repair under way has been attempted once, ctx ends,
+// or ten node timeouts have passed. So a process that is about to end does not leave a
+// repair half-done, and waits neither for a guard time nor for a node that cannot be
+// reached. What a client has brought stays: the next client goes on from there.
+func (q *Quorum) AwaitRepairs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	defer cancel()
+	for _, n := range q.nodes {
+		q.repairs.await(ctx, n)
+	}
+}
+
+// await waits until the repair of a node has been attempted once, if one is under way.
+func (r *repairer) await(ctx context.Context, n *node) {
+	r.mu.Lock()
+	if r.pure.Attempted(n.index) {
+		r.mu.Unlock()
+		return
+	}
+	if r.attempted[n.index] == nil {
+		r.attempted[n.index] = make(chan struct{})
+	}
+	c := r.attempted[n.index]
+	r.mu.Unlock()
+	select {
+	case <-c:
+	case <-ctx.Done():
+	}
+}
+
+// turn is the key of the client whose turn it is to repair a node.
+func (r *repairer) turn() string { return r.q.set.Prefix + ":heal" }
+
+// take takes a step. Invariant: it ends, within ten node timeouts or what a few
+// questions to a majority take.
+func (r *repairer) take(s protocol.RepairStep) (res protocol.RepairResult) {
+	q, ctx, n := r.q, r.ctx, r.q.nodes[s.Node]
+	switch s.Kind {
+	case protocol.RepairLook:
+		return q.lookAt(ctx, n, s.Node == s.Target)
+	case protocol.RepairTurn:
+		for _, n := range q.nodes {
+			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
+		}
+		v, err := r.ask(n, "SET", r.turn(), q.channel, "PX", millis(s.For), "NX")
+		return protocol.RepairResult{Err: err, OK: text(v, 0) == "OK"}
+	case protocol.RepairStay:
+		_, res.Err = r.ask(n, "PEXPIRE", r.turn(), millis(s.For))
+	case protocol.RepairList:
+		res.Names, res.Cursor, res.Err = q.listNames(ctx, n, s.Cursor)
+	case protocol.RepairRead:
+		return q.repairName(ctx, s.Target, s.Name)
+	case protocol.RepairDecide:
+		spec, err := q.specOf(s.Name)
+		return protocol.RepairResult{Err: err, OK: err == nil && q.decide(ctx, spec)}
+	case protocol.RepairMark:
+		v, err := r.answer(q.nodes[s.Target], script.AppendWhole(nil, q.set.Prefix, s.Incarnation))
+		return protocol.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
+	case protocol.RepairSpread:
+		res.Err = q.spreadNumber(ctx, r.number(s.Name))
+	}
+	return res
+}
+
+func (r *repairer) number(name string) *Spec {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.numbers[name]
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
+
+// ask asks a node for something that takes it no time.
+func (r *repairer) ask(n *node, words ...string) ([]resp.Value, error) {
+	return r.answer(n, resp.AppendCommand(nil, words...))
+}
+
+func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, n.timeout(&r.q.set))
+	defer cancel()
+	return n.answer(ctx, command)
+}
+
+// lookAt reads a node's marker, and how much of its guard time is left.
+func (q *Quorum) lookAt(ctx context.Context, n *node, clock bool) (res protocol.RepairResult) {
+	m, err := q.marker(ctx, n)
+	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.whole, Run: n.info().RunID}
+	if err != nil || !clock || m.whole {
+		return res
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
+	defer cancel()
+	v, err := n.do(ctx, "TIME")
+	if err == nil {
+		var now int64
+		now, err = decodeTime(v)
+		res.Wait = m.recovers(time.UnixMilli(now), q.set.Guard)
+	}
+	if res.Err = err; err != nil {
+		res.Wait = 0
+	}
+	return res
+}
+
+// listNames lists a portion of the names, as "name}side", that have a record on a node.
+func (q *Quorum) listNames(ctx context.Context, n *node, cursor string) (names []string, next string, err error) {
+	begin, end := q.set.Prefix+":{", ":r"
+	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
+	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	defer cancel()
+	v, err := n.do(ctx, "SCAN", cursor, "MATCH", glob, "COUNT", "1000")
+	if err != nil {
+		return nil, "", err
+	}
+	for i := 1; i < len(v); i++ {
+		if name := strings.TrimSuffix(strings.TrimPrefix(text(v, i), begin), end); strings.Contains(name, "}") {
+			names = append(names, name)
+		}
+	}
+	if next = text(v, 0); next == "" {
+		err = script.ErrAnswer
+	}
+	return names, next, err
+}
+
+// specOf returns the spec of a name as nodes list it.
+func (q *Quorum) specOf(name string) (*Spec, error) {
+	bare, side, _ := strings.Cut(name, "}")
+	return q.NewSpec(Spec{Name: bare, side: side, Set: &q.set})
+}
+
+// repairName brings one name's record to a node.
+func (q *Quorum) repairName(ctx context.Context, node int, name string) protocol.RepairResult {
+	s, err := q.specOf(name)
+	if err != nil {
+		return protocol.RepairResult{Outcome: protocol.Settled} // there is no register of this name
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.Rounds(&q.set, 4))
+	defer cancel()
+	i := q.inquire(&inquiry{spec: s, in: protocol.Inquiry{Op: protocol.OpRead, Repair: node + 1}})
+	err = i.wait(ctx)
+	return protocol.RepairResult{Err: err, Outcome: i.outcome()}
+}
+
+// decide has a run of its own find out what the last one, which began and came to
+// nothing, has left open: whether a minority's record stands. It reports whether it
+// could; not while the name is held.
+func (q *Quorum) decide(ctx context.Context, s *Spec) bool {
+	s = s.WithWeight(1)
+	s.Capacity = 1
+	ctx, cancel := context.WithTimeout(ctx, protocol.DecideWithin(s.Set.NodeTimeout, s.Set.TTL, q.trip(0)))
+	defer cancel()
+	h, err := q.Acquire(ctx, s, true, nil)
+	if err != nil {
+		return false
+	}
+	defer h.Release()
+	_, err = q.Register(s).Open(ctx, h)
+	return err == nil
+}
+
+// spreadNumber brings the number of a semaphore's permits to the nodes that have missed it.
+func (q *Quorum) spreadNumber(ctx context.Context, s *Spec) error {
+	lock, err := q.number(s)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.Rounds(s.Set, 4))
+	defer cancel()
+	_, err = q.Register(lock).read(ctx, protocol.Inquiry{Op: protocol.OpRead, All: true}, protocol.Terms{})
+	if err != nil {
+		q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", s.Name, "error", err)
+	}
+	return err
+}

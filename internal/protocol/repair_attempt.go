@@ -1,0 +1,353 @@
+package protocol
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// This file owns one attempt to repair a node: the steps of it, in this order.
+//
+//	look at the node    it is caught up: done. Its guard time runs: later
+//	take the turn       another client has it: later
+//	look at the others  too few can attest: later
+//	list their names    one after the other, in portions; each is looked at once more
+//	bring the names     in batches; a register that is undecided is decided
+//	mark the node       if it is in the same incarnation still
+//
+// What an attempt has listed and brought stays for the next one, as long as the node
+// keeps its incarnation. An attempt that has failed ends when
+// nothing of it is under way any more.
+
+// nodeRepair is the repair of one node.
+type nodeRepair struct {
+	attemptState
+	up        bool // it is connected
+	stage     repairStage
+	again     bool // something has happened that may mean that it lost its data again
+	attempts  int
+	attempted bool
+	busy      int // steps under way
+	pause     time.Duration
+	retry     Time
+
+	incarnation Incarnation // in which it is repaired
+	listed      bool
+	names       []string // that are not brought there yet
+	total       int
+	batch       int // names at a time
+}
+
+// attemptState is what an attempt knows beyond that.
+type attemptState struct {
+	finished bool // the node is caught up
+	failed   bool
+	err      error
+	forGood  bool
+	lacking  []error       // per node: why it cannot list its names, where too few can
+	wait     time.Duration // for the end of the guard time
+
+	turn    bool
+	prolong Time
+
+	others  []repairPeer
+	listing int // the node whose names are being listed, counted from 1
+	found   map[string]struct{}
+
+	sent int      // names of the batch
+	out  int      // of these under way
+	left []string // of these that could not be brought
+	todo int      // names that this attempt has not tried yet, the batch included
+	why  error
+}
+
+// repairPeer is another node that may know what the node has forgotten.
+type repairPeer struct {
+	err      error
+	looked   bool
+	listed   bool
+	caughtUp bool
+	inc      Incarnation
+	run      string
+	size     int // bytes of the names that it has listed
+	portions int
+}
+
+// Bounds of what one node may list. A node whose cursor never returns to 0 would
+// otherwise fill this process's memory, or keep it busy.
+const (
+	maxNameBytes = 128 << 20 // of all names, with perName for each
+	perName      = 64
+	maxPortions  = 100_000 // of at least 1,000 keys each, on a server that is not broken
+)
+
+// ErrEndless is why the names of a node are not used.
+var ErrEndless = fmt.Errorf("lists more than %d MB of names, or without end", maxNameBytes>>20)
+
+// ErrLostMeanwhile is why what a node has listed does not count.
+var ErrLostMeanwhile = errors.New("lost its data, or was started again, while it listed names")
+
+func (n *nodeRepair) fail(err error, forGood bool) {
+	if !n.failed {
+		n.failed, n.err, n.forGood = true, err, forGood
+	}
+}
+
+// idle ends the repair. What was listed stays unless the node is caught up.
+func (n *nodeRepair) idle() {
+	was := *n
+	*n = nodeRepair{up: was.up, busy: was.busy}
+	if !was.finished {
+		n.incarnation, n.listed, n.names, n.total, n.batch = was.incarnation, was.listed, was.names, was.total, was.batch
+	}
+}
+
+// Done says what has become of a step.
+func (r *Repair) Done(now Time, s RepairStep, res RepairResult) {
+	if s.Kind == RepairSpread {
+		delete(r.numbers, s.Name) // the next answer that shows that a node lacks the number begins again
+		return
+	}
+	n := &r.nodes[s.Target]
+	n.busy--
+	if !n.failed {
+		r.take(now, s, res)
+	}
+	r.advance(now, s.Target)
+}
+
+// advance ends the attempt at node i if there is nothing left to wait for.
+func (r *Repair) advance(now Time, i int) {
+	if n := &r.nodes[i]; n.stage == repairing && n.busy == 0 && (n.failed || n.finished) {
+		r.end(now, i)
+	}
+}
+
+func (r *Repair) take(now Time, s RepairStep, res RepairResult) {
+	i, n := s.Target, &r.nodes[s.Target]
+	switch s.Kind {
+	case RepairRead, RepairDecide:
+		r.brought(i, s, res)
+		return
+	case RepairLook, RepairList:
+		if s.Node != i {
+			r.asked(i, s, res)
+			return
+		}
+	}
+	if res.Err != nil {
+		n.fail(res.Err, res.ForGood)
+		return
+	}
+	switch s.Kind {
+	case RepairLook:
+		r.looked(i, res)
+	case RepairTurn:
+		if !res.OK && r.Rules.on(RuleRepairTurns) { // one client at a time: all at once would only be slower
+			n.fail(nil, false)
+			return
+		}
+		n.turn, n.prolong = true, now.Add(r.turn()/2)
+		if n.listed {
+			n.todo = len(n.names)
+			r.bring(i)
+			return
+		}
+		r.lookAtOthers(i)
+	case RepairMark:
+		if n.finished = res.OK; !n.finished { // it has lost its data again
+			n.fail(nil, false)
+			return
+		}
+		r.Out = append(r.Out, RepairStep{Kind: RepairDone, Target: i, Count: n.total})
+	}
+}
+
+// looked takes what the marker of the node says. Names are listed once the guard
+// time is over: before that, other nodes may take more that rests on what the node
+// forgot. Names that were listed in an earlier incarnation count for nothing: some of
+// them have been brought, and are forgotten again.
+func (r *Repair) looked(i int, res RepairResult) {
+	n := &r.nodes[i]
+	if res.CaughtUp {
+		n.finished = true
+		return
+	}
+	if res.Incarnation != n.incarnation {
+		n.incarnation = res.Incarnation
+		if r.Rules.on(RuleRepairRestart) {
+			n.listed, n.names, n.batch = false, nil, 0
+		}
+	}
+	if n.batch == 0 {
+		n.batch = r.most()
+	}
+	if n.wait = res.Wait; n.wait > 0 && r.Rules.on(RuleRepairGuard) {
+		n.fail(nil, false)
+		return
+	}
+	n.wait = 0
+	r.do(i, RepairStep{Kind: RepairTurn, Node: i, For: r.turn()})
+}
+
+// lookAtOthers finds out whether it can help to list names at all.
+func (r *Repair) lookAtOthers(i int) {
+	n := &r.nodes[i]
+	n.others, n.found = make([]repairPeer, len(r.nodes)), map[string]struct{}{}
+	for j := range r.nodes {
+		if j != i {
+			r.do(i, RepairStep{Kind: RepairLook, Node: j})
+		}
+	}
+	if len(r.nodes) == 1 {
+		r.list(i)
+	}
+}
+
+// asked takes what another node has answered.
+func (r *Repair) asked(i int, s RepairStep, res RepairResult) {
+	n, p := &r.nodes[i], &r.nodes[i].others[s.Node]
+	listing := n.listing == s.Node+1
+	switch {
+	case res.Err != nil:
+		p.err = res.Err
+	case s.Kind == RepairList:
+		if r.portion(n, p, res); p.err != nil {
+			break
+		}
+		next := RepairStep{Kind: RepairList, Node: s.Node, Cursor: res.Cursor}
+		if res.Cursor == "0" {
+			next = RepairStep{Kind: RepairLook, Node: s.Node}
+		}
+		r.do(i, next)
+		return
+	case !listing:
+		p.looked, p.caughtUp, p.inc, p.run = true, res.CaughtUp, res.Incarnation, res.Run
+	case (res.Incarnation != p.inc || res.Run != p.run) && r.Rules.on(RuleRepairSteady):
+		p.err = ErrLostMeanwhile // some names may be missing; and a cursor is of one run
+	default:
+		p.listed = true
+	}
+	if listing || n.asked(i) {
+		r.list(i)
+	}
+}
+
+// asked: each of the other nodes has been looked at, or cannot be.
+func (n *nodeRepair) asked(i int) bool {
+	for j := range n.others {
+		if p := &n.others[j]; j != i && !p.looked && p.err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// portion takes a portion of a node's names.
+func (r *Repair) portion(n *nodeRepair, p *repairPeer, res RepairResult) {
+	for _, name := range res.Names {
+		if _, known := n.found[name]; !known {
+			n.found[name] = struct{}{}
+			p.size += len(name) + perName
+		}
+	}
+	if p.portions++; p.portions >= maxPortions || p.size > maxNameBytes {
+		p.err = ErrEndless
+	}
+}
+
+// list lists the names of the next node, if it can help. What was recorded on a
+// majority is on one of any q nodes that are caught up. Failing these, all the other
+// nodes must be asked: one that cannot be asked may be the only one that knows.
+func (r *Repair) list(i int) {
+	n := &r.nodes[i]
+	n.listing = 0
+	caughtUp, all := 0, 0
+	for j := range n.others {
+		if p := &n.others[j]; j != i && p.err == nil {
+			all++
+			if p.caughtUp {
+				caughtUp++
+			}
+		}
+	}
+	if !r.Rules.CanListNames(len(r.nodes), caughtUp, all) {
+		n.fail(nil, false)
+		n.lacking = make([]error, len(r.nodes))
+		for j := range n.others {
+			n.lacking[j] = n.others[j].err
+		}
+		return
+	}
+	for j := range n.others {
+		if p := &n.others[j]; j != i && p.err == nil && !p.listed {
+			n.listing = j + 1
+			r.do(i, RepairStep{Kind: RepairList, Node: j, Cursor: "0"})
+			return
+		}
+	}
+	n.listed, n.names, n.total = true, slices.Sorted(maps.Keys(n.found)), len(n.found)
+	n.found, n.others, n.todo = nil, nil, len(n.names)
+	r.bring(i)
+}
+
+// bring brings the next names to the node, or marks it as caught up.
+func (r *Repair) bring(i int) {
+	n := &r.nodes[i]
+	switch {
+	case n.todo > 0:
+		n.sent = min(n.batch, n.todo)
+		n.out, n.left = n.sent, nil
+		for _, name := range n.names[:n.sent] {
+			r.do(i, RepairStep{Kind: RepairRead, Name: name})
+		}
+	case len(n.names) > 0 && r.Rules.on(RuleRepairEvery):
+		n.fail(n.why, false)
+	default:
+		r.do(i, RepairStep{Kind: RepairMark, Incarnation: n.incarnation})
+	}
+}
+
+// brought takes the end of a read or of a decision.
+func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
+	n := &r.nodes[i]
+	err := res.Err
+	switch {
+	case err != nil:
+	case s.Kind == RepairDecide && res.OK:
+		r.do(i, RepairStep{Kind: RepairRead, Name: s.Name, decided: true}) // the node need not be one of the majority
+		return
+	case s.Kind == RepairRead && r.Rules.Decides(res.Outcome == Unsettled, s.decided):
+		r.do(i, RepairStep{Kind: RepairDecide, Name: s.Name})
+		return
+	case s.Kind == RepairDecide || res.Outcome == Unsettled:
+		err = ErrUndecided
+	}
+	if err != nil {
+		n.left, n.why = append(n.left, s.Name), cmp.Or(n.why, err)
+	}
+	if n.out--; n.out == 0 {
+		r.batched(i)
+	}
+}
+
+// batched ends a batch. What cannot be brought now comes after the other names, which
+// need not wait for it. If nothing of a batch could be brought, the rest would fail,
+// too, or the batch was too large.
+func (r *Repair) batched(i int) {
+	n := &r.nodes[i]
+	n.names, n.todo = append(n.names[n.sent:], n.left...), n.todo-n.sent
+	if len(n.left) == n.sent || len(n.left) > 0 && !r.Rules.on(RuleRepairOthers) {
+		n.batch = max(1, n.batch/4)
+		if !r.Rules.on(RuleRepairOthers) {
+			n.batch, n.names = 1, append(n.left, n.names[:len(n.names)-len(n.left)]...)
+		}
+		n.fail(n.why, false)
+		return
+	}
+	n.batch = min(2*n.batch, r.most())
+	r.bring(i)
+}

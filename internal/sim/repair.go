@@ -1,0 +1,364 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// Each process repairs nodes that lost their data by the machine that runs in production
+// (protocol.Repair). This file takes its steps, as core/repair.go does.
+//
+// The names that nodes list are the record, the number of permits, and, in some aims,
+// further names whose registers are not simulated: a node has one, or has not.
+
+// The names of the record and of the number.
+const (
+	recordName = "record"
+	numberName = "number"
+)
+
+var (
+	errSilent   = errors.New("has not answered in time")
+	errUnmarked = errors.New("has no marker")
+	errRefused  = errors.New("refuses")
+)
+
+// repairTask is one step on its way.
+type repairTask struct {
+	step protocol.RepairStep
+	res  protocol.RepairResult
+	over bool
+}
+
+// repairing: the world has something that a node could lack.
+func (w *world) repairing() bool {
+	return w.wire == nil && (w.record || w.counting || w.setting.names > 0)
+}
+
+// startRepairs has a new process begin without knowing what any node lacks.
+func (p *proc) startRepairs() {
+	seed := uint64(p.epoch)<<32 | uint64(p.index)
+	p.repair = protocol.NewRepair(len(p.w.nodes), p.nodeTimeout(), p.guard(), seed, p.w.rules)
+	p.repairTimer, p.reading = never, make([]int, len(p.w.nodes))
+}
+
+// repairEvent gives the machine an event, and takes the steps that follow.
+func (p *proc) repairEvent(happens func(r *protocol.Repair, now protocol.Time)) {
+	w := p.w
+	if !w.repairing() {
+		return
+	}
+	happens(p.repair, p.local(w.now))
+	todo := p.repair.Out
+	p.repair.Out = nil
+	for _, s := range todo {
+		p.takeStep(s)
+	}
+	at := p.when(p.repair.Wake())
+	if at == never || at >= p.repairTimer || w.draining && w.idle() && w.now >= w.lastRead {
+		return
+	}
+	p.repairTimer = max(at, w.now+1)
+	set := p.repairTimer
+	w.queue.push(event{at: set, kind: evProc, proc: p, gen: p.epoch, fn: func() {
+		if p.repairTimer == set {
+			p.repairTimer = never
+			p.repairEvent((*protocol.Repair).Tick)
+		}
+	}})
+}
+
+// lookAt: the node that a link reaches may have to be repaired.
+func (p *proc) lookAt(l *link) {
+	p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Look(now, l.node.idx) })
+}
+
+// takeStep takes a step of the machine.
+func (p *proc) takeStep(s protocol.RepairStep) {
+	w := p.w
+	if w.trace != nil {
+		w.log("process %s: %s", p.name, stepName(s))
+	}
+	t := &repairTask{step: s}
+	switch s.Kind {
+	case protocol.RepairFailed, protocol.RepairDone:
+	case protocol.RepairRead:
+		p.readFor(t)
+	case protocol.RepairDecide:
+		if s.Name != recordName {
+			p.later(4*w.delay, func() {
+				delete(w.undecided, s.Name)
+				p.stepDone(t, protocol.RepairResult{OK: !w.held[s.Name]})
+			})
+			return
+		}
+		p.decide(func(ok bool) { p.stepDone(t, protocol.RepairResult{OK: ok}) })
+	case protocol.RepairSpread:
+		p.later(2*w.delay, func() {
+			for _, n := range w.nodes {
+				if p.attested(nil) && p.reaches(n) {
+					p.bringNumber(n)
+				}
+			}
+			w.numberInForce()
+			p.stepDone(t, protocol.RepairResult{})
+		})
+	default:
+		limit, to := p.nodeTimeout(), s.Node
+		switch s.Kind {
+		case protocol.RepairList:
+			limit *= 10
+		case protocol.RepairMark:
+			to = s.Target
+		case protocol.RepairYield:
+			t.over = true
+		}
+		l := p.links[to]
+		l.transfer(&message{about: repairs, task: t, link: l, req: protocol.Request{Node: l.node.idx, Sent: p.local(w.now)}})
+		if !t.over {
+			p.later(limit, func() { p.stepDone(t, protocol.RepairResult{Err: errSilent}) })
+		}
+	}
+}
+
+// stepDone reports the end of a step.
+func (p *proc) stepDone(t *repairTask, res protocol.RepairResult) {
+	if t.over {
+		return
+	}
+	t.over = true
+	p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Done(now, t.step, res) })
+}
+
+// reaches: a question to the node would be answered.
+func (p *proc) reaches(n *node) bool {
+	l := p.to(n)
+	return l.up && !n.down && !n.paused && !l.stalled[requests] && !l.stalled[answers]
+}
+
+// readFor reads a name so that the target has it.
+func (p *proc) readFor(t *repairTask) {
+	w, n := p.w, p.w.nodes[t.step.Target]
+	w.reads(p, n, 1)
+	if w.turns && n.turnOf != nil && n.turnOf != p && n.turnEnds > n.millis(w.now) {
+		w.fail("busy", "process %s repairs node %d while process %s has the turn", p.name, n.idx, n.turnOf.name)
+	}
+	if t.step.Name == recordName {
+		in := protocol.Inquiry{Op: protocol.OpRead, Repair: n.idx + 1}
+		p.inquireFor(4*p.nodeTimeout(), nil, in, func(i *inquiry, _ bool) {
+			w.reads(p, n, -1)
+			res := protocol.RepairResult{Outcome: i.Outcome()}
+			if res.Outcome == protocol.Asking {
+				res.Err = errSilent
+			}
+			p.stepDone(t, res)
+		})
+		return
+	}
+	p.later(w.around(4*w.delay), func() {
+		w.reads(p, n, -1)
+		res := protocol.RepairResult{Outcome: protocol.Settled}
+		switch {
+		case !p.reaches(n) || !p.attested(n):
+			res = protocol.RepairResult{Err: errSilent}
+		case w.undecided[t.step.Name] || w.held[t.step.Name]:
+			res.Outcome = protocol.Unsettled
+		case t.step.Name == numberName:
+			p.bringNumber(n)
+			w.numberInForce()
+		default:
+			n.names[t.step.Name] = true
+		}
+		p.stepDone(t, res)
+	})
+}
+
+// maxReads is how many names a process may be bringing to a node at a time.
+const maxReads = 64
+
+// reads counts the names that a process is bringing to a node.
+func (w *world) reads(p *proc, n *node, more int) {
+	if p.reading[n.idx] += more; p.reading[n.idx] > maxReads {
+		w.fail("busy", "process %s brings %d names to node %d at once", p.name, p.reading[n.idx], n.idx)
+	}
+}
+
+// repairStep is what a node does for one step.
+func (n *node) repairStep(t *repairTask, by *proc) (res protocol.RepairResult) {
+	w, s := n.w, t.step
+	inc, marked := n.model.Incarnation()
+	switch {
+	case n.refuse:
+		return protocol.RepairResult{Err: errRefused, ForGood: true}
+	case !marked:
+		return protocol.RepairResult{Err: errUnmarked}
+	}
+	switch now := n.millis(w.now); s.Kind {
+	case protocol.RepairLook:
+		n.looks++
+		return protocol.RepairResult{Incarnation: inc, CaughtUp: n.model.Whole(), Wait: n.model.Recovering(now)}
+	case protocol.RepairTurn:
+		if res.OK = n.turnEnds <= now; res.OK {
+			n.turnEnds = now + s.For.Milliseconds()
+			n.turnOf = by
+		}
+	case protocol.RepairStay:
+		if n.turnEnds > now {
+			n.turnEnds = now + s.For.Milliseconds()
+		}
+	case protocol.RepairYield:
+		n.turnEnds, n.turnOf = 0, nil
+	case protocol.RepairList:
+		res.Names, res.Cursor = n.list(s.Cursor)
+	case protocol.RepairMark:
+		if res.OK = inc == s.Incarnation; res.OK {
+			n.complete(inc)
+		}
+	}
+	return res
+}
+
+// perPortion is how many names a node lists at a time.
+const perPortion = 7
+
+// list lists a portion of the names that the node has something of.
+func (n *node) list(cursor string) (names []string, next string) {
+	all := slices.Sorted(maps.Keys(n.names))
+	if n.model.Remembers() {
+		all = append(all, recordName)
+	}
+	if limit, _ := n.model.Limit(); limit > 0 {
+		all = append(all, numberName)
+	}
+	from, err := strconv.Atoi(cursor)
+	if err != nil {
+		panic(err)
+	}
+	from = min(from, len(all))
+	to := min(from+perPortion, len(all))
+	if next = strconv.Itoa(to); to == len(all) {
+		next = "0"
+	}
+	return all[from:to], next
+}
+
+// complete marks the node as caught up.
+func (n *node) complete(inc protocol.Incarnation) {
+	w := n.w
+	w.log("node %d is caught up", n.idx)
+	for name := range w.listed {
+		if !n.names[name] && !w.ledger.void {
+			w.fail("record", "node %d is marked as caught up, and lacks %s", n.idx, name)
+		}
+	}
+	w.tape.note("caughtup %d", n.idx+1)
+	if w.wire != nil { // a trace brings the number with that
+		for _, o := range w.nodes {
+			if !o.down && o != n {
+				n.model.Resize(o.model.Limit())
+			}
+		}
+	}
+	n.model.Complete(inc)
+}
+
+// attested: enough nodes beside n would answer a read of a register that is not
+// simulated.
+func (p *proc) attested(n *node) bool {
+	caughtUp, all := 0, 0
+	for _, o := range p.w.nodes {
+		if o == n || p.reaches(o) {
+			all++
+			if o != n && o.model.Whole() {
+				caughtUp++
+			}
+		}
+	}
+	return caughtUp > len(p.w.nodes)/2 || all == len(p.w.nodes)
+}
+
+// bringNumber gives a node the newest number of permits that the others that can be
+// asked know.
+func (p *proc) bringNumber(n *node) {
+	for _, o := range p.w.nodes {
+		if o != n && p.reaches(o) {
+			n.model.Resize(o.model.Limit())
+		}
+	}
+}
+
+// numberInForce: what a read has brought to a majority is in force.
+func (w *world) numberInForce() {
+	limits := map[protocol.Ticket]int{}
+	for _, n := range w.nodes {
+		if limit, at := n.model.Limit(); at > w.permits.at {
+			if limits[at]++; limits[at] > len(w.nodes)/2 {
+				w.permits.limit, w.permits.at, w.permits.since = limit, at, w.now
+			}
+		}
+	}
+}
+
+// decide has a run of the process's own decide an undecided register.
+func (p *proc) decide(then func(ok bool)) {
+	w := p.w
+	if p.decider == nil {
+		p.decider = newParticipant(p, len(p.parts))
+		p.parts = append(p.parts, p.decider)
+	}
+	t := p.decider
+	if t.decided != nil || t.att != nil {
+		p.later(w.delay, func() { then(false) })
+		return
+	}
+	over := false
+	t.decided = func(ok bool) {
+		if !over {
+			over, t.decided = true, nil
+			then(ok)
+		}
+	}
+	mine := t.decided
+	p.later(protocol.DecideWithin(p.nodeTimeout(), p.ttl(), 2*w.delay), func() {
+		if !over {
+			t.release()
+			mine(false)
+		}
+	})
+	t.acquire(true)
+}
+
+// opens is what a decider does with its hold.
+func (t *participant) opens(a *attempt) {
+	p := t.proc
+	end := func(ok bool) {
+		if t.decided != nil && t.att == a {
+			t.decided(ok)
+		}
+		if t.att == a {
+			t.release()
+		}
+	}
+	open := protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}
+	p.inquire(a, protocol.Inquiry{Op: protocol.OpOpen, Stored: open}, func(i *inquiry, ok bool) {
+		if again, few := i.Anew(); ok && few {
+			p.inquire(a, protocol.Inquiry{Op: protocol.OpPut, Stored: again}, func(_ *inquiry, ok bool) { end(ok) })
+			return
+		}
+		end(ok)
+	})
+}
+
+func stepName(s protocol.RepairStep) string {
+	kind := [...]string{
+		"looks at", "asks for the turn at", "keeps the turn at", "lists names of", "reads for", "decides for", "marks as caught up",
+		"spreads the number from", "gives the turn up at", "cannot repair", "has repaired",
+	}[s.Kind]
+	return strings.TrimSpace(fmt.Sprintf("repair of node %d: %s node %d %s", s.Target, kind, s.Node, s.Name))
+}
