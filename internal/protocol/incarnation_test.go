@@ -189,3 +189,123 @@ func TestDistrustedNode(t *testing.T) {
 	l.Counted(l.now, 0, 3)
 	assert.Len(t, l.out(), 3)
 }
+
+// wired is an Incarnations of addresses whose servers do not name their runs, and what each
+// address reaches.
+type wired struct {
+	*lives
+	at   []int                  // per address: its server
+	incs []protocol.Incarnation // per server
+	next protocol.Incarnation
+}
+
+func newWired(t assert.TestingT, rules protocol.Rules, addresses int) *wired {
+	w := &wired{lives: newLivesWith(addresses, rules), next: 100}
+	for i := range addresses {
+		w.at = append(w.at, i)
+		w.incs = append(w.incs, protocol.Incarnation(i+1))
+		w.reach(i, i)
+	}
+	w.pass(0)
+	for i := range addresses {
+		assert.NotZero(t, w.Voting(i))
+	}
+	return w
+}
+
+// reach has an address begin a connection to a server.
+func (w *wired) reach(i, server int) {
+	w.at[i] = server
+	w.Connect(w.now, i, "")
+	w.Show(w.now, i, w.incs[server])
+	w.Up(w.now, i)
+}
+
+// pass lets time pass, in which each address is asked again and again, and does what is to
+// be done.
+func (w *wired) pass(d time.Duration) {
+	for end := w.now.Add(d); w.now <= end; w.now = w.now.Add(guardTime / 16) {
+		for i, server := range w.at {
+			if server >= 0 {
+				w.Check(w.now, i, w.incs[server])
+			}
+		}
+		for _, a := range w.out() {
+			inc := &w.incs[w.at[a.Node]]
+			switch a.Kind {
+			case protocol.NodeMark:
+				if w.next++; a.Inc == 0 || a.Inc == *inc {
+					*inc = w.next
+				}
+				w.Marked(w.now, a.Node, a.Try, *inc, true)
+			case protocol.NodeCompare:
+				w.Compared(a.Node, a.Try, a.Other, w.at[a.Node] == w.at[a.Other], w.at[a.Other] >= 0)
+			case protocol.NodeReconnect:
+				w.reach(a.Node, w.at[a.Node])
+			}
+		}
+	}
+}
+
+// down has the connection of an address end.
+func (w *wired) down(i int) {
+	w.at[i] = -1
+	w.Down(w.now, i)
+}
+
+// Two addresses that change places both vote again.
+func TestAddressesThatChangePlaces(t *testing.T) {
+	t.Parallel()
+	changedPlaces(t, protocol.Rules{})
+}
+
+func changedPlaces(t assert.TestingT, rules protocol.Rules) {
+	w := newWired(t, rules, 2)
+	w.down(0)
+	w.down(1)
+	w.reach(0, 1)
+	w.reach(1, 0)
+	assert.Zero(t, w.Voting(0))
+	assert.Zero(t, w.Voting(1))
+	w.pass(4 * guardTime)
+	assert.NotZero(t, w.Voting(0))
+	assert.NotZero(t, w.Voting(1))
+}
+
+// A server votes under an address though another one, which shares the server of a third
+// address now, has voted for it before.
+func TestServerOfAnAddressThatIsShared(t *testing.T) {
+	t.Parallel()
+	w := newWired(t, protocol.Rules{}, 3)
+	w.reach(1, 0)
+	w.pass(0)
+	assert.Zero(t, w.Duplicate(1))
+	w.reach(2, 1)
+	w.pass(4 * guardTime)
+	assert.NotZero(t, w.Voting(0))
+	assert.Zero(t, w.Voting(1))
+	assert.NotZero(t, w.Voting(2))
+}
+
+// A server that another address votes for by now keeps that vote when the first address
+// comes back.
+func TestServerThatChangesItsAddress(t *testing.T) {
+	t.Parallel()
+	changedOwner(t, protocol.Rules{})
+}
+
+func changedOwner(t assert.TestingT, rules protocol.Rules) {
+	w := newWired(t, rules, 2)
+	w.down(1)
+	w.pass(guardTime)
+	w.reach(0, 1)
+	w.pass(0)
+	assert.NotZero(t, w.Voting(0))
+	w.reach(1, 1)
+	w.pass(0)
+	assert.Zero(t, w.Duplicate(1))
+	w.reach(0, 1) // its connection breaks
+	w.pass(0)
+	assert.NotZero(t, w.Voting(0))
+	assert.Zero(t, w.Voting(1))
+}

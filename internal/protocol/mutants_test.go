@@ -27,6 +27,8 @@ func TestMutants(t *testing.T) {
 		{"one node's clock makes a wall clock wrong", protocol.RuleWall, wallClock},
 		{"a name is free though nodes are silent", protocol.RuleUnknown, whoHolds},
 		{"a push before the incarnation is known is lost", protocol.RuleMissed, earlyPush},
+		{"an address keeps a vote that it has left", protocol.RuleRefused, changedPlaces},
+		{"and one that it has lost to another", protocol.RuleRefused, changedOwner},
 	} {
 		var f findings
 		m.test(&f, protocol.Without(m.rule))

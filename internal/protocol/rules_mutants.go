@@ -9,7 +9,7 @@ const lastLocalRule = RuleLostLeft
 const lastRepairRule = RuleRepairResize
 
 // lastRule is the one with the highest number.
-const lastRule = RuleStash
+const lastRule = RuleRefused
 
 // Rules is the set of rules that are switched off.
 type Rules struct{ off [4]uint64 }

@@ -62,6 +62,9 @@ func (s *Servers) Connect(now Time, i int, run string) (other int) {
 	if run != a.run {
 		s.leave(now, i)
 	}
+	if !s.votes(now, i) && s.rules.on(RuleRefused) { // its leases have ended, and another address may vote by now
+		a.inc = 0
+	}
 	for j := range s.at {
 		if j != i && run != "" && s.gave(now, j, left{run: run}) && s.rules.on(RuleServer) {
 			a.run, a.same = "", j
@@ -119,18 +122,22 @@ func (s *Servers) Twin(now Time, i int, inc Incarnation) int {
 
 // Vote says that address i has shown this incarnation. If Twin returns no other
 // address, i votes with it from now on. Vote returns what Twin does.
+//
+// Invariant: an address that is refused a vote keeps no other one for longer than the
+// leases run that it gave. Without that, two addresses that change places keep each
+// other's incarnation, and neither votes again.
 func (s *Servers) Vote(now Time, i int, inc Incarnation) (other int) {
-	if other = s.Twin(now, i, inc); other >= 0 {
-		return other
-	}
-	if a := &s.at[i]; a.inc != inc {
+	other = s.Twin(now, i, inc)
+	a := &s.at[i]
+	if a.inc != 0 && a.inc != inc && (other < 0 || s.rules.on(RuleRefused)) {
 		run := a.run
-		if a.inc != 0 {
-			s.leave(now, i)
-		}
-		a.run, a.inc = run, inc
+		s.leave(now, i)
+		a.run = run
 	}
-	return -1
+	if other < 0 {
+		a.inc = inc
+	}
+	return other
 }
 
 // votes reports whether what address j gave may still count.

@@ -62,6 +62,7 @@ RuleCompared
 RuleRoute
 RuleNearest
 RuleMissed
+RuleRefused
 node.Equality
 node.InsertAboveFence
 node.Residue
