@@ -52,7 +52,8 @@ func (n *node) tried(ctx context.Context) {
 	}
 }
 
-// Bootstrap declares every node ready.
+// Bootstrap declares every node ready. It needs an answer of each node: with one of them
+// still within its guard time, the operator would believe that all of them vote.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
@@ -86,7 +87,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	return nil
 }
 
-// Holder is the root package's Holder.
+// Holder is the holder of a name as the nodes show it: see the root package's Holder.
 type Holder struct {
 	Token   uint64
 	Host    string
@@ -96,7 +97,7 @@ type Holder struct {
 	Foreign bool
 }
 
-// Holder asks all nodes who holds a name of capacity 1.
+// Holder asks all nodes for the holder of a name of capacity 1.
 func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, &Failure{Err: ErrClosed}
@@ -125,7 +126,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 			heads[i].Holder = queue.Claims[0].ID
 		}
 	}
-	kind, node, most := protocol.WhoHolds(heads, rules())
+	kind, node, most := protocol.FindHolder(heads, rules())
 	switch kind {
 	case protocol.HeldByClaim:
 		c := queues[node].Claims[0]
@@ -219,7 +220,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	}
 	at := time.UnixMilli(millis)
 	r.Offset = at.Sub(wall.Add(r.RoundTrip / 2))
-	// What a user may not ask stays empty; who does not answer has not been asked.
+	// What a user may not ask stays empty. A node that does not answer counts as not asked.
 	allowed := func(words ...string) []resp.Value {
 		v, err := n.do(ctx, words...)
 		if _, refused := errors.AsType[resp.Error](err); !refused && r.Err == nil {

@@ -9,12 +9,13 @@ import (
 )
 
 // do has a node carry out one command, and waits for its answer until the
-// context ends: a node that hangs takes nobody's time but that.
+// context ends: a node that hangs delays no other call.
 func (n *node) do(ctx context.Context, words ...string) ([]resp.Value, error) {
 	return n.answer(ctx, resp.AppendCommand(nil, words...))
 }
 
-// answer is do for an encoded command. The values are the caller's.
+// answer is do for an encoded command. The values belong to the caller: those of a
+// reply are valid during the reply only.
 func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error) {
 	type answer struct {
 		v   []resp.Value

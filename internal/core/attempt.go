@@ -1,5 +1,8 @@
 package core
 
+// This file owns the life of one attempt in the runtime: its start, the events that
+// reach its claim, what follows from a change of phase, and its end.
+
 import (
 	"math/bits"
 	"runtime"
@@ -11,24 +14,28 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// attempt drives one protocol.Claim: it gives the claim the time and the
-// events, and does what the claim says.
+// attempt drives one protocol.Claim: it passes the time and the events to the claim,
+// and does what the claim says. It is safe for concurrent use. mu guards all fields
+// from claim on, except the atomic alarms.
+//
+// Invariant: after each event of the claim flushUnlock runs before mu is free. Without
+// it a request could stay unsent, a deadline unset or a waiter asleep.
 type attempt struct {
 	q     *Quorum
 	spec  *Spec
-	owner Owner // nil: nobody is told
+	owner Owner // nil: no callbacks
 
-	// For whoever only looks: until when it is held, 0 if it is not, and in the
-	// lowest bit, a nanosecond that is given up, whether somebody waits behind it.
+	// standing is for readers without mu: until when the claim is held, 0 if it is not.
+	// The lowest bit says whether a claim waits behind it, at the price of a nanosecond.
 	standing atomic.Int64
 
 	mu    sync.Mutex
 	claim protocol.Claim
-	since protocol.Time // when whoever asked for it got it
+	since protocol.Time // when the caller got the hold
 	done  chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
 	ends  *time.Timer   // WithMaxHold
 	errs  map[int]error // by node: the newest thing that it said against the claim
-	waits *wait         // those who wait for something to be so
+	waits *wait         // goroutines that wait for a condition
 
 	alarms    alarms
 	unsent    *[32]*call // by node: the request that waits for room there, see flow; nil while none has
@@ -36,12 +43,12 @@ type attempt struct {
 	acks      uint32         // nodes that are known to be free of the claim after its end, a bit for each
 	phase     protocol.Phase // as last seen by flush
 	replies   uint8          // leaves that have been answered or given up
-	claimed   bool           // somebody has the Hold, so a loss concerns him
+	claimed   bool           // a caller has the Hold, so a loss concerns it
 	closing   bool           // its Quorum closes
 	unflushed bool           // what is to be sent now is for a Flush, see Quorum.tick
 	fresh     bool           // what is to be sent now must not be merged with what is under way
 	met       bool           // a node knows of others at the name
-	told      bool           // the owner has been told of those who wait
+	told      bool           // the owner has had Waiting for the claims behind
 }
 
 // note keeps the newest thing that a node said against the claim.
@@ -56,8 +63,8 @@ func (a *attempt) note(node int, err error) {
 	}
 }
 
-// dones are spare channels for attempts: an attempt sends once, and one from
-// which that has been received is empty, and nobody's.
+// dones are spare channels for attempts. An attempt sends once, so a channel from
+// which that was received is empty and belongs to no attempt.
 var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
 // start makes an attempt and sends its joins.
@@ -87,7 +94,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	if s.Set.NoRenewal {
 		a.claim.StopRenewal()
 	}
-	a.mu.Lock() // whoever finds a registered attempt finds it started
+	a.mu.Lock() // a push that finds the registered attempt must find it started
 	q.register(id, a)
 	now := q.now()
 	if s.Set.Thrift {
@@ -108,7 +115,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	return a
 }
 
-// event gives the claim an event and does what follows from it.
+// event passes an event to the claim and does what follows from it.
 func (a *attempt) event(f func(c *protocol.Claim, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.now()
@@ -116,11 +123,11 @@ func (a *attempt) event(f func(c *protocol.Claim, now protocol.Time)) {
 	a.flushUnlock(now)
 }
 
-// together is for how many claims at most the scheduler collects what they have to say.
+// together is for how many claims at most the scheduler collects requests before it sends them.
 const together = 2 * transport.MaxBatch
 
-// tick wakes those that are due. What many of them have to say, as a rule that
-// they are still there, goes out together.
+// tick wakes the attempts that are due. Their requests, mostly renewals, are queued
+// first and written together.
 func (q *Quorum) tick(due []alarm) {
 	for ; len(due) > together; due = due[together:] {
 		q.tick(due[:together])
@@ -137,16 +144,16 @@ func (q *Quorum) tick(due []alarm) {
 	}
 }
 
-// touch has the processor fetch what an attempt is made of. For many, one after
-// the other and before anything is done with the first, it does that at the same
-// time; else each would be waited for. What it returns is of no interest.
+// touch prefetches an attempt. Touching a whole batch before handling the first
+// lets the cache misses overlap. The result has no meaning: it keeps the compiler
+// from removing the reads.
 func (a *attempt) touch() bool {
 	return a.spec.quiet() && a.standing.Load() > a.alarms[ticks].Load()
 }
 
 func (q *Quorum) allNodes() uint32 { return 1<<len(q.nodes) - 1 }
 
-// flush writes what has been queued for the nodes, a bit for each.
+// flush writes the requests that are queued for the nodes, a bit for each.
 func (q *Quorum) flush(nodes uint32) {
 	for ; nodes != 0; nodes &= nodes - 1 {
 		q.nodes[bits.TrailingZeros32(nodes)].link.Flush()
@@ -162,11 +169,11 @@ func (a *attempt) tick(unflushed bool) {
 	a.flushUnlock(now)
 }
 
-// queue hands the claim's requests to the links, in order: it runs with a.mu
-// held, so a leave cannot overtake its own join on its way to the link. They are
-// written when a.mu is free again: the first answers come while the last requests
-// are being written, and whoever takes them need not wait for that. It returns the
-// nodes for which that is left to the caller, a bit for each.
+// queue hands the claim's requests to the links, in order. It runs with a.mu held, so
+// a leave cannot overtake its own join on its way to the link. The caller writes them
+// when a.mu is free again: the first answers come while the last requests are being
+// written, and their readers need a.mu. It returns the nodes whose links need a Flush,
+// a bit for each.
 func (a *attempt) queue() (nodes uint32) {
 	for _, r := range a.claim.Out {
 		if a.offer(r) {
@@ -177,8 +184,10 @@ func (a *attempt) queue() (nodes uint32) {
 	return nodes
 }
 
-// flushUnlock sends what the claim wants sent, draws the consequences of a
-// change of phase, and unlocks a.mu before it calls anybody back.
+// flushUnlock queues the claim's requests, does what follows from a change of phase,
+// unlocks a.mu, writes the requests and then calls the owner and the observer.
+//
+// Invariant: the holder's context ends before a node can get the leave, see below.
 func (a *attempt) flushUnlock(now protocol.Time) {
 	phase, was := a.claim.Phase(), a.phase
 	a.phase = phase
@@ -205,7 +214,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	//	a.owner.Ended(ErrLost)
 	//
 	// A node that gets the leave gives its vote to the next at once, and the next
-	// could have the lock before this holder has been told that it has lost it.
+	// could have the lock before this holder's context has ended.
 	var leaves []protocol.Request
 	if ended != nil {
 		if on(RuleEndFirst) {
@@ -257,7 +266,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 	switch {
 	case !unflushed:
 		a.q.flush(nodes)
-	case ended != nil || waiters: // what others have queued need not wait for whoever is told
+	case ended != nil || waiters: // requests of other attempts must not wait for the owner's callback
 		a.q.flush(a.q.allNodes())
 	}
 	if ended != nil {
@@ -303,8 +312,8 @@ func (a *attempt) leave() bool {
 	return held
 }
 
-// take looks at what became of the attempt; somebody is there to have the hold.
-// It is called once, after done has received.
+// take returns the phase of the attempt to a caller that takes the hold, if there is
+// one. It is called once, after done has received.
 func (a *attempt) take() protocol.Phase {
 	a.mu.Lock()
 	now := a.q.now()

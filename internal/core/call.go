@@ -10,8 +10,9 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// call is one request on its way; it is a transport.Command. It fills a cache line: of
-// many, another processor takes the answers.
+// call is one request on its way; it is a transport.Command. While it waits for room,
+// a.mu guards it. From Append on it belongs to the link, until Reply. It fills a cache
+// line, because another processor may take the answers.
 type call struct {
 	a     *attempt
 	req   protocol.Request
@@ -41,7 +42,7 @@ func (c *call) Append(dst []byte) []byte {
 	return script.AppendCommand(dst, a.spec.keys(), &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
 }
 
-// Kind says with what the request may go out as one.
+// Kind says which other requests it may share a batch with; 0: none.
 func (c *call) Kind() uint64 {
 	if c.alone || !c.a.spec.quiet() {
 		return 0
@@ -70,13 +71,14 @@ func (c *call) again(load bool) bool {
 	return true
 }
 
-// free: the collector may have the attempt.
+// free puts the call back. Without the reset a spare call would keep its attempt alive.
 func (c *call) free() {
 	*c = call{}
 	calls.Put(c)
 }
 
-// Reply takes the answer; it runs on the node's reader goroutine.
+// Reply takes the answer; it runs on the node's reader goroutine, and so must not
+// block. Decoding runs without a.mu: it concerns the node only.
 func (c *call) Reply(v []resp.Value, err error) {
 	a := c.a
 	var ans protocol.Answer
@@ -121,7 +123,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 			a.note(c.req.Node, &LateError{Late: ans.Late})
 		}
 		if c.req.Op == protocol.OpJoin && ans.Status == protocol.OK {
-			// Nodes that are asked later may not have heard of those whom the first know.
+			// Nodes that are asked later may not know the claims that the first nodes know.
 			a.met = a.met || !ans.Vote || !ans.Told || ans.Sum > 0
 			a.spec.crowd(a.met)
 		}
@@ -154,8 +156,8 @@ func (q *Quorum) believe(c *call, v []resp.Value) (protocol.Answer, error) {
 }
 
 // foreignPoll is how often the head of a queue asks whether another Redlock
-// client still holds the plain key: its release is the only one that nobody
-// publishes. The others in the queue do not ask.
+// client still holds the redlock key. A node publishes every other release, but not
+// that one. The other waiters do not ask.
 const foreignPoll = 100 * time.Millisecond
 
 // refusal is what an answer says against the claim.

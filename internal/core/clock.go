@@ -17,7 +17,7 @@ import (
 // the nodes tell whether one of these clocks has jumped, or this process's has
 // stood still. This file gives it the readings, and does what it says.
 
-// clocks is the judge of a Quorum.
+// clocks owns the judge of a Quorum. mu guards judge and ticking.
 type clocks struct {
 	open atomic.Bool // some case is: each reading may be evidence
 
@@ -26,7 +26,8 @@ type clocks struct {
 	ticking bool // a goroutine is waiting for judge.Wake
 }
 
-// nodeClock is what is known of one node's clock.
+// nodeClock is what is known of one node's clock. mu guards it. The judge reads all bounds
+// with all of these locks held, in the order of the nodes.
 type nodeClock struct {
 	mu     sync.Mutex
 	bounds protocol.ClockBounds
@@ -46,16 +47,17 @@ func newClocks(n int, set *Settings) (*clocks, []nodeClock) {
 	return c, nodes
 }
 
-// last returns the last jump that was seen, and when.
+// last returns the last jump that was seen, and when it was seen.
 func (c *nodeClock) last() (time.Duration, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.jumped, c.when
 }
 
-// look asks each node for its time that has not told it for a while, so that
-// the bounds stay narrow though there is nothing to do. None is older than three
-// eighths of a ttl then: protocol.md, "Clocks", counts on half of one.
+// look asks each node for its time if no reply has shown it for a while, so that
+// the bounds stay narrow without traffic. With a ttl of 1 s or more, no bound of a
+// connected node is older than three eighths of it: protocol.md, "Clocks", counts on
+// half of one.
 func (q *Quorum) look() {
 	every := max(q.set.TTL/4, 250*time.Millisecond)
 	tick := time.NewTicker(every)
@@ -78,7 +80,8 @@ func (q *Quorum) look() {
 	}
 }
 
-// askTime is to be sent at once.
+// askTime returns a question for a node's time. It is to be sent at once: the time from
+// askTime to the answer bounds the node's clock.
 func (q *Quorum) askTime(n *node) *question {
 	sent := q.now()
 	return &question{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
@@ -104,8 +107,8 @@ func (e *LateError) Error() string {
 	return fmt.Sprintf("its clock and this process's have parted, so its vote counts %v after it was given", e.Late.Round(time.Millisecond))
 }
 
-// timely: what came with a reading counts unless the clocks have parted, and a
-// vote may count later.
+// timely takes a reading of a node's clock. It fails if the reply that came with it does
+// not count, because the clocks have parted. It returns how much later a vote counts.
 func (q *Quorum) timely(n *node, r protocol.Reading) (late time.Duration, err error) {
 	if !q.clocks.open.Load() {
 		c := &q.nodeClocks[n.index]
@@ -124,7 +127,7 @@ func (q *Quorum) timely(n *node, r protocol.Reading) (late time.Duration, err er
 	return late, nil
 }
 
-// judge gives the judge an event, and does what it says then.
+// judge passes an event to the judge, and does what it says then, with no lock held.
 func (q *Quorum) judge(event func(j *protocol.Clocks)) {
 	c := q.clocks
 	c.mu.Lock()
@@ -161,7 +164,7 @@ func (q *Quorum) judge(event func(j *protocol.Clocks)) {
 	}
 }
 
-// tickClocks lets time pass for the judge until there is nothing to judge.
+// tickClocks passes the time to the judge until no case is open. At most one runs.
 func (q *Quorum) tickClocks() {
 	c := q.clocks
 	for {

@@ -1,5 +1,7 @@
 package core
 
+// This file owns an acquisition from Begin to Release, as the primitives see it.
+
 import (
 	"cmp"
 	"context"
@@ -17,22 +19,23 @@ type Pending struct {
 	began protocol.Time
 }
 
-// Owner is told what happens to its hold, with no lock held.
+// Owner gets the events of its hold. No lock is held during a callback.
 type Owner interface {
 	Ended(cause error) // the hold has ended by itself: ErrLost or ErrClosed; called at most once
-	Waiting()          // somebody has begun to wait behind it
+	Waiting()          // a claim has begun to wait behind it
 }
 
-// OnEnd is an Owner to whom it is all the same who waits.
+// OnEnd is an Owner that ignores waiting claims.
 type OnEnd func(cause error)
 
-// Ended is told that the hold has ended by itself.
+// Ended calls f.
 func (f OnEnd) Ended(cause error) { f(cause) }
 
 // Waiting does nothing.
 func (f OnEnd) Waiting() {}
 
-// Begin starts an acquisition. Nobody is told of the hold if o is nil.
+// Begin starts an acquisition, without waiting for any node. If o is nil, the hold has
+// no callbacks.
 func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.isClosed() {
 		return nil, &Failure{Err: ErrClosed}
@@ -94,8 +97,8 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 	}
 }
 
-// acquired tells the observer. When that panics, or ends its goroutine, the
-// caller does not get the hold: nothing else would release it.
+// acquired calls the observer. If that panics, or ends its goroutine, the caller does
+// not get the hold, so the hold is cancelled: nothing else would release it.
 func (p *Pending) acquired() {
 	q, h := p.a.q, (*Hold)(p.a)
 	if q.set.Observe == nil {
@@ -193,8 +196,8 @@ func (h *Hold) Standing() protocol.Standing {
 	return protocol.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0}
 }
 
-// Pass has the claim serve another holder of this process if it is usable, and
-// WithMaxHold begin anew for that.
+// Pass lets the claim serve another holder of this process, if it is usable. The time
+// of WithMaxHold starts again for that holder.
 func (h *Hold) Pass() protocol.Standing {
 	s := h.Standing()
 	if s.Usable && h.ends != nil && !h.ends.Reset(h.spec.Set.MaxHold) {
@@ -213,14 +216,14 @@ func (h *Hold) Shrink(weight uint64) bool {
 // Release leaves every node. It does not wait for them.
 func (h *Hold) Release() {
 	if !(*attempt)(h).leave() {
-		return // lost at the last moment, and told
+		return // lost at the last moment, and reported as lost
 	}
 	h.q.observe(Event{Kind: EventReleased, Name: h.spec.Name, Token: h.Token(0), Took: h.q.now().Sub(h.since)})
 }
 
 // Released waits until a quorum is known to be free of the claim, the nodes have
-// had their time, or the context ends. Who confirms the release is free of it, and
-// who was never asked; both are the Votes of the error.
+// had their time, or the context ends. A node is free of it if it confirms the release
+// or was never asked; both count as Votes of the error.
 func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
 	need := a.claim.Quorum()

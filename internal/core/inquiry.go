@@ -11,11 +11,15 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// inquiry drives one protocol.Inquiry, as attempt drives a claim.
+// This file owns the operations on records that are under way.
+
+// inquiry drives one protocol.Inquiry, as attempt drives a claim. It is safe for
+// concurrent use; mu guards gone and the fields below mu. done is closed once, when
+// the operation is decided or given up.
 type inquiry struct {
 	q     *Quorum
 	spec  *Spec
-	terms protocol.Terms // of a read: who watches, and for how long
+	terms protocol.Terms // of a read: the id of the watch, and for how long
 	hold  *Hold          // of an open or a put
 	gone  protocol.Time  // since when that is known to be lost; 0: it is not
 
@@ -45,7 +49,7 @@ func (q *Quorum) inquire(i *inquiry) *inquiry {
 	i.in.Nodes, i.in.NodeTimeout, i.in.Patience = len(q.nodes), q.patience(i.spec.Set, 0), i.spec.Set.TTL/3
 	i.in.Fresh = q.set.Guard - q.set.Guard/50 // our clock and the node's may run at different speeds
 	i.in.Rules = rules()
-	i.mu.Lock() // whoever finds it finds it started
+	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i)
 	now := q.now()
 	i.in.Start(now)
@@ -125,7 +129,7 @@ func (i *inquiry) tick() {
 	i.flushUnlock(now)
 }
 
-// up says that a node's connection has come back.
+// up passes on that a node's connection has come back.
 func (i *inquiry) up(node int) {
 	i.mu.Lock()
 	now := i.q.now()
@@ -135,8 +139,8 @@ func (i *inquiry) up(node int) {
 	i.flushUnlock(now)
 }
 
-// flushUnlock sends what is to be sent, in order, and draws the conclusions. It unlocks
-// i.mu before it writes.
+// flushUnlock queues the requests in order, and ends the operation if it is decided. It
+// unlocks i.mu before it writes.
 func (i *inquiry) flushUnlock(now protocol.Time) {
 	if i.over {
 		i.mu.Unlock()
@@ -165,9 +169,9 @@ func (i *inquiry) flushUnlock(now protocol.Time) {
 	i.q.flush(nodes)
 }
 
-// follow looks whether the hold still lasts. An open is of no use without it. A
-// put goes on, but not for longer than the nodes are sure to keep later runs'
-// promises.
+// follow ends an open when its hold is lost, as the run may not begin then. A put goes
+// on for LatePut at most: nodes keep a promise for Remember, and a put that comes after
+// a node has dropped the promise of a later run would record over that run.
 func (i *inquiry) follow(now protocol.Time) {
 	if i.hold == nil || i.hold.Valid() {
 		return
@@ -188,7 +192,7 @@ func (i *inquiry) follow(now protocol.Time) {
 	}
 }
 
-// records are the inquiries under way, and who watches.
+// records are the inquiries under way, and the watches.
 type records struct {
 	mu        sync.Mutex
 	inquiries map[*inquiry]struct{}
@@ -208,7 +212,7 @@ func (r *records) drop(i *inquiry) {
 	r.mu.Unlock()
 }
 
-// early says that answers are older than this process's clock tells.
+// early passes on that answers are older than this process's clock tells.
 func (r *records) early(by time.Duration) {
 	r.mu.Lock()
 	inquiries := slices.Collect(maps.Keys(r.inquiries))
@@ -223,7 +227,7 @@ func (r *records) early(by time.Duration) {
 	}
 }
 
-// up says that a node can be asked again.
+// up passes on that a node can be asked again.
 func (r *records) up(node int) {
 	r.mu.Lock()
 	inquiries := make([]*inquiry, 0, len(r.inquiries))

@@ -58,7 +58,7 @@ func (c *life) Err() error {
 // Lease returns a new lease, of the n-th turn under the claim.
 func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 
-// Again makes l, which has ended and which nobody was given, the lease of the
+// Again makes l, which has ended and which no caller has, the lease of the
 // claim's n-th turn.
 func (l *Lease) Again(n int) { *l = Lease{hold: l.hold, token: l.hold.Token(n)} }
 

@@ -13,8 +13,8 @@ import (
 // marker is what a node knows of its own memory; mark.lua says how it is written.
 type marker struct {
 	inc   protocol.Incarnation
-	born  time.Time // since when it sits out its guard time, by its own clock
-	whole bool      // it has been told again all that it had forgotten
+	born  time.Time // when its guard time began, by its own clock
+	whole bool      // it is caught up
 
 	guard, retention time.Duration // the longest that any client has shown to the node
 }

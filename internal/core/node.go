@@ -14,7 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// node is one master as this client sees it.
+// node is one master as this client sees it. Each field says which goroutine writes it;
+// the others are set once, or have locks of their own.
 type node struct {
 	index   int
 	addr    string
@@ -53,7 +54,7 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 	return n, nil
 }
 
-// hello returns what a node must be told as a connection begins: the scripts that it
+// hello returns the first commands of a connection: the scripts that the node
 // lacks, and the news of a restart. The news comes first so that no claim is made on
 // a node before the node knows that it has to
 // sit out its guard time. It is the second restart detector: the newest writes
@@ -90,8 +91,8 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	}}, q.askTime(n)), nil
 }
 
-// leaving has the connection to a node count as ended if one of its first commands fails: that
-// ends it, and no callback of the link says so.
+// leaving ends the connection's life in the state machine if one of its first commands
+// fails: that failure ends the connection, and the link calls no Down for it.
 func (q *Quorum) leaving(n *node, cmds []transport.Command) []transport.Command {
 	for _, cmd := range cmds {
 		c := cmd.(*question)
@@ -108,7 +109,7 @@ func (q *Quorum) leaving(n *node, cmds []transport.Command) []transport.Command 
 	return cmds
 }
 
-// show says which incarnation a node has as its connection begins.
+// show passes on which incarnation a node has as its connection begins.
 func (q *Quorum) show(n *node, inc protocol.Incarnation) {
 	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Show(now, n.index, inc) })
 }
@@ -123,7 +124,7 @@ func (q *Quorum) mark(info transport.Info, lost string) []byte {
 	return script.AppendMark(nil, q.set.Prefix, q.newID(), run, lost, time.Duration(info.UptimeSeconds)*time.Second, q.set.Guard, q.set.Retention)
 }
 
-// distrust says why an answer counts for nothing, whatever it says.
+// distrust returns why an answer does not count, and nil if it counts.
 func (q *Quorum) distrust(r protocol.Request, a *protocol.Answer) (err error) {
 	if err := q.checkIncarnation(r.Node, a.Incarnation); err != nil {
 		return err
@@ -141,8 +142,8 @@ func loads(scripts []script.Script) []transport.Command {
 	return cmds
 }
 
-// maxLoads is how often the scripts are loaded for one command: somebody may
-// flush them again between the load and the command.
+// maxLoads is how often the scripts are loaded for one command: a client may flush
+// them again between the load and the command.
 const maxLoads = 8
 
 // forgotten reports whether a node has answered that it does not know the
@@ -201,8 +202,8 @@ func (q *Quorum) onSubscribeDown(n *node, err error) {
 	}
 }
 
-// recheck asks a node about every claim: what it pushed while the connection
-// was away is lost, and so may be the claims.
+// recheck asks a node about every claim: pushes from the time without a connection
+// are lost, and the claims may be lost, too.
 func (q *Quorum) recheck(n *node) {
 	for _, a := range q.all() {
 		a.event(func(c *protocol.Claim, now protocol.Time) {
@@ -235,8 +236,9 @@ func (q *Quorum) push(n *node, payload string) {
 	if m.Late, err = q.timely(n, protocol.Reading{Heard: q.now(), Millis: m.Clock, Push: true}); err != nil {
 		return
 	}
-	// What it said before it was told that its clock has jumped may come late. And as a connection
-	// begins it is not known yet whether another address votes for this server.
+	// A push of an earlier incarnation may come late: the node sent it before it learned that its
+	// clock had jumped. And as a connection begins it is unknown whether another address already
+	// votes for this server.
 	if m.Incarnation == 0 || q.incarnations.votes[n.index].Load() != uint64(m.Incarnation) {
 		counts := false
 		q.life(n, func(s *protocol.Incarnations, _ protocol.Time) { counts = s.CheckPush(n.index, m.Incarnation) })

@@ -19,7 +19,7 @@ import (
 // little: the scripts are 40 times as long as all the rest.
 type probed struct {
 	marker  string
-	clock   int64           // its time, in milliseconds; 0: it has not told
+	clock   int64           // its time, in milliseconds; 0: unknown
 	sent    protocol.Time   // when it was asked for that
 	missing []script.Script // that it does not know
 	empty   bool            // it has no marker

@@ -1,5 +1,7 @@
 package core
 
+// This file owns what all claims of a process share, and its end.
+
 import (
 	"context"
 	"crypto/rand"
@@ -16,7 +18,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Quorum is one client's connections to N nodes and the claims it has on them.
+// Quorum is one client's connections to N nodes and the claims it has on them. It is
+// safe for concurrent use: New sets its fields, and each part that changes later has a
+// lock of its own, named at its type.
 type Quorum struct {
 	set     Settings
 	nodes   []*node
@@ -36,14 +40,16 @@ type Quorum struct {
 	records      records
 	repairs      *repairer
 	observing    atomic.Int32 // calls of the observer under way
-	telling      atomic.Int32 // holders that are being told of their loss
+	telling      atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
 	clocks       *clocks
 	nodeClocks   []nodeClock
 	incarnations *incarnations
 	fanout       *protocol.Fanout
 }
 
-// shard is a part of the attempts by id, for pushes to find them.
+// shard is a part of the attempts by id, for pushes to find them. mu guards attempts,
+// and is held for one access to the map only. Attempts that are under way or held are
+// in it, and none that has ended.
 type shard struct {
 	mu       sync.Mutex
 	attempts map[protocol.ID]*attempt
@@ -158,7 +164,7 @@ func (q *Quorum) ticket(s *Spec, id protocol.ID) protocol.Ticket {
 	return s.tickets.Propose(id, q.micros(), q.window, rules())
 }
 
-// saw notes a ticket that a node told of s's name.
+// saw notes a ticket of s's name that a node has given.
 func (q *Quorum) saw(s *Spec, t protocol.Ticket) { s.tickets.Saw(t, q.micros(), q.window) }
 
 // heard takes from an answer what concerns the whole Quorum.
@@ -241,9 +247,10 @@ func (q *Quorum) isClosed() bool {
 	}
 }
 
-// Close leaves whatever is held or queued, sends that out within the node
+// Close leaves all claims that are held or queued, sends the leaves within the node
 // timeout, and ends every goroutine. In a call of the observer it does nothing but
-// fail with ErrInvalid: it would wait for the goroutine that makes the call.
+// fail with ErrInvalid: it would wait for the goroutine that makes the call. A second
+// call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
 	if q.observes() {
 		return &Failure{Err: errCloseInObserver}
@@ -264,7 +271,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 		}
 		q.ticks.close()
 		q.deadlines.close()
-		// Somebody may be just being told of a loss; the leaves follow that.
+		// An Ended callback may be under way. Its leaves are sent after it, so wait for it, with a bound.
 		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}

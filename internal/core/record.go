@@ -11,7 +11,7 @@ import (
 type Record struct {
 	Exists bool          // something is recorded, and was not erased since
 	Value  []byte        // what
-	Token  uint64        // of the hold that recorded or erased it; 0 when nobody ever did
+	Token  uint64        // of the hold that recorded or erased it; 0 when none ever did
 	Seq    uint64        // and which of that hold's writes it was
 	Left   time.Duration // of that hold's lease, as a majority sees it; 0 when it has ended
 
@@ -47,7 +47,7 @@ func (i *inquiry) record() Record {
 
 // Read returns what a majority has agreed on. What only some of the nodes have
 // is brought to the others first; where a run that came to nothing has left that
-// open, one of our own decides, unless somebody else holds the name.
+// open, one of our own decides, unless another client holds the name.
 func (r *Register) Read(ctx context.Context) (Record, error) {
 	in := protocol.Inquiry{Op: protocol.OpRead, Alive: true}
 	rec, err := r.read(ctx, in, protocol.Terms{})
@@ -68,15 +68,15 @@ func (r *Register) read(ctx context.Context, in protocol.Inquiry, watch protocol
 	return i.record(), nil
 }
 
-// version is the hold's seq-th write. Number 0 is what Open records anew: what
+// version is the hold's seq-th write. Number 0 is what Open records again: what
 // the hold itself records must be later than that.
 func (h *Hold) version(seq uint64) protocol.Version {
 	return protocol.Version{Ticket: h.claim.Ticket(), ID: h.claim.ID, Seq: seq + 1}
 }
 
 // Open begins a run under the hold: from here on no earlier hold can record
-// anything. It returns what has been recorded before; whatever any node has
-// counts, and is recorded anew. It fails with ErrLost when the hold ends
+// anything. It returns what has been recorded before; a record on any node
+// counts, and is recorded again. It fails with ErrLost when the hold ends
 // before, or a later one has begun a run.
 func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.isClosed() {
@@ -89,10 +89,10 @@ func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 		return Record{}, err
 	}
 	i.mu.Lock()
-	anew, few := i.in.Anew()
+	adopted, few := i.in.Adopt()
 	i.mu.Unlock()
 	if few {
-		if err := r.put(ctx, h, anew); err != nil {
+		if err := r.put(ctx, h, adopted); err != nil {
 			return Record{}, err
 		}
 	}
@@ -103,7 +103,7 @@ func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 // It tries for as long as ctx lasts, also when the hold is lost meanwhile; it
 // fails with ErrLost when a later hold has begun a run, when no node can take it
 // any more, or half an hour after the loss. Of one hold's writes
-// the one with the highest seq stays. keep is how long the nodes remember; 0: for ever.
+// the one with the highest seq stays. keep is how long the nodes remember; 0: without end.
 func (r *Register) Put(ctx context.Context, h *Hold, seq uint64, value []byte, keep time.Duration) error {
 	return r.put(ctx, h, protocol.Stored{Version: h.version(seq), Value: value, Keep: keep})
 }

@@ -26,9 +26,9 @@ func everywhere(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// A run that finds a record on a minority records it anew, and what it then
-// records itself is not taken for a repetition of that.
-func TestOwnWriteAfterOneAnew(t *testing.T) {
+// A run that finds a record on a minority records it again. What it then records
+// itself is not taken for a repetition of that.
+func TestOwnWriteAfterAnAdoptedRecord(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	a := register(t, e2e.Open(t, c, e2e.Timing(2*time.Second)))
@@ -50,7 +50,7 @@ func TestOwnWriteAfterOneAnew(t *testing.T) {
 	h.Release()
 }
 
-// A server that comes back with an old snapshot is no witness, also when nobody
+// A server that comes back with an old snapshot cannot attest, also when no client
 // was there to see it within the guard time.
 func TestOldSnapshot(t *testing.T) {
 	t.Parallel()
@@ -83,8 +83,8 @@ func TestOldSnapshot(t *testing.T) {
 	assert.Equal(t, "done", string(rec.Value))
 }
 
-// A node that has lost its memory is not whole before it has been told by those who
-// know: one that cannot be asked may be the only one.
+// A node that has lost its data is not caught up before all nodes that may know have
+// repaired it: one that cannot be asked may be the only one.
 func TestNodeIsNotWholeUntilTold(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

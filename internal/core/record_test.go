@@ -133,7 +133,7 @@ func TestRecordOnAMinority(t *testing.T) {
 	}
 }
 
-// A node that has lost its memory is no witness until it has been told again.
+// A node that has lost its data cannot attest until it is caught up.
 func TestForgetfulNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -147,7 +147,7 @@ func TestForgetfulNode(t *testing.T) {
 		require.True(t, e2e.Eventually(func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }))
 	}
 	// Node 1 is not there when node 0 forgets: between the two that are left
-	// nobody can know whether something was on those two.
+	// it cannot be known whether something was on those two.
 	require.NoError(t, c.Node(2).Client().Del(t.Context(), key).Err())
 	require.NoError(t, c.Node(1).Stop())
 	require.NoError(t, c.Node(0).Client().FlushAll(t.Context()).Err())

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// recovering tells once per episode that a quorum cannot be had until nodes
-// have sat out their guard time.
+// recovering logs once per episode that there is no quorum until the guard time of
+// some nodes is over. mu guards it.
 type recovering struct {
 	mu    sync.Mutex
 	until []time.Time // per node
@@ -30,8 +30,8 @@ const (
 	bootstrapAdvice = "if no client has ever used these nodes, run \"quorate bootstrap\" or call Quorum.Bootstrap once: it ends the wait now"
 )
 
-// begun notes whether a node sits out its guard time as a connection to it begins.
-// So the log says at once that no lock can be acquired, before the first caller wonders.
+// begun notes whether a node is within its guard time as a connection to it begins.
+// So the log says at once that no lock can be acquired, before the first call.
 func (q *Quorum) begun(n *node) {
 	select {
 	case <-q.built:
@@ -49,7 +49,7 @@ func (q *Quorum) begun(n *node) {
 	q.heard(n.index, a)
 }
 
-// noteRecovering takes from an answer whether the node sits out its guard time.
+// noteRecovering notes from an answer whether the node is within its guard time.
 func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
 	r := &q.recovering
 	r.mu.Lock()
@@ -84,7 +84,7 @@ func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
 	}
 }
 
-// Advice says what the operator can do about nodes that sit out their guard time.
+// Advice says what the operator can do about nodes within their guard time.
 // It is empty unless they alone would make a quorum of need nodes.
 func Advice(need int, errs []error) string {
 	out := 0

@@ -10,17 +10,18 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// The number of a semaphore's permits is a record beside its name. It is
-// written under a lock of its own there, as a full semaphore gives no claim to
-// anybody; the nodes read it with every request of the semaphore's claims, and
-// tell it with every answer.
+// This file owns the number of a semaphore's permits. It is a record beside the
+// semaphore's name, written under a lock of its own: a full semaphore admits no
+// claim, so a Resize under a claim of the semaphore would wait for the holders. The
+// nodes read it with every request of the semaphore's claims, and return it with
+// every answer.
 
 // number is the spec of that lock and record.
 func (q *Quorum) number(s *Spec) (*Spec, error) {
 	return q.NewSpec(Spec{Name: s.Name, side: script.Number, Weight: 1, Capacity: 1, Set: s.Set})
 }
 
-// Resize changes how many permits a semaphore has, for everybody.
+// Resize changes how many permits a semaphore has, for all clients.
 func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	lock, err := q.number(s)
 	if err != nil {
@@ -48,7 +49,7 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	return nil
 }
 
-// stir has every node look who can be served now: any request does.
+// stir has every node serve the claims that fit now: any request does that.
 func (q *Quorum) stir(s *Spec) {
 	t := protocol.Terms{ID: q.newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
 	r := protocol.Request{Op: protocol.OpBeat}

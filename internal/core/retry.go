@@ -9,7 +9,7 @@ import (
 // Retry paces attempts after one whose claim was lost, or overtaken by a later run,
 // before it came to anything. The next attempt is above what overtook it, so one
 // retry is mostly enough. It is not while a version is ahead of the clocks: then all
-// who ask would keep the nodes busy with nothing.
+// callers would keep the nodes busy with nothing.
 type Retry struct{ n int }
 
 const (

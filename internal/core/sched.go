@@ -1,5 +1,8 @@
 package core
 
+// This file owns the times at which attempts are woken: to renew, to ask again, and to
+// end at their deadlines.
+
 import (
 	"slices"
 	"sync"
@@ -17,15 +20,16 @@ const (
 	schedulers
 )
 
-// scheduler wakes attempts.
+// scheduler wakes attempts. It owns one heap and one goroutine, and is safe for
+// concurrent use. mu guards due, next, and the alarms of its kind in all attempts.
 //
-// That of the deadlines takes the place of a timer for each hold, and is no less
-// punctual: a goroutine of its own sleeps until the first one, on the same clock
-// of the runtime, and starts a goroutine for each that is due, as those timers
-// would. It waits for nothing else: what it locks is held by others while they
-// move something in the heap, and by nobody who sends, calls back or waits. So
-// nothing that goes on with any claim, nor an owner or observer that does not
-// return, delays the deadline of another.
+// Invariant: mu is held only while the heap changes, never while sending, calling
+// back or waiting. So nothing that happens to one claim, nor an owner or observer
+// that does not return, delays the deadline of another.
+//
+// The scheduler of the deadlines replaces a timer for each hold, and is as punctual:
+// its goroutine sleeps until the first deadline, on the same clock of the runtime, and
+// starts a goroutine for each attempt that is due, as those timers would.
 type scheduler struct {
 	kind int // which of an attempt's times
 	now  func() protocol.Time
@@ -60,10 +64,10 @@ func newScheduler(kind int, now func() protocol.Time, wake func(as []alarm)) *sc
 
 // set makes sure that a is woken at t or earlier. Called with a.mu held.
 //
-// A wake-up that moves to a later time is left where it is: it fires early,
-// finds nothing due, and is set anew. That spares the common case, a claim
-// whose answers arrive, all work: where the wake-up has just been taken out, a
-// tick is about to follow, which waits for a.mu and sets it anew.
+// A wake-up that moves to a later time is left where it is: it fires early, finds
+// nothing due, and is set again. So the common case, a claim whose answers arrive,
+// needs no work here. No wake-up is lost: if it has just been taken out, a tick
+// follows, which waits for a.mu and sets the next one.
 func (s *scheduler) set(a *attempt, t protocol.Time) {
 	t = max(t, 1)
 	if at := a.alarms[s.kind].Load(); t == protocol.Never || at != 0 && t >= protocol.Time(at) {
@@ -89,7 +93,7 @@ func (s *scheduler) look() {
 	}
 }
 
-// drop forgets a. Called with a.mu held.
+// drop removes the wake-up of a. Called with a.mu held.
 func (s *scheduler) drop(a *attempt) {
 	s.mu.Lock()
 	s.due.drop(a)
@@ -136,14 +140,16 @@ func (s *scheduler) run() {
 	}
 }
 
-// wakeHeap orders attempts by when they are woken; guarded by scheduler.mu.
-// Nothing in it is ever moved or removed at the wish of an attempt: what is void
-// by then is thrown away when its turn comes, or when it is the last, as that of a
-// lock is that is given back at once, or when it is more than a fifth of all. So
-// to keep the order nobody looks at an attempt, of which there may be a great
-// many, none in the processor's cache: that took longer than all the rest. For
-// the same reason each has four below it, as many as a cache line holds, and it
-// is not container/heap, which makes an object of each that comes or goes.
+// wakeHeap orders alarms by their times; guarded by scheduler.mu.
+//
+// An attempt that sets or drops its alarm moves nothing in the heap: the earlier
+// alarm becomes void. A void alarm is removed when its turn comes, when it is the last
+// in the list (that of a lock that was released at once), or when more than a fifth
+// are void. So the order depends on the times in the list alone, and no attempt is
+// read to keep it. There may be a great many attempts, none in the processor's cache:
+// to read them took longer than all the rest. For the same reason each entry has four
+// children, as many as a cache line holds. container/heap would allocate for each
+// entry that comes or goes.
 type wakeHeap struct {
 	kind  int
 	list  []alarm
@@ -182,7 +188,7 @@ func (h *wakeHeap) drop(a *attempt) {
 	}
 }
 
-// pop takes out the first one, and says whether it was still valid.
+// pop removes the first alarm, and reports whether it was still valid.
 func (h *wakeHeap) pop() (one alarm, valid bool) {
 	one, last := h.list[0], len(h.list)-1
 	moved := h.list[last]
@@ -197,6 +203,7 @@ func (h *wakeHeap) pop() (one alarm, valid bool) {
 	return one, valid
 }
 
+// is reports whether the alarm is valid: its attempt has set no other one since.
 func (one alarm) is(kind int) bool { return one.a.alarms[kind].Load() == int64(one.at) }
 
 // sink puts one where i is free, or below that.
@@ -217,7 +224,7 @@ func (h *wakeHeap) sink(i int, one alarm) {
 	h.list[i] = one
 }
 
-// sweep throws away what is void.
+// sweep removes all void alarms.
 func (h *wakeHeap) sweep() {
 	h.list = slices.DeleteFunc(h.list, func(one alarm) bool { return !one.is(h.kind) })
 	for i, one := range slices.Backward(h.list) {

@@ -25,7 +25,7 @@ type Settings struct {
 	Thrift      bool             // as if many were at work, see protocol.Fanout; for tests
 	Connect     Connector        // the way to a node; nil: [transport.NewOrdered]. For tests
 	Logger      *slog.Logger
-	Observe     func(Event) // nil: nobody
+	Observe     func(Event) // nil: none
 }
 
 // A Connector returns the way to the node that a client is for.

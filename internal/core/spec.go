@@ -13,7 +13,7 @@ type Spec struct {
 	Weight   uint64
 	Capacity uint64
 	Counting bool   // a semaphore: votes alone do not suffice
-	Notify   bool   // tell the holder when somebody waits
+	Notify   bool   // push to the holder when a claim begins to wait
 	Brief    bool   // often given back at once: see Quorum.later
 	crowded  uint32 // see crowd
 	Set      *Settings
@@ -45,7 +45,7 @@ func (s *Spec) crowd(others bool) {
 	}
 }
 
-// quiet: nobody else has been met at the name of late.
+// quiet reports whether no other claim has been met at the name of late.
 func (s *Spec) quiet() bool { return atomic.LoadUint32(&s.crowded) == 0 }
 
 // NewSpec checks what a primitive asks for.

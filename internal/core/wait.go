@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// wait is a goroutine that waits for something to be so. Whoever changes the
-// attempt looks whether it is, and wakes it once, then.
+// wait is a goroutine that waits until a condition of an attempt holds. A change that
+// can make one hold calls wakeWaits before a.mu is free. a.mu guards a wait while it is
+// in the attempt's list. Otherwise it belongs to its goroutine.
 type wait struct {
 	so    func() bool   // called with a.mu held
-	woken chan struct{} // holds one, so that nobody waits for the goroutine
+	woken chan struct{} // has room for one, so that waking it never blocks
 	timer *time.Timer
 	next  *wait
 }
 
-// waits are spare ones: nobody else has one that is in no attempt's list, and
-// nothing is left in the channels of one that is put back.
+// waits are spare ones. Invariant: a spare wait is in no attempt's list, and its
+// channels are empty. Otherwise its next user would wake at once, for nothing.
 var waits = sync.Pool{New: func() any {
 	return &wait{woken: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 }}
 
-// until waits until so, which is called with a.mu held, says yes, for at most
-// d and for as long as the context lasts. It reports whether it did.
+// until waits until so holds, for at most d and for as long as the context lasts. It
+// reports whether so held. so is called with a.mu held.
 func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bool {
 	a.mu.Lock()
 	if so() {
@@ -64,7 +65,7 @@ func (a *attempt) dropWait(w *wait) bool {
 	return false
 }
 
-// wakeWaits wakes those whose condition has come about. Called with a.mu held.
+// wakeWaits wakes the goroutines whose conditions hold. Called with a.mu held.
 func (a *attempt) wakeWaits() {
 	for p := &a.waits; *p != nil; {
 		w := *p

@@ -9,8 +9,9 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Watch is a view of a record that is kept up to date: by the nodes' pushes,
-// and by asking again every third of the ttl and when the lease of whoever
+// Watch is a view of a record that is kept up to date. It owns one goroutine, and is
+// safe for concurrent use; mu guards rec, known, err and pushed. Updates come by pushes,
+// and by asking again every third of the ttl and when the lease of the claim that
 // recorded it is due to end.
 type Watch struct {
 	r       *Register
@@ -43,8 +44,8 @@ func (r *Register) Watch() *Watch {
 	return w
 }
 
-// Changed receives after Latest may have changed; changes that nobody has
-// taken yet are one.
+// Changed receives after Latest may have changed; changes that have not been
+// received yet are one.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
 // Latest returns the newest record known, or why the nodes could not be asked
@@ -62,7 +63,8 @@ func (w *Watch) Close() {
 	<-w.over
 }
 
-// forget has the nodes forget the watch, without waiting for them.
+// forget ends the watch on the nodes, without waiting for them. A node drops a watch by
+// itself after two ttl at most.
 func (w *Watch) forget() {
 	q := w.r.q
 	t := w.terms
@@ -138,11 +140,11 @@ func (w *Watch) take(rec Record, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil && rec.Undecided {
-		return // whoever decides pushes
+		return // the run that decides it causes a push
 	}
 	change := !w.known || (err == nil) != (w.err == nil)
 	if w.err = err; err == nil {
-		if rec.version.Compare(w.rec.version) < 0 { // forgotten by too many: what is known stays, but nobody holds it
+		if rec.version.Compare(w.rec.version) < 0 { // forgotten by too many nodes: what is known stays, but no claim holds it
 			rec = w.rec
 			rec.Left = 0
 		}

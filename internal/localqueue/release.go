@@ -151,7 +151,7 @@ func (q *Queue) Lease(mode Mode) *core.Lease {
 	return q.lease
 }
 
-// Holder asks the nodes who holds the name.
+// Holder asks the nodes for the holder of the name.
 func (q *Queue) Holder(ctx context.Context) (core.Holder, error) {
 	if q.err != nil {
 		return core.Holder{}, q.err

@@ -11,8 +11,8 @@ import (
 // What every primitive on a Queue does alike.
 
 // MustLock locks and never returns unlocked: through outages it waits, and it
-// panics if the name is unusable. Nodes that refuse for good are told to the
-// log and asked again. When the Quorum is closed it does not return.
+// panics if the name is unusable. Nodes that refuse for good are logged and asked
+// again. When the Quorum is closed it does not return.
 func (q *Queue) MustLock(op string, mode Mode) {
 	for {
 		err := core.Dress(op, q.Name(), q.Lock(context.Background(), mode, false))

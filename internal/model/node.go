@@ -38,8 +38,8 @@ const (
 	Promise
 	// Present: a run begins, and records without having begun, only while the node votes for its claim.
 	Present
-	// PromiseAnew: a promise made before memory was lost is not a run's leave to record.
-	PromiseAnew
+	// PromiseIncarnation: a promise made before memory was lost is not a run's leave to record.
+	PromiseIncarnation
 	// WholeToCount: a node that may have forgotten a Resize does not vote for a semaphore's claims.
 	WholeToCount
 	// LongestGuard: of the guard times that clients have shown the longest counts, not that of the request.

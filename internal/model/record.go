@@ -134,7 +134,7 @@ func (v *visit) overtaken(o protocol.Version) bool {
 // incarnation. A promise of an earlier incarnation keeps lower runs out, but the node
 // may have lost the promise of a newer one.
 func (v *visit) began(o protocol.Version) bool {
-	return v.promise.Run(o) == 0 && (v.promiseIn == v.inc || v.off(PromiseAnew))
+	return v.promise.Run(o) == 0 && (v.promiseIn == v.inc || v.off(PromiseIncarnation))
 }
 
 // promised makes the run of s the newest that has begun here.

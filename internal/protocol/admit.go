@@ -29,7 +29,7 @@ func (c *Claim) until(p *peer) Time {
 	return until
 }
 
-// barred: nobody has the vote of the node, for another Redlock client has its key there. It
+// barred: no claim has the vote of the node, for another Redlock client has its key there. It
 // does not tell claims apart, so it must not be one of the q at which T is settled:
 // of two claims each may have that node and one more, and be behind at the third.
 func (c *Claim) barred(p *peer) bool { return p.heard().barred && !p.vote && c.Rules.on(RuleBarred) }
@@ -122,7 +122,7 @@ func (c *Claim) wait(now Time) {
 		return
 	case !c.Try && aliveExact < q && alive >= q && top > c.t && c.Rules.on(RuleRaise):
 		// "A waiter whose exact nodes die may raise T and settle again." So may one
-		// where another client's key bars everybody: no more comes of these.
+		// where another client's key bars all claims: such a node gives no vote.
 		c.began = now
 		c.follow(now, top)
 		return

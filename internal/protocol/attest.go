@@ -41,10 +41,10 @@ func (r Rules) CanListNames(nodes, caughtUp, all int) bool {
 }
 
 // write decides an open or a put: it is done when a majority has taken it. An
-// open also tells what was recorded before, and for that it needs those who know.
+// open also tells what was recorded before, and for that it needs nodes that know.
 //
-// Who knows need not have promised. Whoever has promised takes nothing of an
-// earlier run any more. So what such a run can still bring to a majority has
+// A node that knows need not have promised. A node that has promised takes nothing of
+// an earlier run any more. So what such a run can still bring to a majority has
 // been taken by one of them before, and the open finds it there; unless that
 // one has forgotten it since. But it has not promised before its guard time was
 // over, and that is longer than an answer counts: a put that rests on what was
@@ -100,8 +100,8 @@ func (q *Inquiry) hopeless(now Time, overrun, missing int) bool {
 	return now >= q.blocked.Add(q.Patience)
 }
 
-// from has all be asked anew that have told before a certain moment: which is
-// now, unless it has been before. Those excepted have told enough.
+// from makes ask again all nodes that have answered before a certain moment, which is
+// now, unless it was set before. The excepted nodes have told enough.
 func (q *Inquiry) from(now Time, except func(*informant) bool) {
 	first := q.since == 0
 	if first {
@@ -120,7 +120,7 @@ func (q *Inquiry) after(p *informant) bool {
 }
 
 // read decides what is recorded. What only a minority is known to have is
-// brought to a majority before anybody is told of it: or the next one to read
+// brought to a majority before a caller gets it: or the next one to read
 // might not find it. That must not be done once a later run may have begun, for
 // it may have found nothing: then that run decides, or the next.
 //
@@ -210,7 +210,7 @@ func (q *Inquiry) lacks(i int) bool {
 }
 
 // certain: whether the claim that has recorded the newest still runs is known,
-// or nobody is left to ask who has not failed to answer.
+// or every node that is left to ask has failed to answer.
 func (q *Inquiry) certain() bool {
 	if _, certain := q.Left(); certain {
 		return true

@@ -11,7 +11,7 @@ const (
 	Renewals Class = iota
 	// Waits keep the places of the claims that wait.
 	Waits
-	// Joins are new work. A caller who locks can wait for them.
+	// Joins are new work. A caller that locks can wait for them.
 	Joins
 	// Records are operations on records. They may be long, and a client that connects again
 	// has one for each record that it watches.

@@ -11,7 +11,7 @@ import (
 // as one view does.
 
 // Limit returns how many permits there are as far as is known, and the newest
-// Resize that a node has told of, 0 for none.
+// Resize that a node has shown, 0 for none.
 func (c *Claim) Limit(now Time) (n uint64, newest Ticket) { return c.capacity(now), c.newestLimit() }
 
 func (c *Claim) newestLimit() (newest Ticket) {
@@ -37,8 +37,8 @@ func (p *peer) resized(limit uint64, at Ticket) {
 // Resize that a majority knows of is in at least one of any q views, so the
 // newest that is heard of may be in force, and so may, if fewer than q know of
 // that, the newest that q of them know of, or the number declared: it may never
-// be recorded. Until that is known the least of them counts. Who has permits
-// keeps them, so for a holder it is what it was admitted under.
+// be recorded. Until that is known the least of them counts. Holders keep their
+// permits, so for a holder it is what it was admitted under.
 func (c *Claim) capacity(now Time) uint64 {
 	if c.phase == Holding && c.Rules.on(RuleKeep) {
 		return c.room
@@ -76,7 +76,7 @@ func (c *Claim) agreed(now Time) *more {
 	return views[c.Quorum()-1]
 }
 
-// known: some node has told of a Resize.
+// known reports whether some node has shown a Resize.
 func (c *Claim) known() bool {
 	for i := range c.peers {
 		if c.peers[i].heard().limitAt > 0 {
@@ -105,7 +105,7 @@ func (c *Claim) tooHeavy(now Time) bool {
 
 // Shrink makes an admitted claim lighter: a writer becomes a reader, a
 // semaphore gets permits back. That frees capacity and takes none, so it is
-// safe at any time; every node is settled anew, with the new weight.
+// safe at any time; every node is settled again, with the new weight.
 func (c *Claim) Shrink(now Time, weight uint64) {
 	if c.expire(now); c.phase != Holding || weight >= c.Weight {
 		return

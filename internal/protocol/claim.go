@@ -32,7 +32,7 @@ const (
 	Taken                 // a try that others were ahead of
 	NoQuorum              // a try that fewer than q nodes answered
 	Rejected              // so many nodes refuse for good that q cannot be reached
-	Lapsed                // abandoned: start anew with a new id and a new T0
+	Lapsed                // abandoned: start again with a new id and a new T0
 	TooHeavy              // a Resize has left fewer permits than it asks for
 )
 
@@ -94,7 +94,7 @@ func (c *Claim) Ticket() Ticket { return c.t }
 // Deadline returns until when the claim is held unless more is heard (rule 5).
 func (c *Claim) Deadline() Time { return c.deadline }
 
-// Waiters reports whether somebody is known to wait behind the claim.
+// Waiters reports whether another claim is known to wait behind the claim.
 func (c *Claim) Waiters() bool {
 	for i := range c.peers {
 		if c.peers[i].waiters {
@@ -276,7 +276,7 @@ var outs = sync.Pool{New: func() any { return new([outSize]Request) }}
 // outSize is enough for what one event makes a claim send to as many nodes as there usually are.
 const outSize = 8
 
-// Sent empties Out: what was in it is on its way. Nobody may have it any more.
+// Sent empties Out: its requests are on their way. The caller must not use the old Out any more.
 func (c *Claim) Sent() {
 	if cap(c.Out) >= outSize {
 		outs.Put((*[outSize]Request)(c.Out[:outSize]))

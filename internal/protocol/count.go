@@ -7,7 +7,7 @@ import "time"
 //
 // Invariant: leaving out a view, or knowing less of one, can only refuse.
 
-// content is what a node told of the claims before this one, where they count.
+// content is a node's list or total of the claims before this one, where they count.
 type content struct {
 	told        bool
 	sum, digest uint64
@@ -216,7 +216,7 @@ func (c *Claim) roomy(now Time) bool {
 }
 
 // counted is shown by the lists: by those that begin at a ticket, and by those of
-// all claims. What came before the lists is told by its total only, and counts
+// all claims. Only a total stands for the claims before the lists, and it counts
 // in any case; once where two views tell the same.
 func (c *Claim) counted(now Time, from Ticket) bool {
 	type tally struct {

@@ -52,7 +52,7 @@ func (c *permit) answers(a ...Answer) {
 func TestHolderHearsOfOneNodeFirst(t *testing.T) {
 	t.Parallel()
 	for name, news := range map[string]Answer{
-		"nobody is left": {},
+		"no claim is left": {},
 		"a list that begins elsewhere": {
 			Sum: 2, Digest: 5, Listed: true, Lower: []Lower{{ID: ID{1}, Weight: 1}, {ID: ID{2}, Weight: 1}},
 		},

@@ -42,7 +42,7 @@
 //	incarnation.go  which replies of a node count
 //	servers.go      which of two addresses of one server votes
 //	wallclock.go    whether the client's wall clock is wrong
-//	holder.go       who holds a name, for an onlooker
+//	holder.go       which claim holds a name, for an onlooker
 //	localqueue.go   which caller of a process holds a value next
 //	backlog.go, outbox.go               what is sent when a node has no room
 //	rules.go        a switch for each rule, for the mutants

@@ -2,7 +2,7 @@ package protocol
 
 import "time"
 
-// This file owns who holds a name, as far as an onlooker can tell.
+// This file owns the question which claim holds a name, as far as an onlooker can tell.
 
 // Head is what one node tells an onlooker of a name.
 type Head struct {
@@ -11,7 +11,7 @@ type Head struct {
 	Foreign time.Duration // how much longer another Redlock client's key lasts; 0: there is none
 }
 
-// HolderKind says who holds a name.
+// HolderKind is the kind of a name's holder.
 type HolderKind uint8
 
 // The kinds of holder.
@@ -22,13 +22,13 @@ const (
 	HeldUnknown                     // the nodes that are not known could make a claim its holder
 )
 
-// WhoHolds returns who holds a name of capacity 1 by what all nodes tell. For HeldByClaim
+// FindHolder returns the holder of a name of capacity 1 by what all nodes tell. For HeldByClaim
 // it returns a node that votes for the claim. It also returns the most votes of any claim.
 //
 // Invariant: a name is free only if the nodes that have not answered, or may have forgotten
 // a lease, could make no claim its holder. Without the rule an onlooker that reaches one
 // node of a holder takes the name for free.
-func WhoHolds(heads []Head, rules Rules) (kind HolderKind, node, most int) {
+func FindHolder(heads []Head, rules Rules) (kind HolderKind, node, most int) {
 	need := len(heads)/2 + 1
 	votes := map[string]int{}
 	foreign, unknown := 0, 0

@@ -12,7 +12,7 @@ package protocol
 //	   | Show, a twin          v
 //	   +---------> copied   marking: it is made to begin another incarnation
 //	                 |         ^  |
-//	   which case?   +---------+  | Marked: Show decides anew
+//	   which case?   +---------+  | Marked: Show decides again
 //	   they are two servers       v
 //	                 |         voting, copied
 //	                 | not known: comparing writes a key to one and reads it at the other

@@ -89,7 +89,7 @@ func TestBriefThatIsKept(t *testing.T) {
 func TestFirstDoNotSuffice(t *testing.T) {
 	t.Parallel()
 	for name, happens := range map[string]func(b *brief, rs []Request){
-		"somebody else is first": func(b *brief, rs []Request) { b.answer(false, rs[1]) },
+		"another claim is first": func(b *brief, rs []Request) { b.answer(false, rs[1]) },
 		"another ticket": func(b *brief, rs []Request) {
 			b.Answer(b.now, rs[1], Answer{Status: OK, Incarnation: 1, Ticket: mine + Residues, Vote: true})
 		},

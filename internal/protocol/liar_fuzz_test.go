@@ -22,7 +22,7 @@ import (
 //
 //	nodes that lie + honest nodes whose vote at exactly T still runs >= q
 //
-// so whoever lies can only ever give his own vote: no lie makes another node's
+// so a node that lies can only ever give its own vote: no lie makes another node's
 // vote of nothing, keeps it alive, or brings it to another ticket. Where the
 // honest nodes do not vote, no claim is ever held.
 func FuzzLiars(f *testing.F) {
@@ -90,7 +90,7 @@ type neighbour struct {
 	tkt    protocol.Ticket // of its last acknowledgement
 	vote   bool
 	until  protocol.Time      // its lease, less the drift
-	old    protocol.Ticket    // what it voted for before it lost its memory: nobody else has that vote
+	old    protocol.Ticket    // what it voted for before it lost its data: no other claim has that vote
 	oldEnd protocol.Time      // until this lease, which its guard time outlasts, has ended
 	sent   []protocol.Request // and not answered yet
 	pushed string             // and not arrived yet
@@ -131,7 +131,7 @@ func play(t *testing.T, b []byte) tally {
 	r.c.Start(r.now, terms.ID.Next(1<<50), 0, 0)
 	for len(r.fate) > 0 && !r.c.Phase().Final() {
 		r.step()
-		r.judge() // as a holder does: nobody lets the claim know the time for that
+		r.judge() // as a holder does: the claim gets no time event for that
 		r.c.Tick(r.now)
 		r.deliver()
 	}
@@ -241,7 +241,7 @@ func (r *round) answer(p *neighbour, q protocol.Request) {
 		p.until = q.Sent.Add(r.c.TTL - r.c.Drift)
 		v[2].Int = int64(p.tkt)
 		if p.vote {
-			v[3].Int = 9 // voted, and there is nobody before it
+			v[3].Int = 9 // voted, and there is no claim before it
 		}
 	}
 	if len(v) == 3 {
@@ -251,7 +251,7 @@ func (r *round) answer(p *neighbour, q protocol.Request) {
 	switch {
 	case err == nil:
 		r.c.Answer(r.now, q, a)
-	case p.tkt >= protocol.MaxTicket: // a lie has driven the claim there; nobody believes such a ticket
+	case p.tkt >= protocol.MaxTicket: // a lie has driven the claim there; no client believes such a ticket
 		r.c.Fail(r.now, q, false)
 	default:
 		r.t.Fatalf("an honest answer, %v: %v", v, err)
@@ -301,7 +301,7 @@ func (r *round) lie(q protocol.Request) {
 }
 
 // push is what a node says unasked: an honest one that the claim is first now,
-// or that somebody waits.
+// or that a claim waits.
 func (r *round) push(i int, p *neighbour) {
 	id := r.c.ID.String()
 	text := fmt.Sprintf("w 5 %d %s %d", p.inc, id, min(max(p.tkt, 1), protocol.MaxTicket-1))

@@ -227,7 +227,7 @@ func (c *Clocks) due(k *clockCase) Time {
 
 func (c *Clocks) quorum() int { return len(c.bounds)/2 + 1 }
 
-// doubt: it cannot be told whose clock it was. If the node's is ahead, its leases
+// doubt: it is unknown whose clock it was. If the node's is ahead, its leases
 // end earlier by this process's clock in either case.
 func (c *Clocks) doubt(node int) {
 	k := &c.cases[node]

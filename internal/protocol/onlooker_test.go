@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-func TestWhoHolds(t *testing.T) {
+func TestFindHolder(t *testing.T) {
 	t.Parallel()
 	whoHolds(t, protocol.Rules{})
 }
@@ -33,7 +33,7 @@ func whoHolds(t assert.TestingT, rules protocol.Rules) {
 		{[]protocol.Head{foreign, none, none}, protocol.HeldByNone, 0},
 		{[]protocol.Head{a}, protocol.HeldByClaim, 1},
 	} {
-		kind, node, most := protocol.WhoHolds(c.heads, rules)
+		kind, node, most := protocol.FindHolder(c.heads, rules)
 		assert.Equal(t, c.want, kind, "%v", c.heads)
 		assert.Equal(t, c.most, most, "%v", c.heads)
 		if kind == protocol.HeldByClaim {

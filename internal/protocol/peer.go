@@ -48,7 +48,7 @@ type more struct {
 	limit   uint64  // how many permits there are since
 	limitAt Ticket  // the Resize that the node knows of; 0: none
 	heavy   bool    // it has not confirmed the weight of Shrink yet
-	barred  bool    // another client's key keeps everybody out there
+	barred  bool    // another client's key keeps all claims out there
 	until   Time    // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks have parted; 0: as that
 	ripe    Time    // from then on a vote counts that the node gave before: see Clocks; 0: at once
 	early   Push    // a push that overtook the answer it belongs to

@@ -7,7 +7,7 @@ import (
 )
 
 // A record is what the nodes keep of a name beside its claims: that something
-// is done, who leads, how many permits there are. It is written under a claim,
+// is done, which claim leads, how many permits there are. It is written under a claim,
 // and what a majority has is what counts.
 //
 // It does not rest on leases. A run begins with open(T) on a majority: each of
@@ -20,8 +20,8 @@ import (
 // therefore only taken from a claim for which the node votes at that very
 // moment: a node that has forgotten a later run's promise votes for a claim
 // again only after its guard time, and then only for one that is still held.
-// And a node that has forgotten does not testify that there is nothing: it is
-// not whole until it has been told what the others have recorded and promised.
+// And a node that has forgotten cannot attest that there is nothing: it is not
+// caught up until it has what the others have recorded and promised.
 
 // Remember is how long a node keeps a promise at least. A put that goes on after
 // its claim has been lost must end well before: at LatePut.
@@ -51,7 +51,7 @@ type Stored struct {
 	Version
 	Erased bool // it is recorded that there is nothing
 	Value  []byte
-	Keep   time.Duration // how long the node remembers; 0: for ever. Not told by nodes
+	Keep   time.Duration // how long the node remembers; 0: without end. Not in a node's answer
 }
 
 // Entry is what a node tells of a record.

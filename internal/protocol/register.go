@@ -41,7 +41,7 @@ type Inquiry struct {
 
 	outcome Outcome
 	newest  Stored
-	promise Version // the newest that any node has told of
+	promise Version // the newest that any node has shown
 	blocked Time    // since when it cannot be taken unless nodes come to vote for its claim; 0: it can
 	since   Time    // what others are asked from here on counts; 0: not yet. See write and read
 	peers   []informant
@@ -69,12 +69,12 @@ func (q *Inquiry) Quorum() int { return q.Nodes/2 + 1 }
 // Outcome returns what has become of it.
 func (q *Inquiry) Outcome() Outcome { return q.outcome }
 
-// Newest returns the newest that any node has told of.
+// Newest returns the newest that any node has shown.
 func (q *Inquiry) Newest() Stored { return q.newest }
 
 // Left returns how much is left of the lease of the claim that has recorded the
 // newest, as a majority sees it, and whether that is certain: while some nodes
-// have not told, a claim that too few are known to hold may be held all the same.
+// have not answered, a claim that too few are known to hold may be held all the same.
 func (q *Inquiry) Left() (left time.Duration, certain bool) {
 	var lefts []time.Duration
 	dead := 0
@@ -99,9 +99,9 @@ func (q *Inquiry) Left() (left time.Duration, certain bool) {
 	return slices.Min(lefts), false
 }
 
-// Anew returns what an open has found and fewer than a majority are known to
-// have: it is to be put under the new run's version before anybody is told.
-func (q *Inquiry) Anew() (Stored, bool) {
+// Adopt returns what an open has found and fewer than a majority are known to
+// have: it is to be put under the new run's version before any caller gets it.
+func (q *Inquiry) Adopt() (Stored, bool) {
 	have := 0
 	for i := range q.peers {
 		if p := &q.peers[i]; p.told && p.entry.Version == q.newest.Version {
@@ -167,7 +167,7 @@ func (q *Inquiry) Answer(now Time, r Request, a Answer) {
 			p.failures = 0
 			break
 		}
-		// Somebody is telling it what it has forgotten: then it is a witness.
+		// A client is repairing it. Once caught up it can attest.
 		p.tried = r.Op == OpRepair
 		q.later(now, p, 0)
 	case Overtaken:
@@ -256,7 +256,7 @@ func (q *Inquiry) advance(now Time) {
 			q.later(now, p, 0)
 		}
 		if p.told && now >= p.at.Add(q.Fresh) && q.Rules.on(RuleFresh) {
-			p.told, p.taken = false, false // it may have forgotten since, and have been told by others what it knew then
+			p.told, p.taken = false, false // it may have forgotten since, and have been repaired with what it knew then
 			if p.asked == 0 {
 				p.retry = now
 			}

@@ -21,8 +21,8 @@ const (
 	RuleFinal                           // lost is final: a lost claim comes back beside its successor
 	RuleLeaveAll                        // leave goes to every node, answered or not: an orphan blocks for a lease
 	RuleSpread                          // claims of one residue that keep off each other's T spread out: they chase each other until the attempt's end
-	RuleRaise                           // a waiter whose exact nodes die raises T: it waits for ever
-	RuleBarred                          // so does one that is exact where another client's key bars everybody: two waiters block each other
+	RuleRaise                           // a waiter whose exact nodes die raises T: it waits without end
+	RuleBarred                          // so does one that is exact where another client's key bars all claims: two waiters block each other
 	RuleHint                            // a waiter asks when the holder's lease is due to end: a dead holder is found out a beat too late
 	RuleHeal                            // a node that misses the claim gets a settle, not a join: a holder never gets back a node that it was cut off from
 	RuleLists                           // a semaphore's holder learns the lists while all is well: it is lost with the next node that goes
@@ -32,7 +32,7 @@ const (
 	RuleFresh                           // an answer counts for less than a guard time: the node may have forgotten since what it took, and be whole again
 	RuleLater                           // what a minority has is not brought to others once a later run may have begun: that run is recorded over
 	RuleRepair                          // what a read finds on a minority is brought to a majority first: what was recorded is not found later
-	RuleAdopt                           // a run that finds a record on a minority records it anew: as above
+	RuleAdopt                           // a run that finds a record on a minority records it again: as above
 	RuleOutlast                         // a holder counts what a node told it before it lost its memory, until that lease ends: it is lost for nothing
 	RuleOthers                          // an open also counts as witnesses whole nodes that do not vote for its claim: it and the repair of a node wait for each other
 	RuleAfter                           // and asks them once it has q promises; a node is repaired by what others tell when its guard time is over: what was recorded in between is not found
@@ -47,7 +47,7 @@ const (
 	RuleBlame                           // a jump is the node's only if a majority of the other nodes has not parted from this client: a client that slept silences all nodes
 	RuleExclude                         // a node has not parted only if what is known of it excludes that: a client whose clock stood still for a moment silences a node
 	RuleStood                           // if a majority has parted by as much, this client's clock stood still: it has no lock for a lease after it slept
-	RuleLate                            // where it cannot be told whose clock it was, a vote counts when the node's old clock would show the new time: two holders
+	RuleLate                            // where it is unknown whose clock it was, a vote counts when the node's old clock would show the new time: two holders
 	RuleEarly                           // and leases end as much earlier: a client that slept goes on holding beside the next holder
 	RuleAsked                           // what is known of the other nodes is from before the question that the suspect's upper bound rests on: a client that slept while the answer was on its way silences a node
 	RuleServer                          // of two addresses that reach one server only one votes: two holders

@@ -94,7 +94,7 @@ func (c *TicketClock) Propose(id ID, wall Ticket, w Window, rules Rules) Ticket 
 	}
 }
 
-// Saw notes a ticket that a node told of. One that is farther ahead of the wall
+// Saw notes a ticket that a node has shown. One that is farther ahead of the wall
 // clock than any node gives must not hide the true ones.
 func (c *TicketClock) Saw(t, wall Ticket, w Window) {
 	for {

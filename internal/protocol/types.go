@@ -89,7 +89,7 @@ type Terms struct {
 	Capacity uint64
 	TTL      time.Duration // whole milliseconds
 	Counting bool          // a semaphore: votes alone do not suffice (rule 3)
-	Notify   bool          // the owner wants to hear when somebody waits behind it
+	Notify   bool          // the owner wants to hear when a claim waits behind it
 }
 
 // Request is one message to one node; the claim's Terms go with it.
@@ -152,7 +152,7 @@ type Answer struct {
 	LimitAt     Ticket // of that Resize
 	Record      *Entry // what the node has recorded: in answers to the operations of a record
 
-	Late time.Duration // a vote counts so much later: see Clocks. Not told by nodes
+	Late time.Duration // a vote counts so much later: see Clocks. Not in a node's answer
 }
 
 // Push is what a node says unasked.
@@ -161,7 +161,7 @@ type Push struct {
 	Incarnation Incarnation
 	Clock       int64  // as in Answer
 	Ticket      Ticket // the claim's ticket at this node
-	Vote        bool   // true: the claim is admissible here now; false: somebody has begun to wait behind it
+	Vote        bool   // true: the claim is admissible here now; false: another claim has begun to wait behind it
 	Waiters     bool
 	Sum, Digest uint64 // with Vote: the lower claims
 	Limit       uint64 // as in Answer

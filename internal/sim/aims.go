@@ -59,7 +59,7 @@ func (w *world) miss(nodes int) {
 func (w *world) spare() int { return (len(w.nodes) - 1) / 2 }
 
 // restart: a holder has a bare majority, a node of it restarts, and around the
-// end of the guard time somebody else comes.
+// end of the guard time another claim comes.
 var restart = generator{
 	name: "restart",
 	set: func(r *rand.Rand, s *setting) {
@@ -142,7 +142,7 @@ var uneven = generator{
 	},
 }
 
-// stale: an attempt that only one node has heard of waits, while somebody
+// stale: an attempt that only one node has heard of waits, while another claim
 // passes through the other two; one of those forgets, and then it gets there.
 var stale = generator{
 	name: "stale",
@@ -173,8 +173,8 @@ var stale = generator{
 	},
 }
 
-// cutoff: who holds or waits is cut off, from some nodes or all, for about a
-// lease, and somebody else takes over.
+// cutoff: a holder or waiter is cut off, from some nodes or all, for about a
+// lease, and another claim takes over.
 var cutoff = generator{
 	name: "cutoff",
 	set: func(r *rand.Rand, s *setting) {
@@ -243,7 +243,7 @@ var permits = generator{
 		for _, p := range w.procs {
 			p.cutOff(w.nodes[w.rng.IntN(len(w.nodes))])
 		}
-		w.everybody()
+		w.everyone()
 	},
 }
 

@@ -25,7 +25,7 @@ var hasty = generator{
 		s.hold, s.think = s.delay, s.delay*4
 		s.length = s.ttl / 20
 	},
-	plan: (*world).everybody,
+	plan: (*world).everyone,
 }
 
 // congested: a process holds, and so many of its participants want the same name that
@@ -68,7 +68,7 @@ var unplugged = generator{
 	},
 	plan: func(w *world) {
 		w.ghosts = w.rng.IntN(2) == 0
-		w.everybody()
+		w.everyone()
 		for range 1 + w.rng.IntN(8) {
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
 				w.procs[w.rng.IntN(len(w.procs))].to(w.nodes[w.rng.IntN(len(w.nodes))]).snap()

@@ -10,7 +10,7 @@ import (
 // The aims in this file walk towards a claim that is not served, not kept or
 // not cleared away.
 
-// crossing: everybody joins at about the same time, and the nodes see them in
+// crossing: all claims join at about the same time, and the nodes see them in
 // different orders. Nothing fails.
 var crossing = generator{
 	name: "crossing",
@@ -30,7 +30,7 @@ var crossing = generator{
 		if w.rng.IntN(2) == 0 {
 			w.miss(1 + w.rng.IntN(w.spare()))
 		}
-		w.everybody()
+		w.everyone()
 	},
 }
 
@@ -42,7 +42,7 @@ func (w *world) expectHeld(t *participant, why string) {
 }
 
 // repair: a holder that one node missed, or dropped while it was cut off, is
-// there soon after that node comes back, so another one may go. Nobody contends.
+// there soon after that node comes back, so another one may go. No claim contends.
 var repair = generator{
 	name: "repair",
 	set: func(r *rand.Rand, s *setting) {
@@ -142,7 +142,7 @@ var bereft = generator{
 		s.clean, s.nodes = false, 3
 	},
 	plan: func(w *world) {
-		w.everybody()
+		w.everyone()
 		n := w.nodes[0]
 		w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
 			n.gone = true
@@ -203,7 +203,7 @@ var fickle = generator{
 		s.hold, s.think = s.delay, s.delay*4
 		s.length = s.ttl / 20
 	},
-	plan: (*world).everybody,
+	plan: (*world).everyone,
 }
 
 // amnesia: nodes lose their memory all the time.
@@ -213,7 +213,7 @@ var amnesia = generator{
 		s.length = 4 * s.guard
 	},
 	plan: func(w *world) {
-		w.everybody()
+		w.everyone()
 		for range 2 + w.rng.IntN(4) {
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
 				w.bounce(w.nodes[w.rng.IntN(len(w.nodes))], w.delay, (*node).forget)
@@ -223,7 +223,7 @@ var amnesia = generator{
 	},
 }
 
-// frayed: everybody joins at about the same time, pushes straggle, and
+// frayed: all claims join at about the same time, pushes straggle, and
 // connections break.
 var frayed = generator{
 	name: "frayed",
@@ -233,7 +233,7 @@ var frayed = generator{
 		s.latePush, s.lag = 2, 4*s.jitter
 	},
 	plan: func(w *world) {
-		w.everybody()
+		w.everyone()
 		for range w.rng.IntN(10) {
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
 				w.procs[w.rng.IntN(len(w.procs))].to(w.nodes[w.rng.IntN(len(w.nodes))]).snap()
@@ -312,7 +312,7 @@ var readers = generator{
 		s.tryEvery, s.cancelEvery = 0, 0
 		s.hold, s.think = s.ttl/10, s.ttl/20
 	},
-	plan: (*world).everybody,
+	plan: (*world).everyone,
 }
 
 // mourned: a holder and two waiters die, and each node deals with one claim at a time. The

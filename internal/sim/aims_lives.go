@@ -18,7 +18,7 @@ var twofold = generator{
 		a, b := ns[0], ns[1]
 		holder, other := w.procs[0], w.procs[1]
 		e, f := holder.parts[0], other.parts[0]
-		first, second := a, b // who of the two is connected first
+		first, second := a, b // which of the two is connected first
 		if w.rng.IntN(2) == 0 {
 			first, second = b, a
 		}

@@ -60,7 +60,7 @@ var reborn = generator{
 	},
 }
 
-// wouldPush: somebody else's request is all it takes for f to be first here.
+// wouldPush: another claim's request is all it takes for f to be first here.
 func (n *node) wouldPush(f *participant) bool {
 	for i, c := range n.model.Claims(n.millis(n.w.now)) {
 		if i == 0 && f.att != nil {

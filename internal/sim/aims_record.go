@@ -16,7 +16,7 @@ var recorded = generator{
 		s.length = 4*s.guard + 8*s.ttl
 	},
 	plan: func(w *world) {
-		w.everybody()
+		w.everyone()
 		w.mishaps(6)
 		for range 6 {
 			w.at(w.around(w.length/2), w.shuttle)
@@ -50,7 +50,7 @@ func (w *world) shuttle() {
 }
 
 // belated: a holder works on after it has lost its claim, while another runs
-// who did not reach all the nodes that the first one's run began on; and the
+// that did not reach all the nodes that the first one's run began on; and the
 // one node that knows of both may lose that, or all, or nothing.
 var belated = generator{
 	name: "belated",
@@ -207,8 +207,8 @@ var heir = generator{
 	},
 }
 
-// hostage: a node forgets, and cannot be told what a minority has while a run
-// is under way; and too few of those who know vote for that run's claim, for on
+// hostage: a node forgets, and cannot be repaired with what a minority has while a run
+// is under way; and too few nodes that know vote for that run's claim, for on
 // one of them another is ahead that waits for it elsewhere.
 var hostage = generator{
 	name: "hostage",
@@ -251,7 +251,7 @@ var hostage = generator{
 	},
 }
 
-// hearsay: a node takes a put and forgets it; while that still counts for who
+// hearsay: a node takes a put and forgets it; while that still counts for the run that
 // has put, others take it too, of which one has just told a new run that it has
 // nothing. The node that forgot is the last to promise that run.
 var hearsay = generator{
@@ -300,8 +300,8 @@ var hearsay = generator{
 	},
 }
 
-// stretched: a put is taken by one node, which then forgets it and is told by
-// the others, who know nothing of it; much later another node takes it, too.
+// stretched: one node takes a put, then forgets it and is repaired by the others,
+// which know nothing of it; much later another node takes it, too.
 var stretched = generator{
 	name: "stretched",
 	set: func(r *rand.Rand, s *setting) {

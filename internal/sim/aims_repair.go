@@ -185,7 +185,7 @@ var missedResize = generator{
 	},
 	plan: func(w *world) {
 		ns := w.shuffled()
-		w.everybody()
+		w.everyone()
 		w.then(w.around(w.ttl), func() { w.resize(2, ns[:2]) })
 		w.then(4*w.ttl, func() {
 			if limit, _ := ns[2].model.Limit(); limit != 2 {

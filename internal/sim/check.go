@@ -16,7 +16,7 @@ type checker struct {
 	highest []admission // per weight: the highest ticket that was ever admitted
 	entered []*attempt  // admitted by the event that is being handled
 	local   localCheck
-	free    moment // since when somebody could be served and is not
+	free    moment // since when a waiter could be served and is not
 }
 
 type admission struct {
@@ -160,8 +160,8 @@ func (c *checker) passed(w *world, a *attempt) {
 	}
 }
 
-// inOrder: who had settled before a began is before a in the queue, and a is
-// admitted only if it leaves him room.
+// inOrder: a claim that had settled before a began is before a in the queue, and a is
+// admitted only if it leaves that claim room.
 func (c *checker) inOrder(w *world, a *attempt) {
 	sum := a.Weight
 	for _, h := range c.holders {
@@ -177,7 +177,7 @@ func (c *checker) inOrder(w *world, a *attempt) {
 		}
 	}
 	if sum > max(w.capacity, w.permits.most) {
-		w.fail("order", "%v is admitted past those who waited before it", a)
+		w.fail("order", "%v is admitted past the claims that waited before it", a)
 	}
 }
 
@@ -206,7 +206,7 @@ func (c *checker) prompt(w *world) {
 	}
 	slow := w.slowest()
 	if first != nil && first.Counting && first.Votes(first.part.proc.local(w.now)) >= first.Quorum() {
-		slow += 2 * w.nodeTimeout // who is blocked by counting alone is told by nobody, and asks now and then
+		slow += 2 * w.nodeTimeout // a claim that is blocked by counting alone gets no push, and asks now and then
 	}
 	if w.limping {
 		// A claim may be settled on a node that fails. Where a leave does not get there,
@@ -234,7 +234,7 @@ func (w *world) room() uint64 {
 // slowest is how long a hand-over may take when nothing fails.
 func (w *world) slowest() time.Duration {
 	if w.permits.most > 0 {
-		return w.ttl // who is blocked by counting alone is told by nobody, and asks ever more rarely
+		return w.ttl // a claim that is blocked by counting alone gets no push, and asks ever more rarely
 	}
 	return max(40*(w.delay+w.jitter+w.tail), 50*time.Millisecond)
 }
@@ -280,7 +280,7 @@ func (w *world) portions(a *attempt) int {
 	return 3 * crowd / cmp.Or(w.portion, model.Portion)
 }
 
-// end is what must be so after everybody has left: nothing is anywhere, at once
+// end is what must be so after all claims have left: nothing is anywhere, at once
 // if nothing has failed, and after a lease otherwise, which ends later where the
 // clock has been set back.
 func (c *checker) end(w *world) {

@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// moment is true time in nanoseconds. Nobody in the simulation can read it.
+// moment is true time in nanoseconds. No process in the simulation can read it.
 type moment int64
 
 const never = moment(1<<63 - 1)

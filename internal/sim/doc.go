@@ -9,7 +9,7 @@
 //
 // # What is simulated
 //
-//   - 1 to 5 nodes, 2 to 5 processes with one or two participants each, who
+//   - 1 to 5 nodes, 2 to 5 processes with one or two participants each, which
 //     acquire, hold, renew, shrink, release, cancel and try: a mutex, a
 //     read-write lock, or a semaphore.
 //   - Clocks: each process and node has its own, with an offset and a drift
@@ -37,12 +37,12 @@
 //     reading and for writing. Other events come between where goroutines and locks allow
 //     that in production.
 //   - Processes that stop for a while (their timers and messages are handled
-//     afterwards, in either order) or crash, and are started anew.
+//     afterwards, in either order) or crash, and are started again.
 //
 // # What is checked, after every event
 //
-//   - capacity: the weights of the valid holders fit. Valid is who may act: the
-//     phase is Holding and the holder's own clock is before its deadline.
+//   - capacity: the weights of the valid holders fit. A holder is valid while its
+//     phase is Holding and its own clock is before its deadline.
 //   - token: of two holders that exclude each other the later one has the
 //     higher ticket.
 //   - final: a final phase does not change, and a hold whose deadline has passed
@@ -52,21 +52,21 @@
 //   - newest: a request that has waited for room is sent in its newest form.
 //   - unsent: no attempt is abandoned of which nothing has been sent.
 //   - free: of claims that try a free name at the same moment, one is admitted.
-//   - stuck: when the faults have stopped, everybody who waits is served.
+//   - stuck: when the faults have stopped, every waiter is served.
 //   - with callers: capacity and token hold from caller to caller; unaware: no caller goes
 //     on in a hold that is lost and has not learned so; order: the caller that has waited
 //     for longest is next; where nothing fails, late: no caller waits for longer than the
 //     hand-overs of others may take.
 //   - held: an Unlock of what is held succeeds.
 //   - silenced: no node whose clock has not jumped is marked for a jump.
-//   - orphan: when everybody has left, no node keeps anything; where something
+//   - orphan: when all claims have left, no node keeps anything; where something
 //     has failed, after one more lease.
 //   - order: no claim is admitted past claims that a majority of the nodes has
 //     before it, whatever fails.
 //   - late, also where a minority of the nodes fails: room is used within a lease
 //     and a beat.
-//   - where nothing fails, also lost (nobody loses a claim), late (room is used
-//     within a few message delays), order (who settled first goes first) and
+//   - where nothing fails, also lost (no claim is lost), late (room is used
+//     within a few message delays), order (the claim that settled first goes first) and
 //     rounds (a residue of one's own means one round after the join).
 //
 // # How schedules are made

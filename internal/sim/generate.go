@@ -39,8 +39,8 @@ func record(g generator, seed uint64, mutate func(*setting), trace io.Writer, to
 	return v, w.stats
 }
 
-// everybody has all participants acquire over and over.
-func (w *world) everybody() {
+// everyone has all participants acquire over and over.
+func (w *world) everyone() {
 	for _, p := range w.procs {
 		for _, t := range p.parts {
 			t.loop()
@@ -56,14 +56,14 @@ var calm = generator{
 		s.tail, s.window = min(s.tail, s.nodeTimeout/8), 0
 		s.length /= 2
 	},
-	plan: (*world).everybody,
+	plan: (*world).everyone,
 }
 
 // storm: anything fails at any time.
 var storm = generator{
 	name: "storm",
 	plan: func(w *world) {
-		w.everybody()
+		w.everyone()
 		w.mishaps(w.rng.IntN(12))
 		if w.rng.IntN(3) == 0 { // a minority stays down
 			for _, n := range w.nodes[:w.rng.IntN(w.spare()+1)] {
@@ -92,7 +92,7 @@ var limping = generator{
 	},
 	plan: func(w *world) {
 		w.ghosts = false // each would keep the node to itself for another lease
-		w.everybody()
+		w.everyone()
 		w.mishaps(4 + w.rng.IntN(20))
 	},
 }

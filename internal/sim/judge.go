@@ -63,7 +63,7 @@ func (p *proc) judges() {
 
 func (l *link) bounds() *protocol.ClockBounds { return l.proc.bounds[l.node.idx] }
 
-// looks has the process ask each node for its time that has not told it for a while.
+// looks has the process ask each node for its time if no reply has shown it for a while.
 func (p *proc) looks() {
 	w := p.w
 	every := max(w.ttl/4, 250*time.Millisecond)

@@ -60,7 +60,7 @@ func (v *value) loop() {
 	}
 }
 
-// drain: who holds does so for no longer than usual.
+// drain: a holder holds for no longer than usual.
 func (v *value) drain() {
 	for _, c := range v.callers {
 		if c.doing == holding && c.keeps {

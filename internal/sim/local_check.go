@@ -87,7 +87,7 @@ func (w *world) longestWait(values int) time.Duration {
 	}
 	each := one + min(32*one, w.ttl/4) + one + w.slowest()
 	if w.jitter > 0 {
-		each += w.ttl / 3 // of two pushes the older one may come later: then a beat tells who waits
+		each += w.ttl / 3 // of two pushes the older one may come later: then a beat tells which claims wait
 	}
 	return time.Duration(values) * each
 }

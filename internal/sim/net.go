@@ -32,7 +32,7 @@ type message struct {
 
 	class     protocol.Class // while it waits for room, see flow.go
 	withdrawn bool           // and is not wanted any more
-	silent    bool           // it has failed, and the claim is not told
+	silent    bool           // it has failed, and the claim gets no failure
 
 	push *protocol.Push // nothing else: a push
 	from string         // in traces: whose message it is,
@@ -75,7 +75,7 @@ func (l *link) transfer(m *message) {
 	}
 }
 
-// failed has a message fail. Where failures are not told, its claim finds out by itself.
+// failed has a message fail. Where failures are silent, its claim finds out by itself.
 func (l *link) failed(m *message) {
 	w := l.proc.w
 	m.silent = !w.eager
@@ -218,7 +218,7 @@ func (l *link) ghost(m *message) {
 	w.send(event{at: w.now.add(time.Duration(w.rng.Int64N(int64(d)))), kind: evGhost, m: m})
 }
 
-// connect opens a connection if one can be had; who makes one possible calls it again.
+// connect opens a connection if one can be had; the event that makes one possible calls it again.
 func (l *link) connect() {
 	defer l.pump()
 	if l.up || l.node.down || l.node.paused || !l.proc.alive || l.proc.paused || l.stalled[requests] || l.stalled[answers] {
@@ -257,7 +257,7 @@ func (l *link) point(n *node) {
 	l.node = n
 }
 
-// tell has the claims ask anew: while the connection for commands or pushes was
+// tell has the claims ask again: while the connection for commands or pushes was
 // away they may have missed something.
 func (l *link) tell() {
 	w := l.proc.w

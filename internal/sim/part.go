@@ -49,14 +49,14 @@ type attempt struct {
 	ticks    int
 	mute     bool // it is not renewed
 	claimed  bool // value: a caller has found it admitted,
-	told     bool // the value knows of those who wait behind it,
+	told     bool // the value knows of the claims that wait behind it,
 	over     bool // and that it is lost
 	crowd    int  // the claims at the nodes when it began, less those that the nodes had been sent by then
 }
 
 func (a *attempt) String() string {
 	if a == nil {
-		return "nobody"
+		return "no claim"
 	}
 	if a.no == 1 && a.part.proc.w.wire != nil {
 		return a.part.name

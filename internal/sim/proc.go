@@ -79,7 +79,7 @@ func (p *proc) guard() time.Duration       { return p.w.guard / p.shorter }
 func (p *proc) retention() time.Duration   { return p.w.retention / p.shorter }
 func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout / p.shorter }
 
-// adjust sets the wall clock anew; two processes' never differ by more than the skew.
+// adjust sets the wall clock again; two processes' never differ by more than the skew.
 func (p *proc) adjust() {
 	p.wall = p.off
 	if s := int64(p.w.skew); s > 0 && p.w.offsets {
@@ -260,7 +260,7 @@ func (p *proc) down(l *link) {
 	}
 }
 
-// crash ends the process: nothing is left, nobody is told.
+// crash ends the process: nothing is left, and no message is sent.
 func (p *proc) crash() {
 	p.w.log("process %s crashes", p.name)
 	p.w.tape.note("kill %s", p.label)

@@ -7,10 +7,10 @@ const (
 	evRequest kind = iota // a request reaches its node
 	evGhost               // a request that its sender gave up reaches the node
 	evAnswer              // an answer reaches its process
-	evFail                // a process is told that a request will not be answered
+	evFail                // a process learns that a request will not be answered
 	evPush                // a push reaches its process
 	evTimer               // a claim's Wake
-	evUp                  // a link is up: the claims of the process are told
+	evUp                  // a link is up: the claims of the process get that event
 	evDown                // a link is down: likewise
 	evProc                // fn concerns a process, and waits while that is stopped
 	evFunc                // fn concerns the world

@@ -125,20 +125,20 @@ func (t *participant) turn(a *attempt) {
 			t.release()
 		}
 	}
-	version := protocol.Version{Ticket: a.Ticket(), ID: a.ID, Seq: 1} // 0 is for what is recorded anew
+	version := protocol.Version{Ticket: a.Ticket(), ID: a.ID, Seq: 1} // 0 is for what is recorded again
 	put := func(s protocol.Stored) {
 		p.inquire(a, protocol.Inquiry{Op: protocol.OpPut, Stored: s}, func(_ *inquiry, ok bool) { leave(ok) })
 	}
 	p.inquire(a, protocol.Inquiry{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *inquiry, ok bool) {
 		found := i.Newest()
-		anew, few := i.Anew()
+		adopted, few := i.Adopt()
 		switch {
 		case !ok:
 			leave(false)
 		case few && w.rng.IntN(2) == 0:
-			put(anew)
+			put(adopted)
 		case few: // and then something of its own, as a Reset does
-			p.inquire(a, protocol.Inquiry{Op: protocol.OpPut, Stored: anew}, func(*inquiry, bool) {
+			p.inquire(a, protocol.Inquiry{Op: protocol.OpPut, Stored: adopted}, func(*inquiry, bool) {
 				put(protocol.Stored{Version: version, Erased: true})
 			})
 		case found.Version != (protocol.Version{}) && !found.Erased && w.rng.IntN(3) > 0:
@@ -176,7 +176,7 @@ func (w *world) lastly() {
 			whole++
 		}
 	}
-	// One node gone for good and another without its memory: nobody can know.
+	// One node gone for good and another without its data: it cannot be known.
 	if whole <= len(w.nodes)/2 {
 		return
 	}
@@ -206,10 +206,10 @@ func (w *world) readLast(unsettled func()) {
 	})
 }
 
-// ledger is what the record has been seen to hold, by everybody together.
+// ledger is what the record has been seen to hold, by all readers together.
 type ledger struct {
 	void  bool             // more nodes have lost their memory than may
-	best  protocol.Version // the newest that anybody was told of
+	best  protocol.Version // the newest that any reader got
 	opens []opened
 	puts  []protocol.Version
 
@@ -218,8 +218,8 @@ type ledger struct {
 
 type opened struct{ run, found protocol.Version }
 
-// lost notes that a node has lost memory: of records a majority must remain
-// whole, or be told again before the next one goes.
+// lost notes that a node has lost its data: of records a majority must remain
+// caught up, or be repaired before the next one goes.
 func (l *ledger) lost(w *world) {
 	whole := 0
 	for _, n := range w.nodes {
@@ -245,8 +245,8 @@ func (l *ledger) settled(w *world, i *inquiry) {
 	told := found
 	switch i.Op {
 	case protocol.OpOpen:
-		// What it finds on a minority it does not tell before it has recorded it anew.
-		if _, few := i.Anew(); few {
+		// What it finds on a minority it does not return before it has recorded it again.
+		if _, few := i.Adopt(); few {
 			told = protocol.Version{}
 		}
 		l.opens = append(l.opens, opened{i.Stored.Version, found})
@@ -269,7 +269,7 @@ func (l *ledger) settled(w *world, i *inquiry) {
 	}
 }
 
-// same: under one version everybody is told the same.
+// same: under one version every reader gets the same.
 func (l *ledger) same(w *world, i *inquiry, s protocol.Stored) {
 	if l.values == nil {
 		l.values = map[protocol.Version]string{}

@@ -347,7 +347,7 @@ func (t *participant) opens(a *attempt) {
 	}
 	open := protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}
 	p.inquire(a, protocol.Inquiry{Op: protocol.OpOpen, Stored: open}, func(i *inquiry, ok bool) {
-		if again, few := i.Anew(); ok && few {
+		if again, few := i.Adopt(); ok && few {
 			p.inquire(a, protocol.Inquiry{Op: protocol.OpPut, Stored: again}, func(_ *inquiry, ok bool) { end(ok) })
 			return
 		}

@@ -36,7 +36,7 @@ func (w *world) resize(limit uint64, nodes []*node) {
 	w.permits.limit, w.permits.since = limit, w.now
 	for _, n := range nodes {
 		n.model.Resize(limit, w.permits.at)
-		// As the client does that has resized: some request, for the nodes to look anew.
+		// As the client does that has resized: some request, for the nodes to look again.
 		_, outs := n.model.Handle(n.millis(w.now), protocol.Terms{Capacity: w.capacity, Counting: true},
 			"", protocol.Request{Op: protocol.OpBeat}, n.incarnation())
 		for _, o := range outs {
@@ -45,8 +45,8 @@ func (w *world) resize(limit uint64, nodes []*node) {
 	}
 }
 
-// fits holds an admission against the number of permits: whoever began after a
-// majority knew of the last Resize is bound by it, beside all who hold still.
+// fits holds an admission against the number of permits: a claim that began after a
+// majority knew of the last Resize is bound by it, beside all claims that still hold.
 func (p *number) fits(w *world, a *attempt, holders []*attempt) {
 	if p.limit == 0 || a.began <= p.since {
 		return
@@ -73,7 +73,7 @@ var resized = generator{
 		s.hold = s.ttl / 2
 	},
 	plan: func(w *world) {
-		w.everybody()
+		w.everyone()
 		w.permits.most = w.capacity
 		for range 8 {
 			w.at(w.around(w.length/2), func() { w.resize(2+w.rng.Uint64N(4), w.nodes) })
@@ -94,14 +94,14 @@ var shrunk = generator{
 	plan: func(w *world) {
 		ns := w.shuffled()
 		a, b := ns[0], ns[1]
-		w.everybody()
+		w.everyone()
 		w.then(w.around(w.ttl), func() { w.resize(1, ns[:2]) })
 		// Before the third node is brought the number.
 		w.then(w.around(w.nodeTimeout/4), func() {
 			w.wipe(a, w.rng.IntN(2) == 0)
 			b.pause()
 		})
-		// Not for longer than the node that forgot waits to be told.
+		// Not for longer than the node that forgot waits to be repaired.
 		w.then(w.guard+time.Duration(w.rng.Int64N(int64(w.guard/2))), b.resume)
 	},
 }

@@ -143,13 +143,13 @@ var foreign = generator{
 	},
 	plan: func(w *world) {
 		w.at(w.delay, newRival(w, false).try)
-		w.everybody()
+		w.everyone()
 	},
 }
 
 // shared: a mutex shared with another Redlock client, and everything fails that
-// Redlock bears. It does not bear a node that forgets, be it in a restart or
-// because its clock jumps: the other client does not know of guard times.
+// Redlock bears. It does not bear a node that forgets, in a restart or because its
+// clock jumps: the other client does not know of guard times.
 var shared = generator{
 	name: "shared",
 	set: func(r *rand.Rand, s *setting) {
@@ -164,7 +164,7 @@ var shared = generator{
 	},
 	plan: func(w *world) {
 		w.at(w.delay, newRival(w, true).try)
-		w.everybody()
+		w.everyone()
 		w.mishaps(2 + w.rng.IntN(12))
 	},
 }
@@ -224,7 +224,7 @@ var overdue = generator{
 	},
 }
 
-// barred: another client's key stays at one node, and of two who wait each is ahead at one
+// barred: another client's key stays at one node, and of two waiters each is ahead at one
 // of the others.
 var barred = generator{
 	name: "barred",

@@ -30,7 +30,7 @@ func (w *world) step() {
 	if w.patience == 0 {
 		w.patience = w.now.add(s.patience)
 		if s.cond != nil {
-			w.at(s.patience, func() {}) // so that somebody looks then
+			w.at(s.patience, func() {}) // so that the condition is tested then
 		}
 	}
 	if s.cond != nil && w.now < w.patience && !s.cond() {

@@ -178,9 +178,9 @@ func (c *cast) inquire(p *proc, owner *attempt, in protocol.Inquiry, what string
 		if ok && i.Op != protocol.OpPut {
 			s += ", finds " + storedName(i.Newest())
 		}
-		if anew, few := i.Anew(); ok && few && !x.manual {
+		if adopted, few := i.Adopt(); ok && few && !x.manual {
 			s += " on a minority and puts it again"
-			c.inquire(p, owner, protocol.Inquiry{Op: protocol.OpPut, Stored: anew}, what+"'s put")
+			c.inquire(p, owner, protocol.Inquiry{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
 		}
 		x.say("%s", s)
 	})

@@ -30,13 +30,13 @@ type world struct {
 	permits   number
 	inquiries int
 	lastRead  moment
-	limit     moment // when everybody must have been served
+	limit     moment // when every waiter must have been served
 
 	steps    []step // what a generator wants done, one after the other
 	armed    bool   // the first step only waits for its moment
 	patience moment // when the first step is done even though its condition does not hold
 
-	draining bool                   // faults have stopped, and nobody starts another acquisition
+	draining bool                   // faults have stopped, and no participant starts another acquisition
 	missing  int                    // nodes that stay down from the start
 	righted  int                    // nodes whose clocks were set right when the faults stopped
 	excused  bool                   // a jump could not be noticed: two may hold
@@ -126,7 +126,7 @@ func (w *world) play() (v *Violation) {
 }
 
 // bound is how long after the faults the last waiter may be served: nodes
-// recover, leases of the dead end, and then everybody has his turn.
+// recover, leases of the dead end, and then every waiter has its turn.
 func (w *world) bound() time.Duration {
 	each := 4*w.hold + 4*w.nodeTimeout + w.ttl/3
 	if w.record {
@@ -169,8 +169,8 @@ func (w *world) at(d time.Duration, fn func()) {
 	w.queue.push(event{at: w.now.add(d), kind: evFunc, fn: fn})
 }
 
-// stop ends the faults: what is down comes up, and everybody who waits is to
-// be served, but nobody starts anew.
+// stop ends the faults: what is down comes up, and every waiter is to be served, but
+// no participant starts again.
 func (w *world) stop() {
 	w.log("faults stop")
 	w.draining, w.steps = true, nil

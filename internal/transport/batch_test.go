@@ -69,8 +69,8 @@ func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 	}
 }
 
-// What is sent at once goes out as one, in the order in which it was sent, also
-// with what goes by itself; who is alone, or one of few, goes by itself.
+// Commands that are sent at once go out as one, in the order in which they were sent,
+// also beside single ones. A command that is alone, or one of few, goes by itself.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()
@@ -134,7 +134,7 @@ func TestBatchWithoutAnAnswer(t *testing.T) {
 			case i == 4:
 				assert.ErrorContains(t, err, want)
 			default:
-				assert.ErrorContains(t, err, "no answer", "it is told once what the node says of the script")
+				assert.ErrorContains(t, err, "no answer", "it gets the node's error about the script once")
 			}
 		}
 		require.NoError(t, shut(l))

@@ -121,7 +121,7 @@ func (c *conn) unwritten() bool { return len(c.out) > 0 || len(c.batch.entries) 
 func (c *conn) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it is awake, or has been told
+	default: // it is awake, or about to wake
 	}
 }
 

@@ -29,7 +29,7 @@ func TestPush(t *testing.T) {
 	time.Sleep(700 * time.Millisecond)
 	assert.Zero(t, log.count("push down"), "silence is kept alive by pings")
 
-	// A node that stops is noticed, and what it did not publish is told by a new subscription.
+	// A node that stops is noticed, and a new subscription reports what it did not publish.
 	require.NoError(t, node.Stop())
 	eventually(t, "push down", func() bool { return log.count("push down") == 1 })
 	require.NoError(t, node.Cont())

@@ -94,7 +94,7 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// keepsOrder: commands are carried out in the order of Append, whoever flushes, and each
+// keepsOrder: commands are carried out in the order of Append, whichever goroutine flushes, and each
 // gets its own answer.
 func keepsOrder(t *testing.T, r rig) {
 	l := r.connected(t, transport.Config{})

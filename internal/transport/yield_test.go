@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Who has had to wait for long yields less and less often, until it was short again.
+// A writer whose yields took long yields less and less often, until one was short again.
 func TestCourtesy(t *testing.T) {
 	t.Parallel()
 	var y yieldBackoff

@@ -220,7 +220,7 @@ func (x *space) apply(s state, a action) (state, string) {
 	return s, wrong
 }
 
-// fail gives a message up: it becomes late, and its claim is told at once.
+// fail gives a message up: it becomes late, and its claim gets the failure at once.
 func (x *space) fail(s *state, a action) string {
 	s.left.fails--
 	l := x.linkOf(s, a.claim, a.node)

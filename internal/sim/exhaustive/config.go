@@ -45,7 +45,7 @@ type Config struct {
 	// arrive, at any time and in any order: so this is loss, delay and overtaking.
 	Fails int
 	// Cuts is how many times a claim and a node lose each other for good, and
-	// the claim is told so, each time that it tries.
+	// the claim gets a failure, each time that it tries.
 	Cuts int
 	// Apart lists pairs of a claim and a node that never reach each other.
 	Apart [][2]int
@@ -69,7 +69,7 @@ type Config struct {
 	Rules protocol.Rules // of the client, for mutants
 	Off   model.Rules    // of the node, for mutants
 
-	Live      int // look at every so many-th state whether a calm network serves everybody from there; 0: at none
+	Live      int // look at every so many-th state whether a calm network serves all claims from there; 0: at none
 	MaxStates int // 0: no limit
 }
 

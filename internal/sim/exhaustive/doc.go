@@ -47,7 +47,7 @@
 //
 //   - messages of any delay, and one of: a restart, a copy, a message given up
 //     (then no beats arrive), two beats;
-//   - all beats, for ever, alone or with a copy, a message given up or a fast
+//   - all beats, without end, alone or with a copy, a message given up or a fast
 //     node's clock and a cut; with a restart alone or with two pauses, clocks
 //     apart, a cut, or (three beats only) a copy: but every message that no
 //     failure hits arrives within the unit in which it was sent, in any order

@@ -23,13 +23,13 @@ func (x *space) stuck(s state) string {
 		}
 		if !waiting {
 			if x.cfg.Fails+x.cfg.Cuts+x.cfg.Repeats == 0 && !x.empty(s) {
-				return "something is left on a node that nobody holds"
+				return "something is left on a node without a holder"
 			}
 			return ""
 		}
 		x.pass(&s, -1)
 	}
-	return "somebody waits for ever"
+	return "a claim waits without end"
 }
 
 // settleDown delivers everything, and reports whether there is an end to it.

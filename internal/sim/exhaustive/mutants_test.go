@@ -38,7 +38,7 @@ var mutants = []struct {
 	{name: "drift ignored", world: at(Mutex(3, false), beats(0), fastNode), rules: protocol.RuleDrift, wrong: two, depth: 13},
 	{name: "votes without counting", world: at(Semaphore(2), timeless), rules: protocol.RuleCounting, wrong: two, depth: 15},
 	{name: "leave only where the claim is known to be", world: at(Mutex(2, false), prompt, live), rules: protocol.RuleLeaveAll,
-		wrong: "something is left on a node that nobody holds", depth: 2},
+		wrong: "something is left on a node without a holder", depth: 2},
 	// The rarest: random schedules alone did not meet it.
 	{name: "holders do not re-check", world: at(Mutex(2, false), prompt, restart), rules: protocol.RuleRecheck, wrong: two, depth: 57},
 	{name: "no guard", world: at(Mutex(2, false), prompt, restart), off: model.Guard, wrong: two, depth: 11},

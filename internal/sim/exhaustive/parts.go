@@ -82,7 +82,7 @@ func (x *space) compute(e claimEvent) claimMove {
 		case wake > p.at && (len(c.Out) > 0 || c.Phase() != before):
 			wrong = "would have slept through something to do"
 		case c.Wake() <= p.at:
-			wrong = "wants to be woken again at once, for ever"
+			wrong = "wants to be woken again at once, without end"
 		}
 	case evPause:
 		p.at = p.at.Add(unit)

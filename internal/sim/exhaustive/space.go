@@ -145,7 +145,7 @@ func (x *space) changed(id msgID, late bool, c change) msgID {
 		return 0
 	case c == hushes:
 		return id
-	case late || x.cfg.Delay == Unbounded: // how old it is matters to nobody any more
+	case late || x.cfg.Delay == Unbounded: // its age no longer matters
 		m.age = 0
 		return x.msg(m)
 	case c == ends:

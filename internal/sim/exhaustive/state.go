@@ -14,7 +14,7 @@ type state struct {
 }
 
 // budget is what may still go wrong, and the units since each claim's start
-// for as long as somebody's T0 depends on it.
+// for as long as a claim's T0 depends on it.
 type budget struct {
 	fails, cuts, repeats, beats, restarts, pauses, gains, units uint8
 	since                                                       [maxClaims]uint8
