@@ -51,6 +51,7 @@ func startChild(cmd *exec.Cmd, valid func() bool) (*child, error) {
 		c.takeTerminal()
 		return nil, err
 	}
+	gate.started()
 	c.pid = cmd.Process.Pid
 	if c.guard, err = startGuard(c.pid); err != nil {
 		fmt.Fprintf(os.Stderr, "quorate: if this process is killed, what the command has started will go on: %v\n", err)

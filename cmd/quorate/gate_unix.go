@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -41,11 +42,24 @@ func newGate(cmd *exec.Cmd) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd.ExtraFiles = []*os.File{r} // descriptor 3 of the child
-	cmd.Args = append([]string{self, gateName, "--", cmd.Path}, cmd.Args...)
+	// Note: Here is an incorrect way to give the child the pipe:
+	//
+	//	cmd.ExtraFiles = []*os.File{r}
+	//
+	// It would be descriptor 3 of the command, in the place of what this process was
+	// started with: the jobserver of make, or the socket of a service manager.
+	fd := int(r.Fd())
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+		_, _ = r.Close(), w.Close()
+		return nil, err
+	}
+	cmd.Args = append([]string{self, gateName, "--", strconv.Itoa(fd), cmd.Path}, cmd.Args...)
 	cmd.Path = self
 	return &gate{r, w}, nil
 }
+
+// started says that the child has the pipe. No other process gets it.
+func (g *gate) started() { _ = g.r.Close() }
 
 // open lets the command begin.
 func (g *gate) open() { _, _ = g.w.Write([]byte{1}) }
@@ -56,10 +70,11 @@ func (g *gate) close() {
 	_ = g.w.Close()
 }
 
-// passGate waits at the gate and becomes the command. It returns on failure only.
-func passGate(path string, argv []string) error {
-	pipe := os.NewFile(3, "gate")
-	unix.CloseOnExec(3)
+// passGate waits at the gate, which is at a descriptor, and becomes the command. It returns on
+// failure only.
+func passGate(fd int, path string, argv []string) error {
+	pipe := os.NewFile(uintptr(fd), "gate")
+	unix.CloseOnExec(fd)
 	if n, err := pipe.Read(make([]byte, 1)); n == 0 {
 		return &exit{exitUsage, fmt.Errorf("%s: the process that started this one has ended: %w", gateName, err)}
 	}
@@ -69,7 +84,13 @@ func passGate(path string, argv []string) error {
 
 func gateCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: gateName + " PATH COMMAND [ARG...]", Hidden: true, Args: cobra.MinimumNArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error { return passGate(args[0], slices.Clone(args[1:])) },
+		Use: gateName + " DESCRIPTOR PATH COMMAND [ARG...]", Hidden: true, Args: cobra.MinimumNArgs(3),
+		RunE: func(_ *cobra.Command, args []string) error {
+			fd, err := strconv.Atoi(args[0])
+			if err != nil || fd < 3 {
+				return &exit{exitUsage, fmt.Errorf("%s: %q is no descriptor of a pipe", gateName, args[0])}
+			}
+			return passGate(fd, args[1], slices.Clone(args[2:]))
+		},
 	}
 }

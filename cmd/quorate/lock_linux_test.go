@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -50,7 +51,7 @@ func TestLockKilledBeforeTheGuardExists(t *testing.T) {
 	require.NoError(t, err)
 	for _, open := range []bool{true, false} {
 		var out bytes.Buffer
-		c := exec.Command(os.Args[0], gateName, "--", sh, "sh", "-c", "echo begins")
+		c := exec.Command(os.Args[0], gateName, "--", "3", sh, "sh", "-c", "echo begins")
 		c.Stdout, c.ExtraFiles = &out, []*os.File{r}
 		require.NoError(t, c.Start())
 		if open {
@@ -73,4 +74,27 @@ func TestLockLeavesWhatTheCommandHasLeftRunning(t *testing.T) {
 	pid, err := strconv.Atoi(strings.TrimSpace(p.out.String()))
 	require.NoError(t, err)
 	assert.NoError(t, syscall.Kill(pid, syscall.SIGKILL), "it goes on")
+}
+
+// A command gets the files that this process was started with, and no others: so it gets a
+// jobserver of make, or the socket of a service manager.
+func TestCommandGetsTheOpenFiles(t *testing.T) {
+	startNodes(t, 1)
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { _ = r.Close() }()
+	files := func(argv ...string) string {
+		c := exec.Command(argv[0], argv[1:]...)
+		var out bytes.Buffer
+		c.Stdout, c.ExtraFiles = &out, []*os.File{w}
+		require.NoError(t, c.Run())
+		return out.String()
+	}
+	script := []string{"sh", "-c", "echo here >&3; ls /proc/self/fd"}
+	want := files(script...)
+	assert.Equal(t, want, files(append([]string{os.Args[0], "lock", "x", "--"}, script...)...))
+	require.NoError(t, w.Close())
+	got, err := io.ReadAll(r)
+	require.NoError(t, err)
+	assert.Equal(t, "here\nhere\n", string(got))
 }
