@@ -14,7 +14,10 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Ready waits until a majority of the nodes is connected; it gives up when the
+// This file owns the questions about nodes and names that no claim asks: Ready, Bootstrap,
+// Holder and Check. Each is bounded by a context or a number of node timeouts.
+
+// Ready waits until a majority of the nodes is connected. It gives up when the
 // context ends, or when so many have failed for good that this cannot be.
 func (q *Quorum) Ready(ctx context.Context) error {
 	tick := time.NewTicker(2 * time.Millisecond)

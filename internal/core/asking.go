@@ -13,7 +13,8 @@ import (
 // Invariant: at most one request of an operation waits for a node. A newer one takes its
 // place, so what waits is not more than the operations that callers wait for.
 
-// asking is one request on its way; it is a transport.Command.
+// asking is one request on its way; it is a transport.Command. While it waits for room,
+// i.mu guards it. From Append on it belongs to the link, until Reply.
 type asking struct {
 	i     *inquiry
 	req   protocol.Request

@@ -50,7 +50,7 @@ func (f *Failure) Unwrap() []error {
 	return errs
 }
 
-// RecoveringError is a node that lost its memory and does not vote yet.
+// RecoveringError is a node that is new or lost its data, and does not vote yet.
 type RecoveringError struct{ Wait time.Duration }
 
 func (e *RecoveringError) Error() string {

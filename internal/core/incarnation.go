@@ -22,8 +22,13 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("is the same server as %s, whose vote would count twice; give each server once", e.Addr)
 }
 
-// incarnations is what protocol.Incarnations decides, for one Quorum. This file gives it
-// the events and does what it says.
+// incarnations owns the state machine that decides which replies of a node count. This
+// file passes it the events and does what it says. mu guards known. votes is a copy for
+// readers without mu.
+//
+// Invariant: votes is written under mu after each event, before the actions of the event
+// are carried out. A reply that is judged by an old value is judged as if it had come
+// before the event.
 type incarnations struct {
 	mu    sync.Mutex
 	known *protocol.Incarnations
@@ -43,7 +48,7 @@ func newIncarnations(clients []redis.UniversalClient, guard time.Duration) *inca
 	return in
 }
 
-// life gives protocol.Incarnations an event of node n, and does what it says then.
+// life passes an event of node n to protocol.Incarnations, and does what it says then.
 func (q *Quorum) life(n *node, event func(s *protocol.Incarnations, now protocol.Time)) {
 	in := q.incarnations
 	in.mu.Lock() // of two addresses that show one incarnation the second must find the first

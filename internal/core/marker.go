@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// marker is what a node knows of its own memory; mark.lua says how it is written.
+// marker is a node's record of its own data: its incarnation, when that began, and
+// whether it is caught up. mark.lua says how it is written.
 type marker struct {
 	inc   protocol.Incarnation
 	born  time.Time // when its guard time began, by its own clock

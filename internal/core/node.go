@@ -167,6 +167,8 @@ func (c *question) Reply(v []resp.Value, err error) {
 	}
 }
 
+// up runs when a connection to a node is ready. Every claim asks the node again, as it may
+// have lost claims or given votes meanwhile.
 func (q *Quorum) up(n *node) {
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observe(Event{Kind: EventNodeUp, Node: n.addr})
@@ -181,6 +183,8 @@ func (q *Quorum) up(n *node) {
 	q.repairs.up(n)
 }
 
+// down runs when a connection has ended. Claims learn it at once, so no waiter counts on
+// a push from that node.
 func (q *Quorum) down(n *node, err error) {
 	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Down(now, n.index) })
 	q.repairs.down(n)
@@ -216,6 +220,8 @@ func (q *Quorum) recheck(n *node) {
 	q.records.up(n.index)
 }
 
+// push takes a message of a node on the channel of this client. Any program may publish
+// there, so a message that makes no sense is logged, not more than now and then, and dropped.
 func (q *Quorum) push(n *node, payload string) {
 	m, err := script.ParsePush(payload)
 	if err != nil {

@@ -103,7 +103,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	return q, nil
 }
 
-// checkClients refuses what cannot be a set of independent masters. Errors count
+// checkClients refuses clients that cannot be a set of independent masters. Errors count
 // the nodes from 1 on, as those of ParseNodes do.
 func checkClients(clients []redis.UniversalClient) error {
 	if len(clients) == 0 {
@@ -146,6 +146,7 @@ func hostname() string {
 // Size returns N.
 func (q *Quorum) Size() int { return len(q.nodes) }
 
+// now is the time of the process's own monotonic clock, which deadlines are measured by.
 func (q *Quorum) now() protocol.Time { return q.clock.now() }
 
 func (q *Quorum) newID() protocol.ID {
@@ -174,8 +175,10 @@ func (q *Quorum) heard(node int, a protocol.Answer) {
 	}
 }
 
+// shard is the shard of an attempt. Byte 2 of an id is random, so shards are even.
 func (q *Quorum) shard(id protocol.ID) *shard { return &q.shards[id[2]%byte(len(q.shards))] }
 
+// register lets pushes find the attempt. Called with a.mu held.
 func (q *Quorum) register(id protocol.ID, a *attempt) {
 	s := q.shard(id)
 	s.mu.Lock()
@@ -183,6 +186,7 @@ func (q *Quorum) register(id protocol.ID, a *attempt) {
 	s.mu.Unlock()
 }
 
+// forget ends that. Called with a.mu held.
 func (q *Quorum) forget(a *attempt) {
 	s := q.shard(a.claim.ID)
 	s.mu.Lock()
@@ -190,6 +194,7 @@ func (q *Quorum) forget(a *attempt) {
 	s.mu.Unlock()
 }
 
+// find returns the attempt with an id, nil if it has ended. The caller holds no lock.
 func (q *Quorum) find(id protocol.ID) *attempt {
 	s := q.shard(id)
 	s.mu.Lock()
@@ -211,6 +216,7 @@ func (q *Quorum) all() []*attempt {
 	return as
 }
 
+// observe calls the observer, and counts the calls under way: see observes.
 func (q *Quorum) observe(e Event) {
 	if q.set.Observe != nil {
 		q.observing.Add(1)

@@ -10,7 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Settings are what the options of the root package set.
+// Settings are what the options of the root package set. They do not change once a
+// Quorum or a primitive has them, so they need no lock.
 type Settings struct {
 	TTL         time.Duration
 	Skew        time.Duration

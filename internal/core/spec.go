@@ -7,7 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Spec is what a primitive asks for; one Spec serves many attempts.
+// Spec is what a primitive asks for; one Spec serves many attempts. It is safe for
+// concurrent use: NewSpec sets its fields, and only crowded and tickets change, atomically.
 type Spec struct {
 	Name     string
 	Weight   uint64

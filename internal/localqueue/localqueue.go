@@ -37,7 +37,9 @@ type Queue struct {
 	timer        *time.Timer // calls lingered
 }
 
-// waiter is a goroutine in the queue; turn receives once.
+// waiter is a goroutine in the queue. Invariant: once it has left the queue, turn gets
+// exactly one value, unless GiveUp took it out. A turn that was lost would leave the claim
+// without an owner, or all later waiters without a goroutine that asks the nodes.
 type waiter struct {
 	mode Mode
 	turn chan turn
@@ -195,7 +197,8 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 	return nil
 }
 
-// letIn wakes callers that hold the value now.
+// letIn wakes callers that hold the value now. Called without q.mu, and never blocks:
+// turn has room for one.
 func letIn(ws []*waiter) {
 	for _, w := range ws {
 		w.turn <- turn{locked: true}

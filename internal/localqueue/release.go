@@ -92,7 +92,8 @@ func (q *Queue) lingered() {
 	q.giveUp(hold)
 }
 
-// Waiting is called when a claim begins to wait behind this one.
+// Waiting is called when a claim begins to wait behind this one, in a goroutine that
+// also serves other claims. So it waits for no node.
 func (q *Queue) Waiting() {
 	q.mu.Lock()
 	q.giveUp(q.state.Waiting())
@@ -109,6 +110,8 @@ func (q *Queue) giveUp(hold *core.Hold) {
 	}
 }
 
+// dropLingering forgets the lease of a claim that lingered, and its timer. Called with
+// q.mu held.
 func (q *Queue) dropLingering() {
 	if q.lease = nil; q.timer != nil {
 		q.timer.Stop()
@@ -116,7 +119,8 @@ func (q *Queue) dropLingering() {
 	}
 }
 
-// Ended is called when a claim has ended by itself. It may be an earlier one.
+// Ended is called when a claim has ended by itself. It may be an earlier one. It returns
+// after the contexts of the lease have ended: only then the leaves are sent.
 func (q *Queue) Ended(cause error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

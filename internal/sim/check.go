@@ -22,7 +22,7 @@ type checker struct {
 type admission struct {
 	weight uint64
 	ticket protocol.Ticket
-	who    *attempt
+	holder *attempt
 }
 
 // always is what must be so at every moment.
@@ -38,11 +38,11 @@ func (c *checker) always(w *world) {
 			}
 		}
 		if sum > max(w.capacity, w.permits.most) {
-			who := fmt.Sprint(c.holders)
+			holder := fmt.Sprint(c.holders)
 			if rival {
-				who += " and the rival"
+				holder += " and the rival"
 			}
-			w.fail("capacity", "%d of %d held by %s", sum, w.capacity, who)
+			w.fail("capacity", "%d of %d held by %s", sum, w.capacity, holder)
 		}
 	}
 	for _, a := range c.holders {
@@ -112,12 +112,12 @@ func (c *checker) admitted(w *world, a *attempt) {
 	for i := range c.highest {
 		h := &c.highest[i]
 		if h.weight+a.Weight > max(w.capacity, w.permits.most) && h.ticket >= a.Ticket() {
-			w.fail("token", "%v is admitted at %s after %v at %s", a, ticketName(a.Ticket()), h.who, ticketName(h.ticket))
+			w.fail("token", "%v is admitted at %s after %v at %s", a, ticketName(a.Ticket()), h.holder, ticketName(h.ticket))
 		}
 		if h.weight == a.Weight {
 			known = true
 			if a.Ticket() > h.ticket {
-				h.ticket, h.who = a.Ticket(), a
+				h.ticket, h.holder = a.Ticket(), a
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (c *checker) admitted(w *world, a *attempt) {
 // passed: whatever fails, a is not admitted past claims that a majority of the nodes
 // has before it. Each of these is in so many of a's views that a counts it.
 func (c *checker) passed(w *world, a *attempt) {
-	sum, who := a.Weight, ""
+	sum, holder := a.Weight, ""
 	for _, p := range w.procs {
 		for _, t := range p.parts {
 			e := t.att
@@ -151,12 +151,12 @@ func (c *checker) passed(w *world, a *attempt) {
 			}
 			if nodes > len(w.nodes)/2 {
 				sum += weight
-				who += fmt.Sprintf(" %v (%s)", e, phaseName(e.phase))
+				holder += fmt.Sprintf(" %v (%s)", e, phaseName(e.phase))
 			}
 		}
 	}
 	if sum > max(w.capacity, w.permits.most) {
-		w.fail("order", "%v is admitted past%s, which a majority has before it", a, who)
+		w.fail("order", "%v is admitted past%s, which a majority has before it", a, holder)
 	}
 }
 

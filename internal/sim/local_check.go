@@ -13,8 +13,8 @@ type localCheck struct {
 }
 
 type turnOf struct {
-	token uint64
-	who   string
+	token  uint64
+	holder string
 }
 
 // acts: the caller may act as a holder.
@@ -34,7 +34,7 @@ func (l *localCheck) entered(w *world, c *caller) {
 	}
 	shared := c.mode == protocol.Read && token == highest.token && c.v.queue.Held(protocol.Read) == c.lease.a
 	if token <= highest.token && !shared {
-		w.fail("token", "%s has the token %d after %s with %d", c.name, token, highest.who, highest.token)
+		w.fail("token", "%s has the token %d after %s with %d", c.name, token, highest.holder, highest.token)
 	}
 	if t := (turnOf{token, c.name}); c.mode == protocol.Write {
 		l.written = t
@@ -46,7 +46,7 @@ func (l *localCheck) entered(w *world, c *caller) {
 // always is what must be so at every moment.
 func (l *localCheck) always(w *world) {
 	var sum uint64
-	who := ""
+	holder := ""
 	for _, p := range w.procs {
 		for _, t := range p.parts {
 			for _, c := range t.value.callers {
@@ -55,7 +55,7 @@ func (l *localCheck) always(w *world) {
 				}
 				if c.acts() {
 					sum += c.weight()
-					who += " " + c.name
+					holder += " " + c.name
 				}
 				if w.clean && c.doing != holding && c.doing != changing && c.doing != resting && w.now > c.since.add(w.longestWait(w.callers*len(w.procs)*w.parts)) {
 					w.fail("late", "%s has waited for longer than the callers before it may hold", c.name)
@@ -67,7 +67,7 @@ func (l *localCheck) always(w *world) {
 		}
 	}
 	if sum > w.capacity {
-		w.fail("capacity", "%s hold beside each other", who)
+		w.fail("capacity", "%s hold beside each other", holder)
 	}
 }
 

@@ -20,11 +20,11 @@ type inquiry struct {
 }
 
 func (i *inquiry) String() string {
-	who := "reader " + i.proc.name
+	actor := "reader " + i.proc.name
 	if i.owner != nil {
-		who = i.owner.String()
+		actor = i.owner.String()
 	}
-	return fmt.Sprintf("%s (%v %d)", who, i.Op, i.no)
+	return fmt.Sprintf("%s (%v %d)", actor, i.Op, i.no)
 }
 
 // inquire starts an operation on the record; then is called when it is

@@ -116,8 +116,10 @@ func (c *conn) writeOnce(l *Ordered) (more bool) {
 	return c.unwritten() && c.cause == nil
 }
 
+// unwritten reports whether there is something to write. Ordered.mu is held.
 func (c *conn) unwritten() bool { return len(c.out) > 0 || len(c.batch.entries) > 0 }
 
+// wakeWriter makes the writer look for work. It never blocks.
 func (c *conn) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
@@ -159,7 +161,8 @@ func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 	y.not = began.Add(d + y.pause)
 }
 
-// write is the writer goroutine.
+// write is the writer goroutine. It and a sender that flushes take turns: writing is true
+// while either of them writes, so commands never interleave on the connection.
 func (c *conn) write(l *Ordered) {
 	var turn yieldBackoff
 	for {
@@ -178,7 +181,8 @@ func (c *conn) write(l *Ordered) {
 	}
 }
 
-// read is the reader goroutine.
+// read is the reader goroutine. It calls every Reply, with no lock held. A Reply that
+// blocks would block all later answers of the node.
 func (c *conn) read(l *Ordered) error {
 	var done []entry
 	for {

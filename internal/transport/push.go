@@ -95,8 +95,11 @@ func (l *Ordered) subscribe(ctx context.Context, patience time.Duration) (subscr
 	}
 }
 
+// pingEvery is the interval of pings: two of them fit into Stall.
 func (l *Ordered) pingEvery() time.Duration { return max(l.cfg.Stall/2, time.Millisecond) }
 
+// ping writes a ping now and then, until ctx ends or a write fails. A write that hangs
+// for Stall fails.
 func (l *Ordered) ping(ctx context.Context, nc net.Conn) {
 	tick := time.NewTicker(l.pingEvery())
 	defer tick.Stop()

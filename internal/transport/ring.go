@@ -21,6 +21,7 @@ type ring struct {
 	n    int
 }
 
+// push appends an entry. It allocates only when the ring is full.
 func (r *ring) push(e entry) {
 	if r.n == len(r.buf) {
 		grown := make([]entry, max(64, 2*r.n))
@@ -32,6 +33,8 @@ func (r *ring) push(e entry) {
 	r.n++
 }
 
+// pop takes out the oldest entry, and reports whether there was one. After a burst it
+// gives the memory back.
 func (r *ring) pop() (entry, bool) {
 	if r.n == 0 {
 		return entry{}, false

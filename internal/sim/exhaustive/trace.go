@@ -82,38 +82,38 @@ func (t *teller) tell(s state, a action, next state) {
 }
 
 func (t *teller) words(s state, a action) string {
-	who, z := name(int(a.claim)), a.node+1
+	actor, z := name(int(a.claim)), a.node+1
 	l := t.linkOf(&s, a.claim, a.node)
 	switch a.kind {
 	case actStart:
-		return fmt.Sprintf("%s starts with T0 = %d", who, a.ticket)
+		return fmt.Sprintf("%s starts with T0 = %d", actor, a.ticket)
 	case actArrive:
 		return fmt.Sprintf("node %d takes %s", z, t.request(s, a, l.requests[0]))
 	case actArriveTwice:
 		return fmt.Sprintf("node %d takes %s; it will come again", z, t.request(s, a, l.requests[0]))
 	case actAnswer:
-		return fmt.Sprintf("%s hears node %d: %s", who, z, t.said(l.answers[0]))
+		return fmt.Sprintf("%s hears node %d: %s", actor, z, t.said(l.answers[0]))
 	case actPush:
-		return fmt.Sprintf("%s hears node %d's push: admissible at %d", who, z, t.msgs[l.pushes[a.index]].ticket)
+		return fmt.Sprintf("%s hears node %d's push: admissible at %d", actor, z, t.msgs[l.pushes[a.index]].ticket)
 	case actLate:
 		if m := l.late[a.index]; t.msgs[m].kind == answer {
-			return fmt.Sprintf("%s hears node %d, late: %s", who, z, t.said(m))
+			return fmt.Sprintf("%s hears node %d, late: %s", actor, z, t.said(m))
 		}
 		return fmt.Sprintf("node %d takes, late, %s", z, t.request(s, a, l.late[a.index]))
 	case actFailRequest:
-		return fmt.Sprintf("%s gives up %s to node %d", who, t.msgs[l.requests[a.index]].op, z)
+		return fmt.Sprintf("%s gives up %s to node %d", actor, t.msgs[l.requests[a.index]].op, z)
 	case actFailAnswer:
-		return fmt.Sprintf("%s gives up waiting for node %d's answer to %s", who, z, t.msgs[l.answers[a.index]].op)
+		return fmt.Sprintf("%s gives up waiting for node %d's answer to %s", actor, z, t.msgs[l.answers[a.index]].op)
 	case actCut:
-		return fmt.Sprintf("%s and node %d lose each other for good", who, z)
+		return fmt.Sprintf("%s and node %d lose each other for good", actor, z)
 	case actLeave:
-		return who + " leaves"
+		return actor + " leaves"
 	case actRestart:
 		return fmt.Sprintf("node %d restarts without its memory", z)
 	case actGain:
 		return fmt.Sprintf("node %d's clock gains a unit", z)
 	case actPause:
-		return fmt.Sprintf("a unit of time passes; %s's process does not notice", who)
+		return fmt.Sprintf("a unit of time passes; %s's process does not notice", actor)
 	}
 	return "?"
 }
