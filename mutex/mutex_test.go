@@ -87,7 +87,7 @@ func TestHolder(t *testing.T) {
 	assert.False(t, h.Foreign)
 	a.Unlock()
 
-	// Another Redlock client on the plain key of that name.
+	// Another Redlock client on the redlock key of that name.
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Set(t.Context(), "m", "foreign", quiet).Err())
 	}

@@ -82,7 +82,7 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 		for _, warning := range n.Warnings {
 			fmt.Fprintf(w, "%s: %s\n", n.Node, warning)
 		}
-		// That a node still sits out its guard time is a warning too, but passes by itself.
+		// That a node is still within its guard time is a warning too, but passes by itself.
 		bad = bad || len(n.Warnings) > lo.Ternary(n.Recovering > 0, 1, 0)
 	}
 	if r.Ready >= r.Quorum {

@@ -79,7 +79,7 @@ func (w *healings) look(node int) {
 	}
 }
 
-// suspect finds a node that has begun a new incarnation, and so sits out its guard time, though it
+// suspect finds a node that has begun a new incarnation, and so is within its guard time, though it
 // has lost nothing: some client has taken its own sleep, or a late answer, for a jump of the node's clock.
 // A loss may be noticed late, and more than once.
 func (w *healings) suspect(node int, incarnation int64) {
@@ -90,7 +90,7 @@ func (w *healings) suspect(node int, incarnation int64) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.found = append(w.found, violation{At: now(), What: fmt.Sprintf("node %d sits out its guard time, though it has lost nothing for %v", node, 3*w.guard)})
+	w.found = append(w.found, violation{At: now(), What: fmt.Sprintf("node %d is within its guard time, though it has lost nothing for %v", node, 3*w.guard)})
 }
 
 // others are what so many other nodes have that a majority may have had it.

@@ -38,7 +38,7 @@ func TestHealings(t *testing.T) {
 	assert.Equal(t, 1, turn(4, 2*time.Minute, true), "it was seen too late to know what it must get")
 }
 
-// A node that sits out its guard time has lost something.
+// A node that is within its guard time has lost something.
 func TestSilencedNode(t *testing.T) {
 	lost := false
 	w := &healings{guard: time.Minute, known: make([]int64, 1), lost: func(int, int64) bool { return lost }}

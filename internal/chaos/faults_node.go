@@ -126,7 +126,7 @@ func flushScripts(ctx context.Context, n *nemesis, r *rand.Rand) (string, error)
 	return fmt.Sprintf("node %d", nd.id), nd.admin.ScriptFlush(context.WithoutCancel(ctx)).Err()
 }
 
-// A list is put where a mutex wants its plain key, if that is not there: what
+// A list is put where a mutex wants its redlock key, if that is not there: what
 // is would be memory, and no other program may throw it away.
 var (
 	plantScript  = redis.NewScript(`if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end return redis.call('RPUSH', KEYS[1], 'x')`)

@@ -115,7 +115,7 @@ func (p *plan) check() error {
 // fenced says whether the resource looks at tokens: not where there are none.
 func (p *plan) fenced() bool { return p.Control != controlUnfenced && p.Control != controlRedsync }
 
-// plain are the names whose plain keys are in use: those of mutexes and leaders.
+// plain are the names whose redlock keys are in use: those of mutexes and leaders.
 func (p *plan) plain() []string {
 	if p.Control == controlRedsync {
 		return names(controlRedsync)

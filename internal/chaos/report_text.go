@@ -15,7 +15,7 @@ Every client writes down what it asked and got on the machine's monotonic clock.
 - **Once**: all callers of a round get the same run's value, none before that run has returned, and no valid
   claim runs it again; a write-once register explains all answers (Porcupine).
 - **Witnesses**: a node that says that it is caught up has what the others had, by the servers themselves.
-- **Rivals**: a redsync client locks the names of mutexes and elections by their plain keys meanwhile. No hold of the library is valid while a rival's is, by
+- **Rivals**: a redsync client locks the names of mutexes and elections by their redlock keys meanwhile. No hold of the library is valid while a rival's is, by
   redsync's own Until, whichever was first, unless a node had lost its memory where [redsync votes without a guard time](from-redsync.md).
 - **Clocks**: only a client whose wall clock is wrong is refused for it; no token is far from the time, whatever a client with a wrong clock has asked for.
 - **Guard times**: no node sits one out that has lost nothing. A client that slept may not silence it.

@@ -14,7 +14,7 @@ import (
 )
 
 // rival is the kind of the operations of redsync clients that lock the names of mutexes and
-// elections by their plain keys. Its work is not asked for by -work but by -rivals.
+// elections by their redlock keys. Its work is not asked for by -work but by -rivals.
 const rival = "rival"
 
 // rivalWork tries for a name by redsync, and holds it for a while. It does not extend a

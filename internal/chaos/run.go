@@ -190,7 +190,7 @@ func (h *harness) phases(ctx context.Context) error {
 	for _, c := range h.clients {
 		h.blame(c, c.beCalm())
 	}
-	// What may still be: a node that sits out its guard time, a lease of a client
+	// What may still be: a node that is within its guard time, a lease of a client
 	// that died, a long hold.
 	wait(ctx, p.Guard+2*p.TTL)
 	h.times.well = now()

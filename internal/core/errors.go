@@ -109,7 +109,7 @@ var (
 	errNoAnswer = errors.New("has not answered")
 	errNotAsked = errors.New("has not been asked yet")
 	errQueued   = errors.New("others are ahead")
-	errForeign  = errors.New("another Redlock client holds the plain key")
+	errForeign  = errors.New("another Redlock client holds the redlock key")
 )
 
 // forGood reports whether a node's error will not go away by waiting.

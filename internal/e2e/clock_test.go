@@ -127,7 +127,7 @@ func TestClockThatJumps(t *testing.T) {
 			r, err = q.Check(deadline(t))
 			require.NoError(t, err)
 			return r.Nodes[2].Recovering > 0
-		}), "it sits out its guard time")
+		}), "it is within its guard time")
 		assert.LessOrEqual(t, r.Nodes[2].Recovering, 2*ttl+2*time.Second)
 		assert.Equal(t, 2, r.Ready)
 		assert.NotZero(t, r.Nodes[2].Jumped)

@@ -47,7 +47,7 @@ func TestForeignKeyThatStaysForLong(t *testing.T) {
 		}
 		err := m.TryLockContext(deadline(t))
 		require.ErrorIs(t, err, quorate.ErrHeld, "%v", stays)
-		require.ErrorContains(t, err, "another Redlock client holds the plain key")
+		require.ErrorContains(t, err, "another Redlock client holds the redlock key")
 		h, err := m.Holder(deadline(t))
 		require.NoError(t, err)
 		assert.True(t, h.Foreign)

@@ -174,7 +174,7 @@ func (u *tenant) dead(ctx context.Context, q *quorate.Quorum) error {
 	return m.UnlockContext(ctx)
 }
 
-// otherClient: another Redlock client has the plain key.
+// otherClient: another Redlock client has the redlock key.
 func (u *tenant) otherClient(ctx context.Context, q *quorate.Quorum) error {
 	m := mutex.New(q, u.job("other"))
 	put := func(c *redis.Client) error { return c.Set(ctx, u.job("other"), "another", time.Minute).Err() }

@@ -303,7 +303,7 @@ func (v *visit) all(a *protocol.Answer, i int) {
 func (v *visit) wait(i int) (time.Duration, bool) {
 	until, ahead := int64(0), 0
 	if v.classic() {
-		if i == 0 { // unvoted head: the classic key is another's
+		if i == 0 { // unvoted head: the redlock key is another's
 			if v.plainEnd == forGood {
 				return 0, true
 			}

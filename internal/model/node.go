@@ -113,7 +113,7 @@ type Node struct {
 	swept  protocol.Ticket // up to which claims whose lease has ended have been dropped; 0: not under way
 	called protocol.Ticket // up to which holders have heard that a claim waits; 0: not under way
 
-	plain    string // the classic key: "" is absent
+	plain    string // the redlock key: "" is absent
 	plainEnd int64
 
 	whole      bool // caught up: nothing was lost since the last repair or bootstrap

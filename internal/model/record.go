@@ -213,7 +213,7 @@ func (v *visit) watch(t protocol.Terms, owner string) {
 // entry is the record as the node returns it.
 func (v *visit) entry() *protocol.Entry {
 	if v.hidden(max(v.stored.Ticket, v.promise.Ticket)) {
-		// It is no witness that there is nothing else: what it does not tell may be in place of that.
+		// The node cannot attest that nothing else was recorded: the hidden version may have replaced it.
 		e := &protocol.Entry{Forged: true}
 		if !v.hidden(v.stored.Ticket) {
 			e.Stored = v.stored

@@ -35,7 +35,7 @@ type nodeTimes struct {
 	best       atomic.Int64 // the shortest of late, in nanoseconds; 0: not known
 	next       atomic.Int64 // the shortest since
 	since      atomic.Int64 // when next began
-	recovering atomic.Bool  // the node sits out its guard time
+	recovering atomic.Bool  // the node is within its guard time
 	_          [24]byte
 }
 
@@ -89,10 +89,10 @@ func (f *Fanout) Answered(now Time, node int, took, timeout time.Duration) {
 	}
 }
 
-// Recovers says whether a node sits out its guard time.
+// Recovers says whether a node is within its guard time.
 func (f *Fanout) Recovers(node int, recovers bool) { f.nodes[node].recovering.Store(recovers) }
 
-// Recovering reports whether a node sits out its guard time.
+// Recovering reports whether a node is within its guard time.
 func (f *Fanout) Recovering(node int) bool { return f.nodes[node].recovering.Load() }
 
 // Start describes an attempt that is about to start.

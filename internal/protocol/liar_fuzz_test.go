@@ -223,7 +223,7 @@ func (r *round) answer(p *neighbour, q protocol.Request) {
 	if kind == 1 {
 		p.forget()
 	}
-	if r.now < p.oldEnd { // it sits out its guard time
+	if r.now < p.oldEnd { // it is within its guard time
 		kind = 1
 	}
 	switch kind {

@@ -28,7 +28,7 @@ const (
 	RuleLists                           // a semaphore's holder learns the lists while all is well: it is lost with the next node that goes
 	RuleMore                            // more permits count only when q views tell of them: three holders of one permit after a Resize that failed
 	RuleKeep                            // a holder keeps its permits when a Resize leaves fewer: it is lost for nothing
-	RuleWhole                           // a node that lost its memory is no witness that nothing is recorded: a thing is done twice
+	RuleWhole                           // a node that lost its data cannot attest that nothing is recorded: a thing is done twice
 	RuleFresh                           // an answer counts for less than a guard time: the node may have forgotten since what it took, and be whole again
 	RuleLater                           // what a minority has is not brought to others once a later run may have begun: that run is recorded over
 	RuleRepair                          // what a read finds on a minority is brought to a majority first: what was recorded is not found later
@@ -42,7 +42,7 @@ const (
 	RuleBurst                           // attempts move a client's tickets ahead of its wall clock by a bound at most: nodes refuse them
 	RuleOld                             // a node that takes a claim in at a ticket of half a guard time ago does not count: a token falls
 	RuleCeiling                         // a ticket that is too far ahead of the claim's own is not followed: the claim settles nowhere
-	RuleForged                          // a node that keeps a version of the far future is no witness: what that has replaced is not found
+	RuleForged                          // a node that keeps a version of the far future cannot attest: what that has replaced is not found
 	RuleClock                           // a node's time that its clock cannot show without a jump is noticed: leases end early, and two hold
 	RuleBlame                           // a jump is the node's only if a majority of the other nodes has not parted from this client: a client that slept silences all nodes
 	RuleExclude                         // a node has not parted only if what is known of it excludes that: a client whose clock stood still for a moment silences a node

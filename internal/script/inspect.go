@@ -14,7 +14,7 @@ import (
 type Queue struct {
 	Fence   protocol.Ticket
 	Queued  int           // claims, also those not in Claims
-	Foreign time.Duration // what is left of a plain key that another client holds; 0: none
+	Foreign time.Duration // what is left of a redlock key that another client holds; 0: none
 	Memory  time.Duration // how far back the node remembers; 0 while it may have forgotten a lease
 	Claims  []Claim
 }

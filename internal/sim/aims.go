@@ -18,7 +18,7 @@ func plain(r *rand.Rand, s *setting, procs int) {
 	s.residues, s.window = 64, 0
 	s.tryEvery, s.cancelEvery = 0, 0
 	s.hold, s.think = s.ttl/10, s.ttl/10
-	if r.IntN(2) == 0 { // a read-write lock's writers: the same, without the classic key
+	if r.IntN(2) == 0 { // a read-write lock's writers: the same, without the redlock key
 		s.capacity, s.weights = 1<<30, []uint64{1 << 30}
 	}
 }

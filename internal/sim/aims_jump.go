@@ -8,7 +8,7 @@ import (
 // The aims in this file walk towards clocks that are judged wrongly.
 
 // leap: a holder has two nodes of three, and the clock of one of them jumps
-// ahead, once or while the node sits out its guard time. Another client waits for
+// ahead, once or while the node is within its guard time. Another client waits for
 // it, or comes then.
 var leap = generator{
 	name: "leap",

@@ -296,7 +296,7 @@ func (c *checker) end(w *world) {
 	}
 	for _, n := range w.nodes {
 		if now := n.millis(w.now.add(n.setBack)); !n.down && !n.model.Empty(now) {
-			w.fail("orphan", "node %d still keeps %d claims, classic key %q", n.idx, len(n.model.Claims(now)), n.model.Plain(now))
+			w.fail("orphan", "node %d still keeps %d claims, redlock key %q", n.idx, len(n.model.Claims(now)), n.model.Plain(now))
 		}
 	}
 }

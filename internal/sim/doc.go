@@ -29,7 +29,7 @@
 //     (protocol.Outbox, protocol.Backlog).
 //   - Repair of nodes that lost their data: each process has the machine of production
 //     (protocol.Repair), and its steps are messages. Aims give nodes further names.
-//   - Another Redlock client on the same classic key, alone or among all faults
+//   - Another Redlock client on the same redlock key, alone or among all faults
 //     that Redlock bears: its messages are late or lost as well. Redlock does not
 //     bear a node that forgets.
 //   - Callers, in some schedules: goroutines of one process that share a value under a

@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// rival is another Redlock client on the same name: it sets the classic key
+// rival is another Redlock client on the same name: it sets the redlock key
 // where that is free, holds with a majority, and retries at random.
 type rival struct {
 	clock

@@ -75,7 +75,7 @@ func (s *sequence) comparePushes(msgs []*redis.Message, outs []model.Out) error 
 
 func (s *sequence) comparePlain(got string) error {
 	if want := s.node.Plain(s.now); got != want {
-		return fmt.Errorf("the classic key holds %q, want %q", got, want)
+		return fmt.Errorf("the redlock key holds %q, want %q", got, want)
 	}
 	return nil
 }

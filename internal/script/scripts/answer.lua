@@ -13,7 +13,8 @@ if mine then
   -- The wait is a guess when asking again may help: when all of up to eight
   -- waiters ahead could be gone, and the holder.
   local rank = call('ZRANK', K[3], id) or 0
-  local barred = C == solo and voted == 0 -- the head is unvoted: the classic key is another's
+  -- barred: the head is unvoted, because the redlock key is another client's.
+  local barred = C == solo and voted == 0
   if barred and rank > 0 then r[4] = r[4] + 64 end
   if barred and rank == 0 then
     local rest = call('PTTL', K[1])
