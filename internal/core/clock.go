@@ -202,6 +202,8 @@ func (q *Quorum) settle(e protocol.ClockEvent) {
 		q.records.early(e.By)
 	case protocol.ClockCleared:
 		q.recheck(n)
+	case protocol.ClockGuard:
+		q.askGuard(n)
 	case protocol.ClockMark:
 		q.life(n, func(s *protocol.Incarnations, _ protocol.Time) { s.Distrust(n.index) }) // should that fail, the next answer asks for it
 	case protocol.ClockJumped:
@@ -220,6 +222,15 @@ func (q *Quorum) settle(e protocol.ClockEvent) {
 	case protocol.ClockStood:
 		q.set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", e.By)
 	}
+}
+
+// askGuard reads the longest guard time that clients have shown to a node.
+func (q *Quorum) askGuard(n *node) {
+	n.send(&question{command: resp.AppendCommand(nil, "GET", script.MarkerKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
+		if m, ok := parseMarker(text(v, 0)); err == nil && ok {
+			q.judge(func(j *protocol.Clocks) { j.Guard(q.now(), n.index, m.guard) })
+		}
+	}})
 }
 
 // recount has a node whose clock was set back count its guard time again if it

@@ -163,6 +163,9 @@ func (n *Node) guard() int64 {
 	return n.longest.guard
 }
 
+// Guard returns the longest guard time that clients have shown to the node.
+func (n *Node) Guard() time.Duration { return time.Duration(n.longest.guard) * time.Millisecond }
+
 // Clone returns an independent copy.
 func (n *Node) Clone() *Node {
 	c := *n

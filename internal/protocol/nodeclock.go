@@ -42,6 +42,7 @@ const (
 	ClockDoubted                           // Node's clock or this process's: report it
 	ClockEarly                             // the leases that Nodes gave end By earlier
 	ClockCleared                           // what Node says counts again: ask it about every claim
+	ClockGuard                             // read the longest guard time that clients have shown to Node; tell Guard
 )
 
 // ClockEvent is one thing to be done about clocks.
@@ -60,6 +61,7 @@ type clockCase struct {
 	by      time.Duration // how far the clocks have parted, for people
 	lo, hi  int64         // at least and at most
 	until   Time          // it is closed then
+	unread  bool          // the longest guard time at the node is not known, so it stays open
 	told    bool          // the client suspects itself: it cannot tell whose clock it was
 	spread  bool          // leases of all nodes were shortened for it, if they had to be
 	blamed  bool          // the node's
@@ -75,7 +77,7 @@ type clockCase struct {
 // instead of Read while Open is false, under a lock for each node.
 type Clocks struct {
 	Wait    time.Duration // how long the other nodes are waited for: a node timeout
-	Longest time.Duration // no lease that any client was given lasts longer: half the guard time
+	Longest time.Duration // no lease that a client with the same settings was given lasts longer: half the guard time
 	Rules   Rules
 	Out     []ClockEvent
 
@@ -113,9 +115,13 @@ func (c *Clocks) Read(node int, r Reading) (counts bool, late time.Duration) {
 	default:
 		c.suspect(node, r)
 	}
+	unread := k.unread
 	c.judge(r.Heard)
 	if k.open && k.blamed {
 		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // it has not been marked yet
+	}
+	if unread && k.unread { // the answer to the first question may be lost
+		c.Out = append(c.Out, ClockEvent{Kind: ClockGuard, Node: node})
 	}
 	if doubted := k.open && k.told && !k.blamed; doubted && k.hi > 0 {
 		if c.Rules.on(RuleLate) {
@@ -211,7 +217,7 @@ func (c *Clocks) judge(now Time) {
 		if k.told && !k.blamed && !k.spread && now >= k.at.Add(patience*c.Wait) {
 			c.spread(i)
 		}
-		if now >= k.until {
+		if now >= k.until && !k.unread {
 			c.clear(i)
 		}
 	}
@@ -229,11 +235,29 @@ func (c *Clocks) quorum() int { return len(c.bounds)/2 + 1 }
 
 // doubt: it is unknown whose clock it was. If the node's is ahead, its leases
 // end earlier by this process's clock in either case.
+//
+// Invariant: a case in doubt stays open until all leases have ended that the node gave to
+// any client. Clients with longer settings have shown theirs to the node. Without the rule
+// a client with a short guard time counts the node's votes at once after half of that,
+// and the node then drops another client's long lease early by the jump: two holders.
 func (c *Clocks) doubt(node int) {
 	k := &c.cases[node]
 	k.told = true
+	if k.hi > 0 && c.Rules.on(RuleLongest) {
+		k.unread = true
+		c.Out = append(c.Out, ClockEvent{Kind: ClockGuard, Node: node})
+	}
 	c.Out = append(c.Out, ClockEvent{Kind: ClockDoubted, Node: node, By: k.by})
 	c.early(k, 1<<node)
+}
+
+// Guard says which guard time is the longest that clients have shown to a node.
+func (c *Clocks) Guard(now Time, node int, guard time.Duration) {
+	if k := &c.cases[node]; k.open && k.unread {
+		k.unread = false
+		k.until = max(k.until, k.at.Add(max(guard/2, c.Longest)))
+	}
+	c.judge(now)
 }
 
 // patience is how many times Wait the client relies on the other nodes' leases
@@ -315,7 +339,9 @@ func (c *Clocks) Wake() Time {
 	w := Never
 	for i := range c.cases {
 		if k := &c.cases[i]; k.open {
-			w = min(w, k.until)
+			if !k.unread {
+				w = min(w, k.until)
+			}
 			switch {
 			case k.blamed || k.spread:
 			case k.told:

@@ -88,7 +88,27 @@ func (c *court) hear(node int) bool {
 
 func (c *court) answer(node int) (bool, time.Duration) {
 	c.now += 2 * testMS
-	return c.Read(node, at(c.now-2*testMS, c.now, c.ahead[node]))
+	counts, late := c.Read(node, at(c.now-2*testMS, c.now, c.ahead[node]))
+	c.guards()
+	return counts, late
+}
+
+func (c *court) Tick(now Time) {
+	c.Clocks.Tick(now)
+	c.guards()
+}
+
+// guards answers what is asked about guard times: they are those of this client.
+func (c *court) guards() {
+	asked := c.Out
+	c.Out = nil
+	for _, e := range asked {
+		if e.Kind == ClockGuard {
+			c.Guard(c.now, e.Node, 20*time.Second)
+		} else {
+			c.Out = append(c.Out, e)
+		}
+	}
 }
 
 func (c *court) slept(d time.Duration) {

@@ -49,6 +49,7 @@ const (
 	RuleStood                           // if a majority has parted by as much, this client's clock stood still: it has no lock for a lease after it slept
 	RuleLate                            // where it is unknown whose clock it was, a vote counts when the node's old clock would show the new time: two holders
 	RuleEarly                           // and leases end as much earlier: a client that slept goes on holding beside the next holder
+	RuleLongest                         // a node whose clock is in doubt counts at once only after the longest lease that any client has there: two holders
 	RuleAsked                           // what is known of the other nodes is from before the question that the suspect's upper bound rests on: a client that slept while the answer was on its way silences a node
 	RuleServer                          // of two addresses that reach one server only one votes: two holders
 	RuleTwin                            // an address that is down keeps the incarnation that it voted with: one server votes under two addresses

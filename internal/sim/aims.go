@@ -119,7 +119,7 @@ var uneven = generator{
 		a, c := ns[0], ns[2]
 		long, short := w.procs[0], w.procs[1]
 		e, f := long.parts[0], short.parts[0]
-		short.shorter = time.Duration(4 + w.rng.IntN(4))
+		short.shorten(4 + w.rng.IntN(4))
 		w.then(w.delay, func() { e.acquire(false) })
 		w.once(holds(e), w.ttl, w.around(w.delay*4), e.release)
 		w.then(w.around(w.nodeTimeout), func() {

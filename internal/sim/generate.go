@@ -108,7 +108,7 @@ var generators = []generator{
 	uneven,
 	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize,
 	wrongClock, polling, poisoned, forged, foretold,
-	twofold, moved, replica, compared,
+	twofold, moved, replica, compared, doubtful,
 	readers, mourned,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }

@@ -14,12 +14,13 @@ import (
 type about uint8
 
 const (
-	claims   about = iota // or records
-	hello                 // how a connection begins: the node's incarnation, and its time
-	theTime               // the node's
-	thatMark              // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
-	theGuard              // so it shall if its guard time began by a time that has not come yet
-	repairs               // a step of a repair
+	claims     about = iota // or records
+	hello                   // how a connection begins: the node's incarnation, and its time
+	theTime                 // the node's
+	thatMark                // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
+	theGuard                // so it shall if its guard time began by a time that has not come yet
+	repairs                 // a step of a repair
+	theLongest              // the longest guard time that clients have shown to the node
 )
 
 // attend does what is asked of a node outside any claim.
@@ -41,7 +42,7 @@ func (n *node) attend(m *message) protocol.Answer {
 		n.model.Mark(n.millis(w.now), n.incarnation())
 	}
 	inc, _ = n.model.Incarnation()
-	return protocol.Answer{Incarnation: inc, Clock: n.millis(w.now)}
+	return protocol.Answer{Incarnation: inc, Clock: n.millis(w.now), Wait: n.model.Guard()}
 }
 
 // judges has the process begin to look at the nodes' clocks.
@@ -51,7 +52,7 @@ func (p *proc) judges() {
 		bounds[i] = new(protocol.ClockBounds)
 	}
 	p.bounds = bounds
-	p.clocks = protocol.NewClocks(bounds, p.w.nodeTimeout, p.w.guard)
+	p.clocks = protocol.NewClocks(bounds, p.nodeTimeout(), p.guard())
 	p.clocks.Rules = p.w.rules
 	p.clockTimer = never
 	p.fanout = protocol.NewFanout(len(p.links), p.w.rules)
@@ -112,6 +113,9 @@ func (l *link) attended(m *message) {
 		l.lives(func(s *protocol.Incarnations, now protocol.Time) {
 			s.Marked(now, l.idx, m.try, m.ans.Incarnation, true)
 		})
+	case theLongest:
+		l.proc.clocks.Guard(l.proc.local(l.proc.w.now), l.idx, m.ans.Wait)
+		l.proc.settle()
 	case theGuard:
 		l.lives(func(s *protocol.Incarnations, now protocol.Time) { s.Counted(now, l.idx, m.ans.Incarnation) })
 	}
@@ -196,6 +200,8 @@ func (p *proc) obey(e protocol.ClockEvent) {
 				l.askTime()
 			}
 		}
+	case protocol.ClockGuard:
+		l.ask(theLongest, 0)
 	case protocol.ClockMark:
 		l.lives(func(s *protocol.Incarnations, _ protocol.Time) { s.Distrust(l.idx) })
 	case protocol.ClockDoubted:

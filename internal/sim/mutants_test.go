@@ -136,6 +136,7 @@ var mutants = []mutant{
 	{"what is known since the suspect was asked is evidence", without(protocol.RuleAsked), buffered, 100, "silenced"},
 	{"no client takes its own clock to have stood still", without(protocol.RuleStood), nap, 100, "lost"},
 	{"a node counts though its clock may have jumped", without(protocol.RuleLate), doubt, 100, "capacity"},
+	{"a node in doubt counts after this client's longest lease", without(protocol.RuleLongest), doubtful, 300, "capacity"},
 	{"leases last though a clock stood still", without(protocol.RuleEarly), overslept, 100, "capacity"},
 	{"no margin for jumps that are not noticed", func(s *setting) { s.scant = true }, nudge, 100, "capacity"},
 	{"no client looks at the uptime", func(s *setting) { s.forgetful = true }, restart, 100, "capacity"},

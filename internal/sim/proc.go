@@ -73,7 +73,14 @@ func (w *world) owner(name string) *proc {
 	return w.procs[i]
 }
 
+// shorten divides its settings by a number.
+func (p *proc) shorten(by int) {
+	p.shorter = time.Duration(by)
+	p.clocks.Wait, p.clocks.Longest = p.nodeTimeout(), p.guard()/2
+}
+
 // The settings of one process; they may differ.
+
 func (p *proc) ttl() time.Duration         { return p.w.ttl / p.shorter }
 func (p *proc) guard() time.Duration       { return p.w.guard / p.shorter }
 func (p *proc) retention() time.Duration   { return p.w.retention / p.shorter }

@@ -116,7 +116,7 @@ func (p *player) process(a *args) error {
 			_, err := fmt.Sscan(a.next(), &q.clock.offset)
 			a.fail(err)
 		case "settings":
-			q.shorter = time.Duration(a.number())
+			q.shorten(int(a.number()))
 		default:
 			return fmt.Errorf("process has no such option")
 		}

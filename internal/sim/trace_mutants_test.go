@@ -55,9 +55,8 @@ RuleOthers
 RuleAfter
 RuleNewest
 RuleTwin
-RuleHopeless
-node.NearFuture
 RuleStranger
+RuleLongest
 RuleCompared
 RuleRoute
 RuleNearest
