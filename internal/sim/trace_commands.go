@@ -252,7 +252,7 @@ func (p *player) repeat(a *args) error {
 func (p *player) flight(*args) error {
 	var s []string
 	for _, e := range p.x.flight {
-		if n := p.x.names.of(e); n.op != "time" && n.op != "hello" {
+		if n := p.x.names.of(e); n.op != "time" && n.op != "hello" && n.op != "longest" {
 			s = append(s, n.String())
 		}
 	}

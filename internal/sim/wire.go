@@ -213,7 +213,7 @@ func parse(args []string) (p parcel, rest []string, err error) {
 }
 
 // operations are what a parcel may be.
-var operations = []string{"join", "settle", "beat", "leave", "read", "open", "put", "repair", "hello", "time", "mark", "guard", "push"}
+var operations = []string{"join", "settle", "beat", "leave", "read", "open", "put", "repair", "hello", "time", "mark", "guard", "repairing", "longest", "push"}
 
 // names gives what is sent a name that is the same in each play.
 type names struct {
