@@ -51,15 +51,28 @@ func (q *Quorum) begun(n *node) {
 
 // noteRecovering notes from an answer whether the node is within its guard time.
 func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
-	r := &q.recovering
+	q.fanout.Recovers(node, a.Status == protocol.Recovering)
+	out, wait, text := q.recovering.note(len(q.nodes), node, a)
+	if text == "" {
+		return
+	}
+	q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
+		slog.Int("nodes", out), slog.Int("of", len(q.nodes)), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
+	q.observe(Event{Kind: EventWaiting, Took: wait, Node: q.nodes[node].addr})
+}
+
+// note takes an answer of one of so many nodes. If a quorum has just become impossible it
+// returns how many nodes recover, for how long, and what the log says of it. It calls
+// nothing while it holds r.mu: an observer that locks waits for answers, and their readers
+// wait for r.mu.
+func (r *recovering) note(nodes, node int, a protocol.Answer) (out int, wait time.Duration, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	q.fanout.Recovers(node, a.Status == protocol.Recovering)
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
 		r.until[node], r.empty[node] = time.Time{}, false
 	}
-	out, empty, wait := 0, 0, time.Duration(0)
+	empty := 0
 	for i, u := range r.until {
 		if left := u.Sub(now); left > 0 {
 			out++
@@ -69,19 +82,16 @@ func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
 			}
 		}
 	}
-	switch lacking := len(q.nodes)-out < len(q.nodes)/2+1; {
+	switch lacking := nodes-out < nodes/2+1; {
 	case !lacking:
 		r.told = false
 	case !r.told:
 		r.told = true
-		text := forgetfulNodes
-		if empty == out {
+		if text = forgetfulNodes; empty == out {
 			text = emptyNodes
 		}
-		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
-			slog.Int("nodes", out), slog.Int("of", len(q.nodes)), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
-		q.observe(Event{Kind: EventWaiting, Took: wait, Node: q.nodes[node].addr})
 	}
+	return out, wait, text
 }
 
 // Advice says what the operator can do about nodes within their guard time.
