@@ -98,6 +98,23 @@ func (r *repairer) done(s protocol.RepairStep, res protocol.RepairResult) {
 	r.flush(now)
 }
 
+// step takes a step and reports how it has ended.
+//
+// Invariant: it reports also when the observer or the logger ends the goroutine. Without
+// that the machine waits for the step, and this client never repairs the node again.
+func (r *repairer) step(s protocol.RepairStep) {
+	res := protocol.RepairResult{Err: ErrClosed}
+	defer func() { r.done(s, res) }()
+	select {
+	case <-r.q.built:
+	case <-r.ctx.Done():
+		return
+	}
+	res.Err = errStepEnded
+	res = r.take(s)
+	res.ForGood = res.Err != nil && forGood(res.Err)
+}
+
 // flush has the machine's steps taken. Called with r.mu held.
 func (r *repairer) flush(now protocol.Time) {
 	for _, s := range r.pure.Out {
@@ -109,17 +126,7 @@ func (r *repairer) flush(now protocol.Time) {
 		case protocol.RepairDone:
 			r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", r.q.nodes[s.Target].addr, "records", s.Count)
 		default:
-			r.tasks.Go(func() {
-				select {
-				case <-r.q.built:
-				case <-r.ctx.Done():
-					r.done(s, protocol.RepairResult{Err: ErrClosed})
-					return
-				}
-				res := r.take(s)
-				res.ForGood = res.Err != nil && forGood(res.Err)
-				r.done(s, res)
-			})
+			r.tasks.Go(func() { r.step(s) })
 		}
 	}
 	r.pure.Out = r.pure.Out[:0]
@@ -137,6 +144,8 @@ func (r *repairer) flush(now protocol.Time) {
 // repairRemedy is what to do about a node that cannot be repaired.
 const repairRemedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
 	"if they are gone for good, wait until no node is within its guard time and run \"quorate bootstrap\" with the nodes that are left, which declares what these know to be all there is"
+
+var errStepEnded = errors.New("the observer or the logger has ended the goroutine that repaired the node")
 
 var errUndecided = errors.New("a run is under way that decides what is recorded")
 
