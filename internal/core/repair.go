@@ -115,16 +115,19 @@ func (r *repairer) step(s protocol.RepairStep) {
 	res.ForGood = res.Err != nil && forGood(res.Err)
 }
 
-// flush has the machine's steps taken. Called with r.mu held.
+// flush has the machine's steps taken. Called with r.mu held, so the logger is called by
+// another goroutine: claims and the readers of answers may wait for r.mu.
 func (r *repairer) flush(now protocol.Time) {
 	for _, s := range r.pure.Out {
 		switch s.Kind {
 		case protocol.RepairYield: // should another client have its turn by now, the two do the same twice
 			r.q.nodes[s.Node].send(&question{command: resp.AppendCommand(nil, "DEL", r.turn())})
 		case protocol.RepairFailed:
-			r.log(s)
+			r.tasks.Go(func() { r.log(s) })
 		case protocol.RepairDone:
-			r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", r.q.nodes[s.Target].addr, "records", s.Count)
+			r.tasks.Go(func() {
+				r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", r.q.nodes[s.Target].addr, "records", s.Count)
+			})
 		default:
 			r.tasks.Go(func() { r.step(s) })
 		}
