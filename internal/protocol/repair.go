@@ -148,11 +148,15 @@ func (r *Repair) Up(now Time, node int) {
 	}
 }
 
-// Hurry has nodes that wait be tried now: their guard times may have been ended.
+// Hurry has nodes that wait be tried now: their guard times may have been ended. What an
+// attempt under way has learnt of that may be older, so the next one follows at once.
 func (r *Repair) Hurry(now Time) {
 	for i := range r.nodes {
-		if n := &r.nodes[i]; n.stage == repairPaused {
+		switch n := &r.nodes[i]; n.stage {
+		case repairPaused:
 			n.pause, n.retry = r.first(), now
+		case repairing:
+			n.hurried = true
 		}
 	}
 	r.Tick(now)
@@ -271,7 +275,7 @@ func (r *Repair) do(i int, s RepairStep) {
 // begin begins an attempt at node i.
 func (r *Repair) begin(now Time, i int) {
 	n := &r.nodes[i]
-	n.stage, n.attempts = repairing, n.attempts+1
+	n.stage, n.attempts, n.hurried = repairing, n.attempts+1, false
 	n.attemptState = attemptState{}
 	r.do(i, RepairStep{Kind: RepairLook, Node: i})
 }
@@ -310,6 +314,8 @@ func (r *Repair) pause(now Time, i int) {
 	}
 	n.pause = min(2*n.pause, longest)
 	switch {
+	case n.wait > 0 && n.hurried:
+		n.wait, n.pause = 0, r.first()
 	case n.wait > 0:
 		n.attempts, n.pause = 1, r.NodeTimeout
 	case n.err != nil || n.lacking != nil:

@@ -28,6 +28,7 @@ type nodeRepair struct {
 	up        bool // it is connected
 	stage     repairStage
 	again     bool // something has happened that may mean that it lost its data again
+	hurried   bool // its guard time may have been ended since the attempt began
 	attempts  int
 	attempted bool
 	busy      int // steps under way

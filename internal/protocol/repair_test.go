@@ -37,6 +37,7 @@ func newRepair(t *testing.T) (*Repair, RepairStep) {
 		r.Done(1, s, RepairResult{Incarnation: 7, CaughtUp: true})
 	}
 	require.True(t, r.Attempted(1))
+	r.nodes[0].hurried = false // the other nodes had come up first
 	return r, looks[0]
 }
 
@@ -62,6 +63,21 @@ func TestRepairWaitsForTheGuardTime(t *testing.T) {
 	look = steps(t, r, RepairLook)[0]
 	r.Done(1, look, RepairResult{Incarnation: 5})
 	steps(t, r, RepairTurn)
+}
+
+// A guard time that is ended while the node is looked at is not waited for, though the
+// answer to the look tells of it.
+func TestRepairThatIsHurriedWhileItLooks(t *testing.T) {
+	r, look := newRepair(t)
+	r.Hurry(1)
+	steps(t, r)
+	r.Done(1, look, RepairResult{Incarnation: 5, Wait: repairGuard / 2})
+	at := r.Wake()
+	require.Less(t, at, Time(1).Add(time.Second))
+	r.Tick(at)
+	look = steps(t, r, RepairLook)[0]
+	r.Done(at, look, RepairResult{Incarnation: 5, Wait: repairGuard / 2})
+	require.GreaterOrEqual(t, r.Wake(), at.Add(repairGuard/2), "it has not been ended")
 }
 
 // A node is marked in the incarnation in which it was brought all names. A name that is
