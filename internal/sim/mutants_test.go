@@ -49,7 +49,7 @@ var mutants = []mutant{
 	{"pushes without ticket", without(protocol.RulePushTicket), outrun, 100, "capacity token order"},
 	{"pushes of a vote that is gone", without(protocol.RulePushOnce), overdue, 100, "capacity"},
 	{"votes alone", without(protocol.RuleCounting), permits, 100, "capacity order"},
-	{"votes alone, seen by the order", without(protocol.RuleCounting), storm, 500, "capacity order"},
+	{"votes alone, seen by the order", without(protocol.RuleCounting), storm, 3000, "capacity order"},
 	{"no equality refusal", nodesWithout(model.Equality), crossing, 100, "token late stuck"},
 	{"settle inserts below F", nodesWithout(model.InsertAboveFence), restart, 100, "token capacity"},
 	{"settle does not refresh", nodesWithout(model.SettleRefresh), fringe, 100, "capacity"},
