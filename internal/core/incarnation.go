@@ -39,7 +39,7 @@ type incarnations struct {
 func newIncarnations(clients []redis.UniversalClient, guard time.Duration) *incarnations {
 	n := len(clients)
 	in := &incarnations{
-		known: protocol.NewIncarnations(n, protocol.NewServers(n, guard, rules()), rules()),
+		known: protocol.NewIncarnations(n, guard, rules()),
 		votes: make([]atomic.Uint64, n),
 	}
 	for _, c := range clients {

@@ -1,5 +1,7 @@
 package protocol
 
+import "time"
+
 // This file owns which replies of which node count. A reply counts if it is of the
 // incarnation that the node's connection began with, and if no other address of this
 // client votes with that incarnation.
@@ -83,9 +85,9 @@ type NodeAction struct {
 }
 
 // NewIncarnations returns what a client knows of so many addresses at its start. No
-// lease outlasts the guard time of servers.
-func NewIncarnations(addresses int, servers *Servers, rules Rules) *Incarnations {
-	s := &Incarnations{servers: servers, rules: rules, nodes: make([]nodeLife, addresses)}
+// lease outlasts the guard time.
+func NewIncarnations(addresses int, guard time.Duration, rules Rules) *Incarnations {
+	s := &Incarnations{servers: NewServers(addresses, guard, rules), rules: rules, nodes: make([]nodeLife, addresses)}
 	for i := range s.nodes {
 		s.nodes[i].same = -1
 	}

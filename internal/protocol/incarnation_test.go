@@ -20,8 +20,7 @@ type lives struct {
 func newLives(addresses int) *lives { return newLivesWith(addresses, protocol.Rules{}) }
 
 func newLivesWith(addresses int, rules protocol.Rules) *lives {
-	servers := protocol.NewServers(addresses, guardTime, rules)
-	return &lives{protocol.NewIncarnations(addresses, servers, rules), protocol.Time(time.Hour)}
+	return &lives{protocol.NewIncarnations(addresses, guardTime, rules), protocol.Time(time.Hour)}
 }
 
 // out returns what is to be done, and empties it.

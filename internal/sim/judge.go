@@ -23,6 +23,10 @@ const (
 	theLongest              // the longest guard time that clients have shown to the node
 )
 
+func (a about) String() string {
+	return [...]string{"claims", "hello", "time", "mark", "guard", "repairing", "longest"}[a]
+}
+
 // attend does what is asked of a node outside any claim.
 func (n *node) attend(m *message) protocol.Answer {
 	w := n.w
@@ -56,7 +60,7 @@ func (p *proc) judges() {
 	p.clocks.Rules = p.w.rules
 	p.clockTimer = never
 	p.fanout = protocol.NewFanout(len(p.links), p.w.rules)
-	p.lives = protocol.NewIncarnations(len(p.links), protocol.NewServers(len(p.links), p.w.guard, p.w.rules), p.w.rules)
+	p.lives = protocol.NewIncarnations(len(p.links), p.w.guard, p.w.rules)
 	for _, l := range p.links {
 		l.leapt = l.node.wrong
 	}

@@ -244,7 +244,7 @@ func (n *names) of(e event) parcel {
 	case m.inq != nil:
 		p.op = m.req.Op.String()
 	default:
-		p.op = operations[8+int(m.about-hello)]
+		p.op = m.about.String()
 	}
 	if m.no == 0 {
 		if n.sent == nil {
