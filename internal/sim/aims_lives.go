@@ -47,11 +47,7 @@ var twofold = generator{
 // answer, and another address reaches the third server.
 var moved = generator{
 	name: "moved",
-	set: func(r *rand.Rand, s *setting) {
-		plain(r, s, 2)
-		s.length = 4 * s.ttl
-		s.nameless = r.IntN(2) == 0
-	},
+	set:  twofold.set,
 	plan: func(w *world) {
 		ns := w.shuffled()
 		holder, other := w.procs[0], w.procs[1]
@@ -78,11 +74,7 @@ var moved = generator{
 // is a's replica for a moment: it has the other client's claim and not the holder's.
 var replica = generator{
 	name: "replica",
-	set: func(r *rand.Rand, s *setting) {
-		plain(r, s, 2)
-		s.length = 4 * s.ttl
-		s.nameless = r.IntN(2) == 0
-	},
+	set:  twofold.set,
 	plan: func(w *world) {
 		ns := w.shuffled()
 		a, c := ns[0], ns[2]

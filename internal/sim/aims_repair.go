@@ -31,13 +31,7 @@ func (w *world) caughtUp(n *node) {
 // be asked when the guard time of the first is over.
 var repairBeforeGuardEnds = generator{
 	name: "repairBeforeGuardEnds",
-	set: func(r *rand.Rand, s *setting) {
-		plain(r, s, 2)
-		s.capacity, s.weights, s.record = 1, []uint64{1}, true
-		s.hold, s.think = s.ttl/20, s.ttl/4
-		s.persist = 4 * s.guard
-		s.length = 4 * s.guard
-	},
+	set:  stretched.set,
 	plan: func(w *world) {
 		ns := w.shuffled()
 		a, b, c := ns[0], ns[1], ns[2]
