@@ -1,0 +1,90 @@
+package doccheck
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const ruleTable = "## Rules, proofs, mutants and traces"
+
+var (
+	ruleRow  = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| ([^|]*) \| ([^|]*) \|$`)
+	leftOut  = regexp.MustCompile(`(?m)^# without ([^:]+):`)
+	ruleName = regexp.MustCompile(`(?:Rule|node\.)\w+`)
+)
+
+// Invariant: each rule that a mutant leaves out stands in one row of the protocol's table, with
+// its proof and all of its traces. Without the test the table ages with each rule and trace.
+func TestRuleTable(t *testing.T) {
+	_, table, _ := strings.Cut(documents(t)["docs/protocol.md"], ruleTable)
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := map[string]string{} // of each rule
+	for _, row := range ruleRow.FindAllStringSubmatch(table, -1) {
+		for _, rule := range ruleName.FindAllString(row[3], -1) {
+			assert.NotContains(t, rows, rule, "a second row")
+			rows[rule] = row[4]
+		}
+	}
+	known := rulesOfTheCode(t)
+	for rule := range rows {
+		assert.Contains(t, known, rule, "no such rule")
+	}
+	for rule := range known {
+		assert.Contains(t, rows, rule, "no row of docs/protocol.md has the rule")
+	}
+	traces, err := filepath.Glob(filepath.Join(root, "internal/sim/testdata/*.txt"))
+	require.NoError(t, err)
+	for _, path := range traces {
+		name := strings.TrimSuffix(filepath.Base(path), ".txt")
+		link := "[" + name + "](../internal/sim/testdata/" + name + ".txt)"
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Contains(t, table, link, "a trace without a row")
+		for _, rules := range leftOut.FindAllStringSubmatch(string(text), -1) {
+			names := ruleName.FindAllString(rules[1], -1)
+			inRow := func(rule string) bool { return strings.Contains(rows[rule], link) }
+			assert.True(t, len(names) == 0 || slices.ContainsFunc(names, inRow), "%s is not in the row of %s", name, rules[1])
+		}
+	}
+}
+
+// rulesOfTheCode returns the names of all rules, as traces write them.
+func rulesOfTheCode(t *testing.T) map[string]bool {
+	names := map[string]bool{}
+	files, err := filepath.Glob(filepath.Join(root, "internal/protocol/rules*.go"))
+	require.NoError(t, err)
+	for _, path := range append(files, filepath.Join(root, "internal/model/node.go")) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			decl, ok := n.(*ast.GenDecl)
+			if !ok || decl.Tok != token.CONST {
+				return true
+			}
+			ofNode := decl.Specs[0].(*ast.ValueSpec).Names[0].Name == "Guard"
+			for _, spec := range decl.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					switch {
+					case !name.IsExported():
+					case strings.HasPrefix(name.Name, "Rule"):
+						names[name.Name] = true
+					case ofNode:
+						names["node."+name.Name] = true
+					}
+				}
+			}
+			return false
+		})
+	}
+	return names
+}
