@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
+
+	"github.com/samber/lo"
 )
 
 // What is done to the wall clocks of servers, each of which has one of its own
 // where a track wants it. A clock that jumps ends leases early or late, so it
 // counts as a loss of memory. One that drifts, within what the protocol bears,
-// does not.
+// does not. It drifts back when it is off by [driftMost].
 var (
 	clockHarms = append([]harm{
 		{"clock of a server set forward by a minute", jump(time.Minute, time.Minute)},
@@ -20,8 +23,8 @@ var (
 		{"clock of a server set back by 1 to 5 s", jump(-5*time.Second, -time.Second)},
 	}, driftHarms...)
 	driftHarms = []harm{
-		{"clock of a server fast by 0.5% from then on", drift(1.005)},
-		{"clock of a server slow by 0.5% from then on", drift(0.995)},
+		{"clock of a server fast by 0.5%, until it is ahead by a quarter of the skew", drift(1.005)},
+		{"clock of a server slow by 0.5%, until it is behind by a quarter of the skew", drift(0.995)},
 	}
 )
 
@@ -68,27 +71,66 @@ func (n *nemesis) jump(nd *node, by time.Duration) error {
 
 // off is how far the node's clock is ahead of the machine's.
 func (n *node) off() time.Duration {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	return time.Until(n.server.Clock()).Round(time.Millisecond)
 }
 
-// drift gives a node's clock another speed, and changes nothing else. One that is
-// well off the machine's clock goes towards it.
+// drift gives a node's clock another speed, and changes nothing else.
 func drift(rate float64) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(_ context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		nd := n.nodes[r.IntN(len(n.nodes))]
-		rate := rate
-		switch off := nd.off(); {
-		case off > skew/4:
-			rate = 0.995
-		case off < -skew/4:
-			rate = 1.005
-		}
-		nd.mu.Lock()
-		defer nd.mu.Unlock()
-		return fmt.Sprintf("node %d", nd.id), nd.setClock(0, rate)
+		target := fmt.Sprintf("node %d, ahead by %v", nd.id, nd.off())
+		return target, nd.setSpeed(func(off time.Duration, _ float64) float64 { return towards(off, rate) })
 	}
+}
+
+// driftMost is how far a clock may drift off the machine's. The clocks of clients within the skew
+// may be off by half of it, in the other direction.
+const driftMost = skew / 4
+
+// towards returns the speed that a clock with that offset may have: rate, or the opposite one where the clock
+// is off by driftMost and rate leads further away.
+//
+// Invariant: without jumps, no clock is off by more than about driftMost, however long the run is. The
+// protocol promises nothing while the clocks of a majority are off by more than the skew, and a clock that is
+// slow by 0.5% is off by 1 s after 200 s: every client is then refused, rightly.
+func towards(off time.Duration, rate float64) float64 {
+	if off > driftMost && rate > 1 || off < -driftMost && rate < 1 {
+		return 2 - rate
+	}
+	return rate
+}
+
+// steer keeps the drift of each node's clock within its bound until ctx ends. Then it ends the drift.
+func (n *nemesis) steer(ctx context.Context, each time.Duration) error {
+	for ; ctx.Err() == nil; wait(ctx, each) {
+		n.apart = max(n.apart, apart(n.nodes))
+		for _, nd := range n.nodes {
+			if err := nd.setSpeed(towards); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(lo.Map(n.nodes, func(nd *node, _ int) error {
+		return nd.setSpeed(func(time.Duration, float64) float64 { return 1 })
+	})...)
+}
+
+// setSpeed has a node's clock run at the speed that choose returns for its offset and its speed.
+func (n *node) setSpeed(choose func(off time.Duration, rate float64) float64) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	rate := choose(n.off(), n.rate)
+	if rate == n.rate {
+		return nil
+	}
+	return n.setClock(0, rate)
+}
+
+// apart returns how far at least the clocks of a majority are off the machine's.
+func apart(nodes []*node) time.Duration {
+	offs := lo.Map(nodes, func(n *node, _ int) time.Duration { return n.off().Abs() })
+	slices.Sort(offs)
+	return offs[(len(offs)-1)/2]
 }
 
 // setClock has the clock jump, and run at rate from there.

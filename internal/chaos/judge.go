@@ -75,9 +75,12 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 	return r.enough()
 }
 
-// enough fails when too little was done under faults: what stands still breaks
-// no rule.
+// enough fails when too little was done under faults, as what stands still breaks
+// no rule, or when the faults were more than the protocol bears.
 func (r *result) enough() error {
+	if r.Apart > skew/2 {
+		return fmt.Errorf("the clocks of a majority of the servers were off by %v, and only %v is borne", r.Apart, skew/2)
+	}
 	held := lo.CountValuesBy(lo.Filter(r.History.Ops, func(o *operation, _ int) bool {
 		return o.Begin > 0 && o.Phase == underFaults
 	}), func(o *operation) string { return o.Kind })

@@ -29,7 +29,8 @@ type nemesis struct {
 	began  int64
 	active atomic.Int64
 	late   latecomers
-	ended  atomic.Int64 // connections of clients that slept
+	ended  atomic.Int64  // connections of clients that slept
+	apart  time.Duration // the most that the clocks of a majority were off at one moment
 	mu     sync.Mutex
 	log    []fault
 }
@@ -76,13 +77,20 @@ var tracks = map[string][]harm{
 var trackNames = []string{"servers", "data", "network", "clients", "sleep", "walls", "clocks"}
 
 // run does harm until ctx ends. When it returns all is healed.
-func (n *nemesis) run(ctx context.Context) {
+func (n *nemesis) run(ctx context.Context) error {
 	n.began = now()
-	var all sync.WaitGroup
+	var all, clocks sync.WaitGroup
 	for _, name := range n.plan.Tracks {
 		all.Go(func() { n.track(ctx, name) })
 	}
+	// The drift ends when no track can begin another one.
+	steered, end := context.WithCancel(context.WithoutCancel(ctx))
+	var err error
+	clocks.Go(func() { err = n.steer(steered, time.Second) })
 	all.Wait()
+	end()
+	clocks.Wait()
+	return err
 }
 
 func (n *nemesis) track(ctx context.Context, name string) {

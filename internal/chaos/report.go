@@ -25,6 +25,7 @@ func (r *result) print(out io.Writer) {
 	}
 	fmt.Fprintf(out, "%d pushes and %d pieces of requests and answers came late; %d connections ended while their client slept\n", r.Pushes, r.Pieces, r.Ended)
 	fmt.Fprintf(out, "wall clocks of clients set %d times: %d calls refused, %d holds before it was noticed\n", r.Walls.Set, r.Walls.Refused, r.Walls.Held)
+	fmt.Fprintf(out, "clocks of a majority of the servers: off by %v at most\n", r.Apart)
 	fmt.Fprintf(out, "rivals: %d holds, %d without a loss of memory before them; %d overlaps that a loss excuses\n", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
 	fmt.Fprintf(out, "%d times a node that lost its data was repaired\n", r.Told)
 	for _, c := range r.faultCounts() {
@@ -144,6 +145,7 @@ func markdown(results []*result, simulator string) string {
 	row("pushes that came late; pieces of requests and answers", func(r *result) string { return fmt.Sprintf("%d; %d", r.Pushes, r.Pieces) })
 	row("connections ended while their client slept", func(r *result) string { return fmt.Sprint(r.Ended) })
 	row("calls refused for a wrong wall clock", func(r *result) string { return count(r.Walls.Refused) })
+	row("the most that the clocks of a majority of the servers were off", func(r *result) string { return r.Apart.String() })
 	row("holds of rivals; with no loss of memory before them; overlaps that a loss excuses", func(r *result) string {
 		return fmt.Sprintf("%d; %d; %d", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
 	})

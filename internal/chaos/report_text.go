@@ -24,6 +24,7 @@ Every client writes down what it asked and got on the machine's monotonic clock.
 
 Loss of data keeps to what the protocol bears: a minority of the nodes at a time. A node counts as lost until it is caught up, and until a guard time after its return or
 its jump. The harness skips a fault that would be more. A node's clock that jumps counts as a loss of data: leases end early there, or late. A clock that drifts by 0.5%% does not.
+It turns round when it is off by a quarter of the skew: the protocol promises nothing while the clocks of a majority are off by more than the skew.
 TCP shows no packet loss: a lost packet is a delay until it is sent again, 200 ms and doubling. The harness models it so. The ttl is %v, the guard time %v.
 `
 

@@ -34,10 +34,11 @@ type result struct {
 	Rivals     rivalStats
 	Walls      wallStats
 	Losses     []memoryLoss
-	Pushes     int64 // that came late
-	Pieces     int64 // of requests and replies that came late
-	Ended      int64 // connections of clients that slept
-	Told       int   // repairs of nodes that had lost their data
+	Pushes     int64         // that came late
+	Pieces     int64         // of requests and replies that came late
+	Ended      int64         // connections of clients that slept
+	Apart      time.Duration // the most that the clocks of a majority of the nodes were off at one moment
+	Told       int           // repairs of nodes that had lost their data
 	Waits      waitStats
 	Rates      map[string]float64 // holds per second under faults, by kind of work
 	Violations []violation
@@ -82,6 +83,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	}
 	if h.nemesis != nil {
 		r.Faults, r.Losses, r.Ended = h.nemesis.faults(), h.nemesis.memory.losses(), h.nemesis.ended.Load()
+		r.Apart = h.nemesis.apart
 		r.Pushes, r.Pieces = h.nemesis.late.pushes.Load(), h.nemesis.late.commands.Load()
 	}
 	stats, cerr := h.close()
@@ -181,10 +183,10 @@ func (h *harness) phases(ctx context.Context) error {
 			h.left, h.told = append(h.left, told.found...), told.told
 		}()
 	}
-	h.nemesis.run(bad)
+	err := h.nemesis.run(bad)
 	cancel()
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return err
 	}
 	h.times.healed = now()
 	for _, c := range h.clients {
