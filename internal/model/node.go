@@ -201,31 +201,6 @@ func (n *Node) Mark(now int64, inc protocol.Incarnation) {
 	n.marked, n.inc, n.born, n.whole = true, inc, now, false
 }
 
-// SetPlain is another Redlock client's SET NX PX on the redlock key; without a ttl it is for good.
-func (n *Node) SetPlain(now int64, value string, ttl time.Duration) bool {
-	if n.plainAt(now) != "" {
-		return false
-	}
-	n.plain, n.plainEnd = value, forGood
-	if ttl > 0 {
-		n.plainEnd = now + ttl.Milliseconds()
-	}
-	return true
-}
-
-// DelPlain is another client's compare-and-delete on the redlock key; value "" deletes whatever is there.
-func (n *Node) DelPlain(now int64, value string) bool {
-	p := n.plainAt(now)
-	if p == "" || (value != "" && p != value) {
-		return false
-	}
-	n.plain = ""
-	return true
-}
-
-// Plain returns the redlock key's value at now, "" when there is none.
-func (n *Node) Plain(now int64) string { return n.plainAt(now) }
-
 // Claims returns the claims that live at now, lowest ticket first.
 func (n *Node) Claims(now int64) []Claim {
 	live := make([]Claim, 0, len(n.claims))
@@ -336,12 +311,4 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 		rest(n.plainEnd)
 	}
 	return b
-}
-
-// plainAt is the redlock key's value at now.
-func (n *Node) plainAt(now int64) string {
-	if n.plainEnd <= now {
-		return ""
-	}
-	return n.plain
 }

@@ -37,13 +37,15 @@
 //	peer.go         what a claim knows of one node
 //	ticketclock.go  which ticket a claim proposes, and which a node refuses
 //	record.go, register.go, attest.go   the records: Paxos with tickets
-//	clockbounds.go, nodeclock.go        whether a node's clock jumped, or ours
+//	clockbounds.go                      whether a node's clock and ours have parted
+//	nodeclock.go, clockjudge.go         which of the two it was
 //	fanout.go       which nodes are asked first, and how long to wait
 //	incarnation.go  which replies of a node count
 //	servers.go      which of two addresses of one server votes
 //	wallclock.go    whether the client's wall clock is wrong
 //	holder.go       which claim holds a name, for an onlooker
-//	localqueue.go   which caller of a process holds a value next
+//	localqueue.go, localunlock.go, localline.go   which caller of a process holds a value next
+//	repair.go, repair_attempt.go        when and how a node that lost its data is repaired
 //	backlog.go, outbox.go               what is sent when a node has no room
 //	rules.go        a switch for each rule, for the mutants
 //

@@ -3,9 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -186,122 +183,6 @@ const maxReads = 64
 func (w *world) reads(p *proc, n *node, more int) {
 	if p.reading[n.idx] += more; p.reading[n.idx] > maxReads {
 		w.fail("busy", "process %s brings %d names to node %d at once", p.name, p.reading[n.idx], n.idx)
-	}
-}
-
-// repairStep is what a node does for one step.
-func (n *node) repairStep(t *repairTask, by *proc) (res protocol.RepairResult) {
-	w, s := n.w, t.step
-	inc, marked := n.model.Incarnation()
-	switch {
-	case n.refuse:
-		return protocol.RepairResult{Err: errRefused, ForGood: true}
-	case !marked:
-		return protocol.RepairResult{Err: errUnmarked}
-	}
-	switch now := n.millis(w.now); s.Kind {
-	case protocol.RepairLook:
-		n.looks++
-		return protocol.RepairResult{Incarnation: inc, CaughtUp: n.model.Whole(), Wait: n.model.Recovering(now)}
-	case protocol.RepairTurn:
-		if res.OK = n.turnEnds <= now; res.OK {
-			n.turnEnds = now + s.For.Milliseconds()
-			n.turnOf = by
-		}
-	case protocol.RepairStay:
-		if n.turnEnds > now {
-			n.turnEnds = now + s.For.Milliseconds()
-		}
-	case protocol.RepairYield:
-		n.turnEnds, n.turnOf = 0, nil
-	case protocol.RepairList:
-		res.Names, res.Cursor = n.list(s.Cursor)
-	case protocol.RepairMark:
-		if res.OK = inc == s.Incarnation; res.OK {
-			n.complete(inc)
-		}
-	}
-	return res
-}
-
-// perPortion is how many names a node lists at a time.
-const perPortion = 7
-
-// list lists a portion of the names that the node has something of.
-func (n *node) list(cursor string) (names []string, next string) {
-	all := slices.Sorted(maps.Keys(n.names))
-	if n.model.Remembers() {
-		all = append(all, recordName)
-	}
-	if limit, _ := n.model.Limit(); limit > 0 {
-		all = append(all, numberName)
-	}
-	from, err := strconv.Atoi(cursor)
-	if err != nil {
-		panic(err)
-	}
-	from = min(from, len(all))
-	to := min(from+perPortion, len(all))
-	if next = strconv.Itoa(to); to == len(all) {
-		next = "0"
-	}
-	return all[from:to], next
-}
-
-// complete marks the node as caught up.
-func (n *node) complete(inc protocol.Incarnation) {
-	w := n.w
-	w.log("node %d is caught up", n.idx)
-	for name := range w.listed {
-		if !n.names[name] && !w.ledger.void {
-			w.fail("record", "node %d is marked as caught up, and lacks %s", n.idx, name)
-		}
-	}
-	w.tape.note("caughtup %d", n.idx+1)
-	if w.wire != nil { // a trace brings the number with that
-		for _, o := range w.nodes {
-			if !o.down && o != n {
-				n.model.Resize(o.model.Limit())
-			}
-		}
-	}
-	n.model.Complete(inc)
-}
-
-// attested: enough nodes beside n would answer a read of a register that is not
-// simulated.
-func (p *proc) attested(n *node) bool {
-	caughtUp, all := 0, 0
-	for _, o := range p.w.nodes {
-		if o == n || p.reaches(o) {
-			all++
-			if o != n && o.model.Whole() {
-				caughtUp++
-			}
-		}
-	}
-	return caughtUp > len(p.w.nodes)/2 || all == len(p.w.nodes)
-}
-
-// bringNumber gives a node the newest number of permits that the others that can be
-// asked know.
-func (p *proc) bringNumber(n *node) {
-	for _, o := range p.w.nodes {
-		if o != n && p.reaches(o) {
-			n.model.Resize(o.model.Limit())
-		}
-	}
-}
-
-// numberInForce: what a read has brought to a majority is in force.
-func (w *world) numberInForce() {
-	limits := map[protocol.Ticket]int{}
-	for _, n := range w.nodes {
-		if limit, at := n.model.Limit(); at > w.permits.at {
-			if limits[at]++; limits[at] > len(w.nodes)/2 {
-				w.permits.limit, w.permits.at, w.permits.since = limit, at, w.now
-			}
-		}
 	}
 }
 
