@@ -38,9 +38,9 @@ func (c *clock) now(t time.Time) time.Time {
 	return t.Add(c.offset + time.Duration(float64(t.Sub(c.since))*(c.rate-1)))
 }
 
-// write tells a process that was started at began what the clock shows.
+// write tells a process whose rate counts from began what the clock shows.
 //
-// libfaketime counts a rate from the start of the process. To write the offset and the new rate as they are
+// libfaketime counts a rate from the start of the process, see [counted]. To write the offset and the new rate as they are
 // would be wrong: after a minute, a rate of 1.005 would have the clock jump by 300 ms.
 func (c *clock) write(began time.Time) error {
 	offset := c.now(began).Sub(began)

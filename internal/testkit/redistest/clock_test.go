@@ -87,6 +87,23 @@ func TestClockDrifts(t *testing.T) {
 	assert.InDelta(t, before+time.Minute, ahead(t, s), float64(within))
 }
 
+// A change of the rate is no jump, however long the process took to start. A clock that jumps by a few
+// milliseconds makes clients take the node for one that has lost its data.
+func TestRateChangesWithoutAJump(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
+	require.NoError(t, s.Client().Ping(t.Context()).Err())
+	for _, rate := range []float64{100, 1, 50} { // a jump is 99 times as long as what is wrong about the start
+		require.NoError(t, s.ShiftClock(0, rate))
+		from := s.Clock()
+		told, err := s.Client().Time(t.Context()).Result()
+		require.NoError(t, err)
+		to := s.Clock()
+		const digits = time.Millisecond // what the file leaves out
+		assert.False(t, told.Before(from.Add(-digits)) || told.After(to.Add(digits)), "rate %v: %v is not between %v and %v", rate, told, from, to)
+	}
+}
+
 // It is the machine's clock: a new life of the server finds it as it is, and a frozen one when it goes on.
 func TestClockOutlivesTheServer(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ type Server struct {
 
 	mu     sync.Mutex       // one change of state at a time; guards what follows
 	proc   *process.Process // one life of the server; nil before the first start
-	began  time.Time        // when proc was about to be started
+	began  time.Time        // when proc was started; with a clock: from when its rate counts
 	clock  *clock           // nil where the server has the machine's
 	client *redis.Client
 	closed bool
@@ -258,6 +258,8 @@ func (s *Server) start() error {
 
 	err = s.awaitAnswer()
 	if s.clock != nil {
+		s.began = counted(p.Pid(), s.began)
+		err = errors.Join(err, s.clock.write(s.began))
 		s.clock.tidy(p.Pid())
 	}
 	if err != nil {
