@@ -26,7 +26,10 @@ func TestRefusals(t *testing.T) {
 	assert.Equal(t, wallStats{Set: 2, Refused: 1}, stats)
 	late.Set = at(-time.Minute)
 	right := &operation{Op: "e", Call: at(0), Failed: at(0), Err: "quorate: lock: " + refused}
-	assert.Len(t, refusals(&history{Ops: []*operation{late, right}}, &stats), 2)
+	hold := &operation{Op: "f", Begin: at(-time.Second), Until: at(time.Second)}
+	assert.Len(t, refusals(&history{Ops: []*operation{late, right, hold}}, &stats), 2)
+	hold.Begin = at(-lately - 2*time.Second)
+	assert.Empty(t, refusals(&history{Ops: []*operation{late, right, hold}}, &stats), "no majority may have answered")
 }
 
 // A token far from the time is found.

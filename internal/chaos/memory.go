@@ -22,9 +22,10 @@ type memory struct {
 	most   int
 	marker func(node int) (marker, error) // nil where nodes have no marker
 
-	mu   sync.Mutex
-	lost map[int]loss
-	log  []memoryLoss
+	mu    sync.Mutex
+	lost  map[int]loss
+	log   []memoryLoss
+	slips []memoryLoss // of clocks, which lose nothing
 }
 
 // memoryLoss is one of them as the checkers see it, in times of now.
@@ -150,6 +151,14 @@ func (m *memory) byClock(node int) {
 	m.lost[node] = l
 }
 
+// slip says that the node's clock has jumped by so little that no lease suffers. A client that notices has
+// the node count a guard time all the same.
+func (m *memory) slip(node int, from int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.slips = append(m.slips, memoryLoss{node: node, from: from, to: now()})
+}
+
 // losses are all so far.
 func (m *memory) losses() []memoryLoss {
 	m.mu.Lock()
@@ -157,9 +166,11 @@ func (m *memory) losses() []memoryLoss {
 	return slices.Clone(m.log)
 }
 
-// lostSince says whether the node has lost its memory since then, or does now.
+// lostSince says whether the node has lost its memory since then, or does now, or its clock has slipped.
 func (m *memory) lostSince(node int, then int64) bool {
-	return slices.ContainsFunc(m.losses(), func(l memoryLoss) bool { return l.node == node && (l.to == 0 || l.to > then) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(append(slices.Clip(m.log), m.slips...), func(l memoryLoss) bool { return l.node == node && (l.to == 0 || l.to > then) })
 }
 
 // marker reads a node's marker: its incarnation, since when it has been that by
