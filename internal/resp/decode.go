@@ -41,8 +41,8 @@ func (e Error) Code() string {
 	return string(e)
 }
 
-// ErrProtocol is in the chain of every error that means: these bytes are not
-// RESP2, or break a limit. What follows on the stream cannot be interpreted.
+// ErrProtocol is in the chain of every error that means: these bytes are neither
+// RESP2 nor RESP3, or break a limit. What follows on the stream cannot be interpreted.
 var ErrProtocol = errors.New("resp: malformed reply")
 
 // Reader decodes replies from a stream.
@@ -51,6 +51,7 @@ type Reader struct {
 	vals  []Value
 	arena []byte // the strings of the current reply, one after the other
 	used  int    // bytes of the current reply's strings
+	push  bool   // the current reply is none, but a push
 }
 
 // NewReader returns a Reader that buffers r.
@@ -59,15 +60,16 @@ func NewReader(r io.Reader) *Reader {
 }
 
 // Read returns the next reply: one value for a scalar, the elements for an
-// array, those of nested arrays in their place. A nil is the zero Value, also
-// a nil array; an error inside an array is a string. The values are valid
-// until the next Read.
+// array or a set, keys and values for a map, those of nested ones in their
+// place. A nil is the zero Value, also a nil array; an error inside an array is
+// a string; a boolean is 1 or 0. The values are valid until the next Read. What a
+// node sends unasked (RESP3) is read as a reply is: see IsPush.
 //
 // An error reply is returned as an Error; any other error is final.
 func (r *Reader) Read() ([]Value, error) {
 	// Values of an outgrown arena keep the old array alive, so growing the arena
 	// in the middle of a reply invalidates nothing.
-	r.vals, r.arena, r.used = r.vals[:0], r.arena[:0], 0
+	r.vals, r.arena, r.used, r.push = r.vals[:0], r.arena[:0], 0, false
 	if cap(r.arena) > keepArena {
 		r.arena = nil
 	}
@@ -86,14 +88,16 @@ func (r *Reader) Read() ([]Value, error) {
 	return r.vals, nil
 }
 
+// IsPush reports whether what Read returned last answers no command.
+func (r *Reader) IsPush() bool { return r.push }
+
 func (r *Reader) read(depth int) error {
 	line, err := r.line()
 	if err != nil {
 		return err
 	}
-	kind, rest := line[0], line[1:]
-	switch kind {
-	case '+':
+	switch kind, rest := line[0], line[1:]; kind {
+	case '+', ',', '(':
 		return r.addLine(rest)
 	case '-':
 		if depth == 0 {
@@ -106,33 +110,69 @@ func (r *Reader) read(depth int) error {
 			return fmt.Errorf("%w: integer %.32q", ErrProtocol, rest)
 		}
 		return r.add(Value{Int: n})
-	case '$':
-		n, ok := parseInt(rest)
-		switch {
-		case !ok || n < -1 || n > MaxBulk:
-			return fmt.Errorf("%w: string length %.32q", ErrProtocol, rest)
-		case n == -1:
+	case '$', '=', '!':
+		return r.readBulk(kind, rest, depth)
+	case '*', '~', '%', '>':
+		return r.readElements(kind, rest, depth)
+	case '_':
+		if len(rest) == 0 {
 			return r.add(Value{})
 		}
-		return r.addBulk(int(n))
-	case '*':
-		n, ok := parseInt(rest)
-		switch {
-		case !ok || n < -1 || n > MaxValues:
-			return fmt.Errorf("%w: array length %.32q", ErrProtocol, rest)
-		case n == -1:
-			return r.add(Value{})
-		case depth == maxDepth:
-			return fmt.Errorf("%w: nested deeper than %d", ErrProtocol, maxDepth)
-		}
-		for range n {
-			if err := r.read(depth + 1); err != nil {
-				return err
+	case '#':
+		if len(rest) == 1 && (rest[0] == 't' || rest[0] == 'f') {
+			v := Value{}
+			if rest[0] == 't' {
+				v.Int = 1
 			}
+			return r.add(v)
 		}
-		return nil
 	}
-	return fmt.Errorf("%w: type byte %q", ErrProtocol, kind)
+	return fmt.Errorf("%w: %.32q", ErrProtocol, line)
+}
+
+// readBulk reads a string whose length comes first.
+func (r *Reader) readBulk(kind byte, length []byte, depth int) error {
+	n, ok := parseInt(length)
+	switch {
+	case !ok || n < -1 || n > MaxBulk || n < 0 && kind != '$':
+		return fmt.Errorf("%w: string length %.32q", ErrProtocol, length)
+	case n == -1:
+		return r.add(Value{})
+	}
+	if err := r.addBulk(int(n)); err != nil {
+		return err
+	}
+	v := &r.vals[len(r.vals)-1]
+	switch {
+	case kind == '=' && n >= 4:
+		v.Str = v.Str[4:] // the text's form, such as txt:
+	case kind == '!' && depth == 0:
+		return Error(v.Str)
+	}
+	return nil
+}
+
+// readElements reads what consists of several values.
+func (r *Reader) readElements(kind byte, length []byte, depth int) error {
+	n, ok := parseInt(length)
+	switch {
+	case !ok || n < -1 || n > MaxValues || n < 0 && kind != '*' || kind == '>' && depth > 0:
+		return fmt.Errorf("%w: array length %.32q", ErrProtocol, length)
+	case n == -1:
+		return r.add(Value{})
+	case depth == maxDepth:
+		return fmt.Errorf("%w: nested deeper than %d", ErrProtocol, maxDepth)
+	case kind == '%':
+		n *= 2
+	case kind == '>':
+		r.push = true
+	}
+	for range n {
+		if err := r.read(depth + 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // line returns the next line without its end; it is not empty, and valid until

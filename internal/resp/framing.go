@@ -1,6 +1,9 @@
 package resp
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Framing checks a stream of replies for another reader, one that allocates what a
 // length announces. Invariant: a length that Reader would refuse is refused before
@@ -44,7 +47,7 @@ func (f *Framing) next(c byte) error {
 	f.last = c
 	switch {
 	case f.kind == 0:
-		if c != '+' && c != '-' && c != ':' && c != '$' && c != '*' {
+		if strings.IndexByte("+-:$*_,#(=!~%>", c) < 0 {
 			return fmt.Errorf("%w: type byte %q", ErrProtocol, c)
 		}
 		f.kind, f.length = c, 0
@@ -68,7 +71,8 @@ func (f *Framing) next(c byte) error {
 func (f *Framing) line() error {
 	kind := f.kind
 	f.kind = 0
-	if kind != '$' && kind != '*' {
+	bulk := kind == '$' || kind == '=' || kind == '!'
+	if !bulk && strings.IndexByte("*~%>", kind) < 0 {
 		return f.count(f.length - 1)
 	}
 	n, ok := int64(0), f.length <= len(f.digits)
@@ -76,11 +80,11 @@ func (f *Framing) line() error {
 		n, ok = parseInt(f.digits[:f.length-1])
 	}
 	switch {
-	case !ok || n < -1:
+	case !ok || n < -1 || n < 0 && kind != '$' && kind != '*' || kind == '>' && f.depth > 0:
 		return fmt.Errorf("%w: length %.20q", ErrProtocol, f.digits[:min(f.length, len(f.digits))])
 	case n == -1:
 		f.complete()
-	case kind == '$':
+	case bulk:
 		if n > MaxBulk {
 			return fmt.Errorf("%w: string length %d", ErrProtocol, n)
 		}
@@ -94,6 +98,9 @@ func (f *Framing) line() error {
 	case n > MaxValues:
 		return fmt.Errorf("%w: array length %d", ErrProtocol, n)
 	default:
+		if kind == '%' {
+			n *= 2
+		}
 		f.values += int(n)
 		f.open[f.depth] = int(n)
 		f.depth++
@@ -101,6 +108,9 @@ func (f *Framing) line() error {
 	}
 	return nil
 }
+
+// Between reports whether the stream is at the end of a reply.
+func (f *Framing) Between() bool { return f.kind == 0 && f.skip == 0 && f.depth == 0 }
 
 // count takes a value that was one line.
 func (f *Framing) count(size int) error {

@@ -30,7 +30,13 @@ func TestFraming(t *testing.T) {
 		strings.Repeat("*600000\r\n", 2):                          false,
 		strings.Repeat("*1\r\n", 8) + ":1\r\n+OK\r\n":             true,
 		strings.Repeat("*1\r\n", 9):                               false,
-		"%1\r\n+a\r\n+b\r\n":                                      false,
+		"%1\r\n+a\r\n+b\r\n":                                      true,
+		"%1\r\n+a\r\n*1\r\n_\r\n#t\r\n,1.5\r\n(12\r\n~0\r\n":      true,
+		">2\r\n+a\r\n=5\r\ntxt:x\r\n!3\r\nERR\r\n":                true,
+		"*1\r\n>1\r\n+a\r\n":                                      false,
+		"%-1\r\n":                                                 false,
+		"=-1\r\n":                                                 false,
+		"|1\r\n+a\r\n+b\r\n":                                      false,
 		":1\n":                                                    false,
 		"\r\n":                                                    false,
 		"garbage\r\n":                                             false,
@@ -54,7 +60,7 @@ func TestFraming(t *testing.T) {
 // FuzzFraming: what Reader accepts passes, however it is cut, and a length that
 // Reader refuses does not.
 func FuzzFraming(f *testing.F) {
-	for _, s := range []string{"+OK\r\n", "*2\r\n:1\r\n$1\r\na\r\n", "-ERR x\r\n", "$-1\r\n", "*1\r\n*1\r\n*-1\r\n", "$1048577\r\nx", "*1000001\r\n:1\r\n"} {
+	for _, s := range []string{"+OK\r\n", "*2\r\n:1\r\n$1\r\na\r\n", "-ERR x\r\n", "$-1\r\n", "*1\r\n*1\r\n*-1\r\n", "$1048577\r\nx", "*1000001\r\n:1\r\n", "%1\r\n_\r\n#t\r\n>1\r\n,1\r\n=4\r\ntxt:\r\n!1\r\nx\r\n~1\r\n(1\r\n"} {
 		f.Add([]byte(s), 3)
 	}
 	f.Fuzz(func(t *testing.T, in []byte, at int) {

@@ -63,7 +63,17 @@ func TestDecode(t *testing.T) {
 		"*1000001\r\n":                           "malformed",
 		strings.Repeat("*1\r\n", 9) + ":1\r\n":   "malformed",
 		"-NOSCRIPT No matching script.\r\n":      "error NOSCRIPT: NOSCRIPT No matching script.",
-		"%1\r\n+a\r\n+b\r\n":                     "malformed",
+		"%1\r\n+a\r\n+b\r\n":                     `"a" "b"`,
+		"*4\r\n_\r\n#t\r\n#f\r\n,1.5\r\n":        `0 1 0 "1.5"`,
+		"~2\r\n(12\r\n=5\r\ntxt:x\r\n":           `"12" "x"`,
+		"!8\r\nERR hey!\r\n":                     "error ERR: ERR hey!",
+		">2\r\n+a\r\n:1\r\n":                     `"a" 1`,
+		"*1\r\n>1\r\n+a\r\n":                     "malformed",
+		"#x\r\n":                                 "malformed",
+		"_x\r\n":                                 "malformed",
+		"%-1\r\n":                                "malformed",
+		"=-1\r\n":                                "malformed",
+		"|1\r\n+a\r\n+b\r\n:1\r\n":               "malformed",
 		"\r\n":                                   "malformed",
 		":1\n":                                   "malformed",
 		"+" + strings.Repeat("x", 20<<10) + "\r\n": "malformed",
@@ -88,6 +98,16 @@ func TestDecode(t *testing.T) {
 			}
 			assert.Equal(t, want, got, "%s %.40q", name, in)
 		}
+	}
+}
+
+// A push between replies is told from them.
+func TestReadPush(t *testing.T) {
+	r := resp.NewReader(strings.NewReader(":1\r\n>1\r\n+a\r\n:2\r\n"))
+	for _, push := range []bool{false, true, false} {
+		_, err := r.Read()
+		require.NoError(t, err)
+		assert.Equal(t, push, r.IsPush())
 	}
 }
 
