@@ -26,12 +26,16 @@ type Quorum struct {
 //
 // The clients stay the caller's: the Quorum opens connections of its own with
 // the same options (address, password, TLS, database), and never closes the
-// clients. New returns at once. Nodes that cannot be reached are tried again
-// until [Quorum.Close].
+// clients. Providers of credentials are asked for each connection, and a
+// streaming one authenticates the connections that are in use. Dial hooks run
+// for each connection, process hooks see each command but cannot change it:
+// add them before New, and close such a client after the Quorum. What applies
+// stands in docs/security.md. New returns at once. Nodes that cannot be reached
+// are tried again until [Quorum.Close].
 //
 // It fails with [ErrInvalid] when there are no nodes or more than 31, when a
-// node is nil, given twice or not a single master (a *redis.Client), and when
-// an option is nil, wrong, or contradicts another.
+// node is nil, given twice, not a single master (a *redis.Client) or has a
+// Limiter, and when an option is nil, wrong, or contradicts another.
 func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 	set, err := settings(opts)
 	if err != nil {

@@ -46,6 +46,9 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		Push:       func(payload string) { q.push(n, payload) },
 		Subscribed: func() { q.recheck(n) },
 		PushDown:   func(err error) { q.onSubscribeDown(n, err) },
+		Notice: func(err error) {
+			q.set.Logger.Warn("quorate: a node works, but not all that its client's options ask for does", "node", n.addr, "error", err)
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, i, err)

@@ -55,6 +55,8 @@ type Config struct {
 	Up    func()          // connected; alternates with Down
 	Down  func(err error) // the connection broke, or the very first attempt failed
 
+	Notice func(err error) // something beside the commands does not work as the client's options ask
+
 	Channel    string               // the channel to subscribe; empty: no push connection
 	Subscribed func()               // on every subscription: what was published before is lost
 	PushDown   func(err error)      // the push connection broke, or the first attempt failed; alternates with Subscribed
@@ -79,7 +81,7 @@ func (c *Config) setDefaults() {
 			*f = func() {}
 		}
 	}
-	for _, f := range []*func(error){&c.Down, &c.PushDown} {
+	for _, f := range []*func(error){&c.Down, &c.PushDown, &c.Notice} {
 		if *f == nil {
 			*f = func(error) {}
 		}

@@ -22,6 +22,8 @@ type conn struct {
 	rd      *resp.Reader
 	batcher Batch
 	info    *Info
+	hooks   *hooks       // that see the commands; nil: there are none
+	creds   *credentials // nil: they do not change
 
 	items []Command // the reader's: those of a batch
 
@@ -91,6 +93,9 @@ func (c *conn) push(cmd Command, until, now time.Duration) {
 
 // enter queues the receiver of what has been appended to out.
 func (c *conn) enter(e entry) {
+	if c.hooks != nil && e.size > 0 {
+		c.show(&e)
+	}
 	c.bytes += int(e.size)
 	c.unanswered.push(e)
 }
@@ -208,6 +213,9 @@ func (c *conn) read(l *Ordered) error {
 		if room {
 			l.cfg.Room()
 		}
+		if e.shown != nil {
+			e.shown.finish(v, err)
+		}
 		switch {
 		case !ok:
 			return errUnasked
@@ -274,7 +282,11 @@ func (l *Ordered) settle(c *conn) {
 			broken = append(broken, e.cmd)
 		}
 	}
+	err := fmt.Errorf("%w: %w", ErrBroken, c.cause)
 	for e, ok := pending.pop(); ok; e, ok = pending.pop() {
+		if e.shown != nil {
+			e.shown.finish(nil, err)
+		}
 		for _, item := range e.batch {
 			sort(item)
 		}
@@ -290,7 +302,6 @@ func (l *Ordered) settle(c *conn) {
 	l.dying = false
 	l.checkDrained()
 	l.mu.Unlock()
-	err := fmt.Errorf("%w: %w", ErrBroken, c.cause)
 	for _, cmd := range broken {
 		cmd.Reply(nil, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/auth"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/quorate/quorate/internal/resp"
@@ -36,6 +35,9 @@ func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 			return nil, errors.New("nil *redis.Client")
 		}
 		o = *c.Options()
+		if o.Limiter != nil {
+			return nil, errors.New("the client has a Limiter, which could hold up a renewal, and is not asked: give a client without one")
+		}
 	default:
 		return nil, fmt.Errorf("client of type %T: a node is one independent master, give its *redis.Client", client)
 	}
@@ -50,35 +52,105 @@ func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
 	o.PushNotificationProcessor = nil
-	o.Limiter = nil
 	return &o, nil
 }
 
+// opened is a connection to a node, and what belongs to it.
+type opened struct {
+	nc    net.Conn
+	login []loginStep // what the node answers first
+	hooks *hooks      // that see the commands; nil: there are none
+	creds *credentials
+	end   func() // called once, when the connection has ended; nil: nothing
+}
+
+// loginStep is a command by which the node lets the connection in. The node must accept it.
+type loginStep struct {
+	words []string
+	sent  bool // by go-redis; its answer is unread
+}
+
+func (o *opened) close() { discard(o.nc) }
+
+// owned is a connection with which something else ends.
+type owned struct {
+	net.Conn
+	once sync.Once
+	end  func()
+}
+
 // open returns a connection that is dialed and encrypted, with nothing unread on
-// it, and the commands by which the node lets it in. Each step may take as long as
-// patience.
-func open(ctx context.Context, o *redis.Options, patience time.Duration) (net.Conn, [][]string, error) {
+// it but the answers to what go-redis has sent. Each step may take as long as patience.
+func (l *Ordered) open(ctx context.Context, patience time.Duration) (*opened, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
+	defer cancel()
+	h := newHooks(l)
+	return within(ctx, func() (*opened, error) {
+		return h.ping(ctx, func(ctx context.Context, present, caught bool) (*opened, error) {
+			creds, stop, err := l.watchCredentials(ctx, patience)
+			if err != nil {
+				return nil, err
+			}
+			var o *opened
+			if present {
+				if o, err = l.openHooked(ctx, caught, patience); err == nil {
+					o.hooks = h
+				}
+			} else {
+				o, err = l.openPlain(ctx, creds, patience)
+			}
+			if err != nil {
+				stop()
+				return nil, err
+			}
+			o.creds = creds
+			l.own(o, stop)
+			return o, nil
+		})
+	}, (*opened).close)
+}
+
+// own has what belongs to a connection end with it. That is not our code, so nothing but
+// Close waits for it.
+func (l *Ordered) own(o *opened, stop func()) {
+	end := o.end
+	if o.creds == nil && end == nil {
+		return
+	}
+	o.nc = &owned{Conn: o.nc, end: func() {
+		l.guests.Go(func() {
+			stop()
+			if end != nil {
+				end()
+			}
+		})
+	}}
+}
+
+// openPlain opens a connection for a client without hooks.
+func (l *Ordered) openPlain(ctx context.Context, creds *credentials, patience time.Duration) (*opened, error) {
+	o := l.opts
 	dialing, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	nc, err := within(dialing, func() (net.Conn, error) { return o.Dialer(dialing, o.Network, o.Addr) }, discard)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if o.OnConnect != nil {
 		if err := introduce(ctx, o, nc, patience); err != nil {
 			discard(nc)
-			return nil, nil, err
+			return nil, err
 		}
-		return nc, [][]string{{"PING"}}, nil
+		return &opened{nc: nc, login: []loginStep{{words: []string{"PING"}}}}, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmds, err := login(asking, o)
+	steps, err := login(asking, o, creds)
 	if err != nil {
 		discard(nc)
-		return nil, nil, err
+		return nil, err
 	}
-	return nc, cmds, nil
+	return &opened{nc: nc, login: steps}, nil
 }
 
 // login returns the commands that authenticate a connection, choose its database
@@ -86,30 +158,25 @@ func open(ctx context.Context, o *redis.Options, patience time.Duration) (net.Co
 // client that gives no password. There is no HELLO: a new connection speaks RESP2
 // by itself, and every version understands AUTH. So all commands go out together,
 // and resp.Reader bounds each answer.
-func login(ctx context.Context, o *redis.Options) ([][]string, error) {
-	type credentials struct{ user, password string }
-	c, err := within(ctx, func() (credentials, error) {
-		user, password, err := resolve(ctx, o)
-		return credentials{user, password}, err
-	}, func(credentials) {})
-	if err != nil {
-		return nil, fmt.Errorf("credentials: %w", err)
+func login(ctx context.Context, o *redis.Options, creds *credentials) ([]loginStep, error) {
+	auth := creds.first()
+	if creds == nil {
+		var err error
+		if auth, err = within(ctx, func() ([]string, error) { return resolve(ctx, o) }, func([]string) {}); err != nil {
+			return nil, fmt.Errorf("credentials: %w", err)
+		}
 	}
-	var cmds [][]string
-	switch {
-	case c.password == "":
-	case c.user == "":
-		cmds = append(cmds, []string{"AUTH", c.password})
-	default:
-		cmds = append(cmds, []string{"AUTH", c.user, c.password})
+	var steps []loginStep
+	if auth != nil {
+		steps = append(steps, loginStep{words: auth})
 	}
 	if o.DB > 0 {
-		cmds = append(cmds, []string{"SELECT", strconv.Itoa(o.DB)})
+		steps = append(steps, loginStep{words: []string{"SELECT", strconv.Itoa(o.DB)}})
 	}
 	if o.ClientName != "" {
-		cmds = append(cmds, []string{"CLIENT", "SETNAME", o.ClientName})
+		steps = append(steps, loginStep{words: []string{"CLIENT", "SETNAME", o.ClientName}})
 	}
-	return append(cmds, []string{"PING"}), nil
+	return append(steps, loginStep{words: []string{"PING"}}), nil
 }
 
 // needless reports whether a node refuses a password because it wants none. It then
@@ -117,31 +184,6 @@ func login(ctx context.Context, o *redis.Options) ([][]string, error) {
 // which accepts any password there.)
 func needless(refused error) bool {
 	return strings.HasPrefix(refused.Error(), "ERR AUTH <password> called without any password configured")
-}
-
-// resolve returns the credentials of the next connection, from the first of the
-// sources that go-redis would ask.
-func resolve(ctx context.Context, o *redis.Options) (user, password string, err error) {
-	switch {
-	case o.StreamingCredentialsProvider != nil:
-		// New credentials count from the next connection on. A node that drops a
-		// connection for its old credentials is connected to again.
-		c, unsubscribe, err := o.StreamingCredentialsProvider.Subscribe(auth.NewReAuthCredentialsListener(nil, nil))
-		if err != nil {
-			return "", "", err
-		}
-		if unsubscribe != nil {
-			defer func() { _ = unsubscribe() }()
-		}
-		user, password = c.BasicAuth()
-		return user, password, nil
-	case o.CredentialsProviderContext != nil:
-		return o.CredentialsProviderContext(ctx)
-	case o.CredentialsProvider != nil:
-		user, password = o.CredentialsProvider()
-		return user, password, nil
-	}
-	return o.Username, o.Password, nil
 }
 
 // introduce runs OnConnect. OnConnect needs a connection of go-redis, so go-redis
@@ -201,6 +243,11 @@ func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T
 // discard closes nc at once: closing a TLS connection first sends an alert,
 // which can block for seconds on a node that does not read.
 func discard(nc net.Conn) {
+	if o, ok := nc.(*owned); ok {
+		discard(o.Conn)
+		o.once.Do(o.end)
+		return
+	}
 	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
 		t.NetConn().Close()
 	}
@@ -218,6 +265,8 @@ type borrowed struct {
 	mu      sync.Mutex
 	framing resp.Framing
 	bad     error // what framing has found
+	hooked  bool  // Conn is set by lend
+	wrapped bool  // go-redis does not use it directly
 }
 
 func (b *borrowed) Read(p []byte) (int, error) {
@@ -242,6 +291,12 @@ func (b *borrowed) lie() error {
 
 func (b *borrowed) Write(p []byte) (int, error) {
 	if b.back.Load() {
+		return 0, net.ErrClosed
+	}
+	if b.hooked && !handedOver() {
+		b.mu.Lock()
+		b.wrapped = true
+		b.mu.Unlock()
 		return 0, net.ErrClosed
 	}
 	return b.Conn.Write(p)

@@ -35,15 +35,17 @@ func (l *Ordered) trackStale(c *conn) {
 func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
-	nc, login, err := open(ctx, l.opts, patience)
+	o, err := l.open(ctx, patience)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", l.opts.Addr, l.advise(err))
 	}
+	nc := o.nc
 	c := newConn(nc, l.cfg.Batch)
+	c.hooks, c.creds = o.hooks, o.creds
 	step := &steady{Conn: nc, patience: patience}
 	c.rd = resp.NewReader(step)
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
-	err = l.handshake(c, step, login)
+	err = l.handshake(c, step, o.login)
 	if !stop() && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -59,7 +61,7 @@ func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, e
 }
 
 // handshake takes one round trip if there is nothing to tell the node, else two.
-func (l *Ordered) handshake(c *conn, w io.Writer, login [][]string) error {
+func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	if err := l.greet(c, w, login); err != nil {
 		return err
 	}
@@ -112,11 +114,8 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login [][]string) error {
 
 // greet authenticates the connection and asks the node about itself, in one round
 // trip. Nothing that it sends changes anything on the node.
-func (l *Ordered) greet(c *conn, w io.Writer, login [][]string) error {
-	var out []byte
-	for _, words := range login {
-		out = resp.AppendCommand(out, words...)
-	}
+func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
+	out := appendSteps(nil, login)
 	for _, words := range questions {
 		out = resp.AppendCommand(out, words...)
 	}
@@ -154,6 +153,15 @@ func (l *Ordered) greet(c *conn, w io.Writer, login [][]string) error {
 		abandon(probe, err)
 	}
 	return err
+}
+
+func appendSteps(out []byte, login []loginStep) []byte {
+	for _, s := range login {
+		if !s.sent {
+			out = resp.AppendCommand(out, s.words...)
+		}
+	}
+	return out
 }
 
 // killable are the ids to kill. A client id means something only within one run

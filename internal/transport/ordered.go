@@ -59,11 +59,13 @@ const busyThreshold = 4
 // current conn that is written and answered.
 type Ordered struct {
 	cfg    Config
+	client *redis.Client
 	opts   *redis.Options
 	epoch  time.Time
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // run and listen
+	guests sync.WaitGroup // what runs code of the client's owner: hooks, the provider of credentials
 	ready  chan struct{}
 
 	mu       sync.Mutex
@@ -88,9 +90,9 @@ type refusal struct {
 	err error
 }
 
-// NewOrdered begins to connect and returns at once. The client is only asked for its
-// options: it is neither used for commands nor closed, and its hooks do not
-// apply.
+// NewOrdered begins to connect and returns at once. The client is neither used for commands
+// nor closed. Its options say how to connect. Its hooks see what is dialed and sent: see
+// hooks.go.
 func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
 	opts, err := options(client, cfg)
@@ -99,6 +101,7 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	}
 	l := &Ordered{
 		cfg:     cfg,
+		client:  client.(*redis.Client),
 		opts:    opts,
 		epoch:   time.Now(),
 		ready:   make(chan struct{}),
@@ -277,6 +280,7 @@ func (l *Ordered) Close(ctx context.Context) error {
 	l.mu.Unlock()
 	l.cancel()
 	l.wg.Wait()
+	l.dismiss(ctx)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -291,6 +295,27 @@ func (l *Ordered) Close(ctx context.Context) error {
 		return fmt.Errorf("connection closed with %d commands unanswered: %w", left, context.Cause(ctx))
 	}
 	return nil
+}
+
+// dismiss waits for the client's hooks and provider, which may hang: a node timeout longer
+// than ctx at most.
+func (l *Ordered) dismiss(ctx context.Context) {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		l.guests.Wait()
+	}()
+	select {
+	case <-gone:
+		return
+	case <-ctx.Done():
+	}
+	patience := time.NewTimer(l.cfg.NodeTimeout)
+	defer patience.Stop()
+	select {
+	case <-gone:
+	case <-patience.C:
+	}
 }
 
 // checkDrained wakes Close when nothing is pending any more.

@@ -43,10 +43,11 @@ func (l *Ordered) listen() {
 // each must be answered within Stall. An answer that fails to come ends the
 // connection, and the next subscription tells the owner that it missed something.
 func (l *Ordered) subscribe(ctx context.Context, patience time.Duration) (subscribed bool, err error) {
-	nc, login, err := open(ctx, l.opts, patience)
+	o, err := l.open(ctx, patience)
 	if err != nil {
 		return false, fmt.Errorf("connect to %s: %w", l.opts.Addr, l.advise(err))
 	}
+	nc, login := o.nc, o.login
 	ctx, end := context.WithCancel(ctx)
 	closed := make(chan struct{})
 	context.AfterFunc(ctx, func() {
@@ -55,10 +56,7 @@ func (l *Ordered) subscribe(ctx context.Context, patience time.Duration) (subscr
 	})
 	defer func() { end(); <-closed }()
 	step := &steady{Conn: nc, patience: patience}
-	var out []byte
-	for _, words := range append(login, []string{"SUBSCRIBE", l.cfg.Channel}) {
-		out = resp.AppendCommand(out, words...)
-	}
+	out := appendSteps(nil, append(login, loginStep{words: []string{"SUBSCRIBE", l.cfg.Channel}}))
 	if _, err := step.Write(out); err != nil {
 		return false, err
 	}
@@ -77,6 +75,8 @@ func (l *Ordered) subscribe(ctx context.Context, patience time.Duration) (subscr
 		defer close(pinged)
 		l.ping(ctx, nc)
 	}()
+	// A subscribed connection may not send AUTH, so another one takes its place.
+	o.creds.ready(func([]string) { end() })
 	for {
 		v, err := rd.Read()
 		if err != nil {

@@ -77,6 +77,7 @@ func (l *Ordered) raise(c *conn) {
 	l.mu.Unlock()
 	c.start(l)
 	c.wakeWriter()
+	c.creds.ready(func(command []string) { l.authenticateAgain(c, command) })
 }
 
 // lower notes why connecting failed, and gives up what waited for too long.

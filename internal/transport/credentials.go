@@ -1,0 +1,148 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// This file owns who a connection is at its node, from the login on.
+//
+// Invariant: new credentials are sent on the connection itself, in order with the commands.
+// So a node that drops a connection when its credentials expire never drops one whose
+// provider has renewed them in time.
+
+// resolve returns the command that authenticates the next connection, from the first of the
+// sources that go-redis would ask; nil: none is needed.
+func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
+	user, password := o.Username, o.Password
+	switch {
+	case o.CredentialsProviderContext != nil:
+		user, password, err = o.CredentialsProviderContext(ctx)
+	case o.CredentialsProvider != nil:
+		user, password = o.CredentialsProvider()
+	}
+	return authenticate(user, password), err
+}
+
+func authenticate(user, password string) []string {
+	switch {
+	case password == "":
+		return nil
+	case user == "":
+		return []string{"AUTH", password}
+	default:
+		return []string{"AUTH", user, password}
+	}
+}
+
+// credentials are those of one connection. A provider may change them while it lasts.
+// mu guards the fields, and is held while they are applied: so the newest are applied last.
+type credentials struct {
+	l *Ordered
+
+	mu      sync.Mutex
+	initial []string               // AUTH, as the connection began
+	newer   []string               // not applied yet
+	apply   func(command []string) // nil: the connection is not ready
+}
+
+// watchCredentials subscribes to the streaming provider, if there is one. stop ends that.
+func (l *Ordered) watchCredentials(ctx context.Context, patience time.Duration) (*credentials, func(), error) {
+	provider := l.opts.StreamingCredentialsProvider
+	if provider == nil {
+		return nil, func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c := &credentials{l: l}
+	stop, err := within(ctx, func() (func(), error) {
+		current, unsubscribe, err := provider.Subscribe(c)
+		if err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		c.initial = authenticate(current.BasicAuth())
+		c.mu.Unlock()
+		return func() {
+			if unsubscribe != nil {
+				_ = unsubscribe()
+			}
+		}, nil
+	}, func(stop func()) { stop() })
+	if err != nil {
+		return nil, nil, fmt.Errorf("credentials: %w", err)
+	}
+	return c, stop, nil
+}
+
+// first is the AUTH of the login.
+func (c *credentials) first() []string {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.initial
+}
+
+// ready says how newer credentials are applied. Without a provider there are none.
+func (c *credentials) ready(apply func(command []string)) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.apply = apply; c.newer != nil {
+		apply(c.newer)
+	}
+}
+
+// OnNext takes new credentials from the provider.
+func (c *credentials) OnNext(next auth.Credentials) {
+	command := authenticate(next.BasicAuth())
+	if command == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.newer = command; c.apply != nil {
+		c.apply(command)
+	}
+}
+
+// OnError takes the provider's trouble. The connection keeps its credentials.
+func (c *credentials) OnError(err error) {
+	c.l.cfg.Notice(fmt.Errorf("the provider of credentials fails; the connection keeps those that it has: %w", err))
+}
+
+// again authenticates a connection that is in use.
+type again struct {
+	l       *Ordered
+	command []string
+}
+
+func (a *again) Append(dst []byte) []byte { return resp.AppendCommand(dst, a.command...) }
+
+func (a *again) Reply(_ []resp.Value, err error) {
+	if e, refused := errors.AsType[resp.Error](err); refused && !needless(e) {
+		a.l.cfg.Notice(fmt.Errorf("the node refuses the new credentials; the connection keeps those that it has until it breaks: %w", e))
+	}
+}
+
+// authenticateAgain appends an AUTH to c. It neither blocks nor writes.
+func (l *Ordered) authenticateAgain(c *conn, command []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cur == c {
+		l.push(c, &again{l, command}, 0, l.now())
+		c.wakeWriter()
+	}
+}
