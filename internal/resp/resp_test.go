@@ -101,7 +101,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// A push between replies is told from them.
+// IsPush distinguishes a push from the replies around it.
 func TestReadPush(t *testing.T) {
 	r := resp.NewReader(strings.NewReader(":1\r\n>1\r\n+a\r\n:2\r\n"))
 	for _, push := range []bool{false, true, false} {

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns who a connection is at its node, from the login on.
+// This file owns the user and password of a connection, from the login on.
 //
 // Invariant: new credentials are sent on the connection itself, in order with the commands.
 // So a node that drops a connection when its credentials expire never drops one whose

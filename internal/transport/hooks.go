@@ -110,7 +110,7 @@ func (h *hooks) ping(ctx context.Context, open func(ctx context.Context, present
 	}
 	err := h.conn.Process(ctx, cmd)
 	if err == nil && o == nil {
-		err = errors.New("a ProcessHook of the client keeps the PING that a connection begins with")
+		err = errSwallowed
 	}
 	if err != nil && o != nil {
 		o.close()
@@ -170,7 +170,7 @@ func (l *Ordered) openHooked(ctx context.Context, caught bool, patience time.Dur
 	}
 	nc, bad := h.result()
 	if err = cmp.Or(bad, err); err == nil && nc == nil {
-		err = errors.New("a DialHook of the client connects by itself, or does not pass on its context; let Options.Dialer connect")
+		err = errDialed
 	}
 	if err != nil {
 		h.drop()
@@ -214,7 +214,7 @@ func (b *borrowed) result() (net.Conn, error) {
 	case b.bad != nil:
 		return nil, b.bad
 	case b.wrapped:
-		return nil, errors.New("a DialHook of the client wraps the connection, and it would be left out; let Options.Dialer return it wrapped")
+		return nil, errWrapped
 	case b.Conn == nil:
 		return nil, nil // go-redis says why
 	case !b.framing.Between():
@@ -244,7 +244,9 @@ func (h *hooks) show(encoded []byte) *shown {
 	default:
 		if !h.behind {
 			h.behind = true
-			l.guests.Go(func() { l.cfg.Notice(errUnshown) })
+			l.guests.Go(func() {
+				l.cfg.Notice(errors.New("the hooks of the client are too slow, and do not see every command"))
+			})
 		}
 		return nil
 	}
@@ -291,4 +293,9 @@ func words(encoded []byte) (ws []any) {
 
 var crlf = []byte("\r\n")
 
-var errUnshown = errors.New("the hooks of the client are too slow, and do not see every command")
+// Why hooks fail a connection.
+var (
+	errSwallowed = errors.New("a ProcessHook of the client keeps the PING that a connection begins with")
+	errDialed    = errors.New("a DialHook of the client connects by itself, or does not pass on its context; let Options.Dialer connect")
+	errWrapped   = errors.New("a DialHook of the client wraps the connection; let Options.Dialer return it wrapped")
+)
