@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
 )
 
 // server is one of our own making. It answers each command with what answer returns.
@@ -63,6 +65,19 @@ func TestRefusedAtOnce(t *testing.T) {
 		assert.ErrorIs(t, err, quorate.ErrNoQuorum)
 		assert.ErrorContains(t, err, want)
 		assert.NoError(t, ctx.Err(), want)
+		o, err := redis.ParseURL(url)
+		require.NoError(t, err)
+		client := redis.NewClient(o)
+		q, err := quorate.New([]redis.UniversalClient{client}, quorate.WithLogger(nil))
+		require.NoError(t, err)
+		_, err = q.Check(ctx)
+		for _, err := range []error{err, mutex.New(q, "m").LockContext(ctx)} {
+			assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+			assert.ErrorContains(t, err, want)
+			assert.NoError(t, ctx.Err(), want)
+		}
+		assert.NoError(t, q.Close())
+		assert.NoError(t, client.Close())
 		cancel()
 	}
 }

@@ -114,7 +114,7 @@ var (
 
 // forGood reports whether a node's error will not go away by waiting.
 func forGood(err error) bool {
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errClusterMode) || clusterMode(err) {
 		return true
 	}
 	if _, duplicate := errors.AsType[*DuplicateError](err); duplicate {
@@ -140,6 +140,9 @@ func forGood(err error) bool {
 
 // explain adds to a node's own words what to do, where they do not say it.
 func explain(s *Spec, err error) error {
+	if clusterMode(err) {
+		return fmt.Errorf("%w: the node %w", err, errClusterMode)
+	}
 	if e, ok := errors.AsType[resp.Error](err); ok && e.Code() == "WRONGTYPE" {
 		k := s.keys()
 		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q is another program's; it may be its lock (Redisson keeps a hash under the name): "+

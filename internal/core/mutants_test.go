@@ -43,6 +43,7 @@ func TestMutants(t *testing.T) {
 		{"a restarted server has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !restartIsALoss(t) }},
 		{"a failed handshake leaves the address connected", RuleHandshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
+		{"a node in cluster mode is waited for", RuleClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
 		{"long values are sent without room for them", RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},
 		{"watches ask on a new connection without room for it", RuleRecordsWait, func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
 	} {

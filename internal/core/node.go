@@ -68,6 +68,9 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	if err := suits(info); err != nil {
 		return nil, err
 	}
+	if n.probed.cluster {
+		return nil, errClusterMode
+	}
 	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Connect(now, n.index, info.RunID) })
 	if err := q.duplicate(n.index); err != nil {
 		return nil, err

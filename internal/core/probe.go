@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type probed struct {
 	missing []script.Script // that it does not know
 	empty   bool            // it has no marker
 	wait    time.Duration   // how much of its guard time is left as the connection begins
+	cluster bool            // it is in cluster mode
 }
 
 // perProbe is how many scripts one command asks for. A server that wants a password
@@ -36,8 +38,8 @@ func (q *Quorum) probe(n *node) []transport.Command {
 	p := &n.probed
 	*p = probed{sent: q.now()}
 	cmds := []transport.Command{
-		&question{command: resp.AppendCommand(nil, "GET", script.MarkerKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
-			if err == nil {
+		&question{command: resp.AppendCommand(nil, append([]string{"MGET"}, script.SpreadKeys(q.set.Prefix)...)...), reply: func(v []resp.Value, err error) {
+			if p.cluster = clusterMode(err); err == nil {
 				p.marker = text(v, 0)
 				p.empty = p.marker == ""
 			}
@@ -95,6 +97,17 @@ func suits(info transport.Info) error {
 		return fmt.Errorf("server version %s %w: its scripts cannot read the clock and then write; run Redis %d.0 or later", info.Version, errTooOld, oldest)
 	}
 	return nil
+}
+
+var errClusterMode = errors.New("is in cluster mode, and a node must not be: there a request's keys must share a slot, " +
+	"and those of a name and of the node do not; give a server of its own that runs with cluster-enabled no")
+
+// clusterMode reports whether a node's error is one that only servers in cluster mode give.
+// Invariant: no call waits for such a node. A lock there would wait without end: its
+// request is refused as often as it is sent.
+func clusterMode(err error) bool {
+	e, ok := errors.AsType[resp.Error](err)
+	return ok && on(RuleClusterMode) && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code())
 }
 
 // seldom limits a log line that others can cause: one a minute. It is not safe for

@@ -118,6 +118,13 @@ const marker = ":marker"
 // MarkerKey is the key of a node's marker.
 func MarkerKey(prefix string) string { return prefix + marker }
 
+// SpreadKeys returns the key of a node's marker and two that do not exist. A server in
+// cluster mode refuses to read them together: the slots of two differ by their braces,
+// whatever the prefix is.
+func SpreadKeys(prefix string) []string {
+	return []string{MarkerKey(prefix), prefix + ":{a}:heal", prefix + ":{b}:heal"}
+}
+
 // AppendCommand appends the EVALSHA that puts request r of the claim with terms
 // t to a node. Pushes for the claim will go to the channel owner.
 func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {

@@ -122,6 +122,8 @@ func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
 		v, exists = text{}, false
 	}
 	switch strings.ToUpper(words[0]) {
+	case "MGET": // of script.SpreadKeys
+		return append(str(n.marker.String()), make([]resp.Value, len(words)-2)...), nil
 	case "GET":
 		if strings.HasSuffix(key, ":marker") {
 			return str(n.marker.String()), nil
