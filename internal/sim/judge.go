@@ -109,7 +109,7 @@ func (l *link) attended(m *message) {
 			s.Show(now, l.idx, m.ans.Incarnation)
 			s.Up(now, l.idx)
 		})
-		l.proc.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Up(now, l.node.idx) })
+		p.meets(l.node)
 		fallthrough
 	case theTime:
 		l.timely(l.reading(m), m.leapt)

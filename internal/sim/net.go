@@ -174,9 +174,14 @@ func (l *link) snap() {
 	w.log("link %s-%d breaks", l.proc.name, l.node.idx)
 	l.up = false
 	l.lives(func(s *protocol.Incarnations, now protocol.Time) { s.Down(now, l.idx) })
-	l.proc.later(1, func() {
+	gone := func() {
 		l.proc.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Down(now, l.node.idx) })
-	})
+	}
+	if w.wire != nil { // where the next connection may begin at the same moment
+		gone()
+	} else {
+		l.proc.later(1, gone)
+	}
 	l.gen++
 	for _, m := range l.unanswered {
 		if w.wire != nil {

@@ -29,8 +29,10 @@ type proc struct {
 	index       int
 	repair      *protocol.Repair // see repair.go
 	repairTimer moment
-	reading     []int        // by node: names that it is bringing there
-	decider     *participant // one of parts, once there is one
+	reading     []int          // by node: names that it is bringing there
+	mended      map[*node]bool // in a trace: that it repairs
+	repaired    string         // in a trace: what was last said of that
+	decider     *participant   // one of parts, once there is one
 
 	bounds     []*protocol.ClockBounds // of the nodes' clocks
 	clocks     *protocol.Clocks
@@ -203,7 +205,7 @@ func (p *proc) answer(m *message) {
 	}
 	m.att.before()
 	m.att.Answer(p.local(p.w.now), m.req, m.ans)
-	if m.att.MissedResize(&m.ans) {
+	if m.att.MissedResize(&m.ans) && p.mends(l.node) {
 		p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.MissedResize(now, numberName, p.nodeTimeout()) })
 	}
 	m.att.after()

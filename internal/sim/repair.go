@@ -26,6 +26,9 @@ var (
 	errRefused  = errors.New("refuses")
 )
 
+// nameOf is the ith of the further names.
+func nameOf(i int) string { return fmt.Sprintf("name %03d", i) }
+
 // repairTask is one step on its way.
 type repairTask struct {
 	step protocol.RepairStep
@@ -33,24 +36,27 @@ type repairTask struct {
 	over bool
 }
 
-// repairing: the world has something that a node could lack.
-func (w *world) repairing() bool {
-	return w.wire == nil && (w.record || w.counting || w.setting.names > 0)
+// mends: the process repairs the node if that lost its data, and the world has something
+// that a node could lack. In a trace only processes that it says so of repair nodes.
+func (p *proc) mends(n *node) bool {
+	w := p.w
+	if w.wire != nil {
+		return w.wire.repairs || p.mended[n]
+	}
+	return w.record || w.counting || w.setting.names > 0
 }
 
 // startRepairs has a new process begin without knowing what any node lacks.
 func (p *proc) startRepairs() {
 	seed := uint64(p.epoch)<<32 | uint64(p.index)
 	p.repair = protocol.NewRepair(len(p.w.nodes), p.nodeTimeout(), p.guard(), seed, p.w.rules)
-	p.repairTimer, p.reading = never, make([]int, len(p.w.nodes))
+	p.repaired = ""
+	p.repairTimer, p.reading, p.mended = never, make([]int, len(p.w.nodes)), map[*node]bool{}
 }
 
 // repairEvent gives the machine an event, and takes the steps that follow.
 func (p *proc) repairEvent(happens func(r *protocol.Repair, now protocol.Time)) {
 	w := p.w
-	if !w.repairing() {
-		return
-	}
 	happens(p.repair, p.local(w.now))
 	todo := p.repair.Out
 	p.repair.Out = nil
@@ -73,7 +79,16 @@ func (p *proc) repairEvent(happens func(r *protocol.Repair, now protocol.Time)) 
 
 // lookAt: the node that a link reaches may have to be repaired.
 func (p *proc) lookAt(l *link) {
-	p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Look(now, l.node.idx) })
+	if p.mends(l.node) {
+		p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Look(now, l.node.idx) })
+	}
+}
+
+// meets says that a connection to the node has begun.
+func (p *proc) meets(n *node) {
+	if p.mends(n) {
+		p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Up(now, n.idx) })
+	}
 }
 
 // takeStep takes a step of the machine.
@@ -85,6 +100,10 @@ func (p *proc) takeStep(s protocol.RepairStep) {
 	t := &repairTask{step: s}
 	switch s.Kind {
 	case protocol.RepairFailed, protocol.RepairDone:
+		if end := p.repairEnd(s); w.wire != nil && end != p.repaired {
+			p.repaired = end
+			w.wire.say("%s", end)
+		}
 	case protocol.RepairRead:
 		p.readFor(t)
 	case protocol.RepairDecide:
@@ -191,6 +210,9 @@ func (p *proc) decide(then func(ok bool)) {
 	w := p.w
 	if p.decider == nil {
 		p.decider = newParticipant(p, len(p.parts))
+		if w.wire != nil {
+			p.decider.name = p.decider.label()
+		}
 		p.parts = append(p.parts, p.decider)
 	}
 	t := p.decider
@@ -234,6 +256,23 @@ func (t *participant) opens(a *attempt) {
 		}
 		end(ok)
 	})
+}
+
+// repairEnd says in a trace how an attempt to repair a node has ended.
+func (p *proc) repairEnd(s protocol.RepairStep) string {
+	switch {
+	case s.Kind == protocol.RepairDone:
+		return fmt.Sprintf("%s has repaired node %d, names: %d", p.label, s.Target+1, s.Count)
+	case s.Err != nil:
+		return fmt.Sprintf("%s cannot repair node %d: %s", p.label, s.Target+1, strings.TrimPrefix(s.Err.Error(), "protocol: "))
+	}
+	var silent []string
+	for i, err := range s.Nodes {
+		if err != nil {
+			silent = append(silent, fmt.Sprint(i+1))
+		}
+	}
+	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", p.label, s.Target+1, strings.Join(silent, " "))
 }
 
 func stepName(s protocol.RepairStep) string {

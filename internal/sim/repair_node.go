@@ -84,12 +84,8 @@ func (n *node) complete(inc protocol.Incarnation) {
 		}
 	}
 	w.tape.note("caughtup %d", n.idx+1)
-	if w.wire != nil { // a trace brings the number with that
-		for _, o := range w.nodes {
-			if !o.down && o != n {
-				n.model.Resize(o.model.Limit())
-			}
-		}
+	if w.wire != nil {
+		w.wire.say("node %d is caught up", n.idx+1)
 	}
 	n.model.Complete(inc)
 }

@@ -172,7 +172,7 @@ func settings() setting {
 // begin makes the world.
 func (p *player) begin(a *args) error {
 	s := settings()
-	fresh, manual := false, false
+	fresh, manual, repairs := false, false, false
 	for s.nodes = a.number(); len(a.words) > 0 && a.err == nil; {
 		switch option := a.next(); option {
 		case "ttl":
@@ -197,6 +197,10 @@ func (p *player) begin(a *args) error {
 			s.eager = false
 		case "nameless":
 			s.nameless = true
+		case "names":
+			s.names = a.number()
+		case "repairs":
+			repairs = true
 		case "fresh":
 			fresh = true
 		case "manual":
@@ -221,7 +225,7 @@ func (p *player) begin(a *args) error {
 	w := newWorld(s, rand.New(rand.NewPCG(1, 2)), nil)
 	w.record, w.ghosts, w.offsets = false, true, false
 	p.w, p.began = w, w.now
-	p.x = &wire{w: w, manual: manual, seen: map[*attempt]glance{}, told: map[string]bool{}}
+	p.x = &wire{w: w, manual: manual, repairs: repairs, seen: map[*attempt]glance{}, told: map[string]bool{}}
 	w.wire = p.x
 	p.on = &cast{w: w, last: map[string]*attempt{}}
 	for _, n := range w.nodes {

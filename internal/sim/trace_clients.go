@@ -186,49 +186,21 @@ func (c *cast) inquire(p *proc, owner *attempt, in protocol.Inquiry, what string
 	})
 }
 
-// repair has a process bring to a node what it has forgotten.
+// repair has a process repair a node if that lost its data. told: it only reads the record
+// so that the node has it, which is a part of that.
 func (c *cast) repair(label string, n *node, told bool) error {
-	p, w := c.process(label), c.w
-	inc, _ := n.model.Incarnation()
-	whole, all, any := 0, 0, false
-	for _, o := range w.nodes {
-		if l := p.to(o); o == n || o.down || o.paused || !l.up || w.wire.blocks(l) {
-			continue
-		}
-		all++
-		if o.model.Whole() {
-			whole++
-		}
-		any = any || o.model.Remembers()
-	}
-	complete := func() {
-		n.complete(inc)
-		if n.model.Whole() {
-			w.wire.say("node %d is caught up", n.idx+1)
-		}
-	}
-	switch {
-	case told:
-		complete = func() {}
-	case !w.rules.CanListNames(len(w.nodes), whole, all):
-		return fmt.Errorf("%d caught-up nodes and %d nodes in all can be asked for names, which is too few", whole, all)
-	case !any:
-		complete()
+	p := c.process(label)
+	if told {
+		p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Repair: n.idx + 1}, func(i *inquiry, ok bool) {
+			c.w.wire.say("%s repairs node %d: %s", label, n.idx+1, outcomes[i.Outcome()])
+		})
 		return nil
 	}
-	p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Repair: n.idx + 1}, func(i *inquiry, ok bool) {
-		w.wire.say("%s repairs node %d: %s", label, n.idx+1, outcomes[i.Outcome()])
-		if ok && i.Outcome() == protocol.Settled {
-			complete()
-		}
-	})
+	p.mended[n] = true
+	if p.to(n).up {
+		p.meets(n)
+	}
 	return nil
-}
-
-// blocks reports whether the trace holds the requests of a connection back.
-func (x *wire) blocks(l *link) bool {
-	is := parcel{from: l.proc.label, to: strconv.Itoa(l.idx + 1)}
-	return slices.ContainsFunc(x.holds, func(p parcel) bool { return p.covers(is) })
 }
 
 func storedName(s protocol.Stored) string {
@@ -259,7 +231,7 @@ func (w *world) clockTime(c clock, t protocol.Time) string {
 
 // seconds prints a time of the trace, to the millisecond.
 func seconds(d time.Duration) string {
-	return strconv.FormatFloat(d.Round(time.Millisecond).Seconds(), 'f', -1, 64) + "s"
+	return strconv.FormatFloat(float64(d.Round(time.Millisecond).Milliseconds())/1000, 'f', -1, 64) + "s"
 }
 
 // status is a claim in a line.
@@ -380,6 +352,9 @@ func (c *cast) node(n *node) string {
 	}
 	if limit, at := n.model.Limit(); at > 0 {
 		s += fmt.Sprintf(" %d permits;", limit)
+	}
+	if k := len(n.names); k > 0 {
+		s += fmt.Sprintf(" %d names;", k)
 	}
 	if !n.model.Whole() {
 		s += " not caught up;"

@@ -26,6 +26,7 @@ type wire struct {
 	seen     map[*attempt]glance
 	next     start // what the next claim begins with
 	told     map[string]bool
+	repairs  bool   // each process repairs each node, as in production
 	distinct uint64 // claims so far
 }
 
@@ -213,7 +214,16 @@ func parse(args []string) (p parcel, rest []string, err error) {
 }
 
 // operations are what a parcel may be.
-var operations = []string{"join", "settle", "beat", "leave", "read", "open", "put", "repair", "hello", "time", "mark", "guard", "repairing", "longest", "push"}
+var operations = []string{
+	"join", "settle", "beat", "leave", "read", "open", "put", "repair", "hello", "time", "mark", "guard", "longest", "push",
+	"look", "turn", "stay", "list", "complete", "yield",
+}
+
+// repairOps name the steps of a repair that are messages.
+var repairOps = map[protocol.RepairKind]string{
+	protocol.RepairLook: "look", protocol.RepairTurn: "turn", protocol.RepairStay: "stay", protocol.RepairList: "list",
+	protocol.RepairMark: "complete", protocol.RepairYield: "yield",
+}
 
 // names gives what is sent a name that is the same in each play.
 type names struct {
@@ -243,6 +253,8 @@ func (n *names) of(e event) parcel {
 		p.from, p.op = m.att.part.label(), m.req.Op.String()
 	case m.inq != nil:
 		p.op = m.req.Op.String()
+	case m.task != nil:
+		p.op = repairOps[m.task.step.Kind]
 	default:
 		p.op = m.about.String()
 	}

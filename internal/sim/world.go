@@ -64,7 +64,7 @@ func newWorld(s setting, r *rand.Rand, trace io.Writer) *world {
 	w := &world{setting: s, rng: r, now: moment(time.Second), trace: trace, ghosts: true}
 	w.listed, w.undecided, w.held = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.names {
-		w.listed[fmt.Sprintf("name %03d", i)] = true
+		w.listed[nameOf(i)] = true
 	}
 	for i := range s.nodes {
 		w.nodes = append(w.nodes, newNode(w, i))
@@ -154,11 +154,10 @@ func (w *world) dispatch(e event) {
 // send has a message or a timer be there at its moment, or when the trace says.
 func (w *world) send(e event) {
 	switch {
-	case e.m != nil && e.m.about == repairs:
 	case w.wire != nil:
 		w.wire.take(e)
 		return
-	case w.tape != nil:
+	case w.tape != nil && (e.m == nil || e.m.about != repairs):
 		w.tape.names.of(e)
 	}
 	w.queue.push(e)

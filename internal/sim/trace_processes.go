@@ -1,0 +1,69 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+)
+
+// This file has the commands about processes: their clocks, stops and lives.
+
+// process LABEL [wall DURATION] [rate FACTOR] [settings 1/N]
+func (p *player) process(a *args) error {
+	q := p.on.process(a.next())
+	for len(a.words) > 0 && a.err == nil {
+		switch a.next() {
+		case "wall":
+			q.off = a.duration() - time.Second
+			q.adjust()
+		case "rate":
+			_, err := fmt.Sscan(a.next(), &q.rate)
+			a.fail(err)
+		case "offset":
+			_, err := fmt.Sscan(a.next(), &q.clock.offset)
+			a.fail(err)
+		case "settings":
+			q.shorten(int(a.number()))
+		default:
+			return fmt.Errorf("process has no such option")
+		}
+	}
+	if p.x.manual {
+		p.on.meet(q)
+	}
+	return a.err
+}
+
+func (p *player) pause(a *args) error { p.on.process(a.next()).pause(); return a.err }
+
+// resume LABEL [timers first]
+func (p *player) resume(a *args) error {
+	q := p.on.process(a.next())
+	q.timersFirst = a.take("timers")
+	q.resume()
+	return a.err
+}
+
+// sleep LABEL DURATION [breaks]; with manual it ends by wake.
+func (p *player) sleep(a *args) error {
+	q, d := p.on.process(a.next()), time.Duration(0)
+	if !p.x.manual {
+		d = a.duration()
+	}
+	q.sleep(d, a.take("breaks"))
+	return a.err
+}
+
+func (p *player) kill(a *args) error { p.on.process(a.next()).crash(); return a.err }
+
+func (p *player) start(a *args) error { p.on.process(a.next()).restart(); return a.err }
+
+// ask LINK: the process asks for the node's time.
+func (p *player) ask(a *args) error {
+	l, err := p.link(a)
+	if err == nil {
+		l.askTime()
+	}
+	return err
+}
+
+func (p *player) wake(a *args) error { p.on.process(a.next()).wake(); return a.err }
