@@ -207,13 +207,22 @@ func (s *Incarnations) Down(now Time, i int) { s.servers.Down(now, i) }
 // another run: a replica's marker names none if a script has made it. This node begins
 // another incarnation in either case. That suffices: for a guard time the two have one vote
 // between them, and q votes without a claim's lost one need both.
+//
+// Invariant: a node whose incarnation another address has left, without INFO, begins another
+// incarnation too. It may be the same server, which has lost nothing, or a copy, whose own
+// data is lost. No other address can tell. Without the rule node 2 takes a record; 2 becomes
+// 1's replica and a master again; 1 takes the record, which has a majority now, and fails; 2,
+// with 1's data of before, and 3 attest that nothing is recorded. The price is a guard time
+// without the vote of a server that has moved.
 func (s *Incarnations) resolve(now Time, i int) {
 	n := &s.nodes[i]
 	twin, named := s.servers.Twin(now, i, n.inc), s.servers.Run(i) != ""
 	switch {
 	case named && twin < 0: // no other address votes with it: only the data of another run is lost
 		s.mark(i, 0)
-	case twin < 0: // the other address has been down for a guard time: its data may have gone on without this copy
+	case twin < 0 && !s.rules.on(RuleOriginal):
+		s.Show(now, i, n.inc)
+	case twin < 0: // the other address has been down, or elsewhere, for a guard time: its data may have gone on without this copy
 		s.mark(i, n.inc)
 	case named && s.servers.Run(twin) != "":
 		s.mark(i, n.inc)

@@ -32,8 +32,7 @@ func (l *lives) out() []protocol.NodeAction {
 
 // connected has each address reach a server of its own, whose run has the given name
 // and number, with an incarnation of its own from 1 on.
-func (l *lives) connected(t *testing.T, run string, addresses int) {
-	t.Helper()
+func (l *lives) connected(t assert.TestingT, run string, addresses int) {
 	for i := range addresses {
 		name := run
 		if run != "" {
@@ -165,6 +164,35 @@ func TestAddressThatMovesWhileItIsCompared(t *testing.T) {
 	l.now = l.now.Add(guardTime + 1)
 	l.Connect(l.now, 1, "")
 	assert.True(t, l.Check(l.now, 1, 1))
+}
+
+// An address shows the incarnation that another one has left a guard time ago. It reaches a copy, perhaps.
+func TestIncarnationThatAnotherAddressHasLeft(t *testing.T) {
+	t.Parallel()
+	leftBehind(t, protocol.Rules{})
+}
+
+func leftBehind(t assert.TestingT, rules protocol.Rules) {
+	for _, elsewhere := range []bool{false, true} {
+		l := newLivesWith(2, rules)
+		l.connected(t, "", 1)
+		l.Down(l.now, 0)
+		l.Connect(l.now, 1, "")
+		l.Show(l.now, 1, 1)
+		if elsewhere {
+			l.Connect(l.now, 0, "")
+			l.Show(l.now, 0, 7)
+		}
+		l.out()
+		l.now = l.now.Add(guardTime + 1)
+		assert.False(t, l.Check(l.now, 1, 1))
+		out := l.out()
+		if assert.Len(t, out, 1) {
+			assert.Equal(t, protocol.NodeMark, out[0].Kind)
+			assert.EqualValues(t, 1, out[0].Inc)
+		}
+		assert.Zero(t, l.Voting(1))
+	}
 }
 
 // A node whose clock has jumped begins another incarnation.

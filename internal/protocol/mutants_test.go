@@ -28,6 +28,7 @@ func TestMutants(t *testing.T) {
 		{"a name is free though nodes are silent", protocol.RuleUnknown, whoHolds},
 		{"a push before the incarnation is known is lost", protocol.RuleMissed, earlyPush},
 		{"an address keeps a vote that it has left", protocol.RuleRefused, changedPlaces},
+		{"an incarnation that another address has left counts", protocol.RuleOriginal, leftBehind},
 		{"and one that it has lost to another", protocol.RuleRefused, changedOwner},
 	} {
 		var f findings

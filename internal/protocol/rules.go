@@ -72,5 +72,6 @@ const (
 	RulePostpone                        // an attempt of which nothing has been sent is not abandoned: it starts again and again at the end of the queue for room
 	RuleHopeless                        // a run that one node refuses and the others do not vote for gives up: one node with a version of the future keeps it waiting
 	RuleStash                           // a push that overtakes its answer is kept: a waiter sleeps through its turn
+	RuleOriginal                        // an incarnation that another address has left may be a copy's: a node votes and attests with what another one said
 	RuleRefused                         // an address that is refused a vote keeps none of before: two addresses that change places wait for each other for good
 )

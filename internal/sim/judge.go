@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -36,7 +37,7 @@ func (n *node) attend(m *message) protocol.Answer {
 		m.task.res = n.repairStep(m.task, m.link.proc)
 	case m.about == thatMark && (protocol.Incarnation(m.req.Ticket) == inc || m.req.Ticket == 0 && n.replica):
 		w.log("process %s has node %d marked", m.link.proc.name, n.idx)
-		if !n.jumped && !n.replica && !n.original {
+		if !n.jumped && !n.replica && !n.original && !m.link.proc.left(n) {
 			w.fail("silenced", "process %s has node %d marked, whose clock has not jumped", m.link.proc.name, n.idx)
 		}
 		n.mark()
@@ -47,6 +48,15 @@ func (n *node) attend(m *message) protocol.Answer {
 	}
 	inc, _ = n.model.Incarnation()
 	return protocol.Answer{Incarnation: inc, Clock: n.millis(w.now), Wait: n.model.Guard()}
+}
+
+// left reports whether an address of the process has left the node's server a guard time ago, without INFO.
+// Another address that shows the incarnation since may then reach that server, or a copy whose own data is lost
+// ("Restarted nodes" in docs/protocol.md). No evidence tells, so the process may have the node marked.
+func (p *proc) left(n *node) bool {
+	return p.w.nameless && slices.ContainsFunc(p.links, func(l *link) bool {
+		return l.was == n && l.node != n && p.local(p.w.now) > l.away.Add(p.guard())
+	})
 }
 
 // judges has the process begin to look at the nodes' clocks.

@@ -208,7 +208,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		clients = clients.And(s.rules)
 		nodes |= s.off
 	}
-	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleWall, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleRefused}) { // which protocol has
+	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleWall, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleRefused}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
 	if all := model.AllTotals<<1 - 1; nodes != all {

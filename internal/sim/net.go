@@ -44,8 +44,10 @@ type message struct {
 // connection of their own, unordered here.
 type link struct {
 	proc *proc
-	node *node // that the address reaches
-	idx  int   // of the address
+	node *node         // that the address reaches
+	idx  int           // of the address
+	was  *node         // that it reached before, if any
+	away protocol.Time // since when it does not reach that
 
 	up         bool
 	gen        uint32
@@ -259,7 +261,7 @@ func (l *link) connect() {
 // point has the address reach another server from its next connection on.
 func (l *link) point(n *node) {
 	l.proc.w.tape.note("point %s>%d %d", l.proc.label, l.idx+1, n.idx+1)
-	l.node = n
+	l.was, l.node, l.away = l.node, n, l.proc.local(l.proc.w.now)
 }
 
 // tell has the claims ask again: while the connection for commands or pushes was
