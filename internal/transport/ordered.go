@@ -266,6 +266,9 @@ func (l *Ordered) Close(ctx context.Context) error {
 	drained := make(chan struct{})
 	l.drained = drained
 	l.checkDrained()
+	if l.cur != nil {
+		l.cur.wakeWriter() // what no Flush has followed would be waited for without end
+	}
 	l.mu.Unlock()
 	select {
 	case <-drained:

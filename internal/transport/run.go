@@ -29,8 +29,11 @@ func (l *Ordered) run() {
 		up := err == nil
 		began := l.now()
 		if up {
-			l.raise(c)
+			room := l.raise(c)
 			l.cfg.Up()
+			if room {
+				l.cfg.Room()
+			}
 		} else {
 			l.lower(err)
 			if !told {
@@ -56,8 +59,9 @@ func (l *Ordered) run() {
 }
 
 // raise makes c the current connection. What was kept goes first: no command
-// is appended to c before that.
-func (l *Ordered) raise(c *conn) {
+// is appended to c before that. raise reports whether a command found no room on the last
+// connection, which can no longer answer and so make room.
+func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Lock()
 	now := l.now()
 	if l.killUnconfirmed {
@@ -74,10 +78,12 @@ func (l *Ordered) raise(c *conn) {
 	l.kept = nil
 	l.cur, l.info = c, c.info
 	l.checkDrained()
+	room = l.unwant()
 	l.mu.Unlock()
 	c.start(l)
 	c.wakeWriter()
 	c.creds.ready(func(command []string) { l.authenticateAgain(c, command) })
+	return room
 }
 
 // lower notes why connecting failed, and gives up what waited for too long.
