@@ -97,7 +97,7 @@ func breaksByWatches(t *testing.T) int {
 		<-w.Changed()
 	}
 	cut.Store(true)
-	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "TYPE", "normal").Err())
+	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())
 	underWay(t, q, watches)
 	require.NoError(t, c.Node(0).Cont())
 	require.Eventually(t, func() bool {

@@ -84,7 +84,7 @@ func TestOneServerUnderTwoAddresses(t *testing.T) {
 
 			// Nor does the other address get a vote by being the first to come back.
 			for range 3 {
-				require.NoError(t, first.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err())
+				require.NoError(t, first.Client().Do(t.Context(), "CLIENT", "KILL", "SKIPME", "yes").Err())
 				require.True(t, e2e.Eventually(func() bool {
 					require.Error(t, m.TryLockContext(t.Context()))
 					r, _ := q.Check(t.Context())

@@ -260,7 +260,7 @@ func TestSparseNode(t *testing.T) {
 	info := *l.State(time.Now()).Info
 	assert.Positive(t, info.RoundTrip)
 	info.RoundTrip = 0
-	assert.Equal(t, transport.Info{ClientID: 1}, info)
+	assert.Equal(t, transport.Info{ClientID: 1, Protocol: 2}, info)
 	v, err := do(t, l, "X")
 	assert.NoError(t, err)
 	assert.Equal(t, "OK", v)

@@ -57,9 +57,9 @@ type Config struct {
 
 	Notice func(err error) // something beside the commands does not work as the client's options ask
 
-	Channel    string               // the channel to subscribe; empty: no push connection
+	Channel    string               // the channel to subscribe; empty: none
 	Subscribed func()               // on every subscription: what was published before is lost
-	PushDown   func(err error)      // the push connection broke, or the first attempt failed; alternates with Subscribed
+	PushDown   func(err error)      // the subscription ended, or the first attempt failed; alternates with Subscribed
 	Push       func(payload string) // one message of Channel
 }
 
@@ -109,6 +109,7 @@ type Info struct {
 	Rewriting     bool // the append-only file
 	WasReplica    bool // in this run
 	ClientID      int64
+	Protocol      int           // 3: pushes come on this connection; 2: they have one of their own
 	RoundTrip     time.Duration // of the first command
 }
 

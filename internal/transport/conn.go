@@ -62,7 +62,7 @@ func newConn(nc net.Conn, batcher Batch) *conn {
 	c := &conn{
 		nc:      nc,
 		batcher: batcher,
-		info:    &Info{},
+		info:    &Info{Protocol: 2},
 		rd:      resp.NewReader(nc),
 		wake:    make(chan struct{}, 1),
 		dead:    make(chan struct{}),
@@ -91,10 +91,19 @@ func (c *conn) push(cmd Command, until, now time.Duration) {
 	}
 }
 
+// pushOwn queues a command of the transport. Neither Close nor State.Busy counts it, and no
+// hook sees it: it may contain a password.
+func (c *conn) pushOwn(cmd Command, now time.Duration) {
+	c.closeBatch()
+	start := len(c.out)
+	c.out = cmd.Append(c.out)
+	c.enter(entry{cmd: cmd, at: now, size: int32(len(c.out) - start), alone: c.unanswered.n == 0, own: true})
+}
+
 // enter queues the receiver of what has been appended to out.
 func (c *conn) enter(e entry) {
-	if c.hooks != nil && e.size > 0 {
-		c.show(&e)
+	if c.hooks != nil && e.size > 0 && !e.own {
+		e.shown = c.hooks.show(c.out[len(c.out)-int(e.size):])
 	}
 	c.bytes += int(e.size)
 	c.unanswered.push(e)
@@ -197,11 +206,17 @@ func (c *conn) read(l *Ordered) error {
 				return err
 			}
 		}
+		if !c.isAnswer(v) {
+			l.pushed(v)
+			continue
+		}
 		l.mu.Lock()
 		e, ok := c.unanswered.pop()
 		c.served = true
 		c.bytes -= int(e.size)
-		c.pending -= max(1, len(e.batch))
+		if !e.own {
+			c.pending -= max(1, len(e.batch))
+		}
 		if done != nil && len(c.spares) < maxSpares {
 			c.spares = append(c.spares, done)
 		}

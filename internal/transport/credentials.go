@@ -142,7 +142,7 @@ func (l *Ordered) authenticateAgain(c *conn, command []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cur == c {
-		l.push(c, &again{l, command}, 0, l.now())
+		c.pushOwn(&again{l, command}, l.now())
 		c.wakeWriter()
 	}
 }

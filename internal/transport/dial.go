@@ -68,6 +68,7 @@ type opened struct {
 type loginStep struct {
 	words []string
 	sent  bool // by go-redis; its answer is unread
+	hello bool // HELLO 3, which the node may refuse
 }
 
 func (o *opened) close() { discard(o.nc) }
@@ -155,9 +156,9 @@ func (l *Ordered) openPlain(ctx context.Context, creds *credentials, patience ti
 
 // login returns the commands that authenticate a connection, choose its database
 // and name it. The node must accept each. PING shows whether the node admits a
-// client that gives no password. There is no HELLO: a new connection speaks RESP2
-// by itself, and every version understands AUTH. So all commands go out together,
-// and resp.Reader bounds each answer.
+// client that gives no password. HELLO does not authenticate, because every version
+// understands AUTH: see upgrade. So all commands go out together, and resp.Reader
+// bounds each answer.
 func login(ctx context.Context, o *redis.Options, creds *credentials) ([]loginStep, error) {
 	auth := creds.first()
 	if creds == nil {

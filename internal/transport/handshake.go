@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,9 @@ func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, e
 		return nil, fmt.Errorf("connect to %s: %w", l.opts.Addr, l.advise(err))
 	}
 	nc := o.nc
+	if l.resp3 {
+		o.login = upgrade(o.login)
+	}
 	c := newConn(nc, l.cfg.Batch)
 	c.hooks, c.creds = o.hooks, o.creds
 	step := &steady{Conn: nc, patience: patience}
@@ -125,7 +129,7 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 	}
 	began := time.Now()
 	_, err := w.Write(out)
-	for i := range login {
+	for i, step := range login {
 		if err != nil {
 			break
 		}
@@ -134,7 +138,10 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 		if i == 0 {
 			c.info.RoundTrip = time.Since(began)
 		}
-		if refused != nil && !needless(refused) {
+		switch {
+		case step.hello && err == nil && refused == nil:
+			c.info.Protocol = 3
+		case refused != nil && !step.hello && !needless(refused):
 			err = refused // the answers after this one say nothing more
 		}
 	}
@@ -153,6 +160,16 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 		abandon(probe, err)
 	}
 	return err
+}
+
+// upgrade adds HELLO 3 where the node knows the user already. A node may refuse it: an old
+// one, one that forbids it, or a proxy. It then goes on with RESP2.
+func upgrade(login []loginStep) []loginStep {
+	at := 0
+	if first := login[0]; first.words[0] == "AUTH" || first.sent {
+		at = 1
+	}
+	return slices.Insert(login, at, loginStep{words: []string{"HELLO", "3"}, hello: true})
 }
 
 func appendSteps(out []byte, login []loginStep) []byte {
@@ -188,8 +205,10 @@ func abandon(cmds []Command, cause error) {
 }
 
 // ask reads one answer: refused is the node's error, err the connection's.
+// Nothing is subscribed yet, so a push is of no interest.
 func (c *conn) ask() (v []resp.Value, refused, err error) {
-	v, err = c.rd.Read()
+	for v, err = c.rd.Read(); err == nil && c.rd.IsPush(); v, err = c.rd.Read() {
+	}
 	if e, ok := err.(resp.Error); ok {
 		return nil, e, nil
 	}

@@ -230,13 +230,7 @@ type shown struct {
 	err  error
 }
 
-// show has the hooks see what has just been appended, but for passwords. Ordered.mu is held.
-func (c *conn) show(e *entry) {
-	if _, secret := e.cmd.(*again); !secret {
-		e.shown = c.hooks.show(c.out[len(c.out)-int(e.size):])
-	}
-}
-
+// show has the hooks see a command that has been encoded. Ordered.mu is held.
 func (h *hooks) show(encoded []byte) *shown {
 	l := h.l
 	select {

@@ -110,7 +110,7 @@ func TestLogin(t *testing.T) {
 			assert.NoError(t, err)
 			assert.Contains(t, list, fmt.Sprintf(" db=%d ", o.DB))
 			assert.Contains(t, list, fmt.Sprintf("name=%s ", o.ClientName))
-			assert.Contains(t, list, " resp=2")
+			assert.Contains(t, list, " resp=3")
 			shut(l)
 			assert.Zero(t, stream.listeners.Load()+noisy.listeners.Load())
 		})

@@ -21,8 +21,8 @@ const directLimit = 32 << 10
 const busyThreshold = 4
 
 // Ordered keeps one ordered, multiplexed, full-duplex connection to one
-// Redis node for commands, and one subscribed connection for what the node says
-// unasked. It replaces a connection pool because a pool has no order: here a
+// Redis node, for commands and for what the node says unasked. A node that does
+// not speak RESP3 needs another one for that. It replaces a connection pool because a pool has no order: here a
 // command sent after another one is executed after it, also when the connection
 // breaks in between and another is opened.
 //
@@ -60,6 +60,7 @@ const busyThreshold = 4
 type Ordered struct {
 	cfg    Config
 	client *redis.Client
+	resp3  bool // the client's options allow it
 	opts   *redis.Options
 	epoch  time.Time
 	ctx    context.Context // ends with Close
@@ -83,6 +84,7 @@ type Ordered struct {
 
 	stale           []staleConn // only touched by run
 	killUnconfirmed bool        // only touched by run: a stale connection may still be alive
+	pushes          pushes
 }
 
 type refusal struct {
@@ -102,6 +104,7 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	l := &Ordered{
 		cfg:     cfg,
 		client:  client.(*redis.Client),
+		resp3:   client.(*redis.Client).Options().Protocol != 2,
 		opts:    opts,
 		epoch:   time.Now(),
 		ready:   make(chan struct{}),
@@ -111,9 +114,6 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	l.idle = sync.NewCond(&l.mu)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.wg.Go(l.run)
-	if cfg.Channel != "" {
-		l.wg.Go(l.listen)
-	}
 	return l, nil
 }
 

@@ -59,7 +59,7 @@ func TestHandshake(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Contains(t, v, "name=tester")
 	assert.Contains(t, v, " db=3 ")
-	assert.Contains(t, v, " resp=2")
+	assert.Contains(t, v, " resp=3")
 	assert.Zero(t, client.PoolStats().TotalConns, "the caller's client was used")
 	assert.True(t, healthy(l))
 	assert.NoError(t, shut(l))

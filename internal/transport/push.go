@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -9,31 +10,120 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns the connection for pushes.
+// This file owns pushes: on the connection for commands where the node speaks RESP3, on one
+// of their own elsewhere.
 //
 // Invariant: Config.Subscribed is called after each gap in which a push can have been lost.
+//
+// On one connection pushes and answers come in one order, which is one of those that they
+// can come in on two. So nothing may rest on that order.
+
+// pushes is where the pushes come from. Only run touches it, and the reader of the current
+// connection while it is up.
+type pushes struct {
+	told     bool               // Subscribed or PushDown has been called
+	up       bool               // Subscribed was called last
+	listener context.CancelFunc // ends the connection for pushes; nil: there is none
+	ended    chan struct{}      // closed when it has
+	addr     string             // of the server that it was begun for
+}
+
+// begin calls Subscribed.
+func (p *pushes) begin(l *Ordered) {
+	p.told, p.up = true, true
+	l.cfg.Subscribed()
+}
+
+// end calls PushDown if that is news.
+func (p *pushes) end(l *Ordered, err error) {
+	if l.cfg.Channel != "" && (p.up || !p.told) {
+		p.told, p.up = true, false
+		l.cfg.PushDown(err)
+	}
+}
+
+// subscription is the SUBSCRIBE on the connection for commands. Its answer is a push, which
+// the reader takes for an answer: see isAnswer.
+type subscription struct{ l *Ordered }
+
+func (s subscription) Append(dst []byte) []byte {
+	return resp.AppendCommand(dst, "SUBSCRIBE", s.l.cfg.Channel)
+}
+
+func (s subscription) Reply(_ []resp.Value, err error) {
+	if err == nil {
+		s.l.pushes.begin(s.l)
+	} else if e, refused := errors.AsType[resp.Error](err); refused {
+		s.l.pushes.end(s.l, e)
+	}
+}
+
+// isAnswer reports whether what was read last answers a command.
+func (c *conn) isAnswer(v []resp.Value) bool {
+	return !c.rd.IsPush() || len(v) == 3 && string(v[0].Str) == "subscribe"
+}
+
+// pushed takes what answers no command.
+func (l *Ordered) pushed(v []resp.Value) {
+	if len(v) == 3 && string(v[0].Str) == "message" {
+		l.cfg.Push(string(v[2].Str))
+	}
+}
+
+// subscribeTo begins the pushes of a new connection. It appends the first command to it.
+// Ordered.mu is held.
+func (l *Ordered) subscribeTo(c *conn, now time.Duration) {
+	if l.cfg.Channel != "" && c.info.Protocol == 3 {
+		c.pushOwn(subscription{l}, now)
+	}
+}
+
+// hear begins the connection for pushes where c cannot carry them. It ends that of another
+// server, which may go on publishing what is out of date, or nothing.
+func (l *Ordered) hear(c *conn) {
+	p := &l.pushes
+	shared, addr := c.info.Protocol == 3, c.nc.RemoteAddr().String()
+	if p.listener != nil && (shared || p.addr != addr) {
+		p.listener()
+		<-p.ended
+		p.listener = nil
+	}
+	if l.cfg.Channel == "" || shared || p.listener != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(l.ctx)
+	ended := make(chan struct{})
+	p.listener, p.ended, p.addr = cancel, ended, addr
+	l.wg.Go(func() {
+		defer close(ended)
+		l.listen(ctx)
+	})
+}
+
+// keepAlive is a PING to a node that owes nothing. A subscriber cannot tell silence from a
+// node that is gone.
+type keepAlive struct{}
+
+func (keepAlive) Append(dst []byte) []byte  { return resp.AppendCommand(dst, "PING") }
+func (keepAlive) Reply([]resp.Value, error) {}
 
 // listen keeps the push connection: subscribe, read, and again when it breaks.
-func (l *Ordered) listen() {
+func (l *Ordered) listen(ctx context.Context) {
 	var pause backoff
-	told := false // Subscribed or PushDown has been called
-	for l.ctx.Err() == nil {
+	for ctx.Err() == nil {
 		began := l.now()
-		subscribed, err := l.subscribe(l.ctx, pause.patience(l.cfg.Stall))
+		subscribed, err := l.subscribe(ctx, pause.patience(l.cfg.Stall))
 		if l.ctx.Err() != nil {
 			err = ErrClosed
 		}
-		if subscribed || !told {
-			l.cfg.PushDown(err)
-			told = true
-		}
+		l.pushes.end(l, err)
 		if subscribed {
 			up := l.now() - began
 			pause.lasted(up, up >= minBackoff)
 		} else {
 			pause.failed(err)
 		}
-		pause.sleep(l.ctx)
+		pause.sleep(ctx)
 	}
 }
 
@@ -87,7 +177,7 @@ func (l *Ordered) subscribe(ctx context.Context, patience time.Duration) (subscr
 			l.cfg.Push(string(v[2].Str))
 		case len(v) == 3 && string(v[0].Str) == "subscribe" && !subscribed:
 			subscribed = true
-			l.cfg.Subscribed()
+			l.pushes.begin(l)
 		}
 		if subscribed {
 			step.patience = l.cfg.Stall + l.pingEvery()

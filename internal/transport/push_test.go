@@ -1,10 +1,17 @@
 package transport_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -14,9 +21,17 @@ import (
 
 func TestPush(t *testing.T) {
 	t.Parallel()
+	for _, protocol := range []int{2, 3} {
+		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) { t.Parallel(); pushes(t, protocol) })
+	}
+}
+
+func pushes(t *testing.T, protocol int) {
 	node := redistest.Start(t, 1).Node(0)
+	client := redis.NewClient(&redis.Options{Addr: node.Addr(), Protocol: protocol})
+	defer client.Close()
 	var log events
-	l := open(t, node.Client(), log.config(transport.Config{Channel: "ch", Stall: 300 * time.Millisecond}))
+	l := open(t, client, log.config(transport.Config{Channel: "ch", Stall: 300 * time.Millisecond}))
 	subscribed := func(n int) {
 		t.Helper()
 		eventually(t, "subscribed", func() bool { return log.count("subscribed") == n })
@@ -42,6 +57,110 @@ func TestPush(t *testing.T) {
 	require.NoError(t, node.Client().Publish(t.Context(), "ch", "again").Err())
 	eventually(t, "pushed", func() bool { return log.count("push again") == 1 })
 	assert.NoError(t, shut(l))
+}
+
+// connections is how many the link with that name has, as the server sees it.
+func connections(t *testing.T, admin *redis.Client, name string) int {
+	t.Helper()
+	list, err := admin.ClientList(t.Context()).Result()
+	require.NoError(t, err)
+	return strings.Count(list, " name="+name+" ")
+}
+
+// A node that speaks RESP3 has one connection of a link, every other one two. The link follows
+// when another server takes the place of the first.
+func TestOneConnection(t *testing.T) {
+	t.Parallel()
+	modern, old := redistest.Start(t, 1).Node(0), redistest.Start(t, 1, redistest.WithArgs("--rename-command", "HELLO", "")).Node(0)
+	var at atomic.Value
+	for name, c := range map[string]struct {
+		protocol int
+		want     map[*redistest.Server]int
+	}{
+		"two":          {2, map[*redistest.Server]int{modern: 2, old: 2}},
+		"as it can be": {3, map[*redistest.Server]int{modern: 1, old: 2}},
+	} {
+		name = strings.ReplaceAll(name, " ", "-")
+		client := redis.NewClient(&redis.Options{ClientName: name, Protocol: c.protocol, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, at.Load().(*redistest.Server).Addr())
+		}})
+		t.Cleanup(func() { client.Close() })
+		at.Store(modern)
+		var log events
+		l := open(t, client, log.config(transport.Config{Channel: name}))
+		for _, node := range []*redistest.Server{modern, old, modern, old} {
+			if at.Swap(node) != node {
+				ups := log.count("up")
+				l.Reconnect(errors.New("as the test wants it"))
+				eventually(t, "up", func() bool { return log.count("up") > ups })
+			}
+			eventually(t, "subscribed", func() bool {
+				return log.count("subscribed") > log.count("push down") && connections(t, node.Client(), name) == c.want[node]
+			})
+			pushed := log.count("push x")
+			require.NoError(t, node.Client().Publish(t.Context(), name, "x").Err())
+			eventually(t, "pushed", func() bool { return log.count("push x") == pushed+1 })
+			if c.protocol == 3 {
+				assert.Equal(t, 4-c.want[node], l.State(time.Now()).Info.Protocol)
+			}
+		}
+		assert.InDelta(t, log.count("subscribed"), log.count("push down")+1, 0)
+	}
+}
+
+// Pushes come between answers at any time, also those that a command of this very connection
+// has caused, and are mistaken for none.
+func TestPushesAmongAnswers(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, 1).Node(0)
+	var log events
+	got := make(chan string, 4000)
+	cfg := log.config(transport.Config{Channel: "ch"})
+	cfg.Push = func(s string) { got <- s }
+	l := open(t, node.Client(), cfg)
+	eventually(t, "subscribed", func() bool { return log.count("subscribed") == 1 })
+	require.Equal(t, 3, l.State(time.Now()).Info.Protocol)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; i < 1000; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				node.Client().Publish(t.Context(), "ch", "other")
+			}
+		}
+	})
+	var calls []*call
+	for i := range 1000 {
+		own := newCall("EVAL", "redis.call('PUBLISH', 'ch', ARGV[1]) local r = {ARGV[1], {false, true, 7}} redis.call('PUBLISH', 'ch', 'after') return r", "0", fmt.Sprint(i))
+		calls = append(calls, own, newCall("HELLO"), newCall("ECHO", fmt.Sprint(i)))
+	}
+	for _, c := range calls {
+		send(l, c)
+	}
+	for i := range 1000 {
+		v, err := calls[3*i].wait(t)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(i, " 0 1 7"), v)
+		v, err = calls[3*i+1].wait(t)
+		require.NoError(t, err)
+		require.Contains(t, v, "server redis ")
+		v, err = calls[3*i+2].wait(t)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(i), v)
+	}
+	close(stop)
+	wg.Wait()
+	for next := 0; next < 1000; {
+		switch s := await(t, got); s {
+		case "other", "after":
+		default:
+			require.Equal(t, fmt.Sprint(next), s)
+			next++
+		}
+	}
 }
 
 func TestPushForbidden(t *testing.T) {

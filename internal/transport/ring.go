@@ -12,6 +12,7 @@ type entry struct {
 	until time.Duration // Lasting; 0: not
 	size  int32         // encoded bytes
 	shown *shown        // to hooks; nil: not
+	own   bool          // of the transport
 	alone bool          // nothing was unanswered before it
 }
 

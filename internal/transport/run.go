@@ -29,6 +29,7 @@ func (l *Ordered) run() {
 		up := err == nil
 		began := l.now()
 		if up {
+			l.hear(c)
 			room := l.raise(c)
 			l.cfg.Up()
 			if room {
@@ -38,6 +39,7 @@ func (l *Ordered) run() {
 			l.lower(err)
 			if !told {
 				l.cfg.Down(err)
+				l.pushes.end(l, err)
 			}
 		}
 		if !told {
@@ -47,6 +49,9 @@ func (l *Ordered) run() {
 		if up {
 			l.watch(c)
 			l.cfg.Down(c.cause)
+			if c.info.Protocol == 3 {
+				l.pushes.end(l, c.cause)
+			}
 			pause.lasted(l.now()-began, c.served)
 		} else {
 			pause.failed(err)
@@ -68,6 +73,7 @@ func (l *Ordered) raise(c *conn) (room bool) {
 		c.resendUntil = now + resendDelay
 		l.killUnconfirmed = false
 	}
+	l.subscribeTo(c, now)
 	for _, e := range l.kept {
 		if e.until > now {
 			c.push(e.cmd, e.until, now)
@@ -155,6 +161,10 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 	if c.unanswered.n > 0 && now-max(c.unanswered.oldest().at, seen.at) > l.cfg.Stall {
 		l.fail(c, errStalled)
 		return
+	}
+	if l.cfg.Channel != "" && c.info.Protocol == 3 && c.unanswered.n == 0 && now-seen.at >= l.pingEvery() && c.cause == nil {
+		c.pushOwn(keepAlive{}, now)
+		c.wakeWriter()
 	}
 	if c.resends > 0 && now >= c.resendUntil && c.cause == nil {
 		c.closeBatch()

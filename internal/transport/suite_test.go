@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -36,6 +37,18 @@ var rigs = map[string]func(t *testing.T) rig{
 			},
 			freeze: func() { require.NoError(t, n.Stop()) },
 			thaw:   func() { require.NoError(t, n.Cont()) },
+		}
+	},
+	"ordered, RESP2": func(t *testing.T) rig {
+		n := redistest.Start(t, 1).Node(0)
+		c := redis.NewClient(&redis.Options{Addr: n.Addr(), Protocol: 2})
+		t.Cleanup(func() { c.Close() })
+		return rig{
+			open: func(cfg transport.Config) transport.Transport {
+				l, err := transport.NewOrdered(c, cfg)
+				require.NoError(t, err)
+				return l
+			},
 		}
 	},
 	"memory": func(*testing.T) rig {
