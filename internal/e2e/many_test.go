@@ -1,0 +1,75 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// Each Quorum has one connection to each node, so a server with its default maxclients serves
+// almost 10,000 of them. QUORATE_QUORUMS=3000 opens as many.
+func TestManyQuorums(t *testing.T) {
+	t.Parallel()
+	quorums := 60
+	if s := os.Getenv("QUORATE_QUORUMS"); s != "" {
+		n, err := strconv.Atoi(s)
+		require.NoError(t, err)
+		quorums = n
+	}
+	c := redistest.Start(t, 3)
+	limit := c.Node(0).Client().ConfigGet(t.Context(), "maxclients").Val()["maxclients"]
+	e2e.Open(t, c) // the nodes are no longer brand-new
+	qs := make([]*quorate.Quorum, quorums)
+	var all sync.WaitGroup
+	room := make(chan struct{}, 50) // that connect at a time
+	began := time.Now()
+	for i := range qs {
+		all.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			qs[i] = e2e.OpenAt(t, c.URLs(), quorate.WithNodeTimeout(2*time.Second))
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		return
+	}
+	t.Log("connected after ", time.Since(began))
+	for i := range c.Len() {
+		list := ""
+		assert.True(t, e2e.Eventually(func() bool {
+			list = c.Node(i).Client().ClientList(t.Context()).Val()
+			return strings.Count(list, " sub=1 ") == quorums+1
+		}), "node %d: %d subscribed connections", i, strings.Count(list, " sub=1 "))
+		assert.LessOrEqual(t, strings.Count(list, "\n"), quorums+3, "node %d: connections, with those of this test", i)
+	}
+	began = time.Now()
+	held := 0
+	for i, q := range qs {
+		all.Go(func() {
+			own := mutex.New(q, fmt.Sprint("own", i))
+			assert.NoError(t, own.LockContext(deadline(t)))
+			own.Unlock()
+			shared := mutex.New(q, "shared")
+			if assert.NoError(t, shared.LockContext(deadline(t))) {
+				held++ // each has it alone
+				shared.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, quorums, held)
+	t.Log("two locks of each of ", quorums, " took ", time.Since(began), "; maxclients ", limit)
+}
