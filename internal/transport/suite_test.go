@@ -49,6 +49,8 @@ var rigs = map[string]func(t *testing.T) rig{
 				require.NoError(t, err)
 				return l
 			},
+			freeze: func() { require.NoError(t, n.Stop()) },
+			thaw:   func() { require.NoError(t, n.Cont()) },
 		}
 	},
 	"memory": func(*testing.T) rig {
