@@ -83,10 +83,9 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		return err
 	}
 	for _, n := range q.nodes {
-		q.heard(n.index, protocol.Answer{Status: protocol.OK})
-		q.recheck(n)
+		q.noteRecovering(n.index, protocol.Answer{Status: protocol.OK})
 	}
-	q.repairs.event(q.repairs.pure.Hurry) // some repairs may wait for the end of a guard time
+	q.carryOut(q.client.Bootstrapped(q.now()))
 	return nil
 }
 
@@ -259,7 +258,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		r.Recovering = m.recovers(at, q.set.Guard)
 	}
 	r.lacking, r.marker = !m.whole, m
-	r.Jumped, r.JumpedAt = q.nodeClocks[n.index].last()
+	r.Jumped, r.JumpedAt = n.jump.last()
 	r.Warnings = warnings(&r, &q.set)
 	return r
 }

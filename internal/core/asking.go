@@ -48,7 +48,7 @@ func (n *node) offer(k protocol.Class, c queued) (flush bool) {
 	if !on(RuleRecordsWait) {
 		u = transport.Certain
 	}
-	if !n.flow.waits(k) && n.link.Append(c, u) != transport.Full {
+	if !n.flow.backlog.Behind(k) && n.link.Append(c, u) != transport.Full {
 		return true
 	}
 	if n.put(k, c) {
@@ -99,11 +99,9 @@ func (c *asking) Reply(v []resp.Value, err error) {
 	if err == nil {
 		a, err = script.DecodeRecord(v)
 	}
+	var verdict protocol.Verdict
 	if err == nil {
-		err = i.q.distrust(c.req, &a)
-	}
-	if err == nil {
-		i.q.heardRecord(i.spec, node, a)
+		verdict = i.q.judge(i.spec, &c.req, &a)
 	}
 	i.mu.Lock()
 	now := i.q.now()
@@ -115,6 +113,9 @@ func (c *asking) Reply(v []resp.Value, err error) {
 	case err != nil:
 		i.errs[node] = explain(i.spec, err)
 		i.in.Fail(now, c.req, forGood(err))
+	case !verdict.Counts():
+		i.errs[node] = i.q.uncounted(node, verdict.Why)
+		i.in.Reply(now, c.req, a, verdict)
 	default:
 		i.errs[node] = refusal(i.spec, a)
 		switch {
@@ -129,18 +130,7 @@ func (c *asking) Reply(v []resp.Value, err error) {
 		case a.Record != nil && !a.Record.Whole && i.in.Op != protocol.OpPut:
 			i.errs[node] = errForgetful
 		}
-		i.in.Answer(now, c.req, a)
+		i.in.Reply(now, c.req, a, verdict)
 	}
 	i.flushUnlock(now)
-}
-
-// heardRecord takes from an answer what concerns the whole Quorum.
-func (q *Quorum) heardRecord(s *Spec, node int, a protocol.Answer) {
-	q.heard(node, a)
-	if e := a.Record; e != nil {
-		q.saw(s, max(e.Ticket, e.Promise.Ticket))
-	}
-	if protocol.Lacks(&a, false) {
-		q.repairs.look(q.nodes[node])
-	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// attempt drives one protocol.Claim: it passes the time and the events to the claim,
+// attempt drives one protocol.Attempt: it passes the time and the events to the claim,
 // and does what the claim says. It is safe for concurrent use. mu guards all fields
 // from claim on, except the atomic alarms.
 //
@@ -30,26 +30,24 @@ type attempt struct {
 	standing atomic.Int64
 
 	mu    sync.Mutex
-	claim protocol.Claim
+	claim protocol.Attempt
 	since protocol.Time // when the caller got the hold
 	done  chan struct{} // receives at admission, or at the end of an attempt that was not admitted; nil when that has been seen
 	ends  *time.Timer   // WithMaxHold
 	errs  map[int]error // by node: the newest thing that it said against the claim
 	waits *wait         // goroutines that wait for a condition
 
-	alarms    alarms
-	unsent    *[32]*call // by node: the request that waits for room there, see flow; nil while none has
-	outbox    protocol.Outbox
-	acks      uint32         // nodes that are known to be free of the claim after its end, a bit for each
-	phase     protocol.Phase // as last seen by flush
-	replies   uint8          // leaves that have been answered or given up
-	claimed   bool           // a caller has the Hold, so a loss concerns it
-	closing   bool           // its Quorum closes
-	unflushed bool           // what is to be sent now is for a Flush, see Quorum.tick
-	fresh     bool           // what is to be sent now must not be merged with what is under way
-	met       bool           // a node knows of others at the name
-	told      bool           // the owner has had Waiting for the claims behind
+	alarms alarms
 }
+
+// ending is what flushUnlock is to know beside the event.
+type ending uint8
+
+const (
+	ordinary  ending = iota
+	unflushed        // what is to be sent is for a Flush, see Quorum.tick
+	closing          // the Quorum closes
+)
 
 // note keeps the newest thing that a node said against the claim.
 func (a *attempt) note(node int, err error) {
@@ -81,34 +79,20 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 			unwell |= 1 << i
 		}
 	}
-	a.claim = *protocol.NewClaim(protocol.Config{
-		Terms:       protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
-		Nodes:       len(q.nodes),
-		NodeTimeout: q.patience(s.Set, unwell),
-		Drift:       s.Set.Drift(),
-		Try:         try,
-		Window:      q.window,
-		Rules:       rules(),
-	})
-	a.outbox.Rules = a.claim.Rules
-	if s.Set.NoRenewal {
-		a.claim.StopRenewal()
+	if s.Set.Thrift {
+		busy = len(q.nodes)
 	}
 	a.mu.Lock() // a push that finds the registered attempt must find it started
 	q.register(id, a)
 	now := q.now()
-	if s.Set.Thrift {
-		busy = len(q.nodes)
-	}
-	deferred, after := q.fanout.Defer(protocol.Start{
-		Name: s.Name, ID: id, ShortHold: s.Brief, Contended: !s.quiet(), Renewed: !s.Set.NoRenewal,
-		Unwell: unwell, Busy: busy, Timeout: s.Set.NodeTimeout,
+	q.client.Start(now, &a.claim, s.shared, &protocol.Begin{
+		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
+		Name:  s.Name, Try: try, ShortHold: s.Brief, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(),
+		Unwell: unwell, Busy: busy, Rules: rules(),
 	})
-	a.claim.Start(now, q.ticket(s, id), deferred, after)
 	for i, n := range q.nodes {
 		if unwell&(1<<i) != 0 {
 			a.note(i, n.err()) // a try may be over before the link has refused the join
-			a.claim.Suspect(now, i)
 		}
 	}
 	a.flushUnlock(now)
@@ -116,7 +100,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 }
 
 // event passes an event to the claim and does what follows from it.
-func (a *attempt) event(f func(c *protocol.Claim, now protocol.Time)) {
+func (a *attempt) event(f func(c *protocol.Attempt, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.now()
 	f(&a.claim, now)
@@ -137,7 +121,11 @@ func (q *Quorum) tick(due []alarm) {
 		d.a.touch()
 	}
 	for _, d := range due {
-		d.a.tick(len(due) > 1)
+		if len(due) > 1 {
+			d.a.tick(unflushed)
+		} else {
+			d.a.tick(ordinary)
+		}
 	}
 	if len(due) > 1 {
 		q.flush(q.allNodes())
@@ -161,12 +149,11 @@ func (q *Quorum) flush(nodes uint32) {
 }
 
 // tick lets time pass. What there is to send may be left to a Flush.
-func (a *attempt) tick(unflushed bool) {
+func (a *attempt) tick(how ending) {
 	a.mu.Lock()
-	a.unflushed = unflushed
 	now := a.q.now()
 	a.claim.Tick(now)
-	a.flushUnlock(now)
+	a.endUnlock(now, how)
 }
 
 // queue hands the claim's requests to the links, in order. It runs with a.mu held, so
@@ -175,7 +162,8 @@ func (a *attempt) tick(unflushed bool) {
 // written, and their readers need a.mu. It returns the nodes whose links need a Flush,
 // a bit for each.
 func (a *attempt) queue() (nodes uint32) {
-	for _, r := range a.claim.Out {
+	for i := range a.claim.Out {
+		r := &a.claim.Out[i]
 		if a.offer(r) {
 			nodes |= 1 << r.Node
 		}
@@ -184,29 +172,30 @@ func (a *attempt) queue() (nodes uint32) {
 	return nodes
 }
 
-// flushUnlock queues the claim's requests, does what follows from a change of phase,
+// flushUnlock ends an event.
+func (a *attempt) flushUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
+
+// endUnlock queues the claim's requests, does what follows from a change of phase,
 // unlocks a.mu, writes the requests and then calls the owner and the observer.
 //
 // Invariant: the holder's context ends before a node can get the leave, see below.
-func (a *attempt) flushUnlock(now protocol.Time) {
-	phase, was := a.claim.Phase(), a.phase
-	a.phase = phase
+func (a *attempt) endUnlock(now protocol.Time, how ending) {
+	news := a.claim.News(a.spec.shared)
 	standing := protocol.Time(0)
-	if phase == protocol.Holding {
+	if news.Phase == protocol.Holding {
 		if standing = a.claim.Deadline() &^ 1; a.claim.Waiters() {
 			standing |= 1
 		}
 	}
 	a.standing.Store(int64(standing)) // first: what is sent below may let the next one in
 	var ended, why error
-	waiters := false
-	if was == protocol.Holding && a.claimed && a.owner != nil {
-		switch {
-		case phase == protocol.Lost:
-			ended, why = ErrLost, a.lostWhy(now)
-		case phase.Final() && a.closing:
-			ended = ErrClosed
-		}
+	waiters := news.Waiting && a.owner != nil
+	switch {
+	case !news.Taken || !news.Over() || a.owner == nil:
+	case news.Lost():
+		ended, why = ErrLost, a.lostWhy(now)
+	case how == closing:
+		ended = ErrClosed
 	}
 	// Note: Here is an incorrect order:
 	//
@@ -223,24 +212,16 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 		a.q.telling.Add(1)
 	}
 	nodes := a.queue()
-	unflushed := a.unflushed
-	a.unflushed, a.fresh = false, false
-	if phase != was && phase == protocol.Holding {
+	if news.Changed() && news.Phase == protocol.Holding {
 		if a.spec.Set.MaxHold > 0 {
 			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
 		}
 		a.done <- struct{}{}
 	}
-	if phase.Final() && !was.Final() {
-		for i := range a.q.nodes {
-			if a.claim.Untouched(i) { // and is free of the claim without being asked
-				a.acks |= 1 << i
-				a.replies++
-			}
-		}
+	if news.Over() {
 		a.q.forget(a)
 		a.q.ticks.drop(a)
-		if was == protocol.Holding {
+		if news.Was == protocol.Holding {
 			a.q.deadlines.drop(a)
 			if a.ends != nil {
 				a.ends.Stop()
@@ -249,22 +230,16 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 			a.done <- struct{}{}
 		}
 	}
-	if !phase.Final() {
+	if !news.Phase.Final() {
 		a.q.ticks.set(a, a.claim.Wake())
-		if phase == protocol.Holding {
+		if news.Phase == protocol.Holding {
 			a.q.deadlines.set(a, a.claim.Deadline())
-		}
-		if now := standing&1 != 0; a.claimed && now != a.told {
-			a.told, waiters = now, now && a.owner != nil
-			if now {
-				a.spec.crowd(true)
-			}
 		}
 	}
 	a.wakeWaits()
 	a.mu.Unlock()
 	switch {
-	case !unflushed:
+	case how != unflushed:
 		a.q.flush(nodes)
 	case ended != nil || waiters: // requests of other attempts must not wait for the owner's callback
 		a.q.flush(a.q.allNodes())
@@ -290,12 +265,7 @@ func (a *attempt) flushUnlock(now protocol.Time) {
 }
 
 func (a *attempt) stopRenewal() {
-	a.event(func(c *protocol.Claim, _ protocol.Time) { c.StopRenewal() })
-}
-
-// valid reports whether the claim is held now. Called with a.mu held.
-func (a *attempt) valid(now protocol.Time) bool {
-	return a.claim.Phase() == protocol.Holding && now < a.claim.Deadline()
+	a.event(func(c *protocol.Attempt, _ protocol.Time) { c.StopRenewal() })
 }
 
 // token is ticket * 2^10 + n.
@@ -306,7 +276,7 @@ func (a *attempt) token(n int) uint64 { return uint64(a.claim.Ticket())*MaxPasse
 func (a *attempt) leave() bool {
 	a.mu.Lock()
 	now := a.q.now()
-	held := a.valid(now)
+	held := a.claim.Valid(now)
 	a.claim.Leave(now)
 	a.flushUnlock(now)
 	return held
@@ -317,9 +287,8 @@ func (a *attempt) leave() bool {
 func (a *attempt) take() protocol.Phase {
 	a.mu.Lock()
 	now := a.q.now()
-	a.claim.Tick(now) // the admission may have ended before its goroutine came to run
-	phase := a.claim.Phase()
-	if a.claimed = phase == protocol.Holding; a.claimed {
+	phase := a.claim.Take(now)
+	if phase == protocol.Holding {
 		a.since = now
 	}
 	dones.Put(a.done)

@@ -57,7 +57,7 @@ func (c *call) sendAlone(contended bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if contended {
-		a.spec.crowd(true)
+		a.spec.shared.Meet(true)
 	}
 	if c.alone = true; !c.again(forgotten(err)) {
 		c.free()

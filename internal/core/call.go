@@ -18,9 +18,6 @@ type call struct {
 	req   protocol.Request
 	loads uint8 // how often the scripts have been loaded for it
 	alone bool  // not to be sent in a batch
-
-	class     protocol.Class // while it waits for room, see flow
-	withdrawn bool           // and is not wanted any more
 }
 
 // calls are spare ones: a link is done with a command when it calls Reply,
@@ -59,7 +56,7 @@ func (c *call) AppendItem(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
 // Called with a.mu held.
 func (c *call) again(load bool) bool {
 	a := c.a
-	if c.req.Op != protocol.OpLeave && a.claim.Phase().Final() {
+	if !a.claim.Reload(&c.req) {
 		return false
 	}
 	n := a.q.nodes[c.req.Node]
@@ -78,16 +75,20 @@ func (c *call) free() {
 }
 
 // Reply takes the answer; it runs on the node's reader goroutine, and so must not
-// block. Decoding runs without a.mu: it concerns the node only.
+// block. Decoding and judging run without a.mu: they concern the node only.
 func (c *call) Reply(v []resp.Value, err error) {
-	a := c.a
+	a, q := c.a, c.a.q
 	var ans protocol.Answer
+	var verdict protocol.Verdict
 	switch {
 	case err != nil:
 	case c.req.Op == protocol.OpLeave:
 		_, err = script.DecodeLeave(v)
 	default:
-		ans, err = a.q.believe(c, v)
+		ans, err = script.Decode(v)
+	}
+	if err == nil {
+		verdict = q.judge(a.spec, &c.req, &ans)
 	}
 	a.mu.Lock()
 	if forgotten(err) && c.loads < maxLoads {
@@ -96,69 +97,51 @@ func (c *call) Reply(v []resp.Value, err error) {
 			return
 		}
 	}
-	a.outbox.Landed(&c.req)
-	now := a.q.now()
-	if err == nil {
-		a.q.fanout.Answered(now, c.req.Node, now.Sub(c.req.Sent), a.spec.Set.NodeTimeout)
-	}
+	now := q.now()
+	var do []protocol.Action
 	switch {
-	case c.req.Op == protocol.OpLeave:
-		a.replies++
-		switch {
-		case err == nil:
-			a.acks |= 1 << c.req.Node
-		case a.errs[c.req.Node] == nil: // else it is known why the claim came to nothing there
-			a.note(c.req.Node, err)
-		}
 	case err != nil:
-		a.note(c.req.Node, explain(a.spec, err))
-		a.claim.Fail(now, c.req, forGood(err))
+		a.failed(&c.req, explain(a.spec, err))
+		q.client.Fail(now, &a.claim, &c.req, forGood(err))
+	case !verdict.Counts():
+		a.failed(&c.req, q.uncounted(c.req.Node, verdict.Why))
+		do = q.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 	default:
-		a.note(c.req.Node, cmp.Or(a.q.mismatch(&a.claim, c.req, ans), refusal(a.spec, ans)))
-		if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) {
-			ans.Wait = foreignPoll
-		}
-		a.claim.Answer(now, c.req, ans)
+		a.answered(&c.req, &ans)
+		do = q.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 		if _, counts := a.claim.Node(c.req.Node, now); ans.Vote && !counts && ans.Late > 0 {
 			a.note(c.req.Node, &LateError{Late: ans.Late})
-		}
-		if c.req.Op == protocol.OpJoin && ans.Status == protocol.OK {
-			// Nodes that are asked later may not know the claims that the first nodes know.
-			a.met = a.met || !ans.Vote || !ans.Told || ans.Sum > 0
-			a.spec.crowd(a.met)
-		}
-		if a.claim.MissedResize(&ans) {
-			a.q.repairs.missedResize(a.spec)
 		}
 	}
 	c.free()
 	a.flushUnlock(now)
+	q.carryOut(do)
 }
 
-// believe reads the answer to what is not a leave, and takes from it what
-// concerns the whole Quorum.
-func (q *Quorum) believe(c *call, v []resp.Value) (protocol.Answer, error) {
-	ans, err := script.Decode(v)
-	if err == nil {
-		err = q.distrust(c.req, &ans)
+// failed notes why a request has come to nothing. What a node said before explains more
+// than that its leave has failed.
+func (a *attempt) failed(r *protocol.Request, err error) {
+	if r.Op != protocol.OpLeave || a.errs[r.Node] == nil {
+		a.note(r.Node, err)
 	}
-	if err != nil {
-		return ans, err
-	}
-	q.heard(c.req.Node, ans)
-	if ans.Ticket > c.req.Ticket && c.req.Op != protocol.OpBeat {
-		q.saw(c.a.spec, ans.Ticket) // else it is the claim's own, or an earlier one's
-	}
-	if protocol.Lacks(&ans, c.a.spec.Counting) {
-		q.repairs.look(q.nodes[c.req.Node])
-	}
-	return ans, nil
 }
 
-// foreignPoll is how often the head of a queue asks whether another Redlock
-// client still holds the redlock key. A node publishes every other release, but not
-// that one. The other waiters do not ask.
-const foreignPoll = 100 * time.Millisecond
+// answered notes what an answer says against the claim.
+func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer) {
+	if r.Op != protocol.OpLeave {
+		a.note(r.Node, cmp.Or(a.q.mismatch(&a.claim, *r, *ans), refusal(a.spec, *ans)))
+	}
+}
+
+// judge has the Client judge an answer, and carries out what follows for the whole Quorum.
+func (q *Quorum) judge(s *Spec, r *protocol.Request, a *protocol.Answer) protocol.Verdict {
+	v, do := q.client.Reply(q.now(), s.shared, r, a)
+	q.carryOut(do)
+	if v.Guarding {
+		q.noteRecovering(r.Node, *a)
+	}
+	return v
+}
 
 // refusal is what an answer says against the claim.
 func refusal(s *Spec, a protocol.Answer) error {

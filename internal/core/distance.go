@@ -6,12 +6,12 @@ import "time"
 
 // patience is how long to wait for a node that is needed, when some nodes are unwell.
 func (q *Quorum) patience(s *Settings, unwell uint32) time.Duration {
-	return q.fanout.QuorumTimeout(unwell, s.NodeTimeout, s.TTL)
+	return q.client.Fanout().QuorumTimeout(unwell, s.NodeTimeout, s.TTL)
 }
 
 // trip is how long a round trip to the nearest majority of the nodes that are well
 // takes, 0 if none is.
-func (q *Quorum) trip(unwell uint32) time.Duration { return q.fanout.Trip(unwell) }
+func (q *Quorum) trip(unwell uint32) time.Duration { return q.client.Fanout().Trip(unwell) }
 
 // Rounds is how long to wait for so many questions of a majority, one after the other.
 func (q *Quorum) Rounds(s *Settings, n int) time.Duration { return time.Duration(n) * q.patience(s, 0) }
@@ -23,5 +23,5 @@ func (n *node) timeout(s *Settings) time.Duration {
 
 // furthest is how long to wait for the answers of all nodes.
 func (q *Quorum) furthest(s *Settings) time.Duration {
-	return q.fanout.Longest(s.NodeTimeout, s.TTL)
+	return q.client.Fanout().Longest(s.NodeTimeout, s.TTL)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -12,7 +11,7 @@ import (
 )
 
 // flow keeps the requests of claims that a node has no room for yet, and sends them when
-// it has. What is sent, and when, is for [protocol.Outbox] and [protocol.Backlog] to
+// it has. What is sent, and when, is for [protocol.Attempt] and [protocol.Backlog] to
 // decide. It is safe for concurrent use; mu guards the backlog and what belongs to it.
 // Lock order: attempt.mu or inquiry.mu, then flow.mu or Ordered.mu, never both of these.
 //
@@ -28,30 +27,21 @@ import (
 type flow struct {
 	mu      sync.Mutex
 	backlog protocol.Backlog[queued]
-	behind  [protocol.Classes]atomic.Bool // by class: Backlog.Behind, for a look without mu
-	pumping bool                          // a goroutine is sending
-	again   bool                          // there may be room though that goroutine has found none
-	blocked bool                          // there is no room: the link calls Room
+	pumping bool // a goroutine is sending
+	again   bool // there may be room though that goroutine has found none
+	blocked bool // there is no room: the link calls Room
 	closed  bool
 	empty   chan struct{} // closed when the backlog is empty; nil while that concerns nothing
 	pumps   sync.WaitGroup
 }
 
-// note publishes Backlog.Behind. Called with f.mu held.
+// note wakes the call that waits until the backlog is empty. Called with f.mu held.
 func (f *flow) note() {
-	for k := range f.behind {
-		if b := f.backlog.Behind(protocol.Class(k)); f.behind[k].Load() != b {
-			f.behind[k].Store(b)
-		}
-	}
 	if f.empty != nil && f.backlog.Len() == 0 {
 		close(f.empty)
 		f.empty = nil
 	}
 }
-
-// waits reports whether a request of the class has to wait for others.
-func (f *flow) waits(k protocol.Class) bool { return f.behind[k].Load() }
 
 // queued is a request that waits for room at a node.
 type queued interface {
@@ -140,80 +130,56 @@ func (c *call) transmit(n *node) bool {
 	a := c.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c.withdrawn {
+	if !a.q.client.Depart(a.q.now(), &a.claim, a.spec.shared, &c.req) {
+		if !c.req.Withdrawn() {
+			a.note(n.index, errTooLate)
+			a.wakeWaits()
+		}
 		c.free()
 		return true
 	}
-	now := a.q.now()
-	req, ok := a.outbox.Depart(&a.claim, now, c.req, func() protocol.Ticket { return a.q.ticket(a.spec, a.claim.ID) })
-	if !ok {
-		a.unsent[n.index] = nil
-		a.replies++
-		a.note(n.index, errTooLate)
-		a.wakeWaits()
-		c.free()
-		return true
-	}
-	if c.req = req; req.Op != protocol.OpLeave {
+	if c.req.Op != protocol.OpLeave {
 		a.q.ticks.set(a, a.claim.Wake())
 	}
-	r := c.req // c is the link's once it is taken
-	took := n.link.Append(c, urgency(c.class))
+	took := n.link.Append(c, urgency(c.req.Class()))
 	if took == transport.Full {
-		a.outbox.NoRoom(&a.claim)
+		a.claim.Waits(&c.req)
 		return false
 	}
-	a.unsent[n.index] = nil
-	if took == transport.Taken {
-		a.outbox.Departed(&a.claim, r)
-	}
+	a.claim.Departed(&c.req, taking(took)) // a.mu keeps Reply from freeing c
 	return true
+}
+
+// taking says what a link has done with a request that it had room for.
+func taking(took transport.Fate) protocol.Taking {
+	if took == transport.Taken {
+		return protocol.Accepted
+	}
+	return protocol.NotSent
 }
 
 // offer sends a request, or has it wait for room at its node. Called with a.mu held.
 // It reports whether the link is to be flushed.
-func (a *attempt) offer(r protocol.Request) (flush bool) {
-	n, k := a.q.nodes[r.Node], a.outbox.Class(a.claim.Phase(), r.Op)
-	var waits *call
-	var as *protocol.Class
-	if a.unsent != nil && a.unsent[r.Node] != nil {
-		waits = a.unsent[r.Node]
-		as = &waits.class
-	}
-	fate, withdraw := a.outbox.Offer(r, k, as, a.fresh)
-	if withdraw {
-		waits.withdrawn, a.unsent[r.Node] = true, nil
-	}
-	switch fate {
-	case protocol.Replace:
-		waits.req = r
-		return false
-	case protocol.Merge:
-		return false
-	case protocol.Needless:
-		a.acks |= 1 << r.Node
-		a.replies++
+func (a *attempt) offer(r *protocol.Request) (flush bool) {
+	n := a.q.nodes[r.Node]
+	way := a.claim.Offer(r, n.flow.backlog.Behind)
+	if way == protocol.Drop {
 		return false
 	}
 	c := calls.Get().(*call)
-	c.a, c.req, c.class = a, r, k
+	c.a, c.req = a, *r
 	took := transport.Full
-	if !n.flow.waits(k) {
-		took = n.link.Append(c, urgency(k))
+	if way == protocol.Hand {
+		took = n.link.Append(c, urgency(r.Class()))
 	}
-	switch took {
-	case transport.Full:
-		if a.unsent == nil {
-			a.unsent = new([32]*call)
-		}
-		a.outbox.NoRoom(&a.claim)
-		if a.unsent[r.Node] = c; !n.put(k, c) {
-			a.unsent[r.Node] = nil
-			n.link.Append(c, transport.Certain)
-			return true
-		}
-	case transport.Taken:
-		a.outbox.Departed(&a.claim, r)
+	if took != transport.Full {
+		a.claim.Departed(&c.req, taking(took)) // a.mu keeps Reply from freeing c
+		return took == transport.Taken
+	}
+	a.claim.Waits(&c.req)
+	if !n.put(r.Class(), c) { // the Quorum closes: it has an error as answer
+		a.claim.Departed(&c.req, protocol.NotSent)
+		n.link.Append(c, transport.Certain)
 		return true
 	}
 	return false

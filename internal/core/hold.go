@@ -209,7 +209,7 @@ func (h *Hold) Pass() protocol.Standing {
 
 // Shrink makes the claim lighter. It reports whether the claim was held.
 func (h *Hold) Shrink(weight uint64) bool {
-	(*attempt)(h).event(func(c *protocol.Claim, now protocol.Time) { c.Shrink(now, weight) })
+	(*attempt)(h).event(func(c *protocol.Attempt, now protocol.Time) { c.Shrink(now, weight) })
 	return h.Valid()
 }
 
@@ -228,11 +228,13 @@ func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
 	need := a.claim.Quorum()
 	a.until(ctx, a.q.furthest(a.spec.Set), func() bool {
-		return bits.OnesCount32(a.acks) >= need || int(a.replies) >= a.claim.Nodes
+		free, all := a.claim.Free()
+		return bits.OnesCount32(free) >= need || all
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f := &Failure{Err: ErrNoQuorum, Votes: bits.OnesCount32(a.acks), Needed: need}
+	free, _ := a.claim.Free()
+	f := &Failure{Err: ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: need}
 	if f.Votes >= need {
 		return nil
 	}
@@ -240,7 +242,7 @@ func (h *Hold) Released(ctx context.Context) error {
 		f.Err = &cutShort{ErrNoQuorum, ctx.Err()}
 	}
 	for i, n := range a.q.nodes {
-		if a.acks&(1<<i) == 0 {
+		if free&(1<<i) == 0 {
 			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: cmp.Or(a.errs[i], errNoAnswer)})
 		}
 	}
@@ -252,9 +254,8 @@ func (h *Hold) Released(ctx context.Context) error {
 func (h *Hold) Renew(ctx context.Context) error {
 	a := (*attempt)(h)
 	var want protocol.Time
-	a.event(func(c *protocol.Claim, now protocol.Time) {
+	a.event(func(c *protocol.Attempt, now protocol.Time) {
 		want = now.Add(a.spec.Set.TTL - a.spec.Set.Drift())
-		a.fresh = true
 		c.Renew(now)
 	})
 	phase := protocol.Holding

@@ -40,12 +40,12 @@ func TestCopiedIncarnationOfAKnownRun(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
 	require.Eventually(t, func() bool {
 		for i, n := range q.nodes {
-			if n.err() != nil || q.incarnations.votes[i].Load() == 0 {
+			if n.err() != nil || q.client.Voting(i) == 0 {
 				_, _ = q.marker(t.Context(), n) // each answer has it ask again
 				return false
 			}
 		}
 		return true
 	}, 20*time.Second, time.Millisecond)
-	assert.NotEqual(t, q.incarnations.votes[0].Load(), q.incarnations.votes[1].Load())
+	assert.NotEqual(t, q.client.Voting(0), q.client.Voting(1))
 }

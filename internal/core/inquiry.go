@@ -14,14 +14,13 @@ import (
 // This file owns the operations on records that are under way.
 
 // inquiry drives one protocol.Inquiry, as attempt drives a claim. It is safe for
-// concurrent use; mu guards gone and the fields below mu. done is closed once, when
+// concurrent use; mu guards the fields below mu. done is closed once, when
 // the operation is decided or given up.
 type inquiry struct {
 	q     *Quorum
 	spec  *Spec
 	terms protocol.Terms // of a read: the id of the watch, and for how long
 	hold  *Hold          // of an open or a put
-	gone  protocol.Time  // since when that is known to be lost; 0: it is not
 
 	mu    sync.Mutex
 	in    protocol.Inquiry
@@ -46,13 +45,10 @@ var (
 func (q *Quorum) inquire(i *inquiry) *inquiry {
 	i.q, i.done = q, make(chan struct{})
 	i.errs = make([]error, len(q.nodes))
-	i.in.Nodes, i.in.NodeTimeout, i.in.Patience = len(q.nodes), q.patience(i.spec.Set, 0), i.spec.Set.TTL/3
-	i.in.Fresh = q.set.Guard - q.set.Guard/50 // our clock and the node's may run at different speeds
-	i.in.Rules = rules()
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i)
 	now := q.now()
-	i.in.Start(now)
+	q.client.Inquire(now, &i.in, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
 	i.timer = time.AfterFunc(time.Hour, i.tick)
 	i.flushUnlock(now)
 	return i
@@ -146,7 +142,12 @@ func (i *inquiry) flushUnlock(now protocol.Time) {
 		i.mu.Unlock()
 		return
 	}
-	i.follow(now)
+	if i.hold != nil && !i.in.Follow(now, i.hold.Valid()) {
+		i.err = ErrLost
+		if i.q.isClosed() {
+			i.err = ErrClosed
+		}
+	}
 	nodes := uint32(0)
 	for _, r := range i.in.Out {
 		if i.errs[r.Node] == nil {
@@ -167,29 +168,6 @@ func (i *inquiry) flushUnlock(now protocol.Time) {
 	}
 	i.mu.Unlock()
 	i.q.flush(nodes)
-}
-
-// follow ends an open when its hold is lost, as the run may not begin then. A put goes
-// on for LatePut at most: nodes keep a promise for Remember, and a put that comes after
-// a node has dropped the promise of a later run would record over that run.
-func (i *inquiry) follow(now protocol.Time) {
-	if i.hold == nil || i.hold.Valid() {
-		return
-	}
-	if i.gone == 0 {
-		i.gone = now
-	}
-	if i.in.Op == protocol.OpOpen || now.Sub(i.gone) > protocol.LatePut {
-		i.err = ErrLost
-		if i.q.isClosed() {
-			i.err = ErrClosed
-		}
-		return
-	}
-	if !i.in.Over {
-		i.in.Over = true
-		i.in.Tick(now)
-	}
 }
 
 // records are the inquiries under way, and the watches.

@@ -166,12 +166,12 @@ func (l *Lease) expire() bool {
 	a.mu.Lock()
 	now := a.q.now()
 	a.claim.Tick(now)
-	phase, closing := a.claim.Phase(), a.closing
+	phase := a.claim.Phase()
 	a.flushUnlock(now) // the owner ends the lease, unless another goroutine is about to have it do that
 	switch {
 	case !phase.Final():
 		return false
-	case phase == protocol.Left && closing:
+	case phase == protocol.Left && a.q.isClosed():
 		l.End(ErrClosed)
 	default:
 		l.End(ErrLost)

@@ -56,7 +56,7 @@ func loss(t *testing.T) (first, left bool) {
 	h, err := p.Wait(t.Context())
 	require.NoError(t, err)
 	require.True(t, kept())
-	(*attempt)(h).event(func(c *protocol.Claim, now protocol.Time) { c.Early(now, 1, time.Hour) })
+	(*attempt)(h).event(func(c *protocol.Attempt, now protocol.Time) { c.Early(now, 1, time.Hour) })
 	return first, !kept()
 }
 

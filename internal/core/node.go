@@ -27,10 +27,11 @@ type node struct {
 	probed  probed           // only touched as a connection begins
 	loading atomic.Bool      // the scripts are under way, see reload
 	rubbish seldom           // only touched by the reader of its pushes
+	jump    jump
 }
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
-	n := &node{index: i, fanout: q.fanout, addr: c.(*redis.Client).Options().Addr, ready: make(chan struct{})}
+	n := &node{index: i, fanout: q.client.Fanout(), addr: c.(*redis.Client).Options().Addr, ready: make(chan struct{})}
 	l, err := q.set.connect(c, transport.Config{
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,
@@ -44,7 +45,7 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		Up:         func() { q.up(n); n.first.Do(func() { close(n.ready) }) },
 		Down:       func(err error) { q.down(n, err); n.first.Do(func() { close(n.ready) }) },
 		Push:       func(payload string) { q.push(n, payload) },
-		Subscribed: func() { q.recheck(n) },
+		Subscribed: func() { q.carryOut(q.client.Subscribed(q.now(), n.index)) },
 		PushDown:   func(err error) { q.onSubscribeDown(n, err) },
 		Notice: func(err error) {
 			q.set.Logger.Warn("quorate: a node works, but not all that its client's options ask for does", "node", n.addr, "error", err)
@@ -71,18 +72,18 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	if n.probed.cluster {
 		return nil, errClusterMode
 	}
-	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Connect(now, n.index, info.RunID) })
-	if err := q.duplicate(n.index); err != nil {
-		return nil, err
+	other, do := q.client.Connect(q.now(), n.index, info.RunID, info.RoundTrip)
+	q.carryOut(do)
+	if other >= 0 {
+		return nil, q.uncounted(n.index, protocol.Duplicate)
 	}
-	q.fanout.Begin(q.now(), n.index, info.RoundTrip)
 	p := &n.probed
 	cmds := loads(p.missing)
 	if got, marked := script.Marked(p.marker, info.RunID, p.clock, q.set.Guard, q.set.Retention); marked {
 		q.show(n, got)
 		m, _ := parseMarker(p.marker)
 		p.wait = m.recovers(time.UnixMilli(p.clock), q.set.Guard)
-		_, _ = q.timely(n, protocol.Reading{Sent: p.sent, Heard: q.now(), Millis: p.clock}) // after met: bounds of an earlier incarnation do not count
+		q.showTime(n.index, protocol.Reading{Sent: p.sent, Heard: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
 	lost := script.Lost
@@ -108,7 +109,7 @@ func (q *Quorum) leaving(n *node, cmds []transport.Command) []transport.Command 
 				reply(v, err)
 			}
 			if err != nil && on(RuleHandshake) {
-				q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Down(now, n.index) })
+				q.carryOut(q.client.Failed(q.now(), n.index))
 			}
 		}
 	}
@@ -117,7 +118,7 @@ func (q *Quorum) leaving(n *node, cmds []transport.Command) []transport.Command 
 
 // show passes on which incarnation a node has as its connection begins.
 func (q *Quorum) show(n *node, inc protocol.Incarnation) {
-	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Show(now, n.index, inc) })
+	q.carryOut(q.client.Show(q.now(), n.index, inc))
 }
 
 // mark tells a node which run of the server this client sees, and whether that
@@ -128,15 +129,6 @@ func (q *Quorum) mark(info transport.Info, lost string) []byte {
 		run = "-"
 	}
 	return script.AppendMark(nil, q.set.Prefix, q.newID(), run, lost, time.Duration(info.UptimeSeconds)*time.Second, q.set.Guard, q.set.Retention)
-}
-
-// distrust returns why an answer does not count, and nil if it counts.
-func (q *Quorum) distrust(r protocol.Request, a *protocol.Answer) (err error) {
-	if err := q.checkIncarnation(r.Node, a.Incarnation); err != nil {
-		return err
-	}
-	a.Late, err = q.timely(q.nodes[r.Node], protocol.Reading{Sent: r.Sent, Heard: q.now(), Millis: a.Clock})
-	return err
 }
 
 // loads are the commands that give a node scripts.
@@ -178,29 +170,32 @@ func (c *question) Reply(v []resp.Value, err error) {
 func (q *Quorum) up(n *node) {
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observe(Event{Kind: EventNodeUp, Node: n.addr})
-	own := false
-	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { own = s.Up(now, n.index) })
+	own, do := q.client.Up(q.now(), n.index)
 	if own {
 		q.begun(n)
 	}
-	q.recheck(n)
+	q.carryOut(do)
 	n.room()
 	q.compareWall()
-	q.repairs.up(n)
 }
 
 // down runs when a connection has ended. Claims learn it at once, so no waiter counts on
 // a push from that node.
 func (q *Quorum) down(n *node, err error) {
-	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Down(now, n.index) })
-	q.repairs.down(n)
+	q.carryOut(q.client.Down(q.now(), n.index))
+	if !q.isClosed() {
+		q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
+		q.observe(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+	}
+}
+
+// gone passes on to the claims that a node's connection has ended.
+func (q *Quorum) gone(n *node) {
 	if q.isClosed() {
 		return
 	}
-	q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
-	q.observe(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
 	for _, a := range q.all() {
-		a.event(func(c *protocol.Claim, now protocol.Time) { c.Down(now, n.index) })
+		a.event(func(c *protocol.Attempt, now protocol.Time) { c.Down(now, n.index) })
 	}
 }
 
@@ -216,11 +211,8 @@ func (q *Quorum) onSubscribeDown(n *node, err error) {
 // are lost, and the claims may be lost, too.
 func (q *Quorum) recheck(n *node) {
 	for _, a := range q.all() {
-		a.event(func(c *protocol.Claim, now protocol.Time) {
-			if a.unsent == nil || a.unsent[n.index] == nil { // else it is about to ask
-				a.fresh = true // the answer to what is under way may be from before the push was lost
-				c.Up(now, n.index)
-			}
+		a.event(func(c *protocol.Attempt, now protocol.Time) {
+			c.Up(now, n.index)
 		})
 	}
 	q.records.up(n.index)
@@ -236,38 +228,28 @@ func (q *Quorum) push(n *node, payload string) {
 		}
 		return
 	}
-	if m.Changed {
+	counts, do := q.client.Push(q.now(), n.index, &m)
+	q.carryOut(do)
+	switch {
+	case !counts:
+	case m.Changed:
 		q.records.mu.Lock()
 		w := q.records.watches[m.ID]
 		q.records.mu.Unlock()
 		if w != nil {
 			w.push(n.index, m.Ticket)
 		}
-		return
-	}
-	if m.Late, err = q.timely(n, protocol.Reading{Heard: q.now(), Millis: m.Clock, Push: true}); err != nil {
-		return
-	}
-	// A push of an earlier incarnation may come late: the node sent it before it learned that its
-	// clock had jumped. And as a connection begins it is unknown whether another address already
-	// votes for this server.
-	if m.Incarnation == 0 || q.incarnations.votes[n.index].Load() != uint64(m.Incarnation) {
-		counts := false
-		q.life(n, func(s *protocol.Incarnations, _ protocol.Time) { counts = s.CheckPush(n.index, m.Incarnation) })
-		if !counts {
-			return
+	default:
+		if a := q.find(m.ID); a != nil {
+			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Push(now, n.index, m) })
 		}
-	}
-	if a := q.find(m.ID); a != nil {
-		a.event(func(c *protocol.Claim, now protocol.Time) { c.Push(now, n.index, m) })
 	}
 }
 
 // close ends an attempt because its Quorum closes.
 func (a *attempt) close() {
 	a.mu.Lock()
-	a.closing = true
 	now := a.q.now()
 	a.claim.Leave(now)
-	a.flushUnlock(now)
+	a.endUnlock(now, closing)
 }

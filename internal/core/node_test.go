@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -62,8 +61,7 @@ func failedHandshakeEnds(t *testing.T) bool {
 	open.Store(false)
 	require.Eventually(t, func() bool { return errors.Is(n.err(), cut) }, 20*time.Second, time.Millisecond)
 
-	other := 0
-	q.life(q.nodes[1], func(s *protocol.Incarnations, now protocol.Time) { other = s.Connect(now.Add(2*set.Guard), 1, run) })
+	other, _ := q.client.Connect(q.now().Add(2*set.Guard), 1, run, 0)
 	return other < 0
 }
 
@@ -94,8 +92,8 @@ func earlyPushCounts(t *testing.T) bool {
 	t.Cleanup(func() { _ = pushes.Close() })
 	_, err = pushes.Receive(t.Context())
 	require.NoError(t, err)
-	inc := protocol.Incarnation(q.incarnations.votes[0].Load())
-	q.life(n, func(s *protocol.Incarnations, now protocol.Time) { s.Connect(now, 0, n.info().RunID) })
+	inc := q.client.Voting(0)
+	q.client.Connect(q.now(), 0, n.info().RunID, 0)
 	first.Release()
 	m, err := pushes.ReceiveMessage(t.Context())
 	require.NoError(t, err)

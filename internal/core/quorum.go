@@ -27,7 +27,6 @@ type Quorum struct {
 	channel string // pushes to this client, on every node
 	clock   *localClock
 	waker   waker
-	window  protocol.Window // how far tickets may be from clocks
 	wall    wall
 	shards  [16]shard
 	built   chan struct{} // closed when nodes is complete
@@ -36,15 +35,14 @@ type Quorum struct {
 
 	ticks, deadlines *scheduler
 
-	recovering   recovering
-	records      records
-	repairs      *repairer
-	observing    atomic.Int32 // calls of the observer under way
-	telling      atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
-	clocks       *clocks
-	nodeClocks   []nodeClock
-	incarnations *incarnations
-	fanout       *protocol.Fanout
+	recovering  recovering
+	records     records
+	repairs     *repairer
+	observing   atomic.Int32 // calls of the observer under way
+	telling     atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
+	client      *protocol.Client
+	clientTimer clientTimer
+	addrs       []string // of the nodes
 }
 
 // shard is a part of the attempts by id, for pushes to find them. mu guards attempts,
@@ -65,7 +63,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		return nil, err
 	}
 	q := &Quorum{
-		set: set, window: protocol.WindowOf(set.Guard), clock: newLocalClock(), waker: newWaker(),
+		set: set, clock: newLocalClock(), waker: newWaker(),
 		wall: wall{poke: make(chan struct{}, 1)}, built: make(chan struct{}), closing: make(chan struct{}),
 	}
 	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
@@ -74,17 +72,19 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	}
 	q.records.inquiries = map[*inquiry]struct{}{}
 	q.records.watches = map[protocol.ID]*Watch{}
+	q.client = q.newClient(len(clients))
 	q.repairs = newRepairer(q, len(clients))
-	q.clocks, q.nodeClocks = newClocks(len(clients), &set)
+	q.clientTimer.start(q.tickClient)
 	q.recovering.until, q.recovering.empty = make([]time.Time, len(clients)), make([]bool, len(clients))
 	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	q.deadlines = newScheduler(deadlines, q.now, func(due []alarm) {
 		for _, d := range due {
-			go d.a.tick(false)
+			go d.a.tick(ordinary)
 		}
 	})
-	q.fanout = protocol.NewFanout(len(clients), rules())
-	q.incarnations = newIncarnations(clients, set.Guard)
+	for _, c := range clients {
+		q.addrs = append(q.addrs, c.(*redis.Client).Options().Addr)
+	}
 	for i, c := range clients {
 		n, err := q.connect(i, c)
 		if err != nil {
@@ -94,7 +94,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		q.nodes = append(q.nodes, n)
 	}
 	close(q.built)
-	q.records.tasks.Go(q.look)
+	q.tickClient()
 	q.records.tasks.Go(q.watchWall)
 	q.records.tasks.Go(q.wakeUps)
 	if n := len(clients); n%2 == 0 {
@@ -159,21 +159,6 @@ func (q *Quorum) newID() protocol.ID {
 
 // micros is what the wall clock shows, in microseconds, as tickets count.
 func (q *Quorum) micros() protocol.Ticket { return protocol.Ticket(q.wallTime().UnixMicro()) }
-
-// ticket proposes T0 for a claim of s.
-func (q *Quorum) ticket(s *Spec, id protocol.ID) protocol.Ticket {
-	return s.tickets.Propose(id, q.micros(), q.window, rules())
-}
-
-// saw notes a ticket of s's name that a node has given.
-func (q *Quorum) saw(s *Spec, t protocol.Ticket) { s.tickets.Saw(t, q.micros(), q.window) }
-
-// heard takes from an answer what concerns the whole Quorum.
-func (q *Quorum) heard(node int, a protocol.Answer) {
-	if a.Status == protocol.Recovering || q.fanout.Recovering(node) {
-		q.noteRecovering(node, a)
-	}
-}
 
 // shard is the shard of an attempt. Byte 2 of an id is random, so shards are even.
 func (q *Quorum) shard(id protocol.ID) *shard { return &q.shards[id[2]%byte(len(q.shards))] }

@@ -46,12 +46,13 @@ func (q *Quorum) begun(n *node) {
 	q.recovering.mu.Lock()
 	q.recovering.empty[n.index] = p.empty
 	q.recovering.mu.Unlock()
-	q.heard(n.index, a)
+	if q.client.Recovers(n.index, p.wait > 0) {
+		q.noteRecovering(n.index, a)
+	}
 }
 
-// noteRecovering notes from an answer whether the node is within its guard time.
+// noteRecovering notes for the log whether a node is within its guard time.
 func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
-	q.fanout.Recovers(node, a.Status == protocol.Recovering)
 	out, wait, text := q.recovering.note(len(q.nodes), node, a)
 	if text == "" {
 		return

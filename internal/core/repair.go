@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,8 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// repairer carries out what protocol.Repair decides: it gives that the events, takes
-// its steps, and reports how each has ended. It decides nothing itself.
+// repairer takes the steps of repairs that protocol.Client says, and reports how each has
+// ended. It decides nothing itself.
 //
 // A repairer is safe for concurrent use. Invariant: mu is not held while a step is
 // taken, so no event waits for a node.
@@ -26,18 +25,13 @@ type repairer struct {
 	tasks  sync.WaitGroup // steps under way
 
 	mu        sync.Mutex
-	pure      *protocol.Repair
-	timer     *time.Timer
 	closed    bool
-	numbers   map[string]*Spec // semaphores whose number is to be spread
-	attempted []chan struct{}  // per node: closed once its repair has been attempted; nil: no call waits for that
+	attempted []chan struct{} // per node: closed once its repair has been attempted; nil: no call waits for that
 }
 
 func newRepairer(q *Quorum, nodes int) *repairer {
-	r := &repairer{q: q, numbers: map[string]*Spec{}, attempted: make([]chan struct{}, nodes)}
+	r := &repairer{q: q, attempted: make([]chan struct{}, nodes)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.pure = protocol.NewRepair(nodes, q.set.NodeTimeout, q.set.Guard, rand.Uint64(), rules())
-	r.timer = time.AfterFunc(time.Hour, func() { r.event(r.pure.Tick) })
 	return r
 }
 
@@ -45,103 +39,48 @@ func newRepairer(q *Quorum, nodes int) *repairer {
 func (r *repairer) close() {
 	r.mu.Lock()
 	r.closed = true
-	r.cancel()
-	r.pure.Close(r.q.now())
-	r.flush(r.q.now())
 	r.mu.Unlock()
+	r.cancel()
+	r.q.carryOut(r.q.client.Close(r.q.now()))
 	r.tasks.Wait()
-	r.timer.Stop()
 }
 
-// event gives the machine an event.
-func (r *repairer) event(f func(now protocol.Time)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
+// start has a step taken, by a goroutine of its own: the logger and the observer may
+// block, and claims and the readers of answers must not wait for these.
+func (r *repairer) start(s *protocol.RepairStep) {
+	if s.Kind == protocol.RepairYield { // should another client have its turn by now, the two do the same twice
+		r.q.nodes[s.Node].send(&question{command: resp.AppendCommand(nil, "DEL", r.turn())})
 		return
 	}
-	now := r.q.now()
-	f(now)
-	r.flush(now)
-}
-
-func (r *repairer) up(n *node) {
-	r.event(func(now protocol.Time) { r.pure.Up(now, n.index) })
-}
-
-func (r *repairer) down(n *node) {
-	r.event(func(now protocol.Time) { r.pure.Down(now, n.index) })
-}
-
-// look says that a node may have to be repaired.
-func (r *repairer) look(n *node) {
-	r.event(func(now protocol.Time) { r.pure.Look(now, n.index) })
-}
-
-// missedResize says that some node does not know a semaphore's newest number of permits.
-func (r *repairer) missedResize(s *Spec) {
-	r.event(func(now protocol.Time) {
-		r.numbers[s.Name] = s
-		r.pure.MissedResize(now, s.Name, s.Set.NodeTimeout)
-	})
+	r.mu.Lock()
+	closed := r.closed
+	if !closed {
+		r.tasks.Go(func() { r.step(s) })
+	}
+	r.mu.Unlock()
+	if closed && s.Reported() {
+		r.done(s, protocol.RepairResult{Err: ErrClosed})
+	}
 }
 
 // done reports the end of a step, also after close: then the turn is given up.
-func (r *repairer) done(s protocol.RepairStep, res protocol.RepairResult) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s.Kind == protocol.RepairSpread {
-		delete(r.numbers, s.Name)
-	}
-	now := r.q.now()
-	r.pure.Done(now, s, res)
-	r.flush(now)
+func (r *repairer) done(s *protocol.RepairStep, res protocol.RepairResult) {
+	r.q.carryOut(r.q.client.StepDone(r.q.now(), s, res))
 }
 
 // step takes a step and reports how it has ended.
 //
 // Invariant: it reports also when the observer or the logger ends the goroutine. Without
 // that the machine waits for the step, and this client never repairs the node again.
-func (r *repairer) step(s protocol.RepairStep) {
-	res := protocol.RepairResult{Err: ErrClosed}
-	defer func() { r.done(s, res) }()
-	select {
-	case <-r.q.built:
-	case <-r.ctx.Done():
+func (r *repairer) step(s *protocol.RepairStep) {
+	if !s.Reported() {
+		r.log(s)
 		return
 	}
-	res.Err = errStepEnded
+	res := protocol.RepairResult{Err: errStepEnded}
+	defer func() { r.done(s, res) }()
 	res = r.take(s)
 	res.ForGood = res.Err != nil && forGood(res.Err)
-}
-
-// flush has the machine's steps taken. Called with r.mu held, so the logger is called by
-// another goroutine: claims and the readers of answers may wait for r.mu.
-func (r *repairer) flush(now protocol.Time) {
-	for _, s := range r.pure.Out {
-		switch s.Kind {
-		case protocol.RepairYield: // should another client have its turn by now, the two do the same twice
-			r.q.nodes[s.Node].send(&question{command: resp.AppendCommand(nil, "DEL", r.turn())})
-		case protocol.RepairFailed:
-			r.tasks.Go(func() { r.log(s) })
-		case protocol.RepairDone:
-			r.tasks.Go(func() {
-				r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", r.q.nodes[s.Target].addr, "records", s.Count)
-			})
-		default:
-			r.tasks.Go(func() { r.step(s) })
-		}
-	}
-	r.pure.Out = r.pure.Out[:0]
-	for i, c := range r.attempted {
-		if c != nil && r.pure.Attempted(i) {
-			close(c)
-			r.attempted[i] = nil
-		}
-	}
-	if at := r.pure.Wake(); !r.closed && at != protocol.Never {
-		r.timer.Reset(max(at.Sub(now), 0))
-	}
 }
 
 // repairRemedy is what to do about a node that cannot be repaired.
@@ -152,9 +91,12 @@ var errStepEnded = errors.New("the observer or the logger has ended the goroutin
 
 var errUndecided = errors.New("a run is under way that decides what is recorded")
 
-func (r *repairer) log(s protocol.RepairStep) {
+func (r *repairer) log(s *protocol.RepairStep) {
 	q, err := r.q, s.Err
 	switch {
+	case s.Kind == protocol.RepairDone:
+		q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", q.nodes[s.Target].addr, "records", s.Count)
+		return
 	case errors.Is(err, protocol.ErrUndecided):
 		err = errUndecided
 	case err == nil:
@@ -184,18 +126,27 @@ func (q *Quorum) AwaitRepairs(ctx context.Context) {
 // await waits until the repair of a node has been attempted once, if one is under way.
 func (r *repairer) await(ctx context.Context, n *node) {
 	r.mu.Lock()
-	if r.pure.Attempted(n.index) {
-		r.mu.Unlock()
-		return
-	}
 	if r.attempted[n.index] == nil {
 		r.attempted[n.index] = make(chan struct{})
 	}
 	c := r.attempted[n.index]
 	r.mu.Unlock()
+	if r.q.client.Attempted(n.index) { // else the Client says so from here on
+		return
+	}
 	select {
 	case <-c:
 	case <-ctx.Done():
+	}
+}
+
+// wake has the calls go on that wait for a node's repair.
+func (r *repairer) wake(n *node) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.attempted[n.index]; c != nil {
+		close(c)
+		r.attempted[n.index] = nil
 	}
 }
 
@@ -204,7 +155,7 @@ func (r *repairer) turn() string { return r.q.set.Prefix + ":heal" }
 
 // take takes a step. Invariant: it ends, within ten node timeouts or what a few
 // questions to a majority take.
-func (r *repairer) take(s protocol.RepairStep) (res protocol.RepairResult) {
+func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 	q, ctx, n := r.q, r.ctx, r.q.nodes[s.Node]
 	switch s.Kind {
 	case protocol.RepairLook:
@@ -228,15 +179,9 @@ func (r *repairer) take(s protocol.RepairStep) (res protocol.RepairResult) {
 		v, err := r.answer(q.nodes[s.Target], script.AppendWhole(nil, q.set.Prefix, s.Incarnation))
 		return protocol.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
 	case protocol.RepairSpread:
-		res.Err = q.spreadNumber(ctx, r.number(s.Name))
+		res.Err = q.spreadNumber(ctx, s.Name)
 	}
 	return res
-}
-
-func (r *repairer) number(name string) *Spec {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.numbers[name]
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
@@ -331,16 +276,16 @@ func (q *Quorum) decide(ctx context.Context, s *Spec) bool {
 }
 
 // spreadNumber brings the number of a semaphore's permits to the nodes that have missed it.
-func (q *Quorum) spreadNumber(ctx context.Context, s *Spec) error {
-	lock, err := q.number(s)
+func (q *Quorum) spreadNumber(ctx context.Context, name string) error {
+	lock, err := q.number(&Spec{Name: name, Set: &q.set})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.Rounds(s.Set, 4))
+	ctx, cancel := context.WithTimeout(ctx, q.Rounds(&q.set, 4))
 	defer cancel()
 	_, err = q.Register(lock).read(ctx, protocol.Inquiry{Op: protocol.OpRead, All: true}, protocol.Terms{})
 	if err != nil {
-		q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", s.Name, "error", err)
+		q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", name, "error", err)
 	}
 	return err
 }

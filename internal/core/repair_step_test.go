@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,12 +15,16 @@ import (
 )
 
 // leavingHandler ends the goroutine that logs that a number of permits could not be brought.
-type leavingHandler struct{ slog.Handler }
+type leavingHandler struct {
+	slog.Handler
+	ended *atomic.Int32
+}
 
 func (h leavingHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h leavingHandler) Handle(_ context.Context, r slog.Record) error {
 	if strings.Contains(r.Message, "Resize") {
+		h.ended.Add(1)
 		runtime.Goexit()
 	}
 	return nil
@@ -29,16 +34,16 @@ func (h leavingHandler) Handle(_ context.Context, r slog.Record) error {
 // that fails. The step has ended then, and a repair does not wait for it.
 func TestRepairStepWhoseGoroutineEnds(t *testing.T) {
 	t.Parallel()
+	var ended atomic.Int32
 	set := Defaults()
-	set.NodeTimeout, set.Logger = 10*time.Millisecond, slog.New(leavingHandler{slog.DiscardHandler})
+	set.NodeTimeout, set.Logger = 10*time.Millisecond, slog.New(leavingHandler{slog.DiscardHandler, &ended})
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { _ = client.Close() })
 	q, err := New([]redis.UniversalClient{client}, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
-	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 2, Counting: true, Set: &set})
-	require.NoError(t, err)
-	q.repairs.missedResize(s)
-	require.NotNil(t, q.repairs.number("n"))
-	assert.Eventually(t, func() bool { return q.repairs.number("n") == nil }, 20*time.Second, time.Millisecond)
+	assert.Eventually(t, func() bool {
+		q.carryOut(q.client.MissedResize(q.now(), "n")) // while the first step is under way no second one begins
+		return ended.Load() > 1
+	}, 20*time.Second, time.Millisecond)
 }

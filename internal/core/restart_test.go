@@ -21,12 +21,12 @@ func TestEachRestartIsALossOfData(t *testing.T) {
 func restartIsALoss(t *testing.T) bool {
 	c := redistest.Start(t, 1, redistest.WithAOF("always"))
 	q := idle(t, c)
-	n, inc := q.nodes[0], q.incarnations.votes[0].Load()
+	n, inc := q.nodes[0], q.client.Voting(0)
 	run := n.info().RunID
 	require.NoError(t, c.Node(0).Restart())
 	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), "quorate:marker").Val(), "its marker has survived")
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if now := q.incarnations.votes[0].Load(); n.err() == nil && n.info().RunID != run && now != 0 {
+		if now := q.client.Voting(0); n.err() == nil && n.info().RunID != run && now != 0 {
 			return now != inc
 		}
 		require.True(t, time.Now().Before(limit), "it has not connected again")

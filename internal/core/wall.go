@@ -75,8 +75,8 @@ func (q *Quorum) wallTime() time.Time {
 
 // mismatch says why a node's answer to a claim does not count because of clocks, or nil.
 // There is something about this process's wall clock to find out then.
-func (q *Quorum) mismatch(c *protocol.Claim, r protocol.Request, a protocol.Answer) error {
-	old := a.Status == protocol.OK && r.Op == protocol.OpJoin && c.Phase() < protocol.Holding && q.window.Old(a.Ticket, a.Clock)
+func (q *Quorum) mismatch(c *protocol.Attempt, r protocol.Request, a protocol.Answer) error {
+	old := a.Status == protocol.OK && r.Op == protocol.OpJoin && c.Phase() < protocol.Holding && q.client.Window().Old(a.Ticket, a.Clock)
 	if a.Status != protocol.Ahead && !old {
 		return nil
 	}
@@ -184,9 +184,7 @@ func (q *Quorum) wallRight() {
 func (a *attempt) refuse() {
 	a.mu.Lock()
 	now := a.q.now()
-	if a.claim.Phase() < protocol.Holding {
-		a.claim.Leave(now)
-	}
+	a.claim.Refuse(now)
 	a.flushUnlock(now)
 }
 

@@ -1,5 +1,7 @@
 package protocol
 
+import "sync/atomic"
+
 // Class is how urgent a request is for a node that cannot take all of them at once.
 type Class uint8
 
@@ -46,7 +48,7 @@ func ClassOf(phase Phase, op Op) Class {
 }
 
 // Backlog holds the requests of one client for one node that the node has no room for
-// yet. It is not safe for concurrent use.
+// yet. It is not safe for concurrent use, except for Behind.
 //
 // Invariant: at most one request of a claim is in the backlog, because a newer request
 // replaces an older one that has not been sent. So the order in which the backlog gives
@@ -55,6 +57,7 @@ type Backlog[T any] struct {
 	queues [classes][]T
 	heads  [classes]int
 	turn   int
+	wait   atomic.Uint32 // classes of which requests wait, a bit for each
 }
 
 // turns is the order in which the classes below Renewals are served. A class that has
@@ -64,16 +67,15 @@ type Backlog[T any] struct {
 var turns = [...]Class{Joins, Waits, Records, Waits}
 
 // Put adds a request at the end of its class.
-func (b *Backlog[T]) Put(k Class, r T) { b.queues[k] = append(b.queues[k], r) }
+func (b *Backlog[T]) Put(k Class, r T) {
+	b.queues[k] = append(b.queues[k], r)
+	b.wait.Store(b.wait.Load() | 1<<k)
+}
 
-// Behind reports whether requests of the class or of a more urgent one wait.
+// Behind reports whether requests of the class or of a more urgent one wait. It is safe
+// for concurrent use.
 func (b *Backlog[T]) Behind(k Class) bool {
-	for i := range k + 1 {
-		if len(b.queues[i]) > 0 {
-			return true
-		}
-	}
-	return false
+	return b.wait.Load()&(2<<k-1) != 0
 }
 
 // Len returns how many requests wait.
@@ -109,6 +111,7 @@ func (b *Backlog[T]) Take(k Class) T {
 	switch {
 	case *h == len(q):
 		b.queues[k], *h = nil, 0
+		b.wait.Store(b.wait.Load() &^ (1 << k))
 	case *h >= 1024 && *h > len(q)/2:
 		b.queues[k], *h = append([]T(nil), q[*h:]...), 0
 	}
@@ -123,4 +126,5 @@ func (b *Backlog[T]) Return(k Class, r T) {
 		return
 	}
 	b.queues[k] = append([]T{r}, b.queues[k]...)
+	b.wait.Store(b.wait.Load() | 1<<k)
 }

@@ -1,104 +1,169 @@
 package protocol
 
-// Outbox decides what becomes of the requests that one claim wants sent. A node may have
-// no room for a request yet. Then the request waits at the client, in the Backlog of the
-// node. An Outbox is not safe for concurrent use.
+// This file owns what becomes of the requests that one claim wants sent. A node may have
+// no room for a request yet. Then the request waits at the client, in the [Backlog] of the
+// node.
 //
 // What waits is a wish. A newer request replaces an older one, and a leave withdraws a
 // join that was never sent. A queue of encoded requests could do neither: what lies in
 // it for a second has lost a second of its lease, and comes after the claim's end.
-type Outbox struct {
-	Rules  Rules
-	sent   uint32 // nodes that may have been sent something, a bit for each
-	flying uint32 // nodes at which a join or a beat is unanswered, a bit for each
-	merged uint32 // and was not repeated
+//
+//	Offer ----> Drop                         nothing is sent
+//	   |
+//	   +------> Hand --- the link takes it ------------> Departed
+//	   |          \----- it has no room ---\
+//	   +------> Wait ----------------------+--> Waits -> in the backlog
+//	                                       ^               | its turn comes
+//	                                       |               v
+//	                        no room -------+------------ Depart --> Departed
+
+// outbox is what an [Attempt] knows of its requests.
+type outbox struct {
+	rules  Rules
+	unsent *[32]*Request // by node: the request that waits for room there; nil while none has
+	sent   uint32        // nodes that may have been sent something, a bit for each
+	flying uint32        // nodes at which a join or a beat is unanswered, a bit for each
+	merged uint32        // and was not repeated
+	free   uint32        // nodes that are known to be free of the claim after its end, a bit for each
 }
 
-// Fate is what becomes of a request.
-type Fate uint8
+// Sending is what the runtime does with a request.
+type Sending uint8
 
-// The fates.
+// The ways.
 const (
-	Transmit Fate = iota // it is sent as soon as its node has room
-	Replace              // it takes the place of the claim's request that waits for this node
-	Merge                // it is not sent: the answer to one that is under way, or waits, serves for both
-	Needless             // it is not sent: the node knows nothing of the claim
+	Drop Sending = iota // nothing
+	Hand                // hand it to the link, if that has room, and tell Departed or Waits
+	Wait                // others wait: tell Waits and put it into the backlog
 )
 
-// Class returns the class of a request of a claim in that phase.
-func (o *Outbox) Class(phase Phase, op Op) Class {
-	if !o.Rules.on(RuleUrgent) {
-		return Waits
+// Taking is what a link does with a request.
+type Taking uint8
+
+// The ways.
+const (
+	Accepted Taking = iota // the node may get it
+	NoRoom                 // it waits
+	NotSent                // the node does not get it, and a failure follows
+)
+
+// waits returns the request that waits for room at a node, nil if none does.
+func (o *outbox) waits(node int) *Request {
+	if o.unsent == nil {
+		return nil
 	}
-	return ClassOf(phase, op)
+	return o.unsent[node]
 }
 
-// Offer decides about r, of class k, which the claim wants sent. waits is the class of the
-// claim's request that waits for the same node, nil if none does. A fresh r must not be
-// merged with a request that is under way. If withdraw is reported, the request that waits
-// must not be sent.
+// Class returns the class of a request that Offer has seen.
+func (r *Request) Class() Class { return r.class }
+
+// Offer decides about r, which the claim wants sent. behind reports whether requests of a
+// class wait at the node, or more urgent ones. r gets its class.
 //
 // Invariant: the node gets a claim's requests in the order in which the claim wanted
 // them sent. At most one waits. It is replaced in its place, or withdrawn.
-func (o *Outbox) Offer(r Request, k Class, waits *Class, fresh bool) (f Fate, withdraw bool) {
-	bit := uint32(1) << r.Node
+func (a *Attempt) Offer(r *Request, behind func(Class) bool) Sending {
+	o, bit := &a.outbox, uint32(1)<<r.Node
+	if r.class = Waits; o.rules.on(RuleUrgent) {
+		r.class = ClassOf(a.Phase(), r.Op)
+	}
+	waits := o.waits(r.Node)
 	if waits != nil {
-		if r.Op != OpLeave && k >= *waits {
-			if !o.Rules.on(RuleNewest) {
-				return Merge, false
+		if r.Op != OpLeave && r.class >= waits.class {
+			if o.rules.on(RuleNewest) {
+				k := waits.class
+				*waits = *r
+				waits.class = k
 			}
-			return Replace, false
+			return Drop
 		}
-		withdraw = o.Rules.on(RuleWithdraw)
+		if o.rules.on(RuleWithdraw) {
+			waits.withdrawn, o.unsent[r.Node] = true, nil
+		}
 	}
-	if r.Op == OpLeave && (o.sent&bit == 0 || waits != nil && !o.Rules.on(RuleOwed)) {
-		return Needless, withdraw
+	if r.Op == OpLeave && (o.sent&bit == 0 || waits != nil && !o.rules.on(RuleOwed)) {
+		a.left(r.Node, true) // the node knows nothing of the claim
+		return Drop
 	}
-	if repeatable(r.Op) && o.flying&bit != 0 && !fresh && !r.List && o.Rules.on(RuleMerge) {
-		o.merged |= bit
-		return Merge, withdraw
+	if repeatable(r.Op) && o.flying&bit != 0 && !a.fresh && !r.List && o.rules.on(RuleMerge) {
+		o.merged |= bit // the answer to the one that is under way serves for both
+		return Drop
 	}
-	return Transmit, withdraw
+	if behind(r.class) {
+		return Wait
+	}
+	return Hand
 }
 
-// Depart returns r, which has waited, as it is to be sent now. It reports false for a
-// leave that comes too late: the lease has ended by itself. propose returns a ticket for
-// a claim that begins now.
-func (o *Outbox) Depart(c *Claim, now Time, r Request, propose func() Ticket) (Request, bool) {
-	if r.Op == OpLeave {
-		return r, now.Sub(r.Sent) < c.TTL
-	}
-	if c.Postponed() {
-		c.Begin(now, propose())
-	}
-	if !o.Rules.on(RuleDepart) {
-		return r, true
-	}
-	return c.Depart(now, r), true
+// Sent says that all requests of Out were offered. The caller must not use the old Out any
+// more.
+func (a *Attempt) Sent() {
+	a.fresh = false
+	a.Claim.Sent()
 }
 
-// NoRoom says that a request of the claim has to wait. An attempt of which nothing has
-// been sent has not begun.
-func (o *Outbox) NoRoom(c *Claim) {
-	if o.sent == 0 && o.Rules.on(RulePostpone) {
-		c.Postpone()
+// Waits says that r, which stays where it is, has to wait for room. An attempt of which
+// nothing has been sent has not begun.
+func (a *Attempt) Waits(r *Request) {
+	if a.unsent == nil {
+		a.unsent = new([32]*Request)
+	}
+	a.unsent[r.Node] = r
+	if a.sent == 0 && a.Rules.on(RulePostpone) {
+		a.Postpone()
 	}
 }
 
-// Departed says that the node may get r.
-func (o *Outbox) Departed(c *Claim, r Request) {
-	if c.Postponed() {
-		c.Begin(r.Sent, c.Ticket())
+// Departed says that a link was handed r, which has not moved since, and what it did with
+// it. The link had room.
+func (a *Attempt) Departed(r *Request, took Taking) {
+	if a.waits(r.Node) == r {
+		a.unsent[r.Node] = nil
+	}
+	if took != Accepted {
+		return
+	}
+	if a.Postponed() {
+		a.Claim.Begin(r.Sent, a.Ticket())
 	}
 	bit := uint32(1) << r.Node
-	o.sent |= bit
+	a.sent |= bit
 	if repeatable(r.Op) {
-		o.flying |= bit
+		a.flying |= bit
 	}
 }
 
-// Landed says that r has been answered or has failed.
-func (o *Outbox) Landed(r *Request) {
+// Depart makes r, whose turn has come, what it is to be now. Without ok it is not sent: it
+// was withdrawn, or it is a leave that comes too late, as the lease has ended by itself.
+func (c *Client) Depart(now Time, a *Attempt, n *Name, r *Request) (ok bool) {
+	switch {
+	case r.withdrawn:
+		return false
+	case r.Op == OpLeave:
+		if now.Sub(r.Sent) >= a.TTL {
+			a.unsent[r.Node] = nil
+			a.left(r.Node, false)
+			return false
+		}
+		return true
+	}
+	if a.Postponed() {
+		a.Claim.Begin(now, c.propose(a, n))
+	}
+	if a.Rules.on(RuleDepart) {
+		k := r.class
+		*r = a.Claim.Depart(now, *r)
+		r.class = k
+	}
+	return true
+}
+
+// Withdrawn reports whether r was withdrawn while it waited.
+func (r *Request) Withdrawn() bool { return r.withdrawn }
+
+// landed says that r has been answered or has failed.
+func (o *outbox) landed(r *Request) {
 	bit := uint32(1) << r.Node
 	if !repeatable(r.Op) || o.flying&bit == 0 {
 		return

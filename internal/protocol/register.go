@@ -42,6 +42,7 @@ type Inquiry struct {
 	outcome Outcome
 	newest  Stored
 	promise Version // the newest that any node has shown
+	gone    Time    // since when the claim of an open or a put is known to have ended; 0: it is not
 	blocked Time    // since when it cannot be taken unless nodes come to vote for its claim; 0: it can
 	since   Time    // what others are asked from here on counts; 0: not yet. See write and read
 	peers   []informant
@@ -111,6 +112,43 @@ func (q *Inquiry) Adopt() (Stored, bool) {
 	s := q.newest
 	s.Version = Version{Ticket: q.Stored.Ticket, ID: q.Stored.ID}
 	return s, q.newest.Version != Version{} && have < q.Quorum() && q.Rules.on(RuleAdopt)
+}
+
+// Inquire starts an operation on a record. timeout and ttl are those of its name.
+func (c *Client) Inquire(now Time, q *Inquiry, timeout, ttl time.Duration, rules Rules) {
+	q.Nodes, q.NodeTimeout, q.Patience, q.Rules = c.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
+	q.Fresh = c.Guard - c.Guard/50 // our clock and the node's may run at different speeds
+	q.Start(now)
+}
+
+// Follow says whether the claim of an open or a put is held, before its requests are sent.
+// It reports whether the operation goes on. A run does not begin without its claim. A put
+// goes on for LatePut at most: nodes keep a promise for Remember, and a put that comes
+// after a node has dropped the promise of a later run would record over that run.
+func (q *Inquiry) Follow(now Time, held bool) (goes bool) {
+	if held {
+		return true
+	}
+	if q.gone == 0 {
+		q.gone = now
+	}
+	if q.Op == OpOpen && q.Rules.on(RuleOpenHeld) || now.Sub(q.gone) > LatePut {
+		return false
+	}
+	if !q.Over {
+		q.Over = true
+		q.Tick(now)
+	}
+	return true
+}
+
+// Reply takes a node's answer to r, which the Client has judged.
+func (q *Inquiry) Reply(now Time, r Request, a Answer, v Verdict) {
+	if !v.Counts() {
+		q.Fail(now, r, v.Why == Duplicate)
+		return
+	}
+	q.Answer(now, r, a)
 }
 
 // Start asks all nodes; first only the one that is to be repaired.

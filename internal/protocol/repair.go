@@ -53,6 +53,9 @@ type RepairStep struct {
 	decided bool // of RepairRead: after a RepairDecide
 }
 
+// Reported reports whether the end of the step is to be reported.
+func (s *RepairStep) Reported() bool { return s.Kind < RepairYield }
+
 // RepairResult is what has become of a step.
 type RepairResult struct {
 	Err     error // the step has failed

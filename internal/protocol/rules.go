@@ -73,5 +73,13 @@ const (
 	RuleHopeless                        // a run that one node refuses and the others do not vote for gives up: one node with a version of the future keeps it waiting
 	RuleStash                           // a push that overtakes its answer is kept: a waiter sleeps through its turn
 	RuleOriginal                        // an incarnation that another address has left may be a copy's: a node votes and attests with what another one said
+	RuleMet                             // the bounds of a node's clock end with its incarnation: a node that has begun another one is taken to have jumped again
+	RuleCleared                         // claims ask a node again whose clock is in doubt no more: a waiter learns of its vote by its next beat
+	RuleLanded                          // what is under way is known before the claim gets an answer: a claim takes a node that has answered for silent
+	RuleAskAgain                        // a node whose push may be lost is asked although the same request is under way: a waiter sleeps through its turn
+	RuleForeign                         // the head of a queue asks now and then whether another client's key is gone: it waits for as long as that could last
+	RuleOpenHeld                        // a run does not begin once its claim has ended: it goes on for nothing
+	RuleRecount                         // a node whose clock was set back counts its guard time again, though it is unknown whose clock it was: it does not vote for as long as its clock was ahead
+	RulePoll                            // nodes that are not heard of are asked for their time: a jump is not noticed
 	RuleRefused                         // an address that is refused a vote keeps none of before: two addresses that change places wait for each other for good
 )

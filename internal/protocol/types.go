@@ -94,10 +94,15 @@ type Terms struct {
 
 // Request is one message to one node; the claim's Terms go with it.
 type Request struct {
-	Node    int
-	Op      Op
-	List    bool     // ask for the list of lower claims (capacity > 1)
-	Merged  bool     // its answer serves for a later request, too: see Claim.Answer; not sent to the node
+	Node   int
+	Op     Op
+	List   bool // ask for the list of lower claims (capacity > 1)
+	Merged bool // its answer serves for a later request, too: see Claim.Answer; not sent to the node
+
+	// While it waits at the client for room at its node:
+	class     Class
+	withdrawn bool // it is not wanted any more
+
 	Ticket  Ticket   // T0 of a join, T of a settle, where the list of a beat begins
 	Sent    Time     // s of the protocol: before the request left; not sent to the node
 	Stored  *Stored  // of OpOpen, OpPut and OpRepair; of OpOpen only the version

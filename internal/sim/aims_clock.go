@@ -75,7 +75,7 @@ var polling = generator{
 	plan: func(w *world) {
 		for _, p := range w.procs {
 			for range w.guard.Microseconds() / 2 * 19 / 20 / (protocol.Residues / 2) {
-				p.ticket(w.newID())
+				p.propose()
 			}
 			w.then(w.around(w.delay), func() { p.parts[0].acquire(false) })
 		}

@@ -35,6 +35,7 @@ var twofold = generator{
 			// The address that votes loses its connection, and the other one is the first to come back.
 			w.then(w.around(w.delay*8), func() {
 				other.to(first).snap()
+				moved.snap() // which is connected where it is found out by answers alone that it gets no vote
 				w.then(w.delay, moved.connect)
 			})
 		})

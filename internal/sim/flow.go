@@ -4,7 +4,7 @@ import "github.com/quorate/quorate/internal/protocol"
 
 // A node has room for so many requests of one process. The others wait at the process.
 // What is sent, and when, is decided by the code that runs in production
-// (protocol.Outbox, protocol.Backlog). This file does what core/flow.go does.
+// (protocol.Attempt, protocol.Backlog). This file does what core/flow.go does.
 
 // full reports whether the node has no room for a request. An urgent one finds room when
 // others do not. Without a connection all requests fail, which takes no room.
@@ -17,31 +17,19 @@ func (l *link) full(k protocol.Class) bool {
 }
 
 // offer sends a request, or has it wait for room.
-func (l *link) offer(a *attempt, r protocol.Request) {
-	k, waits := a.outbox.Class(a.Phase(), r.Op), a.unsent[l.idx]
-	var as *protocol.Class
-	if waits != nil {
-		as = &waits.class
-	}
-	a.wanted[l.idx] = r
-	fate, withdraw := a.outbox.Offer(r, k, as, a.fresh)
-	if withdraw {
-		waits.withdrawn, a.unsent[l.idx] = true, nil
-	}
-	switch fate {
-	case protocol.Replace:
-		waits.req = r
-		return
-	case protocol.Merge, protocol.Needless:
+func (l *link) offer(a *attempt, r *protocol.Request) {
+	a.wanted[l.idx] = *r
+	way := a.Offer(r, l.backlog.Behind)
+	if way == protocol.Drop {
 		return
 	}
-	m := &message{att: a, link: l, req: r, class: k}
-	if !l.backlog.Behind(k) && l.depart(m) {
+	m := &message{att: a, link: l, req: *r}
+	if way == protocol.Hand && l.depart(m) {
 		return
 	}
-	a.outbox.NoRoom(a.Claim)
-	a.unsent[l.idx], a.waited = m, true
-	l.backlog.Put(k, m)
+	a.Waits(&m.req)
+	a.waited = true
+	l.backlog.Put(r.Class(), m)
 	if l.proc.w.trace != nil {
 		l.proc.w.log("%v: %v waits for room at node %d, as one of %d", a, r.Op, l.idx, l.backlog.Len())
 	}
@@ -49,7 +37,7 @@ func (l *link) offer(a *attempt, r protocol.Request) {
 
 // depart sends a request if there is room.
 func (l *link) depart(m *message) bool {
-	if l.full(m.class) {
+	if l.full(m.req.Class()) {
 		return false
 	}
 	a := m.att
@@ -58,8 +46,10 @@ func (l *link) depart(m *message) bool {
 		m.expires = m.req.Sent.Add(l.proc.ttl())
 	}
 	if l.up || m.req.Op == protocol.OpLeave {
-		a.outbox.Departed(a.Claim, m.req)
+		a.Departed(&m.req, protocol.Accepted)
 		l.fits(m)
+	} else {
+		a.Departed(&m.req, protocol.NotSent)
 	}
 	l.transfer(m)
 	return true
@@ -73,21 +63,15 @@ func (l *link) pump() {
 	}
 	for k, ok := l.backlog.Next(); ok; k, ok = l.backlog.Next() {
 		m := l.backlog.Take(k)
-		if m.withdrawn {
-			continue
-		}
-		a := m.att
-		now, postponed := p.local(w.now), a.Postponed()
-		if m.req, ok = a.outbox.Depart(a.Claim, now, m.req, func() protocol.Ticket { return p.ticket(a.ID) }); !ok {
-			a.unsent[l.idx] = nil
+		a, postponed := m.att, m.att.Postponed()
+		if !p.client.Depart(p.now(), a.Attempt, p.shared, &m.req) {
 			continue
 		}
 		if !l.depart(m) {
-			a.outbox.NoRoom(a.Claim)
+			a.Waits(&m.req)
 			l.backlog.Return(k, m)
 			return
 		}
-		a.unsent[l.idx] = nil
 		if postponed {
 			a.first, a.ticket, a.began = a.Ticket(), a.Ticket(), w.now
 		}

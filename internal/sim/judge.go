@@ -7,9 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Each process judges the nodes' clocks by what they tell it, with the code that
-// runs in production (protocol.Clocks). This file gives it the readings, and
-// does what it says, as core/clock.go does.
+// This file owns what a process asks of a node beside its claims, and what the simulation
+// knows of clocks: which have jumped, and whether a process could see that.
 
 // about is what a message is about.
 type about uint8
@@ -59,41 +58,6 @@ func (p *proc) left(n *node) bool {
 	})
 }
 
-// judges has the process begin to look at the nodes' clocks.
-func (p *proc) judges() {
-	bounds := make([]*protocol.ClockBounds, len(p.links))
-	for i := range bounds {
-		bounds[i] = new(protocol.ClockBounds)
-	}
-	p.bounds = bounds
-	p.clocks = protocol.NewClocks(bounds, p.nodeTimeout(), p.guard())
-	p.clocks.Rules = p.w.rules
-	p.clockTimer = never
-	p.fanout = protocol.NewFanout(len(p.links), p.w.rules)
-	p.lives = protocol.NewIncarnations(len(p.links), p.w.guard, p.w.rules)
-	for _, l := range p.links {
-		l.leapt = l.node.wrong
-	}
-}
-
-func (l *link) bounds() *protocol.ClockBounds { return l.proc.bounds[l.node.idx] }
-
-// looks has the process ask each node for its time if no reply has shown it for a while.
-func (p *proc) looks() {
-	w := p.w
-	every := max(w.ttl/4, 250*time.Millisecond)
-	p.later(every, func() {
-		for _, l := range p.links {
-			if l.up && p.local(w.now).Sub(l.bounds().At()) > every/2 {
-				l.askTime()
-			}
-		}
-		if !w.draining || !w.idle() || w.now < w.lastRead {
-			p.looks()
-		}
-	})
-}
-
 func (l *link) askTime() {
 	if x := l.proc.w.tape; x != nil && x.plan {
 		x.note("ask %s>%d", l.proc.label, l.idx+1)
@@ -102,51 +66,30 @@ func (l *link) askTime() {
 }
 
 func (l *link) ask(what about, inc protocol.Incarnation) {
-	r := protocol.Request{Node: l.node.idx, Ticket: protocol.Ticket(inc), Sent: l.proc.local(l.proc.w.now)}
+	r := protocol.Request{Node: l.idx, Ticket: protocol.Ticket(inc), Sent: l.proc.local(l.proc.w.now)}
 	l.transfer(&message{about: what, link: l, req: r})
-}
-
-// attended takes the answer to ask.
-func (l *link) attended(m *message) {
-	switch m.about {
-	case repairs:
-		l.proc.stepDone(m.task, m.task.res)
-		return
-	case hello:
-		p := l.proc
-		p.fanout.Begin(p.local(p.w.now), l.idx, p.local(p.w.now).Sub(m.req.Sent))
-		l.lives(func(s *protocol.Incarnations, now protocol.Time) {
-			s.Show(now, l.idx, m.ans.Incarnation)
-			s.Up(now, l.idx)
-		})
-		p.meets(l.node)
-		fallthrough
-	case theTime:
-		l.timely(l.reading(m), m.leapt)
-	case thatMark:
-		l.lives(func(s *protocol.Incarnations, now protocol.Time) {
-			s.Marked(now, l.idx, m.try, m.ans.Incarnation, true)
-		})
-	case theLongest:
-		l.proc.clocks.Guard(l.proc.local(l.proc.w.now), l.idx, m.ans.Wait)
-		l.proc.settle()
-	case theGuard:
-		l.lives(func(s *protocol.Incarnations, now protocol.Time) { s.Counted(now, l.idx, m.ans.Incarnation) })
-	}
 }
 
 func (l *link) reading(m *message) protocol.Reading {
 	return protocol.Reading{Sent: m.req.Sent, Heard: l.proc.local(l.proc.w.now), Millis: m.ans.Clock}
 }
 
-// timely gives the judge a reading, and reports whether what came with it
-// counts, and how late a vote does.
-func (l *link) timely(r protocol.Reading, leapt time.Duration) (counts bool, late time.Duration) {
-	p, b := l.proc, l.bounds()
-	known, width := b.At() > 0, b.Width(r.Heard)
-	counts, late = p.clocks.Read(l.node.idx, r)
-	if counts && late == 0 && leapt != l.leapt {
-		l.unnoticed((leapt - l.leapt).Abs(), known, width, r)
+// listen notes what the process knows of the node's clock before it hears of it.
+func (l *link) listen() {
+	p := l.proc
+	at, width := p.client.Bounds(p.now(), l.idx)
+	l.met, l.bounded, l.width = false, at > 0, width
+}
+
+// heard notes what the process has made of a reading, how late a vote is that came with it,
+// and by how much the node's clock had jumped by then.
+func (l *link) heard(r protocol.Reading, leapt time.Duration, why protocol.Why, late time.Duration) {
+	if why != protocol.Counts && why != protocol.Parted {
+		return // the reading was not looked at
+	}
+	p := l.proc
+	if why == protocol.Counts && late == 0 && leapt != l.leapt {
+		l.unnoticed((leapt - l.leapt).Abs(), l.bounded && !l.met, l.width, r)
 	}
 	if !r.Push {
 		l.leapt = leapt
@@ -155,8 +98,6 @@ func (l *link) timely(r protocol.Reading, leapt time.Duration) (counts bool, lat
 	if p.waking && l.known < p.woke && !r.Push && r.Sent >= p.woke {
 		p.waking, p.excused = false, p.w.now.add(5*p.w.nodeTimeout)
 	}
-	p.settle()
-	return counts, late
 }
 
 // unnoticed: the node's clock has jumped, and the process has not noticed. If
@@ -176,68 +117,6 @@ func (l *link) unnoticed(by time.Duration, known bool, width time.Duration, r pr
 // borne is by how much a clock may jump within a lease: rule 5's margin, less
 // the 1% that clocks may differ by in speed, and the resolution of a node's.
 func (w *world) borne() time.Duration { return w.ttl / 50 }
-
-// settle does what the judge says.
-func (p *proc) settle() {
-	w := p.w
-	for len(p.clocks.Out) > 0 {
-		todo := p.clocks.Out
-		p.clocks.Out = nil
-		for _, e := range todo {
-			p.obey(e)
-		}
-	}
-	at := p.when(p.clocks.Wake())
-	if at == never || at >= p.clockTimer {
-		return
-	}
-	p.clockTimer = max(at, w.now+1)
-	set := p.clockTimer
-	w.queue.push(event{at: set, kind: evProc, proc: p, gen: p.epoch, fn: func() {
-		if p.clockTimer == set {
-			p.clockTimer = never
-			p.clocks.Tick(p.local(w.now))
-			p.settle()
-		}
-	}})
-}
-
-func (p *proc) obey(e protocol.ClockEvent) {
-	w, l := p.w, p.links[e.Node]
-	if w.trace != nil {
-		w.log("process %s: clock event %d, node %d, nodes %b, by %v", p.name, e.Kind, e.Node, e.Nodes, e.By)
-	}
-	switch e.Kind {
-	case protocol.ClockAsk:
-		for i, l := range p.links {
-			if e.Nodes&(1<<i) != 0 {
-				l.askTime()
-			}
-		}
-	case protocol.ClockGuard:
-		l.ask(theLongest, 0)
-	case protocol.ClockMark:
-		l.lives(func(s *protocol.Incarnations, _ protocol.Time) { s.Distrust(l.idx) })
-	case protocol.ClockDoubted:
-		if e.By < 0 {
-			l.ask(theGuard, 0)
-		}
-	case protocol.ClockCleared:
-		l.tell()
-	case protocol.ClockEarly:
-		for _, t := range p.parts {
-			if a := t.att; a != nil {
-				a.before()
-				a.Early(p.local(w.now), e.Nodes, e.By)
-				a.after()
-			}
-		}
-		for _, i := range append([]*inquiry(nil), p.inquiries...) {
-			i.Early(p.local(w.now), e.By)
-			i.after()
-		}
-	}
-}
 
 // sleep stops the process and its clock, as a machine does that sleeps. Its
 // connections may be gone when it wakes. Until it has heard of a node then, it

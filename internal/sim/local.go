@@ -110,17 +110,16 @@ func (v *value) progress() {
 
 // take: the getter finds the claim admitted.
 func (v *value) take(a *attempt) {
-	if v.pending != a || a.claimed {
+	if v.pending != a {
 		return
 	}
 	a.before()
-	a.Tick(a.local())
+	a.Take(a.local())
 	a.after()
 	if v.pending != a || a.phase != protocol.Holding {
 		return
 	}
-	a.claimed, v.pending = true, nil
-	v.tell(a)
+	v.pending = nil
 	v.soon(func() {
 		c := v.getter
 		in, lost := v.queue.Admitted(c.mode, a)
@@ -191,28 +190,17 @@ func (v *value) lingers(d time.Duration) {
 	})
 }
 
-// tell is what follows for the callers from an event of a claim.
-func (v *value) tell(a *attempt) {
-	if !a.claimed {
-		return
+// tell is what follows for the callers from an event of the claim that they share.
+func (v *value) tell(news protocol.News) {
+	if news.Lost() && v.queue.Ended() == protocol.EndedHold {
+		v.lease.ended = true
 	}
-	if a.phase.Final() {
-		if a.phase == protocol.Lost && !a.over {
-			a.over = true
-			if v.queue.Ended() == protocol.EndedHold {
-				v.lease.ended = true
+	if news.Waiting {
+		v.soon(func() {
+			if l := v.queue.Waiting(); l != nil {
+				l.leave()
 			}
-		}
-		return
-	}
-	if now := a.Waiters(); now != a.told {
-		if a.told = now; now {
-			v.soon(func() {
-				if l := v.queue.Waiting(); l != nil {
-					l.leave()
-				}
-			})
-		}
+		})
 	}
 }
 

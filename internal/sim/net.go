@@ -30,9 +30,7 @@ type message struct {
 	sent    moment        // on that connection
 	expires protocol.Time // of a leave: when the lease it ends has ended by itself
 
-	class     protocol.Class // while it waits for room, see flow.go
-	withdrawn bool           // and is not wanted any more
-	silent    bool           // it has failed, and the claim gets no failure
+	silent bool // it has failed, and the claim does not hear so in time
 
 	push *protocol.Push // nothing else: a push
 	from string         // in traces: whose message it is,
@@ -53,6 +51,9 @@ type link struct {
 	gen        uint32
 	known      protocol.Time // since when the process knows the node's incarnation
 	leapt      time.Duration // by how much the node's clock had jumped when the process last heard of it
+	met        bool          // by the reply that is being judged; before that reply
+	bounded    bool          // the bounds of its clock were known,
+	width      time.Duration // and so wide
 	last       [2]moment     // nothing arrives before what was sent earlier
 	stalled    [2]bool       // a partition in one direction: messages wait
 	waiting    [2][]*message // for the partition's end
@@ -157,9 +158,7 @@ func (n *node) push(o model.Out) {
 	}
 	l, leapt := p.links[n.idx], n.wrong
 	w.send(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l, push: &o.Push}, fn: func() {
-		r := protocol.Reading{Heard: p.local(w.now), Millis: o.Push.Clock, Push: true}
-		if counts, late := l.timely(r, leapt); counts && l.checkPush(o.Push.Incarnation) {
-			o.Push.Late = late
+		if l.judgePush(&o.Push, leapt) {
 			p.push(n.idx, o.Push)
 		}
 	}})
@@ -175,15 +174,6 @@ func (l *link) snap() {
 	w.tape.note("break %s>%d", l.proc.label, l.idx+1)
 	w.log("link %s-%d breaks", l.proc.name, l.node.idx)
 	l.up = false
-	l.lives(func(s *protocol.Incarnations, now protocol.Time) { s.Down(now, l.idx) })
-	gone := func() {
-		l.proc.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Down(now, l.node.idx) })
-	}
-	if w.wire != nil { // where the next connection may begin at the same moment
-		gone()
-	} else {
-		l.proc.later(1, gone)
-	}
 	l.gen++
 	for _, m := range l.unanswered {
 		if w.wire != nil {
@@ -199,8 +189,8 @@ func (l *link) snap() {
 			l.failed(m)
 		}
 	}
-	if w.eager {
-		w.send(event{at: w.now + 2, kind: evDown, proc: l.proc, gen: l.proc.epoch, m: &message{link: l}})
+	if l.proc.alive {
+		l.proc.carryOut(l.proc.client.Down(l.proc.now(), l.idx))
 	}
 	l.unanswered = nil
 	if !w.hoard {
@@ -232,7 +222,7 @@ func (l *link) connect() {
 		return
 	}
 	w := l.proc.w
-	if l.bounds().At() == 0 && l.node.unsettled() {
+	if at, _ := l.proc.client.Bounds(l.proc.now(), l.idx); at == 0 && l.node.unsettled() {
 		// A process that has not heard the time before cannot see the jump: that it
 		// does not come just then is more than the protocol promises.
 		w.at(w.ttl/4, l.connect)
@@ -255,7 +245,6 @@ func (l *link) connect() {
 			l.transmit(m)
 		}
 	}
-	l.tell()
 }
 
 // point has the address reach another server from its next connection on.

@@ -24,9 +24,9 @@ type participant struct {
 	decided func(ok bool) // it acquires only to decide the record, see proc.decide
 }
 
-// attempt is a claim, and what the simulation notes about it.
+// attempt is an attempt of the process, and what the simulation notes about it.
 type attempt struct {
-	*protocol.Claim
+	*protocol.Attempt
 	part *participant
 	no   int // counts the participant's attempts
 
@@ -36,21 +36,15 @@ type attempt struct {
 	rounds   int
 	began    moment
 	settled  moment
-	expired  bool // its deadline has passed while it held
-	outbox   protocol.Outbox
-	unsent   []*message         // by node: the request that waits for room there
+	expired  bool               // its deadline has passed while it held
 	wanted   []protocol.Request // by node: the newest that was to be sent
 	waited   bool               // something of it had to wait for room
 	begun    bool               // something of it has been sent, or would have been if there had been a connection
-	fresh    bool               // what is to be sent now must not be merged with what is under way
 	timer    moment
 	window   moment // the second in which requests and ticks are counted
 	requests int
 	ticks    int
 	mute     bool // it is not renewed
-	claimed  bool // value: a caller has found it admitted,
-	told     bool // the value knows of the claims that wait behind it,
-	over     bool // and that it is lost
 	crowd    int  // the claims at the nodes when it began, less those that the nodes had been sent by then
 }
 
@@ -148,12 +142,25 @@ func (t *participant) acquire(try bool) {
 		p.adjust()
 	}
 	id, muted := w.newID(), false
-	later, after := p.leftOut(id)
+	later := p.leftOut(id)
 	if w.wire != nil {
-		id, later, after = w.wire.start(t)
+		id, later = w.wire.start(t)
 	}
+	a := &attempt{part: t, no: t.count, began: w.now, timer: never, rounds: 1, wanted: make([]protocol.Request, len(w.nodes)), Attempt: new(protocol.Attempt)}
+	if !w.clean && (t.auto || t.value != nil) && w.rng.IntN(16) == 0 {
+		a.mute, muted = true, true
+	}
+	if t.att = a; t.value != nil {
+		t.value.pending = a
+	}
+	w.stats.Claims++
+	d := p.client.Start(p.now(), a.Attempt, p.shared, &protocol.Begin{
+		Terms: protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
+		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.nodeTimeout(), Drift: w.margin(p.ttl()),
+		Unwell: p.unwell(), Busy: len(w.nodes), Rules: w.rules, Defer: later,
+	})
 	if w.tape != nil {
-		w.tape.claim(t, id, later, after)
+		w.tape.claim(t, id, d)
 		defer func() {
 			if muted {
 				w.tape.note("mute %s", t.label())
@@ -161,39 +168,11 @@ func (t *participant) acquire(try bool) {
 		}()
 		defer w.tape.within()()
 	}
-	a := &attempt{part: t, no: t.count, began: w.now, timer: never, rounds: 1, unsent: make([]*message, len(w.nodes)), wanted: make([]protocol.Request, len(w.nodes))}
-	a.outbox.Rules = w.rules
-	a.Claim = protocol.NewClaim(protocol.Config{
-		Terms:       protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
-		Nodes:       len(w.nodes),
-		NodeTimeout: p.fanout.QuorumTimeout(p.unwell(), p.nodeTimeout(), p.ttl()),
-		Drift:       w.margin(p.ttl()),
-		Try:         try,
-		Window:      p.window(),
-		Rules:       w.rules,
-	})
-	if !w.clean && (t.auto || t.value != nil) && w.rng.IntN(16) == 0 {
-		a.mute = true
-		a.StopRenewal()
-		muted = true
-	}
-	if t.att = a; t.value != nil {
-		t.value.pending = a
-	}
-	w.stats.Claims++
-	now := p.local(w.now)
-	a.Start(now, p.ticket(id), later, after)
 	a.first, a.ticket = a.Ticket(), a.Ticket()
 	if w.trace != nil {
 		w.log("%v: start T0=%s weight %d try=%v", a, ticketName(a.ticket), t.weight, try)
 	}
 	a.after()
-	for i, l := range p.links {
-		if t.att == a && !l.healthy() {
-			a.Suspect(now, i)
-			a.after()
-		}
-	}
 	if w.cancelEvery > 0 && t.auto && w.rng.IntN(w.cancelEvery) == 0 {
 		p.later(w.around(w.hold), func() {
 			if t.att == a && a.phase < protocol.Holding {
@@ -260,12 +239,13 @@ func (a *attempt) valid() bool {
 // after does what the claim wants done after an event, and follows its phase.
 func (a *attempt) after() {
 	t, w := a.part, a.part.proc.w
-	for _, r := range a.Out {
+	for i := range a.Out {
 		a.requests++
 		w.stats.Requests++
-		t.proc.links[r.Node].offer(a, r)
+		t.proc.links[a.Out[i].Node].offer(a, &a.Out[i])
 	}
-	a.Out, a.fresh = a.Out[:0], false
+	a.Sent()
+	news := a.News(t.proc.shared)
 	w.check.busy(w, a)
 	if k := a.Ticket(); k != a.ticket {
 		if a.phase == protocol.Joining {
@@ -273,20 +253,18 @@ func (a *attempt) after() {
 		}
 		a.ticket = k
 	}
-	if now := a.Phase(); now != a.phase {
-		was := a.phase
-		a.phase = now
+	if a.phase = news.Phase; news.Changed() {
 		if w.trace != nil {
-			w.log("%v: %s, T=%s", a, phaseName(now), ticketName(a.ticket))
+			w.log("%v: %s, T=%s", a, phaseName(a.phase), ticketName(a.ticket))
 		}
 		if w.wire != nil {
-			w.wire.changed(a, was)
+			w.wire.changed(a, news.Was)
 		}
-		w.check.changed(w, a, was)
+		w.check.changed(w, a, news.Was)
 		a.changed()
 	}
 	if t.value != nil {
-		t.value.tell(a)
+		t.value.tell(news)
 	}
 	a.schedule()
 }
@@ -380,24 +358,22 @@ func (p *proc) unwell() (nodes uint32) {
 }
 
 // leftOut returns which nodes a claim asks only later, and when: in one of two cases none,
-// in one of four those that protocol.Fanout says, else any that leave a quorum, drawn from
-// the id.
-func (p *proc) leftOut(id protocol.ID) (nodes uint32, after time.Duration) {
+// in one of four those that protocol.Fanout says (nil), else any that leave a quorum, drawn
+// from the id.
+func (p *proc) leftOut(id protocol.ID) *protocol.Deferral {
 	w := p.w
 	switch {
 	case !w.brief || id[5]%2 == 0:
-		return 0, 0
+		return &protocol.Deferral{}
 	case id[5]%4 == 1:
-		return p.fanout.Defer(protocol.Start{
-			Name: string(id[9:10]), ID: id, ShortHold: true, Renewed: true, Unwell: p.unwell(), Busy: len(w.nodes), Timeout: p.nodeTimeout(),
-		})
+		return nil
 	}
-	most := w.spare()
+	most, nodes := w.spare(), uint32(0)
 	for k := range len(w.nodes) {
 		if i := (int(id[6]) + k) % len(w.nodes); most > 0 && id[7]>>(k%8)&1 == 0 {
 			nodes |= 1 << i
 			most--
 		}
 	}
-	return nodes, w.nodeTimeout * time.Duration(id[8]) / 1024
+	return &protocol.Deferral{Nodes: nodes, After: w.nodeTimeout * time.Duration(id[8]) / 1024}
 }

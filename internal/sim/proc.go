@@ -18,30 +18,25 @@ type proc struct {
 	label     string        // in traces
 	wall      time.Duration // how far the wall clock is off
 	off       time.Duration // by how much it is wrong, beyond the skew
-	tickets   protocol.TicketClock
 	links     []*link
-	lives     *protocol.Incarnations
-	fanout    *protocol.Fanout
+	client    *protocol.Client
+	shared    *protocol.Name // what its claims share
 	parts     []*participant
 	inquiries []*inquiry
 	shorter   time.Duration // its settings are those of the world divided by this
 
 	index       int
-	repair      *protocol.Repair // see repair.go
-	repairTimer moment
+	clientTimer moment         // when the Client gets its Tick
 	reading     []int          // by node: names that it is bringing there
 	mended      map[*node]bool // in a trace: that it repairs
 	repaired    string         // in a trace: what was last said of that
 	decider     *participant   // one of parts, once there is one
 
-	bounds     []*protocol.ClockBounds // of the nodes' clocks
-	clocks     *protocol.Clocks
-	clockTimer moment
-	asleep     bool   // its clock stands still
-	slept      moment // since when
-	waking     bool   // it did, and no node has answered since
-	woke       protocol.Time
-	excused    moment // until then it cannot be held to what it does not know yet
+	asleep  bool   // its clock stands still
+	slept   moment // since when
+	waking  bool   // it did, and no node has answered since
+	woke    protocol.Time
+	excused moment // until then it cannot be held to what it does not know yet
 
 	alive, paused bool
 	epoch         uint32 // counts its lives
@@ -55,8 +50,7 @@ func newProc(w *world, i int) *proc {
 	for i, n := range w.nodes {
 		p.links = append(p.links, &link{proc: p, node: n, idx: i, up: true, last: [2]moment{w.now, w.now}})
 	}
-	p.judges()
-	p.startRepairs()
+	p.begin()
 	for _, l := range p.links {
 		l.reach()
 	}
@@ -78,7 +72,10 @@ func (w *world) owner(name string) *proc {
 // shorten divides its settings by a number.
 func (p *proc) shorten(by int) {
 	p.shorter = time.Duration(by)
-	p.clocks.Wait, p.clocks.Longest = p.nodeTimeout(), p.guard()/2
+	p.begin()
+	for _, l := range p.links {
+		l.reach()
+	}
 }
 
 // The settings of one process; they may differ.
@@ -101,16 +98,13 @@ func (p *proc) wallClock() protocol.Ticket {
 	return protocol.Ticket(int64(epoch) + (time.Duration(p.w.now) + p.wall).Microseconds())
 }
 
-// ticket is T0 of a new claim.
-func (p *proc) ticket(id protocol.ID) protocol.Ticket {
-	return p.tickets.Propose(id, p.wallClock(), p.window(), p.w.rules)
+// propose is an attempt that comes to nothing before anything of it is sent.
+func (p *proc) propose() {
+	var a protocol.Attempt
+	p.client.Start(p.now(), &a, p.shared, &protocol.Begin{
+		Terms: protocol.Terms{ID: p.w.newID(), Weight: 1, Capacity: p.w.capacity, TTL: p.ttl()}, NodeTimeout: p.nodeTimeout(), Rules: p.w.rules,
+	})
 }
-
-// saw is what the process does with a ticket that a node tells of.
-func (p *proc) saw(t protocol.Ticket) { p.tickets.Saw(t, p.wallClock(), p.window()) }
-
-// window is how far tickets may be from clocks.
-func (p *proc) window() protocol.Window { return protocol.WindowOf(p.guard()) }
 
 // take handles an event of the process, now or when it goes on.
 func (p *proc) take(e event) {
@@ -132,13 +126,11 @@ func (p *proc) take(e event) {
 			}
 			return
 		}
-		e.m.att.outbox.Landed(&e.m.req)
 		if e.m.silent {
+			p.later(p.nodeTimeout(), func() { p.failed(e.m, false) })
 			return
 		}
-		e.m.att.before()
-		e.m.att.Fail(p.local(p.w.now), e.m.req, false)
-		e.m.att.after()
+		p.failed(e.m, false)
 	case evPush, evProc:
 		e.fn()
 	case evTimer:
@@ -172,66 +164,48 @@ func (p *proc) answer(m *message) {
 		l.attended(m)
 		return
 	}
-	counts, late := true, time.Duration(0)
-	if m.req.Op != protocol.OpLeave && !m.refused {
-		if counts = l.check(m.ans.Incarnation); counts {
-			counts, late = l.timely(l.reading(m), m.leapt)
-		}
-	}
-	m.ans.Late = late
-	if !counts {
-		p.w.send(event{at: p.w.now + 1, kind: evFail, proc: p, gen: p.epoch, m: m})
-		return
+	var v protocol.Verdict
+	if !m.refused {
+		v = l.judge(m)
 	}
 	if m.inq != nil {
-		p.told(m)
+		p.told(m, v)
 		return
 	}
-	m.att.outbox.Landed(&m.req)
 	if m.refused {
-		m.att.before()
-		m.att.Fail(p.local(p.w.now), m.req, true)
-		m.att.after()
+		p.failed(m, true)
 		return
-	}
-	p.fanout.Answered(p.local(p.w.now), l.idx, p.local(p.w.now).Sub(m.req.Sent), p.nodeTimeout())
-	p.fanout.Recovers(l.idx, m.ans.Status == protocol.Recovering)
-	p.saw(m.ans.Ticket)
-	if protocol.Lacks(&m.ans, m.att.Counting) {
-		p.lookAt(l)
 	}
 	if p.w.trace != nil && !m.att.Phase().Final() {
 		p.w.log("%v: node %d answers %v: %s", m.att, l.node.idx, m.req.Op, answerName(m.req, m.ans))
 	}
 	m.att.before()
-	m.att.Answer(p.local(p.w.now), m.req, m.ans)
-	if m.att.MissedResize(&m.ans) && p.mends(l.node) {
-		p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.MissedResize(now, numberName, p.nodeTimeout()) })
-	}
+	do := p.client.Answer(p.now(), m.att.Attempt, p.shared, &m.req, &m.ans, v)
+	m.att.after()
+	p.carryOut(do)
+}
+
+// failed takes a request that will not be answered.
+func (p *proc) failed(m *message, forGood bool) {
+	m.att.before()
+	p.client.Fail(p.now(), m.att.Attempt, &m.req, forGood)
 	m.att.after()
 }
 
 // told takes the answer to an inquiry.
-func (p *proc) told(m *message) {
-	if e := m.ans.Record; e != nil {
-		p.saw(max(e.Ticket, e.Promise.Ticket))
-	}
-	if !m.refused && protocol.Lacks(&m.ans, false) {
-		p.lookAt(m.link)
-	}
+func (p *proc) told(m *message, v protocol.Verdict) {
 	switch {
 	case m.inq.over:
 		return
 	case m.refused:
-		m.inq.Fail(p.local(p.w.now), m.req, true)
+		m.inq.Fail(p.now(), m.req, true)
 	default:
-		m.inq.Answer(p.local(p.w.now), m.req, m.ans)
+		m.inq.Reply(p.now(), m.req, m.ans, v)
 	}
 	m.inq.after()
 }
 
 func (p *proc) push(node int, m protocol.Push) {
-	p.saw(m.Ticket)
 	for _, part := range p.parts {
 		if a := part.att; a != nil && a.ID == m.ID {
 			if p.w.trace != nil {
@@ -246,9 +220,8 @@ func (p *proc) push(node int, m protocol.Push) {
 
 func (p *proc) up(l *link) {
 	for _, part := range p.parts {
-		if a := part.att; a != nil && l.up && a.unsent[l.idx] == nil { // else it is about to ask
+		if a := part.att; a != nil && l.up {
 			a.before()
-			a.fresh = true
 			a.Up(p.local(p.w.now), l.idx)
 			a.after()
 		}
@@ -295,11 +268,9 @@ func (p *proc) restart() {
 	p.w.tape.note("start %s", p.label)
 	defer p.w.tape.within()()
 	p.alive = true
-	p.tickets = protocol.TicketClock{}
 	p.waking, p.excused = false, 0
 	p.adjust()
-	p.judges()
-	p.startRepairs()
+	p.begin()
 	p.looks()
 	for _, l := range p.links {
 		l.connect()

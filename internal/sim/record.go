@@ -40,8 +40,6 @@ func (p *proc) inquire(owner *attempt, in protocol.Inquiry, then func(i *inquiry
 // inquireFor is inquire with the time after which the operation is given up.
 func (p *proc) inquireFor(limit time.Duration, owner *attempt, in protocol.Inquiry, then func(i *inquiry, ok bool)) {
 	w := p.w
-	in.Nodes, in.NodeTimeout, in.Patience, in.Rules = len(w.nodes), w.nodeTimeout, w.ttl/3, w.rules
-	in.Fresh = w.guard - w.guard/50
 	w.inquiries++
 	i := &inquiry{Inquiry: &in, proc: p, owner: owner, no: w.inquiries, before: w.ledger.best, timer: never}
 	i.then = func(ok bool) { then(i, ok) }
@@ -52,7 +50,7 @@ func (p *proc) inquireFor(limit time.Duration, owner *attempt, in protocol.Inqui
 	if w.tape != nil {
 		w.tape.inquiry(p, owner, i.Inquiry)
 	}
-	i.Start(p.local(w.now))
+	p.client.Inquire(p.now(), i.Inquiry, p.nodeTimeout(), p.ttl(), w.rules)
 	i.after()
 	p.later(limit, func() { i.end(false) })
 }
@@ -63,9 +61,9 @@ func (i *inquiry) after() {
 	if i.over {
 		return
 	}
-	if i.Op == protocol.OpPut && i.owner.Phase().Final() && !i.Over {
-		i.Over = true
-		i.Tick(p.local(w.now))
+	if i.owner != nil && !i.Follow(p.now(), i.owner.valid()) {
+		i.end(false)
+		return
 	}
 	for _, r := range i.Out {
 		w.stats.Requests++

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -46,49 +47,10 @@ func (p *proc) mends(n *node) bool {
 	return w.record || w.counting || w.setting.names > 0
 }
 
-// startRepairs has a new process begin without knowing what any node lacks.
-func (p *proc) startRepairs() {
-	seed := uint64(p.epoch)<<32 | uint64(p.index)
-	p.repair = protocol.NewRepair(len(p.w.nodes), p.nodeTimeout(), p.guard(), seed, p.w.rules)
-	p.repaired = ""
-	p.repairTimer, p.reading, p.mended = never, make([]int, len(p.w.nodes)), map[*node]bool{}
-}
-
-// repairEvent gives the machine an event, and takes the steps that follow.
-func (p *proc) repairEvent(happens func(r *protocol.Repair, now protocol.Time)) {
-	w := p.w
-	happens(p.repair, p.local(w.now))
-	todo := p.repair.Out
-	p.repair.Out = nil
-	for _, s := range todo {
-		p.takeStep(s)
-	}
-	at := p.when(p.repair.Wake())
-	if at == never || at >= p.repairTimer || w.draining && w.idle() && w.now >= w.lastRead {
-		return
-	}
-	p.repairTimer = max(at, w.now+1)
-	set := p.repairTimer
-	w.queue.push(event{at: set, kind: evProc, proc: p, gen: p.epoch, fn: func() {
-		if p.repairTimer == set {
-			p.repairTimer = never
-			p.repairEvent((*protocol.Repair).Tick)
-		}
-	}})
-}
-
-// lookAt: the node that a link reaches may have to be repaired.
-func (p *proc) lookAt(l *link) {
-	if p.mends(l.node) {
-		p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Look(now, l.node.idx) })
-	}
-}
-
-// meets says that a connection to the node has begun.
+// meets says that the process may repair the node from here on.
 func (p *proc) meets(n *node) {
-	if p.mends(n) {
-		p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Up(now, n.idx) })
-	}
+	_, do := p.client.Up(p.now(), n.idx)
+	p.carryOut(slices.DeleteFunc(do, func(a protocol.Action) bool { return a.Kind == protocol.ActAsk }))
 }
 
 // takeStep takes a step of the machine.
@@ -136,7 +98,7 @@ func (p *proc) takeStep(s protocol.RepairStep) {
 			t.over = true
 		}
 		l := p.links[to]
-		l.transfer(&message{about: repairs, task: t, link: l, req: protocol.Request{Node: l.node.idx, Sent: p.local(w.now)}})
+		l.transfer(&message{about: repairs, task: t, link: l, req: protocol.Request{Node: l.idx, Sent: p.local(w.now)}})
 		if !t.over {
 			p.later(limit, func() { p.stepDone(t, protocol.RepairResult{Err: errSilent}) })
 		}
@@ -149,7 +111,7 @@ func (p *proc) stepDone(t *repairTask, res protocol.RepairResult) {
 		return
 	}
 	t.over = true
-	p.repairEvent(func(r *protocol.Repair, now protocol.Time) { r.Done(now, t.step, res) })
+	p.carryOut(p.client.StepDone(p.now(), &t.step, res))
 }
 
 // reaches: a question to the node would be answered.

@@ -117,19 +117,19 @@ func (p parcel) exact() string {
 	return p.String()
 }
 
-func (x *tape) claim(t *participant, id protocol.ID, later uint32, after time.Duration) {
+func (x *tape) claim(t *participant, id protocol.ID, d protocol.Deferral) {
 	s := fmt.Sprintf("claim %s weight %d wall %v id %s", t.label(), t.weight, t.proc.wall, hex.EncodeToString(id[:]))
 	if t.try {
 		s += " try"
 	}
-	if later != 0 {
+	if d.Nodes != 0 {
 		var ns []string
 		for i := range x.w.nodes {
-			if later&(1<<i) != 0 {
+			if d.Nodes&(1<<i) != 0 {
 				ns = append(ns, fmt.Sprint(i+1))
 			}
 		}
-		s += fmt.Sprintf(" defer %s %v", strings.Join(ns, ","), after)
+		s += fmt.Sprintf(" defer %s %v", strings.Join(ns, ","), d.After)
 	}
 	x.note("%s", s)
 }

@@ -101,7 +101,7 @@ func (p *player) resize(a *args) error {
 func (p *player) propose(a *args) error {
 	q, n := p.on.process(a.next()), a.number()
 	for range n {
-		q.ticket(p.w.newID())
+		q.propose()
 	}
 	return a.err
 }

@@ -51,7 +51,7 @@ func (x *wire) say(format string, args ...any) {
 
 // start returns what a claim begins with. Its id follows from the participant and the
 // number of claims before it, so its residue is that number.
-func (x *wire) start(t *participant) (protocol.ID, uint32, time.Duration) {
+func (x *wire) start(t *participant) (protocol.ID, *protocol.Deferral) {
 	s := x.next
 	x.next = start{}
 	if !s.fixed {
@@ -61,7 +61,7 @@ func (x *wire) start(t *participant) (protocol.ID, uint32, time.Duration) {
 		}
 		s.id[15] = byte(x.distinct % protocol.Residues)
 	}
-	return s.id, s.later, s.after
+	return s.id, &protocol.Deferral{Nodes: s.later, After: s.after}
 }
 
 // take has a message wait until it is delivered.

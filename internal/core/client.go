@@ -1,0 +1,133 @@
+package core
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// protocol.Client decides which replies count, whether clocks have parted and which nodes
+// are repaired. This file gives it the time, and carries out what it says.
+
+func (q *Quorum) newClient(nodes int) *protocol.Client {
+	return protocol.NewClient(protocol.ClientConfig{
+		Nodes: nodes, TTL: q.set.TTL, NodeTimeout: q.set.NodeTimeout, Guard: q.set.Guard,
+		Wall: q.micros, Seed: rand.Uint64(), Rules: rules(),
+	})
+}
+
+// clientTimer is when the Client wants a Tick. It is safe for concurrent use; mu guards at.
+//
+// Invariant: the timer fires at the earliest time that was asked for since it fired last.
+// Two goroutines may ask in any order.
+type clientTimer struct {
+	mu    sync.Mutex
+	timer *time.Timer
+	at    protocol.Time // 0: it does not run
+}
+
+func (t *clientTimer) start(tick func()) {
+	t.timer = time.AfterFunc(time.Hour, func() {
+		t.mu.Lock()
+		t.at = 0
+		t.mu.Unlock()
+		tick()
+	})
+}
+
+func (t *clientTimer) set(now, at protocol.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.at == 0 || at < t.at {
+		t.at = at
+		t.timer.Reset(max(at.Sub(now), 0))
+	}
+}
+
+func (q *Quorum) tickClient() {
+	if !q.isClosed() {
+		q.carryOut(q.client.Tick(q.now()))
+	}
+}
+
+// carryOut does what the Client says. The caller holds no lock of an attempt or an inquiry.
+func (q *Quorum) carryOut(do []protocol.Action) {
+	if len(do) == 0 {
+		return
+	}
+	select {
+	case <-q.built:
+	case <-q.closing:
+		select {
+		case <-q.built: // it closes, and gives its turns up
+		default:
+			return
+		}
+	}
+	for i := range do {
+		q.act(&do[i])
+	}
+	for i := range do { // last: the observer or the logger may end the goroutine
+		q.report(q.nodes[do[i].Node], &do[i])
+	}
+}
+
+func (q *Quorum) act(a *protocol.Action) {
+	n := q.nodes[a.Node]
+	switch a.Kind {
+	case protocol.ActWake:
+		q.clientTimer.set(q.now(), a.At)
+	case protocol.ActAsk:
+		q.recheck(n)
+	case protocol.ActGone:
+		q.gone(n)
+	case protocol.ActEarly:
+		for _, at := range q.all() {
+			at.event(func(c *protocol.Attempt, now protocol.Time) { c.Early(now, a.Nodes, a.By) })
+		}
+		q.records.early(a.By)
+	case protocol.ActTime:
+		for i, n := range q.nodes {
+			if a.Nodes&(1<<i) != 0 && n.err() == nil {
+				n.send(q.askTime(n))
+			}
+		}
+	case protocol.ActMark:
+		q.markAnew(n, a)
+	case protocol.ActRecount:
+		q.recount(n)
+	case protocol.ActGuard:
+		q.askGuard(n)
+	case protocol.ActCompare:
+		q.compare(n, *a)
+	case protocol.ActReconnect:
+		n.link.Reconnect(errStranger)
+	case protocol.ActStep:
+		q.repairs.start(a.Step)
+	case protocol.ActAttempted:
+		q.repairs.wake(n)
+	}
+}
+
+// report tells the log and the observer what the Client has found out.
+func (q *Quorum) report(n *node, a *protocol.Action) {
+	log := q.set.Logger
+	switch a.Kind {
+	case protocol.ActMet:
+		log.Debug("quorate: another incarnation of a node votes from now on", "node", n.addr)
+	case protocol.ActDuplicate:
+		log.Warn("quorate: two nodes are the same server; the first keeps its vote, the second gets none: give each server once",
+			"first", q.nodes[a.Other].addr, "second", n.addr)
+	case protocol.ActJumped:
+		n.jump.note(a.By)
+		log.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
+		q.observe(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
+	case protocol.ActDoubted:
+		log.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
+			"for half a guard time its votes count later by that", "node", n.addr, "by", a.By)
+	case protocol.ActStood:
+		log.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
+	}
+}

@@ -1,0 +1,222 @@
+package protocol
+
+import "time"
+
+// This file owns one attempt of a process: its claim, what becomes of the requests that
+// the claim wants sent, and what the process takes from the replies.
+
+// Attempt is one claim and all that goes with it in its process. It is not safe for
+// concurrent use: a lock of the runtime guards it, and many Attempts may be used at a
+// time. A [Client] may be called while that lock is held.
+//
+// After each event Out holds what the claim wants sent. The runtime gives each of these
+// requests to Offer, in order, and calls Sent. Then News says what has become of the
+// attempt, and Wake when it wants a Tick.
+type Attempt struct {
+	Claim
+	outbox
+	ended uint8 // leaves that have been answered or given up
+	phase Phase // as News has seen it
+	fresh bool  // what is to be sent now must not be merged with what is under way
+	met   bool  // a node knows of others at the name
+	taken bool  // a caller has the hold
+	told  bool  // and knows of claims that wait behind it
+}
+
+// Begin describes an attempt that is about to start.
+type Begin struct {
+	Terms
+	Name        string
+	Try         bool
+	ShortHold   bool // such locks are given back at once
+	NoRenewal   bool
+	NodeTimeout time.Duration
+	Drift       time.Duration
+	Unwell      uint32 // nodes that cannot be reached or do not answer, a bit for each
+	Busy        int    // how many nodes have much to do for this client
+	Rules       Rules
+	Defer       *Deferral // nil: Fanout decides
+}
+
+// Deferral says which nodes are asked later, a bit for each, and when.
+type Deferral struct {
+	Nodes uint32
+	After time.Duration
+}
+
+// Start makes an attempt and has it ask for its places. Nodes that are unwell are asked
+// and not waited for. It returns which nodes are asked later.
+func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
+	a.Claim = *NewClaim(Config{
+		Terms: b.Terms, Nodes: c.Nodes, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
+		NodeTimeout: c.fanout.QuorumTimeout(b.Unwell, b.NodeTimeout, b.TTL),
+	})
+	a.outbox.rules = b.Rules
+	if b.NoRenewal {
+		a.StopRenewal()
+	}
+	if b.Defer != nil {
+		d = *b.Defer
+	} else {
+		d.Nodes, d.After = c.fanout.Defer(Start{
+			Name: b.Name, ID: b.ID, ShortHold: b.ShortHold, Contended: n.Contended(), Renewed: !b.NoRenewal,
+			Unwell: b.Unwell, Busy: b.Busy, Timeout: b.NodeTimeout,
+		})
+	}
+	a.Claim.Start(now, c.propose(a, n), d.Nodes, d.After)
+	for i := range c.Nodes {
+		if b.Unwell&(1<<i) != 0 {
+			a.Suspect(now, i)
+		}
+	}
+	return d
+}
+
+// propose returns T0 for an attempt that begins now.
+func (c *Client) propose(a *Attempt, n *Name) Ticket {
+	return n.tickets.Propose(a.ID, c.Wall(), c.window, a.Rules)
+}
+
+// Answer takes a node's answer to r, which Reply has judged.
+//
+// Invariant: what is under way is known before the claim gets the answer. Without that an
+// answer that serves for two requests serves for one, and the claim takes a node that has
+// answered for silent.
+func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, v Verdict) (do []Action) {
+	if !v.Counts() {
+		c.Fail(now, a, r, v.Why == Duplicate)
+		return nil
+	}
+	first := a.Rules.on(RuleLanded)
+	if first {
+		a.landed(r)
+	}
+	c.fanout.Answered(now, r.Node, now.Sub(r.Sent), c.NodeTimeout)
+	if r.Op == OpLeave {
+		a.left(r.Node, true)
+		return nil
+	}
+	if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) && a.Rules.on(RuleForeign) {
+		ans.Wait = foreignPoll
+	}
+	a.Claim.Answer(now, *r, *ans)
+	if !first {
+		a.landed(r)
+	}
+	if r.Op == OpJoin && ans.Status == OK {
+		// Nodes that are asked later may not know the claims that the first nodes know.
+		a.met = a.met || !ans.Vote || !ans.Told || ans.Sum > 0
+		n.Meet(a.met)
+	}
+	if a.Claim.MissedResize(ans) {
+		return c.MissedResize(now, n.Name)
+	}
+	return nil
+}
+
+// foreignPoll is how often the head of a queue asks whether another Redlock client still
+// holds the redlock key. A node publishes every other release, but not that one. The other
+// waiters do not ask.
+const foreignPoll = 100 * time.Millisecond
+
+// Fail takes a request that will not be answered, for good or for now.
+func (c *Client) Fail(now Time, a *Attempt, r *Request, forGood bool) {
+	a.landed(r)
+	if r.Op == OpLeave {
+		a.left(r.Node, false)
+		return
+	}
+	a.Claim.Fail(now, *r, forGood)
+}
+
+// Reload reports whether a request is to be sent once more that its node could not carry
+// out, because it did not know the script. Not after the claim's own leave: the claim
+// would stay at the node for a lease.
+func (a *Attempt) Reload(r *Request) bool { return r.Op == OpLeave || !a.Phase().Final() }
+
+// Up says that a node may have pushed what did not arrive, or has lost the claim. It is
+// asked, unless a request waits that is about to ask it.
+//
+// Invariant: it is asked although the same request may be under way. The answer to that
+// one may be from before the push that was lost.
+func (a *Attempt) Up(now Time, node int) {
+	if a.waits(node) == nil {
+		a.fresh = a.Rules.on(RuleAskAgain)
+		a.Claim.Up(now, node)
+	}
+}
+
+// Renew asks every node for a new lease now, also where one has been asked for.
+func (a *Attempt) Renew(now Time) {
+	a.fresh = true
+	a.Claim.Renew(now)
+}
+
+// Take has a caller take the hold, if there is one: the admission may have ended before
+// the caller came to run.
+func (a *Attempt) Take(now Time) Phase {
+	a.Tick(now)
+	a.taken = a.Phase() == Holding
+	return a.Phase()
+}
+
+// Refuse ends the attempt if it has not been admitted: with this process's wall clock it
+// has no place in the order.
+func (a *Attempt) Refuse(now Time) {
+	if a.Phase() < Holding {
+		a.Leave(now)
+	}
+}
+
+// Valid reports whether the claim is held now.
+func (a *Attempt) Valid(now Time) bool { return a.Phase() == Holding && now < a.Deadline() }
+
+// Free returns the nodes that are known to be free of the claim after its end, a bit for
+// each, and whether each node has confirmed that or has had its time.
+func (a *Attempt) Free() (nodes uint32, all bool) { return a.free, int(a.ended) >= a.Nodes }
+
+// left notes the end of a leave.
+func (a *Attempt) left(node int, confirmed bool) {
+	if a.ended++; confirmed {
+		a.free |= 1 << node
+	}
+}
+
+// News is what has become of an attempt since News was called last.
+type News struct {
+	Was, Phase Phase
+	Taken      bool // a caller has the hold, and is to learn what follows
+	Waiting    bool // a claim has begun to wait behind the hold of that caller
+}
+
+// Changed reports whether the phase is another one.
+func (n *News) Changed() bool { return n.Was != n.Phase }
+
+// Lost reports whether the caller that has the hold is to learn that it is lost.
+func (n *News) Lost() bool { return n.Taken && n.Was == Holding && n.Phase == Lost }
+
+// Over reports whether the attempt has ended just now.
+func (n *News) Over() bool { return n.Phase.Final() && !n.Was.Final() }
+
+// News says what has become of the attempt. At its end a node that was never asked is free
+// of the claim.
+func (a *Attempt) News(n *Name) News {
+	news := News{Was: a.phase, Phase: a.Phase(), Taken: a.taken}
+	a.phase = news.Phase
+	switch {
+	case news.Over():
+		for i := range a.Nodes {
+			if a.Untouched(i) {
+				a.left(i, true)
+			}
+		}
+	case !news.Phase.Final() && a.taken:
+		if waiters := a.Waiters(); waiters != a.told {
+			if a.told = waiters; waiters {
+				news.Waiting = true
+				n.Meet(true)
+			}
+		}
+	}
+	return news
+}

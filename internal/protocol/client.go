@@ -1,0 +1,244 @@
+package protocol
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// This file owns what one client process decides beside its single claims: which replies
+// count, whether a clock has jumped, which nodes are repaired, and what follows from each
+// event. The events are in client_events.go. What the runtime is to do is in action.go.
+//
+// Each event is handled whole, in this order:
+//
+//	incarnation   does the reply count at all?           incarnation.go, servers.go
+//	clocks        if it does: have the clocks parted?    nodeclock.go
+//	guard time    is its node within it?                 fanout.go
+//	tickets       does it show a higher ticket?          ticketclock.go
+//	repair        does its node lack something?          repair.go
+//	claim         the claim's part: Attempt, Inquiry     attempt.go, register.go
+//
+// Invariant: a reply that does not count changes nothing but what finds out why. Its
+// node's time is no evidence: it may be another server's. Its ticket moves no clock.
+
+// Client is what one process decides beside its single claims. Its methods take the time
+// and an event, and return what the runtime is to do. The runtime moves bytes and timers,
+// and the simulator drives the same Client.
+//
+// # What may run concurrently
+//
+// A Client is safe for concurrent use. It has its own locks, so that the replies of many
+// nodes are judged at a time:
+//
+//   - A reply of the incarnation that its node votes with, whose time is within the bounds
+//     of the node's clock, takes the lock of these bounds only. So does nearly every reply.
+//   - Every other event takes mu, and is handled whole under it: what one part of the
+//     Client says to another part happens before any other event.
+//   - What the runtime is to do it does after the call, without a lock of the Client.
+//
+// The part of one claim is an [Attempt], and a lock of the runtime guards each of these.
+// Lock order: the lock of an Attempt, then mu, then the locks of the bounds. So the
+// runtime may call a Client while it holds the lock of an Attempt, but it gives the claims
+// what an [Action] has for them only when it holds none.
+type Client struct {
+	ClientConfig
+	window Window
+	fanout *Fanout
+	votes  []atomic.Uint64 // per node: the incarnation that it votes with, 0: none. Written with mu held
+	parted atomic.Bool     // some clocks have: each reading may be evidence. Written with mu held
+	bounds []nodeBounds
+
+	mu        sync.Mutex
+	lives     *Incarnations
+	clocks    *Clocks // used with all bounds locked, too
+	repair    *Repair
+	alarm     Time // the runtime has been asked for a Tick then; Never: it has not been
+	poll      Time // when the nodes' times are looked at
+	attempted []bool
+	closed    bool
+	do        []Action
+}
+
+// ClientConfig is what a Client is made with.
+type ClientConfig struct {
+	Nodes       int
+	TTL         time.Duration
+	NodeTimeout time.Duration
+	Guard       time.Duration
+	Wall        func() Ticket // what the wall clock shows, in microseconds
+	Seed        uint64        // spreads the repairs of many clients
+	Rules       Rules
+}
+
+// nodeBounds is what is known of one node's clock; mu guards it.
+type nodeBounds struct {
+	mu sync.Mutex
+	ClockBounds
+}
+
+// NewClient returns the Client of a process that begins. A Tick starts it.
+func NewClient(cfg ClientConfig) *Client {
+	c := &Client{
+		ClientConfig: cfg, window: WindowOf(cfg.Guard), alarm: Never, poll: Never,
+		fanout: NewFanout(cfg.Nodes, cfg.Rules),
+		votes:  make([]atomic.Uint64, cfg.Nodes),
+		bounds: make([]nodeBounds, cfg.Nodes),
+		lives:  NewIncarnations(cfg.Nodes, cfg.Guard, cfg.Rules),
+		repair: NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed, cfg.Rules),
+	}
+	bounds := make([]*ClockBounds, cfg.Nodes)
+	for i := range bounds {
+		bounds[i] = &c.bounds[i].ClockBounds
+	}
+	c.clocks = NewClocks(bounds, cfg.NodeTimeout, cfg.Guard)
+	c.clocks.Rules = cfg.Rules
+	c.attempted = make([]bool, cfg.Nodes)
+	for i := range c.attempted {
+		c.attempted[i] = true
+	}
+	return c
+}
+
+// Fanout returns what the Client knows of how long nodes take.
+func (c *Client) Fanout() *Fanout { return c.fanout }
+
+// Window returns how far tickets may be from clocks.
+func (c *Client) Window() Window { return c.window }
+
+// Voting returns the incarnation that a node votes with, 0 if it does not vote.
+func (c *Client) Voting(node int) Incarnation { return Incarnation(c.votes[node].Load()) }
+
+// Duplicate returns the address that votes for the server of a node, -1 if there is none.
+func (c *Client) Duplicate(node int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lives.Duplicate(node)
+}
+
+// Bounds returns since when the bounds of a node's clock are known, 0 if they are not, and
+// how far apart they are.
+func (c *Client) Bounds(now Time, node int) (at Time, width time.Duration) {
+	b := &c.bounds[node]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.At(), b.Width(now)
+}
+
+// Attempted reports whether nothing is to be waited for at a node: its repair was
+// attempted once, or is not under way. When it becomes true, there is an Action.
+func (c *Client) Attempted(node int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.repair.Attempted(node)
+}
+
+// judgeClocks gives the judge of the clocks an event. Called with c.mu held.
+func (c *Client) judgeClocks(event func(j *Clocks)) {
+	for i := range c.bounds {
+		c.bounds[i].mu.Lock()
+	}
+	event(c.clocks)
+	for i := range c.bounds {
+		c.bounds[i].mu.Unlock()
+	}
+}
+
+// unlock ends an event: it does what the parts of the Client say to each other, publishes
+// what is read without a lock, and unlocks c.mu. It returns what the runtime is to do.
+//
+// Invariant: votes is written before the actions are carried out. A reply that is judged
+// by an old value is judged as if it had come before the event.
+func (c *Client) unlock(now Time) []Action {
+	for len(c.lives.Out) > 0 || len(c.clocks.Out) > 0 || len(c.repair.Out) > 0 {
+		lives, clocks, steps := c.lives.Out, c.clocks.Out, c.repair.Out
+		c.lives.Out, c.clocks.Out, c.repair.Out = nil, nil, nil
+		for _, a := range lives {
+			c.node(now, a)
+		}
+		for _, e := range clocks {
+			c.clock(e)
+		}
+		for i := range steps {
+			c.act(Action{Kind: ActStep, Step: &steps[i]})
+		}
+	}
+	for i := range c.votes {
+		if inc := uint64(c.lives.Voting(i)); c.votes[i].Load() != inc {
+			c.votes[i].Store(inc)
+		}
+		if is := c.repair.Attempted(i); is != c.attempted[i] {
+			if c.attempted[i] = is; is {
+				c.act(Action{Kind: ActAttempted, Node: i})
+			}
+		}
+	}
+	c.parted.Store(c.clocks.Open())
+	if at := min(c.repair.Wake(), c.clocks.Wake(), c.poll); at < c.alarm && !c.closed {
+		c.alarm = at
+		c.act(Action{Kind: ActWake, At: at})
+	}
+	do := c.do
+	c.do = nil
+	c.mu.Unlock()
+	return do
+}
+
+func (c *Client) act(a Action) { c.do = append(c.do, a) }
+
+// node takes what Incarnations says.
+func (c *Client) node(now Time, a NodeAction) {
+	switch a.Kind {
+	case NodeMet:
+		if c.Rules.on(RuleMet) {
+			c.judgeClocks(func(j *Clocks) { j.Met(a.Node) })
+		}
+		c.act(Action{Kind: ActMet, Node: a.Node})
+	case NodeMark:
+		c.act(Action{Kind: ActMark, Node: a.Node, Incarnation: a.Inc, Try: a.Try})
+	case NodeCompare:
+		c.act(Action{Kind: ActCompare, Node: a.Node, Other: a.Other, Try: a.Try})
+	case NodeDuplicate:
+		c.act(Action{Kind: ActDuplicate, Node: a.Node, Other: a.Other})
+	case NodeReconnect:
+		c.act(Action{Kind: ActReconnect, Node: a.Node})
+	case NodeAsk:
+		c.act(Action{Kind: ActAsk, Node: a.Node})
+	case NodeRepair:
+		c.look(now, a.Node)
+	}
+}
+
+// clock takes what Clocks says.
+func (c *Client) clock(e ClockEvent) {
+	switch e.Kind {
+	case ClockAsk:
+		c.act(Action{Kind: ActTime, Nodes: e.Nodes})
+	case ClockMark:
+		c.lives.Distrust(e.Node) // should the mark fail, the next answer asks for it
+	case ClockGuard:
+		c.act(Action{Kind: ActGuard, Node: e.Node})
+	case ClockEarly:
+		c.act(Action{Kind: ActEarly, Nodes: e.Nodes, By: e.By})
+	case ClockCleared:
+		if c.Rules.on(RuleCleared) {
+			c.act(Action{Kind: ActAsk, Node: e.Node})
+		}
+	case ClockJumped:
+		c.act(Action{Kind: ActJumped, Node: e.Node, By: e.By})
+	case ClockStood:
+		c.act(Action{Kind: ActStood, By: e.By})
+	case ClockDoubted:
+		c.act(Action{Kind: ActDoubted, Node: e.Node, By: e.By})
+		if e.By < 0 && c.Rules.on(RuleRecount) {
+			c.act(Action{Kind: ActRecount, Node: e.Node})
+		}
+	}
+}
+
+// look says that a node may have to be repaired. Called with c.mu held.
+func (c *Client) look(now Time, node int) {
+	if !c.closed {
+		c.repair.Look(now, node)
+	}
+}

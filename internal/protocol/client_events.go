@@ -1,0 +1,299 @@
+package protocol
+
+import "time"
+
+// Verdict is what a Client says of a reply. The zero Verdict is of a reply that was not
+// judged, and such a one does not count.
+type Verdict struct {
+	Why      Why
+	Guarding bool // its node is within its guard time, or was until this reply
+}
+
+// Why is why a reply does not count, or that it does.
+type Why uint8
+
+// The reasons.
+const (
+	Unjudged  Why = iota
+	Counts        // it counts
+	Stranger      // it is of another incarnation than the connection began with
+	Duplicate     // another address votes for its server
+	Parted        // its node's clock and this process's have parted
+)
+
+// Counts reports whether the reply counts.
+func (v Verdict) Counts() bool { return v.Why == Counts }
+
+// Reply judges the answer a to the request r of a claim, or of an operation on a record,
+// at a name. It sets a.Late. The runtime carries out what is returned, then it gives the
+// reply and the Verdict to the claim or the operation. A node's word that it has removed a
+// claim always counts: no vote rests on it.
+func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do []Action) {
+	if r.Op == OpLeave {
+		return Verdict{Why: Counts}, nil
+	}
+	a.Late, v.Why, do = c.judge(now, r.Node, a.Incarnation, Reading{Sent: r.Sent, Heard: now, Millis: a.Clock})
+	if !v.Counts() {
+		return v, do
+	}
+	if recovers := a.Status == Recovering; recovers || c.fanout.Recovering(r.Node) {
+		v.Guarding = true
+		c.fanout.Recovers(r.Node, recovers)
+	}
+	seen := a.Ticket
+	if e := a.Record; e != nil {
+		seen = max(e.Ticket, e.Promise.Ticket)
+	}
+	if seen > r.Ticket && r.Op != OpBeat { // else it is the claim's own, or an earlier one's
+		n.tickets.Saw(seen, c.Wall(), c.window)
+	}
+	if Lacks(a, n.Counting) {
+		c.mu.Lock()
+		c.look(now, r.Node)
+		do = append(do, c.unlock(now)...)
+	}
+	return v, do
+}
+
+// Push judges a push, and sets m.Late. If it counts, the runtime carries out what is
+// returned, and then gives the push to the claim. A word about a record is no evidence:
+// the node is asked.
+func (c *Client) Push(now Time, node int, m *Push) (counts bool, do []Action) {
+	if m.Changed {
+		return true, nil
+	}
+	late, why, do := c.judge(now, node, m.Incarnation, Reading{Heard: now, Millis: m.Clock, Push: true})
+	m.Late = late
+	return why == Counts, do
+}
+
+// judge finds out whether a reply or a push counts, and how much later a vote does.
+//
+// Invariant: the incarnation comes first. Without that the time that a server of another
+// node's data shows moves the bounds of the node's clock.
+func (c *Client) judge(now Time, node int, inc Incarnation, r Reading) (late time.Duration, why Why, do []Action) {
+	if inc != 0 && c.votes[node].Load() == uint64(inc) && !c.parted.Load() {
+		b := &c.bounds[node]
+		b.mu.Lock()
+		ok := b.Take(r)
+		b.mu.Unlock()
+		if ok {
+			return 0, Counts, nil
+		}
+	}
+	c.mu.Lock()
+	if why = c.check(now, node, inc, r.Push); why == Counts {
+		late, why = c.read(node, r)
+	}
+	return late, why, c.unlock(now)
+}
+
+// check finds out whether what a node says in an incarnation counts. Called with c.mu held.
+func (c *Client) check(now Time, node int, inc Incarnation, push bool) Why {
+	counts := false
+	if push {
+		counts = c.lives.CheckPush(node, inc)
+	} else {
+		counts = c.lives.Check(now, node, inc)
+	}
+	switch {
+	case counts:
+		return Counts
+	case c.lives.Duplicate(node) >= 0:
+		return Duplicate
+	}
+	return Stranger
+}
+
+// read gives the judge of the clocks a reading. Called with c.mu held.
+func (c *Client) read(node int, r Reading) (late time.Duration, why Why) {
+	why = Parted
+	c.judgeClocks(func(j *Clocks) {
+		var counts bool
+		if counts, late = j.Read(node, r); counts {
+			why = Counts
+		}
+	})
+	return late, why
+}
+
+// Check judges what a node says beside claims and records, by its incarnation alone.
+func (c *Client) Check(now Time, node int, inc Incarnation) (why Why, do []Action) {
+	if inc != 0 && c.votes[node].Load() == uint64(inc) {
+		return Counts, nil
+	}
+	c.mu.Lock()
+	why = c.check(now, node, inc, false)
+	return why, c.unlock(now)
+}
+
+// Time takes what a node says when it is asked for its time. It returns what Reply would
+// make of it.
+func (c *Client) Time(node int, r Reading) (late time.Duration, why Why, do []Action) {
+	if !c.parted.Load() {
+		b := &c.bounds[node]
+		b.mu.Lock()
+		ok := b.Take(r)
+		b.mu.Unlock()
+		if ok {
+			return 0, Counts, nil
+		}
+	}
+	c.mu.Lock()
+	late, why = c.read(node, r)
+	return late, why, c.unlock(r.Heard)
+}
+
+// Connect says that a connection to a node begins, which reaches the given run of a
+// server, empty if that is unknown, and how long its first round trip took. It returns the
+// address that votes for that server instead, -1 if there is none. With another address
+// the connection must not be used.
+func (c *Client) Connect(now Time, node int, run string, trip time.Duration) (other int, do []Action) {
+	c.mu.Lock()
+	if other = c.lives.Connect(now, node, run); other < 0 {
+		c.fanout.Begin(now, node, trip)
+	}
+	return other, c.unlock(now)
+}
+
+// Show says which incarnation a node has as its connection begins.
+func (c *Client) Show(now Time, node int, inc Incarnation) (do []Action) {
+	c.mu.Lock()
+	c.lives.Show(now, node, inc)
+	return c.unlock(now)
+}
+
+// Up says that a connection to a node is ready for requests. The claims may have missed
+// what the node pushed, and the node may have lost claims or given votes meanwhile, so
+// each of them asks. own is false while the node may have another node's data.
+func (c *Client) Up(now Time, node int) (own bool, do []Action) {
+	c.mu.Lock()
+	own = c.lives.Up(now, node)
+	c.act(Action{Kind: ActAsk, Node: node})
+	if !c.closed {
+		c.repair.Up(now, node)
+	}
+	return own, c.unlock(now)
+}
+
+// Subscribed says that the connection for a node's pushes is ready: some may be lost.
+func (c *Client) Subscribed(now Time, node int) (do []Action) {
+	c.mu.Lock()
+	c.act(Action{Kind: ActAsk, Node: node})
+	return c.unlock(now)
+}
+
+// Down says that the connection to a node has ended.
+func (c *Client) Down(now Time, node int) (do []Action) {
+	c.mu.Lock()
+	c.lives.Down(now, node)
+	if !c.closed {
+		c.repair.Down(now, node)
+	}
+	c.act(Action{Kind: ActGone, Node: node})
+	return c.unlock(now)
+}
+
+// Failed says that a connection has ended before it was Up: its handshake failed. Its
+// address gives the vote of the server back, as after Down.
+func (c *Client) Failed(now Time, node int) (do []Action) {
+	c.mu.Lock()
+	c.lives.Down(now, node)
+	return c.unlock(now)
+}
+
+// Marked says which incarnation a node has after an ActMark; without ok that is unknown.
+func (c *Client) Marked(now Time, node int, try uint32, inc Incarnation, ok bool) (do []Action) {
+	c.mu.Lock()
+	c.lives.Marked(now, node, try, inc, ok)
+	return c.unlock(now)
+}
+
+// Compared says whether the nodes of an ActCompare are one server; without ok that is unknown.
+func (c *Client) Compared(now Time, node int, try uint32, other int, same, ok bool) (do []Action) {
+	c.mu.Lock()
+	c.lives.Compared(node, try, other, same, ok)
+	return c.unlock(now)
+}
+
+// Recounted says which incarnation a node has after an ActRecount.
+func (c *Client) Recounted(now Time, node int, inc Incarnation) (do []Action) {
+	c.mu.Lock()
+	c.lives.Counted(now, node, inc)
+	return c.unlock(now)
+}
+
+// Guarded says which guard time is the longest that clients have shown to a node.
+func (c *Client) Guarded(now Time, node int, guard time.Duration) (do []Action) {
+	c.mu.Lock()
+	c.judgeClocks(func(j *Clocks) { j.Guard(now, node, guard) })
+	return c.unlock(now)
+}
+
+// Recovers says whether a node is within its guard time as its connection begins. It
+// reports whether that is so, or was until now.
+func (c *Client) Recovers(node int, recovers bool) (guarding bool) {
+	guarding = recovers || c.fanout.Recovering(node)
+	c.fanout.Recovers(node, recovers)
+	return guarding
+}
+
+// Bootstrapped says that an operator has declared all nodes ready.
+func (c *Client) Bootstrapped(now Time) (do []Action) {
+	c.mu.Lock()
+	for i := range c.Nodes {
+		c.fanout.Recovers(i, false)
+		c.act(Action{Kind: ActAsk, Node: i})
+	}
+	if !c.closed {
+		c.repair.Hurry(now)
+	}
+	return c.unlock(now)
+}
+
+// MissedResize says that a node does not know the newest number of permits of a semaphore.
+func (c *Client) MissedResize(now Time, name string) (do []Action) {
+	c.mu.Lock()
+	if !c.closed {
+		c.repair.MissedResize(now, name, c.NodeTimeout)
+	}
+	return c.unlock(now)
+}
+
+// StepDone says what has become of a step of a repair.
+func (c *Client) StepDone(now Time, s *RepairStep, res RepairResult) (do []Action) {
+	c.mu.Lock()
+	c.repair.Done(now, *s, res)
+	return c.unlock(now)
+}
+
+// Tick lets time pass. With a ttl of 1 s or more, no bound of a connected node's clock is
+// older than three eighths of it: protocol.md, "Clocks", counts on half of one.
+func (c *Client) Tick(now Time) (do []Action) {
+	c.mu.Lock()
+	c.alarm = Never // the runtime's clock may have woken it too early
+	c.judgeClocks(func(j *Clocks) { j.Tick(now) })
+	if !c.closed {
+		c.repair.Tick(now)
+	}
+	if every := max(c.TTL/4, 250*time.Millisecond); c.poll == Never || now >= c.poll {
+		ask := uint32(0)
+		for i := range c.bounds {
+			if at, _ := c.Bounds(now, i); now.Sub(at) > every/2 && c.poll != Never && c.Rules.on(RulePoll) {
+				ask |= 1 << i
+			}
+		}
+		if c.poll = now.Add(every); ask != 0 {
+			c.act(Action{Kind: ActTime, Nodes: ask})
+		}
+	}
+	return c.unlock(now)
+}
+
+// Close ends the repairs. Steps under way are still reported, so that turns are given up.
+func (c *Client) Close(now Time) (do []Action) {
+	c.mu.Lock()
+	c.closed = true
+	c.repair.Close(now)
+	return c.unlock(now)
+}

@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// Each process decides with the code that runs in production (protocol.Client). This file
+// gives it the events and carries out what it says, as core/client.go does.
+
+// begin makes the Client of a new process, which knows nothing.
+func (p *proc) begin() {
+	w := p.w
+	p.client = protocol.NewClient(protocol.ClientConfig{
+		Nodes: len(w.nodes), TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Guard: p.guard(),
+		Wall: p.wallClock,
+		Seed: uint64(p.epoch)<<32 | uint64(p.index), Rules: w.rules,
+	})
+	p.shared = &protocol.Name{Name: recordName, Counting: w.counting}
+	p.clientTimer, p.reading, p.mended, p.repaired = never, make([]int, len(w.nodes)), map[*node]bool{}, ""
+	for _, l := range p.links {
+		l.leapt = l.node.wrong
+	}
+}
+
+// now is what the process's clock shows.
+func (p *proc) now() protocol.Time { return p.local(p.w.now) }
+
+// carryOut does what the Client says.
+func (p *proc) carryOut(do []protocol.Action) {
+	for i := range do {
+		p.act(&do[i])
+	}
+}
+
+func (p *proc) act(a *protocol.Action) {
+	w, l := p.w, p.links[a.Node]
+	if w.trace != nil && a.Kind != protocol.ActWake && a.Kind != protocol.ActStep {
+		w.log("process %s: action %d, address %d, other %d, nodes %b, by %v", p.name, a.Kind, a.Node, a.Other, a.Nodes, a.By)
+	}
+	switch a.Kind {
+	case protocol.ActWake:
+		p.wakeClient(a.At)
+	case protocol.ActAsk:
+		l.tell()
+	case protocol.ActGone:
+		if w.eager {
+			w.send(event{at: w.now + 2, kind: evDown, proc: p, gen: p.epoch, m: &message{link: l}})
+		}
+	case protocol.ActEarly:
+		p.early(a.Nodes, a.By)
+	case protocol.ActTime:
+		for i, l := range p.links {
+			if a.Nodes&(1<<i) != 0 {
+				l.askTime()
+			}
+		}
+	case protocol.ActMark:
+		r := protocol.Request{Node: l.idx, Ticket: protocol.Ticket(a.Incarnation), Sent: p.now()}
+		l.transfer(&message{about: thatMark, link: l, req: r, try: a.Try})
+	case protocol.ActRecount:
+		l.ask(theGuard, 0)
+	case protocol.ActGuard:
+		l.ask(theLongest, 0)
+	case protocol.ActCompare:
+		other, try := p.links[a.Other], a.Try
+		p.later(4*w.delay, func() {
+			p.carryOut(p.client.Compared(p.now(), l.idx, try, other.idx, l.node == other.node, l.up && other.up))
+		})
+	case protocol.ActReconnect:
+		l.snap()
+	case protocol.ActStep:
+		switch {
+		case a.Step.Kind == protocol.RepairLook && !p.mends(w.nodes[a.Step.Target]):
+			// Nothing is missing there, for all that this world, or this trace, knows.
+			p.carryOut(p.client.StepDone(p.now(), a.Step, protocol.RepairResult{CaughtUp: true}))
+		case a.Step.Kind == protocol.RepairSpread && w.wire != nil && !w.wire.repairs && len(p.mended) == 0:
+			p.carryOut(p.client.StepDone(p.now(), a.Step, protocol.RepairResult{}))
+		default:
+			p.takeStep(*a.Step)
+		}
+	case protocol.ActMet:
+		l.leapt, l.known, l.met = l.node.wrong, p.now(), true
+	}
+}
+
+// early: leases end earlier than the process takes them to.
+func (p *proc) early(nodes uint32, by time.Duration) {
+	for _, t := range p.parts {
+		if a := t.att; a != nil {
+			a.before()
+			a.Early(p.now(), nodes, by)
+			a.after()
+		}
+	}
+	for _, i := range append([]*inquiry(nil), p.inquiries...) {
+		i.Early(p.now(), by)
+		i.after()
+	}
+}
+
+// wakeClient has the Client get its Tick. A timer that is under way and too early has the
+// Client ask again.
+func (p *proc) wakeClient(t protocol.Time) {
+	w := p.w
+	at := p.when(t)
+	if at == never || at >= p.clientTimer || w.draining && w.idle() && w.now >= w.lastRead {
+		return
+	}
+	p.clientTimer = max(at, w.now+1)
+	set := p.clientTimer
+	w.queue.push(event{at: set, kind: evProc, proc: p, gen: p.epoch, fn: func() {
+		if p.clientTimer == set {
+			p.clientTimer = never
+			p.carryOut(p.client.Tick(p.now()))
+		}
+	}})
+}
+
+// looks has the process begin to look at the nodes' clocks.
+func (p *proc) looks() { p.carryOut(p.client.Tick(p.now())) }
+
+// reach says that the address reaches its server. It returns the address that votes for
+// that instead, or -1.
+func (l *link) reach() int {
+	run := ""
+	if !l.proc.w.nameless {
+		run = l.node.run()
+	}
+	other, do := l.proc.client.Connect(l.proc.now(), l.idx, run, 2*l.proc.w.delay)
+	l.proc.carryOut(do)
+	return other
+}
+
+// judge has the Client judge the answer that a message carries.
+func (l *link) judge(m *message) protocol.Verdict {
+	p := l.proc
+	l.listen()
+	v, do := p.client.Reply(p.now(), p.shared, &m.req, &m.ans)
+	p.carryOut(do)
+	if m.req.Op != protocol.OpLeave {
+		l.heard(l.reading(m), m.leapt, v.Why, m.ans.Late)
+	}
+	return v
+}
+
+// judgePush has the Client judge a push.
+func (l *link) judgePush(m *protocol.Push, leapt time.Duration) (counts bool) {
+	p := l.proc
+	l.listen()
+	counts, do := p.client.Push(p.now(), l.idx, m)
+	p.carryOut(do)
+	if counts {
+		l.heard(protocol.Reading{Heard: p.now(), Millis: m.Clock, Push: true}, leapt, protocol.Counts, m.Late)
+	}
+	return counts
+}
+
+// judgeTime gives the Client the time that a node has told.
+func (l *link) judgeTime(m *message) {
+	p := l.proc
+	l.listen()
+	late, why, do := p.client.Time(l.idx, l.reading(m))
+	p.carryOut(do)
+	l.heard(l.reading(m), m.leapt, why, late)
+}
+
+// attended takes the answer to ask.
+func (l *link) attended(m *message) {
+	p, now := l.proc, l.proc.now()
+	switch m.about {
+	case repairs:
+		p.stepDone(m.task, m.task.res)
+	case hello:
+		p.carryOut(p.client.Show(now, l.idx, m.ans.Incarnation))
+		l.judgeTime(m)
+		_, do := p.client.Up(now, l.idx)
+		p.carryOut(do)
+	case theTime:
+		l.judgeTime(m)
+	case thatMark:
+		p.carryOut(p.client.Marked(now, l.idx, m.try, m.ans.Incarnation, true))
+	case theLongest:
+		p.carryOut(p.client.Guarded(now, l.idx, m.ans.Wait))
+	case theGuard:
+		p.carryOut(p.client.Recounted(now, l.idx, m.ans.Incarnation))
+	}
+}
