@@ -115,8 +115,6 @@ func (q *Quorum) act(a *protocol.Action) {
 func (q *Quorum) report(n *node, a *protocol.Action) {
 	log := q.set.Logger
 	switch a.Kind {
-	case protocol.ActMet:
-		log.Debug("quorate: another incarnation of a node votes from now on", "node", n.addr)
 	case protocol.ActDuplicate:
 		log.Warn("quorate: two nodes are the same server; the first keeps its vote, the second gets none: give each server once",
 			"first", q.nodes[a.Other].addr, "second", n.addr)

@@ -8,7 +8,7 @@ import "time"
 type ActionKind uint8
 
 // The kinds of an Action. The runtime carries them out in the order in which it gets them.
-// The last six change nothing: the runtime reports them.
+// The last five change nothing: the runtime reports them.
 const (
 	ActWake      ActionKind = iota + 1 // call Tick at At, or as soon after as may be
 	ActAsk                             // give Up(Node) to every claim and every operation on a record
@@ -21,7 +21,6 @@ const (
 	ActCompare                         // find out whether Node and Other are one server; tell Compared
 	ActReconnect                       // end the connection to Node: the next one finds out
 	ActStep                            // take Step; tell StepDone, except after RepairYield, RepairFailed and RepairDone
-	ActMet                             // another incarnation of Node votes
 	ActDuplicate                       // Node is the server of Other
 	ActJumped                          // Node's clock has jumped by By
 	ActDoubted                         // Node's clock or this process's has

@@ -193,7 +193,6 @@ func (c *Client) node(now Time, a NodeAction) {
 		if c.Rules.on(RuleMet) {
 			c.judgeClocks(func(j *Clocks) { j.Met(a.Node) })
 		}
-		c.act(Action{Kind: ActMet, Node: a.Node})
 	case NodeMark:
 		c.act(Action{Kind: ActMark, Node: a.Node, Incarnation: a.Inc, Try: a.Try})
 	case NodeCompare:

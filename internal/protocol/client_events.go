@@ -33,7 +33,7 @@ func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do 
 		return Verdict{Why: Counts}, nil
 	}
 	a.Late, v.Why, do = c.judge(now, r.Node, a.Incarnation, Reading{Sent: r.Sent, Heard: now, Millis: a.Clock})
-	if !v.Counts() {
+	if !v.Counts() && c.Rules.on(RuleJudged) {
 		return v, do
 	}
 	if recovers := a.Status == Recovering; recovers || c.fanout.Recovering(r.Node) {

@@ -30,6 +30,14 @@ func TestMutants(t *testing.T) {
 		{"an address keeps a vote that it has left", protocol.RuleRefused, changedPlaces},
 		{"an incarnation that another address has left counts", protocol.RuleOriginal, leftBehind},
 		{"and one that it has lost to another", protocol.RuleRefused, changedOwner},
+		{"a reply that does not count moves the tickets", protocol.RuleJudged, strangerShowsATicket},
+		{"an answer that serves for two requests serves for one", protocol.RuleLanded, mergedAnswer},
+		{"a node is not asked again after a reconnect", protocol.RuleAskAgain, askedAgain},
+		{"the head of a queue waits for another client's key", protocol.RuleForeign, foreignKey},
+		{"a run begins without its claim", protocol.RuleOpenHeld, openWithoutAHold},
+		{"a node whose clock was set back is left alone", protocol.RuleRecount, clockSetBack},
+		{"claims do not ask a node that counts again", protocol.RuleCleared, clockSetBack},
+		{"a node that is not heard of is not asked for its time", protocol.RulePoll, polled},
 	} {
 		var f findings
 		m.test(&f, protocol.Without(m.rule))

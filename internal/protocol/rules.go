@@ -73,6 +73,7 @@ const (
 	RuleHopeless                        // a run that one node refuses and the others do not vote for gives up: one node with a version of the future keeps it waiting
 	RuleStash                           // a push that overtakes its answer is kept: a waiter sleeps through its turn
 	RuleOriginal                        // an incarnation that another address has left may be a copy's: a node votes and attests with what another one said
+	RuleJudged                          // a reply that does not count moves no ticket clock and starts no repair: a client's tickets follow another server's
 	RuleMet                             // the bounds of a node's clock end with its incarnation: a node that has begun another one is taken to have jumped again
 	RuleCleared                         // claims ask a node again whose clock is in doubt no more: a waiter learns of its vote by its next beat
 	RuleLanded                          // what is under way is known before the claim gets an answer: a claim takes a node that has answered for silent

@@ -20,7 +20,7 @@ func (p *proc) begin() {
 	p.shared = &protocol.Name{Name: recordName, Counting: w.counting}
 	p.clientTimer, p.reading, p.mended, p.repaired = never, make([]int, len(w.nodes)), map[*node]bool{}, ""
 	for _, l := range p.links {
-		l.leapt = l.node.wrong
+		l.leapt, l.votes = l.node.wrong, 0
 	}
 }
 
@@ -29,6 +29,11 @@ func (p *proc) now() protocol.Time { return p.local(p.w.now) }
 
 // carryOut does what the Client says.
 func (p *proc) carryOut(do []protocol.Action) {
+	for i, l := range p.links {
+		if inc := p.client.Voting(i); inc != 0 && inc != l.votes { // its clock begins as it is
+			l.votes, l.leapt, l.known, l.met = inc, l.node.wrong, p.now(), true
+		}
+	}
 	for i := range do {
 		p.act(&do[i])
 	}
@@ -80,8 +85,6 @@ func (p *proc) act(a *protocol.Action) {
 		default:
 			p.takeStep(*a.Step)
 		}
-	case protocol.ActMet:
-		l.leapt, l.known, l.met = l.node.wrong, p.now(), true
 	}
 }
 

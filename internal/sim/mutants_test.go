@@ -138,6 +138,7 @@ var mutants = []mutant{
 	{"a node counts though its clock may have jumped", without(protocol.RuleLate), doubt, 100, "capacity"},
 	{"a node in doubt counts after this client's longest lease", without(protocol.RuleLongest), doubtful, 300, "capacity"},
 	{"leases last though a clock stood still", without(protocol.RuleEarly), overslept, 100, "capacity"},
+	{"the bounds of a node's clock outlast its incarnation", without(protocol.RuleMet), leap, 100, "silenced"},
 	{"no margin for jumps that are not noticed", func(s *setting) { s.scant = true }, nudge, 100, "capacity"},
 	{"no client looks at the uptime", func(s *setting) { s.forgetful = true }, restart, 100, "capacity"},
 
@@ -208,7 +209,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		clients = clients.And(s.rules)
 		nodes |= s.off
 	}
-	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleWall, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleRefused}) { // which protocol has
+	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleWall, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
 	if all := model.AllTotals<<1 - 1; nodes != all {

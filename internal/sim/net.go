@@ -49,14 +49,15 @@ type link struct {
 
 	up         bool
 	gen        uint32
-	known      protocol.Time // since when the process knows the node's incarnation
-	leapt      time.Duration // by how much the node's clock had jumped when the process last heard of it
-	met        bool          // by the reply that is being judged; before that reply
-	bounded    bool          // the bounds of its clock were known,
-	width      time.Duration // and so wide
-	last       [2]moment     // nothing arrives before what was sent earlier
-	stalled    [2]bool       // a partition in one direction: messages wait
-	waiting    [2][]*message // for the partition's end
+	known      protocol.Time        // since when the process knows the node's incarnation
+	leapt      time.Duration        // by how much the node's clock had jumped when the process last heard of it
+	votes      protocol.Incarnation // that the node voted with last
+	met        bool                 // by the reply that is being judged; before that reply
+	bounded    bool                 // the bounds of its clock were known,
+	width      time.Duration        // and so wide
+	last       [2]moment            // nothing arrives before what was sent earlier
+	stalled    [2]bool              // a partition in one direction: messages wait
+	waiting    [2][]*message        // for the partition's end
 	unanswered []*message
 	leaves     []*message // kept for the next connection: "leaves must not be lost"
 	pushCut    bool

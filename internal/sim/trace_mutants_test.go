@@ -51,6 +51,14 @@ RuleRoute
 RuleNearest
 RuleUnknown
 RuleWall
+RuleJudged
+RuleMet
+RuleCleared
+RuleLanded
+RuleAskAgain
+RuleForeign
+RuleRecount
+RulePoll
 `)
 
 // switches are the mutants that are no rules.

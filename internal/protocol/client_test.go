@@ -1,0 +1,230 @@
+package protocol_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// wall is what the wall clock of these tests shows: it stands still.
+const wall = protocol.Ticket(1_700_000_000_000_000)
+
+// process is a Client whose nodes all vote, and one attempt of it.
+type process struct {
+	*protocol.Client
+	name protocol.Name
+	a    protocol.Attempt
+	now  protocol.Time
+	sent []protocol.Request // that were handed to links
+}
+
+const (
+	aTTL     = 8 * time.Second
+	aTimeout = 200 * time.Millisecond
+)
+
+func newProcess(nodes int, rules protocol.Rules) *process {
+	p := &process{now: protocol.Time(time.Second), Client: protocol.NewClient(protocol.ClientConfig{
+		Nodes: nodes, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime, Wall: func() protocol.Ticket { return wall }, Rules: rules,
+	})}
+	for i := range nodes {
+		p.Connect(p.now, i, string(rune('a'+i)), time.Millisecond)
+		p.Show(p.now, i, protocol.Incarnation(i+1))
+		p.Up(p.now, i)
+	}
+	p.Tick(p.now)
+	return p
+}
+
+// start starts the attempt.
+func (p *process) start(rules protocol.Rules) {
+	p.Start(p.now, &p.a, &p.name, &protocol.Begin{
+		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: aTTL}, NodeTimeout: aTimeout, Drift: aTTL / 32, Rules: rules,
+	})
+	p.flush()
+}
+
+// flush hands over what the attempt wants sent.
+func (p *process) flush() {
+	for i := range p.a.Out {
+		if r := &p.a.Out[i]; p.a.Offer(r, func(protocol.Class) bool { return false }) == protocol.Hand {
+			p.sent = append(p.sent, *r)
+			p.a.Departed(r, protocol.Accepted)
+		}
+	}
+	p.a.Sent()
+}
+
+// pass lets time pass, with the ticks that the attempt wants.
+func (p *process) pass(d time.Duration) {
+	for end := p.now.Add(d); p.now < end; {
+		p.now = max(p.now, min(end, p.a.Wake()))
+		p.a.Tick(p.now)
+		p.flush()
+		p.now++
+	}
+}
+
+// answer answers a request of the attempt.
+func (p *process) answer(r protocol.Request, a protocol.Answer) protocol.Verdict {
+	a.Clock = int64(p.now) / 1e6
+	if a.Incarnation == 0 {
+		a.Incarnation = protocol.Incarnation(r.Node + 1)
+	}
+	v, _ := p.Reply(p.now, &p.name, &r, &a)
+	p.Answer(p.now, &p.a, &p.name, &r, &a, v)
+	p.flush()
+	return v
+}
+
+// A reply of another incarnation moves nothing: neither the bounds of the node's clock nor
+// the tickets of the name.
+func TestReplyThatDoesNotCount(t *testing.T) {
+	t.Parallel()
+	strangerShowsATicket(t, protocol.Rules{})
+}
+
+func strangerShowsATicket(t assert.TestingT, rules protocol.Rules) {
+	p := newProcess(3, rules)
+	p.start(rules)
+	v := p.answer(p.sent[0], protocol.Answer{Status: protocol.OK, Incarnation: 77, Ticket: wall + 1000*protocol.Residues})
+	assert.Equal(t, protocol.Stranger, v.Why)
+	at, _ := p.Bounds(p.now, 0)
+	assert.Zero(t, at)
+	var next protocol.Attempt
+	p.Start(p.now, &next, &p.name, &protocol.Begin{Terms: protocol.Terms{TTL: aTTL}, NodeTimeout: aTimeout})
+	assert.Less(t, next.Ticket(), wall+3*protocol.Residues)
+}
+
+// A reply that was not judged does not count.
+func TestReplyThatWasNotJudged(t *testing.T) {
+	t.Parallel()
+	p := newProcess(1, protocol.Rules{})
+	p.start(protocol.Rules{})
+	r := p.sent[0]
+	a := protocol.Answer{Status: protocol.OK, Vote: true, Told: true, Ticket: p.a.Ticket(), Incarnation: 1}
+	p.Answer(p.now, &p.a, &p.name, &r, &a, protocol.Verdict{})
+	assert.Equal(t, protocol.Joining, p.a.Phase())
+}
+
+// The answer to a request that the claim wanted to repeat is the answer to both.
+func TestAnswerOfARequestThatWasRepeated(t *testing.T) {
+	t.Parallel()
+	mergedAnswer(t, protocol.Rules{})
+}
+
+func mergedAnswer(t assert.TestingT, rules protocol.Rules) {
+	p := newProcess(3, rules)
+	p.start(rules)
+	p.pass(2 * aTimeout)
+	joins := slices.Clone(p.sent)
+	assert.Len(t, joins, 3, "what is unanswered is not repeated")
+	for _, r := range joins {
+		p.answer(r, protocol.Answer{Status: protocol.OK, Vote: true, Told: true, Ticket: p.a.Ticket()})
+	}
+	assert.Equal(t, protocol.Holding, p.a.Phase())
+	p.pass(2 * aTimeout)
+	assert.Len(t, p.sent, 3, "no node is asked before the next beat")
+}
+
+// After a reconnect a node is asked though it has not answered the same request yet.
+func TestNodeIsAskedAfterAReconnect(t *testing.T) {
+	t.Parallel()
+	askedAgain(t, protocol.Rules{})
+}
+
+func askedAgain(t assert.TestingT, rules protocol.Rules) {
+	p := newProcess(3, rules)
+	p.start(rules)
+	p.pass(aTimeout + aTimeout/16)
+	p.a.Up(p.now, 1)
+	p.flush()
+	assert.Len(t, p.sent, 4)
+}
+
+// The head of a queue learns soon that another Redlock client's key is gone.
+func TestHeadOfAQueueBehindAnotherClientsKey(t *testing.T) {
+	t.Parallel()
+	foreignKey(t, protocol.Rules{})
+}
+
+func foreignKey(t assert.TestingT, rules protocol.Rules) {
+	p := newProcess(3, rules)
+	p.start(rules)
+	for _, r := range slices.Clone(p.sent) {
+		p.answer(r, protocol.Answer{Status: protocol.OK, Foreign: true, Told: true, Ticket: p.a.Ticket(), Wait: time.Minute})
+	}
+	assert.Equal(t, protocol.Waiting, p.a.Phase())
+	assert.LessOrEqual(t, p.a.Wake(), p.now.Add(100*time.Millisecond))
+}
+
+// An open ends with its hold. A put goes on for a while.
+func TestRunWithoutAHold(t *testing.T) {
+	t.Parallel()
+	openWithoutAHold(t, protocol.Rules{})
+}
+
+func openWithoutAHold(t assert.TestingT, rules protocol.Rules) {
+	p := newProcess(3, rules)
+	open, put := protocol.Inquiry{Op: protocol.OpOpen}, protocol.Inquiry{Op: protocol.OpPut}
+	p.Inquire(p.now, &open, aTimeout, aTTL, rules)
+	p.Inquire(p.now, &put, aTimeout, aTTL, rules)
+	assert.True(t, open.Follow(p.now, true))
+	assert.False(t, open.Follow(p.now, false))
+	assert.True(t, put.Follow(p.now, false))
+	assert.True(t, put.Over)
+	assert.False(t, put.Follow(p.now.Add(protocol.LatePut+1), false))
+}
+
+// A node whose clock was set back counts its guard time again, and claims ask it when what
+// it says counts again.
+func TestClockThatWasSetBack(t *testing.T) {
+	t.Parallel()
+	clockSetBack(t, protocol.Rules{})
+}
+
+func clockSetBack(t assert.TestingT, rules protocol.Rules) {
+	p := newProcess(1, rules)
+	read := func(millis int64) []protocol.Action {
+		p.now += 1000
+		_, _, do := p.Time(0, protocol.Reading{Sent: p.now - 500, Heard: p.now, Millis: millis})
+		return do
+	}
+	assert.Empty(t, read(1_000_000))
+	assert.True(t, has(read(990_000), protocol.ActRecount))
+	assert.True(t, has(p.Tick(p.now.Add(aTimeout)), protocol.ActAsk))
+}
+
+func has(do []protocol.Action, k protocol.ActionKind) bool {
+	return slices.ContainsFunc(do, func(a protocol.Action) bool { return a.Kind == k })
+}
+
+// Nodes that have not shown their time for a while are asked for it.
+func TestNodesAreAskedForTheirTime(t *testing.T) {
+	t.Parallel()
+	polled(t, protocol.Rules{})
+}
+
+func polled(t assert.TestingT, rules protocol.Rules) {
+	p := newProcess(3, rules)
+	p.now = p.now.Add(aTTL / 4)
+	p.Time(1, protocol.Reading{Sent: p.now - 500, Heard: p.now, Millis: 1_000_000})
+	do := p.Tick(p.now)
+	i := slices.IndexFunc(do, func(a protocol.Action) bool { return a.Kind == protocol.ActTime })
+	if assert.GreaterOrEqual(t, i, 0) {
+		assert.Equal(t, uint32(0b101), do[i].Nodes)
+	}
+}
+
+// Two goroutines may carry out what two events have said in any order, so each time at
+// which a Tick is wanted is said once, and again after each Tick.
+func TestWakeIsSaidAgainAfterATick(t *testing.T) {
+	t.Parallel()
+	p := newProcess(3, protocol.Rules{})
+	assert.False(t, has(p.Show(p.now, 0, 1), protocol.ActWake))
+	assert.True(t, has(p.Tick(p.now+1), protocol.ActWake), "also where the Tick came too early")
+}
