@@ -113,19 +113,18 @@ func (q *Quorum) act(a *protocol.Action) {
 
 // report tells the log and the observer what the Client has found out.
 func (q *Quorum) report(n *node, a *protocol.Action) {
-	log := q.set.Logger
 	switch a.Kind {
 	case protocol.ActDuplicate:
-		log.Warn("quorate: two nodes are the same server; the first keeps its vote, the second gets none: give each server once",
+		q.set.Logger.Warn("quorate: two nodes are the same server; the first keeps its vote, the second gets none: give each server once",
 			"first", q.nodes[a.Other].addr, "second", n.addr)
 	case protocol.ActJumped:
 		n.jump.note(a.By)
-		log.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
+		q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
 		q.observe(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
 	case protocol.ActDoubted:
-		log.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
+		q.set.Logger.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
 			"for half a guard time its votes count later by that", "node", n.addr, "by", a.By)
 	case protocol.ActStood:
-		log.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
+		q.set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
 	}
 }
