@@ -59,6 +59,7 @@ RuleAskAgain
 RuleForeign
 RuleRecount
 RulePoll
+RuleMissed
 `)
 
 // switches are the mutants that are no rules.
