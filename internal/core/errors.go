@@ -143,7 +143,11 @@ func explain(s *Spec, err error) error {
 	if clusterMode(err) {
 		return fmt.Errorf("%w: the node %w", err, errClusterMode)
 	}
-	if e, ok := errors.AsType[resp.Error](err); ok && e.Code() == "WRONGTYPE" {
+	e, ok := errors.AsType[resp.Error](err)
+	if ok && e.Code() == "OOM" {
+		return fmt.Errorf("%w: what is held goes on, and no more can be had there until memory is free: raise maxmemory of that server", err)
+	}
+	if ok && e.Code() == "WRONGTYPE" {
 		k := s.keys()
 		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q is another program's; it may be its lock (Redisson keeps a hash under the name): "+
 			"choose another name, and remove the key only if no program uses it",

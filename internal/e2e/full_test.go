@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +16,9 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/leader"
 	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -71,6 +74,7 @@ func TestFullServers(t *testing.T) {
 	err := mutex.New(q, "new").TryLockContext(ctx)
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	require.ErrorContains(t, err, "OOM")
+	require.ErrorContains(t, err, "raise maxmemory")
 
 	oom := refusals(t, c)
 	full := time.Now()
@@ -97,6 +101,83 @@ func TestFullServers(t *testing.T) {
 	}
 	e2e.Clean(t, c)
 	assert.Equal(t, oom, refusals(t, c), "commands that the servers refused")
+}
+
+// A leader and a run of Once that have begun before the servers were full end as ever: what they
+// record goes through, and so does what waits for it.
+func TestFullServersRecord(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(time.Second))
+	other := e2e.Open(t, c, e2e.Timing(time.Second))
+	ctx := deadline(t)
+	e := leader.New(q, "leader", "me")
+	require.NoError(t, e.Campaign(ctx, "one"))
+	begun, full := make(chan struct{}), make(chan struct{})
+	ran := make(chan error, 1)
+	go func() {
+		ran <- once.New(q, "once").DoContext(ctx, func(context.Context) error { close(begun); <-full; return nil })
+	}()
+	e2e.Receive(t, begun)
+	for i := range c.Len() {
+		fill(t, c.Node(i).Client())
+	}
+	close(full)
+	assert.NoError(t, e2e.Receive(t, ran))
+	s, err := once.New(other, "once").Status(ctx)
+	assert.NoError(t, err)
+	assert.Equal(t, once.Done, s.State)
+
+	assert.NoError(t, e.Proclaim(ctx, "two"))
+	seen := make(chan string, 100)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	watching.Go(func() {
+		for l, err := range leader.New(other, "leader", "you").Observe(watched) {
+			if err != nil {
+				seen <- err.Error()
+				continue
+			}
+			seen <- l.Value
+		}
+	})
+	assert.Equal(t, "two", e2e.Receive(t, seen))
+	assert.NoError(t, e.Resign(ctx))
+	assert.Contains(t, e2e.Receive(t, seen), leader.ErrNoLeader.Error())
+	ended, cancel := context.WithTimeout(ctx, 300*time.Millisecond) // only how soon the test is over depends on it
+	defer cancel()
+	err = once.New(q, "new").DoContext(ended, func(context.Context) error { return nil })
+	assert.ErrorContains(t, err, "maxmemory")
+}
+
+// A client connects to a full server, also where it has news: here a run that the marker does not name.
+func TestFullServerIsConnectedTo(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(time.Second))
+	ctx := deadline(t)
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(ctx))
+	restarted := c.Node(2).Client()
+	text, err := restarted.Get(ctx, "quorate:marker").Result()
+	require.NoError(t, err)
+	words := strings.Split(text, " ")
+	words[2] = "anotherrun"
+	require.NoError(t, restarted.Set(ctx, "quorate:marker", strings.Join(words, " "), 0).Err())
+	for i := range c.Len() {
+		fill(t, c.Node(i).Client())
+	}
+	other := e2e.OpenAt(t, c.URLs(), e2e.Timing(time.Second))
+	r, err := other.Check(ctx)
+	require.NoError(t, err)
+	for _, n := range r.Nodes {
+		assert.NoError(t, n.Err)
+	}
+	assert.NotEmpty(t, r.Nodes[2].Recovering, "it sits out its guard time")
+	assert.NoError(t, m.UnlockContext(ctx))
+	e2e.Clean(t, c)
 }
 
 type locker interface {

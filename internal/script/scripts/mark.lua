@@ -27,5 +27,8 @@ elseif not inc or (run ~= ARGV[2] and ARGV[3] == '1') or ARGV[3] == inc or born 
   born, run, whole = string.format('%.0f', now), ARGV[2], ''
 end
 local new = inc .. ' ' .. born .. ' ' .. run .. ' ' .. g .. ' ' .. r .. whole
-if new ~= marker then redis.call('SET', KEYS[1], new) end
+if new ~= marker then
+  redis.call('ZREM', KEYS[1] .. ':heal', '') -- at maxmemory, too: see full.lua
+  redis.call('SET', KEYS[1], new)
+end
 return { tonumber(inc), now - born }

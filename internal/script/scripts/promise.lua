@@ -8,4 +8,7 @@ if longest - r > 0 then
   keep, r = format('%.0f', A[2] + longest), longest
 end
 if g - guard > 0 then guard = g end
-if guard .. ' ' .. r ~= promised then call('SET', K[5], head .. guard .. ' ' .. r .. tail) end
+if guard .. ' ' .. r ~= promised then
+  try('ZREM', K[3], '') -- at maxmemory, too: see full.lua
+  call('SET', K[5], head .. guard .. ' ' .. r .. tail)
+end

@@ -108,6 +108,7 @@ if op ~= 'read' and (tonumber(T) > top or op == 'repair' and tonumber(A[9]) > to
 elseif op ~= 'read' then
   local kind = call('TYPE', K[2]).ok
   if kind ~= 'none' and kind ~= 'zset' then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
+  if op ~= 'repair' then call('ZREM', K[2], '') end -- at maxmemory, too: see full.lua
   local promised, stored = run(ignored and '0' or pt, ignored and none or pid, T, id), run(hidden and '0' or vt, hidden and none or vid, T, id)
   if op == 'open' then
     if promised > 0 or stored > 0 then
@@ -147,6 +148,7 @@ elseif op ~= 'read' then
   end
 elseif id ~= '' then
   local watch = id .. ' ' .. A[5]
+  call('ZREM', K[2], '')
   if A[3] == '0' then
     call('ZREM', K[2], watch)
   else
