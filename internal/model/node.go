@@ -1,4 +1,4 @@
-// Package model is the reference node: what one Redis node does for one name,
+// Package model is the reference node: what one Redis node does for its names,
 // in the simplest code that is right. The simulator runs on it, and the Lua
 // scripts are held to it by internal/script/conformance.
 //
@@ -10,6 +10,7 @@ package model
 
 import (
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -85,20 +86,13 @@ type Out struct {
 	Push  protocol.Push
 }
 
-// Node is one node's data of one name, and its marker.
+// Node is one node's data of one name, and what the node keeps once for all names. Name
+// returns the same node's data of another name.
 //
 // Invariant: claims are sorted by ticket and the voted ones are a prefix: votes go
 // in the order of tickets.
 type Node struct {
-	Off     Rules // rules that are switched off; zero in every honest node
-	Portion int   // 0: the constant
-
-	asks    promise // the settings of the client whose request comes next
-	longest promise // of all clients that have shown theirs in this incarnation
-
-	marked bool
-	inc    protocol.Incarnation
-	born   int64
+	*shared
 
 	fence    protocol.Ticket
 	fenceOf  protocol.ID     // the claim that was given the fence
@@ -116,7 +110,6 @@ type Node struct {
 	plain    string // the redlock key: "" is absent
 	plainEnd int64
 
-	whole      bool // caught up: nothing was lost since the last repair or bootstrap
 	stored     protocol.Stored
 	storedEnd  int64 // when that is forgotten, and when the promise is, too
 	promiseEnd int64
@@ -124,6 +117,27 @@ type Node struct {
 	promiseIn  protocol.Incarnation // and in which incarnation
 	watchers   []Watcher            // by when they have read
 	changed    int64                // watchers that have not read since get a push; 0: there are none
+}
+
+// shared is what a node keeps once: its marker, and its names.
+//
+// Invariant: all names of a node have one marker, so they are lost together, and wait for
+// one guard time. With a marker for each name a node would vote for one name at once after a
+// loss that only a request for another name has shown.
+type shared struct {
+	Off     Rules // rules that are switched off; zero in every honest node
+	Portion int   // 0: the constant
+
+	asks    promise // the settings of the client whose request comes next
+	longest promise // of all clients that have shown theirs in this incarnation
+
+	marked bool
+	inc    protocol.Incarnation
+	born   int64
+	whole  bool // caught up: nothing was lost since the last repair or bootstrap
+
+	first *Node            // the name that New has returned
+	names map[string]*Node // the others
 }
 
 // bornLongAgo is the birth of a marker that a bootstrap wrote: any guard has passed since.
@@ -139,7 +153,8 @@ type promise struct{ guard, retention int64 }
 
 // New returns a brand-new node: no marker, so it will recover for guard from the first request on.
 func New(guard time.Duration) *Node {
-	n := &Node{}
+	n := &Node{shared: &shared{}}
+	n.first = n
 	n.Show(guard, time.Duration(forGood/int64(time.Millisecond)))
 	return n
 }
@@ -166,10 +181,48 @@ func (n *Node) guard() int64 {
 // Guard returns the longest guard time that clients have shown to the node.
 func (n *Node) Guard() time.Duration { return time.Duration(n.longest.guard) * time.Millisecond }
 
-// Clone returns an independent copy.
+// Name returns the node's data of a name. The empty name is the one that New has returned.
+func (n *Node) Name(name string) *Node {
+	if name == "" {
+		return n.first
+	}
+	m := n.names[name]
+	if m == nil {
+		if n.names == nil {
+			n.names = map[string]*Node{}
+		}
+		m = &Node{shared: n.shared}
+		n.names[name] = m
+	}
+	return m
+}
+
+// Names returns the names that were asked for, but for the empty one, in their order.
+func (n *Node) Names() []string { return slices.Sorted(maps.Keys(n.names)) }
+
+// Clone returns an independent copy, with all names.
 func (n *Node) Clone() *Node {
+	s := *n.shared
+	same := s.first == n
+	s.first = s.first.copied(&s)
+	of := s.first
+	s.names = nil
+	if len(n.names) > 0 {
+		s.names = make(map[string]*Node, len(n.names))
+	}
+	for name, m := range n.names {
+		c := m.copied(&s)
+		if s.names[name] = c; !same && m == n {
+			of = c
+		}
+	}
+	return of
+}
+
+// copied returns a copy of the data of one name, which belongs to the node s.
+func (n *Node) copied(s *shared) *Node {
 	c := *n
-	c.claims, c.watchers = slices.Clone(n.claims), slices.Clone(n.watchers)
+	c.shared, c.claims, c.watchers = s, slices.Clone(n.claims), slices.Clone(n.watchers)
 	return &c
 }
 
@@ -191,9 +244,14 @@ func (n *Node) Resize(limit uint64, at protocol.Ticket) {
 // Limit returns the newest Resize that the node knows of.
 func (n *Node) Limit() (uint64, protocol.Ticket) { return n.limit, n.limitAt }
 
-// Forget is a restart without memory.
+// Forget is a restart without memory: the data of all names is lost.
 func (n *Node) Forget() {
-	*n = Node{Off: n.Off, Portion: n.Portion, asks: n.asks, longest: n.asks}
+	s := n.shared
+	*s = shared{Off: s.Off, Portion: s.Portion, asks: s.asks, longest: s.asks, first: s.first, names: s.names}
+	*s.first = Node{shared: s}
+	for _, m := range s.names {
+		*m = Node{shared: s}
+	}
 }
 
 // Mark is what a client does that saw a restart with memory, the newest writes possibly lost.

@@ -223,3 +223,28 @@ func TestMutants(t *testing.T) {
 	b.Off = Guard
 	assert.Equal(t, protocol.OK, b.join('a', 640).Status)
 }
+
+// All names of a node have one marker, and are lost together. Their claims do not meet.
+func TestNamesShareAMarker(t *testing.T) {
+	b := newBench(t, 1)
+	other := &bench{Node: b.Name("other"), t: t, now: b.now, cap: 1}
+	assert.True(t, b.join('a', 640).Vote)
+	assert.True(t, other.join('b', 641).Vote)
+	assert.Same(t, other.Node, b.Name("other"))
+	assert.Same(t, b.Node, other.Name(""))
+	assert.Equal(t, []string{"other"}, b.Names())
+
+	was := other.Clone()
+	b.Forget()
+	assert.Empty(t, b.Claims(b.now))
+	assert.Empty(t, other.Claims(b.now))
+	assert.Equal(t, protocol.Recovering, other.join('c', 700).Status)
+	assert.Equal(t, protocol.Recovering, b.join('d', 701).Status)
+	inc, _ := b.Incarnation()
+	same, _ := other.Incarnation()
+	assert.Equal(t, inc, same)
+
+	assert.Len(t, was.Claims(b.now), 1, "a clone is independent, and has all names")
+	assert.Len(t, was.Name("").Claims(b.now), 1)
+	assert.False(t, was.Name("").Claims(b.now)[0].ID == was.Claims(b.now)[0].ID)
+}

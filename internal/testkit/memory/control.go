@@ -93,7 +93,7 @@ func (n *Node) Start(keep bool) {
 	defer n.mu.Unlock()
 	n.down, n.run = nil, fmt.Sprintf("%040x", rand.Uint64())
 	if !keep {
-		n.marker, n.base, n.names, n.texts = marker{}, model.New(0), map[string]*model.Node{}, map[string]text{}
+		n.marker, n.model, n.texts = marker{}, model.New(0), map[string]text{}
 	}
 }
 
@@ -110,8 +110,8 @@ func (n *Node) cut(cause error) {
 func (n *Node) Size() (claims int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, m := range n.names {
-		claims += len(m.Claims(millis()))
+	for _, name := range n.model.Names() {
+		claims += len(n.model.Name(name).Claims(millis()))
 	}
 	return claims
 }

@@ -32,8 +32,7 @@ type Node struct {
 	mu     sync.Mutex
 	run    string // the identity of this run of the server
 	marker marker
-	base   *model.Node // the memory of a name that no client has asked for yet
-	names  map[string]*model.Node
+	model  *model.Node // what it keeps of all names
 	texts  map[string]text
 	heard  []*Transport // that listen
 	frozen bool
@@ -66,28 +65,10 @@ type text struct {
 
 // NewNode returns a node without data.
 func NewNode() *Node {
-	return &Node{run: fmt.Sprintf("%040x", rand.Uint64()), base: model.New(0), names: map[string]*model.Node{}, texts: map[string]text{}}
+	return &Node{run: fmt.Sprintf("%040x", rand.Uint64()), model: model.New(0), texts: map[string]text{}}
 }
 
 func millis() int64 { return time.Now().UnixMilli() }
-
-// each calls f for the memory of every name, also of those that come later.
-func (n *Node) each(f func(*model.Node)) {
-	f(n.base)
-	for _, m := range n.names {
-		f(m)
-	}
-}
-
-// name returns the memory of the name with that state key.
-func (n *Node) name(key string) *model.Node {
-	m := n.names[key]
-	if m == nil {
-		m = n.base.Clone()
-		n.names[key] = m
-	}
-	return m
-}
 
 // execute carries out one command.
 func (n *Node) execute(words []string) ([]resp.Value, error) {
@@ -157,8 +138,8 @@ func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
 // scan lists the records, all at once.
 func (n *Node) scan([]string) []resp.Value {
 	v := str("0")
-	for key, m := range n.names {
-		if m.Remembers() {
+	for _, key := range n.model.Names() {
+		if n.model.Name(key).Remembers() {
 			v = append(v, resp.Value{Str: []byte(key + ":r")})
 		}
 	}
@@ -226,14 +207,14 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 			m.inc = random()
 		}
 		m.born, m.run, m.whole = 0, args[1], true
-		n.each(func(o *model.Node) { o.Bootstrap(protocol.Incarnation(m.inc)) })
+		n.model.Bootstrap(protocol.Incarnation(m.inc))
 		return []resp.Value{{Int: m.inc}, {Int: now}}, nil
 	case "whole":
 		if integer(args[0]) != n.marker.inc {
 			return num(0), nil
 		}
 		n.marker.whole = true
-		n.each(func(o *model.Node) { o.Complete(protocol.Incarnation(n.marker.inc)) })
+		n.model.Complete(protocol.Incarnation(n.marker.inc))
 		return num(1), nil
 	}
 	return nil, resp.Error("NOSCRIPT no such script here")
@@ -246,9 +227,7 @@ func (n *Node) promise(word string) {
 	g, r, _ := strings.Cut(word, " ")
 	m := &n.marker
 	m.guard, m.retention = max(m.guard, integer(g)), max(m.retention, integer(r))
-	n.each(func(o *model.Node) {
-		o.Show(time.Duration(integer(g))*time.Millisecond, time.Duration(integer(r))*time.Millisecond)
-	})
+	n.model.Show(time.Duration(integer(g))*time.Millisecond, time.Duration(integer(r))*time.Millisecond)
 }
 
 // mark see mark.lua.
@@ -266,5 +245,5 @@ func (n *Node) mark(now int64, args []string) {
 func (n *Node) begin(now int64, run string) {
 	m := &n.marker
 	m.inc, m.born, m.run, m.whole = random(), now, run, false
-	n.each(func(o *model.Node) { o.Mark(now, protocol.Incarnation(m.inc)) })
+	n.model.Mark(now, protocol.Incarnation(m.inc))
 }

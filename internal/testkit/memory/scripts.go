@@ -42,9 +42,9 @@ func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value
 			r.Ticket = protocol.Ticket(integer(args[6]))
 		}
 	}
-	m := n.name(keys[1])
+	m := n.model.Name(keys[1])
 	if t.Counting {
-		if s := n.name(strings.TrimSuffix(keys[5], ":r")).Recorded(); len(s.Value) > 0 && !s.Erased {
+		if s := n.model.Name(strings.TrimSuffix(keys[5], ":r")).Recorded(); len(s.Value) > 0 && !s.Erased {
 			m.Resize(uint64(integer(string(s.Value))), s.Ticket)
 		}
 	}
@@ -81,7 +81,7 @@ func (n *Node) record(now int64, keys, args []string) []resp.Value {
 			r.Promise.ID, _ = protocol.ParseID(args[9])
 		}
 	}
-	a := n.handle(now, n.name(keys[3]), t, owner, r, args[0])
+	a := n.handle(now, n.model.Name(keys[3]), t, owner, r, args[0])
 	e := a.Record
 	if e == nil {
 		return answer(a)
