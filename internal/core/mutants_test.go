@@ -42,6 +42,7 @@ func TestMutants(t *testing.T) {
 		{"contexts end in a goroutine of their own", RuleEndAtOnce, contextsEndLate},
 		{"a restarted server has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !restartIsALoss(t) }},
 		{"a failed handshake leaves the address connected", RuleHandshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
+		{"and one that could not kill the last connection", RuleHandshake, func(t *testing.T) bool { return !failedKillEnds(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
 		{"a node in cluster mode is waited for", RuleClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
 		{"long values are sent without room for them", RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},

@@ -38,15 +38,13 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
 		Room:        func() { n.room() },
 		Probe:       func() []transport.Command { return q.probe(n) },
-		Hello: func(info transport.Info) ([]transport.Command, error) {
-			cmds, err := q.hello(n, info)
-			return q.leaving(n, cmds), err
-		},
-		Up:         func() { q.up(n); n.first.Do(func() { close(n.ready) }) },
-		Down:       func(err error) { q.down(n, err); n.first.Do(func() { close(n.ready) }) },
-		Push:       func(payload string) { q.push(n, payload) },
-		Subscribed: func() { q.carryOut(q.client.Subscribed(q.now(), n.index)) },
-		PushDown:   func(err error) { q.onSubscribeDown(n, err) },
+		Hello:       func(info transport.Info) ([]transport.Command, error) { return q.hello(n, info) },
+		HelloFailed: func(error) { q.leaving(n) },
+		Up:          func() { q.up(n); n.first.Do(func() { close(n.ready) }) },
+		Down:        func(err error) { q.down(n, err); n.first.Do(func() { close(n.ready) }) },
+		Push:        func(payload string) { q.push(n, payload) },
+		Subscribed:  func() { q.carryOut(q.client.Subscribed(q.now(), n.index)) },
+		PushDown:    func(err error) { q.onSubscribeDown(n, err) },
 		Notice: func(err error) {
 			q.set.Logger.Warn("quorate: a node works, but not all that its client's options ask for does", "node", n.addr, "error", err)
 		},
@@ -98,22 +96,12 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	}}, q.askTime(n)), nil
 }
 
-// leaving ends the connection's life in the state machine if one of its first commands
-// fails: that failure ends the connection, and the link calls no Down for it.
-func (q *Quorum) leaving(n *node, cmds []transport.Command) []transport.Command {
-	for _, cmd := range cmds {
-		c := cmd.(*question)
-		reply := c.reply
-		c.reply = func(v []resp.Value, err error) {
-			if reply != nil {
-				reply(v, err)
-			}
-			if err != nil && on(RuleHandshake) {
-				q.carryOut(q.client.Failed(q.now(), n.index))
-			}
-		}
+// leaving ends the connection's life in the state machine if the connection fails before it is up: the
+// link calls no Down for it.
+func (q *Quorum) leaving(n *node) {
+	if on(RuleHandshake) {
+		q.carryOut(q.client.Failed(q.now(), n.index))
 	}
-	return cmds
 }
 
 // show passes on which incarnation a node has as its connection begins.

@@ -51,6 +51,10 @@ type Config struct {
 	// fails the connection, and so does an error as answer to one of its commands.
 	// If there are no commands, the handshake has taken one round trip.
 	Hello func(Info) ([]Command, error)
+	// HelloFailed is called if the connection fails between Hello and Up. Down is not
+	// called for it.
+	HelloFailed func(err error)
+
 	Batch Batch           // nil: every command goes by itself
 	Up    func()          // connected; alternates with Down
 	Down  func(err error) // the connection broke, or the very first attempt failed
@@ -81,7 +85,7 @@ func (c *Config) setDefaults() {
 			*f = func() {}
 		}
 	}
-	for _, f := range []*func(error){&c.Down, &c.PushDown, &c.Notice} {
+	for _, f := range []*func(error){&c.Down, &c.PushDown, &c.HelloFailed, &c.Notice} {
 		if *f == nil {
 			*f = func(error) {}
 		}

@@ -22,6 +22,7 @@ type conn struct {
 	rd      *resp.Reader
 	batcher Batch
 	info    *Info
+	greeted bool         // Hello was called
 	hooks   *hooks       // that see the commands; nil: there are none
 	creds   *credentials // nil: they do not change
 

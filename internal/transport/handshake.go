@@ -59,7 +59,11 @@ func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, e
 	}
 	if err != nil {
 		discard(nc)
-		return nil, fmt.Errorf("handshake with %s: %w", l.opts.Addr, l.advise(err))
+		err = fmt.Errorf("handshake with %s: %w", l.opts.Addr, l.advise(err))
+		if c.greeted {
+			l.cfg.HelloFailed(err)
+		}
+		return nil, err
 	}
 	return c, nil
 }
@@ -73,6 +77,7 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 		return errAOFNotReady
 	}
 	kills := l.killable(*c.info)
+	c.greeted = true
 	hello, err := l.cfg.Hello(*c.info)
 	if err != nil {
 		return err

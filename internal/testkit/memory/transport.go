@@ -244,6 +244,9 @@ func (t *Transport) connect() error {
 			err = errors.Join(err, ask(c))
 		}
 		if err != nil {
+			if t.cfg.HelloFailed != nil {
+				t.cfg.HelloFailed(err)
+			}
 			return err
 		}
 	}
