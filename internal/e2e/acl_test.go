@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
 )
 
 // needed are the rights that a client must have, as docs/security.md gives them;
@@ -50,11 +51,23 @@ var lacking = map[string]string{
 	"+hdel": "is damaged",            // half of a leave has been done
 }
 
+// hasChannels reports whether a server has rights to channels: those before Redis 6.2 have none.
+func hasChannels(t *testing.T, s *redistest.Server) bool {
+	t.Helper()
+	version := s.Client().InfoMap(t.Context(), "server").Item("Server", "redis_version")
+	require.NotEmpty(t, version)
+	return !strings.HasPrefix(version, "6.0.") && !strings.HasPrefix(version, "6.1.")
+}
+
 // hired makes the user.
 func hired(t *testing.T, c *redistest.Cluster, name string, rights []string) *tenant {
 	t.Helper()
 	u := &tenant{name: name}
 	rules := []any{"ACL", "SETUSER", name, "on", ">secret", "resetkeys", "resetchannels", "-@all"}
+	if !hasChannels(t, c.Node(0)) {
+		rules = lo.Without(rules, "resetchannels")
+		rights = lo.Reject(rights, func(r string, _ int) bool { return strings.HasPrefix(r, "&") })
+	}
 	for _, r := range rights {
 		rules = append(rules, strings.ReplaceAll(r, "NAME", name))
 	}
@@ -166,6 +179,51 @@ func TestRightsAsDocumented(t *testing.T) {
 	line, _, _ = strings.Cut(line, "\n")
 	want := strings.NewReplacer("~NAME-job:", "~job:", "NAME", "quorate").Replace(strings.Join(slices.Concat(needed, useful), " "))
 	assert.ElementsMatch(t, strings.Fields(want), strings.Fields(line))
+
+	_, older, found := strings.Cut(string(text), "ACL SETUSER app on >password resetkeys -@all ")
+	require.True(t, found, "the line for Redis 6.0")
+	older, _, _ = strings.Cut(older, "\n")
+	assert.ElementsMatch(t, lo.Without(strings.Fields(want), "&quorate:push:*"), strings.Fields(older))
+}
+
+// A managed server may refuse INFO, CONFIG and CLIENT. Everything works without them. Check does not
+// claim what it cannot know, and what must be on a disk is refused.
+func TestFewerRights(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3, redistest.WithAOF("everysec"))
+	fewerRights(t, c)
+}
+
+func fewerRights(t *testing.T, c *redistest.Cluster) {
+	steps := lo.Reject(everything, func(s step, _ int) bool { return s.what == "check" || s.what == "once" || s.what == "heal" })
+	for name, lacks := range map[string][]string{
+		"noinfo": {"+info"}, "noconfig": {"+config|get"}, "noclient": useful, "none": append([]string{"+info", "+config|get"}, useful...),
+	} {
+		u := hired(t, c, name, lo.Without(slices.Concat(needed, useful), lacks...))
+		q, err := quorate.Connect(deadline(t), u.urls("secret"), u.options()...)
+		require.NoError(t, err, name)
+		info, config := !slices.Contains(lacks, "+info"), !slices.Contains(lacks, "+config|get")
+		assert.NoError(t, u.run(deadline(t), q, steps), name)
+		err = once.New(q, u.job("durable"), once.WithDurable()).DoContext(deadline(t), func(context.Context) error { return nil })
+		if info {
+			assert.NoError(t, err, name)
+		} else {
+			assert.ErrorContains(t, err, "cannot be asked what it keeps on disk", name)
+		}
+		assert.NoError(t, u.onceWith(deadline(t), q), name)
+		assert.NoError(t, u.heal(deadline(t), q), name)
+
+		r, err := q.Check(deadline(t))
+		assert.NoError(t, err, name)
+		for _, n := range r.Nodes {
+			assert.NoError(t, n.Err, name)
+			assert.Equal(t, info, n.Version != "" && n.Role != "" && n.Eviction != "" && n.AOF, name)
+			assert.Equal(t, info && config, n.Fsync == "everysec", name)
+			says := strings.Contains(strings.Join(n.Warnings, "; "), "it is unknown whether it is a master, keeps an append-only file and evicts keys")
+			assert.Equal(t, !info, says, "%s: %v", name, n.Warnings)
+		}
+		assert.NoError(t, q.Close(), name)
+	}
 }
 
 // A right that is lacking inside a script is for good as well: no lock waits for it.

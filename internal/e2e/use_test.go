@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,26 +53,40 @@ func (u *tenant) admin(do func(c *redis.Client) error, nodes ...int) error {
 	return nil
 }
 
+// step is one use of the library.
+type step struct {
+	what string
+	do   func(u *tenant, ctx context.Context, q *quorate.Quorum) error
+}
+
+// alone are the steps that one server suffices for; everything, those that three do.
+var (
+	alone = []step{
+		{"bootstrap", func(_ *tenant, ctx context.Context, q *quorate.Quorum) error { return q.Bootstrap(ctx) }},
+		{"check", (*tenant).check},
+		{"mutex", (*tenant).mutex},
+		{"rwmutex", (*tenant).rwmutex},
+		{"semaphore", (*tenant).semaphore},
+		{"once", (*tenant).once},
+		{"leader", (*tenant).leader},
+	}
+	everything = slices.Concat(alone, []step{
+		{"holder that is dead", (*tenant).dead},
+		{"other client", (*tenant).otherClient},
+		{"settle", (*tenant).settle},
+		{"heal", (*tenant).heal},
+	})
+)
+
 // works uses all that the library can do, in such a way that each command of
 // each script is run, and returns what has failed first.
 func (u *tenant) works(ctx context.Context, q *quorate.Quorum) error {
-	for _, step := range []struct {
-		what string
-		do   func(ctx context.Context, q *quorate.Quorum) error
-	}{
-		{"bootstrap", func(ctx context.Context, q *quorate.Quorum) error { return q.Bootstrap(ctx) }},
-		{"check", u.check},
-		{"mutex", u.mutex},
-		{"holder that is dead", u.dead},
-		{"other client", u.otherClient},
-		{"settle", u.settle},
-		{"rwmutex", u.rwmutex},
-		{"semaphore", u.semaphore},
-		{"once", u.once},
-		{"leader", u.leader},
-		{"heal", u.heal},
-	} {
-		if err := step.do(ctx, q); err != nil {
+	return u.run(ctx, q, everything)
+}
+
+func (u *tenant) run(ctx context.Context, q *quorate.Quorum, steps []step) error {
+	for _, step := range steps {
+		if err := step.do(u, ctx, q); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
 	}
@@ -263,7 +278,11 @@ func (u *tenant) semaphore(ctx context.Context, q *quorate.Quorum) error {
 }
 
 func (u *tenant) once(ctx context.Context, q *quorate.Quorum) error {
-	o := once.New(q, u.job("o"), once.WithDurable())
+	return u.onceWith(ctx, q, once.WithDurable())
+}
+
+func (u *tenant) onceWith(ctx context.Context, q *quorate.Quorum, opts ...once.Option) error {
+	o := once.New(q, u.job("o"), opts...)
 	if err := o.DoContext(ctx, func(context.Context) error { return nil }); err != nil {
 		return err
 	}
