@@ -21,6 +21,7 @@ type healings struct {
 
 	lacks []lack  // of each node, whose own goroutine alone looks at it
 	known []int64 // the incarnation of each node, likewise
+	since []int64 // when that was first seen, likewise
 
 	lost func(node int, since int64) bool // whether a node has lost its memory since then
 
@@ -38,7 +39,7 @@ type lack struct {
 // watchHealings begins to watch; stop ends it.
 func watchHealings(nodes []*node, guard time.Duration, lost func(int, int64) bool) (w *healings, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	w = &healings{quorum: len(nodes)/2 + 1, guard: guard, lacks: make([]lack, len(nodes)), known: make([]int64, len(nodes)), lost: lost}
+	w = &healings{quorum: len(nodes)/2 + 1, guard: guard, lacks: make([]lack, len(nodes)), known: make([]int64, len(nodes)), since: make([]int64, len(nodes)), lost: lost}
 	var all sync.WaitGroup
 	for _, n := range nodes {
 		// A connection of its own: the other one is the nemesis's.
@@ -81,11 +82,14 @@ func (w *healings) look(node int) {
 
 // suspect finds a node that has begun a new incarnation, and so is within its guard time, though it
 // has lost nothing: some client has taken its own sleep, or a late answer, for a jump of the node's clock.
-// A loss may be noticed late, and more than once.
+// A loss may be noticed more than once, and late: on a machine that is busy with other things no client may
+// have reached the node since.
 func (w *healings) suspect(node int, incarnation int64) {
-	before := w.known[node]
-	w.known[node] = incarnation
-	if before == 0 || before == incarnation || w.lost(node, now()-int64(3*w.guard)) {
+	before, since := w.known[node], w.since[node]
+	if before != incarnation {
+		w.known[node], w.since[node] = incarnation, now()
+	}
+	if before == 0 || before == incarnation || w.lost(node, min(since, now()-int64(3*w.guard))) {
 		return
 	}
 	w.mu.Lock()

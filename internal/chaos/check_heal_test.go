@@ -12,7 +12,7 @@ func TestHealings(t *testing.T) {
 	type names = map[string]struct{}
 	self, has := marker{}, names{}
 	others := []names{{"a": {}, "b": {}}, {"a": {}}}
-	w := &healings{quorum: 2, guard: time.Minute, lacks: make([]lack, 3), known: make([]int64, 3), lost: func(int, int64) bool { return true }}
+	w := &healings{quorum: 2, guard: time.Minute, lacks: make([]lack, 3), known: make([]int64, 3), since: make([]int64, 3), lost: func(int, int64) bool { return true }}
 	w.markers = append(w.markers, func() (marker, error) { return self, nil })
 	w.records = append(w.records,
 		func() (names, error) { return has, nil },
@@ -41,7 +41,7 @@ func TestHealings(t *testing.T) {
 // A node that is within its guard time has lost something.
 func TestSilencedNode(t *testing.T) {
 	lost := false
-	w := &healings{guard: time.Minute, known: make([]int64, 1), lost: func(int, int64) bool { return lost }}
+	w := &healings{guard: time.Minute, known: make([]int64, 1), since: make([]int64, 1), lost: func(int, int64) bool { return lost }}
 	turn := func(incarnation int64) int {
 		w.suspect(0, incarnation)
 		return len(w.found)
@@ -53,4 +53,17 @@ func TestSilencedNode(t *testing.T) {
 	lost = false
 	assert.Equal(t, 1, turn(3))
 	assert.Equal(t, 1, turn(3), "it is said once")
+}
+
+// A loss that is noticed only when the machine has time again explains one new incarnation, not two.
+func TestLossThatIsNoticedLate(t *testing.T) {
+	hour := int64(time.Hour)
+	var end int64 // of the loss
+	w := &healings{guard: time.Second, known: make([]int64, 1), since: make([]int64, 1), lost: func(_ int, since int64) bool { return end > since }}
+	w.suspect(0, 1)
+	w.since[0], end = now()-2*hour, now()-hour
+	w.suspect(0, 2)
+	assert.Empty(t, w.found)
+	w.suspect(0, 3)
+	assert.Len(t, w.found, 1)
 }

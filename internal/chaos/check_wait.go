@@ -31,19 +31,19 @@ func starved(p *plan, h *history, stats *waitStats) (found []violation) {
 			stats.GaveUp++
 		case o.Phase != allWell:
 		case waited > p.Bound:
-			found = append(found, violation{At: o.Call, What: fmt.Sprintf("waited %v when all was well", waited), Ops: []*operation{o}})
+			found = append(found, violation{At: o.Call, What: fmt.Sprintf("waited %v when all was well", waited), Live: true, Ops: []*operation{o}})
 		case o.Begin > 0:
 			stats.Calm = max(stats.Calm, waited)
 			got[client+" "+o.Name]++
 		case !strings.Contains(o.Err, "context canceled"): // by the harness, at the end
-			found = append(found, violation{At: o.Call, What: "refused when all was well: " + o.Err, Ops: []*operation{o}})
+			found = append(found, violation{At: o.Call, What: "refused when all was well: " + o.Err, Live: true, Ops: []*operation{o}})
 		}
 	}
 	for c := range p.Clients {
 		for _, kind := range p.Work {
 			for _, name := range names(kind) {
 				if got[fmt.Sprintf("c%d %s", c, name)] == 0 {
-					found = append(found, violation{What: fmt.Sprintf("client %d did not get %s when all was well", c, name)})
+					found = append(found, violation{What: fmt.Sprintf("client %d did not get %s when all was well", c, name), Live: true})
 				}
 			}
 		}
@@ -76,7 +76,7 @@ func overtaken(ops []*operation, capacity, epoch int64, ttl, bound time.Duration
 				break
 			}
 			if asked[o.claim()] > first.Call+int64(bound) && o.Begin < first.Begin && first.Weight+o.Weight > capacity {
-				found = append(found, violation{At: o.Begin, What: "overtaken when all was well", Ops: []*operation{first, o}})
+				found = append(found, violation{At: o.Begin, What: "overtaken when all was well", Live: true, Ops: []*operation{first, o}})
 			}
 		}
 	}

@@ -26,20 +26,22 @@ func (o *operation) contradicted() bool {
 const lately = 5 * time.Second
 
 // refusals finds clients that were refused though their clocks were right. A client learns that its clock is right
-// from a majority of the nodes. That a majority answered is certain only if some client got a hold
-// meanwhile: on a machine that is busy with other things none may get one for half a minute.
+// from a majority of the nodes. That a majority answers is certain only while clients get holds: on a
+// machine that is busy with other things none may get one for half a minute.
 func refusals(h *history, stats *wallStats) (found []violation) {
 	stats.Set = h.Set
-	var begun []int64 // when holds began
+	var begun []int64 // the seconds in which holds began
 	for _, o := range h.Ops {
 		if o.held() {
-			begun = append(begun, o.Begin)
+			begun = append(begun, o.Begin/int64(time.Second))
 		}
 	}
 	slices.Sort(begun)
-	served := func(o *operation) bool { // since the client may look again, until it was refused
-		i, _ := slices.BinarySearch(begun, o.Failed-int64(lately))
-		return i < len(begun) && begun[i] < o.Failed
+	begun = slices.Compact(begun)
+	served := func(o *operation) time.Duration { // since the client's clock was set, until it was refused
+		from, _ := slices.BinarySearch(begun, o.Set/int64(time.Second)+1)
+		to, _ := slices.BinarySearch(begun, o.Failed/int64(time.Second))
+		return time.Duration(to-from) * time.Second
 	}
 	for _, o := range h.Ops {
 		wrong := time.Duration(o.Wall).Abs() > skew/2
@@ -48,7 +50,7 @@ func refusals(h *history, stats *wallStats) (found []violation) {
 			stats.Refused++
 		case wrong && o.held():
 			stats.Held++
-		case o.contradicted() && (o.Set == 0 || o.Failed-o.Set > int64(patience+lately)) && served(o):
+		case o.contradicted() && (o.Set == 0 || o.Failed-o.Set > int64(patience+lately) && served(o) >= lately):
 			found = append(found, violation{At: o.Failed, What: "refused for its wall clock, which is right: " + o.Err, Ops: []*operation{o}})
 		}
 	}

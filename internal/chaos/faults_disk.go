@@ -50,7 +50,7 @@ func cutPower(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		wait(ctx, after)
 		gone, err = nd.server.CutPower()
 		wait(ctx, down)
-		return errors.Join(err, nd.server.SetDisk(0), nd.server.Restart(), n.uproot(context.WithoutCancel(ctx), nd))
+		return errors.Join(err, nd.server.SetDisk(0), nd.restart(), n.uproot(context.WithoutCancel(ctx), nd))
 	})
 	return fmt.Sprintf("%s, %d bytes gone, down for %v", target, gone, down.Round(time.Millisecond)), err
 }

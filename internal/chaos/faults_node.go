@@ -36,7 +36,7 @@ func killServer(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	}
 	err := nd.server.Kill()
 	wait(ctx, down)
-	err = errors.Join(err, nd.server.Restart())
+	err = errors.Join(err, nd.restart())
 	n.memory.back(nd.id)
 	return target, err
 }
@@ -62,7 +62,7 @@ func cutServer(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		return target, err
 	}
 	err := nd.cut(ctx, ago)
-	err = errors.Join(err, nd.server.Restart())
+	err = errors.Join(err, nd.restart())
 	n.memory.back(nd.id)
 	// What was cut off may be the end of what was planted here.
 	return target, errors.Join(err, n.uproot(context.WithoutCancel(ctx), nd))

@@ -79,7 +79,7 @@ const (
 )
 
 // phases are the moments when the second and the third of them began.
-type phases struct{ healed, well int64 }
+type phases struct{ healed, well, ended int64 }
 
 func (p phases) of(at int64) phase {
 	switch {

@@ -70,6 +70,7 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 		late := starved(p, h, &r.Waits)
 		r.Violations = append(r.Violations, late...)
 	}
+	r.Violations, r.Excused = r.pulse.excuse(r.Violations, ps.ended)
 	// First what has a moment, and so a trace.
 	slices.SortStableFunc(r.Violations, func(a, b violation) int { return cmp.Compare(lo.Ternary(a.At > 0, 0, 1), lo.Ternary(b.At > 0, 0, 1)) })
 	return r.enough()
@@ -80,6 +81,9 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 func (r *result) enough() error {
 	if r.Apart > skew/2 {
 		return fmt.Errorf("the clocks of a majority of the servers were off by %v, and only %v is borne", r.Apart, skew/2)
+	}
+	if r.Excused > 0 {
+		return fmt.Errorf("nothing is known of liveness: for %d findings no quorum of servers answered the harness within %v", r.Excused, prompt)
 	}
 	held := lo.CountValuesBy(lo.Filter(r.History.Ops, func(o *operation, _ int) bool {
 		return o.Begin > 0 && o.Phase == underFaults

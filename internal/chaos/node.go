@@ -201,3 +201,14 @@ func wait(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	}
 }
+
+// restart starts the server again, up to three times: on a busy machine it may not answer in time, and a server
+// that stays down until the end is a fault for which nothing is planned.
+func (n *node) restart() (err error) {
+	for range 3 {
+		if err = n.server.Restart(); err == nil {
+			return nil
+		}
+	}
+	return err
+}

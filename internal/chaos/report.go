@@ -28,6 +28,9 @@ func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "clocks of a majority of the servers: off by %v at most\n", r.Apart)
 	fmt.Fprintf(out, "rivals: %d holds, %d without a loss of memory before them; %d overlaps that a loss excuses\n", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
 	fmt.Fprintf(out, "%d times a node that lost its data was repaired\n", r.Told)
+	if r.Excused > 0 {
+		fmt.Fprintf(out, "%d violations of liveness are excused: no quorum of servers answered the harness within %v\n", r.Excused, prompt)
+	}
 	for _, c := range r.faultCounts() {
 		fmt.Fprintf(out, "  %4d  %s%s\n", c.done, c.kind, c.rest())
 	}

@@ -19,7 +19,8 @@ Every client writes down what it asked and got on the machine's monotonic clock.
   redsync's own Until, whichever was first, unless a node had lost its memory where [redsync votes without a guard time](from-redsync.md).
 - **Clocks**: only a client whose wall clock is wrong is refused for it; no token is far from the time, whatever a client with a wrong clock has asked for.
 - **Guard times**: no node sits one out that has lost nothing. A client that slept may not silence it.
-- **Liveness**: when all is healed, every client gets everything within %v.
+- **Liveness**: when all is healed, every client gets everything within %v. A run in which no quorum of servers answered the
+  harness within 1s meanwhile, on a busy machine, says nothing of that.
 - **Leftovers**: no key but fences and records, no connection, no goroutine.
 
 Loss of data keeps to what the protocol bears: a minority of the nodes at a time. A node counts as lost until it is caught up, and until a guard time after its return or

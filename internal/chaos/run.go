@@ -38,7 +38,9 @@ type result struct {
 	Pieces     int64         // of requests and replies that came late
 	Ended      int64         // connections of clients that slept
 	Apart      time.Duration // the most that the clocks of a majority of the nodes were off at one moment
-	Told       int           // repairs of nodes that had lost their data
+	pulse      *pulse
+	Excused    int // violations of liveness while no quorum of servers answered the harness
+	Told       int // repairs of nodes that had lost their data
 	Waits      waitStats
 	Rates      map[string]float64 // holds per second under faults, by kind of work
 	Violations []violation
@@ -49,6 +51,7 @@ type violation struct {
 	At   int64 // of now; 0 where there is no one moment
 	What string
 	Ops  []*operation
+	Live bool // it says that something came late, or not at all
 	Key  bool // a key that is left: not a fault where a client has told that its last word did not arrive
 }
 
@@ -65,7 +68,8 @@ type harness struct {
 	began    time.Time
 	times    phases
 	left     []violation
-	told     int // nodes told everything again
+	pulse    *pulse // from when all was healed
+	told     int    // nodes told everything again
 }
 
 // run carries out a plan. An error says that the run says nothing.
@@ -88,7 +92,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	}
 	stats, cerr := h.close()
 	if err = errors.Join(err, cerr); err == nil {
-		r.Resource, r.Violations, r.Told = stats, h.left, h.told
+		r.Resource, r.Violations, r.Told, r.pulse = stats, h.left, h.told, h.pulse
 		err = r.judge(ctx, h.dir, h.times)
 	}
 	r.Took = time.Since(h.began)
@@ -189,6 +193,9 @@ func (h *harness) phases(ctx context.Context) error {
 		return err
 	}
 	h.times.healed = now()
+	pulse, end := watchPulse(h.nodes)
+	h.pulse = pulse
+	defer func() { end(); h.times.ended = now() }()
 	for _, c := range h.clients {
 		h.blame(c, c.beCalm())
 	}
@@ -238,7 +245,7 @@ func (h *harness) clean(ctx context.Context) {
 			left = append(left, err.Error())
 		}
 		for _, l := range left {
-			h.left = append(h.left, violation{What: fmt.Sprintf("left on node %d: %s", n.id, l), Key: strings.HasPrefix(l, "key ")})
+			h.left = append(h.left, violation{What: fmt.Sprintf("left on node %d: %s", n.id, l), Key: strings.HasPrefix(l, "key "), Live: true})
 		}
 	}
 }

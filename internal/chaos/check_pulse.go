@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/samber/lo"
+)
+
+// This file owns whether the servers had the processors that they need. On a machine that is busy with other
+// things no server may answer for ten seconds. What clients do not get then says nothing of the library.
+
+// prompt is how soon a healthy server answers the harness, which is on no simulated network.
+const prompt = time.Second
+
+// pulse is when servers did not answer the harness. mu guards it.
+type pulse struct {
+	quorum int
+
+	mu   sync.Mutex
+	late [][]span // of each node
+}
+
+// span is an interval of now.
+type span struct{ from, to int64 }
+
+// watchPulse asks each server again and again until stop is called.
+func watchPulse(nodes []*node) (p *pulse, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p = &pulse{quorum: len(nodes)/2 + 1, late: make([][]span, len(nodes))}
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { p.watch(ctx, i, n.server) })
+	}
+	return p, func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+func (p *pulse) watch(ctx context.Context, node int, server *redistest.Server) {
+	client := connectAdmin(server.Addr())
+	defer func() { _ = client.Close() }()
+	for ; ctx.Err() == nil; wait(ctx, 50*time.Millisecond) {
+		from := now()
+		err := client.Ping(ctx).Err()
+		if to := now(); ctx.Err() == nil && (err != nil || to-from > int64(prompt)) {
+			p.mu.Lock()
+			p.late[node] = append(p.late[node], span{from, to})
+			p.mu.Unlock()
+		}
+	}
+}
+
+// stopped reports whether so many servers were late between from and to that no quorum was prompt.
+func (p *pulse) stopped(from, to int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	late := lo.CountBy(p.late, func(spans []span) bool {
+		return slices.ContainsFunc(spans, func(s span) bool { return s.from < to && s.to > from })
+	})
+	return len(p.late)-late < p.quorum
+}
+
+// excuse removes from what was found the violations of liveness of a time in which the servers were stopped, and
+// returns how many these were. ended is when the clients had ended.
+func (p *pulse) excuse(found []violation, ended int64) (left []violation, excused int) {
+	left = slices.DeleteFunc(found, func(v violation) bool {
+		from, to := ended-int64(patience), ended
+		if v.At > 0 {
+			from, to = v.At, v.At+int64(2*patience)
+		}
+		return v.Live && p.stopped(from, to)
+	})
+	return left, len(found) - len(left)
+}
