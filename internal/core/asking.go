@@ -127,7 +127,7 @@ func (c *asking) Reply(v []resp.Value, err error) {
 			i.errs[node] = errOvertaken
 		case a.Status == protocol.Ahead:
 			i.errs[node] = errFuture
-		case a.Record != nil && !a.Record.Whole && i.in.Op != protocol.OpPut:
+		case a.Record != nil && !a.Record.CaughtUp && i.in.Op != protocol.OpPut:
 			i.errs[node] = errForgetful
 		}
 		i.in.Reply(now, c.req, a, verdict)

@@ -13,7 +13,7 @@ import (
 
 // This file owns the operations on records that are under way.
 
-// inquiry drives one protocol.Inquiry, as attempt drives a claim. It is safe for
+// inquiry drives one protocol.RegisterOp, as attempt drives a claim. It is safe for
 // concurrent use; mu guards the fields below mu. done is closed once, when
 // the operation is decided or given up.
 type inquiry struct {
@@ -23,7 +23,7 @@ type inquiry struct {
 	hold  *Hold          // of an open or a put
 
 	mu    sync.Mutex
-	in    protocol.Inquiry
+	in    protocol.RegisterOp
 	err   error // why it has ended undecided
 	over  bool
 	done  chan struct{}

@@ -49,7 +49,7 @@ func (i *inquiry) record() Record {
 // is brought to the others first; where a run that came to nothing has left that
 // open, one of our own decides, unless another client holds the name.
 func (r *Register) Read(ctx context.Context) (Record, error) {
-	in := protocol.Inquiry{Op: protocol.OpRead, Alive: true}
+	in := protocol.RegisterOp{Op: protocol.OpRead, Alive: true}
 	rec, err := r.read(ctx, in, protocol.Terms{})
 	if err == nil && rules().Decides(rec.Undecided, false) && r.q.decide(ctx, r.spec) {
 		return r.read(ctx, in, protocol.Terms{})
@@ -57,7 +57,7 @@ func (r *Register) Read(ctx context.Context) (Record, error) {
 	return rec, err
 }
 
-func (r *Register) read(ctx context.Context, in protocol.Inquiry, watch protocol.Terms) (Record, error) {
+func (r *Register) read(ctx context.Context, in protocol.RegisterOp, watch protocol.Terms) (Record, error) {
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
 	}
@@ -82,7 +82,7 @@ func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
 	}
-	i := r.q.inquire(&inquiry{spec: r.spec, hold: h, in: protocol.Inquiry{
+	i := r.q.inquire(&inquiry{spec: r.spec, hold: h, in: protocol.RegisterOp{
 		Op: protocol.OpOpen, Stored: protocol.Stored{Version: h.version(0)},
 	}})
 	if err := i.wait(ctx); err != nil {
@@ -111,7 +111,7 @@ func (r *Register) Put(ctx context.Context, h *Hold, seq uint64, value []byte, k
 // PutFirst is Put of a run's first write where no Open came before. It fails with
 // ErrLost also where too few nodes come to vote for the hold, and another one refuses it.
 func (r *Register) PutFirst(ctx context.Context, h *Hold, value []byte) error {
-	return r.begin(ctx, h, protocol.Inquiry{Stored: protocol.Stored{Version: h.version(0), Value: value}, First: true})
+	return r.begin(ctx, h, protocol.RegisterOp{Stored: protocol.Stored{Version: h.version(0), Value: value}, First: true})
 }
 
 // Erase is Put of nothing.
@@ -120,10 +120,10 @@ func (r *Register) Erase(ctx context.Context, h *Hold, seq uint64, keep time.Dur
 }
 
 func (r *Register) put(ctx context.Context, h *Hold, s protocol.Stored) error {
-	return r.begin(ctx, h, protocol.Inquiry{Stored: s})
+	return r.begin(ctx, h, protocol.RegisterOp{Stored: s})
 }
 
-func (r *Register) begin(ctx context.Context, h *Hold, in protocol.Inquiry) error {
+func (r *Register) begin(ctx context.Context, h *Hold, in protocol.RegisterOp) error {
 	if r.q.isClosed() {
 		return &Failure{Err: ErrClosed}
 	}
@@ -137,7 +137,7 @@ func (r *Register) begin(ctx context.Context, h *Hold, in protocol.Inquiry) erro
 func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 	if h.Valid() && !r.q.isClosed() {
 		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}
-		r.q.inquire(&inquiry{spec: r.spec, in: protocol.Inquiry{Op: protocol.OpPut, Stored: s}}).end(nil)
+		r.q.inquire(&inquiry{spec: r.spec, in: protocol.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
 	}
 	h.Release()
 }

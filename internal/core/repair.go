@@ -253,7 +253,7 @@ func (q *Quorum) repairName(ctx context.Context, node int, name string) protocol
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Rounds(&q.set, 4))
 	defer cancel()
-	i := q.inquire(&inquiry{spec: s, in: protocol.Inquiry{Op: protocol.OpRead, Repair: node + 1}})
+	i := q.inquire(&inquiry{spec: s, in: protocol.RegisterOp{Op: protocol.OpRead, Repair: node + 1}})
 	err = i.wait(ctx)
 	return protocol.RepairResult{Err: err, Outcome: i.outcome()}
 }
@@ -283,7 +283,7 @@ func (q *Quorum) spreadNumber(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Rounds(&q.set, 4))
 	defer cancel()
-	_, err = q.Register(lock).read(ctx, protocol.Inquiry{Op: protocol.OpRead, All: true}, protocol.Terms{})
+	_, err = q.Register(lock).read(ctx, protocol.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
 	if err != nil {
 		q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", name, "error", err)
 	}

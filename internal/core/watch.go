@@ -117,7 +117,7 @@ func (w *Watch) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		asked, cancel := context.WithTimeout(ctx, q.Rounds(set, 2))
-		rec, err := w.r.read(asked, protocol.Inquiry{Op: protocol.OpRead, Alive: true}, w.terms)
+		rec, err := w.r.read(asked, protocol.RegisterOp{Op: protocol.OpRead, Alive: true}, w.terms)
 		cancel()
 		if ctx.Err() != nil {
 			return

@@ -14,9 +14,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// untilWhole is when a semaphore's claim may ask again at a node that is not
+// untilCaughtUp is when a semaphore's claim may ask again at a node that is not
 // caught up.
-const untilWhole = 100 * time.Millisecond
+const untilCaughtUp = 100 * time.Millisecond
 
 // visit is one request being handled. It lives as long as one call of Handle and
 // changes the Node in place.
@@ -26,10 +26,10 @@ type visit struct {
 	self protocol.ID // the claim of the request: it learns its vote from the answer
 	outs []Out
 
-	counting bool // the request is a semaphore's
-	votes    int  // how many may still be given
-	over     bool // votes are left over for the next request
-	calling  bool // holders are to hear that a claim waits
+	counting  bool // the request is a semaphore's
+	votes     int  // how many may still be given
+	over      bool // votes are left over for the next request
+	notifying bool // holders are to hear that a claim waits
 }
 
 // Handle takes one request at now, and returns the answer and the pushes that
@@ -53,24 +53,24 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	// may have lost has ended. A vote before that could admit a second holder beside
 	// the one whose lease was lost.
 	if !v.marked {
-		v.marked, v.inc, v.born = true, fresh, v.now
+		v.marked, v.incarnation, v.born = true, fresh, v.now
 	}
 	rest := v.Recovering(v.now)
-	if rest == 0 && v.counting && !v.whole && !v.off(WholeToCount) {
+	if rest == 0 && v.counting && !v.caughtUp && !v.off(WholeToCount) {
 		// It may have lost a Resize. Its wait for the repair is bounded: with no client to repair it
 		// the semaphore must work again.
-		rest = min(untilWhole, time.Duration(max(0, v.born+2*v.guard()-v.now))*time.Millisecond)
+		rest = min(untilCaughtUp, time.Duration(max(0, v.born+2*v.guard()-v.now))*time.Millisecond)
 	}
 	if v.counting && v.hidden(v.limitAt) {
-		rest = max(rest, untilWhole) // until the next Resize, or until the clock has passed it
+		rest = max(rest, untilCaughtUp) // until the next Resize, or until the clock has passed it
 	}
 	if rest > 0 && !v.off(Guard) {
 		if r.Op != protocol.OpLeave {
-			return protocol.Answer{Status: protocol.Recovering, Incarnation: v.inc, Wait: rest}
+			return protocol.Answer{Status: protocol.Recovering, Incarnation: v.incarnation, Wait: rest}
 		}
 		// To take a claim away is safe at any time; to vote for the next one is not.
 		v.remove(t)
-		v.called = 0
+		v.notifiedUpTo = 0
 		return protocol.Answer{Status: protocol.OK}
 	}
 
@@ -111,15 +111,15 @@ func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protoc
 	i := v.find(t.ID)
 	switch {
 	case r.Op == protocol.OpBeat && i < 0:
-		return protocol.Answer{Status: protocol.Missing, Incarnation: v.inc, Ticket: v.fence}
+		return protocol.Answer{Status: protocol.Missing, Incarnation: v.incarnation, Ticket: v.fence}
 	case r.Op == protocol.OpBeat:
 		v.refresh(i, t)
 	case len(v.claims) > 0 && v.capacity != t.Capacity && !v.resized():
-		return protocol.Answer{Status: protocol.Clash, Incarnation: v.inc, Capacity: v.capacity}
+		return protocol.Answer{Status: protocol.Clash, Incarnation: v.incarnation, Capacity: v.capacity}
 	case v.target(i, t.ID, r) > max(v.fence, v.top()) && !v.off(Top):
 		// The bound is half of the guard time ahead of the clock. So a node that loses its data
 		// and votes again a guard time later gives no ticket below the fence that it lost.
-		return protocol.Answer{Status: protocol.Ahead, Incarnation: v.inc, Wait: v.until(v.target(i, t.ID, r))}
+		return protocol.Answer{Status: protocol.Ahead, Incarnation: v.incarnation, Wait: v.until(v.target(i, t.ID, r))}
 	case i < 0:
 		if v.capacity = t.Capacity; v.resized() {
 			v.capacity = v.limit
@@ -135,7 +135,7 @@ func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protoc
 	i = v.find(t.ID)
 	if !v.claims[i].Voted && waiting == 0 && slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Voted && c.Notify }) {
 		// The first to wait: the holders may want to make room.
-		v.calling, v.called = true, 0
+		v.notifying, v.notifiedUpTo = true, 0
 	}
 	from := protocol.Ticket(0)
 	if r.Op == protocol.OpBeat {
@@ -204,7 +204,7 @@ func (v *visit) settle(i int, t protocol.Terms, r protocol.Request) {
 	// claim needs a new vote, as it may have moved behind others. It keeps its vote while a claim
 	// behind it has one: after a Resize to fewer permits it could not get the vote back, and
 	// would lose what the others keep.
-	v.releasePlain(c.ID)
+	v.releaseRedlockKey(c.ID)
 	c.Ticket, c.Voted = ticket, c.Voted && slices.ContainsFunc(v.claims, func(o Claim) bool { return o.Voted && o.Ticket > ticket })
 	if !v.off(SettleRefresh) {
 		c.Expiry = v.now + t.TTL.Milliseconds()
@@ -219,8 +219,8 @@ func (v *visit) refresh(i int, t protocol.Terms) {
 	c := &v.claims[i]
 	c.Expiry = v.now + t.TTL.Milliseconds()
 	v.lasts(c.Expiry)
-	if v.classic() && c.Voted {
-		c.Voted = v.takePlain(c)
+	if v.hasRedlockKey() && c.Voted {
+		c.Voted = v.takeRedlockKey(c)
 	}
 }
 
@@ -232,7 +232,7 @@ func (v *visit) remove(t protocol.Terms) {
 		v.forgetFence()
 	}
 	if t.Capacity == 1 && !v.counting {
-		v.releasePlain(t.ID)
+		v.releaseRedlockKey(t.ID)
 	}
 }
 

@@ -102,10 +102,10 @@ type Node struct {
 	limitAt  protocol.Ticket // of that Resize
 	claims   []Claim
 
-	soon   int64           // no claim's lease ends before; while claims are being dropped, of those up to swept
-	late   int64           // no claim's lease ends later, with the same exception
-	swept  protocol.Ticket // up to which claims whose lease has ended have been dropped; 0: not under way
-	called protocol.Ticket // up to which holders have heard that a claim waits; 0: not under way
+	firstExpiry  int64           // no claim's lease ends before; while claims are being dropped, of those up to droppedUpTo
+	lastExpiry   int64           // no claim's lease ends later, with the same exception
+	droppedUpTo  protocol.Ticket // up to which claims whose lease has ended have been dropped; 0: not under way
+	notifiedUpTo protocol.Ticket // up to which holders have heard that a claim waits; 0: not under way
 
 	plain    string // the redlock key: "" is absent
 	plainEnd int64
@@ -131,10 +131,10 @@ type shared struct {
 	asks    promise // the settings of the client whose request comes next
 	longest promise // of all clients that have shown theirs in this incarnation
 
-	marked bool
-	inc    protocol.Incarnation
-	born   int64
-	whole  bool // caught up: nothing was lost since the last repair or bootstrap
+	marked      bool
+	incarnation protocol.Incarnation
+	born        int64
+	caughtUp    bool // nothing was lost since the last repair or bootstrap
 
 	first *Node            // the name that New has returned
 	names map[string]*Node // the others
@@ -229,9 +229,9 @@ func (n *Node) copied(s *shared) *Node {
 // Bootstrap declares the node ready at once. A node that has an incarnation keeps it.
 func (n *Node) Bootstrap(inc protocol.Incarnation) {
 	if !n.marked {
-		n.marked, n.inc = true, inc
+		n.marked, n.incarnation = true, inc
 	}
-	n.born, n.whole = bornLongAgo, true
+	n.born, n.caughtUp = bornLongAgo, true
 }
 
 // Resize is what the record beside the name says of a semaphore's permits.
@@ -256,7 +256,7 @@ func (n *Node) Forget() {
 
 // Mark is what a client does that saw a restart with memory, the newest writes possibly lost.
 func (n *Node) Mark(now int64, inc protocol.Incarnation) {
-	n.marked, n.inc, n.born, n.whole = true, inc, now, false
+	n.marked, n.incarnation, n.born, n.caughtUp = true, inc, now, false
 }
 
 // Claims returns the claims that live at now, lowest ticket first.
@@ -277,7 +277,7 @@ func (n *Node) Size() int { return len(n.claims) }
 func (n *Node) Fence() protocol.Ticket { return n.fence }
 
 // Incarnation returns the marker's value, and whether there is one.
-func (n *Node) Incarnation() (protocol.Incarnation, bool) { return n.inc, n.marked }
+func (n *Node) Incarnation() (protocol.Incarnation, bool) { return n.incarnation, n.marked }
 
 // Recovering tells how much of the guard time is left at now, 0 when the node votes.
 func (n *Node) Recovering(now int64) time.Duration {
@@ -289,7 +289,7 @@ func (n *Node) Recovering(now int64) time.Duration {
 
 // Empty tells that at now no claim and no redlock key is left.
 func (n *Node) Empty(now int64) bool {
-	return n.plainAt(now) == "" && !slices.ContainsFunc(n.claims, func(c Claim) bool { return c.Expiry > now })
+	return n.redlockKeyAt(now) == "" && !slices.ContainsFunc(n.claims, func(c Claim) bool { return c.Expiry > now })
 }
 
 // Edges returns the moments at which something ends by the clock alone: leases
@@ -298,12 +298,12 @@ func (n *Node) Edges() []int64 {
 	var edges []int64
 	if n.marked {
 		ends := n.born + n.guard()
-		edges = append(edges, ends, ends+n.guard()-untilWhole.Milliseconds(), ends+n.guard())
+		edges = append(edges, ends, ends+n.guard()-untilCaughtUp.Milliseconds(), ends+n.guard())
 	}
 	if n.plain != "" {
 		edges = append(edges, n.plainEnd)
 	}
-	edges = append(edges, n.soon)
+	edges = append(edges, n.firstExpiry)
 	for _, c := range n.claims {
 		edges = append(edges, c.Expiry)
 	}
@@ -337,7 +337,7 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 	num(uint64(n.Off))
 	flag(n.marked)
 	if n.marked {
-		num(uint64(n.inc))
+		num(uint64(n.incarnation))
 		rest(n.born + n.guard())
 	}
 	num(uint64(n.fence))
@@ -347,10 +347,10 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 		num(n.capacity)
 	}
 	if n.Portion > 0 {
-		rest(n.soon)
-		rest(n.late)
-		num(uint64(n.swept))
-		num(uint64(n.called))
+		rest(n.firstExpiry)
+		rest(n.lastExpiry)
+		num(uint64(n.droppedUpTo))
+		num(uint64(n.notifiedUpTo))
 	}
 	num(n.limit)
 	num(uint64(n.limitAt))
@@ -363,7 +363,7 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 		text(c.Owner)
 		flag(c.Notify, c.Voted)
 	}
-	p := n.plainAt(now)
+	p := n.redlockKeyAt(now)
 	text(p)
 	if p != "" {
 		rest(n.plainEnd)

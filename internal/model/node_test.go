@@ -66,7 +66,7 @@ func weight(w uint64) func(*protocol.Terms, *protocol.Request) {
 func TestMutexHandOver(t *testing.T) {
 	b := newBench(t, 1)
 	a := b.join('a', 640, notify)
-	require.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 640, Vote: true, Told: true}, a)
+	require.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 640, Vote: true, HasTotals: true}, a)
 	assert.Equal(t, id('a').String(), b.Plain(b.now))
 
 	a = b.join('b', 641)
@@ -153,13 +153,13 @@ func TestForeignPlainKey(t *testing.T) {
 func TestSemaphore(t *testing.T) {
 	b := newBench(t, 3)
 	a := b.join('a', 640, weight(2))
-	assert.True(t, a.Vote && a.Told)
+	assert.True(t, a.Vote && a.HasTotals)
 	a = b.join('b', 641)
 	assert.Equal(t, protocol.Answer{
-		Status: protocol.OK, Incarnation: 7, Ticket: 641, Vote: true, Told: true,
+		Status: protocol.OK, Incarnation: 7, Ticket: 641, Vote: true, HasTotals: true,
 		Sum: 2, Digest: id('a').Digest(),
 	}, a)
-	assert.False(t, b.beat('a').Told, "others voted above it")
+	assert.False(t, b.beat('a').HasTotals, "others voted above it")
 	assert.False(t, b.join('c', 642, weight(3), list).Listed, "no vote, no list")
 	a = b.join('b', 641, list)
 	assert.Equal(t, []protocol.Lower{{ID: id('a'), Weight: 2}}, a.Lower)

@@ -15,7 +15,7 @@ import (
 
 // SetPlain is another Redlock client's SET NX PX on the redlock key; without a ttl it is for good.
 func (n *Node) SetPlain(now int64, value string, ttl time.Duration) bool {
-	if n.plainAt(now) != "" {
+	if n.redlockKeyAt(now) != "" {
 		return false
 	}
 	n.plain, n.plainEnd = value, forGood
@@ -27,7 +27,7 @@ func (n *Node) SetPlain(now int64, value string, ttl time.Duration) bool {
 
 // DelPlain is another client's compare-and-delete on the redlock key; value "" deletes whatever is there.
 func (n *Node) DelPlain(now int64, value string) bool {
-	p := n.plainAt(now)
+	p := n.redlockKeyAt(now)
 	if p == "" || (value != "" && p != value) {
 		return false
 	}
@@ -36,35 +36,35 @@ func (n *Node) DelPlain(now int64, value string) bool {
 }
 
 // Plain returns the redlock key's value at now, "" when there is none.
-func (n *Node) Plain(now int64) string { return n.plainAt(now) }
+func (n *Node) Plain(now int64) string { return n.redlockKeyAt(now) }
 
-// mayTakePlain reports whether the redlock key is absent or names claim c.
-func (v *visit) mayTakePlain(c *Claim) bool {
-	p := v.plainAt(v.now)
+// mayTakeRedlockKey reports whether the redlock key is absent or names claim c.
+func (v *visit) mayTakeRedlockKey(c *Claim) bool {
+	p := v.redlockKeyAt(v.now)
 	return p == "" || p == c.ID.String()
 }
 
-// takePlain makes the redlock key name claim c for as long as its lease, unless it is another's.
-func (v *visit) takePlain(c *Claim) bool {
-	if !v.mayTakePlain(c) {
+// takeRedlockKey makes the redlock key name claim c for as long as its lease, unless it is another's.
+func (v *visit) takeRedlockKey(c *Claim) bool {
+	if !v.mayTakeRedlockKey(c) {
 		return false
 	}
 	v.plain, v.plainEnd = c.ID.String(), c.Expiry
 	return true
 }
 
-// releasePlain deletes the redlock key if it names claim id.
-func (v *visit) releasePlain(id protocol.ID) {
+// releaseRedlockKey deletes the redlock key if it names claim id.
+func (v *visit) releaseRedlockKey(id protocol.ID) {
 	if v.plain == id.String() {
 		v.plain = ""
 	}
 }
 
-// classic reports whether the name has a redlock key, as a mutex has.
-func (v *visit) classic() bool { return v.capacity == 1 && !v.counting }
+// hasRedlockKey reports whether the name has a redlock key, as a mutex has.
+func (v *visit) hasRedlockKey() bool { return v.capacity == 1 && !v.counting }
 
-// plainAt is the redlock key's value at now.
-func (n *Node) plainAt(now int64) string {
+// redlockKeyAt is the redlock key's value at now.
+func (n *Node) redlockKeyAt(now int64) string {
 	if n.plainEnd <= now {
 		return ""
 	}

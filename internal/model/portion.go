@@ -1,8 +1,8 @@
 package model
 
 // This file bounds the work of one request: a node serves no other client while a
-// script runs. What exceeds the portion stays noted in the queue (swept, called,
-// over), and the next request goes on with it.
+// script runs. What exceeds the portion stays noted in the queue (droppedUpTo,
+// notifiedUpTo, over), and the next request goes on with it.
 //
 // Invariant: a claim whose lease has ended gets no vote, dropped or not.
 
@@ -28,20 +28,20 @@ func (v *visit) purge(t protocol.Terms) {
 	if v.off(LongestLease) {
 		last = v.now + t.TTL.Milliseconds() + v.asks.retention
 	}
-	if v.swept == 0 {
-		if v.soon > v.now && v.late <= last {
+	if v.droppedUpTo == 0 {
+		if v.firstExpiry > v.now && v.lastExpiry <= last {
 			return
 		}
-		v.soon, v.late = forGood, 0
+		v.firstExpiry, v.lastExpiry = forGood, 0
 	}
-	first := slices.IndexFunc(v.claims, func(c Claim) bool { return c.Ticket > v.swept })
+	first := slices.IndexFunc(v.claims, func(c Claim) bool { return c.Ticket > v.droppedUpTo })
 	if first < 0 {
 		first = len(v.claims)
 	}
 	end := min(first+v.portion(), len(v.claims))
-	v.swept = 0
+	v.droppedUpTo = 0
 	if end < len(v.claims) && !v.off(Resume) {
-		v.swept = v.claims[end-1].Ticket
+		v.droppedUpTo = v.claims[end-1].Ticket
 	}
 	live := slices.Clone(v.claims[:first])
 	for _, c := range v.claims[first:end] {
@@ -49,8 +49,8 @@ func (v *visit) purge(t protocol.Terms) {
 			c.Expiry = min(c.Expiry, last)
 			v.lasts(c.Expiry)
 			live = append(live, c)
-		} else if v.classic() {
-			v.releasePlain(c.ID)
+		} else if v.hasRedlockKey() {
+			v.releaseRedlockKey(c.ID)
 		}
 	}
 	v.claims = append(live, v.claims[end:]...)
@@ -58,7 +58,9 @@ func (v *visit) purge(t protocol.Terms) {
 }
 
 // lasts notes when a claim's lease ends.
-func (n *Node) lasts(expiry int64) { n.soon, n.late = min(n.soon, expiry), max(n.late, expiry) }
+func (n *Node) lasts(expiry int64) {
+	n.firstExpiry, n.lastExpiry = min(n.firstExpiry, expiry), max(n.lastExpiry, expiry)
+}
 
 // advance gives the vote to one claim after the other, in ticket order, for as
 // long as they fit and a portion at most. Votes are never taken back here: the claims
@@ -69,21 +71,21 @@ func (v *visit) advance() {
 	for i := range v.claims {
 		c := &v.claims[i]
 		if !c.Voted {
-			if sum+c.Weight > v.capacity || v.classic() && !v.mayTakePlain(c) {
+			if sum+c.Weight > v.capacity || v.hasRedlockKey() && !v.mayTakeRedlockKey(c) {
 				return
 			}
 			if v.votes == 0 || c.Expiry <= v.now {
 				v.over = true
 				return
 			}
-			if v.classic() {
-				v.takePlain(c)
+			if v.hasRedlockKey() {
+				v.takeRedlockKey(c)
 			}
 			v.votes--
 			c.Voted = true
 			if c.ID != v.self {
 				p := protocol.Push{
-					ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Vote: true,
+					ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Vote: true,
 					Waiters: v.unvoted() > 0, Sum: sum, Digest: digest,
 				}
 				if v.resized() {
@@ -102,11 +104,11 @@ func (v *visit) resume() {
 	waits := v.unvoted() > 0
 	switch {
 	case !waits:
-		v.called = 0
-	case v.calling || v.called > 0:
-		v.call()
+		v.notifiedUpTo = 0
+	case v.notifying || v.notifiedUpTo > 0:
+		v.notifyHolders()
 	}
-	left := v.over || v.swept > 0 || v.called > 0 || v.off(Enough)
+	left := v.over || v.droppedUpTo > 0 || v.notifiedUpTo > 0 || v.off(Enough)
 	if !waits || !left || v.off(Ask) {
 		return
 	}
@@ -117,13 +119,13 @@ func (v *visit) resume() {
 		i = slices.IndexFunc(v.claims, func(c Claim) bool { return !c.Voted })
 	}
 	c := &v.claims[i]
-	v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Ask: true}})
+	v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Ask: true}})
 }
 
-// call pushes to a portion of the holders that a claim waits.
-func (v *visit) call() {
-	from, told := v.called, 0
-	v.called = 0
+// notifyHolders pushes to a portion of the holders that a claim waits.
+func (v *visit) notifyHolders() {
+	from, told := v.notifiedUpTo, 0
+	v.notifiedUpTo = 0
 	for _, c := range v.claims {
 		if !c.Voted || c.Ticket <= from {
 			continue
@@ -132,11 +134,11 @@ func (v *visit) call() {
 			return
 		}
 		if told++; c.Notify {
-			v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.inc, Ticket: c.Ticket, Waiters: true}})
+			v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Waiters: true}})
 		}
-		v.called = c.Ticket
+		v.notifiedUpTo = c.Ticket
 	}
-	v.called = 0
+	v.notifiedUpTo = 0
 }
 
 // listable reports whether few enough claims have votes from the ticket from on to list them.

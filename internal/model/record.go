@@ -29,7 +29,7 @@ type Watcher struct {
 // is: a claim whose lease has ended counts as gone whether it has been dropped
 // or not.
 func (v *visit) record(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
-	a := protocol.Answer{Status: protocol.OK, Incarnation: v.inc}
+	a := protocol.Answer{Status: protocol.OK, Incarnation: v.incarnation}
 	switch {
 	case r.Op == protocol.OpRead:
 		v.watch(t, owner)
@@ -58,7 +58,7 @@ func promiseOf(r protocol.Request) protocol.Ticket {
 // must have the vote here, as only a claim that may hold the name may write.
 func (v *visit) open(s protocol.Stored) protocol.Status {
 	switch {
-	case v.overtaken(s.Version) || v.has().Run(s.Version) > 0:
+	case v.overtaken(s.Version) || v.storedVersion().Run(s.Version) > 0:
 		return protocol.Overtaken
 	case v.began(s.Version): // again
 	case !v.votesFor(s.Version) && !v.off(Present):
@@ -67,7 +67,7 @@ func (v *visit) open(s protocol.Stored) protocol.Status {
 		if v.promise == (protocol.Version{}) || !v.off(Promise) {
 			v.promised(s)
 		}
-		v.remember()
+		v.keepRegister()
 	}
 	return protocol.OK
 }
@@ -76,8 +76,8 @@ func (v *visit) open(s protocol.Stored) protocol.Status {
 // its claim has the vote here, and never after a later run has opened here.
 func (v *visit) put(s protocol.Stored) protocol.Status {
 	switch {
-	case v.has().Run(s.Version) == 0 && v.has().Seq >= s.Seq: // again, or late
-	case v.overtaken(s.Version) || v.has().Compare(s.Version) > 0:
+	case v.storedVersion().Run(s.Version) == 0 && v.storedVersion().Seq >= s.Seq: // again, or late
+	case v.overtaken(s.Version) || v.storedVersion().Compare(s.Version) > 0:
 		return protocol.Overtaken
 	case !v.began(s.Version) && !v.votesFor(s.Version) && !v.off(Present):
 		return protocol.Missing
@@ -97,28 +97,28 @@ func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Sta
 	if v.overtaken(promise) {
 		return protocol.Overtaken
 	}
-	if v.gave().Run(promise) < 0 {
+	if v.newestPromise().Run(promise) < 0 {
 		v.promise, v.promiseIn = promise, 0
-		v.remember()
+		v.keepRegister()
 	}
-	if v.has().Compare(s.Version) < 0 {
+	if v.storedVersion().Compare(s.Version) < 0 {
 		v.store(s)
 	}
 	return protocol.OK
 }
 
-// has is the version that is recorded, and gave the newest promise. One of the
+// storedVersion is the version that is recorded. One of the
 // far future is as good as none: whatever comes takes its place. One that is hidden
 // and less far ahead keeps lower runs out: it is true if the clock was set back.
-func (v *visit) has() protocol.Version {
+func (v *visit) storedVersion() protocol.Version {
 	if v.forged(v.stored.Ticket) {
 		return protocol.Version{}
 	}
 	return v.stored.Version
 }
 
-// gave is the newest promise, with the same exception.
-func (v *visit) gave() protocol.Version {
+// newestPromise is the promise of the newest run that has begun here, with the same exception.
+func (v *visit) newestPromise() protocol.Version {
 	if v.forged(v.promise.Ticket) {
 		return protocol.Version{}
 	}
@@ -127,19 +127,19 @@ func (v *visit) gave() protocol.Version {
 
 // overtaken reports whether a run later than that of o has begun here.
 func (v *visit) overtaken(o protocol.Version) bool {
-	return v.gave().Run(o) > 0
+	return v.newestPromise().Run(o) > 0
 }
 
 // began reports whether the run of o is the newest that has begun here, in this
 // incarnation. A promise of an earlier incarnation keeps lower runs out, but the node
 // may have lost the promise of a newer one.
 func (v *visit) began(o protocol.Version) bool {
-	return v.promise.Run(o) == 0 && (v.promiseIn == v.inc || v.off(PromiseIncarnation))
+	return v.promise.Run(o) == 0 && (v.promiseIn == v.incarnation || v.off(PromiseIncarnation))
 }
 
 // promised makes the run of s the newest that has begun here.
 func (v *visit) promised(s protocol.Stored) {
-	v.promise, v.promiseIn = protocol.Version{Ticket: s.Ticket, ID: s.ID}, v.inc
+	v.promise, v.promiseIn = protocol.Version{Ticket: s.Ticket, ID: s.ID}, v.incarnation
 }
 
 // votesFor reports whether the claim of o is here, at its ticket, with the vote and
@@ -157,22 +157,22 @@ func (v *visit) store(s protocol.Stored) {
 	if s.Keep > 0 {
 		v.storedEnd = v.now + s.Keep.Milliseconds()
 	}
-	v.remember()
+	v.keepRegister()
 	v.changed = v.now
-	v.tell()
+	v.notifyWatchers()
 }
 
-// tell pushes to watchers that the record has changed since they read it, in the
+// notifyWatchers pushes to watchers that the record has changed since they read it, in the
 // order of their reads, a portion at most. The push ends the watch: a client that
 // gets it reads, and thereby watches again. That read pushes to the next watchers.
-func (v *visit) tell() {
+func (v *visit) notifyWatchers() {
 	told := 0
 	for _, w := range v.watchers {
 		if w.Seen > v.changed || told == v.portion() {
 			break
 		}
 		if told++; w.Expiry > v.now {
-			v.outs = append(v.outs, Out{w.Owner, protocol.Push{ID: w.ID, Incarnation: v.inc, Ticket: v.stored.Ticket, Changed: true}})
+			v.outs = append(v.outs, Out{w.Owner, protocol.Push{ID: w.ID, Incarnation: v.incarnation, Ticket: v.stored.Ticket, Changed: true}})
 		}
 	}
 	v.watchers = slices.Delete(v.watchers, 0, told)
@@ -181,9 +181,9 @@ func (v *visit) tell() {
 	}
 }
 
-// remember keeps record and promise for as long as the one lasts, and for an
+// keepRegister keeps record and promise for as long as the one lasts, and for an
 // hour at least, in which no put of an earlier run can still be under way.
-func (v *visit) remember() {
+func (v *visit) keepRegister() {
 	v.promiseEnd = v.now + protocol.Remember.Milliseconds()
 	if v.stored.Version != (protocol.Version{}) {
 		v.promiseEnd = max(v.promiseEnd, v.storedEnd)
@@ -206,7 +206,7 @@ func (v *visit) watch(t protocol.Terms, owner string) {
 		return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Expiry, b.Expiry), cmp.Compare(a.ID.String(), b.ID.String()))
 	})
 	if v.changed > 0 {
-		v.tell()
+		v.notifyWatchers()
 	}
 }
 
@@ -223,7 +223,7 @@ func (v *visit) entry() *protocol.Entry {
 		}
 		return v.left(e)
 	}
-	return v.left(&protocol.Entry{Stored: v.stored, Whole: v.whole, Promise: v.promise})
+	return v.left(&protocol.Entry{Stored: v.stored, CaughtUp: v.caughtUp, Promise: v.promise})
 }
 
 // left adds to an entry how much longer its record and its claim last.
@@ -255,18 +255,18 @@ func (n *Node) Forged(now int64) bool {
 // Complete marks the node as caught up in the incarnation inc. A repair that began in
 // an earlier incarnation says nothing of what was lost since.
 func (n *Node) Complete(inc protocol.Incarnation) {
-	if n.marked && n.inc == inc {
-		n.whole = true
+	if n.marked && n.incarnation == inc {
+		n.caughtUp = true
 	}
 }
 
-// Remembers reports whether the node would list the name: it has recorded or promised something.
-func (n *Node) Remembers() bool {
+// HasRegister reports whether the node would list the name: it has recorded or promised something.
+func (n *Node) HasRegister() bool {
 	return n.stored.Version != (protocol.Version{}) || n.promise != (protocol.Version{})
 }
 
 // Recorded returns what the node has recorded, for checks.
 func (n *Node) Recorded() protocol.Stored { return n.stored }
 
-// Whole reports whether the node can attest what is not recorded.
-func (n *Node) Whole() bool { return n.marked && n.whole }
+// CaughtUp reports whether the node can attest what is not recorded.
+func (n *Node) CaughtUp() bool { return n.marked && n.caughtUp }

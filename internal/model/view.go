@@ -23,7 +23,7 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	c := &v.claims[i]
 	asked := list && c.Voted
 	list = asked && v.listable(c, from)
-	a := protocol.Answer{Status: protocol.OK, Incarnation: v.inc, Ticket: c.Ticket, Vote: c.Voted}
+	a := protocol.Answer{Status: protocol.OK, Incarnation: v.incarnation, Ticket: c.Ticket, Vote: c.Voted}
 	if v.resized() {
 		a.Limit, a.LimitAt = v.limit, v.limitAt
 	}
@@ -34,7 +34,7 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	// below no other without a walk. Where the list is too long for that they tell more:
 	// what lies above as well.
 	last := c.Voted && (i+1 == len(v.claims) || !v.claims[i+1].Voted)
-	if a.Told, a.Listed = last || list, list; a.Told {
+	if a.HasTotals, a.Listed = last || list, list; a.HasTotals {
 		for _, o := range v.claims[:i] {
 			a.Sum, a.Digest = a.Sum+o.Weight, (a.Digest+o.ID.Digest())%protocol.DigestMod
 			switch {
@@ -50,7 +50,7 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	}
 	if !c.Voted {
 		a.Wait, a.Foreign = v.wait(i)
-		a.Barred = i > 0 && v.classic() && !v.claims[0].Voted
+		a.Barred = i > 0 && v.hasRedlockKey() && !v.claims[0].Voted
 	}
 	return a
 }
@@ -69,8 +69,8 @@ func (v *visit) all(a *protocol.Answer, i int) {
 		a.AllSum, a.AllDigest = a.Sum, a.Digest
 	case a.Listed:
 		a.AllSum, a.AllDigest = sum, digest
-	case !a.Told && !v.off(Totals):
-		a.Told, a.Sum, a.Digest = true, sum, digest
+	case !a.HasTotals && !v.off(Totals):
+		a.HasTotals, a.Sum, a.Digest = true, sum, digest
 	}
 }
 
@@ -79,7 +79,7 @@ func (v *visit) all(a *protocol.Answer, i int) {
 // time only: a vote comes by a push, too.
 func (v *visit) wait(i int) (time.Duration, bool) {
 	until, ahead := int64(0), 0
-	if v.classic() {
+	if v.hasRedlockKey() {
 		if i == 0 { // unvoted head: the redlock key is another's
 			if v.plainEnd == forGood {
 				return 0, true
@@ -88,7 +88,7 @@ func (v *visit) wait(i int) (time.Duration, bool) {
 		}
 	} else {
 		until = slices.MinFunc(v.claims, func(a, b Claim) int { return cmp.Compare(a.Expiry, b.Expiry) }).Expiry
-		if v.swept > 0 {
+		if v.droppedUpTo > 0 {
 			until = v.now
 		}
 	}
@@ -96,7 +96,7 @@ func (v *visit) wait(i int) (time.Duration, bool) {
 		if !c.Voted {
 			ahead++
 		}
-		if !c.Voted || v.classic() {
+		if !c.Voted || v.hasRedlockKey() {
 			until = max(until, c.Expiry)
 		}
 	}

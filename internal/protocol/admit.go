@@ -13,16 +13,16 @@ import (
 
 // running: the node holds the claim as far as this client knows.
 func (c *Claim) running(p *peer, now Time) bool {
-	return p.held && (now < c.until(p) || !c.Rules.on(RuleLease))
+	return p.held && (now < c.leaseEnds(p) || !c.Rules.on(RuleLease))
 }
 
-// until is when the lease ends, and with it the view, that the newest acknowledgement
+// leaseEnds is when the lease ends, and with it the view, that the newest acknowledgement
 // brought: s + ttl - drift.
-func (c *Claim) until(p *peer) Time {
-	if m := p.more; m != nil && m.until != 0 {
-		return m.until
+func (c *Claim) leaseEnds(p *peer) Time {
+	if m := p.extraOrNil; m != nil && m.leaseEnds != 0 {
+		return m.leaseEnds
 	}
-	until := p.taken.Add(c.TTL)
+	until := p.ackSent.Add(c.TTL)
 	if c.Rules.on(RuleDrift) {
 		until = until.Add(-c.Drift)
 	}
@@ -32,13 +32,13 @@ func (c *Claim) until(p *peer) Time {
 // barred: no claim has the vote of the node, for another Redlock client has its key there. It
 // does not tell claims apart, so it must not be one of the q at which T is settled:
 // of two claims each may have that node and one more, and be behind at the third.
-func (c *Claim) barred(p *peer) bool { return p.heard().barred && !p.vote && c.Rules.on(RuleBarred) }
+func (c *Claim) barred(p *peer) bool { return p.extra().barred && !p.vote && c.Rules.on(RuleBarred) }
 
 // usable is rule 3 (a) and (c); a view of another incarnation (b) has been
 // replaced when that incarnation was first heard of, or, a holder's, when it
 // first voted again.
 func (c *Claim) usable(p *peer, now Time) bool {
-	return c.running(p, now) && (p.tkt == c.t || !c.Rules.on(RuleExact))
+	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact))
 }
 
 // Known counts the nodes that are known to hold the claim, but for those whose vote
@@ -46,7 +46,7 @@ func (c *Claim) usable(p *peer, now Time) bool {
 func (c *Claim) Known(now Time) int {
 	n := 0
 	for i := range c.peers {
-		if p := &c.peers[i]; c.running(p, now) && (p.vote || p.heard().ripe == 0) {
+		if p := &c.peers[i]; c.running(p, now) && (p.vote || p.extra().countsFrom == 0) {
 			n++
 		}
 	}
@@ -79,23 +79,23 @@ func (c *Claim) admitted(now Time) bool {
 // wait is rule 4.
 func (c *Claim) wait(now Time) {
 	if c.admitted(now) {
-		c.room = c.capacity(now)
+		c.admittedCapacity = c.capacity(now)
 		c.phase = Holding
-		c.deadline = c.valid(now)
+		c.deadline = c.validUntil(now)
 		return
 	}
 	var known, alive, aliveExact, votes, open, asked int
-	top := c.t
+	top := c.ticket
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.asked != 0 {
+		if p.pendingSince != 0 {
 			asked++
 		}
 		if c.running(p, now) {
 			known++
 			if p.failures < 2 && !c.barred(p) {
 				alive++
-				top = max(top, p.tkt)
+				top = max(top, p.ticket)
 			}
 		}
 		if c.usable(p, now) && p.failures < 2 && !c.barred(p) {
@@ -104,13 +104,13 @@ func (c *Claim) wait(now Time) {
 		switch {
 		case c.usable(p, now) && p.vote:
 			votes++
-		case p.untouched() || c.awaited(p) || p.held && p.tkt < c.t && p.failures == 0 || p.hinted && c.ripens(p):
+		case p.neverSent() || c.awaited(p) || p.held && p.ticket < c.ticket && p.failures == 0 || p.hinted && c.votesLater(p):
 			open++
 		}
 	}
 	q := c.Quorum()
 	switch {
-	case c.Try && (c.outvoted(now, votes, open) || c.pace > 0 && asked == 0):
+	case c.Try && (c.outvoted(now, votes, open) || c.countPause > 0 && asked == 0):
 		phase := Taken
 		if c.Known(now) < q { // what is missing is not the turn: votes are there, and do not count yet
 			phase = NoQuorum
@@ -120,7 +120,7 @@ func (c *Claim) wait(now Time) {
 	case known < q: // its leases have lapsed: it starts again, and a try gives up
 		c.end(now, Lapsed)
 		return
-	case !c.Try && aliveExact < q && alive >= q && top > c.t && c.Rules.on(RuleRaise):
+	case !c.Try && aliveExact < q && alive >= q && top > c.ticket && c.Rules.on(RuleRaise):
 		// "A waiter whose exact nodes die may raise T and settle again." So may one
 		// where another client's key bars all claims: such a node gives no vote.
 		c.began = now
@@ -130,10 +130,10 @@ func (c *Claim) wait(now Time) {
 	c.count(now, votes)
 }
 
-// ripens: the node has voted, and its vote counts later. A try does not wait for
+// votesLater: the node has voted, and its vote counts later. A try does not wait for
 // that for longer than for the answer of the furthest node: a quarter of the ttl.
-func (c *Claim) ripens(p *peer) bool {
-	ripe := p.heard().ripe
+func (c *Claim) votesLater(p *peer) bool {
+	ripe := p.extra().countsFrom
 	return ripe != 0 && !(c.Try && ripe > c.began.Add(c.TTL/4))
 }
 
@@ -149,21 +149,21 @@ func (c *Claim) ripens(p *peer) bool {
 // on two of three nodes, and all of them give up.
 func (c *Claim) outvoted(now Time, votes, open int) bool {
 	if votes+open >= c.Quorum() {
-		if c.yield > 0 && now >= c.yield {
-			c.yield = overdue
+		if c.giveUpAt > 0 && now >= c.giveUpAt {
+			c.giveUpAt = overdue
 		}
 		return false
 	}
-	if !c.first || !c.Rules.on(RuleStay) {
+	if !c.votedOnce || !c.Rules.on(RuleStay) {
 		return true
 	}
-	if c.yield == 0 {
+	if c.giveUpAt == 0 {
 		// The time so far is a measure of this client's round trips. The rest depends on
 		// the id: two tries that give up at the same moment make way for neither.
 		stay := 2 * max(now.Sub(c.began), time.Millisecond/2)
-		c.yield = now.Add(min(stay+stay*time.Duration(c.ID[2])/256, c.NodeTimeout))
+		c.giveUpAt = now.Add(min(stay+stay*time.Duration(c.ID[2])/256, c.NodeTimeout))
 	}
-	return now >= c.yield
+	return now >= c.giveUpAt
 }
 
 // overdue is a time to give up that has passed while an answer was still to come.
@@ -181,8 +181,8 @@ func (c *Claim) hinted() Time {
 		switch p := &c.peers[i]; {
 		case p.held && p.vote:
 			need--
-		case p.held && p.asked == 0 && p.hinted:
-			hints = append(hints, p.next)
+		case p.held && p.pendingSince == 0 && p.hinted:
+			hints = append(hints, p.askAt)
 		}
 	}
 	if need <= 0 || len(hints) < need {
@@ -192,37 +192,37 @@ func (c *Claim) hinted() Time {
 	return hints[need-1]
 }
 
-// lapse is when the waiter's leases will have ended on too many nodes.
-func (c *Claim) lapse() Time {
-	return c.nth(func(p *peer) bool { return p.held })
+// leasesEnd is when the waiter's leases will have ended on too many nodes.
+func (c *Claim) leasesEnd() Time {
+	return c.quorumDeadline(func(p *peer) bool { return p.held })
 }
 
-// hold recomputes the deadline: "a claim is held at time t only while rule 3
+// holdOn recomputes the deadline: "a claim is held at time t only while rule 3
 // still admits it with the views usable at t".
-func (c *Claim) hold(now Time) {
+func (c *Claim) holdOn(now Time) {
 	was := c.deadline
-	c.remember(now)
-	c.deadline = c.valid(now)
+	c.saveAdmitted(now)
+	c.deadline = c.validUntil(now)
 	if now >= c.deadline && c.Rules.on(RuleFinal) {
 		c.deadline = min(was, now) // it was held until then
 		c.end(now, Lost)
 	}
 }
 
-// valid is rule 5's deadline: the first moment at which the views that are
+// validUntil is rule 5's deadline: the first moment at which the views that are
 // usable then no longer admit the claim. Leases only end as time passes, so it
 // is the first end of a lease at which admission fails.
-func (c *Claim) valid(now Time) Time {
+func (c *Claim) validUntil(now Time) Time {
 	if !c.Rules.on(RuleRecheck) || !c.Rules.on(RuleLease) {
-		return c.nth(func(p *peer) bool { return p.held })
+		return c.quorumDeadline(func(p *peer) bool { return p.held })
 	}
 	if !c.Counting {
-		return c.nth(func(p *peer) bool { return p.vote && c.usable(p, now) })
+		return c.quorumDeadline(func(p *peer) bool { return p.vote && c.usable(p, now) })
 	}
 	ends := make([]Time, 0, len(c.peers))
 	for i := range c.peers {
 		if p := &c.peers[i]; c.usable(p, now) {
-			ends = append(ends, c.until(p))
+			ends = append(ends, c.leaseEnds(p))
 		}
 	}
 	slices.Sort(ends)
@@ -234,13 +234,13 @@ func (c *Claim) valid(now Time) Time {
 	return now
 }
 
-// nth returns when fewer than q of the peers that match will have a running lease.
-func (c *Claim) nth(match func(*peer) bool) Time {
+// quorumDeadline returns when fewer than q of the peers that match will have a running lease.
+func (c *Claim) quorumDeadline(match func(*peer) bool) Time {
 	var buf [9]Time
 	ends := buf[:0]
 	for i := range c.peers {
 		if p := &c.peers[i]; match(p) {
-			ends = append(ends, c.until(p))
+			ends = append(ends, c.leaseEnds(p))
 		}
 	}
 	if len(ends) < c.Quorum() {

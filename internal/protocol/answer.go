@@ -12,14 +12,14 @@ import "time"
 func (c *Claim) Answer(now Time, r Request, a Answer) {
 	c.expire(now)
 	p := &c.peers[r.Node]
-	if p.asked == r.Sent || r.Merged {
-		p.asked = 0
+	if p.pendingSince == r.Sent || r.Merged {
+		p.pendingSince = 0
 	}
-	if c.phase.Final() || r.Op == OpLeave || r.Sent < p.taken {
+	if c.phase.Final() || r.Op == OpLeave || r.Sent < p.ackSent {
 		return // an answer that a newer one has overtaken says nothing new
 	}
 	if a.Status == Ahead || a.Status == OK && !c.credible(now, p, a) {
-		c.unfit(now, p, r, a)
+		c.rejectAnswer(now, p, r, a)
 		c.advance(now)
 		return
 	}
@@ -27,7 +27,7 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 		// Leases that ended early are missing in what it tells. It may be so for half a guard
 		// time, so the claim asks less and less often, as it asks a node that is silent.
 		p.refused = false
-		c.silent(now, p)
+		c.noteSilence(now, p)
 		c.advance(now)
 		return
 	}
@@ -35,37 +35,37 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 	switch a.Status {
 	case OK:
 		c.acknowledge(now, p, r, a)
-		p.next, p.hinted = Never, false
+		p.askAt, p.hinted = Never, false
 		switch {
-		case p.again && p.asked == 0: // that answer will bring a hint of its own
-			p.again, p.next = false, now
+		case p.askAgain && p.pendingSince == 0: // that answer will bring a hint of its own
+			p.askAgain, p.askAt = false, now
 		case a.Wait > 0:
-			p.next, p.hinted = now.Add(a.Wait), true
-		case a.Vote && p.heard().ripe > now:
-			p.next, p.hinted = p.more.ripe, true
+			p.askAt, p.hinted = now.Add(a.Wait), true
+		case a.Vote && p.extra().countsFrom > now:
+			p.askAt, p.hinted = p.extraOrNil.countsFrom, true
 		}
 		p.waiters = a.Waiters
-		if p.heard().heavy && r.Op != OpBeat && r.Sent >= c.shrunk {
-			p.more.heavy = false
+		if p.extra().shrinkPending && r.Op != OpBeat && r.Sent >= c.shrunkAt {
+			p.extraOrNil.shrinkPending = false
 		}
-		if r.Op == OpSettle && r.Ticket == c.t {
+		if r.Op == OpSettle && r.Ticket == c.ticket {
 			p.behind = false
 		}
 	case Missing: // the view is of a claim that is not there any more: back by rule 6
-		*p = peer{taken: r.Sent, next: now, behind: p.behind}
+		*p = peer{ackSent: r.Sent, askAt: now, behind: p.behind}
 	case Recovering: // lost its memory: not before the guard time is over
-		again := peer{taken: r.Sent, next: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
+		again := peer{ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
 		if c.phase == Holding && c.usable(p, now) && c.Rules.on(RuleOutlast) {
 			// The guard time outlasts the lease that it has forgotten, so that still
 			// keeps others out: a node that has come back is worth no less to a holder
 			// than one that has not.
-			again.held, again.tkt, again.inc, again.vote, again.unsure = true, p.tkt, p.inc, p.vote, p.unsure
-			m := p.heard()
-			again.more = &more{content: m.content, was: m.was, limit: m.limit, limitAt: m.limitAt, until: c.until(p)}
+			again.held, again.ticket, again.incarnation, again.vote, again.pushUnsure = true, p.ticket, p.incarnation, p.vote, p.pushUnsure
+			m := p.extra()
+			again.extraOrNil = &peerExtra{lowerSet: m.lowerSet, admittedSet: m.admittedSet, limit: m.limit, limitAt: m.limitAt, leaseEnds: c.leaseEnds(p)}
 		}
 		*p = again
 	case Clash:
-		*p = peer{taken: r.Sent, next: Never, refused: true}
+		*p = peer{ackSent: r.Sent, askAt: Never, refused: true}
 	}
 	c.advance(now)
 }
@@ -84,26 +84,26 @@ func (c *Claim) credible(now Time, p *peer, a Answer) bool {
 	if c.Window == 0 || c.phase == Holding {
 		return true
 	}
-	if int64(a.Ticket) > int64(c.t)+c.Window.half()+int64(now.Sub(c.began)/time.Microsecond) && c.Rules.on(RuleCeiling) {
+	if int64(a.Ticket) > int64(c.ticket)+c.Window.half()+int64(now.Sub(c.began)/time.Microsecond) && c.Rules.on(RuleCeiling) {
 		return false
 	}
-	return !c.Window.Old(a.Ticket, a.Clock) || p.inc == a.Incarnation && c.running(p, now) ||
+	return !c.Window.Old(a.Ticket, a.Clock) || p.incarnation == a.Incarnation && c.running(p, now) ||
 		c.exact(now) >= c.Quorum() || !c.Rules.on(RuleOld)
 }
 
-// unfit takes an answer that does not count because the ticket and the node's
+// rejectAnswer takes an answer that does not count because the ticket and the node's
 // clock are too far apart: as if there had been none, but for the time after
 // which the node may give the ticket.
-func (c *Claim) unfit(now Time, p *peer, r Request, a Answer) {
+func (c *Claim) rejectAnswer(now Time, p *peer, r Request, a Answer) {
 	failures := min(p.failures, mostFailures-1)
-	*p = peer{taken: r.Sent, asked: p.asked, next: Never, failures: failures + 1}
+	*p = peer{ackSent: r.Sent, pendingSince: p.pendingSince, askAt: Never, failures: failures + 1}
 	if c.Try && c.phase != Holding { // a try asks once
 		return
 	}
 	// Many may be refused at one moment, and must not all come back at one.
 	pause := c.NodeTimeout << p.failures / 8
 	pause += pause * time.Duration(c.ID[3]) / 256
-	p.next = now.Add(min(max(a.Wait, pause), c.interval()))
+	p.askAt = now.Add(min(max(a.Wait, pause), c.interval()))
 }
 
 // acknowledge takes the lease and the view that came with an answer.
@@ -113,44 +113,44 @@ func (c *Claim) unfit(now Time, p *peer, r Request, a Answer) {
 // stored the claim twice (doubt). An answer at another ticket or of another
 // incarnation starts a new view.
 func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
-	same := p.held && p.tkt == a.Ticket && (p.inc == a.Incarnation || !c.Rules.on(RuleIncarnation))
+	same := p.held && p.ticket == a.Ticket && (p.incarnation == a.Incarnation || !c.Rules.on(RuleIncarnation))
 	if !same {
 		p.vote = false
 	}
-	if p.more != nil {
+	if p.extraOrNil != nil {
 		if !same {
-			p.more.content, p.more.was = content{}, content{}
+			p.extraOrNil.lowerSet, p.extraOrNil.admittedSet = lowerSet{}, lowerSet{}
 		}
-		if p.inc != a.Incarnation {
-			p.more.limit, p.more.limitAt = 0, 0
+		if p.incarnation != a.Incarnation {
+			p.extraOrNil.limit, p.extraOrNil.limitAt = 0, 0
 		}
 		if !same || !a.Vote || !c.running(p, now) { // with its lease a vote may have ended, and a later one begun
-			p.more.ripe = 0
+			p.extraOrNil.countsFrom = 0
 		}
 	}
-	p.held, p.tkt, p.inc, p.taken = true, a.Ticket, a.Incarnation, r.Sent
-	if p.more != nil {
-		p.more.until = 0
+	p.held, p.ticket, p.incarnation, p.ackSent = true, a.Ticket, a.Incarnation, r.Sent
+	if p.extraOrNil != nil {
+		p.extraOrNil.leaseEnds = 0
 	}
 	if a.Foreign {
-		c.doubt(p)
+		c.distrustPushes(p)
 	}
-	overtaken := p.vote && !p.unsure && !a.Foreign && !a.Vote // by the push that voted
-	p.vote = a.Vote && c.ripe(now, p, a.Late) || overtaken
+	overtaken := p.vote && !p.pushUnsure && !a.Foreign && !a.Vote // by the push that voted
+	p.vote = a.Vote && c.voteCounts(now, p, a.Late) || overtaken
 	if c.Counting && !overtaken {
-		c.content(p.own(), r, a)
+		c.takeLowerSet(p.mutableExtra(), r, a)
 	}
 	p.resized(a.Limit, a.LimitAt)
-	c.first = c.first || p.vote
-	if barred := a.Foreign || a.Barred; barred || p.more != nil {
-		p.own().barred = barred
+	c.votedOnce = c.votedOnce || p.vote
+	if barred := a.Foreign || a.Barred; barred || p.extraOrNil != nil {
+		p.mutableExtra().barred = barred
 	}
-	if early := p.heard().early; early.Vote && c.admitHere(p, early) {
-		p.more.early = Push{}
+	if early := p.extra().earlyPush; early.Vote && c.takeVote(p, early) {
+		p.extraOrNil.earlyPush = Push{}
 	}
 }
 
-// doubt: a node may have taken its vote back, within one incarnation and at one
+// distrustPushes: a node may have taken its vote back, within one incarnation and at one
 // ticket. Then only answers say whether it votes. A push is a reason to ask.
 //
 // A node that stores the claim once, and keeps it, keeps its vote. It takes the vote
@@ -163,20 +163,20 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 // Without the rule: the push of a vote is under way for longer than the lease. When
 // it arrives the claim is back without a vote, at the same ticket and in the same
 // incarnation, and another Redlock client holds with this node's key.
-func (c *Claim) doubt(p *peer) { p.unsure = c.Rules.on(RulePushOnce) }
+func (c *Claim) distrustPushes(p *peer) { p.pushUnsure = c.Rules.on(RulePushOnce) }
 
-// ripe reports whether a vote that a node gives now counts now. Where its clock
+// voteCounts reports whether a vote that a node gives now counts now. Where its clock
 // may have jumped ahead it counts when the clock that the node had before would
 // show the same: no lease that the jump has ended early still runs by then.
-func (c *Claim) ripe(now Time, p *peer, late time.Duration) bool {
+func (c *Claim) voteCounts(now Time, p *peer, late time.Duration) bool {
 	if late == 0 || p.vote {
 		return true
 	}
-	m := p.own()
-	if m.ripe == 0 {
-		m.ripe = now.Add(late)
+	m := p.mutableExtra()
+	if m.countsFrom == 0 {
+		m.countsFrom = now.Add(late)
 	}
-	return now >= m.ripe
+	return now >= m.countsFrom
 }
 
 // Push takes what a node said unasked.
@@ -194,57 +194,57 @@ func (c *Claim) Push(now Time, node int, m Push) {
 		return
 	}
 	if m.Late > 0 && !p.vote { // the answer to a question will tell
-		switch mine := p.held && !p.refused && m.Ticket == p.tkt && m.Incarnation == p.inc; {
-		case mine && p.unsure: // it may tell of an earlier vote: see doubt
+		switch mine := p.held && !p.refused && m.Ticket == p.ticket && m.Incarnation == p.incarnation; {
+		case mine && p.pushUnsure: // it may tell of an earlier vote: see distrustPushes
 			p.ask(now)
 			c.advance(now)
-		case mine && !c.ripe(now, p, m.Late) && p.asked == 0:
-			p.next, p.hinted = p.more.ripe, true
+		case mine && !c.voteCounts(now, p, m.Late) && p.pendingSince == 0:
+			p.askAt, p.hinted = p.extraOrNil.countsFrom, true
 		}
 		return
 	}
-	if !c.admitHere(p, m) {
+	if !c.takeVote(p, m) {
 		// Pushes come on a connection of their own: this one may have overtaken the
 		// answer that tells of its ticket. Tickets at a node only rise.
-		early := &p.heard().early
+		early := &p.extra().earlyPush
 		if c.Rules.on(RuleStash) && (m.Ticket > early.Ticket || m.Incarnation != early.Incarnation) {
-			p.own().early = m
+			p.mutableExtra().earlyPush = m
 		}
 		return
 	}
-	if p.again && p.asked == 0 && !p.refused {
-		p.again = false
+	if p.askAgain && p.pendingSince == 0 && !p.refused {
+		p.askAgain = false
 		p.ask(now)
 	}
 	if c.advance(now); c.phase == Holding {
 		// Rule 8: in at once. The lease is an old one, but no older than a waiter's
 		// beats are apart, unless some of them were lost.
 		if c.deadline.Sub(now) < c.TTL/2 {
-			c.beat = now
+			c.beatAt = now
 			c.advance(now)
 		}
 	}
 }
 
-// admitHere turns p's view into a vote if the push belongs to it: same
+// takeVote turns p's view into a vote if the push belongs to it: same
 // incarnation, same ticket. If the push may be older than the view the node is to
 // be asked.
-func (c *Claim) admitHere(p *peer, m Push) bool {
+func (c *Claim) takeVote(p *peer, m Push) bool {
 	if !p.held ||
-		c.Rules.on(RulePushTicket) && m.Ticket != p.tkt ||
-		c.Rules.on(RulePushIncarnation) && m.Incarnation != p.inc {
+		c.Rules.on(RulePushTicket) && m.Ticket != p.ticket ||
+		c.Rules.on(RulePushIncarnation) && m.Incarnation != p.incarnation {
 		return false
 	}
 	switch {
 	case p.vote:
-	case p.unsure:
-		p.again = true
+	case p.pushUnsure:
+		p.askAgain = true
 	default:
 		p.resized(m.Limit, m.LimitAt)
-		p.vote, c.first = true, true
+		p.vote, c.votedOnce = true, true
 		if c.Counting {
-			v := &p.own().content
-			if v.told, v.sum, v.digest, v.all = true, m.Sum, m.Digest, (totals{m.Sum, m.Digest}); m.Sum == 0 {
+			v := &p.mutableExtra().lowerSet
+			if v.known, v.sum, v.digest, v.all = true, m.Sum, m.Digest, (totals{m.Sum, m.Digest}); m.Sum == 0 {
 				v.list(nil, 0, totals{})
 			}
 		}
@@ -256,23 +256,23 @@ func (c *Claim) admitHere(p *peer, m Push) bool {
 func (c *Claim) Fail(now Time, r Request, forGood bool) {
 	c.expire(now)
 	p := &c.peers[r.Node]
-	if c.phase.Final() || r.Op == OpLeave || p.asked != r.Sent && !r.Merged {
+	if c.phase.Final() || r.Op == OpLeave || p.pendingSince != r.Sent && !r.Merged {
 		return
 	}
 	p.refused = forGood
-	c.silent(now, p)
+	c.noteSilence(now, p)
 	c.advance(now)
 }
 
 // mostFailures is from how many on nothing changes.
 const mostFailures = 8
 
-// silent notes that a node did not answer in time or cannot be reached.
-func (c *Claim) silent(now Time, p *peer) {
-	p.asked, p.behind, p.next, p.hinted = 0, false, Never, false
+// noteSilence notes that a node did not answer in time or cannot be reached.
+func (c *Claim) noteSilence(now Time, p *peer) {
+	p.pendingSince, p.behind, p.askAt, p.hinted = 0, false, Never, false
 	p.failures = min(p.failures, mostFailures-1) + 1
 	if !p.refused && (!c.Try || c.phase == Holding) { // a try asks once
-		p.next = now.Add(min(c.NodeTimeout<<p.failures/8, c.interval()))
+		p.askAt = now.Add(min(c.NodeTimeout<<p.failures/8, c.interval()))
 	}
 }
 
@@ -283,7 +283,7 @@ func (c *Claim) Up(now Time, node int) {
 	if c.phase.Final() {
 		return
 	}
-	if p.asked == 0 {
+	if p.pendingSince == 0 {
 		p.refused = false // what was for good may have ended with the connection
 	}
 	p.ask(now) // what was pushed after a request that is out had been executed may be lost, too
@@ -297,7 +297,7 @@ func (c *Claim) Up(now Time, node int) {
 func (c *Claim) Down(now Time, node int) {
 	c.expire(now)
 	p := &c.peers[node]
-	if c.phase.Final() || p.untouched() || !c.Rules.on(RuleDown) {
+	if c.phase.Final() || p.neverSent() || !c.Rules.on(RuleDown) {
 		return
 	}
 	p.failures = max(p.failures, 2)
@@ -308,8 +308,8 @@ func (c *Claim) Down(now Time, node int) {
 // others, and not waited for.
 func (c *Claim) Suspect(now Time, node int) {
 	c.expire(now)
-	if p := &c.peers[node]; !c.phase.Final() && p.asked != 0 {
-		c.silent(now, p)
+	if p := &c.peers[node]; !c.phase.Final() && p.pendingSince != 0 {
+		c.noteSilence(now, p)
 		c.advance(now)
 	}
 }
@@ -322,7 +322,7 @@ func (c *Claim) Early(now Time, nodes uint32, by time.Duration) {
 	}
 	for i := range c.peers {
 		if p := &c.peers[i]; nodes&(1<<i) != 0 && p.held {
-			p.own().until = c.until(p).Add(-by)
+			p.mutableExtra().leaseEnds = c.leaseEnds(p).Add(-by)
 		}
 	}
 	c.advance(now)

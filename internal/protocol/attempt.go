@@ -105,7 +105,7 @@ func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, 
 	}
 	if r.Op == OpJoin && ans.Status == OK {
 		// Nodes that are asked later may not know the claims that the first nodes know.
-		a.met = a.met || !ans.Vote || !ans.Told || ans.Sum > 0
+		a.met = a.met || !ans.Vote || !ans.HasTotals || ans.Sum > 0
 		n.Meet(a.met)
 	}
 	if a.Claim.MissedResize(ans) {

@@ -15,15 +15,15 @@ import (
 // nothing newer: q nodes that are caught up, since what a majority has recorded is on
 // one of them, or all nodes, since no other node is left to ask. A node that lost its
 // data and is not caught up attests nothing.
-func (q *Inquiry) attestingQuorum(counts func(*informant) bool) bool {
+func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 	caughtUp, all := 0, 0
 	for i := range q.peers {
 		p := &q.peers[i]
-		if !p.told || !counts(p) || p.entry.Forged && q.Rules.on(RuleForged) {
+		if !p.answered || !counts(p) || p.entry.Forged && q.Rules.on(RuleForged) {
 			continue
 		}
 		all++
-		if (p.entry.Whole || !q.Rules.on(RuleWhole)) && i+1 != q.Repair {
+		if (p.entry.CaughtUp || !q.Rules.on(RuleWhole)) && i+1 != q.Repair {
 			caughtUp++
 		}
 	}
@@ -48,20 +48,20 @@ func (r Rules) CanListNames(nodes, caughtUp, all int) bool {
 // been taken by one of them before, and the open finds it there; unless that
 // one has forgotten it since. But it has not promised before its guard time was
 // over, and that is longer than an answer counts: a put that rests on what was
-// forgotten had its majority by then, and any q whole nodes that are asked
+// forgotten had its majority by then, and any q nodes that are caught up and are asked
 // afterwards know of it.
 //
-// Were it otherwise, a run that has too few whole nodes among those that vote for
+// Were it otherwise, a run that has too few nodes that are caught up among those that vote for
 // it would wait for one to be repaired, and that for the run to decide what a
 // minority has.
-func (q *Inquiry) write(now Time) {
+func (q *RegisterOp) write(now Time) {
 	taken, overrun, missing := 0, 0, 0
 	for i := range q.peers {
 		p := &q.peers[i]
 		if p.taken {
 			taken++
 		}
-		if p.overrun || p.missing && q.Over {
+		if p.superseded || p.missing && q.Over {
 			overrun++
 		} else if p.missing {
 			missing++
@@ -71,12 +71,12 @@ func (q *Inquiry) write(now Time) {
 	case overrun > q.Nodes-q.Quorum() || q.hopeless(now, overrun, missing):
 		q.outcome = Outrun
 	case taken < q.Quorum():
-		q.since = 0
+		q.evidenceFrom = 0
 	case q.Op == OpPut:
 		q.outcome = Settled
 	default:
-		q.from(now, func(p *informant) bool { return p.taken })
-		if q.attestingQuorum(func(p *informant) bool { return p.taken || q.after(p) && q.Rules.on(RuleOthers) }) {
+		q.askAllSince(now, func(p *registerPeer) bool { return p.taken })
+		if q.attestingQuorum(func(p *registerPeer) bool { return p.taken || q.toldSince(p) && q.Rules.on(RuleOthers) }) {
 			q.outcome = Settled
 		}
 	}
@@ -89,7 +89,7 @@ func (q *Inquiry) write(now Time) {
 //
 // Without the rule one node that keeps a version of the future holds a run up for as
 // long as that is ahead: its claim is settled there and at one node more.
-func (q *Inquiry) hopeless(now Time, overrun, missing int) bool {
+func (q *RegisterOp) hopeless(now Time, overrun, missing int) bool {
 	if overrun == 0 || overrun+missing <= q.Nodes-q.Quorum() || q.Op == OpPut && !q.First || !q.Rules.on(RuleHopeless) {
 		q.blocked = 0
 		return false
@@ -100,23 +100,23 @@ func (q *Inquiry) hopeless(now Time, overrun, missing int) bool {
 	return now >= q.blocked.Add(q.Patience)
 }
 
-// from makes ask again all nodes that have answered before a certain moment, which is
+// askAllSince makes ask again all nodes that have answered before a certain moment, which is
 // now, unless it was set before. The excepted nodes have told enough.
-func (q *Inquiry) from(now Time, except func(*informant) bool) {
-	first := q.since == 0
+func (q *RegisterOp) askAllSince(now Time, except func(*registerPeer) bool) {
+	first := q.evidenceFrom == 0
 	if first {
-		q.since = now
+		q.evidenceFrom = now
 	}
 	for i := range q.peers {
-		if p := &q.peers[i]; p.asked == 0 && (first || p.retry == 0) && !q.after(p) && !except(p) {
-			p.retry = now
+		if p := &q.peers[i]; p.pendingSince == 0 && (first || p.askAt == 0) && !q.toldSince(p) && !except(p) {
+			p.askAt = now
 		}
 	}
 }
 
-// after: it has told what it knew after that moment.
-func (q *Inquiry) after(p *informant) bool {
-	return p.told && (p.at >= q.since || !q.Rules.on(RuleAfter))
+// toldSince: it has told what it knew after that moment.
+func (q *RegisterOp) toldSince(p *registerPeer) bool {
+	return p.answered && (p.answerSent >= q.evidenceFrom || !q.Rules.on(RuleAfter))
 }
 
 // read decides what is recorded. What only a minority is known to have is
@@ -127,18 +127,18 @@ func (q *Inquiry) after(p *informant) bool {
 // A node is repaired by what others tell after its guard time is over. What they
 // told before may be too old: a put that rests on what the node has forgotten
 // counts, and can be completed, for about as long.
-func (q *Inquiry) read(now Time) {
+func (q *RegisterOp) read(now Time) {
 	if q.Repair != 0 {
 		repaired := &q.peers[q.Repair-1]
-		if !repaired.told {
-			q.since = 0
+		if !repaired.answered {
+			q.evidenceFrom = 0
 			return
 		}
-		q.from(now, func(p *informant) bool { return p == repaired })
-		if !q.attestingQuorum(func(p *informant) bool { return p == repaired || q.after(p) }) {
+		q.askAllSince(now, func(p *registerPeer) bool { return p == repaired })
+		if !q.attestingQuorum(func(p *registerPeer) bool { return p == repaired || q.toldSince(p) }) {
 			return
 		}
-	} else if !q.attestingQuorum(func(*informant) bool { return true }) {
+	} else if !q.attestingQuorum(func(*registerPeer) bool { return true }) {
 		return
 	}
 	if q.All && !q.answered() {
@@ -147,7 +147,7 @@ func (q *Inquiry) read(now Time) {
 	have, silent := 0, 0
 	for i := range q.peers {
 		switch p := &q.peers[i]; {
-		case !p.told:
+		case !p.answered:
 			if p.failures == 0 {
 				silent++
 			}
@@ -175,17 +175,17 @@ func (q *Inquiry) read(now Time) {
 	for i := range q.peers {
 		p := &q.peers[i]
 		wanted := q.Repair == 0 || i == q.Repair-1 || !chosen || q.All
-		free := p.asked == 0 && (p.retry == 0 || !p.entry.Whole && !p.tried) // that one is only due to be read again
-		if p.told && q.lacks(i) && wanted && free && !p.repair {
-			p.retry, p.repair, p.tried = now, true, true
+		free := p.pendingSince == 0 && (p.askAt == 0 || !p.entry.CaughtUp && !p.repairTried) // that one is only due to be read again
+		if p.answered && q.lacks(i) && wanted && free && !p.repair {
+			p.askAt, p.repair, p.repairTried = now, true, true
 		}
 	}
 }
 
 // answered: every node has told what it has, or failed to.
-func (q *Inquiry) answered() bool {
+func (q *RegisterOp) answered() bool {
 	for i := range q.peers {
-		if p := &q.peers[i]; !p.told && p.failures == 0 {
+		if p := &q.peers[i]; !p.answered && p.failures == 0 {
 			return false
 		}
 	}
@@ -193,9 +193,9 @@ func (q *Inquiry) answered() bool {
 }
 
 // lacking: a node that has told what it has lacks the newest, and has not failed since.
-func (q *Inquiry) lacking() bool {
+func (q *RegisterOp) lacking() bool {
 	for i := range q.peers {
-		if p := &q.peers[i]; p.told && q.lacks(i) && p.failures == 0 {
+		if p := &q.peers[i]; p.answered && q.lacks(i) && p.failures == 0 {
 			return true
 		}
 	}
@@ -204,14 +204,14 @@ func (q *Inquiry) lacking() bool {
 
 // lacks: a node has not got the newest yet; one that is to be repaired lacks the
 // newest promise, too.
-func (q *Inquiry) lacks(i int) bool {
+func (q *RegisterOp) lacks(i int) bool {
 	e := &q.peers[i].entry
 	return e.Version.Compare(q.newest.Version) < 0 || i == q.Repair-1 && e.Promise.Run(q.promise) < 0
 }
 
 // certain: whether the claim that has recorded the newest still runs is known,
 // or every node that is left to ask has failed to answer.
-func (q *Inquiry) certain() bool {
+func (q *RegisterOp) certain() bool {
 	if _, certain := q.Left(); certain {
 		return true
 	}

@@ -29,7 +29,7 @@ const Classes = int(classes)
 // Invariant: an erasure is in the class of the leaves, so a claim's leave never comes before
 // the erasure that its holder wanted sent first. Without that the next holder finds a
 // leader that has resigned.
-func ClassOfRecord(q *Inquiry) Class {
+func ClassOfRecord(q *RegisterOp) Class {
 	if q.Op == OpPut && q.Stored.Erased {
 		return Renewals
 	}

@@ -61,11 +61,11 @@ func TestBacklogServesRecords(t *testing.T) {
 func TestClassOfRecord(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		q    Inquiry
+		q    RegisterOp
 		want Class
 	}{
-		{Inquiry{Op: OpPut, Stored: Stored{Erased: true}}, ClassOf(Left, OpLeave)},
-		{Inquiry{Op: OpPut}, Records}, {Inquiry{Op: OpOpen}, Records}, {Inquiry{Op: OpRead}, Records},
+		{RegisterOp{Op: OpPut, Stored: Stored{Erased: true}}, ClassOf(Left, OpLeave)},
+		{RegisterOp{Op: OpPut}, Records}, {RegisterOp{Op: OpOpen}, Records}, {RegisterOp{Op: OpRead}, Records},
 	} {
 		if got := ClassOfRecord(&c.q); got != c.want {
 			t.Errorf("%v: class %d, want %d", c.q.Op, got, c.want)
@@ -153,7 +153,7 @@ func TestPostponedAttempt(t *testing.T) {
 		if r.Ticket != 128 || r.Sent != sent {
 			t.Errorf("sent as %+v", r)
 		}
-		c.Answer(sent+1, r, Answer{Status: OK, Incarnation: 1, Ticket: 128, Vote: true, Told: true})
+		c.Answer(sent+1, r, Answer{Status: OK, Incarnation: 1, Ticket: 128, Vote: true, HasTotals: true})
 	}
 	if c.Phase() != Holding || c.Ticket() != 128 {
 		t.Fatalf("phase %d, ticket %d", c.Phase(), c.Ticket())
@@ -195,14 +195,14 @@ func TestMergedRequest(t *testing.T) {
 		if fails {
 			c.Fail(now, join, false)
 		} else {
-			c.Answer(now, join, Answer{Status: OK, Incarnation: 1, Ticket: join.Ticket, Vote: true, Told: true})
+			c.Answer(now, join, Answer{Status: OK, Incarnation: 1, Ticket: join.Ticket, Vote: true, HasTotals: true})
 		}
 		p := c.peers[join.Node]
-		if p.asked != 0 || p.held == fails || fails && (p.failures < 2 || p.next == Never) {
+		if p.pendingSince != 0 || p.held == fails || fails && (p.failures < 2 || p.askAt == Never) {
 			t.Errorf("fails %v: %+v", fails, p)
 		}
-		if !fails && c.until(&p) != join.Sent.Add(time.Minute-time.Second) {
-			t.Errorf("a lease until %d counts from the repetition", c.until(&p))
+		if !fails && c.leaseEnds(&p) != join.Sent.Add(time.Minute-time.Second) {
+			t.Errorf("a lease until %d counts from the repetition", c.leaseEnds(&p))
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (c *Claim) Limit(now Time) (n uint64, newest Ticket) { return c.capacity(no
 
 func (c *Claim) newestLimit() (newest Ticket) {
 	for i := range c.peers {
-		newest = max(newest, c.peers[i].heard().limitAt)
+		newest = max(newest, c.peers[i].extra().limitAt)
 	}
 	return newest
 }
@@ -27,8 +27,8 @@ func (c *Claim) MissedResize(a *Answer) bool { return a.Status == OK && a.LimitA
 
 // resized takes what a node says of the number of permits.
 func (p *peer) resized(limit uint64, at Ticket) {
-	if at > p.heard().limitAt {
-		m := p.own()
+	if at > p.extra().limitAt {
+		m := p.mutableExtra()
 		m.limit, m.limitAt = limit, at
 	}
 }
@@ -41,9 +41,9 @@ func (p *peer) resized(limit uint64, at Ticket) {
 // permits, so for a holder it is what it was admitted under.
 func (c *Claim) capacity(now Time) uint64 {
 	if c.phase == Holding && c.Rules.on(RuleKeep) {
-		return c.room
+		return c.admittedCapacity
 	}
-	if !c.known() {
+	if !c.resizeKnown() {
 		return c.Capacity
 	}
 	agreed := c.agreed(now)
@@ -52,7 +52,7 @@ func (c *Claim) capacity(now Time) uint64 {
 		n = agreed.limit
 	}
 	for i := range c.peers {
-		m := c.peers[i].heard()
+		m := c.peers[i].extra()
 		if c.usable(&c.peers[i], now) && m.limitAt > 0 && (agreed == nil || m.limitAt > agreed.limitAt) && (m.limit < n || !c.Rules.on(RuleMore)) {
 			n = m.limit
 		}
@@ -62,24 +62,24 @@ func (c *Claim) capacity(now Time) uint64 {
 
 // agreed returns the view with the newest Resize that q usable views know of; nil
 // while there are fewer views.
-func (c *Claim) agreed(now Time) *more {
-	var views []*more
+func (c *Claim) agreed(now Time) *peerExtra {
+	var views []*peerExtra
 	for i := range c.peers {
 		if p := &c.peers[i]; c.usable(p, now) {
-			views = append(views, p.heard())
+			views = append(views, p.extra())
 		}
 	}
 	if len(views) < c.Quorum() {
 		return nil
 	}
-	slices.SortFunc(views, func(a, b *more) int { return cmp.Compare(b.limitAt, a.limitAt) })
+	slices.SortFunc(views, func(a, b *peerExtra) int { return cmp.Compare(b.limitAt, a.limitAt) })
 	return views[c.Quorum()-1]
 }
 
-// known reports whether some node has shown a Resize.
-func (c *Claim) known() bool {
+// resizeKnown reports whether some node has shown a Resize.
+func (c *Claim) resizeKnown() bool {
 	for i := range c.peers {
-		if c.peers[i].heard().limitAt > 0 {
+		if c.peers[i].extra().limitAt > 0 {
 			return true
 		}
 	}
@@ -88,7 +88,7 @@ func (c *Claim) known() bool {
 
 // tooHeavy: all views agree that there are fewer permits than are asked for.
 func (c *Claim) tooHeavy(now Time) bool {
-	if !c.known() {
+	if !c.resizeKnown() {
 		return false
 	}
 	agreed := c.agreed(now)
@@ -96,7 +96,7 @@ func (c *Claim) tooHeavy(now Time) bool {
 		return false
 	}
 	for i := range c.peers {
-		if p := &c.peers[i]; c.usable(p, now) && p.heard().limitAt != agreed.limitAt {
+		if p := &c.peers[i]; c.usable(p, now) && p.extra().limitAt != agreed.limitAt {
 			return false
 		}
 	}
@@ -110,9 +110,9 @@ func (c *Claim) Shrink(now Time, weight uint64) {
 	if c.expire(now); c.phase != Holding || weight >= c.Weight {
 		return
 	}
-	c.Weight, c.shrunk = weight, now
+	c.Weight, c.shrunkAt = weight, now
 	for i := range c.peers {
-		c.peers[i].own().heavy = true
+		c.peers[i].mutableExtra().shrinkPending = true
 	}
 	c.advance(now)
 }

@@ -58,28 +58,28 @@ type Claim struct {
 	Config
 	Out []Request
 
-	t        Ticket // T
-	began    Time   // of the attempt, or of raising T
-	beat     Time   // the next beat
-	yield    Time   // a try that others are ahead of on a majority gives up then; 0: not known yet
-	ask      Time   // the next question of a waiter that counting blocks
-	pace     time.Duration
-	deadline Time   // Holding: rule 5
-	room     uint64 // Holding: the capacity it was admitted under
-	shrunk   Time   // s of the first request with the weight of Shrink
-	peers    []peer
+	ticket           Ticket // T
+	began            Time   // of the attempt, or of raising T
+	beatAt           Time   // the next beat
+	giveUpAt         Time   // a try that others are ahead of on a majority gives up then; 0: not known yet
+	countAt          Time   // the next question of a waiter that counting blocks
+	countPause       time.Duration
+	deadline         Time   // Holding: rule 5
+	admittedCapacity uint64 // Holding: the capacity it was admitted under
+	shrunkAt         Time   // s of the first request with the weight of Shrink
+	peers            []peer
 
-	phase  Phase
-	mute   bool  // renew no more
-	first  bool  // some node has voted for the attempt
-	raised bool  // T is not the T0 of the join any more
-	window uint8 // how far back the lists go that are asked for: see since
-	chase  int32 // settling rounds that did not settle the claim
+	phase        Phase
+	noRenewal    bool  // renew no more
+	votedOnce    bool  // some node has voted for the attempt
+	raised       bool  // T is not the T0 of the join any more
+	listDepth    uint8 // how far back the lists go that are asked for: see listFrom
+	settleRounds int32 // settling rounds that did not settle the claim
 }
 
 // NewClaim returns an attempt that has not sent anything yet.
 func NewClaim(cfg Config) *Claim {
-	return &Claim{Config: cfg, peers: make([]peer, cfg.Nodes), window: firstWindow}
+	return &Claim{Config: cfg, peers: make([]peer, cfg.Nodes), listDepth: firstDepth}
 }
 
 // Quorum returns q = N/2 + 1.
@@ -89,7 +89,7 @@ func (c *Claim) Quorum() int { return c.Nodes/2 + 1 }
 func (c *Claim) Phase() Phase { return c.phase }
 
 // Ticket returns T; final once the claim has been admitted.
-func (c *Claim) Ticket() Ticket { return c.t }
+func (c *Claim) Ticket() Ticket { return c.ticket }
 
 // Deadline returns until when the claim is held unless more is heard (rule 5).
 func (c *Claim) Deadline() Time { return c.deadline }
@@ -116,12 +116,12 @@ func (c *Claim) Node(i int, now Time) (holds, votes bool) {
 // far away, so nothing rests on it; and a hold that is over before has cost only
 // q of the nodes something.
 func (c *Claim) Start(now Time, t0 Ticket, later uint32, after time.Duration) {
-	c.t, c.began, c.ask = t0, now, Never
-	c.beat = c.next(now)
+	c.ticket, c.began, c.countAt = t0, now, Never
+	c.beatAt = c.nextBeat(now)
 	for i := range c.peers {
 		if later&(1<<i) != 0 {
-			if c.peers[i].next = now.Add(after); !c.Rules.on(RuleRest) {
-				c.peers[i].next = Never
+			if c.peers[i].askAt = now.Add(after); !c.Rules.on(RuleRest) {
+				c.peers[i].askAt = Never
 			}
 			continue
 		}
@@ -130,7 +130,7 @@ func (c *Claim) Start(now Time, t0 Ticket, later uint32, after time.Duration) {
 }
 
 // Untouched says that nothing has ever been sent to the node.
-func (c *Claim) Untouched(node int) bool { return c.peers[node].untouched() }
+func (c *Claim) Untouched(node int) bool { return c.peers[node].neverSent() }
 
 // Postpone says that there is no room for any of the joins at their nodes yet, so the
 // attempt has not begun. It is not abandoned before it has (rule 2): an attempt that is
@@ -147,16 +147,16 @@ func (c *Claim) Postponed() bool { return c.began == Never.Add(-c.TTL) }
 
 // Begin begins a postponed attempt, with a ticket of now: T0 must not be older than the
 // attempt (rule 2).
-func (c *Claim) Begin(now Time, t0 Ticket) { c.t, c.began = t0, now }
+func (c *Claim) Begin(now Time, t0 Ticket) { c.ticket, c.began = t0, now }
 
 // Depart says that r, which has waited at this client for room at its node, is sent now.
 // It returns r with a new s: "s is before the request left", and a lease that counted
 // from before the wait would be the shorter for it.
 func (c *Claim) Depart(now Time, r Request) Request {
 	p := &c.peers[r.Node]
-	p.asked, p.next, p.hinted = now, Never, false
+	p.pendingSince, p.askAt, p.hinted = now, Never, false
 	if r.Sent = now; r.Op == OpJoin {
-		r.Ticket = c.t
+		r.Ticket = c.ticket
 	}
 	return r
 }
@@ -191,7 +191,7 @@ func (c *Claim) expire(now Time) {
 func (c *Claim) end(now Time, phase Phase) {
 	c.phase, c.Out = phase, c.Out[:0]
 	for i := range c.peers {
-		if p := &c.peers[i]; p.held || c.Rules.on(RuleLeaveAll) && !p.untouched() {
+		if p := &c.peers[i]; p.held || c.Rules.on(RuleLeaveAll) && !p.neverSent() {
 			c.send(now, i, OpLeave)
 		}
 	}
@@ -202,8 +202,8 @@ func (c *Claim) advance(now Time) {
 	refusals := 0
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.asked != 0 && now >= p.asked.Add(c.NodeTimeout) {
-			c.silent(now, p)
+		if p.pendingSince != 0 && now >= p.pendingSince.Add(c.NodeTimeout) {
+			c.noteSilence(now, p)
 		}
 		if p.refused {
 			refusals++
@@ -224,10 +224,10 @@ func (c *Claim) advance(now Time) {
 		c.wait(now)
 	}
 	if c.phase == Holding {
-		c.hold(now)
+		c.holdOn(now)
 	}
 	if !c.phase.Final() {
-		c.tend(now)
+		c.sendDue(now)
 	}
 }
 
@@ -236,22 +236,22 @@ func (c *Claim) Wake() Time {
 	if c.phase.Final() {
 		return Never
 	}
-	w := c.beat
+	w := c.beatAt
 	switch c.phase {
 	case Joining:
 		if c.Rules.on(RuleAbandon) {
 			w = min(w, c.began.Add(c.TTL))
 		}
 	case Waiting:
-		w = min(w, c.hinted(), c.ask)
-		if c.yield > overdue {
-			w = min(w, c.yield)
+		w = min(w, c.hinted(), c.countAt)
+		if c.giveUpAt > overdue {
+			w = min(w, c.giveUpAt)
 		}
-		if l := c.lapse(); l > 0 && c.Rules.on(RuleLease) {
+		if l := c.leasesEnd(); l > 0 && c.Rules.on(RuleLease) {
 			w = min(w, l)
 		}
 	case Holding:
-		if c.mute {
+		if c.noRenewal {
 			return c.deadline
 		}
 		if c.Rules.on(RuleFinal) {
@@ -260,10 +260,10 @@ func (c *Claim) Wake() Time {
 	}
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.asked != 0 {
-			w = min(w, p.asked.Add(c.NodeTimeout))
-		} else if p.next != 0 && !p.hinted {
-			w = min(w, p.next)
+		if p.pendingSince != 0 {
+			w = min(w, p.pendingSince.Add(c.NodeTimeout))
+		} else if p.askAt != 0 && !p.hinted {
+			w = min(w, p.askAt)
 		}
 	}
 	return w
@@ -286,16 +286,16 @@ func (c *Claim) Sent() {
 
 func (c *Claim) send(now Time, node int, op Op) {
 	p := &c.peers[node]
-	if op == OpSettle || op == OpJoin && !p.untouched() {
-		c.doubt(p)
+	if op == OpSettle || op == OpJoin && !p.neverSent() {
+		c.distrustPushes(p)
 	}
-	p.asked, p.next, p.hinted = now, Never, false
+	p.pendingSince, p.askAt, p.hinted = now, Never, false
 	// A holder whose views differ learns the lists in time: when a node goes, the
 	// rest must still admit it.
-	list := op == OpBeat && c.Counting && (c.phase == Waiting && c.pace > 0 || c.phase == Holding && c.differ(now) && c.Rules.on(RuleLists))
-	t := c.t
+	list := op == OpBeat && c.Counting && (c.phase == Waiting && c.countPause > 0 || c.phase == Holding && c.differ(now) && c.Rules.on(RuleLists))
+	t := c.ticket
 	if list {
-		t = c.since()
+		t = c.listFrom()
 	}
 	if c.Out == nil {
 		c.Out = outs.Get().(*[outSize]Request)[:0]

@@ -17,7 +17,7 @@ import (
 //	guard time    is its node within it?                 fanout.go
 //	tickets       does it show a higher ticket?          ticketclock.go
 //	repair        does its node lack something?          repair.go
-//	claim         the claim's part: Attempt, Inquiry     attempt.go, register.go
+//	claim         the claim's part: Attempt, RegisterOp   attempt.go, register.go
 //
 // Invariant: a reply that does not count changes nothing but what finds out why. Its
 // node's time is no evidence: it may be another server's. Its ticket moves no clock.
@@ -189,9 +189,9 @@ func (c *Client) act(a Action) { c.do = append(c.do, a) }
 // node takes what Incarnations says.
 func (c *Client) node(now Time, a NodeAction) {
 	switch a.Kind {
-	case NodeMet:
+	case NodeVotes:
 		if c.Rules.on(RuleMet) {
-			c.judgeClocks(func(j *Clocks) { j.Met(a.Node) })
+			c.judgeClocks(func(j *Clocks) { j.IncarnationBegan(a.Node) })
 		}
 	case NodeMark:
 		c.act(Action{Kind: ActMark, Node: a.Node, Incarnation: a.Inc, Try: a.Try})

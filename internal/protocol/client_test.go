@@ -106,7 +106,7 @@ func TestReplyThatWasNotJudged(t *testing.T) {
 	p := newProcess(1, protocol.Rules{})
 	p.start(protocol.Rules{})
 	r := p.sent[0]
-	a := protocol.Answer{Status: protocol.OK, Vote: true, Told: true, Ticket: p.a.Ticket(), Incarnation: 1}
+	a := protocol.Answer{Status: protocol.OK, Vote: true, HasTotals: true, Ticket: p.a.Ticket(), Incarnation: 1}
 	p.Answer(p.now, &p.a, &p.name, &r, &a, protocol.Verdict{})
 	assert.Equal(t, protocol.Joining, p.a.Phase())
 }
@@ -124,7 +124,7 @@ func mergedAnswer(t assert.TestingT, rules protocol.Rules) {
 	joins := slices.Clone(p.sent)
 	assert.Len(t, joins, 3, "what is unanswered is not repeated")
 	for _, r := range joins {
-		p.answer(r, protocol.Answer{Status: protocol.OK, Vote: true, Told: true, Ticket: p.a.Ticket()})
+		p.answer(r, protocol.Answer{Status: protocol.OK, Vote: true, HasTotals: true, Ticket: p.a.Ticket()})
 	}
 	assert.Equal(t, protocol.Holding, p.a.Phase())
 	p.pass(2 * aTimeout)
@@ -156,7 +156,7 @@ func foreignKey(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
 	p.start(rules)
 	for _, r := range slices.Clone(p.sent) {
-		p.answer(r, protocol.Answer{Status: protocol.OK, Foreign: true, Told: true, Ticket: p.a.Ticket(), Wait: time.Minute})
+		p.answer(r, protocol.Answer{Status: protocol.OK, Foreign: true, HasTotals: true, Ticket: p.a.Ticket(), Wait: time.Minute})
 	}
 	assert.Equal(t, protocol.Waiting, p.a.Phase())
 	assert.LessOrEqual(t, p.a.Wake(), p.now.Add(100*time.Millisecond))
@@ -170,7 +170,7 @@ func TestRunWithoutAHold(t *testing.T) {
 
 func openWithoutAHold(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
-	open, put := protocol.Inquiry{Op: protocol.OpOpen}, protocol.Inquiry{Op: protocol.OpPut}
+	open, put := protocol.RegisterOp{Op: protocol.OpOpen}, protocol.RegisterOp{Op: protocol.OpPut}
 	p.Inquire(p.now, &open, aTimeout, aTTL, rules)
 	p.Inquire(p.now, &put, aTimeout, aTTL, rules)
 	assert.True(t, open.Follow(p.now, true))

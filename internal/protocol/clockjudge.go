@@ -22,7 +22,7 @@ func (c *Clocks) judge(now Time) {
 	if c.open == 0 {
 		return
 	}
-	c.stood(now)
+	c.judgeOwnClock(now)
 	for i := range c.cases {
 		k := &c.cases[i]
 		if !k.open {
@@ -33,14 +33,14 @@ func (c *Clocks) judge(now Time) {
 			k.blamed = true
 			c.Out = append(c.Out, ClockEvent{Kind: ClockJumped, Node: i, By: k.by}, ClockEvent{Kind: ClockMark, Node: i})
 		}
-		if !k.blamed && !k.told && now >= c.due(k) {
+		if !k.blamed && !k.doubted && now >= c.due(k) {
 			c.doubt(i)
 		}
-		if k.told && !k.blamed && !k.spread && now >= k.at.Add(patience*c.Wait) {
-			c.spread(i)
+		if k.doubted && !k.blamed && !k.allShortened && now >= k.at.Add(slowNodeFactor*c.Wait) {
+			c.shortenAll(i)
 		}
 		if now >= k.until && !k.unread {
-			c.clear(i)
+			c.closeCase(i)
 		}
 	}
 }
@@ -64,13 +64,13 @@ func (c *Clocks) quorum() int { return len(c.bounds)/2 + 1 }
 // and the node then drops another client's long lease early by the jump: two holders.
 func (c *Clocks) doubt(node int) {
 	k := &c.cases[node]
-	k.told = true
+	k.doubted = true
 	if k.hi > 0 && c.Rules.on(RuleLongest) {
 		k.unread = true
 		c.Out = append(c.Out, ClockEvent{Kind: ClockGuard, Node: node})
 	}
 	c.Out = append(c.Out, ClockEvent{Kind: ClockDoubted, Node: node, By: k.by})
-	c.early(k, 1<<node)
+	c.shorten(k, 1<<node)
 }
 
 // Guard says which guard time is the longest that clients have shown to a node.
@@ -82,39 +82,39 @@ func (c *Clocks) Guard(now Time, node int, guard time.Duration) {
 	c.judge(now)
 }
 
-// patience is how many times Wait the client relies on the other nodes' leases
+// slowNodeFactor is how many times Wait the client relies on the other nodes' leases
 // while none of these nodes answers. They may only be slow, and show then that
 // this process's clock has not stood still. No more than a ttl: a node timeout is
 // a quarter of that at most.
-const patience = 4
+const slowNodeFactor = 4
 
-// spread: no other node shows that this process's clock has not stood still, so
+// shortenAll: no other node shows that this process's clock has not stood still, so
 // the leases that they gave end earlier as well.
-func (c *Clocks) spread(node int) {
+func (c *Clocks) shortenAll(node int) {
 	k := &c.cases[node]
-	if k.spread = true; k.steady == 0 {
-		c.early(k, 1<<len(c.bounds)-1)
+	if k.allShortened = true; k.steady == 0 {
+		c.shorten(k, 1<<len(c.bounds)-1)
 	}
 }
 
-// early has leases at nodes end earlier, unless they do for another case that may
+// shorten has leases at nodes end earlier, unless they do for another case that may
 // have the same cause. If a clock was set back, leases last longer: no reason to
 // rely on that.
-func (c *Clocks) early(k *clockCase, nodes uint32) {
+func (c *Clocks) shorten(k *clockCase, nodes uint32) {
 	for i := range c.cases {
 		if o := &c.cases[i]; o.open && o.lo <= k.hi && k.lo <= o.hi {
-			nodes &^= o.early
+			nodes &^= o.shortened
 		}
 	}
-	k.early |= nodes
+	k.shortened |= nodes
 	if k.shift > 0 && nodes != 0 && c.Rules.on(RuleEarly) {
 		c.Out = append(c.Out, ClockEvent{Kind: ClockEarly, Nodes: nodes, By: time.Duration(k.shift)})
 	}
 }
 
-// stood: this process's clock has stood still if a majority of the nodes, at
+// judgeOwnClock: this process's clock has stood still if a majority of the nodes, at
 // least two, may have parted from it by as much: a majority does not jump.
-func (c *Clocks) stood(now Time) {
+func (c *Clocks) judgeOwnClock(now Time) {
 	if !c.Rules.on(RuleStood) {
 		return
 	}
@@ -133,11 +133,11 @@ func (c *Clocks) stood(now Time) {
 			continue
 		}
 		c.Out = append(c.Out, ClockEvent{Kind: ClockStood, By: c.cases[i].by})
-		c.early(&c.cases[i], 1<<len(c.bounds)-1)
+		c.shorten(&c.cases[i], 1<<len(c.bounds)-1)
 		for j, b := range c.bounds {
 			switch {
 			case nodes&(1<<j) != 0:
-				c.clear(j)
+				c.closeCase(j)
 			case !c.cases[j].open: // an answer of before may still be under way
 				b.Forget(now)
 			}
@@ -146,8 +146,8 @@ func (c *Clocks) stood(now Time) {
 	}
 }
 
-// clear closes a case.
-func (c *Clocks) clear(node int) {
+// closeCase closes a case.
+func (c *Clocks) closeCase(node int) {
 	c.cases[node] = clockCase{}
 	c.open--
 	c.Out = append(c.Out, ClockEvent{Kind: ClockCleared, Node: node})

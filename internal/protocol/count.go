@@ -7,38 +7,38 @@ import "time"
 //
 // Invariant: leaving out a view, or knowing less of one, can only refuse.
 
-// content is a node's list or total of the claims before this one, where they count.
-type content struct {
-	told        bool
-	sum, digest uint64
-	all         totals // of a set that the node votes for and that the lower claims are a part of
-	listed      bool
-	lower       []Lower
-	from        Ticket // where the list begins,
-	base        totals // and what there is before
+// lowerSet is a node's list or total of the claims before this one, where they count.
+type lowerSet struct {
+	known        bool
+	sum, digest  uint64
+	all          totals // of a set that the node votes for and that the lower claims are a part of
+	listed       bool
+	lower        []Lower
+	from         Ticket // where the list begins,
+	prefixTotals totals // and what there is before
 }
 
 // totals are what is known of claims that are not listed.
 type totals struct{ sum, digest uint64 }
 
-// content takes what an answer says of the lower claims. Where votes are all
+// takeLowerSet takes what an answer says of the lower claims. Where votes are all
 // that is needed it is not asked for, and not kept.
-func (c *Claim) content(m *more, r Request, a Answer) {
+func (c *Claim) takeLowerSet(m *peerExtra, r Request, a Answer) {
 	// A holder keeps the digests it was admitted by: newer views are subsets, but
 	// one that is newer than the others would no longer compare equal to them.
-	if a.Told && (!m.told || c.phase != Holding) {
-		m.told, m.sum, m.digest, m.all = true, a.Sum, a.Digest, totals{a.Sum, a.Digest}
+	if a.HasTotals && (!m.known || c.phase != Holding) {
+		m.known, m.sum, m.digest, m.all = true, a.Sum, a.Digest, totals{a.Sum, a.Digest}
 		if a.Listed {
 			m.all = totals{a.AllSum, a.AllDigest}
 		}
 	}
 	// Lists are counted, not compared: the newest is the best.
 	switch base := (totals{a.BaseSum, a.BaseDigest}); {
-	case a.Told && a.Sum == 0:
+	case a.HasTotals && a.Sum == 0:
 		m.list(nil, 0, totals{})
 	case r.List && a.Vote && !a.Listed:
-		if r.Ticket == c.since() && c.window > 0 {
-			c.window--
+		if r.Ticket == c.listFrom() && c.listDepth > 0 {
+			c.listDepth--
 		}
 	case !a.Listed || r.Op != OpBeat && base != totals{}:
 	case base == totals{}: // all of them
@@ -48,38 +48,38 @@ func (c *Claim) content(m *more, r Request, a Answer) {
 	}
 }
 
-func (v *content) list(lower []Lower, from Ticket, base totals) {
-	v.listed, v.lower, v.from, v.base = true, lower, from, base
+func (v *lowerSet) list(lower []Lower, from Ticket, base totals) {
+	v.listed, v.lower, v.from, v.prefixTotals = true, lower, from, base
 }
 
 // How far back lists may go: 4 ms, and sixteen times as far with each step.
 const (
-	leastBack   = Ticket(1) << 12
-	firstWindow = 2 // a second
-	wholeWindow = 6
+	shortestList = Ticket(1) << 12
+	firstDepth   = 2 // a second
+	fullDepth    = 6
 )
 
-// since is where the lists begin that are asked for. What differs between the
+// listFrom is where the lists begin that are asked for. What differs between the
 // nodes is mostly recent, so they go back for a second first; when the totals of
 // what is older differ too, sixteen times as far, and then to the beginning. A node does not
 // tell more than some hundred claims: where there are more, a sixteenth as far.
-func (c *Claim) since() Ticket {
-	if back := leastBack << (4 * c.window); c.window < wholeWindow && c.t > back {
-		return c.t - back
+func (c *Claim) listFrom() Ticket {
+	if back := shortestList << (4 * c.listDepth); c.listDepth < fullDepth && c.ticket > back {
+		return c.ticket - back
 	}
 	return 0
 }
 
-// widen has the next lists go back further if the older claims are not the same in
+// deepenLists has the next lists go back further if the older claims are not the same in
 // q of the views that are listed; in all of them for a holder, since any node may
 // go and the rest must still admit it.
-func (c *Claim) widen(now Time) {
+func (c *Claim) deepenLists(now Time) {
 	need := c.Quorum()
 	if c.phase == Holding {
 		need = max(need, c.listed(now))
 	}
 	if c.listed(now) >= c.Quorum() && c.comparable(now) < need {
-		c.window = min(c.window+1, wholeWindow)
+		c.listDepth = min(c.listDepth+1, fullDepth)
 	}
 }
 
@@ -87,17 +87,17 @@ func (c *Claim) widen(now Time) {
 // not admit: at once, and "again soon (a round trip, doubling, jittered)".
 func (c *Claim) count(now Time, votes int) {
 	if votes < c.Quorum() {
-		c.ask, c.pace = Never, 0
+		c.countAt, c.countPause = Never, 0
 		return
 	}
-	if c.pace > 0 && now < c.ask {
+	if c.countPause > 0 && now < c.countAt {
 		return
 	}
-	c.pace = min(max(2*c.pace, 2*time.Millisecond), c.interval(), 2*c.NodeTimeout)
-	c.widen(now)
-	c.ask = now.Add(c.pace - c.pace*time.Duration(c.ID[0])/1024)
+	c.countPause = min(max(2*c.countPause, 2*time.Millisecond), c.interval(), 2*c.NodeTimeout)
+	c.deepenLists(now)
+	c.countAt = now.Add(c.countPause - c.countPause*time.Duration(c.ID[0])/1024)
 	for i := range c.peers {
-		if p := &c.peers[i]; p.held && p.asked == 0 {
+		if p := &c.peers[i]; p.held && p.pendingSince == 0 {
 			c.send(now, i, OpBeat)
 		}
 	}
@@ -120,68 +120,68 @@ func (c *Claim) count(now Time, votes int) {
 // able to compare what is new with what is old. It still knows what it knew when
 // it was last admitted, and claims only ever go from a view.
 func (c *Claim) fits(now Time) bool {
-	if c.shown(now) {
+	if c.fitsNow(now) {
 		return true
 	}
 	if c.phase != Holding {
 		return false
 	}
-	c.recall()
-	defer c.recall()
-	return c.shown(now)
+	c.swapAdmitted()
+	defer c.swapAdmitted()
+	return c.fitsNow(now)
 }
 
-// recall exchanges what is known for what was known.
-func (c *Claim) recall() {
+// swapAdmitted exchanges what is known for what was known.
+func (c *Claim) swapAdmitted() {
 	for i := range c.peers {
-		if m := c.peers[i].more; m != nil {
-			m.content, m.was = m.was, m.content
+		if m := c.peers[i].extraOrNil; m != nil {
+			m.lowerSet, m.admittedSet = m.admittedSet, m.lowerSet
 		}
 	}
 }
 
-// remember keeps what admits the claim.
-func (c *Claim) remember(now Time) {
-	if !c.Counting || c.Votes(now) < c.Quorum() || !c.shown(now) {
+// saveAdmitted keeps what admits the claim.
+func (c *Claim) saveAdmitted(now Time) {
+	if !c.Counting || c.Votes(now) < c.Quorum() || !c.fitsNow(now) {
 		return
 	}
 	for i := range c.peers {
-		if m := c.peers[i].more; m != nil {
-			m.was = m.content
+		if m := c.peers[i].extraOrNil; m != nil {
+			m.admittedSet = m.lowerSet
 		}
 	}
 }
 
-// shown is fits by what is known now.
-func (c *Claim) shown(now Time) bool {
-	if alike, sum := c.alike(now); alike >= c.Quorum() && (!c.known() || sum+c.Weight <= c.capacity(now)) {
+// fitsNow is fits by what is known now.
+func (c *Claim) fitsNow(now Time) bool {
+	if alike, sum := c.equalDigests(now); alike >= c.Quorum() && (!c.resizeKnown() || sum+c.Weight <= c.capacity(now)) {
 		return true
 	}
-	if c.roomy(now) {
+	if c.fitsBySum(now) {
 		return true
 	}
 	for i := range c.peers {
-		if v := c.peers[i].heard(); v.listed && c.counted(now, v.from) {
+		if v := c.peers[i].extra(); v.listed && c.counted(now, v.from) {
 			return true
 		}
 	}
 	return false
 }
 
-// alike returns how many usable voting views, at most, lie within one set that a node
+// equalDigests returns how many usable voting views, at most, lie within one set that a node
 // votes for, and the weight of that set: the lower claims, or all claims with votes.
 //
 // A node that lists the lower claims tells the totals of all as well. Without the rule a
 // node whose list is too long tells the totals of all, and one whose list is not too long
 // tells those of the lower claims only: the two never compare, however long the claim asks.
-func (c *Claim) alike(now Time) (most int, sum uint64) {
+func (c *Claim) equalDigests(now Time) (most int, sum uint64) {
 	for i := range c.peers {
-		a := c.peers[i].heard()
+		a := c.peers[i].extra()
 		for _, set := range [2]totals{{a.sum, a.digest}, a.all} {
 			same := 0
 			for j := range c.peers {
 				p := &c.peers[j]
-				if b := p.heard(); c.usable(p, now) && p.vote && b.told && (set == totals{b.sum, b.digest} || set == b.all) {
+				if b := p.extra(); c.usable(p, now) && p.vote && b.known && (set == totals{b.sum, b.digest} || set == b.all) {
 					same++
 				}
 			}
@@ -195,18 +195,18 @@ func (c *Claim) alike(now Time) (most int, sum uint64) {
 
 // differ: not all views are known to have the same content.
 func (c *Claim) differ(now Time) bool {
-	same, _ := c.alike(now)
+	same, _ := c.equalDigests(now)
 	return same < c.exact(now)
 }
 
-// roomy shows without any list that there is room: a claim that counts is in at
+// fitsBySum shows without any list that there is room: a claim that counts is in at
 // least k = q - (N - V) of the V views, so together they weigh at most a k-th
 // of what the views do.
-func (c *Claim) roomy(now Time) bool {
+func (c *Claim) fitsBySum(now Time) bool {
 	views, sum := 0, uint64(0)
 	for i := range c.peers {
 		p := &c.peers[i]
-		if m := p.heard(); c.usable(p, now) && p.vote && m.told {
+		if m := p.extra(); c.usable(p, now) && p.vote && m.known {
 			views++
 			sum += m.sum
 		}
@@ -226,12 +226,12 @@ func (c *Claim) counted(now Time, from Ticket) bool {
 	lower, bases, views := map[ID]tally{}, map[totals]bool{}, 0
 	for i := range c.peers {
 		p := &c.peers[i]
-		v := p.heard()
+		v := p.extra()
 		if !v.listed || !p.vote || !c.usable(p, now) || v.from != from && v.from != 0 {
 			continue
 		}
 		views++
-		bases[v.base] = true
+		bases[v.prefixTotals] = true
 		for _, e := range v.lower {
 			t, known := lower[e.ID]
 			if !known || e.Weight < t.weight {
@@ -261,10 +261,10 @@ func (c *Claim) counted(now Time, from Ticket) bool {
 func (c *Claim) comparable(now Time) (most int) {
 	for i := range c.peers {
 		same := 0
-		a := c.peers[i].heard()
+		a := c.peers[i].extra()
 		for j := range c.peers {
 			p := &c.peers[j]
-			if b := p.heard(); b.listed && p.vote && c.usable(p, now) && a.from == b.from && a.base == b.base {
+			if b := p.extra(); b.listed && p.vote && c.usable(p, now) && a.from == b.from && a.prefixTotals == b.prefixTotals {
 				same++
 			}
 		}
@@ -277,7 +277,7 @@ func (c *Claim) comparable(now Time) (most int) {
 func (c *Claim) listed(now Time) int {
 	n := 0
 	for i := range c.peers {
-		if p := &c.peers[i]; p.heard().listed && p.vote && c.usable(p, now) {
+		if p := &c.peers[i]; p.extra().listed && p.vote && c.usable(p, now) {
 			n++
 		}
 	}

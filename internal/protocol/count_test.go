@@ -41,7 +41,7 @@ func (c *permit) answers(a ...Answer) {
 	c.now++
 	for _, r := range out {
 		if r.Node < len(a) {
-			a[r.Node].Status, a[r.Node].Incarnation, a[r.Node].Ticket, a[r.Node].Vote, a[r.Node].Told = OK, 1, mine, true, true
+			a[r.Node].Status, a[r.Node].Incarnation, a[r.Node].Ticket, a[r.Node].Vote, a[r.Node].HasTotals = OK, 1, mine, true, true
 			c.Answer(c.now, r, a[r.Node])
 		}
 	}

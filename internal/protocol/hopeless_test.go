@@ -13,12 +13,12 @@ import (
 func TestRunThatNoQuorumCanTake(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		in   Inquiry
+		in   RegisterOp
 		want Outcome
 	}{
-		"open":      {Inquiry{Op: OpOpen}, Outrun},
-		"first put": {Inquiry{Op: OpPut, First: true}, Outrun},
-		"later put": {Inquiry{Op: OpPut}, Asking},
+		"open":      {RegisterOp{Op: OpOpen}, Outrun},
+		"first put": {RegisterOp{Op: OpPut, First: true}, Outrun},
+		"later put": {RegisterOp{Op: OpPut}, Asking},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,7 +32,7 @@ func TestRunThatNoQuorumCanTake(t *testing.T) {
 				out := append([]Request(nil), q.Out...)
 				q.Out = nil
 				for _, r := range out {
-					q.Answer(now, r, Answer{Status: []Status{Overtaken, OK, Missing}[r.Node], Record: &Entry{Forged: r.Node == 0, Whole: r.Node > 0}})
+					q.Answer(now, r, Answer{Status: []Status{Overtaken, OK, Missing}[r.Node], Record: &Entry{Forged: r.Node == 0, CaughtUp: r.Node > 0}})
 				}
 				if now > Time(time.Second).Add(q.Patience) && c.want == Outrun {
 					assert.Equal(t, Outrun, q.Outcome())

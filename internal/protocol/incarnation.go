@@ -34,20 +34,20 @@ type Incarnations struct {
 
 	servers *Servers
 	rules   Rules
-	nodes   []nodeLife
+	nodes   []nodeIncarnation
 }
 
-// nodeLife is what is known of the data behind one address.
-type nodeLife struct {
-	state  nodeState
-	before nodeState   // marking: the state to return to if that fails
-	inc    Incarnation // of voting, or what a node showed that does not vote
-	met    Incarnation // that voted last
-	same   int         // copied or shared: the address of the same server, -1 if none is known
-	missed bool        // it has pushed something that could not be judged
-	try    uint32      // counts what was begun, so that results of earlier connections are ignored
-	conns  uint32      // counts connections
-	other  uint32      // comparing: the conns of the other address as that began
+// nodeIncarnation is what is known of the data behind one address.
+type nodeIncarnation struct {
+	state            nodeState
+	stateBefore      nodeState   // marking: the state to return to if that fails
+	incarnation      Incarnation // of voting, or what a node showed that does not vote
+	votedLast        Incarnation // that voted last
+	same             int         // copied or shared: the address of the same server, -1 if none is known
+	pushMissed       bool        // it has pushed something that could not be judged
+	attempt          uint32      // counts what was begun, so that results of earlier connections are ignored
+	connections      uint32      // counts connections
+	otherConnections uint32      // comparing: the connections of the other address as that began
 }
 
 type nodeState uint8
@@ -66,7 +66,7 @@ type NodeActionKind uint8
 
 // The kinds of a NodeAction.
 const (
-	NodeMet       NodeActionKind = iota + 1 // another incarnation votes: its clock begins as it is
+	NodeVotes     NodeActionKind = iota + 1 // another incarnation votes: its clock begins as it is
 	NodeMark                                // have Node begin another incarnation unless Inc is not its own any more; tell Marked
 	NodeCompare                             // find out whether Node and Other are one server; tell Compared
 	NodeDuplicate                           // Node is the server of Other: report it
@@ -87,7 +87,7 @@ type NodeAction struct {
 // NewIncarnations returns what a client knows of so many addresses at its start. No
 // lease outlasts the guard time.
 func NewIncarnations(addresses int, guard time.Duration, rules Rules) *Incarnations {
-	s := &Incarnations{servers: NewServers(addresses, guard, rules), rules: rules, nodes: make([]nodeLife, addresses)}
+	s := &Incarnations{servers: NewServers(addresses, guard, rules), rules: rules, nodes: make([]nodeIncarnation, addresses)}
 	for i := range s.nodes {
 		s.nodes[i].same = -1
 	}
@@ -100,8 +100,8 @@ func NewIncarnations(addresses int, guard time.Duration, rules Rules) *Incarnati
 func (s *Incarnations) Connect(now Time, i int, run string) (other int) {
 	n := &s.nodes[i]
 	n.state = unknown
-	n.conns++
-	n.try++
+	n.connections++
+	n.attempt++
 	s.servers.Down(now, i) // a new connection to i: the last one is over
 	if other = s.servers.Connect(now, i, run); other >= 0 {
 		s.share(i, other)
@@ -126,17 +126,17 @@ func (s *Incarnations) do(a NodeAction) { s.Out = append(s.Out, a) }
 // Show says which incarnation a node has as its connection begins.
 func (s *Incarnations) Show(now Time, i int, inc Incarnation) {
 	n := &s.nodes[i]
-	if n.inc = inc; s.servers.Vote(now, i, inc) >= 0 && s.rules.on(RuleCopy) {
+	if n.incarnation = inc; s.servers.Vote(now, i, inc) >= 0 && s.rules.on(RuleCopy) {
 		n.state = copied
 	} else {
 		n.state = voting
-		if n.met != inc {
-			n.met = inc
-			s.do(NodeAction{Kind: NodeMet, Node: i})
+		if n.votedLast != inc {
+			n.votedLast = inc
+			s.do(NodeAction{Kind: NodeVotes, Node: i})
 		}
 	}
-	if n.missed && s.rules.on(RuleMissed) {
-		n.missed = false
+	if n.pushMissed && s.rules.on(RuleMissed) {
+		n.pushMissed = false
 		s.do(NodeAction{Kind: NodeAsk, Node: i})
 	}
 }
@@ -149,14 +149,14 @@ func (s *Incarnations) Check(now Time, i int, inc Incarnation) bool {
 	}
 	switch n.state {
 	case voting:
-		if n.inc == inc || !s.rules.on(RuleStranger) {
+		if n.incarnation == inc || !s.rules.on(RuleStranger) {
 			return true
 		}
 		s.do(NodeAction{Kind: NodeReconnect, Node: i})
 	case copied:
 		s.resolve(now, i)
 	case shared:
-		if s.servers.Twin(now, i, n.inc) < 0 { // the other address has left the server
+		if s.servers.Twin(now, i, n.incarnation) < 0 { // the other address has left the server
 			s.do(NodeAction{Kind: NodeReconnect, Node: i})
 		}
 	}
@@ -169,15 +169,15 @@ func (s *Incarnations) Check(now Time, i int, inc Incarnation) bool {
 func (s *Incarnations) CheckPush(i int, inc Incarnation) bool {
 	n := &s.nodes[i]
 	if n.state == unknown {
-		n.missed = true
+		n.pushMissed = true
 	}
-	return n.state == voting && (n.inc == inc || !s.rules.on(RuleStranger))
+	return n.state == voting && (n.incarnation == inc || !s.rules.on(RuleStranger))
 }
 
 // Voting returns the incarnation that address i votes with, 0 if it does not vote.
 func (s *Incarnations) Voting(i int) Incarnation {
 	if n := &s.nodes[i]; n.state == voting {
-		return n.inc
+		return n.incarnation
 	}
 	return 0
 }
@@ -216,26 +216,26 @@ func (s *Incarnations) Down(now Time, i int) { s.servers.Down(now, i) }
 // without the vote of a server that has moved.
 func (s *Incarnations) resolve(now Time, i int) {
 	n := &s.nodes[i]
-	twin, named := s.servers.Twin(now, i, n.inc), s.servers.Run(i) != ""
+	twin, named := s.servers.Twin(now, i, n.incarnation), s.servers.Run(i) != ""
 	switch {
 	case named && twin < 0: // no other address votes with it: only the data of another run is lost
 		s.mark(i, 0)
 	case twin < 0 && !s.rules.on(RuleOriginal):
-		s.Show(now, i, n.inc)
+		s.Show(now, i, n.incarnation)
 	case twin < 0: // the other address has been down, or elsewhere, for a guard time: its data may have gone on without this copy
-		s.mark(i, n.inc)
+		s.mark(i, n.incarnation)
 	case named && s.servers.Run(twin) != "":
-		s.mark(i, n.inc)
-	case s.votes(twin, n.inc) || !s.rules.on(RuleCompared):
-		n.state, n.other = comparing, s.nodes[twin].conns
-		n.try++
-		s.do(NodeAction{Kind: NodeCompare, Node: i, Other: twin, Try: n.try})
+		s.mark(i, n.incarnation)
+	case s.votes(twin, n.incarnation) || !s.rules.on(RuleCompared):
+		n.state, n.otherConnections = comparing, s.nodes[twin].connections
+		n.attempt++
+		s.do(NodeAction{Kind: NodeCompare, Node: i, Other: twin, Try: n.attempt})
 	}
 }
 
 // votes reports whether address i votes with an incarnation.
 func (s *Incarnations) votes(i int, inc Incarnation) bool {
-	return s.nodes[i].state == voting && s.nodes[i].inc == inc
+	return s.nodes[i].state == voting && s.nodes[i].incarnation == inc
 }
 
 // Compared says whether the nodes of a NodeCompare are one server. Without ok it could
@@ -248,23 +248,23 @@ func (s *Incarnations) votes(i int, inc Incarnation) bool {
 func (s *Incarnations) Compared(i int, try uint32, other int, same, ok bool) {
 	n := &s.nodes[i]
 	switch {
-	case n.state != comparing || n.try != try:
-	case !ok, (s.nodes[other].conns != n.other || !s.votes(other, n.inc)) && s.rules.on(RuleCompared):
+	case n.state != comparing || n.attempt != try:
+	case !ok, (s.nodes[other].connections != n.otherConnections || !s.votes(other, n.incarnation)) && s.rules.on(RuleCompared):
 		n.state = copied
 	case same:
 		s.share(i, other)
 	default:
 		n.state = copied
-		s.mark(i, n.inc)
+		s.mark(i, n.incarnation)
 	}
 }
 
 // mark has a node begin another incarnation.
 func (s *Incarnations) mark(i int, inc Incarnation) {
 	n := &s.nodes[i]
-	n.before, n.state = n.state, marking
-	n.try++
-	s.do(NodeAction{Kind: NodeMark, Node: i, Inc: inc, Try: n.try})
+	n.stateBefore, n.state = n.state, marking
+	n.attempt++
+	s.do(NodeAction{Kind: NodeMark, Node: i, Inc: inc, Try: n.attempt})
 }
 
 // Marked says which incarnation a node has after a NodeMark. Without ok it could not be
@@ -272,9 +272,9 @@ func (s *Incarnations) mark(i int, inc Incarnation) {
 func (s *Incarnations) Marked(now Time, i int, try uint32, inc Incarnation, ok bool) {
 	n := &s.nodes[i]
 	switch {
-	case n.state != marking || n.try != try:
+	case n.state != marking || n.attempt != try:
 	case !ok:
-		n.state = n.before
+		n.state = n.stateBefore
 	default:
 		s.Show(now, i, inc)
 		s.do(NodeAction{Kind: NodeAsk, Node: i})
@@ -286,14 +286,14 @@ func (s *Incarnations) Marked(now Time, i int, try uint32, inc Incarnation, ok b
 // clock has jumped.
 func (s *Incarnations) Distrust(i int) {
 	if n := &s.nodes[i]; n.state == voting {
-		s.mark(i, n.inc)
+		s.mark(i, n.incarnation)
 	}
 }
 
 // Counted says which incarnation a voting node has after it was asked to count its
 // guard time again.
 func (s *Incarnations) Counted(now Time, i int, inc Incarnation) {
-	if n := &s.nodes[i]; n.state == voting && n.inc != inc {
+	if n := &s.nodes[i]; n.state == voting && n.incarnation != inc {
 		s.Show(now, i, inc)
 		s.do(NodeAction{Kind: NodeAsk, Node: i})
 		s.do(NodeAction{Kind: NodeRepair, Node: i})

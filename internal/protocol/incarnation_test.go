@@ -62,7 +62,7 @@ func TestReplyOfAnotherIncarnation(t *testing.T) {
 	assert.Equal(t, -1, l.Connect(l.now, 0, "run0"))
 	assert.Zero(t, l.Voting(0))
 	l.Show(l.now, 0, 9)
-	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeMet, Node: 0}}, l.out())
+	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeVotes, Node: 0}}, l.out())
 	assert.True(t, l.Check(l.now, 0, 9))
 }
 
@@ -78,7 +78,7 @@ func earlyPush(t assert.TestingT, rules protocol.Rules) {
 	l.Connect(l.now, 0, "run")
 	assert.False(t, l.CheckPush(0, 1))
 	assert.True(t, l.Check(l.now, 0, 1), "the first reply shows the incarnation")
-	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeMet, Node: 0}, {Kind: protocol.NodeAsk, Node: 0}}, l.out())
+	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeVotes, Node: 0}, {Kind: protocol.NodeAsk, Node: 0}}, l.out())
 }
 
 // A node that was another one's replica begins another incarnation.
@@ -209,7 +209,7 @@ func TestDistrustedNode(t *testing.T) {
 	l.Distrust(0)
 	a = l.out()[0]
 	l.Marked(l.now, 0, a.Try, 2, true)
-	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeMet, Node: 0}, {Kind: protocol.NodeAsk, Node: 0}, {Kind: protocol.NodeRepair, Node: 0}}, l.out())
+	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeVotes, Node: 0}, {Kind: protocol.NodeAsk, Node: 0}, {Kind: protocol.NodeRepair, Node: 0}}, l.out())
 	assert.True(t, l.Check(l.now, 0, 2))
 	l.Counted(l.now, 0, 2)
 	assert.Empty(t, l.out())

@@ -145,7 +145,7 @@ func TestBriefTry(t *testing.T) {
 	b := newBrief(t, true)
 	b.asked(OpJoin, 0, 1, 2)
 	for i := 3; i < 5; i++ {
-		b.peers[i].next = Never
+		b.peers[i].askAt = Never
 	}
 	b.now = b.now.Add(b.NodeTimeout) // none of the first has answered
 	b.Tick(b.now)

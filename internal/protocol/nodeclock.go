@@ -52,20 +52,20 @@ type ClockEvent struct {
 
 // clockCase is a node whose clock and ours have parted.
 type clockCase struct {
-	open    bool
-	at      Time          // since when: what is sent from here on is evidence
-	asked   Time          // when the question was sent that its upper bound rests on
-	by      time.Duration // how far the clocks have parted, for people
-	lo, hi  int64         // at least and at most
-	until   Time          // it is closed then
-	unread  bool          // the longest guard time at the node is not known, so it stays open
-	told    bool          // the client suspects itself: it cannot tell whose clock it was
-	spread  bool          // leases of all nodes were shortened for it, if they had to be
-	blamed  bool          // the node's
-	shift   int64         // how much earlier leases end that were not shortened before
-	early   uint32        // the nodes whose leases have been shortened for it
-	steady  uint32        // the nodes that cannot have parted from ours by as much
-	witness []span        // what was known of all of them before asked
+	open         bool
+	at           Time          // since when: what is sent from here on is evidence
+	asked        Time          // when the question was sent that its upper bound rests on
+	by           time.Duration // how far the clocks have parted, for people
+	lo, hi       int64         // at least and at most
+	until        Time          // it is closed then
+	unread       bool          // the longest guard time at the node is not known, so it stays open
+	doubted      bool          // the client suspects itself: it cannot tell whose clock it was
+	allShortened bool          // leases of all nodes were shortened for it, if they had to be
+	blamed       bool          // the node's
+	shift        int64         // how much earlier leases end that were not shortened before
+	shortened    uint32        // the nodes whose leases have been shortened for it
+	steady       uint32        // the nodes that cannot have parted from ours by as much
+	boundsBefore []span        // what was known of all of them before asked
 }
 
 // Clocks judges the clocks of all nodes for one process. Its methods take what
@@ -99,7 +99,7 @@ func (c *Clocks) Open() bool { return c.open > 0 }
 // how much later a vote does.
 func (c *Clocks) Read(node int, r Reading) (counts bool, late time.Duration) {
 	b, k := c.bounds[node], &c.cases[node]
-	c.testify(node, r)
+	c.noteEvidence(node, r)
 	switch {
 	case b.Take(r):
 	case !b.known: // of before this process's clock stood still
@@ -120,7 +120,7 @@ func (c *Clocks) Read(node int, r Reading) (counts bool, late time.Duration) {
 	if unread && k.unread { // the answer to the first question may be lost
 		c.Out = append(c.Out, ClockEvent{Kind: ClockGuard, Node: node})
 	}
-	if doubted := k.open && k.told && !k.blamed; doubted && k.hi > 0 {
+	if doubted := k.open && k.doubted && !k.blamed; doubted && k.hi > 0 {
 		if c.Rules.on(RuleLate) {
 			late = time.Duration(k.hi)
 		}
@@ -144,7 +144,7 @@ func (c *Clocks) suspect(node int, r Reading) {
 		c.open--
 		k.until = was.until
 		k.by, k.lo, k.hi = k.by+was.by, lo+was.lo, hi+was.hi
-		if !was.told {
+		if !was.doubted {
 			k.shift += was.shift
 		}
 	}
@@ -156,31 +156,31 @@ func (c *Clocks) suspect(node int, r Reading) {
 		if was.open { // of two jumps nothing is known in between
 			w = span{}
 		}
-		k.witness = append(k.witness, w)
+		k.boundsBefore = append(k.boundsBefore, w)
 	}
-	k.until = max(k.until, r.Heard.Add(c.rest(k)))
+	k.until = max(k.until, r.Heard.Add(c.caseLasts(k)))
 	b.begin(r)
 	c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1<<len(c.bounds) - 1})
 }
 
-// rest is how long the case stays open. When it closes, all leases have ended
+// caseLasts is how long the case stays open. When it closes, all leases have ended
 // that the node's clock may end early. A clock that was set back ends none early.
-func (c *Clocks) rest(k *clockCase) time.Duration {
+func (c *Clocks) caseLasts(k *clockCase) time.Duration {
 	if k.hi < 0 {
 		return c.Wait
 	}
 	return c.Longest
 }
 
-// testify notes for which cases a reading shows that this process's clock has
+// noteEvidence notes for which cases a reading shows that this process's clock has
 // not stood still: what was known of this node before excludes that.
-func (c *Clocks) testify(node int, r Reading) {
+func (c *Clocks) noteEvidence(node int, r Reading) {
 	for i := range c.cases {
 		k := &c.cases[i]
 		if !k.open || i == node || r.Push || r.Sent < k.at {
 			continue
 		}
-		w := &k.witness[node]
+		w := &k.boundsBefore[node]
 		if w.at == 0 {
 			continue // what is known of it may be from after that
 		}
@@ -204,9 +204,9 @@ func (c *Clocks) Wake() Time {
 				w = min(w, k.until)
 			}
 			switch {
-			case k.blamed || k.spread:
-			case k.told:
-				w = min(w, k.at.Add(patience*c.Wait))
+			case k.blamed || k.allShortened:
+			case k.doubted:
+				w = min(w, k.at.Add(slowNodeFactor*c.Wait))
 			default:
 				w = min(w, c.due(k))
 			}
@@ -215,11 +215,11 @@ func (c *Clocks) Wake() Time {
 	return w
 }
 
-// Met says that another incarnation of a node has begun, with the clock as it
+// IncarnationBegan says that another incarnation of a node has begun, with the clock as it
 // is. Its guard time outlasts all leases of before.
-func (c *Clocks) Met(node int) {
+func (c *Clocks) IncarnationBegan(node int) {
 	c.bounds[node].Forget(0)
 	if c.cases[node].open {
-		c.clear(node)
+		c.closeCase(node)
 	}
 }

@@ -139,7 +139,7 @@ func TestJumpThatOthersContradict(t *testing.T) {
 		assert.Equal(t, []ClockEventKind{ClockJumped, ClockMark}, c.kinds())
 		assert.False(t, c.hear(1), "until it has a new incarnation")
 		assert.Equal(t, []ClockEventKind{ClockMark}, c.kinds(), "the first may have been lost")
-		c.Met(1)
+		c.IncarnationBegan(1)
 		assert.False(t, c.Open())
 		assert.True(t, c.hear(1))
 	}
@@ -404,7 +404,7 @@ func TestLateVoteThatIsNewer(t *testing.T) {
 		},
 		"a lease that has ended": func(_ *testing.T, c *Claim) Time {
 			c.Answer(3, Request{Op: OpJoin, Sent: 1}, yes)
-			c.peers[0].taken -= Time(c.TTL)
+			c.peers[0].ackSent -= Time(c.TTL)
 			return 3
 		},
 	} {

@@ -8,67 +8,67 @@ package protocol
 // peer is what the claim knows of one node. A process may hold a great many
 // claims, each with a peer for every node: see TestSizes.
 type peer struct {
-	tkt   Ticket      // held: at this ticket ...
-	inc   Incarnation // ... in this incarnation
-	taken Time        // s of the newest acknowledgement; older ones are ignored
-	asked Time        // s of the request that is out; 0: none
-	next  Time        // when it is asked again; 0 and Never: not by itself
-	more  *more       // nil: nothing of that
+	ticket       Ticket      // held: at this ticket ...
+	incarnation  Incarnation // ... in this incarnation
+	ackSent      Time        // s of the newest acknowledgement; older ones are ignored
+	pendingSince Time        // s of the request that is out; 0: none
+	askAt        Time        // when it is asked again; 0 and Never: not by itself
+	extraOrNil   *peerExtra  // nil: nothing of that
 
-	held     bool  // the node said that it holds the claim
-	vote     bool  // its view votes for the claim
-	waiters  bool  // claims without a vote are queued there
-	hinted   bool  // next is when asking again may bring the vote; else it is a second try
-	behind   bool  // it has not answered the settling round
-	again    bool  // something may have been missed while a request was out: ask again after the answer
-	unsure   bool  // it may have taken its vote back: only answers say whether it votes, see doubt
-	refused  bool  // for good: another capacity, a wrong type, a wrong password
-	failures uint8 // in a row, as far as that can count
+	held       bool  // the node said that it holds the claim
+	vote       bool  // its view votes for the claim
+	waiters    bool  // claims without a vote are queued there
+	hinted     bool  // askAt is when asking again may bring the vote; else it is a second try
+	behind     bool  // it has not answered the settling round
+	askAgain   bool  // something may have been missed while a request was out: ask again after the answer
+	pushUnsure bool  // it may have taken its vote back: only answers say whether it votes, see distrustPushes
+	refused    bool  // for good: another capacity, a wrong type, a wrong password
+	failures   uint8 // in a row, as far as that can count
 }
 
 // ask has the node asked now, or after the answer that is still to come.
 func (p *peer) ask(now Time) {
-	if p.asked != 0 {
-		p.again = true
+	if p.pendingSince != 0 {
+		p.askAgain = true
 	} else {
-		p.next, p.hinted = now, false
+		p.askAt, p.hinted = now, false
 	}
 }
 
-// untouched: nothing has been sent there yet, see Start.
-func (p *peer) untouched() bool {
-	return p.asked == 0 && p.taken == 0 && p.failures == 0 && !p.held && !p.refused
+// neverSent: nothing has been sent there yet, see Start.
+func (p *peer) neverSent() bool {
+	return p.pendingSince == 0 && p.ackSent == 0 && p.failures == 0 && !p.held && !p.refused
 }
 
-// more is what a claim knows of a node beside that. Claims that are not counted
+// peerExtra is what a claim knows of a node beside that. Claims that are not counted
 // hardly ever do.
-type more struct {
-	content
-	was     content // a holder's: when this last admitted the claim
-	limit   uint64  // how many permits there are since
-	limitAt Ticket  // the Resize that the node knows of; 0: none
-	heavy   bool    // it has not confirmed the weight of Shrink yet
-	barred  bool    // another client's key keeps all claims out there
-	until   Time    // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks have parted; 0: as that
-	ripe    Time    // from then on a vote counts that the node gave before: see Clocks; 0: at once
-	early   Push    // a push that overtook the answer it belongs to
+type peerExtra struct {
+	lowerSet
+	admittedSet   lowerSet // a holder's: when this last admitted the claim
+	limit         uint64   // how many permits there are since
+	limitAt       Ticket   // the Resize that the node knows of; 0: none
+	shrinkPending bool     // it has not confirmed the weight of Shrink yet
+	barred        bool     // another client's key keeps all claims out there
+	leaseEnds     Time     // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks have parted; 0: as that
+	countsFrom    Time     // from then on a vote counts that the node gave before: see Clocks; 0: at once
+	earlyPush     Push     // a push that overtook the answer it belongs to
 }
 
-// nothing is never written to.
-var nothing more
+// noExtra is never written to.
+var noExtra peerExtra
 
-// heard returns what is to be read only.
-func (p *peer) heard() *more {
-	if p.more == nil {
-		return &nothing
+// extra returns what is to be read only.
+func (p *peer) extra() *peerExtra {
+	if p.extraOrNil == nil {
+		return &noExtra
 	}
-	return p.more
+	return p.extraOrNil
 }
 
-// own returns what may be written to.
-func (p *peer) own() *more {
-	if p.more == nil {
-		p.more = new(more)
+// mutableExtra returns what may be written to.
+func (p *peer) mutableExtra() *peerExtra {
+	if p.extraOrNil == nil {
+		p.extraOrNil = new(peerExtra)
 	}
-	return p.more
+	return p.extraOrNil
 }

@@ -11,7 +11,7 @@ import (
 func TestOpenThatANodeHasForgotten(t *testing.T) {
 	t.Parallel()
 	const second = Time(time.Second)
-	q := &Inquiry{
+	q := &RegisterOp{
 		Op: OpOpen, Nodes: 3, NodeTimeout: time.Second, Patience: 10 * time.Second, Fresh: 100 * time.Second,
 		Stored: Stored{Version: Version{Ticket: mine, ID: ID{1}}},
 	}
@@ -31,7 +31,7 @@ func TestOpenThatANodeHasForgotten(t *testing.T) {
 	}
 	now = 110 * second // nothing has run since
 	q.Answer(now, last, Answer{Status: Missing, Incarnation: 2, Record: &Entry{}})
-	whole := &Entry{Whole: true}
+	whole := &Entry{CaughtUp: true}
 	q.Answer(now, Request{Node: 1, Op: OpOpen, Sent: now}, Answer{Status: OK, Incarnation: 1, Record: whole})
 	q.Answer(now, Request{Node: 2, Op: OpOpen, Sent: now}, Answer{Status: Missing, Incarnation: 1, Record: whole})
 	if q.Outcome() != Asking {

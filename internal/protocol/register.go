@@ -8,7 +8,7 @@ import (
 // This file owns one operation on a record: it asks the nodes, and asks those again that
 // do not answer. What the answers decide is in attest.go.
 
-// Outcome is what has become of an Inquiry.
+// Outcome is what has become of an RegisterOp.
 type Outcome uint8
 
 // The outcomes.
@@ -20,15 +20,15 @@ const (
 	Refused                  // so many nodes refuse for good that q cannot be reached
 )
 
-// Inquiry is one operation on a record: it asks all nodes, and those that do
+// RegisterOp is one operation on a record: it asks all nodes, and those that do
 // not answer again, until a majority decides. As with Claim, its methods take
 // the time and an event, Out is what is to be sent then, and Wake is when it
 // wants a Tick.
-type Inquiry struct {
+type RegisterOp struct {
 	Op          Op            // OpRead, OpOpen or OpPut
 	First       bool          // OpPut: of a run that has not been opened
 	Over        bool          // OpPut: its claim has been lost, so no node will vote for it any more
-	Fresh       time.Duration // how long an answer counts: no node that forgets after it is whole again so soon
+	Fresh       time.Duration // how long an answer counts: no node that forgets after it is caught up again so soon
 	Stored      Stored
 	Nodes       int
 	NodeTimeout time.Duration
@@ -39,50 +39,50 @@ type Inquiry struct {
 	Rules       Rules
 	Out         []Request
 
-	outcome Outcome
-	newest  Stored
-	promise Version // the newest that any node has shown
-	gone    Time    // since when the claim of an open or a put is known to have ended; 0: it is not
-	blocked Time    // since when it cannot be taken unless nodes come to vote for its claim; 0: it can
-	since   Time    // what others are asked from here on counts; 0: not yet. See write and read
-	peers   []informant
+	outcome      Outcome
+	newest       Stored
+	promise      Version // the newest that any node has shown
+	gone         Time    // since when the claim of an open or a put is known to have ended; 0: it is not
+	blocked      Time    // since when it cannot be taken unless nodes come to vote for its claim; 0: it can
+	evidenceFrom Time    // what others are asked from here on counts; 0: not yet. See write and read
+	peers        []registerPeer
 }
 
-// informant is what is known of one node.
-type informant struct {
-	entry    Entry
-	told     bool // entry is its answer
-	taken    bool // it has taken the open or put, or has what is being repaired
-	overrun  bool // it has refused that for a later run
-	missing  bool // it does not vote for the claim
-	at       Time // s of its newest answer
-	repair   bool // it is to be given the newest
-	tried    bool // which it was since it was read last
-	refused  bool // it refuses for good
-	asked    Time // s of the request that is out; 0: none
-	retry    Time // when to ask again; 0: not
-	failures int
+// registerPeer is what is known of one node.
+type registerPeer struct {
+	entry        Entry
+	answered     bool // entry is its answer
+	taken        bool // it has taken the open or put, or has what is being repaired
+	superseded   bool // it has refused that for a later run
+	missing      bool // it does not vote for the claim
+	answerSent   Time // s of its newest answer
+	repair       bool // it is to be given the newest
+	repairTried  bool // which it was since it was read last
+	refused      bool // it refuses for good
+	pendingSince Time // s of the request that is out; 0: none
+	askAt        Time // when to ask again; 0: not
+	failures     int
 }
 
 // Quorum returns q.
-func (q *Inquiry) Quorum() int { return q.Nodes/2 + 1 }
+func (q *RegisterOp) Quorum() int { return q.Nodes/2 + 1 }
 
 // Outcome returns what has become of it.
-func (q *Inquiry) Outcome() Outcome { return q.outcome }
+func (q *RegisterOp) Outcome() Outcome { return q.outcome }
 
 // Newest returns the newest that any node has shown.
-func (q *Inquiry) Newest() Stored { return q.newest }
+func (q *RegisterOp) Newest() Stored { return q.newest }
 
 // Left returns how much is left of the lease of the claim that has recorded the
 // newest, as a majority sees it, and whether that is certain: while some nodes
 // have not answered, a claim that too few are known to hold may be held all the same.
-func (q *Inquiry) Left() (left time.Duration, certain bool) {
+func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 	var lefts []time.Duration
 	dead := 0
 	for i := range q.peers {
 		p := &q.peers[i]
 		switch {
-		case !p.told:
+		case !p.answered:
 		case p.entry.Version.Run(q.newest.Version) == 0 && p.entry.Left > 0:
 			lefts = append(lefts, p.entry.Left)
 		default:
@@ -102,10 +102,10 @@ func (q *Inquiry) Left() (left time.Duration, certain bool) {
 
 // Adopt returns what an open has found and fewer than a majority are known to
 // have: it is to be put under the new run's version before any caller gets it.
-func (q *Inquiry) Adopt() (Stored, bool) {
+func (q *RegisterOp) Adopt() (Stored, bool) {
 	have := 0
 	for i := range q.peers {
-		if p := &q.peers[i]; p.told && p.entry.Version == q.newest.Version {
+		if p := &q.peers[i]; p.answered && p.entry.Version == q.newest.Version {
 			have++
 		}
 	}
@@ -115,7 +115,7 @@ func (q *Inquiry) Adopt() (Stored, bool) {
 }
 
 // Inquire starts an operation on a record. timeout and ttl are those of its name.
-func (c *Client) Inquire(now Time, q *Inquiry, timeout, ttl time.Duration, rules Rules) {
+func (c *Client) Inquire(now Time, q *RegisterOp, timeout, ttl time.Duration, rules Rules) {
 	q.Nodes, q.NodeTimeout, q.Patience, q.Rules = c.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
 	q.Fresh = c.Guard - c.Guard/50 // our clock and the node's may run at different speeds
 	q.Start(now)
@@ -125,7 +125,7 @@ func (c *Client) Inquire(now Time, q *Inquiry, timeout, ttl time.Duration, rules
 // It reports whether the operation goes on. A run does not begin without its claim. A put
 // goes on for LatePut at most: nodes keep a promise for Remember, and a put that comes
 // after a node has dropped the promise of a later run would record over that run.
-func (q *Inquiry) Follow(now Time, held bool) (goes bool) {
+func (q *RegisterOp) Follow(now Time, held bool) (goes bool) {
 	if held {
 		return true
 	}
@@ -143,7 +143,7 @@ func (q *Inquiry) Follow(now Time, held bool) (goes bool) {
 }
 
 // Reply takes a node's answer to r, which the Client has judged.
-func (q *Inquiry) Reply(now Time, r Request, a Answer, v Verdict) {
+func (q *RegisterOp) Reply(now Time, r Request, a Answer, v Verdict) {
 	if !v.Counts() {
 		q.Fail(now, r, v.Why == Duplicate)
 		return
@@ -152,8 +152,8 @@ func (q *Inquiry) Reply(now Time, r Request, a Answer, v Verdict) {
 }
 
 // Start asks all nodes; first only the one that is to be repaired.
-func (q *Inquiry) Start(now Time) {
-	q.peers = make([]informant, q.Nodes)
+func (q *RegisterOp) Start(now Time) {
+	q.peers = make([]registerPeer, q.Nodes)
 	for i := range q.peers {
 		if q.Repair == 0 || i == q.Repair-1 || !q.Rules.on(RuleAfter) {
 			q.ask(now, i)
@@ -162,7 +162,7 @@ func (q *Inquiry) Start(now Time) {
 }
 
 // ask sends a node what it has not done yet.
-func (q *Inquiry) ask(now Time, i int) {
+func (q *RegisterOp) ask(now Time, i int) {
 	p := &q.peers[i]
 	r := Request{Node: i, Op: q.Op, Sent: now}
 	switch {
@@ -173,15 +173,15 @@ func (q *Inquiry) ask(now Time, i int) {
 	case q.Op != OpRead:
 		r.Stored = &q.Stored
 	}
-	p.asked, p.retry, p.repair = now, 0, false
+	p.pendingSince, p.askAt, p.repair = now, 0, false
 	q.Out = append(q.Out, r)
 }
 
 // Answer takes a node's answer to r.
-func (q *Inquiry) Answer(now Time, r Request, a Answer) {
+func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 	p := &q.peers[r.Node]
-	if p.asked == r.Sent {
-		p.asked = 0
+	if p.pendingSince == r.Sent {
+		p.pendingSince = 0
 	}
 	if q.outcome != Asking {
 		return
@@ -191,7 +191,7 @@ func (q *Inquiry) Answer(now Time, r Request, a Answer) {
 	// lost its memory since, or a later run has begun there.
 	p.taken = a.Status == OK && r.Op == q.Op && q.Op != OpRead
 	if a.Record != nil {
-		p.told, p.entry, p.at = true, *a.Record, r.Sent
+		p.answered, p.entry, p.answerSent = true, *a.Record, r.Sent
 		if p.entry.Version.Compare(q.newest.Version) > 0 {
 			q.newest = p.entry.Stored
 		}
@@ -201,62 +201,62 @@ func (q *Inquiry) Answer(now Time, r Request, a Answer) {
 	}
 	switch a.Status {
 	case OK:
-		if q.Op == OpPut || p.entry.Whole {
+		if q.Op == OpPut || p.entry.CaughtUp {
 			p.failures = 0
 			break
 		}
 		// A client is repairing it. Once caught up it can attest.
-		p.tried = r.Op == OpRepair
-		q.later(now, p, 0)
+		p.repairTried = r.Op == OpRepair
+		q.retryLater(now, p, 0)
 	case Overtaken:
-		if p.overrun = q.Op != OpRead; !p.overrun {
-			q.later(now, p, 0) // it has promised more since it was asked
+		if p.superseded = q.Op != OpRead; !p.superseded {
+			q.retryLater(now, p, 0) // it has promised more since it was asked
 		}
 	case Recovering: // it knows nothing, and says so
-		*p = informant{}
-		q.later(now, p, a.Wait)
+		*p = registerPeer{}
+		q.retryLater(now, p, a.Wait)
 	default:
-		q.later(now, p, 0)
+		q.retryLater(now, p, 0)
 	}
 	q.advance(now)
 }
 
 // Fail takes a request that will not be answered, for good or for now.
-func (q *Inquiry) Fail(now Time, r Request, forGood bool) {
+func (q *RegisterOp) Fail(now Time, r Request, forGood bool) {
 	p := &q.peers[r.Node]
-	if q.outcome != Asking || p.asked != r.Sent {
+	if q.outcome != Asking || p.pendingSince != r.Sent {
 		return
 	}
-	p.asked, p.refused = 0, forGood
-	q.later(now, p, 0)
+	p.pendingSince, p.refused = 0, forGood
+	q.retryLater(now, p, 0)
 	q.advance(now)
 }
 
 // Up says that a node's connection has come back.
-func (q *Inquiry) Up(now Time, node int) {
-	if p := &q.peers[node]; q.outcome == Asking && p.asked == 0 && p.retry != 0 {
-		p.retry, p.refused = now, false
+func (q *RegisterOp) Up(now Time, node int) {
+	if p := &q.peers[node]; q.outcome == Asking && p.pendingSince == 0 && p.askAt != 0 {
+		p.askAt, p.refused = now, false
 		q.advance(now)
 	}
 }
 
 // Early says that answers are older than this process's clock tells: it stood still.
-func (q *Inquiry) Early(now Time, by time.Duration) {
+func (q *RegisterOp) Early(now Time, by time.Duration) {
 	for i := range q.peers {
-		q.peers[i].at = q.peers[i].at.Add(-by)
+		q.peers[i].answerSent = q.peers[i].answerSent.Add(-by)
 	}
 	q.Tick(now)
 }
 
 // Tick lets time pass.
-func (q *Inquiry) Tick(now Time) {
+func (q *RegisterOp) Tick(now Time) {
 	if q.outcome == Asking {
 		q.advance(now)
 	}
 }
 
 // Wake returns when a Tick is wanted.
-func (q *Inquiry) Wake() Time {
+func (q *RegisterOp) Wake() Time {
 	w := Never
 	if q.outcome != Asking {
 		return w
@@ -267,36 +267,36 @@ func (q *Inquiry) Wake() Time {
 	for i := range q.peers {
 		p := &q.peers[i]
 		switch {
-		case p.asked != 0:
-			w = min(w, p.asked.Add(q.NodeTimeout))
-		case p.retry != 0:
-			w = min(w, p.retry)
+		case p.pendingSince != 0:
+			w = min(w, p.pendingSince.Add(q.NodeTimeout))
+		case p.askAt != 0:
+			w = min(w, p.askAt)
 		}
-		if p.told && q.Rules.on(RuleFresh) {
-			w = min(w, p.at.Add(q.Fresh))
+		if p.answered && q.Rules.on(RuleFresh) {
+			w = min(w, p.answerSent.Add(q.Fresh))
 		}
 	}
 	return w
 }
 
-func (q *Inquiry) later(now Time, p *informant, wait time.Duration) {
+func (q *RegisterOp) retryLater(now Time, p *registerPeer, wait time.Duration) {
 	p.failures++
 	pause := max(wait, q.NodeTimeout<<min(p.failures, 8)/8)
-	p.retry = now.Add(max(min(pause, q.Patience), time.Millisecond))
+	p.askAt = now.Add(max(min(pause, q.Patience), time.Millisecond))
 }
 
-func (q *Inquiry) advance(now Time) {
+func (q *RegisterOp) advance(now Time) {
 	refusals := 0
 	for i := range q.peers {
 		p := &q.peers[i]
-		if p.asked != 0 && now >= p.asked.Add(q.NodeTimeout) {
-			p.asked = 0
-			q.later(now, p, 0)
+		if p.pendingSince != 0 && now >= p.pendingSince.Add(q.NodeTimeout) {
+			p.pendingSince = 0
+			q.retryLater(now, p, 0)
 		}
-		if p.told && now >= p.at.Add(q.Fresh) && q.Rules.on(RuleFresh) {
-			p.told, p.taken = false, false // it may have forgotten since, and have been repaired with what it knew then
-			if p.asked == 0 {
-				p.retry = now
+		if p.answered && now >= p.answerSent.Add(q.Fresh) && q.Rules.on(RuleFresh) {
+			p.answered, p.taken = false, false // it may have forgotten since, and have been repaired with what it knew then
+			if p.pendingSince == 0 {
+				p.askAt = now
 			}
 		}
 		if p.refused {
@@ -315,7 +315,7 @@ func (q *Inquiry) advance(now Time) {
 		return
 	}
 	for i := range q.peers {
-		if p := &q.peers[i]; p.asked == 0 && p.retry != 0 && now >= p.retry {
+		if p := &q.peers[i]; p.pendingSince == 0 && p.askAt != 0 && now >= p.askAt {
 			q.ask(now, i)
 		}
 	}

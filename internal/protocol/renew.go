@@ -5,7 +5,7 @@ import "time"
 // This file owns rule 6 and all that is sent without being asked for: renewals, second
 // tries, and the settling of nodes that are below T or have lost the claim.
 //
-// Invariant: tend sends nothing to a node at which a request of the claim is unanswered,
+// Invariant: sendDue sends nothing to a node at which a request of the claim is unanswered,
 // so a slow node is never flooded.
 
 // Renew asks every node for a new lease now, also when renewal has been
@@ -15,11 +15,11 @@ func (c *Claim) Renew(now Time) {
 	if c.expire(now); c.phase != Holding {
 		return
 	}
-	c.beat = c.next(now)
+	c.beatAt = c.nextBeat(now)
 	for i := range c.peers {
 		switch p := &c.peers[i]; {
 		case p.refused:
-		case p.held && p.tkt >= c.t:
+		case p.held && p.ticket >= c.ticket:
 			c.send(now, i, OpBeat)
 		default:
 			c.send(now, i, OpSettle)
@@ -28,14 +28,14 @@ func (c *Claim) Renew(now Time) {
 }
 
 // StopRenewal lets the claim end with the leases it has.
-func (c *Claim) StopRenewal() { c.mute = true }
+func (c *Claim) StopRenewal() { c.noRenewal = true }
 
 // Muted reports whether StopRenewal was called.
-func (c *Claim) Muted() bool { return c.mute }
+func (c *Claim) Muted() bool { return c.noRenewal }
 
-// next is when to beat again. It falls on one of a few moments, and what falls
+// nextBeat is when to beat again. It falls on one of a few moments, and what falls
 // on the same goes out together: to renew one of many claims costs less then.
-func (c *Claim) next(now Time) Time {
+func (c *Claim) nextBeat(now Time) Time {
 	at := now.Add(c.interval())
 	if step := Time(c.TTL / 256); step >= Time(time.Millisecond) {
 		return at / step * step
@@ -51,36 +51,36 @@ func (c *Claim) interval() time.Duration {
 	return third - third*time.Duration(c.ID[1])/2560
 }
 
-// tend sends what is due: beats, hinted questions, second tries, and the
+// sendDue sends what is due: beats, hinted questions, second tries, and the
 // settling of every node that is below T or does not hold the claim (rule 6).
-func (c *Claim) tend(now Time) {
-	if c.phase == Holding && c.mute {
+func (c *Claim) sendDue(now Time) {
+	if c.phase == Holding && c.noRenewal {
 		return
 	}
-	due := now >= c.beat
+	due := now >= c.beatAt
 	if due {
-		c.beat = c.next(now)
+		c.beatAt = c.nextBeat(now)
 		if c.Counting && c.phase == Holding {
-			c.widen(now)
+			c.deepenLists(now)
 		}
 	}
-	asking, rest := c.phase == Waiting && now >= c.hinted(), c.short(now)
+	asking, rest := c.phase == Waiting && now >= c.hinted(), c.outOfVotes(now)
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.asked != 0 || p.refused && !due {
+		if p.pendingSince != 0 || p.refused && !due {
 			continue
 		}
-		again := p.next != 0 && !p.hinted && now >= p.next
+		again := p.askAt != 0 && !p.hinted && now >= p.askAt
 		switch {
-		case !p.held && (due || again || rest && p.untouched()):
-			if !c.raised && (c.phase == Joining || p.untouched()) || !c.Rules.on(RuleHeal) {
+		case !p.held && (due || again || rest && p.neverSent()):
+			if !c.raised && (c.phase == Joining || p.neverSent()) || !c.Rules.on(RuleHeal) {
 				c.send(now, i, OpJoin)
 			} else {
 				c.send(now, i, OpSettle)
 			}
-		case p.held && p.tkt < c.t && (c.phase == Joining || c.Rules.on(RuleSettleBelow)) && (p.failures == 0 || due || again):
+		case p.held && p.ticket < c.ticket && (c.phase == Joining || c.Rules.on(RuleSettleBelow)) && (p.failures == 0 || due || again):
 			c.send(now, i, OpSettle)
-		case p.held && p.heard().heavy && (p.failures == 0 || due || again):
+		case p.held && p.extra().shrinkPending && (p.failures == 0 || due || again):
 			c.send(now, i, OpSettle)
 		case p.held && (due || again || asking && !p.vote):
 			c.send(now, i, OpBeat)
@@ -88,14 +88,14 @@ func (c *Claim) tend(now Time) {
 	}
 }
 
-// short: those that have been asked cannot make q votes any more.
-func (c *Claim) short(now Time) bool {
+// outOfVotes: those that have been asked cannot make q votes any more.
+func (c *Claim) outOfVotes(now Time) bool {
 	if c.phase == Holding || !c.Rules.on(RuleRest) {
 		return false
 	}
 	n := 0
 	for i := range c.peers {
-		if p := &c.peers[i]; p.asked != 0 || p.vote && c.usable(p, now) {
+		if p := &c.peers[i]; p.pendingSince != 0 || p.vote && c.usable(p, now) {
 			n++
 		}
 	}

@@ -54,7 +54,7 @@ func TestRenewalsReachTheNodesThatAnswer(t *testing.T) {
 			}
 			a := due[k]
 			due = append(due[:k], due[k+1:]...)
-			c.Answer(now, a.r, Answer{Status: OK, Incarnation: Incarnation(a.r.Node + 1), Ticket: 640, Vote: true, Told: true})
+			c.Answer(now, a.r, Answer{Status: OK, Incarnation: Incarnation(a.r.Node + 1), Ticket: 640, Vote: true, HasTotals: true})
 		}
 	}
 }

@@ -123,7 +123,7 @@ func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64, rules R
 // not caught up, or it lost its data and may have forgotten how many permits a
 // semaphore has.
 func Lacks(a *Answer, counting bool) bool {
-	return a.Record != nil && !a.Record.Whole || counting && a.Status == Recovering
+	return a.Record != nil && !a.Record.CaughtUp || counting && a.Status == Recovering
 }
 
 // Decides reports whether a reader follows a read by a run of its own. A register is undecided if a minority has something that a later run may not

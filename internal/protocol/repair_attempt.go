@@ -67,14 +67,14 @@ type attemptState struct {
 
 // repairPeer is another node that may know what the node has forgotten.
 type repairPeer struct {
-	err      error
-	looked   bool
-	listed   bool
-	caughtUp bool
-	inc      Incarnation
-	run      string
-	size     int // bytes of the names that it has listed
-	portions int
+	err         error
+	looked      bool
+	listed      bool
+	caughtUp    bool
+	incarnation Incarnation
+	run         string
+	size        int // bytes of the names that it has listed
+	portions    int
 }
 
 // Bounds of what one node may list. A node whose cursor never returns to 0 would
@@ -226,8 +226,8 @@ func (r *Repair) asked(i int, s RepairStep, res RepairResult) {
 		r.do(i, next)
 		return
 	case !listing:
-		p.looked, p.caughtUp, p.inc, p.run = true, res.CaughtUp, res.Incarnation, res.Run
-	case (res.Incarnation != p.inc || res.Run != p.run) && r.Rules.on(RuleRepairSteady):
+		p.looked, p.caughtUp, p.incarnation, p.run = true, res.CaughtUp, res.Incarnation, res.Run
+	case (res.Incarnation != p.incarnation || res.Run != p.run) && r.Rules.on(RuleRepairSteady):
 		p.err = ErrLostMeanwhile // some names may be missing; and a cursor is of one run
 	default:
 		p.listed = true

@@ -29,12 +29,12 @@ const (
 	RuleMore                            // more permits count only when q views tell of them: three holders of one permit after a Resize that failed
 	RuleKeep                            // a holder keeps its permits when a Resize leaves fewer: it is lost for nothing
 	RuleWhole                           // a node that lost its data cannot attest that nothing is recorded: a thing is done twice
-	RuleFresh                           // an answer counts for less than a guard time: the node may have forgotten since what it took, and be whole again
+	RuleFresh                           // an answer counts for less than a guard time: the node may have forgotten since what it took, and be caught up again
 	RuleLater                           // what a minority has is not brought to others once a later run may have begun: that run is recorded over
 	RuleRepair                          // what a read finds on a minority is brought to a majority first: what was recorded is not found later
 	RuleAdopt                           // a run that finds a record on a minority records it again: as above
 	RuleOutlast                         // a holder counts what a node told it before it lost its memory, until that lease ends: it is lost for nothing
-	RuleOthers                          // an open also counts as witnesses whole nodes that do not vote for its claim: it and the repair of a node wait for each other
+	RuleOthers                          // an open also counts nodes that are caught up and do not vote for its claim: it and the repair of a node wait for each other
 	RuleAfter                           // and asks them once it has q promises; a node is repaired by what others tell when its guard time is over: what was recorded in between is not found
 	RuleTold                            // a node is repaired with the names of all nodes that may be the only one to know one: it attests that nothing is recorded, which is
 	RuleRest                            // nodes that were left out at first are asked before long: a claim does not get the votes that it needs

@@ -21,20 +21,20 @@ type Servers struct {
 
 // server is what one address reaches, as of its last connection that may vote.
 type server struct {
-	run   string      // the identity; empty: unknown
-	inc   Incarnation // of the memory that it voted with last; 0: it has not voted
-	up    bool
-	since Time // down since then, when it is not up
-	same  int  // the address that this one was found to share a server with; -1: none
-	left  []left
+	run         string      // the identity; empty: unknown
+	incarnation Incarnation // of the memory that it voted with last; 0: it has not voted
+	up          bool
+	since       Time // down since then, when it is not up
+	same        int  // the address that this one was found to share a server with; -1: none
+	left        []leftServer
 }
 
-// left is a server that an address voted for before it reached another one. The
+// leftServer is a server that an address voted for before it reached another one. The
 // leases that the server gave under that address end by a time.
-type left struct {
-	run  string
-	inc  Incarnation
-	ends Time
+type leftServer struct {
+	run         string
+	incarnation Incarnation
+	ends        Time
 }
 
 // NewServers returns the Servers of so many addresses. No lease outlasts the guard time.
@@ -63,15 +63,15 @@ func (s *Servers) Connect(now Time, i int, run string) (other int) {
 		s.leave(now, i)
 	}
 	if !s.votes(now, i) && s.rules.on(RuleRefused) { // its leases have ended, and another address may vote by now
-		a.inc = 0
+		a.incarnation = 0
 	}
 	for j := range s.at {
-		if j != i && run != "" && s.gave(now, j, left{run: run}) && s.rules.on(RuleServer) {
+		if j != i && run != "" && s.gave(now, j, leftServer{run: run}) && s.rules.on(RuleServer) {
 			a.run, a.same = "", j
 			return j
 		}
 	}
-	*a = server{run: run, inc: a.inc, up: true, same: -1, left: a.left}
+	*a = server{run: run, incarnation: a.incarnation, up: true, same: -1, left: a.left}
 	return -1
 }
 
@@ -83,25 +83,25 @@ func (s *Servers) Connect(now Time, i int, run string) (other int) {
 // until the first address has told what its new server knows of the claim.
 func (s *Servers) leave(now Time, i int) {
 	a := &s.at[i]
-	l := left{a.run, a.inc, now.Add(s.guard)}
+	l := leftServer{a.run, a.incarnation, now.Add(s.guard)}
 	if !a.up {
 		l.ends = a.since.Add(s.guard)
 	}
-	a.left = slices.DeleteFunc(a.left, func(o left) bool { return now > o.ends || o.run == l.run && o.inc == l.inc })
-	if (l.run != "" || l.inc != 0) && now <= l.ends && s.rules.on(RuleLeft) {
+	a.left = slices.DeleteFunc(a.left, func(o leftServer) bool { return now > o.ends || o.run == l.run && o.incarnation == l.incarnation })
+	if (l.run != "" || l.incarnation != 0) && now <= l.ends && s.rules.on(RuleLeft) {
 		a.left = append(a.left, l)
 	}
-	a.run, a.inc = "", 0
+	a.run, a.incarnation = "", 0
 }
 
 // gave reports whether address j votes for a server, or may have a lease from it.
-func (s *Servers) gave(now Time, j int, of left) bool {
+func (s *Servers) gave(now Time, j int, of leftServer) bool {
 	o := &s.at[j]
-	same := func(l left) bool {
-		return of.run != "" && l.run == of.run || of.inc != 0 && l.inc == of.inc
+	same := func(l leftServer) bool {
+		return of.run != "" && l.run == of.run || of.incarnation != 0 && l.incarnation == of.incarnation
 	}
-	return same(left{run: o.run, inc: o.inc}) && s.votes(now, j) ||
-		slices.ContainsFunc(o.left, func(l left) bool { return now <= l.ends && same(l) })
+	return same(leftServer{run: o.run, incarnation: o.incarnation}) && s.votes(now, j) ||
+		slices.ContainsFunc(o.left, func(l leftServer) bool { return now <= l.ends && same(l) })
 }
 
 // Twin returns the address that may vote with this incarnation instead of address
@@ -113,7 +113,7 @@ func (s *Servers) gave(now Time, j int, of left) bool {
 // that the server gave under the first address.
 func (s *Servers) Twin(now Time, i int, inc Incarnation) int {
 	for j := range s.at {
-		if j != i && s.gave(now, j, left{inc: inc}) && (s.at[j].up || s.rules.on(RuleTwin)) {
+		if j != i && s.gave(now, j, leftServer{incarnation: inc}) && (s.at[j].up || s.rules.on(RuleTwin)) {
 			return j
 		}
 	}
@@ -129,13 +129,13 @@ func (s *Servers) Twin(now Time, i int, inc Incarnation) int {
 func (s *Servers) Vote(now Time, i int, inc Incarnation) (other int) {
 	other = s.Twin(now, i, inc)
 	a := &s.at[i]
-	if a.inc != 0 && a.inc != inc && (other < 0 || s.rules.on(RuleRefused)) {
+	if a.incarnation != 0 && a.incarnation != inc && (other < 0 || s.rules.on(RuleRefused)) {
 		run := a.run
 		s.leave(now, i)
 		a.run = run
 	}
 	if other < 0 {
-		a.inc = inc
+		a.incarnation = inc
 	}
 	return other
 }

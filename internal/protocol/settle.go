@@ -26,20 +26,20 @@ func (c *Claim) settle(now Time) {
 		c.end(now, Lapsed)
 		return
 	}
-	known, open, top := 0, 0, c.t
+	known, open, top := 0, 0, c.ticket
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.untouched() || c.awaited(p) && (p.behind || !p.held) {
+		if p.neverSent() || c.awaited(p) && (p.behind || !p.held) {
 			open++
 		}
 		if c.running(p, now) {
 			known++
-			top = max(top, p.tkt)
+			top = max(top, p.ticket)
 		}
 	}
 	switch {
 	case c.exact(now)+open >= c.Quorum(): // T may still be reached
-	case known >= c.Quorum() && top > c.t:
+	case known >= c.Quorum() && top > c.ticket:
 		c.follow(now, top)
 	case c.Try && open == 0:
 		c.end(now, NoQuorum)
@@ -48,8 +48,8 @@ func (c *Claim) settle(now Time) {
 
 // follow raises T to the highest ticket answered.
 func (c *Claim) follow(now Time, top Ticket) {
-	c.chase++
-	if c.chase > 2 && c.Rules.on(RuleSpread) {
+	c.settleRounds++
+	if c.settleRounds > 2 && c.Rules.on(RuleSpread) {
 		// Another claim of the same residue proposes the same T, each node keeps
 		// one of them off it, and both go on like that. Any T above serves; let
 		// the two differ.
@@ -57,7 +57,7 @@ func (c *Claim) follow(now Time, top Ticket) {
 		if w := Ticket(c.Window.half() / 2 / Residues); c.Window != 0 {
 			most = min(most, w) // no farther than the nodes let it go
 		}
-		top += Residues * (Ticket(c.ID[c.chase%8]) % (most + 1))
+		top += Residues * (Ticket(c.ID[c.settleRounds%8]) % (most + 1))
 	}
 	c.raise(now, top)
 }
@@ -65,19 +65,19 @@ func (c *Claim) follow(now Time, top Ticket) {
 // raise makes T "the highest ticket answered", which q nodes may hold already,
 // and sends settle(id, T) to all that do not.
 func (c *Claim) raise(now Time, top Ticket) {
-	c.phase, c.t, c.raised = Joining, top, true
+	c.phase, c.ticket, c.raised = Joining, top, true
 	if c.exact(now) >= c.Quorum() {
 		c.phase = Waiting
 	}
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.behind = true; !(p.held && p.tkt == c.t) && !p.refused {
+		if p.behind = true; !(p.held && p.ticket == c.ticket) && !p.refused {
 			c.send(now, i, OpSettle)
-			p.unsure = false // the first request with this T
+			p.pushUnsure = false // the first request with this T
 		}
 	}
 }
 
 // awaited: an answer of the node may still come. A try waits once for a node that
 // is silent, not again with each settling round.
-func (c *Claim) awaited(p *peer) bool { return p.asked != 0 && (!c.Try || p.failures == 0) }
+func (c *Claim) awaited(p *peer) bool { return p.pendingSince != 0 && (!c.Try || p.failures == 0) }

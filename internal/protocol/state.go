@@ -13,9 +13,9 @@ func (c *Claim) Clone() *Claim {
 	d.Out = slices.Clone(c.Out)
 	d.peers = slices.Clone(c.peers)
 	for i := range d.peers {
-		if p := &d.peers[i]; p.more != nil {
-			m := *p.more
-			p.more = &m
+		if p := &d.peers[i]; p.extraOrNil != nil {
+			m := *p.extraOrNil
+			p.extraOrNil = &m
 		}
 	}
 	return &d
@@ -58,67 +58,67 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 		b = binary.AppendVarint(b, int64(n))
 	}
 	b = append(b, byte(c.phase))
-	flags(c.mute, c.raised, c.Try && c.first)
+	flags(c.noRenewal, c.raised, c.Try && c.votedOnce)
 	if c.Try {
-		when(c.yield)
+		when(c.giveUpAt)
 	}
-	b = binary.AppendUvarint(b, uint64(c.t))
+	b = binary.AppendUvarint(b, uint64(c.ticket))
 	b = binary.AppendUvarint(b, c.Weight)
-	b = binary.AppendUvarint(b, c.room)
-	when(c.beat)
-	when(c.ask)
-	when(c.shrunk)
+	b = binary.AppendUvarint(b, c.admittedCapacity)
+	when(c.beatAt)
+	when(c.countAt)
+	when(c.shrunkAt)
 	switch c.phase {
 	case Joining:
 		when(c.began)
-		b = binary.AppendVarint(b, int64(c.chase))
+		b = binary.AppendVarint(b, int64(c.settleRounds))
 	case Holding:
 		when(c.deadline)
 	}
 	if c.phase == Waiting {
-		b = binary.AppendVarint(b, int64(c.chase))
+		b = binary.AppendVarint(b, int64(c.settleRounds))
 	}
-	b = binary.AppendVarint(b, int64(c.pace))
-	b = binary.AppendVarint(b, int64(c.window))
+	b = binary.AppendVarint(b, int64(c.countPause))
+	b = binary.AppendVarint(b, int64(c.listDepth))
 	for i := range c.peers {
-		p, m := &c.peers[i], c.peers[i].heard()
-		next, hinted := p.next, p.hinted
+		p, m := &c.peers[i], c.peers[i].extra()
+		next, hinted := p.askAt, p.hinted
 		if hinted && (p.vote || c.phase == Holding) {
 			next, hinted = Never, false
 		}
-		flags(p.held, p.vote, p.refused, m.heavy, m.early.Vote, p.again, hinted, c.phase == Joining && p.behind, m.barred && !p.vote, p.unsure)
-		b = binary.AppendUvarint(b, uint64(p.tkt))
-		b = binary.AppendUvarint(b, uint64(p.inc))
-		when(p.taken)
-		when(m.ripe)
-		when(c.until(p))
-		when(p.asked)
+		flags(p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted, c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure)
+		b = binary.AppendUvarint(b, uint64(p.ticket))
+		b = binary.AppendUvarint(b, uint64(p.incarnation))
+		when(p.ackSent)
+		when(m.countsFrom)
+		when(c.leaseEnds(p))
+		when(p.pendingSince)
 		when(next)
 		b = append(b, p.failures)
 		if c.Counting {
 			b = binary.AppendUvarint(b, m.limit)
 			b = binary.AppendUvarint(b, uint64(m.limitAt))
-			b = m.content.appendState(b)
+			b = m.lowerSet.appendState(b)
 			if c.phase == Holding {
-				b = m.was.appendState(b)
+				b = m.admittedSet.appendState(b)
 			}
 		}
-		if m.early.Vote {
-			b = binary.AppendUvarint(b, uint64(m.early.Ticket))
-			b = binary.AppendUvarint(b, uint64(m.early.Incarnation))
-			b = binary.AppendUvarint(b, m.early.Sum)
-			b = binary.AppendUvarint(b, m.early.Digest)
-			b = binary.AppendUvarint(b, m.early.Limit)
-			b = binary.AppendUvarint(b, uint64(m.early.LimitAt))
-			b = binary.AppendVarint(b, int64(m.early.Late))
+		if m.earlyPush.Vote {
+			b = binary.AppendUvarint(b, uint64(m.earlyPush.Ticket))
+			b = binary.AppendUvarint(b, uint64(m.earlyPush.Incarnation))
+			b = binary.AppendUvarint(b, m.earlyPush.Sum)
+			b = binary.AppendUvarint(b, m.earlyPush.Digest)
+			b = binary.AppendUvarint(b, m.earlyPush.Limit)
+			b = binary.AppendUvarint(b, uint64(m.earlyPush.LimitAt))
+			b = binary.AppendVarint(b, int64(m.earlyPush.Late))
 		}
 	}
 	return b
 }
 
-func (v *content) appendState(b []byte) []byte {
+func (v *lowerSet) appendState(b []byte) []byte {
 	known := byte(0)
-	if v.told {
+	if v.known {
 		known |= 1
 	}
 	if v.listed {
@@ -128,8 +128,8 @@ func (v *content) appendState(b []byte) []byte {
 	b = binary.AppendUvarint(b, v.sum)
 	b = binary.AppendUvarint(b, v.digest)
 	b = binary.AppendUvarint(b, uint64(v.from))
-	b = binary.AppendUvarint(b, v.base.sum)
-	b = binary.AppendUvarint(b, v.base.digest)
+	b = binary.AppendUvarint(b, v.prefixTotals.sum)
+	b = binary.AppendUvarint(b, v.prefixTotals.digest)
 	b = binary.AppendUvarint(b, v.all.sum)
 	b = binary.AppendUvarint(b, v.all.digest)
 	b = binary.AppendUvarint(b, uint64(len(v.lower)))

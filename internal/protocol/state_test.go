@@ -10,22 +10,22 @@ import (
 
 // reported is what no later step of a claim reads, or what another field implies.
 var reported = map[string]string{
-	"Config":  "the same during a search, save for the weight",
-	"Out":     "requests, which a search takes at once",
-	"peers":   "looked at one by one",
-	"more":    "looked at one by one",
-	"content": "looked at one by one",
-	"was":     "looked at one by one",
-	"waiters": "only reported",
-	"ID":      "of a push: always the claim's",
-	"Clock":   "of a push: not read",
-	"Vote":    "of a push that was kept: always true",
-	"Waiters": "of a push: only reported",
-	"Changed": "of a push: always false",
-	"Ask":     "of a push that was kept: always false",
-	"early":   "looked at one by one",
-	"base":    "looked at one by one",
-	"all":     "looked at one by one",
+	"Config":       "the same during a search, save for the weight",
+	"Out":          "requests, which a search takes at once",
+	"peers":        "looked at one by one",
+	"extraOrNil":   "looked at one by one",
+	"lowerSet":     "looked at one by one",
+	"admittedSet":  "looked at one by one",
+	"waiters":      "only reported",
+	"ID":           "of a push: always the claim's",
+	"Clock":        "of a push: not read",
+	"Vote":         "of a push that was kept: always true",
+	"Waiters":      "of a push: only reported",
+	"Changed":      "of a push: always false",
+	"Ask":          "of a push that was kept: always false",
+	"earlyPush":    "looked at one by one",
+	"prefixTotals": "looked at one by one",
+	"all":          "looked at one by one",
 }
 
 // A search takes two claims with the same state for one. So the state has every
@@ -38,20 +38,20 @@ func TestStateIsComplete(t *testing.T) {
 			Terms: Terms{Weight: 1, Capacity: 3, TTL: time.Minute, Counting: true}, Nodes: 1, NodeTimeout: time.Second, Drift: time.Second, Try: try,
 		})
 		c.phase = phase
-		m := c.peers[0].own()
-		m.early.Vote, m.heavy = true, true
+		m := c.peers[0].mutableExtra()
+		m.earlyPush.Vote, m.shrinkPending = true, true
 		c.peers[0].held = true
 		return c
 	}
 	parts := map[string]func(c *Claim) any{
 		"claim":   func(c *Claim) any { return c },
 		"peer":    func(c *Claim) any { return &c.peers[0] },
-		"more":    func(c *Claim) any { return c.peers[0].more },
-		"content": func(c *Claim) any { return &c.peers[0].more.content },
-		"was":     func(c *Claim) any { return &c.peers[0].more.was },
-		"base":    func(c *Claim) any { return &c.peers[0].more.base },
-		"all":     func(c *Claim) any { return &c.peers[0].more.all },
-		"early":   func(c *Claim) any { return &c.peers[0].more.early },
+		"more":    func(c *Claim) any { return c.peers[0].extraOrNil },
+		"content": func(c *Claim) any { return &c.peers[0].extraOrNil.lowerSet },
+		"was":     func(c *Claim) any { return &c.peers[0].extraOrNil.admittedSet },
+		"base":    func(c *Claim) any { return &c.peers[0].extraOrNil.prefixTotals },
+		"all":     func(c *Claim) any { return &c.peers[0].extraOrNil.all },
+		"early":   func(c *Claim) any { return &c.peers[0].extraOrNil.earlyPush },
 	}
 	for name, part := range parts {
 		fields := reflect.TypeOf(part(claim(Joining, false))).Elem()

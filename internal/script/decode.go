@@ -149,11 +149,11 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	}
 	f := v[3].Int
 	a.Vote, a.Waiters, a.Foreign = f&flagVote != 0, f&flagWaiters != 0, f&flagForeign != 0
-	a.Told, a.Listed, a.Barred = f&flagTold != 0, f&flagListed != 0, f&flagBarred != 0
+	a.HasTotals, a.Listed, a.Barred = f&flagTold != 0, f&flagListed != 0, f&flagBarred != 0
 	if a.Ticket == 0 {
 		return bad("no ticket")
 	}
-	if a.Vote && (a.Foreign || a.Barred) || a.Foreign && a.Barred || a.Listed && !a.Told {
+	if a.Vote && (a.Foreign || a.Barred) || a.Foreign && a.Barred || a.Listed && !a.HasTotals {
 		return bad("contradictory flags")
 	}
 	if len(v) > 4 {
@@ -168,7 +168,7 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 		return bad("limit")
 	case len(v) <= 5:
 		return a, nil
-	case len(v)%2 == 0 || !a.Told && (f&flagLimit == 0 || v[5].Int != 0 || v[6].Int != 0):
+	case len(v)%2 == 0 || !a.HasTotals && (f&flagLimit == 0 || v[5].Int != 0 || v[6].Int != 0):
 		return bad("totals")
 	}
 	rest := 7

@@ -163,17 +163,17 @@ func believable(t *testing.T, a protocol.Answer) {
 	bound(a.Status >= protocol.OK && a.Status <= protocol.Clash && a.Record == nil, "status")
 	bound(a.Incarnation > 0 && a.Incarnation < maxNumber, "incarnation")
 	bound(a.Clock >= 0 && a.Clock <= 1<<43, "clock")
-	bound(a.Ticket < protocol.MaxTicket && (a.Ticket > 0 || !a.Vote && !a.Foreign && !a.Told), "ticket")
+	bound(a.Ticket < protocol.MaxTicket && (a.Ticket > 0 || !a.Vote && !a.Foreign && !a.HasTotals), "ticket")
 	bound(a.Wait >= 0 && a.Wait <= maxWait, "wait")
 	bound(!a.Vote || !a.Foreign, "vote and foreign")
-	bound(a.Told || !a.Listed && a.Sum == 0 && a.Digest == 0, "totals")
+	bound(a.HasTotals || !a.Listed && a.Sum == 0 && a.Digest == 0, "totals")
 	bound(a.Listed || a.Lower == nil && a.BaseSum == 0 && a.BaseDigest == 0 && a.AllSum == 0 && a.AllDigest == 0, "list")
 	bound(!a.Listed || a.AllSum >= a.Sum && a.AllSum < maxNumber && a.AllDigest < protocol.DigestMod, "totals of all")
 	bound(a.Sum < maxNumber && a.Digest < protocol.DigestMod && a.BaseDigest < protocol.DigestMod, "sum and digest")
 	bound(a.Limit < maxNumber && a.LimitAt < protocol.MaxTicket && (a.Limit == 0) == (a.LimitAt == 0), "limit")
 	bound(a.Capacity < maxNumber && (a.Capacity > 0) == (a.Status == protocol.Clash), "capacity")
 	if a.Status != protocol.OK {
-		bound(!a.Vote && !a.Waiters && !a.Foreign && !a.Told && a.Limit == 0, "status and flags")
+		bound(!a.Vote && !a.Waiters && !a.Foreign && !a.HasTotals && a.Limit == 0, "status and flags")
 	}
 	sum := new(big.Int).SetUint64(a.BaseSum)
 	for _, l := range a.Lower {

@@ -115,10 +115,10 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 		return bad(10)
 	}
 	e := &protocol.Entry{
-		Whole:   v[2].Int == 1,
-		Forged:  v[2].Int == 2,
-		Promise: protocol.Version{Ticket: protocol.Ticket(v[3].Int), ID: promise},
-		Left:    time.Duration(v[10].Int) * time.Millisecond,
+		CaughtUp: v[2].Int == 1,
+		Forged:   v[2].Int == 2,
+		Promise:  protocol.Version{Ticket: protocol.Ticket(v[3].Int), ID: promise},
+		Left:     time.Duration(v[10].Int) * time.Millisecond,
 	}
 	e.Version = protocol.Version{Ticket: protocol.Ticket(v[5].Int), ID: id, Seq: uint64(v[7].Int)}
 	e.Erased, e.Keep = v[8].Int == 1, time.Duration(v[9].Int)*time.Millisecond

@@ -396,7 +396,7 @@ func TestLongList(t *testing.T) {
 	n.do(t, n.terms(5001, 1<<30), join(640))
 	a = beat(0)
 	assert.False(t, a.Listed, "too many")
-	assert.True(t, a.Told, "the totals of all others")
+	assert.True(t, a.HasTotals, "the totals of all others")
 	digest := uint64(0)
 	for i := range uint64(255) {
 		digest += n.terms(i, 1).ID.Digest()

@@ -182,7 +182,7 @@ func (w *world) expectRead(p *proc, well bool) {
 	tries := 0
 	var read func()
 	read = func() {
-		p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
+		p.inquire(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
 			switch tries++; {
 			case ok || !well:
 			case tries < 5 && i.Outcome() == protocol.Unsettled:

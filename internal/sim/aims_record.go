@@ -322,7 +322,7 @@ var stretched = generator{
 			p.cutOff(c)
 		})
 		w.once(func() bool { return a.model.Recorded().Ticket > 0 }, w.ttl, w.nodeTimeout, func() { w.wipe(a, false) })
-		w.once(a.model.Whole, w.guard+3*w.ttl, 0, func() { p.to(b).heal(false) })
+		w.once(a.model.CaughtUp, w.guard+3*w.ttl, 0, func() { p.to(b).heal(false) })
 		w.once(func() bool { return b.model.Recorded().Ticket > 0 }, w.ttl, w.nodeTimeout, func() { b.pause() })
 		w.then(w.around(w.ttl), func() {
 			b.resume()

@@ -21,7 +21,7 @@ func named(r *rand.Rand, s *setting, procs, names int) {
 
 // caughtUp is the last step of an aim: the node is caught up by now.
 func (w *world) caughtUp(n *node) {
-	if !n.model.Whole() {
+	if !n.model.CaughtUp() {
 		w.fail("stuck", "node %d is not caught up", n.idx)
 	}
 }
@@ -44,7 +44,7 @@ var repairBeforeGuardEnds = generator{
 			p.cutOff(c)
 			other.cutOff(a)
 			v := protocol.Version{Ticket: e.att.Ticket(), ID: e.att.ID, Seq: 1}
-			p.inquire(e.att, protocol.Inquiry{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*inquiry, bool) { e.release() })
+			p.inquire(e.att, protocol.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*inquiry, bool) { e.release() })
 			e.puts = false
 		})
 		w.once(func() bool { return a.model.Recorded().Ticket > 0 }, w.ttl, 4*w.delay, func() {

@@ -297,7 +297,7 @@ func ticketName(t protocol.Ticket) string {
 
 func answerName(r protocol.Request, a protocol.Answer) string {
 	if e := a.Record; e != nil {
-		return fmt.Sprintf("%v %s promise %s whole=%t", a.Status, versionName(e.Version), versionName(e.Promise), e.Whole)
+		return fmt.Sprintf("%v %s promise %s whole=%t", a.Status, versionName(e.Version), versionName(e.Promise), e.CaughtUp)
 	}
 	if a.Status != protocol.OK || r.Op == protocol.OpLeave {
 		return a.Status.String()
@@ -306,7 +306,7 @@ func answerName(r protocol.Request, a protocol.Answer) string {
 	if a.Vote {
 		s += " vote"
 	}
-	if a.Told {
+	if a.HasTotals {
 		s += fmt.Sprintf(" below=%d/%x", a.Sum, a.Digest>>36)
 	}
 	if a.Wait > 0 {

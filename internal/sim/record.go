@@ -9,7 +9,7 @@ import (
 
 // inquiry is an operation on the record, and what the simulation notes about it.
 type inquiry struct {
-	*protocol.Inquiry
+	*protocol.RegisterOp
 	proc   *proc
 	owner  *attempt // whose run it belongs to; nil for a reader
 	no     int
@@ -29,7 +29,7 @@ func (i *inquiry) String() string {
 
 // inquire starts an operation on the record; then is called when it is
 // decided, or given up after a while.
-func (p *proc) inquire(owner *attempt, in protocol.Inquiry, then func(i *inquiry, ok bool)) {
+func (p *proc) inquire(owner *attempt, in protocol.RegisterOp, then func(i *inquiry, ok bool)) {
 	persist := 3 * p.w.ttl
 	if p.w.persist > 0 {
 		persist = p.w.persist
@@ -38,19 +38,19 @@ func (p *proc) inquire(owner *attempt, in protocol.Inquiry, then func(i *inquiry
 }
 
 // inquireFor is inquire with the time after which the operation is given up.
-func (p *proc) inquireFor(limit time.Duration, owner *attempt, in protocol.Inquiry, then func(i *inquiry, ok bool)) {
+func (p *proc) inquireFor(limit time.Duration, owner *attempt, in protocol.RegisterOp, then func(i *inquiry, ok bool)) {
 	w := p.w
 	w.inquiries++
-	i := &inquiry{Inquiry: &in, proc: p, owner: owner, no: w.inquiries, before: w.ledger.best, timer: never}
+	i := &inquiry{RegisterOp: &in, proc: p, owner: owner, no: w.inquiries, before: w.ledger.best, timer: never}
 	i.then = func(ok bool) { then(i, ok) }
 	p.inquiries = append(p.inquiries, i)
 	if w.trace != nil {
 		w.log("%v: begins, %s", i, versionName(in.Stored.Version))
 	}
 	if w.tape != nil {
-		w.tape.inquiry(p, owner, i.Inquiry)
+		w.tape.inquiry(p, owner, i.RegisterOp)
 	}
-	p.client.Inquire(p.now(), i.Inquiry, p.nodeTimeout(), p.ttl(), w.rules)
+	p.client.Inquire(p.now(), i.RegisterOp, p.nodeTimeout(), p.ttl(), w.rules)
 	i.after()
 	p.later(limit, func() { i.end(false) })
 }
@@ -125,9 +125,9 @@ func (t *participant) turn(a *attempt) {
 	}
 	version := protocol.Version{Ticket: a.Ticket(), ID: a.ID, Seq: 1} // 0 is for what is recorded again
 	put := func(s protocol.Stored) {
-		p.inquire(a, protocol.Inquiry{Op: protocol.OpPut, Stored: s}, func(_ *inquiry, ok bool) { leave(ok) })
+		p.inquire(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *inquiry, ok bool) { leave(ok) })
 	}
-	p.inquire(a, protocol.Inquiry{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *inquiry, ok bool) {
+	p.inquire(a, protocol.RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *inquiry, ok bool) {
 		found := i.Newest()
 		adopted, few := i.Adopt()
 		switch {
@@ -136,7 +136,7 @@ func (t *participant) turn(a *attempt) {
 		case few && w.rng.IntN(2) == 0:
 			put(adopted)
 		case few: // and then something of its own, as a Reset does
-			p.inquire(a, protocol.Inquiry{Op: protocol.OpPut, Stored: adopted}, func(*inquiry, bool) {
+			p.inquire(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: adopted}, func(*inquiry, bool) {
 				put(protocol.Stored{Version: version, Erased: true})
 			})
 		case found.Version != (protocol.Version{}) && !found.Erased && w.rng.IntN(3) > 0:
@@ -160,7 +160,7 @@ func (p *proc) reads() {
 	w := p.w
 	p.later(w.around(2*w.think+2*w.hold), func() {
 		if !w.draining {
-			p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*inquiry, bool) {})
+			p.inquire(nil, protocol.RegisterOp{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*inquiry, bool) {})
 			p.reads()
 		}
 	})
@@ -170,7 +170,7 @@ func (p *proc) reads() {
 func (w *world) lastly() {
 	whole := 0
 	for _, n := range w.nodes {
-		if n.model.Whole() && !n.gone && !n.unsettled() {
+		if n.model.CaughtUp() && !n.gone && !n.unsettled() {
 			whole++
 		}
 	}
@@ -192,7 +192,7 @@ func (w *world) lastly() {
 
 // readLast reads; unsettled is called when a run is to decide first, if one still may.
 func (w *world) readLast(unsettled func()) {
-	w.procs[0].inquire(nil, protocol.Inquiry{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
+	w.procs[0].inquire(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
 		open := i.Outcome() == protocol.Unsettled
 		switch {
 		case ok || w.ledger.void || open && !w.idle(): // it is that run's to decide
@@ -221,7 +221,7 @@ type opened struct{ run, found protocol.Version }
 func (l *ledger) lost(w *world) {
 	whole := 0
 	for _, n := range w.nodes {
-		if n.model.Whole() && !n.unmarked && !n.unsettled() {
+		if n.model.CaughtUp() && !n.unmarked && !n.unsettled() {
 			whole++
 		}
 	}

@@ -128,7 +128,7 @@ func (p *proc) readFor(t *repairTask) {
 		w.fail("busy", "process %s repairs node %d while process %s has the turn", p.name, n.idx, n.turnOf.name)
 	}
 	if t.step.Name == recordName {
-		in := protocol.Inquiry{Op: protocol.OpRead, Repair: n.idx + 1}
+		in := protocol.RegisterOp{Op: protocol.OpRead, Repair: n.idx + 1}
 		p.inquireFor(4*p.nodeTimeout(), nil, in, func(i *inquiry, _ bool) {
 			w.reads(p, n, -1)
 			res := protocol.RepairResult{Outcome: i.Outcome()}
@@ -211,9 +211,9 @@ func (t *participant) opens(a *attempt) {
 		}
 	}
 	open := protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}
-	p.inquire(a, protocol.Inquiry{Op: protocol.OpOpen, Stored: open}, func(i *inquiry, ok bool) {
+	p.inquire(a, protocol.RegisterOp{Op: protocol.OpOpen, Stored: open}, func(i *inquiry, ok bool) {
 		if again, few := i.Adopt(); ok && few {
-			p.inquire(a, protocol.Inquiry{Op: protocol.OpPut, Stored: again}, func(_ *inquiry, ok bool) { end(ok) })
+			p.inquire(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: again}, func(_ *inquiry, ok bool) { end(ok) })
 			return
 		}
 		end(ok)

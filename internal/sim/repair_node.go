@@ -28,7 +28,7 @@ func (n *node) repairStep(t *repairTask, by *proc) (res protocol.RepairResult) {
 	switch now := n.millis(w.now); s.Kind {
 	case protocol.RepairLook:
 		n.looks++
-		return protocol.RepairResult{Incarnation: inc, CaughtUp: n.model.Whole(), Wait: n.model.Recovering(now)}
+		return protocol.RepairResult{Incarnation: inc, CaughtUp: n.model.CaughtUp(), Wait: n.model.Recovering(now)}
 	case protocol.RepairTurn:
 		if res.OK = n.turnEnds <= now; res.OK {
 			n.turnEnds = now + s.For.Milliseconds()
@@ -56,7 +56,7 @@ const perPortion = 7
 // list lists a portion of the names that the node has something of.
 func (n *node) list(cursor string) (names []string, next string) {
 	all := slices.Sorted(maps.Keys(n.names))
-	if n.model.Remembers() {
+	if n.model.HasRegister() {
 		all = append(all, recordName)
 	}
 	if limit, _ := n.model.Limit(); limit > 0 {
@@ -97,7 +97,7 @@ func (p *proc) attested(n *node) bool {
 	for _, o := range p.w.nodes {
 		if o == n || p.reaches(o) {
 			all++
-			if o != n && o.model.Whole() {
+			if o != n && o.model.CaughtUp() {
 				caughtUp++
 			}
 		}

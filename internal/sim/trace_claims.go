@@ -74,7 +74,7 @@ func recorder(op protocol.Op) func(p *player, a *args) error {
 		if a.err != nil {
 			return a.err
 		}
-		return p.on.record(label, protocol.Inquiry{Op: op, Alive: alive, Stored: protocol.Stored{Value: []byte(value), Erased: erase}}, seq)
+		return p.on.record(label, protocol.RegisterOp{Op: op, Alive: alive, Stored: protocol.Stored{Value: []byte(value), Erased: erase}}, seq)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 // claim: a letter for the process, and a number for all but its first claim, as in e and e2.
 type clients interface {
 	claim(label string, try bool, weight uint64) error
-	hold(label, what string, weight uint64) error            // what a holder, or a waiter, does
-	record(label string, in protocol.Inquiry, seq int) error // seq: which of the claim's writes; -1: the next
+	hold(label, what string, weight uint64) error               // what a holder, or a waiter, does
+	record(label string, in protocol.RegisterOp, seq int) error // seq: which of the claim's writes; -1: the next
 	repair(label string, n *node, told bool) error
 	process(label string) *proc
 	meet(p *proc)
@@ -135,7 +135,7 @@ func (c *cast) hold(label, what string, weight uint64) error {
 	return nil
 }
 
-func (c *cast) record(label string, in protocol.Inquiry, seq int) error {
+func (c *cast) record(label string, in protocol.RegisterOp, seq int) error {
 	var owner *attempt
 	if in.Op != protocol.OpRead {
 		if owner = c.last[label]; owner == nil {
@@ -171,7 +171,7 @@ var outcomes = map[protocol.Outcome]string{
 	protocol.Outrun: "overtaken by a later run", protocol.Refused: "refused",
 }
 
-func (c *cast) inquire(p *proc, owner *attempt, in protocol.Inquiry, what string) {
+func (c *cast) inquire(p *proc, owner *attempt, in protocol.RegisterOp, what string) {
 	x := c.w.wire
 	p.inquire(owner, in, func(i *inquiry, ok bool) {
 		s := what + ": " + outcomes[i.Outcome()]
@@ -180,7 +180,7 @@ func (c *cast) inquire(p *proc, owner *attempt, in protocol.Inquiry, what string
 		}
 		if adopted, few := i.Adopt(); ok && few && !x.manual {
 			s += " on a minority and puts it again"
-			c.inquire(p, owner, protocol.Inquiry{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
+			c.inquire(p, owner, protocol.RegisterOp{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
 		}
 		x.say("%s", s)
 	})
@@ -191,7 +191,7 @@ func (c *cast) inquire(p *proc, owner *attempt, in protocol.Inquiry, what string
 func (c *cast) repair(label string, n *node, told bool) error {
 	p := c.process(label)
 	if told {
-		p.inquire(nil, protocol.Inquiry{Op: protocol.OpRead, Repair: n.idx + 1}, func(i *inquiry, ok bool) {
+		p.inquire(nil, protocol.RegisterOp{Op: protocol.OpRead, Repair: n.idx + 1}, func(i *inquiry, ok bool) {
 			c.w.wire.say("%s repairs node %d: %s", label, n.idx+1, outcomes[i.Outcome()])
 		})
 		return nil
@@ -356,7 +356,7 @@ func (c *cast) node(n *node) string {
 	if k := len(n.names); k > 0 {
 		s += fmt.Sprintf(" %d names;", k)
 	}
-	if !n.model.Whole() {
+	if !n.model.CaughtUp() {
 		s += " not caught up;"
 	}
 	return s + " fence " + ticketName(n.model.Fence())

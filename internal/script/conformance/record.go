@@ -96,10 +96,10 @@ func (s *sequence) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := s.node.Whole()
+	before := s.node.CaughtUp()
 	s.node.Complete(inc)
-	s.note("%d complete %d: %v -> %v", s.now, inc, cmd.Val(), s.node.Whole())
-	if !before && s.node.Whole() != (fmt.Sprint(cmd.Val()) == "[1]") {
+	s.note("%d complete %d: %v -> %v", s.now, inc, cmd.Val(), s.node.CaughtUp())
+	if !before && s.node.CaughtUp() != (fmt.Sprint(cmd.Val()) == "[1]") {
 		return fmt.Errorf("whole: %v", cmd.Val())
 	}
 	return nil

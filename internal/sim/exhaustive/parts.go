@@ -140,7 +140,7 @@ func (x *space) request(p claimPart, e claimEvent) protocol.Request {
 func (x *space) answer(m message) protocol.Answer {
 	a := protocol.Answer{
 		Status: m.status, Incarnation: m.inc, Ticket: m.held, Vote: m.vote, Wait: time.Duration(m.wait) * unit,
-		Told: m.told, Listed: m.listed, Sum: m.sum, Digest: m.digest,
+		HasTotals: m.told, Listed: m.listed, Sum: m.sum, Digest: m.digest,
 		AllSum: m.allSum, AllDigest: m.allDigest,
 	}
 	for i := range x.cfg.Parties {
@@ -190,7 +190,7 @@ func (x *space) visit(e nodeEvent) nodeMove {
 	a, outs := p.n.Handle(p.at, x.cfg.terms(int(e.claim)), "", r, p.life)
 	q.kind, q.status, q.inc, q.held, q.vote, q.wait = answer, a.Status, a.Incarnation, a.Ticket, a.Vote, int16(a.Wait/unit)
 	if counting {
-		q.told, q.listed, q.sum, q.digest, q.allSum, q.allDigest = a.Told, a.Listed, a.Sum, a.Digest, a.AllSum, a.AllDigest
+		q.told, q.listed, q.sum, q.digest, q.allSum, q.allDigest = a.HasTotals, a.Listed, a.Sum, a.Digest, a.AllSum, a.AllDigest
 		for _, l := range a.Lower {
 			q.lower |= 1 << x.slot(l.ID)
 		}

@@ -139,7 +139,7 @@ func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
 func (n *Node) scan([]string) []resp.Value {
 	v := str("0")
 	for _, key := range n.model.Names() {
-		if n.model.Name(key).Remembers() {
+		if n.model.Name(key).HasRegister() {
 			v = append(v, resp.Value{Str: []byte(key + ":r")})
 		}
 	}

@@ -90,7 +90,7 @@ func (n *Node) record(now int64, keys, args []string) []resp.Value {
 	switch {
 	case e.Forged:
 		state = 2
-	case e.Whole:
+	case e.CaughtUp:
 		state = 1
 	}
 	erased := int64(0)
@@ -144,13 +144,13 @@ func answer(a protocol.Answer) []resp.Value {
 	for _, f := range []struct {
 		on   bool
 		flag int64
-	}{{a.Vote, vote}, {a.Waiters, waiters}, {a.Foreign, foreign}, {a.Told, told}, {a.Listed, listed}, {a.Limit > 0, limit}, {a.Barred, barred}} {
+	}{{a.Vote, vote}, {a.Waiters, waiters}, {a.Foreign, foreign}, {a.HasTotals, told}, {a.Listed, listed}, {a.Limit > 0, limit}, {a.Barred, barred}} {
 		if f.on {
 			flags |= f.flag
 		}
 	}
 	add(uint64(a.Ticket), uint64(flags), wait)
-	if a.Told || a.Limit > 0 {
+	if a.HasTotals || a.Limit > 0 {
 		add(a.Sum, a.Digest)
 	}
 	if a.Limit > 0 {
