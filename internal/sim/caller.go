@@ -157,7 +157,7 @@ func (c *caller) enter(l *lease) {
 	c.doing, c.lease = holding, l
 	w.stats.Turns++
 	c.v.turns++
-	w.check.local.entered(w, c)
+	w.check.of[c.v.t.lock].local.entered(w, c)
 	switch {
 	case c.keeps && !w.draining:
 	case c.mode == protocol.Write && w.reading > 0 && w.rng.IntN(4) == 0:

@@ -10,13 +10,60 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// checker holds a schedule to what the protocol promises.
+// checks hold a schedule to what the protocol promises: each name by itself, and what is
+// so for all.
+type checks struct {
+	of []*checker // by name
+}
+
+func newChecks(names int) (c checks) {
+	for i := range max(1, names) {
+		c.of = append(c.of, &checker{lock: i, local: localCheck{lock: i}})
+	}
+	return c
+}
+
+// always is what must be so at every moment.
+func (c *checks) always(w *world) {
+	for _, of := range c.of {
+		of.always(w)
+		if w.callers > 0 {
+			of.local.always(w)
+		}
+	}
+}
+
+func (c *checks) changed(w *world, a *attempt, was protocol.Phase) {
+	c.of[a.part.lock].changed(w, a, was)
+}
+
+// burst is how far ahead of its wall clock a process may propose tickets by its own attempts.
+const burst = 16*time.Millisecond + protocol.Residues*time.Microsecond
+
+// began: a ticket is ahead of the wall clock only as far as tickets of its own name are. With
+// one ticket clock for all names the tickets of one that is claimed often would take all
+// others ahead, until the nodes refuse them.
+func (c *checks) began(w *world, a *attempt) {
+	if w.locks == 0 || w.wire != nil {
+		return
+	}
+	most := max(a.part.proc.wallClock()+protocol.Ticket(burst.Microseconds()), c.of[a.part.lock].fence+protocol.Residues)
+	if a.first > most {
+		w.fail("ahead", "%v begins at %s, and no ticket of its name is above %s", a, ticketName(a.first), ticketName(most))
+	}
+}
+
+func (c *checks) gone(a *attempt) { c.of[a.part.lock].gone(a) }
+
+// checker holds the claims of one name to that.
 type checker struct {
+	lock    int
+	fence   protocol.Ticket // the highest that any node has had, where there are several names
+	local   localCheck
 	holders []*attempt
 	highest []admission // per weight: the highest ticket that was ever admitted
 	entered []*attempt  // admitted by the event that is being handled
-	local   localCheck
-	free    moment // since when a waiter could be served and is not
+	free    moment      // since when a waiter could be served and is not
 }
 
 type admission struct {
@@ -25,9 +72,8 @@ type admission struct {
 	holder *attempt
 }
 
-// always is what must be so at every moment.
 func (c *checker) always(w *world) {
-	if rival := w.rival != nil && w.rival.valid(); len(c.holders) > 1 || rival {
+	if rival := w.rival != nil && w.rival.valid() && c.lock == 0; len(c.holders) > 1 || rival {
 		var sum uint64
 		if rival {
 			sum = w.capacity
@@ -54,9 +100,6 @@ func (c *checker) always(w *world) {
 		c.passed(w, a)
 	}
 	c.entered = c.entered[:0]
-	if w.callers > 0 {
-		c.local.always(w)
-	}
 	if w.clean || w.limping {
 		c.prompt(w)
 	}
@@ -138,12 +181,12 @@ func (c *checker) passed(w *world, a *attempt) {
 	for _, p := range w.procs {
 		for _, t := range p.parts {
 			e := t.att
-			if e == nil || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
+			if e == nil || t.lock != c.lock || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
 				continue
 			}
 			nodes, weight := 0, e.Weight
 			for _, n := range w.nodes {
-				for _, o := range n.model.Claims(n.millis(w.now)) {
+				for _, o := range n.data(c.lock).Claims(n.millis(w.now)) {
 					if o.ID == e.ID && o.Ticket == e.Ticket() {
 						nodes, weight = nodes+1, min(weight, o.Weight)
 					}
@@ -171,7 +214,7 @@ func (c *checker) inOrder(w *world, a *attempt) {
 	}
 	for _, p := range w.procs {
 		for _, t := range p.parts {
-			if e := t.att; e != nil && e.phase == protocol.Waiting && e.settled < a.began && e.Ticket() < a.Ticket() {
+			if e := t.att; e != nil && t.lock == c.lock && e.phase == protocol.Waiting && e.settled < a.began && e.Ticket() < a.Ticket() {
 				sum += e.Weight
 			}
 		}
@@ -190,7 +233,7 @@ func (c *checker) prompt(w *world) {
 	var first *attempt
 	for _, p := range w.procs {
 		for _, t := range p.parts {
-			if a := t.att; a != nil && a.phase < protocol.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
+			if a := t.att; a != nil && t.lock == c.lock && a.phase < protocol.Holding && !a.Postponed() && (first == nil || a.Ticket() < first.Ticket()) {
 				first = a
 			}
 		}
@@ -254,12 +297,12 @@ const (
 )
 
 // busy: nothing spins.
-func (c *checker) busy(w *world, a *attempt) {
+func (c *checks) busy(w *world, a *attempt) {
 	if w.now-a.window > moment(time.Second) {
 		a.window, a.requests, a.ticks = w.now, 0, 0
 		a.crowd = 0
 		for _, n := range w.nodes {
-			a.crowd += n.model.Size() - n.sent
+			a.crowd += n.data(a.part.lock).Size() - n.sent
 		}
 	}
 	w.stats.Busiest = max(w.stats.Busiest, a.requests/len(w.nodes))
@@ -283,7 +326,7 @@ func (w *world) portions(a *attempt) int {
 // end is what must be so after all claims have left: nothing is anywhere, at once
 // if nothing has failed, and after a lease otherwise, which ends later where the
 // clock has been set back.
-func (c *checker) end(w *world) {
+func (c *checks) end(w *world) {
 	if w.tries && w.stats.Admissions == 0 {
 		w.fail("free", "%d processes tried a free name at the same moment, and none has it", len(w.procs))
 	}
@@ -295,8 +338,10 @@ func (c *checker) end(w *world) {
 		w.now = w.now.add(left + left/50 + time.Millisecond)
 	}
 	for _, n := range w.nodes {
-		if now := n.millis(w.now.add(n.setBack)); !n.down && !n.model.Empty(now) {
-			w.fail("orphan", "node %d still keeps %d claims, redlock key %q", n.idx, len(n.model.Claims(now)), n.model.Plain(now))
+		for i := range c.of {
+			if now, m := n.millis(w.now.add(n.setBack)), n.data(i); !n.down && !m.Empty(now) {
+				w.fail("orphan", "node %d still keeps %d claims, redlock key %q", n.idx, len(m.Claims(now)), m.Plain(now))
+			}
 		}
 	}
 }

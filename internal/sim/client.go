@@ -17,7 +17,10 @@ func (p *proc) begin() {
 		Wall: p.wallClock,
 		Seed: uint64(p.epoch)<<32 | uint64(p.index), Rules: w.rules,
 	})
-	p.shared = &protocol.Name{Name: recordName, Counting: w.counting}
+	p.names = nil
+	for i := range max(1, w.locks) {
+		p.names = append(p.names, &protocol.Name{Name: recordName + lockNames[i], Counting: w.counting})
+	}
 	p.clientTimer, p.reading, p.mended, p.repaired = never, make([]int, len(w.nodes)), map[*node]bool{}, ""
 	for _, l := range p.links {
 		l.leapt, l.votes = l.node.wrong, 0
@@ -140,7 +143,7 @@ func (l *link) reach() int {
 func (l *link) judge(m *message) protocol.Verdict {
 	p := l.proc
 	l.listen()
-	v, do := p.client.Reply(p.now(), p.shared, &m.req, &m.ans)
+	v, do := p.client.Reply(p.now(), m.shared(), &m.req, &m.ans)
 	p.carryOut(do)
 	if m.req.Op != protocol.OpLeave {
 		l.heard(l.reading(m), m.leapt, v.Why, m.ans.Late)

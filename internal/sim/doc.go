@@ -1,5 +1,5 @@
 // Package sim plays schedules against the protocol: a seeded discrete-event
-// simulation of clients, links and nodes around one name, without goroutines
+// simulation of clients, links and nodes around one name or several, without goroutines
 // and without a clock, so that a seed is a schedule and can be played again.
 //
 // The clients run the very state machine that runs in production
@@ -29,6 +29,8 @@
 //     (protocol.Outbox, protocol.Backlog).
 //   - Repair of nodes that lost their data: each process has the machine of production
 //     (protocol.Repair), and its steps are messages. Aims give nodes further names.
+//   - Several names, in some schedules: each process claims up to four at once, which share its
+//     connections, the room at the nodes and the nodes' markers. One of them has a record.
 //   - Another Redlock client on the same redlock key, alone or among all faults
 //     that Redlock bears: its messages are late or lost as well. Redlock does not
 //     bear a node that forgets.
@@ -45,6 +47,8 @@
 //     phase is Holding and its own clock is before its deadline.
 //   - token: of two holders that exclude each other the later one has the
 //     higher ticket.
+//   - ahead: of several names, no claim begins with a ticket that is ahead for another name's sake.
+//     All other checks hold for each name by itself.
 //   - final: a final phase does not change, and a hold whose deadline has passed
 //     is never valid again.
 //   - busy: no claim wants a Tick at once after a Tick, sends without end, or repeats
@@ -80,7 +84,7 @@
 //
 // # What is not simulated
 //
-// Several names; how long a caller may hold (WithMaxHold); bytes on the wire, Lua and Redis themselves (internal/script
+// How long a caller may hold (WithMaxHold); bytes on the wire, Lua and Redis themselves (internal/script
 // holds the scripts to model.Node); a process that connects for the first time
 // just after a node's clock has jumped. Package exhaustive, below this one,
 // searches all schedules of small cases.

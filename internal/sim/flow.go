@@ -64,7 +64,7 @@ func (l *link) pump() {
 	for k, ok := l.backlog.Next(); ok; k, ok = l.backlog.Next() {
 		m := l.backlog.Take(k)
 		a, postponed := m.att, m.att.Postponed()
-		if !p.client.Depart(p.now(), a.Attempt, p.shared, &m.req) {
+		if !p.client.Depart(p.now(), a.Attempt, a.part.shared(), &m.req) {
 			continue
 		}
 		if !l.depart(m) {

@@ -110,6 +110,7 @@ var generators = []generator{
 	wrongClock, polling, poisoned, forged, foretold,
 	twofold, moved, replica, compared, doubtful,
 	readers, mourned,
+	manyNames, manyNames, manyNamesCalm,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }
 

@@ -9,6 +9,7 @@ import (
 // localCheck holds the callers of local queues to what the packages mutex and rwmutex
 // promise.
 type localCheck struct {
+	lock          int    // of the values with this name
 	written, read turnOf // with the highest token
 }
 
@@ -49,6 +50,9 @@ func (l *localCheck) always(w *world) {
 	holder := ""
 	for _, p := range w.procs {
 		for _, t := range p.parts {
+			if t.lock != l.lock {
+				continue
+			}
 			for _, c := range t.value.callers {
 				if c.lease != nil && c.lease.a.phase == protocol.Lost && !c.lease.ended {
 					w.fail("unaware", "%s holds what is lost and has not learned so", c.name)

@@ -142,6 +142,9 @@ var mutants = []mutant{
 	{"no margin for jumps that are not noticed", func(s *setting) { s.scant = true }, nudge, 100, "capacity"},
 	{"no client looks at the uptime", func(s *setting) { s.forgetful = true }, restart, 100, "capacity"},
 
+	{"all names have one ticket clock", func(s *setting) { s.oneClock = true }, manyNamesCalm, 100, "ahead"},
+	{"no guard, with several names", nodesWithout(model.Guard), manyNames, 1000, "capacity"},
+
 	{"a reader joins a writer", without(protocol.RuleShare), localCalm, 100, "capacity token"},
 	{"a reader joins past a writer of its process", without(protocol.RuleInLine), localReaders, 100, "late"},
 	{"a reader joins past a writer elsewhere", without(protocol.RuleReadersYield), localReaders, 100, "late"},

@@ -37,6 +37,14 @@ type message struct {
 	no   int            // and which one of those that are alike; see names
 }
 
+// shared is what the claims share whose name the message is about.
+func (m *message) shared() *protocol.Name {
+	if m.att != nil {
+		return m.att.part.shared()
+	}
+	return m.link.proc.names[0]
+}
+
 // link is a process's connection to a node: ordered in each direction, and what
 // is on it when it breaks may still arrive, twice even. Pushes come on a
 // connection of their own, unordered here.

@@ -84,14 +84,29 @@ func (n *node) delay() time.Duration {
 	return d * time.Duration(n.slow)
 }
 
+// data is what the node keeps of a name, counted from 0. The first one is that of the record,
+// of the number of permits and of other Redlock clients, too.
+func (n *node) data(lock int) *model.Node { return n.model.Name(lockNames[lock]) }
+
+// lockNames are the names that participants claim.
+var lockNames = [...]string{"", "second", "third", "fourth"}
+
 func (n *node) handle(m *message, ghost bool) protocol.Answer {
 	w := n.w
 	n.model.Show(m.link.proc.guard(), m.link.proc.retention())
 	if m.req.Op == protocol.OpJoin || m.req.Op == protocol.OpSettle {
 		n.sent++
 	}
-	a, outs := n.model.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req, n.incarnation())
+	data := n.model
+	if m.att != nil {
+		data = n.data(m.att.part.lock)
+	}
+	a, outs := data.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req, n.incarnation())
 	a.Clock = n.millis(w.now)
+	if m.att != nil && w.locks > 0 {
+		c := w.check.of[m.att.part.lock]
+		c.fence = max(c.fence, data.Fence())
+	}
 	if w.trace != nil {
 		late := ""
 		if ghost {

@@ -13,6 +13,7 @@ type participant struct {
 	proc   *proc
 	name   string
 	no     int // within its process
+	lock   int // the name that it claims: see node.data
 	weight uint64
 	auto   bool // else a generator says when
 	try    bool
@@ -61,13 +62,21 @@ func (a *attempt) String() string {
 func newParticipant(p *proc, i int) *participant {
 	w := p.w
 	t := &participant{
-		proc: p, no: i, name: fmt.Sprintf("p%s%c", p.name, 'a'+i),
+		proc: p, no: i, lock: i % max(1, w.locks), name: fmt.Sprintf("p%s%c", p.name, 'a'+i),
 		weight: w.weights[w.rng.IntN(len(w.weights))],
 	}
 	if w.callers > 0 {
 		t.value = newValue(t)
 	}
 	return t
+}
+
+// shared is what all claims of the process share that claim this name.
+func (t *participant) shared() *protocol.Name {
+	if t.proc.w.oneClock {
+		return t.proc.names[0]
+	}
+	return t.proc.names[t.lock]
 }
 
 // label is the name in traces: the process's, and a number for all but the first of it.
@@ -125,7 +134,7 @@ func (t *participant) drain() {
 		t.value.drain()
 		return
 	}
-	if t.att != nil && t.att.phase == protocol.Holding && !t.proc.w.record {
+	if t.att != nil && t.att.phase == protocol.Holding && !(t.proc.w.record && t.lock == 0) {
 		t.releaseLater()
 	}
 }
@@ -154,7 +163,7 @@ func (t *participant) acquire(try bool) {
 		t.value.pending = a
 	}
 	w.stats.Claims++
-	d := p.client.Start(p.now(), a.Attempt, p.shared, &protocol.Begin{
+	d := p.client.Start(p.now(), a.Attempt, t.shared(), &protocol.Begin{
 		Terms: protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
 		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.nodeTimeout(), Drift: w.margin(p.ttl()),
 		Unwell: p.unwell(), Busy: len(w.nodes), Rules: w.rules, Defer: later,
@@ -169,6 +178,7 @@ func (t *participant) acquire(try bool) {
 		defer w.tape.within()()
 	}
 	a.first, a.ticket = a.Ticket(), a.Ticket()
+	w.check.began(w, a)
 	if w.trace != nil {
 		w.log("%v: start T0=%s weight %d try=%v", a, ticketName(a.ticket), t.weight, try)
 	}
@@ -245,7 +255,7 @@ func (a *attempt) after() {
 		t.proc.links[a.Out[i].Node].offer(a, &a.Out[i])
 	}
 	a.Sent()
-	news := a.News(t.proc.shared)
+	news := a.News(t.shared())
 	w.check.busy(w, a)
 	if k := a.Ticket(); k != a.ticket {
 		if a.phase == protocol.Joining {
@@ -291,7 +301,7 @@ func (a *attempt) changed() {
 		case t.puts:
 		case t == t.proc.decider:
 			t.opens(a)
-		case w.record:
+		case w.record && t.lock == 0:
 			t.turn(a)
 		case t.auto || w.draining:
 			t.releaseLater()

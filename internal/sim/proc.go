@@ -20,7 +20,7 @@ type proc struct {
 	off       time.Duration // by how much it is wrong, beyond the skew
 	links     []*link
 	client    *protocol.Client
-	shared    *protocol.Name // what its claims share
+	names     []*protocol.Name // what its claims of a name share
 	parts     []*participant
 	inquiries []*inquiry
 	shorter   time.Duration // its settings are those of the world divided by this
@@ -101,7 +101,7 @@ func (p *proc) wallClock() protocol.Ticket {
 // propose is an attempt that comes to nothing before anything of it is sent.
 func (p *proc) propose() {
 	var a protocol.Attempt
-	p.client.Start(p.now(), &a, p.shared, &protocol.Begin{
+	p.client.Start(p.now(), &a, p.names[0], &protocol.Begin{
 		Terms: protocol.Terms{ID: p.w.newID(), Weight: 1, Capacity: p.w.capacity, TTL: p.ttl()}, NodeTimeout: p.nodeTimeout(), Rules: p.w.rules,
 	})
 }
@@ -180,7 +180,7 @@ func (p *proc) answer(m *message) {
 		p.w.log("%v: node %d answers %v: %s", m.att, l.node.idx, m.req.Op, answerName(m.req, m.ans))
 	}
 	m.att.before()
-	do := p.client.Answer(p.now(), m.att.Attempt, p.shared, &m.req, &m.ans, v)
+	do := p.client.Answer(p.now(), m.att.Attempt, m.att.part.shared(), &m.req, &m.ans, v)
 	m.att.after()
 	p.carryOut(do)
 }

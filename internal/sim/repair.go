@@ -172,6 +172,7 @@ func (p *proc) decide(then func(ok bool)) {
 	w := p.w
 	if p.decider == nil {
 		p.decider = newParticipant(p, len(p.parts))
+		p.decider.lock = 0
 		if w.wire != nil {
 			p.decider.name = p.decider.label()
 		}

@@ -11,6 +11,7 @@ import (
 // setting is what stays fixed during one schedule.
 type setting struct {
 	nodes, procs, parts int // parts: participants of one process
+	locks               int // names that participants claim, in turn; 0: one
 
 	capacity uint64
 	weights  []uint64 // a participant asks for one of these
@@ -63,6 +64,7 @@ type setting struct {
 	off       model.Rules    // the nodes' rules that are switched off
 	overtake  bool           // mutant: a leave overtakes what was sent before it
 	scant     bool           // mutant: nothing is given away to jumps that no client notices
+	oneClock  bool           // mutant: all names of a process have one ticket clock
 	hoard     bool           // mutant: what a broken connection had unanswered goes on taking room
 	forgetful bool           // mutant: no client looks whether a node has just restarted
 }

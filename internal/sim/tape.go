@@ -35,7 +35,7 @@ func (x *tape) setup() {
 	for _, o := range []struct {
 		name string
 		n    int
-	}{{"portion", w.portion}, {"room", w.window}} {
+	}{{"locks", w.locks}, {"portion", w.portion}, {"room", w.window}} {
 		if o.n > 0 {
 			s += fmt.Sprintf(" %s %d", o.name, o.n)
 		}
@@ -119,6 +119,9 @@ func (p parcel) exact() string {
 
 func (x *tape) claim(t *participant, id protocol.ID, d protocol.Deferral) {
 	s := fmt.Sprintf("claim %s weight %d wall %v id %s", t.label(), t.weight, t.proc.wall, hex.EncodeToString(id[:]))
+	if t.lock > 0 {
+		s += fmt.Sprintf(" lock %d", t.lock+1)
+	}
 	if t.try {
 		s += " try"
 	}

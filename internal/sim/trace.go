@@ -197,6 +197,8 @@ func (p *player) begin(a *args) error {
 			s.eager = false
 		case "nameless":
 			s.nameless = true
+		case "locks":
+			s.locks = a.number()
 		case "names":
 			s.names = a.number()
 		case "repairs":

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/hex"
+	"fmt"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -36,6 +37,16 @@ func (p *player) claim(a *args) error {
 			a.fail(err)
 			copy(s.id[:], b)
 			s.fixed = true
+		case a.take("lock"):
+			lock := a.number()
+			if lock < 1 || lock > len(p.w.check.of) {
+				return fmt.Errorf("there is no lock %d: see the option locks", lock)
+			}
+			t, err := p.on.participant(label)
+			if err != nil {
+				return err
+			}
+			t.lock = lock - 1
 		case a.take("residue"):
 			s.id[0], s.id[15], s.fixed = label[0], byte(a.number()), true
 		default:

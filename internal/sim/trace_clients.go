@@ -19,6 +19,7 @@ type clients interface {
 	record(label string, in protocol.RegisterOp, seq int) error // seq: which of the claim's writes; -1: the next
 	repair(label string, n *node, told bool) error
 	process(label string) *proc
+	participant(label string) (*participant, error)
 	meet(p *proc)
 	giveUp(no int)
 	changes(x *wire)
@@ -326,6 +327,7 @@ func (a *attempt) view() string {
 
 // node is what a node keeps.
 func (c *cast) node(n *node) string {
+	w := c.w
 	now := n.millis(c.w.now)
 	s := fmt.Sprintf("node %d:", n.idx+1)
 	switch {
@@ -337,12 +339,14 @@ func (c *cast) node(n *node) string {
 	if d := n.model.Recovering(now); d > 0 {
 		s += " recovering for " + seconds(d) + ";"
 	}
-	for _, e := range n.model.Claims(now) {
-		s += fmt.Sprintf(" %s %s", c.name(e.ID), ticketName(e.Ticket))
-		if e.Voted {
-			s += " vote"
+	for i := range w.check.of {
+		for _, e := range n.data(i).Claims(now) {
+			s += fmt.Sprintf(" %s %s", c.name(e.ID), ticketName(e.Ticket))
+			if e.Voted {
+				s += " vote"
+			}
+			s += fmt.Sprintf(" for %s;", seconds(time.Duration(e.Expiry-now)*time.Millisecond))
 		}
-		s += fmt.Sprintf(" for %s;", seconds(time.Duration(e.Expiry-now)*time.Millisecond))
 	}
 	if k := n.model.Plain(now); k == "rival" {
 		s += " the rival's key;"

@@ -18,7 +18,7 @@ type world struct {
 	queue queue
 	nodes []*node
 	procs []*proc
-	check checker
+	check checks
 	stats Stats
 	rival *rival // may be nil
 
@@ -61,7 +61,7 @@ type Violation struct {
 func (v *Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Kind, v.At, v.What) }
 
 func newWorld(s setting, r *rand.Rand, trace io.Writer) *world {
-	w := &world{setting: s, rng: r, now: moment(time.Second), trace: trace, ghosts: true}
+	w := &world{setting: s, rng: r, now: moment(time.Second), trace: trace, ghosts: true, check: newChecks(s.locks)}
 	w.listed, w.undecided, w.held = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.names {
 		w.listed[nameOf(i)] = true
