@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/transport"
 	"github.com/redis/go-redis/v9"
 )
@@ -52,10 +53,8 @@ func Defaults() Settings {
 	}
 }
 
-// Drift is how much earlier than a node this process takes a lease to end: 1% of
-// the ttl for clocks that run at different speeds, 2% for jumps of the node's
-// clock that other clients cannot notice, 2 ms for the node's resolution.
-func (s *Settings) Drift() time.Duration { return 3*s.TTL/100 + 2*time.Millisecond }
+// Drift is how much earlier than a node this process takes a lease to end.
+func (s *Settings) Drift() time.Duration { return protocol.Drift(s.TTL) }
 
 // Check names the first setting that is wrong or contradicts another, and the remedy.
 func (s *Settings) Check() error {

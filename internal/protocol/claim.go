@@ -51,6 +51,11 @@ type Config struct {
 	Try         bool          // do not wait: Taken instead
 }
 
+// Drift returns how much earlier than a node a client takes a lease to end: 1% of the ttl
+// for clocks that run at different speeds, 2% for jumps of the node's clock that other
+// clients cannot notice, 2 ms for the node's resolution.
+func Drift(ttl time.Duration) time.Duration { return 3*ttl/100 + 2*time.Millisecond }
+
 // Claim is one attempt of one participant. Its methods take the time and an
 // event; afterwards Out holds what is to be sent, Phase what became of it and
 // Wake when it wants a Tick. It is not safe for concurrent use.

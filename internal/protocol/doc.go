@@ -4,6 +4,19 @@
 // (internal/sim) drive the same code: they pass the time and an event, and take what
 // is to be sent and when to wake.
 //
+// A process has one [Client], an [Attempt] for each of its claims, and an [Inquiry] for
+// each operation on a record:
+//
+//	                 +--------------------- Client -----------------------+
+//	reply, push ---> | incarnation, clocks, guard time, tickets, repair   | --> Action:
+//	connection  ---> | (own locks; nearly every reply takes one)          |     ask, mark,
+//	time        ---> +----------------------------------------------------+     repair, wake
+//	                      | Verdict
+//	                 +----v--- Attempt ---+    +----- Inquiry -----+
+//	start, leave --> | outbox, Claim      |    | Paxos             | --> Out, Wake, News
+//	                 | (a lock for each)  |    | (a lock for each) |
+//	                 +--------------------+    +-------------------+
+//
 // # Terms
 //
 //   - A node is one independent Redis. A quorum, q, is a majority of the N nodes.
@@ -33,6 +46,8 @@
 //
 // # Other decisions
 //
+//	client.go, client_events.go, action.go   one process: what an event leads to, in which order
+//	attempt.go, name.go                 one claim in its process; what claims at a name share
 //	types.go        requests, answers, pushes
 //	peer.go         what a claim knows of one node
 //	ticketclock.go  which ticket a claim proposes, and which a node refuses
@@ -51,6 +66,7 @@
 //
 // # Invariants
 //
+//   - A reply that does not count changes nothing.
 //   - Two claims that do not fit together are never both held.
 //   - The fencing tokens of a name rise with each new holder.
 //   - A claim that is lost stays lost.

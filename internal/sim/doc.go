@@ -16,7 +16,7 @@
 //     within what the protocol allows; the clients' wall clocks differ by the
 //     skew at most and are set again now and then. The clocks of nodes jump, of a
 //     minority within a time, and those of processes stand still. A process knows
-//     of both what the nodes' answers show (protocol.Clocks).
+//     of both what the nodes' answers show (protocol.Client).
 //   - Links: ordered and slow by chance; partitions of requests, of answers, or
 //     of both; breaks that leave requests behind to arrive late, or twice;
 //     leaves that are kept for the next connection; pushes on a path of their
@@ -26,7 +26,7 @@
 //     that the first client to connect marks (INFO).
 //   - Room: in some schedules a process sends each node one to four requests at a
 //     time. The others wait at the process, in the code that does so in production
-//     (protocol.Outbox, protocol.Backlog).
+//     (protocol.Attempt, protocol.Backlog).
 //   - Repair of nodes that lost their data: each process has the machine of production
 //     (protocol.Repair), and its steps are messages. Aims give nodes further names.
 //   - Several names, in some schedules: each process claims up to four at once, which share its

@@ -301,5 +301,7 @@ func (l *link) heal(broken bool) {
 
 // healthy: an answer is not overdue.
 func (l *link) healthy() bool {
-	return l.up && (len(l.unanswered) == 0 || l.unanswered[0].sent.add(l.proc.w.nodeTimeout) > l.proc.w.now)
+	p := l.proc
+	patience := p.client.Fanout().NodeTimeout(l.idx, p.nodeTimeout(), p.ttl())
+	return l.up && (len(l.unanswered) == 0 || l.unanswered[0].sent.add(patience) > p.w.now)
 }

@@ -78,7 +78,7 @@ func (s *setting) margin(ttl time.Duration) time.Duration {
 	if s.scant {
 		return ttl/100 + 2*time.Millisecond
 	}
-	return 3*ttl/100 + 2*time.Millisecond
+	return protocol.Drift(ttl)
 }
 
 // randomSetting draws a setting that the library's own checks would let pass.
