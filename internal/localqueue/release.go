@@ -8,7 +8,12 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Unlock ends one goroutine's hold. It returns the claim if that was released
+// This file owns the end of a hold: Unlock, Downgrade, lingering, and losses.
+//
+// Invariant: the lease has ended, with its contexts, before the next caller gets the value and
+// before a leave is sent. Without that two goroutines, or two processes, work at one time.
+
+// Unlock ends one goroutine's hold. It waits for no node: leaves are sent, and not awaited. It returns the claim if that was released
 // on the nodes, and fails with ErrNotHeld, ErrLost or ErrClosed.
 func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	q.mu.Lock()
@@ -20,8 +25,10 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	case protocol.UnlockShared:
 		lost := q.lease.Lost()
 		q.mu.Unlock()
+		// The deadline has passed, but the goroutine of the timer has not run yet. The caller must
+		// learn of the loss all the same: this is the last call in which it can.
 		if lost == nil && x.Lost {
-			lost = core.ErrLost // its timer is just about to tell
+			lost = core.ErrLost
 		}
 		return nil, failure(lost)
 	}
@@ -53,6 +60,7 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	return x.Claim, nil
 }
 
+// failure returns the error of a hold that was lost, nil if it was not.
 func failure(lost error) error {
 	if lost == nil {
 		return nil
@@ -60,7 +68,8 @@ func failure(lost error) error {
 	return &core.Failure{Err: lost}
 }
 
-// Downgrade makes the writer a reader without a gap.
+// Downgrade makes the writer a reader without a gap: the claim keeps its place, and only its
+// weight falls, so no other writer comes between. It waits for no node.
 func (q *Queue) Downgrade() error {
 	q.mu.Lock()
 	hold, ok := q.state.Downgrade()
@@ -132,7 +141,7 @@ func (q *Queue) Ended(cause error) {
 	}
 }
 
-// Extend renews the claim now and waits until a majority has done so.
+// Extend waits for the nodes without mu, so other goroutines may unlock meanwhile. It renews the claim now and waits until a majority has done so.
 func (q *Queue) Extend(ctx context.Context, mode Mode) error {
 	q.mu.Lock()
 	hold := q.state.Held(mode)
@@ -143,7 +152,8 @@ func (q *Queue) Extend(ctx context.Context, mode Mode) error {
 	return hold.Renew(ctx)
 }
 
-// Lease returns the hold of the goroutine, or the readers, that have it locked
+// Lease marks the lease as exposed, so it is never used again for a later turn: see renewLease. It
+// returns the hold of the goroutine, or the readers, that have it locked
 // in this mode; nil if none has.
 func (q *Queue) Lease(mode Mode) *core.Lease {
 	q.mu.Lock()

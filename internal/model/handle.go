@@ -176,7 +176,8 @@ func (v *visit) target(i int, id protocol.ID, r protocol.Request) protocol.Ticke
 	return ticket
 }
 
-// insert stores an unknown claim, without a vote: advance gives it.
+// insert stores an unknown claim, without a vote: advance gives it. A vote is given in one place
+// only, so the order of tickets cannot be passed over.
 func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
 	v.keepFence(t)
 	v.place(Claim{
@@ -224,7 +225,7 @@ func (v *visit) refresh(i int, t protocol.Terms) {
 	}
 }
 
-// remove takes the claim away, and the redlock key if it was its own. The key
+// remove never refuses: to take a claim away is safe in any state of the node. It takes the claim away, and the redlock key if it was its own. The key
 // is looked at even when the claim is unknown: the two may have been lost apart.
 func (v *visit) remove(t protocol.Terms) {
 	if i := v.find(t.ID); i >= 0 {
@@ -236,5 +237,6 @@ func (v *visit) remove(t protocol.Terms) {
 	}
 }
 
-// resized reports whether the newest Resize gives the capacity, and not the request.
+// resized is asked before the capacity of a request is compared with that in force: after a
+// Resize clients of both numbers may be at work. It reports whether the newest Resize gives the capacity, and not the request.
 func (v *visit) resized() bool { return v.counting && v.limit > 0 }

@@ -122,7 +122,8 @@ func (v *visit) resume() {
 	v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Ask: true}})
 }
 
-// notifyHolders pushes to a portion of the holders that a claim waits.
+// notifyHolders goes through the holders in the order of tickets, and notes where it stops, so
+// each holder hears once of the first waiter. It pushes to a portion of the holders that a claim waits.
 func (v *visit) notifyHolders() {
 	from, told := v.notifiedUpTo, 0
 	v.notifiedUpTo = 0
@@ -141,7 +142,8 @@ func (v *visit) notifyHolders() {
 	v.notifiedUpTo = 0
 }
 
-// listable reports whether few enough claims have votes from the ticket from on to list them.
+// listable bounds what one answer holds. A claim that gets no list gets totals instead, which
+// suffice where there is room. It reports whether few enough claims have votes from the ticket from on to list them.
 func (v *visit) listable(c *Claim, from protocol.Ticket) bool {
 	n := 0
 	for _, o := range v.claims {

@@ -13,7 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// place puts a claim into the queue and raises the fence to its ticket.
+// place puts a claim into the queue and raises the fence to its ticket. It is the only place
+// where the fence rises, so the claim that was given the fence is always known.
 func (v *visit) place(c Claim) {
 	i := 0
 	for i < len(v.claims) && v.claims[i].Ticket <= c.Ticket {
@@ -75,21 +76,26 @@ func (v *visit) keepFence(t protocol.Terms) {
 	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.longest.retention
 }
 
-// forgetOld drops the fence of a name without claims after the retention time.
+// forgetOld bounds the memory of a node: a million short-lived names must not fill it. A
+// later claim gets a higher ticket all the same, as tickets stay near the clock. It drops the fence of a name without claims after the retention time.
 func (v *visit) forgetOld() {
 	if len(v.claims) == 0 && v.fenceEnd <= v.now {
 		v.fence, v.fenceOf = 0, protocol.ID{}
 	}
 }
 
+// taken reports whether a claim has the ticket here. Two claims with one ticket would have one
+// fencing token.
 func (v *visit) taken(t protocol.Ticket) bool {
 	return slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Ticket == t })
 }
 
+// find returns where a claim is in the queue, -1 if it is not there.
 func (v *visit) find(id protocol.ID) int {
 	return slices.IndexFunc(v.claims, func(c Claim) bool { return c.ID == id })
 }
 
+// unvoted counts the claims that wait here.
 func (v *visit) unvoted() int {
 	k := 0
 	for _, c := range v.claims {

@@ -106,7 +106,7 @@ func (v *visit) wait(i int) (time.Duration, bool) {
 	return v.rest(until), false
 }
 
-// rest is how long it takes until end, 1 ms at least: 0 means that there is no hint.
+// rest is the hint of an answer: how long it takes until end, 1 ms at least: 0 means that there is no hint.
 func (v *visit) rest(end int64) time.Duration {
 	return time.Duration(max(1, end-v.now)) * time.Millisecond
 }

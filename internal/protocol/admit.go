@@ -11,7 +11,8 @@ import (
 // Invariant: a claim is held at a time t only if rule 3 admits it with the views that
 // are usable at t. So the deadline is the first end of a lease at which rule 3 fails.
 
-// running: the node holds the claim as far as this client knows.
+// running: the node holds the claim as far as this client knows. The node may hold it for
+// longer: it takes the lease to begin when the request arrives, and this client when it was sent.
 func (c *Claim) running(p *peer, now Time) bool {
 	return p.held && (now < c.leaseEnds(p) || !c.Rules.on(RuleLease))
 }
@@ -169,7 +170,9 @@ func (c *Claim) outvoted(now Time, votes, open int) bool {
 // overdue is a time to give up that has passed while an answer was still to come.
 const overdue Time = 1
 
-// hinted is when enough nodes may have come round to make q votes.
+// hinted is when enough nodes may have come round to make q votes: each node says when the
+// leases that are ahead of the claim end there. Without the hint the waiters of a holder that
+// has died find out with their next beats, up to a third of a ttl later.
 func (c *Claim) hinted() Time {
 	if !c.Rules.on(RuleHint) {
 		return Never
@@ -192,12 +195,15 @@ func (c *Claim) hinted() Time {
 	return hints[need-1]
 }
 
-// leasesEnd is when the waiter's leases will have ended on too many nodes.
+// leasesEnd is when the waiter's leases will have ended on too many nodes. Its place in the
+// queue is gone then, and it starts again rather than wait for a turn that cannot come.
 func (c *Claim) leasesEnd() Time {
 	return c.quorumDeadline(func(p *peer) bool { return p.held })
 }
 
-// holdOn recomputes the deadline: "a claim is held at time t only while rule 3
+// holdOn recomputes the deadline after each event, because an answer may take a vote away as
+// well as prolong a lease. A deadline that only ever moved on would count a node that has lost
+// its data until the lease ends, which the node has forgotten: "a claim is held at time t only while rule 3
 // still admits it with the views usable at t".
 func (c *Claim) holdOn(now Time) {
 	was := c.deadline
@@ -234,7 +240,7 @@ func (c *Claim) validUntil(now Time) Time {
 	return now
 }
 
-// quorumDeadline returns when fewer than q of the peers that match will have a running lease.
+// quorumDeadline returns the q-th longest lease of the peers that match. It returns when fewer than q of the peers that match will have a running lease.
 func (c *Claim) quorumDeadline(match func(*peer) bool) Time {
 	var buf [9]Time
 	ends := buf[:0]

@@ -82,7 +82,7 @@ func (q *RegisterOp) write(now Time) {
 	}
 }
 
-// hopeless: a node says that a later run has begun, and the others that could still take
+// hopeless is the way out of a run that can neither win nor be overtaken: a node says that a later run has begun, and the others that could still take
 // this do not vote for its claim. A claim that is settled at q nodes is behind at the
 // others for good. So the run gives up after a while, and its claim with it: the next
 // claim may be settled at other nodes.
@@ -209,7 +209,7 @@ func (q *RegisterOp) lacks(i int) bool {
 	return e.Version.Compare(q.newest.Version) < 0 || i == q.Repair-1 && e.Promise.Run(q.promise) < 0
 }
 
-// certain: whether the claim that has recorded the newest still runs is known,
+// certain keeps a reader from taking a leader for gone because one node is slow: whether the claim that has recorded the newest still runs is known,
 // or every node that is left to ask has failed to answer.
 func (q *RegisterOp) certain() bool {
 	if _, certain := q.Left(); certain {

@@ -20,6 +20,16 @@ import (
 // always those of what it knows.
 
 // Phase is where an attempt stands.
+//
+//	         q nodes have exactly T         rule 3 admits it
+//	Joining ------------------------> Waiting ----------------> Holding
+//	   ^                                 |                         |
+//	   `---- T is raised (rule 4) -------'                         | the deadline
+//	   |                                 |                         v
+//	   `--> Lapsed, NoQuorum, Rejected   `--> Taken, Lapsed,     Lost
+//	                                          TooHeavy
+//
+// Leave takes a claim from each of the first three to Left.
 type Phase uint8
 
 // The phases. From Lost on they are final: "lost is final, nothing revives it".
@@ -193,6 +203,10 @@ func (c *Claim) expire(now Time) {
 
 // end makes the attempt final and leaves every node, "also where the join's
 // outcome is unknown".
+//
+// What was to be sent before is dropped: a settle behind the leave would store the claim
+// again, and no client would ever remove it. A request that has been sent already cannot
+// come later than the leave, since the requests of a claim keep their order to each node.
 func (c *Claim) end(now Time, phase Phase) {
 	c.phase, c.Out = phase, c.Out[:0]
 	for i := range c.peers {
@@ -203,6 +217,10 @@ func (c *Claim) end(now Time, phase Phase) {
 }
 
 // advance draws the conclusions of what is known now.
+//
+// The order of the phases is that of the rules, so one event may take a claim from Joining
+// to Holding. sendDue comes last: it must not renew a claim that has just been lost, nor ask
+// for a vote that has just been counted.
 func (c *Claim) advance(now Time) {
 	refusals := 0
 	for i := range c.peers {
@@ -237,6 +255,10 @@ func (c *Claim) advance(now Time) {
 }
 
 // Wake returns when the claim wants a Tick. A holder's deadline is included.
+//
+// Invariant: what depends on time alone has its moment here: a deadline, the end of a try,
+// a silent node. Without one of them the claim rests until an answer comes, and a claim
+// whose nodes are all silent would never end.
 func (c *Claim) Wake() Time {
 	if c.phase.Final() {
 		return Never
@@ -289,6 +311,8 @@ func (c *Claim) Sent() {
 	c.Out = nil
 }
 
+// send appends a request to Out. It is the only place that does, so each request of a claim
+// updates what the claim knows to be under way.
 func (c *Claim) send(now Time, node int, op Op) {
 	p := &c.peers[node]
 	if op == OpSettle || op == OpJoin && !p.neverSent() {

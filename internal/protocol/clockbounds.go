@@ -121,7 +121,8 @@ func (b *ClockBounds) Take(r Reading) bool {
 	return true
 }
 
-// begin sets the bounds by one reading alone.
+// begin sets the bounds by one reading alone. The past is dropped: it is of another clock, or
+// of the same one before it was set.
 func (b *ClockBounds) begin(r Reading) {
 	low, top := r.bounds()
 	b.known, b.asked, b.span, b.past = true, r.Sent, span{r.Heard, low, top}, [9]span{}

@@ -103,7 +103,8 @@ func (c *Claim) count(now Time, votes int) {
 	}
 }
 
-// fits is the counting rule for semaphores: "a lower claim e counts if
+// fits is the counting rule for semaphores. N - V nodes tell nothing, so each lower claim is
+// taken to be on all of these: "a lower claim e counts if
 // (views that contain e) + (N - V) >= q".
 //
 // Only voting views whose content is known are used; leaving a view out moves
@@ -140,7 +141,8 @@ func (c *Claim) swapAdmitted() {
 	}
 }
 
-// saveAdmitted keeps what admits the claim.
+// saveAdmitted keeps what admits the claim. It costs a copy for each node, so it is done for
+// counted claims only: a vote alone admits all others, and a vote stays.
 func (c *Claim) saveAdmitted(now Time) {
 	if !c.Counting || c.Votes(now) < c.Quorum() || !c.fitsNow(now) {
 		return

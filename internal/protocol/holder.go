@@ -3,6 +3,8 @@ package protocol
 import "time"
 
 // This file owns the question which claim holds a name, as far as an onlooker can tell.
+// Nothing is decided by the answer: it is for people and for monitoring. It may be
+// out of date when it arrives, so no program may take a free name for its own.
 
 // Head is what one node tells an onlooker of a name.
 type Head struct {

@@ -26,7 +26,8 @@ type peer struct {
 	failures   uint8 // in a row, as far as that can count
 }
 
-// ask has the node asked now, or after the answer that is still to come.
+// ask has the node asked now, or after the answer that is still to come: at most one request
+// of a claim is under way at a node, but what has changed since it was sent must not be missed.
 func (p *peer) ask(now Time) {
 	if p.pendingSince != 0 {
 		p.askAgain = true
@@ -40,7 +41,8 @@ func (p *peer) neverSent() bool {
 	return p.pendingSince == 0 && p.ackSent == 0 && p.failures == 0 && !p.held && !p.refused
 }
 
-// peerExtra is what a claim knows of a node beside that. Claims that are not counted
+// peerExtra is what a claim knows of a node beside that. It is apart for its size: a
+// process that holds 100,000 locks on five nodes has half a million peers. Claims that are not counted
 // hardly ever do.
 type peerExtra struct {
 	lowerSet

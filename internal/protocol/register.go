@@ -8,7 +8,7 @@ import (
 // This file owns one operation on a record: it asks the nodes, and asks those again that
 // do not answer. What the answers decide is in attest.go.
 
-// Outcome is what has become of an RegisterOp.
+// Outcome is what has become of a RegisterOp.
 type Outcome uint8
 
 // The outcomes.
@@ -100,7 +100,9 @@ func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 	return slices.Min(lefts), false
 }
 
-// Adopt returns what an open has found and fewer than a majority are known to
+// Adopt is rule 1 of the record. A value that a minority has may have been reported to a
+// caller, or may be found by no later run. To put it again under this run's version decides
+// that: from then on each run finds it. Adopt returns what an open has found and fewer than a majority are known to
 // have: it is to be put under the new run's version before any caller gets it.
 func (q *RegisterOp) Adopt() (Stored, bool) {
 	have := 0
@@ -151,7 +153,8 @@ func (q *RegisterOp) Reply(now Time, r Request, a Answer, v Verdict) {
 	q.Answer(now, r, a)
 }
 
-// Start asks all nodes; first only the one that is to be repaired.
+// Start asks all nodes; first only the one that is to be repaired. The others are asked when
+// that one has answered, since what counts is what they know after its guard time is over.
 func (q *RegisterOp) Start(now Time) {
 	q.peers = make([]registerPeer, q.Nodes)
 	for i := range q.peers {
@@ -161,7 +164,8 @@ func (q *RegisterOp) Start(now Time) {
 	}
 }
 
-// ask sends a node what it has not done yet.
+// ask sends a node what it has not done yet. Each request is repeated until it is answered:
+// an open, a put and a repair are idempotent by their version.
 func (q *RegisterOp) ask(now Time, i int) {
 	p := &q.peers[i]
 	r := Request{Node: i, Op: q.Op, Sent: now}
@@ -279,12 +283,19 @@ func (q *RegisterOp) Wake() Time {
 	return w
 }
 
+// retryLater has a node asked again after a pause that doubles with each failure, up to Patience.
+// An operation has no end of its own: its caller's context, or the loss of its claim, ends it.
 func (q *RegisterOp) retryLater(now Time, p *registerPeer, wait time.Duration) {
 	p.failures++
 	pause := max(wait, q.NodeTimeout<<min(p.failures, 8)/8)
 	p.askAt = now.Add(max(min(pause, q.Patience), time.Millisecond))
 }
 
+// advance lets answers that are too old expire, decides, and asks again the nodes that have not answered.
+//
+// Invariant: an answer that is older than Fresh counts for nothing. The node may have
+// lost its data after it gave the answer, and have been repaired with what others knew then.
+// A put counted such an answer and was settled, though the node no longer had it.
 func (q *RegisterOp) advance(now Time) {
 	refusals := 0
 	for i := range q.peers {

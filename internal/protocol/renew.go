@@ -27,7 +27,8 @@ func (c *Claim) Renew(now Time) {
 	}
 }
 
-// StopRenewal lets the claim end with the leases it has.
+// StopRenewal lets the claim end with the leases it has. Nothing is sent, so it works while
+// no node can be reached.
 func (c *Claim) StopRenewal() { c.noRenewal = true }
 
 // Muted reports whether StopRenewal was called.
@@ -88,7 +89,7 @@ func (c *Claim) sendDue(now Time) {
 	}
 }
 
-// outOfVotes: those that have been asked cannot make q votes any more.
+// outOfVotes has the deferred nodes asked early: those that have been asked cannot make q votes any more.
 func (c *Claim) outOfVotes(now Time) bool {
 	if c.phase == Holding || !c.Rules.on(RuleRest) {
 		return false

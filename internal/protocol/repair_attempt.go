@@ -91,6 +91,8 @@ var ErrEndless = fmt.Errorf("lists more than %d MB of names, or without end", ma
 // ErrLostMeanwhile is why what a node has listed does not count.
 var ErrLostMeanwhile = errors.New("lost its data, or was started again, while it listed names")
 
+// fail notes the first reason why the attempt cannot go on. Steps that are under way are
+// still waited for, so that a result of this attempt is never taken for one of the next.
 func (n *nodeRepair) fail(err error, forGood bool) {
 	if !n.failed {
 		n.failed, n.err, n.forGood = true, err, forGood
@@ -127,6 +129,7 @@ func (r *Repair) advance(now Time, i int) {
 	}
 }
 
+// take takes the result of a step of an attempt that has not failed.
 func (r *Repair) take(now Time, s RepairStep, res RepairResult) {
 	i, n := s.Target, &r.nodes[s.Target]
 	switch s.Kind {

@@ -5,7 +5,8 @@ package protocol
 // notice; in every other build Rules is empty and the checks cost nothing. 0 is no rule.
 type Rule uint8
 
-// The rules. The comment says what happens without each.
+// The rules. The comment says what happens without each. docs/protocol.md has for each the
+// proof and the traces, and docs/simulation.md the schedules that find its mutant.
 const (
 	RuleRecheck         Rule = iota + 1 // validity is rule 3 re-checked, not "any q acknowledgements": two holders after an amnesiac restart
 	RuleAbandon                         // an attempt not settled within a ttl is given up: tokens decrease

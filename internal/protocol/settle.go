@@ -5,7 +5,8 @@ package protocol
 // Invariant: T only rises. Two settled claims have at least one node in common that
 // holds both at their final tickets.
 
-// exact counts the nodes that hold exactly T.
+// exact counts the nodes that hold exactly T. Only these are evidence of the claim's place:
+// a node that holds it at a lower ticket may have let a claim between the two in.
 func (c *Claim) exact(now Time) int {
 	n := 0
 	for i := range c.peers {
@@ -17,6 +18,16 @@ func (c *Claim) exact(now Time) int {
 }
 
 // settle is rule 2: repeat until q nodes hold exactly T.
+//
+// T stays as it is while enough nodes may still take it. Without that a claim would
+// follow the first node that answers higher, and with it each other claim that follows in
+// turn: the rounds grow with the number of claims that join at one moment.
+//
+// Note: Here is an incorrect rule, which refuses a ticket that is too low:
+//
+//	if ticket <= fence { return refused }
+//
+// The client that is farthest away is always late, and never gets in.
 func (c *Claim) settle(now Time) {
 	if c.exact(now) >= c.Quorum() {
 		c.phase = Waiting
@@ -63,6 +74,7 @@ func (c *Claim) follow(now Time, top Ticket) {
 }
 
 // raise makes T "the highest ticket answered", which q nodes may hold already,
+// as each of them keeps its own ticket for the claim,
 // and sends settle(id, T) to all that do not.
 func (c *Claim) raise(now Time, top Ticket) {
 	c.phase, c.ticket, c.raised = Joining, top, true

@@ -6,6 +6,10 @@ import (
 )
 
 // This file is for searches over many futures: copies of a claim, and its state as bytes.
+//
+// Invariant: two claims with the same bytes behave the same from then on. If a field that
+// decides something were missing, the search would take a state for one that it has seen, and
+// would report that there is no violation. TestStateIsComplete changes each field and looks.
 
 // Clone returns an independent copy, for searches over many futures.
 func (c *Claim) Clone() *Claim {

@@ -160,7 +160,8 @@ type Answer struct {
 	Late time.Duration // a vote counts so much later: see Clocks. Not in a node's answer
 }
 
-// Push is what a node says unasked.
+// Push is what a node says unasked. Pushes may be lost, repeated, and overtake answers: no
+// rule needs one to arrive, and each names the incarnation and the ticket that it belongs to.
 type Push struct {
 	ID          ID
 	Incarnation Incarnation
@@ -177,7 +178,8 @@ type Push struct {
 	Late time.Duration // as in Answer
 }
 
-// DigestMod keeps digests exact in a Lua number.
+// DigestMod keeps digests exact in a Lua number: the sum of two is below 2^53. With 52
+// random bits for each claim, two different sets of claims have equal digests once in 2^52.
 const DigestMod = 1 << 52
 
 // Digest is a claim's contribution to a view's digest: its first 13 hexadecimal digits.

@@ -1,7 +1,14 @@
 package script
 
 // This file owns the keys of a name and the bytes of each command. The Append
-// functions write to the caller's buffer.
+// functions write to the caller's buffer, so that a renewal allocates nothing.
+//
+// Invariant: every key that a script touches is among its KEYS. ACL rules by key, and
+// proxies that route by key, rest on that.
+//
+// Invariant: argument positions are those that the scripts read (scripts/open.lua). A word
+// that is added goes to the end: clients and scripts always come from one build, since the SHA of
+// a script names its source, but the conformance tests compare word by word.
 
 import (
 	"encoding/hex"
@@ -12,14 +19,24 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Flags of a request, argument 6 of the scripts.
+// Flags of a request, argument 6 of the scripts: one number for three booleans, because each
+// word of a command costs the node more than the addition.
 const (
 	flagNotify = 1 << iota
 	flagList
 	flagSettle
 )
 
-// Keys are the keys of one name. They are put together as they are sent: a
+// Keys are the keys of one name:
+//
+//	NAME                    the redlock key, as other Redlock clients write it
+//	PREFIX:{NAME}           the fence, the capacity, and the one claim of a mutex that is alone
+//	PREFIX:{NAME}:q, :c     the queue by ticket, and what the node keeps of each claim
+//	PREFIX:{NAME}:r, :w     the record and its watchers
+//	PREFIX:{NAME}:n         the side on which a semaphore's number of permits is decided
+//	PREFIX:marker           of the node, shared by all names
+//
+// Keys are values. They are put together as they are sent: a
 // process may hold a great many names.
 type Keys struct{ prefix, name, side string }
 
@@ -125,7 +142,8 @@ func SpreadKeys(prefix string) []string {
 	return []string{MarkerKey(prefix), prefix + ":{a}:heal", prefix + ":{b}:heal"}
 }
 
-// AppendCommand appends the EVALSHA that puts request r of the claim with terms
+// AppendCommand is on the path of each Lock and each renewal. A beat sends no weight and no owner: the
+// node has them since the join. It appends the EVALSHA that puts request r of the claim with terms
 // t to a node. Pushes for the claim will go to the channel owner.
 func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
 	if r.Op >= protocol.OpRead {
@@ -181,7 +199,8 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	return dst
 }
 
-// appendPromise appends a client's guard time and retention as one word: a node
+// appendPromise is in every command, because no node may vote on what it does not know: the
+// longest settings that clients have shown decide (see model.Node.Show). It appends a client's guard time and retention as one word: a node
 // compares it with that of its marker.
 func appendPromise(dst []byte, guard, retention time.Duration) []byte {
 	var word [40]byte
@@ -224,7 +243,8 @@ func appendMarker(dst []byte, sha string, args int, prefix string, random protoc
 	return resp.AppendString(dst, runID)
 }
 
-// AppendLoad appends the SCRIPT LOAD of s.
+// AppendLoad appends the SCRIPT LOAD of s. It is sent where a node answers NOSCRIPT: after a
+// restart, or a SCRIPT FLUSH.
 func AppendLoad(dst []byte, s Script) []byte {
 	return resp.AppendCommand(dst, "SCRIPT", "LOAD", s.Source)
 }

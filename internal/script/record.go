@@ -1,6 +1,9 @@
 package script
 
 // This file owns the commands and answers of the register beside a name.
+//
+// Invariant: one script serves all four operations, so a node reads its marker, drops what
+// has ended, and answers with the record in the same way for each.
 
 import (
 	"encoding/hex"
