@@ -21,7 +21,8 @@ type Quorum struct {
 }
 
 // New makes a Quorum of nodes that the caller has clients for: 1, 3, 5 …
-// independent masters, never replicas of each other. An even number is
+// independent masters, never replicas of each other. A Sentinel set
+// (redis.NewFailoverClient) is one node: see docs/sentinel.md. An even number is
 // accepted; its last node adds no tolerance.
 //
 // The clients stay the caller's: the Quorum opens connections of its own with
@@ -57,6 +58,8 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 // redis://user:password@host:port/database. An element of urls may contain
 // several addresses with commas between them and white space around each, so a
 // configured list can be given as it is. Write %2C for a comma in a password.
+// A Sentinel set is one node: redis://host:26379?master_name=NAME&addr=host2:26379,
+// as redis.ParseFailoverURL takes it.
 // All clients must use the same nodes.
 //
 // It fails with [ErrInvalid] as [New] does, for an address that is empty or
@@ -76,7 +79,7 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 	}
 	nodes := make([]redis.UniversalClient, 0, len(all))
 	for _, o := range all {
-		nodes = append(nodes, redis.NewClient(o))
+		nodes = append(nodes, o.Client())
 	}
 	q := &Quorum{owns: nodes}
 	if q.core, err = core.New(nodes, set); err != nil {

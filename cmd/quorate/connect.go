@@ -92,7 +92,7 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 	for _, o := range nodes {
 		o.DialTimeout, o.ReadTimeout = 2*time.Second, 2*time.Second
 		o.MaxRetries, o.DialerRetries = -1, 1
-		clients = append(clients, redis.NewClient(o))
+		clients = append(clients, o.Client())
 	}
 	q, err := quorate.New(clients, t.options(stderr)...)
 	if err != nil {

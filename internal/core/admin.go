@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,11 +68,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	errs := q.ask(ctx, func(dst []byte, n *node) []byte {
-		run := n.info().RunID
-		if run == "" {
-			run = "-"
-		}
-		return script.AppendBootstrap(dst, q.set.Prefix, q.newID(), run, q.set.Guard, q.set.Retention)
+		return script.AppendBootstrap(dst, q.set.Prefix, q.newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
 	}, func(i int, v []resp.Value) error {
 		inc, _, err := script.DecodeMarker(v)
 		if err == nil {

@@ -80,7 +80,7 @@ func (q *Quorum) askGuard(n *node) {
 // recount has a node whose clock was set back count its guard time again if it
 // began by a time that has not come yet. A node that began earlier is unchanged.
 func (q *Quorum) recount(n *node) {
-	n.send(&question{command: q.mark(*n.info(), script.Kept), reply: func(v []resp.Value, err error) {
+	n.send(&question{command: q.mark(n.info(), n.info().Run(), script.Kept), reply: func(v []resp.Value, err error) {
 		if inc, _, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.carryOut(q.client.Recounted(q.now(), n.index, inc))
 		}

@@ -24,7 +24,7 @@ func (q *Quorum) markAnew(n *node, a *protocol.Action) {
 	if a.Incarnation != 0 {
 		lost = strconv.FormatUint(uint64(a.Incarnation), 10)
 	}
-	n.send(&question{command: q.mark(*n.info(), lost), reply: func(v []resp.Value, err error) {
+	n.send(&question{command: q.mark(n.info(), n.info().Run(), lost), reply: func(v []resp.Value, err error) {
 		inc, _, e := script.DecodeMarker(v)
 		q.carryOut(q.client.Marked(q.now(), n.index, try, inc, err == nil && e == nil))
 	}})

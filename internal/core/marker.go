@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // marker is a node's record of its own data: its incarnation, when that began, and
@@ -16,6 +17,7 @@ type marker struct {
 	inc   protocol.Incarnation
 	born  time.Time // when its guard time began, by its own clock
 	whole bool      // it is caught up
+	run   string    // of the server: see transport.Info.Run
 
 	guard, retention time.Duration // the longest that any client has shown to the node
 }
@@ -28,9 +30,22 @@ func parseMarker(text string) (m marker, ok bool) {
 	}
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return marker{
-		inc: protocol.Incarnation(inc), born: time.UnixMilli(born), whole: strings.HasSuffix(text, " w"),
+		inc: protocol.Incarnation(inc), born: time.UnixMilli(born), whole: strings.HasSuffix(text, " w"), run: run,
 		guard: time.Duration(min(guard, most)) * time.Millisecond, retention: time.Duration(min(retention, most)) * time.Millisecond,
 	}, true
+}
+
+// runOf is the run that a client tells the node as a connection begins. A server forgets that
+// it was a replica when it has been without replicas for an hour. It has lost nothing then,
+// and its marker still says so.
+func runOf(info *transport.Info, text string) string {
+	if !on(RuleRolledBack) {
+		return info.RunID
+	}
+	if m, ok := parseMarker(text); ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.run, info.RunID+"+") {
+		return m.run
+	}
+	return info.Run()
 }
 
 // recovers returns how much of its guard time the node has left when its clock shows now.

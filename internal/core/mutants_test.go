@@ -41,6 +41,7 @@ func TestMutants(t *testing.T) {
 		}},
 		{"contexts end in a goroutine of their own", RuleEndAtOnce, contextsEndLate},
 		{"a restarted server has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !restartIsALoss(t) }},
+		{"a master that was a replica has forgotten nothing", RuleRolledBack, func(t *testing.T) bool { return !rollbackIsALoss(t) }},
 		{"a failed handshake leaves the address connected", RuleHandshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
 		{"and one that could not kill the last connection", RuleHandshake, func(t *testing.T) bool { return !failedKillEnds(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -31,7 +32,7 @@ type node struct {
 }
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
-	n := &node{index: i, fanout: q.client.Fanout(), addr: c.(*redis.Client).Options().Addr, ready: make(chan struct{})}
+	n := &node{index: i, fanout: q.client.Fanout(), addr: nameOf(c, i), ready: make(chan struct{})}
 	l, err := q.set.connect(c, transport.Config{
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,
@@ -67,17 +68,18 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	if err := suits(info); err != nil {
 		return nil, err
 	}
-	if n.probed.cluster {
+	p := &n.probed
+	if p.cluster {
 		return nil, errClusterMode
 	}
-	other, do := q.client.Connect(q.now(), n.index, info.RunID, info.RoundTrip)
+	run := runOf(&info, p.marker)
+	other, do := q.client.Connect(q.now(), n.index, run, info.RoundTrip)
 	q.carryOut(do)
 	if other >= 0 {
 		return nil, q.uncounted(n.index, protocol.Duplicate)
 	}
-	p := &n.probed
 	cmds := loads(p.missing)
-	if got, marked := script.Marked(p.marker, info.RunID, p.clock, q.set.Guard, q.set.Retention); marked {
+	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked {
 		q.show(n, got)
 		m, _ := parseMarker(p.marker)
 		p.wait = m.recovers(time.UnixMilli(p.clock), q.set.Guard)
@@ -88,7 +90,7 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	if !on(RuleRestart) {
 		lost = script.Kept
 	}
-	return append(cmds, &question{command: q.mark(info, lost), reply: func(v []resp.Value, err error) {
+	return append(cmds, &question{command: q.mark(&info, run, lost), reply: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.show(n, got)
 			p.wait = max(0, q.set.Guard-age)
@@ -111,12 +113,12 @@ func (q *Quorum) show(n *node, inc protocol.Incarnation) {
 
 // mark tells a node which run of the server this client sees, and whether that
 // has lost memory: see script.AppendMark.
-func (q *Quorum) mark(info transport.Info, lost string) []byte {
-	run := info.RunID
-	if run == "" {
-		run = "-"
+func (q *Quorum) mark(info *transport.Info, run, lost string) []byte {
+	up := time.Duration(info.UptimeSeconds) * time.Second
+	if info.WasReplica {
+		up = 0 // a marker of this time may have come from the master of then
 	}
-	return script.AppendMark(nil, q.set.Prefix, q.newID(), run, lost, time.Duration(info.UptimeSeconds)*time.Second, q.set.Guard, q.set.Retention)
+	return script.AppendMark(nil, q.set.Prefix, q.newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
 }
 
 // loads are the commands that give a node scripts.

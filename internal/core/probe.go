@@ -92,12 +92,17 @@ var errTooOld = errors.New("is too old")
 // suits refuses a server that is too old. A server that does not tell its version
 // passes.
 func suits(info transport.Info) error {
+	if info.Role == "slave" {
+		return errReplica
+	}
 	major, _, _ := strings.Cut(info.Version, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < oldest {
 		return fmt.Errorf("server version %s %w: its scripts cannot read the clock and then write; run Redis %d.0 or later", info.Version, errTooOld, oldest)
 	}
 	return nil
 }
+
+var errReplica = errors.New("is a replica, and a node must be a master: give the master, or the Sentinels that know it")
 
 var errClusterMode = errors.New("is in cluster mode, and a node must not be: there a request's keys must share a slot, " +
 	"and those of a name and of the node do not; give a server of its own that runs with cluster-enabled no")

@@ -82,8 +82,8 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 			go d.a.tick(ordinary)
 		}
 	})
-	for _, c := range clients {
-		q.addrs = append(q.addrs, c.(*redis.Client).Options().Addr)
+	for i, c := range clients {
+		q.addrs = append(q.addrs, nameOf(c, i))
 	}
 	for i, c := range clients {
 		n, err := q.connect(i, c)
@@ -121,10 +121,11 @@ func checkClients(clients []redis.UniversalClient) error {
 		if r == nil {
 			return fmt.Errorf("%w: node %d is nil", ErrInvalid, i+1)
 		}
-		if j, dup := at[r.Options().Addr]; dup {
-			return fmt.Errorf("%w: nodes %d and %d are the same server, %s: its vote would count twice", ErrInvalid, j+1, i+1, r.Options().Addr)
+		name := nameOf(c, i) // of two Sentinel sets the incarnations tell whether they are one
+		if j, dup := at[name]; dup {
+			return fmt.Errorf("%w: nodes %d and %d are the same server, %s: its vote would count twice", ErrInvalid, j+1, i+1, name)
 		}
-		at[r.Options().Addr] = i
+		at[name] = i
 	}
 	return nil
 }

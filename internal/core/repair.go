@@ -200,7 +200,7 @@ func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
 // lookAt reads a node's marker, and how much of its guard time is left.
 func (q *Quorum) lookAt(ctx context.Context, n *node, clock bool) (res protocol.RepairResult) {
 	m, err := q.marker(ctx, n)
-	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.whole, Run: n.info().RunID}
+	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.whole, Run: n.info().Run()}
 	if err != nil || !clock || m.whole {
 		return res
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // A server that comes back with all its data, with fsync=always, too, begins a new
@@ -31,4 +33,61 @@ func restartIsALoss(t *testing.T) bool {
 		}
 		require.True(t, time.Now().Before(limit), "it has not connected again")
 	}
+}
+
+// A master that was a replica for a moment begins a new incarnation, though its process is the
+// same and its marker names it: it has the memory of a replica, which may have lacked what was
+// written last.
+func TestARolledBackMasterHasLostData(t *testing.T) {
+	t.Parallel()
+	assert.True(t, rollbackIsALoss(t))
+}
+
+func rollbackIsALoss(t *testing.T) bool {
+	a, b := redistest.Start(t, 1), redistest.Start(t, 1)
+	q := idle(t, a)
+	n, inc, run := q.nodes[0], q.client.Voting(0), q.nodes[0].info().RunID
+	replicate(t, a, b)
+	require.NoError(t, a.Node(0).Client().Set(t.Context(), "written last", 1, 0).Err())
+	replicate(t, b, a)
+	require.Zero(t, a.Node(0).Client().Exists(t.Context(), "written last").Val())
+	require.NoError(t, a.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err(), "as a Sentinel does")
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if now := q.client.Voting(0); n.err() == nil && n.info().Former != "" && now != 0 {
+			assert.Equal(t, run, n.info().RunID)
+			return now != inc
+		}
+		require.True(t, time.Now().Before(limit), "it has not connected again")
+	}
+}
+
+// replicate gives one server the data of another one, and makes it a master again.
+func replicate(t *testing.T, from, to *redistest.Cluster) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(from.Node(0).Addr())
+	require.NoError(t, err)
+	require.NoError(t, from.Node(0).Client().ConfigSet(t.Context(), "repl-diskless-sync-delay", "0").Err())
+	replica := to.Node(0).Client()
+	require.NoError(t, replica.Do(t.Context(), "REPLICAOF", host, port).Err())
+	require.NoError(t, redistest.AwaitReplica(t.Context(), replica))
+	require.NoError(t, replica.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
+}
+
+// A server that was a replica may forget that, without having lost anything.
+func TestRunOfAServer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		info      transport.Info
+		run, want string
+	}{
+		{transport.Info{RunID: "a"}, "a", "a"},
+		{transport.Info{RunID: "a", Former: "x"}, "a", "a+x"},
+		{transport.Info{RunID: "a", Former: "y"}, "a+x", "a+y"},
+		{transport.Info{RunID: "a"}, "a+x", "a+x"},
+		{transport.Info{RunID: "b"}, "a+x", "b"},
+		{transport.Info{}, "a+x", ""},
+	} {
+		assert.Equal(t, c.want, runOf(&c.info, "7 1000 "+c.run+" 5 6 w"))
+	}
+	assert.Equal(t, "a", runOf(&transport.Info{RunID: "a"}, ""))
 }

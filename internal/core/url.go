@@ -13,13 +13,13 @@ import (
 // ParseNodes parses the addresses of nodes. Each element is one address, or
 // several with commas between them. White space around an address, and a comma
 // at the end of an element, are ignored. Each address is a URL of ParseURL, or
-// host:port for redis://host:port. Errors match ErrInvalid and name the node by
+// host:port for redis://host:port, or the URL of a Sentinel set. Errors match ErrInvalid and name the node by
 // its place, from 1 on.
 //
 // An empty address is an error. Invariant: all clients use the same nodes. An
 // address that is left out because a variable is unset would break it.
-func ParseNodes(lists []string) ([]*redis.Options, error) {
-	var all []*redis.Options
+func ParseNodes(lists []string) ([]Address, error) {
+	var all []Address
 	for _, list := range lists {
 		parts := strings.Split(list, ",")
 		if last := len(parts) - 1; last > 0 && strings.TrimSpace(parts[last]) == "" {
@@ -33,7 +33,7 @@ func ParseNodes(lists []string) ([]*redis.Options, error) {
 			if !strings.Contains(raw, "://") {
 				raw = "redis://" + raw
 			}
-			o, err := ParseURL(raw)
+			o, err := parseAddress(raw)
 			if err != nil {
 				return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, len(all)+1, err)
 			}

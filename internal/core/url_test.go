@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -46,7 +45,7 @@ func TestParseURL(t *testing.T) {
 
 // Connect and the command accept the same lists.
 func TestParseNodes(t *testing.T) {
-	addrs := func(nodes []*redis.Options) (addrs []string) {
+	addrs := func(nodes []Address) (addrs []string) {
 		for _, o := range nodes {
 			addrs = append(addrs, o.Network+" "+o.Addr)
 		}

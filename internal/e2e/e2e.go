@@ -130,11 +130,11 @@ func OpenAt(t testing.TB, urls []string, opts ...quorate.Option) *quorate.Quorum
 	t.Helper()
 	clients := make([]redis.UniversalClient, 0, len(urls))
 	for _, u := range urls {
-		o, err := redis.ParseURL(u)
+		o, err := core.ParseNodes([]string{u})
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := redis.NewClient(o)
+		client := o[0].Client()
 		t.Cleanup(func() { _ = client.Close() })
 		clients = append(clients, client)
 	}

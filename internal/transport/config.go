@@ -63,7 +63,7 @@ type Config struct {
 
 	Channel    string               // the channel to subscribe; empty: none
 	Subscribed func()               // on every subscription: what was published before is lost
-	PushDown   func(err error)      // the subscription ended, or the first attempt failed; alternates with Subscribed
+	PushDown   func(err error)      // the subscription ended, or was refused; alternates with Subscribed
 	Push       func(payload string) // one message of Channel
 }
 
@@ -109,12 +109,23 @@ type Info struct {
 	Role          string // "master" or "slave"
 	UptimeSeconds int64
 	AOFEnabled    bool
-	FsyncAlways   bool // appendfsync is always; counts only with AOFEnabled
-	Rewriting     bool // the append-only file
-	WasReplica    bool // in this run
+	FsyncAlways   bool   // appendfsync is always; counts only with AOFEnabled
+	Rewriting     bool   // the append-only file
+	WasReplica    bool   // in this run
+	Former        string // of which master: a part of its replication id
 	ClientID      int64
 	Protocol      int           // 3: pushes come on this connection; 2: they have one of their own
 	RoundTrip     time.Duration // of the first command
+}
+
+// Run names the memory that the server has: that of its process, until another master's takes
+// its place. A master that was a replica in between has lost what that one did not have,
+// though its process is the same and the marker that it got back says so.
+func (i *Info) Run() string {
+	if i.RunID == "" || i.Former == "" {
+		return i.RunID
+	}
+	return i.RunID + "+" + i.Former
 }
 
 // The errors a Command's Reply sees beside resp.Error; each comes wrapped
@@ -130,6 +141,7 @@ var (
 	errStalled     = errors.New("no answer for too long")
 	errOverflow    = errors.New("too many unanswered commands")
 	errUnasked     = errors.New("an answer to no command")
+	errMoved       = errors.New("the Sentinels name another master")
 	errConnecting  = errors.New("still connecting")
 	errExpired     = errors.New("not delivered in time")
 	errAOFNotReady = errors.New("was a replica and does not write to its append-only file yet")

@@ -38,7 +38,7 @@ func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, e
 	defer cancel()
 	o, err := l.open(ctx, patience)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", l.opts.Addr, l.advise(err))
+		return nil, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
 	}
 	nc := o.nc
 	if l.resp3 {
@@ -59,7 +59,7 @@ func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, e
 	}
 	if err != nil {
 		discard(nc)
-		err = fmt.Errorf("handshake with %s: %w", l.opts.Addr, l.advise(err))
+		err = fmt.Errorf("handshake with %s: %w", nc.RemoteAddr(), l.advise(err))
 		if c.greeted {
 			l.cfg.HelloFailed(err)
 		}
@@ -260,7 +260,9 @@ func (i *Info) parse(section string) {
 		case "aof_enabled":
 			i.AOFEnabled = value == "1"
 		case "master_replid2":
-			i.WasReplica = strings.Trim(value, "0") != ""
+			if strings.Trim(value, "0") != "" {
+				i.WasReplica, i.Former = true, short(value[:min(len(value), 16)])
+			}
 		case "aof_rewrite_in_progress", "aof_rewrite_scheduled":
 			i.Rewriting = i.Rewriting || value == "1"
 		}

@@ -135,7 +135,7 @@ func (l *Ordered) listen(ctx context.Context) {
 func (l *Ordered) subscribe(ctx context.Context, patience time.Duration) (subscribed bool, err error) {
 	o, err := l.open(ctx, patience)
 	if err != nil {
-		return false, fmt.Errorf("connect to %s: %w", l.opts.Addr, l.advise(err))
+		return false, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
 	}
 	nc, login := o.nc, o.login
 	ctx, end := context.WithCancel(ctx)

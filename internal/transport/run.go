@@ -39,7 +39,6 @@ func (l *Ordered) run() {
 			l.lower(err)
 			if !told {
 				l.cfg.Down(err)
-				l.pushes.end(l, err)
 			}
 		}
 		if !told {
@@ -88,6 +87,9 @@ func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Unlock()
 	c.start(l)
 	c.wakeWriter()
+	if l.follows() {
+		l.wg.Go(func() { l.follow(c) })
+	}
 	c.creds.ready(func(command []string) { l.authenticateAgain(c, command) })
 	return room
 }

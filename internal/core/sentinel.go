@@ -1,0 +1,65 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// This file owns what a node that is a Sentinel set has of its own: its URL and its name.
+
+// Address is where a node is: a server, or the Sentinels of a set. The options of a set say
+// only how to connect.
+type Address struct {
+	*redis.Options
+	failover *redis.FailoverOptions // nil: a server
+}
+
+// Client returns a new client of the node.
+func (a Address) Client() *redis.Client {
+	if a.failover == nil {
+		return redis.NewClient(a.Options)
+	}
+	o := *a.failover
+	o.DialTimeout, o.ReadTimeout = a.DialTimeout, a.ReadTimeout
+	o.MaxRetries, o.DialerRetries = a.MaxRetries, a.DialerRetries
+	return redis.NewFailoverClient(&o)
+}
+
+// parseAddress parses a URL. One with master_name is that of a Sentinel set, as
+// redis.ParseFailoverURL takes it. Errors quote nothing of it.
+func parseAddress(raw string) (Address, error) {
+	u, err := url.Parse(raw)
+	if err != nil || !u.Query().Has("master_name") {
+		o, err := ParseURL(raw)
+		return Address{Options: o}, err
+	}
+	o, err := redis.ParseFailoverURL(raw)
+	switch {
+	case err != nil:
+		return Address{}, fmt.Errorf("the URL of a Sentinel set is not of the form %s: %s",
+			"redis://sentinel-user:sentinel-password@host:26379/database?master_name=NAME&addr=host2:26379&username=USER&password=PASSWORD",
+			"go-redis documents its options at ParseFailoverURL")
+	case o.MasterName == "":
+		return Address{}, errors.New("the URL of a Sentinel set names no master: master_name is empty")
+	case o.ReplicaOnly:
+		return Address{}, errors.New("the URL of a Sentinel set asks for replicas: a node must be a master; leave out replica_only")
+	}
+	o.MinIdleConns = 0
+	return Address{Options: &redis.Options{
+		Addr: transport.SentinelAddr, DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout,
+		MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
+	}, failover: o}, nil
+}
+
+// nameOf is what node i is called in errors and in the log.
+func nameOf(c redis.UniversalClient, i int) string {
+	if addr := c.(*redis.Client).Options().Addr; addr != transport.SentinelAddr {
+		return addr
+	}
+	return fmt.Sprintf("Sentinel set (node %d)", i+1)
+}

@@ -1,0 +1,175 @@
+package e2e_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/judge"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// load are workers that lock one name again and again, and write down when they held it.
+type load struct {
+	began time.Time
+	stop  context.CancelFunc
+	all   sync.WaitGroup
+
+	mu    sync.Mutex
+	holds []judge.Hold[int]
+}
+
+func (l *load) now() int64 { return time.Since(l.began).Nanoseconds() }
+
+func startLoad(t *testing.T, qs []*quorate.Quorum) *load {
+	ctx, stop := context.WithCancel(t.Context())
+	l := &load{began: time.Now(), stop: stop}
+	for i, q := range qs {
+		l.all.Go(func() {
+			m := mutex.New(q, "load")
+			for ctx.Err() == nil {
+				if m.LockContext(ctx) != nil {
+					continue
+				}
+				lease, from := m.Lease(), l.now()
+				select { // until it is given back, or lost
+				case <-lease.Context().Done():
+				case <-time.After(2 * time.Millisecond):
+				}
+				to := l.now()
+				if lease.Context().Err() != nil {
+					to = min(to, lease.ValidUntil().Sub(l.began).Nanoseconds())
+				}
+				l.mu.Lock()
+				l.holds = append(l.holds, judge.Hold[int]{Of: i, From: from, To: to, Weight: 1, Token: lease.Token()})
+				l.mu.Unlock()
+				m.Unlock()
+			}
+		})
+	}
+	t.Cleanup(l.all.Wait)
+	t.Cleanup(stop)
+	return l
+}
+
+// after waits for a hold that began after the given time, and returns when the first one did.
+func (l *load) after(t *testing.T, at int64) (first int64) {
+	t.Helper()
+	require.True(t, e2e.Eventually(func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, h := range l.holds {
+			if h.From > at && (first == 0 || h.From < first) {
+				first = h.From
+			}
+		}
+		return first > 0
+	}))
+	return first
+}
+
+// judge ends the load, and finds nothing.
+func (l *load) judge(t *testing.T) {
+	t.Helper()
+	l.stop()
+	l.all.Wait()
+	assert.Empty(t, judge.Overlaps(l.holds, 1))
+	assert.Empty(t, judge.Falls(l.holds, 1))
+	t.Log(len(l.holds), " holds")
+}
+
+// set is a Sentinel set of a master and a replica.
+func set(t *testing.T) (*redistest.Cluster, *redistest.Sentinels) {
+	c := redistest.Start(t, 2)
+	return c, redistest.StartSentinels(t, c, "mymaster")
+}
+
+// One node that is a Sentinel set: its master is killed. The replica that takes its place has
+// its marker, and may lack what was written last, so it does not vote before its guard time.
+func TestSentinelAlone(t *testing.T) {
+	t.Parallel()
+	const ttl, guard = time.Second, 3 * time.Second
+	c, s := set(t)
+	timing := e2e.Guarded(ttl, guard)
+	failover := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: s.Addrs()})
+	defer failover.Close()
+	given, err := quorate.New([]redis.UniversalClient{failover}, timing)
+	require.NoError(t, err)
+	defer given.Close()
+	require.NoError(t, given.Bootstrap(t.Context()))
+	l := startLoad(t, []*quorate.Quorum{given, e2e.OpenAt(t, []string{s.URL()}, timing), e2e.OpenAt(t, []string{s.URL()}, timing)})
+	require.True(t, e2e.Eventually(func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.holds) > 100
+	}))
+	require.NoError(t, c.Node(0).Kill())
+	killed := l.now() + int64(100*time.Millisecond) // an answer may be on its way
+	require.True(t, e2e.Eventually(func() bool {
+		at, err := s.Master(t.Context())
+		return err == nil && at == c.Node(1).Addr()
+	}))
+	switched := l.now()
+	first := l.after(t, killed)
+	t.Logf("failover after %v, locked again after %v", time.Duration(switched-killed), time.Duration(first-killed))
+	assert.Greater(t, time.Duration(first-killed), guard, "the new master sits out its guard time")
+	assert.Less(t, time.Duration(first-switched), 2*guard+e2e.Patience/2)
+	require.NoError(t, c.Node(0).Restart(), "it is a master until the Sentinels make it a replica")
+	l.after(t, l.now()+int64(100*time.Millisecond))
+	l.judge(t)
+}
+
+// A Sentinel set as one of three nodes: a failover there stops no lock, and the set counts again
+// after its guard time.
+func TestSentinelOfThree(t *testing.T) {
+	t.Parallel()
+	const ttl, guard = time.Second, 3 * time.Second
+	c, s := set(t)
+	others := redistest.Start(t, 2)
+	urls := append(others.URLs(), s.URL())
+	timing := e2e.Guarded(ttl, guard)
+	q := e2e.OpenAt(t, urls, timing)
+	require.NoError(t, q.Bootstrap(t.Context()))
+	l := startLoad(t, []*quorate.Quorum{q, e2e.OpenAt(t, urls, timing)})
+	l.after(t, 0)
+	killed := l.now()
+	require.NoError(t, c.Node(0).Kill())
+	first := l.after(t, killed)
+	t.Logf("locked again after %v", time.Duration(first-killed))
+	require.True(t, e2e.Eventually(func() bool {
+		r, err := q.Check(t.Context())
+		return err == nil && r.Ready == 3 && l.now()-killed > guard.Nanoseconds()
+	}), "the set counts again")
+	l.judge(t)
+}
+
+// Two Sentinel sets that name one master are one server.
+func TestSentinelTwice(t *testing.T) {
+	t.Parallel()
+	c, s := set(t)
+	other := redistest.Start(t, 1)
+	for _, again := range []string{s.URL() + "&client_name=x", c.URLs()[0]} {
+		q := e2e.OpenAt(t, []string{s.URL(), other.URLs()[0], again})
+		require.True(t, e2e.Eventually(func() bool {
+			r, err := q.Check(t.Context())
+			return found(err) || found(r.Nodes[0].Err) || found(r.Nodes[2].Err)
+		}))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := quorate.Connect(ctx, []string{c.URLs()[1]})
+	assert.ErrorContains(t, err, "is a replica, and a node must be a master")
+}
+
+func found(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "is the same server as")
+}
