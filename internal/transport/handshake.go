@@ -139,12 +139,13 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 			break
 		}
 		var refused error
-		_, refused, err = c.ask()
+		var v []resp.Value
+		v, refused, err = c.ask()
 		if i == 0 {
 			c.info.RoundTrip = time.Since(began)
 		}
 		switch {
-		case step.hello && err == nil && refused == nil:
+		case step.hello && err == nil && refused == nil && subscribesBeside(v):
 			c.info.Protocol = 3
 		case refused != nil && !step.hello && !needless(refused):
 			err = refused // the answers after this one say nothing more
@@ -175,6 +176,17 @@ func upgrade(login []loginStep) []loginStep {
 		at = 1
 	}
 	return slices.Insert(login, at, loginStep{words: []string{"HELLO", "3"}, hello: true})
+}
+
+// subscribesBeside reports whether a server, by its answer to HELLO, is known to execute commands
+// on a subscribed connection. Others may speak RESP3 and refuse them, as miniredis does.
+func subscribesBeside(hello []resp.Value) bool {
+	for i := 0; i+1 < len(hello); i += 2 {
+		if string(hello[i].Str) == "server" {
+			return slices.Contains([]string{"redis", "valkey", "redict", "keydb"}, string(hello[i+1].Str))
+		}
+	}
+	return false
 }
 
 func appendSteps(out []byte, login []loginStep) []byte {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -105,6 +106,36 @@ func TestOneConnection(t *testing.T) {
 			}
 		}
 		assert.InDelta(t, log.count("subscribed"), log.count("push down")+1, 0)
+	}
+}
+
+// Only servers that are known to execute commands on a subscribed connection get one of both kinds.
+func TestOtherServersHaveTwoConnections(t *testing.T) {
+	t.Parallel()
+	for server, want := range map[string]int{"redis": 3, "valkey": 3, "miniredis": 2} {
+		addr := redistest.Serve(t, func(nc net.Conn) {
+			rd := resp.NewReader(nc)
+			for {
+				v, err := rd.Read()
+				if err != nil {
+					return
+				}
+				answer := "+OK\r\n"
+				if string(v[0].Str) == "HELLO" {
+					answer = "%2\r\n+server\r\n+" + server + "\r\n+proto\r\n:3\r\n"
+				}
+				if _, err := nc.Write([]byte(answer)); err != nil {
+					return
+				}
+			}
+		})
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		defer client.Close()
+		l := open(t, client, transport.Config{})
+		s := l.State(time.Now())
+		require.NoError(t, s.Err)
+		assert.Equal(t, want, s.Info.Protocol, server)
+		require.NoError(t, shut(l))
 	}
 }
 
