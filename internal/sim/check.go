@@ -100,6 +100,9 @@ func (c *checker) always(w *world) {
 		c.passed(w, a)
 	}
 	c.entered = c.entered[:0]
+	if w.maxHold > 0 {
+		c.overlong(w)
+	}
 	if w.clean || w.limping {
 		c.prompt(w)
 	}

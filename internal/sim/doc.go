@@ -38,6 +38,8 @@
 //     claim (protocol.LocalQueue). They lock, try, wait, cancel, downgrade and unlock, for
 //     reading and for writing. Other events come between where goroutines and locks allow
 //     that in production.
+//   - Processes that close: all their claims leave. And holds whose renewal ends after a while
+//     (WithMaxHold).
 //   - Processes that stop for a while (their timers and messages are handled
 //     afterwards, in either order) or crash, and are started again.
 //
@@ -63,6 +65,8 @@
 //     hand-overs of others may take.
 //   - held: an Unlock of what is held succeeds.
 //   - silenced: no node whose clock has not jumped is marked for a jump.
+//   - overlong: no hold outlasts its bound by more than a lease; closed: of a process that has
+//     closed no node keeps a claim, where nothing fails.
 //   - orphan: when all claims have left, no node keeps anything; where something
 //     has failed, after one more lease.
 //   - order: no claim is admitted past claims that a majority of the nodes has
@@ -84,7 +88,7 @@
 //
 // # What is not simulated
 //
-// How long a caller may hold (WithMaxHold); bytes on the wire, Lua and Redis themselves (internal/script
+// Bytes on the wire, Lua and Redis themselves (internal/script
 // holds the scripts to model.Node); a process that connects for the first time
 // just after a node's clock has jumped. Package exhaustive, below this one,
 // searches all schedules of small cases.

@@ -110,7 +110,7 @@ var generators = []generator{
 	wrongClock, polling, poisoned, forged, foretold,
 	twofold, moved, replica, compared, doubtful,
 	readers, mourned,
-	manyNames, manyNames, manyNamesCalm,
+	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }
 

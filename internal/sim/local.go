@@ -211,8 +211,8 @@ func (a *attempt) Standing() protocol.Standing {
 	return protocol.Standing{At: at, Valid: valid, Usable: valid && !a.mute, Waiters: valid && a.Waiters()}
 }
 
-// Pass is Standing: how long a caller may hold is not bounded here.
-func (a *attempt) Pass() protocol.Standing { return a.Standing() }
+// Pass is Standing of a claim that is handed over if it is usable.
+func (a *attempt) Pass() protocol.Standing { return a.passes(a.Standing()) }
 
 // leave withdraws the claim, held or not.
 func (a *attempt) leave() {

@@ -143,6 +143,9 @@ var mutants = []mutant{
 	{"no client looks at the uptime", func(s *setting) { s.forgetful = true }, restart, 100, "capacity"},
 
 	{"all names have one ticket clock", func(s *setting) { s.oneClock = true }, manyNamesCalm, 100, "ahead"},
+	{"the leaves of a Close go to a quorum only", without(protocol.RuleLeaveAll), closing, 100, "orphan late closed"},
+	{"a claim whose renewal has ended is handed over", without(protocol.RulePassUsable), maxHolds, 100, "unaware overlong late"},
+	{"a hold is renewed past its bound", func(s *setting) { s.unbound = true }, maxHolds, 100, "overlong stuck"},
 	{"no guard, with several names", nodesWithout(model.Guard), manyNames, 1000, "capacity"},
 
 	{"a reader joins a writer", without(protocol.RuleShare), localCalm, 100, "capacity token"},

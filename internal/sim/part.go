@@ -21,6 +21,7 @@ type participant struct {
 	att    *attempt // nil: idle
 	value  *value   // what callers share under its claims; nil: it acts by itself
 
+	keeps   bool          // it does not let go by itself
 	puts    bool          // it only puts, when a generator says so
 	decided func(ok bool) // it acquires only to decide the record, see proc.decide
 }
@@ -45,8 +46,9 @@ type attempt struct {
 	window   moment // the second in which requests and ticks are counted
 	requests int
 	ticks    int
-	mute     bool // it is not renewed
-	crowd    int  // the claims at the nodes when it began, less those that the nodes had been sent by then
+	mute     bool   // it is not renewed
+	ends     moment // when it is renewed no more: see limit
+	crowd    int    // the claims at the nodes when it began, less those that the nodes had been sent by then
 }
 
 func (a *attempt) String() string {
@@ -142,7 +144,7 @@ func (t *participant) drain() {
 // acquire makes an attempt.
 func (t *participant) acquire(try bool) {
 	p, w := t.proc, t.proc.w
-	if t.att != nil || !p.alive {
+	if t.att != nil || !p.alive || p.closed {
 		return
 	}
 	t.try = try
@@ -286,6 +288,9 @@ func (a *attempt) changed() {
 		a.settled = w.now
 	}
 	if t.value != nil {
+		if a.phase == protocol.Holding {
+			a.limit()
+		}
 		if a.phase.Final() && t.att == a {
 			t.att = nil
 		}
@@ -297,7 +302,9 @@ func (a *attempt) changed() {
 	switch a.phase {
 	case protocol.Joining, protocol.Waiting:
 	case protocol.Holding:
+		a.limit()
 		switch {
+		case t.keeps && !w.draining:
 		case t.puts:
 		case t == t.proc.decider:
 			t.opens(a)

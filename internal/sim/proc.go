@@ -39,6 +39,7 @@ type proc struct {
 	excused moment // until then it cannot be held to what it does not know yet
 
 	alive, paused bool
+	closed        bool   // Close has been called
 	epoch         uint32 // counts its lives
 	inbox         []event
 	timersFirst   bool // in traces: what resume handles first
@@ -267,7 +268,7 @@ func (p *proc) restart() {
 	p.w.log("process %s is started", p.name)
 	p.w.tape.note("start %s", p.label)
 	defer p.w.tape.within()()
-	p.alive = true
+	p.alive, p.closed = true, false
 	p.waking, p.excused = false, 0
 	p.adjust()
 	p.begin()

@@ -35,6 +35,7 @@ type setting struct {
 	reading int           // of four turns so many are readers'
 	linger  time.Duration // a claim is kept for so long after the last caller
 
+	maxHold     time.Duration // a hold is renewed for so long; 0: for as long as it lasts
 	hold, think time.Duration // means of a participant's random times
 	tryEvery    int           // one acquisition of so many is a Try; 0: none
 	cancelEvery int           // one of so many is cancelled; 0: none
@@ -64,6 +65,7 @@ type setting struct {
 	off       model.Rules    // the nodes' rules that are switched off
 	overtake  bool           // mutant: a leave overtakes what was sent before it
 	scant     bool           // mutant: nothing is given away to jumps that no client notices
+	unbound   bool           // mutant: WithMaxHold does not stop the renewal
 	oneClock  bool           // mutant: all names of a process have one ticket clock
 	hoard     bool           // mutant: what a broken connection had unanswered goes on taking room
 	forgetful bool           // mutant: no client looks whether a node has just restarted

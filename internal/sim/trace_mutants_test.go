@@ -44,21 +44,20 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 	}
 }
 
-// untraced are the rules that no trace is about, one a line. None of them is the simulator's: see
-// the rules of the protocol that no schedule needs in docs/simulation.md.
+// untraced are the rules that no trace is about, one a line. RuleRoute to RuleWall are about
+// decisions that the simulator does not run: how long to wait for a node, who holds a name, and
+// whether a wall clock is wrong. In a trace all else that happens makes up for the others at
+// once. internal/protocol has a mutant of each.
 var untraced = strings.Fields(`
 RuleRoute
 RuleNearest
 RuleUnknown
 RuleWall
 RuleJudged
-RuleMet
 RuleCleared
 RuleLanded
 RuleAskAgain
-RuleForeign
 RuleRecount
-RulePoll
 RuleMissed
 `)
 
