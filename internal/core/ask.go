@@ -8,6 +8,9 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
+// This file owns the commands whose caller waits for the answer: those of bootstrap, check,
+// inspection and repairs. They belong to no claim.
+
 // do has a node carry out one command, and waits for its answer until the
 // context ends: a node that hangs delays no other call.
 func (n *node) do(ctx context.Context, words ...string) ([]resp.Value, error) {

@@ -10,6 +10,9 @@ import (
 
 // protocol.Client decides which replies count, whether clocks have parted and which nodes
 // are repaired. This file gives it the time, and carries out what it says.
+//
+// Invariant: what the Client says is carried out without the Client's lock held. Some of it
+// sends, some calls the logger, and either may lead to another event of the Client.
 
 func (q *Quorum) newClient(nodes int) *protocol.Client {
 	return protocol.NewClient(protocol.ClientConfig{

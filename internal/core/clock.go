@@ -16,7 +16,8 @@ import (
 // tell whether one of these clocks has jumped, or this process's has stood still. This file
 // asks the nodes.
 
-// jump is the last jump of a node's clock, for Check. mu guards it.
+// jump is the last jump of a node's clock, for Check: after the loss of a lock an operator must be
+// able to see the cause after the node has recovered. mu guards it.
 type jump struct {
 	mu   sync.Mutex
 	by   time.Duration

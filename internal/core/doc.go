@@ -6,7 +6,32 @@
 // says. The runtime itself must do some things in a certain order: the rules in
 // rules.go name these.
 //
-// Locks are taken in one order: attempt, then scheduler or link. Callbacks of
-// the primitives run with none of them held. A callback may call the same value
-// again, so a lock held there would deadlock.
+// # Locks
+//
+// They are taken in this order:
+//
+//	attempt.mu or inquiry.mu
+//	records.mu, or those of protocol.Client
+//	flow.mu or the one of a link, never both
+//
+// scheduler.mu, shard.mu, clientTimer.mu and jump.mu are leaves: no lock is taken under them.
+//
+// None is held while a node is waited for, nor in a callback of a primitive, the observer
+// or the logger: a callback may call the same value again, so a lock held there would
+// deadlock.
+//
+// # Goroutines
+//
+// Their number does not grow with the number of claims:
+//
+//	two of the schedulers     wake attempts; never block, or a renewal would be late
+//	two or three of a link    write, read, connect (package transport); the reader calls
+//	                          Reply and Push, which must not wait for the same node
+//	one of a flow, at times   sends what waited for room, and ends when nothing waits
+//	one of a watch            asks for its record
+//	one of the wall clock     compares it with the nodes' clocks
+//	one for each repair step  as it waits for a node
+//	one for each deadline     that has passed: it ends the hold, which calls the primitive
+//
+// A caller's own goroutine waits for its claim, under its own context.
 package core

@@ -88,6 +88,13 @@ func (n *node) start() {
 	}
 }
 
+// pump sends what waits, in a goroutine of its own, because it takes the locks of the owners
+// one after the other. It flushes every so many requests: the node then works on the first
+// while the rest is encoded.
+//
+// Invariant: pump ends only when nothing waits, or when the link will call Room. again is set
+// where Room was called while pump ran. Without it the call would be lost between the
+// refusal of the link and the end of pump, and the backlog would rest until the next request.
 func (n *node) pump() {
 	f := &n.flow
 	sent := 0
@@ -126,6 +133,8 @@ func (n *node) pump() {
 
 var errTooLate = errors.New("the node had no room for the release before the lease ended")
 
+// transmit sends a claim's request that has waited. The claim may have ended meanwhile, or want
+// something else by now: protocol.Client.Depart decides that.
 func (c *call) transmit(n *node) bool {
 	a := c.a
 	a.mu.Lock()
@@ -193,7 +202,8 @@ func urgency(k protocol.Class) transport.Urgency {
 	return transport.Normal
 }
 
-// send sends commands, in order. They do not wait for room.
+// send sends commands, in order. They do not wait for room: they are few, and the
+// connection itself needs them (loading scripts, asking for the time).
 func (n *node) send(cmds ...transport.Command) {
 	for _, c := range cmds {
 		n.link.Append(c, transport.Certain)
@@ -207,7 +217,8 @@ func (n *node) err() error { return n.link.State(time.Time{}).Err }
 // info is what the node said of itself as the latest connection began.
 func (n *node) info() *transport.Info { return n.link.State(time.Time{}).Info }
 
-// drain waits until nothing waits for the node any more, or the context ends. Then what
+// drain is a part of Close. Leaves that wait for room are sent first, or what they release
+// would stay taken for a lease. It waits until nothing waits for the node any more, or the context ends. Then what
 // still waits is given up.
 func (n *node) drain(ctx context.Context) {
 	f := &n.flow

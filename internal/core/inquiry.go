@@ -11,7 +11,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the operations on records that are under way.
+// This file owns the operations on records that are under way: it passes answers, failures
+// and times to protocol.RegisterOp, and does what that says.
+//
+// Invariant: an operation that has begun is in Quorum.records until it is over, so that a lost
+// connection, a jumped clock and Close reach it.
 
 // inquiry drives one protocol.RegisterOp, as attempt drives a claim. It is safe for
 // concurrent use; mu guards the fields below mu. done is closed once, when
@@ -54,7 +58,9 @@ func (q *Quorum) inquire(i *inquiry) *inquiry {
 	return i
 }
 
-// wait waits until it is decided, and returns why it cannot be.
+// wait waits until it is decided, and returns why it cannot be. It ends with the context and
+// when the Quorum closes. The operation ends then, too: a put that has been sent may still
+// be recorded, which is why an error of it never says that nothing was recorded.
 func (i *inquiry) wait(ctx context.Context) error {
 	select {
 	case <-i.done:
@@ -79,6 +85,7 @@ func (i *inquiry) wait(ctx context.Context) error {
 	return i.failure(i.err)
 }
 
+// outcome returns what has been decided.
 func (i *inquiry) outcome() protocol.Outcome {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -170,7 +177,8 @@ func (i *inquiry) flushUnlock(now protocol.Time) {
 	i.q.flush(nodes)
 }
 
-// records are the inquiries under way, and the watches.
+// records are the inquiries under way, and the watches. mu guards both maps, and is held for an
+// access to them only: each inquiry is called after it is free.
 type records struct {
 	mu        sync.Mutex
 	inquiries map[*inquiry]struct{}

@@ -15,12 +15,12 @@ type Lease struct {
 	hold  *Hold
 	token uint64
 
-	mu    sync.Mutex
-	life  *life // made when asked for; the contexts that Derive made hang on it
-	cause error // why the hold has ended; nil while it has not
+	mu           sync.Mutex
+	leaseContext *leaseContext // made when asked for; the contexts that Derive made hang on it
+	cause        error         // why the hold has ended; nil while it has not
 }
 
-// life is a context that ends with a lease: synchronously, in the goroutine
+// leaseContext is a context that ends with a lease: synchronously, in the goroutine
 // that ends the lease. So it has ended before a leave that lets another in is
 // sent.
 //
@@ -35,17 +35,17 @@ type Lease struct {
 // Done and Value are those of a context of package context. So its own
 // WithCancel, WithTimeout and AfterFunc attach to it without a goroutine, and
 // their contexts end synchronously too.
-type life struct {
+type leaseContext struct {
 	context.Context
 	lease      *Lease
 	end        context.CancelCauseFunc
-	prev, next *life // a ring, guarded by lease.mu
+	prev, next *leaseContext // a ring, guarded by lease.mu
 }
 
 // Err compares with the deadline. Without that a process that is so busy that
 // the scheduler's goroutine has not run yet would go on as the holder after the
 // deadline, when the nodes may have let another in.
-func (c *life) Err() error {
+func (c *leaseContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
@@ -76,21 +76,21 @@ func (l *Lease) Context() context.Context {
 }
 
 // own is Context with l.mu held.
-func (l *Lease) own() *life {
-	if l.life == nil {
-		l.life = l.live(context.Background())
-		l.life.prev, l.life.next = l.life, l.life
+func (l *Lease) own() *leaseContext {
+	if l.leaseContext == nil {
+		l.leaseContext = l.live(context.Background())
+		l.leaseContext.prev, l.leaseContext.next = l.leaseContext, l.leaseContext
 	}
-	return l.life
+	return l.leaseContext
 }
 
 // live returns a context that ends with ctx, or when its end is called.
-func (l *Lease) live(ctx context.Context) *life {
+func (l *Lease) live(ctx context.Context) *leaseContext {
 	inner, end := context.WithCancelCause(ctx)
 	if l.cause != nil {
 		end(l.cause)
 	}
-	return &life{Context: inner, lease: l, end: end}
+	return &leaseContext{Context: inner, lease: l, end: end}
 }
 
 // Derive returns a context that ends with ctx and with the hold, and has the
@@ -142,13 +142,13 @@ func (l *Lease) Release() error {
 
 func (l *Lease) end(cause error) {
 	if l.cause == nil {
-		if l.cause = cause; l.life != nil {
+		if l.cause = cause; l.leaseContext != nil {
 			if !on(RuleEndAtOnce) {
-				go l.life.end(cause)
+				go l.leaseContext.end(cause)
 				return
 			}
-			l.life.end(cause)
-			for c := l.life.next; c != l.life; c = c.next {
+			l.leaseContext.end(cause)
+			for c := l.leaseContext.next; c != l.leaseContext; c = c.next {
 				c.end(cause)
 			}
 		}

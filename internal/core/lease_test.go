@@ -118,7 +118,7 @@ func TestContextsHaveEndedWhenEndReturns(t *testing.T) {
 		stop()
 		stopLate()
 		cancel()
-		assert.Same(t, l.life, l.life.next, "nothing is left of what was derived")
+		assert.Same(t, l.leaseContext, l.leaseContext.next, "nothing is left of what was derived")
 	}
 	h.Release()
 }

@@ -130,7 +130,7 @@ func checkClients(clients []redis.UniversalClient) error {
 	return nil
 }
 
-// hostname is this host's, fit to be part of a channel's name.
+// hostname lets an operator find the process by PUBSUB CHANNELS, or by the queue of a name. It is this host's, fit to be part of a channel's name.
 func hostname() string {
 	h, err := os.Hostname()
 	if err != nil || h == "" {
@@ -158,7 +158,8 @@ func (q *Quorum) newID() protocol.ID {
 	return id
 }
 
-// micros is what the wall clock shows, in microseconds, as tickets count.
+// micros is the only use of the wall clock in the protocol: tickets are near it, so that they
+// rise across restarts. No lease and no deadline depends on it. It is what the wall clock shows, in microseconds, as tickets count.
 func (q *Quorum) micros() protocol.Ticket { return protocol.Ticket(q.wallTime().UnixMicro()) }
 
 // shard is the shard of an attempt. Byte 2 of an id is random, so shards are even.
@@ -239,6 +240,11 @@ func (q *Quorum) isClosed() bool {
 	}
 }
 
+// Close ends things in an order that matters. First what starts something new (watches, repairs,
+// tasks), then the claims, whose leaves are queued, then the schedulers, then the
+// connections, which send the leaves. If the connections went first, everything that this process
+// holds would stay taken for a lease.
+//
 // Close leaves all claims that are held or queued, sends the leaves within the node
 // timeout, and ends every goroutine. In a call of the observer it does nothing but
 // fail with ErrInvalid: it would wait for the goroutine that makes the call. A second

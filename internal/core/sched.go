@@ -100,11 +100,16 @@ func (s *scheduler) drop(a *attempt) {
 	s.mu.Unlock()
 }
 
+// close ends the goroutine and waits for it, so no attempt is woken after it returns. The
+// caller must hold no attempt's lock: a batch under way may need it.
 func (s *scheduler) close() {
 	close(s.stop)
 	<-s.done
 }
 
+// run is the scheduler's goroutine. It takes all that is due at once, so that requests of
+// many claims go out in one write for each node, and looks at the clock again after each
+// batch: to wake 100,000 claims takes longer than a timer's resolution.
 func (s *scheduler) run() {
 	defer close(s.done)
 	timer := time.NewTimer(time.Hour)
@@ -157,7 +162,10 @@ type wakeHeap struct {
 }
 
 const (
-	fork     = 4
+	// fork is how many children an entry has: four alarms of 16 bytes fill a cache line.
+	fork = 4
+	// fewVoids is how many void alarms are not worth a sweep. A process with a few locks, taken and
+	// given back at once, would otherwise sweep a short list with each of them.
 	fewVoids = 64
 )
 

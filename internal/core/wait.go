@@ -22,7 +22,8 @@ var waits = sync.Pool{New: func() any {
 	return &wait{woken: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 }}
 
-// until waits until so holds, for at most d and for as long as the context lasts. It
+// until is for callers that wait for something that is no end of an attempt: a renewal, or the
+// leaves of a release. It waits until so holds, for at most d and for as long as the context lasts. It
 // reports whether so held. so is called with a.mu held.
 func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bool {
 	a.mu.Lock()

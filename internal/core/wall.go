@@ -13,6 +13,10 @@ import (
 
 // A client compares its wall clock with the nodes' clocks, and makes no claims while
 // protocol.WallComparison says that it is wrong. This file asks the nodes.
+//
+// A wrong clock is found before it does harm: nodes refuse tickets that are too far ahead of
+// their clocks, whatever this process believes. The comparison is there to name the cause. Without it
+// every Lock fails with refusals that an operator cannot tell from a loaded node.
 
 // wall is the comparison.
 type wall struct {

@@ -63,7 +63,7 @@ func (w *Watch) Close() {
 	<-w.over
 }
 
-// forget ends the watch on the nodes, without waiting for them. A node drops a watch by
+// forget saves the nodes pushes that no goroutine reads any more. It ends the watch on the nodes, without waiting for them. A node drops a watch by
 // itself after two ttl at most.
 func (w *Watch) forget() {
 	q := w.r.q
@@ -75,6 +75,7 @@ func (w *Watch) forget() {
 	}
 }
 
+// stir signals, without waiting: a signal that has not been received yet stands for this one.
 func (w *Watch) stir(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -83,9 +84,15 @@ func (w *Watch) stir(c chan struct{}) {
 }
 
 // gather is how long a watch waits for a majority to push a change before it
-// asks: the first node that has it is not worth asking all of them.
+// asks: the first node that has it is not worth asking all of them. 5 ms are more than the
+// nodes of one region differ by, and less than a person or a failover notices.
 const gather = 5 * time.Millisecond
 
+// run is the watch's goroutine. It reads when a majority has pushed, gather after a minority
+// has, and otherwise every third of the ttl, since pushes may be lost.
+//
+// Note: Here is an incorrect reaction to a push: to believe it. It is one node's word, and a
+// record that a minority has may never be decided. A push is only a reason to read.
 func (w *Watch) run(ctx context.Context) {
 	defer close(w.over)
 	q, set := w.r.q, w.r.spec.Set

@@ -13,7 +13,11 @@ import (
 // commands of the last one are settled.
 
 const (
+	// minBackoff is long enough that a node that refuses connections costs little, and short
+	// enough that a restarted node is back before a caller notices.
 	minBackoff = 20 * time.Millisecond
+	// maxBackoff bounds how long a node that is back stays unused. Many clients try at random
+	// times below it, so they do not all come at one moment.
 	maxBackoff = time.Second
 	// resendDelay is how long after connecting leaves are repeated when the old
 	// connection may still be alive at the node.
