@@ -142,8 +142,8 @@ func plant(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	alive := context.WithoutCancel(ctx)
 	for {
 		done, err := plantScript.Run(alive, nd.admin, []string{name}).Int()
-		if err != nil {
-			return target, err
+		if err != nil { // the key may be there all the same
+			return target, errors.Join(err, n.uproot(alive, nd))
 		}
 		if done > 0 {
 			break
@@ -158,7 +158,18 @@ func plant(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 
 func (n *nemesis) uproot(ctx context.Context, nd *node) (err error) {
 	for _, name := range n.plan.plain() {
-		err = errors.Join(err, uprootScript.Run(ctx, nd.admin, []string{name}).Err())
+		err = errors.Join(err, insist(func() error { return uprootScript.Run(ctx, nd.admin, []string{name}).Err() }))
+	}
+	return err
+}
+
+// insist tries to undo a fault, up to twenty times: on a busy machine a server may not answer in time.
+func insist(undo func() error) (err error) {
+	for range 20 {
+		if err = undo(); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 	return err
 }
@@ -197,7 +208,7 @@ func replicate(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	if got, kerr := nd.marker(); kerr != nil || got.incarnation != own.incarnation {
 		err = errors.Join(err, kerr, n.memory.pretend(nd.id))
 	}
-	return target, errors.Join(err, nd.admin.Do(alive, "REPLICAOF", "NO", "ONE").Err())
+	return target, errors.Join(err, insist(func() error { return nd.admin.Do(alive, "REPLICAOF", "NO", "ONE").Err() }))
 }
 
 // What is done to clients.

@@ -82,9 +82,6 @@ func (r *result) enough() error {
 	if r.Apart > skew/2 {
 		return fmt.Errorf("the clocks of a majority of the servers were off by %v, and only %v is borne", r.Apart, skew/2)
 	}
-	if r.Excused > 0 {
-		return fmt.Errorf("nothing is known of liveness: for %d findings no quorum of servers answered the harness within %v", r.Excused, prompt)
-	}
 	held := lo.CountValuesBy(lo.Filter(r.History.Ops, func(o *operation, _ int) bool {
 		return o.Begin > 0 && o.Phase == underFaults
 	}), func(o *operation) string { return o.Kind })
@@ -94,6 +91,9 @@ func (r *result) enough() error {
 		if r.Rates[kind] = rate; rate < r.Plan.MinRate {
 			return fmt.Errorf("%.1f holds of %s per second, and at least %.1f are needed to show anything", rate, kind, r.Plan.MinRate)
 		}
+	}
+	if r.Excused > 0 {
+		return fmt.Errorf("nothing is known of liveness: for %d findings no quorum of servers answered the harness within %v", r.Excused, prompt)
 	}
 	// In less than a minute a rival may get nothing but between losses.
 	if r.Plan.Rivals > 0 && r.Rivals.Judged == 0 && r.Plan.For >= time.Minute {
