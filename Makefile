@@ -49,12 +49,13 @@ test: redis lint ## Lint, all tests of all modules with the race detector, two m
 	@QUORATE_REQUIRE_REDIS=1 go test -tags mutants -run TestMutants ./internal/core ./internal/protocol
 
 .PHONY: quick
-quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces and 2,000 schedules (30 seconds)
+quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces, 2,000 schedules and the links of the documents (30 seconds)
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; exit 1; fi
 	@go vet ./...
 	@go test ./internal/model ./internal/localqueue ./internal/protocol ./internal/resp ./internal/testkit/judge
 	@go test -count=1 ./internal/sim -run 'TestSchedules|TestTraces' -seeds=2000
+	@go test ./internal/doccheck -run 'TestLinks|TestWords|TestRuleTable|TestNamedTestsExist'
 
 # GOWORK=off shows that each module builds on its own. The command requires a released version of
 # the library, which may not be published yet: a copy of its go.mod takes the library from here.
