@@ -100,6 +100,11 @@ chaos: redis ## Faults on real servers and processes, judged from outside: docs/
 	@echo '== the library without one of its rules: the checkers must see it'
 	go run -tags mutants ./internal/chaos -control votes-only,no-exact -for $(FOR) -seed $(SEED)
 
+# SERVER is one binary or several, with blanks between them. MD is the document whose table is replaced.
+.PHONY: compat
+compat: ## The acceptance suite on given servers: make compat SERVER=/usr/bin/redis-server
+	@go run ./internal/compat $(if $(MD),-md $(MD)) $(SERVER)
+
 .PHONY: cover
 cover: redis ## Test coverage of the library: coverage.out, coverage.html and the total
 	QUORATE_REQUIRE_REDIS=1 go test -timeout 8m -coverpkg=./... -coverprofile=coverage.out ./...

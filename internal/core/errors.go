@@ -144,7 +144,7 @@ func explain(s *Spec, err error) error {
 		return fmt.Errorf("%w: the node %w", err, errClusterMode)
 	}
 	e, ok := errors.AsType[resp.Error](err)
-	if ok && e.Code() == "OOM" {
+	if ok && strings.Contains(e.Error(), "OOM command not allowed") { // before Redis 7.0 the code is ERR
 		return fmt.Errorf("%w: what is held goes on, and no more can be had there until memory is free: raise maxmemory of that server", err)
 	}
 	if ok && e.Code() == "WRONGTYPE" {

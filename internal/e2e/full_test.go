@@ -34,7 +34,10 @@ func fill(t *testing.T, c *redis.Client) {
 // back, handed over and made lighter as ever.
 func TestFullServers(t *testing.T) {
 	t.Parallel()
-	c := redistest.Start(t, 3)
+	fullServers(t, redistest.Start(t, 3))
+}
+
+func fullServers(t *testing.T, c *redistest.Cluster) {
 	const ttl = time.Second
 	q := e2e.Open(t, c, e2e.Timing(ttl))
 	other := e2e.Open(t, c, e2e.Timing(ttl))
@@ -107,7 +110,10 @@ func TestFullServers(t *testing.T) {
 // record goes through, and so does what waits for it.
 func TestFullServersRecord(t *testing.T) {
 	t.Parallel()
-	c := redistest.Start(t, 3)
+	fullServersRecord(t, redistest.Start(t, 3))
+}
+
+func fullServersRecord(t *testing.T, c *redistest.Cluster) {
 	q := e2e.Open(t, c, e2e.Timing(time.Second))
 	other := e2e.Open(t, c, e2e.Timing(time.Second))
 	ctx := deadline(t)

@@ -39,13 +39,15 @@ type guarded struct {
 	pool  *x509.CertPool
 }
 
-func startTLS(t *testing.T) *guarded {
+func startTLS(t *testing.T) *guarded { return startTLSOn(t, 3) }
+
+func startTLSOn(t *testing.T, n int) *guarded {
 	t.Helper()
 	skipWithoutTLS(t)
 	g := &guarded{}
 	key := g.certify(t)
 	var servers []*redistest.Server
-	for range 3 {
+	for range n {
 		port := freePort(t)
 		c := redistest.Start(t, 1, redistest.WithAOF("everysec"), redistest.WithArgs("--tls-port", port, "--tls-cert-file", g.pem,
 			"--tls-key-file", key, "--tls-ca-cert-file", g.pem, "--tls-auth-clients", "no"))
