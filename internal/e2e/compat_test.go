@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -31,7 +32,6 @@ func TestCompatibility(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			t.Run(suite.Use, func(t *testing.T) {
-				t.Parallel()
 				c := redistest.Start(t, n, redistest.WithAOF("everysec"))
 				u := &tenant{name: "all"}
 				for i := range c.Len() {
@@ -41,7 +41,6 @@ func TestCompatibility(t *testing.T) {
 				assert.NoError(t, u.run(deadline(t), q, steps))
 			})
 			t.Run(suite.Rights, func(t *testing.T) {
-				t.Parallel()
 				c := redistest.Start(t, n, redistest.WithAOF("everysec"))
 				if err := c.Node(0).Client().Do(t.Context(), "ACL", "WHOAMI").Err(); err != nil && strings.Contains(err.Error(), "unknown command") {
 					t.Skip("it has no users")
@@ -54,7 +53,6 @@ func TestCompatibility(t *testing.T) {
 				}
 			})
 			t.Run(suite.TLS, func(t *testing.T) {
-				t.Parallel()
 				g := startTLSOn(t, n)
 				q, err := quorate.New(g.clients(t, "secret"), g.options()...)
 				require.NoError(t, err)
@@ -62,16 +60,13 @@ func TestCompatibility(t *testing.T) {
 				assert.NoError(t, g.run(deadline(t), q, steps))
 			})
 			t.Run(suite.Restarts, func(t *testing.T) {
-				t.Parallel()
 				restarts(t, redistest.Start(t, n, redistest.WithAOF("everysec")))
 			})
 			t.Run(suite.Full, func(t *testing.T) {
-				t.Parallel()
-				fullServers(t, redistest.Start(t, n))
-				fullServersRecord(t, redistest.Start(t, n))
+				fullServers(t, redistest.Start(t, n), slow)
+				fullServersRecord(t, redistest.Start(t, n), slow)
 			})
 			t.Run(suite.Cluster, func(t *testing.T) {
-				t.Parallel()
 				for i := range n {
 					node := redistest.Start(t, 1, redistest.WithArgs("--cluster-enabled", "yes")).Node(0)
 					if i == 0 {
@@ -84,12 +79,16 @@ func TestCompatibility(t *testing.T) {
 	}
 }
 
+// slow is a ttl that a busy machine keeps: the suite judges servers, not the machine.
+const slow = 3 * time.Second
+
 // restarts has each server killed and started again. A lock is held all the while where others vote,
 // and had again where none does. Each server is ready again in the end.
 func restarts(t *testing.T, c *redistest.Cluster) {
-	q := e2e.Open(t, c, e2e.Timing(time.Second))
+	q := e2e.Open(t, c, e2e.Timing(slow))
 	held, m := mutex.New(q, "held"), mutex.New(q, "m")
-	ctx := deadline(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	require.NoError(t, held.LockContext(ctx))
 	lease := held.Lease()
 	for i := range c.Len() {

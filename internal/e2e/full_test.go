@@ -34,11 +34,10 @@ func fill(t *testing.T, c *redis.Client) {
 // back, handed over and made lighter as ever.
 func TestFullServers(t *testing.T) {
 	t.Parallel()
-	fullServers(t, redistest.Start(t, 3))
+	fullServers(t, redistest.Start(t, 3), time.Second)
 }
 
-func fullServers(t *testing.T, c *redistest.Cluster) {
-	const ttl = time.Second
+func fullServers(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
 	q := e2e.Open(t, c, e2e.Timing(ttl))
 	other := e2e.Open(t, c, e2e.Timing(ttl))
 	ctx := deadline(t)
@@ -110,12 +109,12 @@ func fullServers(t *testing.T, c *redistest.Cluster) {
 // record goes through, and so does what waits for it.
 func TestFullServersRecord(t *testing.T) {
 	t.Parallel()
-	fullServersRecord(t, redistest.Start(t, 3))
+	fullServersRecord(t, redistest.Start(t, 3), time.Second)
 }
 
-func fullServersRecord(t *testing.T, c *redistest.Cluster) {
-	q := e2e.Open(t, c, e2e.Timing(time.Second))
-	other := e2e.Open(t, c, e2e.Timing(time.Second))
+func fullServersRecord(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
+	q := e2e.Open(t, c, e2e.Timing(ttl))
+	other := e2e.Open(t, c, e2e.Timing(ttl))
 	ctx := deadline(t)
 	e := leader.New(q, "leader", "me")
 	require.NoError(t, e.Campaign(ctx, "one"))
