@@ -217,7 +217,7 @@ func (t *participant) whim(a *attempt) {
 			w.log("%v: weighs %d from now on", a, weight)
 			w.tape.note("shrink %s %d", t.label(), weight)
 			a.Shrink(a.local(), weight)
-		} else {
+		} else if w.maxHold == 0 { // a renewal that a caller asks for goes past WithMaxHold
 			w.tape.note("renew %s", t.label())
 			a.Renew(a.local())
 		}
