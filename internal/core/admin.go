@@ -72,7 +72,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	}, func(i int, v []resp.Value) error {
 		inc, _, err := script.DecodeMarker(v)
 		if err == nil {
-			q.show(q.nodes[i], inc)
+			q.nodes[i].show(inc)
 		}
 		return err
 	})

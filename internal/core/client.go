@@ -83,9 +83,9 @@ func (q *Quorum) act(a *protocol.Action) {
 	case protocol.ActWake:
 		q.clientTimer.set(q.now(), a.At)
 	case protocol.ActAsk:
-		q.recheck(n)
+		n.recheck()
 	case protocol.ActGone:
-		q.gone(n)
+		n.gone()
 	case protocol.ActEarly:
 		for _, at := range q.all() {
 			at.event(func(c *protocol.Attempt, now protocol.Time) { c.Early(now, a.Nodes, a.By) })
@@ -94,17 +94,17 @@ func (q *Quorum) act(a *protocol.Action) {
 	case protocol.ActTime:
 		for i, n := range q.nodes {
 			if a.Nodes&(1<<i) != 0 && n.err() == nil {
-				n.send(q.askTime(n))
+				n.send(n.askTime())
 			}
 		}
 	case protocol.ActMark:
-		q.markAnew(n, a)
+		n.markAnew(a)
 	case protocol.ActRecount:
-		q.recount(n)
+		n.recount()
 	case protocol.ActGuard:
-		q.askGuard(n)
+		n.askGuard()
 	case protocol.ActCompare:
-		q.compare(n, *a)
+		n.compare(*a)
 	case protocol.ActReconnect:
 		n.link.Reconnect(errStranger)
 	case protocol.ActStep:

@@ -38,7 +38,8 @@ func (j *jump) last() (time.Duration, time.Time) {
 
 // askTime returns a question for a node's time. It is to be sent at once: the time from
 // askTime to the answer bounds the node's clock.
-func (q *Quorum) askTime(n *node) *question {
+func (n *node) askTime() *question {
+	q := n.q
 	sent := q.now()
 	return &question{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
 		if millis, e := decodeTime(v); err == nil && e == nil {
@@ -70,7 +71,8 @@ func (e *LateError) Error() string {
 }
 
 // askGuard reads the longest guard time that clients have shown to a node.
-func (q *Quorum) askGuard(n *node) {
+func (n *node) askGuard() {
+	q := n.q
 	n.send(&question{command: resp.AppendCommand(nil, "GET", script.MarkerKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
 		if m, ok := parseMarker(text(v, 0)); err == nil && ok {
 			q.carryOut(q.client.Guarded(q.now(), n.index, m.guard))
@@ -80,7 +82,8 @@ func (q *Quorum) askGuard(n *node) {
 
 // recount has a node whose clock was set back count its guard time again if it
 // began by a time that has not come yet. A node that began earlier is unchanged.
-func (q *Quorum) recount(n *node) {
+func (n *node) recount() {
+	q := n.q
 	n.send(&question{command: q.mark(n.info(), n.info().Run(), script.Kept), reply: func(v []resp.Value, err error) {
 		if inc, _, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.carryOut(q.client.Recounted(q.now(), n.index, inc))

@@ -19,7 +19,8 @@ func (e *DuplicateError) Error() string {
 }
 
 // markAnew has a node begin another incarnation.
-func (q *Quorum) markAnew(n *node, a *protocol.Action) {
+func (n *node) markAnew(a *protocol.Action) {
+	q := n.q
 	lost, try := script.Lost, a.Try
 	if a.Incarnation != 0 {
 		lost = strconv.FormatUint(uint64(a.Incarnation), 10)
@@ -32,7 +33,8 @@ func (q *Quorum) markAnew(n *node, a *protocol.Action) {
 
 // compare finds out whether two nodes with one incarnation are one server: a key that
 // is written to the one is there at the other.
-func (q *Quorum) compare(n *node, a protocol.Action) {
+func (n *node) compare(a protocol.Action) {
+	q := n.q
 	q.records.mu.Lock()
 	defer q.records.mu.Unlock()
 	if q.isClosed() {

@@ -18,6 +18,7 @@ import (
 // node is one master as this client sees it. Each field says which goroutine writes it;
 // the others are set once, or have locks of their own.
 type node struct {
+	q       *Quorum
 	index   int
 	addr    string
 	link    transport.Transport
@@ -32,7 +33,7 @@ type node struct {
 }
 
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
-	n := &node{index: i, fanout: q.client.Fanout(), addr: nameOf(c, i), ready: make(chan struct{})}
+	n := &node{q: q, index: i, fanout: q.client.Fanout(), addr: nameOf(c, i), ready: make(chan struct{})}
 	l, err := q.set.connect(c, transport.Config{
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,
@@ -41,7 +42,7 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		Probe:       func() []transport.Command { return q.probe(n) },
 		Hello:       func(info transport.Info) ([]transport.Command, error) { return q.hello(n, info) },
 		HelloFailed: func(error) { q.leaving(n) },
-		Up:          func() { q.up(n); n.first.Do(func() { close(n.ready) }) },
+		Up:          func() { n.up(); n.first.Do(func() { close(n.ready) }) },
 		Down:        func(err error) { q.down(n, err); n.first.Do(func() { close(n.ready) }) },
 		Push:        func(payload string) { q.push(n, payload) },
 		Subscribed:  func() { q.carryOut(q.client.Subscribed(q.now(), n.index)) },
@@ -80,7 +81,7 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	}
 	cmds := loads(p.missing)
 	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked {
-		q.show(n, got)
+		n.show(got)
 		m, _ := parseMarker(p.marker)
 		p.wait = m.recovers(time.UnixMilli(p.clock), q.set.Guard)
 		q.showTime(n.index, protocol.Reading{Sent: p.sent, Heard: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
@@ -92,10 +93,10 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	}
 	return append(cmds, &question{command: q.mark(&info, run, lost), reply: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
-			q.show(n, got)
+			n.show(got)
 			p.wait = max(0, q.set.Guard-age)
 		}
-	}}, q.askTime(n)), nil
+	}}, n.askTime()), nil
 }
 
 // leaving ends the connection's life in the state machine if the connection fails before it is up: the
@@ -107,7 +108,8 @@ func (q *Quorum) leaving(n *node) {
 }
 
 // show passes on which incarnation a node has as its connection begins.
-func (q *Quorum) show(n *node, inc protocol.Incarnation) {
+func (n *node) show(inc protocol.Incarnation) {
+	q := n.q
 	q.carryOut(q.client.Show(q.now(), n.index, inc))
 }
 
@@ -157,12 +159,13 @@ func (c *question) Reply(v []resp.Value, err error) {
 
 // up runs when a connection to a node is ready. Every claim asks the node again, as it may
 // have lost claims or given votes meanwhile.
-func (q *Quorum) up(n *node) {
+func (n *node) up() {
+	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observe(Event{Kind: EventNodeUp, Node: n.addr})
 	own, do := q.client.Up(q.now(), n.index)
 	if own {
-		q.begun(n)
+		n.begun()
 	}
 	q.carryOut(do)
 	n.room()
@@ -180,7 +183,8 @@ func (q *Quorum) down(n *node, err error) {
 }
 
 // gone passes on to the claims that a node's connection has ended.
-func (q *Quorum) gone(n *node) {
+func (n *node) gone() {
+	q := n.q
 	if q.isClosed() {
 		return
 	}
@@ -199,7 +203,8 @@ func (q *Quorum) onSubscribeDown(n *node, err error) {
 
 // recheck asks a node about every claim: pushes from the time without a connection
 // are lost, and the claims may be lost, too.
-func (q *Quorum) recheck(n *node) {
+func (n *node) recheck() {
+	q := n.q
 	for _, a := range q.all() {
 		a.event(func(c *protocol.Attempt, now protocol.Time) {
 			c.Up(now, n.index)

@@ -165,7 +165,7 @@ func earlyPushCounts(t *testing.T) bool {
 	q.push(n, m.Payload) // its own connection may not have delivered it yet
 
 	// Every claim is asked about in show, so the waiter's request is before the PING.
-	q.show(n, inc)
+	n.show(inc)
 	_, err = n.do(t.Context(), "PING")
 	require.NoError(t, err)
 	select {

@@ -32,7 +32,8 @@ const (
 
 // begun notes whether a node is within its guard time as a connection to it begins.
 // So the log says at once that no lock can be acquired, before the first call.
-func (q *Quorum) begun(n *node) {
+func (n *node) begun() {
+	q := n.q
 	select {
 	case <-q.built:
 	case <-q.closing:
