@@ -65,6 +65,9 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		rest = max(rest, untilCaughtUp) // until the next Resize, or until the clock has passed it
 	}
 	if rest > 0 && !v.off(Guard) {
+		if r.Op == protocol.OpSettle && !v.off(Reclaim) {
+			v.reclaim(t, owner, r)
+		}
 		if r.Op != protocol.OpLeave {
 			return protocol.Answer{Status: protocol.Recovering, Incarnation: v.incarnation, Wait: rest}
 		}
@@ -87,6 +90,7 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		v.capacity = v.limit // holders keep their permits
 	}
 	v.votes = v.portion()
+	v.reclaimed()
 	v.purge(t)
 	v.forgetOld()
 	v.advance()
@@ -184,6 +188,43 @@ func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
 		ID: t.ID, Ticket: v.target(-1, t.ID, r), Weight: t.Weight, Expiry: v.now + t.TTL.Milliseconds(),
 		Owner: owner, Notify: t.Notify,
 	})
+}
+
+// reclaim takes back a claim that has settled on other nodes, or keeps its lease alive. So
+// the claim is back in its place when the guard time ends. Without that a claim with a
+// higher ticket could be there first, and the node would not take the other one at its
+// ticket any more (InsertAboveFence): a holder would lose the majority when the
+// next node lost its data.
+//
+// Invariant: no claim has a view of this queue of this incarnation that is still counted. So
+// none lacks the claim, whatever its ticket. The fence shows that: it is 0 until the node
+// serves the name, and then outlives all that it has answered.
+func (v *visit) reclaim(t protocol.Terms, owner string, r protocol.Request) {
+	i := v.find(t.ID)
+	switch {
+	case i >= 0 && v.claims[i].Ticket == r.Ticket:
+		v.keepFence(t)
+		v.claims[i].Expiry = v.now + t.TTL.Milliseconds()
+		v.lasts(v.claims[i].Expiry)
+	case i >= 0 || v.fence > 0 && !v.off(InsertAboveFence) || r.Ticket == 0 || v.taken(r.Ticket) || r.Ticket > v.top() && !v.off(Top):
+	case len(v.claims) > 0 && v.capacity != t.Capacity && !v.resized():
+	default:
+		if v.capacity = t.Capacity; v.resized() {
+			v.capacity = v.limit
+		}
+		v.keepFence(t)
+		v.enqueue(Claim{
+			ID: t.ID, Ticket: r.Ticket, Weight: t.Weight, Expiry: v.now + t.TTL.Milliseconds(),
+			Owner: owner, Notify: t.Notify,
+		})
+	}
+}
+
+// reclaimed sets the fence as the node begins to serve a name again.
+func (v *visit) reclaimed() {
+	if k := len(v.claims); k > 0 && v.fence == 0 {
+		v.fence, v.fenceOf = v.claims[k-1].Ticket, v.claims[k-1].ID
+	}
 }
 
 // settle brings the known claim i to ticket T, or to the next free ticket above it.

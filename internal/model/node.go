@@ -63,6 +63,8 @@ const (
 	Totals
 	// AllTotals: a list that is returned comes with those totals, too.
 	AllTotals
+	// Reclaim: a recovering node takes back claims that have settled elsewhere, at their tickets, without a vote.
+	Reclaim
 )
 
 // Portion is how many claims one request reads, votes for or pushes to at most,

@@ -191,6 +191,32 @@ func TestRecovering(t *testing.T) {
 	assert.Equal(t, protocol.OK, b.join('a', 640).Status)
 }
 
+// Within the guard time claims that have settled elsewhere are taken back at their tickets, in
+// any order, and get no vote. A claim that joins afterwards is behind them. Once the name has
+// been served no claim comes before one that has seen the queue.
+func TestReclaim(t *testing.T) {
+	b := newBench(t, 1)
+	b.Forget()
+	assert.Equal(t, protocol.Recovering, b.settle('b', 641).Status)
+	assert.Equal(t, protocol.Recovering, b.settle('a', 640).Status)
+	assert.Equal(t, protocol.Recovering, b.settle('c', 641).Status, "the ticket is b's")
+	assert.Empty(t, b.outs)
+	assert.Len(t, b.Claims(b.now), 2)
+	b.now += 60
+	b.settle('a', 640) // its lease begins again
+	b.now += 40
+	assert.Len(t, b.Claims(b.now), 1, "b's lease has ended")
+	a := b.join('d', 600)
+	assert.Greater(t, a.Ticket, protocol.Ticket(641), "the fence is that of all that were taken back")
+	assert.False(t, a.Vote)
+	require.Len(t, b.outs, 1)
+	assert.Equal(t, id('a'), b.outs[0].Push.ID)
+
+	b.Show(200*ms, time.Hour) // a client has a longer guard time, so the node does not vote again
+	assert.Equal(t, protocol.Recovering, b.settle('e', 630).Status)
+	assert.Len(t, b.Claims(b.now), 2, "a and d have answers without e")
+}
+
 func TestStateIsCanonical(t *testing.T) {
 	b := newBench(t, 1)
 	b.join('a', 640)

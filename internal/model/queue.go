@@ -13,15 +13,20 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// place puts a claim into the queue and raises the fence to its ticket. It is the only place
-// where the fence rises, so the claim that was given the fence is always known.
-func (v *visit) place(c Claim) {
+// enqueue puts a claim into the queue.
+func (v *visit) enqueue(c Claim) {
 	i := 0
 	for i < len(v.claims) && v.claims[i].Ticket <= c.Ticket {
 		i++
 	}
 	v.claims = slices.Insert(v.claims, i, c)
 	v.lasts(c.Expiry)
+}
+
+// place puts a claim into the queue and raises the fence to its ticket. Only it and reclaimed
+// raise the fence, so the claim that was given the fence is always known.
+func (v *visit) place(c Claim) {
+	v.enqueue(c)
 	if c.Ticket > v.fence {
 		v.fence, v.fenceOf = c.Ticket, c.ID
 	}

@@ -4,7 +4,7 @@
 if recovering > 0 then return { at + 3, tonumber(inc), recovering } end
 local list = A[6] % 4 >= 2
 
-if fence and live and cid == id then
+if fence and live and cid == id and not (limit and cf + 0 < 2 and cw - limit > 0) then
   local flags, hint = 1, 0
   if classic then
     local plain = try('GET', K[1])

@@ -1,14 +1,22 @@
 -- join and settle: the claim is queued here. They differ in the ticket it gets.
 --@ open
-if recovering > 0 then return { at + 3, tonumber(inc), recovering } end
 local settle, list = A[6] + 0 >= 4, A[6] % 4 >= 2
+if recovering > 0 and not settle then return { at + 3, tonumber(inc), recovering } end
 if settle then
   --@ full
 end
 
+if recovering > 0 and fence and (not cid or cid == id) then
+  -- Taken back, or alive, without a vote: see below.
+  if cid and ct + 0 == A[7] + 0 or not cid and fence == '0' and A[7] + 0 > 0 and A[7] - now * 1000 - guard * 500 <= 0 then
+    if not cid then cap, ct, cw, cf, co = A[5], A[7], A[8], A[6] % 2, A[9] end
+    call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' ' .. cw .. ' ' .. now + ttl .. ' ' .. cf .. ' ' .. co, 'PX', keep)
+  end
+  return { at + 3, tonumber(inc), recovering }
+end
 local clash = live and cap ~= A[5] and not limit
-if clash and cf + 0 >= 2 and cx - keep <= now then return { at + 4, tonumber(inc), tonumber(cap) } end
-if fence and not clash and (not live or cid == id) and not (limit and tonumber(A[8]) > tonumber(limit)) then
+if clash and recovering <= 0 and cf + 0 >= 2 and cx - keep <= now then return { at + 4, tonumber(inc), tonumber(cap) } end
+if recovering <= 0 and fence and not clash and (not live or cid == id and not (taken and A[7] ~= ct)) and not (limit and (live and cf + 0 < 2 and cw or A[8]) - limit > 0) then
   -- Alone, hence first.
   local T, F = tonumber(A[7]), tonumber(fence)
   local flags, ticket = 1, T
@@ -48,8 +56,32 @@ if fence and not clash and (not live or cid == id) and not (limit and tonumber(A
   if limit then return { at + 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since), list and 0 or nil, list and 0 or nil } end
   return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. t .. ' ' .. flags
 end
+-- A second claim, and the fence of a name that has been served is its own: nothing is taken back.
+if recovering > 0 and fence and fence ~= '0' then return { at + 3, tonumber(inc), recovering } end
 --@ queue
 --@ advance
+
+if recovering > 0 then
+  -- Within the guard time a claim that has settled elsewhere is taken back at its ticket, without a vote.
+  -- The fence is 0 until the node serves the name, so no view that a client still counts lacks the claim.
+  local t, w, _, f, o = match(call('HGET', K[4], id) or '', claim)
+  local new = not t and F == '0' and A[7] + 0 > 0 and (limit or C == A[5]) and not call('ZRANGEBYSCORE', K[3], A[7], A[7])[1]
+    and A[7] - now * 1000 - guard * 500 <= 0
+  if new then
+    t, w, f, o = A[7], A[8], A[6] % 2, A[9]
+    unvoted = unvoted + 1
+    call('ZADD', K[3], t, id)
+  end
+  if t and t + 0 == A[7] + 0 then
+    local x = now + ttl
+    if x < soon + 0 then soon = x .. '' end
+    if x > late + 0 then late = x .. '' end
+    changed = true
+    call('HSET', K[4], id, t .. ' ' .. w .. ' ' .. x .. ' ' .. f .. ' ' .. o)
+  end
+  --@ save
+  return { at + 3, tonumber(inc), recovering }
+end
 
 clash = C ~= A[5] and voted + unvoted > 0 and not limit
 local waiting = unvoted

@@ -66,13 +66,15 @@ local classic = A[5] == '1' and not K[6]
 -- Flags: 1 notify, 2 voted. Of more claims: see queue.lua.
 local fence, fenceOf, one = match(state or 'S0 0', '^S(%d+) (%x+)(.*)$')
 local cap, cid, ct, cw, cx, cf, co
-local live = false
+local live, taken = false, false
 if one and one ~= '' then
   cap, cw, cx, cf, co = match(one, '^%+(%d+) (%d+) (%d+) (%d) (.*)$')
   if cap then
     cid, ct = fenceOf, fence
   else
     cap, cid, ct, cw, cx, cf, co = match(one, '^ (%d+) (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
+    -- A claim that was taken back within the guard time (enter.lua): it has the fence from now on.
+    if fence == '0' and cid and recovering <= 0 then fence, fenceOf, taken = ct, cid, true end
   end
   if not cid then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
   live = tonumber(cx) > now

@@ -28,6 +28,11 @@ if not fence then
     match(state, '^Q(%d+) (%x+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d)( ?%d* ?%d*)$')
   if not F then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
   voted, unvoted = voted + 0, unvoted + 0
+  -- Claims that were taken back within the guard time: the last one has the fence from now on.
+  if F == '0' and recovering <= 0 then
+    local top = call('ZRANGE', K[3], -1, -1, 'WITHSCORES')
+    if top[1] then F, Fo, changed, stale = format('%.0f', tonumber(top[2])), top[1], true, '1' end
+  end
   if over ~= '' then
     swept, called = match(over, '^ (%d+) (%d+)$')
     if swept == '0' then swept = false end
@@ -65,7 +70,7 @@ if fence then
       sum, bound, voted, notify = cw, ct, 1, cf % 2
       digest = format('%.0f', digestOf(cid))
     else
-      unvoted = 1
+      unvoted, stale = 1, '1'
     end
   end
 end
