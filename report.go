@@ -14,6 +14,11 @@ type Report struct {
 	Nodes  []NodeReport // in the order of New or Connect
 	Quorum int          // nodes needed: N/2 + 1
 	Ready  int          // nodes that answer and vote
+
+	// MayRestart: one node more may be restarted, or lost with its data. A majority then
+	// goes on to vote, no hold is lost, and nothing that was recorded. With one node or two
+	// each restart ends holds; MayRestart then says that all of them are ready and caught up.
+	MayRestart bool
 }
 
 // A NodeReport is what [Quorum.Check] found about one node. It is a plain value,
@@ -29,9 +34,20 @@ type NodeReport struct {
 	Offset     time.Duration // its clock less this process's
 	RoundTrip  time.Duration
 	Recovering time.Duration // how much longer it does not vote
+	CaughtUp   bool          // it has all that was recorded; a node that lost its data is repaired after its guard time
+	Repair     Repair        // how far that is
 	Jumped     time.Duration // the last jump of its clock that this Quorum has seen; 0: none
 	JumpedAt   time.Time     // when it was seen
 	Warnings   []string      // what is wrong, in words, with the remedy
+}
+
+// A Repair says how far the repair of a node is that is not caught up. It is a plain
+// value, safe for concurrent use as long as no goroutine changes it.
+type Repair struct {
+	Running bool   // a client repairs the node now: this one or another
+	Host    string // of that client
+	PID     int
+	Left    int // records that it has yet to bring there; -1: it lists them still
 }
 
 var errReplica = errors.New("is a replica, not a master")
@@ -50,21 +66,28 @@ func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" 
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	r := Report{Quorum: q.made().Size()/2 + 1}
 	r.Nodes = make([]NodeReport, q.made().Size())
+	nodes := make([]core.NodeReport, q.made().Size())
 	err := q.core.Check(ctx, func(n core.NodeReport) bool {
-		r.Nodes[n.Index] = NodeReport{
-			Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync,
-			Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip, Recovering: n.Recovering, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings,
-		}
+		nodes[n.Index] = n
 		return false
 	})
 	if err != nil {
 		return Report{Quorum: r.Quorum}, dress("check", "", err)
 	}
-	for _, n := range r.Nodes {
-		if n.Err == nil && n.Recovering == 0 && !n.replica() {
+	for i := range nodes {
+		n := &nodes[i]
+		r.Nodes[i] = NodeReport{
+			Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync, Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip,
+			Recovering: n.Recovering, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings,
+		}
+		if p := n.Repairing; p != nil {
+			r.Nodes[i].Repair = Repair{Running: true, Host: p.Host, PID: p.PID, Left: p.Left}
+		}
+		if n.Votes() {
 			r.Ready++
 		}
 	}
+	r.MayRestart = core.Restartable(nodes)
 	if r.Ready >= r.Quorum {
 		return r, nil
 	}

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -19,39 +23,72 @@ const patience = 5 * time.Second
 
 func checkCommand() *cobra.Command {
 	var t target
-	var all bool
+	var j checkJob
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Ask every node what bears on safety, and say what is wrong",
 		Long: `Asks every node for what bears on safety and says what is wrong with it.
 
-Exit status 0: a majority of the nodes is ready to vote and nothing is wrong
-with those that answer. 1: otherwise. 64: the command line is wrong.
+Exit status:
+  0   one node more may be restarted, or fail with its data: a majority of the
+      others votes and is caught up, and nothing is wrong with the nodes that
+      answer. With one node or two, where no restart leaves a majority: all of
+      them are ready
+  1   locks can be acquired, but the next node must not be restarted yet, or
+      something is wrong
+  2   no majority votes: nothing can be locked
+  64  the command line is wrong
 
-With --all each node must be ready. Wait for that before you restart or replace
-the next node: a node that has just been restarted does not vote for the guard
-time, and the majority may not lack it and another one.`,
-		Example: `  quorate check                                # for monitoring
-  until quorate check --all; do sleep 2; done  # between two steps of a rolling restart`,
-		Args: cobra.NoArgs,
+A node that was restarted does not vote for the guard time. If it lost its data,
+any connected client then brings it what was recorded, this command as well.
+Until that is done the next node must keep its data. With --wait the command
+waits for that, tells on the standard error what it waits for, and ignores
+warnings that do not pass by themselves.
+
+With --all every node must be ready and caught up.`,
+		Example: `  quorate check         # for monitoring
+  quorate check --wait  # between two steps of a rolling restart`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("timeout") && !j.wait {
+				return errors.New("check: --timeout is for --wait")
+			}
+			if j.timeout <= 0 {
+				return errors.New("check: --timeout must be positive")
+			}
+			return cobra.NoArgs(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, done, err := t.open(io.Discard) // the table says all
 			if err != nil {
 				return err
 			}
 			defer done()
-			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
-			defer cancel()
-			r, err := q.Check(ctx)
-			if bad := tell(cmd.OutOrStdout(), r); err != nil || bad || all && r.Ready < len(r.Nodes) {
-				return &exit{code: 1}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			j.out, j.errs = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if status := j.run(ctx, q); status != 0 {
+				return &exit{code: status}
 			}
 			return nil
 		},
 	}
 	t.nodeFlags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "succeed only if every node is ready, not just a majority")
+	cmd.Flags().BoolVar(&j.all, "all", false, "every node must be ready, also where fewer would allow the next restart")
+	cmd.Flags().BoolVar(&j.wait, "wait", false, "wait until the next node may be restarted")
+	cmd.Flags().DurationVar(&j.timeout, "timeout", 10*time.Minute, "how long to wait at most, with --wait")
 	return cmd
+}
+
+// tell prints the report, and returns the exit status.
+func (j *checkJob) tell(r quorate.Report) int {
+	bad := tell(j.out, r)
+	switch {
+	case r.Ready < r.Quorum:
+		return exitBroken
+	case !j.safe(r) || bad && !j.wait:
+		return exitDegraded
+	}
+	return 0
 }
 
 // tell prints the report; bad says that a node answers and is not fit for its task.
@@ -63,14 +100,11 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 			fmt.Fprintf(tab, "%s\tunreachable\t-\t-\t-\t-\t-\t-\n", n.Node)
 			continue
 		}
-		state, persistence := "ready", lo.Ternary(n.Version == "", "unknown", "no append-only file")
-		if n.Recovering > 0 {
-			state = "votes in " + n.Recovering.Round(100*time.Millisecond).String()
-		}
+		persistence := lo.Ternary(n.Version == "", "unknown", "no append-only file")
 		if n.AOF {
 			persistence = "append-only, fsync " + lo.Ternary(n.Fsync == "", "unknown", n.Fsync)
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state, orDash(n.Version), orDash(n.Role), persistence, orDash(n.Eviction),
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state(&n), orDash(n.Version), orDash(n.Role), persistence, orDash(n.Eviction),
 			offset(n.Offset), n.RoundTrip.Round(10*time.Microsecond))
 	}
 	_ = tab.Flush()
@@ -82,13 +116,11 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 		for _, warning := range n.Warnings {
 			fmt.Fprintf(w, "%s: %s\n", n.Node, warning)
 		}
-		// That a node is still within its guard time is a warning too, but passes by itself.
-		bad = bad || len(n.Warnings) > lo.Ternary(n.Recovering > 0, 1, 0)
+		// That a node is still within its guard time, or not repaired yet, is a warning too, but passes by itself.
+		bad = bad || len(n.Warnings) > lo.Ternary(n.Recovering > 0 || !n.CaughtUp, 1, 0)
 	}
 	if r.Ready >= r.Quorum {
-		spare := r.Ready - r.Quorum
-		fmt.Fprintf(w, "%d of %d nodes are ready, %d are needed: %s\n", r.Ready, len(r.Nodes), r.Quorum,
-			lo.Ternary(spare > 0, fmt.Sprintf("%d more may fail.", spare), "none may fail."))
+		fmt.Fprintf(w, "%d of %d nodes are ready, %d are needed: %s\n", r.Ready, len(r.Nodes), r.Quorum, spare(r))
 		return bad
 	}
 	fmt.Fprintf(w, "%d of %d nodes are ready, %d are needed: nothing can be locked.\n", r.Ready, len(r.Nodes), r.Quorum)
@@ -96,6 +128,18 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 		fmt.Fprintln(w, "If these nodes have never been used before, \"quorate bootstrap\" makes them ready at once.")
 	}
 	return bad
+}
+
+// spare says what the nodes that are ready allow.
+func spare(r quorate.Report) string {
+	more := r.Ready - r.Quorum
+	switch {
+	case more <= 0:
+		return "none may fail."
+	case !r.MayRestart:
+		return fmt.Sprintf("%d more may fail, but none may lose its data yet: do not restart the next one.", more)
+	}
+	return fmt.Sprintf("%d more may fail.", more)
 }
 
 // offset tells how far a clock is ahead or behind, as far as that can be measured.

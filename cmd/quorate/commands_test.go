@@ -38,7 +38,7 @@ func TestCheckAndBootstrap(t *testing.T) {
 	// Two nodes lose their memory: they must not vote for a while.
 	flush(t, ns.URLs()[:2]...)
 	status, out, _ = call("check")
-	assert.Equal(t, 1, status)
+	assert.Equal(t, 2, status)
 	assert.Contains(t, out, "nothing can be locked")
 	assert.Contains(t, out, "votes in ")
 	assert.Eventually(t, func() bool { // not all nodes may be connected in time
@@ -58,15 +58,15 @@ func TestCheckAndBootstrap(t *testing.T) {
 	// One node of three lost its data: a majority is left, but no other node may follow it.
 	flush(t, ns.URLs()[0])
 	status, _, _ = call("check")
-	assert.Equal(t, 0, status)
-	status, _, _ = call("check", "--all")
 	assert.Equal(t, 1, status, "one node does not vote")
+	status, _, _ = call("check", "--all")
+	assert.Equal(t, 1, status)
 	status, _, errs = call("bootstrap")
 	assert.Equal(t, 0, status, errs)
 
 	ns.Stop(0)
 	status, out, _ = call("check")
-	assert.Equal(t, 0, status, "a majority is left")
+	assert.Equal(t, 1, status, "no node may follow")
 	status, _, _ = call("check", "--all")
 	assert.Equal(t, 1, status, "one node does not answer")
 	assert.Contains(t, out, "none may fail")
@@ -76,8 +76,41 @@ func TestCheckAndBootstrap(t *testing.T) {
 	assert.Contains(t, errs, "Every node must confirm")
 	ns.Stop(1)
 	status, out, _ = call("check")
-	assert.Equal(t, 1, status)
+	assert.Equal(t, 2, status)
 	assert.Contains(t, out, "nothing can be locked")
+}
+
+// The command waits until all nodes vote. It says what it waits for, and for how long at most.
+func TestCheckWait(t *testing.T) {
+	ns := startNodes(t, 3)
+	flush(t, ns.URLs()[0])
+	status, out, errs := 0, "", ""
+	for d := 100 * time.Millisecond; !strings.Contains(out, "2 of 3 nodes are ready") && d < 10*time.Second; d *= 2 { // not all nodes may be connected in time
+		status, out, errs = call("check", "--wait", "--timeout", d.String())
+	}
+	assert.Equal(t, 1, status)
+	assert.Contains(t, out, "2 of 3 nodes are ready, 2 are needed: none may fail.")
+	assert.Contains(t, errs, "waiting: ")
+	assert.Contains(t, errs, "votes in ")
+	assert.Contains(t, errs, "not safe to restart a node: context deadline exceeded")
+
+	p := start(t, "check", "--wait")
+	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "votes in ") }, 20*time.Second, 5*time.Millisecond)
+	status, _, errs = call("bootstrap")
+	require.Equal(t, 0, status, errs)
+	assert.Equal(t, 0, p.status(), p.err.String())
+	assert.Contains(t, p.out.String(), "3 of 3 nodes are ready, 2 are needed: 1 more may fail.")
+
+	flush(t, ns.URLs()[1])
+	p = start(t, "check", "--wait")
+	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "votes in ") }, 20*time.Second, 5*time.Millisecond)
+	p.signal(os.Interrupt)
+	assert.Equal(t, 1, p.status())
+
+	for _, wrong := range [][]string{{"--timeout", "1s"}, {"--wait", "--timeout", "0s"}} {
+		status, _, _ = call(append([]string{"check"}, wrong...)...)
+		assert.Equal(t, exitUsage, status)
+	}
 }
 
 func TestNodes(t *testing.T) {

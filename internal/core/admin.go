@@ -163,12 +163,14 @@ type NodeReport struct {
 	Offset     time.Duration
 	RoundTrip  time.Duration
 	Recovering time.Duration
+	CaughtUp   bool
+	Repairing  *Repairing // what the client says that repairs it; nil: none does now
 	Jumped     time.Duration
 	JumpedAt   time.Time
 	Warnings   []string
 
-	lacking bool // it is not caught up
-	marker  marker
+	marker    marker
+	repairErr error // why this client could not repair it
 }
 
 // Check asks every node for what bears on safety. Each report is given to told, one at a
@@ -244,6 +246,12 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		r.Fsync = text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
 	m, ok := parseMarker(text(allowed("GET", script.MarkerKey(q.set.Prefix)), 0))
+	if !m.whole && r.Err == nil {
+		if turn, ok := parseTurn(text(allowed("GET", q.repairs.turn()), 0)); ok {
+			r.Repairing = &turn
+		}
+		r.repairErr = q.repairs.why(n)
+	}
 	if ok && r.Err == nil {
 		// A node that was a replica a moment ago has its master's marker, which says that the node votes.
 		r.Err = q.checkIncarnation(n.index, m.inc)
@@ -254,7 +262,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	if r.Recovering = q.set.Guard; ok {
 		r.Recovering = m.recovers(at, q.set.Guard)
 	}
-	r.lacking, r.marker = !m.whole, m
+	r.CaughtUp, r.marker = m.whole, m
 	r.Jumped, r.JumpedAt = n.jump.last()
 	r.Warnings = warnings(&r, &q.set)
 	return r
@@ -285,8 +293,8 @@ func warnings(r *NodeReport, set *Settings) []string {
 	if r.Recovering > 0 {
 		w = append(w, fmt.Sprintf("it is new or lost its data, and votes in %v", r.Recovering.Round(time.Millisecond)))
 	}
-	if r.lacking && r.Recovering == 0 {
-		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it cannot attest that something was not recorded; "+repairRemedy)
+	if !r.CaughtUp && r.Recovering == 0 {
+		w = append(w, "it is new or lost its data and has not been repaired by the other nodes yet, so it cannot attest that something was not recorded; "+r.lacks())
 	}
 	return w
 }

@@ -27,10 +27,11 @@ type repairer struct {
 	mu        sync.Mutex
 	closed    bool
 	attempted []chan struct{} // per node: closed once its repair has been attempted; nil: no call waits for that
+	failed    []error         // per node: why the last attempt has failed; nil: it has not
 }
 
 func newRepairer(q *Quorum, nodes int) *repairer {
-	r := &repairer{q: q, attempted: make([]chan struct{}, nodes)}
+	r := &repairer{q: q, attempted: make([]chan struct{}, nodes), failed: make([]error, nodes)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -74,7 +75,7 @@ func (r *repairer) done(s *protocol.RepairStep, res protocol.RepairResult) {
 // that the machine waits for the step, and this client never repairs the node again.
 func (r *repairer) step(s *protocol.RepairStep) {
 	if !s.Reported() {
-		r.log(s)
+		r.log(s, r.outcome(s))
 		return
 	}
 	res := protocol.RepairResult{Err: errStepEnded}
@@ -91,22 +92,17 @@ var errStepEnded = errors.New("the observer or the logger has ended the goroutin
 
 var errUndecided = errors.New("a run is under way that decides what is recorded")
 
-func (r *repairer) log(s *protocol.RepairStep) {
-	q, err := r.q, s.Err
-	switch {
-	case s.Kind == protocol.RepairDone:
-		q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", q.nodes[s.Target].addr, "records", s.Count)
+// log reports what the machine says for the log: why an attempt has failed, or that the
+// node is caught up.
+func (r *repairer) log(s *protocol.RepairStep, err error) {
+	addr := r.q.nodes[s.Target].addr
+	if s.Kind == protocol.RepairDone {
+		r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", addr, "records", s.Count)
 		return
-	case errors.Is(err, protocol.ErrUndecided):
-		err = errUndecided
-	case err == nil:
-		s.Nodes[s.Target] = errForgetful // it is not one of those that are asked
-		err = &Failure{Err: ErrNoQuorum, Needed: len(q.nodes) - 1, Nodes: q.failed(s.Nodes)}
 	}
-	addr := q.nodes[s.Target].addr
-	q.set.Logger.Debug("quorate: a node that lost its data cannot be repaired yet", "node", addr, "error", err)
+	r.q.set.Logger.Debug("quorate: a node that lost its data cannot be repaired yet", "node", addr, "error", err)
 	if s.Warn {
-		q.set.Logger.Warn("quorate: a node that lost its data cannot be repaired, so it cannot attest that something was not recorded; "+
+		r.q.set.Logger.Warn("quorate: a node that lost its data cannot be repaired, so it cannot attest that something was not recorded; "+
 			repairRemedy, "node", addr, "error", err)
 	}
 }
@@ -164,10 +160,10 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 		for _, n := range q.nodes {
 			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
 		}
-		v, err := r.ask(n, "SET", r.turn(), q.channel, "PX", millis(s.For), "NX")
+		v, err := r.ask(n, "SET", r.turn(), turnOf(q.channel, -1), "PX", millis(s.For), "NX")
 		return protocol.RepairResult{Err: err, OK: text(v, 0) == "OK"}
 	case protocol.RepairStay:
-		_, res.Err = r.ask(n, "PEXPIRE", r.turn(), millis(s.For))
+		_, res.Err = r.ask(n, "SET", r.turn(), turnOf(q.channel, s.Count), "PX", millis(s.For), "XX")
 	case protocol.RepairList:
 		res.Names, res.Cursor, res.Err = q.listNames(ctx, n, s.Cursor)
 	case protocol.RepairRead:

@@ -66,7 +66,7 @@ func (m withNodes) Run() int {
 		return m.M.Run()
 	case err == nil:
 		defer func() { _ = c.Close() }()
-		err = declare(c.URLs())
+		err = Declare(c.URLs())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "nodes for the examples:", err)
@@ -76,8 +76,8 @@ func (m withNodes) Run() int {
 	return m.M.Run()
 }
 
-// declare declares nodes brand-new.
-func declare(urls []string) error {
+// Declare declares nodes brand-new.
+func Declare(urls []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil))

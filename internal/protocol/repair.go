@@ -25,7 +25,7 @@ type RepairKind uint8
 const (
 	RepairLook   RepairKind = iota // read the marker of Node; if Node is Target, also its clock
 	RepairTurn                     // take the turn to repair Node for the time For, unless another client has it
-	RepairStay                     // prolong that turn to the time For
+	RepairStay                     // prolong that turn to the time For, and say that Count names are left to be brought
 	RepairList                     // list names of Node from Cursor on
 	RepairRead                     // read the register of Name so that Target has the newest in the end
 	RepairDecide                   // decide the register of Name by a run of this client's own
@@ -45,7 +45,7 @@ type RepairStep struct {
 	Cursor      string
 	Incarnation Incarnation
 	For         time.Duration
-	Count       int
+	Count       int     // names; of RepairStay -1 while they are being listed
 	Err         error   // of RepairFailed: why; nil: too few of the other nodes can be asked
 	Nodes       []error // and then per node why it cannot be; nil: it can
 	Warn        bool    // of RepairFailed: an operator should know
@@ -227,7 +227,7 @@ func (r *Repair) Tick(now Time) {
 			r.begin(now, i)
 		case n.stage == repairing && n.turn && !n.failed && now >= n.prolong:
 			n.prolong = now.Add(r.turn() / 2)
-			r.do(i, RepairStep{Kind: RepairStay, Node: i, For: r.turn()})
+			r.do(i, RepairStep{Kind: RepairStay, Node: i, For: r.turn(), Count: n.missing()})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.numbers)) {

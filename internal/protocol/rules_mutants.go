@@ -6,7 +6,7 @@ package protocol
 const lastLocalRule = RuleLostLeft
 
 // lastRepairRule is the last of rules_repair.go.
-const lastRepairRule = RuleRepairResize
+const lastRepairRule = RuleSpareCaughtUp
 
 // lastRule is the one with the highest number.
 const lastRule = RuleRefused

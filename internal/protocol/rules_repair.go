@@ -13,6 +13,8 @@ const (
 	RuleRepairTurns                                 // clients take turns at a node: each of them brings it everything
 	RuleRepairBound                                 // so many names at a time: the node's connection breaks
 	RuleRepairResize                                // a node that has missed a Resize gets the number: it counts by the old one
+	RuleSpareOne                                    // the next node is restarted once a majority of the others votes: two nodes have lost their data
+	RuleSpareCaughtUp                               // and is caught up: as above, and what was recorded is not found
 )
 
 // firstRepairRule leaves room for the rules of the local queue.

@@ -106,7 +106,7 @@ var generators = []generator{
 	rush,
 	hasty, congested, brimful, unplugged, throng, patchy,
 	uneven,
-	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize,
+	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize, rolling,
 	wrongClock, polling, poisoned, forged, foretold,
 	twofold, moved, replica, compared, doubtful,
 	readers, mourned,

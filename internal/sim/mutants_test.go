@@ -90,6 +90,9 @@ var mutants = []mutant{
 	{"only readers repair nodes", repairsWithout(protocol.RuleRepairMeet), decidedName, 100, "stuck"},
 	{"clients repair a node at once", repairsWithout(protocol.RuleRepairTurns), repairTogether, 100, "busy"},
 	{"all names are brought at once", repairsWithout(protocol.RuleRepairBound), repairTogether, 100, "busy"},
+	{"the next node is restarted once a majority votes", repairsWithout(protocol.RuleSpareOne), rolling, 100, "lost record stuck"},
+	{"the next node is restarted once the others vote", repairsWithout(protocol.RuleSpareCaughtUp), rolling, 100, "record"},
+	{"a recovering node takes no claim back", nodesWithout(model.Reclaim), rolling, 100, "lost"},
 	{"a node that missed a Resize is left alone", repairsWithout(protocol.RuleRepairResize), missedResize, 100, "stuck"},
 	{"no promise", nodesWithout(model.Promise), belated, 100, "record"},
 	{"a run begins where its claim is not", nodesWithout(model.Present), belated, 100, "record"},
@@ -218,7 +221,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleWall, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
-	if all := model.AllTotals<<1 - 1; nodes != all {
+	if all := model.Reclaim<<1 - 1; nodes != all {
 		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -35,6 +36,7 @@ type repairTask struct {
 	step protocol.RepairStep
 	res  protocol.RepairResult
 	over bool
+	then func(protocol.RepairResult) // of an onlooker's; nil: the machine's
 }
 
 // mends: the process repairs the node if that lost its data, and the world has something
@@ -97,11 +99,33 @@ func (p *proc) takeStep(s protocol.RepairStep) {
 		case protocol.RepairYield:
 			t.over = true
 		}
-		l := p.links[to]
-		l.transfer(&message{about: repairs, task: t, link: l, req: protocol.Request{Node: l.idx, Sent: p.local(w.now)}})
-		if !t.over {
-			p.later(limit, func() { p.stepDone(t, protocol.RepairResult{Err: errSilent}) })
+		p.ask(t, to, limit)
+	}
+}
+
+// ask sends a step to a node.
+func (p *proc) ask(t *repairTask, to int, limit time.Duration) {
+	l := p.links[to]
+	l.transfer(&message{about: repairs, task: t, link: l, req: protocol.Request{Node: to, Sent: p.local(p.w.now)}})
+	if !t.over {
+		p.later(limit, func() { p.stepDone(t, protocol.RepairResult{Err: errSilent}) })
+	}
+}
+
+// survey asks all nodes whether one more may be restarted, as "quorate check" does, and
+// calls then with the answer.
+func (p *proc) survey(then func(may bool)) {
+	w := p.w
+	nodes, left := make([]protocol.NodeHealth, len(w.nodes)), len(w.nodes)
+	for i := range nodes {
+		t := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: i, Target: i}}
+		t.then = func(res protocol.RepairResult) {
+			nodes[i] = protocol.NodeHealth{Votes: res.Err == nil && res.Wait == 0, CaughtUp: res.CaughtUp}
+			if left--; left == 0 {
+				then(w.rules.MayRestart(nodes))
+			}
 		}
+		p.ask(t, i, p.nodeTimeout())
 	}
 }
 
@@ -111,6 +135,10 @@ func (p *proc) stepDone(t *repairTask, res protocol.RepairResult) {
 		return
 	}
 	t.over = true
+	if t.then != nil {
+		t.then(res)
+		return
+	}
 	p.carryOut(p.client.StepDone(p.now(), &t.step, res))
 }
 

@@ -59,6 +59,8 @@ RuleLanded
 RuleAskAgain
 RuleRecount
 RuleMissed
+RuleSpareOne
+RuleSpareCaughtUp
 `)
 
 // switches are the mutants that are no rules.

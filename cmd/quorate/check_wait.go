@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/quorate/quorate"
+)
+
+// checkJob is one call of "quorate check".
+type checkJob struct {
+	all     bool
+	wait    bool
+	timeout time.Duration
+	out     io.Writer
+	errs    io.Writer
+}
+
+// How often the nodes are asked while the command waits, and how often it says so
+// though nothing has changed.
+const (
+	askEvery = 250 * time.Millisecond
+	sayEvery = 10 * time.Second
+)
+
+// Exit statuses of "quorate check", as monitoring programs understand them: fine, degraded, broken.
+const (
+	exitDegraded = 1
+	exitBroken   = 2
+)
+
+// run asks the nodes once, or until one more may be restarted, and returns the exit
+// status. It waits for timeout at most, and until ctx ends. Each question is bounded, too.
+func (j *checkJob) run(ctx context.Context, q *quorate.Quorum) int {
+	limit := patience
+	if j.wait {
+		limit = j.timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	said, at := "", time.Time{}
+	var r quorate.Report
+	for {
+		now, err := q.Check(ctx)
+		if r.Nodes == nil || ctx.Err() == nil {
+			r = now // else its questions were cut short
+		}
+		if !j.wait || err == nil && j.safe(r) {
+			return j.tell(r)
+		}
+		if what := waitsFor(r); what != said || time.Since(at) >= sayEvery {
+			fmt.Fprintf(j.errs, "quorate: waiting: %s\n", tellWaits(r))
+			said, at = what, time.Now()
+		}
+		select {
+		case <-time.After(askEvery):
+		case <-ctx.Done():
+			status := j.tell(r)
+			fmt.Fprintf(j.errs, "quorate: it is not safe to restart a node: %v\n", context.Cause(ctx))
+			return max(status, exitDegraded)
+		}
+	}
+}
+
+// safe reports whether the nodes are as the caller wants them.
+func (j *checkJob) safe(r quorate.Report) bool {
+	if j.all && r.Ready < len(r.Nodes) {
+		return false
+	}
+	for _, n := range r.Nodes {
+		if j.all && !n.CaughtUp {
+			return false
+		}
+	}
+	return r.MayRestart
+}
+
+// state says in a few words how a node is.
+func state(n *quorate.NodeReport) string {
+	switch {
+	case n.Err != nil:
+		return "unreachable"
+	case n.Recovering > 0:
+		return "votes in " + n.Recovering.Round(100*time.Millisecond).String()
+	case n.CaughtUp:
+		return "ready"
+	case !n.Repair.Running:
+		return "not repaired yet"
+	case n.Repair.Left < 0:
+		return "being repaired"
+	}
+	return fmt.Sprintf("being repaired, %d records left", n.Repair.Left)
+}
+
+// waitsFor names the nodes that are not ready, and why. It stays the same while only
+// times and numbers change.
+func waitsFor(r quorate.Report) (text string) {
+	for i := range r.Nodes {
+		switch n := &r.Nodes[i]; {
+		case n.Err == nil && n.Recovering > 0:
+			text += n.Node + " recovers;"
+		case n.Err == nil && !n.CaughtUp:
+			text += n.Node + " is repaired;"
+		case n.Err != nil:
+			text += n.Node + " is unreachable;"
+		}
+	}
+	return text
+}
+
+// tellWaits says the same in full.
+func tellWaits(r quorate.Report) (text string) {
+	for i := range r.Nodes {
+		if s := state(&r.Nodes[i]); s != "ready" {
+			if text != "" {
+				text += "; "
+			}
+			text += r.Nodes[i].Node + ": " + s
+		}
+	}
+	return text
+}

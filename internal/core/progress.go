@@ -1,0 +1,97 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// A Repairing is what a client that repairs a node says there of how far it is.
+type Repairing struct {
+	Host string
+	PID  int
+	Left int // records that it has yet to bring; -1: it lists them still
+}
+
+// The turn to repair a node is a key there. Its value is the client's channel, and how
+// many records are left, so that each client can tell how long it may take.
+
+// turnOf is the value of the key: see parseTurn.
+func turnOf(channel string, left int) string { return channel + " " + strconv.Itoa(left) }
+
+// parseTurn reads what turnOf has written. ok is false if no client has the turn.
+func parseTurn(value string) (r Repairing, ok bool) {
+	channel, left, found := strings.Cut(value, " ")
+	if !found {
+		return r, false
+	}
+	r.Left = -1
+	if n, err := strconv.Atoi(left); err == nil {
+		r.Left = n
+	}
+	r.Host, r.PID = parseOwner(channel)
+	return r, true
+}
+
+// String says how far the repair is.
+func (r *Repairing) String() string {
+	if r.Left < 0 {
+		return fmt.Sprintf("process %d on %s lists what was recorded", r.PID, r.Host)
+	}
+	return fmt.Sprintf("process %d on %s has %d records left to bring", r.PID, r.Host, r.Left)
+}
+
+// lacks says why a node that votes is not caught up, as far as that is known, and what to
+// do about it.
+func (r *NodeReport) lacks() string {
+	switch {
+	case r.Repairing != nil:
+		return r.Repairing.String() + "; wait"
+	case r.repairErr != nil:
+		return "the last try failed: " + r.repairErr.Error() + "; " + repairRemedy
+	}
+	return repairRemedy
+}
+
+// Restartable reports whether one node more may be restarted: see protocol.MayRestart.
+func Restartable(nodes []NodeReport) bool {
+	health := make([]protocol.NodeHealth, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		health[i] = protocol.NodeHealth{Votes: n.Votes(), CaughtUp: n.CaughtUp}
+	}
+	return rules().MayRestart(health)
+}
+
+// Votes reports whether the node answers and votes.
+func (r *NodeReport) Votes() bool {
+	return r.Err == nil && r.Recovering == 0 && (r.Role == "" || r.Role == "master")
+}
+
+// why returns why the last attempt to repair a node has failed; nil: it has not, or
+// another client had the turn.
+func (r *repairer) why(n *node) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed[n.index]
+}
+
+// outcome returns why an attempt has failed, nil if it has not, and keeps that for why.
+func (r *repairer) outcome(s *protocol.RepairStep) error {
+	q, err := r.q, s.Err
+	switch {
+	case s.Kind == protocol.RepairDone:
+	case errors.Is(err, protocol.ErrUndecided):
+		err = errUndecided
+	case err == nil:
+		s.Nodes[s.Target] = errForgetful // it is not one of those that are asked
+		err = &Failure{Err: ErrNoQuorum, Needed: len(q.nodes) - 1, Nodes: q.failed(s.Nodes)}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed[s.Target] = err
+	return err
+}
