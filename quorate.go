@@ -77,6 +77,9 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 	if err != nil {
 		return nil, fmt.Errorf("quorate: %w", err)
 	}
+	if err := set.PrepareAll(all); err != nil {
+		return nil, fmt.Errorf("quorate: %w", err)
+	}
 	nodes := make([]redis.UniversalClient, 0, len(all))
 	for _, o := range all {
 		nodes = append(nodes, o.Client())

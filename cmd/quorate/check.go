@@ -111,10 +111,10 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 	fmt.Fprintln(w)
 	for _, n := range r.Nodes {
 		if n.Err != nil {
-			fmt.Fprintf(w, "%s cannot be asked: %v\n", n.Node, n.Err)
+			fmt.Fprintf(w, "%s cannot be asked: %s\n", n.Node, inFlags(n.Err.Error()))
 		}
 		for _, warning := range n.Warnings {
-			fmt.Fprintf(w, "%s: %s\n", n.Node, warning)
+			fmt.Fprintf(w, "%s: %s\n", n.Node, inFlags(warning))
 		}
 		// That a node is still within its guard time, or not repaired yet, is a warning too, but passes by itself.
 		bad = bad || len(n.Warnings) > lo.Ternary(n.Recovering > 0 || !n.CaughtUp, 1, 0)

@@ -44,7 +44,7 @@ func TestCheckAndBootstrap(t *testing.T) {
 	assert.Eventually(t, func() bool { // not all nodes may be connected in time
 		status, _, errs := call("lock", "x", "--wait", "0", "--", "true")
 		assert.Equal(t, exitNoLock, status)
-		return strings.Contains(errs, "Bootstrap")
+		return strings.Contains(errs, "quorate bootstrap")
 	}, 10*time.Second, time.Millisecond)
 
 	status, out, errs = call("bootstrap")

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
@@ -20,14 +20,22 @@ import (
 
 // target is what the flags say about the nodes and the lease.
 type target struct {
-	nodes string
-	ttl   time.Duration
-	guard time.Duration
+	nodes  string
+	prefix string
+	config string
+	ttl    time.Duration
+	guard  time.Duration
+	access access
+	flags  *pflag.FlagSet
 }
 
 func (t *target) nodeFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://… or unix:///path (default: $QUORATE_NODES)")
 	cmd.Flags().DurationVar(&t.guard, "guard", 20*time.Second, "how long a node that lost its data does not vote; the same for all users of the nodes")
+	cmd.Flags().StringVar(&t.prefix, "prefix", "quorate", "prefix of the library's own keys; the same for all users of a name")
+	cmd.Flags().StringVar(&t.config, "config", "", "YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
+	t.access.flags(cmd.Flags())
+	t.flags = cmd.Flags()
 }
 
 func (t *target) leaseFlags(cmd *cobra.Command) {
@@ -39,14 +47,13 @@ const nodesVariable = "QUORATE_NODES"
 
 // list returns the nodes' addresses as the user gave them.
 func (t *target) list() ([]string, error) {
-	list := t.nodes
-	if list == "" {
-		list = os.Getenv(nodesVariable)
+	if err := t.resolve(); err != nil {
+		return nil, err
 	}
-	if strings.Trim(list, ", \t\r\n") == "" {
+	if strings.Trim(t.nodes, ", \t\r\n") == "" {
 		return nil, &exit{exitUsage, errors.New(`no nodes: give --nodes host:port,… or set QUORATE_NODES. "quorate nodes" starts some to try things with`)}
 	}
-	return []string{list}, nil
+	return []string{t.nodes}, nil
 }
 
 func (t *target) options(stderr io.Writer) []quorate.Option {
@@ -54,6 +61,8 @@ func (t *target) options(stderr io.Writer) []quorate.Option {
 		quorate.WithTTL(t.ttl),
 		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, time.Millisecond))),
 		quorate.WithGuard(t.guard),
+		quorate.WithPrefix(t.prefix),
+		core.Option(func(s *core.Settings) { s.Prepare = t.access.prepare }).(quorate.Option),
 		quorate.WithRetention(max(5*time.Minute, t.guard)),
 		quorate.WithLogger(slog.New(&plainLog{w: stderr})),
 	}
@@ -90,6 +99,10 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 	}
 	t.ttl = time.Second // nothing is locked, so any will do that suits the guard time
 	for _, o := range nodes {
+		if err := o.Prepare(t.access.prepare); err != nil {
+			closeAll()
+			return nil, nil, &exit{exitUsage, err}
+		}
 		o.DialTimeout, o.ReadTimeout = 2*time.Second, 2*time.Second
 		o.MaxRetries, o.DialerRetries = -1, 1
 		clients = append(clients, o.Client())
@@ -110,7 +123,9 @@ func end(q *quorate.Quorum) {
 }
 
 // plain takes off the library's own prefix: ours says the same.
-func plain(err error) error { return errors.New(strings.TrimPrefix(err.Error(), "quorate: ")) }
+func plain(err error) error {
+	return errors.New(strings.TrimPrefix(err.Error(), "quorate: "))
+}
 
 // plainLog is a slog.Handler for a person at a terminal: the few things that the
 // library has to tell, without time and level.
@@ -135,6 +150,6 @@ func (l *plainLog) Handle(_ context.Context, r slog.Record) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := fmt.Fprintln(l.w, text)
+	_, err := fmt.Fprintln(l.w, inFlags(text))
 	return err
 }

@@ -54,7 +54,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		e = &exit{exitUsage, fmt.Errorf("%w (try quorate --help)", err)}
 	}
 	if e.err != nil {
-		fmt.Fprintf(stderr, "quorate: %v\n", e.err)
+		fmt.Fprintf(stderr, "quorate: %s\n", inFlags(e.err.Error()))
 	}
 	return e.code
 }

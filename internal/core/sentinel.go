@@ -30,6 +30,19 @@ func (a Address) Client() *redis.Client {
 	return redis.NewFailoverClient(&o)
 }
 
+// Prepare has f change the credentials and the TLS of the node. Those of a Sentinel set are its
+// masters'.
+func (a Address) Prepare(f func(*redis.Options) error) error {
+	o := a.failover
+	if o == nil {
+		return f(a.Options)
+	}
+	master := &redis.Options{Addr: a.Addr, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig}
+	err := f(master)
+	o.TLSConfig, o.CredentialsProviderContext = master.TLSConfig, master.CredentialsProviderContext
+	return err
+}
+
 // parseAddress parses a URL. One with master_name is that of a Sentinel set, as
 // redis.ParseFailoverURL takes it. Errors quote nothing of it.
 func parseAddress(raw string) (Address, error) {

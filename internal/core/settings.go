@@ -23,9 +23,10 @@ type Settings struct {
 	Retention   time.Duration
 	Prefix      string
 	NoRenewal   bool
-	Wall        func() time.Time // the wall clock; nil: the machine's. For tests
-	Thrift      bool             // as if many were at work, see protocol.Fanout; for tests
-	Connect     Connector        // the way to a node; nil: [transport.NewOrdered]. For tests
+	Wall        func() time.Time           // the wall clock; nil: the machine's. For tests
+	Thrift      bool                       // as if many were at work, see protocol.Fanout; for tests
+	Connect     Connector                  // the way to a node; nil: [transport.NewOrdered]. For tests
+	Prepare     func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
 	Logger      *slog.Logger
 	Observe     func(Event) // nil: none
 }
@@ -38,6 +39,19 @@ func (s *Settings) connect(client redis.UniversalClient, cfg transport.Config) (
 		return s.Connect(client, cfg)
 	}
 	return transport.NewOrdered(client, cfg)
+}
+
+// PrepareAll calls Prepare for the options of all addresses. Its error matches ErrInvalid.
+func (s *Settings) PrepareAll(all []Address) error {
+	if s.Prepare == nil {
+		return nil
+	}
+	for i, a := range all {
+		if err := a.Prepare(s.Prepare); err != nil {
+			return fmt.Errorf("%w: node %d: %w", ErrInvalid, i+1, err)
+		}
+	}
+	return nil
 }
 
 // Defaults returns the settings that hold when no option is given.

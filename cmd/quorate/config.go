@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// This file owns the settings of the nodes. Each is a flag --NAME, an environment variable
+// QUORATE_NAME and a key NAME in the file of --config. The first of them that is given counts.
+//
+// Invariant: no error quotes what a file contains but the name of a key, as it may contain passwords.
+
+// shared are the settings that a file or the environment can give, too.
+var shared = []string{"nodes", "prefix", "guard", "username-file", "password-file", "tls-ca", "tls-cert", "tls-key"}
+
+// configVariable names the file where --config does not.
+const configVariable = "QUORATE_CONFIG"
+
+// variable is the environment variable of a setting.
+func variable(name string) string {
+	return "QUORATE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// access is how the nodes let this process in: what their addresses do not say.
+type access struct {
+	username, password string // files
+	ca, cert, key      string // files
+	pool               *x509.CertPool
+}
+
+func (a *access) flags(f *pflag.FlagSet) {
+	f.StringVar(&a.username, "username-file", "", "file with the user's name, for addresses that name no user")
+	f.StringVar(&a.password, "password-file", "", "file with the password, for addresses that give none; read for each connection")
+	f.StringVar(&a.ca, "tls-ca", "", "file with the authorities that the servers' certificates must be signed by (PEM; default: the system's)")
+	f.StringVar(&a.cert, "tls-cert", "", "file with the certificate that this process shows to the servers (PEM); read for each connection")
+	f.StringVar(&a.key, "tls-key", "", "file with the key of --tls-cert (PEM)")
+}
+
+// resolve completes what the flags have not said.
+func (t *target) resolve() error {
+	if t.config == "" {
+		t.config = os.Getenv(configVariable)
+	}
+	file, err := readConfig(t.config)
+	if err != nil {
+		return &exit{exitUsage, err}
+	}
+	for _, name := range shared {
+		f := t.flags.Lookup(name)
+		if f.Changed && f.Value.String() != "" {
+			continue
+		}
+		value, from := os.Getenv(variable(name)), variable(name)
+		if value == "" {
+			value, from = file[name], fmt.Sprintf("%s: %s", t.config, name)
+		}
+		if value == "" {
+			continue
+		}
+		if err := f.Value.Set(value); err != nil {
+			return &exit{exitUsage, fmt.Errorf("%s: %w", from, err)}
+		}
+	}
+	if err := t.access.check(); err != nil {
+		return &exit{exitUsage, err}
+	}
+	return nil
+}
+
+// readConfig reads a file of keys and values; nodes may be a list.
+func readConfig(path string) (map[string]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	var doc yaml.Node // a struct's errors would quote values
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("%s: it is no YAML: %w", path, err)
+	}
+	if doc.Kind == 0 {
+		return nil, nil // it is empty
+	}
+	if doc.Content[0].Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s: a line is of the form KEY: VALUE", path)
+	}
+	all := map[string]string{}
+	for pair := range slices.Chunk(doc.Content[0].Content, 2) {
+		key, value := pair[0].Value, pair[1]
+		_, twice := all[key]
+		switch {
+		case !slices.Contains(shared, key):
+			return nil, fmt.Errorf("%s, line %d: unknown key %.32q; the keys are %s", path, pair[0].Line, key, strings.Join(shared, ", "))
+		case twice:
+			return nil, fmt.Errorf("%s, line %d: the key %s stands there twice", path, pair[0].Line, key)
+		case value.Kind == yaml.ScalarNode:
+			all[key] = value.Value
+		case key == "nodes" && value.Kind == yaml.SequenceNode:
+			var nodes []string
+			for _, n := range value.Content {
+				nodes = append(nodes, n.Value)
+			}
+			all[key] = strings.Join(nodes, ",")
+		default:
+			return nil, fmt.Errorf("%s, line %d: the value of %s is not one text", path, value.Line, key)
+		}
+	}
+	return all, nil
+}
+
+// check reads each file once, so that a missing one is an error of the command line.
+func (a *access) check() error {
+	switch {
+	case a.username != "" && a.password == "":
+		return errors.New("--username-file: a user needs a password: give --password-file, too")
+	case (a.cert == "") != (a.key == ""):
+		return errors.New("--tls-cert and --tls-key: give both, or none")
+	}
+	if _, _, err := a.credentials(""); err != nil {
+		return err
+	}
+	if a.cert != "" {
+		if _, err := tls.LoadX509KeyPair(a.cert, a.key); err != nil {
+			return fmt.Errorf("--tls-cert and --tls-key: %w", err)
+		}
+	}
+	if a.ca == "" {
+		return nil
+	}
+	text, err := os.ReadFile(a.ca)
+	if err != nil {
+		return fmt.Errorf("--tls-ca: %w", err)
+	}
+	if a.pool = x509.NewCertPool(); !a.pool.AppendCertsFromPEM(text) {
+		return fmt.Errorf("--tls-ca: %s has no certificate in PEM form", a.ca)
+	}
+	return nil
+}
+
+// credentials reads them for a connection. The user's name in an address goes before the file's.
+func (a *access) credentials(user string) (name, password string, err error) {
+	name = user
+	for _, f := range []struct {
+		flag, path string
+		to         *string
+	}{{"--username-file", a.username, &name}, {"--password-file", a.password, &password}} {
+		if f.path == "" || f.flag == "--username-file" && user != "" {
+			continue
+		}
+		text, err := os.ReadFile(f.path)
+		if err != nil {
+			return "", "", fmt.Errorf("%s: %w", f.flag, err)
+		}
+		if *f.to = strings.TrimRight(string(text), "\r\n"); *f.to == "" {
+			return "", "", fmt.Errorf("%s: %s is empty", f.flag, f.path)
+		}
+	}
+	return name, password, nil
+}
+
+// prepare puts into the options of a node what its address does not say.
+func (a *access) prepare(o *redis.Options) error {
+	if a.pool != nil || a.cert != "" {
+		if o.TLSConfig == nil {
+			return fmt.Errorf("%s is an address without TLS, and --tls-ca or --tls-cert is given: write rediss://", o.Addr)
+		}
+		if a.pool != nil {
+			o.TLSConfig.RootCAs = a.pool
+		}
+		if a.cert != "" {
+			o.TLSConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				pair, err := tls.LoadX509KeyPair(a.cert, a.key)
+				return &pair, err
+			}
+		}
+	}
+	if a.password != "" && o.Password == "" {
+		user := o.Username
+		o.CredentialsProviderContext = func(context.Context) (string, string, error) { return a.credentials(user) }
+	}
+	return nil
+}

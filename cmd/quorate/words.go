@@ -1,0 +1,31 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+)
+
+// This file owns how a message of the library reads at a terminal.
+
+var (
+	// settingWithValue is an option with its value, such as WithTTL(8s), and settingAlone one without.
+	settingWithValue = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger)\(([^()]*)\)`)
+	settingAlone     = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger)\b`)
+	calls            = strings.NewReplacer(" or call Quorum.Bootstrap once", " once", "a WithNodeTimeout", "the node timeout")
+)
+
+// flagOf are the flags for options, and what a user calls those that have none.
+var flagOf = map[string]string{
+	"TTL": "--ttl", "Guard": "--guard", "Prefix": "--prefix",
+	"Skew": "the skew", "Retention": "the retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger",
+}
+
+// inFlags names flags and commands where the library names options and calls of Go.
+func inFlags(text string) string {
+	text = calls.Replace(text)
+	text = settingWithValue.ReplaceAllStringFunc(text, func(s string) string {
+		m := settingWithValue.FindStringSubmatch(s)
+		return flagOf[m[1]] + " " + m[2]
+	})
+	return settingAlone.ReplaceAllStringFunc(text, func(s string) string { return flagOf[settingAlone.FindStringSubmatch(s)[1]] })
+}
