@@ -184,7 +184,7 @@ func FuzzOptions(f *testing.F) {
 		require.NoError(t, err, "a node that is new")
 		set := core.Override(core.Of(q), "a primitive", opts[:1])
 		require.Less(t, set.Drift(), set.TTL)
-		for range requested(t, script.AppendMark(nil, prefix, protocol.ID{}, "run", script.Lost, 0, 0, 0), prefix) {
+		for range requested(t, script.AppendMark(nil, script.MarkerKey(prefix), protocol.ID{}, "run", script.Lost, 0, 0, 0), prefix) {
 			t.Error("a marker has one key")
 		}
 		require.NotPanics(t, func() { mutex.New(q, "m", quorate.WithLinger(0), quorate.WithoutRenewal()) })

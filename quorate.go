@@ -151,6 +151,11 @@ func (q *Quorum) closeOwn() {
 // set of nodes is first put to use, never after a failure: a node that lost its
 // data must not vote for the guard time.
 //
+// It also records at all nodes that they are the set of this list. From then on
+// a client with another list is refused, with [ErrInvalid] and both lists. Where
+// a node is of another set, Bootstrap fails in the same way and changes nothing.
+// A set may be in use when it is recorded: holds and waits go on.
+//
 // It fails with [ErrNoQuorum] unless every node has confirmed before the
 // context ended, within ten node timeouts at most; and with [ErrClosed]. Nodes
 // that have confirmed vote all the same. Call it again for the others.

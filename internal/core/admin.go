@@ -27,6 +27,9 @@ func (q *Quorum) Ready(ctx context.Context) error {
 		if err := q.duplicates(); err != nil {
 			return err
 		}
+		if err := q.outOfSet(&q.set); err != nil {
+			return &Failure{Err: err}
+		}
 		errs := make([]error, len(q.nodes))
 		refused := 0
 		for i, n := range q.nodes {
@@ -35,7 +38,13 @@ func (q *Quorum) Ready(ctx context.Context) error {
 			}
 		}
 		err := q.asked(errs, len(q.nodes)/2+1)
-		if err == nil || refused > (len(q.nodes)-1)/2 {
+		if err == nil {
+			if wrong := q.judged(ctx); wrong != nil {
+				return &Failure{Err: wrong}
+			}
+			return nil
+		}
+		if refused > (len(q.nodes)-1)/2 {
 			return err
 		}
 		select {
@@ -67,8 +76,11 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
+	if err := q.record(ctx); err != nil {
+		return err
+	}
 	errs := q.ask(ctx, func(dst []byte, n *node) []byte {
-		return script.AppendBootstrap(dst, q.set.Prefix, q.newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
+		return script.AppendBootstrap(dst, q.markerKey(), q.newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
 	}, func(i int, v []resp.Value) error {
 		inc, _, err := script.DecodeMarker(v)
 		if err == nil {
@@ -245,7 +257,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	if r.AOF {
 		r.Fsync = text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
-	m, ok := parseMarker(text(allowed("GET", script.MarkerKey(q.set.Prefix)), 0))
+	m, ok := parseMarker(text(allowed("GET", q.markerKey()), 0))
 	if !m.whole && r.Err == nil {
 		if turn, ok := parseTurn(text(allowed("GET", q.repairs.turn()), 0)); ok {
 			r.Repairing = &turn

@@ -56,15 +56,20 @@ func text(v []resp.Value, i int) string {
 	return string(v[i].Str)
 }
 
-// ask puts a question to every node and waits until all have replied or the
-// context ends. take is called for one reply at a time.
+// ask puts a question to every node for which encode returns one, and waits until all
+// have replied or the context ends. take is called for one reply at a time.
 func (q *Quorum) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
 	errs := make([]error, len(q.nodes))
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for i, n := range q.nodes {
 		all.Go(func() {
-			v, err := n.answer(ctx, encode(nil, n))
+			command := encode(nil, n)
+			if command == nil {
+				return
+			}
+			v, err := n.answer(ctx, command)
+			err = q.checkSet(i, err)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

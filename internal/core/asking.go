@@ -96,7 +96,7 @@ func (c *asking) Append(dst []byte) []byte {
 func (c *asking) Reply(v []resp.Value, err error) {
 	i, node := c.i, c.req.Node
 	var a protocol.Answer
-	if err == nil {
+	if err = i.q.checkSet(node, err); err == nil {
 		a, err = script.DecodeRecord(v)
 	}
 	var verdict protocol.Verdict

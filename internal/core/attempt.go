@@ -90,6 +90,9 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 		Name:  s.Name, Try: try, ShortHold: s.Brief, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(),
 		Unwell: unwell, Busy: busy, Rules: rules(),
 	})
+	if outside := q.members.outside.Load(); outside != 0 {
+		a.claim.Exclude(now, outside)
+	}
 	for i, n := range q.nodes {
 		if unwell&(1<<i) != 0 {
 			a.note(i, n.err()) // a try may be over before the link has refused the join

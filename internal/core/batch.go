@@ -23,7 +23,7 @@ type batch struct {
 // Append encodes the script call.
 func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	set := &b.q.set
-	return script.AppendBatch(dst, set.Prefix, set.Guard, set.Retention, b.q.channel, kind, keys, args, nKeys, nArgs)
+	return script.AppendBatch(dst, b.q.markerKey(), set.Guard, set.Retention, b.q.channel, kind, keys, args, nKeys, nArgs)
 }
 
 // Reply gives each request its answer. An error says nothing of a single request.

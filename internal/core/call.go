@@ -82,6 +82,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	var verdict protocol.Verdict
 	switch {
 	case err != nil:
+		err = a.q.checkSet(c.req.Node, err)
 	case c.req.Op == protocol.OpLeave:
 		_, err = script.DecodeLeave(v)
 	default:

@@ -73,7 +73,7 @@ func (e *LateError) Error() string {
 // askGuard reads the longest guard time that clients have shown to a node.
 func (n *node) askGuard() {
 	q := n.q
-	n.send(&question{command: resp.AppendCommand(nil, "GET", script.MarkerKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
+	n.send(&question{command: resp.AppendCommand(nil, "GET", q.markerKey()), reply: func(v []resp.Value, err error) {
 		if m, ok := parseMarker(text(v, 0)); err == nil && ok {
 			q.carryOut(q.client.Guarded(q.now(), n.index, m.guard))
 		}

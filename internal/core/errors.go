@@ -102,6 +102,9 @@ func (a *attempt) rejected() error {
 	if _, clash := errors.AsType[*ClashError](f); clash {
 		f.Err = ErrInvalid
 	}
+	if wrong := a.q.members.wrong.Load(); wrong != nil {
+		return &Failure{Err: wrong}
+	}
 	return f
 }
 
@@ -119,6 +122,12 @@ func forGood(err error) bool {
 	}
 	if _, duplicate := errors.AsType[*DuplicateError](err); duplicate {
 		return true
+	}
+	if _, wrong := errors.AsType[*SetError](err); wrong {
+		return true
+	}
+	if e, member := errors.AsType[*MemberError](err); member {
+		return e.final
 	}
 	msg := err.Error()
 	for _, code := range []string{

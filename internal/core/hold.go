@@ -40,7 +40,7 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.isClosed() {
 		return nil, &Failure{Err: ErrClosed}
 	}
-	if err := q.refused(); err != nil {
+	if err := cmp.Or(q.refused(), q.outOfSet(s.Set)); err != nil {
 		return nil, &Failure{Err: err}
 	}
 	return &Pending{began: q.now(), a: q.start(s, try, o)}, nil

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -58,7 +57,7 @@ func (m *marker) recovers(now time.Time, guard time.Duration) time.Duration {
 func (q *Quorum) marker(ctx context.Context, n *node) (marker, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
 	defer cancel()
-	v, err := n.do(ctx, "GET", script.MarkerKey(q.set.Prefix))
+	v, err := n.do(ctx, "GET", q.markerKey())
 	if err != nil {
 		return marker{}, err
 	}

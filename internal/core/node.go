@@ -79,8 +79,15 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	if other >= 0 {
 		return nil, q.uncounted(n.index, protocol.Duplicate)
 	}
-	cmds := loads(p.missing)
-	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked {
+	own, done, err := q.meet(n, run)
+	cmds := append(loads(p.missing), own...)
+	if err != nil {
+		q.carryOut(q.client.Failed(q.now(), n.index))
+	}
+	if done {
+		return cmds, err
+	}
+	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked && p.home == q.set.home() {
 		n.show(got)
 		m, _ := parseMarker(p.marker)
 		p.wait = m.recovers(time.UnixMilli(p.clock), q.set.Guard)
@@ -102,6 +109,7 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 // leaving ends the connection's life in the state machine if the connection fails before it is up: the
 // link calls no Down for it.
 func (q *Quorum) leaving(n *node) {
+	q.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	if on(RuleHandshake) {
 		q.carryOut(q.client.Failed(q.now(), n.index))
 	}
@@ -120,7 +128,7 @@ func (q *Quorum) mark(info *transport.Info, run, lost string) []byte {
 	if info.WasReplica {
 		up = 0 // a marker of this time may have come from the master of then
 	}
-	return script.AppendMark(nil, q.set.Prefix, q.newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
+	return script.AppendMark(nil, q.markerKey(), q.newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
 }
 
 // loads are the commands that give a node scripts.
@@ -163,6 +171,7 @@ func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observe(Event{Kind: EventNodeUp, Node: n.addr})
+	q.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
 	own, do := q.client.Up(q.now(), n.index)
 	if own {
 		n.begun()
@@ -175,6 +184,7 @@ func (n *node) up() {
 // down runs when a connection has ended. Claims learn it at once, so no waiter counts on
 // a push from that node.
 func (q *Quorum) down(n *node, err error) {
+	q.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	q.carryOut(q.client.Down(q.now(), n.index))
 	if !q.isClosed() {
 		q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)

@@ -19,6 +19,8 @@ import (
 // handshake is over after one round trip. So a fleet that reconnects at once sends
 // little: the scripts are 40 times as long as all the rest.
 type probed struct {
+	set     string      // what it has recorded of its set
+	home    script.Home // the marker is of that
 	marker  string
 	clock   int64           // its time, in milliseconds; 0: unknown
 	sent    protocol.Time   // when it was asked for that
@@ -36,9 +38,14 @@ const perProbe = 8
 // probe returns the questions whose answers hello needs.
 func (q *Quorum) probe(n *node) []transport.Command {
 	p := &n.probed
-	*p = probed{sent: q.now()}
+	*p = probed{sent: q.now(), home: q.set.home()}
 	cmds := []transport.Command{
-		&question{command: resp.AppendCommand(nil, append([]string{"MGET"}, script.SpreadKeys(q.set.Prefix)...)...), reply: func(v []resp.Value, err error) {
+		&question{command: resp.AppendCommand(nil, "GET", script.SetKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
+			if err == nil {
+				p.set = text(v, 0)
+			}
+		}},
+		&question{command: resp.AppendCommand(nil, append([]string{"MGET"}, script.SpreadKeys(p.home.Marker(q.set.Prefix), q.set.Prefix)...)...), reply: func(v []resp.Value, err error) {
 			if p.cluster = clusterMode(err); err == nil {
 				p.marker = text(v, 0)
 				p.empty = p.marker == ""

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -42,6 +43,7 @@ type Quorum struct {
 	telling     atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
 	client      *protocol.Client
 	clientTimer clientTimer
+	members     *members
 	addrs       []string // of the nodes
 }
 
@@ -85,6 +87,9 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	for i, c := range clients {
 		q.addrs = append(q.addrs, nameOf(c, i))
 	}
+	q.members = newMembers(q.addrs)
+	q.set.at = &q.members.home
+	q.members.home.Store(new(script.Home))
 	for i, c := range clients {
 		n, err := q.connect(i, c)
 		if err != nil {

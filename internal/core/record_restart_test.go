@@ -67,7 +67,7 @@ func TestOldSnapshot(t *testing.T) {
 	require.NoError(t, c.Node(2).Client().Del(t.Context(), recordKey).Err()) // as if it had missed it
 	require.NoError(t, c.Node(0).Kill())
 	require.NoError(t, c.Node(0).Restart())
-	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), "quorate:marker").Val(), "its marker has survived")
+	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Val(), "its marker has survived")
 	require.True(t, e2e.Eventually(func() bool { // the guard time is over; INFO counts whole seconds
 		return c.Node(0).Client().InfoMap(t.Context(), "server").Item("Server", "uptime_in_seconds") >= "2"
 	}))
@@ -109,7 +109,7 @@ func TestNodeIsNotWholeUntilTold(t *testing.T) {
 
 func whole(t *testing.T, n *redistest.Server) bool {
 	t.Helper()
-	return strings.HasSuffix(n.Client().Get(t.Context(), "quorate:marker").Val(), " w")
+	return strings.HasSuffix(n.Client().Get(t.Context(), e2e.MarkerKey(t.Context(), n)).Val(), " w")
 }
 
 // A put that no node will ever take is given up, though its caller would wait.

@@ -161,7 +161,7 @@ func TestForgetfulNode(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "done", string(rec.Value))
 	require.True(t, e2e.Eventually(func() bool {
-		m, _ := c.Node(0).Client().Get(t.Context(), "quorate:marker").Result()
+		m, _ := c.Node(0).Client().Get(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Result()
 		return len(m) > 2 && m[len(m)-2:] == " w"
 	}), "and it becomes whole")
 	assert.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), key).Val())

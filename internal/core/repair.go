@@ -172,7 +172,7 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 		spec, err := q.specOf(s.Name)
 		return protocol.RepairResult{Err: err, OK: err == nil && q.decide(ctx, spec)}
 	case protocol.RepairMark:
-		v, err := r.answer(q.nodes[s.Target], script.AppendWhole(nil, q.set.Prefix, s.Incarnation))
+		v, err := r.answer(q.nodes[s.Target], script.AppendWhole(nil, q.markerKey(), s.Incarnation))
 		return protocol.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
 	case protocol.RepairSpread:
 		res.Err = q.spreadNumber(ctx, s.Name)

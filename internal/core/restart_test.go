@@ -26,7 +26,7 @@ func restartIsALoss(t *testing.T) bool {
 	n, inc := q.nodes[0], q.client.Voting(0)
 	run := n.info().RunID
 	require.NoError(t, c.Node(0).Restart())
-	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), "quorate:marker").Val(), "its marker has survived")
+	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), q.markerKey()).Val(), "its marker has survived")
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if now := q.client.Voting(0); n.err() == nil && n.info().RunID != run && now != 0 {
 			return now != inc

@@ -20,7 +20,7 @@ type Spec struct {
 }
 
 func (s *Spec) keys() script.Keys {
-	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side)
+	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(s.Set.home())
 }
 
 // WithWeight returns a copy that asks for another weight.

@@ -242,7 +242,7 @@ func restarts(t *testing.T, b block) {
 			host, _ := bufio.NewReader(conn).ReadString('\n')
 			host = strings.TrimSpace(host)
 			for i := range c.Len() {
-				assert.Contains(t, c.Node(i).Client().Get(t.Context(), "quorate:marker").Val(), " 0 ", "before %s is restarted, node %d votes", host, i)
+				assert.Contains(t, c.Node(i).Client().Get(t.Context(), e2e.MarkerKey(t.Context(), c.Node(i))).Val(), " 0 ", "before %s is restarted, node %d votes", host, i)
 			}
 			node := c.Node(int(host[len(host)-1] - 'a'))
 			assert.NoError(t, node.Restart())

@@ -25,6 +25,8 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -161,7 +163,7 @@ func Leftovers(ctx context.Context, s *redistest.Server) ([]string, error) {
 	}
 	left := []string{}
 	for _, k := range keys {
-		if strings.HasSuffix(k, ":marker") || recordKey.MatchString(k) {
+		if strings.HasSuffix(k, ":marker") || strings.Contains(k, ":{}:") || recordKey.MatchString(k) {
 			continue
 		}
 		v, err := s.Client().Get(ctx, k).Result()
@@ -172,6 +174,18 @@ func Leftovers(ctx context.Context, s *redistest.Server) ([]string, error) {
 	}
 	slices.Sort(left)
 	return left, nil
+}
+
+// MarkerKey is the key of a server's marker, which moves when the set of the server is recorded.
+func MarkerKey(ctx context.Context, s *redistest.Server) string {
+	text, _ := s.Client().Get(ctx, script.SetKey(core.Defaults().Prefix)).Result()
+	set, _ := protocol.ParseNodeSet(text)
+	return script.HomeOf(set.Stamp()).Marker(core.Defaults().Prefix)
+}
+
+// Marker is what it has there.
+func Marker(ctx context.Context, s *redistest.Server) string {
+	return s.Client().Get(ctx, MarkerKey(ctx, s)).Val()
 }
 
 // Clean waits until nothing is left on any server of c.

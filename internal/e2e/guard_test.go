@@ -152,18 +152,18 @@ func TestRestartWithAppendOnlyFile(t *testing.T) {
 			m := mutex.New(q, "m")
 			m.Lock()
 			lease := m.Lease()
-			marker, err := c.Node(0).Client().Get(t.Context(), "quorate:marker").Result()
+			marker, err := c.Node(0).Client().Get(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Result()
 			require.NoError(t, err)
 			killed := time.Now()
 			require.NoError(t, c.Node(0).Restart())
-			_, err = c.Node(0).Client().Get(t.Context(), "quorate:marker").Result()
+			_, err = c.Node(0).Client().Get(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Result()
 			require.NoError(t, err, "the missing marker cannot be what tells")
 
 			other := mutex.New(e2e.OpenAt(t, c.URLs(), timing), "m")
 			e2e.Receive(t, lease.Context().Done())
 			assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost)
 			require.True(t, e2e.Eventually(func() bool {
-				now, err := c.Node(0).Client().Get(t.Context(), "quorate:marker").Result()
+				now, err := c.Node(0).Client().Get(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Result()
 				return err == nil && now != marker
 			}))
 			err = other.TryLockContext(t.Context())

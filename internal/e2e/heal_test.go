@@ -21,7 +21,7 @@ import (
 func caughtUp(t *testing.T, n *redistest.Server) {
 	t.Helper()
 	require.True(t, e2e.Eventually(func() bool {
-		return strings.HasSuffix(n.Client().Get(t.Context(), "quorate:marker").Val(), " w")
+		return strings.HasSuffix(n.Client().Get(t.Context(), e2e.MarkerKey(t.Context(), n)).Val(), " w")
 	}), "%s is not caught up", n.Addr())
 }
 
@@ -78,8 +78,8 @@ func TestCheckNamesTheRemedy(t *testing.T) {
 	c := redistest.Start(t, 3, redistest.WithAOF("always"))
 	e2e.Open(t, c, e2e.Timing(time.Second))
 	require.NoError(t, c.Node(1).Kill())
-	marker := c.Node(0).Client().Get(t.Context(), "quorate:marker").Val()
-	require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:marker", strings.TrimSuffix(marker, " w"), 0).Err())
+	marker := c.Node(0).Client().Get(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Val()
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0)), strings.TrimSuffix(marker, " w"), 0).Err())
 	q := e2e.OpenAt(t, c.URLs(), e2e.Timing(time.Second))
 	report, err := q.Check(deadline(t))
 	require.NoError(t, err)

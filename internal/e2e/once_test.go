@@ -249,7 +249,7 @@ func (f *migrators) forget(t *testing.T) {
 	t.Helper()
 	for i := range f.c.Len() {
 		require.True(t, e2e.Eventually(func() bool {
-			marker, err := f.c.Node(i).Client().Get(t.Context(), "quorate:marker").Result()
+			marker, err := f.c.Node(i).Client().Get(t.Context(), e2e.MarkerKey(t.Context(), f.c.Node(i))).Result()
 			return err == nil && strings.HasSuffix(marker, " w")
 		}), "server %d is caught up", i)
 	}

@@ -79,7 +79,7 @@ func inLine(t *testing.T, s *redistest.Server, name string) int64 {
 // incarnations are the nodes' own, by their markers.
 func incarnations(t *testing.T, c *redistest.Cluster) (incs []string) {
 	for i := range c.Len() {
-		marker, err := c.Node(i).Client().Get(t.Context(), "quorate:marker").Result()
+		marker, err := c.Node(i).Client().Get(t.Context(), e2e.MarkerKey(t.Context(), c.Node(i))).Result()
 		require.NoError(t, err)
 		incs = append(incs, strings.Fields(marker)[0])
 	}

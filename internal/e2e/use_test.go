@@ -163,8 +163,8 @@ func pass(ctx context.Context, a, b *mutex.Mutex, turn <-chan error) error {
 // dead: a claim behind processes that have died has the nodes find that out.
 // Two dead claims stay in a queue until the next request, however late it comes.
 func (u *tenant) dead(ctx context.Context, q *quorate.Quorum) error {
-	keys := script.NewKeys(u.name, u.job("dead"))
 	join := func(c *redis.Client) error {
+		keys := script.NewKeys(u.name, u.job("dead")).At(u.home(c))
 		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for id := range byte(2) {
 				terms := protocol.Terms{ID: protocol.ID{1 + id}, Weight: 1, Capacity: 1, TTL: 300 * time.Millisecond}
@@ -342,9 +342,16 @@ func (u *tenant) leader(ctx context.Context, q *quorate.Quorum) error {
 	return nil
 }
 
+// home is where a server has its marker.
+func (u *tenant) home(c *redis.Client) script.Home {
+	text, _ := c.Get(context.Background(), script.SetKey(u.name)).Result()
+	set, _ := protocol.ParseNodeSet(text)
+	return script.HomeOf(set.Stamp())
+}
+
 // heal: a server that lost its data gets the records again.
 func (u *tenant) heal(ctx context.Context, q *quorate.Quorum) error {
-	marker := u.name + ":marker"
+	marker := u.home(u.servers[2].Client()).Marker(u.name)
 	forget := func(c *redis.Client) error {
 		text, err := c.Get(ctx, marker).Result()
 		return errors.Join(err, c.Set(ctx, marker, strings.TrimSuffix(text, " w"), 0).Err())

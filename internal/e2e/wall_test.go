@@ -339,7 +339,7 @@ func TestRecordAheadIsNamed(t *testing.T) {
 			})
 		}
 	})
-	require.NoError(t, c.Node(0).Client().Del(t.Context(), "quorate:marker", "quorate:{o}:r").Err())
+	require.NoError(t, c.Node(0).Client().Del(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0)), "quorate:{o}:r").Err())
 	require.NoError(t, c.Node(1).Restart())
 	assert.True(t, e2e.Eventually(func() bool { return do(deadline(t)) == nil }))
 }

@@ -49,6 +49,16 @@ func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Requ
 // handle starts a new incarnation where the marker is missing, and passes the
 // request on if the node votes.
 func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh protocol.Incarnation) protocol.Answer {
+	// Invariant: a node serves the claims of its own configuration only. A vote for another one's could be the
+	// one that both have. To take a claim away is safe at any time.
+	if v.refuses() {
+		if r.Op == protocol.OpLeave {
+			v.remove(t)
+			v.notifiedUpTo = 0
+			return protocol.Answer{Status: protocol.OK}
+		}
+		return protocol.Answer{Status: protocol.OtherSet}
+	}
 	// Invariant: a node without a marker votes for no claim until every lease that it
 	// may have lost has ended. A vote before that could admit a second holder beside
 	// the one whose lease was lost.

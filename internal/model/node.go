@@ -65,6 +65,10 @@ const (
 	AllTotals
 	// Reclaim: a recovering node takes back claims that have settled elsewhere, at their tickets, without a vote.
 	Reclaim
+	// SetRefuse: a request that counts on another configuration is refused.
+	SetRefuse
+	// SetPromise: no configuration is accepted below a promise.
+	SetPromise
 )
 
 // Portion is how many claims one request reads, votes for or pushes to at most,
@@ -132,6 +136,9 @@ type shared struct {
 
 	asks    promise // the settings of the client whose request comes next
 	longest promise // of all clients that have shown theirs in this incarnation
+
+	set    protocol.NodeSet
+	counts protocol.Stamp // of the client whose request comes next
 
 	marked      bool
 	incarnation protocol.Incarnation
@@ -249,7 +256,7 @@ func (n *Node) Limit() (uint64, protocol.Ticket) { return n.limit, n.limitAt }
 // Forget is a restart without memory: the data of all names is lost.
 func (n *Node) Forget() {
 	s := n.shared
-	*s = shared{Off: s.Off, Portion: s.Portion, asks: s.asks, longest: s.asks, first: s.first, names: s.names}
+	*s = shared{Off: s.Off, Portion: s.Portion, asks: s.asks, longest: s.asks, counts: s.counts, first: s.first, names: s.names}
 	*s.first = Node{shared: s}
 	for _, m := range s.names {
 		*m = Node{shared: s}

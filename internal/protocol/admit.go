@@ -39,7 +39,21 @@ func (c *Claim) barred(p *peer) bool { return p.extra().barred && !p.vote && c.R
 // replaced when that incarnation was first heard of, or, a holder's, when it
 // first voted again.
 func (c *Claim) usable(p *peer, now Time) bool {
-	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact))
+	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact)) && !p.outside
+}
+
+// Exclude says which nodes, a bit for each, are not known to be of the set that the client counts on: see
+// Membership.Outside. A holder keeps what it had from them; no lease of theirs is renewed.
+func (c *Claim) Exclude(now Time, nodes uint32) {
+	holds := c.phase == Holding
+	for i := range c.peers {
+		out := nodes&(1<<i) != 0 && c.Rules.on(RuleSetOutside)
+		c.peers[i].outside = out && (!holds || c.peers[i].outside)
+	}
+	if !holds && !c.phase.Final() {
+		c.expire(now)
+		c.advance(now)
+	}
 }
 
 // Known counts the nodes that are known to hold the claim, but for those whose vote

@@ -38,6 +38,10 @@ func TestMutants(t *testing.T) {
 		{"a node whose clock was set back is left alone", protocol.RuleRecount, clockSetBack},
 		{"claims do not ask a node that counts again", protocol.RuleCleared, clockSetBack},
 		{"a node that is not heard of is not asked for its time", protocol.RulePoll, polled},
+		{"a client with another list waits without an error", protocol.RuleSetList, listsDiffer},
+		{"one member says what a node was", protocol.RuleSetWord, wordOfMembers},
+		{"another set is proposed than a node has accepted", protocol.RuleSetTold, toldIsProposed},
+		{"a recording that is overtaken goes on", protocol.RuleSetPromised, overtakenGivesUp},
 	} {
 		var f findings
 		m.test(&f, protocol.Without(m.rule))

@@ -22,6 +22,7 @@ type peer struct {
 	behind     bool  // it has not answered the settling round
 	askAgain   bool  // something may have been missed while a request was out: ask again after the answer
 	pushUnsure bool  // it may have taken its vote back: only answers say whether it votes, see distrustPushes
+	outside    bool  // the node is not known to be of the set that the client counts on, see Exclude
 	refused    bool  // for good: another capacity, a wrong type, a wrong password
 	failures   uint8 // in a row, as far as that can count
 }

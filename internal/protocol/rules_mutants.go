@@ -8,6 +8,9 @@ const lastLocalRule = RuleLostLeft
 // lastRepairRule is the last of rules_repair.go.
 const lastRepairRule = RuleSpareCaughtUp
 
+// lastMemberRule is the last of rules_members.go.
+const lastMemberRule = RuleSetCopy
+
 // lastRule is the one with the highest number.
 const lastRule = RuleRefused
 
@@ -36,8 +39,9 @@ func (r Rules) And(o Rules) Rules {
 
 // On returns the rules that are on.
 func (r Rules) On() (on []Rule) {
-	for rule := Rule(1); rule <= lastRepairRule; rule++ {
-		known := rule <= lastRule || rule >= firstLocalRule && rule <= lastLocalRule || rule >= firstRepairRule
+	for rule := Rule(1); rule <= lastMemberRule; rule++ {
+		known := rule <= lastRule || rule >= firstLocalRule && rule <= lastLocalRule ||
+			rule >= firstRepairRule && rule <= lastRepairRule || rule >= firstMemberRule
 		if r.on(rule) && known {
 			on = append(on, rule)
 		}

@@ -90,7 +90,7 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 		if hinted && (p.vote || c.phase == Holding) {
 			next, hinted = Never, false
 		}
-		flags(p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted, c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure)
+		flags(p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted, c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.outside)
 		b = binary.AppendUvarint(b, uint64(p.ticket))
 		b = binary.AppendUvarint(b, uint64(p.incarnation))
 		when(p.ackSent)

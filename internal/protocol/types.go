@@ -120,10 +120,11 @@ const (
 	Clash                        // the name is in use with another capacity
 	Overtaken                    // an open or a put that a later run has overtaken
 	Ahead                        // the ticket would be too far ahead of the node's clock: nothing is stored (ticketclock.go)
+	OtherSet                     // the request counts on another configuration than the node's: nothing is stored (configuration.go)
 )
 
 func (s Status) String() string {
-	return [...]string{"?", "ok", "missing", "recovering", "clash", "overtaken", "ahead"}[s]
+	return [...]string{"?", "ok", "missing", "recovering", "clash", "overtaken", "ahead", "other set"}[s]
 }
 
 // Lower is one claim with a lower ticket at a node.

@@ -25,12 +25,12 @@ func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 // AppendBatch appends the EVALSHA that does several joins, beats and leaves of one
 // kind in one request, see scripts/batch.lua, given what AppendItem has made of
 // them. The owner is the channel for pushes.
-func AppendBatch(dst []byte, prefix string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
+func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	dst = resp.AppendArray(dst, 3+1+nKeys+4+nArgs)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, batch.SHA)
 	dst = resp.AppendInt(dst, int64(1+nKeys))
-	dst = resp.AppendString(dst, MarkerKey(prefix))
+	dst = resp.AppendString(dst, marker)
 	dst = append(dst, keys...)
 	dst = appendPromise(dst, guard, retention)
 	dst = resp.AppendUint(dst, kind/2)

@@ -19,7 +19,7 @@ import (
 func BenchmarkMany(b *testing.B) {
 	c := redistest.Start(b, 1).Node(0).Client()
 	load(b, c)
-	require.NoError(b, c.Do(b.Context(), args(b, script.AppendBootstrap(nil, "quorate", protocol.ID{1}, "-", 0, time.Minute))...).Err())
+	require.NoError(b, c.Do(b.Context(), args(b, script.AppendBootstrap(nil, script.MarkerKey("quorate"), protocol.ID{1}, "-", 0, time.Minute))...).Err())
 	const names, owner = 64, "quorate:push:a-host:12345:ABCDEFGHIJKL"
 	ticket := protocol.Ticket(1 << 50)
 	for _, parts := range []int{1, 8, 32} {
@@ -40,7 +40,7 @@ func BenchmarkMany(b *testing.B) {
 							keys, as, k, a = script.AppendItem(keys, as, script.NewKeys("quorate", "bench name "+strconv.Itoa(j)), &t, protocol.Request{Op: op, Ticket: ticket})
 							nKeys, nArgs = nKeys+k, nArgs+a
 						}
-						pipe.Do(b.Context(), args(b, script.AppendBatch(nil, "quorate", 0, time.Minute, owner, script.Kind(&protocol.Terms{TTL: 20 * time.Second}, protocol.Request{Op: op}), keys, as, nKeys, nArgs))...)
+						pipe.Do(b.Context(), args(b, script.AppendBatch(nil, script.MarkerKey("quorate"), 0, time.Minute, owner, script.Kind(&protocol.Terms{TTL: 20 * time.Second}, protocol.Request{Op: op}), keys, as, nKeys, nArgs))...)
 					}
 					all, err := pipe.Exec(b.Context())
 					require.NoError(b, err)

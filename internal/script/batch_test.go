@@ -33,7 +33,7 @@ func TestSuccessionAmongMany(t *testing.T) {
 		}
 		last := n.terms(3, capacity)
 		kind := script.Kind(&last, join(1))
-		reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, "test", 0, time.Minute, "owner", kind, keys, words, nKeys, nArgs))...).Text()
+		reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, script.MarkerKey("test"), 0, time.Minute, "owner", kind, keys, words, nKeys, nArgs))...).Text()
 		require.NoError(t, err)
 		assert.Equal(t, "1 1 1 1 1 1", strings.Join(strings.Fields(reply)[script.BatchHead:], " "))
 		plain := ""
@@ -57,7 +57,7 @@ func TestBeatAmongMany(t *testing.T) {
 	one := func(terms protocol.Terms, op protocol.Op) string {
 		r := protocol.Request{Op: op, Ticket: 640}
 		keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, r)
-		reply, err := c.Do(ctx, args(t, script.AppendBatch(nil, "test", 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
+		reply, err := c.Do(ctx, args(t, script.AppendBatch(nil, script.MarkerKey("test"), 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
 		require.NoError(t, err)
 		return strings.Fields(reply)[script.BatchHead]
 	}

@@ -13,6 +13,7 @@ package script
 import (
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -38,11 +39,18 @@ const (
 //
 // Keys are values. They are put together as they are sent: a
 // process may hold a great many names.
-type Keys struct{ prefix, name, side string }
+type Keys struct{ prefix, name, side, home string }
 
 // NewKeys returns the keys of name. They hash to one slot, save the marker: a
 // node is one server, not a Redis Cluster.
 func NewKeys(prefix, name string) Keys { return Keys{prefix: prefix, name: name} }
+
+// At returns the keys for requests that count on the configuration of that stamp: its nodes have
+// their markers at another key, so no other node takes the request.
+func (k Keys) At(home Home) Keys {
+	k.home = string(home)
+	return k
+}
 
 // Number is the side of a name where the number of a semaphore's permits is
 // recorded. No other name's keys can be the same, as none contains a brace.
@@ -89,7 +97,7 @@ func (k Keys) Queue() string { return k.ours(queue) }
 func (k Keys) Claims() string { return k.ours(claims) }
 
 // Marker see Plain.
-func (k Keys) Marker() string { return MarkerKey(k.prefix) }
+func (k Keys) Marker() string { return Home(k.home).Marker(k.prefix) }
 
 // Record is the key of what is kept beside the claims.
 func (k Keys) Record() string { return k.ours(recorded) }
@@ -113,7 +121,7 @@ func (k Keys) appendClaims(dst []byte, n int) []byte {
 	dst = k.appendOurs(dst, "")
 	dst = k.appendOurs(dst, queue)
 	dst = k.appendOurs(dst, claims)
-	dst = resp.AppendJoined(dst, k.prefix, marker)
+	dst = resp.AppendJoined(dst, k.prefix, k.markerEnd())
 	if n == 6 {
 		dst = k.appendOurs(dst, Number+recorded)
 	}
@@ -125,22 +133,58 @@ func (k Keys) appendRecord(dst []byte) []byte {
 	dst = resp.AppendString(dst, "5")
 	dst = k.appendOurs(dst, recorded)
 	dst = k.appendOurs(dst, watchers)
-	dst = resp.AppendJoined(dst, k.prefix, marker)
+	dst = resp.AppendJoined(dst, k.prefix, k.markerEnd())
 	dst = k.appendOurs(dst, "")
 	return k.appendOurs(dst, claims)
 }
 
-const marker = ":marker"
+const (
+	marker = ":marker"
+	sets   = ":{}:" // no name is empty, so no key of a name begins so
+)
 
-// MarkerKey is the key of a node's marker.
+// MarkerKey is the key of the marker of a node without a recorded set.
 func MarkerKey(prefix string) string { return prefix + marker }
 
 // SpreadKeys returns the key of a node's marker and two that do not exist. A server in
 // cluster mode refuses to read them together: the slots of two differ by their braces,
 // whatever the prefix is.
-func SpreadKeys(prefix string) []string {
-	return []string{MarkerKey(prefix), prefix + ":{a}:heal", prefix + ":{b}:heal"}
+func SpreadKeys(marker, prefix string) []string {
+	return []string{marker, prefix + ":{a}:heal", prefix + ":{b}:heal"}
 }
+
+// Home says how the key of the marker ends for one configuration. The empty Home is that of nodes
+// without a recorded set. It is kept as a whole: a request must not allocate.
+type Home string
+
+// HomeOf returns the Home of a configuration, of none if the stamp is empty.
+func HomeOf(s protocol.Stamp) Home {
+	if s == "" {
+		return ""
+	}
+	return Home(sets + s)
+}
+
+// Stamp returns the stamp of the configuration.
+func (h Home) Stamp() protocol.Stamp { return protocol.Stamp(strings.TrimPrefix(string(h), sets)) }
+
+// Marker returns the key of the marker.
+func (h Home) Marker(prefix string) string {
+	if h == "" {
+		return MarkerKey(prefix)
+	}
+	return prefix + string(h)
+}
+
+func (k Keys) markerEnd() string {
+	if k.home == "" {
+		return marker
+	}
+	return k.home
+}
+
+// SetKey is the key of a node's record of the set that it belongs to.
+func SetKey(prefix string) string { return prefix + sets + "set" }
 
 // AppendCommand is on the path of each Lock and each renewal. A beat sends no weight and no owner: the
 // node has them since the join. It appends the EVALSHA that puts request r of the claim with terms
@@ -215,30 +259,30 @@ const (
 )
 
 // AppendMark appends the EVALSHA by which a client that has just connected
-// tells the node which run of the server it sees, how long that has lasted, and
+// tells the node, by the key of its marker, which run of the server it sees, how long that has lasted, and
 // whether it may have begun with an old memory: Kept, Lost, or the incarnation,
 // in decimal, that is not to be trusted though the server has not been restarted.
 // runID must not be empty: "-" says unknown.
-func AppendMark(dst []byte, prefix string, random protocol.ID, runID, lost string, uptime, guard, retention time.Duration) []byte {
-	dst = appendMarker(dst, mark.SHA, 5, prefix, random, runID)
+func AppendMark(dst []byte, marker string, random protocol.ID, runID, lost string, uptime, guard, retention time.Duration) []byte {
+	dst = appendMarker(dst, mark.SHA, 5, marker, random, runID)
 	dst = resp.AppendString(dst, lost)
 	dst = resp.AppendInt(dst, uptime.Milliseconds())
 	return appendPromise(dst, guard, retention)
 }
 
 // AppendBootstrap appends the EVALSHA that declares a node ready at once.
-func AppendBootstrap(dst []byte, prefix string, random protocol.ID, runID string, guard, retention time.Duration) []byte {
-	return appendPromise(appendMarker(dst, bootstrap.SHA, 3, prefix, random, runID), guard, retention)
+func AppendBootstrap(dst []byte, marker string, random protocol.ID, runID string, guard, retention time.Duration) []byte {
+	return appendPromise(appendMarker(dst, bootstrap.SHA, 3, marker, random, runID), guard, retention)
 }
 
 // appendMarker appends the part that mark and bootstrap share. The node makes a new
 // incarnation from random, if it needs one.
-func appendMarker(dst []byte, sha string, args int, prefix string, random protocol.ID, runID string) []byte {
+func appendMarker(dst []byte, sha string, args int, marker string, random protocol.ID, runID string) []byte {
 	dst = resp.AppendArray(dst, 3+1+args)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, sha)
 	dst = resp.AppendInt(dst, 1)
-	dst = resp.AppendString(dst, MarkerKey(prefix))
+	dst = resp.AppendString(dst, marker)
 	dst = resp.AppendString(dst, random.String())
 	return resp.AppendString(dst, runID)
 }

@@ -63,12 +63,12 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, re
 
 // AppendWhole appends the EVALSHA that says that a node is caught up: all that it lost has been
 // repaired. The node ignores it in any incarnation but inc, as it has lost more since.
-func AppendWhole(dst []byte, prefix string, inc protocol.Incarnation) []byte {
+func AppendWhole(dst []byte, marker string, inc protocol.Incarnation) []byte {
 	dst = resp.AppendArray(dst, 3+1+1)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, whole.SHA)
 	dst = resp.AppendInt(dst, 1)
-	dst = resp.AppendString(dst, MarkerKey(prefix))
+	dst = resp.AppendString(dst, marker)
 	return resp.AppendUint(dst, uint64(inc))
 }
 

@@ -59,7 +59,7 @@ func TestKeyOfAnotherType(t *testing.T) {
 			// One of many does nothing, and is asked for again by itself.
 			terms := n.terms(2, 1)
 			keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, join(641))
-			command := script.AppendBatch(nil, "test", 0, time.Minute, "owner", script.Kind(&terms, join(641)), keys, words, nKeys, nArgs)
+			command := script.AppendBatch(nil, script.MarkerKey("test"), 0, time.Minute, "owner", script.Kind(&terms, join(641)), keys, words, nKeys, nArgs)
 			reply, err := c.Do(ctx, args(t, command)...).Text()
 			require.NoError(t, err)
 			assert.Equal(t, "0", strings.Fields(reply)[script.BatchHead])
@@ -297,7 +297,7 @@ func TestLongestRetention(t *testing.T) {
 			for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpLeave} {
 				r := protocol.Request{Op: op, Ticket: 10000}
 				keys, words, nKeys, nArgs := script.AppendItem(nil, nil, short.keys, &s, r)
-				_, err := c.Do(ctx, args(t, script.AppendBatch(nil, "test", 0, short.retention, "owner", script.Kind(&s, r), keys, words, nKeys, nArgs))...).Text()
+				_, err := c.Do(ctx, args(t, script.AppendBatch(nil, script.MarkerKey("test"), 0, short.retention, "owner", script.Kind(&s, r), keys, words, nKeys, nArgs))...).Text()
 				require.NoError(t, err)
 				assert.Greater(t, c.PTTL(ctx, short.keys.State()).Val(), 29*time.Minute, "part %d, %d, %s first", i, capacity, first)
 			}
@@ -339,7 +339,7 @@ func TestLongestGuard(t *testing.T) {
 	recovers(short, "lost after a bootstrap")
 	terms := short.terms(1, 1)
 	keys, words, nKeys, nArgs := script.AppendItem(nil, nil, short.keys, &terms, join(640))
-	reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, "test", short.guard, short.retention, "owner", script.Kind(&terms, join(640)), keys, words, nKeys, nArgs))...).Text()
+	reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, script.MarkerKey("test"), short.guard, short.retention, "owner", script.Kind(&terms, join(640)), keys, words, nKeys, nArgs))...).Text()
 	require.NoError(t, err)
 	assert.Equal(t, "0", strings.Fields(reply)[script.BatchHead])
 }

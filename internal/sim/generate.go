@@ -111,6 +111,7 @@ var generators = []generator{
 	twofold, moved, replica, compared, doubtful,
 	readers, mourned,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
+	lists, recordings, places, copies, recordedStorm,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }
 

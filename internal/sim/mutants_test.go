@@ -150,6 +150,12 @@ var mutants = []mutant{
 	{"a claim whose renewal has ended is handed over", without(protocol.RulePassUsable), maxHolds, 100, "unaware overlong late"},
 	{"a hold is renewed past its bound", func(s *setting) { s.unbound = true }, maxHolds, 100, "overlong stuck"},
 	{"no guard, with several names", nodesWithout(model.Guard), manyNames, 1000, "capacity"},
+	{"a node serves claims of another configuration", nodesWithout(model.SetRefuse), lists, 100, "capacity token"},
+	{"a vote of before the set was known lets a claim in", without(protocol.RuleSetOutside), lists, 100, "capacity token"},
+	{"a majority of a list records it", without(protocol.RuleSetAll), recordings, 100, "capacity token set"},
+	{"a node accepts a set below its promise", nodesWithout(model.SetPromise), recordings, 500, "set"},
+	{"a node of another list takes a member's place", without(protocol.RuleSetPlace), places, 100, "capacity token"},
+	{"two servers with one identity vote", without(protocol.RuleSetCopy), copies, 100, "capacity token"},
 
 	{"a reader joins a writer", without(protocol.RuleShare), localCalm, 100, "capacity token"},
 	{"a reader joins past a writer of its process", without(protocol.RuleInLine), localReaders, 100, "late"},
@@ -218,10 +224,11 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		clients = clients.And(s.rules)
 		nodes |= s.off
 	}
-	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleWall, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused}) { // which protocol has
+	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleWall, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused,
+		protocol.RuleSetPromised, protocol.RuleSetTold, protocol.RuleSetList, protocol.RuleSetWord}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
-	if all := model.Reclaim<<1 - 1; nodes != all {
+	if all := model.SetPromise<<1 - 1; nodes != all {
 		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)
 	}
 }

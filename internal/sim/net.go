@@ -22,7 +22,8 @@ type message struct {
 	refused bool           // by the node, for good
 	req     protocol.Request
 	ans     protocol.Answer
-	gen     uint32        // the connection that carries it
+	gen     uint32 // the connection that carries it
+	stamp   protocol.Stamp
 	about   about         // nothing else: what it is, if it is no claim's nor an inquiry's
 	task    *repairTask   // a step of a repair
 	leapt   time.Duration // by how much the node's clock had jumped when it answered
@@ -95,7 +96,7 @@ func (l *link) failed(m *message) {
 }
 
 func (l *link) transmit(m *message) {
-	m.gen, m.sent = l.gen, l.proc.w.now
+	m.gen, m.sent, m.stamp = l.gen, l.proc.w.now, l.proc.stamp()
 	if m.about == claims {
 		l.unanswered = append(l.unanswered, m)
 		l.pending++
@@ -183,6 +184,9 @@ func (l *link) snap() {
 	w.tape.note("break %s>%d", l.proc.label, l.idx+1)
 	w.log("link %s-%d breaks", l.proc.name, l.node.idx)
 	l.up = false
+	if l.proc.members != nil {
+		l.proc.members.Down(l.idx)
+	}
 	l.gen++
 	for _, m := range l.unanswered {
 		if w.wire != nil {
@@ -241,6 +245,13 @@ func (l *link) connect() {
 	l.node.inspect(l.proc)
 	if other := l.reach(); other >= 0 {
 		w.log("link %s-%d reaches the server of %d", l.proc.name, l.idx, other)
+		return
+	}
+	if !l.meet() {
+		l.proc.carryOut(l.proc.client.Failed(l.proc.now(), l.idx))
+		if !w.draining || !w.idle() {
+			w.at(w.around(w.nodeTimeout), l.connect)
+		}
 		return
 	}
 	w.log("link %s-%d is up", l.proc.name, l.idx)

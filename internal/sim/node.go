@@ -18,6 +18,8 @@ type node struct {
 	idx   int
 	model *model.Node
 
+	server string // set if it is not one of the world's nodes, but of some process's list
+
 	slow     int // factor on delays
 	down     bool
 	gone     bool // stays down after the faults: at most a minority does
@@ -72,7 +74,7 @@ func (n *node) incarnation() protocol.Incarnation {
 }
 
 // run identifies the server. That it has another one after a restart does not matter here.
-func (n *node) run() string { return strconv.Itoa(n.idx) }
+func (n *node) run() string { return n.server + strconv.Itoa(n.idx) }
 
 // delay is how long a message from or to the node takes.
 func (n *node) delay() time.Duration {
@@ -94,6 +96,7 @@ var lockNames = [...]string{"", "second", "third", "fourth"}
 func (n *node) handle(m *message, ghost bool) protocol.Answer {
 	w := n.w
 	n.model.Show(m.link.proc.guard(), m.link.proc.retention())
+	n.model.Count(m.stamp)
 	if m.req.Op == protocol.OpJoin || m.req.Op == protocol.OpSettle {
 		n.sent++
 	}

@@ -144,7 +144,7 @@ func (t *participant) drain() {
 // acquire makes an attempt.
 func (t *participant) acquire(try bool) {
 	p, w := t.proc, t.proc.w
-	if t.att != nil || !p.alive || p.closed {
+	if t.att != nil || !p.alive || p.closed || p.outOfSet() {
 		return
 	}
 	t.try = try
@@ -178,6 +178,9 @@ func (t *participant) acquire(try bool) {
 			}
 		}()
 		defer w.tape.within()()
+	}
+	if p.members != nil {
+		a.Exclude(p.local(w.now), p.members.Outside())
 	}
 	a.first, a.ticket = a.Ticket(), a.Ticket()
 	w.check.began(w, a)

@@ -25,6 +25,7 @@ type proc struct {
 	inquiries []*inquiry
 	shorter   time.Duration // its settings are those of the world divided by this
 
+	members     *protocol.Membership // nil: it counts on no set
 	index       int
 	clientTimer moment         // when the Client gets its Tick
 	reading     []int          // by node: names that it is bringing there
@@ -163,6 +164,16 @@ func (p *proc) answer(m *message) {
 	defer l.pump()
 	if m.about != claims {
 		l.attended(m)
+		return
+	}
+	if m.ans.Status == protocol.OtherSet {
+		l.refused()
+		if m.inq == nil {
+			p.failed(m, false)
+		} else if !m.inq.over {
+			m.inq.Fail(p.now(), m.req, false)
+			m.inq.after()
+		}
 		return
 	}
 	var v protocol.Verdict

@@ -93,7 +93,7 @@ func (s *sequence) many(ctx context.Context) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	command, err := words(script.AppendBatch(nil, s.prefix, s.guard, retention, owner, kind, keys, args, nKeys, nArgs))
+	command, err := words(script.AppendBatch(nil, s.keys.Marker(), s.guard, retention, owner, kind, keys, args, nKeys, nArgs))
 	if err != nil {
 		return err
 	}

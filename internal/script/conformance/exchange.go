@@ -161,9 +161,9 @@ func (s *sequence) forget(ctx context.Context) error {
 func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
 	var random protocol.ID
 	binary.BigEndian.PutUint64(random[:], s.rng.Uint64())
-	b := script.AppendMark(nil, s.prefix, random, random.String(), script.Lost, 0, s.guard, retention)
+	b := script.AppendMark(nil, s.keys.Marker(), random, random.String(), script.Lost, 0, s.guard, retention)
 	if bootstrap {
-		b = script.AppendBootstrap(nil, s.prefix, random, random.String(), s.guard, retention)
+		b = script.AppendBootstrap(nil, s.keys.Marker(), random, random.String(), s.guard, retention)
 	}
 	args, err := words(b)
 	if err != nil {

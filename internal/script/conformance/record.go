@@ -88,7 +88,7 @@ func (s *sequence) complete(ctx context.Context) error {
 	if inc == 0 || s.rng.IntN(3) == 0 {
 		inc++
 	}
-	args, err := words(script.AppendWhole(nil, s.prefix, inc))
+	args, err := words(script.AppendWhole(nil, s.keys.Marker(), inc))
 	if err != nil {
 		return err
 	}

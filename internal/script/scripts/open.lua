@@ -22,7 +22,11 @@ local at = now * 8
 local state, marker = unpack(call('MGET', K[2], K[5]))
 state, marker = state or try('GET', K[2]), marker or try('GET', K[5])
 if state and state.err then return state end
-if marker and marker.err then return marker end
+if marker and marker.err then
+  -- A sorted set stands there since a set of nodes is recorded: its own marker is at another key.
+  if call('TYPE', K[5]).ok ~= 'zset' then return marker end
+  marker = '-'
+end
 
 -- No marker: the memory is gone. The time goes into the new incarnation because
 -- the same claim may be the first to come by after the next loss, too.
@@ -34,7 +38,12 @@ local keep, guard = A[4], match(A[3], '^%d+')
 if not inc or string.sub(marker, -3 - #A[3]) ~= ' ' .. A[3] .. ' w' then
   local promised, longest
   inc, born, promised, longest = match(marker or '', '^(%d+) (%d+) %S+ ((%d+) %d+)')
-  if not inc then
+  if not inc and (marker == '-' or string.sub(K[5], -7) ~= ':marker') then
+    -- The client counts on another configuration than this node (set.lua). To take a claim away is
+    -- safe all the same: a leave, which has no flags, goes on as on a node that does not vote.
+    if A[6] then return redis.error_reply('OTHERSET this node is not of that set') end
+    inc, born = '0', now + 1
+  elseif not inc then
     inc = format('%.0f', (tonumber(string.sub(id, 1, 13), 16) + clock[1] * 1000000 + clock[2]) % 4503599627370495 + 1)
     born = now
     call('SET', K[5], inc .. ' ' .. format('%.0f', now) .. ' - ' .. A[3])

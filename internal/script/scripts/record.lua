@@ -19,6 +19,9 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local record, marker, state = try('GET', K[1]), try('GET', K[3]), try('GET', K[4])
+if type(marker) == 'table' and call('TYPE', K[3]).ok == 'zset' or not marker and string.sub(K[3], -7) ~= ':marker' then
+  return redis.error_reply('OTHERSET this node is not of that set')
+end
 for _, read in ipairs({ record, marker, state }) do
   if type(read) == 'table' then return read end
 end

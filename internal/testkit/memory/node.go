@@ -104,9 +104,20 @@ func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
 	}
 	switch strings.ToUpper(words[0]) {
 	case "MGET": // of script.SpreadKeys
-		return append(str(n.marker.String()), make([]resp.Value, len(words)-2)...), nil
+		text := ""
+		if set := n.model.Set(); stampOf(key) == set.Stamp() {
+			text = n.marker.String()
+		}
+		return append(str(text), make([]resp.Value, len(words)-2)...), nil
 	case "GET":
-		if strings.HasSuffix(key, ":marker") {
+		set := n.model.Set()
+		switch {
+		case strings.HasSuffix(key, ":{}:set"):
+			return str(n.model.SetText()), nil
+		case strings.HasSuffix(key, ":marker") || strings.Contains(key, ":{}:"):
+			if stampOf(key) != set.Stamp() {
+				return str(""), nil
+			}
 			return str(n.marker.String()), nil
 		}
 		return str(v.value), nil
@@ -192,7 +203,15 @@ var scripts = func() map[string]string {
 func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 	k := 2 + int(integer(w[1]))
 	keys, args := w[2:k], w[k:]
-	switch name := scripts[w[0]]; name {
+	name := scripts[w[0]]
+	if at, ok := map[string]int{"enter": 4, "beat": 4, "leave": 4, "record": 2, "mark": 0, "bootstrap": 0, "whole": 0}[name]; ok {
+		stamp := stampOf(keys[at])
+		n.model.Count(stamp)
+		if set := n.model.Set(); name != "leave" && stamp != set.Stamp() {
+			return nil, resp.Error(script.OtherSet + " this node is not of that set")
+		}
+	}
+	switch name {
 	case "enter", "beat", "leave":
 		return n.claim(now, name, keys, args), nil
 	case "record":
@@ -209,6 +228,8 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 		m.born, m.run, m.whole = 0, args[1], true
 		n.model.Bootstrap(protocol.Incarnation(m.inc))
 		return []resp.Value{{Int: m.inc}, {Int: now}}, nil
+	case "set":
+		return n.setStep(now, args)
 	case "whole":
 		if integer(args[0]) != n.marker.inc {
 			return num(0), nil
@@ -218,6 +239,32 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 		return num(1), nil
 	}
 	return nil, resp.Error("NOSCRIPT no such script here")
+}
+
+// stampOf returns the stamp that the key of a marker has, empty for that of a node without a set.
+func stampOf(key string) protocol.Stamp {
+	_, stamp, _ := strings.Cut(key, ":{}:")
+	return protocol.Stamp(stamp)
+}
+
+// setStep see set.lua.
+func (n *Node) setStep(now int64, args []string) ([]resp.Value, error) {
+	s := protocol.RecordStep{Ballot: protocol.Ballot(args[1]), Identity: args[2], Seen: args[1]}
+	for _, k := range []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore} {
+		if k.String() == args[0] {
+			s.Kind = k
+		}
+	}
+	s.Config, _ = protocol.ParseConfiguration(args[3])
+	switch {
+	case s.Kind == protocol.SetRestore && s.Seen == n.model.SetText():
+		n.begin(now, args[5])
+	case s.Kind != protocol.SetPromise && n.marker.inc == 0:
+		n.begin(now, args[5])
+	}
+	n.promise(args[6])
+	set := n.model.Step(now, s, protocol.Incarnation(n.marker.inc))
+	return str(set.String()), nil
 }
 
 func random() int64 { return rand.Int64N(1<<52-1) + 1 }

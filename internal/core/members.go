@@ -1,0 +1,359 @@
+package core
+
+// This file carries out what protocol.Membership and protocol.Recording decide: which set of nodes this
+// client counts on, and how a set is recorded.
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// members owns the state machine that decides which set this client counts on. mu guards known. The
+// other fields are copies for readers without mu.
+//
+// Invariant: requests name another configuration only once each claim knows which nodes are outside of it.
+// Without that order a claim counts a vote of before with one of that configuration.
+type members struct {
+	mu      sync.Mutex
+	known   *protocol.Membership
+	moving  int // events whose outcome claims have not heard yet
+	logged  []protocol.SetFault
+	addrs   []string
+	home    atomic.Pointer[script.Home]            // that requests name
+	config  atomic.Pointer[protocol.Configuration] // nil: no set is known
+	outside atomic.Uint32                          // nodes that are not known to be members, a bit for each
+	wrong   atomic.Pointer[SetError]               // nil: the list is that of the set, as far as is known
+}
+
+func newMembers(addrs []string) *members {
+	return &members{known: protocol.NewMembership(addrs, rules()), addrs: addrs, logged: make([]protocol.SetFault, len(addrs))}
+}
+
+// SetError says that a client's list of nodes is another one than that of the set.
+type SetError struct {
+	List  []string // of the client
+	Set   []string // of the nodes
+	Odd   string   // a node of List that is not of the set; empty if the lists differ in length
+	Since time.Time
+}
+
+func (e *SetError) Error() string {
+	odd := ""
+	if e.Odd != "" {
+		odd = fmt.Sprintf(": %s is not one of them", e.Odd)
+	}
+	return fmt.Sprintf("the list of this client, %s, is not that of its nodes, which are the set %s since %s%s; "+
+		"two lists can let two holders in: give every client the list of the set",
+		strings.Join(e.List, " "), strings.Join(e.Set, " "), e.Since.UTC().Format(time.DateTime+" MST"), odd)
+}
+
+// Unwrap returns the kind.
+func (e *SetError) Unwrap() error { return ErrInvalid }
+
+// MemberError says why a node of the list has no vote in its set.
+type MemberError struct {
+	why   string
+	final bool // it does not pass by itself
+}
+
+func (e *MemberError) Error() string { return e.why }
+
+var (
+	errSetPending = &MemberError{why: "is about to be recorded as a node of a set; if that does not end, run \"quorate bootstrap\" with that set's list"}
+	errSetLost    = &MemberError{why: "lost its data, and fewer than a majority of the set's nodes can say what it was; " +
+		"when all nodes answer, run \"quorate bootstrap\" with the set's list"}
+	errSetElsewhere = &MemberError{why: "was a node of this set, and has the data of another set now; give the set's node back its address, or empty this one", final: true}
+	errOtherSet     = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
+	errRejudged     = errors.New("the set of nodes has become known")
+)
+
+// change passes an event to protocol.Membership, and does what it says about other nodes. It
+// returns what is to be done about node by as its connection begins.
+func (q *Quorum) change(by int, event func(m *protocol.Membership)) (own []protocol.RecordStep) {
+	s := q.members
+	s.mu.Lock()
+	event(s.known)
+	todo := s.known.Out
+	s.known.Out = nil
+	outside := s.known.Outside()
+	changed := s.outside.Swap(outside) != outside
+	s.config.Store(s.known.Config())
+	s.wrong.Store(s.setError(s.known.Wrong()))
+	s.moving++
+	s.mu.Unlock()
+	if changed {
+		for _, a := range q.all() {
+			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Exclude(now, s.outside.Load()) })
+		}
+	}
+	s.mu.Lock()
+	if s.moving--; s.moving == 0 {
+		if home := script.HomeOf(s.known.Stamp()); home != *s.home.Load() {
+			s.home.Store(&home)
+		}
+	}
+	s.mu.Unlock()
+	for _, a := range todo {
+		if a.Reconnect {
+			q.rejudge(a.Node)
+		} else if a.Node == by {
+			own = append(own, a.RecordStep)
+		}
+	}
+	return own
+}
+
+// rejudge has a node connect again. New may not have got as far as that node.
+func (q *Quorum) rejudge(node int) {
+	q.records.mu.Lock()
+	defer q.records.mu.Unlock()
+	if q.isClosed() {
+		return
+	}
+	q.records.tasks.Go(func() {
+		select {
+		case <-q.built:
+			q.nodes[node].link.Reconnect(errRejudged)
+		case <-q.closing:
+		}
+	})
+}
+
+// setError returns the error for a verdict that concerns all nodes, nil if there is none. Called with s.mu held.
+func (s *members) setError(v protocol.SetVerdict) *SetError {
+	if v.Fault != protocol.SetWrong {
+		return nil
+	}
+	e := &SetError{List: s.addrs, Set: v.Set.Addrs(), Since: v.Set.Stamp.Since()}
+	if len(e.List) == len(e.Set) {
+		e.Odd = s.addrs[v.Node]
+	}
+	return e
+}
+
+// verdictError returns why a node has no vote, nil if it has.
+func (s *members) verdictError(v protocol.SetVerdict) error {
+	switch v.Fault {
+	case protocol.SetWrong:
+		return s.setError(v)
+	case protocol.SetPending:
+		return errSetPending
+	case protocol.SetLost:
+		return errSetLost
+	case protocol.SetElsewhere:
+		return errSetElsewhere
+	case protocol.SetCopied:
+		return &MemberError{final: true, why: fmt.Sprintf("has a copy of the data of %s, and with it that node's identity, so its vote would count twice; "+
+			"empty it before it is used as a node of its own", s.addrs[v.Other])}
+	}
+	return nil
+}
+
+// markerKey is the key of the marker that this client's requests go by.
+func (q *Quorum) markerKey() string { return q.set.home().Marker(q.set.Prefix) }
+
+// meet finds out of which set a node is that a connection has just reached. If done, there is nothing more to say to the node than what is
+// returned.
+func (q *Quorum) meet(n *node, run string) (cmds []transport.Command, done bool, err error) {
+	p := &n.probed
+	has, ok := protocol.ParseNodeSet(p.set)
+	if !ok {
+		return nil, true, fmt.Errorf("its record of the set of nodes makes no sense; the key is %q", script.SetKey(q.set.Prefix))
+	}
+	var v protocol.SetVerdict
+	for _, s := range q.change(n.index, func(m *protocol.Membership) { v = m.Met(n.index, run, has) }) {
+		c := &question{command: q.setStep(nil, n, s)}
+		if s.Kind == protocol.SetRestore {
+			q.set.Logger.Info("quorate: a node lost its data and is given back its place in the set; it votes after the guard time", "node", n.addr)
+		}
+		cmds = append(cmds, c)
+	}
+	q.logVerdict(n, v)
+	switch v.Fault {
+	case protocol.SetFits:
+		if has.Stamp() == q.set.home().Stamp() && has.Config != nil && p.home == q.set.home() && p.marker == "" && len(cmds) == 0 {
+			// The marker is gone, and nothing else: an operator has removed it.
+			cmds = append(cmds, &question{command: q.setStep(nil, n, protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config})})
+		}
+		return cmds, false, nil
+	case protocol.SetPending, protocol.SetLost: // the connection serves Bootstrap alone
+		again := 5 * q.set.NodeTimeout
+		if v.Fault == protocol.SetPending { // which is over in a few round trips
+			again = q.set.NodeTimeout / 4
+		}
+		time.AfterFunc(again, func() { q.rejudge(n.index) })
+		return nil, true, nil
+	}
+	return nil, true, q.members.verdictError(v)
+}
+
+// logVerdict logs what is new about a node.
+func (q *Quorum) logVerdict(n *node, v protocol.SetVerdict) {
+	s := q.members
+	s.mu.Lock()
+	was := s.logged[n.index]
+	s.logged[n.index] = v.Fault
+	s.mu.Unlock()
+	if v.Fault == was || v.Fault == protocol.SetFits {
+		return
+	}
+	q.set.Logger.Warn("quorate: a node of the list has no vote", "node", n.addr, "error", s.verdictError(v))
+}
+
+// setStep encodes a step of the set's register.
+func (q *Quorum) setStep(dst []byte, n *node, s protocol.RecordStep) []byte {
+	return script.AppendSet(dst, q.set.Prefix, s, q.newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
+}
+
+// checkSet returns the error of a command in the words of this client. A node that refuses it because of its
+// set is asked which one it is of.
+func (q *Quorum) checkSet(node int, err error) error {
+	e, refused := errors.AsType[resp.Error](err)
+	if !refused || e.Code() != script.OtherSet {
+		return err
+	}
+	var v protocol.SetVerdict
+	q.change(node, func(m *protocol.Membership) { m.Refused(node); v = m.Verdict(node) })
+	return cmp.Or(q.members.verdictError(v), error(errOtherSet))
+}
+
+// outOfSet returns why a claim with these settings cannot be made, nil if it can.
+func (q *Quorum) outOfSet(set *Settings) error {
+	if wrong := q.members.wrong.Load(); wrong != nil {
+		return wrong
+	}
+	if c := q.members.config.Load(); c != nil && c.Guard < 2*set.TTL+2*set.Skew {
+		return &TTLError{TTL: set.TTL, Skew: set.Skew, Guard: c.Guard}
+	}
+	return nil
+}
+
+// judged waits until the nodes have been judged that the set does not name as this client's list does, for a node
+// timeout at most: they may be of another list. It returns what outOfSet does then.
+func (q *Quorum) judged(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, q.set.NodeTimeout)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		c, waits := q.members.config.Load(), false
+		for _, n := range q.nodes {
+			if c != nil && c.Place(n.addr) < 0 {
+				n.tried(ctx)
+				q.members.mu.Lock()
+				waits = waits || !q.members.known.Judged(n.index)
+				q.members.mu.Unlock()
+			}
+		}
+		if err := q.outOfSet(&q.set); err != nil || !waits {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// TTLError is a ttl that the guard time of the set does not cover.
+type TTLError struct{ TTL, Skew, Guard time.Duration }
+
+func (e *TTLError) Error() string {
+	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, which is recorded with a guard time of %v: a node that lost its data could vote before a lease that it "+
+		"forgot has ended; choose WithTTL(%v) or less (half of the guard time less WithSkew(%v)), or record the set with a longer WithGuard when it is new",
+		e.TTL, e.Guard, max(0, e.Guard/2-e.Skew), e.Skew)
+}
+
+// Unwrap returns the kind.
+func (e *TTLError) Unwrap() error { return ErrInvalid }
+
+// record records the set of this client's list, or finds that it is recorded already.
+func (q *Quorum) record(ctx context.Context) error {
+	if wrong := q.members.wrong.Load(); wrong != nil {
+		return &Failure{Err: wrong}
+	}
+	ballot := protocol.NewBallot(q.wallTime(), chance(), "")
+	for {
+		c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: q.set.Guard, Retention: q.set.Retention}
+		for _, n := range q.nodes {
+			id := q.newID()
+			c.Members = append(c.Members, protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: n.addr})
+		}
+		r := protocol.NewRecording(c, ballot, rules())
+		last, err := q.recordSteps(ctx, r)
+		if err != nil {
+			return err
+		}
+		switch r.Outcome {
+		case protocol.RecordDone, protocol.RecordAlready:
+			q.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
+			return nil
+		case protocol.RecordOther:
+			return &Failure{Err: &SetError{List: q.members.addrs, Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
+		case protocol.RecordTwice:
+			return &Failure{Err: fmt.Errorf("%w: node %s is the same server as another one of the list; give each server once", ErrInvalid, q.nodes[r.Node].addr)}
+		}
+		// Another client records a set at this moment.
+		select {
+		case <-time.After(time.Duration(chance()%50+10) * time.Millisecond):
+		case <-ctx.Done():
+			return &Failure{Err: &cutShort{ErrNoQuorum, ContextError(ctx)}}
+		}
+		ballot = protocol.NewBallot(q.wallTime(), chance(), last)
+	}
+}
+
+// recordSteps asks the nodes what a Recording wants to be asked. It returns the highest ballot that a node
+// has promised.
+func (q *Quorum) recordSteps(ctx context.Context, r *protocol.Recording) (last protocol.Ballot, err error) {
+	for len(r.Out) > 0 {
+		steps := make([]*protocol.RecordStep, len(q.nodes))
+		for _, s := range r.Out {
+			steps[s.Node] = &s
+		}
+		r.Out = nil
+		has := make([]protocol.NodeSet, len(q.nodes))
+		errs := q.ask(ctx, func(dst []byte, n *node) []byte {
+			if steps[n.index] == nil {
+				return nil
+			}
+			return q.setStep(dst, n, *steps[n.index])
+		}, func(i int, v []resp.Value) (err error) {
+			has[i], err = script.DecodeSet(v)
+			return err
+		})
+		if err := q.asked(errs, len(q.nodes)); err != nil {
+			return last, err
+		}
+		for i, s := range steps {
+			if s != nil {
+				last = max(last, has[i].Promised)
+				r.Answer(*s, has[i])
+			}
+		}
+	}
+	return last, nil
+}
+
+func chance() uint32 {
+	var b [4]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err) // documented never to happen
+	}
+	return binary.BigEndian.Uint32(b[:])
+}

@@ -1,0 +1,181 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// contend has programs with the given Quorums lock many names for a while. It returns the number of
+// holds, of those that overlapped, and the last error of each program.
+func contend(t *testing.T, d time.Duration, programs ...*quorate.Quorum) (holds, overlaps int64, errs []error) {
+	t.Helper()
+	const names = 16
+	var inside [names]atomic.Int32
+	var held, both atomic.Int64
+	errs = make([]error, len(programs))
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for p, q := range programs {
+		for n := range names {
+			all.Go(func() {
+				m := mutex.New(q, fmt.Sprint("name ", n))
+				for ctx.Err() == nil {
+					if err := m.LockContext(ctx); err != nil {
+						if ctx.Err() == nil {
+							mu.Lock()
+							errs[p] = err
+							mu.Unlock()
+							time.Sleep(time.Millisecond)
+						}
+						continue
+					}
+					if inside[n].Add(1) > 1 {
+						both.Add(1)
+					}
+					held.Add(1)
+					time.Sleep(time.Millisecond)
+					inside[n].Add(-1)
+					m.Unlock()
+				}
+			})
+		}
+	}
+	all.Wait()
+	return held.Load(), both.Load(), errs
+}
+
+// Two programs whose lists of nodes differ never hold one name at the same time. The one whose list is
+// not that of the set gets an error that names both lists, and holds nothing.
+func TestTwoLists(t *testing.T) {
+	t.Parallel()
+	for name, list := range map[string][]int{"ABD": {0, 1, 3}, "ABCDE": {0, 1, 2, 3, 4}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.Start(t, 5)
+			urls := c.URLs()
+			first := e2e.OpenAt(t, urls[:3], e2e.Timing(400*time.Millisecond))
+			require.NoError(t, first.Bootstrap(deadline(t)))
+			var other []string
+			for _, i := range list {
+				other = append(other, urls[i])
+			}
+			second := e2e.OpenAt(t, other, e2e.Timing(400*time.Millisecond))
+			holds, overlaps, errs := contend(t, 2500*time.Millisecond, first, second)
+			assert.Positive(t, holds)
+			assert.Zero(t, overlaps, "two programs held one name at the same time, %d holds", holds)
+			require.NoError(t, errs[0])
+			require.ErrorIs(t, errs[1], quorate.ErrInvalid)
+			assert.ErrorContains(t, errs[1], c.Node(3).Addr(), "the list of the program")
+			assert.ErrorContains(t, errs[1], c.Node(2).Addr()+" since ", "the set")
+			_, err := quorate.Connect(deadline(t), other, quorate.WithLogger(nil), e2e.Timing(400*time.Millisecond))
+			require.ErrorIs(t, err, quorate.ErrInvalid)
+			require.ErrorIs(t, second.Bootstrap(deadline(t)), quorate.ErrInvalid)
+			assert.False(t, errors.Is(first.Bootstrap(deadline(t)), quorate.ErrInvalid), "the set's own list may be declared again")
+		})
+	}
+}
+
+// The set is recorded while clients hold and wait that were connected before: holders keep their holds, and
+// waiters their places.
+func TestSetIsRecordedInUse(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Second
+	c := redistest.Start(t, 3)
+	holder, waiter := mutex.New(e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl)), "m"), mutex.New(e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl)), "m")
+	require.NoError(t, holder.LockContext(deadline(t)))
+	ctx := holder.Lease().Context()
+	turn := make(chan error, 1)
+	go func() { turn <- waiter.LockContext(deadline(t)) }()
+	require.True(t, e2e.Eventually(func() bool {
+		h, err := holder.Holder(t.Context())
+		return err == nil && h.Waiters == 1
+	}))
+	require.NoError(t, e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl)).Bootstrap(deadline(t)))
+	for i := range 3 {
+		assert.Contains(t, e2e.MarkerKey(t.Context(), c.Node(i)), ":{}:1.")
+	}
+	time.Sleep(2 * ttl) // longer than any lease of before
+	require.NoError(t, ctx.Err(), "the hold outlasts the change")
+	holder.Unlock()
+	require.NoError(t, e2e.Receive(t, turn))
+	waiter.Unlock()
+	e2e.Clean(t, c)
+}
+
+// A ttl that the guard time of the set does not cover is refused, of a Quorum and of a lock.
+func TestTTLBeyondTheSet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(400*time.Millisecond))
+	long, err := quorate.Connect(deadline(t), c.URLs(), quorate.WithLogger(nil), e2e.Timing(10*time.Minute))
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+	require.Nil(t, long)
+	assert.ErrorContains(t, err, "WithTTL(10m0s)")
+	assert.ErrorContains(t, err, "guard time of 820ms")
+
+	lazy := mutex.New(e2e.OpenAt(t, c.URLs(), e2e.Timing(10*time.Minute)), "m")
+	require.True(t, e2e.Eventually(func() bool { return errors.Is(lazy.TryLockContext(t.Context()), quorate.ErrInvalid) }))
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
+}
+
+// A server with a copy of a node's data is refused. The error names both.
+func TestCopyOfANode(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	urls := c.URLs()
+	first := e2e.OpenAt(t, urls[:3], e2e.Timing(400*time.Millisecond))
+	require.NoError(t, first.Bootstrap(deadline(t)))
+	from, to := c.Node(0).Client(), c.Node(3).Client()
+	for _, key := range from.Keys(t.Context(), "*").Val() {
+		require.NoError(t, to.Restore(t.Context(), key, 0, from.Dump(t.Context(), key).Val()).Err())
+	}
+	q := e2e.OpenAt(t, []string{urls[0], urls[1], urls[3]}, e2e.Timing(400*time.Millisecond))
+	require.True(t, e2e.Eventually(func() bool {
+		r, _ := q.Check(t.Context())
+		return r.Ready == 2 && r.Nodes[2].Err != nil && strings.Contains(r.Nodes[2].Err.Error(), "has a copy of the data of "+c.Node(0).Addr())
+	}))
+}
+
+// A node that lost its data gets its place back from the clients that are connected, or from the next one that
+// comes. A client with another list does not.
+func TestNodeGetsItsPlaceBack(t *testing.T) {
+	t.Parallel()
+	for name, connected := range map[string]bool{"connected": true, "comes then": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.Start(t, 3)
+			timing := e2e.Timing(400 * time.Millisecond)
+			q := e2e.Open(t, c, timing)
+			if !connected {
+				require.NoError(t, q.Close())
+			}
+			require.NoError(t, c.Node(2).Restart()) // in memory only
+			if !connected {
+				q = e2e.OpenAt(t, c.URLs(), timing)
+			}
+			require.True(t, e2e.Eventually(func() bool {
+				r, err := q.Check(t.Context())
+				return err == nil && r.Ready == 3
+			}))
+			assert.Equal(t, e2e.MarkerKey(t.Context(), c.Node(0)), e2e.MarkerKey(t.Context(), c.Node(2)))
+		})
+	}
+}

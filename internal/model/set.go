@@ -1,0 +1,54 @@
+package model
+
+import "github.com/quorate/quorate/internal/protocol"
+
+// This file owns the register of the set that a node belongs to: scripts/set.lua in the simplest code
+// that is right.
+
+// Step carries out a step of the register, and returns what the node keeps then. A node without a
+// set has no marker of a configuration, so fresh is the incarnation that it takes then.
+func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation) protocol.NodeSet {
+	higher := s.Ballot > n.set.Promised
+	switch {
+	case s.Kind == protocol.SetPromise && n.set.Phase != protocol.SetRecorded && higher:
+		n.set.Promised = s.Ballot
+	case s.Kind == protocol.SetAccept && n.set.Phase != protocol.SetRecorded && (s.Ballot >= n.set.Promised || n.off(SetPromise)) &&
+		(s.Ballot != n.set.Accepted || s.Identity == n.set.Identity):
+		if !n.marked {
+			n.Mark(now, fresh)
+		}
+		n.set = protocol.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: protocol.SetAccepted, Identity: s.Identity, Config: s.Config}
+	case s.Kind == protocol.SetCommit && n.set.Config != nil && n.set.Stamp() == s.Config.Stamp:
+		if !n.marked {
+			n.Mark(now, fresh)
+		}
+		n.set.Phase = protocol.SetRecorded
+	case s.Kind == protocol.SetRestore && s.Seen == n.SetText():
+		n.Mark(now, fresh)
+		n.longest.guard = max(n.longest.guard, s.Config.Guard.Milliseconds())
+		n.longest.retention = max(n.longest.retention, s.Config.Retention.Milliseconds())
+		n.set = protocol.NodeSet{Phase: protocol.SetRecorded, Identity: s.Identity, Config: s.Config}
+	}
+	return n.Set()
+}
+
+// Set returns what the node keeps of its set.
+func (n *Node) Set() protocol.NodeSet {
+	s := n.set
+	s.Text = n.SetText()
+	return s
+}
+
+// SetText returns that as the scripts keep it, empty if the node keeps nothing.
+func (n *Node) SetText() string {
+	if n.set.Config == nil && n.set.Promised == "" {
+		return ""
+	}
+	return n.set.String()
+}
+
+// Count says on which configuration the client of the next request counts.
+func (n *Node) Count(s protocol.Stamp) { n.counts = s }
+
+// refuses reports whether the request is of a client that counts on another configuration.
+func (n *Node) refuses() bool { return n.counts != n.set.Stamp() && !n.off(SetRefuse) }

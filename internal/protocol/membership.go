@@ -1,0 +1,346 @@
+package protocol
+
+import "slices"
+
+// This file owns what a client concludes from what its nodes have recorded of their set: which
+// configuration it counts on, and whether its list is that of the set.
+//
+//	no set is known -- a node shows one, and the list is that set's --> it counts on that set
+//	       |                                                               |
+//	       +-- the list is another one --> refused <-- a node of the list is none of the set's
+//
+// Invariant: a client counts on one configuration only, and each of its requests names it. A node
+// serves the requests of its own configuration only. So two claims that hold at one time had their votes
+// from majorities of one set.
+
+// SetFault is what is wrong with a node of the list.
+type SetFault uint8
+
+// The faults.
+const (
+	SetFits      SetFault = iota // nothing
+	SetWrong                     // the list is another one than the set's: no node is used
+	SetPending                   // the set is about to be recorded
+	SetLost                      // the node lost its data, and too few members can say what it was
+	SetCopied                    // another node, Other, has the same identity and runs as well
+	SetElsewhere                 // the node was a member, and has the data of another set now
+)
+
+// SetVerdict is what a client makes of a node.
+type SetVerdict struct {
+	Fault SetFault
+	Node  int            // whose fault it is: with SetWrong it need not be the one that was asked for
+	Other int            // of SetCopied
+	Shown string         // the identity that Node shows, empty for none
+	Set   *Configuration // that the client counts on, or cannot
+}
+
+// SetAction is what is to be done about a node of the list.
+type SetAction struct {
+	RecordStep
+	Reconnect bool // end the connection, the next one judges again; else the step is to be carried out
+}
+
+// Membership is what a client knows of its nodes' set. It is not safe for concurrent use.
+type Membership struct {
+	Out []SetAction
+
+	rules  Rules
+	addrs  []string
+	config *Configuration // that it counts on; nil: no set is known
+	nodes  []setNode
+}
+
+// setNode is one address of the list.
+type setNode struct {
+	up    bool
+	has   NodeSet
+	run   string
+	place int  // of the member that it was seen to be, -1 for none yet
+	known bool // it is a member, of the configuration that the client counts on
+	again bool // it has refused a request of this connection
+	fault SetFault
+	other int
+}
+
+// NewMembership returns what a client of these addresses knows at its start.
+func NewMembership(addrs []string, rules Rules) *Membership {
+	m := &Membership{rules: rules, addrs: addrs, nodes: make([]setNode, len(addrs))}
+	for i := range m.nodes {
+		m.nodes[i].place = -1
+	}
+	return m
+}
+
+// Config returns the configuration that the client counts on, nil for none.
+func (m *Membership) Config() *Configuration { return m.config }
+
+// Stamp returns what its requests name.
+func (m *Membership) Stamp() Stamp {
+	if m.config == nil {
+		return ""
+	}
+	return m.config.Stamp
+}
+
+// Met says what node i, which the given run of a server is, keeps as a connection begins. Unless the
+// verdict is SetFits the connection must not be used. A step for node i in Out comes before all that is
+// said to it on the connection.
+func (m *Membership) Met(i int, run string, has NodeSet) SetVerdict {
+	n := &m.nodes[i]
+	n.up, n.run, n.has, n.again, n.known, n.fault = true, run, has, false, false, SetFits
+	if has.Phase == SetRecorded && m.config == nil || has.Phase == SetRecorded && has.Stamp().Compare(m.Stamp()) > 0 && m.fits(has.Config) {
+		m.adopt(i, has.Config)
+	}
+	m.forget()
+	was := m.wrong() >= 0
+	if m.judge(i); !was && m.wrong() >= 0 {
+		m.reconnect(i)
+	}
+	return m.Verdict(i)
+}
+
+// Outside returns the nodes, a bit for each, that are not known to be members.
+//
+// Invariant: a view that such a node has given lets no claim in. Without the rule a process with the list
+// ABD has the vote of D, learns from A which set is recorded, and gets B's vote as a client of that set.
+func (m *Membership) Outside() (nodes uint32) {
+	for i := range m.nodes {
+		if m.config != nil && !m.nodes[i].known {
+			nodes |= 1 << i
+		}
+	}
+	return nodes
+}
+
+// Judged reports whether what is known about node i is from after the set became known.
+func (m *Membership) Judged(i int) bool { return !m.nodes[i].again }
+
+// Verdict is what is known about node i.
+func (m *Membership) Verdict(i int) SetVerdict {
+	if w := m.wrong(); w >= 0 {
+		return SetVerdict{Fault: SetWrong, Node: w, Shown: m.nodes[w].has.Identity, Set: m.config}
+	}
+	n := &m.nodes[i]
+	return SetVerdict{Fault: n.fault, Node: i, Other: n.other, Shown: n.has.Identity, Set: m.config}
+}
+
+// Wrong returns why no node may be used, SetFits if they may.
+func (m *Membership) Wrong() SetVerdict {
+	if w := m.wrong(); w >= 0 {
+		return m.Verdict(w)
+	}
+	return SetVerdict{}
+}
+
+// wrong returns a node because of which the list is another one than the set's, -1 if there is none.
+func (m *Membership) wrong() int {
+	if !m.rules.on(RuleSetList) {
+		return -1
+	}
+	if m.config != nil && len(m.config.Members) != len(m.addrs) {
+		return max(0, slices.IndexFunc(m.nodes, func(n setNode) bool { return n.has.Stamp() == m.config.Stamp }))
+	}
+	return slices.IndexFunc(m.nodes, func(n setNode) bool { return n.fault == SetWrong })
+}
+
+// Up says that the connection to node i is ready. It may have begun before the set became known.
+func (m *Membership) Up(i int) {
+	if m.nodes[i].again {
+		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
+	}
+}
+
+// Down says that the connection to node i has ended.
+func (m *Membership) Down(i int) { m.nodes[i].up = false }
+
+// Refused says that node i has refused a request for its configuration: the next connection shows
+// which one it has.
+func (m *Membership) Refused(i int) {
+	if n := &m.nodes[i]; n.up && !n.again {
+		n.again = true
+		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
+	}
+}
+
+// Recorded says that this client has recorded the set of its list itself.
+func (m *Membership) Recorded(r *Recording) {
+	m.config = r.Config
+	for i := range m.nodes {
+		n := &m.nodes[i]
+		n.place, n.known, n.fault = m.config.Member(r.identity(i)), true, SetFits
+		n.has = NodeSet{Phase: SetRecorded, Config: m.config, Identity: r.identity(i)}
+	}
+}
+
+// adopt has the client count on a configuration. What the other nodes are is judged again.
+func (m *Membership) adopt(by int, c *Configuration) {
+	m.config = c
+	for j := range m.nodes {
+		m.nodes[j].place, m.nodes[j].known = -1, false
+	}
+	m.reconnect(by)
+}
+
+// reconnect has all nodes but one be judged again.
+func (m *Membership) reconnect(but int) {
+	for j := range m.nodes {
+		if o := &m.nodes[j]; j != but && o.up && !o.again {
+			o.again = true
+			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Reconnect: true})
+		}
+	}
+}
+
+// fits reports whether a later configuration may be that of this list: each node is a member, or has
+// not shown what it is.
+func (m *Membership) fits(c *Configuration) bool {
+	return len(c.Members) == len(m.addrs) && !slices.ContainsFunc(m.nodes, func(n setNode) bool {
+		return n.up && n.has.Config != nil && c.Member(n.has.Identity) < 0
+	})
+}
+
+// forget has the client count on no set any more: every node of its list has lost its data, and so
+// would be used without a set by a client that starts now.
+func (m *Membership) forget() {
+	for i := range m.nodes {
+		if n := &m.nodes[i]; !n.up || n.has.Config != nil {
+			return
+		}
+	}
+	m.config = nil
+	for i := range m.nodes {
+		m.nodes[i].place, m.nodes[i].fault = -1, SetFits
+	}
+}
+
+// judge finds out what node i is.
+func (m *Membership) judge(i int) {
+	n := &m.nodes[i]
+	switch {
+	case m.config == nil && n.has.Phase == SetAccepted:
+		n.fault = SetPending
+	case m.config == nil:
+	case n.has.Stamp() == m.config.Stamp:
+		m.member(i)
+	default:
+		m.stranger(i)
+	}
+}
+
+// member judges a node of the set.
+func (m *Membership) member(i int) {
+	n := &m.nodes[i]
+	at := m.config.Member(n.has.Identity)
+	if at < 0 {
+		n.fault = SetWrong
+		return
+	}
+	if j := m.twin(i); j >= 0 && m.rules.on(RuleSetCopy) {
+		// One of the two has the other's data. The one that is where the member was recorded is the member.
+		if m.config.Place(m.addrs[i]) == at && m.config.Place(m.addrs[j]) != at {
+			m.nodes[j].place, m.nodes[j].known = -1, false
+			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Reconnect: true})
+		} else {
+			n.other = j
+			m.lost(i, SetCopied)
+			return
+		}
+	}
+	n.place, n.known = at, true
+	if n.has.Phase == SetAccepted { // the client knows that all nodes have
+		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i, Kind: SetCommit, Identity: n.has.Identity, Config: m.config}})
+	}
+}
+
+// twin returns another address that shows the identity of node i and reaches another run of a server, -1 if there is
+// none. Where runs are not known, both may be one server: that is for Incarnations to find out.
+func (m *Membership) twin(i int) int {
+	n := &m.nodes[i]
+	for j := range m.nodes {
+		o := &m.nodes[j]
+		if j != i && o.up && o.fault == SetFits && o.has.Identity == n.has.Identity && o.has.Stamp() == n.has.Stamp() &&
+			o.run != "" && n.run != "" && o.run != n.run {
+			return j
+		}
+	}
+	return -1
+}
+
+// stranger judges a node that has no configuration, or another one.
+func (m *Membership) stranger(i int) {
+	if n := &m.nodes[i]; n.has.Config == nil || n.has.Stamp().Compare(m.Stamp()) < 0 {
+		m.lost(i, SetWrong)
+	} else if n.place >= 0 {
+		n.fault = SetElsewhere
+	} else {
+		n.fault = SetWrong
+	}
+}
+
+// lost judges a node whose data is not that of the member that it may have been. It gets back what it was, if
+// it is known which member that was and enough others can say so; its guard time begins.
+//
+// Invariant: a node becomes a member only at the place where that member was. Without the rule a client
+// with the list ABD makes D the member that C is, and its majority BD has no node in common with AC.
+func (m *Membership) lost(i int, or SetFault) {
+	n := &m.nodes[i]
+	at := n.place
+	if at < 0 {
+		at = m.config.Place(m.addrs[i])
+	}
+	if !m.rules.on(RuleSetPlace) && at < 0 {
+		at = m.free(i)
+	}
+	if n.fault = or; at < 0 || m.occupied(i, at) {
+		return
+	}
+	n.place = at
+	if !m.word() {
+		n.fault = SetLost
+		return
+	}
+	n.fault, n.known = SetFits, true
+	m.Out = append(m.Out, SetAction{RecordStep: RecordStep{
+		Node: i, Kind: SetRestore, Identity: m.config.Members[at].Identity, Config: m.config, Seen: n.has.Text,
+	}})
+	n.has = NodeSet{Phase: SetRecorded, Identity: m.config.Members[at].Identity, Config: m.config}
+}
+
+// free returns a member that no address is known to be.
+func (m *Membership) free(i int) int {
+	for at := range m.config.Members {
+		if !m.occupied(i, at) {
+			return at
+		}
+	}
+	return -1
+}
+
+// occupied reports whether another address is that member.
+func (m *Membership) occupied(i, at int) bool {
+	for j := range m.nodes {
+		o := &m.nodes[j]
+		if j != i && o.up && o.fault == SetFits && o.has.Stamp() == m.config.Stamp && o.has.Identity == m.config.Members[at].Identity {
+			return true
+		}
+	}
+	return false
+}
+
+// word reports whether enough members say what the set is: q of them, or all nodes of the list that have not lost
+// their data, if every node is connected. One member's word is not enough: it may
+// have missed a later set.
+func (m *Membership) word() bool {
+	say, blank := 0, 0
+	for i := range m.nodes {
+		switch n := &m.nodes[i]; {
+		case !n.up:
+		case n.has.Config == nil:
+			blank++
+		case n.has.Stamp() == m.config.Stamp && n.fault == SetFits:
+			say++
+		}
+	}
+	return say >= len(m.addrs)/2+1 || say > 0 && say+blank == len(m.addrs) || !m.rules.on(RuleSetWord)
+}

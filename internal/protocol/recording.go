@@ -1,0 +1,238 @@
+package protocol
+
+import "slices"
+
+// This file owns how the first configuration of a set is recorded: by all nodes of the list, or by none.
+//
+//	promise -----------------> accept ---------------> commit ---------> recorded
+//	all nodes, no other set    all nodes               all nodes
+//
+// It is Paxos whose quorum is all nodes of a list. Two lists with a common node cannot both succeed: that node
+// accepts the one with the later promise only. A majority is not enough: ABC would be recorded
+// by A and C, and ABD by B and D.
+//
+// A node refuses all requests that count on another configuration from its acceptance on. So no claim
+// of another list gets a vote there once the set counts.
+
+// RecordKind is what a node is asked for while a set is recorded.
+type RecordKind uint8
+
+// The kinds of a RecordStep.
+const (
+	SetPromise RecordKind = iota + 1 // accept nothing lower
+	SetAccept                        // accept this configuration, unless a higher promise was given
+	SetCommit                        // all nodes have accepted it
+	SetRestore                       // a node that lost its data gets back what it was
+)
+
+func (k RecordKind) String() string {
+	return [...]string{"?", "promise", "accept", "commit", "restore"}[k]
+}
+
+// RecordStep is one request to one node.
+type RecordStep struct {
+	Node     int
+	Kind     RecordKind
+	Ballot   Ballot
+	Identity string         // of that node, with SetAccept and SetRestore
+	Config   *Configuration // nil with SetPromise
+	Seen     string         // of SetRestore: nothing is done unless the node still keeps that
+}
+
+// RecordOutcome is how a Recording stands.
+type RecordOutcome uint8
+
+// The outcomes.
+const (
+	RecordGoesOn  RecordOutcome = iota
+	RecordDone                  // all nodes have recorded Config
+	RecordOutrun                // another client records a set at the same moment
+	RecordOther                 // Node is of another set, Config
+	RecordSilent                // a node has not answered
+	RecordAlready               // the set of this list had been recorded, as Config
+	RecordTwice                 // Node is another node of the list under a second address
+)
+
+// Recording records the set of a list. It is not safe for concurrent use.
+//
+// Invariant: no step of a phase is in Out before all nodes have answered the phase before.
+type Recording struct {
+	Out     []RecordStep
+	Outcome RecordOutcome
+	Config  *Configuration
+	Node    int // of RecordOther
+
+	rules   Rules
+	ballot  Ballot
+	phase   RecordKind
+	addrs   []string
+	answers []*NodeSet
+	shown   []string // by node: the identity that it has in Config already
+}
+
+// NewRecording returns a Recording of proposal, whose members are the nodes of the list in order.
+func NewRecording(proposal *Configuration, ballot Ballot, rules Rules) *Recording {
+	r := &Recording{rules: rules, ballot: ballot, Config: proposal, addrs: proposal.Addrs(), shown: make([]string, len(proposal.Members))}
+	r.ask(SetPromise)
+	return r
+}
+
+// ask puts the requests of a phase into Out.
+func (r *Recording) ask(kind RecordKind) {
+	r.phase, r.answers = kind, make([]*NodeSet, len(r.addrs))
+	for i := range r.addrs {
+		s := RecordStep{Node: i, Kind: kind, Ballot: r.ballot}
+		if kind != SetPromise {
+			s.Config, s.Identity = r.Config, r.identity(i)
+		}
+		r.Out = append(r.Out, s)
+	}
+}
+
+// Answer says what a node keeps after a step.
+func (r *Recording) Answer(s RecordStep, has NodeSet) {
+	if r.Outcome != RecordGoesOn || s.Kind != r.phase {
+		return
+	}
+	r.answers[s.Node] = &has
+	need := len(r.addrs)
+	if !r.rules.on(RuleSetAll) {
+		need = need/2 + 1
+	}
+	heard := 0
+	for _, a := range r.answers {
+		if a != nil {
+			heard++
+		}
+	}
+	if heard < need {
+		return
+	}
+	switch r.phase {
+	case SetPromise:
+		r.promised()
+	case SetAccept:
+		r.accepted()
+	case SetCommit:
+		r.Outcome = RecordOutrun
+		if r.all(func(a *NodeSet) bool { return a.Stamp() == r.Config.Stamp && a.Phase == SetRecorded }) {
+			r.Outcome = RecordDone
+		}
+	}
+}
+
+// accepted goes on once all nodes have answered.
+func (r *Recording) accepted() {
+	for i, a := range r.answers {
+		switch {
+		case a == nil:
+		case a.Stamp() != r.Config.Stamp || a.Phase != SetRecorded && a.Accepted != r.ballot:
+			r.Outcome = RecordOutrun
+			return
+		case a.Identity != r.identity(i):
+			r.Outcome, r.Node = RecordTwice, i
+			return
+		}
+	}
+	r.ask(SetCommit)
+}
+
+func (r *Recording) all(ok func(a *NodeSet) bool) bool {
+	return !slices.ContainsFunc(r.answers, func(a *NodeSet) bool { return a != nil && !ok(a) })
+}
+
+// promised decides what is proposed, once all nodes have answered.
+//
+// Invariant: what a node has accepted, and may have been recorded by all nodes of its list, is
+// proposed again or nothing is. Without the rule a client that has seen it recorded counts on
+// it, while the others count on what is proposed instead.
+func (r *Recording) promised() {
+	var told *NodeSet
+	outrun := false
+	for i, a := range r.answers {
+		if a == nil {
+			continue
+		}
+		outrun = outrun || a.Promised > r.ballot
+		if a.Config != nil && !r.same(a.Config) {
+			r.Outcome, r.Node, r.Config = RecordOther, i, a.Config
+			return
+		}
+		if a.Config != nil && (told == nil || a.later(told)) {
+			told = a
+		}
+	}
+	switch {
+	case told != nil && told.Phase == SetRecorded:
+		r.Outcome = RecordAlready
+		r.adopt(told.Config)
+		r.complete()
+	case outrun && r.rules.on(RuleSetPromised):
+		r.Outcome = RecordOutrun
+	default:
+		if told != nil && r.rules.on(RuleSetTold) {
+			r.adopt(told.Config)
+		}
+		r.ask(SetAccept)
+	}
+}
+
+// later reports whether what a node has comes before what another one has.
+func (n *NodeSet) later(o *NodeSet) bool {
+	if n.Phase != o.Phase {
+		return n.Phase > o.Phase
+	}
+	if n.Phase == SetRecorded {
+		return n.Stamp().Compare(o.Stamp()) > 0
+	}
+	return n.Accepted > o.Accepted
+}
+
+// adopt has a configuration be what is recorded.
+func (r *Recording) adopt(c *Configuration) {
+	r.Config = c
+	for i, a := range r.answers {
+		if a != nil && a.Stamp() == c.Stamp {
+			r.shown[i] = a.Identity
+		}
+	}
+}
+
+// identity returns which member of Config a node is.
+func (r *Recording) identity(i int) string {
+	if r.shown[i] != "" {
+		return r.shown[i]
+	}
+	return r.Config.Members[r.Config.Place(r.addrs[i])].Identity
+}
+
+// complete brings a set that is recorded to the nodes of the list that lack it.
+func (r *Recording) complete() {
+	for i, a := range r.answers {
+		s := RecordStep{Node: i, Config: r.Config, Identity: r.identity(i)}
+		switch {
+		case a == nil:
+			continue
+		case a.Stamp() != r.Config.Stamp:
+			s.Kind, s.Seen = SetRestore, a.Text
+		case a.Phase == SetAccepted:
+			s.Kind = SetCommit
+		default:
+			continue
+		}
+		r.Out = append(r.Out, s)
+	}
+}
+
+// same reports whether a configuration is of this list: each node is a member, or is where one was.
+func (r *Recording) same(c *Configuration) bool {
+	if len(c.Members) != len(r.addrs) {
+		return false
+	}
+	for i, a := range r.answers {
+		if (a == nil || a.Stamp() != c.Stamp) && c.Place(r.addrs[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}

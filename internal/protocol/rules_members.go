@@ -1,0 +1,16 @@
+package protocol
+
+// The rules of sets of nodes. The comment says what happens without each.
+const (
+	RuleSetAll      Rule = firstMemberRule + iota // all nodes of a list record it: two lists are recorded, and two hold
+	RuleSetPromised                               // a recording that a later one has overtaken gives up: as above
+	RuleSetTold                                   // what a node has accepted is proposed again: clients count on two configurations of one list
+	RuleSetList                                   // a client whose list is another one makes no claim: two holders
+	RuleSetPlace                                  // a node without a set becomes a member only where a member was: a node of another list takes a member's place, and two hold
+	RuleSetWord                                   // and only by the word of q members: an earlier set comes back
+	RuleSetOutside                                // what a node said before it is known to be a member lets no claim in: two holders
+	RuleSetCopy                                   // of two servers with one identity one votes: two holders
+)
+
+// firstMemberRule leaves room for the rules of repairs.
+const firstMemberRule = 224

@@ -1,0 +1,53 @@
+package script
+
+// This file owns the commands by which a node learns which set it belongs to.
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// OtherSet is the code of the error by which a node refuses a request that counts on another
+// configuration than its own.
+const OtherSet = "OTHERSET"
+
+// AppendSet appends the EVALSHA of a step of the set's register. The node begins another incarnation
+// with random if it has forgotten what it was. runID must not be empty: "-" says unknown.
+func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol.ID, runID string, guard, retention time.Duration) []byte {
+	ballot, config := string(s.Ballot), ""
+	if s.Kind == protocol.SetRestore {
+		ballot = s.Seen
+	}
+	if s.Config != nil {
+		config = s.Config.String()
+		guard, retention = max(guard, s.Config.Guard), max(retention, s.Config.Retention)
+	}
+	dst = resp.AppendArray(dst, 3+2+7)
+	dst = resp.AppendString(dst, "EVALSHA")
+	dst = resp.AppendString(dst, set.SHA)
+	dst = resp.AppendInt(dst, 2)
+	dst = resp.AppendString(dst, SetKey(prefix))
+	dst = resp.AppendString(dst, MarkerKey(prefix))
+	dst = resp.AppendString(dst, s.Kind.String())
+	dst = resp.AppendString(dst, ballot)
+	dst = resp.AppendString(dst, s.Identity)
+	dst = resp.AppendString(dst, config)
+	dst = resp.AppendString(dst, random.String())
+	dst = resp.AppendString(dst, runID)
+	return appendPromise(dst, guard, retention)
+}
+
+// DecodeSet reads the answer to AppendSet.
+func DecodeSet(v []resp.Value) (protocol.NodeSet, error) {
+	if len(v) != 1 || v[0].Str == nil {
+		return protocol.NodeSet{}, fmt.Errorf("%w: set", ErrAnswer)
+	}
+	n, ok := protocol.ParseNodeSet(string(v[0].Str))
+	if !ok {
+		return n, fmt.Errorf("%w: set", ErrAnswer)
+	}
+	return n, nil
+}

@@ -1,0 +1,107 @@
+package script_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// proposals are three sets that the node may become a member of.
+func proposals() (all []*protocol.Configuration) {
+	for i := range 3 {
+		b := protocol.Ballot(fmt.Sprintf("19a00000000%08x", i+1))
+		all = append(all, &protocol.Configuration{
+			Stamp: protocol.StampOf(1, b), Guard: time.Minute, Retention: 2 * time.Minute,
+			Members: []protocol.Member{{Identity: fmt.Sprint("id", i), Addr: "a"}, {Identity: fmt.Sprint("other", i), Addr: "b"}},
+		})
+	}
+	return all
+}
+
+// The register of the set is that of the reference node: what it keeps after each step, and which requests
+// the node refuses then.
+func TestSetIsThatOfTheModel(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	sets := proposals()
+	kinds := []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore}
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+		n, m := newNode(c), model.New(0)
+		for i := range 25 {
+			if r.IntN(20) == 0 {
+				require.NoError(t, c.FlushAll(t.Context()).Err())
+				m.Forget()
+			}
+			set := sets[r.IntN(3)]
+			s := protocol.RecordStep{Kind: kinds[r.IntN(4)], Ballot: protocol.Ballot(fmt.Sprintf("19a00000000%08x", r.IntN(6)+1))}
+			if s.Kind == protocol.SetRestore && r.IntN(2) == 0 {
+				s.Seen = m.SetText()
+			}
+			if s.Kind != protocol.SetPromise {
+				s.Config, s.Identity = set, set.Members[0].Identity
+			}
+			reply, err := c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{byte(i + 1)}, "run", 0, time.Minute))...).Text()
+			require.NoError(t, err)
+			got, ok := protocol.ParseNodeSet(reply)
+			require.True(t, ok, reply)
+			want := m.Step(time.Now().UnixMilli(), s, protocol.Incarnation(i+1))
+			require.Equal(t, want.String(), got.String(), "seed %d, step %d: %v", seed, i, s)
+			require.Equal(t, m.SetText(), c.Get(t.Context(), script.SetKey("test")).Val())
+
+			for j := range 4 {
+				home := script.Home("")
+				if j < 3 {
+					home = script.HomeOf(sets[j].Stamp)
+				}
+				n.keys = script.NewKeys("test", "a name").At(home)
+				for _, op := range []protocol.Op{protocol.OpBeat, protocol.OpLeave, protocol.OpRead} {
+					_, err := n.send(t, n.terms(1, 1), protocol.Request{Op: op})
+					refused := err != nil && strings.HasPrefix(err.Error(), script.OtherSet)
+					m.Count(home.Stamp())
+					a, _ := m.Handle(time.Now().UnixMilli(), n.terms(1, 1), "owner", protocol.Request{Op: op, Stored: &protocol.Stored{}}, 1)
+					require.Equal(t, a.Status == protocol.OtherSet, refused, "seed %d, step %d: %v as of %q at %q: %v", seed, i, op, home, m.SetText(), err)
+				}
+			}
+		}
+	}
+}
+
+// A node keeps its incarnation when its set is recorded, begins another one when it gets its place back, and
+// does not answer programs that know of no sets.
+func TestMarkerMovesWithTheSet(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	before := marker(t, c, "run", script.Lost, true)
+	set := proposals()[0]
+	step := func(s protocol.RecordStep) {
+		s.Config, s.Identity = set, set.Members[0].Identity
+		require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run", 0, time.Minute))...).Err())
+	}
+	step(protocol.RecordStep{Kind: protocol.SetAccept, Ballot: "19a0000000000000001"})
+	home := script.HomeOf(set.Stamp).Marker("test")
+	assert.Equal(t, fmt.Sprintf("%d 0 run 0 60000 w", before), c.Get(t.Context(), home).Val())
+	assert.Equal(t, "zset", c.Type(t.Context(), script.MarkerKey("test")).Val(), "GET fails in scripts of earlier versions")
+	for key, refused := range map[string]bool{script.MarkerKey("test"): true, home: false, script.Home(home + "x").Marker(""): true} {
+		err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute))...).Err()
+		assert.Equal(t, refused, err != nil, "%s: %v", key, err)
+	}
+
+	require.NoError(t, c.FlushAll(t.Context()).Err())
+	step(protocol.RecordStep{Kind: protocol.SetRestore})
+	after := strings.Fields(c.Get(t.Context(), home).Val())
+	require.Len(t, after, 5, "it is not caught up")
+	assert.NotEqual(t, fmt.Sprint(before), after[0])
+	assert.Equal(t, []string{"run", "60000", "120000"}, after[2:], "its guard time is that of the set")
+}

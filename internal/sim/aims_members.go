@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// The aims in which processes have different lists of nodes. The lists are ABC and ABD.
+
+// outsider has a process reach a node of its own at the address of one of the world's nodes. That node votes
+// if it is not new.
+func (w *world) outsider(p *proc, at *node) *node {
+	d := newNode(w, at.idx)
+	d.server, d.lives = "x", 500
+	l := p.to(at)
+	l.snap()
+	l.point(d)
+	return d
+}
+
+// counts is when the process counts on a set, or on none for good.
+func (p *proc) counts() func() bool {
+	return func() bool { return p.members.Config() != nil }
+}
+
+// apart has a claim of each process hold with two nodes: one of the common ones, and the third of its list.
+func (w *world) apart(holder, other *proc, ns []*node) {
+	e, f := holder.parts[0], other.parts[0]
+	w.then(w.around(w.delay), func() { e.acquire(false) })
+	w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { f.acquire(false) })
+	w.once(holds(f), w.guard+2*w.ttl, w.around(w.nodeTimeout), func() {})
+}
+
+func membersSet(r *rand.Rand, s *setting) {
+	plain(r, s, 2)
+	s.hold = 2 * s.guard
+	s.length = 2*s.guard + 6*s.ttl
+}
+
+// lists: a process with another list has been connected since before the set was recorded.
+var lists = generator{
+	name: "lists",
+	set:  membersSet,
+	plan: func(w *world) {
+		ns := w.shuffled()
+		holder, other := w.procs[0], w.procs[1]
+		w.outsider(other, ns[2])
+		w.assemble(false)
+		w.then(w.around(w.nodeTimeout), func() { holder.recordSet(3) })
+		w.once(holder.counts(), w.ttl, w.around(w.delay), func() {
+			holder.cutOff(ns[1])
+			if w.rng.IntN(2) == 0 {
+				other.cutOff(ns[0])
+			}
+		})
+		w.apart(holder, other, ns)
+	},
+}
+
+// recordings: two processes record two sets at the same moment.
+var recordings = generator{
+	name: "recordings",
+	set:  membersSet,
+	plan: func(w *world) {
+		ns := w.shuffled()
+		holder, other := w.procs[0], w.procs[1]
+		d := w.outsider(other, ns[2])
+		w.assemble(false)
+		w.then(w.around(w.nodeTimeout), func() {
+			holder.recordSet(2)
+			w.at(time.Duration(w.rng.Int64N(int64(32*w.delay))), func() { other.recordSet(2) })
+		})
+		// Each has another one of the two common nodes from then on.
+		w.once(holder.counts(), w.ttl, 0, func() { holder.cutOff(ns[1]) })
+		w.once(other.counts(), w.ttl, 0, func() { other.cutOff(ns[0]) })
+		w.then(0, func() {
+			if holder.members.Config() != nil && other.members.Config() != nil {
+				holder.parts[0].acquire(false)
+				other.parts[0].acquire(false)
+			}
+		})
+		w.then(4*w.ttl, func() { w.sets(append(ns, d)) })
+	},
+}
+
+// sets: a set that one node takes for recorded is that of all its members.
+func (w *world) sets(all []*node) {
+	for _, n := range all {
+		set := n.model.Set()
+		if set.Phase != protocol.SetRecorded {
+			continue
+		}
+		for _, o := range all {
+			if has := o.model.Set(); set.Config.Place(o.address()) >= 0 && has.Stamp() != set.Stamp() {
+				w.fail("set", "node %s takes %v for recorded, and node %s has %q", n.address(), set.Config, o.address(), has.Text)
+			}
+		}
+	}
+}
+
+// places: a process whose list is another one meets a node without data at the place of a member.
+var places = generator{
+	name: "places",
+	set:  membersSet,
+	plan: func(w *world) {
+		ns := w.shuffled()
+		holder, other := w.procs[0], w.procs[1]
+		d := w.outsider(other, ns[2])
+		d.model.Forget()
+		w.assemble(true)
+		holder.cutOff(ns[1])
+		w.then(w.around(w.nodeTimeout), func() { holder.parts[0].acquire(false) })
+		w.then(w.around(w.guard)+w.guard/2, func() { other.cutOff(ns[0]) })
+		w.then(w.around(w.delay), func() { other.parts[0].acquire(false) })
+		w.once(holds(other.parts[0]), 2*w.ttl, w.around(w.nodeTimeout), func() {})
+	},
+}
+
+// copies: a process has a copy of a member's data in its list, and the member.
+var copies = generator{
+	name: "copies",
+	set:  membersSet,
+	plan: func(w *world) {
+		ns := w.shuffled()
+		holder, other := w.procs[0], w.procs[1]
+		d := w.outsider(other, ns[0])
+		w.assemble(true)
+		d.model = ns[2].model.Clone()
+		d.mark() // as by the first client that meets this run of a server
+		holder.cutOff(ns[2])
+		w.then(w.around(w.nodeTimeout), func() { holder.parts[0].acquire(false) })
+		w.then(w.around(w.guard)+w.guard/2, func() { other.cutOff(ns[1]) })
+		w.then(w.around(w.delay), func() { other.parts[0].acquire(false) })
+		w.once(holds(other.parts[0]), 2*w.ttl, w.around(w.nodeTimeout), func() {})
+	},
+}
+
+// recordedStorm: anything fails at any time, and the nodes are a set, or are recorded as one meanwhile.
+var recordedStorm = generator{
+	name: "recorded storm",
+	plan: func(w *world) {
+		w.assemble(w.rng.IntN(2) == 0)
+		w.everyone()
+		w.mishaps(w.rng.IntN(12))
+		w.at(w.around(w.length/2), func() { w.procs[0].recordSet(3) })
+	},
+}

@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// In the worlds of some aims a process counts on the set that its nodes have recorded, with the code
+// that runs in production (protocol.Membership and protocol.Recording). This file does what
+// core/members.go does.
+
+// address is how a process names a node.
+func (n *node) address() string { return "n" + n.run() }
+
+// assemble has each process look at the sets of its nodes. If recorded, the nodes are a set already.
+func (w *world) assemble(recorded bool) {
+	if recorded {
+		c := w.configuration(w.nodes, "10000000000")
+		for i, n := range w.nodes {
+			for _, kind := range []protocol.RecordKind{protocol.SetAccept, protocol.SetCommit} {
+				n.model.Step(n.millis(w.now), protocol.RecordStep{Kind: kind, Ballot: "1", Identity: c.Members[i].Identity, Config: c}, n.incarnation())
+			}
+		}
+	}
+	for _, p := range w.procs {
+		p.join()
+	}
+}
+
+// join has the process look at the sets of the nodes that its addresses reach.
+func (p *proc) join() {
+	var addrs []string
+	for _, l := range p.links {
+		addrs = append(addrs, l.node.address())
+	}
+	p.members = protocol.NewMembership(addrs, p.w.rules)
+	for _, l := range p.links {
+		if l.up && !l.meet() {
+			l.snap()
+		}
+	}
+}
+
+// configuration is a set of some nodes.
+func (w *world) configuration(nodes []*node, chance string) *protocol.Configuration {
+	c := &protocol.Configuration{Stamp: protocol.Stamp("1.00000000" + chance), Guard: w.guard, Retention: w.retention}
+	for _, n := range nodes {
+		c.Members = append(c.Members, protocol.Member{Identity: chance[:4] + n.run(), Addr: n.address()})
+	}
+	return c
+}
+
+// meet finds out of which set the node is that a connection has reached. It reports whether the
+// connection may be used.
+func (l *link) meet() bool {
+	p := l.proc
+	if p.members == nil {
+		return true
+	}
+	v := p.members.Met(l.idx, l.node.run(), l.node.model.Set())
+	p.regroup()
+	if p.outOfSet() {
+		for _, t := range p.parts {
+			t.release() // its caller gets an error
+		}
+	}
+	if v.Fault != protocol.SetFits {
+		p.w.log("link %s-%s: %v", p.name, l.node.address(), v)
+	}
+	return v.Fault == protocol.SetFits
+}
+
+// regroup does what protocol.Membership says.
+func (p *proc) regroup() {
+	w := p.w
+	todo := p.members.Out
+	p.members.Out = nil
+	for _, t := range p.parts {
+		if a := t.att; a != nil && !a.Phase().Final() {
+			a.before()
+			a.Exclude(p.local(w.now), p.members.Outside())
+			a.after()
+		}
+	}
+	for _, a := range todo {
+		l := p.links[a.Node]
+		if a.Reconnect {
+			p.later(1, l.snap)
+			continue
+		}
+		n, s := l.node, a.RecordStep
+		w.at(n.delay(), func() { n.step(s) })
+	}
+}
+
+// step carries out a step of the set's register.
+func (n *node) step(s protocol.RecordStep) protocol.NodeSet {
+	w := n.w
+	if s.Kind == protocol.SetRestore && s.Seen == n.model.SetText() {
+		n.mark()
+	}
+	has := n.model.Step(n.millis(w.now), s, n.incarnation())
+	w.log("node %s: %v %s: %v", n.address(), s.Kind, s.Ballot, has.String())
+	return has
+}
+
+// refused is a request that a node does not serve because of its set.
+func (l *link) refused() {
+	if l.proc.members != nil {
+		l.proc.members.Refused(l.idx)
+		l.proc.regroup()
+	}
+}
+
+// outOfSet: its list is another one than its nodes'.
+func (p *proc) outOfSet() bool {
+	return p.members != nil && p.members.Wrong().Fault != protocol.SetFits
+}
+
+// stamp is what the requests of the process name.
+func (p *proc) stamp() protocol.Stamp {
+	if p.members == nil {
+		return ""
+	}
+	return p.members.Stamp()
+}
+
+// recordSet has the process record the set of its addresses, and try again while others do so, too.
+func (p *proc) recordSet(tries int) {
+	w := p.w
+	var nodes []*node
+	for _, l := range p.links {
+		nodes = append(nodes, l.node)
+	}
+	chance := fmt.Sprintf("%03x%d%07x", int64(w.now)/int64(time.Millisecond)&0xfff, p.index, w.rng.Uint32N(1<<28))
+	ballot := protocol.Ballot("00000000" + chance)
+	r := protocol.NewRecording(w.configuration(nodes, chance), ballot, w.rules)
+	p.recordSteps(r, tries)
+}
+
+// recordSteps sends what a Recording wants to be asked. An answer that is lost ends it.
+func (p *proc) recordSteps(r *protocol.Recording, tries int) {
+	w := p.w
+	todo := r.Out
+	r.Out = nil
+	for _, s := range todo {
+		n := p.links[s.Node].node
+		w.at(w.around(8*w.delay), func() {
+			if n.down {
+				return
+			}
+			has := n.step(s)
+			p.later(w.around(8*w.delay), func() {
+				was := r.Outcome
+				if r.Answer(s, has); was == protocol.RecordGoesOn {
+					p.recordStands(r, tries)
+				}
+			})
+		})
+	}
+}
+
+// recordStands does what follows from an answer.
+func (p *proc) recordStands(r *protocol.Recording, tries int) {
+	w := p.w
+	switch r.Outcome {
+	case protocol.RecordDone, protocol.RecordAlready:
+		w.log("process %s: the set is recorded: %v", p.name, r.Config)
+		p.members.Recorded(r)
+	case protocol.RecordOutrun:
+		if tries > 0 {
+			p.later(w.around(w.nodeTimeout), func() { p.recordSet(tries - 1) })
+		}
+		return
+	}
+	p.recordSteps(r, tries)
+}
