@@ -17,6 +17,8 @@ import (
 
 // This file owns the questions about nodes and names that no claim asks: Ready, Bootstrap,
 // Holder and Check. Each is bounded by a context or a number of node timeouts.
+//
+// They are commands of their own (ask.go), and no claim is begun for them.
 
 // Ready waits until a majority of the nodes is connected. It gives up when the
 // context ends, or when so many have failed for good that this cannot be.
@@ -24,6 +26,8 @@ func (q *Quorum) Ready(ctx context.Context) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		// Before anything is counted: two addresses of one server are a mistake
+		// that no waiting mends.
 		if err := q.duplicates(); err != nil {
 			return err
 		}
@@ -58,6 +62,7 @@ func (q *Quorum) Ready(ctx context.Context) error {
 }
 
 // tried waits for the first attempt to connect, which may still be under way.
+// Without it a process that has just begun would report each node as down.
 func (n *node) tried(ctx context.Context) {
 	select {
 	case <-n.ready:
@@ -99,6 +104,8 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 }
 
 // Holder is the holder of a name as the nodes show it: see the root package's Holder.
+// It is a view and no proof: the name may have another holder when the caller reads
+// it.
 type Holder struct {
 	Token   uint64
 	Host    string
@@ -109,6 +116,9 @@ type Holder struct {
 }
 
 // Holder asks all nodes for the holder of a name of capacity 1.
+// An onlooker is no waiter: it has no claim, and the holder does not learn of it. A
+// node that may have forgotten claims, as it is younger than a guard time, is no
+// evidence.
 func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, &Failure{Err: ErrClosed}
@@ -153,6 +163,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 }
 
 // parseOwner reads host and process from a channel made by New.
+// A channel of another form has no host.
 func parseOwner(channel string) (host string, pid int) {
 	parts := strings.Split(channel, ":")
 	if len(parts) < 3 {
@@ -163,6 +174,7 @@ func parseOwner(channel string) (host string, pid int) {
 }
 
 // NodeReport is what Check finds out about one node.
+// What is unknown has its zero value.
 type NodeReport struct {
 	Index      int
 	Addr       string
@@ -188,6 +200,9 @@ type NodeReport struct {
 // Check asks every node for what bears on safety. Each report is given to told, one at a
 // time, until that says that it has heard enough; no node is waited for then. It
 // fails with ErrClosed, and reports nothing, when the Quorum is closed.
+// told is called with a lock of Check held, one report after the other. The nodes
+// are asked at the same time, so the whole takes as long as the slowest node, ten
+// node timeouts at most.
 func (q *Quorum) Check(ctx context.Context, told func(NodeReport) (enough bool)) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
@@ -212,6 +227,8 @@ func (q *Quorum) Check(ctx context.Context, told func(NodeReport) (enough bool))
 	return nil
 }
 
+// It runs on a goroutine of its own, and may block for as long as its context
+// allows.
 func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	r := NodeReport{Index: n.index, Addr: n.addr}
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
@@ -231,6 +248,8 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	if r.Err = err; err != nil {
 		return r
 	}
+	// The node took its time somewhere between the two looks at the clock. The
+	// middle is wrong by half a round trip at most.
 	at := time.UnixMilli(millis)
 	r.Offset = at.Sub(wall.Add(r.RoundTrip / 2))
 	// What a user may not ask stays empty. A node that does not answer counts as not asked.
@@ -281,6 +300,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 }
 
 // warnings says what is wrong with a node that answers.
+// Each warning says what is wrong, what follows from it and what to do.
 func warnings(r *NodeReport, set *Settings) []string {
 	var w []string
 	if r.Version == "" {

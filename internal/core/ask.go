@@ -10,15 +10,23 @@ import (
 
 // This file owns the commands whose caller waits for the answer: those of bootstrap, check,
 // inspection and repairs. They belong to no claim.
+//
+// Invariant: no wait here is without a bound. A command itself has no timeout,
+// because a late answer keeps its place in the order of the connection; so each
+// caller brings a context that ends, and an answer that comes later is dropped.
 
 // do has a node carry out one command, and waits for its answer until the
 // context ends: a node that hangs delays no other call.
+// The caller holds no lock. It must not be the reader of this node, which would
+// wait for an answer that it reads itself.
 func (n *node) do(ctx context.Context, words ...string) ([]resp.Value, error) {
 	return n.answer(ctx, resp.AppendCommand(nil, words...))
 }
 
 // answer is do for an encoded command. The values belong to the caller: those of a
 // reply are valid during the reply only.
+// The channel has room for the answer, so that the reader never waits for a caller
+// that has given up.
 func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error) {
 	type answer struct {
 		v   []resp.Value
@@ -28,6 +36,8 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 	c := &question{command: command}
 	again := 0
 	c.reply = func(v []resp.Value, err error) {
+		// The command has not been carried out. It follows the scripts, on the same
+		// connection.
 		if forgotten(err) && again < maxLoads {
 			again++
 			n.reload(c)
@@ -49,6 +59,7 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 }
 
 // text is the i-th value of an answer as a string, empty if there is none.
+// Answers have the length that a node chose, so each access is checked here.
 func text(v []resp.Value, i int) string {
 	if i >= len(v) {
 		return ""
@@ -58,6 +69,8 @@ func text(v []resp.Value, i int) string {
 
 // ask puts a question to every node for which encode returns one, and waits until all
 // have replied or the context ends. take is called for one reply at a time.
+// A reply of an address that is a duplicate of another is an error: its server is
+// counted where it votes.
 func (q *Quorum) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
 	errs := make([]error, len(q.nodes))
 	var mu sync.Mutex
@@ -95,6 +108,7 @@ func (q *Quorum) asked(errs []error, need int) error {
 }
 
 // failed are the nodes that have failed, and why.
+// In the order of the addresses, so that two errors of one Quorum can be compared.
 func (q *Quorum) failed(errs []error) (f []NodeFailure) {
 	for i, err := range errs {
 		if err != nil {

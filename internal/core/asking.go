@@ -24,6 +24,8 @@ type asking struct {
 
 // offer sends a request, or has it wait for room at its node. Called with i.mu held. It
 // reports whether the link is to be flushed.
+// A request that already waits is replaced and keeps its place: the newer one asks
+// for what the operation wants now.
 func (i *inquiry) offer(r protocol.Request) (flush bool) {
 	n := i.q.nodes[r.Node]
 	if i.unsent != nil && i.unsent[r.Node] != nil {
@@ -43,6 +45,8 @@ func (i *inquiry) offer(r protocol.Request) (flush bool) {
 
 // offer sends a request, or has it wait for room. Called with the owner's lock held. If it
 // returns true, the link is to be flushed. Else the request waits.
+// The lock of the owner keeps Reply out, until the owner has noted where its
+// request is.
 func (n *node) offer(k protocol.Class, c queued) (flush bool) {
 	u := urgency(k)
 	if !on(RuleRecordsWait) {
@@ -60,6 +64,8 @@ func (n *node) offer(k protocol.Class, c queued) (flush bool) {
 
 // transmit see queued. An erasure is sent though its operation is over: the caller of
 // Retire does not wait for it.
+// It runs on pump's goroutine, and takes i.mu. A read or put that is over has no
+// caller left, and is dropped.
 func (c *asking) transmit(n *node) bool {
 	i := c.i
 	i.mu.Lock()
@@ -75,6 +81,8 @@ func (c *asking) transmit(n *node) bool {
 }
 
 // notice is a command that may wait for room, and whose answer is of no interest.
+// A watch that ends sends one. If it is lost, the node drops the watch after two
+// ttl.
 type notice struct{ question }
 
 func (c *notice) transmit(n *node) bool { return n.link.Append(c, transport.Normal) != transport.Full }
@@ -93,6 +101,9 @@ func (c *asking) Append(dst []byte) []byte {
 }
 
 // Reply takes the answer.
+// It runs on the reader's goroutine, as [call.Reply] does, and judges the answer
+// before it takes i.mu for the same reason: what follows from the verdict may take
+// the lock of any attempt.
 func (c *asking) Reply(v []resp.Value, err error) {
 	i, node := c.i, c.req.Node
 	var a protocol.Answer
@@ -107,6 +118,8 @@ func (c *asking) Reply(v []resp.Value, err error) {
 	now := i.q.now()
 	switch {
 	case i.over:
+	// The node has not carried the request out. It goes again behind the scripts,
+	// and the operation does not learn of it.
 	case forgotten(err) && c.loads < maxLoads:
 		c.loads++
 		i.q.nodes[node].reload(c)
@@ -117,6 +130,8 @@ func (c *asking) Reply(v []resp.Value, err error) {
 		i.errs[node] = i.q.uncounted(node, verdict.Why)
 		i.in.Reply(now, c.req, a, verdict)
 	default:
+		// What the node says against the operation is for the error only. What it
+		// decides is for the RegisterOp.
 		i.errs[node] = refusal(i.spec, a)
 		switch {
 		case a.Status == protocol.Missing:

@@ -2,6 +2,17 @@ package core
 
 // This file owns the life of one attempt in the runtime: its start, the events that
 // reach its claim, what follows from a change of phase, and its end.
+//
+// An attempt is driven by several goroutines, one at a time under its mu:
+//
+//	the caller's        start, take, leave, Extend's renewal
+//	a reader's          answers and pushes of one node, see call.go and node.go
+//	the ticks scheduler what the claim wants at a time: a beat, a repetition
+//	one per deadline    the end of a hold
+//	pump's              a request that had waited for room, see flow.go
+//
+// None of them blocks under mu: queue hands requests to links that never block, and
+// everything that may block runs after mu is free.
 
 import (
 	"math/bits"
@@ -41,6 +52,7 @@ type attempt struct {
 }
 
 // ending is what flushUnlock is to know beside the event.
+// The zero value is the usual one.
 type ending uint8
 
 const (
@@ -50,6 +62,8 @@ const (
 )
 
 // note keeps the newest thing that a node said against the claim.
+// It replaces what the node said before. So an error shows why the node does not
+// count now, and not why it did not a minute ago. Called with a.mu held.
 func (a *attempt) note(node int, err error) {
 	switch {
 	case err == nil:
@@ -63,9 +77,13 @@ func (a *attempt) note(node int, err error) {
 
 // dones are spare channels for attempts. An attempt sends once, so a channel from
 // which that was received is empty and belongs to no attempt.
+// The pool saves an allocation on the uncontended path.
 var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
 // start makes an attempt and sends its joins.
+// The caller holds no lock. start begins the claim and queues its joins. It waits
+// for no node. A node that is unwell gets the join too, but no decision waits for
+// its answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := q.newID()
 	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
@@ -79,6 +97,8 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 			unwell |= 1 << i
 		}
 	}
+	// For tests: as if each node had much to do, so that the fewest nodes are
+	// asked.
 	if s.Set.Thrift {
 		busy = len(q.nodes)
 	}
@@ -103,6 +123,9 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 }
 
 // event passes an event to the claim and does what follows from it.
+// It takes the time after it has the lock. A goroutine that waited for the lock
+// would otherwise tell the claim a time that is before an event that the claim has
+// already seen.
 func (a *attempt) event(f func(c *protocol.Attempt, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.now()
@@ -115,9 +138,21 @@ const together = 2 * transport.MaxBatch
 
 // tick wakes the attempts that are due. Their requests, mostly renewals, are queued
 // first and written together.
+// It runs on the goroutine of the ticks scheduler.
+//
+// Note: Here is an incorrect version:
+//
+//	for _, d := range due {
+//		d.a.tick(ordinary)
+//	}
+//
+// Each renewal would then be a write of its own, and most of the time that 100,000
+// renewals take would go into system calls.
 func (q *Quorum) tick(due []alarm) {
 	for ; len(due) > together; due = due[together:] {
 		q.tick(due[:together])
+		// Where processors are few, the readers of the answers would otherwise wait
+		// until all that is due has been sent.
 		runtime.Gosched()
 	}
 	for _, d := range due {
@@ -145,6 +180,7 @@ func (a *attempt) touch() bool {
 func (q *Quorum) allNodes() uint32 { return 1<<len(q.nodes) - 1 }
 
 // flush writes the requests that are queued for the nodes, a bit for each.
+// The caller holds no lock of an attempt: Flush may write to a socket.
 func (q *Quorum) flush(nodes uint32) {
 	for ; nodes != 0; nodes &= nodes - 1 {
 		q.nodes[bits.TrailingZeros32(nodes)].link.Flush()
@@ -164,6 +200,9 @@ func (a *attempt) tick(how ending) {
 // when a.mu is free again: the first answers come while the last requests are being
 // written, and their readers need a.mu. It returns the nodes whose links need a Flush,
 // a bit for each.
+// Invariant: the requests of one claim reach a link in the order of Out. A leave
+// before its own join would leave the join standing at the node: the name would
+// stay taken for a lease with no holder.
 func (a *attempt) queue() (nodes uint32) {
 	for i := range a.claim.Out {
 		r := &a.claim.Out[i]
@@ -267,15 +306,23 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	}
 }
 
+// It is the function of the timer of WithMaxHold, so it runs in a goroutine of its
+// own. The hold then ends by itself at its deadline, and is reported as lost.
 func (a *attempt) stopRenewal() {
 	a.event(func(c *protocol.Attempt, _ protocol.Time) { c.StopRenewal() })
 }
 
 // token is ticket * 2^10 + n.
+// Tokens of one claim rise with n, and those of a later claim are above all of
+// them, because its ticket is higher. It reads the ticket without mu: a ticket does
+// not change once the claim is admitted.
 func (a *attempt) token(n int) uint64 { return uint64(a.claim.Ticket())*MaxPasses + uint64(n) }
 
 // leave withdraws the claim from every node. It does not wait, and reports
 // whether there was a hold to end.
+// What held means is decided with the lock held, and once: either this release
+// ended the hold, or the deadline did. Otherwise a hold could be reported as lost
+// and as released.
 func (a *attempt) leave() bool {
 	a.mu.Lock()
 	now := a.q.now()
@@ -287,6 +334,8 @@ func (a *attempt) leave() bool {
 
 // take returns the phase of the attempt to a caller that takes the hold, if there is
 // one. It is called once, after done has received.
+// Invariant: only take puts done back into the pool. It has received from done, so
+// the channel is empty.
 func (a *attempt) take() protocol.Phase {
 	a.mu.Lock()
 	now := a.q.now()

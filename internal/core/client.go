@@ -14,6 +14,8 @@ import (
 // Invariant: what the Client says is carried out without the Client's lock held. Some of it
 // sends, some calls the logger, and either may lead to another event of the Client.
 
+// The seed is random, so that the clients of a fleet do not try to repair a node at
+// the same moments.
 func (q *Quorum) newClient(nodes int) *protocol.Client {
 	return protocol.NewClient(protocol.ClientConfig{
 		Nodes: nodes, TTL: q.set.TTL, NodeTimeout: q.set.NodeTimeout, Guard: q.set.Guard,
@@ -25,12 +27,18 @@ func (q *Quorum) newClient(nodes int) *protocol.Client {
 //
 // Invariant: the timer fires at the earliest time that was asked for since it fired last.
 // Two goroutines may ask in any order.
+// Note: Here is an incorrect version: timer.Reset with every time that is asked
+// for. A goroutine that got its action first may carry it out last, and the later
+// time would replace the earlier. The Client would then wake too late to see a
+// clock jump.
 type clientTimer struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	at    protocol.Time // 0: it does not run
 }
 
+// The timer runs for the first time when the Client asks for it. An hour is only a
+// start value, and a tick that comes for no reason does no harm.
 func (t *clientTimer) start(tick func()) {
 	t.timer = time.AfterFunc(time.Hour, func() {
 		t.mu.Lock()
@@ -49,6 +57,8 @@ func (t *clientTimer) set(now, at protocol.Time) {
 	}
 }
 
+// It runs in the goroutine of the timer. After Close has begun, the Client needs
+// the time no more.
 func (q *Quorum) tickClient() {
 	if !q.isClosed() {
 		q.carryOut(q.client.Tick(q.now()))
@@ -56,6 +66,12 @@ func (q *Quorum) tickClient() {
 }
 
 // carryOut does what the Client says. The caller holds no lock of an attempt or an inquiry.
+// It first waits until New has made all nodes. New waits for no connection, so this
+// is short; if New fails, closing ends the wait.
+//
+// Any goroutine may be here: a reader with a reply, the timer, a caller. Two of
+// them may carry out their actions in any order. The Client allows for that: late
+// is right at any time.
 func (q *Quorum) carryOut(do []protocol.Action) {
 	if len(do) == 0 {
 		return
@@ -77,6 +93,8 @@ func (q *Quorum) carryOut(do []protocol.Action) {
 	}
 }
 
+// It must not block for long: the goroutine may be the reader of a node. What waits
+// for nodes is a question with a reply, or a task.
 func (q *Quorum) act(a *protocol.Action) {
 	n := q.nodes[a.Node]
 	switch a.Kind {
@@ -115,6 +133,8 @@ func (q *Quorum) act(a *protocol.Action) {
 }
 
 // report tells the log and the observer what the Client has found out.
+// Invariant: it runs after all of act. A logger may block, and an observer may end
+// its goroutine; what is to be done for safety is done by then.
 func (q *Quorum) report(n *node, a *protocol.Action) {
 	switch a.Kind {
 	case protocol.ActDuplicate:

@@ -91,6 +91,8 @@ func (n *node) recount() {
 	}})
 }
 
+// Microseconds are cut off, so the node's clock shows up to a millisecond more than
+// this: what judges by it allows for that.
 func decodeTime(v []resp.Value) (millis int64, err error) {
 	if len(v) != 2 {
 		return 0, script.ErrAnswer

@@ -1,5 +1,9 @@
 package core
 
+// This file owns what errors of the core say. A Failure has a sentinel that says
+// what is the matter, and for each node what that node had to do with it. No
+// decision depends on a text here, save forGood's.
+
 import (
 	"crypto/tls"
 	"errors"
@@ -26,6 +30,7 @@ var (
 
 // Failure is why an operation failed, before the root package dresses it as
 // its exported Error.
+// It is complete when it is returned, and is not changed afterwards.
 type Failure struct {
 	Err    error // the sentinel, or the sentinel joined with the context's error
 	Votes  int
@@ -116,6 +121,10 @@ var (
 )
 
 // forGood reports whether a node's error will not go away by waiting.
+// It goes by the server's words, since Redis has no codes for most of these. A word
+// that is missing here costs time and no safety: the node is tried again until the
+// caller's context ends. A word that is here by mistake would make a Lock fail that
+// could have succeeded.
 func forGood(err error) bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errClusterMode) || clusterMode(err) {
 		return true
@@ -148,6 +157,7 @@ func forGood(err error) bool {
 }
 
 // explain adds to a node's own words what to do, where they do not say it.
+// It keeps the node's error in the chain, for errors.As.
 func explain(s *Spec, err error) error {
 	if clusterMode(err) {
 		return fmt.Errorf("%w: the node %w", err, errClusterMode)

@@ -1,5 +1,8 @@
 package core
 
+// This file owns the way of a request from its claim or operation to the link of
+// its node, at once or by a backlog.
+
 import (
 	"context"
 	"errors"
@@ -44,6 +47,7 @@ func (f *flow) note() {
 }
 
 // queued is a request that waits for room at a node.
+// [call] and [asking] are such requests, and a notice is one without an answer.
 type queued interface {
 	transport.Command
 	// transmit sends the request, unless it has lost its sense. It reports false when there
@@ -53,6 +57,8 @@ type queued interface {
 
 // put has a request wait. Called with the owner's lock held. It reports false when the
 // flow is closed.
+// Invariant: a request that put has taken is transmitted, or its node's flow is
+// closed. A caller that gets false still owns the request.
 func (n *node) put(k protocol.Class, c queued) bool {
 	f := &n.flow
 	f.mu.Lock()
@@ -67,6 +73,8 @@ func (n *node) put(k protocol.Class, c queued) bool {
 }
 
 // room says that the node may have room for more.
+// The link calls it, and up does: a connection that begins has room. It blocks for
+// nothing but flow.mu, so the reader of the node may call it.
 func (n *node) room() {
 	f := &n.flow
 	f.mu.Lock()
@@ -80,6 +88,8 @@ func (n *node) room() {
 
 // start has a goroutine send what waits, if none does. It ends when nothing waits or
 // there is no room. Called with flow.mu held.
+// A goroutine that ends where there is nothing to do needs no signal, and an idle
+// node costs none.
 func (n *node) start() {
 	f := &n.flow
 	if !f.pumping && !f.blocked && !f.closed && f.backlog.Len() > 0 {
@@ -107,6 +117,9 @@ func (n *node) pump() {
 			n.link.Flush()
 			return
 		}
+		// c is in no list from here on, and flow.mu is free while it is
+		// transmitted: transmit takes its owner's lock, and owners take flow.mu
+		// under theirs.
 		c := f.backlog.Take(k)
 		f.note()
 		f.mu.Unlock()
@@ -120,6 +133,8 @@ func (n *node) pump() {
 		f.mu.Lock()
 		f.backlog.Return(k, c)
 		f.note()
+		// There was no room. If the link has called Room since, it will not call
+		// again for this refusal, so the loop goes on.
 		stop := !f.again
 		if f.again = false; stop {
 			f.pumping, f.blocked = false, true
@@ -135,6 +150,7 @@ var errTooLate = errors.New("the node had no room for the release before the lea
 
 // transmit sends a claim's request that has waited. The claim may have ended meanwhile, or want
 // something else by now: protocol.Client.Depart decides that.
+// It runs on pump's goroutine, and takes a.mu.
 func (c *call) transmit(n *node) bool {
 	a := c.a
 	a.mu.Lock()
@@ -147,6 +163,8 @@ func (c *call) transmit(n *node) bool {
 		c.free()
 		return true
 	}
+	// Depart has set when the request was sent, and with it when the claim wants to
+	// be woken.
 	if c.req.Op != protocol.OpLeave {
 		a.q.ticks.set(a, a.claim.Wake())
 	}
@@ -160,6 +178,7 @@ func (c *call) transmit(n *node) bool {
 }
 
 // taking says what a link has done with a request that it had room for.
+// Full does not come here: then the request waits.
 func taking(took transport.Fate) protocol.Taking {
 	if took == transport.Taken {
 		return protocol.Accepted
@@ -169,6 +188,8 @@ func taking(took transport.Fate) protocol.Taking {
 
 // offer sends a request, or has it wait for room at its node. Called with a.mu held.
 // It reports whether the link is to be flushed.
+// Most requests are handed to the link at once. One waits if the link is full, or
+// if others of its class or a more urgent one wait already: it would overtake them.
 func (a *attempt) offer(r *protocol.Request) (flush bool) {
 	n := a.q.nodes[r.Node]
 	way := a.claim.Offer(r, n.flow.backlog.Behind)
@@ -195,6 +216,8 @@ func (a *attempt) offer(r *protocol.Request) (flush bool) {
 }
 
 // urgency is the urgency of the requests of a class.
+// A renewal that finds the window full of joins would come too late, and a hold
+// would be lost because others want to lock.
 func urgency(k protocol.Class) transport.Urgency {
 	if k == protocol.Renewals {
 		return transport.Urgent
@@ -204,6 +227,8 @@ func urgency(k protocol.Class) transport.Urgency {
 
 // send sends commands, in order. They do not wait for room: they are few, and the
 // connection itself needs them (loading scripts, asking for the time).
+// The caller may hold a lock of the runtime: it never calls Reply. But Flush may
+// write, so it is not for a lock that others wait for.
 func (n *node) send(cmds ...transport.Command) {
 	for _, c := range cmds {
 		n.link.Append(c, transport.Certain)
@@ -220,6 +245,7 @@ func (n *node) info() *transport.Info { return n.link.State(time.Time{}).Info }
 // drain is a part of Close. Leaves that wait for room are sent first, or what they release
 // would stay taken for a lease. It waits until nothing waits for the node any more, or the context ends. Then what
 // still waits is given up.
+// It runs on a goroutine of Close, one for each node.
 func (n *node) drain(ctx context.Context) {
 	f := &n.flow
 	f.mu.Lock()

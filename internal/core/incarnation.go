@@ -1,5 +1,9 @@
 package core
 
+// This file owns the commands by which the Client learns which data a server has:
+// two addresses may be one server, and one address may get another server's data.
+// What follows from the answers is in protocol/incarnation.go and servers.go.
+
 import (
 	"context"
 	"errors"
@@ -19,6 +23,8 @@ func (e *DuplicateError) Error() string {
 }
 
 // markAnew has a node begin another incarnation.
+// a.Try comes back with the result, so that the Client knows an answer to an older
+// question.
 func (n *node) markAnew(a *protocol.Action) {
 	q := n.q
 	lost, try := script.Lost, a.Try
@@ -33,6 +39,8 @@ func (n *node) markAnew(a *protocol.Action) {
 
 // compare finds out whether two nodes with one incarnation are one server: a key that
 // is written to the one is there at the other.
+// It needs answers of two nodes, so it runs in a task: a reader that waited here
+// would wait for its own node.
 func (n *node) compare(a protocol.Action) {
 	q := n.q
 	q.records.mu.Lock()
@@ -92,6 +100,8 @@ func (q *Quorum) uncounted(node int, why protocol.Why) error {
 
 // sameServer writes a key to one node and looks for it at another one. The key
 // ends in :heal, as no name does.
+// The key has a random id: what another client compares at the same time is another
+// key. It ends by itself, in case the DEL is lost.
 func (q *Quorum) sameServer(ctx context.Context, n, other *node) (bool, error) {
 	key := q.set.Prefix + ":" + q.newID().String() + ":heal"
 	if _, err := n.do(ctx, "SET", key, "1", "PX", strconv.FormatInt((10*q.set.NodeTimeout).Milliseconds(), 10)); err != nil {

@@ -20,6 +20,9 @@ import (
 // inquiry drives one protocol.RegisterOp, as attempt drives a claim. It is safe for
 // concurrent use; mu guards the fields below mu. done is closed once, when
 // the operation is decided or given up.
+// What stands above mu is set before the inquiry starts. Lock order: i.mu, then
+// records.mu or flow.mu. No lock of an attempt is taken under i.mu: whether the
+// hold is valid is read without one.
 type inquiry struct {
 	q     *Quorum
 	spec  *Spec
@@ -46,6 +49,8 @@ var (
 )
 
 // inquire starts an inquiry.
+// The caller fills in what the inquiry is about, and holds no lock. The result is
+// under way when inquire returns.
 func (q *Quorum) inquire(i *inquiry) *inquiry {
 	i.q, i.done = q, make(chan struct{})
 	i.errs = make([]error, len(q.nodes))
@@ -61,6 +66,7 @@ func (q *Quorum) inquire(i *inquiry) *inquiry {
 // wait waits until it is decided, and returns why it cannot be. It ends with the context and
 // when the Quorum closes. The operation ends then, too: a put that has been sent may still
 // be recorded, which is why an error of it never says that nothing was recorded.
+// One goroutine waits for one inquiry.
 func (i *inquiry) wait(ctx context.Context) error {
 	select {
 	case <-i.done:
@@ -79,6 +85,7 @@ func (i *inquiry) wait(ctx context.Context) error {
 			return i.failure(ErrLost) // no later run can help
 		}
 		return &Failure{Err: ErrLost}
+	// No node that waits can change this: so many refuse for good.
 	case protocol.Refused:
 		return i.failure(ErrNoQuorum)
 	}
@@ -93,6 +100,7 @@ func (i *inquiry) outcome() protocol.Outcome {
 }
 
 // failure names every node that has something to do with it.
+// Called with i.mu held.
 func (i *inquiry) failure(err error) *Failure {
 	f := &Failure{Err: err, Needed: i.in.Quorum()}
 	for n, err := range i.errs {
@@ -106,6 +114,8 @@ func (i *inquiry) failure(err error) *Failure {
 }
 
 // end gives up what is not decided yet.
+// Requests that a link has are sent all the same: a node may have got the first of
+// them already.
 func (i *inquiry) end(err error) {
 	i.mu.Lock()
 	if !i.over {
@@ -116,6 +126,7 @@ func (i *inquiry) end(err error) {
 }
 
 // finish is called once, with i.mu held.
+// Answers that come later find over, and are dropped.
 func (i *inquiry) finish() {
 	i.over = true
 	i.timer.Stop()
@@ -123,6 +134,8 @@ func (i *inquiry) finish() {
 	close(i.done)
 }
 
+// It is the function of the timer, and runs in a goroutine of its own. A timer that
+// fires while the inquiry ends does nothing.
 func (i *inquiry) tick() {
 	i.mu.Lock()
 	now := i.q.now()
@@ -144,6 +157,11 @@ func (i *inquiry) up(node int) {
 
 // flushUnlock queues the requests in order, and ends the operation if it is decided. It
 // unlocks i.mu before it writes.
+// Invariant: each event of the RegisterOp ends here. Otherwise a request would stay
+// unsent, or the caller would wait for an operation that is decided.
+//
+// An open or a put follows its hold: once the hold is lost, no node votes for the
+// claim any more, and the RegisterOp decides how long it is worth trying.
 func (i *inquiry) flushUnlock(now protocol.Time) {
 	if i.over {
 		i.mu.Unlock()
@@ -179,6 +197,8 @@ func (i *inquiry) flushUnlock(now protocol.Time) {
 
 // records are the inquiries under way, and the watches. mu guards both maps, and is held for an
 // access to them only: each inquiry is called after it is free.
+// tasks counts the goroutines that Close waits for: the comparison of wall clocks,
+// the waker, and comparisons of two servers.
 type records struct {
 	mu        sync.Mutex
 	inquiries map[*inquiry]struct{}
@@ -199,6 +219,9 @@ func (r *records) drop(i *inquiry) {
 }
 
 // early passes on that answers are older than this process's clock tells.
+// Like up, it copies the map first. Lock order: i.mu, then records.mu, because
+// finish drops the inquiry with i.mu held. To lock the inquiries under r.mu would
+// be the other order, and a deadlock.
 func (r *records) early(by time.Duration) {
 	r.mu.Lock()
 	inquiries := slices.Collect(maps.Keys(r.inquiries))
@@ -214,6 +237,8 @@ func (r *records) early(by time.Duration) {
 }
 
 // up passes on that a node can be asked again.
+// The watches are only stirred, which takes no lock: their pushes may have been
+// lost with the connection.
 func (r *records) up(node int) {
 	r.mu.Lock()
 	inquiries := make([]*inquiry, 0, len(r.inquiries))

@@ -1,5 +1,14 @@
 package core
 
+// This file owns what ends a holder's contexts, and when.
+//
+// Invariant: the contexts of a lease have ended before a node can let another claim
+// in. On a release they end before the leaves are queued. On a loss they end at the
+// deadline, which is before the nodes' own.
+//
+// Lock order: lease.mu is taken with no lock of an attempt held, and expire takes
+// the attempt's lock with no lease.mu held.
+
 import (
 	"context"
 	"errors"

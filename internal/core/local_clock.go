@@ -58,6 +58,8 @@ func newClockBase(at protocol.Time, slept time.Duration) *clockBase {
 	return &clockBase{at: at, when: t, wall: t.UnixNano(), slept: slept}
 }
 
+// It takes no lock in the usual case, since every event of every claim reads the
+// clock.
 func (c *localClock) now() protocol.Time {
 	t, b := time.Now(), c.base.Load()
 	past := t.Sub(b.when)
@@ -68,6 +70,7 @@ func (c *localClock) now() protocol.Time {
 }
 
 // look finds out whether the machine was suspended, and counts that.
+// Under mu, or two goroutines that have found the same sleep would count it twice.
 func (c *localClock) look() protocol.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,6 +92,8 @@ func (c *localClock) when(t protocol.Time) time.Time {
 
 // wakeUps looks at the clock whenever the machine wakes up, and has the
 // schedulers look at it: the timer that each of them sleeps by stood still too.
+// It is a goroutine of the Quorum. Without it a hold's contexts would end by as
+// much too late as the machine slept, if no call asked for the time meanwhile.
 func (q *Quorum) wakeUps() {
 	for slept := q.clock.base.Load().slept; q.waker.wait(); {
 		q.woken()

@@ -1,5 +1,8 @@
 package core
 
+// This file owns the reading of a node's marker, the key in which a node keeps what
+// it must know after a restart.
+
 import (
 	"context"
 	"fmt"
@@ -21,6 +24,8 @@ type marker struct {
 	guard, retention time.Duration // the longest that any client has shown to the node
 }
 
+// A marker that cannot be read is treated as none: the node is taken for one
+// without data.
 func parseMarker(text string) (m marker, ok bool) {
 	var inc, born, guard, retention int64
 	var run string
@@ -48,6 +53,8 @@ func runOf(info *transport.Info, text string) string {
 }
 
 // recovers returns how much of its guard time the node has left when its clock shows now.
+// The longest guard time counts that any client has shown to the node: leases of
+// clients with a longer one may still run.
 func (m *marker) recovers(now time.Time, guard time.Duration) time.Duration {
 	return max(0, m.born.Add(max(guard, m.guard)).Sub(now))
 }

@@ -1,5 +1,11 @@
 package core
 
+// This file owns what this client knows of one node, and the events of its
+// connection: the handshake, up, down, and pushes.
+//
+// The link calls hello, up, down and push on its own goroutines. They must not wait
+// for the node: such a goroutine would wait for an answer that it reads itself.
+
 import (
 	"cmp"
 	"errors"
@@ -32,6 +38,7 @@ type node struct {
 	jump    jump
 }
 
+// It returns at once. The link connects by itself, again and again until Close.
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 	n := &node{q: q, index: i, fanout: q.client.Fanout(), addr: nameOf(c, i), ready: make(chan struct{})}
 	l, err := q.set.connect(c, transport.Config{
@@ -123,6 +130,8 @@ func (n *node) show(inc protocol.Incarnation) {
 
 // mark tells a node which run of the server this client sees, and whether that
 // has lost memory: see script.AppendMark.
+// The id is the next incarnation's, if the node begins one: a fresh random number,
+// so that no two incarnations of any nodes are ever equal.
 func (q *Quorum) mark(info *transport.Info, run, lost string) []byte {
 	up := time.Duration(info.UptimeSeconds) * time.Second
 	if info.WasReplica {
@@ -146,12 +155,15 @@ const maxLoads = 8
 
 // forgotten reports whether a node has answered that it does not know the
 // script, which it did as the connection began: a client has called SCRIPT FLUSH.
+// The claim has not been lost by that: it lies in keys, and not in the script
+// cache.
 func forgotten(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && e.Code() == "NOSCRIPT"
 }
 
 // question is a command outside any claim.
+// Its reply runs on the reader's goroutine, and must not block.
 type question struct {
 	command []byte
 	reply   func(v []resp.Value, err error) // nil: not of interest
@@ -183,6 +195,8 @@ func (n *node) up() {
 
 // down runs when a connection has ended. Claims learn it at once, so no waiter counts on
 // a push from that node.
+// The Client comes before the log: a logger that blocks must not keep waiters from
+// asking the other nodes.
 func (q *Quorum) down(n *node, err error) {
 	q.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	q.carryOut(q.client.Down(q.now(), n.index))
@@ -213,6 +227,7 @@ func (q *Quorum) onSubscribeDown(n *node, err error) {
 
 // recheck asks a node about every claim: pushes from the time without a connection
 // are lost, and the claims may be lost, too.
+// It is a request for each claim, which waits for room like every other.
 func (n *node) recheck() {
 	q := n.q
 	for _, a := range q.all() {

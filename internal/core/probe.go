@@ -1,5 +1,11 @@
 package core
 
+// This file owns what a connection asks a node before it is used, and what makes a
+// server unfit to be a node.
+//
+// A handshake is two steps: the questions of probe, then what hello (node.go) makes
+// of the answers. No request of a claim is sent before both have ended.
+
 import (
 	"errors"
 	"fmt"
@@ -36,6 +42,10 @@ type probed struct {
 const perProbe = 8
 
 // probe returns the questions whose answers hello needs.
+// All are sent at once, so they cost one round trip together.
+//
+// The time is asked for right behind the marker: how much of the guard time is left
+// is the difference of the two, by the node's own clock.
 func (q *Quorum) probe(n *node) []transport.Command {
 	p := &n.probed
 	*p = probed{sent: q.now(), home: q.set.home()}
@@ -80,6 +90,8 @@ func (q *Quorum) probe(n *node) []transport.Command {
 // before it, unless they are under way already. Without that, each of the commands
 // that were in flight during a SCRIPT FLUSH would send all scripts again, and overflow
 // the link.
+// The first that finds a script missing loads all; the others only go again, behind
+// the scripts in the order of the connection.
 func (n *node) reload(c transport.Command) {
 	if !n.loading.CompareAndSwap(false, true) {
 		n.send(c)
@@ -98,6 +110,8 @@ var errTooOld = errors.New("is too old")
 
 // suits refuses a server that is too old. A server that does not tell its version
 // passes.
+// Redis 5 replicates what a script has written and not the script, so a script may
+// read the clock and then write.
 func suits(info transport.Info) error {
 	if info.Role == "slave" {
 		return errReplica
@@ -124,6 +138,8 @@ func clusterMode(err error) bool {
 
 // seldom limits a log line that others can cause: one a minute. It is not safe for
 // concurrent use.
+// A minute: a reader of the log sees the line, and a program that publishes at this
+// prefix a thousand times a second fills no disk.
 type seldom struct {
 	last time.Time
 	more int

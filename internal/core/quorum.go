@@ -1,6 +1,15 @@
 package core
 
 // This file owns what all claims of a process share, and its end.
+//
+// A Quorum ties the parts of one process together: a node with its connection for
+// each address, the attempts by their ids, the operations on records, two
+// schedulers, the clocks, and the Client that decides. It decides nothing itself.
+//
+// Invariant: nodes does not change after built is closed. New opens one connection
+// after the other, so the first may be up before the last exists. Without the wait
+// for built in carryOut the first one's events would index a slice that still
+// grows.
 
 import (
 	"context"
@@ -50,6 +59,8 @@ type Quorum struct {
 // shard is a part of the attempts by id, for pushes to find them. mu guards attempts,
 // and is held for one access to the map only. Attempts that are under way or held are
 // in it, and none that has ended.
+// Lock order: attempt.mu, then shard.mu. A push finds its attempt first and locks
+// it after shard.mu is free.
 type shard struct {
 	mu       sync.Mutex
 	attempts map[protocol.ID]*attempt
@@ -68,8 +79,12 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		set: set, clock: newLocalClock(), waker: newWaker(),
 		wall: wall{poke: make(chan struct{}, 1)}, built: make(chan struct{}), closing: make(chan struct{}),
 	}
+	// The channel ends in random text. Hosts may share a name and processes a pid,
+	// as in containers: with equal channels each would get the pushes of the other.
 	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
 	for i := range q.shards {
+		// 16 shards: the readers of all nodes look up pushes here while callers
+		// begin and end attempts. With one map all of them would meet at one lock.
 		q.shards[i].attempts = map[protocol.ID]*attempt{}
 	}
 	q.records.inquiries = map[*inquiry]struct{}{}
@@ -79,12 +94,17 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.clientTimer.start(q.tickClient)
 	q.recovering.until, q.recovering.empty = make([]time.Time, len(clients)), make([]bool, len(clients))
 	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
+	// A goroutine for each deadline that has passed. What follows from one calls
+	// the owner, and an owner that does not return must not keep other holds beyond
+	// their ends.
 	q.deadlines = newScheduler(deadlines, q.now, func(due []alarm) {
 		for _, d := range due {
 			go d.a.tick(ordinary)
 		}
 	})
 	for i, c := range clients {
+		// All names come before the first connection. Its handshake may find that
+		// two addresses are one server, and its error names the other address.
 		q.addrs = append(q.addrs, nameOf(c, i))
 	}
 	q.members = newMembers(q.addrs)
@@ -98,6 +118,9 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		}
 		q.nodes = append(q.nodes, n)
 	}
+	// From here on the Client's actions are carried out. Its first Tick sets the
+	// timer; without that the clocks would not be polled until some event asked for
+	// a timer.
 	close(q.built)
 	q.tickClient()
 	q.records.tasks.Go(q.watchWall)
@@ -110,10 +133,14 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 
 // checkClients refuses clients that cannot be a set of independent masters. Errors count
 // the nodes from 1 on, as those of ParseNodes do.
+// A *redis.Client only: a cluster or ring client routes each key to another server,
+// so one "node" would be many, and its votes those of whichever server a key falls
+// on.
 func checkClients(clients []redis.UniversalClient) error {
 	if len(clients) == 0 {
 		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", ErrInvalid)
 	}
+	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
 	if len(clients) > 31 {
 		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", ErrInvalid, len(clients))
 	}
@@ -126,6 +153,8 @@ func checkClients(clients []redis.UniversalClient) error {
 		if r == nil {
 			return fmt.Errorf("%w: node %d is nil", ErrInvalid, i+1)
 		}
+		// Equal addresses are only the simplest duplicate. Two addresses of one
+		// server show when both are connected: see protocol/servers.go.
 		name := nameOf(c, i) // of two Sentinel sets the incarnations tell whether they are one
 		if j, dup := at[name]; dup {
 			return fmt.Errorf("%w: nodes %d and %d are the same server, %s: its vote would count twice", ErrInvalid, j+1, i+1, name)
@@ -171,6 +200,10 @@ func (q *Quorum) micros() protocol.Ticket { return protocol.Ticket(q.wallTime().
 func (q *Quorum) shard(id protocol.ID) *shard { return &q.shards[id[2]%byte(len(q.shards))] }
 
 // register lets pushes find the attempt. Called with a.mu held.
+// Invariant: an attempt is registered before its first request is queued. A node
+// may push the vote before the goroutine that began the attempt goes on. Without
+// the entry that push is dropped, and the claim waits for its next beat with the
+// lock free.
 func (q *Quorum) register(id protocol.ID, a *attempt) {
 	s := q.shard(id)
 	s.mu.Lock()
@@ -179,6 +212,8 @@ func (q *Quorum) register(id protocol.ID, a *attempt) {
 }
 
 // forget ends that. Called with a.mu held.
+// A push that arrives later finds nothing and is dropped: no vote matters to a
+// claim that has ended.
 func (q *Quorum) forget(a *attempt) {
 	s := q.shard(a.claim.ID)
 	s.mu.Lock()
@@ -195,6 +230,9 @@ func (q *Quorum) find(id protocol.ID) *attempt {
 }
 
 // all returns the attempts that are under way or held.
+// It is a copy, so the caller locks the attempts with no shard locked. An attempt
+// that begins meanwhile may be missing: it asks the nodes by itself, and when the
+// Quorum closes, its Pending.Wait cancels it.
 func (q *Quorum) all() []*attempt {
 	var as []*attempt
 	for i := range q.shards {
@@ -219,6 +257,9 @@ func (q *Quorum) observe(e Event) {
 
 // observes reports whether this goroutine runs the observer. If another Quorum's
 // observer runs here while this one's runs elsewhere, it reports that too.
+// It reads the stack, since a goroutine has no identity to compare. That takes
+// microseconds, so it is done only while the observer runs somewhere. A call that
+// is more than 1024 frames up is not seen.
 func (q *Quorum) observes() bool {
 	if q.observing.Load() == 0 {
 		return false
@@ -260,24 +301,33 @@ func (q *Quorum) Close(ctx context.Context) error {
 	}
 	err := error(&Failure{Err: ErrClosed})
 	q.once.Do(func() {
+		// Under records.mu, because compare starts its task under that lock, and
+		// only while the Quorum is open. Otherwise a task could start while
+		// tasks.Wait runs, and outlive Close.
 		q.records.mu.Lock()
 		close(q.closing)
+		// Close says it for the watches. Their goroutines may see closing after the
+		// links have closed, and the nodes would go on pushing for two ttl.
 		for _, w := range q.records.watches {
 			w.forget()
 		}
 		q.records.mu.Unlock()
+		// wakeUps sleeps in a read of the waker, and only this ends it.
 		q.waker.close()
 		q.repairs.close()
 		q.records.tasks.Wait() // they end with closing
 		for _, a := range q.all() {
 			a.close()
 		}
+		// No lock of an attempt is held here: a batch under way may need it to end.
 		q.ticks.close()
 		q.deadlines.close()
 		// An Ended callback may be under way. Its leaves are sent after it, so wait for it, with a bound.
 		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
+		// One bound for all nodes, and all at a time: a node that hangs costs Close
+		// no more than a node that answers late.
 		ctx, cancel := context.WithTimeout(ctx, q.furthest(&q.set))
 		defer cancel()
 		errs := make([]error, len(q.nodes))

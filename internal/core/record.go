@@ -1,5 +1,13 @@
 package core
 
+// This file owns the operations on the record of a name, as primitives see them:
+// read, open, put, erase. Each is one protocol.RegisterOp that an inquiry
+// (inquiry.go) drives.
+//
+// Invariant: a value is returned as recorded only if a majority has it. A value
+// that a minority has may be found by no later reader, so a caller that acted on it
+// would have acted on nothing.
+
 import (
 	"context"
 	"time"
@@ -23,6 +31,7 @@ type Record struct {
 }
 
 // Register is the record of one name. Its rules are in protocol/register.go.
+// It has no state of its own, so it is safe for concurrent use.
 type Register struct {
 	q    *Quorum
 	spec *Spec
@@ -32,6 +41,7 @@ type Register struct {
 func (q *Quorum) Register(s *Spec) *Register { return &Register{q: q, spec: s} }
 
 // record returns what an inquiry has found.
+// Called when the inquiry is decided.
 func (i *inquiry) record() Record {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -48,6 +58,7 @@ func (i *inquiry) record() Record {
 // Read returns what a majority has agreed on. What only some of the nodes have
 // is brought to the others first; where a run that came to nothing has left that
 // open, one of our own decides, unless another client holds the name.
+// It takes one round trip where a majority agrees, and writes nothing then.
 func (r *Register) Read(ctx context.Context) (Record, error) {
 	in := protocol.RegisterOp{Op: protocol.OpRead, Alive: true}
 	rec, err := r.read(ctx, in, protocol.Terms{})
@@ -78,6 +89,9 @@ func (h *Hold) version(seq uint64) protocol.Version {
 // anything. It returns what has been recorded before; a record on any node
 // counts, and is recorded again. It fails with ErrLost when the hold ends
 // before, or a later one has begun a run.
+// The two steps are those of Paxos: the promise of a majority, then the newest
+// value again under the new run's version. Without the second step a value that a
+// minority has would be found by this run, and perhaps not by the next.
 func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
@@ -115,6 +129,8 @@ func (r *Register) PutFirst(ctx context.Context, h *Hold, value []byte) error {
 }
 
 // Erase is Put of nothing.
+// What stays is the version: without it a write of an earlier hold that arrives
+// late would be taken for new.
 func (r *Register) Erase(ctx context.Context, h *Hold, seq uint64, keep time.Duration) error {
 	return r.put(ctx, h, protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep})
 }
@@ -134,6 +150,9 @@ func (r *Register) begin(ctx context.Context, h *Hold, in protocol.RegisterOp) e
 // Retire erases and releases the hold in one go, without waiting for the
 // nodes: each of them erases before it gives the vote to the next, for the two
 // go to it in this order on one connection.
+// The put is given up at once, with the requests already queued: its caller has no
+// use for the outcome. ClassOfRecord puts an erasure into the class of the leaves,
+// so it is before the leave also where both wait for room.
 func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 	if h.Valid() && !r.q.isClosed() {
 		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}

@@ -1,5 +1,8 @@
 package core
 
+// This file owns the log line that says why no lock can be acquired when nodes are
+// new. Nothing else depends on it.
+
 import (
 	"context"
 	"errors"
@@ -12,6 +15,8 @@ import (
 
 // recovering logs once per episode that there is no quorum until the guard time of
 // some nodes is over. mu guards it.
+// An episode begins when a quorum becomes impossible, and ends when one is
+// possible. Without that rule the line would come with every answer.
 type recovering struct {
 	mu    sync.Mutex
 	until []time.Time // per node

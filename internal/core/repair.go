@@ -1,5 +1,12 @@
 package core
 
+// This file owns the steps of repairs: reading markers, taking turns, listing
+// names, reading records. Which step comes next is protocol.Repair's to say.
+//
+// Each client repairs, whatever primitives it uses, and a key at the nodes says
+// whose turn it is. If two clients believe that it is theirs, both bring the same
+// records, and no harm is done.
+
 import (
 	"context"
 	"errors"
@@ -151,6 +158,7 @@ func (r *repairer) turn() string { return r.q.set.Prefix + ":heal" }
 
 // take takes a step. Invariant: it ends, within ten node timeouts or what a few
 // questions to a majority take.
+// It runs in the step's own goroutine.
 func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 	q, ctx, n := r.q, r.ctx, r.q.nodes[s.Node]
 	switch s.Kind {
@@ -215,6 +223,7 @@ func (q *Quorum) lookAt(ctx context.Context, n *node, clock bool) (res protocol.
 }
 
 // listNames lists a portion of the names, as "name}side", that have a record on a node.
+// SCAN gives each name that is there during the whole listing at least once.
 func (q *Quorum) listNames(ctx context.Context, n *node, cursor string) (names []string, next string, err error) {
 	begin, end := q.set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
@@ -257,6 +266,8 @@ func (q *Quorum) repairName(ctx context.Context, node int, name string) protocol
 // decide has a run of its own find out what the last one, which began and came to
 // nothing, has left open: whether a minority's record stands. It reports whether it
 // could; not while the name is held.
+// A try, so it takes no place in a queue: a client that holds the name is deciding
+// the same by its own work.
 func (q *Quorum) decide(ctx context.Context, s *Spec) bool {
 	s = s.WithWeight(1)
 	s.Capacity = 1

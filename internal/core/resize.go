@@ -17,11 +17,18 @@ import (
 // every answer.
 
 // number is the spec of that lock and record.
+// Its weight and capacity are 1: a mutex, whose record is the number.
 func (q *Quorum) number(s *Spec) (*Spec, error) {
 	return q.NewSpec(Spec{Name: s.Name, side: script.Number, Weight: 1, Capacity: 1, Set: s.Set})
 }
 
 // Resize changes how many permits a semaphore has, for all clients.
+// It returns when a majority has the number. From then on every quorum of votes
+// contains a node that knows it, so a smaller number holds for each claim that is
+// admitted later. Nodes that have missed it are given it by repairs.
+//
+// Claims that hold are not ended by a smaller number: new ones are admitted when
+// enough of the old have left.
 func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	lock, err := q.number(s)
 	if err != nil {
@@ -50,6 +57,8 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 }
 
 // stir has every node serve the claims that fit now: any request does that.
+// Without that the waiters would learn of a larger number with their next beat. The
+// beat is of an id that has no claim, so it changes nothing else.
 func (q *Quorum) stir(s *Spec) {
 	t := protocol.Terms{ID: q.newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
 	r := protocol.Request{Op: protocol.OpBeat}
@@ -60,6 +69,8 @@ func (q *Quorum) stir(s *Spec) {
 
 // Permits asks the nodes how many permits a semaphore has: as the last Resize
 // said, or else as declared.
+// A node that has never seen a Resize has no record, and the capacity of the spec
+// holds.
 func (q *Quorum) Permits(ctx context.Context, s *Spec) (uint64, error) {
 	lock, err := q.number(s)
 	if err != nil {

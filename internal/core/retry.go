@@ -1,5 +1,7 @@
 package core
 
+// This file owns the pauses between attempts of one operation that were overtaken.
+
 import (
 	"context"
 	"math/rand/v2"
@@ -13,11 +15,17 @@ import (
 type Retry struct{ n int }
 
 const (
+	// Longer than a round trip in one region: the run that was in the way is mostly
+	// over.
 	firstRetry = 5 * time.Millisecond
-	lastRetry  = time.Second
+	// The longest pause. The ninth failure in a row reaches it, and is the first
+	// that is logged.
+	lastRetry = time.Second
 )
 
 // Wait waits before the next attempt: twice as long each time, and not as long as others.
+// The pauses are random between a half and the whole. With equal pauses two callers
+// that have overtaken each other once would do so each time.
 func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	pause := min(firstRetry<<min(r.n, 16), lastRetry)
 	if r.n++; pause == lastRetry {

@@ -53,6 +53,7 @@ type alarm struct {
 // written with scheduler.mu held.
 type alarms [schedulers]atomic.Int64
 
+// The goroutine runs until close.
 func newScheduler(kind int, now func() protocol.Time, wake func(as []alarm)) *scheduler {
 	s := &scheduler{
 		kind: kind, now: now, wake: wake, due: wakeHeap{kind: kind}, next: protocol.Never,
@@ -86,6 +87,9 @@ func (s *scheduler) set(a *attempt, t protocol.Time) {
 }
 
 // look has the goroutine look at the clock now.
+// Called without s.mu, by set and when the machine wakes up: a timer of the runtime
+// stands still while the machine sleeps. One signal that waits is enough, since the
+// goroutine reads the clock afresh.
 func (s *scheduler) look() {
 	select {
 	case s.kick <- struct{}{}:
@@ -94,6 +98,8 @@ func (s *scheduler) look() {
 }
 
 // drop removes the wake-up of a. Called with a.mu held.
+// The entry becomes void, and is removed later: see wakeHeap. A wake-up that has
+// just been taken out still comes: a tick of a claim that is final does nothing.
 func (s *scheduler) drop(a *attempt) {
 	s.mu.Lock()
 	s.due.drop(a)
@@ -130,6 +136,8 @@ func (s *scheduler) run() {
 			sleep = s.next.Sub(now)
 		}
 		s.mu.Unlock()
+		// Without s.mu: wake takes the locks of attempts, and attempts call set
+		// under theirs.
 		if len(batch) > 0 {
 			s.wake(batch)
 			clear(batch)
@@ -170,6 +178,8 @@ const (
 )
 
 // put adds an alarm; one that the attempt had before is void.
+// The order of the two steps matters: the alarm is stored in the attempt first, so
+// a sweep takes the older entry for void.
 func (h *wakeHeap) put(one alarm) {
 	if one.a.alarms[h.kind].Swap(int64(one.at)) == 0 {
 		h.valid++
@@ -233,6 +243,8 @@ func (h *wakeHeap) sink(i int, one alarm) {
 }
 
 // sweep removes all void alarms.
+// A sweep removes at least a fifth of the list, so its cost is a constant for each
+// alarm that became void.
 func (h *wakeHeap) sweep() {
 	h.list = slices.DeleteFunc(h.list, func(one alarm) bool { return !one.is(h.kind) })
 	for i, one := range slices.Backward(h.list) {

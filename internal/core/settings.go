@@ -83,6 +83,8 @@ func Defaults() Settings {
 func (s *Settings) Drift() time.Duration { return protocol.Drift(s.TTL) }
 
 // Check names the first setting that is wrong or contradicts another, and the remedy.
+// A setting that is wrong is refused here, once, and not where it would first do
+// harm: a guard time that is too short loses a lock only when a node restarts.
 func (s *Settings) Check() error {
 	switch {
 	case s.TTL < 10*time.Millisecond:

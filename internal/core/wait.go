@@ -1,5 +1,8 @@
 package core
 
+// This file owns the callers that wait for a change of an attempt that is not its
+// end.
+
 import (
 	"context"
 	"sync"

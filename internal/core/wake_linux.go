@@ -1,5 +1,8 @@
 package core
 
+// This file owns how a suspended machine is noticed on Linux: by how long it slept,
+// and by a file that becomes readable when it wakes up.
+
 import (
 	"errors"
 	"math"
@@ -21,6 +24,8 @@ const (
 
 // slept is how much CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC. The two cannot
 // be read at one moment; of a few attempts the quickest is the most exact one.
+// The result is taken only if the three reads lay within a millisecond: a goroutine
+// that was interrupted between them would take the interruption for sleep.
 func slept() (d time.Duration, ok bool) {
 	took := time.Duration(math.MaxInt64)
 	for range 10 {
@@ -40,6 +45,7 @@ func slept() (d time.Duration, ok bool) {
 	return d, took < steady
 }
 
+// RawSyscall, since the call does not block.
 func readClock(id uintptr) (time.Duration, bool) {
 	var ts syscall.Timespec
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0)
@@ -48,6 +54,9 @@ func readClock(id uintptr) (time.Duration, bool) {
 
 // waker tells when the machine wakes up. It is a timer of the kernel that never
 // expires, and is cancelled when the wall clock is set, which a wake-up does.
+//
+// A read of it needs no thread: the file is in the runtime's poller, as a socket
+// is.
 type waker struct{ f *os.File }
 
 // newWaker returns one that never tells anything where the kernel has no such timer.

@@ -19,6 +19,7 @@ import (
 // every Lock fails with refusals that an operator cannot tell from a loaded node.
 
 // wall is the comparison.
+// It is safe for concurrent use. Only the goroutine of watchWall has wrong written.
 type wall struct {
 	wrong atomic.Pointer[WallError] // nil: no majority contradicts the wall clock
 	poke  chan struct{}             // compare now
@@ -79,6 +80,7 @@ func (q *Quorum) wallTime() time.Time {
 
 // mismatch says why a node's answer to a claim does not count because of clocks, or nil.
 // There is something about this process's wall clock to find out then.
+// Called with a.mu held. It waits for nothing: the comparison is only asked for.
 func (q *Quorum) mismatch(c *protocol.Attempt, r protocol.Request, a protocol.Answer) error {
 	old := a.Status == protocol.OK && r.Op == protocol.OpJoin && c.Phase() < protocol.Holding && q.client.Window().Old(a.Ticket, a.Clock)
 	if a.Status != protocol.Ahead && !old {
@@ -101,6 +103,7 @@ func (q *Quorum) compareWall() {
 
 // watchWall compares the clocks when a node has come up, when an answer gave a
 // reason, and from time to time; every second while they differ.
+// It is a goroutine of the Quorum, and ends with it.
 func (q *Quorum) watchWall() {
 	every := max(q.set.TTL, 2*time.Second)
 	timer := time.NewTimer(every)

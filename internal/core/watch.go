@@ -1,5 +1,12 @@
 package core
 
+// This file owns the views of records that are kept up to date, for leader
+// elections and for their observers.
+//
+// Invariant: what Latest shows never goes back to an older version. Nodes may
+// forget a record, and a node that was away may show an older one. A candidate that
+// saw the older one would follow a leader that has resigned.
+
 import (
 	"context"
 	"sync"
@@ -13,6 +20,7 @@ import (
 // safe for concurrent use; mu guards rec, known, err and pushed. Updates come by pushes,
 // and by asking again every third of the ttl and when the lease of the claim that
 // recorded it is due to end.
+// Lock order: w.mu is a leaf.
 type Watch struct {
 	r       *Register
 	terms   protocol.Terms // what the nodes know the watch by
@@ -30,6 +38,7 @@ type Watch struct {
 }
 
 // Watch follows the record until Close.
+// The caller must call Close, or the goroutine runs until the Quorum closes.
 func (r *Register) Watch() *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watch{
@@ -58,6 +67,8 @@ func (w *Watch) Latest() (rec Record, known bool, err error) {
 }
 
 // Close ends the watch.
+// It waits for the goroutine, which is at most reading: its context has ended, so
+// the read ends too.
 func (w *Watch) Close() {
 	w.cancel()
 	<-w.over
@@ -123,6 +134,8 @@ func (w *Watch) run(ctx context.Context) {
 		case <-w.now:
 		case <-timer.C:
 		}
+		// A read takes one round to read, and a second if what a minority has must
+		// be brought to the others.
 		asked, cancel := context.WithTimeout(ctx, q.Rounds(set, 2))
 		rec, err := w.r.read(asked, protocol.RegisterOp{Op: protocol.OpRead, Alive: true}, w.terms)
 		cancel()
@@ -130,6 +143,8 @@ func (w *Watch) run(ctx context.Context) {
 			return
 		}
 		w.take(rec, err)
+		// Pushes may be lost, and a node drops a watch that it has not been shown
+		// for a while. Each read shows it again.
 		pause := set.TTL / 3
 		switch {
 		case err != nil:
@@ -143,6 +158,8 @@ func (w *Watch) run(ctx context.Context) {
 }
 
 // take takes what a read has found.
+// Changed signals only what a caller can see: another version, an end of the lease,
+// or whether nodes answer.
 func (w *Watch) take(rec Record, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,6 +182,8 @@ func (w *Watch) take(rec Record, err error) {
 }
 
 // push takes a node's word that the record was written under a ticket.
+// It runs on a node's reader, and does not block. The push that makes the majority
+// causes a read at once; each later one is for a record that this read will find.
 func (w *Watch) push(node int, t protocol.Ticket) {
 	w.mu.Lock()
 	w.pushed[node] = max(w.pushed[node], t)
