@@ -151,11 +151,9 @@ func (c *Client) judgeClocks(event func(j *Clocks)) {
 // by an old value is judged as if it had come before the event.
 func (c *Client) unlock(now Time) []Action {
 	for len(c.lives.Out) > 0 || len(c.clocks.Out) > 0 || len(c.repair.Out) > 0 {
-		lives, clocks, steps := c.lives.Out, c.clocks.Out, c.repair.Out
-		c.lives.Out, c.clocks.Out, c.repair.Out = nil, nil, nil
-		for _, a := range lives {
-			c.node(now, a)
-		}
+		c.nodeActions(now)
+		clocks, steps := c.clocks.Out, c.repair.Out
+		c.clocks.Out, c.repair.Out = nil, nil
 		for _, e := range clocks {
 			c.clock(e)
 		}
@@ -186,7 +184,16 @@ func (c *Client) unlock(now Time) []Action {
 
 func (c *Client) act(a Action) { c.do = append(c.do, a) }
 
-// node takes what Incarnations says.
+// nodeActions takes what Incarnations says. Called with c.mu held.
+func (c *Client) nodeActions(now Time) {
+	lives := c.lives.Out
+	c.lives.Out = nil
+	for _, a := range lives {
+		c.node(now, a)
+	}
+}
+
+// node takes one thing that Incarnations says.
 func (c *Client) node(now Time, a NodeAction) {
 	switch a.Kind {
 	case NodeVotes:

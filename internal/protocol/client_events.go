@@ -71,6 +71,15 @@ func (c *Client) Push(now Time, node int, m *Push) (counts bool, do []Action) {
 //
 // Invariant: the incarnation comes first. Without that the time that a server of another
 // node's data shows moves the bounds of the node's clock.
+//
+// Note: Here is an incorrect order:
+//
+//	why = c.check(now, node, inc, r.Push)
+//	late, why = c.read(node, r)
+//	c.nodeActions(now)
+//
+// The reply that shows a new incarnation is judged by the bounds of the last one, and the
+// bounds that it begins are forgotten. A jump before the next reply goes unnoticed.
 func (c *Client) judge(now Time, node int, inc Incarnation, r Reading) (late time.Duration, why Why, do []Action) {
 	if inc != 0 && c.votes[node].Load() == uint64(inc) && !c.parted.Load() {
 		b := &c.bounds[node]
@@ -83,6 +92,7 @@ func (c *Client) judge(now Time, node int, inc Incarnation, r Reading) (late tim
 	}
 	c.mu.Lock()
 	if why = c.check(now, node, inc, r.Push); why == Counts {
+		c.nodeActions(now)
 		late, why = c.read(node, r)
 	}
 	return late, why, c.unlock(now)

@@ -228,3 +228,23 @@ func TestWakeIsSaidAgainAfterATick(t *testing.T) {
 	assert.False(t, has(p.Show(p.now, 0, 1), protocol.ActWake))
 	assert.True(t, has(p.Tick(p.now+1), protocol.ActWake), "also where the Tick came too early")
 }
+
+// The first reply of an incarnation begins the bounds of its node's clock, also when that reply
+// is what shows the incarnation. Without that a jump between the first reply and the second goes
+// unnoticed: the node has ended a lease that this process counts on.
+func TestFirstReplyBeginsTheBounds(t *testing.T) {
+	t.Parallel()
+	p := newProcess(3, protocol.Rules{})
+	read := func(inc protocol.Incarnation, millis int64) protocol.Why {
+		p.now += 1000
+		r := protocol.Request{Op: protocol.OpJoin, Node: 0, Sent: p.now - 500}
+		v, _ := p.Reply(p.now, &p.name, &r, &protocol.Answer{Status: protocol.OK, Incarnation: inc, Clock: millis})
+		return v.Why
+	}
+	assert.Equal(t, protocol.Counts, read(1, 1_000_000))
+	p.Down(p.now, 0)
+	p.Connect(p.now, 0, "z", time.Millisecond) // and no Show: the marker could not be read
+	p.Up(p.now, 0)
+	assert.Equal(t, protocol.Counts, read(9, 5_000_000), "the clock of another server is no jump")
+	assert.Equal(t, protocol.Parted, read(9, 5_060_000), "a jump of this one is")
+}
