@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -248,6 +250,52 @@ func TestResets(t *testing.T) {
 		}
 		left++
 	}
+}
+
+// A node that breaks each connection at its first command is given longer and longer pauses. That
+// it answers the transport's own commands shortens none.
+func TestPausesOfANodeThatBreaks(t *testing.T) {
+	t.Parallel()
+	began := make(chan time.Time, 1000)
+	addr := redistest.Serve(t, func(nc net.Conn) {
+		began <- time.Now()
+		rd := resp.NewReader(nc)
+		for {
+			v, err := rd.Read()
+			if err != nil {
+				return
+			}
+			answer := "+OK\r\n"
+			switch string(v[0].Str) {
+			case "HELLO":
+				answer = "%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n"
+			case "SUBSCRIBE":
+				answer = ">3\r\n+subscribe\r\n+ch\r\n:1\r\n"
+			case "X":
+				return
+			}
+			if _, err := nc.Write([]byte(answer)); err != nil {
+				return
+			}
+		}
+	})
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	var l *transport.Ordered
+	made := make(chan struct{})
+	cfg := transport.Config{Channel: "ch", Subscribed: func() {
+		<-made
+		l.Append(newCall("X"), transport.Certain)
+		l.Flush()
+	}}
+	l = open(t, client, cfg)
+	close(made)
+	first := await(t, began)
+	var last time.Time
+	for range 8 {
+		last = await(t, began)
+	}
+	assert.Greater(t, last.Sub(first), time.Second, "10 + 20 + 40 + 80 + 160 + 320 + 500 + 500 ms at least")
 }
 
 // Answers that a node refuses to give during the handshake are not needed.

@@ -45,7 +45,9 @@ type conn struct {
 	bytes      int       // encoded size of the unanswered
 	cause      error     // why it is dead
 	owed       bool      // answers were missing when it died
-	served     bool      // a command has been answered
+	served     bool      // a command has been answered that is not the transport's own
+
+	refusedAt time.Duration // when the node refused the SUBSCRIBE, since Ordered.epoch; 0: it has not
 
 	// While now < resendUntil, Lasting commands are also copied to resend.
 	resendUntil time.Duration
@@ -213,9 +215,9 @@ func (c *conn) read(l *Ordered) error {
 		}
 		l.mu.Lock()
 		e, ok := c.unanswered.pop()
-		c.served = true
 		c.bytes -= int(e.size)
 		if !e.own {
+			c.served = true
 			c.pending -= max(1, len(e.batch))
 		}
 		if done != nil && len(c.spares) < maxSpares {

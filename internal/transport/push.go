@@ -44,7 +44,10 @@ func (p *pushes) end(l *Ordered, err error) {
 
 // subscription is the SUBSCRIBE on the connection for commands. Its answer is a push, which
 // the reader takes for an answer: see isAnswer.
-type subscription struct{ l *Ordered }
+type subscription struct {
+	l *Ordered
+	c *conn
+}
 
 func (s subscription) Append(dst []byte) []byte {
 	return resp.AppendCommand(dst, "SUBSCRIBE", s.l.cfg.Channel)
@@ -54,7 +57,20 @@ func (s subscription) Reply(_ []resp.Value, err error) {
 	if err == nil {
 		s.l.pushes.begin(s.l)
 	} else if e, refused := errors.AsType[resp.Error](err); refused {
+		s.l.mu.Lock()
+		s.c.refusedAt = s.l.now()
+		s.l.mu.Unlock()
 		s.l.pushes.end(s.l, e)
+	}
+}
+
+// subscribeAgain asks for the pushes again where the node has refused them: what it lacks, such
+// as a right, may come while the connection lasts. Ordered.mu is held.
+func (l *Ordered) subscribeAgain(c *conn, now time.Duration) {
+	if c.refusedAt > 0 && now-c.refusedAt >= maxBackoff && c.cause == nil {
+		c.refusedAt = 0
+		l.subscribeTo(c, now)
+		c.wakeWriter()
 	}
 }
 
@@ -70,11 +86,11 @@ func (l *Ordered) pushed(v []resp.Value) {
 	}
 }
 
-// subscribeTo begins the pushes of a new connection. It appends the first command to it.
-// Ordered.mu is held.
+// subscribeTo begins the pushes on c. Ordered.mu is held. It is the first command of a new
+// connection.
 func (l *Ordered) subscribeTo(c *conn, now time.Duration) {
 	if l.cfg.Channel != "" && c.info.Protocol == 3 {
-		c.pushOwn(subscription{l}, now)
+		c.pushOwn(subscription{l, c}, now)
 	}
 }
 

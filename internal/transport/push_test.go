@@ -211,3 +211,27 @@ func TestPushForbidden(t *testing.T) {
 	_, err := do(t, l, "X")
 	assert.NoError(t, err, "commands do not need pushes")
 }
+
+// A node that refuses pushes is asked again, on the same connection: an operator may allow the
+// channel later.
+func TestPushAllowedLater(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, 1).Node(0)
+	admin := node.Client()
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "resetchannels").Err())
+	for _, protocol := range []int{2, 3} {
+		client := redis.NewClient(&redis.Options{Addr: node.Addr(), Username: "app", Password: "secret", Protocol: protocol})
+		defer client.Close()
+		var log events
+		l := open(t, client, log.config(transport.Config{Channel: "ch"}))
+		eventually(t, "push down", func() bool { return log.count("push down") == 1 })
+		require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "&ch").Err())
+		eventually(t, "subscribed", func() bool { return log.count("subscribed") == 1 })
+		require.NoError(t, admin.Publish(t.Context(), "ch", "x").Err())
+		eventually(t, "pushed", func() bool { return log.count("push x") == 1 })
+		assert.Zero(t, log.count("down"))
+		assert.Equal(t, 1, log.count("push down"), "said once")
+		require.NoError(t, shut(l))
+		require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "resetchannels").Err())
+	}
+}

@@ -168,6 +168,7 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 		l.fail(c, errStalled)
 		return
 	}
+	l.subscribeAgain(c, now)
 	if l.cfg.Channel != "" && c.info.Protocol == 3 && c.unanswered.n == 0 && now-seen.at >= l.pingEvery() && c.cause == nil {
 		c.pushOwn(keepAlive{}, now)
 		c.wakeWriter()
