@@ -92,7 +92,9 @@ func (c *Client) judge(now Time, node int, inc Incarnation, r Reading) (late tim
 	}
 	c.mu.Lock()
 	if why = c.check(now, node, inc, r.Push); why == Counts {
-		c.nodeActions(now)
+		if c.Rules.on(RuleBegins) {
+			c.nodeActions(now)
+		}
 		late, why = c.read(node, r)
 	}
 	return late, why, c.unlock(now)

@@ -234,7 +234,11 @@ func TestWakeIsSaidAgainAfterATick(t *testing.T) {
 // unnoticed: the node has ended a lease that this process counts on.
 func TestFirstReplyBeginsTheBounds(t *testing.T) {
 	t.Parallel()
-	p := newProcess(3, protocol.Rules{})
+	firstReply(t, protocol.Rules{})
+}
+
+func firstReply(t assert.TestingT, rules protocol.Rules) {
+	p := newProcess(3, rules)
 	read := func(inc protocol.Incarnation, millis int64) protocol.Why {
 		p.now += 1000
 		r := protocol.Request{Op: protocol.OpJoin, Node: 0, Sent: p.now - 500}

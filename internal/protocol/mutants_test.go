@@ -36,6 +36,7 @@ func TestMutants(t *testing.T) {
 		{"the head of a queue waits for another client's key", protocol.RuleForeign, foreignKey},
 		{"a run begins without its claim", protocol.RuleOpenHeld, openWithoutAHold},
 		{"a node whose clock was set back is left alone", protocol.RuleRecount, clockSetBack},
+		{"the reply that shows an incarnation is judged by the bounds of the last one", protocol.RuleBegins, firstReply},
 		{"claims do not ask a node that counts again", protocol.RuleCleared, clockSetBack},
 		{"a node that is not heard of is not asked for its time", protocol.RulePoll, polled},
 		{"a client with another list waits without an error", protocol.RuleSetList, listsDiffer},

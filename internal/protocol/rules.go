@@ -76,6 +76,7 @@ const (
 	RuleOriginal                        // an incarnation that another address has left may be a copy's: a node votes and attests with what another one said
 	RuleJudged                          // a reply that does not count moves no ticket clock and starts no repair: a client's tickets follow another server's
 	RuleMet                             // the bounds of a node's clock end with its incarnation: a node that has begun another one is taken to have jumped again
+	RuleBegins                          // what a new incarnation ends is ended before the time of the reply that shows it is read: a jump before the next reply goes unnoticed
 	RuleCleared                         // claims ask a node again whose clock is in doubt no more: a waiter learns of its vote by its next beat
 	RuleLanded                          // what is under way is known before the claim gets an answer: a claim takes a node that has answered for silent
 	RuleAskAgain                        // a node whose push may be lost is asked although the same request is under way: a waiter sleeps through its turn

@@ -54,6 +54,7 @@ RuleNearest
 RuleUnknown
 RuleWall
 RuleJudged
+RuleBegins
 RuleCleared
 RuleLanded
 RuleAskAgain
