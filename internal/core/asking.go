@@ -136,9 +136,9 @@ func (c *asking) Reply(v []resp.Value, err error) {
 		switch {
 		case a.Status == protocol.Missing:
 			i.errs[node] = errQueued
-		case a.Record != nil && a.Record.Forged && (i.in.Op != protocol.OpPut || a.Status == protocol.Overtaken):
+		case a.Record != nil && a.Record.Forged && (i.in.Op != protocol.OpPut || a.Status == protocol.StatusSuperseded):
 			i.errs[node] = errHidden
-		case a.Status == protocol.Overtaken:
+		case a.Status == protocol.StatusSuperseded:
 			i.errs[node] = errOvertaken
 		case a.Status == protocol.Ahead:
 			i.errs[node] = errFuture

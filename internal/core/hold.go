@@ -91,7 +91,7 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			}
 			p.acquired()
 			return (*Hold)(p.a), nil
-		case protocol.Taken:
+		case protocol.Busy:
 			return nil, p.a.failure(ErrHeld)
 		case protocol.TooHeavy:
 			return nil, p.a.tooHeavy()

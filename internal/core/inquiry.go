@@ -78,9 +78,9 @@ func (i *inquiry) wait(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch i.in.Outcome() {
-	case protocol.Settled, protocol.Unsettled:
+	case protocol.Settled, protocol.Inconclusive:
 		return nil
-	case protocol.Outrun:
+	case protocol.Superseded:
 		if slices.Contains(i.errs, errHidden) {
 			return i.failure(ErrLost) // no later run can help
 		}

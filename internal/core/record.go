@@ -46,8 +46,8 @@ func (i *inquiry) record() Record {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := i.in.Newest()
-	if i.in.Outcome() == protocol.Unsettled || s.Version == (protocol.Version{}) {
-		return Record{Undecided: i.in.Outcome() == protocol.Unsettled}
+	if i.in.Outcome() == protocol.Inconclusive || s.Version == (protocol.Version{}) {
+		return Record{Undecided: i.in.Outcome() == protocol.Inconclusive}
 	}
 	left, _ := i.in.Left()
 	return Record{

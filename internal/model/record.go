@@ -59,7 +59,7 @@ func promiseOf(r protocol.Request) protocol.Ticket {
 func (v *visit) open(s protocol.Stored) protocol.Status {
 	switch {
 	case v.overtaken(s.Version) || v.storedVersion().Run(s.Version) > 0:
-		return protocol.Overtaken
+		return protocol.StatusSuperseded
 	case v.began(s.Version): // again
 	case !v.votesFor(s.Version) && !v.off(Present):
 		return protocol.Missing
@@ -78,7 +78,7 @@ func (v *visit) put(s protocol.Stored) protocol.Status {
 	switch {
 	case v.storedVersion().Run(s.Version) == 0 && v.storedVersion().Seq >= s.Seq: // again, or late
 	case v.overtaken(s.Version) || v.storedVersion().Compare(s.Version) > 0:
-		return protocol.Overtaken
+		return protocol.StatusSuperseded
 	case !v.began(s.Version) && !v.votesFor(s.Version) && !v.off(Present):
 		return protocol.Missing
 	default:
@@ -95,7 +95,7 @@ func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Sta
 		promise = protocol.Version{Ticket: s.Ticket, ID: s.ID}
 	}
 	if v.overtaken(promise) {
-		return protocol.Overtaken
+		return protocol.StatusSuperseded
 	}
 	if v.newestPromise().Run(promise) < 0 {
 		v.promise, v.promiseIn = promise, 0

@@ -126,14 +126,14 @@ func (c *Claim) wait(now Time) {
 	q := c.Quorum()
 	switch {
 	case c.Try && (c.outvoted(now, votes, open) || c.countPause > 0 && asked == 0):
-		phase := Taken
+		phase := Busy
 		if c.Known(now) < q { // what is missing is not the turn: votes are there, and do not count yet
 			phase = NoQuorum
 		}
 		c.end(now, phase)
 		return
 	case known < q: // its leases have lapsed: it starts again, and a try gives up
-		c.end(now, Lapsed)
+		c.end(now, Expired)
 		return
 	case !c.Try && aliveExact < q && alive >= q && top > c.ticket && c.Rules.on(RuleRaise):
 		// "A waiter whose exact nodes die may raise T and settle again." So may one

@@ -69,7 +69,7 @@ func (q *RegisterOp) write(now Time) {
 	}
 	switch {
 	case overrun > q.Nodes-q.Quorum() || q.hopeless(now, overrun, missing):
-		q.outcome = Outrun
+		q.outcome = Superseded
 	case taken < q.Quorum():
 		q.evidenceFrom = 0
 	case q.Op == OpPut:
@@ -162,7 +162,7 @@ func (q *RegisterOp) read(now Time) {
 		q.outcome = Settled
 		return
 	case !may && have+silent < q.Quorum():
-		q.outcome = Unsettled
+		q.outcome = Inconclusive
 		return
 	case !may:
 		return

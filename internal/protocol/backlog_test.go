@@ -166,7 +166,7 @@ func TestPostponedAttempt(t *testing.T) {
 	c.Out = nil
 	c.Postpone()
 	c.Begin(sent, 128)
-	if c.Tick(sent.Add(time.Minute)); c.Phase() != Lapsed {
+	if c.Tick(sent.Add(time.Minute)); c.Phase() != Expired {
 		t.Errorf("phase %d after a ttl", c.Phase())
 	}
 }

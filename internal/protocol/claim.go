@@ -26,7 +26,7 @@ import (
 //	   ^                                 |                         |
 //	   `---- T is raised (rule 4) -------'                         | the deadline
 //	   |                                 |                         v
-//	   `--> Lapsed, NoQuorum, Rejected   `--> Taken, Lapsed,     Lost
+//	   `--> Expired, NoQuorum, Rejected  `--> Busy, Expired,      Lost
 //	                                          TooHeavy
 //
 // Leave takes a claim from each of the first three to Left.
@@ -39,10 +39,10 @@ const (
 	Holding               // admitted
 	Lost                  // was admitted, and rule 3 no longer admits it
 	Left                  // released, or cancelled
-	Taken                 // a try that others were ahead of
+	Busy                  // a try that others were ahead of
 	NoQuorum              // a try that fewer than q nodes answered
 	Rejected              // so many nodes refuse for good that q cannot be reached
-	Lapsed                // abandoned: start again with a new id and a new T0
+	Expired               // abandoned: start again with a new id and a new T0
 	TooHeavy              // a Resize has left fewer permits than it asks for
 )
 
@@ -58,7 +58,7 @@ type Config struct {
 	NodeTimeout time.Duration // how long an answer is waited for before the node counts as silent
 	Drift       time.Duration // how much earlier than the node the client takes a lease to end
 	Window      Window        // how far tickets may be from the nodes' clocks
-	Try         bool          // do not wait: Taken instead
+	Try         bool          // do not wait: Busy instead
 }
 
 // Drift returns how much earlier than a node a client takes a lease to end: 1% of the ttl

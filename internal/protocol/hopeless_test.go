@@ -16,8 +16,8 @@ func TestRunThatNoQuorumCanTake(t *testing.T) {
 		in   RegisterOp
 		want Outcome
 	}{
-		"open":      {RegisterOp{Op: OpOpen}, Outrun},
-		"first put": {RegisterOp{Op: OpPut, First: true}, Outrun},
+		"open":      {RegisterOp{Op: OpOpen}, Superseded},
+		"first put": {RegisterOp{Op: OpPut, First: true}, Superseded},
 		"later put": {RegisterOp{Op: OpPut}, Asking},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,10 +32,10 @@ func TestRunThatNoQuorumCanTake(t *testing.T) {
 				out := append([]Request(nil), q.Out...)
 				q.Out = nil
 				for _, r := range out {
-					q.Answer(now, r, Answer{Status: []Status{Overtaken, OK, Missing}[r.Node], Record: &Entry{Forged: r.Node == 0, CaughtUp: r.Node > 0}})
+					q.Answer(now, r, Answer{Status: []Status{StatusSuperseded, OK, Missing}[r.Node], Record: &Entry{Forged: r.Node == 0, CaughtUp: r.Node > 0}})
 				}
-				if now > Time(time.Second).Add(q.Patience) && c.want == Outrun {
-					assert.Equal(t, Outrun, q.Outcome())
+				if now > Time(time.Second).Add(q.Patience) && c.want == Superseded {
+					assert.Equal(t, Superseded, q.Outcome())
 				}
 				now = min(end, max(now.Add(time.Millisecond), q.Wake()))
 				q.Tick(now)

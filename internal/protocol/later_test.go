@@ -138,7 +138,7 @@ func TestBriefTry(t *testing.T) {
 			b.now = b.now.Add(b.NodeTimeout)
 			b.Tick(b.now)
 		}
-		b.is(Taken)
+		b.is(Busy)
 		b.asked(OpLeave, 0, 1, 2, 3, 4)
 	}
 

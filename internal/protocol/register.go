@@ -13,11 +13,11 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Asking    Outcome = iota // not decided yet
-	Settled                  // a majority has it so
-	Unsettled                // a read that found what a later run will not let a majority have
-	Outrun                   // an open or a put that a later run has overtaken
-	Refused                  // so many nodes refuse for good that q cannot be reached
+	Asking       Outcome = iota // not decided yet
+	Settled                     // a majority has it so
+	Inconclusive                // a read that found what a later run will not let a majority have
+	Superseded                  // an open or a put that a later run has overtaken
+	Refused                     // so many nodes refuse for good that q cannot be reached
 )
 
 // RegisterOp is one operation on a record: it asks all nodes, and those that do
@@ -212,7 +212,7 @@ func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 		// A client is repairing it. Once caught up it can attest.
 		p.repairTried = r.Op == OpRepair
 		q.retryLater(now, p, 0)
-	case Overtaken:
+	case StatusSuperseded:
 		if p.superseded = q.Op != OpRead; !p.superseded {
 			q.retryLater(now, p, 0) // it has promised more since it was asked
 		}

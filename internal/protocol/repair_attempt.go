@@ -332,10 +332,10 @@ func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 	case s.Kind == RepairDecide && res.OK:
 		r.do(i, RepairStep{Kind: RepairRead, Name: s.Name, decided: true}) // the node need not be one of the majority
 		return
-	case s.Kind == RepairRead && r.Rules.Decides(res.Outcome == Unsettled, s.decided):
+	case s.Kind == RepairRead && r.Rules.Decides(res.Outcome == Inconclusive, s.decided):
 		r.do(i, RepairStep{Kind: RepairDecide, Name: s.Name})
 		return
-	case s.Kind == RepairDecide || res.Outcome == Unsettled:
+	case s.Kind == RepairDecide || res.Outcome == Inconclusive:
 		err = ErrUndecided
 	}
 	if err != nil {

@@ -94,10 +94,10 @@ func TestRepairBringsAllNames(t *testing.T) {
 	r.Done(1, steps(t, r, RepairList)[0], RepairResult{Cursor: "0"})
 	r.Done(1, steps(t, r, RepairLook)[0], RepairResult{Incarnation: 7, CaughtUp: true})
 	reads := steps(t, r, RepairRead, RepairRead)
-	r.Done(1, reads[0], RepairResult{Outcome: Unsettled})
+	r.Done(1, reads[0], RepairResult{Outcome: Inconclusive})
 	r.Done(1, reads[1], RepairResult{Outcome: Settled})
 	r.Done(1, steps(t, r, RepairDecide)[0], RepairResult{OK: true})
-	r.Done(1, steps(t, r, RepairRead)[0], RepairResult{Outcome: Unsettled})
+	r.Done(1, steps(t, r, RepairRead)[0], RepairResult{Outcome: Inconclusive})
 	out := steps(t, r, RepairYield, RepairFailed)
 	require.ErrorIs(t, out[1].Err, ErrUndecided)
 

@@ -34,7 +34,7 @@ func (c *Claim) settle(now Time) {
 		return
 	}
 	if c.Rules.on(RuleAbandon) && now.Sub(c.began) >= c.TTL {
-		c.end(now, Lapsed)
+		c.end(now, Expired)
 		return
 	}
 	known, open, top := 0, 0, c.ticket

@@ -114,13 +114,13 @@ type Status uint8
 
 // The statuses of an Answer.
 const (
-	OK         Status = iota + 1 // the node holds the claim (after a leave: holds it no more)
-	Missing                      // a beat for an id the node does not know; an open or a put of a claim that it does not vote for
-	Recovering                   // the node lost its memory and stores nothing yet
-	Clash                        // the name is in use with another capacity
-	Overtaken                    // an open or a put that a later run has overtaken
-	Ahead                        // the ticket would be too far ahead of the node's clock: nothing is stored (ticketclock.go)
-	OtherSet                     // the request counts on another configuration than the node's: nothing is stored (configuration.go)
+	OK               Status = iota + 1 // the node holds the claim (after a leave: holds it no more)
+	Missing                            // a beat for an id the node does not know; an open or a put of a claim that it does not vote for
+	Recovering                         // the node lost its memory and stores nothing yet
+	Clash                              // the name is in use with another capacity
+	StatusSuperseded                   // an open or a put that a later run has overtaken
+	Ahead                              // the ticket would be too far ahead of the node's clock: nothing is stored (ticketclock.go)
+	OtherSet                           // the request counts on another configuration than the node's: nothing is stored (configuration.go)
 )
 
 func (s Status) String() string {

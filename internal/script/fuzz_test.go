@@ -214,7 +214,7 @@ func FuzzDecodeRecord(f *testing.F) {
 			believable(t, a)
 			return
 		}
-		require.Contains(t, []protocol.Status{protocol.OK, protocol.Missing, protocol.Overtaken}, a.Status)
+		require.Contains(t, []protocol.Status{protocol.OK, protocol.Missing, protocol.StatusSuperseded}, a.Status)
 		require.NotNil(t, e)
 		if a.Incarnation == 0 || a.Incarnation >= maxNumber || a.Clock < 0 || a.Clock > 1<<43 ||
 			e.Ticket >= protocol.MaxTicket || e.Promise.Ticket >= protocol.MaxTicket || e.Seq >= maxNumber ||

@@ -74,7 +74,7 @@ func AppendWhole(dst []byte, marker string, inc protocol.Incarnation) []byte {
 
 // DecodeRecord reads the answer to an operation of a record:
 //
-//	status and clock, incarnation whole, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, Overtaken, Ahead
+//	status and clock, incarnation whole, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, StatusSuperseded, Ahead
 //	as in Decode                                                                          Recovering
 func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	if len(v) == 3 {
@@ -95,7 +95,7 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	}
 	a := protocol.Answer{Status: protocol.Status(v[0].Int % 8), Clock: v[0].Int / 8, Incarnation: protocol.Incarnation(v[1].Int)}
 	switch a.Status {
-	case protocol.OK, protocol.Missing, protocol.Overtaken, protocol.Ahead:
+	case protocol.OK, protocol.Missing, protocol.StatusSuperseded, protocol.Ahead:
 	default:
 		return bad(0)
 	}

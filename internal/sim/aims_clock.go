@@ -185,7 +185,7 @@ func (w *world) expectRead(p *proc, well bool) {
 		p.inquire(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
 			switch tries++; {
 			case ok || !well:
-			case tries < 5 && i.Outcome() == protocol.Unsettled:
+			case tries < 5 && i.Outcome() == protocol.Inconclusive:
 				p.later(w.around(w.nodeTimeout), read)
 			default:
 				w.fail("stuck", "%v: cannot be read though one record of three is forged", i)

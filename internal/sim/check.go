@@ -117,13 +117,13 @@ func (c *checker) changed(w *world, a *attempt, was protocol.Phase) {
 		c.gone(a)
 	}
 	switch {
-	case a.phase == protocol.Lapsed && a.waited && !a.begun:
+	case a.phase == protocol.Expired && a.waited && !a.begun:
 		w.fail("unsent", "%v is abandoned, and starts again at the end of the queue, though nothing of it has been sent", a)
 	case a.phase == protocol.Holding:
 		c.admitted(w, a)
 	case a.phase == protocol.Waiting && w.clean:
 		c.settled(w, a)
-	case w.clean && (a.phase == protocol.Lost || a.phase == protocol.Lapsed || a.phase == protocol.NoQuorum || a.phase == protocol.Rejected):
+	case w.clean && (a.phase == protocol.Lost || a.phase == protocol.Expired || a.phase == protocol.NoQuorum || a.phase == protocol.Rejected):
 		w.fail("lost", "%v is %s though nothing has failed", a, phaseName(a.phase))
 	}
 }

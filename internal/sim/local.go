@@ -95,7 +95,7 @@ func (v *value) progress() {
 	case protocol.Joining, protocol.Waiting:
 	case protocol.Holding:
 		v.soon(func() { v.take(a) })
-	case protocol.Lapsed, protocol.Lost:
+	case protocol.Expired, protocol.Lost:
 		if !c.try {
 			c.get(nil, false)
 			return

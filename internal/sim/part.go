@@ -317,7 +317,7 @@ func (a *attempt) changed() {
 			t.releaseLater()
 			t.whim(a)
 		}
-	case protocol.Lapsed:
+	case protocol.Expired:
 		t.att = nil
 		if w.wire == nil || !w.wire.manual {
 			t.acquire(t.try)

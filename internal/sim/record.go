@@ -193,7 +193,7 @@ func (w *world) lastly() {
 // readLast reads; unsettled is called when a run is to decide first, if one still may.
 func (w *world) readLast(unsettled func()) {
 	w.procs[0].inquire(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
-		open := i.Outcome() == protocol.Unsettled
+		open := i.Outcome() == protocol.Inconclusive
 		switch {
 		case ok || w.ledger.void || open && !w.idle(): // it is that run's to decide
 		case open && unsettled != nil:

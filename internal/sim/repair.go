@@ -174,7 +174,7 @@ func (p *proc) readFor(t *repairTask) {
 		case !p.reaches(n) || !p.attested(n):
 			res = protocol.RepairResult{Err: errSilent}
 		case w.undecided[t.step.Name] || w.held[t.step.Name]:
-			res.Outcome = protocol.Unsettled
+			res.Outcome = protocol.Inconclusive
 		case t.step.Name == numberName:
 			p.bringNumber(n)
 			w.numberInForce()

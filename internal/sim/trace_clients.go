@@ -168,8 +168,8 @@ func (c *cast) giveUp(no int) {
 
 // outcomes say what has become of an operation on the record.
 var outcomes = map[protocol.Outcome]string{
-	protocol.Asking: "gives up", protocol.Settled: "done", protocol.Unsettled: "left to the next run",
-	protocol.Outrun: "overtaken by a later run", protocol.Refused: "refused",
+	protocol.Asking: "gives up", protocol.Settled: "done", protocol.Inconclusive: "left to the next run",
+	protocol.Superseded: "overtaken by a later run", protocol.Refused: "refused",
 }
 
 func (c *cast) inquire(p *proc, owner *attempt, in protocol.RegisterOp, what string) {
@@ -217,8 +217,8 @@ func storedName(s protocol.Stored) string {
 // phases are what a trace says of a claim.
 var phases = map[protocol.Phase]string{
 	protocol.Joining: "joins", protocol.Waiting: "waits", protocol.Holding: "holds", protocol.Lost: "is lost",
-	protocol.Left: "has left", protocol.Taken: "gives up, as others are ahead", protocol.NoQuorum: "gives up without a quorum",
-	protocol.Rejected: "is refused", protocol.Lapsed: "is abandoned", protocol.TooHeavy: "asks for more than there is",
+	protocol.Left: "has left", protocol.Busy: "gives up, as others are ahead", protocol.NoQuorum: "gives up without a quorum",
+	protocol.Rejected: "is refused", protocol.Expired: "is abandoned", protocol.TooHeavy: "asks for more than there is",
 }
 
 // clockTime names a reading of a clock by the trace's time.
