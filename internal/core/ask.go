@@ -33,7 +33,7 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 		err error
 	}
 	done := make(chan answer, 1)
-	c := &question{command: command}
+	c := &adminRequest{command: command}
 	again := 0
 	c.reply = func(v []resp.Value, err error) {
 		// The command has not been carried out. It follows the scripts, on the same

@@ -65,7 +65,7 @@ func (q *Quorum) tickClient() {
 	}
 }
 
-// carryOut does what the Client says. The caller holds no lock of an attempt or an inquiry.
+// carryOut does what the Client says. The caller holds no lock of an attempt or a registerCall.
 // It first waits until New has made all nodes. New waits for no connection, so this
 // is short; if New fails, closing ends the wait.
 //

@@ -38,10 +38,10 @@ func (j *jump) last() (time.Duration, time.Time) {
 
 // askTime returns a question for a node's time. It is to be sent at once: the time from
 // askTime to the answer bounds the node's clock.
-func (n *node) askTime() *question {
+func (n *node) askTime() *adminRequest {
 	q := n.q
 	sent := q.now()
-	return &question{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
+	return &adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
 		if millis, e := decodeTime(v); err == nil && e == nil {
 			q.showTime(n.index, protocol.Reading{Sent: sent, Heard: q.now(), Millis: millis})
 		}
@@ -73,7 +73,7 @@ func (e *LateError) Error() string {
 // askGuard reads the longest guard time that clients have shown to a node.
 func (n *node) askGuard() {
 	q := n.q
-	n.send(&question{command: resp.AppendCommand(nil, "GET", q.markerKey()), reply: func(v []resp.Value, err error) {
+	n.send(&adminRequest{command: resp.AppendCommand(nil, "GET", q.markerKey()), reply: func(v []resp.Value, err error) {
 		if m, ok := parseMarker(text(v, 0)); err == nil && ok {
 			q.carryOut(q.client.Guarded(q.now(), n.index, m.guard))
 		}
@@ -84,7 +84,7 @@ func (n *node) askGuard() {
 // began by a time that has not come yet. A node that began earlier is unchanged.
 func (n *node) recount() {
 	q := n.q
-	n.send(&question{command: q.mark(n.info(), n.info().Run(), script.Kept), reply: func(v []resp.Value, err error) {
+	n.send(&adminRequest{command: q.mark(n.info(), n.info().Run(), script.Kept), reply: func(v []resp.Value, err error) {
 		if inc, _, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.carryOut(q.client.Recounted(q.now(), n.index, inc))
 		}

@@ -10,7 +10,7 @@
 //
 // They are taken in this order:
 //
-//	attempt.mu or inquiry.mu
+//	attempt.mu or registerCall.mu
 //	records.mu, or those of protocol.Client
 //	flow.mu or the one of a link, never both
 //

@@ -16,7 +16,7 @@ import (
 // flow keeps the requests of claims that a node has no room for yet, and sends them when
 // it has. What is sent, and when, is for [protocol.Attempt] and [protocol.Backlog] to
 // decide. It is safe for concurrent use; mu guards the backlog and what belongs to it.
-// Lock order: attempt.mu or inquiry.mu, then flow.mu or Ordered.mu, never both of these.
+// Lock order: attempt.mu or registerCall.mu, then flow.mu or Ordered.mu, never both of these.
 //
 // The obvious alternative is a queue of bytes inside the link, and it was worse. What lies
 // in such a queue for a second has lost a second of its lease, cannot be taken back, and
@@ -47,7 +47,7 @@ func (f *flow) note() {
 }
 
 // queued is a request that waits for room at a node.
-// [call] and [asking] are such requests, and a notice is one without an answer.
+// [call] and [registerRequest] are such requests, and a notice is one without an answer.
 type queued interface {
 	transport.Command
 	// transmit sends the request, unless it has lost its sense. It reports false when there

@@ -31,7 +31,7 @@ func (n *node) markAnew(a *protocol.Action) {
 	if a.Incarnation != 0 {
 		lost = strconv.FormatUint(uint64(a.Incarnation), 10)
 	}
-	n.send(&question{command: q.mark(n.info(), n.info().Run(), lost), reply: func(v []resp.Value, err error) {
+	n.send(&adminRequest{command: q.mark(n.info(), n.info().Run(), lost), reply: func(v []resp.Value, err error) {
 		inc, _, e := script.DecodeMarker(v)
 		q.carryOut(q.client.Marked(q.now(), n.index, try, inc, err == nil && e == nil))
 	}})
@@ -108,6 +108,6 @@ func (q *Quorum) sameServer(ctx context.Context, n, other *node) (bool, error) {
 		return false, err
 	}
 	v, err := other.do(ctx, "GET", key)
-	n.send(&question{command: resp.AppendCommand(nil, "DEL", key)})
+	n.send(&adminRequest{command: resp.AppendCommand(nil, "DEL", key)})
 	return err == nil && text(v, 0) == "1", err
 }

@@ -176,7 +176,7 @@ func (q *Quorum) meet(n *node, run string) (cmds []transport.Command, done bool,
 	}
 	var v protocol.SetVerdict
 	for _, s := range q.change(n.index, func(m *protocol.Membership) { v = m.Met(n.index, run, has) }) {
-		c := &question{command: q.setStep(nil, n, s)}
+		c := &adminRequest{command: q.setStep(nil, n, s)}
 		if s.Kind == protocol.SetRestore {
 			q.set.Logger.Info("quorate: a node lost its data and is given back its place in the set; it votes after the guard time", "node", n.addr)
 		}
@@ -187,7 +187,7 @@ func (q *Quorum) meet(n *node, run string) (cmds []transport.Command, done bool,
 	case protocol.SetFits:
 		if has.Stamp() == q.set.home().Stamp() && has.Config != nil && p.home == q.set.home() && p.marker == "" && len(cmds) == 0 {
 			// The marker is gone, and nothing else: an operator has removed it.
-			cmds = append(cmds, &question{command: q.setStep(nil, n, protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config})})
+			cmds = append(cmds, &adminRequest{command: q.setStep(nil, n, protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config})})
 		}
 		return cmds, false, nil
 	case protocol.SetPending, protocol.SetLost: // the connection serves Bootstrap alone

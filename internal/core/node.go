@@ -105,7 +105,7 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	if !on(RuleRestart) {
 		lost = script.Kept
 	}
-	return append(cmds, &question{command: q.mark(&info, run, lost), reply: func(v []resp.Value, err error) {
+	return append(cmds, &adminRequest{command: q.mark(&info, run, lost), reply: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			n.show(got)
 			p.wait = max(0, q.set.Guard-age)
@@ -144,7 +144,7 @@ func (q *Quorum) mark(info *transport.Info, run, lost string) []byte {
 func loads(scripts []script.Script) []transport.Command {
 	cmds := make([]transport.Command, 0, len(scripts)+2)
 	for _, s := range scripts {
-		cmds = append(cmds, &question{command: script.AppendLoad(nil, s)})
+		cmds = append(cmds, &adminRequest{command: script.AppendLoad(nil, s)})
 	}
 	return cmds
 }
@@ -162,16 +162,16 @@ func forgotten(err error) bool {
 	return ok && e.Code() == "NOSCRIPT"
 }
 
-// question is a command outside any claim.
+// adminRequest is a command outside any claim.
 // Its reply runs on the reader's goroutine, and must not block.
-type question struct {
+type adminRequest struct {
 	command []byte
 	reply   func(v []resp.Value, err error) // nil: not of interest
 }
 
-func (c *question) Append(dst []byte) []byte { return append(dst, c.command...) }
+func (c *adminRequest) Append(dst []byte) []byte { return append(dst, c.command...) }
 
-func (c *question) Reply(v []resp.Value, err error) {
+func (c *adminRequest) Reply(v []resp.Value, err error) {
 	if c.reply != nil {
 		c.reply(v, err)
 	}

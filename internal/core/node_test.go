@@ -120,7 +120,7 @@ func failedKillEnds(t *testing.T) bool {
 	require.Eventually(t, func() bool { _, err := n.do(t.Context(), "PING"); return err == nil }, 20*time.Second, time.Millisecond)
 
 	require.NoError(t, server.Stop())
-	n.send(&question{command: resp.AppendCommand(nil, "PING")}) // unanswered, so the connection may be read later
+	n.send(&adminRequest{command: resp.AppendCommand(nil, "PING")}) // unanswered, so the connection may be read later
 	cut.Store(true)
 	n.link.Reconnect(errors.New("as the test wants it"))
 	require.NoError(t, server.Cont())

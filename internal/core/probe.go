@@ -50,18 +50,18 @@ func (q *Quorum) probe(n *node) []transport.Command {
 	p := &n.probed
 	*p = probed{sent: q.now(), home: q.set.home()}
 	cmds := []transport.Command{
-		&question{command: resp.AppendCommand(nil, "GET", script.SetKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
+		&adminRequest{command: resp.AppendCommand(nil, "GET", script.SetKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
 			if err == nil {
 				p.set = text(v, 0)
 			}
 		}},
-		&question{command: resp.AppendCommand(nil, append([]string{"MGET"}, script.SpreadKeys(p.home.Marker(q.set.Prefix), q.set.Prefix)...)...), reply: func(v []resp.Value, err error) {
+		&adminRequest{command: resp.AppendCommand(nil, append([]string{"MGET"}, script.SpreadKeys(p.home.Marker(q.set.Prefix), q.set.Prefix)...)...), reply: func(v []resp.Value, err error) {
 			if p.cluster = clusterMode(err); err == nil {
 				p.marker = text(v, 0)
 				p.empty = p.marker == ""
 			}
 		}},
-		&question{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
+		&adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
 			if millis, e := decodeTime(v); err == nil && e == nil {
 				p.clock = millis
 			}
@@ -74,7 +74,7 @@ func (q *Quorum) probe(n *node) []transport.Command {
 		for _, s := range some {
 			words = append(words, s.SHA)
 		}
-		cmds = append(cmds, &question{command: resp.AppendCommand(nil, words...), reply: func(v []resp.Value, err error) {
+		cmds = append(cmds, &adminRequest{command: resp.AppendCommand(nil, words...), reply: func(v []resp.Value, err error) {
 			for i, s := range some {
 				// If the user may not ask, or the answer makes no sense, all are sent.
 				if err != nil || len(v) != len(some) || v[i].Int != 1 {
@@ -98,7 +98,7 @@ func (n *node) reload(c transport.Command) {
 		return
 	}
 	cmds := loads(script.All())
-	cmds[len(cmds)-1].(*question).reply = func([]resp.Value, error) { n.loading.Store(false) }
+	cmds[len(cmds)-1].(*adminRequest).reply = func([]resp.Value, error) { n.loading.Store(false) }
 	n.send(append(cmds, c)...)
 }
 

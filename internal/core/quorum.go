@@ -87,7 +87,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		// begin and end attempts. With one map all of them would meet at one lock.
 		q.shards[i].attempts = map[protocol.ID]*attempt{}
 	}
-	q.records.inquiries = map[*inquiry]struct{}{}
+	q.records.calls = map[*registerCall]struct{}{}
 	q.records.watches = map[protocol.ID]*Watch{}
 	q.client = q.newClient(len(clients))
 	q.repairs = newRepairer(q, len(clients))

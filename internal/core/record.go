@@ -1,8 +1,8 @@
 package core
 
 // This file owns the operations on the record of a name, as primitives see them:
-// read, open, put, erase. Each is one protocol.RegisterOp that an inquiry
-// (inquiry.go) drives.
+// read, open, put, erase. Each is one protocol.RegisterOp that a registerCall
+// (register_call.go) drives.
 //
 // Invariant: a value is returned as recorded only if a majority has it. A value
 // that a minority has may be found by no later reader, so a caller that acted on it
@@ -40,9 +40,9 @@ type Register struct {
 // Register returns the record of s's name.
 func (q *Quorum) Register(s *Spec) *Register { return &Register{q: q, spec: s} }
 
-// record returns what an inquiry has found.
-// Called when the inquiry is decided.
-func (i *inquiry) record() Record {
+// record returns what a registerCall has found.
+// Called when the registerCall is decided.
+func (i *registerCall) record() Record {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := i.in.Newest()
@@ -72,7 +72,7 @@ func (r *Register) read(ctx context.Context, in protocol.RegisterOp, watch proto
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
 	}
-	i := r.q.inquire(&inquiry{spec: r.spec, terms: watch, in: in})
+	i := r.q.beginRegister(&registerCall{spec: r.spec, terms: watch, in: in})
 	if err := i.wait(ctx); err != nil {
 		return Record{}, err
 	}
@@ -96,7 +96,7 @@ func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
 	}
-	i := r.q.inquire(&inquiry{spec: r.spec, hold: h, in: protocol.RegisterOp{
+	i := r.q.beginRegister(&registerCall{spec: r.spec, hold: h, in: protocol.RegisterOp{
 		Op: protocol.OpOpen, Stored: protocol.Stored{Version: h.version(0)},
 	}})
 	if err := i.wait(ctx); err != nil {
@@ -144,7 +144,7 @@ func (r *Register) begin(ctx context.Context, h *Hold, in protocol.RegisterOp) e
 		return &Failure{Err: ErrClosed}
 	}
 	in.Op = protocol.OpPut
-	return r.q.inquire(&inquiry{spec: r.spec, hold: h, in: in}).wait(ctx)
+	return r.q.beginRegister(&registerCall{spec: r.spec, hold: h, in: in}).wait(ctx)
 }
 
 // Retire erases and releases the hold in one go, without waiting for the
@@ -156,7 +156,7 @@ func (r *Register) begin(ctx context.Context, h *Hold, in protocol.RegisterOp) e
 func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 	if h.Valid() && !r.q.isClosed() {
 		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}
-		r.q.inquire(&inquiry{spec: r.spec, in: protocol.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
+		r.q.beginRegister(&registerCall{spec: r.spec, in: protocol.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
 	}
 	h.Release()
 }

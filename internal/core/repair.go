@@ -57,7 +57,7 @@ func (r *repairer) close() {
 // block, and claims and the readers of answers must not wait for these.
 func (r *repairer) start(s *protocol.RepairStep) {
 	if s.Kind == protocol.RepairYield { // should another client have its turn by now, the two do the same twice
-		r.q.nodes[s.Node].send(&question{command: resp.AppendCommand(nil, "DEL", r.turn())})
+		r.q.nodes[s.Node].send(&adminRequest{command: resp.AppendCommand(nil, "DEL", r.turn())})
 		return
 	}
 	r.mu.Lock()
@@ -258,7 +258,7 @@ func (q *Quorum) repairName(ctx context.Context, node int, name string) protocol
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Rounds(&q.set, 4))
 	defer cancel()
-	i := q.inquire(&inquiry{spec: s, in: protocol.RegisterOp{Op: protocol.OpRead, Repair: node + 1}})
+	i := q.beginRegister(&registerCall{spec: s, in: protocol.RegisterOp{Op: protocol.OpRead, Repair: node + 1}})
 	err = i.wait(ctx)
 	return protocol.RepairResult{Err: err, Outcome: i.outcome()}
 }

@@ -28,7 +28,7 @@ func underWay(t *testing.T, q *Quorum, n int) {
 	require.Eventually(t, func() bool {
 		q.records.mu.Lock()
 		defer q.records.mu.Unlock()
-		return len(q.records.inquiries) >= n
+		return len(q.records.calls) >= n
 	}, time.Minute, time.Millisecond)
 }
 
@@ -103,7 +103,7 @@ func breaksByWatches(t *testing.T) int {
 	require.Eventually(t, func() bool {
 		q.records.mu.Lock()
 		defer q.records.mu.Unlock()
-		return len(q.records.inquiries) == 0 || down.Load() > 1
+		return len(q.records.calls) == 0 || down.Load() > 1
 	}, time.Minute, time.Millisecond)
 	for _, w := range all {
 		w.Close()

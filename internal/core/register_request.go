@@ -13,10 +13,10 @@ import (
 // Invariant: at most one request of an operation waits for a node. A newer one takes its
 // place, so what waits is not more than the operations that callers wait for.
 
-// asking is one request on its way; it is a transport.Command. While it waits for room,
+// registerRequest is one request on its way; it is a transport.Command. While it waits for room,
 // i.mu guards it. From Append on it belongs to the link, until Reply.
-type asking struct {
-	i     *inquiry
+type registerRequest struct {
+	i     *registerCall
 	req   protocol.Request
 	loads int // how often the scripts have been loaded for it
 	class protocol.Class
@@ -26,18 +26,18 @@ type asking struct {
 // reports whether the link is to be flushed.
 // A request that already waits is replaced and keeps its place: the newer one asks
 // for what the operation wants now.
-func (i *inquiry) offer(r protocol.Request) (flush bool) {
+func (i *registerCall) offer(r protocol.Request) (flush bool) {
 	n := i.q.nodes[r.Node]
 	if i.unsent != nil && i.unsent[r.Node] != nil {
 		i.unsent[r.Node].req = r
 		return false
 	}
-	c := &asking{i: i, req: r, class: protocol.ClassOfRecord(&i.in)}
+	c := &registerRequest{i: i, req: r, class: protocol.ClassOfRecord(&i.in)}
 	if n.offer(c.class, c) {
 		return true
 	}
 	if i.unsent == nil {
-		i.unsent = new([32]*asking)
+		i.unsent = new([32]*registerRequest)
 	}
 	i.unsent[r.Node] = c
 	return false
@@ -66,7 +66,7 @@ func (n *node) offer(k protocol.Class, c queued) (flush bool) {
 // Retire does not wait for it.
 // It runs on pump's goroutine, and takes i.mu. A read or put that is over has no
 // caller left, and is dropped.
-func (c *asking) transmit(n *node) bool {
+func (c *registerRequest) transmit(n *node) bool {
 	i := c.i
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -83,19 +83,19 @@ func (c *asking) transmit(n *node) bool {
 // notice is a command that may wait for room, and whose answer is of no interest.
 // A watch that ends sends one. If it is lost, the node drops the watch after two
 // ttl.
-type notice struct{ question }
+type notice struct{ adminRequest }
 
 func (c *notice) transmit(n *node) bool { return n.link.Append(c, transport.Normal) != transport.Full }
 
 // notify sends a notice, after the operations on records that wait for room.
 func (n *node) notify(command []byte) {
-	if n.offer(protocol.Records, &notice{question{command: command}}) {
+	if n.offer(protocol.Records, &notice{adminRequest{command: command}}) {
 		n.link.Flush()
 	}
 }
 
 // Append encodes the request.
-func (c *asking) Append(dst []byte) []byte {
+func (c *registerRequest) Append(dst []byte) []byte {
 	i := c.i
 	return script.AppendCommand(dst, i.spec.keys(), &i.terms, i.q.channel, i.q.set.Guard, i.q.set.Retention, c.req)
 }
@@ -104,7 +104,7 @@ func (c *asking) Append(dst []byte) []byte {
 // It runs on the reader's goroutine, as [call.Reply] does, and judges the answer
 // before it takes i.mu for the same reason: what follows from the verdict may take
 // the lock of any attempt.
-func (c *asking) Reply(v []resp.Value, err error) {
+func (c *registerRequest) Reply(v []resp.Value, err error) {
 	i, node := c.i, c.req.Node
 	var a protocol.Answer
 	if err = i.q.checkSet(node, err); err == nil {

@@ -17,13 +17,13 @@ import (
 // Invariant: an operation that has begun is in Quorum.records until it is over, so that a lost
 // connection, a jumped clock and Close reach it.
 
-// inquiry drives one protocol.RegisterOp, as attempt drives a claim. It is safe for
+// registerCall drives one protocol.RegisterOp, as attempt drives a claim. It is safe for
 // concurrent use; mu guards the fields below mu. done is closed once, when
 // the operation is decided or given up.
-// What stands above mu is set before the inquiry starts. Lock order: i.mu, then
+// What stands above mu is set before the registerCall starts. Lock order: i.mu, then
 // records.mu or flow.mu. No lock of an attempt is taken under i.mu: whether the
 // hold is valid is read without one.
-type inquiry struct {
+type registerCall struct {
 	q     *Quorum
 	spec  *Spec
 	terms protocol.Terms // of a read: the id of the watch, and for how long
@@ -37,7 +37,7 @@ type inquiry struct {
 	timer *time.Timer
 	errs  []error // per node
 
-	unsent *[32]*asking // by node: the request that waits for room there; nil while none has
+	unsent *[32]*registerRequest // by node: the request that waits for room there; nil while none has
 }
 
 var (
@@ -48,10 +48,10 @@ var (
 		"set the clock right, or, if it is right, delete the name's key that ends in }:r together with the key that ends in :marker there: the other nodes then repair it")
 )
 
-// inquire starts an inquiry.
-// The caller fills in what the inquiry is about, and holds no lock. The result is
-// under way when inquire returns.
-func (q *Quorum) inquire(i *inquiry) *inquiry {
+// beginRegister starts a registerCall.
+// The caller fills in what the registerCall is about, and holds no lock. The result is
+// under way when beginRegister returns.
+func (q *Quorum) beginRegister(i *registerCall) *registerCall {
 	i.q, i.done = q, make(chan struct{})
 	i.errs = make([]error, len(q.nodes))
 	i.mu.Lock() // an event that finds it in records must find it started
@@ -66,8 +66,8 @@ func (q *Quorum) inquire(i *inquiry) *inquiry {
 // wait waits until it is decided, and returns why it cannot be. It ends with the context and
 // when the Quorum closes. The operation ends then, too: a put that has been sent may still
 // be recorded, which is why an error of it never says that nothing was recorded.
-// One goroutine waits for one inquiry.
-func (i *inquiry) wait(ctx context.Context) error {
+// One goroutine waits for one registerCall.
+func (i *registerCall) wait(ctx context.Context) error {
 	select {
 	case <-i.done:
 	case <-ctx.Done():
@@ -93,7 +93,7 @@ func (i *inquiry) wait(ctx context.Context) error {
 }
 
 // outcome returns what has been decided.
-func (i *inquiry) outcome() protocol.Outcome {
+func (i *registerCall) outcome() protocol.Outcome {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.in.Outcome()
@@ -101,7 +101,7 @@ func (i *inquiry) outcome() protocol.Outcome {
 
 // failure names every node that has something to do with it.
 // Called with i.mu held.
-func (i *inquiry) failure(err error) *Failure {
+func (i *registerCall) failure(err error) *Failure {
 	f := &Failure{Err: err, Needed: i.in.Quorum()}
 	for n, err := range i.errs {
 		if err == nil {
@@ -116,7 +116,7 @@ func (i *inquiry) failure(err error) *Failure {
 // end gives up what is not decided yet.
 // Requests that a link has are sent all the same: a node may have got the first of
 // them already.
-func (i *inquiry) end(err error) {
+func (i *registerCall) end(err error) {
 	i.mu.Lock()
 	if !i.over {
 		i.err = err
@@ -127,7 +127,7 @@ func (i *inquiry) end(err error) {
 
 // finish is called once, with i.mu held.
 // Answers that come later find over, and are dropped.
-func (i *inquiry) finish() {
+func (i *registerCall) finish() {
 	i.over = true
 	i.timer.Stop()
 	i.q.records.drop(i)
@@ -135,8 +135,8 @@ func (i *inquiry) finish() {
 }
 
 // It is the function of the timer, and runs in a goroutine of its own. A timer that
-// fires while the inquiry ends does nothing.
-func (i *inquiry) tick() {
+// fires while the registerCall ends does nothing.
+func (i *registerCall) tick() {
 	i.mu.Lock()
 	now := i.q.now()
 	if !i.over {
@@ -146,7 +146,7 @@ func (i *inquiry) tick() {
 }
 
 // up passes on that a node's connection has come back.
-func (i *inquiry) up(node int) {
+func (i *registerCall) up(node int) {
 	i.mu.Lock()
 	now := i.q.now()
 	if !i.over {
@@ -162,7 +162,7 @@ func (i *inquiry) up(node int) {
 //
 // An open or a put follows its hold: once the hold is lost, no node votes for the
 // claim any more, and the RegisterOp decides how long it is worth trying.
-func (i *inquiry) flushUnlock(now protocol.Time) {
+func (i *registerCall) flushUnlock(now protocol.Time) {
 	if i.over {
 		i.mu.Unlock()
 		return
@@ -195,38 +195,38 @@ func (i *inquiry) flushUnlock(now protocol.Time) {
 	i.q.flush(nodes)
 }
 
-// records are the inquiries under way, and the watches. mu guards both maps, and is held for an
-// access to them only: each inquiry is called after it is free.
+// records are the register calls under way, and the watches. mu guards both maps, and is held for an
+// access to them only: each registerCall is called after it is free.
 // tasks counts the goroutines that Close waits for: the comparison of wall clocks,
 // the waker, and comparisons of two servers.
 type records struct {
-	mu        sync.Mutex
-	inquiries map[*inquiry]struct{}
-	watches   map[protocol.ID]*Watch
-	tasks     sync.WaitGroup
+	mu      sync.Mutex
+	calls   map[*registerCall]struct{}
+	watches map[protocol.ID]*Watch
+	tasks   sync.WaitGroup
 }
 
-func (r *records) add(i *inquiry) {
+func (r *records) add(i *registerCall) {
 	r.mu.Lock()
-	r.inquiries[i] = struct{}{}
+	r.calls[i] = struct{}{}
 	r.mu.Unlock()
 }
 
-func (r *records) drop(i *inquiry) {
+func (r *records) drop(i *registerCall) {
 	r.mu.Lock()
-	delete(r.inquiries, i)
+	delete(r.calls, i)
 	r.mu.Unlock()
 }
 
 // early passes on that answers are older than this process's clock tells.
 // Like up, it copies the map first. Lock order: i.mu, then records.mu, because
-// finish drops the inquiry with i.mu held. To lock the inquiries under r.mu would
+// finish drops the registerCall with i.mu held. To lock the register calls under r.mu would
 // be the other order, and a deadlock.
 func (r *records) early(by time.Duration) {
 	r.mu.Lock()
-	inquiries := slices.Collect(maps.Keys(r.inquiries))
+	calls := slices.Collect(maps.Keys(r.calls))
 	r.mu.Unlock()
-	for _, i := range inquiries {
+	for _, i := range calls {
 		i.mu.Lock()
 		now := i.q.now()
 		if !i.over {
@@ -241,15 +241,15 @@ func (r *records) early(by time.Duration) {
 // lost with the connection.
 func (r *records) up(node int) {
 	r.mu.Lock()
-	inquiries := make([]*inquiry, 0, len(r.inquiries))
-	for i := range r.inquiries {
-		inquiries = append(inquiries, i)
+	calls := make([]*registerCall, 0, len(r.calls))
+	for i := range r.calls {
+		calls = append(calls, i)
 	}
 	for _, w := range r.watches {
 		w.stir(w.soon)
 	}
 	r.mu.Unlock()
-	for _, i := range inquiries {
+	for _, i := range calls {
 		i.up(node)
 	}
 }
