@@ -227,7 +227,7 @@ func (s *stage) got(h *hold) {
 	p := s.crew[h.worker]
 	time.Sleep(s.Length / 200) // in the middle of its work
 	_ = p.Kill()
-	h.end, h.fate = s.now(), killed
+	h.kill(s.now())
 	s.victim = h
 	<-p.Done()
 	// What the dead worker had still reported comes first.

@@ -57,6 +57,14 @@ func TestJudge(t *testing.T) {
 	assert.False(t, (&story{nodeDown: -1}).judge(0).ok(), "nothing has happened")
 }
 
+// A worker that is killed after its lease has ended held the lock until the lease ended.
+func TestKilledAfterItsLease(t *testing.T) {
+	s := example()
+	s.victim.until = s.successor.got - time.Millisecond
+	s.victim.kill(s.successor.got + time.Second)
+	assert.True(t, s.judge(3).ok())
+}
+
 func TestTimeline(t *testing.T) {
 	got := example().timeline(4*time.Second, margin+2+40, asciiStyle)
 	assert.Equal(t, strings.Trim(`
