@@ -1,5 +1,8 @@
 package core
 
+// This file owns the clock of the deadlines, and what happens when the machine
+// wakes up.
+
 import (
 	"sync"
 	"sync/atomic"

@@ -45,6 +45,7 @@ func (a Address) Prepare(f func(*redis.Options) error) error {
 
 // parseAddress parses a URL. One with master_name is that of a Sentinel set, as
 // redis.ParseFailoverURL takes it. Errors quote nothing of it.
+// A URL may contain passwords, and an error goes into logs.
 func parseAddress(raw string) (Address, error) {
 	u, err := url.Parse(raw)
 	if err != nil || !u.Query().Has("master_name") {
@@ -70,6 +71,7 @@ func parseAddress(raw string) (Address, error) {
 }
 
 // nameOf is what node i is called in errors and in the log.
+// The address of a set changes with its master, so a set is named by its place.
 func nameOf(c redis.UniversalClient, i int) string {
 	if addr := c.(*redis.Client).Options().Addr; addr != transport.SentinelAddr {
 		return addr

@@ -1,5 +1,8 @@
 package core
 
+// This file owns the settings, their defaults and bounds, and the events for an
+// observer.
+
 import (
 	"fmt"
 	"log/slog"
@@ -148,6 +151,8 @@ func Change[O any](s *Settings, opts []O) error {
 // Override returns the Quorum's settings as a primitive's options change them.
 // Without options it returns the Quorum's own, which must not be changed. It
 // panics when an option is wrong or contradicts another: a programmer's error.
+// The copy is made once for each value of a primitive, so an option costs nothing
+// at a Lock.
 func Override[O any](q *Quorum, primitive string, opts []O) *Settings {
 	if len(opts) == 0 {
 		return &q.set

@@ -1,5 +1,11 @@
 package core
 
+// This file owns what a primitive asks the nodes for.
+//
+// Invariant: all claims of one value share one protocol.Name, because the clock of
+// its tickets is there: a claim of this process must be above the claims that it
+// has seen.
+
 import (
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
@@ -34,6 +40,7 @@ func (s *Spec) WithWeight(weight uint64) *Spec {
 func (s *Spec) quiet() bool { return !s.shared.Contended() }
 
 // NewSpec checks what a primitive asks for.
+// It fails for a name that cannot be used, before any node is asked.
 func (q *Quorum) NewSpec(s Spec) (*Spec, error) {
 	if err := CheckName(s.Name); err != nil {
 		return nil, err

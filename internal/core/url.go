@@ -1,5 +1,8 @@
 package core
 
+// This file owns the reading of nodes' addresses, for the command line and for
+// configuration.
+
 import (
 	"errors"
 	"fmt"

@@ -15,6 +15,8 @@ import (
 
 // Unlock ends one goroutine's hold. It waits for no node: leaves are sent, and not awaited. It returns the claim if that was released
 // on the nodes, and fails with ErrNotHeld, ErrLost or ErrClosed.
+// The caller is the goroutine that unlocks. The next one runs as soon as it gets
+// its turn, without a round trip if the claim is passed on.
 func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	q.mu.Lock()
 	x := q.state.Unlock(mode)
@@ -70,6 +72,9 @@ func failure(lost error) error {
 
 // Downgrade makes the writer a reader without a gap: the claim keeps its place, and only its
 // weight falls, so no other writer comes between. It waits for no node.
+// Readers are let in after the claim has become lighter, never before: until then
+// other processes take this one for a writer, and the readers would be in on a
+// promise that is not kept yet.
 func (q *Queue) Downgrade() error {
 	q.mu.Lock()
 	hold, ok := q.state.Downgrade()
@@ -91,6 +96,8 @@ func (q *Queue) Downgrade() error {
 
 // lingered runs when the time may be over for which a claim lingers. One timer serves
 // any number of releases: it sleeps on when there has been another meanwhile.
+// It runs in the goroutine of the timer, and may come after the claim was taken
+// again: then LocalQueue returns no hold.
 func (q *Queue) lingered() {
 	q.mu.Lock()
 	q.timer = nil
@@ -109,6 +116,7 @@ func (q *Queue) Waiting() {
 }
 
 // giveUp unlocks q.mu and releases a claim that only lingered.
+// Release runs without q.mu: it calls the observer, which may lock this value.
 func (q *Queue) giveUp(hold *core.Hold) {
 	if hold != nil {
 		q.dropLingering()
@@ -130,6 +138,8 @@ func (q *Queue) dropLingering() {
 
 // Ended is called when a claim has ended by itself. It may be an earlier one. It returns
 // after the contexts of the lease have ended: only then the leaves are sent.
+// Core calls it with no lock held. It waits for nothing but q.mu, which is never
+// held while a node is waited for.
 func (q *Queue) Ended(cause error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,6 +13,8 @@ import (
 // MustLock locks and never returns unlocked: through outages it waits, and it
 // panics if the name is unusable. Nodes that refuse for good are logged and asked
 // again. When the Quorum is closed it does not return.
+// A second between the tries: each has waited for the nodes already, and an
+// operator reads one line a second and not thousands.
 func (q *Queue) MustLock(op string, mode Mode) {
 	for {
 		err := core.Dress(op, q.Name(), q.Lock(context.Background(), mode, false))
@@ -38,6 +40,8 @@ func (q *Queue) MustUnlock(what string, mode Mode) {
 }
 
 // UnlockContext unlocks and waits until a majority has confirmed it.
+// The goroutines of this process go on at once: only the caller waits for the
+// nodes.
 func (q *Queue) UnlockContext(ctx context.Context, mode Mode) error {
 	released, err := q.Unlock(mode)
 	if err == nil && released != nil {
@@ -48,6 +52,8 @@ func (q *Queue) UnlockContext(ctx context.Context, mode Mode) error {
 
 // Do runs f while it is locked. f's context ends with ctx, and when the lock
 // is lost.
+// Unlock runs also when f panics, so that a panic that is recovered further up
+// leaves nothing locked.
 func (q *Queue) Do(ctx context.Context, op string, mode Mode, f func(ctx context.Context) error) (err error) {
 	if err := q.Lock(ctx, mode, false); err != nil {
 		return core.Dress(op, q.Name(), err)

@@ -1,5 +1,13 @@
 package script
 
+// This file owns the form of a batch: the joins, beats and leaves of many names in
+// one script call, and one number for each in the answer.
+//
+// Invariant: an item's answer is a number only where it says no more than the
+// usual: a vote, and no claim before it. In any other case the request is sent once
+// more by itself. So a batch needs no second form of each answer, and an item of it
+// cannot contradict the full form.
+
 import (
 	"encoding/hex"
 	"strconv"
@@ -11,6 +19,9 @@ import (
 
 // Kind says which requests may go out in one AppendBatch: those with the same
 // one. 0: r is nothing for it.
+// What differs between kinds is in the head of the call, once for all items: the
+// lease, and whether the holder wants to know of waiters. Requests of semaphores
+// have no kind: their answers carry totals.
 func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 	if t.Counting || r.List || r.Op != protocol.OpJoin && r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
 		return 0
@@ -25,6 +36,7 @@ func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 // AppendBatch appends the EVALSHA that does several joins, beats and leaves of one
 // kind in one request, see scripts/batch.lua, given what AppendItem has made of
 // them. The owner is the channel for pushes.
+// The link calls it with its lock held, so it must not block.
 func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	dst = resp.AppendArray(dst, 3+1+nKeys+4+nArgs)
 	dst = resp.AppendString(dst, "EVALSHA")
@@ -74,6 +86,8 @@ const BatchHead = 2
 
 // ReplyItem appends what an item's own number stands for, after the head of the
 // answer: the answer to r by itself, or nothing.
+// The values are those that [Decode] reads, so the caller of a batch has one way to
+// take an answer.
 func ReplyItem(v, head []resp.Value, own int64, r protocol.Request) []resp.Value {
 	switch {
 	case own != 1 || len(head) != BatchHead:

@@ -140,6 +140,8 @@ func DecodeLeave(v []resp.Value) (protocol.Answer, error) {
 
 // decodeOK reads what follows the ticket. Each flag says which values follow, so
 // flags and the number of values must agree.
+// It is strict where the node could be another program's, and the first
+// contradiction ends it: a part of an answer is never taken.
 func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	bad := func(what string) (protocol.Answer, error) {
 		return protocol.Answer{}, fmt.Errorf("%w: %s", ErrAnswer, what)
@@ -223,6 +225,8 @@ func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 }
 
 // DecodeMarker reads the answer to mark and bootstrap: the node's incarnation and its age.
+// The age may be negative: then the node began its guard time at a time that its
+// clock has not reached again.
 func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 	// A marker may have been born in what is now the future, if the node's clock was set back.
 	if len(v) != 2 || v[0].Str != nil || v[1].Str != nil || v[0].Int <= 0 || v[0].Int >= exact || v[1].Int >= exact || v[1].Int <= -exact {
@@ -260,6 +264,9 @@ func Marked(marker, runID string, clock int64, guard, retention time.Duration) (
 //	w <clock> <incarnation> <id> <ticket>    another claim has begun to wait behind it
 //	a <clock> <incarnation> <id> <ticket>    the node wants another request of the claim
 //	r <clock> <incarnation> <id> <ticket>    the record that id watches was written under ticket
+//
+// Any program may publish on the channel, so its form is checked as strictly as an
+// answer's. The incarnation and the ticket in it are for the Client to judge.
 func ParsePush(payload string) (protocol.Push, error) {
 	var p protocol.Push
 	bad := func() (protocol.Push, error) {

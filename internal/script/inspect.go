@@ -1,5 +1,8 @@
 package script
 
+// This file owns the view of a name for an onlooker: the request, and the reading
+// of its answer.
+
 // This file owns the look at a queue from outside. It changes nothing on the node.
 
 import (

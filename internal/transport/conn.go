@@ -78,6 +78,7 @@ func newConn(nc net.Conn, batcher Batch) *conn {
 
 // push queues a command for writing and for its answer, in one step: the order
 // of bytes and of receivers is the same.
+// Called with Ordered.mu held. It never blocks: it copies bytes into a buffer.
 func (c *conn) push(cmd Command, until, now time.Duration) {
 	if c.addToBatch(cmd, until, now) {
 		return
@@ -104,6 +105,7 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 }
 
 // enter queues the receiver of what has been appended to out.
+// Called with Ordered.mu held.
 func (c *conn) enter(e entry) {
 	if c.hooks != nil && e.size > 0 && !e.own {
 		e.shown = c.hooks.show(c.out[len(c.out)-int(e.size):])
@@ -114,6 +116,8 @@ func (c *conn) enter(e entry) {
 
 // writeOnce writes what is pending, releasing Ordered.mu meanwhile, and reports
 // whether more has been appended since. Ordered.mu is held, and no goroutine is writing.
+// Two buffers take turns: while one is written without the lock, commands are
+// appended to the other. With one buffer each Append would wait for the socket.
 func (c *conn) writeOnce(l *Ordered) (more bool) {
 	c.closeBatch()
 	buf := c.out
@@ -188,6 +192,7 @@ func (c *conn) write(l *Ordered) {
 		case <-c.dead:
 			return
 		}
+		// Without the lock: what runs meanwhile appends.
 		turn.yield()
 		l.mu.Lock()
 		// When a sender is writing, it will wake us again if need be.
@@ -248,6 +253,8 @@ func (c *conn) read(l *Ordered) error {
 }
 
 // start runs the connection until it is dead and settled.
+// Two goroutines. The reader settles what is unanswered only after the writer has
+// ended: otherwise the writer could still send a command that has got ErrBroken.
 func (c *conn) start(l *Ordered) {
 	written := make(chan struct{})
 	go func() {
@@ -267,6 +274,7 @@ func (c *conn) start(l *Ordered) {
 
 // fail declares c dead, once. Ordered.mu is held; run closes the socket, which
 // ends a read and a write that hang.
+// It closes no socket, because its callers hold Ordered.mu, and a close may block.
 func (l *Ordered) fail(c *conn, cause error) {
 	if c.cause != nil {
 		return
@@ -285,6 +293,8 @@ func (l *Ordered) fail(c *conn, cause error) {
 // runs on the reader goroutine, so all answers of one connection come in order.
 func (l *Ordered) settle(c *conn) {
 	l.mu.Lock()
+	// From here on only this goroutine has the ring, so the rest needs the lock for
+	// l.kept only.
 	pending := c.unanswered // a dead connection takes no more
 	c.unanswered, c.pending = ring{}, 0
 	again := l.ctx.Err() == nil

@@ -25,6 +25,8 @@ import (
 
 // options returns a private copy of a client's options, reduced to what opening
 // a single connection needs: addresses, TLS, credentials, database, OnConnect.
+// The copy lets no setting through that could hold up a command or open a second
+// connection: no pool, no retries, no cache of its own.
 func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 	var o redis.Options
 	switch c := client.(type) {
@@ -82,6 +84,8 @@ type owned struct {
 
 // open returns a connection that is dialed and encrypted, with nothing unread on
 // it but the answers to what go-redis has sent. Each step may take as long as patience.
+// It runs on run's goroutine, or on that of listen. The code of the client's owner
+// that it calls may hang, so it is left behind when ctx ends: see within.
 func (l *Ordered) open(ctx context.Context, patience time.Duration) (*opened, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
@@ -217,6 +221,8 @@ func introduce(ctx context.Context, o *redis.Options, nc net.Conn, patience time
 // within returns the result of f, or the cause of ctx if that ends first. A Dialer
 // or a provider of credentials may ignore its context; go-redis's own Dialer does
 // for TLS. A late result goes to tooLate.
+// Note: Here is an incorrect version: to call f, and look at ctx afterwards. A
+// provider that hangs would then hang the link, and Close.
 func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T, error) {
 	type result struct {
 		v   T
@@ -303,6 +309,8 @@ func (b *borrowed) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
+// go-redis closes what it is given. After back is set that must not close the
+// connection, which belongs to the link again.
 func (b *borrowed) Close() error {
 	if b.back.Load() {
 		return nil

@@ -24,6 +24,8 @@ type staleConn struct {
 	id    int64
 }
 
+// Only run calls it, so it takes no lock. At most 16 are kept. If an older one is
+// dropped, leaves are repeated as if its kill were not confirmed.
 func (l *Ordered) trackStale(c *conn) {
 	if len(l.stale) == 16 {
 		l.stale, l.killUnconfirmed = l.stale[1:], true
@@ -69,6 +71,8 @@ func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, e
 }
 
 // handshake takes one round trip if there is nothing to tell the node, else two.
+// It runs on run's goroutine. No other goroutine knows the connection yet, so it
+// takes no lock while it waits for answers.
 func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	if err := l.greet(c, w, login); err != nil {
 		return err
@@ -76,6 +80,8 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	if c.info.aofNotReady() {
 		return errAOFNotReady
 	}
+	// The kills go before what Hello sends. What a stale connection has not read
+	// yet may be a join, and must be gone before this connection changes anything.
 	kills := l.killable(*c.info)
 	c.greeted = true
 	hello, err := l.cfg.Hello(*c.info)
@@ -123,6 +129,8 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 
 // greet authenticates the connection and asks the node about itself, in one round
 // trip. Nothing that it sends changes anything on the node.
+// All questions are written before the first answer is read: one round trip,
+// however many there are.
 func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 	out := appendSteps(nil, login)
 	for _, words := range questions {
@@ -189,6 +197,8 @@ func subscribesBeside(hello []resp.Value) bool {
 	return false
 }
 
+// What go-redis has sent already is not sent again: only its answer is still to be
+// read.
 func appendSteps(out []byte, login []loginStep) []byte {
 	for _, s := range login {
 		if !s.sent {
@@ -214,6 +224,7 @@ func (l *Ordered) killable(now Info) []int64 {
 	return ids
 }
 
+// Every command gets its one Reply here, too.
 func abandon(cmds []Command, cause error) {
 	err := fmt.Errorf("%w: %w", ErrBroken, cause)
 	for _, cmd := range cmds {
@@ -257,6 +268,7 @@ func (c *conn) identify() error {
 	return nil
 }
 
+// It ignores what it does not know: servers of other makes send other fields.
 func (i *Info) parse(section string) {
 	for line := range strings.Lines(section) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")

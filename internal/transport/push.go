@@ -75,11 +75,14 @@ func (l *Ordered) subscribeAgain(c *conn, now time.Duration) {
 }
 
 // isAnswer reports whether what was read last answers a command.
+// Called by the reader only. In RESP3 the node answers SUBSCRIBE by a push, in the
+// place where its answer belongs.
 func (c *conn) isAnswer(v []resp.Value) bool {
 	return !c.rd.IsPush() || len(v) == 3 && string(v[0].Str) == "subscribe"
 }
 
 // pushed takes what answers no command.
+// It runs on the reader's goroutine with no lock held.
 func (l *Ordered) pushed(v []resp.Value) {
 	if len(v) == 3 && string(v[0].Str) == "message" {
 		l.cfg.Push(string(v[2].Str))
@@ -124,6 +127,8 @@ func (keepAlive) Append(dst []byte) []byte  { return resp.AppendCommand(dst, "PI
 func (keepAlive) Reply([]resp.Value, error) {}
 
 // listen keeps the push connection: subscribe, read, and again when it breaks.
+// It is a goroutine of its own, and the only one that uses the connection for
+// pushes.
 func (l *Ordered) listen(ctx context.Context) {
 	var pause backoff
 	for ctx.Err() == nil {

@@ -25,6 +25,8 @@ const (
 )
 
 // run connects, watches over the connection, and connects again.
+// It is a goroutine of its own, from NewOrdered to Close. Up and Down are called
+// here only, so never two at a time.
 func (l *Ordered) run() {
 	var pause backoff
 	told := false // Up or Down has been called
@@ -69,6 +71,8 @@ func (l *Ordered) run() {
 // raise makes c the current connection. What was kept goes first: no command
 // is appended to c before that. raise reports whether a command found no room on the last
 // connection, which can no longer answer and so make room.
+// Leaves that outlasted the last connection come before any new command, so a name
+// that was released is free before this process asks for it again.
 func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Lock()
 	now := l.now()
@@ -105,6 +109,7 @@ func (l *Ordered) lower(cause error) {
 	}
 }
 
+// A leave is of no use once the lease that it ends is over.
 func (l *Ordered) giveUpKept(cause error) (room bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,6 +130,7 @@ func (l *Ordered) giveUpKept(cause error) (room bool) {
 }
 
 // watch returns when c is dead and settled, its socket closed.
+// It runs on run's goroutine for as long as the connection lives.
 func (l *Ordered) watch(c *conn) {
 	tick := time.NewTicker(min(max(l.cfg.Stall/8, time.Millisecond), resendDelay/4))
 	defer tick.Stop()
@@ -157,6 +163,9 @@ type progress struct {
 // inspect is the periodic look at a living connection. A slow node keeps its connection
 // for as long as it answers at all: to connect again and to send the same once more
 // would only give it more to do.
+// It looks at the progress and not at a time for each command: a node that needs a
+// second for each of ten answers is slow, and a node that gives none for a second
+// may be gone.
 func (l *Ordered) inspect(c *conn, seen *progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,6 +216,8 @@ func (b *backoff) patience(stall time.Duration) time.Duration {
 }
 
 // failed takes why an attempt has failed.
+// Only a timeout makes the next attempt more patient. A refused connection fails at
+// once, however long it may take.
 func (b *backoff) failed(err error) {
 	if slow(err) {
 		b.slow = min(b.slow+1, 4)
@@ -225,6 +236,7 @@ func (b *backoff) lasted(d time.Duration, served bool) {
 	}
 }
 
+// It ends early with Close.
 func (b *backoff) sleep(ctx context.Context) {
 	d := min(max(b.next, minBackoff), maxBackoff)
 	b.next = 2 * d
