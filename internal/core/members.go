@@ -242,10 +242,14 @@ func (q *Quorum) outOfSet(set *Settings) error {
 	return nil
 }
 
-// judged waits until the nodes have been judged that the set does not name as this client's list does, for a node
-// timeout at most: they may be of another list. It returns what outOfSet does then.
+// roundsToConnect is how many answers a connection may take: the pause before it, the dial, the login, the probe and the mark.
+const roundsToConnect = 5
+
+// judged waits until the nodes have been judged that the set does not name as this client's list does: they may be of
+// another list. It waits for the time of one connection at most. A shorter wait lets Connect accept a wrong list
+// whose odd node is far away or busy. It returns what outOfSet does then.
 func (q *Quorum) judged(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*q.furthest(&q.set))
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -83,12 +84,33 @@ func TestTwoLists(t *testing.T) {
 			require.ErrorIs(t, errs[1], quorate.ErrInvalid)
 			assert.ErrorContains(t, errs[1], c.Node(3).Addr(), "the list of the program")
 			assert.ErrorContains(t, errs[1], c.Node(2).Addr()+" since ", "the set")
-			_, err := quorate.Connect(deadline(t), other, quorate.WithLogger(nil), e2e.Timing(400*time.Millisecond))
-			require.ErrorIs(t, err, quorate.ErrInvalid)
+			require.True(t, e2e.Eventually(func() bool { // Connect does not wait for a node that a busy machine has no time for
+				q, err := quorate.Connect(deadline(t), other, quorate.WithLogger(nil), e2e.Timing(400*time.Millisecond))
+				if err == nil {
+					_ = q.Close()
+				}
+				return errors.Is(err, quorate.ErrInvalid)
+			}))
 			require.ErrorIs(t, second.Bootstrap(deadline(t)), quorate.ErrInvalid)
 			assert.False(t, errors.Is(first.Bootstrap(deadline(t)), quorate.ErrInvalid), "the set's own list may be declared again")
 		})
 	}
+}
+
+// Connect refuses a wrong list though the odd node is further away than the node timeout. The two others are the set's
+// and answer at once.
+func TestConnectAsksTheOddNode(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	timing := e2e.Timing(time.Second) // a node timeout of 250ms
+	require.NoError(t, e2e.OpenAt(t, c.URLs()[:3], timing).Bootstrap(deadline(t)))
+	_, odd := proxy.Start(t, c.URLs()[3:], proxy.Fault{Delay: 400 * time.Millisecond})
+	q, err := quorate.Connect(deadline(t), append(c.URLs()[:2:2], odd...), quorate.WithLogger(nil), timing)
+	if err == nil {
+		_ = q.Close()
+	}
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+	assert.ErrorContains(t, err, odd[0][len("redis://"):]+" is not one of them")
 }
 
 // The set is recorded while clients hold and wait that were connected before: holders keep their holds, and
