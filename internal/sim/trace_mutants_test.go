@@ -62,6 +62,8 @@ RuleRecount
 RuleMissed
 RuleSpareOne
 RuleSpareCaughtUp
+node.SetRefuse
+node.SetPromise
 `)
 
 // switches are the mutants that are no rules.
