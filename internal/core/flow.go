@@ -219,7 +219,10 @@ func (a *attempt) offer(r *protocol.Request) (flush bool) {
 // A renewal that finds the window full of joins would come too late, and a hold
 // would be lost because others want to lock.
 func urgency(k protocol.Class) transport.Urgency {
-	if k == protocol.Renewals {
+	switch k {
+	case protocol.Certain:
+		return transport.Certain
+	case protocol.Renewals:
 		return transport.Urgent
 	}
 	return transport.Normal
@@ -231,7 +234,7 @@ func urgency(k protocol.Class) transport.Urgency {
 // write, so it is not for a lock that others wait for.
 func (n *node) send(cmds ...transport.Command) {
 	for _, c := range cmds {
-		n.link.Append(c, transport.Certain)
+		n.link.Append(c, urgency(protocol.Certain))
 	}
 	n.link.Flush()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -46,12 +47,28 @@ func TestMutants(t *testing.T) {
 		{"and one that could not kill the last connection", RuleHandshake, func(t *testing.T) bool { return !failedKillEnds(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
 		{"a node in cluster mode is waited for", RuleClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
-		{"long values are sent without room for them", RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},
-		{"watches ask on a new connection without room for it", RuleRecordsWait, func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")
 			defer SwitchOffHere(m.rule)()
+			assert.True(t, m.find(t), "without the rule")
+		})
+	}
+}
+
+// What these rules of the protocol prevent shows on real connections, too.
+func TestProtocolMutants(t *testing.T) {
+	for _, m := range []struct {
+		name string
+		rule protocol.Rule
+		find func(t *testing.T) bool
+	}{
+		{"long values are sent without room for them", protocol.RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},
+		{"watches ask on a new connection without room for it", protocol.RuleRecordsWait, func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			assert.False(t, m.find(t), "with the rule")
+			defer SwitchOff(m.rule)()
 			assert.True(t, m.find(t), "without the rule")
 		})
 	}

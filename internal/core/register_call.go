@@ -36,8 +36,6 @@ type registerCall struct {
 	done  chan struct{}
 	timer *time.Timer
 	errs  []error // per node
-
-	unsent *[32]*registerRequest // by node: the request that waits for room there; nil while none has
 }
 
 var (
@@ -129,6 +127,7 @@ func (i *registerCall) end(err error) {
 // Answers that come later find over, and are dropped.
 func (i *registerCall) finish() {
 	i.over = true
+	i.in.End()
 	i.timer.Stop()
 	i.q.records.drop(i)
 	close(i.done)
@@ -174,7 +173,8 @@ func (i *registerCall) flushUnlock(now protocol.Time) {
 		}
 	}
 	nodes := uint32(0)
-	for _, r := range i.in.Out {
+	for k := range i.in.Out {
+		r := &i.in.Out[k]
 		if i.errs[r.Node] == nil {
 			i.errs[r.Node] = errNoAnswer
 		}

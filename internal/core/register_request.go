@@ -8,10 +8,8 @@ import (
 )
 
 // This file owns the requests of operations on records, from the operation to the link
-// and back. A node may have no room for one yet: see flow.
-//
-// Invariant: at most one request of an operation waits for a node. A newer one takes its
-// place, so what waits is not more than the operations that callers wait for.
+// and back. What waits for room, and what is sent when its turn comes, is for
+// [protocol.RegisterOp] to decide, as it is for [protocol.Attempt] with claims: see flow.
 
 // registerRequest is one request on its way; it is a transport.Command. While it waits for room,
 // i.mu guards it. From Append on it belongs to the link, until Reply.
@@ -19,64 +17,42 @@ type registerRequest struct {
 	i     *registerCall
 	req   protocol.Request
 	loads int // how often the scripts have been loaded for it
-	class protocol.Class
 }
 
 // offer sends a request, or has it wait for room at its node. Called with i.mu held. It
-// reports whether the link is to be flushed.
-// A request that already waits is replaced and keeps its place: the newer one asks
-// for what the operation wants now.
-func (i *registerCall) offer(r protocol.Request) (flush bool) {
+// reports whether the link is to be flushed. The lock keeps Reply out until the operation
+// knows where its request is.
+func (i *registerCall) offer(r *protocol.Request) (flush bool) {
 	n := i.q.nodes[r.Node]
-	if i.unsent != nil && i.unsent[r.Node] != nil {
-		i.unsent[r.Node].req = r
+	way := i.in.Offer(r, n.flow.backlog.Behind)
+	if way == protocol.Drop {
 		return false
 	}
-	c := &registerRequest{i: i, req: r, class: protocol.ClassOfRecord(&i.in)}
-	if n.offer(c.class, c) {
+	c := &registerRequest{i: i, req: *r}
+	if way == protocol.Hand && n.link.Append(c, urgency(r.Class())) != transport.Full {
 		return true
 	}
-	if i.unsent == nil {
-		i.unsent = new([32]*registerRequest)
-	}
-	i.unsent[r.Node] = c
-	return false
-}
-
-// offer sends a request, or has it wait for room. Called with the owner's lock held. If it
-// returns true, the link is to be flushed. Else the request waits.
-// The lock of the owner keeps Reply out, until the owner has noted where its
-// request is.
-func (n *node) offer(k protocol.Class, c queued) (flush bool) {
-	u := urgency(k)
-	if !on(RuleRecordsWait) {
-		u = transport.Certain
-	}
-	if !n.flow.backlog.Behind(k) && n.link.Append(c, u) != transport.Full {
-		return true
-	}
-	if n.put(k, c) {
+	i.in.Waits(&c.req)
+	if n.put(r.Class(), c) {
 		return false
 	}
-	n.link.Append(c, transport.Certain) // the Quorum closes: it has an error as answer
+	i.in.Departed(&c.req) // the Quorum closes: it has an error as answer
+	n.link.Append(c, transport.Certain)
 	return true
 }
 
-// transmit see queued. An erasure is sent though its operation is over: the caller of
-// Retire does not wait for it.
-// It runs on pump's goroutine, and takes i.mu. A read or put that is over has no
-// caller left, and is dropped.
+// transmit see queued. It runs on pump's goroutine, and takes i.mu.
 func (c *registerRequest) transmit(n *node) bool {
 	i := c.i
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.over && c.class == protocol.Records {
+	if !i.in.Depart(&c.req) {
 		return true
 	}
-	if n.link.Append(c, urgency(c.class)) == transport.Full {
+	if n.link.Append(c, urgency(c.req.Class())) == transport.Full {
 		return false
 	}
-	i.unsent[n.index] = nil
+	i.in.Departed(&c.req)
 	return true
 }
 
@@ -89,9 +65,15 @@ func (c *notice) transmit(n *node) bool { return n.link.Append(c, transport.Norm
 
 // notify sends a notice, after the operations on records that wait for room.
 func (n *node) notify(command []byte) {
-	if n.offer(protocol.Records, &notice{adminRequest{command: command}}) {
-		n.link.Flush()
+	c := &notice{adminRequest{command: command}}
+	waits := n.flow.backlog.Behind(protocol.Records) || !c.transmit(n)
+	if waits && n.put(protocol.Records, c) {
+		return
 	}
+	if waits {
+		n.link.Append(c, transport.Certain) // the Quorum closes: it has an error as answer
+	}
+	n.link.Flush()
 }
 
 // Append encodes the request.

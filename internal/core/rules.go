@@ -14,5 +14,4 @@ const (
 	RuleHandshake                    // a connection whose handshake fails has ended: its address keeps the vote of the server from the other addresses of it
 	RuleReleaseLast                  // a release ends the lease's contexts before it sends the leaves: the next holder is in while a context of this one goes on
 	RuleClusterMode                  // a node in cluster mode is refused for good: Connect and each lock wait for it without end
-	RuleRecordsWait                  // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection
 )

@@ -7,10 +7,13 @@ type Class uint8
 
 // The classes, the most urgent first.
 const (
+	// Certain is what finds room at every time: the connection itself needs it, and it is
+	// little. It never waits.
+	Certain Class = iota
 	// Renewals keep what is held, and leaves let the next claim in. A hold that is not
 	// renewed in time is lost, and a leave makes later work possible, so both come before
 	// all the rest.
-	Renewals Class = iota
+	Renewals
 	// Waits keep the places of the claims that wait.
 	Waits
 	// Joins are new work. A caller that locks can wait for them.
@@ -20,21 +23,6 @@ const (
 	Records
 	classes
 )
-
-// Classes is how many classes there are.
-const Classes = int(classes)
-
-// ClassOfRecord returns the class of the requests of an operation on a record.
-//
-// Invariant: an erasure is in the class of the leaves, so a claim's leave never comes before
-// the erasure that its holder wanted sent first. Without that the next holder finds a
-// leader that has resigned.
-func ClassOfRecord(q *RegisterOp) Class {
-	if q.Op == OpPut && q.Stored.Erased {
-		return Renewals
-	}
-	return Records
-}
 
 // ClassOf returns the class of a request of a claim in that phase.
 func ClassOf(phase Phase, op Op) Class {

@@ -61,7 +61,7 @@
 //	holder.go       which claim holds a name, for an onlooker
 //	localqueue.go, localunlock.go, localline.go   which caller of a process holds a value next
 //	repair.go, repair_attempt.go        when and how a node that lost its data is repaired
-//	backlog.go, outbox.go               what is sent when a node has no room
+//	backlog.go, outbox.go, outbox_record.go       what is sent when a node has no room
 //	rules.go        a switch for each rule, for the mutants
 //
 // # Invariants

@@ -38,6 +38,7 @@ type RegisterOp struct {
 	Repair      int           // OpRead: the number of a node that must have it in the end, counted from 1; 0: none
 	Rules       Rules
 	Out         []Request
+	recordOutbox
 
 	outcome      Outcome
 	newest       Stored

@@ -85,4 +85,5 @@ const (
 	RuleRecount                         // a node whose clock was set back counts its guard time again, though it is unknown whose clock it was: it does not vote for as long as its clock was ahead
 	RulePoll                            // nodes that are not heard of are asked for their time: a jump is not noticed
 	RuleRefused                         // an address that is refused a vote keeps none of before: two addresses that change places wait for each other for good
+	RuleRecordsWait                     // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection
 )

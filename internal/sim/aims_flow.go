@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // The aims in this file walk towards nodes that have no room for all that a process
@@ -121,6 +123,37 @@ var brimful = generator{
 				t.release()
 			}
 		})
+	},
+}
+
+// recordsWait: a process works on records and reads them, beside claims that wait, and each
+// node has room for one to four requests. No more are unanswered, and each operation on a
+// record is decided.
+var recordsWait = generator{
+	name: "recordsWait",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 1+r.IntN(2))
+		s.capacity, s.weights, s.record = 1, []uint64{1}, true
+		s.clean = true
+		s.parts = 2 + r.IntN(4)
+		s.window = 1 + r.IntN(4)
+		s.delay, s.tail = min(s.delay, s.ttl/1000), 0
+		s.jitter = s.delay * time.Duration(1+r.IntN(4))
+		s.hold, s.think = s.ttl/20, s.ttl/20
+		s.length = 2 * s.ttl
+	},
+	plan: func(w *world) {
+		w.everyone()
+		for range 4 + w.rng.IntN(8) {
+			p := w.procs[w.rng.IntN(len(w.procs))]
+			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
+				p.inquireFor(w.ttl, nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *inquiry, _ bool) {
+					if i.Outcome() == protocol.Asking {
+						w.fail("late", "%v: not decided within a ttl, though the nodes have room in time", i)
+					}
+				})
+			})
+		}
 	},
 }
 

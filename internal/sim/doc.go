@@ -25,8 +25,8 @@
 //     good, or restart: with all their memory, with none, or with an old one
 //     that the first client to connect marks (INFO).
 //   - Room: in some schedules a process sends each node one to four requests at a
-//     time. The others wait at the process, in the code that does so in production
-//     (protocol.Attempt, protocol.Backlog).
+//     time, for claims and records alike. The others wait at the process, in the code
+//     that does so in production (protocol.Attempt, protocol.RegisterOp, protocol.Backlog).
 //   - Repair of nodes that lost their data: each process has the machine of production
 //     (protocol.Repair), and its steps are messages. Aims give nodes further names.
 //   - Several names, in some schedules: each process claims up to four at once, which share its

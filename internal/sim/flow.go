@@ -4,13 +4,17 @@ import "github.com/quorate/quorate/internal/protocol"
 
 // A node has room for so many requests of one process. The others wait at the process.
 // What is sent, and when, is decided by the code that runs in production
-// (protocol.Attempt, protocol.Backlog). This file does what core/flow.go does.
+// (protocol.Attempt, protocol.RegisterOp, protocol.Backlog). This file
+// does what core/flow.go and core/asking.go do.
 
 // full reports whether the node has no room for a request. An urgent one finds room when
 // others do not. Without a connection all requests fail, which takes no room.
 func (l *link) full(k protocol.Class) bool {
 	room := l.proc.w.window
-	if k == protocol.Renewals {
+	switch k {
+	case protocol.Certain:
+		return false
+	case protocol.Renewals:
 		room += room / 4
 	}
 	return l.up && room > 0 && l.pending >= room
@@ -35,10 +39,33 @@ func (l *link) offer(a *attempt, r *protocol.Request) {
 	}
 }
 
+// offerRecord is offer for a request of an operation on a record.
+func (l *link) offerRecord(i *inquiry, r *protocol.Request) {
+	way := i.Offer(r, l.backlog.Behind)
+	if way == protocol.Drop {
+		return
+	}
+	m := &message{inq: i, link: l, req: *r}
+	if way == protocol.Hand && l.depart(m) {
+		return
+	}
+	i.Waits(&m.req)
+	l.backlog.Put(r.Class(), m)
+	if l.proc.w.trace != nil {
+		l.proc.w.log("%v: waits for room at node %d, as one of %d", i, l.idx, l.backlog.Len())
+	}
+}
+
 // depart sends a request if there is room.
 func (l *link) depart(m *message) bool {
 	if l.full(m.req.Class()) {
 		return false
+	}
+	l.roomy(m)
+	if m.inq != nil {
+		m.inq.Departed(&m.req)
+		l.transfer(m)
+		return true
 	}
 	a := m.att
 	a.begun, m.terms = true, a.Terms
@@ -63,6 +90,13 @@ func (l *link) pump() {
 	}
 	for k, ok := l.backlog.Next(); ok; k, ok = l.backlog.Next() {
 		m := l.backlog.Take(k)
+		if m.inq != nil {
+			if m.inq.Depart(&m.req) && !l.depart(m) {
+				l.backlog.Return(k, m)
+				return
+			}
+			continue
+		}
 		a, postponed := m.att, m.att.Postponed()
 		if !p.client.Depart(p.now(), a.Attempt, a.part.shared(), &m.req) {
 			continue
@@ -76,6 +110,15 @@ func (l *link) pump() {
 			a.first, a.ticket, a.began = a.Ticket(), a.Ticket(), w.now
 		}
 		a.schedule()
+	}
+}
+
+// roomy holds what is sent to the room of its node. A leave that a connection begins with
+// is not sent here.
+func (l *link) roomy(m *message) {
+	w := l.proc.w
+	if room := w.window; l.up && room > 0 && l.pending >= room+room/4 {
+		w.fail("room", "process %s sends %v to node %d with %d requests unanswered there", l.proc.name, m.req.Op, l.idx, l.pending)
 	}
 }
 

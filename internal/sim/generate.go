@@ -104,7 +104,7 @@ var generators = []generator{
 	foreign, shared, limping, overdue, barred, bygone, fickle,
 	recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk,
 	rush,
-	hasty, congested, brimful, unplugged, throng, patchy,
+	hasty, congested, brimful, unplugged, recordsWait, throng, patchy,
 	uneven,
 	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize, rolling,
 	wrongClock, polling, poisoned, forged, foretold,

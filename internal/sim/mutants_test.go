@@ -113,6 +113,7 @@ var mutants = []mutant{
 	{"what is unanswered is repeated", without(protocol.RuleMerge), storm, 500, "busy"},
 	{"the wait for room shortens the lease", without(protocol.RuleDepart), brimful, 100, "lost"},
 	{"an attempt is abandoned unsent", without(protocol.RulePostpone), congested, 100, "unsent"},
+	{"operations on records find room at every time", without(protocol.RuleRecordsWait), recordsWait, 100, "room"},
 	{"a broken connection takes room", func(s *setting) { s.hoard = true }, unplugged, 100, "stuck orphan late"},
 	{"two addresses of one server vote", without(protocol.RuleServer, protocol.RuleCopy), twofold, 100, "capacity"},
 	{"an address that is down loses its incarnation", without(protocol.RuleTwin), twofold, 200, "capacity"},

@@ -65,9 +65,9 @@ func (i *inquiry) after() {
 		i.end(false)
 		return
 	}
-	for _, r := range i.Out {
+	for k := range i.Out {
 		w.stats.Requests++
-		p.links[r.Node].transfer(&message{inq: i, link: p.links[r.Node], req: r})
+		p.links[i.Out[k].Node].offerRecord(i, &i.Out[k])
 	}
 	i.Out = i.Out[:0]
 	if i.Outcome() != protocol.Asking {
@@ -95,6 +95,7 @@ func (i *inquiry) end(decided bool) {
 	}
 	w := i.proc.w
 	i.over = true
+	i.End()
 	for k, o := range i.proc.inquiries {
 		if o == i {
 			i.proc.inquiries = append(i.proc.inquiries[:k:k], i.proc.inquiries[k+1:]...)

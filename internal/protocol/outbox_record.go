@@ -1,0 +1,70 @@
+package protocol
+
+// This file owns what becomes of the requests that one operation on a record wants sent.
+// It is to a [RegisterOp] what outbox.go is to an [Attempt], with the same [Backlog] and the
+// same ways: Offer, then Departed or Waits, and Depart when the turn of what waits has come.
+
+// recordOutbox is what a [RegisterOp] knows of its requests.
+type recordOutbox struct {
+	unsent *[32]*Request // by node: the request that waits for room there; nil while none has
+	ended  bool          // it is decided, or given up
+}
+
+// Offer decides about r, which the operation wants sent. behind reports whether requests of
+// a class wait at the node, or more urgent ones. r gets its class.
+//
+// Invariant: at most one request of an operation waits for a node. A newer one takes its
+// place, so what waits is not more than the operations that callers wait for.
+func (q *RegisterOp) Offer(r *Request, behind func(Class) bool) Sending {
+	if q.unsent != nil && q.unsent[r.Node] != nil {
+		waits := q.unsent[r.Node]
+		k := waits.class
+		*waits = *r
+		waits.class = k
+		return Drop
+	}
+	r.class = ClassOfRecord(q)
+	if behind(r.class) {
+		return Wait
+	}
+	return Hand
+}
+
+// ClassOfRecord returns the class of the requests of an operation on a record.
+//
+// Invariant: an erasure is in the class of the leaves, so a claim's leave never comes before
+// the erasure that its holder wanted sent first. Without that the next holder finds a
+// leader that has resigned.
+func ClassOfRecord(q *RegisterOp) Class {
+	switch {
+	case !q.Rules.on(RuleRecordsWait):
+		return Certain
+	case q.Op == OpPut && q.Stored.Erased:
+		return Renewals
+	}
+	return Records
+}
+
+// Waits says that r, which stays where it is, has to wait for room.
+func (q *RegisterOp) Waits(r *Request) {
+	if q.unsent == nil {
+		q.unsent = new([32]*Request)
+	}
+	q.unsent[r.Node] = r
+}
+
+// Depart reports whether r, whose turn has come, is still to be sent. An erasure is sent
+// though its operation is over, since the caller of Retire does not wait for it.
+func (q *RegisterOp) Depart(r *Request) (ok bool) {
+	return !q.ended || r.class == Renewals
+}
+
+// Departed says that a link was handed r. The link had room.
+func (q *RegisterOp) Departed(r *Request) {
+	if q.unsent != nil && q.unsent[r.Node] == r {
+		q.unsent[r.Node] = nil
+	}
+}
+
+// End says that the operation is decided, or given up.
+func (q *RegisterOp) End() { q.ended = true }
