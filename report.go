@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // A Report is what [Quorum.Check] found. It is a plain value, safe for concurrent
@@ -19,6 +20,23 @@ type Report struct {
 	// goes on to vote, no hold is lost, and nothing that was recorded. With one node or two
 	// each restart ends holds; MayRestart then says that all of them are ready and caught up.
 	MayRestart bool
+
+	Set SetReport // what the nodes have recorded of the set that they are
+}
+
+// A SetReport is what the nodes have recorded of the set that they are, see
+// [Quorum.Bootstrap]. It is a plain value, safe for concurrent use as long as no
+// goroutine changes it.
+type SetReport struct {
+	Recorded   bool          // from then on clients with another list are refused
+	Stamp      string        // names the record; empty: no node has one
+	Epoch      uint64        // which record of the set it is, from 1 on
+	Since      time.Time     // when it was recorded, by the clock of the client that did
+	Members    []string      // addresses, as that client named them
+	Guard      time.Duration // the settings that all clients share
+	Retention  time.Duration
+	LongestTTL time.Duration // that the guard time allows, with the skew of this client
+	Note       string        // the remedy, where no set is recorded, or not at all nodes
 }
 
 // A NodeReport is what [Quorum.Check] found about one node. It is a plain value,
@@ -38,6 +56,8 @@ type NodeReport struct {
 	Repair     Repair        // how far that is
 	Jumped     time.Duration // the last jump of its clock that this Quorum has seen; 0: none
 	JumpedAt   time.Time     // when it was seen
+	Membership string        // in Report.Set: member; accepted or promised (its recording has not ended), other, none; empty: unknown
+	SetMembers []string      // with other: the addresses of the set that the node is of
 	Warnings   []string      // what is wrong, in words, with the remedy
 }
 
@@ -88,6 +108,12 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 		}
 	}
 	r.MayRestart = core.Restartable(nodes)
+	r.reportSet(q.core.ReportSet(nodes))
+	for i := range nodes {
+		if n := &r.Nodes[i]; n.Membership == "other" {
+			n.SetMembers = nodes[i].Set.Config.Addrs()
+		}
+	}
 	if r.Ready >= r.Quorum {
 		return r, nil
 	}
@@ -103,4 +129,23 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 		}
 	}
 	return r, e
+}
+
+// reportSet fills in what the nodes show of their set.
+func (r *Report) reportSet(set protocol.SetReport, ttl time.Duration) {
+	for i, s := range set.Standing {
+		r.Nodes[i].Membership = s.String()
+	}
+	if c := set.Config; c != nil {
+		r.Set = SetReport{
+			Recorded: set.Recorded, Stamp: string(c.Stamp), Epoch: c.Stamp.Epoch(), Since: c.Stamp.Since(),
+			Members: c.Addrs(), Guard: c.Guard, Retention: c.Retention, LongestTTL: ttl,
+		}
+	}
+	switch {
+	case set.Half:
+		r.Set.Note = "the recording of a set has not ended at all nodes; if no client records it now, run \"quorate bootstrap\" with the set's list when all its nodes answer"
+	case !set.Recorded:
+		r.Set.Note = "no set of nodes is recorded, so a client with another list is not noticed; run \"quorate bootstrap\" once when all nodes are ready"
+	}
 }

@@ -119,6 +119,7 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 		// That a node is still within its guard time, or not repaired yet, is a warning too, but passes by itself.
 		bad = bad || len(n.Warnings) > lo.Ternary(n.Recovering > 0 || !n.CaughtUp, 1, 0)
 	}
+	tellSet(w, r)
 	if r.Ready >= r.Quorum {
 		fmt.Fprintf(w, "%d of %d nodes are ready, %d are needed: %s\n", r.Ready, len(r.Nodes), r.Quorum, spare(r))
 		return bad

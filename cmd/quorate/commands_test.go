@@ -9,6 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 func call(args ...string) (status int, out, errs string) {
@@ -78,6 +80,52 @@ func TestCheckAndBootstrap(t *testing.T) {
 	status, out, _ = call("check")
 	assert.Equal(t, 2, status)
 	assert.Contains(t, out, "nothing can be locked")
+}
+
+// The check and the list of members say whether a set is recorded, which, and how each node stands to it. That no set is
+// recorded is a note, no failure.
+func TestMembersList(t *testing.T) {
+	c := redistest.Start(t, 4)
+	three, odd := strings.Join(c.URLs()[:3], ","), strings.Join([]string{c.URLs()[0], c.URLs()[1], c.URLs()[3]}, ",")
+	status, out, errs := call("members", "list", "--nodes", three)
+	assert.Equal(t, 1, status, errs)
+	assert.Contains(t, out, c.Node(0).Addr()+"  no record")
+	assert.Contains(t, out, "Note: no set of nodes is recorded")
+	assert.Contains(t, out, "quorate bootstrap")
+
+	// A recording that ended half-way: one node has promised it.
+	ballot := strings.Repeat("1", 19)
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:{}:set", ballot+" 0 - - ", 0).Err())
+	_, out, _ = call("check", "--nodes", three)
+	assert.Contains(t, out, "Note: the recording of a set has not ended at all nodes; if no client records it now, run \"quorate bootstrap\"")
+	_, out, _ = call("members", "list", "--nodes", three)
+	assert.Contains(t, out, c.Node(0).Addr()+"  promised, not accepted")
+
+	status, _, errs = call("bootstrap", "--nodes", three)
+	require.Equal(t, 0, status, errs)
+	members := strings.Join(c.Addrs()[:3], " ")
+	require.Eventually(t, func() bool { // not all nodes may be connected in time
+		status, out, _ = call("members", "list", "--nodes", three)
+		return status == 0
+	}, 20*time.Second, time.Millisecond, "%s", &out)
+	assert.Contains(t, out, ": "+members+"\n")
+	assert.Contains(t, out, "guard time 20s, retention 5m0s, longest ttl 8s")
+	assert.Contains(t, out, c.Node(2).Addr()+"  member")
+	assert.NotContains(t, out, "Note")
+	require.Eventually(t, func() bool {
+		status, out, _ = call("check", "--nodes", three)
+		return status == 0
+	}, 20*time.Second, time.Millisecond)
+	assert.Contains(t, out, "recorded ")
+	assert.Contains(t, out, ": "+members+"\n")
+
+	// Another list: the set, and which node is not of it.
+	require.Eventually(t, func() bool {
+		status, out, _ = call("members", "list", "--nodes", odd)
+		return strings.Contains(out, c.Node(3).Addr()+"  no record")
+	}, 20*time.Second, time.Millisecond)
+	assert.Equal(t, 1, status)
+	assert.Contains(t, out, ": "+members+"\n")
 }
 
 // The command waits until all nodes vote. It says what it waits for, and for how long at most.

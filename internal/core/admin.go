@@ -192,6 +192,7 @@ type NodeReport struct {
 	Jumped     time.Duration
 	JumpedAt   time.Time
 	Warnings   []string
+	Set        *protocol.NodeSet // what it keeps of its set; nil: it has not shown that
 
 	marker    marker
 	repairErr error // why this client could not repair it
@@ -235,7 +236,10 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	defer cancel()
 	n.tried(ctx)
 	q.repairs.await(ctx, n) // which began with the connection
-	if r.Err = q.duplicate(n.index); r.Err != nil {
+	if r.Err = q.duplicate(n.index); r.Err == nil && n.err() == nil {
+		r.Err = q.outside(n)
+	}
+	if r.Set = q.shown(n); r.Err != nil {
 		return r
 	}
 	before, wall := time.Now(), q.wallTime()
@@ -276,6 +280,11 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	if r.AOF {
 		r.Fsync = text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
+	if v := allowed("GET", script.SetKey(q.set.Prefix)); len(v) == 1 && r.Err == nil {
+		if set, ok := protocol.ParseNodeSet(text(v, 0)); ok {
+			r.Set = &set
+		}
+	}
 	m, ok := parseMarker(text(allowed("GET", q.markerKey()), 0))
 	if !m.whole && r.Err == nil {
 		if turn, ok := parseTurn(text(allowed("GET", q.repairs.turn()), 0)); ok {
@@ -288,7 +297,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		r.Err = q.checkIncarnation(n.index, m.inc)
 	}
 	if r.Err != nil {
-		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err}
+		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set}
 	}
 	if r.Recovering = q.set.Guard; ok {
 		r.Recovering = m.recovers(at, q.set.Guard)

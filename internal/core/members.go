@@ -274,6 +274,34 @@ func (q *Quorum) judged(ctx context.Context) error {
 	}
 }
 
+// outside returns why a node that is connected has no vote in the set, nil if it has.
+func (q *Quorum) outside(n *node) error {
+	s := q.members
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.verdictError(s.known.Verdict(n.index))
+}
+
+// shown returns what a node has shown of its set, nil if it has shown nothing.
+func (q *Quorum) shown(n *node) *protocol.NodeSet {
+	s := q.members
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.Has(n.index)
+}
+
+// ReportSet returns what nodes show of their set, and the longest ttl that its guard time covers.
+func (q *Quorum) ReportSet(nodes []NodeReport) (r protocol.SetReport, ttl time.Duration) {
+	has := make([]*protocol.NodeSet, len(nodes))
+	for i := range nodes {
+		has[i] = nodes[i].Set
+	}
+	if r = protocol.ReportSet(q.members.config.Load(), has); r.Config != nil {
+		ttl = max(0, r.Config.Guard/2-q.set.Skew)
+	}
+	return r, ttl
+}
+
 // TTLError is a ttl that the guard time of the set does not cover.
 type TTLError struct{ TTL, Skew, Guard time.Duration }
 

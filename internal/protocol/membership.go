@@ -54,6 +54,7 @@ type Membership struct {
 // setNode is one address of the list.
 type setNode struct {
 	up    bool
+	met   bool // it has shown what it keeps
 	has   NodeSet
 	run   string
 	place int  // of the member that it was seen to be, -1 for none yet
@@ -88,7 +89,7 @@ func (m *Membership) Stamp() Stamp {
 // said to it on the connection.
 func (m *Membership) Met(i int, run string, has NodeSet) SetVerdict {
 	n := &m.nodes[i]
-	n.up, n.run, n.has, n.again, n.known, n.fault = true, run, has, false, false, SetFits
+	n.up, n.met, n.run, n.has, n.again, n.known, n.fault = true, true, run, has, false, false, SetFits
 	if has.Phase == SetRecorded && m.config == nil || has.Phase == SetRecorded && has.Stamp().Compare(m.Stamp()) > 0 && m.fits(has.Config) {
 		m.adopt(i, has.Config)
 	}
@@ -115,6 +116,16 @@ func (m *Membership) Outside() (nodes uint32) {
 
 // Judged reports whether what is known about node i is from after the set became known.
 func (m *Membership) Judged(i int) bool { return !m.nodes[i].again }
+
+// Has returns what node i has shown that it keeps, nil if it has shown nothing.
+func (m *Membership) Has(i int) *NodeSet {
+	n := &m.nodes[i]
+	if !n.met {
+		return nil
+	}
+	has := n.has
+	return &has
+}
 
 // Verdict is what is known about node i.
 func (m *Membership) Verdict(i int) SetVerdict {
@@ -168,7 +179,7 @@ func (m *Membership) Recorded(r *Recording) {
 	m.config = r.Config
 	for i := range m.nodes {
 		n := &m.nodes[i]
-		n.place, n.known, n.fault = m.config.Member(r.identity(i)), true, SetFits
+		n.place, n.known, n.fault, n.met = m.config.Member(r.identity(i)), true, SetFits, true
 		n.has = NodeSet{Phase: SetRecorded, Config: m.config, Identity: r.identity(i)}
 	}
 }
@@ -239,7 +250,7 @@ func (m *Membership) member(i int) {
 	if j := m.twin(i); j >= 0 && m.rules.on(RuleSetCopy) {
 		// One of the two has the other's data. The one that is where the member was recorded is the member.
 		if m.config.Place(m.addrs[i]) == at && m.config.Place(m.addrs[j]) != at {
-			m.nodes[j].place, m.nodes[j].known = -1, false
+			m.nodes[j].place, m.nodes[j].known, m.nodes[j].again = -1, false, true // its connection may not be ready yet: see Up
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Reconnect: true})
 		} else {
 			n.other = j

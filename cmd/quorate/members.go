@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate"
+)
+
+func membersCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "members",
+		Short: "Show which set the nodes belong to",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(membersListCommand())
+	return cmd
+}
+
+func membersListCommand() *cobra.Command {
+	var t target
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Print the set that the nodes have recorded, and how each node stands to it",
+		Long: `Prints the set that the nodes have recorded, and how each node stands to it.
+
+Exit status:
+  0   a set is recorded, and each node of the list belongs to it
+  1   no set is recorded, or a node does not answer or does not belong to it
+  64  the command line is wrong`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q, done, err := t.open(io.Discard)
+			if err != nil {
+				return err
+			}
+			defer done()
+			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+			defer cancel()
+			r, _ := q.Check(ctx) // its error repeats what the report says
+			w := cmd.OutOrStdout()
+			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(tab, "NODE\tIN THE SET")
+			for i := range r.Nodes {
+				fmt.Fprintf(tab, "%s\t%s\n", r.Nodes[i].Node, standing(&r.Nodes[i]))
+			}
+			_ = tab.Flush()
+			fmt.Fprintln(w)
+			tellSet(w, r)
+			if !r.Set.Recorded || lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Membership != "member" || n.Err != nil }) {
+				return &exit{code: 1}
+			}
+			return nil
+		},
+	}
+	t.nodeFlags(cmd)
+	return cmd
+}
+
+// tellSet prints the set that the nodes have recorded, and which nodes do not belong to it.
+func tellSet(w io.Writer, r quorate.Report) {
+	s := &r.Set
+	if s.Stamp != "" {
+		fmt.Fprintf(w, "Set %s, %s %s: %s\n", s.Stamp, lo.Ternary(s.Recorded, "recorded", "not recorded at all nodes, begun"), s.Since.UTC().Format(time.DateTime+" MST"), strings.Join(s.Members, " "))
+		fmt.Fprintf(w, "Settings of the set: guard time %v, retention %v, longest ttl %v\n", s.Guard, s.Retention, s.LongestTTL)
+	}
+	for i := range r.Nodes {
+		if n := &r.Nodes[i]; s.Stamp != "" && n.Membership != "member" && n.Membership != "" {
+			fmt.Fprintf(w, "%s in the set: %s\n", n.Node, standing(n))
+		}
+	}
+	if s.Note != "" {
+		fmt.Fprintf(w, "Note: %s.\n", s.Note)
+	}
+}
+
+// standing says in a few words how a node stands to the set.
+func standing(n *quorate.NodeReport) string {
+	switch n.Membership {
+	case "member":
+		return "member"
+	case "accepted":
+		return "accepted, not confirmed"
+	case "promised":
+		return "promised, not accepted"
+	case "other":
+		return "no, it is of the set " + strings.Join(n.SetMembers, " ")
+	case "none":
+		return "no record"
+	}
+	return "unknown"
+}
