@@ -178,7 +178,11 @@ func (m *memory) lostSince(node int, then int64) bool {
 func (n *node) marker() (k marker, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
-	text, err := n.admin.Get(ctx, markerKey).Result()
+	key, err := n.markerKey(ctx)
+	if err != nil {
+		return k, err
+	}
+	text, err := n.admin.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {
 		return k, nil
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -130,8 +132,22 @@ func (n *node) cut(ctx context.Context, d time.Duration) error {
 	return os.Truncate(path, max(0, size-3))
 }
 
-// markerKey is where a node remembers since when it has remembered.
-const markerKey = "quorate:marker"
+// ownKeys begin what a node keeps of itself: since when it has remembered, and its set.
+var ownKeys = regexp.MustCompile(`^quorate:(marker$|\{\}:)`)
+
+// markerKey returns where the node remembers since when it has remembered: recording its set
+// moves that.
+func (n *node) markerKey(ctx context.Context) (string, error) {
+	text, err := n.admin.Get(ctx, script.SetKey(prefix)).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", err
+	}
+	set, _ := protocol.ParseNodeSet(text)
+	return script.HomeOf(set.Stamp()).Marker(prefix), nil
+}
+
+// prefix is that of all keys.
+const prefix = "quorate"
 
 // fence is what a node may remember of a name without claims: its highest
 // ticket, and whose that was.
@@ -171,7 +187,7 @@ func (n *node) leftovers(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	for _, k := range keys {
-		if k == markerKey || recordKey.MatchString(k) {
+		if ownKeys.MatchString(k) || recordKey.MatchString(k) {
 			continue
 		}
 		// What a client that was killed or cut off has left under a name without further

@@ -166,11 +166,12 @@ func TestFullServerIsConnectedTo(t *testing.T) {
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(ctx))
 	restarted := c.Node(2).Client()
-	text, err := restarted.Get(ctx, "quorate:marker").Result()
+	marker := e2e.MarkerKey(ctx, c.Node(2))
+	text, err := restarted.Get(ctx, marker).Result()
 	require.NoError(t, err)
 	words := strings.Split(text, " ")
 	words[2] = "anotherrun"
-	require.NoError(t, restarted.Set(ctx, "quorate:marker", strings.Join(words, " "), 0).Err())
+	require.NoError(t, restarted.Set(ctx, marker, strings.Join(words, " "), 0).Err())
 	for i := range c.Len() {
 		fill(t, c.Node(i).Client())
 	}
