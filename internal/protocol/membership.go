@@ -280,13 +280,30 @@ func (m *Membership) twin(i int) int {
 
 // stranger judges a node that has no configuration, or another one.
 func (m *Membership) stranger(i int) {
-	if n := &m.nodes[i]; n.has.Config == nil || n.has.Stamp().Compare(m.Stamp()) < 0 {
+	if n := &m.nodes[i]; n.has.Config == nil && m.aliased() {
+		m.lost(i, SetLost)
+	} else if n.has.Config == nil || n.has.Stamp().Compare(m.Stamp()) < 0 {
 		m.lost(i, SetWrong)
 	} else if n.place >= 0 {
 		n.fault = SetElsewhere
 	} else {
 		n.fault = SetWrong
 	}
+}
+
+// aliased reports whether this client reaches some member by another address than the set records. Then an empty
+// node at an address that the set does not record may be a member that lost its data. It is
+// outside, like any node that is not known to be a member, so it has no vote, and the others are used.
+//
+// Invariant: no member's loss of data stops a client that knows the members by other names. Without that a
+// process that starts meanwhile is refused until another process gives the node its place back.
+func (m *Membership) aliased() bool {
+	for i := range m.nodes {
+		if n := &m.nodes[i]; n.known && n.up && m.config.Place(m.addrs[i]) != m.config.Member(n.has.Identity) {
+			return true
+		}
+	}
+	return false
 }
 
 // lost judges a node whose data is not that of the member that it may have been. It gets back what it was, if

@@ -146,6 +146,44 @@ func TestCopyOfAMember(t *testing.T) {
 	assert.Equal(t, protocol.SetFits, m.Verdict(1).Fault)
 }
 
+// A copy that is met before the member is judged again, also when its connection gets ready only after
+// the member was met: the Reconnect of then ends no connection. Without that the copy keeps the vote.
+func TestCopyThatIsMetFirst(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "a", "b", "c")
+	m := protocol.NewMembership([]string{"d", "b", "a"}, protocol.Rules{})
+	meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), recordedAt(set, "a"))
+	m.Out = nil
+	m.Up(0)
+	if assert.Len(t, m.Out, 1) {
+		assert.True(t, m.Out[0].Reconnect)
+		assert.Equal(t, 0, m.Out[0].Node)
+	}
+	m.Down(0)
+	v := meet(m, "run", []int{0}, recordedAt(set, "a"))
+	assert.Equal(t, protocol.SetCopied, v.Fault)
+	assert.Equal(t, 2, v.Other)
+}
+
+// A client that reaches the members by other addresses than the set records goes on without a member that
+// lost its data, and does not make it a member. With the recorded addresses such a list is refused.
+func TestEmptyNodeAmongAliases(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "a", "b", "c")
+	m := protocol.NewMembership([]string{"x", "y", "z"}, protocol.Rules{})
+	v := meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), protocol.NodeSet{})
+	assert.Equal(t, protocol.SetLost, v.Fault)
+	assert.Equal(t, protocol.SetFits, m.Wrong().Fault)
+	assert.Equal(t, uint32(1<<2), m.Outside())
+	for _, a := range m.Out {
+		assert.NotEqual(t, protocol.SetRestore, a.Kind)
+	}
+	m.Down(2)
+	v = meet(m, "run", []int{2}, recordedAt(set, "c"))
+	assert.Equal(t, protocol.SetFits, v.Fault, "another process gave it its place back")
+	assert.Zero(t, m.Outside())
+}
+
 // answer has all nodes give one answer in a Recording.
 func answer(r *protocol.Recording, sets ...protocol.NodeSet) {
 	todo := r.Out
