@@ -72,7 +72,12 @@ func (n *node) tried(ctx context.Context) {
 
 // Bootstrap declares every node ready. It needs an answer of each node: with one of them
 // still within its guard time, the operator would believe that all of them vote.
-func (q *Quorum) Bootstrap(ctx context.Context) error {
+func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrap(ctx, false) }
+
+// BootstrapSet has all nodes record the set of nodes as well.
+func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrap(ctx, true) }
+
+func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
 	}
@@ -81,8 +86,10 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
-	if err := q.record(ctx); err != nil {
-		return err
+	if set || q.members.config.Load() != nil {
+		if err := q.record(ctx); err != nil {
+			return err
+		}
 	}
 	errs := q.ask(ctx, func(dst []byte, n *node) []byte {
 		return script.AppendBootstrap(dst, q.markerKey(), q.newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)

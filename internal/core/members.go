@@ -73,9 +73,9 @@ type MemberError struct {
 func (e *MemberError) Error() string { return e.why }
 
 var (
-	errSetPending = &MemberError{why: "is about to be recorded as a node of a set; if that does not end, run \"quorate bootstrap\" with that set's list"}
+	errSetPending = &MemberError{why: "is about to be recorded as a node of a set; if that does not end, run \"quorate bootstrap --record\" with that set's list"}
 	errSetLost    = &MemberError{why: "lost its data, and fewer than a majority of the set's nodes can say what it was; " +
-		"when all nodes answer, run \"quorate bootstrap\" with the set's list"}
+		"when all nodes answer, run \"quorate bootstrap --record\" with the set's list"}
 	errSetElsewhere = &MemberError{why: "was a node of this set, and has the data of another set now; give the set's node back its address, or empty this one", final: true}
 	errOtherSet     = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
 	errRejudged     = errors.New("the set of nodes has become known")
