@@ -55,7 +55,7 @@ func TestFleetConnectsAtOnce(t *testing.T) {
 	connectAll(t, clients, url)
 	cold := w.Sent()
 	t.Logf("node without scripts: %v, %d kB sent", time.Since(began), cold>>10)
-	assert.Less(t, cold, int64(clients*(sources+8<<10)), "more than once")
+	assert.Less(t, cold, int64(clients*(sources+16<<10)), "more than once")
 
 	began = time.Now()
 	connectAll(t, clients, url)

@@ -146,6 +146,7 @@ func TestTTLBeyondTheSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := e2e.Open(t, c, e2e.Timing(400*time.Millisecond))
+	require.NoError(t, core.Of(q).BootstrapSet(deadline(t)))
 	long, err := quorate.Connect(deadline(t), c.URLs(), quorate.WithLogger(nil), e2e.Timing(10*time.Minute))
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 	require.Nil(t, long)
