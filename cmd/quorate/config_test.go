@@ -86,6 +86,29 @@ func TestAccessByFiles(t *testing.T) {
 	assert.Contains(t, errs, "rediss://")
 }
 
+// The files are for the master of a Sentinel set, too. They do not go to the Sentinels, which have no such user.
+func TestAccessByFilesToASentinelSet(t *testing.T) {
+	servers := redistest.Start(t, 2)
+	sentinels := redistest.StartSentinels(t, servers, "mymaster")
+	master := servers.Node(0).Client()
+	require.NoError(t, master.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">of the app", "~*", "&*", "+@all").Err())
+	config := file(t, "quorate.yaml", "nodes: "+sentinels.URL()+"\nusername-file: "+file(t, "user", "app\n")+"\npassword-file: "+file(t, "password", "of the app\n"))
+
+	status, _, errs := call("bootstrap", "--config", config)
+	require.Equal(t, 0, status, errs)
+	status, _, errs = call("lock", "x", "--config", config, "--wait", "20s", "--", "true")
+	require.Equal(t, 0, status, errs)
+	status, out, _ := call("check", "--config", config)
+	assert.Equal(t, 0, status, out)
+	assert.EqualValues(t, 1, master.Exists(t.Context(), "quorate:{x}").Val())
+
+	wrong := file(t, "wrong", "another\n")
+	status, _, errs = call("lock", "x", "--config", config, "--password-file", wrong, "--wait", "20s", "--", "true")
+	assert.Equal(t, exitNoLock, status, errs)
+	assert.Contains(t, errs, "WRONGPASS")
+	assert.NotContains(t, errs, "another")
+}
+
 // What is wrong with the settings is an error of the command line, names where it stands, and quotes no password.
 func TestWrongSettings(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
