@@ -153,10 +153,10 @@ func ContextError(ctx context.Context) error {
 // With fewer it is not known whether there are others.
 func (p *Pending) failure(ctx context.Context) error {
 	p.a.mu.Lock()
-	known, need := p.a.claim.Known(p.a.q.now()), p.a.claim.Quorum()
+	known := p.a.claim.Known(p.a.q.now())
 	p.a.mu.Unlock()
 	sentinel := ErrHeld
-	if known < need {
+	if !known {
 		sentinel = ErrNoQuorum
 	}
 	return p.a.failure(&cutShort{sentinel, ContextError(ctx)})
@@ -263,16 +263,15 @@ func (h *Hold) Release() {
 // never asked, because the nodes asked first sufficed, has nothing to confirm.
 func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
-	need := a.claim.Quorum()
 	a.until(ctx, a.q.furthest(a.spec.Set), func() bool {
 		free, all := a.claim.Free()
-		return bits.OnesCount32(free) >= need || all
+		return a.claim.Sets.Met(free) || all
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	free, _ := a.claim.Free()
-	f := &Failure{Err: ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: need}
-	if f.Votes >= need {
+	f := &Failure{Err: ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: a.claim.Quorum()}
+	if a.claim.Sets.Met(free) {
 		return nil
 	}
 	if ctx.Err() != nil {

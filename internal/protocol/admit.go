@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -56,33 +57,38 @@ func (c *Claim) Exclude(now Time, nodes uint32) {
 	}
 }
 
-// Known counts the nodes that are known to hold the claim, but for those whose vote
-// does not count yet. Below a quorum, what is missing is not the turn but the nodes.
-func (c *Claim) Known(now Time) int {
-	n := 0
+// Known reports whether a quorum is known to hold the claim, without the nodes whose vote
+// does not count yet. If not, what is missing is not the turn but the nodes.
+func (c *Claim) Known(now Time) bool {
+	known := uint32(0)
 	for i := range c.peers {
 		if p := &c.peers[i]; c.running(p, now) && (p.vote || p.extra().countsFrom == 0) {
-			n++
+			known |= 1 << i
 		}
 	}
-	return n
+	return c.Sets.Met(known)
 }
 
 // Votes counts the nodes whose usable views vote for the claim.
-func (c *Claim) Votes(now Time) int {
-	n := 0
+func (c *Claim) Votes(now Time) int { return bits.OnesCount32(c.voting(now) & c.Sets.All()) }
+
+// Voted reports whether a quorum votes for the claim. A claim that is counted may have to wait all the same.
+func (c *Claim) Voted(now Time) bool { return c.Sets.Met(c.voting(now)) }
+
+// voting returns the nodes whose usable views vote for the claim.
+func (c *Claim) voting(now Time) (nodes uint32) {
 	for i := range c.peers {
 		if p := &c.peers[i]; p.vote && c.usable(p, now) {
-			n++
+			nodes |= 1 << i
 		}
 	}
-	return n
+	return nodes
 }
 
 // admitted is rule 3: "V >= q, at least q views vote for it, and the weights
 // of the counted claims plus its own fit".
 func (c *Claim) admitted(now Time) bool {
-	if c.Votes(now) < c.Quorum() {
+	if !c.Voted(now) {
 		return false
 	}
 	// With q votes, a claim that does not fit beside this one is in at most
@@ -99,7 +105,8 @@ func (c *Claim) wait(now Time) {
 		c.deadline = c.validUntil(now)
 		return
 	}
-	var known, alive, aliveExact, votes, open, asked int
+	var known, alive, aliveExact, votes, open uint32
+	asked := 0
 	top := c.ticket
 	for i := range c.peers {
 		p := &c.peers[i]
@@ -107,35 +114,34 @@ func (c *Claim) wait(now Time) {
 			asked++
 		}
 		if c.running(p, now) {
-			known++
+			known |= 1 << i
 			if p.failures < 2 && !c.barred(p) {
-				alive++
+				alive |= 1 << i
 				top = max(top, p.ticket)
 			}
 		}
 		if c.usable(p, now) && p.failures < 2 && !c.barred(p) {
-			aliveExact++
+			aliveExact |= 1 << i
 		}
 		switch {
 		case c.usable(p, now) && p.vote:
-			votes++
+			votes |= 1 << i
 		case p.neverSent() || c.awaited(p) || p.held && p.ticket < c.ticket && p.failures == 0 || p.hinted && c.votesLater(p):
-			open++
+			open |= 1 << i
 		}
 	}
-	q := c.Quorum()
 	switch {
 	case c.Try && (c.outvoted(now, votes, open) || c.countPause > 0 && asked == 0):
 		phase := Busy
-		if c.Known(now) < q { // what is missing is not the turn: votes are there, and do not count yet
+		if !c.Known(now) { // what is missing is not the turn: votes are there, and do not count yet
 			phase = NoQuorum
 		}
 		c.end(now, phase)
 		return
-	case known < q: // its leases have lapsed: it starts again, and a try gives up
+	case !c.Sets.Met(known): // its leases have lapsed: it starts again, and a try gives up
 		c.end(now, Expired)
 		return
-	case !c.Try && aliveExact < q && alive >= q && top > c.ticket && c.Rules.on(RuleRaise):
+	case !c.Try && !c.Sets.Met(aliveExact) && c.Sets.Met(alive) && top > c.ticket && c.Rules.on(RuleRaise):
 		// "A waiter whose exact nodes die may raise T and settle again." So may one
 		// where another client's key bars all claims: such a node gives no vote.
 		c.began = now
@@ -162,8 +168,8 @@ func (c *Claim) votesLater(p *peer) bool {
 // node has that node's vote, so at least one try stays, and each try that leaves makes
 // the others' way shorter. Without the rule each of three tries finds another one ahead
 // on two of three nodes, and all of them give up.
-func (c *Claim) outvoted(now Time, votes, open int) bool {
-	if votes+open >= c.Quorum() {
+func (c *Claim) outvoted(now Time, votes, open uint32) bool {
+	if c.Sets.Met(votes | open) {
 		if c.giveUpAt > 0 && now >= c.giveUpAt {
 			c.giveUpAt = overdue
 		}
@@ -191,22 +197,37 @@ func (c *Claim) hinted() Time {
 	if !c.Rules.on(RuleHint) {
 		return Never
 	}
-	need := c.Quorum()
-	var buf [9]Time
-	hints := buf[:0]
+	at, votes := Time(0), uint32(0)
 	for i := range c.peers {
-		switch p := &c.peers[i]; {
-		case p.held && p.vote:
-			need--
-		case p.held && p.pendingSince == 0 && p.hinted:
-			hints = append(hints, p.askAt)
+		if p := &c.peers[i]; p.held && p.vote {
+			votes |= 1 << i
 		}
 	}
-	if need <= 0 || len(hints) < need {
+	if c.Sets.Met(votes) {
 		return Never
 	}
-	slices.Sort(hints)
-	return hints[need-1]
+	for _, set := range c.Sets.sets() {
+		if set == 0 {
+			continue
+		}
+		need := needOf(set) - bits.OnesCount32(set&votes)
+		var buf [9]Time
+		hints := buf[:0]
+		for i := range c.peers {
+			if p := &c.peers[i]; set&(1<<i) != 0 && p.held && !p.vote && p.pendingSince == 0 && p.hinted {
+				hints = append(hints, p.askAt)
+			}
+		}
+		switch {
+		case need <= 0:
+		case len(hints) < need:
+			return Never
+		default:
+			slices.Sort(hints)
+			at = max(at, hints[need-1])
+		}
+	}
+	return at
 }
 
 // leasesEnd is when the waiter's leases will have ended on too many nodes. Its place in the
@@ -254,18 +275,27 @@ func (c *Claim) validUntil(now Time) Time {
 	return now
 }
 
-// quorumDeadline returns the q-th longest lease of the peers that match. It returns when fewer than q of the peers that match will have a running lease.
+// quorumDeadline returns when the peers that match and have a running lease are no quorum any more: the q-th longest
+// lease of each set, and the earlier of the two.
 func (c *Claim) quorumDeadline(match func(*peer) bool) Time {
+	at := c.setDeadline(c.Sets.present, match)
+	if c.Sets.next != 0 {
+		at = min(at, c.setDeadline(c.Sets.next, match))
+	}
+	return at
+}
+
+func (c *Claim) setDeadline(set uint32, match func(*peer) bool) Time {
 	var buf [9]Time
 	ends := buf[:0]
 	for i := range c.peers {
-		if p := &c.peers[i]; match(p) {
+		if p := &c.peers[i]; set&(1<<i) != 0 && match(p) {
 			ends = append(ends, c.leaseEnds(p))
 		}
 	}
-	if len(ends) < c.Quorum() {
+	if len(ends) < needOf(set) {
 		return 0
 	}
 	slices.Sort(ends)
-	return ends[len(ends)-c.Quorum()]
+	return ends[len(ends)-needOf(set)]
 }

@@ -48,7 +48,7 @@ type Deferral struct {
 // and not waited for. It returns which nodes are asked later.
 func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	a.Claim = *NewClaim(Config{
-		Terms: b.Terms, Nodes: c.Nodes, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
+		Terms: b.Terms, Nodes: uint8(c.Nodes), Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
 		NodeTimeout: c.fanout.QuorumTimeout(b.Unwell, b.NodeTimeout, b.TTL),
 	})
 	a.outbox.rules = b.Rules
@@ -173,7 +173,7 @@ func (a *Attempt) Valid(now Time) bool { return a.Phase() == Holding && now < a.
 
 // Free returns the nodes that are known to be free of the claim after its end, a bit for
 // each, and whether each node has confirmed that or has had its time.
-func (a *Attempt) Free() (nodes uint32, all bool) { return a.free, int(a.ended) >= a.Nodes }
+func (a *Attempt) Free() (nodes uint32, all bool) { return a.free, a.ended >= a.Nodes }
 
 // left notes the end of a leave.
 func (a *Attempt) left(node int, confirmed bool) {
@@ -205,7 +205,7 @@ func (a *Attempt) News(n *Name) News {
 	a.phase = news.Phase
 	switch {
 	case news.Over():
-		for i := range a.Nodes {
+		for i := range int(a.Nodes) {
 			if a.Untouched(i) {
 				a.left(i, true)
 			}

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -14,30 +15,33 @@ import (
 // attestingQuorum reports whether the nodes that have answered can attest that there is
 // nothing newer: q nodes that are caught up, since what a majority has recorded is on
 // one of them, or all nodes, since no other node is left to ask. A node that lost its
-// data and is not caught up attests nothing.
+// data and is not caught up attests nothing. While the nodes are being exchanged these are the nodes of the set of
+// before: the others have not been brought everything yet.
 func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
-	caughtUp, all := 0, 0
+	caughtUp, all, set := uint32(0), uint32(0), q.sets().present
 	for i := range q.peers {
 		p := &q.peers[i]
 		if !p.answered || !counts(p) || p.entry.Forged && q.Rules.on(RuleForged) {
 			continue
 		}
-		all++
+		all |= 1 << i
 		if (p.entry.CaughtUp || !q.Rules.on(RuleWhole)) && i+1 != q.Repair {
-			caughtUp++
+			caughtUp |= 1 << i
 		}
 	}
-	return caughtUp >= q.Quorum() || all == q.Nodes
+	return most(set, caughtUp) || all&set == set
 }
 
 // CanListNames reports whether the other nodes that have listed their names suffice to
-// repair a node: all of them are so many, and caughtUp of these are caught up. It is
+// repair a node: all of them are listed, and of these caughtUp are caught up. It is
 // attestingQuorum before the names are known.
-func (r Rules) CanListNames(nodes, caughtUp, all int) bool {
+func (r Rules) CanListNames(sets Quorums, node int, caughtUp, listed uint32) bool {
+	others := sets.present &^ (1 << node)
+	lacking := bits.OnesCount32(others &^ listed)
 	if !r.on(RuleTold) {
-		all++ // as if the node itself were one of them
+		lacking-- // as if the node itself were one of them
 	}
-	return caughtUp > nodes/2 || all >= nodes-1
+	return most(sets.present, caughtUp) || lacking <= 0
 }
 
 // write decides an open or a put: it is done when a majority has taken it. An
@@ -55,22 +59,22 @@ func (r Rules) CanListNames(nodes, caughtUp, all int) bool {
 // it would wait for one to be repaired, and that for the run to decide what a
 // minority has.
 func (q *RegisterOp) write(now Time) {
-	taken, overrun, missing := 0, 0, 0
+	taken, overrun, missing := uint32(0), uint32(0), uint32(0)
 	for i := range q.peers {
 		p := &q.peers[i]
 		if p.taken {
-			taken++
+			taken |= 1 << i
 		}
 		if p.superseded || p.missing && q.Over {
-			overrun++
+			overrun |= 1 << i
 		} else if p.missing {
-			missing++
+			missing |= 1 << i
 		}
 	}
 	switch {
-	case overrun > q.Nodes-q.Quorum() || q.hopeless(now, overrun, missing):
+	case q.sets().Blocked(overrun) || q.hopeless(now, overrun, missing):
 		q.outcome = Superseded
-	case taken < q.Quorum():
+	case !q.sets().Met(taken):
 		q.evidenceFrom = 0
 	case q.Op == OpPut:
 		q.outcome = Settled
@@ -89,8 +93,8 @@ func (q *RegisterOp) write(now Time) {
 //
 // Without the rule one node that keeps a version of the future holds a run up for as
 // long as that is ahead: its claim is settled there and at one node more.
-func (q *RegisterOp) hopeless(now Time, overrun, missing int) bool {
-	if overrun == 0 || overrun+missing <= q.Nodes-q.Quorum() || q.Op == OpPut && !q.First || !q.Rules.on(RuleHopeless) {
+func (q *RegisterOp) hopeless(now Time, overrun, missing uint32) bool {
+	if overrun == 0 || !q.sets().Blocked(overrun|missing) || q.Op == OpPut && !q.First || !q.Rules.on(RuleHopeless) {
 		q.blocked = 0
 		return false
 	}
@@ -144,24 +148,24 @@ func (q *RegisterOp) read(now Time) {
 	if q.All && !q.answered() {
 		return
 	}
-	have, silent := 0, 0
+	have, silent := uint32(0), uint32(0)
 	for i := range q.peers {
 		switch p := &q.peers[i]; {
 		case !p.answered:
 			if p.failures == 0 {
-				silent++
+				silent |= 1 << i
 			}
 		case p.entry.Version.Compare(q.newest.Version) >= 0:
-			have++
+			have |= 1 << i
 		}
 	}
-	chosen := have >= q.Quorum() || q.newest.Version == Version{}
+	chosen := q.sets().Met(have) || q.newest.Version == Version{}
 	may := chosen || q.promise.Run(q.newest.Version) <= 0 || !q.Rules.on(RuleLater)
 	switch {
 	case !q.Rules.on(RuleRepair):
 		q.outcome = Settled
 		return
-	case !may && have+silent < q.Quorum():
+	case !may && !q.sets().Met(have|silent):
 		q.outcome = Inconclusive
 		return
 	case !may:

@@ -60,20 +60,31 @@ func (c *Claim) capacity(now Time) uint64 {
 	return n
 }
 
-// agreed returns the view with the newest Resize that q usable views know of; nil
+// agreed returns the view with the newest Resize that q usable views know of, in each of the sets; nil
 // while there are fewer views.
 func (c *Claim) agreed(now Time) *peerExtra {
+	a := c.agreedIn(now, c.Sets.present)
+	if a == nil || c.Sets.next == 0 {
+		return a
+	}
+	if b := c.agreedIn(now, c.Sets.next); b == nil || b.limitAt < a.limitAt {
+		return b
+	}
+	return a
+}
+
+func (c *Claim) agreedIn(now Time, set uint32) *peerExtra {
 	var views []*peerExtra
 	for i := range c.peers {
-		if p := &c.peers[i]; c.usable(p, now) {
+		if p := &c.peers[i]; set&(1<<i) != 0 && c.usable(p, now) {
 			views = append(views, p.extra())
 		}
 	}
-	if len(views) < c.Quorum() {
+	if len(views) < needOf(set) {
 		return nil
 	}
 	slices.SortFunc(views, func(a, b *peerExtra) int { return cmp.Compare(b.limitAt, a.limitAt) })
-	return views[c.Quorum()-1]
+	return views[needOf(set)-1]
 }
 
 // resizeKnown reports whether some node has shown a Resize.

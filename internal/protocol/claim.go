@@ -54,11 +54,12 @@ func (p Phase) Final() bool { return p >= Lost }
 type Config struct {
 	Terms
 	Rules       Rules
-	Nodes       int
+	Sets        Quorums       // the zero value: a majority of Nodes
 	NodeTimeout time.Duration // how long an answer is waited for before the node counts as silent
 	Drift       time.Duration // how much earlier than the node the client takes a lease to end
 	Window      Window        // how far tickets may be from the nodes' clocks
 	Try         bool          // do not wait: Busy instead
+	Nodes       uint8         // that are asked; those without a vote, too
 }
 
 // Drift returns how much earlier than a node a client takes a lease to end: 1% of the ttl
@@ -94,11 +95,14 @@ type Claim struct {
 
 // NewClaim returns an attempt that has not sent anything yet.
 func NewClaim(cfg Config) *Claim {
+	if cfg.Sets == (Quorums{}) {
+		cfg.Sets = Majority(int(cfg.Nodes))
+	}
 	return &Claim{Config: cfg, peers: make([]peer, cfg.Nodes), listDepth: firstDepth}
 }
 
-// Quorum returns q = N/2 + 1.
-func (c *Claim) Quorum() int { return c.Nodes/2 + 1 }
+// Quorum returns how many nodes are needed, for messages.
+func (c *Claim) Quorum() int { return c.Sets.Need() }
 
 // Phase returns where the attempt stands.
 func (c *Claim) Phase() Phase { return c.phase }
@@ -222,17 +226,17 @@ func (c *Claim) end(now Time, phase Phase) {
 // to Holding. sendDue comes last: it must not renew a claim that has just been lost, nor ask
 // for a vote that has just been counted.
 func (c *Claim) advance(now Time) {
-	refusals := 0
+	refusals := uint32(0)
 	for i := range c.peers {
 		p := &c.peers[i]
 		if p.pendingSince != 0 && now >= p.pendingSince.Add(c.NodeTimeout) {
 			c.noteSilence(now, p)
 		}
 		if p.refused {
-			refusals++
+			refusals |= 1 << i
 		}
 	}
-	if c.phase != Holding && c.Nodes-refusals < c.Quorum() {
+	if c.phase != Holding && c.Sets.Blocked(refusals) {
 		c.end(now, Rejected)
 		return
 	}

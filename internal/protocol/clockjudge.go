@@ -28,7 +28,7 @@ func (c *Clocks) judge(now Time) {
 		if !k.open {
 			continue
 		}
-		steady := bits.OnesCount32(k.steady) >= c.quorum()
+		steady := c.Sets.Met(k.steady)
 		if !k.blamed && (steady || !c.Rules.on(RuleBlame)) {
 			k.blamed = true
 			c.Out = append(c.Out, ClockEvent{Kind: ClockJumped, Node: i, By: k.by}, ClockEvent{Kind: ClockMark, Node: i})
@@ -47,13 +47,11 @@ func (c *Clocks) judge(now Time) {
 
 // due is when a case that cannot be decided is taken for one.
 func (c *Clocks) due(k *clockCase) Time {
-	if len(c.bounds) == 1 {
+	if bits.OnesCount32(c.Sets.All()) == 1 {
 		return k.at // no other node can tell
 	}
 	return min(k.at.Add(c.Wait), k.until)
 }
-
-func (c *Clocks) quorum() int { return len(c.bounds)/2 + 1 }
 
 // doubt: it is unknown whose clock it was. If the node's is ahead, its leases
 // end earlier by this process's clock in either case.
@@ -129,7 +127,7 @@ func (c *Clocks) judgeOwnClock(now Time) {
 				nodes |= 1 << j
 			}
 		}
-		if n := bits.OnesCount32(nodes); n < 2 || n < c.quorum() {
+		if bits.OnesCount32(nodes) < 2 || !c.Sets.Met(nodes) {
 			continue
 		}
 		c.Out = append(c.Out, ClockEvent{Kind: ClockStood, By: c.cases[i].by})

@@ -1,6 +1,9 @@
 package protocol
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // This file owns the counting rule, which only semaphores need: votes alone admit too
 // many. Three claims of two permits may each have the votes of another majority.
@@ -74,19 +77,22 @@ func (c *Claim) listFrom() Ticket {
 // q of the views that are listed; in all of them for a holder, since any node may
 // go and the rest must still admit it.
 func (c *Claim) deepenLists(now Time) {
-	need := c.Quorum()
-	if c.phase == Holding {
-		need = max(need, c.listed(now))
-	}
-	if c.listed(now) >= c.Quorum() && c.comparable(now) < need {
-		c.listDepth = min(c.listDepth+1, fullDepth)
+	for _, set := range c.Sets.sets() {
+		listed, need := c.listed(now, set), needOf(set)
+		if c.phase == Holding {
+			need = max(need, listed)
+		}
+		if set != 0 && listed >= needOf(set) && c.comparable(now, set) < need {
+			c.listDepth = min(c.listDepth+1, fullDepth)
+			return
+		}
 	}
 }
 
 // count asks for the lists when q votes are there and the counting rule does
 // not admit: at once, and "again soon (a round trip, doubling, jittered)".
-func (c *Claim) count(now Time, votes int) {
-	if votes < c.Quorum() {
+func (c *Claim) count(now Time, votes uint32) {
+	if !c.Sets.Met(votes) {
 		c.countAt, c.countPause = Never, 0
 		return
 	}
@@ -144,7 +150,7 @@ func (c *Claim) swapAdmitted() {
 // saveAdmitted keeps what admits the claim. It costs a copy for each node, so it is done for
 // counted claims only: a vote alone admits all others, and a vote stays.
 func (c *Claim) saveAdmitted(now Time) {
-	if !c.Counting || c.Votes(now) < c.Quorum() || !c.fitsNow(now) {
+	if !c.Counting || !c.Voted(now) || !c.fitsNow(now) {
 		return
 	}
 	for i := range c.peers {
@@ -154,16 +160,21 @@ func (c *Claim) saveAdmitted(now Time) {
 	}
 }
 
-// fitsNow is fits by what is known now.
+// fitsNow is fits by what is known now: in each of the sets.
 func (c *Claim) fitsNow(now Time) bool {
-	if alike, sum := c.equalDigests(now); alike >= c.Quorum() && (!c.resizeKnown() || sum+c.Weight <= c.capacity(now)) {
+	return c.fitsIn(now, c.Sets.present) && (c.Sets.next == 0 || c.fitsIn(now, c.Sets.next))
+}
+
+// fitsIn is fitsNow for one set of nodes.
+func (c *Claim) fitsIn(now Time, set uint32) bool {
+	if alike, sum := c.equalDigests(now, set); alike >= needOf(set) && (!c.resizeKnown() || sum+c.Weight <= c.capacity(now)) {
 		return true
 	}
-	if c.fitsBySum(now) {
+	if c.fitsBySum(now, set) {
 		return true
 	}
 	for i := range c.peers {
-		if v := c.peers[i].extra(); v.listed && c.counted(now, v.from) {
+		if v := c.peers[i].extra(); set&(1<<i) != 0 && v.listed && c.counted(now, set, v.from) {
 			return true
 		}
 	}
@@ -176,14 +187,17 @@ func (c *Claim) fitsNow(now Time) bool {
 // A node that lists the lower claims tells the totals of all as well. Without the rule a
 // node whose list is too long tells the totals of all, and one whose list is not too long
 // tells those of the lower claims only: the two never compare, however long the claim asks.
-func (c *Claim) equalDigests(now Time) (most int, sum uint64) {
+func (c *Claim) equalDigests(now Time, of uint32) (most int, sum uint64) {
 	for i := range c.peers {
+		if of&(1<<i) == 0 {
+			continue
+		}
 		a := c.peers[i].extra()
 		for _, set := range [2]totals{{a.sum, a.digest}, a.all} {
 			same := 0
 			for j := range c.peers {
 				p := &c.peers[j]
-				if b := p.extra(); c.usable(p, now) && p.vote && b.known && (set == totals{b.sum, b.digest} || set == b.all) {
+				if b := p.extra(); of&(1<<j) != 0 && c.usable(p, now) && p.vote && b.known && (set == totals{b.sum, b.digest} || set == b.all) {
 					same++
 				}
 			}
@@ -197,30 +211,31 @@ func (c *Claim) equalDigests(now Time) (most int, sum uint64) {
 
 // differ: not all views are known to have the same content.
 func (c *Claim) differ(now Time) bool {
-	same, _ := c.equalDigests(now)
-	return same < c.exact(now)
+	all := c.Sets.All()
+	same, _ := c.equalDigests(now, all)
+	return same < bits.OnesCount32(c.exact(now)&all)
 }
 
 // fitsBySum shows without any list that there is room: a claim that counts is in at
 // least k = q - (N - V) of the V views, so together they weigh at most a k-th
 // of what the views do.
-func (c *Claim) fitsBySum(now Time) bool {
+func (c *Claim) fitsBySum(now Time, set uint32) bool {
 	views, sum := 0, uint64(0)
 	for i := range c.peers {
 		p := &c.peers[i]
-		if m := p.extra(); c.usable(p, now) && p.vote && m.known {
+		if m := p.extra(); set&(1<<i) != 0 && c.usable(p, now) && p.vote && m.known {
 			views++
 			sum += m.sum
 		}
 	}
-	k := c.Quorum() - (c.Nodes - views)
-	return views >= c.Quorum() && k > 0 && c.Weight+sum/uint64(k) <= c.capacity(now)
+	k := needOf(set) - (bits.OnesCount32(set) - views)
+	return views >= needOf(set) && k > 0 && c.Weight+sum/uint64(k) <= c.capacity(now)
 }
 
 // counted is shown by the lists: by those that begin at a ticket, and by those of
 // all claims. Only a total stands for the claims before the lists, and it counts
 // in any case; once where two views tell the same.
-func (c *Claim) counted(now Time, from Ticket) bool {
+func (c *Claim) counted(now Time, set uint32, from Ticket) bool {
 	type tally struct {
 		views  int
 		weight uint64
@@ -229,7 +244,7 @@ func (c *Claim) counted(now Time, from Ticket) bool {
 	for i := range c.peers {
 		p := &c.peers[i]
 		v := p.extra()
-		if !v.listed || !p.vote || !c.usable(p, now) || v.from != from && v.from != 0 {
+		if set&(1<<i) == 0 || !v.listed || !p.vote || !c.usable(p, now) || v.from != from && v.from != 0 {
 			continue
 		}
 		views++
@@ -243,7 +258,7 @@ func (c *Claim) counted(now Time, from Ticket) bool {
 			lower[e.ID] = t
 		}
 	}
-	if views < c.Quorum() {
+	if views < needOf(set) {
 		return false
 	}
 	total := c.Weight
@@ -251,7 +266,7 @@ func (c *Claim) counted(now Time, from Ticket) bool {
 		total += b.sum
 	}
 	for _, t := range lower {
-		if t.views+c.Nodes-views >= c.Quorum() {
+		if t.views+bits.OnesCount32(set)-views >= needOf(set) {
 			total += t.weight
 		}
 	}
@@ -260,13 +275,13 @@ func (c *Claim) counted(now Time, from Ticket) bool {
 
 // comparable returns how many voting views, at most, are listed from the same
 // ticket on and have the same before it.
-func (c *Claim) comparable(now Time) (most int) {
+func (c *Claim) comparable(now Time, set uint32) (most int) {
 	for i := range c.peers {
 		same := 0
 		a := c.peers[i].extra()
 		for j := range c.peers {
 			p := &c.peers[j]
-			if b := p.extra(); b.listed && p.vote && c.usable(p, now) && a.from == b.from && a.prefixTotals == b.prefixTotals {
+			if b := p.extra(); set&(1<<i) != 0 && set&(1<<j) != 0 && b.listed && p.vote && c.usable(p, now) && a.from == b.from && a.prefixTotals == b.prefixTotals {
 				same++
 			}
 		}
@@ -276,10 +291,10 @@ func (c *Claim) comparable(now Time) (most int) {
 }
 
 // listed counts the voting views that are listed.
-func (c *Claim) listed(now Time) int {
+func (c *Claim) listed(now Time, set uint32) int {
 	n := 0
 	for i := range c.peers {
-		if p := &c.peers[i]; p.extra().listed && p.vote && c.usable(p, now) {
+		if p := &c.peers[i]; set&(1<<i) != 0 && p.extra().listed && p.vote && c.usable(p, now) {
 			n++
 		}
 	}

@@ -118,7 +118,7 @@ func play(t *testing.T, b []byte) tally {
 		terms.Capacity, terms.Weight = 1<<30, uint64(1+r.fate.among(2)*(1<<30-1))
 	}
 	r.c = protocol.NewClaim(protocol.Config{
-		Terms: terms, Nodes: n, NodeTimeout: 100 * time.Millisecond, Drift: 12 * time.Millisecond, Try: r.fate.among(8) == 0,
+		Terms: terms, Nodes: uint8(n), NodeTimeout: 100 * time.Millisecond, Drift: 12 * time.Millisecond, Try: r.fate.among(8) == 0,
 	})
 	r.all = make([]neighbour, n)
 	liars := r.c.Quorum() - 1

@@ -76,6 +76,7 @@ type Clocks struct {
 	Wait    time.Duration // how long the other nodes are waited for: a node timeout
 	Longest time.Duration // no lease that a client with the same settings was given lasts longer: half the guard time
 	Rules   Rules
+	Sets    Quorums
 	Out     []ClockEvent
 
 	bounds []*ClockBounds
@@ -88,7 +89,7 @@ func NewClocks(bounds []*ClockBounds, wait, guard time.Duration) *Clocks {
 	for _, b := range bounds {
 		b.gap = guard / 512 // so that the past goes back by a quarter of the guard time at least
 	}
-	return &Clocks{Wait: wait, Longest: guard / 2, bounds: bounds, cases: make([]clockCase, len(bounds))}
+	return &Clocks{Wait: wait, Longest: guard / 2, Sets: Majority(len(bounds)), bounds: bounds, cases: make([]clockCase, len(bounds))}
 }
 
 // Open reports whether some node's clock and this process's have parted, and

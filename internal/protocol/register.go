@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -31,6 +32,7 @@ type RegisterOp struct {
 	Fresh       time.Duration // how long an answer counts: no node that forgets after it is caught up again so soon
 	Stored      Stored
 	Nodes       int
+	Sets        Quorums // the zero value: a majority of Nodes
 	NodeTimeout time.Duration
 	Patience    time.Duration // the longest pause before a node is asked again
 	Alive       bool          // OpRead: Left is wanted, so a node that is only slow is waited for if it matters
@@ -65,8 +67,15 @@ type registerPeer struct {
 	failures     int
 }
 
-// Quorum returns q.
-func (q *RegisterOp) Quorum() int { return q.Nodes/2 + 1 }
+// Quorum returns how many nodes are needed, for messages.
+func (q *RegisterOp) Quorum() int { return q.sets().Need() }
+
+func (q *RegisterOp) sets() Quorums {
+	if q.Sets == (Quorums{}) {
+		return Majority(q.Nodes)
+	}
+	return q.Sets
+}
 
 // Outcome returns what has become of it.
 func (q *RegisterOp) Outcome() Outcome { return q.outcome }
@@ -78,22 +87,39 @@ func (q *RegisterOp) Newest() Stored { return q.newest }
 // newest, as a majority sees it, and whether that is certain: while some nodes
 // have not answered, a claim that too few are known to hold may be held all the same.
 func (q *RegisterOp) Left() (left time.Duration, certain bool) {
+	left, certain = math.MaxInt64, true
+	for _, set := range q.sets().sets() {
+		if set == 0 {
+			continue
+		}
+		switch l, ok := q.leftIn(set); {
+		case ok && l == 0:
+			return 0, true
+		default:
+			left, certain = min(left, l), certain && ok
+		}
+	}
+	return left, certain
+}
+
+// leftIn is Left for one set of nodes.
+func (q *RegisterOp) leftIn(set uint32) (left time.Duration, certain bool) {
 	var lefts []time.Duration
-	dead := 0
+	dead := uint32(0)
 	for i := range q.peers {
 		p := &q.peers[i]
 		switch {
-		case !p.answered:
+		case set&(1<<i) == 0 || !p.answered:
 		case p.entry.Version.Run(q.newest.Version) == 0 && p.entry.Left > 0:
 			lefts = append(lefts, p.entry.Left)
 		default:
-			dead++
+			dead |= 1 << i
 		}
 	}
 	switch {
-	case len(lefts) >= q.Quorum():
-		return nthLongest(lefts, q.Quorum()), true
-	case dead > q.Nodes-q.Quorum():
+	case len(lefts) >= needOf(set):
+		return nthLongest(lefts, needOf(set)), true
+	case !most(set, ^dead):
 		return 0, true
 	case len(lefts) == 0:
 		return 0, false
@@ -106,15 +132,15 @@ func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 // that: from then on each run finds it. Adopt returns what an open has found and fewer than a majority are known to
 // have: it is to be put under the new run's version before any caller gets it.
 func (q *RegisterOp) Adopt() (Stored, bool) {
-	have := 0
+	have := uint32(0)
 	for i := range q.peers {
 		if p := &q.peers[i]; p.answered && p.entry.Version == q.newest.Version {
-			have++
+			have |= 1 << i
 		}
 	}
 	s := q.newest
 	s.Version = Version{Ticket: q.Stored.Ticket, ID: q.Stored.ID}
-	return s, q.newest.Version != Version{} && have < q.Quorum() && q.Rules.on(RuleAdopt)
+	return s, q.newest.Version != Version{} && !q.sets().Met(have) && q.Rules.on(RuleAdopt)
 }
 
 // Inquire starts an operation on a record. timeout and ttl are those of its name.
@@ -298,7 +324,7 @@ func (q *RegisterOp) retryLater(now Time, p *registerPeer, wait time.Duration) {
 // lost its data after it gave the answer, and have been repaired with what others knew then.
 // A put counted such an answer and was settled, though the node no longer had it.
 func (q *RegisterOp) advance(now Time) {
-	refusals := 0
+	refusals := uint32(0)
 	for i := range q.peers {
 		p := &q.peers[i]
 		if p.pendingSince != 0 && now >= p.pendingSince.Add(q.NodeTimeout) {
@@ -312,7 +338,7 @@ func (q *RegisterOp) advance(now Time) {
 			}
 		}
 		if p.refused {
-			refusals++
+			refusals |= 1 << i
 		}
 	}
 	if q.Op == OpRead {
@@ -320,7 +346,7 @@ func (q *RegisterOp) advance(now Time) {
 	} else {
 		q.write(now)
 	}
-	if q.outcome == Asking && q.Nodes-refusals < q.Quorum() {
+	if q.outcome == Asking && q.sets().Blocked(refusals) {
 		q.outcome = Refused
 	}
 	if q.outcome != Asking {

@@ -94,11 +94,11 @@ func (c *Claim) outOfVotes(now Time) bool {
 	if c.phase == Holding || !c.Rules.on(RuleRest) {
 		return false
 	}
-	n := 0
+	votes := uint32(0)
 	for i := range c.peers {
 		if p := &c.peers[i]; p.pendingSince != 0 || p.vote && c.usable(p, now) {
-			n++
+			votes |= 1 << i
 		}
 	}
-	return n < c.Quorum()
+	return !c.Sets.Met(votes)
 }

@@ -17,7 +17,7 @@ func TestRenewalsReachTheNodesThatAnswer(t *testing.T) {
 		q := nodes/2 + 1
 		c := NewClaim(Config{
 			Terms: Terms{ID: ID{1, byte(seed)}, Weight: 1, Capacity: 1, TTL: 8 * time.Second},
-			Nodes: nodes, NodeTimeout: 2 * time.Second, Drift: 242 * time.Millisecond,
+			Nodes: uint8(nodes), NodeTimeout: 2 * time.Second, Drift: 242 * time.Millisecond,
 		})
 		type reply struct {
 			at Time

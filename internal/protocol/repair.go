@@ -95,6 +95,7 @@ type Repair struct {
 	NodeTimeout time.Duration
 	Guard       time.Duration
 	Rules       Rules
+	Sets        Quorums
 	Out         []RepairStep
 
 	rng     *rand.Rand // spreads the attempts of many clients
@@ -114,7 +115,7 @@ const (
 // NewRepair returns the repairs of a client of so many nodes.
 func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64, rules Rules) *Repair {
 	return &Repair{
-		NodeTimeout: nodeTimeout, Guard: guard, Rules: rules,
+		NodeTimeout: nodeTimeout, Guard: guard, Rules: rules, Sets: Majority(nodes),
 		rng: rand.New(rand.NewPCG(seed, 0)), nodes: make([]nodeRepair, nodes), numbers: map[string]Time{},
 	}
 }

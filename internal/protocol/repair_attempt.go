@@ -277,16 +277,16 @@ func (r *Repair) portion(n *nodeRepair, p *repairPeer, res RepairResult) {
 func (r *Repair) list(i int) {
 	n := &r.nodes[i]
 	n.listing = 0
-	caughtUp, all := 0, 0
+	caughtUp, all := uint32(0), uint32(0)
 	for j := range n.others {
 		if p := &n.others[j]; j != i && p.err == nil {
-			all++
+			all |= 1 << j
 			if p.caughtUp {
-				caughtUp++
+				caughtUp |= 1 << j
 			}
 		}
 	}
-	if !r.Rules.CanListNames(len(r.nodes), caughtUp, all) {
+	if !r.Rules.CanListNames(r.Sets, i, caughtUp, all) {
 		n.fail(nil, false)
 		n.lacking = make([]error, len(r.nodes))
 		for j := range n.others {

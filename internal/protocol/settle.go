@@ -5,16 +5,15 @@ package protocol
 // Invariant: T only rises. Two settled claims have at least one node in common that
 // holds both at their final tickets.
 
-// exact counts the nodes that hold exactly T. Only these are evidence of the claim's place:
+// exact returns the nodes that hold exactly T. Only these are evidence of the claim's place:
 // a node that holds it at a lower ticket may have let a claim between the two in.
-func (c *Claim) exact(now Time) int {
-	n := 0
+func (c *Claim) exact(now Time) (nodes uint32) {
 	for i := range c.peers {
 		if c.usable(&c.peers[i], now) {
-			n++
+			nodes |= 1 << i
 		}
 	}
-	return n
+	return nodes
 }
 
 // settle is rule 2: repeat until q nodes hold exactly T.
@@ -29,7 +28,7 @@ func (c *Claim) exact(now Time) int {
 //
 // The client that is farthest away is always late, and never gets in.
 func (c *Claim) settle(now Time) {
-	if c.exact(now) >= c.Quorum() {
+	if c.Sets.Met(c.exact(now)) {
 		c.phase = Waiting
 		return
 	}
@@ -37,20 +36,20 @@ func (c *Claim) settle(now Time) {
 		c.end(now, Expired)
 		return
 	}
-	known, open, top := 0, 0, c.ticket
+	known, open, top := uint32(0), uint32(0), c.ticket
 	for i := range c.peers {
 		p := &c.peers[i]
 		if p.neverSent() || c.awaited(p) && (p.behind || !p.held) {
-			open++
+			open |= 1 << i
 		}
 		if c.running(p, now) {
-			known++
+			known |= 1 << i
 			top = max(top, p.ticket)
 		}
 	}
 	switch {
-	case c.exact(now)+open >= c.Quorum(): // T may still be reached
-	case known >= c.Quorum() && top > c.ticket:
+	case c.Sets.Met(c.exact(now) | open): // T may still be reached
+	case c.Sets.Met(known) && top > c.ticket:
 		c.follow(now, top)
 	case c.Try && open == 0:
 		c.end(now, NoQuorum)
@@ -78,7 +77,7 @@ func (c *Claim) follow(now Time, top Ticket) {
 // and sends settle(id, T) to all that do not.
 func (c *Claim) raise(now Time, top Ticket) {
 	c.phase, c.ticket, c.raised = Joining, top, true
-	if c.exact(now) >= c.Quorum() {
+	if c.Sets.Met(c.exact(now)) {
 		c.phase = Waiting
 	}
 	for i := range c.peers {

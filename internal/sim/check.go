@@ -251,7 +251,7 @@ func (c *checker) prompt(w *world) {
 		}
 	}
 	slow := w.slowest()
-	if first != nil && first.Counting && first.Votes(first.part.proc.local(w.now)) >= first.Quorum() {
+	if first != nil && first.Counting && first.Voted(first.part.proc.local(w.now)) {
 		slow += 2 * w.nodeTimeout // a claim that is blocked by counting alone gets no push, and asks now and then
 	}
 	if w.limping {

@@ -312,7 +312,7 @@ func (c *cast) show(x *wire, label string) error {
 // view is what a claim knows of the nodes.
 func (a *attempt) view() string {
 	var on, votes []string
-	for i := range a.Nodes {
+	for i := range int(a.Nodes) {
 		holds, vote := a.Node(i, a.local())
 		if holds {
 			on = append(on, strconv.Itoa(i+1))

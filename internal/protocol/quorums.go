@@ -1,0 +1,45 @@
+package protocol
+
+import "math/bits"
+
+// This file owns which nodes make a quorum.
+//
+// Invariant: two quorums of the same Quorums have a common node in each set. So a claim that is admitted
+// meets each claim that was admitted by one of the sets alone.
+
+// Quorums says which nodes make a quorum: a majority of each of its sets. There is one set, or, while the
+// nodes are being exchanged, the set of before and the set that follows. Nodes are numbered, a bit for each.
+// A node in none of the sets has no vote.
+type Quorums struct {
+	present uint32
+	next    uint32 // 0: there is one set
+}
+
+// Majority is a majority of so many nodes.
+func Majority(nodes int) Quorums { return Quorums{present: 1<<nodes - 1} }
+
+// Joint is a majority of each of two sets.
+func Joint(present, next uint32) Quorums { return Quorums{present, next} }
+
+// Met reports whether the nodes make a quorum.
+func (q Quorums) Met(nodes uint32) bool {
+	return most(q.present, nodes) && (q.next == 0 || most(q.next, nodes))
+}
+
+// Blocked reports whether no quorum is left without these nodes.
+func (q Quorums) Blocked(nodes uint32) bool { return !q.Met(^nodes) }
+
+// All returns the nodes that have a vote.
+func (q Quorums) All() uint32 { return q.present | q.next }
+
+// Need returns how many nodes are needed, of the larger set if there are two. It is for messages.
+func (q Quorums) Need() int { return max(needOf(q.present), needOf(q.next)) }
+
+// sets returns the sets. The second one is empty if there is one set only.
+func (q Quorums) sets() [2]uint32 { return [2]uint32{q.present, q.next} }
+
+// most reports whether nodes has a majority of a set.
+func most(set, nodes uint32) bool { return 2*bits.OnesCount32(set&nodes) > bits.OnesCount32(set) }
+
+// needOf returns how many nodes of a set are a majority of it.
+func needOf(set uint32) int { return bits.OnesCount32(set)/2 + 1 }

@@ -1,0 +1,31 @@
+package protocol_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+func TestAQuorumIsAMajorityOfEachSet(t *testing.T) {
+	t.Parallel()
+	for nodes := 1; nodes <= 7; nodes++ {
+		q := protocol.Majority(nodes)
+		for have := range uint32(1 << nodes) {
+			n := 0
+			for i := range nodes {
+				n += int(have >> i & 1)
+			}
+			assert.Equal(t, n >= nodes/2+1, q.Met(have), "%b of %d", have, nodes)
+		}
+		assert.Equal(t, nodes/2+1, q.Need())
+	}
+	q := protocol.Joint(0b00111, 0b11100) // ABC, and then CDE
+	assert.True(t, q.Met(0b01101), "A, C and D")
+	assert.False(t, q.Met(0b00111), "all of the set of before, and one of the next one")
+	assert.False(t, q.Met(0b11001), "a majority of all nodes")
+	assert.True(t, q.Blocked(0b11000))
+	assert.EqualValues(t, 0b11111, q.All())
+	assert.Equal(t, 2, q.Need())
+}
