@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// This file owns the questions about nodes and names that no claim asks: Ready, Bootstrap,
-// Holder and Check. Each is bounded by a context or a number of node timeouts.
+// This file owns the questions about nodes and names that no claim asks: Ready, Holder
+// and Check. Each is bounded by a context or a number of node timeouts.
 //
 // They are commands of their own (ask.go), and no claim is begun for them.
 
@@ -70,46 +69,6 @@ func (n *node) tried(ctx context.Context) {
 	}
 }
 
-// Bootstrap declares every node ready. It needs an answer of each node: with one of them
-// still within its guard time, the operator would believe that all of them vote.
-func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrap(ctx, false) }
-
-// BootstrapSet has all nodes record the set of nodes as well.
-func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrap(ctx, true) }
-
-func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
-	if q.isClosed() {
-		return &Failure{Err: ErrClosed}
-	}
-	for _, n := range q.nodes {
-		n.tried(ctx)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
-	defer cancel()
-	if set || q.members.config.Load() != nil {
-		if err := q.record(ctx); err != nil {
-			return err
-		}
-	}
-	errs := q.ask(ctx, func(dst []byte, n *node) []byte {
-		return script.AppendBootstrap(dst, q.markerKey(), q.newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
-	}, func(i int, v []resp.Value) error {
-		inc, _, err := script.DecodeMarker(v)
-		if err == nil {
-			q.nodes[i].show(inc)
-		}
-		return err
-	})
-	if err := q.asked(errs, len(q.nodes)); err != nil {
-		return err
-	}
-	for _, n := range q.nodes {
-		q.noteRecovering(n.index, protocol.Answer{Status: protocol.OK})
-	}
-	q.carryOut(q.client.Bootstrapped(q.now()))
-	return nil
-}
-
 // Holder is the holder of a name as the nodes show it: see the root package's Holder.
 // It is a view and no proof: the name may have another holder when the caller reads
 // it.
@@ -134,7 +93,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	defer cancel()
 	queues := make([]script.Queue, len(q.nodes))
 	errs := q.ask(ctx, func(dst []byte, _ *node) []byte {
-		return script.AppendInspect(dst, s.keys(), 1)
+		return script.AppendInspect(dst, q.keys(s), 1)
 	}, func(i int, v []resp.Value) (err error) {
 		queues[i], err = script.DecodeInspect(v)
 		return err

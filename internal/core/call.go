@@ -52,7 +52,7 @@ func (c *call) Until() time.Time {
 // The link calls it with its own lock held, so it takes none and does not block.
 func (c *call) Append(dst []byte) []byte {
 	a := c.a
-	return script.AppendCommand(dst, a.spec.keys(), &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
+	return script.AppendCommand(dst, a.q.keys(a.spec), &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
 }
 
 // Kind says which other requests it may share a batch with; 0: none.
@@ -67,7 +67,7 @@ func (c *call) Kind() uint64 {
 
 // AppendItem encodes the request as one of a batch.
 func (c *call) AppendItem(keys, args []byte) (ks, as []byte, nKeys, nArgs int) {
-	return script.AppendItem(keys, args, c.a.spec.keys(), &c.a.claim.Terms, c.req)
+	return script.AppendItem(keys, args, c.a.q.keys(c.a.spec), &c.a.claim.Terms, c.req)
 }
 
 // again sends the request once more, unless it would come after its own leave.

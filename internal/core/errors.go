@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
 )
 
 // The sentinels that the root package exports; see there.
@@ -167,7 +168,7 @@ func explain(s *Spec, err error) error {
 		return fmt.Errorf("%w: what is held goes on, and no more can be had there until memory is free: raise maxmemory of that server", err)
 	}
 	if ok && e.Code() == "WRONGTYPE" {
-		k := s.keys()
+		k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side)
 		return fmt.Errorf("%w: one of the keys %q, %q, %q and %q is another program's; it may be its lock (Redisson keeps a hash under the name): "+
 			"choose another name, and remove the key only if no program uses it",
 			err, k.Plain(), k.State(), k.Queue(), k.Claims())

@@ -5,11 +5,14 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -65,7 +68,10 @@ func (q *Quorum) marker(ctx context.Context, n *node) (marker, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
 	defer cancel()
 	v, err := n.do(ctx, "GET", q.markerKey())
-	if err != nil {
+	if e, refused := errors.AsType[resp.Error](err); refused && e.Code() == "WRONGTYPE" { // where the marker of a node is that has recorded no set
+		err = resp.Error(script.OtherSet)
+	}
+	if err = q.checkSet(n.index, err); err != nil {
 		return marker{}, err
 	}
 	m, ok := parseMarker(text(v, 0))

@@ -6,9 +6,6 @@ package core
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -163,8 +160,11 @@ func (s *members) verdictError(v protocol.SetVerdict) error {
 	return nil
 }
 
+// home is the Home that requests name now.
+func (q *Quorum) home() script.Home { return *q.members.home.Load() }
+
 // markerKey is the key of the marker that this client's requests go by.
-func (q *Quorum) markerKey() string { return q.set.home().Marker(q.set.Prefix) }
+func (q *Quorum) markerKey() string { return q.home().Marker(q.set.Prefix) }
 
 // meet finds out of which set a node is that a connection has just reached. If done, there is nothing more to say to the node than what is
 // returned.
@@ -173,6 +173,9 @@ func (q *Quorum) meet(n *node, run string) (cmds []transport.Command, done bool,
 	has, ok := protocol.ParseNodeSet(p.set)
 	if !ok {
 		return nil, true, fmt.Errorf("its record of the set of nodes makes no sense; the key is %q", script.SetKey(q.set.Prefix))
+	}
+	if n.later != nil {
+		n.later.Stop()
 	}
 	var v protocol.SetVerdict
 	for _, s := range q.change(n.index, func(m *protocol.Membership) { v = m.Met(n.index, run, has) }) {
@@ -185,20 +188,32 @@ func (q *Quorum) meet(n *node, run string) (cmds []transport.Command, done bool,
 	q.logVerdict(n, v)
 	switch v.Fault {
 	case protocol.SetFits:
-		if has.Stamp() == q.set.home().Stamp() && has.Config != nil && p.home == q.set.home() && p.marker == "" && len(cmds) == 0 {
+		n.pause = 0
+		if has.Stamp() == q.home().Stamp() && has.Config != nil && p.home == q.home() && p.marker == "" && len(cmds) == 0 {
 			// The marker is gone, and nothing else: an operator has removed it.
 			cmds = append(cmds, &adminRequest{command: q.setStep(nil, n, protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config})})
 		}
 		return cmds, false, nil
 	case protocol.SetPending, protocol.SetLost: // the connection serves Bootstrap alone
-		again := 5 * q.set.NodeTimeout
-		if v.Fault == protocol.SetPending { // which is over in a few round trips
-			again = q.set.NodeTimeout / 4
-		}
-		time.AfterFunc(again, func() { q.rejudge(n.index) })
+		n.judgeAgain(v.Fault)
 		return nil, true, nil
 	}
 	return nil, true, q.members.verdictError(v)
+}
+
+// judgeAgain has a node without a vote be judged again after a pause. A recording is over in a few round trips, so
+// the pause is short at first; one that was interrupted stays until an operator ends it.
+//
+// Invariant: one pause at a time, whatever ends the connection meanwhile.
+func (n *node) judgeAgain(why protocol.SetFault) {
+	q := n.q
+	longest := 5 * q.set.NodeTimeout
+	if n.pause = min(2*n.pause, longest); why == protocol.SetLost {
+		n.pause = longest
+	} else if n.pause == 0 {
+		n.pause = q.set.NodeTimeout / 4
+	}
+	n.later = time.AfterFunc(n.pause, func() { q.rejudge(n.index) })
 }
 
 // logVerdict logs what is new about a node.
@@ -313,79 +328,3 @@ func (e *TTLError) Error() string {
 
 // Unwrap returns the kind.
 func (e *TTLError) Unwrap() error { return ErrInvalid }
-
-// record records the set of this client's list, or finds that it is recorded already.
-func (q *Quorum) record(ctx context.Context) error {
-	if wrong := q.members.wrong.Load(); wrong != nil {
-		return &Failure{Err: wrong}
-	}
-	ballot := protocol.NewBallot(q.wallTime(), chance(), "")
-	for {
-		c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: q.set.Guard, Retention: q.set.Retention}
-		for _, n := range q.nodes {
-			id := q.newID()
-			c.Members = append(c.Members, protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: n.addr})
-		}
-		r := protocol.NewRecording(c, ballot, rules())
-		last, err := q.recordSteps(ctx, r)
-		if err != nil {
-			return err
-		}
-		switch r.Outcome {
-		case protocol.RecordDone, protocol.RecordAlready:
-			q.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
-			return nil
-		case protocol.RecordOther:
-			return &Failure{Err: &SetError{List: q.members.addrs, Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
-		case protocol.RecordTwice:
-			return &Failure{Err: fmt.Errorf("%w: node %s is the same server as another one of the list; give each server once", ErrInvalid, q.nodes[r.Node].addr)}
-		}
-		// Another client records a set at this moment.
-		select {
-		case <-time.After(time.Duration(chance()%50+10) * time.Millisecond):
-		case <-ctx.Done():
-			return &Failure{Err: &cutShort{ErrNoQuorum, ContextError(ctx)}}
-		}
-		ballot = protocol.NewBallot(q.wallTime(), chance(), last)
-	}
-}
-
-// recordSteps asks the nodes what a Recording wants to be asked. It returns the highest ballot that a node
-// has promised.
-func (q *Quorum) recordSteps(ctx context.Context, r *protocol.Recording) (last protocol.Ballot, err error) {
-	for len(r.Out) > 0 {
-		steps := make([]*protocol.RecordStep, len(q.nodes))
-		for _, s := range r.Out {
-			steps[s.Node] = &s
-		}
-		r.Out = nil
-		has := make([]protocol.NodeSet, len(q.nodes))
-		errs := q.ask(ctx, func(dst []byte, n *node) []byte {
-			if steps[n.index] == nil {
-				return nil
-			}
-			return q.setStep(dst, n, *steps[n.index])
-		}, func(i int, v []resp.Value) (err error) {
-			has[i], err = script.DecodeSet(v)
-			return err
-		})
-		if err := q.asked(errs, len(q.nodes)); err != nil {
-			return last, err
-		}
-		for i, s := range steps {
-			if s != nil {
-				last = max(last, has[i].Promised)
-				r.Answer(*s, has[i])
-			}
-		}
-	}
-	return last, nil
-}
-
-func chance() uint32 {
-	var b [4]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		panic(err) // documented never to happen
-	}
-	return binary.BigEndian.Uint32(b[:])
-}

@@ -34,6 +34,8 @@ type node struct {
 	fanout  *protocol.Fanout // of all nodes
 	probed  probed           // only touched as a connection begins
 	loading atomic.Bool      // the scripts are under way, see reload
+	later   *time.Timer      // has the node judged again; as probed
+	pause   time.Duration    // before that; as probed
 	rubbish seldom           // only touched by the reader of its pushes
 	jump    jump
 }
@@ -94,7 +96,7 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	if done {
 		return cmds, err
 	}
-	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked && p.home == q.set.home() {
+	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked && p.home == q.home() {
 		n.show(got)
 		m, _ := parseMarker(p.marker)
 		p.wait = m.recovers(time.UnixMilli(p.clock), q.set.Guard)
@@ -201,7 +203,11 @@ func (q *Quorum) down(n *node, err error) {
 	q.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	q.carryOut(q.client.Down(q.now(), n.index))
 	if !q.isClosed() {
-		q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
+		if errors.Is(err, errRejudged) { // logVerdict says what is wrong with it
+			q.set.Logger.Debug("quorate: node is connected again", "node", n.addr, "why", err)
+		} else {
+			q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
+		}
 		q.observe(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
 	}
 }

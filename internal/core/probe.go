@@ -48,7 +48,7 @@ const perProbe = 8
 // is the difference of the two, by the node's own clock.
 func (q *Quorum) probe(n *node) []transport.Command {
 	p := &n.probed
-	*p = probed{sent: q.now(), home: q.set.home()}
+	*p = probed{sent: q.now(), home: q.home()}
 	cmds := []transport.Command{
 		&adminRequest{command: resp.AppendCommand(nil, "GET", script.SetKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
 			if err == nil {

@@ -108,7 +108,6 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		q.addrs = append(q.addrs, nameOf(c, i))
 	}
 	q.members = newMembers(q.addrs)
-	q.set.at = &q.members.home
 	q.members.home.Store(new(script.Home))
 	for i, c := range clients {
 		n, err := q.connect(i, c)

@@ -63,7 +63,7 @@ func (q *Quorum) stir(s *Spec) {
 	t := protocol.Terms{ID: q.newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
 	r := protocol.Request{Op: protocol.OpBeat}
 	for _, n := range q.nodes {
-		n.send(&adminRequest{command: script.AppendCommand(nil, s.keys(), &t, q.channel, q.set.Guard, q.set.Retention, r)})
+		n.send(&adminRequest{command: script.AppendCommand(nil, q.keys(s), &t, q.channel, q.set.Guard, q.set.Retention, r)})
 	}
 }
 

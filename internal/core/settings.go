@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 	"github.com/redis/go-redis/v9"
 )
@@ -34,16 +32,6 @@ type Settings struct {
 	Prepare     func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
 	Logger      *slog.Logger
 	Observe     func(Event) // nil: none
-
-	at *atomic.Pointer[script.Home] // of the Quorum that has these settings: see home
-}
-
-// home is the Home that requests name now.
-func (s *Settings) home() script.Home {
-	if s.at == nil {
-		return ""
-	}
-	return *s.at.Load()
 }
 
 // A Connector returns the way to the node that a client is for.

@@ -25,8 +25,12 @@ type Spec struct {
 	side     string         // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
 }
 
-func (s *Spec) keys() script.Keys {
-	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(s.Set.home())
+// keys are the keys of a spec's name, with the marker of the configuration that this client counts on.
+//
+// Invariant: the Quorum says which configuration that is, whatever settings the spec has. Settings that were made
+// apart from the Quorum name none, so each node refuses their requests and is connected to again without end.
+func (q *Quorum) keys(s *Spec) script.Keys {
+	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(q.home())
 }
 
 // WithWeight returns a copy that asks for another weight.

@@ -67,6 +67,12 @@ func observed(t *testing.T, c *redistest.Cluster, observe func(Event)) *Quorum {
 	set := Defaults()
 	set.TTL, set.Guard, set.Retention, set.NodeTimeout = 20*time.Minute, time.Hour, 2*time.Hour, time.Minute
 	set.Observe = observe
+	return declared(t, c, set)
+}
+
+// declared is a Quorum with these settings, whose nodes are ready.
+func declared(t *testing.T, c *redistest.Cluster, set Settings) *Quorum {
+	t.Helper()
 	var clients []redis.UniversalClient
 	for i := range c.Len() {
 		clients = append(clients, c.Node(i).Client())

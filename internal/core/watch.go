@@ -82,7 +82,7 @@ func (w *Watch) forget() {
 	t.TTL = 0
 	r := protocol.Request{Op: protocol.OpRead}
 	for _, n := range q.nodes {
-		n.notify(script.AppendCommand(nil, w.r.spec.keys(), &t, q.channel, q.set.Guard, q.set.Retention, r))
+		n.notify(script.AppendCommand(nil, q.keys(w.r.spec), &t, q.channel, q.set.Guard, q.set.Retention, r))
 	}
 }
 

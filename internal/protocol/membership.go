@@ -167,8 +167,13 @@ func (m *Membership) Down(i int) { m.nodes[i].up = false }
 
 // Refused says that node i has refused a request for its configuration: the next connection shows
 // which one it has.
+//
+// Invariant: the connection to a node that has no vote yet, and is known to have none, outlasts what the node refuses.
+// Bootstrap needs that connection. Without the rule the claims of a busy client break it with each request,
+// and the client never records its set.
 func (m *Membership) Refused(i int) {
-	if n := &m.nodes[i]; n.up && !n.again {
+	n := &m.nodes[i]
+	if waits := n.fault != SetFits && m.rules.on(RuleSetPatient); n.up && !n.again && !waits {
 		n.again = true
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
 	}

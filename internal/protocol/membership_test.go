@@ -101,6 +101,21 @@ func TestSetIsAdopted(t *testing.T) {
 	assert.Zero(t, m.Outside())
 }
 
+// The connection to a node whose set is about to be recorded outlasts what the node refuses.
+func refusedWithoutAVote(t assert.TestingT, rules protocol.Rules) {
+	half := recordedAt(setOf(1, "a", "b", "c"), "a")
+	half.Phase = protocol.SetAccepted
+	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
+	assert.Equal(t, protocol.SetPending, meet(m, "run", []int{0}, half).Fault)
+	m.Refused(0)
+	assert.Empty(t, m.Out)
+}
+
+func TestRefusedByANodeWithoutAVote(t *testing.T) {
+	t.Parallel()
+	refusedWithoutAVote(t, protocol.Rules{})
+}
+
 // A node without data gets back what it was by the word of q members, and only where a member was.
 func wordOfMembers(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "a", "b", "c")

@@ -94,9 +94,22 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("%d 0 run 0 60000 w", before), c.Get(t.Context(), home).Val())
 	assert.Equal(t, "zset", c.Type(t.Context(), script.MarkerKey("test")).Val(), "GET fails in scripts of earlier versions")
 	for key, refused := range map[string]bool{script.MarkerKey("test"): true, home: false, script.Home(home + "x").Marker(""): true} {
-		err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute))...).Err()
-		assert.Equal(t, refused, err != nil, "%s: %v", key, err)
+		for name, command := range map[string][]byte{
+			"mark":      script.AppendMark(nil, key, protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute),
+			"bootstrap": script.AppendBootstrap(nil, key, protocol.ID{1}, "run", 0, time.Minute),
+			"whole":     script.AppendWhole(nil, key, protocol.Incarnation(before)),
+		} {
+			err := c.Do(t.Context(), args(t, command)...).Err()
+			switch {
+			case !refused || name == "whole" && key != script.MarkerKey("test"): // what is caught up is an incarnation
+				assert.NoError(t, err, "%s of %s", name, key)
+			default:
+				assert.ErrorContains(t, err, script.OtherSet, "%s of %s", name, key)
+			}
+		}
 	}
+	inspect := script.AppendInspect(nil, script.NewKeys("test", "n"), 1)
+	assert.ErrorContains(t, c.Do(t.Context(), args(t, inspect)...).Err(), script.OtherSet)
 
 	require.NoError(t, c.FlushAll(t.Context()).Err())
 	step(protocol.RecordStep{Kind: protocol.SetRestore})

@@ -3,8 +3,10 @@
 --
 -- KEYS  1 marker   ARGV  1 random id  2 run id  3 guard and retention
 local marker = redis.pcall('GET', KEYS[1])
+if not marker and string.sub(KEYS[1], -7) ~= ':marker' or marker and marker.err and redis.call('TYPE', KEYS[1]).ok == 'zset' then
+  return redis.error_reply('OTHERSET this node is not of that set')
+end
 if marker and marker.err then return marker end
-if not marker and string.sub(KEYS[1], -7) ~= ':marker' then return redis.error_reply('OTHERSET this node is not of that set') end
 local inc, guard, kept = string.match(marker or '', '^(%d+) %d+ %S+ (%d+) (%d+)')
 local g, r = string.match(ARGV[3], '^(%d+) (%d+)$')
 if not inc then

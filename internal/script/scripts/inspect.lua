@@ -12,9 +12,10 @@ local state = call('GET', K[2]) or 'S0 0'
 local fence = match(state, '^[SQ](%d+)')
 if not fence then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
 local marker = redis.pcall('GET', K[5])
-if type(marker) == 'table' or not marker and string.sub(K[5], -7) ~= ':marker' then
+if type(marker) == 'table' and call('TYPE', K[5]).ok == 'zset' or not marker and string.sub(K[5], -7) ~= ':marker' then
   return redis.error_reply('OTHERSET this node is not of that set')
 end
+if type(marker) == 'table' then return marker end
 local born, guard = match(marker or '', '^%d+ (%d+) %S+ (%d+)')
 local memory = now - (born or now)
 if memory < tonumber(guard or 0) then memory = 0 end

@@ -14,9 +14,11 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local marker = redis.pcall('GET', KEYS[1])
+-- The marker of a recorded set is made with the record, and a sorted set is at the key of the others then: see set.lua.
+if not marker and string.sub(KEYS[1], -7) ~= ':marker' or marker and marker.err and redis.call('TYPE', KEYS[1]).ok == 'zset' then
+  return redis.error_reply('OTHERSET this node is not of that set')
+end
 if marker and marker.err then return marker end
--- The marker of a recorded set is made with the record: see set.lua.
-if not marker and string.sub(KEYS[1], -7) ~= ':marker' then return redis.error_reply('OTHERSET this node is not of that set') end
 local inc, born, run, guard, kept, whole = string.match(marker or '', '^(%d+) (%d+) (%S+) (%d+) (%d+)(.*)$')
 local g, r = string.match(ARGV[5], '^(%d+) (%d+)$')
 if inc and guard - g > 0 then g = guard end

@@ -1,0 +1,162 @@
+package core
+
+// This file owns Bootstrap: the recording of the set, whose steps protocol.Recording says, and the declaration
+// that all nodes are ready.
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Bootstrap declares every node ready. It needs an answer of each node: with one of them
+// still within its guard time, the operator would believe that all of them vote.
+func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrap(ctx, false) }
+
+// BootstrapSet has all nodes record the set of nodes as well.
+func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrap(ctx, true) }
+
+func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
+	if q.isClosed() {
+		return &Failure{Err: ErrClosed}
+	}
+	for _, n := range q.nodes {
+		n.tried(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	defer cancel()
+	for {
+		err := q.declare(ctx, set)
+		if err == nil || !beingJudged(err) {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// beingJudged reports whether all that is wrong is that nodes are connected to again because of their set. This
+// client's own requests cause that while it records the set: the nodes refuse those that name none.
+func beingJudged(err error) bool {
+	f, ok := errors.AsType[*Failure](err)
+	for i := 0; ok && i < len(f.Nodes); i++ {
+		why := f.Nodes[i].Err
+		e, refused := errors.AsType[resp.Error](why) // of a connection that began meanwhile
+		ok = errors.Is(why, errRejudged) || errors.Is(why, errOtherSet) || errors.Is(why, errSetPending) || refused && e.Code() == script.OtherSet
+	}
+	return ok && len(f.Nodes) > 0
+}
+
+// declare records the set, and has each node ready.
+func (q *Quorum) declare(ctx context.Context, set bool) error {
+	if set || q.members.config.Load() != nil {
+		if err := q.record(ctx); err != nil {
+			return err
+		}
+	}
+	errs := q.ask(ctx, func(dst []byte, n *node) []byte {
+		return script.AppendBootstrap(dst, q.markerKey(), q.newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
+	}, func(i int, v []resp.Value) error {
+		inc, _, err := script.DecodeMarker(v)
+		if err == nil {
+			q.nodes[i].show(inc)
+		}
+		return err
+	})
+	if err := q.asked(errs, len(q.nodes)); err != nil {
+		return err
+	}
+	for _, n := range q.nodes {
+		q.noteRecovering(n.index, protocol.Answer{Status: protocol.OK})
+	}
+	q.carryOut(q.client.Bootstrapped(q.now()))
+	return nil
+}
+
+// record records the set of this client's list, or finds that it is recorded already.
+func (q *Quorum) record(ctx context.Context) error {
+	if wrong := q.members.wrong.Load(); wrong != nil {
+		return &Failure{Err: wrong}
+	}
+	ballot := protocol.NewBallot(q.wallTime(), chance(), "")
+	for {
+		c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: q.set.Guard, Retention: q.set.Retention}
+		for _, n := range q.nodes {
+			id := q.newID()
+			c.Members = append(c.Members, protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: n.addr})
+		}
+		r := protocol.NewRecording(c, ballot, rules())
+		last, err := q.recordSteps(ctx, r)
+		if err != nil {
+			return err
+		}
+		switch r.Outcome {
+		case protocol.RecordDone, protocol.RecordAlready:
+			q.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
+			return nil
+		case protocol.RecordOther:
+			return &Failure{Err: &SetError{List: q.members.addrs, Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
+		case protocol.RecordTwice:
+			return &Failure{Err: fmt.Errorf("%w: node %s is the same server as another one of the list; give each server once", ErrInvalid, q.nodes[r.Node].addr)}
+		}
+		// Another client records a set at this moment.
+		select {
+		case <-time.After(time.Duration(chance()%50+10) * time.Millisecond):
+		case <-ctx.Done():
+			return &Failure{Err: &cutShort{ErrNoQuorum, ContextError(ctx)}}
+		}
+		ballot = protocol.NewBallot(q.wallTime(), chance(), last)
+	}
+}
+
+// recordSteps asks the nodes what a Recording wants to be asked. It returns the highest ballot that a node
+// has promised.
+func (q *Quorum) recordSteps(ctx context.Context, r *protocol.Recording) (last protocol.Ballot, err error) {
+	for len(r.Out) > 0 {
+		steps := make([]*protocol.RecordStep, len(q.nodes))
+		for _, s := range r.Out {
+			steps[s.Node] = &s
+		}
+		r.Out = nil
+		has := make([]protocol.NodeSet, len(q.nodes))
+		errs := q.ask(ctx, func(dst []byte, n *node) []byte {
+			if steps[n.index] == nil {
+				return nil
+			}
+			return q.setStep(dst, n, *steps[n.index])
+		}, func(i int, v []resp.Value) (err error) {
+			has[i], err = script.DecodeSet(v)
+			return err
+		})
+		if err := q.asked(errs, len(q.nodes)); err != nil {
+			return last, err
+		}
+		for i, s := range steps {
+			if s != nil {
+				last = max(last, has[i].Promised)
+				r.Answer(*s, has[i])
+			}
+		}
+	}
+	return last, nil
+}
+
+func chance() uint32 {
+	var b [4]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err) // documented never to happen
+	}
+	return binary.BigEndian.Uint32(b[:])
+}

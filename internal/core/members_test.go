@@ -1,0 +1,109 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// within is a context that ends with the test, or after a time that no busy machine needs.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A claim whose settings were made apart from the Quorum's counts on the set of that Quorum, too. Without that each
+// request is refused, and each node is connected to again without end.
+func TestSettingsMadeApart(t *testing.T) {
+	t.Parallel()
+	q := idle(t, redistest.Start(t, 1))
+	require.NoError(t, q.BootstrapSet(within(t)))
+	own := Defaults()
+	own.TTL, own.Guard = time.Minute, 3*time.Minute
+	spec, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &own})
+	require.NoError(t, err)
+	h, err := q.Acquire(within(t), spec, false, nil)
+	require.NoError(t, err)
+	h.Release()
+}
+
+// A set is recorded while a client connects, after it has read which set each node is of. It learns the set, and
+// connects again: no error says that anything is wrong with a key.
+func TestSetIsRecordedWhileAClientConnects(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	first := idle(t, c)
+	var clients []redis.UniversalClient
+	for i := range c.Len() {
+		clients = append(clients, c.Node(i).Client())
+	}
+	set := first.set
+	var once sync.Once
+	var met sync.WaitGroup
+	met.Add(len(clients))
+	set.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
+		var here sync.Once
+		hello, failed := cfg.Hello, cfg.HelloFailed
+		cfg.Hello = func(info transport.Info) ([]transport.Command, error) {
+			here.Do(func() { // the answers of the probe are here
+				met.Done()
+				met.Wait()
+				once.Do(func() { assert.NoError(t, first.BootstrapSet(within(t))) })
+			})
+			return hello(info)
+		}
+		cfg.HelloFailed = func(err error) {
+			assert.ErrorContains(t, err, "OTHERSET")
+			failed(err)
+		}
+		return transport.NewOrdered(client, cfg)
+	}
+	q, err := New(clients, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
+	require.NoError(t, q.Ready(within(t)))
+	spec, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	h, err := q.Acquire(within(t), spec, false, nil)
+	require.NoError(t, err)
+	h.Release()
+}
+
+// A client records the set while its own claims ask the nodes all the time. Each node refuses the requests that name no
+// set, and is connected to again: Bootstrap goes on with what the nodes have accepted.
+func TestSetIsRecordedByABusyClient(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		c := redistest.Start(t, 3)
+		set := Defaults()
+		set.NodeTimeout = 2 * time.Second // Bootstrap may take ten times that
+		q := declared(t, c, set)
+		var all sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, name := range []string{"a", "b", "c", "d"} {
+			spec, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.set})
+			require.NoError(t, err)
+			all.Go(func() {
+				for ctx.Err() == nil {
+					if h, err := q.Acquire(ctx, spec, false, nil); err == nil {
+						h.Release()
+					}
+				}
+			})
+		}
+		err := q.BootstrapSet(within(t))
+		cancel()
+		all.Wait()
+		require.NoError(t, err)
+	}
+}
