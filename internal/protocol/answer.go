@@ -61,7 +61,7 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 			// than one that has not.
 			again.held, again.ticket, again.incarnation, again.vote, again.pushUnsure = true, p.ticket, p.incarnation, p.vote, p.pushUnsure
 			m := p.extra()
-			again.extraOrNil = &peerExtra{lowerSet: m.lowerSet, admittedSet: m.admittedSet, limit: m.limit, limitAt: m.limitAt, leaseEnds: c.leaseEnds(p)}
+			again.extraOrNil = &peerExtra{lowerSet: m.lowerSet, admittedSet: m.admittedSet, limit: m.limit, limitAt: m.limitAt, leaseEnds: c.leaseEnds(p), shrinkPending: m.shrinkPending}
 		}
 		*p = again
 	case Clash:
