@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -68,7 +69,7 @@ func (t *target) resolve() error {
 			continue
 		}
 		if err := f.Value.Set(value); err != nil {
-			return &exit{exitUsage, fmt.Errorf("%s: %w", from, err)}
+			return &exit{exitUsage, fmt.Errorf("%s is not a time such as 20s", from)} // the others are any text
 		}
 	}
 	if err := t.access.check(); err != nil {
@@ -76,6 +77,9 @@ func (t *target) resolve() error {
 	}
 	return nil
 }
+
+// lineOf finds where an error of the YAML parser says that it stands.
+var lineOf = regexp.MustCompile(`: line \d+`)
 
 // readConfig reads a file of keys and values; nodes may be a list.
 func readConfig(path string) (map[string]string, error) {
@@ -88,7 +92,7 @@ func readConfig(path string) (map[string]string, error) {
 	}
 	var doc yaml.Node // a struct's errors would quote values
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("%s: it is no YAML: %w", path, err)
+		return nil, fmt.Errorf("%s: it is no YAML%s", path, lineOf.FindString(err.Error())) // the rest may quote a value
 	}
 	if doc.Kind == 0 {
 		return nil, nil // it is empty
@@ -110,6 +114,10 @@ func readConfig(path string) (map[string]string, error) {
 		case key == "nodes" && value.Kind == yaml.SequenceNode:
 			var nodes []string
 			for _, n := range value.Content {
+				// One that is left out would have this client count on other nodes than the others.
+				if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
+					return nil, fmt.Errorf("%s, line %d: a node is one address, such as host:port", path, n.Line)
+				}
 				nodes = append(nodes, n.Value)
 			}
 			all[key] = strings.Join(nodes, ",")

@@ -14,21 +14,17 @@ import (
 )
 
 // ParseNodes parses the addresses of nodes. Each element is one address, or
-// several with commas between them. White space around an address, and a comma
-// at the end of an element, are ignored. Each address is a URL of ParseURL, or
+// several with commas between them. White space around an address is ignored. Each address is a URL of ParseURL, or
 // host:port for redis://host:port, or the URL of a Sentinel set. Errors match ErrInvalid and name the node by
 // its place, from 1 on.
 //
-// An empty address is an error. Invariant: all clients use the same nodes. An
-// address that is left out because a variable is unset would break it.
+// An empty address is an error, also behind a comma at the end. Invariant: all clients
+// use the same nodes. An address that is left out because a variable is unset would
+// break it: of "$A,$B" the client would use A alone, beside a majority without A.
 func ParseNodes(lists []string) ([]Address, error) {
 	var all []Address
 	for _, list := range lists {
-		parts := strings.Split(list, ",")
-		if last := len(parts) - 1; last > 0 && strings.TrimSpace(parts[last]) == "" {
-			parts = parts[:last]
-		}
-		for _, part := range parts {
+		for part := range strings.SplitSeq(list, ",") {
 			raw := strings.TrimSpace(part)
 			if raw == "" {
 				return nil, fmt.Errorf("%w: the address of node %d is empty; is a variable unset, or a comma too many?", ErrInvalid, len(all)+1)

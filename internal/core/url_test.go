@@ -57,7 +57,7 @@ func TestParseNodes(t *testing.T) {
 	}{
 		{nil, nil},
 		{[]string{"a", "b:1"}, []string{"tcp a:6379", "tcp b:1"}},
-		{[]string{" a:1, redis://b:2 ,\n\trediss://c:3,\r\n"}, []string{"tcp a:1", "tcp b:2", "tcp c:3"}},
+		{[]string{" a:1, redis://b:2 ,\n\trediss://c:3\r\n"}, []string{"tcp a:1", "tcp b:2", "tcp c:3"}},
 		{[]string{"a:1,b:2", "unix:///run/redis.sock"}, []string{"tcp a:1", "tcp b:2", "unix /run/redis.sock"}},
 		{[]string{"[::1]:7", "10.0.0.1:8/3"}, []string{"tcp [::1]:7", "tcp 10.0.0.1:8"}},
 	} {
@@ -78,6 +78,8 @@ func TestParseNodes(t *testing.T) {
 		{[]string{"a,,c"}, "node 2 is empty"},
 		{[]string{","}, "node 1 is empty"},
 		{[]string{"a,b,,"}, "node 3 is empty"},
+		{[]string{"a,"}, "node 2 is empty"},
+		{[]string{"a,b,\r\n"}, "node 3 is empty"},
 		{[]string{"a, http://secret@b"}, "node 2: the URL begins with none of"},
 		{[]string{"a", "b, :secret@c:port"}, "node 3: the URL is not of the form redis://"},
 		{[]string{"a, :sec,ret@b"}, "node 2: the URL is not of the form redis://"},
