@@ -144,6 +144,20 @@ var recordedStorm = generator{
 		w.assemble(w.rng.IntN(2) == 0)
 		w.everyone()
 		w.mishaps(w.rng.IntN(12))
-		w.at(w.around(w.length/2), func() { w.procs[0].recordSet(3) })
+		w.at(w.around(w.length/2), func() { w.operator(w.procs[0]) })
 	},
+}
+
+// operator has a process record the set, and again for as long as a recording that was interrupted has left
+// nodes that serve no client: an operator repeats a bootstrap that has failed.
+func (w *world) operator(p *proc) {
+	p.recordSet(3)
+	w.at(w.around(2*w.ttl), func() {
+		for _, n := range w.nodes {
+			if n.model.Set().Phase == protocol.SetAccepted {
+				w.operator(p)
+				return
+			}
+		}
+	})
 }
