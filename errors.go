@@ -102,8 +102,8 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// dress makes an Error of what the core returned.
-func dress(op, name string, err error) error {
+// wrapError makes an Error of what the core returned.
+func wrapError(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func dress(op, name string, err error) error {
 }
 
 func init() {
-	core.Dress = dress
+	core.WrapError = wrapError
 	core.Of = func(q any) *core.Quorum { return q.(*Quorum).made() }
 	core.Option = func(f core.Setting) any { return setting{f} }
 }

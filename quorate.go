@@ -91,7 +91,7 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 	}
 	if err := q.core.Ready(ctx); err != nil {
 		_ = q.Close()
-		return nil, dress("connect", "", err)
+		return nil, wrapError("connect", "", err)
 	}
 	return q, nil
 }
@@ -160,5 +160,5 @@ func (q *Quorum) closeOwn() {
 // context ended, within ten node timeouts at most; and with [ErrClosed]. Nodes
 // that have confirmed vote all the same. Call it again for the others.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
-	return dress("bootstrap", "", q.made().Bootstrap(ctx))
+	return wrapError("bootstrap", "", q.made().Bootstrap(ctx))
 }

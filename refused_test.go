@@ -98,7 +98,7 @@ func (r records) Handle(_ context.Context, x slog.Record) error {
 }
 
 // A program that publishes nonsense on a client's channel does not fill its log.
-func TestRubbishIsLoggedSeldom(t *testing.T) {
+func TestMalformedPushesAreLoggedSeldom(t *testing.T) {
 	c := redistest.Start(t, 1)
 	var lines atomic.Int32
 	q, err := quorate.Connect(t.Context(), c.URLs(), quorate.WithLogger(slog.New(records{slog.DiscardHandler, &lines})))

@@ -92,7 +92,7 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 		return false
 	})
 	if err != nil {
-		return Report{Quorum: r.Quorum}, dress("check", "", err)
+		return Report{Quorum: r.Quorum}, wrapError("check", "", err)
 	}
 	for i := range nodes {
 		n := &nodes[i]

@@ -159,7 +159,7 @@ func (e *Election) check(value string) error {
 // waiting, not the term.
 func (e *Election) Campaign(ctx context.Context, value string) error {
 	e.usable()
-	return core.Dress("campaign", e.name, e.campaign(ctx, value))
+	return core.WrapError("campaign", e.name, e.campaign(ctx, value))
 }
 
 func (e *Election) campaign(ctx context.Context, value string) error {
@@ -227,7 +227,7 @@ func (e *Election) notRunning() error {
 // until the next Proclaim.
 func (e *Election) Proclaim(ctx context.Context, value string) error {
 	e.usable()
-	return core.Dress("proclaim", e.name, e.proclaim(ctx, value))
+	return core.WrapError("proclaim", e.name, e.proclaim(ctx, value))
 }
 
 func (e *Election) proclaim(ctx context.Context, value string) error {
@@ -254,7 +254,7 @@ func (e *Election) proclaim(ctx context.Context, value string) error {
 // term ends on the other nodes when they come back or when the lease ends.
 func (e *Election) Resign(ctx context.Context) error {
 	e.usable()
-	return core.Dress("resign", e.name, e.resign(ctx))
+	return core.WrapError("resign", e.name, e.resign(ctx))
 }
 
 func (e *Election) resign(ctx context.Context) error {
@@ -305,7 +305,7 @@ func (e *Election) HealthCheck(maxExpired time.Duration) error {
 	if expired <= maxExpired {
 		return nil
 	}
-	return core.Dress("health check", e.name,
+	return core.WrapError("health check", e.name,
 		fmt.Errorf("%w: the term ended %v ago, and what it started still runs", core.ErrLost, expired.Round(time.Millisecond)))
 }
 

@@ -32,7 +32,7 @@ type Leader struct {
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	e.usable()
 	l, err := e.ask(ctx)
-	return l, core.Dress("leader", e.name, err)
+	return l, core.WrapError("leader", e.name, err)
 }
 
 func (e *Election) ask(ctx context.Context) (Leader, error) {
@@ -82,18 +82,18 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	e.usable()
 	return func(yield func(Leader, error) bool) {
 		if e.err != nil {
-			yield(Leader{}, core.Dress("observe", e.name, e.err))
+			yield(Leader{}, core.WrapError("observe", e.name, e.err))
 			return
 		}
 		w := e.reg.Watch()
 		defer w.Close()
-		var told sight
+		var reported sight
 		for ctx.Err() == nil {
-			if s, l, err := look(w); s != told {
+			if s, l, err := look(w); s != reported {
 				if errors.Is(err, core.ErrClosed) {
 					return
 				}
-				if told = s; !yield(l, core.Dress("observe", e.name, err)) {
+				if reported = s; !yield(l, core.WrapError("observe", e.name, err)) {
 					return
 				}
 				continue // it may have taken long

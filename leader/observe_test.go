@@ -127,8 +127,8 @@ func TestObserveSlowly(t *testing.T) {
 	for i := range values {
 		require.NoError(t, a.Proclaim(soon(t), strconv.Itoa(i+1)))
 	}
-	last, told := 0, 0
-	for ; last < values; told++ {
+	last, reported := 0, 0
+	for ; last < values; reported++ {
 		l, err, ok := next()
 		require.True(t, ok)
 		require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestObserveSlowly(t *testing.T) {
 		require.Greater(t, n, last, "never an old one")
 		last = n
 	}
-	require.LessOrEqual(t, told, 3, "most are left out")
+	require.LessOrEqual(t, reported, 3, "most are left out")
 
 	require.NoError(t, a.Resign(soon(t)))
 	require.NoError(t, a.Campaign(soon(t), "again"))

@@ -68,7 +68,7 @@ const tryAgain = time.Second
 // to confirm that.
 func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	e.usable()
-	return core.Dress("run", e.name, e.run(ctx, cb))
+	return core.WrapError("run", e.name, e.run(ctx, cb))
 }
 
 func (e *Election) run(ctx context.Context, cb Callbacks) error {
@@ -105,7 +105,7 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 		case err == nil, errors.Is(err, core.ErrLost), ctx.Err() != nil:
 			continue
 		}
-		e.spec.Set.Logger.Error("quorate: leader goes on trying", "name", e.name, "error", core.Dress("run", e.name, err))
+		e.spec.Set.Logger.Error("quorate: leader goes on trying", "name", e.name, "error", core.WrapError("run", e.name, err))
 		select {
 		case <-time.After(tryAgain):
 		case <-ctx.Done():
@@ -147,7 +147,7 @@ func (e *Election) lead(ctx context.Context, t *term, cb Callbacks) (err error) 
 	inner, stop := t.lease.Derive(ctx)
 	defer func() {
 		if cb.OnStoppedLeading != nil {
-			cb.OnStoppedLeading(core.Dress("lead", e.name, err))
+			cb.OnStoppedLeading(core.WrapError("lead", e.name, err))
 		}
 	}()
 	defer func() {

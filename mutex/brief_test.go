@@ -57,7 +57,7 @@ func sets(t *testing.T, c *redistest.Cluster) (n int) {
 
 // Where many are at work, a lock that is given back at once costs only a quorum
 // of the nodes something; one that is kept is brought to all.
-func TestBrief(t *testing.T) {
+func TestShortHold(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
 	t.Cleanup(func() { e2e.Clean(t, c) })
@@ -103,10 +103,10 @@ func TestBrief(t *testing.T) {
 
 // A node that was never asked for the lock holds no claim of it. So the release at
 // one of the three that were asked suffices to know that a majority of five is free.
-func TestUnlockOfABriefHold(t *testing.T) {
+func TestUnlockOfAShortHold(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
-	q := e2e.Open(t, c, e2e.Timing(quiet), e2e.Thrifty())
+	q := e2e.Open(t, c, e2e.Timing(quiet), e2e.MinimalFanout())
 	var keys [5]int64
 	count := func() (n [5]int64) {
 		for i := range c.Len() {
@@ -153,7 +153,7 @@ func TestUnlockOfABriefHold(t *testing.T) {
 
 // Two of five nodes hang. Some of the names begin with them. Each call succeeds,
 // and none waits long.
-func TestBriefWithNodesThatHang(t *testing.T) {
+func TestShortHoldWithNodesThatHang(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
 	q := e2e.Open(t, c, e2e.Timing(quiet), quorate.WithNodeTimeout(10*time.Second))

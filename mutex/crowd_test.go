@@ -15,7 +15,7 @@ import (
 // Where many goroutines are at work, requests of many names go out as one. Some
 // names here have one user, others two, in two processes; and the servers forget
 // the scripts in between.
-func TestCrowd(t *testing.T) {
+func TestManyWaiters(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	const values, names, goroutines, rounds = 2, 80, 64, 40

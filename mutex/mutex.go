@@ -95,7 +95,7 @@ func (m *Mutex) TryLock() bool { return m.TryLockContext(context.Background()) =
 // The claim is then withdrawn from every node. The end of the context ends the
 // waiting, not the hold.
 func (m *Mutex) LockContext(ctx context.Context) error {
-	return core.Dress("lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, false))
+	return core.WrapError("lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, false))
 }
 
 // TryLockContext is [Mutex.TryLock] with the reason. It fails with
@@ -103,7 +103,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 // [quorate.ErrNoQuorum] when too few nodes answered, and otherwise as
 // [Mutex.LockContext] does.
 func (m *Mutex) TryLockContext(ctx context.Context) error {
-	return core.Dress("try lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, true))
+	return core.WrapError("try lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, true))
 }
 
 // Unlock unlocks m. It does not wait for the nodes. It panics if m is not
@@ -121,7 +121,7 @@ func (m *Mutex) Unlock() { m.queue().MustUnlock("unlock of unlocked mutex", loca
 // timeout or before the context ended. The lock is released all the same, and
 // ends on the other nodes when they come back or when its lease ends.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
-	return core.Dress("unlock", m.queue().Name(), m.q.UnlockContext(ctx, localqueue.Write))
+	return core.WrapError("unlock", m.queue().Name(), m.q.UnlockContext(ctx, localqueue.Write))
 }
 
 // Do runs f while m is locked. The context of f ends with ctx, and when the
@@ -148,7 +148,7 @@ func (m *Mutex) Lease() quorate.Lease {
 // [quorate.ErrNotHeld], [quorate.ErrLost], [quorate.ErrClosed], or with
 // [quorate.ErrNoQuorum] when the old deadline stands.
 func (m *Mutex) Extend(ctx context.Context) error {
-	return core.Dress("extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Write))
+	return core.WrapError("extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Write))
 }
 
 // Holder asks the nodes which process holds m. It fails with
@@ -157,5 +157,5 @@ func (m *Mutex) Extend(ctx context.Context) error {
 // The answer may be out of date when it arrives.
 func (m *Mutex) Holder(ctx context.Context) (quorate.Holder, error) {
 	h, err := m.queue().Holder(ctx)
-	return quorate.Holder(h), core.Dress("holder", m.q.Name(), err)
+	return quorate.Holder(h), core.WrapError("holder", m.q.Name(), err)
 }

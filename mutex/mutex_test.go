@@ -148,7 +148,7 @@ func TestDo(t *testing.T) {
 	assert.NotErrorIs(t, err, quorate.ErrLost)
 }
 
-func TestDoIsToldOfTheLoss(t *testing.T) {
+func TestDoLearnsOfTheLoss(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	q := e2e.Open(t, c, e2e.Timing(400*time.Millisecond))

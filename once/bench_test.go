@@ -16,7 +16,7 @@ func BenchmarkDo(b *testing.B) {
 	f := func() {}
 	ours.Do(f)
 	theirs.Do(f)
-	for name, do := range map[string]struct{ alone, crowded func(b *testing.B) }{
+	for name, do := range map[string]struct{ alone, contended func(b *testing.B) }{
 		"quorate": {
 			func(b *testing.B) {
 				for b.Loop() {
@@ -47,6 +47,6 @@ func BenchmarkDo(b *testing.B) {
 		},
 	} {
 		b.Run(name, do.alone)
-		b.Run(name+"-parallel", do.crowded)
+		b.Run(name+"-parallel", do.contended)
 	}
 }

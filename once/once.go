@@ -155,7 +155,7 @@ func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) error)
 		}
 		return nil, nil
 	}})
-	return o.dress("do", err)
+	return o.wrapError("do", err)
 }
 
 // Func returns a function that calls [Once.Do] with f, as [sync.OnceFunc] does.
@@ -169,7 +169,7 @@ func Func(q *quorate.Quorum, name string, f func(), opts ...Option) func() {
 // must tries until it succeeds, and panics where that cannot be.
 func (o *Once) must(op string, try func() error) {
 	for {
-		err := o.dress(op, try())
+		err := o.wrapError(op, try())
 		switch {
 		case err == nil:
 			return
@@ -194,15 +194,15 @@ func (o *Once) pause(err error) {
 	}
 }
 
-// dress makes the exported error of what went wrong with the nodes; f's own
+// wrapError makes the exported error of what went wrong with the nodes; f's own
 // errors are the caller's.
-func (o *Once) dress(op string, err error) error {
+func (o *Once) wrapError(op string, err error) error {
 	own, ok := err.(*failed)
 	switch {
 	case !ok:
-		return core.Dress(op, o.spec.Name, err)
+		return core.WrapError(op, o.spec.Name, err)
 	case own.lost != nil:
-		return errors.Join(own.err, core.Dress(op, o.spec.Name, own.lost))
+		return errors.Join(own.err, core.WrapError(op, o.spec.Name, own.lost))
 	}
 	return own.err
 }

@@ -104,7 +104,7 @@ func TestOthersWait(t *testing.T) {
 
 // With as many as wait here, those at the end would wait long if each before
 // them had its turn.
-func TestAllWhoWaitAreToldAtOnce(t *testing.T) {
+func TestAllWaitersLearnAtOnce(t *testing.T) {
 	t.Parallel()
 	const n = 100
 	c := cluster(t)

@@ -310,7 +310,7 @@ func (o *Once) record(ctx context.Context, t *turn, values [][]byte, insist bool
 		if !insist || err == nil || errors.Is(err, core.ErrLost) || errors.Is(err, core.ErrClosed) {
 			break
 		}
-		o.pause(core.Dress("record", o.spec.Name, notRecorded(err)))
+		o.pause(core.WrapError("record", o.spec.Name, notRecorded(err)))
 	}
 	if errors.Is(err, core.ErrLost) {
 		// A later run has begun. If it has found this one on some node, all is well.

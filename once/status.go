@@ -49,7 +49,7 @@ type Status struct {
 func (o *Once) Status(ctx context.Context) (Status, error) {
 	o.usable()
 	s, err := o.status(ctx)
-	return s, o.dress("status", err)
+	return s, o.wrapError("status", err)
 }
 
 func (o *Once) status(ctx context.Context) (Status, error) {
@@ -116,7 +116,7 @@ func claimed(token uint64) time.Time { return time.UnixMicro(int64(token / core.
 // without end, or with [KeepFor] for that time; use the same as for the work.
 func (o *Once) Reset(ctx context.Context) error {
 	o.usable()
-	return o.dress("reset", o.reset(ctx))
+	return o.wrapError("reset", o.reset(ctx))
 }
 
 func (o *Once) reset(ctx context.Context) error {

@@ -57,7 +57,7 @@ func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Cont
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func(ctx context.Context) (T, error) {
 		v, err := s.get(ctx, false, f)
-		return v, s.o.dress("value", err)
+		return v, s.o.wrapError("value", err)
 	}
 }
 

@@ -116,12 +116,12 @@ func (m *RWMutex) TryRLock() bool { return m.TryRLockContext(context.Background(
 // The claim is then withdrawn from every node. The end of the context ends the
 // waiting, not the hold.
 func (m *RWMutex) LockContext(ctx context.Context) error {
-	return core.Dress("lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, false))
+	return core.WrapError("lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, false))
 }
 
 // RLockContext locks m for reading, as [RWMutex.LockContext] does for writing.
 func (m *RWMutex) RLockContext(ctx context.Context) error {
-	return core.Dress("read lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Read, false))
+	return core.WrapError("read lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Read, false))
 }
 
 // TryLockContext is [RWMutex.TryLock] with the reason. It fails with
@@ -129,13 +129,13 @@ func (m *RWMutex) RLockContext(ctx context.Context) error {
 // [quorate.ErrNoQuorum] when too few nodes answered, and otherwise as
 // [RWMutex.LockContext] does.
 func (m *RWMutex) TryLockContext(ctx context.Context) error {
-	return core.Dress("try lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, true))
+	return core.WrapError("try lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Write, true))
 }
 
 // TryRLockContext is [RWMutex.TryRLock] with the reason, as
 // [RWMutex.TryLockContext]. A waiting writer is ahead of a new reader.
 func (m *RWMutex) TryRLockContext(ctx context.Context) error {
-	return core.Dress("try read lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Read, true))
+	return core.WrapError("try read lock", m.queue().Name(), m.q.Lock(ctx, localqueue.Read, true))
 }
 
 // Unlock unlocks m for writing. It does not wait for the nodes. It panics if m
@@ -155,13 +155,13 @@ func (m *RWMutex) RUnlock() { m.queue().MustUnlock("RUnlock of unlocked RWMutex"
 // fails with [quorate.ErrNoQuorum] when too few nodes confirmed within the node
 // timeout or before the context ended. The lock is released all the same.
 func (m *RWMutex) UnlockContext(ctx context.Context) error {
-	return core.Dress("unlock", m.queue().Name(), m.q.UnlockContext(ctx, localqueue.Write))
+	return core.WrapError("unlock", m.queue().Name(), m.q.UnlockContext(ctx, localqueue.Write))
 }
 
 // RUnlockContext undoes one [RWMutex.RLock], as [RWMutex.UnlockContext] does a
 // Lock. Only the last reader of a value has nodes to wait for.
 func (m *RWMutex) RUnlockContext(ctx context.Context) error {
-	return core.Dress("read unlock", m.queue().Name(), m.q.UnlockContext(ctx, localqueue.Read))
+	return core.WrapError("read unlock", m.queue().Name(), m.q.UnlockContext(ctx, localqueue.Read))
 }
 
 // Do runs f while m is locked for writing. The context of f ends with ctx, and
@@ -191,16 +191,16 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) er
 // highest it has seen takes all of them.
 func (m *RWMutex) Downgrade(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return core.Dress("downgrade", m.queue().Name(), ctx.Err())
+		return core.WrapError("downgrade", m.queue().Name(), ctx.Err())
 	}
-	return core.Dress("downgrade", m.queue().Name(), m.q.Downgrade())
+	return core.WrapError("downgrade", m.queue().Name(), m.q.Downgrade())
 }
 
 // Upgrade always fails, with [ErrUpgrade]: two readers that both upgrade would
 // wait for each other. Call RUnlock, then Lock, and look again at what was
 // read.
 func (m *RWMutex) Upgrade(context.Context) error {
-	return core.Dress("upgrade", m.queue().Name(), ErrUpgrade)
+	return core.WrapError("upgrade", m.queue().Name(), ErrUpgrade)
 }
 
 // Lease returns the writer's hold, or nil if m is not locked for writing.
@@ -225,12 +225,12 @@ func lease(l *core.Lease) quorate.Lease {
 // [quorate.ErrNotHeld], [quorate.ErrLost], [quorate.ErrClosed], or with
 // [quorate.ErrNoQuorum] when the old deadline stands.
 func (m *RWMutex) Extend(ctx context.Context) error {
-	return core.Dress("extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Write))
+	return core.WrapError("extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Write))
 }
 
 // RExtend renews the readers' lease, as [RWMutex.Extend] does the writer's.
 func (m *RWMutex) RExtend(ctx context.Context) error {
-	return core.Dress("read extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Read))
+	return core.WrapError("read extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Read))
 }
 
 // RLocker returns a [sync.Locker] whose Lock and Unlock are RLock and RUnlock.

@@ -37,5 +37,5 @@ func (l *Lease) Release() error {
 	if l == nil {
 		return nil
 	}
-	return core.Dress("release", l.name, l.lease.Release())
+	return core.WrapError("release", l.name, l.lease.Release())
 }

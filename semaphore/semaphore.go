@@ -155,7 +155,7 @@ func releaseAll(ls []*Lease) {
 // permits are no hold and have no token, so it fails with [quorate.ErrInvalid].
 func (s *Weighted) AcquireLease(ctx context.Context, n int64) (*Lease, error) {
 	l, err := s.one(ctx, n, false)
-	return l, core.Dress("acquire lease", s.spec.Name, err)
+	return l, core.WrapError("acquire lease", s.spec.Name, err)
 }
 
 // TryAcquireLease is [Weighted.AcquireLease] without waiting for a turn. It
@@ -164,7 +164,7 @@ func (s *Weighted) AcquireLease(ctx context.Context, n int64) (*Lease, error) {
 // otherwise as AcquireLease does.
 func (s *Weighted) TryAcquireLease(ctx context.Context, n int64) (*Lease, error) {
 	l, err := s.one(ctx, n, true)
-	return l, core.Dress("try acquire lease", s.spec.Name, err)
+	return l, core.WrapError("try acquire lease", s.spec.Name, err)
 }
 
 func (s *Weighted) one(ctx context.Context, n int64, try bool) (*Lease, error) {
@@ -198,7 +198,7 @@ func (s *Weighted) Resize(ctx context.Context, n int64) error {
 	if err == nil {
 		err = s.q.Resize(ctx, s.spec, uint64(n))
 	}
-	return core.Dress("resize", s.spec.Name, err)
+	return core.WrapError("resize", s.spec.Name, err)
 }
 
 // Size asks the nodes how many permits there are: as the last [Weighted.Resize]
@@ -209,10 +209,10 @@ func (s *Weighted) Resize(ctx context.Context, n int64) error {
 func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	s.usable()
 	if s.err != nil {
-		return 0, core.Dress("size", s.spec.Name, s.err)
+		return 0, core.WrapError("size", s.spec.Name, s.err)
 	}
 	n, err := s.q.Permits(ctx, s.spec)
-	return int64(n), core.Dress("size", s.spec.Name, err)
+	return int64(n), core.WrapError("size", s.spec.Name, err)
 }
 
 // usable panics for the zero value.
@@ -232,7 +232,7 @@ func (s *Weighted) acquire(ctx context.Context, op string, n int64, try bool) er
 			s.lose(l) // it ended before it was listed, so lose found nothing
 		}
 	}
-	return core.Dress(op, s.spec.Name, err)
+	return core.WrapError(op, s.spec.Name, err)
 }
 
 // lose accounts for permits whose hold has ended by itself.

@@ -19,7 +19,7 @@ var rules = map[string]protocol.Rule{
 	"no-incarnation": protocol.RuleIncarnation,
 	"no-exact":       protocol.RuleExact,
 	"no-drift":       protocol.RuleDrift,
-	"no-whole":       protocol.RuleWhole,
+	"no-whole":       protocol.RuleAttest,
 	"no-later":       protocol.RuleLater,
 	"no-repair":      protocol.RuleRepair,
 	"no-adopt":       protocol.RuleAdopt,

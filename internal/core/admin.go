@@ -167,10 +167,10 @@ type NodeReport struct {
 // Check asks every node for what bears on safety. Each report is given to told, one at a
 // time, until that says that it has heard enough; no node is waited for then. It
 // fails with ErrClosed, and reports nothing, when the Quorum is closed.
-// told is called with a lock of Check held, one report after the other. The nodes
+// report is called with a lock of Check held, one report after the other. The nodes
 // are asked at the same time, so the whole takes as long as the slowest node, ten
 // node timeouts at most.
-func (q *Quorum) Check(ctx context.Context, told func(NodeReport) (enough bool)) error {
+func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool)) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
 	}
@@ -184,7 +184,7 @@ func (q *Quorum) Check(ctx context.Context, told func(NodeReport) (enough bool))
 			r := q.checkNode(ctx, n)
 			mu.Lock()
 			defer mu.Unlock()
-			if !over && told(r) {
+			if !over && report(r) {
 				over = true
 				cancel()
 			}
@@ -252,7 +252,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		}
 	}
 	m, ok := parseMarker(text(allowed("GET", q.markerKey()), 0))
-	if !m.whole && r.Err == nil {
+	if !m.caughtUp && r.Err == nil {
 		if turn, ok := parseTurn(text(allowed("GET", q.repairs.turn()), 0)); ok {
 			r.Repairing = &turn
 		}
@@ -268,7 +268,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	if r.Recovering = q.set.Guard; ok {
 		r.Recovering = m.recovers(at, q.set.Guard)
 	}
-	r.CaughtUp, r.marker = m.whole, m
+	r.CaughtUp, r.marker = m.caughtUp, m
 	r.Jumped, r.JumpedAt = n.jump.last()
 	r.Warnings = warnings(&r, &q.set)
 	return r

@@ -87,19 +87,19 @@ var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := q.newID()
 	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
-	unwell, busy, wall := uint32(0), 0, time.Now()
+	unhealthy, busy, wall := uint32(0), 0, time.Now()
 	for i, n := range q.nodes {
 		state := n.link.State(wall)
 		if state.Busy {
 			busy++
 		}
 		if !state.Healthy(n.timeout(s.Set)) {
-			unwell |= 1 << i
+			unhealthy |= 1 << i
 		}
 	}
 	// For tests: as if each node had much to do, so that the fewest nodes are
 	// asked.
-	if s.Set.Thrift {
+	if s.Set.MinimalFanout {
 		busy = len(q.nodes)
 	}
 	a.mu.Lock() // a push that finds the registered attempt must find it started
@@ -107,14 +107,14 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	now := q.now()
 	q.client.Start(now, &a.claim, s.shared, &protocol.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
-		Name:  s.Name, Try: try, ShortHold: s.Brief, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(),
-		Unwell: unwell, Busy: busy, Rules: rules(),
+		Name:  s.Name, Try: try, ShortHold: s.ShortHold, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(),
+		Unhealthy: unhealthy, Busy: busy, Rules: rules(),
 	})
 	if outside := q.members.outside.Load(); outside != 0 {
 		a.claim.Exclude(now, outside)
 	}
 	for i, n := range q.nodes {
-		if unwell&(1<<i) != 0 {
+		if unhealthy&(1<<i) != 0 {
 			a.note(i, n.err()) // a try may be over before the link has refused the join
 		}
 	}
@@ -296,7 +296,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		a.q.telling.Add(-1)
 	}
 	if ended == ErrLost {
-		err := Dress("hold", a.spec.Name, why)
+		err := WrapError("hold", a.spec.Name, why)
 		a.q.set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
 			"name", a.spec.Name, "token", a.token(0), "error", err)
 		a.q.observe(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})

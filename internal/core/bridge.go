@@ -6,8 +6,8 @@ package core
 var (
 	// Of returns the core of a *quorate.Quorum.
 	Of func(quorum any) *Quorum
-	// Dress makes the exported error of a failed operation.
-	Dress = func(_, _ string, err error) error { return err }
+	// WrapError makes the exported error of a failed operation.
+	WrapError = func(_, _ string, err error) error { return err }
 	// Option makes a quorate.Option of a setting that users cannot make, for tests.
 	Option func(Setting) any
 )

@@ -116,7 +116,7 @@ func (q *Quorum) act(a *protocol.Action) {
 			}
 		}
 	case protocol.ActMark:
-		n.markAnew(a)
+		n.beginIncarnation(a)
 	case protocol.ActRecount:
 		n.recount()
 	case protocol.ActGuard:
@@ -124,7 +124,7 @@ func (q *Quorum) act(a *protocol.Action) {
 	case protocol.ActCompare:
 		n.compare(*a)
 	case protocol.ActReconnect:
-		n.link.Reconnect(errStranger)
+		n.link.Reconnect(errOtherIncarnation)
 	case protocol.ActStep:
 		q.repairs.start(a.Step)
 	case protocol.ActAttempted:

@@ -43,7 +43,7 @@ func (n *node) askTime() *adminRequest {
 	sent := q.now()
 	return &adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
 		if millis, e := decodeTime(v); err == nil && e == nil {
-			q.showTime(n.index, protocol.Reading{Sent: sent, Heard: q.now(), Millis: millis})
+			q.showTime(n.index, protocol.Reading{Sent: sent, Received: q.now(), Millis: millis})
 		}
 	}}
 }

@@ -18,7 +18,7 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	reader := func(q *Quorum) *Spec {
-		s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1 << 30, Brief: true, Set: &q.set})
+		s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1 << 30, ShortHold: true, Set: &q.set})
 		require.NoError(t, err)
 		return s
 	}

@@ -4,17 +4,19 @@ import "time"
 
 // protocol.Fanout knows how far away each node is, and decides how long to wait.
 
-// patience is how long to wait for a node that is needed, when some nodes are unwell.
-func (q *Quorum) patience(s *Settings, unwell uint32) time.Duration {
-	return q.client.Fanout().QuorumTimeout(unwell, s.NodeTimeout, s.TTL)
+// answerTimeout is how long to wait for a node that is needed, when some nodes are unwell.
+func (q *Quorum) answerTimeout(s *Settings, unhealthy uint32) time.Duration {
+	return q.client.Fanout().QuorumTimeout(unhealthy, s.NodeTimeout, s.TTL)
 }
 
 // trip is how long a round trip to the nearest majority of the nodes that are well
 // takes, 0 if none is.
-func (q *Quorum) trip(unwell uint32) time.Duration { return q.client.Fanout().Trip(unwell) }
+func (q *Quorum) trip(unhealthy uint32) time.Duration { return q.client.Fanout().Trip(unhealthy) }
 
 // Rounds is how long to wait for so many questions of a majority, one after the other.
-func (q *Quorum) Rounds(s *Settings, n int) time.Duration { return time.Duration(n) * q.patience(s, 0) }
+func (q *Quorum) Rounds(s *Settings, n int) time.Duration {
+	return time.Duration(n) * q.answerTimeout(s, 0)
+}
 
 // timeout is how long to wait for an answer of this node.
 func (n *node) timeout(s *Settings) time.Duration {

@@ -200,12 +200,12 @@ func (a *attempt) failureAt(now protocol.Time, err error) *Failure {
 	f := &Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
 	for i, n := range a.q.nodes {
 		ne := NodeFailure{Addr: n.addr}
-		switch heard, vote := a.claim.Node(i, now); {
+		switch answered, vote := a.claim.Node(i, now); {
 		case a.errs[i] != nil:
 			ne.Err = a.errs[i]
 		case a.claim.Untouched(i):
 			ne.Err = errNotAsked
-		case !heard:
+		case !answered:
 			ne.Err = errNoAnswer
 		case !vote:
 			ne.Err = errQueued

@@ -22,10 +22,10 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("is the same server as %s, whose vote would count twice; give each server once", e.Addr)
 }
 
-// markAnew has a node begin another incarnation.
+// beginIncarnation has a node begin another incarnation.
 // a.Try comes back with the result, so that the Client knows an answer to an older
 // question.
-func (n *node) markAnew(a *protocol.Action) {
+func (n *node) beginIncarnation(a *protocol.Action) {
 	q := n.q
 	lost, try := script.Lost, a.Try
 	if a.Incarnation != 0 {
@@ -74,7 +74,7 @@ func (q *Quorum) duplicates() error {
 	return nil
 }
 
-var errStranger = errors.New("has lost its data, or got another node's, since the connection began")
+var errOtherIncarnation = errors.New("has lost its data, or got another node's, since the connection began")
 
 // checkIncarnation says why a reply of that incarnation does not count.
 func (q *Quorum) checkIncarnation(node int, inc protocol.Incarnation) error {
@@ -95,7 +95,7 @@ func (q *Quorum) uncounted(node int, why protocol.Why) error {
 			return err
 		}
 	}
-	return errStranger
+	return errOtherIncarnation
 }
 
 // sameServer writes a key to one node and looks for it at another one. The key

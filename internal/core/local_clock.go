@@ -67,14 +67,14 @@ func (c *localClock) now() protocol.Time {
 	t, b := time.Now(), c.base.Load()
 	past := t.Sub(b.when)
 	if d := time.Duration(t.UnixNano()-b.wall) - past; d > steady || d < -steady {
-		return c.look()
+		return c.countSleep()
 	}
 	return b.at.Add(past)
 }
 
-// look finds out whether the machine was suspended, and counts that.
+// countSleep finds out whether the machine was suspended, and counts that.
 // Under mu, or two goroutines that have found the same sleep would count it twice.
-func (c *localClock) look() protocol.Time {
+func (c *localClock) countSleep() protocol.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.base.Load()
@@ -108,7 +108,7 @@ func (q *Quorum) wakeUps() {
 }
 
 func (q *Quorum) woken() {
-	q.clock.look()
+	q.clock.countSleep()
 	q.ticks.look()
 	q.deadlines.look()
 }

@@ -19,10 +19,10 @@ import (
 // marker is a node's record of its own data: its incarnation, when that began, and
 // whether it is caught up. mark.lua says how it is written.
 type marker struct {
-	inc   protocol.Incarnation
-	born  time.Time // when its guard time began, by its own clock
-	whole bool      // it is caught up
-	run   string    // of the server: see transport.Info.Run
+	inc      protocol.Incarnation
+	born     time.Time // when its guard time began, by its own clock
+	caughtUp bool      // it is caught up
+	run      string    // of the server: see transport.Info.Run
 
 	guard, retention time.Duration // the longest that any client has shown to the node
 }
@@ -37,7 +37,7 @@ func parseMarker(text string) (m marker, ok bool) {
 	}
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return marker{
-		inc: protocol.Incarnation(inc), born: time.UnixMilli(born), whole: strings.HasSuffix(text, " w"), run: run,
+		inc: protocol.Incarnation(inc), born: time.UnixMilli(born), caughtUp: strings.HasSuffix(text, " w"), run: run,
 		guard: time.Duration(min(guard, most)) * time.Millisecond, retention: time.Duration(min(retention, most)) * time.Millisecond,
 	}, true
 }

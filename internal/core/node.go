@@ -24,20 +24,20 @@ import (
 // node is one master as this client sees it. Each field says which goroutine writes it;
 // the others are set once, or have locks of their own.
 type node struct {
-	q       *Quorum
-	index   int
-	addr    string
-	link    transport.Transport
-	ready   chan struct{} // closed when the first attempt to connect has succeeded or failed
-	first   sync.Once     // closes ready
-	flow    flow
-	fanout  *protocol.Fanout // of all nodes
-	probed  probed           // only touched as a connection begins
-	loading atomic.Bool      // the scripts are under way, see reload
-	later   *time.Timer      // has the node judged again; as probed
-	pause   time.Duration    // before that; as probed
-	rubbish seldom           // only touched by the reader of its pushes
-	jump    jump
+	q               *Quorum
+	index           int
+	addr            string
+	link            transport.Transport
+	ready           chan struct{} // closed when the first attempt to connect has succeeded or failed
+	first           sync.Once     // closes ready
+	flow            flow
+	fanout          *protocol.Fanout // of all nodes
+	probed          probed           // only touched as a connection begins
+	loading         atomic.Bool      // the scripts are under way, see reload
+	later           *time.Timer      // has the node judged again; as probed
+	pause           time.Duration    // before that; as probed
+	malformedPushes seldom           // only touched by the reader of its pushes
+	jump            jump
 }
 
 // It returns at once. The link connects by itself, again and again until Close.
@@ -100,7 +100,7 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 		n.show(got)
 		m, _ := parseMarker(p.marker)
 		p.wait = m.recovers(time.UnixMilli(p.clock), q.set.Guard)
-		q.showTime(n.index, protocol.Reading{Sent: p.sent, Heard: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
+		q.showTime(n.index, protocol.Reading{Sent: p.sent, Received: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
 	lost := script.Lost
@@ -249,7 +249,7 @@ func (n *node) recheck() {
 func (q *Quorum) push(n *node, payload string) {
 	m, err := script.ParsePush(payload)
 	if err != nil {
-		if more, due := n.rubbish.note(time.Now()); due {
+		if more, due := n.malformedPushes.note(time.Now()); due {
 			q.set.Logger.Warn("quorate: a push makes no sense and is ignored; does another program publish on this prefix?", "node", n.addr, "error", err, "more_like_it", more)
 		}
 		return

@@ -85,7 +85,7 @@ func TestOldSnapshot(t *testing.T) {
 
 // A node that has lost its data is not caught up before all nodes that may know have
 // repaired it: one that cannot be asked may be the only one.
-func TestNodeIsNotWholeUntilTold(t *testing.T) {
+func TestNodeIsCaughtUpOnceItIsRepaired(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	timing := e2e.Timing(200 * time.Millisecond)
@@ -101,13 +101,13 @@ func TestNodeIsNotWholeUntilTold(t *testing.T) {
 	defer cancel()
 	_, err := a.Read(ctx) // which has it noticed, and told what there is
 	require.ErrorIs(t, err, core.ErrNoQuorum, "the two that can be asked do not know")
-	assert.False(t, whole(t, c.Node(0)))
+	assert.False(t, caughtUp(t, c.Node(0)))
 	require.NoError(t, c.Node(1).Cont())
-	require.True(t, e2e.Eventually(func() bool { return whole(t, c.Node(0)) }))
+	require.True(t, e2e.Eventually(func() bool { return caughtUp(t, c.Node(0)) }))
 	assert.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), recordKey).Val())
 }
 
-func whole(t *testing.T, n *redistest.Server) bool {
+func caughtUp(t *testing.T, n *redistest.Server) bool {
 	t.Helper()
 	return strings.HasSuffix(n.Client().Get(t.Context(), e2e.MarkerKey(t.Context(), n)).Val(), " w")
 }

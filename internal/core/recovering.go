@@ -18,10 +18,10 @@ import (
 // An episode begins when a quorum becomes impossible, and ends when one is
 // possible. Without that rule the line would come with every answer.
 type recovering struct {
-	mu    sync.Mutex
-	until []time.Time // per node
-	empty []bool      // per node: it had no marker as its connection began
-	told  bool
+	mu     sync.Mutex
+	until  []time.Time // per node
+	empty  []bool      // per node: it had no marker as its connection began
+	logged bool
 }
 
 const (
@@ -91,9 +91,9 @@ func (r *recovering) note(nodes, node int, a protocol.Answer) (out int, wait tim
 	}
 	switch lacking := nodes-out < nodes/2+1; {
 	case !lacking:
-		r.told = false
-	case !r.told:
-		r.told = true
+		r.logged = false
+	case !r.logged:
+		r.logged = true
 		if text = forgetfulNodes; empty == out {
 			text = emptyNodes
 		}

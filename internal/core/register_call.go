@@ -39,10 +39,10 @@ type registerCall struct {
 }
 
 var (
-	errForgetful = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
-	errOvertaken = errors.New("a later run has begun")
-	errFuture    = errors.New("does not store what another node has recorded, as that is too far ahead of its clock: compare the clocks of the nodes")
-	errHidden    = errors.New("keeps a record of this name that is too far ahead of its clock, so it cannot attest what was recorded: its clock was set back, or the record is forged; " +
+	errForgetful  = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
+	errSuperseded = errors.New("a later run has begun")
+	errFuture     = errors.New("does not store what another node has recorded, as that is too far ahead of its clock: compare the clocks of the nodes")
+	errHidden     = errors.New("keeps a record of this name that is too far ahead of its clock, so it cannot attest what was recorded: its clock was set back, or the record is forged; " +
 		"set the clock right, or, if it is right, delete the name's key that ends in }:r together with the key that ends in :marker there: the other nodes then repair it")
 )
 
@@ -55,7 +55,7 @@ func (q *Quorum) beginRegister(i *registerCall) *registerCall {
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i)
 	now := q.now()
-	q.client.Inquire(now, &i.in, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
+	q.client.StartRegisterOp(now, &i.in, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
 	i.timer = time.AfterFunc(time.Hour, i.tick)
 	i.flushUnlock(now)
 	return i
@@ -246,7 +246,7 @@ func (r *records) up(node int) {
 		calls = append(calls, i)
 	}
 	for _, w := range r.watches {
-		w.stir(w.soon)
+		w.signal(w.soon)
 	}
 	r.mu.Unlock()
 	for _, i := range calls {

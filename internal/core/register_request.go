@@ -121,7 +121,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		case a.Record != nil && a.Record.Forged && (i.in.Op != protocol.OpPut || a.Status == protocol.StatusSuperseded):
 			i.errs[node] = errHidden
 		case a.Status == protocol.StatusSuperseded:
-			i.errs[node] = errOvertaken
+			i.errs[node] = errSuperseded
 		case a.Status == protocol.Ahead:
 			i.errs[node] = errFuture
 		case a.Record != nil && !a.Record.CaughtUp && i.in.Op != protocol.OpPut:

@@ -180,7 +180,7 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 		spec, err := q.specOf(s.Name)
 		return protocol.RepairResult{Err: err, OK: err == nil && q.decide(ctx, spec)}
 	case protocol.RepairMark:
-		v, err := r.answer(q.nodes[s.Target], script.AppendWhole(nil, q.markerKey(), s.Incarnation))
+		v, err := r.answer(q.nodes[s.Target], script.AppendCaughtUp(nil, q.markerKey(), s.Incarnation))
 		return protocol.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
 	case protocol.RepairSpread:
 		res.Err = q.spreadNumber(ctx, s.Name)
@@ -204,8 +204,8 @@ func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
 // lookAt reads a node's marker, and how much of its guard time is left.
 func (q *Quorum) lookAt(ctx context.Context, n *node, clock bool) (res protocol.RepairResult) {
 	m, err := q.marker(ctx, n)
-	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.whole, Run: n.info().Run()}
-	if err != nil || !clock || m.whole {
+	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.caughtUp, Run: n.info().Run()}
+	if err != nil || !clock || m.caughtUp {
 		return res
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))

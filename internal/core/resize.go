@@ -52,14 +52,14 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 	if err := r.Put(ctx, h, 0, strconv.AppendUint(nil, n, 10), 0); err != nil {
 		return err
 	}
-	q.stir(s)
+	q.serveWaiters(s)
 	return nil
 }
 
-// stir has every node serve the claims that fit now: any request does that.
+// serveWaiters has every node serve the claims that fit now: any request does that.
 // Without that the waiters would learn of a larger number with their next beat. The
 // beat is of an id that has no claim, so it changes nothing else.
-func (q *Quorum) stir(s *Spec) {
+func (q *Quorum) serveWaiters(s *Spec) {
 	t := protocol.Terms{ID: q.newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
 	r := protocol.Request{Op: protocol.OpBeat}
 	for _, n := range q.nodes {

@@ -17,21 +17,21 @@ import (
 // Settings are what the options of the root package set. They do not change once a
 // Quorum or a primitive has them, so they need no lock.
 type Settings struct {
-	TTL         time.Duration
-	Skew        time.Duration
-	Guard       time.Duration
-	NodeTimeout time.Duration
-	MaxHold     time.Duration // 0: no bound
-	Linger      time.Duration
-	Retention   time.Duration
-	Prefix      string
-	NoRenewal   bool
-	Wall        func() time.Time           // the wall clock; nil: the machine's. For tests
-	Thrift      bool                       // as if many were at work, see protocol.Fanout; for tests
-	Connect     Connector                  // the way to a node; nil: [transport.NewOrdered]. For tests
-	Prepare     func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
-	Logger      *slog.Logger
-	Observe     func(Event) // nil: none
+	TTL           time.Duration
+	Skew          time.Duration
+	Guard         time.Duration
+	NodeTimeout   time.Duration
+	MaxHold       time.Duration // 0: no bound
+	Linger        time.Duration
+	Retention     time.Duration
+	Prefix        string
+	NoRenewal     bool
+	Wall          func() time.Time           // the wall clock; nil: the machine's. For tests
+	MinimalFanout bool                       // as if many were at work, see protocol.Fanout; for tests
+	Connect       Connector                  // the way to a node; nil: [transport.NewOrdered]. For tests
+	Prepare       func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
+	Logger        *slog.Logger
+	Observe       func(Event) // nil: none
 }
 
 // A Connector returns the way to the node that a client is for.

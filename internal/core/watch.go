@@ -86,18 +86,18 @@ func (w *Watch) forget() {
 	}
 }
 
-// stir signals, without waiting: a signal that has not been received yet stands for this one.
-func (w *Watch) stir(c chan struct{}) {
+// signal signals, without waiting: a signal that has not been received yet stands for this one.
+func (w *Watch) signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// gather is how long a watch waits for a majority to push a change before it
+// pushGrace is how long a watch waits for a majority to push a change before it
 // asks: the first node that has it is not worth asking all of them. 5 ms are more than the
 // nodes of one region differ by, and less than a person or a failover notices.
-const gather = 5 * time.Millisecond
+const pushGrace = 5 * time.Millisecond
 
 // run is the watch's goroutine. It reads when a majority has pushed, gather after a minority
 // has, and otherwise every third of the ttl, since pushes may be lost.
@@ -126,9 +126,9 @@ func (w *Watch) run(ctx context.Context) {
 			w.take(Record{}, &Failure{Err: ErrClosed})
 			return
 		case <-w.soon:
-			if soon := time.Now().Add(gather); soon.Before(due) { // never later: pushes may come without end
+			if soon := time.Now().Add(pushGrace); soon.Before(due) { // never later: pushes may come without end
 				due = soon
-				timer.Reset(gather)
+				timer.Reset(pushGrace)
 			}
 			continue
 		case <-w.now:
@@ -177,7 +177,7 @@ func (w *Watch) take(rec Record, err error) {
 	}
 	w.known = w.known || err == nil
 	if change {
-		w.stir(w.changed)
+		w.signal(w.changed)
 	}
 }
 
@@ -195,8 +195,8 @@ func (w *Watch) push(node int, t protocol.Ticket) {
 	}
 	w.mu.Unlock()
 	if have == len(w.pushed)/2+1 {
-		w.stir(w.now)
+		w.signal(w.now)
 	} else {
-		w.stir(w.soon)
+		w.signal(w.soon)
 	}
 }

@@ -59,8 +59,8 @@ func hasChannels(t *testing.T, s *redistest.Server) bool {
 	return !strings.HasPrefix(version, "6.0.") && !strings.HasPrefix(version, "6.1.")
 }
 
-// hired makes the user.
-func hired(t *testing.T, c *redistest.Cluster, name string, rights []string) *tenant {
+// newTenant makes the user.
+func newTenant(t *testing.T, c *redistest.Cluster, name string, rights []string) *tenant {
 	t.Helper()
 	u := &tenant{name: name}
 	rules := []any{"ACL", "SETUSER", name, "on", ">secret", "resetkeys", "resetchannels", "-@all"}
@@ -102,13 +102,13 @@ func (u *tenant) serves(ctx context.Context) error {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("everysec"))
-	require.NoError(t, hired(t, c, "all", slices.Concat(needed, useful)).serves(deadline(t)))
+	require.NoError(t, newTenant(t, c, "all", slices.Concat(needed, useful)).serves(deadline(t)))
 	// Of the rights to find out which scripts a server lacks and to load them one is enough
 	// where they are there already.
-	require.NoError(t, hired(t, c, "reader", lo.Without(needed, "+script|load")).serves(deadline(t)))
-	require.NoError(t, hired(t, c, "loader", lo.Without(needed, "+script|exists")).serves(deadline(t)))
-	assert.ErrorContains(t, hired(t, c, "neither", lo.Without(needed, "+script|load", "+script|exists")).serves(deadline(t)), "NOPERM")
-	first := hired(t, redistest.Start(t, 1), "first", lo.Without(needed, "+script|load"))
+	require.NoError(t, newTenant(t, c, "reader", lo.Without(needed, "+script|load")).serves(deadline(t)))
+	require.NoError(t, newTenant(t, c, "loader", lo.Without(needed, "+script|exists")).serves(deadline(t)))
+	assert.ErrorContains(t, newTenant(t, c, "neither", lo.Without(needed, "+script|load", "+script|exists")).serves(deadline(t)), "NOPERM")
+	first := newTenant(t, redistest.Start(t, 1), "first", lo.Without(needed, "+script|load"))
 	assert.ErrorContains(t, first.serves(deadline(t)), "NOPERM", "where they are not")
 
 	atOnce := make(chan struct{}, 4)
@@ -119,7 +119,7 @@ func TestRights(t *testing.T) {
 			continue
 		}
 		atOnce <- struct{}{}
-		u := hired(t, c, fmt.Sprint("tenant", i), slices.Concat(needed[:i], needed[i+1:]))
+		u := newTenant(t, c, fmt.Sprint("tenant", i), slices.Concat(needed[:i], needed[i+1:]))
 		wg.Go(func() {
 			defer func() { <-atOnce }()
 			// Some wait for what does not come. Less patience only ends that sooner.
@@ -138,10 +138,10 @@ func TestRights(t *testing.T) {
 }
 
 // A client that cannot get pushes writes that to its log, as nothing else fails.
-func TestDeaf(t *testing.T) {
+func TestWithoutSubscribe(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
-	u := hired(t, c, "deaf", lo.Without(needed, "+subscribe"))
+	u := newTenant(t, c, "deaf", lo.Without(needed, "+subscribe"))
 	var log e2e.Log
 	q, err := quorate.Connect(deadline(t), u.urls("secret"), append(u.options(), log.Option())...)
 	require.NoError(t, err)
@@ -199,7 +199,7 @@ func fewerRights(t *testing.T, c *redistest.Cluster) {
 	for name, lacks := range map[string][]string{
 		"noinfo": {"+info"}, "noconfig": {"+config|get"}, "noclient": useful, "none": append([]string{"+info", "+config|get"}, useful...),
 	} {
-		u := hired(t, c, name, lo.Without(slices.Concat(needed, useful), lacks...))
+		u := newTenant(t, c, name, lo.Without(slices.Concat(needed, useful), lacks...))
 		q, err := quorate.Connect(deadline(t), u.urls("secret"), u.options()...)
 		require.NoError(t, err, name)
 		info, config := !slices.Contains(lacks, "+info"), !slices.Contains(lacks, "+config|get")
@@ -211,7 +211,7 @@ func fewerRights(t *testing.T, c *redistest.Cluster) {
 			assert.ErrorContains(t, err, "cannot be asked what it keeps on disk", name)
 		}
 		assert.NoError(t, u.onceWith(deadline(t), q), name)
-		assert.NoError(t, u.heal(deadline(t), q), name)
+		assert.NoError(t, u.reconnect(deadline(t), q), name)
 
 		r, err := q.Check(deadline(t))
 		assert.NoError(t, err, name)
@@ -230,7 +230,7 @@ func fewerRights(t *testing.T, c *redistest.Cluster) {
 func TestRightLackingInAScript(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	u := hired(t, c, "app", needed)
+	u := newTenant(t, c, "app", needed)
 	q := e2e.OpenAt(t, u.urls("secret"), append(u.options(), briefly)...)
 	require.NoError(t, q.Bootstrap(deadline(t)))
 	for i := range c.Len() {
@@ -248,7 +248,7 @@ func TestRightLackingInAScript(t *testing.T) {
 func TestWrongUser(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	u := hired(t, c, "app", needed)
+	u := newTenant(t, c, "app", needed)
 	refuses := func(urls []string) {
 		t.Helper()
 		_, err := quorate.Connect(deadline(t), urls, append(u.options(), briefly)...)

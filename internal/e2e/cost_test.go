@@ -54,16 +54,16 @@ func TestCostWithManyPermitsInUse(t *testing.T) {
 	require.LessOrEqual(t, usec[1], 1.5*usec[0])
 }
 
-// TestCostOfACrowd is the same for 16 users on four Quorums that come and go all
+// TestCostOfManyWaiters is the same for 16 users on four Quorums that come and go all
 // the time, with room for just them: the nodes never all say the same, so only
 // lists can show that there is room, and the lists must not be of all.
-func TestCostOfACrowd(t *testing.T) {
+func TestCostOfManyWaiters(t *testing.T) {
 	t.Parallel()
 	const rounds, patience, users = 3, 20, 16
 	inUse := [2]int{10, 1000}
 	c := redistest.Start(t, 3)
 	q := e2e.Open(t, c, e2e.Timing(10*time.Minute))
-	var crowd [2][]*semaphore.Weighted
+	var waiters [2][]*semaphore.Weighted
 	for _, n := range inUse {
 		holders := semaphore.NewWeighted(q, fmt.Sprintf("%d in use", n), int64(n+users))
 		for range n {
@@ -74,7 +74,7 @@ func TestCostOfACrowd(t *testing.T) {
 	for range users / 4 {
 		q := e2e.Open(t, c, e2e.Timing(10*time.Minute))
 		for i, n := range inUse {
-			crowd[i] = append(crowd[i], semaphore.NewWeighted(q, fmt.Sprintf("%d in use", n), int64(n+users)))
+			waiters[i] = append(waiters[i], semaphore.NewWeighted(q, fmt.Sprintf("%d in use", n), int64(n+users)))
 		}
 	}
 	servers := meter{c: c}
@@ -82,7 +82,7 @@ func TestCostOfACrowd(t *testing.T) {
 	usec := [2]float64{math.Inf(1), math.Inf(1)}
 	for round := 0; round < rounds || round < patience && usec[1] > 1.5*usec[0]; round++ {
 		for i := range inUse {
-			one := servers.crowd(t, crowd[i], users)
+			one := servers.waiters(t, waiters[i], users)
 			bytes[i], usec[i] = max(bytes[i], one.bytes), min(usec[i], one.usec)
 		}
 	}
@@ -93,8 +93,8 @@ func TestCostOfACrowd(t *testing.T) {
 	require.LessOrEqual(t, usec[1], 1.5*usec[0])
 }
 
-// crowd is the cost of an Acquire and its Release while others do the same.
-func (m *meter) crowd(t *testing.T, all []*semaphore.Weighted, users int) account {
+// waiters is the cost of an Acquire and its Release while others do the same.
+func (m *meter) waiters(t *testing.T, all []*semaphore.Weighted, users int) account {
 	t.Helper()
 	const times = 30
 	before := m.read(t)

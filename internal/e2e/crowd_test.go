@@ -17,7 +17,7 @@ import (
 
 // A node gives no more than 32 claims the vote in one request. The others follow at
 // once all the same: their next beats are minutes away.
-func TestCrowdFollowsAWriter(t *testing.T) {
+func TestReadersFollowAWriter(t *testing.T) {
 	t.Parallel()
 	const readers = 150
 	c := redistest.Start(t, 3)
@@ -49,7 +49,7 @@ func TestCrowdFollowsAWriter(t *testing.T) {
 }
 
 // A node tells no more than 32 watchers of a change in one request. The others hear of it at once all the same.
-func TestCrowdOfObservers(t *testing.T) {
+func TestManyObservers(t *testing.T) {
 	t.Parallel()
 	const observers = 100
 	c := redistest.Start(t, 3)

@@ -100,8 +100,10 @@ const Patience = 20 * time.Second
 // within 10 ms and the longest node timeout.
 func Timing(ttl time.Duration) quorate.Option { return Guarded(ttl, 2*ttl+20*time.Millisecond) }
 
-// Thrifty has attempts ask a quorum of nodes first, as they do where many are at work.
-func Thrifty() quorate.Option { return Setting(func(s *core.Settings) { s.Thrift = true }) }
+// MinimalFanout has attempts ask a quorum of nodes first, as they do where many are at work.
+func MinimalFanout() quorate.Option {
+	return Setting(func(s *core.Settings) { s.MinimalFanout = true })
+}
 
 // Setting is an option that users do not have.
 func Setting(f func(*core.Settings)) quorate.Option { return core.Option(f).(quorate.Option) }

@@ -93,7 +93,7 @@ func TestManyLeasesSurviveAReconnect(t *testing.T) {
 
 // A node stands still for a moment while many goroutines lock, and unlock without waiting
 // for it. What they do meanwhile is not more than the node can take afterwards.
-func TestUnlocksDoNotOutrunANode(t *testing.T) {
+func TestUnlocksKeepToANodesRoom(t *testing.T) {
 	c := redistest.Start(t, 3)
 	seen := &tally{}
 	q := e2e.Open(t, c, quorate.WithTTL(time.Minute), quorate.WithGuard(3*time.Minute), quorate.WithNodeTimeout(10*time.Second), quorate.WithObserver(seen))

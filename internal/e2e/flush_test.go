@@ -17,9 +17,9 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// crowd contends for one lock until it is stopped, and fails the test when two
+// contenders contends for one lock until it is stopped, and fails the test when two
 // hold it at a time.
-type crowd struct {
+type contenders struct {
 	inside atomic.Int32
 	holds  atomic.Int64
 	lost   atomic.Int64
@@ -28,9 +28,9 @@ type crowd struct {
 	all    sync.WaitGroup
 }
 
-func gather(t *testing.T, c *redistest.Cluster, timing quorate.Option) *crowd {
+func startContenders(t *testing.T, c *redistest.Cluster, timing quorate.Option) *contenders {
 	ctx, cancel := context.WithCancel(context.Background())
-	cr := &crowd{cancel: cancel}
+	cr := &contenders{cancel: cancel}
 	for range 3 {
 		q := e2e.Open(t, c, timing)
 		for range 2 {
@@ -61,13 +61,13 @@ func gather(t *testing.T, c *redistest.Cluster, timing quorate.Option) *crowd {
 }
 
 // more waits until there have been so many more holds.
-func (c *crowd) more(t *testing.T, n int64) {
+func (c *contenders) more(t *testing.T, n int64) {
 	t.Helper()
 	before := c.holds.Load()
 	require.True(t, e2e.Eventually(func() bool { return c.holds.Load() >= before+n }))
 }
 
-func (c *crowd) disperse() {
+func (c *contenders) disperse() {
 	c.cancel()
 	c.all.Wait()
 }
@@ -75,7 +75,7 @@ func (c *crowd) disperse() {
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	crowd := gather(t, c, e2e.Timing(long))
+	crowd := startContenders(t, c, e2e.Timing(long))
 	for i := range 30 {
 		crowd.more(t, 20)
 		require.NoError(t, c.Node(i%3).Client().ScriptFlush(t.Context()).Err())
@@ -117,7 +117,7 @@ func TestFlushAll(t *testing.T) {
 	const ttl = 400 * time.Millisecond
 	c := redistest.Start(t, 3)
 	timing := e2e.Timing(ttl)
-	crowd := gather(t, c, timing)
+	crowd := startContenders(t, c, timing)
 	flush := func(nodes ...int) {
 		for _, i := range nodes {
 			require.NoError(t, c.Node(i).Client().FlushAll(t.Context()).Err())

@@ -53,13 +53,13 @@ func TestHolderCutOff(t *testing.T) {
 			all.Go(func() {
 				second[i].Lock()
 				in[i].Store(true)
-				told := leases[i].Context().Err() != nil
+				reported := leases[i].Context().Err() != nil
 				before := time.Since(leases[i].ValidUntil())
 				mu.Lock()
 				defer mu.Unlock()
-				if least = min(least, before); !told || before < 0 {
+				if least = min(least, before); !reported || before < 0 {
 					overlaps++
-					t.Errorf("%s is held twice: told %v, valid until %v before", name, told, before)
+					t.Errorf("%s is held twice: told %v, valid until %v before", name, reported, before)
 				}
 			})
 		}
@@ -112,9 +112,9 @@ func TestHoldThatEndsByItself(t *testing.T) {
 			lease.Context()
 			all.Go(func() {
 				second.Lock()
-				told := lease.Context().Err() != nil
+				reported := lease.Context().Err() != nil
 				before := time.Since(lease.ValidUntil())
-				assert.True(t, told, "%s is held twice: the first holder's context has not ended, valid until %v before", name, before)
+				assert.True(t, reported, "%s is held twice: the first holder's context has not ended, valid until %v before", name, before)
 				assert.ErrorIs(t, first.UnlockContext(t.Context()), quorate.ErrLost)
 				second.Unlock()
 				mu.Lock()

@@ -94,7 +94,7 @@ func readOrWrite(m *rwmutex.RWMutex, file string) func() (use, error) {
 		if u.write {
 			err = tear(file)
 		} else {
-			err = whole(file)
+			err = untorn(file)
 		}
 		u.to = time.Now().UnixNano()
 		if cause := context.Cause(lease.Context()); cause != nil {
@@ -121,8 +121,8 @@ func tear(file string) error {
 	return err
 }
 
-// whole fails when text and sum do not belong together.
-func whole(file string) error {
+// untorn fails when text and sum do not belong together.
+func untorn(file string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return err

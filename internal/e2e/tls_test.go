@@ -51,7 +51,7 @@ func startTLSOn(t *testing.T, n int) *guarded {
 		port := freePort(t)
 		c := redistest.Start(t, 1, redistest.WithAOF("everysec"), redistest.WithArgs("--tls-port", port, "--tls-cert-file", g.pem,
 			"--tls-key-file", key, "--tls-ca-cert-file", g.pem, "--tls-auth-clients", "no"))
-		g.tenant = hired(t, c, "app", slices.Concat(needed, useful))
+		g.tenant = newTenant(t, c, "app", slices.Concat(needed, useful))
 		g.addrs = append(g.addrs, net.JoinHostPort("127.0.0.1", port))
 		servers = append(servers, c.Node(0))
 	}
@@ -172,7 +172,7 @@ func TestTLS(t *testing.T) {
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	g := startTLS(t)
-	stranger := func() []redis.UniversalClient {
+	otherServer := func() []redis.UniversalClient {
 		g := *g
 		g.pool = x509.NewCertPool()
 		return g.clients(t, "secret")
@@ -183,7 +183,7 @@ func TestTLSRefused(t *testing.T) {
 		urls    []string
 		says    string
 	}{
-		{"certificate", stranger(), g.rediss("secret"), "certificate signed by unknown authority"},
+		{"certificate", otherServer(), g.rediss("secret"), "certificate signed by unknown authority"},
 		{"password", g.clients(t, "wrong"), nil, "WRONGPASS"},
 	} {
 		t.Run(in.what, func(t *testing.T) {

@@ -74,7 +74,7 @@ var (
 		{"holder that is dead", (*tenant).dead},
 		{"other client", (*tenant).otherClient},
 		{"settle", (*tenant).settle},
-		{"heal", (*tenant).heal},
+		{"heal", (*tenant).reconnect},
 	})
 )
 
@@ -349,8 +349,8 @@ func (u *tenant) home(c *redis.Client) script.Home {
 	return script.HomeOf(set.Stamp())
 }
 
-// heal: a server that lost its data gets the records again.
-func (u *tenant) heal(ctx context.Context, q *quorate.Quorum) error {
+// reconnect: a server that lost its data gets the records again.
+func (u *tenant) reconnect(ctx context.Context, q *quorate.Quorum) error {
 	marker := u.home(u.servers[2].Client()).Marker(u.name)
 	forget := func(c *redis.Client) error {
 		text, err := c.Get(ctx, marker).Result()

@@ -172,7 +172,7 @@ func TestForgedRecord(t *testing.T) {
 
 // A run that is overtaken learns what overtook it, and is above that the next time. One
 // that cannot be, since no node gives a ticket so far ahead, asks ever more rarely.
-func TestOvertakenRun(t *testing.T) {
+func TestSupersededRun(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := e2e.Open(t, c, e2e.Guarded(2*time.Second, 40*time.Second))

@@ -78,7 +78,7 @@ func New(quorum *core.Quorum, set *core.Settings, write, read core.Spec) *Queue 
 
 // complete completes what is asked for in one of the modes.
 func (q *Queue) complete(set *core.Settings, s core.Spec) (spec *core.Spec) {
-	s.Set, s.Notify, s.Brief = set, true, true
+	s.Set, s.Notify, s.ShortHold = set, true, true
 	if spec, q.err = q.quorum.NewSpec(s); q.err != nil {
 		return &s
 	}

@@ -17,7 +17,7 @@ import (
 // operator reads one line a second and not thousands.
 func (q *Queue) MustLock(op string, mode Mode) {
 	for {
-		err := core.Dress(op, q.Name(), q.Lock(context.Background(), mode, false))
+		err := core.WrapError(op, q.Name(), q.Lock(context.Background(), mode, false))
 		switch {
 		case err == nil:
 			return
@@ -56,13 +56,13 @@ func (q *Queue) UnlockContext(ctx context.Context, mode Mode) error {
 // leaves nothing locked.
 func (q *Queue) Do(ctx context.Context, op string, mode Mode, f func(ctx context.Context) error) (err error) {
 	if err := q.Lock(ctx, mode, false); err != nil {
-		return core.Dress(op, q.Name(), err)
+		return core.WrapError(op, q.Name(), err)
 	}
 	inner, stop := q.Lease(mode).Derive(ctx)
 	defer func() {
 		stop()
 		if _, uerr := q.Unlock(mode); uerr != nil {
-			err = errors.Join(err, core.Dress(op, q.Name(), uerr))
+			err = errors.Join(err, core.WrapError(op, q.Name(), uerr))
 		}
 	}()
 	return f(inner)

@@ -41,8 +41,8 @@ const (
 	Present
 	// PromiseIncarnation: a promise made before memory was lost is not a run's leave to record.
 	PromiseIncarnation
-	// WholeToCount: a node that may have forgotten a Resize does not vote for a semaphore's claims.
-	WholeToCount
+	// ResizeKnown: a node that may have forgotten a Resize does not vote for a semaphore's claims.
+	ResizeKnown
 	// LongestGuard: of the guard times that clients have shown the longest counts, not that of the request.
 	LongestGuard
 	// LongestLease: a lease is not dropped for being longer than the client of the request would be given one.

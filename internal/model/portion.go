@@ -125,16 +125,16 @@ func (v *visit) resume() {
 // notifyHolders goes through the holders in the order of tickets, and notes where it stops, so
 // each holder hears once of the first waiter. It pushes to a portion of the holders that a claim waits.
 func (v *visit) notifyHolders() {
-	from, told := v.notifiedUpTo, 0
+	from, pushed := v.notifiedUpTo, 0
 	v.notifiedUpTo = 0
 	for _, c := range v.claims {
 		if !c.Voted || c.Ticket <= from {
 			continue
 		}
-		if told == v.portion() {
+		if pushed == v.portion() {
 			return
 		}
-		if told++; c.Notify {
+		if pushed++; c.Notify {
 			v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Waiters: true}})
 		}
 		v.notifiedUpTo = c.Ticket

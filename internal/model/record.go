@@ -58,7 +58,7 @@ func promiseOf(r protocol.Request) protocol.Ticket {
 // must have the vote here, as only a claim that may hold the name may write.
 func (v *visit) open(s protocol.Stored) protocol.Status {
 	switch {
-	case v.overtaken(s.Version) || v.storedVersion().Run(s.Version) > 0:
+	case v.superseded(s.Version) || v.storedVersion().Run(s.Version) > 0:
 		return protocol.StatusSuperseded
 	case v.began(s.Version): // again
 	case !v.votesFor(s.Version) && !v.off(Present):
@@ -77,7 +77,7 @@ func (v *visit) open(s protocol.Stored) protocol.Status {
 func (v *visit) put(s protocol.Stored) protocol.Status {
 	switch {
 	case v.storedVersion().Run(s.Version) == 0 && v.storedVersion().Seq >= s.Seq: // again, or late
-	case v.overtaken(s.Version) || v.storedVersion().Compare(s.Version) > 0:
+	case v.superseded(s.Version) || v.storedVersion().Compare(s.Version) > 0:
 		return protocol.StatusSuperseded
 	case !v.began(s.Version) && !v.votesFor(s.Version) && !v.off(Present):
 		return protocol.Missing
@@ -94,7 +94,7 @@ func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Sta
 	if s.Run(promise) > 0 {
 		promise = protocol.Version{Ticket: s.Ticket, ID: s.ID}
 	}
-	if v.overtaken(promise) {
+	if v.superseded(promise) {
 		return protocol.StatusSuperseded
 	}
 	if v.newestPromise().Run(promise) < 0 {
@@ -125,8 +125,8 @@ func (v *visit) newestPromise() protocol.Version {
 	return v.promise
 }
 
-// overtaken reports whether a run later than that of o has begun here.
-func (v *visit) overtaken(o protocol.Version) bool {
+// superseded reports whether a run later than that of o has begun here.
+func (v *visit) superseded(o protocol.Version) bool {
 	return v.newestPromise().Run(o) > 0
 }
 
@@ -166,17 +166,17 @@ func (v *visit) store(s protocol.Stored) {
 // order of their reads, a portion at most. The push ends the watch: a client that
 // gets it reads, and thereby watches again. That read pushes to the next watchers.
 func (v *visit) notifyWatchers() {
-	told := 0
+	pushed := 0
 	for _, w := range v.watchers {
-		if w.Seen > v.changed || told == v.portion() {
+		if w.Seen > v.changed || pushed == v.portion() {
 			break
 		}
-		if told++; w.Expiry > v.now {
+		if pushed++; w.Expiry > v.now {
 			v.outs = append(v.outs, Out{w.Owner, protocol.Push{ID: w.ID, Incarnation: v.incarnation, Ticket: v.stored.Ticket, Changed: true}})
 		}
 	}
-	v.watchers = slices.Delete(v.watchers, 0, told)
-	if told < v.portion() || len(v.watchers) == 0 {
+	v.watchers = slices.Delete(v.watchers, 0, pushed)
+	if pushed < v.portion() || len(v.watchers) == 0 {
 		v.changed = 0
 	}
 }

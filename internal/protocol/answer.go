@@ -135,9 +135,9 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 	if a.Foreign {
 		c.distrustPushes(p)
 	}
-	overtaken := p.vote && !p.pushUnsure && !a.Foreign && !a.Vote // by the push that voted
-	p.vote = a.Vote && c.voteCounts(now, p, a.Late) || overtaken
-	if c.Counting && !overtaken {
+	pushedVote := p.vote && !p.pushUnsure && !a.Foreign && !a.Vote // by the push that voted
+	p.vote = a.Vote && c.voteCounts(now, p, a.Late) || pushedVote
+	if c.Counting && !pushedVote {
 		c.takeLowerSet(p.mutableExtra(), r, a)
 	}
 	p.resized(a.Limit, a.LimitAt)

@@ -15,12 +15,12 @@ import "time"
 type Attempt struct {
 	Claim
 	outbox
-	ended uint8 // leaves that have been answered or given up
-	phase Phase // as News has seen it
-	fresh bool  // what is to be sent now must not be merged with what is under way
-	met   bool  // a node knows of others at the name
-	taken bool  // a caller has the hold
-	told  bool  // and knows of claims that wait behind it
+	ended           uint8 // leaves that have been answered or given up
+	phase           Phase // as News has seen it
+	fresh           bool  // what is to be sent now must not be merged with what is under way
+	met             bool  // a node knows of others at the name
+	taken           bool  // a caller has the hold
+	waitersReported bool  // and knows of claims that wait behind it
 }
 
 // Begin describes an attempt that is about to start.
@@ -32,7 +32,7 @@ type Begin struct {
 	NoRenewal   bool
 	NodeTimeout time.Duration
 	Drift       time.Duration
-	Unwell      uint32 // nodes that cannot be reached or do not answer, a bit for each
+	Unhealthy   uint32 // nodes that cannot be reached or do not answer, a bit for each
 	Busy        int    // how many nodes have much to do for this client
 	Rules       Rules
 	Defer       *Deferral // nil: Fanout decides
@@ -49,7 +49,7 @@ type Deferral struct {
 func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	a.Claim = *NewClaim(Config{
 		Terms: b.Terms, Nodes: uint8(c.Nodes), Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
-		NodeTimeout: c.fanout.QuorumTimeout(b.Unwell, b.NodeTimeout, b.TTL),
+		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy, b.NodeTimeout, b.TTL),
 	})
 	a.outbox.rules = b.Rules
 	if b.NoRenewal {
@@ -60,12 +60,12 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	} else {
 		d.Nodes, d.After = c.fanout.Defer(Start{
 			Name: b.Name, ID: b.ID, ShortHold: b.ShortHold, Contended: n.Contended(), Renewed: !b.NoRenewal,
-			Unwell: b.Unwell, Busy: b.Busy, Timeout: b.NodeTimeout,
+			Unhealthy: b.Unhealthy, Busy: b.Busy, Timeout: b.NodeTimeout,
 		})
 	}
 	a.Claim.Start(now, c.propose(a, n), d.Nodes, d.After)
 	for i := range c.Nodes {
-		if b.Unwell&(1<<i) != 0 {
+		if b.Unhealthy&(1<<i) != 0 {
 			a.Suspect(now, i)
 		}
 	}
@@ -211,8 +211,8 @@ func (a *Attempt) News(n *Name) News {
 			}
 		}
 	case !news.Phase.Final() && a.taken:
-		if waiters := a.Waiters(); waiters != a.told {
-			if a.told = waiters; waiters {
+		if waiters := a.Waiters(); waiters != a.waitersReported {
+			if a.waitersReported = waiters; waiters {
 				news.Waiting = true
 				n.Meet(true)
 			}

@@ -25,7 +25,7 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 			continue
 		}
 		all |= 1 << i
-		if (p.entry.CaughtUp || !q.Rules.on(RuleWhole)) && i+1 != q.Repair {
+		if (p.entry.CaughtUp || !q.Rules.on(RuleAttest)) && i+1 != q.Repair {
 			caughtUp |= 1 << i
 		}
 	}
@@ -38,7 +38,7 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 func (r Rules) CanListNames(sets Quorums, node int, caughtUp, listed uint32) bool {
 	others := sets.present &^ (1 << node)
 	lacking := bits.OnesCount32(others &^ listed)
-	if !r.on(RuleTold) {
+	if !r.on(RuleEveryList) {
 		lacking-- // as if the node itself were one of them
 	}
 	return most(sets.present, caughtUp) || lacking <= 0
@@ -80,7 +80,7 @@ func (q *RegisterOp) write(now Time) {
 		q.outcome = Settled
 	default:
 		q.askAllSince(now, func(p *registerPeer) bool { return p.taken })
-		if q.attestingQuorum(func(p *registerPeer) bool { return p.taken || q.toldSince(p) && q.Rules.on(RuleOthers) }) {
+		if q.attestingQuorum(func(p *registerPeer) bool { return p.taken || q.answeredSince(p) && q.Rules.on(RuleOthers) }) {
 			q.outcome = Settled
 		}
 	}
@@ -101,7 +101,7 @@ func (q *RegisterOp) hopeless(now Time, overrun, missing uint32) bool {
 	if q.blocked == 0 {
 		q.blocked = now
 	}
-	return now >= q.blocked.Add(q.Patience)
+	return now >= q.blocked.Add(q.MaxPause)
 }
 
 // askAllSince makes ask again all nodes that have answered before a certain moment, which is
@@ -112,14 +112,14 @@ func (q *RegisterOp) askAllSince(now Time, except func(*registerPeer) bool) {
 		q.evidenceFrom = now
 	}
 	for i := range q.peers {
-		if p := &q.peers[i]; p.pendingSince == 0 && (first || p.askAt == 0) && !q.toldSince(p) && !except(p) {
+		if p := &q.peers[i]; p.pendingSince == 0 && (first || p.askAt == 0) && !q.answeredSince(p) && !except(p) {
 			p.askAt = now
 		}
 	}
 }
 
-// toldSince: it has told what it knew after that moment.
-func (q *RegisterOp) toldSince(p *registerPeer) bool {
+// answeredSince: it has told what it knew after that moment.
+func (q *RegisterOp) answeredSince(p *registerPeer) bool {
 	return p.answered && (p.answerSent >= q.evidenceFrom || !q.Rules.on(RuleAfter))
 }
 
@@ -139,7 +139,7 @@ func (q *RegisterOp) read(now Time) {
 			return
 		}
 		q.askAllSince(now, func(p *registerPeer) bool { return p == repaired })
-		if !q.attestingQuorum(func(p *registerPeer) bool { return p == repaired || q.toldSince(p) }) {
+		if !q.attestingQuorum(func(p *registerPeer) bool { return p == repaired || q.answeredSince(p) }) {
 			return
 		}
 	} else if !q.attestingQuorum(func(*registerPeer) bool { return true }) {

@@ -221,7 +221,7 @@ func (c *Client) clock(e ClockEvent) {
 	case ClockAsk:
 		c.act(Action{Kind: ActTime, Nodes: e.Nodes})
 	case ClockMark:
-		c.lives.Distrust(e.Node) // should the mark fail, the next answer asks for it
+		c.lives.ClockJumped(e.Node) // should the mark fail, the next answer asks for it
 	case ClockGuard:
 		c.act(Action{Kind: ActGuard, Node: e.Node})
 	case ClockEarly:

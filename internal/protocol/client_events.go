@@ -14,11 +14,11 @@ type Why uint8
 
 // The reasons.
 const (
-	Unjudged  Why = iota
-	Counts        // it counts
-	Stranger      // it is of another incarnation than the connection began with
-	Duplicate     // another address votes for its server
-	Parted        // its node's clock and this process's have parted
+	Unjudged         Why = iota
+	Counts               // it counts
+	OtherIncarnation     // it is of another incarnation than the connection began with
+	Duplicate            // another address votes for its server
+	Parted               // its node's clock and this process's have parted
 )
 
 // Counts reports whether the reply counts.
@@ -32,7 +32,7 @@ func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do 
 	if r.Op == OpLeave {
 		return Verdict{Why: Counts}, nil
 	}
-	a.Late, v.Why, do = c.judge(now, r.Node, a.Incarnation, Reading{Sent: r.Sent, Heard: now, Millis: a.Clock})
+	a.Late, v.Why, do = c.judge(now, r.Node, a.Incarnation, Reading{Sent: r.Sent, Received: now, Millis: a.Clock})
 	if !v.Counts() && c.Rules.on(RuleJudged) {
 		return v, do
 	}
@@ -45,7 +45,7 @@ func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do 
 		seen = max(e.Ticket, e.Promise.Ticket)
 	}
 	if seen > r.Ticket && r.Op != OpBeat { // else it is the claim's own, or an earlier one's
-		n.tickets.Saw(seen, c.Wall(), c.window)
+		n.tickets.Observe(seen, c.Wall(), c.window)
 	}
 	if Lacks(a, n.Counting) {
 		c.mu.Lock()
@@ -62,7 +62,7 @@ func (c *Client) Push(now Time, node int, m *Push) (counts bool, do []Action) {
 	if m.Changed {
 		return true, nil
 	}
-	late, why, do := c.judge(now, node, m.Incarnation, Reading{Heard: now, Millis: m.Clock, Push: true})
+	late, why, do := c.judge(now, node, m.Incarnation, Reading{Received: now, Millis: m.Clock, Push: true})
 	m.Late = late
 	return why == Counts, do
 }
@@ -114,7 +114,7 @@ func (c *Client) check(now Time, node int, inc Incarnation, push bool) Why {
 	case c.lives.Duplicate(node) >= 0:
 		return Duplicate
 	}
-	return Stranger
+	return OtherIncarnation
 }
 
 // read gives the judge of the clocks a reading. Called with c.mu held.
@@ -153,7 +153,7 @@ func (c *Client) Time(node int, r Reading) (late time.Duration, why Why, do []Ac
 	}
 	c.mu.Lock()
 	late, why = c.read(node, r)
-	return late, why, c.unlock(r.Heard)
+	return late, why, c.unlock(r.Received)
 }
 
 // Connect says that a connection to a node begins, which reaches the given run of a

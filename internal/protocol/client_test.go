@@ -85,14 +85,14 @@ func (p *process) answer(r protocol.Request, a protocol.Answer) protocol.Verdict
 // the tickets of the name.
 func TestReplyThatDoesNotCount(t *testing.T) {
 	t.Parallel()
-	strangerShowsATicket(t, protocol.Rules{})
+	otherIncarnationShowsATicket(t, protocol.Rules{})
 }
 
-func strangerShowsATicket(t assert.TestingT, rules protocol.Rules) {
+func otherIncarnationShowsATicket(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
 	p.start(rules)
 	v := p.answer(p.sent[0], protocol.Answer{Status: protocol.OK, Incarnation: 77, Ticket: wall + 1000*protocol.Residues})
-	assert.Equal(t, protocol.Stranger, v.Why)
+	assert.Equal(t, protocol.OtherIncarnation, v.Why)
 	at, _ := p.Bounds(p.now, 0)
 	assert.Zero(t, at)
 	var next protocol.Attempt
@@ -171,8 +171,8 @@ func TestRunWithoutAHold(t *testing.T) {
 func openWithoutAHold(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
 	open, put := protocol.RegisterOp{Op: protocol.OpOpen}, protocol.RegisterOp{Op: protocol.OpPut}
-	p.Inquire(p.now, &open, aTimeout, aTTL, rules)
-	p.Inquire(p.now, &put, aTimeout, aTTL, rules)
+	p.StartRegisterOp(p.now, &open, aTimeout, aTTL, rules)
+	p.StartRegisterOp(p.now, &put, aTimeout, aTTL, rules)
 	assert.True(t, open.Follow(p.now, true))
 	assert.False(t, open.Follow(p.now, false))
 	assert.True(t, put.Follow(p.now, false))
@@ -191,7 +191,7 @@ func clockSetBack(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(1, rules)
 	read := func(millis int64) []protocol.Action {
 		p.now += 1000
-		_, _, do := p.Time(0, protocol.Reading{Sent: p.now - 500, Heard: p.now, Millis: millis})
+		_, _, do := p.Time(0, protocol.Reading{Sent: p.now - 500, Received: p.now, Millis: millis})
 		return do
 	}
 	assert.Empty(t, read(1_000_000))
@@ -212,7 +212,7 @@ func TestNodesAreAskedForTheirTime(t *testing.T) {
 func polled(t assert.TestingT, rules protocol.Rules) {
 	p := newProcess(3, rules)
 	p.now = p.now.Add(aTTL / 4)
-	p.Time(1, protocol.Reading{Sent: p.now - 500, Heard: p.now, Millis: 1_000_000})
+	p.Time(1, protocol.Reading{Sent: p.now - 500, Received: p.now, Millis: 1_000_000})
 	do := p.Tick(p.now)
 	i := slices.IndexFunc(do, func(a protocol.Action) bool { return a.Kind == protocol.ActTime })
 	if assert.GreaterOrEqual(t, i, 0) {

@@ -7,9 +7,9 @@ import (
 
 // Reading is the time that a node has told, in an answer or a push.
 type Reading struct {
-	Sent, Heard Time  // this process's clock before the request and after the answer
-	Millis      int64 // the node's clock in between
-	Push        bool  // unasked, so Sent is not known
+	Sent, Received Time  // this process's clock before the request and after the answer
+	Millis         int64 // the node's clock in between
+	Push           bool  // unasked, so Sent is not known
 }
 
 // clockRate bounds how fast the clocks of a node and a client part: by one
@@ -79,18 +79,18 @@ func (b *ClockBounds) before(t Time) span {
 // lo at least and by hi at most. They may not have parted if lo <= 0 <= hi.
 func (b *span) parted(r Reading) (lo, hi int64) {
 	if r.Push { // nothing is known of when it was sent: only that it was before
-		drift := int64(max(0, r.Heard-b.at)) / clockRate
-		return r.Millis*1e6 - int64(r.Heard) - b.top - drift, math.MaxInt64
+		drift := int64(max(0, r.Received-b.at)) / clockRate
+		return r.Millis*1e6 - int64(r.Received) - b.top - drift, math.MaxInt64
 	}
-	drift := int64(max(r.Heard, b.at)-min(r.Sent, b.at)) / clockRate
+	drift := int64(max(r.Received, b.at)-min(r.Sent, b.at)) / clockRate
 	low, top := r.bounds()
 	return low - b.top - drift, top - b.low + drift
 }
 
 // bounds are what a reading shows by itself.
 func (r Reading) bounds() (low, top int64) {
-	own := int64(r.Heard-r.Sent) / clockRate // while the answer was under way
-	return r.Millis*1e6 - int64(r.Heard) - own, (r.Millis+1)*1e6 - int64(r.Sent) + own
+	own := int64(r.Received-r.Sent) / clockRate // while the answer was under way
+	return r.Millis*1e6 - int64(r.Received) - own, (r.Millis+1)*1e6 - int64(r.Sent) + own
 }
 
 // Take takes a reading that is within the bounds. It changes nothing and
@@ -111,12 +111,12 @@ func (b *ClockBounds) Take(r Reading) bool {
 	}
 	if !r.Push {
 		low, top := r.bounds()
-		drift := int64(max(r.Heard, b.at)-min(r.Sent, b.at)) / clockRate
-		b.remember(r.Heard)
+		drift := int64(max(r.Received, b.at)-min(r.Sent, b.at)) / clockRate
+		b.remember(r.Received)
 		if top <= b.top+drift {
 			b.asked = r.Sent
 		}
-		b.span = span{r.Heard, max(low, b.low-drift), min(top, b.top+drift)}
+		b.span = span{r.Received, max(low, b.low-drift), min(top, b.top+drift)}
 	}
 	return true
 }
@@ -125,7 +125,7 @@ func (b *ClockBounds) Take(r Reading) bool {
 // of the same one before it was set.
 func (b *ClockBounds) begin(r Reading) {
 	low, top := r.bounds()
-	b.known, b.asked, b.span, b.past = true, r.Sent, span{r.Heard, low, top}, [9]span{}
+	b.known, b.asked, b.span, b.past = true, r.Sent, span{r.Received, low, top}, [9]span{}
 }
 
 // Forget has the next reading set the bounds, if it was sent since a time.

@@ -102,7 +102,7 @@ type Start struct {
 	ShortHold bool   // such locks are given back at once
 	Contended bool   // other claims were met at the name of late
 	Renewed   bool   // its lease is renewed; else it gets no node later, either
-	Unwell    uint32 // nodes that cannot be reached or do not answer, a bit for each
+	Unhealthy uint32 // nodes that cannot be reached or do not answer, a bit for each
 	Busy      int    // how many nodes have much to do for this client; not only a slow one must
 	Timeout   time.Duration
 }
@@ -127,7 +127,7 @@ func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
 	for k := range n {
 		i := (first + k) % n
 		switch {
-		case s.Unwell&(1<<i) != 0 || f.Recovering(i):
+		case s.Unhealthy&(1<<i) != 0 || f.Recovering(i):
 		case need > 0 && time.Duration(buf[i]) <= usual+usual/4+slowMargin:
 			need--
 		default:
@@ -155,7 +155,7 @@ func allow(trip, timeout, ttl time.Duration) time.Duration {
 // QuorumTimeout returns how long to wait for a node that is needed: the nearest nodes that
 // are well make a quorum, and the furthest of them decides. No call waits for a
 // node that is further away than these.
-func (f *Fanout) QuorumTimeout(unwell uint32, timeout, ttl time.Duration) time.Duration {
+func (f *Fanout) QuorumTimeout(unhealthy uint32, timeout, ttl time.Duration) time.Duration {
 	far := false
 	for i := range f.nodes {
 		far = far || time.Duration(f.nodes[i].best.Load()) > timeout/2
@@ -163,7 +163,7 @@ func (f *Fanout) QuorumTimeout(unwell uint32, timeout, ttl time.Duration) time.D
 	if !far {
 		return timeout
 	}
-	return allow(f.Trip(unwell), timeout, ttl)
+	return allow(f.Trip(unhealthy), timeout, ttl)
 }
 
 // Longest returns how long to wait for the answers of all nodes.
@@ -177,10 +177,10 @@ func (f *Fanout) Longest(timeout, ttl time.Duration) time.Duration {
 
 // Trip returns how long a round trip to the nearest majority of the nodes that are well
 // takes, 0 if none is.
-func (f *Fanout) Trip(unwell uint32) time.Duration {
+func (f *Fanout) Trip(unhealthy uint32) time.Duration {
 	var trips []int64
 	for i := range f.nodes {
-		if unwell&(1<<i) == 0 {
+		if unhealthy&(1<<i) == 0 {
 			trips = append(trips, f.nodes[i].best.Load())
 		}
 	}

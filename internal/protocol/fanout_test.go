@@ -64,12 +64,12 @@ func TestDeferLeavesOutTheSlow(t *testing.T) {
 }
 
 // A node that is unwell is asked at once and not waited for.
-func TestDeferAsksTheUnwell(t *testing.T) {
+func TestDeferAsksUnhealthyNodes(t *testing.T) {
 	t.Parallel()
 	f := paced(100, 100, 100, 100, 100)
-	with := func(unwell uint32) uint32 {
+	with := func(unhealthy uint32) uint32 {
 		s := deferring("a name")
-		s.Unwell = unwell
+		s.Unhealthy = unhealthy
 		nodes, _ := f.Defer(s)
 		return nodes
 	}
@@ -137,9 +137,9 @@ func TestFanoutWaitsForTheNearestQuorum(t *testing.T) {
 // nearest holds the time that a needed node is waited for to the distance of the nearest quorum.
 func nearest(t assert.TestingT, rules protocol.Rules) {
 	for _, c := range []struct {
-		trips  []time.Duration
-		unwell uint32
-		want   time.Duration
+		trips     []time.Duration
+		unhealthy uint32
+		want      time.Duration
 	}{
 		{[]time.Duration{0, 0, 0}, 0, 200 * ms},
 		{[]time.Duration{ms, ms, 90 * ms}, 0, 200 * ms},
@@ -155,7 +155,7 @@ func nearest(t assert.TestingT, rules protocol.Rules) {
 			f.Begin(0, i, trip)
 			longest = max(longest, min(2*trip, 2000*ms))
 		}
-		assert.Equal(t, c.want, f.QuorumTimeout(c.unwell, 200*ms, 8*time.Second), "%v %b", c.trips, c.unwell)
+		assert.Equal(t, c.want, f.QuorumTimeout(c.unhealthy, 200*ms, 8*time.Second), "%v %b", c.trips, c.unhealthy)
 		assert.Equal(t, longest, f.Longest(200*ms, 8*time.Second))
 	}
 }

@@ -24,7 +24,7 @@ func TestRunThatNoQuorumCanTake(t *testing.T) {
 			t.Parallel()
 			q := c.in
 			q.Stored.Version = Version{Ticket: 640, ID: ID{1}, Seq: 1}
-			q.Nodes, q.NodeTimeout, q.Patience, q.Fresh = 3, 200*time.Millisecond, time.Second, time.Minute
+			q.Nodes, q.NodeTimeout, q.MaxPause, q.Fresh = 3, 200*time.Millisecond, time.Second, time.Minute
 			now := Time(time.Second)
 			end := now.Add(3 * time.Second)
 			q.Start(now)
@@ -34,7 +34,7 @@ func TestRunThatNoQuorumCanTake(t *testing.T) {
 				for _, r := range out {
 					q.Answer(now, r, Answer{Status: []Status{StatusSuperseded, OK, Missing}[r.Node], Record: &Entry{Forged: r.Node == 0, CaughtUp: r.Node > 0}})
 				}
-				if now > Time(time.Second).Add(q.Patience) && c.want == Superseded {
+				if now > Time(time.Second).Add(q.MaxPause) && c.want == Superseded {
 					assert.Equal(t, Superseded, q.Outcome())
 				}
 				now = min(end, max(now.Add(time.Millisecond), q.Wake()))

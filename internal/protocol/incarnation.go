@@ -149,14 +149,14 @@ func (s *Incarnations) Check(now Time, i int, inc Incarnation) bool {
 	}
 	switch n.state {
 	case voting:
-		if n.incarnation == inc || !s.rules.on(RuleStranger) {
+		if n.incarnation == inc || !s.rules.on(RuleOwnIncarnation) {
 			return true
 		}
 		s.do(NodeAction{Kind: NodeReconnect, Node: i})
 	case copied:
 		s.resolve(now, i)
 	case shared:
-		if s.servers.Twin(now, i, n.incarnation) < 0 { // the other address has left the server
+		if s.servers.OtherAddress(now, i, n.incarnation) < 0 { // the other address has left the server
 			s.do(NodeAction{Kind: NodeReconnect, Node: i})
 		}
 	}
@@ -171,7 +171,7 @@ func (s *Incarnations) CheckPush(i int, inc Incarnation) bool {
 	if n.state == unknown {
 		n.pushMissed = true
 	}
-	return n.state == voting && (n.incarnation == inc || !s.rules.on(RuleStranger))
+	return n.state == voting && (n.incarnation == inc || !s.rules.on(RuleOwnIncarnation))
 }
 
 // Voting returns the incarnation that address i votes with, 0 if it does not vote.
@@ -216,20 +216,20 @@ func (s *Incarnations) Down(now Time, i int) { s.servers.Down(now, i) }
 // without the vote of a server that has moved.
 func (s *Incarnations) resolve(now Time, i int) {
 	n := &s.nodes[i]
-	twin, named := s.servers.Twin(now, i, n.incarnation), s.servers.Run(i) != ""
+	duplicate, named := s.servers.OtherAddress(now, i, n.incarnation), s.servers.Run(i) != ""
 	switch {
-	case named && twin < 0: // no other address votes with it: only the data of another run is lost
+	case named && duplicate < 0: // no other address votes with it: only the data of another run is lost
 		s.mark(i, 0)
-	case twin < 0 && !s.rules.on(RuleOriginal):
+	case duplicate < 0 && !s.rules.on(RuleOriginal):
 		s.Show(now, i, n.incarnation)
-	case twin < 0: // the other address has been down, or elsewhere, for a guard time: its data may have gone on without this copy
+	case duplicate < 0: // the other address has been down, or elsewhere, for a guard time: its data may have gone on without this copy
 		s.mark(i, n.incarnation)
-	case named && s.servers.Run(twin) != "":
+	case named && s.servers.Run(duplicate) != "":
 		s.mark(i, n.incarnation)
-	case s.votes(twin, n.incarnation) || !s.rules.on(RuleCompared):
-		n.state, n.otherConnections = comparing, s.nodes[twin].connections
+	case s.votes(duplicate, n.incarnation) || !s.rules.on(RuleCompared):
+		n.state, n.otherConnections = comparing, s.nodes[duplicate].connections
 		n.attempt++
-		s.do(NodeAction{Kind: NodeCompare, Node: i, Other: twin, Try: n.attempt})
+		s.do(NodeAction{Kind: NodeCompare, Node: i, Other: duplicate, Try: n.attempt})
 	}
 }
 
@@ -282,9 +282,9 @@ func (s *Incarnations) Marked(now Time, i int, try uint32, inc Incarnation, ok b
 	}
 }
 
-// Distrust says that nothing counts that a node says in its present incarnation: its
+// ClockJumped says that nothing counts that a node says in its present incarnation: its
 // clock has jumped.
-func (s *Incarnations) Distrust(i int) {
+func (s *Incarnations) ClockJumped(i int) {
 	if n := &s.nodes[i]; n.state == voting {
 		s.mark(i, n.incarnation)
 	}

@@ -196,17 +196,17 @@ func leftBehind(t assert.TestingT, rules protocol.Rules) {
 }
 
 // A node whose clock has jumped begins another incarnation.
-func TestDistrustedNode(t *testing.T) {
+func TestNodeWhoseClockJumped(t *testing.T) {
 	t.Parallel()
 	l := newLives(1)
 	l.connected(t, "run", 1)
-	l.Distrust(0)
+	l.ClockJumped(0)
 	a := l.out()[0]
 	assert.Equal(t, protocol.NodeAction{Kind: protocol.NodeMark, Node: 0, Inc: 1, Try: a.Try}, a)
 	assert.False(t, l.Check(l.now, 0, 1), "an answer that was under way")
 	l.Marked(l.now, 0, a.Try, 0, false)
 	assert.True(t, l.Check(l.now, 0, 1), "the next answer asks for it again")
-	l.Distrust(0)
+	l.ClockJumped(0)
 	a = l.out()[0]
 	l.Marked(l.now, 0, a.Try, 2, true)
 	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeVotes, Node: 0}, {Kind: protocol.NodeAsk, Node: 0}, {Kind: protocol.NodeRepair, Node: 0}}, l.out())

@@ -7,15 +7,15 @@ import (
 
 const soon = 10 * time.Millisecond
 
-// brief is a claim of five nodes that leaves the last two out at first.
-type brief struct {
+// deferring is a claim of five nodes that leaves the last two out at first.
+type deferring struct {
 	*Claim
 	t   *testing.T
 	now Time
 }
 
-func newBrief(t *testing.T, try bool) *brief {
-	b := &brief{t: t, now: 1, Claim: NewClaim(Config{
+func newDeferring(t *testing.T, try bool) *deferring {
+	b := &deferring{t: t, now: 1, Claim: NewClaim(Config{
 		Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 5, NodeTimeout: time.Minute, Drift: time.Second, Try: try,
 	})}
 	b.Start(b.now, mine, 0b11000, soon)
@@ -26,7 +26,7 @@ func newBrief(t *testing.T, try bool) *brief {
 }
 
 // asked takes what has been sent, which is to be op, to these nodes.
-func (b *brief) asked(op Op, nodes ...int) []Request {
+func (b *deferring) asked(op Op, nodes ...int) []Request {
 	b.t.Helper()
 	out := append([]Request(nil), b.Out...)
 	b.Out = b.Out[:0]
@@ -40,14 +40,14 @@ func (b *brief) asked(op Op, nodes ...int) []Request {
 	return out
 }
 
-func (b *brief) answer(votes bool, rs ...Request) {
+func (b *deferring) answer(votes bool, rs ...Request) {
 	b.now++
 	for _, r := range rs {
 		b.Answer(b.now, r, Answer{Status: OK, Incarnation: 1, Ticket: r.Ticket, Vote: votes})
 	}
 }
 
-func (b *brief) is(want Phase) {
+func (b *deferring) is(want Phase) {
 	b.t.Helper()
 	if b.Phase() != want {
 		b.t.Fatalf("phase %d, want %d", b.Phase(), want)
@@ -55,9 +55,9 @@ func (b *brief) is(want Phase) {
 }
 
 // A lock that is given back at once has never been anywhere but at the first nodes.
-func TestBrief(t *testing.T) {
+func TestShortHoldAsksOnlyAQuorum(t *testing.T) {
 	t.Parallel()
-	b := newBrief(t, false)
+	b := newDeferring(t, false)
 	b.answer(true, b.asked(OpJoin, 0, 1, 2)...)
 	b.is(Holding)
 	b.asked(OpJoin)
@@ -71,9 +71,9 @@ func TestBrief(t *testing.T) {
 }
 
 // One that is kept is brought to all nodes, and from then on it makes no difference.
-func TestBriefThatIsKept(t *testing.T) {
+func TestKeptHoldAsksTheDeferredNodes(t *testing.T) {
 	t.Parallel()
-	b := newBrief(t, false)
+	b := newDeferring(t, false)
 	b.answer(true, b.asked(OpJoin, 0, 1, 2)...)
 	b.now = b.now.Add(soon)
 	b.Tick(b.now)
@@ -88,22 +88,22 @@ func TestBriefThatIsKept(t *testing.T) {
 // The others are asked as soon as the first cannot make q votes, whatever the reason.
 func TestFirstDoNotSuffice(t *testing.T) {
 	t.Parallel()
-	for name, happens := range map[string]func(b *brief, rs []Request){
-		"another claim is first": func(b *brief, rs []Request) { b.answer(false, rs[1]) },
-		"another ticket": func(b *brief, rs []Request) {
+	for name, happens := range map[string]func(b *deferring, rs []Request){
+		"another claim is first": func(b *deferring, rs []Request) { b.answer(false, rs[1]) },
+		"another ticket": func(b *deferring, rs []Request) {
 			b.Answer(b.now, rs[1], Answer{Status: OK, Incarnation: 1, Ticket: mine + Residues, Vote: true})
 		},
-		"recovering": func(b *brief, rs []Request) {
+		"recovering": func(b *deferring, rs []Request) {
 			b.Answer(b.now, rs[1], Answer{Status: Recovering, Incarnation: 1, Wait: time.Hour})
 		},
-		"refused":        func(b *brief, rs []Request) { b.Fail(b.now, rs[1], true) },
-		"out of reach":   func(b *brief, rs []Request) { b.Fail(b.now, rs[1], false) },
-		"not well":       func(b *brief, _ []Request) { b.Suspect(b.now, 1) },
-		"slow to answer": func(b *brief, _ []Request) { b.now = b.now.Add(soon); b.Tick(b.now) },
+		"refused":        func(b *deferring, rs []Request) { b.Fail(b.now, rs[1], true) },
+		"out of reach":   func(b *deferring, rs []Request) { b.Fail(b.now, rs[1], false) },
+		"not well":       func(b *deferring, _ []Request) { b.Suspect(b.now, 1) },
+		"slow to answer": func(b *deferring, _ []Request) { b.now = b.now.Add(soon); b.Tick(b.now) },
 	} {
 		for _, try := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				b := newBrief(t, try)
+				b := newDeferring(t, try)
 				rs := b.asked(OpJoin, 0, 1, 2)
 				happens(b, rs)
 				rest := b.asked(OpJoin, 3, 4)
@@ -116,10 +116,10 @@ func TestFirstDoNotSuffice(t *testing.T) {
 
 // A try is over only when all have had their say, or it cannot be had any more. One
 // that has a vote stays for a moment: those ahead of it may not be settled yet.
-func TestBriefTry(t *testing.T) {
+func TestTryAsksTheDeferredNodes(t *testing.T) {
 	t.Parallel()
 	for no := range 3 { // which of the first three answers says so
-		b := newBrief(t, true)
+		b := newDeferring(t, true)
 		rs := b.asked(OpJoin, 0, 1, 2)
 		for i := range no {
 			b.answer(true, rs[i])
@@ -142,7 +142,7 @@ func TestBriefTry(t *testing.T) {
 		b.asked(OpLeave, 0, 1, 2, 3, 4)
 	}
 
-	b := newBrief(t, true)
+	b := newDeferring(t, true)
 	b.asked(OpJoin, 0, 1, 2)
 	for i := 3; i < 5; i++ {
 		b.peers[i].askAt = Never
@@ -157,7 +157,7 @@ func TestBriefTry(t *testing.T) {
 // have lapsed, and the try is over: it must not ask to be woken at once, over and over.
 func TestTryWhoseLeasesLapse(t *testing.T) {
 	t.Parallel()
-	b := newBrief(t, true)
+	b := newDeferring(t, true)
 	rs := b.asked(OpJoin, 0, 1, 2)
 	b.answer(true, rs[0])
 	b.answer(false, rs[1:]...)

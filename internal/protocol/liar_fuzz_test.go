@@ -47,7 +47,7 @@ func TestLiars(t *testing.T) {
 	assert.Greater(t, sum.held, 500)
 	assert.Greater(t, sum.heldByHelp, 100, "with the vote of a node that lies")
 	assert.Greater(t, sum.lost, 50)
-	assert.Greater(t, sum.believed, 5000, "lies")
+	assert.Greater(t, sum.accepted, 5000, "lies")
 }
 
 // happenings is what happens in one round, as bytes.
@@ -61,13 +61,13 @@ func happenings(seed uint64) []byte {
 }
 
 // tally is what rounds have come to.
-type tally struct{ held, heldByHelp, lost, believed int }
+type tally struct{ held, heldByHelp, lost, accepted int }
 
 func (s *tally) add(o tally) {
 	s.held += o.held
 	s.heldByHelp += o.heldByHelp
 	s.lost += o.lost
-	s.believed += o.believed
+	s.accepted += o.accepted
 }
 
 // fate draws from the bytes of a round; when these are used up it is 0.
@@ -296,7 +296,7 @@ func (r *round) lie(q protocol.Request) {
 		r.c.Fail(r.now, q, false)
 		return
 	}
-	r.believed++
+	r.accepted++
 	r.c.Answer(r.now, q, a)
 }
 
@@ -329,7 +329,7 @@ func (r *round) push(i int, p *neighbour) {
 	case err == nil:
 		r.c.Push(r.now, i, m)
 		if p.lies {
-			r.believed++
+			r.accepted++
 		}
 	case !p.lies:
 		r.t.Fatalf("an honest push, %q: %v", text, err)

@@ -143,7 +143,7 @@ func (q *LocalQueue[C, H]) Ended() EndOutcome {
 	case q.mode == idle:
 		q.drop()
 		return EndedLinger
-	case q.Rules.on(RuleLostTold):
+	case q.Rules.on(RuleLostHolders):
 		return EndedHold
 	}
 	return EndedEarlier

@@ -30,7 +30,7 @@ func TestMutants(t *testing.T) {
 		{"an address keeps a vote that it has left", protocol.RuleRefused, changedPlaces},
 		{"an incarnation that another address has left counts", protocol.RuleOriginal, leftBehind},
 		{"and one that it has lost to another", protocol.RuleRefused, changedOwner},
-		{"a reply that does not count moves the tickets", protocol.RuleJudged, strangerShowsATicket},
+		{"a reply that does not count moves the tickets", protocol.RuleJudged, otherIncarnationShowsATicket},
 		{"an answer that serves for two requests serves for one", protocol.RuleLanded, mergedAnswer},
 		{"a node is not asked again after a reconnect", protocol.RuleAskAgain, askedAgain},
 		{"the head of a queue waits for another client's key", protocol.RuleForeign, foreignKey},

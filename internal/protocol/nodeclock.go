@@ -114,7 +114,7 @@ func (c *Clocks) Read(node int, r Reading) (counts bool, late time.Duration) {
 		c.suspect(node, r)
 	}
 	unread := k.unread
-	c.judge(r.Heard)
+	c.judge(r.Received)
 	if k.open && k.blamed {
 		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // it has not been marked yet
 	}
@@ -140,7 +140,7 @@ func (c *Clocks) suspect(node int, r Reading) {
 	}
 	lo, hi = lo-max(lo, -lo)/clockRate, hi+max(hi, -hi)/clockRate // clocks also part while one stands still
 	was := *k
-	*k = clockCase{open: true, at: r.Heard, asked: b.asked, by: time.Duration(shown), lo: lo, hi: hi, shift: hi}
+	*k = clockCase{open: true, at: r.Received, asked: b.asked, by: time.Duration(shown), lo: lo, hi: hi, shift: hi}
 	if c.open++; was.open { // once more, before the first time was settled
 		c.open--
 		k.until = was.until
@@ -159,7 +159,7 @@ func (c *Clocks) suspect(node int, r Reading) {
 		}
 		k.boundsBefore = append(k.boundsBefore, w)
 	}
-	k.until = max(k.until, r.Heard.Add(c.caseLasts(k)))
+	k.until = max(k.until, r.Received.Add(c.caseLasts(k)))
 	b.begin(r)
 	c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1<<len(c.bounds) - 1})
 }

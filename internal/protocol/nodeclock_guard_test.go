@@ -17,7 +17,7 @@ func TestDoubtLastsForTheLongestLease(t *testing.T) {
 	at := func(d time.Duration) protocol.Time { return protocol.Time(time.Hour).Add(d) }
 	c := protocol.NewClocks([]*protocol.ClockBounds{new(protocol.ClockBounds)}, 200*time.Millisecond, guard)
 	read := func(d, off time.Duration) (late time.Duration) {
-		_, late = c.Read(0, protocol.Reading{Sent: at(d), Heard: at(d + time.Millisecond), Millis: (time.Hour + d + off).Milliseconds()})
+		_, late = c.Read(0, protocol.Reading{Sent: at(d), Received: at(d + time.Millisecond), Millis: (time.Hour + d + off).Milliseconds()})
 		return late
 	}
 	asks := func() (n int) {

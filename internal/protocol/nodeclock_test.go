@@ -12,8 +12,8 @@ const testMS = Time(time.Millisecond)
 
 // at is the reading of a node that is ahead of this process's clock by so many
 // milliseconds, and answers at once.
-func at(sent, heard Time, ahead int64) Reading {
-	return Reading{Sent: sent, Heard: heard, Millis: ahead + int64(sent/testMS) + 1}
+func at(sent, received Time, ahead int64) Reading {
+	return Reading{Sent: sent, Received: received, Millis: ahead + int64(sent/testMS) + 1}
 }
 
 // A node 1e12 ms ahead of us answers requests; in each row, after all rows before it.
@@ -22,10 +22,10 @@ func TestBoundsNoticeAJump(t *testing.T) {
 	const ms = testMS
 	var b ClockBounds
 	for _, r := range []struct {
-		what        string
-		sent, heard Time
-		ahead       int64
-		jump        time.Duration
+		what           string
+		sent, received Time
+		ahead          int64
+		jump           time.Duration
 	}{
 		{"the first answer", 100 * ms, 140 * ms, 1e12 + 10, 0},
 		{"within the round trip", 200 * ms, 240 * ms, 1e12 + 30, 0},
@@ -38,7 +38,7 @@ func TestBoundsNoticeAJump(t *testing.T) {
 		{"but no more", 2330 * ms, 2332 * ms, 1e12 + 61, 17 * time.Millisecond},
 		{"and may lose as much", 2330 * ms, 2332 * ms, 1e12 + 1, 0},
 	} {
-		reading, by := at(r.sent, r.heard, r.ahead), int64(0)
+		reading, by := at(r.sent, r.received, r.ahead), int64(0)
 		if b.known {
 			if lo, hi := b.parted(reading); lo > 0 {
 				by = lo
@@ -49,7 +49,7 @@ func TestBoundsNoticeAJump(t *testing.T) {
 		assert.InDelta(t, r.jump, by, float64(3*time.Millisecond), r.what)
 		assert.Equal(t, r.jump == 0, b.Take(reading), r.what)
 	}
-	push := func(millis int64) Reading { return Reading{Heard: 2400 * ms, Millis: millis, Push: true} }
+	push := func(millis int64) Reading { return Reading{Received: 2400 * ms, Millis: millis, Push: true} }
 	assert.True(t, b.Take(push(1e12+2400+3)), "a push may have been on its way for long")
 	assert.True(t, b.Take(push(1e12)))
 	assert.False(t, b.Take(push(1e12+2400+50)))
@@ -75,13 +75,13 @@ func newCourt(t *testing.T, nodes int) *court {
 	}
 	c.Clocks = NewClocks(bounds, 200*time.Millisecond, 20*time.Second)
 	for i := range 3 * nodes {
-		require.True(t, c.hear(i%nodes))
+		require.True(t, c.receive(i%nodes))
 	}
 	return c
 }
 
-// hear has a node answer within 2 ms, and returns whether that counts at once.
-func (c *court) hear(node int) bool {
+// receive has a node answer within 2 ms, and returns whether that counts at once.
+func (c *court) receive(node int) bool {
 	counts, late := c.answer(node)
 	return counts && late == 0
 }
@@ -131,17 +131,17 @@ func TestJumpThatOthersContradict(t *testing.T) {
 	for _, by := range []int64{1000, -1000, 3600_000, -3600_000} {
 		c := newCourt(t, 3)
 		c.ahead[1] += by
-		assert.False(t, c.hear(1))
+		assert.False(t, c.receive(1))
 		assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds())
-		assert.True(t, c.hear(0))
+		assert.True(t, c.receive(0))
 		assert.Empty(t, c.kinds(), "one node alone may have slept with us")
-		assert.True(t, c.hear(2))
+		assert.True(t, c.receive(2))
 		assert.Equal(t, []ClockEventKind{ClockJumped, ClockMark}, c.kinds())
-		assert.False(t, c.hear(1), "until it has a new incarnation")
+		assert.False(t, c.receive(1), "until it has a new incarnation")
 		assert.Equal(t, []ClockEventKind{ClockMark}, c.kinds(), "the first may have been lost")
 		c.IncarnationBegan(1)
 		assert.False(t, c.Open())
-		assert.True(t, c.hear(1))
+		assert.True(t, c.receive(1))
 	}
 }
 
@@ -151,23 +151,23 @@ func TestEvidenceIsFreshAndRestsOnTheTimeBefore(t *testing.T) {
 	c := newCourt(t, 3)
 	old := at(c.now, c.now+8*testMS, c.ahead[2])
 	c.ahead[1] += 1000
-	c.hear(1)
-	c.hear(0)
+	c.receive(1)
+	c.receive(0)
 	c.Read(2, old)
 	c.bounds[2].Forget(0)
-	c.hear(2)
-	c.hear(2)
+	c.receive(2)
+	c.receive(2)
 	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds()[:1])
 	assert.Empty(t, c.kinds())
 
 	d := newCourt(t, 3)
 	d.bounds[2].Forget(0)
 	d.now += 10 * testMS
-	d.hear(2) // known since after node 1 was last heard of
+	d.receive(2) // known since after node 1 was last heard of
 	d.ahead[1] += 1000
-	d.hear(1)
-	d.hear(0)
-	d.hear(2)
+	d.receive(1)
+	d.receive(0)
+	d.receive(2)
 	assert.Equal(t, []ClockEventKind{ClockAsk}, d.kinds())
 }
 
@@ -176,12 +176,12 @@ func TestEvidenceExcludesThatWeSlept(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
 	c.now += 2000 * testMS
-	c.hear(1)
+	c.receive(1)
 	c.now += 100 * testMS
 	c.slept(20 * time.Millisecond) // more than the 6 ms that node 1 may have gained, less than the 46 ms of the others
-	assert.False(t, c.hear(1))
-	assert.True(t, c.hear(0))
-	assert.True(t, c.hear(2))
+	assert.False(t, c.receive(1))
+	assert.True(t, c.receive(0))
+	assert.True(t, c.receive(2))
 	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "no node is blamed")
 }
 
@@ -191,17 +191,17 @@ func TestWeSlept(t *testing.T) {
 		c := newCourt(t, nodes)
 		c.slept(time.Hour)
 		for i := range nodes / 2 {
-			assert.False(t, c.hear(i))
+			assert.False(t, c.receive(i))
 		}
 		c.kinds()
 		late := at(c.now, c.now+8*testMS, c.ahead[nodes-1]-time.Hour.Milliseconds())
-		assert.True(t, c.hear(nodes/2), "a majority does not jump")
+		assert.True(t, c.receive(nodes/2), "a majority does not jump")
 		require.Equal(t, []ClockEventKind{ClockAsk, ClockStood, ClockEarly}, c.kinds()[:3])
 		assert.False(t, c.Open())
 		counts, _ := c.Read(nodes-1, late)
 		assert.False(t, counts, "an answer of before the sleep")
 		for i := range nodes {
-			assert.True(t, c.hear(i), "node %d", i)
+			assert.True(t, c.receive(i), "node %d", i)
 		}
 		assert.NotContains(t, c.kinds(), ClockAsk, "the others begin with the new time")
 	}
@@ -213,8 +213,8 @@ func TestDifferentJumpsAreNotASleep(t *testing.T) {
 	c := newCourt(t, 3)
 	c.ahead[0] += 1000
 	c.ahead[1] += 5000
-	c.hear(0)
-	assert.False(t, c.hear(1))
+	c.receive(0)
+	assert.False(t, c.receive(1))
 	assert.NotContains(t, c.kinds(), ClockStood)
 }
 
@@ -235,7 +235,7 @@ func TestDoubt(t *testing.T) {
 		c := newCourt(t, r.nodes)
 		c.ahead[0] += r.by.Milliseconds()
 		began := c.now
-		assert.False(t, c.hear(0))
+		assert.False(t, c.receive(0))
 		for c.Open() && c.now < began.Add(time.Minute) {
 			at := c.Wake()
 			require.NotEqual(t, Never, at)
@@ -262,7 +262,7 @@ func TestDoubt(t *testing.T) {
 		assert.Contains(t, kinds, ClockDoubted)
 		assert.NotContains(t, kinds, ClockMark)
 		assert.Equal(t, ClockCleared, kinds[len(kinds)-1])
-		assert.True(t, c.hear(0))
+		assert.True(t, c.receive(0))
 	}
 }
 
@@ -272,19 +272,19 @@ func TestDoubtOfOneNode(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
 	c.ahead[0] += 5000
-	c.hear(0)
-	c.hear(1)
+	c.receive(0)
+	c.receive(1)
 	c.now += 250 * testMS
 	c.Tick(c.now)
 	require.Equal(t, []ClockEventKind{ClockAsk, ClockDoubted, ClockEarly}, []ClockEventKind{c.Out[0].Kind, c.Out[1].Kind, c.Out[2].Kind})
 	assert.Equal(t, uint32(1), c.Out[2].Nodes)
 	c.kinds()
-	c.hear(2)
+	c.receive(2)
 	assert.Equal(t, []ClockEventKind{ClockJumped, ClockMark}, c.kinds(), "evidence may come late")
 
 	d := newCourt(t, 3)
 	d.slept(5 * time.Second)
-	d.hear(0)
+	d.receive(0)
 	for range 2 {
 		d.now += 500 * testMS
 		d.Tick(d.now)
@@ -292,14 +292,14 @@ func TestDoubtOfOneNode(t *testing.T) {
 	require.Equal(t, ClockEarly, d.Out[len(d.Out)-1].Kind)
 	assert.Equal(t, uint32(6), d.Out[len(d.Out)-1].Nodes, "no other node has answered")
 	d.kinds()
-	d.hear(1)
+	d.receive(1)
 	assert.NotContains(t, d.kinds(), ClockEarly, "that has been said")
 }
 
 func TestPushThatShowsAJump(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
-	counts, _ := c.Read(1, Reading{Heard: c.now, Millis: c.ahead[1] + int64(c.now/testMS) + 1000, Push: true})
+	counts, _ := c.Read(1, Reading{Received: c.now, Millis: c.ahead[1] + int64(c.now/testMS) + 1000, Push: true})
 	assert.False(t, counts)
 	require.Len(t, c.Out, 1)
 	assert.Equal(t, ClockEvent{Kind: ClockAsk, Nodes: 2}, c.Out[0], "an answer will show by how much")
@@ -430,16 +430,16 @@ func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
 	c.now += 2000 * testMS
-	c.hear(1)
+	c.receive(1)
 	c.now += 100 * testMS
 	c.slept(20 * time.Millisecond)
 	for range 3 { // within the 46 ms that they may have gained
-		require.True(t, c.hear(0))
-		require.True(t, c.hear(2))
+		require.True(t, c.receive(0))
+		require.True(t, c.receive(2))
 	}
-	assert.False(t, c.hear(1))
-	assert.True(t, c.hear(0))
-	assert.True(t, c.hear(2))
+	assert.False(t, c.receive(1))
+	assert.True(t, c.receive(0))
+	assert.True(t, c.receive(2))
 	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "no node is blamed")
 }
 
@@ -448,19 +448,19 @@ func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
 func TestEvidenceIsFromBeforeTheQuestion(t *testing.T) {
 	c := newCourt(t, 3)
 	c.now += 2000 * testMS
-	c.hear(1)
+	c.receive(1)
 	c.now += 100 * testMS
 	buffered := at(c.now-testMS, c.now+10*testMS, c.ahead[1])
 	c.slept(20 * time.Millisecond)
-	require.True(t, c.hear(0)) // within the 46 ms that they may have gained
-	require.True(t, c.hear(2))
+	require.True(t, c.receive(0)) // within the 46 ms that they may have gained
+	require.True(t, c.receive(2))
 	c.now += 6 * testMS
 	counts, _ := c.Read(1, buffered)
 	require.True(t, counts)
-	assert.False(t, c.hear(1))
+	assert.False(t, c.receive(1))
 	for range 2 {
-		assert.True(t, c.hear(0))
-		assert.True(t, c.hear(2))
+		assert.True(t, c.receive(0))
+		assert.True(t, c.receive(2))
 	}
 	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "no node is blamed")
 }
@@ -472,13 +472,13 @@ func TestSmallJumpOfABusyNode(t *testing.T) {
 		c := newCourt(t, 3)
 		for began := c.now; c.now < began.Add(30*time.Second); c.now += pause {
 			for i := range c.ahead {
-				require.True(t, c.hear(i))
+				require.True(t, c.receive(i))
 			}
 		}
 		c.ahead[1] += 15 + int64(pause/testMS)/5
-		assert.False(t, c.hear(1))
-		c.hear(0)
-		c.hear(2)
+		assert.False(t, c.receive(1))
+		c.receive(0)
+		c.receive(2)
 		assert.Equal(t, []ClockEventKind{ClockAsk, ClockJumped, ClockMark}, c.kinds(), "%v", time.Duration(pause))
 	}
 }
@@ -491,7 +491,7 @@ func TestPastBounds(t *testing.T) {
 	began := c.now
 	for c.now < began.Add(20*time.Second) {
 		for range 23 {
-			require.True(t, c.hear(0))
+			require.True(t, c.receive(0))
 		}
 		for age := 3 * testMS; age < min(5000*testMS, c.now-began); age += age / 3 {
 			s := b.before(c.now - age)
@@ -511,25 +511,25 @@ func TestPartOfASleep(t *testing.T) {
 	first := c.now + testMS
 	c.now += 1000 * testMS
 	for i := range c.ahead {
-		require.True(t, c.hear(i))
+		require.True(t, c.receive(i))
 	}
 	second := c.now + testMS
 	c.now += 2 * testMS
 	for _, sent := range []Time{first, second} { // 500 ms after the process fell asleep
-		c.Read(0, Reading{Sent: sent, Heard: c.now, Millis: c.ahead[0] + int64(c.now/testMS) + 500})
+		c.Read(0, Reading{Sent: sent, Received: c.now, Millis: c.ahead[0] + int64(c.now/testMS) + 500})
 	}
 	c.slept(900 * time.Millisecond)
-	c.hear(1)
+	c.receive(1)
 	require.Contains(t, c.kinds(), ClockStood)
-	require.True(t, c.hear(2))
+	require.True(t, c.receive(2))
 	slow := at(c.now, c.now+1000*testMS, c.ahead[0])
 	c.now += 1000 * testMS
 	counts, _ := c.Read(0, slow)
 	require.True(t, counts)
-	assert.False(t, c.hear(0), "400 ms ahead of what the second answer showed")
+	assert.False(t, c.receive(0), "400 ms ahead of what the second answer showed")
 	for range 2 {
-		c.hear(1)
-		c.hear(2)
+		c.receive(1)
+		c.receive(2)
 	}
 	kinds := c.kinds()
 	assert.NotContains(t, kinds, ClockJumped)
@@ -541,11 +541,11 @@ func TestPartOfASleep(t *testing.T) {
 	assert.NotContains(t, c.kinds(), ClockMark)
 
 	for i := range c.ahead { // what is asked since confirms the bounds
-		require.True(t, c.hear(i))
+		require.True(t, c.receive(i))
 	}
 	c.ahead[0] += 1000
 	for i := range c.ahead {
-		c.hear(i)
+		c.receive(i)
 	}
 	assert.Contains(t, c.kinds(), ClockMark)
 }

@@ -12,7 +12,7 @@ func TestOpenThatANodeHasForgotten(t *testing.T) {
 	t.Parallel()
 	const second = Time(time.Second)
 	q := &RegisterOp{
-		Op: OpOpen, Nodes: 3, NodeTimeout: time.Second, Patience: 10 * time.Second, Fresh: 100 * time.Second,
+		Op: OpOpen, Nodes: 3, NodeTimeout: time.Second, MaxPause: 10 * time.Second, Fresh: 100 * time.Second,
 		Stored: Stored{Version: Version{Ticket: mine, ID: ID{1}}},
 	}
 	now := second
@@ -31,9 +31,9 @@ func TestOpenThatANodeHasForgotten(t *testing.T) {
 	}
 	now = 110 * second // nothing has run since
 	q.Answer(now, last, Answer{Status: Missing, Incarnation: 2, Record: &Entry{}})
-	whole := &Entry{CaughtUp: true}
-	q.Answer(now, Request{Node: 1, Op: OpOpen, Sent: now}, Answer{Status: OK, Incarnation: 1, Record: whole})
-	q.Answer(now, Request{Node: 2, Op: OpOpen, Sent: now}, Answer{Status: Missing, Incarnation: 1, Record: whole})
+	caughtUp := &Entry{CaughtUp: true}
+	q.Answer(now, Request{Node: 1, Op: OpOpen, Sent: now}, Answer{Status: OK, Incarnation: 1, Record: caughtUp})
+	q.Answer(now, Request{Node: 2, Op: OpOpen, Sent: now}, Answer{Status: Missing, Incarnation: 1, Record: caughtUp})
 	if q.Outcome() != Asking {
 		t.Fatalf("outcome %d with the promise of one node of three", q.Outcome())
 	}

@@ -34,7 +34,7 @@ type RegisterOp struct {
 	Nodes       int
 	Sets        Quorums // the zero value: a majority of Nodes
 	NodeTimeout time.Duration
-	Patience    time.Duration // the longest pause before a node is asked again
+	MaxPause    time.Duration // the longest pause before a node is asked again
 	Alive       bool          // OpRead: Left is wanted, so a node that is only slow is waited for if it matters
 	All         bool          // OpRead: every node that answers shall have it in the end
 	Repair      int           // OpRead: the number of a node that must have it in the end, counted from 1; 0: none
@@ -143,9 +143,9 @@ func (q *RegisterOp) Adopt() (Stored, bool) {
 	return s, q.newest.Version != Version{} && !q.sets().Met(have) && q.Rules.on(RuleAdopt)
 }
 
-// Inquire starts an operation on a record. timeout and ttl are those of its name.
-func (c *Client) Inquire(now Time, q *RegisterOp, timeout, ttl time.Duration, rules Rules) {
-	q.Nodes, q.NodeTimeout, q.Patience, q.Rules = c.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
+// StartRegisterOp starts an operation on a record. timeout and ttl are those of its name.
+func (c *Client) StartRegisterOp(now Time, q *RegisterOp, timeout, ttl time.Duration, rules Rules) {
+	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = c.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
 	q.Fresh = c.Guard - c.Guard/50 // our clock and the node's may run at different speeds
 	q.Start(now)
 }
@@ -293,7 +293,7 @@ func (q *RegisterOp) Wake() Time {
 		return w
 	}
 	if q.blocked != 0 {
-		w = q.blocked.Add(q.Patience)
+		w = q.blocked.Add(q.MaxPause)
 	}
 	for i := range q.peers {
 		p := &q.peers[i]
@@ -315,7 +315,7 @@ func (q *RegisterOp) Wake() Time {
 func (q *RegisterOp) retryLater(now Time, p *registerPeer, wait time.Duration) {
 	p.failures++
 	pause := max(wait, q.NodeTimeout<<min(p.failures, 8)/8)
-	p.askAt = now.Add(max(min(pause, q.Patience), time.Millisecond))
+	p.askAt = now.Add(max(min(pause, q.MaxPause), time.Millisecond))
 }
 
 // advance lets answers that are too old expire, decides, and asks again the nodes that have not answered.

@@ -74,7 +74,7 @@ func (c *Claim) sendDue(now Time) {
 		again := p.askAt != 0 && !p.hinted && now >= p.askAt
 		switch {
 		case !p.held && (due || again || rest && p.neverSent()):
-			if !c.raised && (c.phase == Joining || p.neverSent()) || !c.Rules.on(RuleHeal) {
+			if !c.raised && (c.phase == Joining || p.neverSent()) || !c.Rules.on(RuleSettleMissing) {
 				c.send(now, i, OpJoin)
 			} else {
 				c.send(now, i, OpSettle)

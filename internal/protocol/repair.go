@@ -75,7 +75,7 @@ type RepairResult struct {
 // What a repair may have under way, and how often it tries.
 const (
 	repairBatch   = 64 // names at a time: the connection of the node must not break
-	patientRepair = 24 // attempts, some ten seconds by default, until an operator should know
+	quietAttempts = 24 // attempts, some ten seconds by default, until an operator should know
 )
 
 // ErrUndecided is why a name cannot be brought to a node while its register is undecided.
@@ -313,7 +313,7 @@ func (r *Repair) pause(now Time, i int) {
 		return
 	}
 	longest := 4 * r.NodeTimeout
-	if n.attempts >= patientRepair {
+	if n.attempts >= quietAttempts {
 		longest = max(longest, r.Guard/2)
 	}
 	n.pause = min(2*n.pause, longest)
@@ -325,7 +325,7 @@ func (r *Repair) pause(now Time, i int) {
 	case n.err != nil || n.lacking != nil:
 		r.Out = append(r.Out, RepairStep{
 			Kind: RepairFailed, Target: i, Err: n.err, Nodes: n.lacking,
-			Warn: n.attempts == patientRepair && !n.forGood, // a client that lacks a right leaves the node to others
+			Warn: n.attempts == quietAttempts && !n.forGood, // a client that lacks a right leaves the node to others
 		})
 	}
 	n.stage = repairPaused

@@ -17,14 +17,14 @@ type NodeHealth struct {
 // a majority goes on to vote without it, and is caught up. Without redundancy, with one
 // node or two, no restart keeps a majority. Then it reports whether all is well.
 func (r Rules) MayRestart(nodes []NodeHealth) bool {
-	whole, need := 0, len(nodes)/2+1
+	caughtUp, need := 0, len(nodes)/2+1
 	for _, n := range nodes {
 		if n.Votes && (n.CaughtUp || !r.on(RuleSpareCaughtUp)) {
-			whole++
+			caughtUp++
 		}
 	}
 	if r.on(RuleSpareOne) {
 		need = min(need+1, len(nodes))
 	}
-	return whole >= need
+	return caughtUp >= need
 }

@@ -119,7 +119,7 @@ func TestRepairBringsAllNames(t *testing.T) {
 func TestRepairBacksOff(t *testing.T) {
 	r, s := newRepair(t)
 	warned, now, last := 0, Time(1), time.Duration(0)
-	for range 2 * patientRepair {
+	for range 2 * quietAttempts {
 		r.Done(now, s, RepairResult{Err: errors.New("down")})
 		for _, o := range steps(t, r, RepairFailed) {
 			if o.Warn {

@@ -25,11 +25,11 @@ const (
 	RuleRaise                           // a waiter whose exact nodes die raises T: it waits without end
 	RuleBarred                          // so does one that is exact where another client's key bars all claims: two waiters block each other
 	RuleHint                            // a waiter asks when the holder's lease is due to end: a dead holder is found out a beat too late
-	RuleHeal                            // a node that misses the claim gets a settle, not a join: a holder never gets back a node that it was cut off from
+	RuleSettleMissing                   // a node that misses the claim gets a settle, not a join: a holder never gets back a node that it was cut off from
 	RuleLists                           // a semaphore's holder learns the lists while all is well: it is lost with the next node that goes
 	RuleMore                            // more permits count only when q views tell of them: three holders of one permit after a Resize that failed
 	RuleKeep                            // a holder keeps its permits when a Resize leaves fewer: it is lost for nothing
-	RuleWhole                           // a node that lost its data cannot attest that nothing is recorded: a thing is done twice
+	RuleAttest                          // a node that lost its data cannot attest that nothing is recorded: a thing is done twice
 	RuleFresh                           // an answer counts for less than a guard time: the node may have forgotten since what it took, and be caught up again
 	RuleLater                           // what a minority has is not brought to others once a later run may have begun: that run is recorded over
 	RuleRepair                          // what a read finds on a minority is brought to a majority first: what was recorded is not found later
@@ -37,7 +37,7 @@ const (
 	RuleOutlast                         // a holder counts what a node told it before it lost its memory, until that lease ends: it is lost for nothing
 	RuleOthers                          // an open also counts nodes that are caught up and do not vote for its claim: it and the repair of a node wait for each other
 	RuleAfter                           // and asks them once it has q promises; a node is repaired by what others tell when its guard time is over: what was recorded in between is not found
-	RuleTold                            // a node is repaired with the names of all nodes that may be the only one to know one: it attests that nothing is recorded, which is
+	RuleEveryList                       // a node is repaired with the names of all nodes that may be the only one to know one: it attests that nothing is recorded, which is
 	RuleRest                            // nodes that were left out at first are asked before long: a claim does not get the votes that it needs
 	RuleStay                            // a try that has a vote stays until those that met it are settled: of three tries of a free name each finds another one ahead, and none is admitted
 	RuleBurst                           // attempts move a client's tickets ahead of its wall clock by a bound at most: nodes refuse them
@@ -53,9 +53,9 @@ const (
 	RuleLongest                         // a node whose clock is in doubt counts at once only after the longest lease that any client has there: two holders
 	RuleAsked                           // what is known of the other nodes is from before the question that the suspect's upper bound rests on: a client that slept while the answer was on its way silences a node
 	RuleServer                          // of two addresses that reach one server only one votes: two holders
-	RuleTwin                            // an address that is down keeps the incarnation that it voted with: one server votes under two addresses
+	RuleDownKeeps                       // an address that is down keeps the incarnation that it voted with: one server votes under two addresses
 	RuleLeft                            // a server that an address has left gets no vote under another one while leases of it run: two holders
-	RuleStranger                        // a reply of another incarnation than the connection began with does not count: a node that was a replica for a moment votes with its master's data
+	RuleOwnIncarnation                  // a reply of another incarnation than the connection began with does not count: a node that was a replica for a moment votes with its master's data
 	RuleCompared                        // two addresses are found to be two servers only if both connections lasted meanwhile: a node that has lost nothing is silenced
 	RuleRoute                           // the shortest answer counts for a while only: a node whose route has become longer counts as silent always
 	RuleNearest                         // the furthest of the q nearest nodes decides how long to wait: a call waits for a node that it does not need

@@ -104,16 +104,16 @@ func (s *Servers) gave(now Time, j int, of leftServer) bool {
 		slices.ContainsFunc(o.left, func(l leftServer) bool { return now <= l.ends && same(l) })
 }
 
-// Twin returns the address that may vote with this incarnation instead of address
+// OtherAddress returns the address that may vote with this incarnation instead of address
 // i, -1 if there is none. Two addresses with one incarnation reach one server, or a
 // copy of its memory.
 //
 // Invariant: an address that is down keeps its incarnation until its leases have
 // ended. Else both reconnect, the other one first, and it votes beside the lease
 // that the server gave under the first address.
-func (s *Servers) Twin(now Time, i int, inc Incarnation) int {
+func (s *Servers) OtherAddress(now Time, i int, inc Incarnation) int {
 	for j := range s.at {
-		if j != i && s.gave(now, j, leftServer{incarnation: inc}) && (s.at[j].up || s.rules.on(RuleTwin)) {
+		if j != i && s.gave(now, j, leftServer{incarnation: inc}) && (s.at[j].up || s.rules.on(RuleDownKeeps)) {
 			return j
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Servers) Twin(now Time, i int, inc Incarnation) int {
 // leases run that it gave. Without that, two addresses that change places keep each
 // other's incarnation, and neither votes again.
 func (s *Servers) Vote(now Time, i int, inc Incarnation) (other int) {
-	other = s.Twin(now, i, inc)
+	other = s.OtherAddress(now, i, inc)
 	a := &s.at[i]
 	if a.incarnation != 0 && a.incarnation != inc && (other < 0 || s.rules.on(RuleRefused)) {
 		run := a.run

@@ -71,7 +71,7 @@ func TestServersByIncarnation(t *testing.T) {
 
 	// The leases of one that stays away end.
 	s.Down(at(4*time.Second), 1)
-	assert.Equal(t, 1, s.Twin(at(4*time.Second+guard), 0, 7))
+	assert.Equal(t, 1, s.OtherAddress(at(4*time.Second+guard), 0, 7))
 	assert.Equal(t, -1, s.Vote(at(4*time.Second+guard+1), 0, 7))
 	assert.Equal(t, -1, s.Connect(at(5*time.Second+guard), 1, ""))
 	assert.Equal(t, 0, s.Vote(at(5*time.Second+guard), 1, 7))

@@ -94,9 +94,9 @@ func (c *TicketClock) Propose(id ID, wall Ticket, w Window, rules Rules) Ticket 
 	}
 }
 
-// Saw notes a ticket that a node has shown. One that is farther ahead of the wall
+// Observe notes a ticket that a node has shown. One that is farther ahead of the wall
 // clock than any node gives must not hide the true ones.
-func (c *TicketClock) Saw(t, wall Ticket, w Window) {
+func (c *TicketClock) Observe(t, wall Ticket, w Window) {
 	for {
 		seen := c.seen.Load()
 		if uint64(t) <= seen || w != 0 && int64(t) > int64(wall)+w.half() || c.seen.CompareAndSwap(seen, uint64(t)) {

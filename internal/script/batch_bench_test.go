@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// BenchmarkMany reports what one name costs the server of those in one request.
-func BenchmarkMany(b *testing.B) {
+// BenchmarkBatch reports what one name costs the server of those in one request.
+func BenchmarkBatch(b *testing.B) {
 	c := redistest.Start(b, 1).Node(0).Client()
 	load(b, c)
 	require.NoError(b, c.Do(b.Context(), args(b, script.AppendBootstrap(nil, script.MarkerKey("quorate"), protocol.ID{1}, "-", 0, time.Minute))...).Err())

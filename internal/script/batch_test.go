@@ -16,7 +16,7 @@ import (
 
 // In one request, one leaves a name and another comes, twice over: what is done
 // at once in the end does not touch what has come since.
-func TestSuccessionAmongMany(t *testing.T) {
+func TestSuccessionInABatch(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	for _, capacity := range []uint64{1, 1 << 30} {
@@ -48,7 +48,7 @@ func TestSuccessionAmongMany(t *testing.T) {
 
 // A beat among many renews the state and the redlock key, and does not bring
 // back a claim whose lease has ended.
-func TestBeatAmongMany(t *testing.T) {
+func TestBeatInABatch(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	ctx := t.Context()

@@ -19,18 +19,18 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// crowd is many claims of one name, to be dealt with by requests that are bounded.
-type crowd struct {
+// longQueue is many claims of one name, to be dealt with by requests that are bounded.
+type longQueue struct {
 	*node
 	writer protocol.Terms
 	size   uint64
 }
 
 // herd has so many readers join, all with the ttl; behind a writer, or not.
-func herd(t testing.TB, c redis.UniversalClient, size uint64, ttl time.Duration, behind bool) *crowd {
+func herd(t testing.TB, c redis.UniversalClient, size uint64, ttl time.Duration, behind bool) *longQueue {
 	t.Helper()
 	require.NoError(t, c.FlushAll(t.Context()).Err())
-	h := &crowd{node: newNode(c), size: size}
+	h := &longQueue{node: newNode(c), size: size}
 	h.writer = h.terms(1<<15, 1<<30)
 	h.writer.Weight = 1 << 30
 	if behind {
@@ -51,7 +51,7 @@ func herd(t testing.TB, c redis.UniversalClient, size uint64, ttl time.Duration,
 }
 
 // state is the number of claims that have votes, and of those that wait.
-func (h *crowd) state(t testing.TB) (voted, unvoted int) {
+func (h *longQueue) state(t testing.TB) (voted, unvoted int) {
 	t.Helper()
 	f := strings.Fields(h.c.Get(t.Context(), h.keys.State()).Val())
 	if len(f) < 8 || f[0][0] != 'Q' {
@@ -81,7 +81,7 @@ func calls(t testing.TB, c redis.UniversalClient) map[string]int {
 
 // bounded does a request and wants it to be as much work as a few claims are,
 // however many there are.
-func (h *crowd) bounded(t *testing.T, what string, command []any) {
+func (h *longQueue) bounded(t *testing.T, what string, command []any) {
 	t.Helper()
 	require.NoError(t, h.c.ConfigResetStat(t.Context()).Err())
 	require.NoError(t, h.c.Do(t.Context(), command...).Err(), what)
@@ -99,7 +99,7 @@ func TestNoRequestDealsWithAll(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	const size = 1000
-	beat := func(h *crowd, i uint64) []any {
+	beat := func(h *longQueue, i uint64) []any {
 		return h.args(t, h.terms(i, 1<<30), protocol.Request{Op: protocol.OpBeat})
 	}
 	leave := protocol.Request{Op: protocol.OpLeave}
@@ -163,9 +163,9 @@ func TestTheNodeAsksForMore(t *testing.T) {
 	assert.Equal(t, h.terms(150, 1<<30).ID, asked(32).ID)
 }
 
-// BenchmarkCrowd reports the most of the processor that a request takes of the server, and what most
+// BenchmarkLongQueue reports the most of the processor that a request takes of the server, and what most
 // take, in microseconds, where there are very many claims.
-func BenchmarkCrowd(b *testing.B) {
+func BenchmarkLongQueue(b *testing.B) {
 	c := redistest.Start(b, 1).Node(0).Client()
 	load(b, c)
 	for _, size := range []uint64{500, 10_000, 100_000} {

@@ -26,7 +26,7 @@ const (
 	flagVote = 1 << iota
 	flagWaiters
 	flagForeign
-	flagTold
+	flagTotals
 	flagListed
 	flagLimit
 	flagBarred
@@ -151,7 +151,7 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	}
 	f := v[3].Int
 	a.Vote, a.Waiters, a.Foreign = f&flagVote != 0, f&flagWaiters != 0, f&flagForeign != 0
-	a.HasTotals, a.Listed, a.Barred = f&flagTold != 0, f&flagListed != 0, f&flagBarred != 0
+	a.HasTotals, a.Listed, a.Barred = f&flagTotals != 0, f&flagListed != 0, f&flagBarred != 0
 	if a.Ticket == 0 {
 		return bad("no ticket")
 	}

@@ -38,7 +38,7 @@ func TestHandOver(t *testing.T) {
 		state := c.Get(t.Context(), n.keys.State()).Val()
 		require.True(t, strings.HasSuffix(state, " 0"))
 		var after [2]map[string]string
-		var told [2]protocol.Push
+		var pushed [2]protocol.Push
 		for way := range 2 {
 			for _, key := range keys {
 				require.NoError(t, c.RestoreReplace(t.Context(), key, time.Minute, saved[key]).Err())
@@ -50,13 +50,13 @@ func TestHandOver(t *testing.T) {
 			after[way] = dump(t, n)
 			m, err := pushes.ReceiveMessage(t.Context())
 			require.NoError(t, err)
-			told[way], err = script.ParsePush(m.Payload)
+			pushed[way], err = script.ParsePush(m.Payload)
 			require.NoError(t, err)
-			told[way].Clock = 0
+			pushed[way].Clock = 0
 		}
 		assert.Equal(t, after[1], after[0])
-		assert.Equal(t, told[1], told[0])
-		assert.Equal(t, n.terms(i+2, 1).ID, told[0].ID)
-		assert.Equal(t, i < 3, told[0].Waiters)
+		assert.Equal(t, pushed[1], pushed[0])
+		assert.Equal(t, n.terms(i+2, 1).ID, pushed[0].ID)
+		assert.Equal(t, i < 3, pushed[0].Waiters)
 	}
 }

@@ -64,12 +64,12 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, re
 	return dst
 }
 
-// AppendWhole appends the EVALSHA that says that a node is caught up: all that it lost has been
+// AppendCaughtUp appends the EVALSHA that says that a node is caught up: all that it lost has been
 // repaired. The node ignores it in any incarnation but inc, as it has lost more since.
-func AppendWhole(dst []byte, marker string, inc protocol.Incarnation) []byte {
+func AppendCaughtUp(dst []byte, marker string, inc protocol.Incarnation) []byte {
 	dst = resp.AppendArray(dst, 3+1+1)
 	dst = resp.AppendString(dst, "EVALSHA")
-	dst = resp.AppendString(dst, whole.SHA)
+	dst = resp.AppendString(dst, caughtUp.SHA)
 	dst = resp.AppendInt(dst, 1)
 	dst = resp.AppendString(dst, marker)
 	return resp.AppendUint(dst, uint64(inc))
@@ -77,7 +77,7 @@ func AppendWhole(dst []byte, marker string, inc protocol.Incarnation) []byte {
 
 // DecodeRecord reads the answer to an operation of a record:
 //
-//	status and clock, incarnation whole, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, StatusSuperseded, Ahead
+//	status and clock, incarnation caughtUp, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, StatusSuperseded, Ahead
 //	as in Decode                                                                          Recovering
 func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	if len(v) == 3 {

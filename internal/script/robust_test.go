@@ -213,7 +213,7 @@ func TestMark(t *testing.T) {
 		_, err = fmt.Sscan(got, &inc, &born, &is)
 		require.NoError(t, err)
 		assert.Equal(t, "run6", is)
-		assert.False(t, strings.HasSuffix(got, " w"), "not whole")
+		assert.False(t, strings.HasSuffix(got, " w"), "not caught up")
 		assert.InDelta(t, time.Now().UnixMilli(), born, 2000, "and the guard time begins")
 	}
 	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 run6 0 0 w", 0).Err())
@@ -344,7 +344,7 @@ func TestLongestGuard(t *testing.T) {
 	assert.Equal(t, "0", strings.Fields(reply)[script.BatchHead])
 }
 
-// The settings at the end of a whole node's marker are compared as text. Digits before
+// The settings at the end of the marker of a node that is caught up are compared as text. Digits before
 // or after them belong to a longer guard time or retention, which counts.
 func TestSettingsThatLookAlike(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()

@@ -37,13 +37,13 @@ var files embed.FS
 var (
 	enter, beat, leave       = build("enter"), build("beat"), build("leave")
 	mark, bootstrap, inspect = build("mark"), build("bootstrap"), build("inspect")
-	record, whole, batch     = build("record"), build("whole"), build("batch")
+	record, caughtUp, batch  = build("record"), build("caughtup"), build("batch")
 	set                      = build("set")
 )
 
 // All returns every script, to be loaded into a node that does not know them yet.
 func All() []Script {
-	return []Script{enter, beat, leave, mark, bootstrap, inspect, record, whole, batch, set}
+	return []Script{enter, beat, leave, mark, bootstrap, inspect, record, caughtUp, batch, set}
 }
 
 // build reads a script and puts the shared parts where it asks for them with "--@ name".

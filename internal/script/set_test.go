@@ -97,7 +97,7 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 		for name, command := range map[string][]byte{
 			"mark":      script.AppendMark(nil, key, protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute),
 			"bootstrap": script.AppendBootstrap(nil, key, protocol.ID{1}, "run", 0, time.Minute),
-			"whole":     script.AppendWhole(nil, key, protocol.Incarnation(before)),
+			"whole":     script.AppendCaughtUp(nil, key, protocol.Incarnation(before)),
 		} {
 			err := c.Do(t.Context(), args(t, command)...).Err()
 			switch {

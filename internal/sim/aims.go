@@ -12,7 +12,7 @@ import (
 // plain is what most aims start from: a mutex on three nodes that vote.
 func plain(r *rand.Rand, s *setting, procs int) {
 	s.nodes, s.procs, s.parts = 3, procs, 1
-	s.brief = s.delay/(2*time.Microsecond)%2 == 0 // in half of the schedules
+	s.shortHold = s.delay/(2*time.Microsecond)%2 == 0 // in half of the schedules
 	s.capacity, s.weights, s.counting, s.record = 1, []uint64{1}, false, false
 	s.bootstrap, s.offsets = true, true
 	s.residues, s.window = 64, 0
@@ -243,7 +243,7 @@ var permits = generator{
 		for _, p := range w.procs {
 			p.cutOff(w.nodes[w.rng.IntN(len(w.nodes))])
 		}
-		w.everyone()
+		w.allLoop()
 	},
 }
 

@@ -127,8 +127,8 @@ var forged = forging("forged", func(w *world, _ *node) protocol.Ticket {
 	return protocol.MaxTicket - 1 - protocol.Ticket(w.rng.IntN(1000))
 })
 
-// foretold: as forged, but the record is hours ahead.
-var foretold = forging("foretold", func(w *world, n *node) protocol.Ticket {
+// recordOfTheFuture: as forged, but the record is hours ahead.
+var recordOfTheFuture = forging("recordOfTheFuture", func(w *world, n *node) protocol.Ticket {
 	ahead := w.guard/2 + w.skew + time.Hour + time.Duration(w.rng.Int64N(int64(46*time.Hour)))
 	return protocol.Ticket(n.millis(w.now)*1000 + ahead.Microseconds())
 })
@@ -182,7 +182,7 @@ func (w *world) expectRead(p *proc, well bool) {
 	tries := 0
 	var read func()
 	read = func() {
-		p.inquire(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
+		p.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
 			switch tries++; {
 			case ok || !well:
 			case tries < 5 && i.Outcome() == protocol.Inconclusive:

@@ -27,7 +27,7 @@ var hasty = generator{
 		s.hold, s.think = s.delay, s.delay*4
 		s.length = s.ttl / 20
 	},
-	plan: (*world).everyone,
+	plan: (*world).allLoop,
 }
 
 // congested: a process holds, and so many of its participants want the same name that
@@ -69,8 +69,8 @@ var unplugged = generator{
 		s.clean, s.cancelEvery = false, 0
 	},
 	plan: func(w *world) {
-		w.ghosts = w.rng.IntN(2) == 0
-		w.everyone()
+		w.lateMessages = w.rng.IntN(2) == 0
+		w.allLoop()
 		for range 1 + w.rng.IntN(8) {
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
 				w.procs[w.rng.IntN(len(w.procs))].to(w.nodes[w.rng.IntN(len(w.nodes))]).snap()
@@ -87,7 +87,7 @@ var brimful = generator{
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 1)
 		s.capacity, s.weights = 1<<30, []uint64{1}
-		s.parts, s.brief = 4+r.IntN(4), false // two of them only take the room
+		s.parts, s.shortHold = 4+r.IntN(4), false // two of them only take the room
 		s.nodeTimeout = s.ttl / 2
 		s.delay, s.tail = s.ttl/1000, 0
 		s.jitter = s.delay / 4
@@ -102,7 +102,7 @@ var brimful = generator{
 		w.then(w.ttl/20, func() { w.window = 1 })
 		w.then(w.ttl*time.Duration(50+w.rng.IntN(50))/100, func() {})
 		for i, still := range []time.Duration{50, 80} { // hundredths of a lease
-			w.once(w.procs[0].quiet, w.ttl/10, 0, func() {
+			w.once(w.procs[0].allAnswered, w.ttl/10, 0, func() {
 				parts[i].acquire(false)
 				for _, n := range w.nodes {
 					n.pause()
@@ -143,11 +143,11 @@ var recordsWait = generator{
 		s.length = 2 * s.ttl
 	},
 	plan: func(w *world) {
-		w.everyone()
+		w.allLoop()
 		for range 4 + w.rng.IntN(8) {
 			p := w.procs[w.rng.IntN(len(w.procs))]
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
-				p.inquireFor(w.ttl, nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *inquiry, _ bool) {
+				p.startRegisterOpFor(w.ttl, nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, _ bool) {
 					if i.Outcome() == protocol.Asking {
 						w.fail("late", "%v: not decided within a ttl, though the nodes have room in time", i)
 					}
@@ -157,8 +157,8 @@ var recordsWait = generator{
 	},
 }
 
-// quiet: no request is under way.
-func (p *proc) quiet() bool {
+// allAnswered: no request is under way.
+func (p *proc) allAnswered() bool {
 	return !slices.ContainsFunc(p.links, func(l *link) bool { return l.pending > 0 })
 }
 
@@ -170,7 +170,7 @@ var throng = generator{
 		plain(r, s, 4)
 		s.parts, s.portion = 5, 1 // a list of eight claims
 		s.counting, s.weights, s.capacity = true, []uint64{1}, uint64(20+r.IntN(3))
-		s.brief = false
+		s.shortHold = false
 		s.delay, s.tail, s.latePush = min(s.delay, s.ttl/10000), 0, 0
 		s.jitter = s.delay * time.Duration(1+r.IntN(4))
 		s.length = 2 * s.ttl

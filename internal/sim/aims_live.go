@@ -30,7 +30,7 @@ var crossing = generator{
 		if w.rng.IntN(2) == 0 {
 			w.miss(1 + w.rng.IntN(w.spare()))
 		}
-		w.everyone()
+		w.allLoop()
 	},
 }
 
@@ -53,7 +53,7 @@ var repair = generator{
 		ns := w.shuffled()
 		p, t := w.procs[0], w.procs[0].parts[0]
 		dropped := w.rng.IntN(2) == 0
-		w.ghosts = false // one that comes late would take the ticket
+		w.lateMessages = false // one that comes late would take the ticket
 		w.then(w.delay, func() {
 			if !dropped {
 				p.cutOff(ns[2])
@@ -115,7 +115,7 @@ var killed = generator{
 		s.tail, s.latePush = 0, 0
 	},
 	plan: func(w *world) {
-		w.ghosts = false
+		w.lateMessages = false
 		w.miss(w.rng.IntN(2))
 		first, next, last := w.procs[0], w.procs[1].parts[0], w.procs[2].parts[0]
 		w.then(w.nodeTimeout, func() { first.parts[0].acquire(false) })
@@ -133,16 +133,16 @@ var killed = generator{
 	},
 }
 
-// bereft: waiters cross, and then one node goes for good: those that were
+// settledNodeGoes: waiters cross, and then one node goes for good: those that were
 // settled on it must settle on what is left.
-var bereft = generator{
-	name: "bereft",
+var settledNodeGoes = generator{
+	name: "settledNodeGoes",
 	set: func(r *rand.Rand, s *setting) {
 		crossing.set(r, s)
 		s.clean, s.nodes = false, 3
 	},
 	plan: func(w *world) {
-		w.everyone()
+		w.allLoop()
 		n := w.nodes[0]
 		w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
 			n.gone = true
@@ -159,8 +159,8 @@ var severed = generator{
 	name: "severed",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 3)
-		s.eager, s.brief = true, false // e and f are to be settled where they are not cut off
-		s.latePush = 0                 // else a beat may be what ends the wait
+		s.eager, s.shortHold = true, false // e and f are to be settled where they are not cut off
+		s.latePush = 0                     // else a beat may be what ends the wait
 		s.length = 4 * s.ttl
 	},
 	plan: func(w *world) {
@@ -192,9 +192,9 @@ var severed = generator{
 	},
 }
 
-// fickle: waiters that change their minds at once, on nodes that fail in nothing.
-var fickle = generator{
-	name: "fickle",
+// leaveAtOnce: waiters that change their minds at once, on nodes that fail in nothing.
+var leaveAtOnce = generator{
+	name: "leaveAtOnce",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 2+r.IntN(2))
 		s.clean = true
@@ -203,7 +203,7 @@ var fickle = generator{
 		s.hold, s.think = s.delay, s.delay*4
 		s.length = s.ttl / 20
 	},
-	plan: (*world).everyone,
+	plan: (*world).allLoop,
 }
 
 // amnesia: nodes lose their memory all the time.
@@ -213,27 +213,27 @@ var amnesia = generator{
 		s.length = 4 * s.guard
 	},
 	plan: func(w *world) {
-		w.everyone()
+		w.allLoop()
 		for range 2 + w.rng.IntN(4) {
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
 				w.bounce(w.nodes[w.rng.IntN(len(w.nodes))], w.delay, (*node).forget)
 			})
 		}
-		w.mishaps(w.rng.IntN(4))
+		w.randomFaults(w.rng.IntN(4))
 	},
 }
 
-// frayed: all claims join at about the same time, pushes straggle, and
+// joinTogether: all claims join at about the same time, pushes straggle, and
 // connections break.
-var frayed = generator{
-	name: "frayed",
+var joinTogether = generator{
+	name: "joinTogether",
 	set: func(r *rand.Rand, s *setting) {
 		crossing.set(r, s)
 		s.clean = false
 		s.latePush, s.lag = 2, 4*s.jitter
 	},
 	plan: func(w *world) {
-		w.everyone()
+		w.allLoop()
 		for range w.rng.IntN(10) {
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), func() {
 				w.procs[w.rng.IntN(len(w.procs))].to(w.nodes[w.rng.IntN(len(w.nodes))]).snap()
@@ -259,7 +259,7 @@ var halfway = generator{
 		pe, pf, pg := w.procs[0], w.procs[1], w.procs[2]
 		e, f, g := pe.parts[0], pf.parts[0], pg.parts[0]
 		pe.wall, pf.wall, pg.wall = -w.skew/2, 0, w.skew/2
-		w.ghosts = false
+		w.lateMessages = false
 		rtt := 4*(w.delay+w.jitter) + w.tail
 		pg.cutOff(a) // g passes through b alone, so that e must settle above T0
 		pg.cutOff(c)
@@ -287,7 +287,7 @@ var rush = generator{
 		*s = setting{
 			nodes: 1 + r.IntN(7), procs: 2 + r.IntN(8), parts: 1, capacity: 1, weights: []uint64{1},
 			ttl: 8 * time.Second, guard: 16 * time.Second, nodeTimeout: 200 * time.Millisecond,
-			bootstrap: true, clean: true, eager: true, tries: true, brief: r.IntN(2) == 0, residues: protocol.Residues,
+			bootstrap: true, clean: true, eager: true, tries: true, shortHold: r.IntN(2) == 0, residues: protocol.Residues,
 			delay: 100 * time.Microsecond, jitter: time.Duration(1+r.IntN(20_000)) * time.Microsecond,
 			hold: 50 * time.Millisecond, think: time.Millisecond, length: time.Second,
 		}
@@ -312,13 +312,13 @@ var readers = generator{
 		s.tryEvery, s.cancelEvery = 0, 0
 		s.hold, s.think = s.ttl/10, s.ttl/20
 	},
-	plan: (*world).everyone,
+	plan: (*world).allLoop,
 }
 
-// mourned: a holder and two waiters die, and each node deals with one claim at a time. The
+// queueDies: a holder and two waiters die, and each node deals with one claim at a time. The
 // fourth is in when their leases have ended.
-var mourned = generator{
-	name: "mourned",
+var queueDies = generator{
+	name: "queueDies",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 4)
 		s.portion = 1
@@ -326,7 +326,7 @@ var mourned = generator{
 		s.tail, s.latePush = 0, 0
 	},
 	plan: func(w *world) {
-		w.ghosts = false
+		w.lateMessages = false
 		last := w.procs[3].parts[0]
 		for _, p := range w.procs {
 			w.then(w.nodeTimeout, func() { p.parts[0].acquire(false) })

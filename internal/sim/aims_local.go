@@ -28,7 +28,7 @@ var localCalm = generator{
 		s.tryEvery, s.cancelEvery = [...]int{0, 6}[r.IntN(2)], [...]int{0, 3}[r.IntN(2)]
 		s.length = min(s.ttl, 400*s.hold)
 	},
-	plan: (*world).everyone,
+	plan: (*world).allLoop,
 }
 
 // localOnly is what the aims start from in which one process is to be watched closely:

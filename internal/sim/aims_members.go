@@ -142,8 +142,8 @@ var recordedStorm = generator{
 	name: "recorded storm",
 	plan: func(w *world) {
 		w.assemble(w.rng.IntN(2) == 0)
-		w.everyone()
-		w.mishaps(w.rng.IntN(12))
+		w.allLoop()
+		w.randomFaults(w.rng.IntN(12))
 		w.at(w.around(w.length/2), func() { w.operator(w.procs[0]) })
 	},
 }

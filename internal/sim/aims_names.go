@@ -44,8 +44,8 @@ var manyNames = generator{
 	},
 	plan: func(w *world) {
 		w.wallsApart()
-		w.everyone()
-		w.mishaps(w.rng.IntN(12))
+		w.allLoop()
+		w.randomFaults(w.rng.IntN(12))
 	},
 }
 
@@ -60,6 +60,6 @@ var manyNamesCalm = generator{
 	},
 	plan: func(w *world) {
 		w.wallsApart()
-		w.everyone()
+		w.allLoop()
 	},
 }

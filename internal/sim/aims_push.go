@@ -13,7 +13,7 @@ var reborn = generator{
 	name: "reborn",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 3)
-		s.brief = false // a forgets without a guard time once, so e must have b and c
+		s.shortHold = false // a forgets without a guard time once, so e must have b and c
 		s.late = 0
 		s.length = 3*s.guard + 10*s.ttl
 	},
@@ -83,14 +83,14 @@ func (n *node) deliver() {
 func (p *proc) again(a *attempt, n *node, op protocol.Op) {
 	if a != nil {
 		m := &message{att: a, link: p.to(n), terms: a.Terms, req: protocol.Request{Node: n.idx, Op: op, Ticket: a.first}}
-		p.w.send(event{at: p.w.now.add(p.w.delay), kind: evGhost, m: m})
+		p.w.send(event{at: p.w.now.add(p.w.delay), kind: evLate, m: m})
 	}
 }
 
-// outrun: the push that f is first on a is on its way while f moves behind e
+// pushOfOldTicket: the push that f is first on a is on its way while f moves behind e
 // there. Node b votes for f, since e has never been there.
-var outrun = generator{
-	name: "outrun",
+var pushOfOldTicket = generator{
+	name: "pushOfOldTicket",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 4)
 		s.skew = s.ttl / 2

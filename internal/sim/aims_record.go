@@ -16,8 +16,8 @@ var recorded = generator{
 		s.length = 4*s.guard + 8*s.ttl
 	},
 	plan: func(w *world) {
-		w.everyone()
-		w.mishaps(6)
+		w.allLoop()
+		w.randomFaults(6)
 		for range 6 {
 			w.at(w.around(w.length/2), w.shuttle)
 		}
@@ -108,10 +108,10 @@ func begun(t *participant) func() bool {
 	}
 }
 
-// witness: a bare majority has the record, one of it forgets it, and the other
+// bareMajority: a bare majority has the record, one of it forgets it, and the other
 // cannot be asked.
-var witness = generator{
-	name: "witness",
+var bareMajority = generator{
+	name: "bareMajority",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 2)
 		s.capacity, s.weights, s.record = 1, []uint64{1}, true
@@ -170,10 +170,10 @@ var minority = generator{
 	},
 }
 
-// heir: what a holder records reaches one node before it dies; the next one
+// runFindsMinority: what a holder records reaches one node before it dies; the next one
 // begins its run there and finds it; and then others are asked.
-var heir = generator{
-	name: "heir",
+var runFindsMinority = generator{
+	name: "runFindsMinority",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 3)
 		s.capacity, s.weights, s.record = 1, []uint64{1}, true
@@ -207,11 +207,11 @@ var heir = generator{
 	},
 }
 
-// hostage: a node forgets, and cannot be repaired with what a minority has while a run
+// openWaitsForRepair: a node forgets, and cannot be repaired with what a minority has while a run
 // is under way; and too few nodes that know vote for that run's claim, for on
 // one of them another is ahead that waits for it elsewhere.
-var hostage = generator{
-	name: "hostage",
+var openWaitsForRepair = generator{
+	name: "openWaitsForRepair",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 3)
 		s.capacity, s.weights, s.record = 1, []uint64{1}, true
@@ -224,7 +224,7 @@ var hostage = generator{
 		a, b, c := ns[0], ns[1], ns[2]
 		first, other, later := w.procs[0], w.procs[1], w.procs[2]
 		d, e, f := first.parts[0], other.parts[0], later.parts[0]
-		w.ghosts = false
+		w.lateMessages = false
 		w.then(w.delay, func() { d.acquire(false) })
 		w.once(begun(d), w.ttl, 0, func() {
 			first.cutOff(a)
@@ -251,11 +251,11 @@ var hostage = generator{
 	},
 }
 
-// hearsay: a node takes a put and forgets it; while that still counts for the run that
+// putForgotten: a node takes a put and forgets it; while that still counts for the run that
 // has put, others take it too, of which one has just told a new run that it has
 // nothing. The node that forgot is the last to promise that run.
-var hearsay = generator{
-	name: "hearsay",
+var putForgotten = generator{
+	name: "putForgotten",
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 3)
 		s.nodes = 5
@@ -270,7 +270,7 @@ var hearsay = generator{
 		b, c, x := ns[1], ns[2], ns[4]
 		first, second, third := w.procs[0], w.procs[1], w.procs[2]
 		e, p, f := first.parts[0], second.parts[0], third.parts[0]
-		w.ghosts = false
+		w.lateMessages = false
 		for _, n := range ns {
 			if n != c {
 				third.cutOff(n)

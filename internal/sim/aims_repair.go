@@ -44,7 +44,7 @@ var repairBeforeGuardEnds = generator{
 			p.cutOff(c)
 			other.cutOff(a)
 			v := protocol.Version{Ticket: e.att.Ticket(), ID: e.att.ID, Seq: 1}
-			p.inquire(e.att, protocol.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*inquiry, bool) { e.release() })
+			p.startRegisterOp(e.att, protocol.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*registerOp, bool) { e.release() })
 			e.puts = false
 		})
 		w.once(func() bool { return a.model.Recorded().Ticket > 0 }, w.ttl, 4*w.delay, func() {
@@ -173,13 +173,13 @@ var missedResize = generator{
 	set: func(r *rand.Rand, s *setting) {
 		plain(r, s, 2)
 		s.capacity, s.weights, s.counting = 3, []uint64{1}, true
-		s.brief = false
+		s.shortHold = false
 		s.hold = s.ttl / 2
 		s.length = 8 * s.ttl
 	},
 	plan: func(w *world) {
 		ns := w.shuffled()
-		w.everyone()
+		w.allLoop()
 		w.then(w.around(w.ttl), func() { w.resize(2, ns[:2]) })
 		w.then(4*w.ttl, func() {
 			if limit, _ := ns[2].model.Limit(); limit != 2 {

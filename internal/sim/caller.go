@@ -117,7 +117,7 @@ func (c *caller) grant(t *turn) {
 		}
 	}
 	c.turn = t
-	v.soon(func() {
+	v.schedule(func() {
 		if c.turn != t {
 			return
 		}
@@ -196,7 +196,7 @@ func (c *caller) downgrade() {
 		return
 	}
 	c.doing = changing
-	v.soon(func() {
+	v.schedule(func() {
 		a.before()
 		a.Shrink(a.local(), 1)
 		a.after()

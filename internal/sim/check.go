@@ -303,9 +303,9 @@ const (
 func (c *checks) busy(w *world, a *attempt) {
 	if w.now-a.window > moment(time.Second) {
 		a.window, a.requests, a.ticks = w.now, 0, 0
-		a.crowd = 0
+		a.claimsThen = 0
 		for _, n := range w.nodes {
-			a.crowd += n.data(a.part.lock).Size() - n.sent
+			a.claimsThen += n.data(a.part.lock).Size() - n.sent
 		}
 	}
 	w.stats.Busiest = max(w.stats.Busiest, a.requests/len(w.nodes))
@@ -319,11 +319,11 @@ func (c *checks) busy(w *world, a *attempt) {
 // own, in the second that is being counted: for each claim that was there in that time
 // one to drop it, one to vote for it and one to tell it, and a portion with each.
 func (w *world) portions(a *attempt) int {
-	crowd := a.crowd
+	claims := a.claimsThen
 	for _, n := range w.nodes {
-		crowd += n.sent
+		claims += n.sent
 	}
-	return 3 * crowd / cmp.Or(w.portion, model.Portion)
+	return 3 * claims / cmp.Or(w.portion, model.Portion)
 }
 
 // end is what must be so after all claims have left: nothing is anywhere, at once

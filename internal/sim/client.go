@@ -100,7 +100,7 @@ func (p *proc) early(nodes uint32, by time.Duration) {
 			a.after()
 		}
 	}
-	for _, i := range append([]*inquiry(nil), p.inquiries...) {
+	for _, i := range append([]*registerOp(nil), p.registerOps...) {
 		i.Early(p.now(), by)
 		i.after()
 	}
@@ -124,8 +124,8 @@ func (p *proc) wakeClient(t protocol.Time) {
 	}})
 }
 
-// looks has the process begin to look at the nodes' clocks.
-func (p *proc) looks() { p.carryOut(p.client.Tick(p.now())) }
+// begins has the process begin to look at the nodes' clocks.
+func (p *proc) begins() { p.carryOut(p.client.Tick(p.now())) }
 
 // reach says that the address reaches its server. It returns the address that votes for
 // that instead, or -1.
@@ -146,7 +146,7 @@ func (l *link) judge(m *message) protocol.Verdict {
 	v, do := p.client.Reply(p.now(), m.shared(), &m.req, &m.ans)
 	p.carryOut(do)
 	if m.req.Op != protocol.OpLeave {
-		l.heard(l.reading(m), m.leapt, v.Why, m.ans.Late)
+		l.noteReading(l.reading(m), m.leapt, v.Why, m.ans.Late)
 	}
 	return v
 }
@@ -158,7 +158,7 @@ func (l *link) judgePush(m *protocol.Push, leapt time.Duration) (counts bool) {
 	counts, do := p.client.Push(p.now(), l.idx, m)
 	p.carryOut(do)
 	if counts {
-		l.heard(protocol.Reading{Heard: p.now(), Millis: m.Clock, Push: true}, leapt, protocol.Counts, m.Late)
+		l.noteReading(protocol.Reading{Received: p.now(), Millis: m.Clock, Push: true}, leapt, protocol.Counts, m.Late)
 	}
 	return counts
 }
@@ -169,7 +169,7 @@ func (l *link) judgeTime(m *message) {
 	l.listen()
 	late, why, do := p.client.Time(l.idx, l.reading(m))
 	p.carryOut(do)
-	l.heard(l.reading(m), m.leapt, why, late)
+	l.noteReading(l.reading(m), m.leapt, why, late)
 }
 
 // attended takes the answer to ask.

@@ -19,7 +19,7 @@ func (p *proc) close() {
 	}
 	w.log("process %s closes", p.name)
 	p.closed = true
-	for _, i := range append([]*inquiry(nil), p.inquiries...) {
+	for _, i := range append([]*registerOp(nil), p.registerOps...) {
 		i.end(false)
 	}
 	for _, t := range p.parts {
@@ -101,9 +101,9 @@ var closing = generator{
 		s.length = 4 * s.ttl
 	},
 	plan: func(w *world) {
-		w.ghosts = false
+		w.lateMessages = false
 		w.wallsApart()
-		w.everyone()
+		w.allLoop()
 		for range 2 + w.rng.IntN(6) {
 			p := w.procs[w.rng.IntN(len(w.procs))]
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), p.close)
@@ -129,7 +129,7 @@ var maxHolds = generator{
 		s.length = 4 * s.ttl
 	},
 	plan: func(w *world) {
-		w.everyone()
+		w.allLoop()
 		for range w.rng.IntN(4) {
 			l := w.procs[w.rng.IntN(len(w.procs))].links[w.rng.IntN(len(w.nodes))]
 			w.at(time.Duration(w.rng.Int64N(int64(w.length))), l.snap)

@@ -7,15 +7,15 @@ func (w *world) span() time.Duration {
 	return w.around([...]time.Duration{w.nodeTimeout / 4, w.nodeTimeout * 2, w.ttl / 3, w.ttl, w.guard}[w.rng.IntN(5)])
 }
 
-// mishaps spreads n random faults over the schedule.
-func (w *world) mishaps(n int) {
+// randomFaults spreads n random faults over the schedule.
+func (w *world) randomFaults(n int) {
 	for range n {
-		w.at(time.Duration(w.rng.Int64N(int64(w.length))), w.mishap)
+		w.at(time.Duration(w.rng.Int64N(int64(w.length))), w.randomFault)
 	}
 }
 
-// mishap is one random fault, and what ends it.
-func (w *world) mishap() {
+// randomFault is one random fault, and what ends it.
+func (w *world) randomFault() {
 	if w.draining {
 		return
 	}

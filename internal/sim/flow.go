@@ -40,7 +40,7 @@ func (l *link) offer(a *attempt, r *protocol.Request) {
 }
 
 // offerRecord is offer for a request of an operation on a record.
-func (l *link) offerRecord(i *inquiry, r *protocol.Request) {
+func (l *link) offerRecord(i *registerOp, r *protocol.Request) {
 	way := i.Offer(r, l.backlog.Behind)
 	if way == protocol.Drop {
 		return

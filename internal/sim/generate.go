@@ -39,8 +39,8 @@ func record(g generator, seed uint64, mutate func(*setting), trace io.Writer, to
 	return v, w.stats
 }
 
-// everyone has all participants acquire over and over.
-func (w *world) everyone() {
+// allLoop has all participants acquire over and over.
+func (w *world) allLoop() {
 	for _, p := range w.procs {
 		for _, t := range p.parts {
 			t.loop()
@@ -56,15 +56,15 @@ var calm = generator{
 		s.tail, s.window = min(s.tail, s.nodeTimeout/8), 0
 		s.length /= 2
 	},
-	plan: (*world).everyone,
+	plan: (*world).allLoop,
 }
 
 // storm: anything fails at any time.
 var storm = generator{
 	name: "storm",
 	plan: func(w *world) {
-		w.everyone()
-		w.mishaps(w.rng.IntN(12))
+		w.allLoop()
+		w.randomFaults(w.rng.IntN(12))
 		if w.rng.IntN(3) == 0 { // a minority stays down
 			for _, n := range w.nodes[:w.rng.IntN(w.spare()+1)] {
 				n.gone = true
@@ -91,25 +91,25 @@ var limping = generator{
 		s.length = 3*s.guard + 6*s.ttl
 	},
 	plan: func(w *world) {
-		w.ghosts = false // each would keep the node to itself for another lease
-		w.everyone()
-		w.mishaps(4 + w.rng.IntN(20))
+		w.lateMessages = false // each would keep the node to itself for another lease
+		w.allLoop()
+		w.randomFaults(4 + w.rng.IntN(20))
 	},
 }
 
 // generators are what TestSchedules plays: half of it random, half aimed.
 var generators = []generator{
 	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
-	restart, leap, doubt, nap, doze, midsleep, buffered, overslept, nudge, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, bereft, severed, fringe, frayed, halfway, outrun,
-	foreign, shared, limping, overdue, barred, bygone, fickle,
-	recorded, belated, witness, minority, heir, hostage, hearsay, stretched, raised, resized, shrunk,
+	restart, leap, doubt, nap, doze, midsleep, buffered, overslept, nudge, stale, crossing, cutoff, reborn, permits, repair, unlike, killed, settledNodeGoes, severed, fringe, joinTogether, halfway, pushOfOldTicket,
+	foreign, shared, limping, overdue, barred, bygone, leaveAtOnce,
+	recorded, belated, bareMajority, minority, runFindsMinority, openWaitsForRepair, putForgotten, stretched, raised, resized, shrunk,
 	rush,
 	hasty, congested, brimful, unplugged, recordsWait, throng, patchy,
 	uneven,
 	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize, rolling,
-	wrongClock, polling, poisoned, forged, foretold,
+	wrongClock, polling, poisoned, forged, recordOfTheFuture,
 	twofold, moved, replica, compared, doubtful,
-	readers, mourned,
+	readers, queueDies,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	lists, recordings, places, copies, recordedStorm,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,

@@ -71,7 +71,7 @@ func (l *link) ask(what about, inc protocol.Incarnation) {
 }
 
 func (l *link) reading(m *message) protocol.Reading {
-	return protocol.Reading{Sent: m.req.Sent, Heard: l.proc.local(l.proc.w.now), Millis: m.ans.Clock}
+	return protocol.Reading{Sent: m.req.Sent, Received: l.proc.local(l.proc.w.now), Millis: m.ans.Clock}
 }
 
 // listen notes what the process knows of the node's clock before it hears of it.
@@ -81,9 +81,9 @@ func (l *link) listen() {
 	l.met, l.bounded, l.width = false, at > 0, width
 }
 
-// heard notes what the process has made of a reading, how late a vote is that came with it,
+// noteReading notes what the process has made of a reading, how late a vote is that came with it,
 // and by how much the node's clock had jumped by then.
-func (l *link) heard(r protocol.Reading, leapt time.Duration, why protocol.Why, late time.Duration) {
+func (l *link) noteReading(r protocol.Reading, leapt time.Duration, why protocol.Why, late time.Duration) {
 	if why != protocol.Counts && why != protocol.Parted {
 		return // the reading was not looked at
 	}
@@ -107,7 +107,7 @@ func (l *link) unnoticed(by time.Duration, known bool, width time.Duration, r pr
 	w := l.proc.w
 	switch {
 	case by <= w.borne() || !l.node.unsettled():
-	case !known, width > w.borne() && by <= width+2*time.Millisecond+r.Heard.Sub(r.Sent):
+	case !known, width > w.borne() && by <= width+2*time.Millisecond+r.Received.Sub(r.Sent):
 		w.log("process %s cannot see that the clock of node %d has jumped", l.proc.name, l.node.idx)
 		w.excused = true
 		w.stats.Excused = 1

@@ -69,8 +69,8 @@ func (v *value) drain() {
 	}
 }
 
-// soon is when a goroutine runs that could run now.
-func (v *value) soon(fn func()) {
+// schedule is when a goroutine runs that could run now.
+func (v *value) schedule(fn func()) {
 	w := v.t.proc.w
 	d := time.Duration(0)
 	if w.rng.IntN(4) == 0 {
@@ -94,7 +94,7 @@ func (v *value) progress() {
 	switch a.phase {
 	case protocol.Joining, protocol.Waiting:
 	case protocol.Holding:
-		v.soon(func() { v.take(a) })
+		v.schedule(func() { v.take(a) })
 	case protocol.Expired, protocol.Lost:
 		if !c.try {
 			c.get(nil, false)
@@ -120,7 +120,7 @@ func (v *value) take(a *attempt) {
 		return
 	}
 	v.pending = nil
-	v.soon(func() {
+	v.schedule(func() {
 		c := v.getter
 		in, lost := v.queue.Admitted(c.mode, a)
 		v.lease, v.getter = &lease{a: a, ended: lost}, nil
@@ -163,7 +163,7 @@ func (v *value) unlock(mode protocol.Mode) protocol.UnlockOutcome {
 	case protocol.UnlockLingers:
 		v.lingers(v.queue.Linger)
 	case protocol.UnlockLeave:
-		v.soon(func() {
+		v.schedule(func() {
 			if x.Claim != nil {
 				x.Claim.leave()
 			}
@@ -196,7 +196,7 @@ func (v *value) tell(news protocol.News) {
 		v.lease.ended = true
 	}
 	if news.Waiting {
-		v.soon(func() {
+		v.schedule(func() {
 			if l := v.queue.Waiting(); l != nil {
 				l.leave()
 			}

@@ -15,8 +15,8 @@ const (
 
 // message is one request on its way, and then its answer.
 type message struct {
-	att     *attempt // whose request it is, or
-	inq     *inquiry // which inquiry's
+	att     *attempt    // whose request it is, or
+	inq     *registerOp // which inquiry's
 	link    *link
 	terms   protocol.Terms // as they were when it was sent
 	refused bool           // by the node, for good
@@ -128,7 +128,7 @@ func (w *world) request(e event) {
 	l, n := e.m.link, e.m.link.node
 	switch {
 	case e.kind == evRequest && e.m.gen != l.gen: // its ghosts are on their way
-	case n.down || n.unmarked && e.kind == evGhost:
+	case n.down || n.unmarked && e.kind == evLate:
 	case n.paused:
 		n.inbox = append(n.inbox, e)
 	default:
@@ -138,8 +138,8 @@ func (w *world) request(e event) {
 		case m.about != claims:
 			ans = n.attend(m)
 		case !n.refuse:
-			ans = n.handle(m, e.kind == evGhost)
-			if w.wire != nil && w.wire.echo {
+			ans = n.handle(m, e.kind == evLate)
+			if w.wire != nil && w.wire.sayAnswers {
 				w.wire.say("%v: %s", w.wire.names.of(e), answerName(m.req, ans))
 			}
 		}
@@ -190,10 +190,10 @@ func (l *link) snap() {
 	l.gen++
 	for _, m := range l.unanswered {
 		if w.wire != nil {
-			l.ghost(m)
-		} else if w.ghosts {
+			l.arriveLate(m)
+		} else if w.lateMessages {
 			for range w.rng.IntN(3) {
-				l.ghost(m)
+				l.arriveLate(m)
 			}
 		}
 		if m.req.Op == protocol.OpLeave {
@@ -217,15 +217,15 @@ func (l *link) snap() {
 	w.at(w.around(w.nodeTimeout/4), l.connect)
 }
 
-// ghost has a message of a broken connection arrive after all.
-func (l *link) ghost(m *message) {
+// arriveLate has a message of a broken connection arrive after all.
+func (l *link) arriveLate(m *message) {
 	w := l.proc.w
 	if w.wire != nil {
-		w.send(event{kind: evGhost, m: m})
+		w.send(event{kind: evLate, m: m})
 		return
 	}
 	d := [...]time.Duration{w.delay * 4, w.ttl, 2 * w.guard}[w.rng.IntN(3)]
-	w.send(event{at: w.now.add(time.Duration(w.rng.Int64N(int64(d)))), kind: evGhost, m: m})
+	w.send(event{at: w.now.add(time.Duration(w.rng.Int64N(int64(d)))), kind: evLate, m: m})
 }
 
 // connect opens a connection if one can be had; the event that makes one possible calls it again.
@@ -313,6 +313,6 @@ func (l *link) heal(broken bool) {
 // healthy: an answer is not overdue.
 func (l *link) healthy() bool {
 	p := l.proc
-	patience := p.client.Fanout().NodeTimeout(l.idx, p.nodeTimeout(), p.ttl())
-	return l.up && (len(l.unanswered) == 0 || l.unanswered[0].sent.add(patience) > p.w.now)
+	timeout := p.client.Fanout().NodeTimeout(l.idx, p.nodeTimeout(), p.ttl())
+	return l.up && (len(l.unanswered) == 0 || l.unanswered[0].sent.add(timeout) > p.w.now)
 }

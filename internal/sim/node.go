@@ -93,7 +93,7 @@ func (n *node) data(lock int) *model.Node { return n.model.Name(lockNames[lock])
 // lockNames are the names that participants claim.
 var lockNames = [...]string{"", "second", "third", "fourth"}
 
-func (n *node) handle(m *message, ghost bool) protocol.Answer {
+func (n *node) handle(m *message, late bool) protocol.Answer {
 	w := n.w
 	n.model.Show(m.link.proc.guard(), m.link.proc.retention())
 	n.model.Count(m.stamp)
@@ -111,14 +111,14 @@ func (n *node) handle(m *message, ghost bool) protocol.Answer {
 		c.fence = max(c.fence, data.Fence())
 	}
 	if w.trace != nil {
-		late := ""
-		if ghost {
-			late = " (late)"
+		when := ""
+		if late {
+			when = " (late)"
 		}
 		if m.inq != nil {
-			w.log("node %d: %v %v%s -> %s", n.idx, m.inq, m.req.Op, late, answerName(m.req, a))
+			w.log("node %d: %v %v%s -> %s", n.idx, m.inq, m.req.Op, when, answerName(m.req, a))
 		} else {
-			w.log("node %d: %v %v %s%s -> %s", n.idx, m.att, m.req.Op, ticketName(m.req.Ticket), late, answerName(m.req, a))
+			w.log("node %d: %v %v %s%s -> %s", n.idx, m.att, m.req.Op, ticketName(m.req.Ticket), when, answerName(m.req, a))
 		}
 	}
 	for _, o := range outs {

@@ -32,23 +32,23 @@ type attempt struct {
 	part *participant
 	no   int // counts the participant's attempts
 
-	phase    protocol.Phase  // as last seen
-	first    protocol.Ticket // T0
-	ticket   protocol.Ticket
-	rounds   int
-	began    moment
-	settled  moment
-	expired  bool               // its deadline has passed while it held
-	wanted   []protocol.Request // by node: the newest that was to be sent
-	waited   bool               // something of it had to wait for room
-	begun    bool               // something of it has been sent, or would have been if there had been a connection
-	timer    moment
-	window   moment // the second in which requests and ticks are counted
-	requests int
-	ticks    int
-	mute     bool   // it is not renewed
-	ends     moment // when it is renewed no more: see limit
-	crowd    int    // the claims at the nodes when it began, less those that the nodes had been sent by then
+	phase      protocol.Phase  // as last seen
+	first      protocol.Ticket // T0
+	ticket     protocol.Ticket
+	rounds     int
+	began      moment
+	settled    moment
+	expired    bool               // its deadline has passed while it held
+	wanted     []protocol.Request // by node: the newest that was to be sent
+	waited     bool               // something of it had to wait for room
+	begun      bool               // something of it has been sent, or would have been if there had been a connection
+	timer      moment
+	window     moment // the second in which requests and ticks are counted
+	requests   int
+	ticks      int
+	mute       bool   // it is not renewed
+	ends       moment // when it is renewed no more: see limit
+	claimsThen int    // the claims at the nodes when it began, less those that the nodes had been sent by then
 }
 
 func (a *attempt) String() string {
@@ -168,7 +168,7 @@ func (t *participant) acquire(try bool) {
 	d := p.client.Start(p.now(), a.Attempt, t.shared(), &protocol.Begin{
 		Terms: protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
 		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.nodeTimeout(), Drift: w.margin(p.ttl()),
-		Unwell: p.unwell(), Busy: len(w.nodes), Rules: w.rules, Defer: later,
+		Unhealthy: p.unhealthy(), Busy: len(w.nodes), Rules: w.rules, Defer: later,
 	})
 	if w.tape != nil {
 		w.tape.claim(t, id, d)
@@ -367,8 +367,8 @@ func (a *attempt) fire(at moment) {
 	a.after()
 }
 
-// unwell are the addresses that cannot be reached or do not answer, a bit for each.
-func (p *proc) unwell() (nodes uint32) {
+// unhealthy are the addresses that cannot be reached or do not answer, a bit for each.
+func (p *proc) unhealthy() (nodes uint32) {
 	for i, l := range p.links {
 		if !l.healthy() {
 			nodes |= 1 << i
@@ -383,7 +383,7 @@ func (p *proc) unwell() (nodes uint32) {
 func (p *proc) leftOut(id protocol.ID) *protocol.Deferral {
 	w := p.w
 	switch {
-	case !w.brief || id[5]%2 == 0:
+	case !w.shortHold || id[5]%2 == 0:
 		return &protocol.Deferral{}
 	case id[5]%4 == 1:
 		return nil

@@ -9,7 +9,7 @@ import (
 
 // A claim that waits behind two hundred dead ones asks a node that drops one of them
 // at a time two hundred times, and is served then. That is no claim that spins.
-func TestACrowdTakesManySmallPortions(t *testing.T) {
+func TestLongQueueTakesManySmallPortions(t *testing.T) {
 	g := generator{
 		name: "crowd",
 		set: func(r *rand.Rand, s *setting) {

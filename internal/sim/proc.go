@@ -13,17 +13,17 @@ const epoch = protocol.Ticket(1_700_000_000_000_000)
 // proc is a client process.
 type proc struct {
 	clock
-	w         *world
-	name      string        // as the nodes know it
-	label     string        // in traces
-	wall      time.Duration // how far the wall clock is off
-	off       time.Duration // by how much it is wrong, beyond the skew
-	links     []*link
-	client    *protocol.Client
-	names     []*protocol.Name // what its claims of a name share
-	parts     []*participant
-	inquiries []*inquiry
-	shorter   time.Duration // its settings are those of the world divided by this
+	w           *world
+	name        string        // as the nodes know it
+	label       string        // in traces
+	wall        time.Duration // how far the wall clock is off
+	off         time.Duration // by how much it is wrong, beyond the skew
+	links       []*link
+	client      *protocol.Client
+	names       []*protocol.Name // what its claims of a name share
+	parts       []*participant
+	registerOps []*registerOp
+	shorter     time.Duration // its settings are those of the world divided by this
 
 	members     *protocol.Membership // nil: it counts on no set
 	index       int
@@ -181,7 +181,7 @@ func (p *proc) answer(m *message) {
 		v = l.judge(m)
 	}
 	if m.inq != nil {
-		p.told(m, v)
+		p.registerReply(m, v)
 		return
 	}
 	if m.refused {
@@ -204,8 +204,8 @@ func (p *proc) failed(m *message, forGood bool) {
 	m.att.after()
 }
 
-// told takes the answer to an inquiry.
-func (p *proc) told(m *message, v protocol.Verdict) {
+// registerReply takes the answer to an inquiry.
+func (p *proc) registerReply(m *message, v protocol.Verdict) {
 	switch {
 	case m.inq.over:
 		return
@@ -238,7 +238,7 @@ func (p *proc) up(l *link) {
 			a.after()
 		}
 	}
-	for _, i := range append([]*inquiry(nil), p.inquiries...) {
+	for _, i := range append([]*registerOp(nil), p.registerOps...) {
 		i.Up(p.local(p.w.now), l.idx)
 		i.after()
 	}
@@ -267,7 +267,7 @@ func (p *proc) crash() {
 		l.snap()
 		l.leaves, l.backlog = nil, protocol.Backlog[*message]{}
 	}
-	p.inquiries = nil
+	p.registerOps = nil
 	p.epoch++ // what is still to happen in its old life does not
 }
 
@@ -283,7 +283,7 @@ func (p *proc) restart() {
 	p.waking, p.excused = false, 0
 	p.adjust()
 	p.begin()
-	p.looks()
+	p.begins()
 	for _, l := range p.links {
 		l.connect()
 	}

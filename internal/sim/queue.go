@@ -5,7 +5,7 @@ type kind uint8
 
 const (
 	evRequest kind = iota // a request reaches its node
-	evGhost               // a request that its sender gave up reaches the node
+	evLate                // a request that its sender gave up reaches the node
 	evAnswer              // an answer reaches its process
 	evFail                // a process learns that a request will not be answered
 	evPush                // a push reaches its process

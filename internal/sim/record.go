@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// inquiry is an operation on the record, and what the simulation notes about it.
-type inquiry struct {
+// registerOp is an operation on the record, and what the simulation notes about it.
+type registerOp struct {
 	*protocol.RegisterOp
 	proc   *proc
 	owner  *attempt // whose run it belongs to; nil for a reader
@@ -19,7 +19,7 @@ type inquiry struct {
 	then   func(ok bool)
 }
 
-func (i *inquiry) String() string {
+func (i *registerOp) String() string {
 	actor := "reader " + i.proc.name
 	if i.owner != nil {
 		actor = i.owner.String()
@@ -27,36 +27,36 @@ func (i *inquiry) String() string {
 	return fmt.Sprintf("%s (%v %d)", actor, i.Op, i.no)
 }
 
-// inquire starts an operation on the record; then is called when it is
+// startRegisterOp starts an operation on the record; then is called when it is
 // decided, or given up after a while.
-func (p *proc) inquire(owner *attempt, in protocol.RegisterOp, then func(i *inquiry, ok bool)) {
+func (p *proc) startRegisterOp(owner *attempt, in protocol.RegisterOp, then func(i *registerOp, ok bool)) {
 	persist := 3 * p.w.ttl
 	if p.w.persist > 0 {
 		persist = p.w.persist
 	}
-	p.inquireFor(p.w.around(persist), owner, in, then)
+	p.startRegisterOpFor(p.w.around(persist), owner, in, then)
 }
 
-// inquireFor is inquire with the time after which the operation is given up.
-func (p *proc) inquireFor(limit time.Duration, owner *attempt, in protocol.RegisterOp, then func(i *inquiry, ok bool)) {
+// startRegisterOpFor is inquire with the time after which the operation is given up.
+func (p *proc) startRegisterOpFor(limit time.Duration, owner *attempt, in protocol.RegisterOp, then func(i *registerOp, ok bool)) {
 	w := p.w
-	w.inquiries++
-	i := &inquiry{RegisterOp: &in, proc: p, owner: owner, no: w.inquiries, before: w.ledger.best, timer: never}
+	w.registerOps++
+	i := &registerOp{RegisterOp: &in, proc: p, owner: owner, no: w.registerOps, before: w.ledger.best, timer: never}
 	i.then = func(ok bool) { then(i, ok) }
-	p.inquiries = append(p.inquiries, i)
+	p.registerOps = append(p.registerOps, i)
 	if w.trace != nil {
 		w.log("%v: begins, %s", i, versionName(in.Stored.Version))
 	}
 	if w.tape != nil {
-		w.tape.inquiry(p, owner, i.RegisterOp)
+		w.tape.registerOp(p, owner, i.RegisterOp)
 	}
-	p.client.Inquire(p.now(), i.RegisterOp, p.nodeTimeout(), p.ttl(), w.rules)
+	p.client.StartRegisterOp(p.now(), i.RegisterOp, p.nodeTimeout(), p.ttl(), w.rules)
 	i.after()
 	p.later(limit, func() { i.end(false) })
 }
 
 // after does what the inquiry wants done after an event.
-func (i *inquiry) after() {
+func (i *registerOp) after() {
 	p, w := i.proc, i.proc.w
 	if i.over {
 		return
@@ -89,16 +89,16 @@ func (i *inquiry) after() {
 	}})
 }
 
-func (i *inquiry) end(decided bool) {
+func (i *registerOp) end(decided bool) {
 	if i.over {
 		return
 	}
 	w := i.proc.w
 	i.over = true
 	i.End()
-	for k, o := range i.proc.inquiries {
+	for k, o := range i.proc.registerOps {
 		if o == i {
-			i.proc.inquiries = append(i.proc.inquiries[:k:k], i.proc.inquiries[k+1:]...)
+			i.proc.registerOps = append(i.proc.registerOps[:k:k], i.proc.registerOps[k+1:]...)
 			break
 		}
 	}
@@ -126,9 +126,9 @@ func (t *participant) turn(a *attempt) {
 	}
 	version := protocol.Version{Ticket: a.Ticket(), ID: a.ID, Seq: 1} // 0 is for what is recorded again
 	put := func(s protocol.Stored) {
-		p.inquire(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *inquiry, ok bool) { leave(ok) })
+		p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *registerOp, ok bool) { leave(ok) })
 	}
-	p.inquire(a, protocol.RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *inquiry, ok bool) {
+	p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}}, func(i *registerOp, ok bool) {
 		found := i.Newest()
 		adopted, few := i.Adopt()
 		switch {
@@ -137,7 +137,7 @@ func (t *participant) turn(a *attempt) {
 		case few && w.rng.IntN(2) == 0:
 			put(adopted)
 		case few: // and then something of its own, as a Reset does
-			p.inquire(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: adopted}, func(*inquiry, bool) {
+			p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: adopted}, func(*registerOp, bool) {
 				put(protocol.Stored{Version: version, Erased: true})
 			})
 		case found.Version != (protocol.Version{}) && !found.Erased && w.rng.IntN(3) > 0:
@@ -161,7 +161,7 @@ func (p *proc) reads() {
 	w := p.w
 	p.later(w.around(2*w.think+2*w.hold), func() {
 		if !w.draining {
-			p.inquire(nil, protocol.RegisterOp{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*inquiry, bool) {})
+			p.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*registerOp, bool) {})
 			p.reads()
 		}
 	})
@@ -169,14 +169,14 @@ func (p *proc) reads() {
 
 // lastly reads once more when everything is well again: that must succeed.
 func (w *world) lastly() {
-	whole := 0
+	caughtUp := 0
 	for _, n := range w.nodes {
 		if n.model.CaughtUp() && !n.gone && !n.unsettled() {
-			whole++
+			caughtUp++
 		}
 	}
 	// One node gone for good and another without its data: it cannot be known.
-	if whole <= len(w.nodes)/2 {
+	if caughtUp <= len(w.nodes)/2 {
 		return
 	}
 	w.lastRead = w.now.add(2*w.guard + 10*w.ttl)
@@ -193,7 +193,7 @@ func (w *world) lastly() {
 
 // readLast reads; unsettled is called when a run is to decide first, if one still may.
 func (w *world) readLast(unsettled func()) {
-	w.procs[0].inquire(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *inquiry, ok bool) {
+	w.procs[0].startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
 		open := i.Outcome() == protocol.Inconclusive
 		switch {
 		case ok || w.ledger.void || open && !w.idle(): // it is that run's to decide
@@ -220,38 +220,38 @@ type opened struct{ run, found protocol.Version }
 // lost notes that a node has lost its data: of records a majority must remain
 // caught up, or be repaired before the next one goes.
 func (l *ledger) lost(w *world) {
-	whole := 0
+	caughtUp := 0
 	for _, n := range w.nodes {
 		if n.model.CaughtUp() && !n.unmarked && !n.unsettled() {
-			whole++
+			caughtUp++
 		}
 	}
-	l.void = l.void || whole <= len(w.nodes)/2
+	l.void = l.void || caughtUp <= len(w.nodes)/2
 }
 
 // settled holds what an operation has found, or done, against all others.
-func (l *ledger) settled(w *world, i *inquiry) {
+func (l *ledger) settled(w *world, i *registerOp) {
 	if l.void {
 		return
 	}
-	w.stats.Inquiries++
+	w.stats.RegisterOps++
 	found := i.Newest().Version
 	content := i.Newest()
 	if i.Op == protocol.OpPut {
 		content = i.Stored
 	}
 	l.same(w, i, content)
-	told := found
+	reported := found
 	switch i.Op {
 	case protocol.OpOpen:
 		// What it finds on a minority it does not return before it has recorded it again.
 		if _, few := i.Adopt(); few {
-			told = protocol.Version{}
+			reported = protocol.Version{}
 		}
 		l.opens = append(l.opens, opened{i.Stored.Version, found})
 	case protocol.OpPut:
-		told = i.Stored.Version
-		l.puts = append(l.puts, told)
+		reported = i.Stored.Version
+		l.puts = append(l.puts, reported)
 	}
 	if i.Op != protocol.OpPut && found.Compare(i.before) < 0 {
 		w.fail("record", "%v finds %s though %s was there before it began", i, versionName(found), versionName(i.before))
@@ -263,13 +263,13 @@ func (l *ledger) settled(w *world, i *inquiry) {
 			}
 		}
 	}
-	if told.Compare(l.best) > 0 {
-		l.best = told
+	if reported.Compare(l.best) > 0 {
+		l.best = reported
 	}
 }
 
 // same: under one version every reader gets the same.
-func (l *ledger) same(w *world, i *inquiry, s protocol.Stored) {
+func (l *ledger) same(w *world, i *registerOp, s protocol.Stored) {
 	if l.values == nil {
 		l.values = map[protocol.Version]string{}
 	}

@@ -157,7 +157,7 @@ func (p *proc) readFor(t *repairTask) {
 	}
 	if t.step.Name == recordName {
 		in := protocol.RegisterOp{Op: protocol.OpRead, Repair: n.idx + 1}
-		p.inquireFor(4*p.nodeTimeout(), nil, in, func(i *inquiry, _ bool) {
+		p.startRegisterOpFor(4*p.nodeTimeout(), nil, in, func(i *registerOp, _ bool) {
 			w.reads(p, n, -1)
 			res := protocol.RepairResult{Outcome: i.Outcome()}
 			if res.Outcome == protocol.Asking {
@@ -240,9 +240,9 @@ func (t *participant) opens(a *attempt) {
 		}
 	}
 	open := protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}
-	p.inquire(a, protocol.RegisterOp{Op: protocol.OpOpen, Stored: open}, func(i *inquiry, ok bool) {
+	p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpOpen, Stored: open}, func(i *registerOp, ok bool) {
 		if again, few := i.Adopt(); ok && few {
-			p.inquire(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: again}, func(_ *inquiry, ok bool) { end(ok) })
+			p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: again}, func(_ *registerOp, ok bool) { end(ok) })
 			return
 		}
 		end(ok)

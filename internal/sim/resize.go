@@ -73,7 +73,7 @@ var resized = generator{
 		s.hold = s.ttl / 2
 	},
 	plan: func(w *world) {
-		w.everyone()
+		w.allLoop()
 		w.permits.most = w.capacity
 		for range 8 {
 			w.at(w.around(w.length/2), func() { w.resize(2+w.rng.Uint64N(4), w.nodes) })
@@ -94,7 +94,7 @@ var shrunk = generator{
 	plan: func(w *world) {
 		ns := w.shuffled()
 		a, b := ns[0], ns[1]
-		w.everyone()
+		w.allLoop()
 		w.then(w.around(w.ttl), func() { w.resize(1, ns[:2]) })
 		// Before the third node is brought the number.
 		w.then(w.around(w.nodeTimeout/4), func() {

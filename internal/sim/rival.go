@@ -143,7 +143,7 @@ var foreign = generator{
 	},
 	plan: func(w *world) {
 		w.at(w.delay, newRival(w, false).try)
-		w.everyone()
+		w.allLoop()
 	},
 }
 
@@ -156,7 +156,7 @@ var shared = generator{
 		plain(r, s, 2+r.IntN(3))
 		s.nodes = [...]int{1, 3, 3, 3, 4, 5}[r.IntN(6)]
 		s.capacity, s.weights = 1, []uint64{1}
-		s.brief, s.faithful = true, true
+		s.shortHold, s.faithful = true, true
 		s.tryEvery, s.cancelEvery = r.IntN(2)*4, r.IntN(2)*4
 		s.latePush = 1 + r.IntN(8)
 		s.hold, s.think = s.ttl/time.Duration(2+r.IntN(50)), s.ttl/time.Duration(2+r.IntN(50))
@@ -164,8 +164,8 @@ var shared = generator{
 	},
 	plan: func(w *world) {
 		w.at(w.delay, newRival(w, true).try)
-		w.everyone()
-		w.mishaps(2 + w.rng.IntN(12))
+		w.allLoop()
+		w.randomFaults(2 + w.rng.IntN(12))
 	},
 }
 
@@ -194,7 +194,7 @@ var overdue = generator{
 				}
 			}
 		}
-		w.ghosts = false
+		w.lateMessages = false
 		pe.cutOff(c)
 		w.then(w.delay, func() { d.acquire(false) })
 		w.once(holds(d), w.ttl, w.nodeTimeout, func() { e.acquire(false) })

@@ -5,10 +5,10 @@ import "time"
 // step is one thing that a generator wants done: when cond holds, or patience
 // is at its end, and then delay has passed.
 type step struct {
-	cond     func() bool
-	patience time.Duration
-	delay    time.Duration
-	do       func()
+	cond  func() bool
+	limit time.Duration
+	delay time.Duration
+	do    func()
 }
 
 // then appends a step that needs no condition.
@@ -17,8 +17,8 @@ func (w *world) then(delay time.Duration, do func()) {
 }
 
 // once appends a step that waits for cond, but for so long only.
-func (w *world) once(cond func() bool, patience, delay time.Duration, do func()) {
-	w.steps = append(w.steps, step{cond: cond, patience: patience, delay: delay, do: do})
+func (w *world) once(cond func() bool, limit, delay time.Duration, do func()) {
+	w.steps = append(w.steps, step{cond: cond, limit: limit, delay: delay, do: do})
 }
 
 // step arms the first step when its time has come.
@@ -27,18 +27,18 @@ func (w *world) step() {
 		return
 	}
 	s := w.steps[0]
-	if w.patience == 0 {
-		w.patience = w.now.add(s.patience)
+	if w.stepLimit == 0 {
+		w.stepLimit = w.now.add(s.limit)
 		if s.cond != nil {
-			w.at(s.patience, func() {}) // so that the condition is tested then
+			w.at(s.limit, func() {}) // so that the condition is tested then
 		}
 	}
-	if s.cond != nil && w.now < w.patience && !s.cond() {
+	if s.cond != nil && w.now < w.stepLimit && !s.cond() {
 		return
 	}
 	w.armed = true
 	w.at(s.delay, func() {
-		w.armed, w.patience = false, 0
+		w.armed, w.stepLimit = false, 0
 		if len(w.steps) > 0 {
 			w.steps = w.steps[1:]
 			s.do()

@@ -55,11 +55,11 @@ type setting struct {
 	names int  // that nodes have beside the record: see repair.go
 	turns bool // no process loses its turn to repair a node: two never do at once
 
-	clean    bool // no faults at all: promises about time and order can be held to
-	tries    bool // every claim tries a free name, all at the same moment: one of them is to be admitted
-	brief    bool // claims leave nodes out at first
-	nameless bool // the runs of servers are not known, only the incarnations of their memory
-	eager    bool // a link that is down fails requests at once, else they time out
+	clean     bool // no faults at all: promises about time and order can be held to
+	tries     bool // every claim tries a free name, all at the same moment: one of them is to be admitted
+	shortHold bool // claims leave nodes out at first
+	nameless  bool // the runs of servers are not known, only the incarnations of their memory
+	eager     bool // a link that is down fails requests at once, else they time out
 
 	rules     protocol.Rules // the claims' rules
 	off       model.Rules    // the nodes' rules that are switched off
@@ -93,7 +93,7 @@ func randomSetting(r *rand.Rand) setting {
 		residues:  [...]int{1, 2, 64, 64, 64}[r.IntN(5)],
 		offsets:   r.IntN(4) > 0,
 		delay:     time.Duration(100+r.IntN(3000)) * time.Microsecond,
-		brief:     true,
+		shortHold: true,
 		eager:     r.IntN(2) > 0, latePush: 16,
 		tryEvery: [...]int{0, 0, 2, 5}[r.IntN(4)], cancelEvery: [...]int{0, 6, 3}[r.IntN(3)],
 	}

@@ -137,7 +137,7 @@ func (x *tape) claim(t *participant, id protocol.ID, d protocol.Deferral) {
 	x.note("%s", s)
 }
 
-func (x *tape) inquiry(p *proc, owner *attempt, in *protocol.RegisterOp) {
+func (x *tape) registerOp(p *proc, owner *attempt, in *protocol.RegisterOp) {
 	label := p.label
 	if owner != nil {
 		label = owner.part.label()

@@ -225,9 +225,9 @@ func (p *player) begin(a *args) error {
 		p.mutate(&s)
 	}
 	w := newWorld(s, rand.New(rand.NewPCG(1, 2)), nil)
-	w.record, w.ghosts, w.offsets = false, true, false
+	w.record, w.lateMessages, w.offsets = false, true, false
 	p.w, p.began = w, w.now
-	p.x = &wire{w: w, manual: manual, repairs: repairs, seen: map[*attempt]glance{}, told: map[string]bool{}}
+	p.x = &wire{w: w, manual: manual, repairs: repairs, seen: map[*attempt]glance{}, said: map[string]bool{}}
 	w.wire = p.x
 	p.on = &cast{w: w, last: map[string]*attempt{}}
 	for _, n := range w.nodes {

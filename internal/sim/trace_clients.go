@@ -17,7 +17,7 @@ type clients interface {
 	claim(label string, try bool, weight uint64) error
 	hold(label, what string, weight uint64) error               // what a holder, or a waiter, does
 	record(label string, in protocol.RegisterOp, seq int) error // seq: which of the claim's writes; -1: the next
-	repair(label string, n *node, told bool) error
+	repair(label string, n *node, only bool) error
 	process(label string) *proc
 	participant(label string) (*participant, error)
 	meet(p *proc)
@@ -57,7 +57,7 @@ func (c *cast) meet(p *proc) {
 	for _, l := range p.links {
 		l.ask(hello, 0)
 	}
-	p.looks()
+	p.begins()
 }
 
 // participant returns the participant of a label, which is made when it is first named.
@@ -151,14 +151,14 @@ func (c *cast) record(label string, in protocol.RegisterOp, seq int) error {
 			}
 		}
 	}
-	c.inquire(c.process(label), owner, in, fmt.Sprintf("%s %v", label, in.Op))
+	c.startRegisterOp(c.process(label), owner, in, fmt.Sprintf("%s %v", label, in.Op))
 	return nil
 }
 
 // giveUp ends an operation on the record, by its number.
 func (c *cast) giveUp(no int) {
 	for _, p := range c.w.procs {
-		for _, i := range slices.Clone(p.inquiries) {
+		for _, i := range slices.Clone(p.registerOps) {
 			if i.no == no {
 				i.end(false)
 			}
@@ -172,16 +172,16 @@ var outcomes = map[protocol.Outcome]string{
 	protocol.Superseded: "overtaken by a later run", protocol.Refused: "refused",
 }
 
-func (c *cast) inquire(p *proc, owner *attempt, in protocol.RegisterOp, what string) {
+func (c *cast) startRegisterOp(p *proc, owner *attempt, in protocol.RegisterOp, what string) {
 	x := c.w.wire
-	p.inquire(owner, in, func(i *inquiry, ok bool) {
+	p.startRegisterOp(owner, in, func(i *registerOp, ok bool) {
 		s := what + ": " + outcomes[i.Outcome()]
 		if ok && i.Op != protocol.OpPut {
 			s += ", finds " + storedName(i.Newest())
 		}
 		if adopted, few := i.Adopt(); ok && few && !x.manual {
 			s += " on a minority and puts it again"
-			c.inquire(p, owner, protocol.RegisterOp{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
+			c.startRegisterOp(p, owner, protocol.RegisterOp{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
 		}
 		x.say("%s", s)
 	})
@@ -189,10 +189,10 @@ func (c *cast) inquire(p *proc, owner *attempt, in protocol.RegisterOp, what str
 
 // repair has a process repair a node if that lost its data. told: it only reads the record
 // so that the node has it, which is a part of that.
-func (c *cast) repair(label string, n *node, told bool) error {
+func (c *cast) repair(label string, n *node, only bool) error {
 	p := c.process(label)
-	if told {
-		p.inquire(nil, protocol.RegisterOp{Op: protocol.OpRead, Repair: n.idx + 1}, func(i *inquiry, ok bool) {
+	if only {
+		p.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead, Repair: n.idx + 1}, func(i *registerOp, ok bool) {
 			c.w.wire.say("%s repairs node %d: %s", label, n.idx+1, outcomes[i.Outcome()])
 		})
 		return nil

@@ -59,8 +59,8 @@ func (p *player) deliver(a *args) error {
 	case err != nil:
 		return err
 	}
-	p.x.echo = !p.x.manual
-	defer func() { p.x.echo = false }()
+	p.x.sayAnswers = !p.x.manual
+	defer func() { p.x.sayAnswers = false }()
 	if q.no > 0 || p.x.manual {
 		at = at[:1]
 	}
@@ -92,7 +92,7 @@ func (p *player) repeat(a *args) error {
 	at, err := p.x.find(q)
 	for _, i := range at {
 		e := p.x.flight[i]
-		e.kind = evGhost
+		e.kind = evLate
 		p.x.flight = append(p.x.flight, e)
 	}
 	return err

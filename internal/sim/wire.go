@@ -15,19 +15,19 @@ import (
 // Invariant: what is under way in one direction of a connection arrives in the order in
 // which it was sent. Pushes have a connection of their own.
 type wire struct {
-	w        *world
-	names    names
-	flight   []event  // what is under way, in the order in which it was sent
-	holds    []parcel // patterns: what matches one of them waits for a command
-	manual   bool     // everything waits, and so do the timers of claims
-	echo     bool     // say what a node answers
-	over     bool     // messages call forth messages without end
-	lines    []string // what the commands of one block have led to
-	seen     map[*attempt]glance
-	next     start // what the next claim begins with
-	told     map[string]bool
-	repairs  bool   // each process repairs each node, as in production
-	distinct uint64 // claims so far
+	w          *world
+	names      names
+	flight     []event  // what is under way, in the order in which it was sent
+	holds      []parcel // patterns: what matches one of them waits for a command
+	manual     bool     // everything waits, and so do the timers of claims
+	sayAnswers bool     // say what a node answers
+	over       bool     // messages call forth messages without end
+	lines      []string // what the commands of one block have led to
+	seen       map[*attempt]glance
+	next       start // what the next claim begins with
+	said       map[string]bool
+	repairs    bool   // each process repairs each node, as in production
+	distinct   uint64 // claims so far
 }
 
 // start is what a claim begins with beside the settings.
@@ -79,7 +79,7 @@ func (x *wire) take(e event) {
 // because one that was sent before it on the same connection does.
 func (x *wire) held(i int) bool {
 	e := x.flight[i]
-	if x.manual || e.kind == evGhost || x.matches(e) {
+	if x.manual || e.kind == evLate || x.matches(e) {
 		return true
 	}
 	return slices.ContainsFunc(x.flight[:i], func(o event) bool { return follows(o, e) && x.matches(o) })
@@ -133,8 +133,8 @@ func (x *wire) handle(e event, at moment) {
 	w.now = at
 	w.dispatch(e)
 	w.check.always(w)
-	if v := w.broken; v != nil && !x.told[v.Kind] {
-		x.told[v.Kind] = true
+	if v := w.broken; v != nil && !x.said[v.Kind] {
+		x.said[v.Kind] = true
 		x.say("VIOLATION %s: %s", v.Kind, v.What)
 	}
 	w.broken = nil
@@ -173,12 +173,12 @@ func (p parcel) String() string {
 }
 
 // words stand before the names of what is neither a request, nor an answer, nor a push.
-var words = map[kind]string{evGhost: "late ", evFail: "failure ", evUp: "up ", evDown: "down "}
+var words = map[kind]string{evLate: "late ", evFail: "failure ", evUp: "up ", evDown: "down "}
 
 // covers reports whether the pattern p stands for o.
 func (p parcel) covers(o parcel) bool {
 	same := func(a, b string) bool { return a == "*" || a == b }
-	kinds := p.kind == o.kind || p.kind == evRequest && o.kind <= evPush && o.kind != evGhost && o.kind != evFail
+	kinds := p.kind == o.kind || p.kind == evRequest && o.kind <= evPush && o.kind != evLate && o.kind != evFail
 	return kinds && same(p.from, o.from) && same(p.to, o.to) && (p.op == "" || p.op == o.op) && (p.no == 0 || p.no == o.no)
 }
 

@@ -26,26 +26,26 @@ type world struct {
 	undecided map[string]bool // those whose registers no run has decided
 	held      map[string]bool // those that a run is deciding
 
-	ledger    ledger // of the record
-	permits   number
-	inquiries int
-	lastRead  moment
-	limit     moment // when every waiter must have been served
+	ledger      ledger // of the record
+	permits     number
+	registerOps int
+	lastRead    moment
+	limit       moment // when every waiter must have been served
 
-	steps    []step // what a generator wants done, one after the other
-	armed    bool   // the first step only waits for its moment
-	patience moment // when the first step is done even though its condition does not hold
+	steps     []step // what a generator wants done, one after the other
+	armed     bool   // the first step only waits for its moment
+	stepLimit moment // when the first step is done even though its condition does not hold
 
-	draining bool                   // faults have stopped, and no participant starts another acquisition
-	missing  int                    // nodes that stay down from the start
-	righted  int                    // nodes whose clocks were set right when the faults stopped
-	excused  bool                   // a jump could not be noticed: two may hold
-	ghosts   bool                   // a break leaves messages behind that arrive late
-	taken    [protocol.Residues]int // claims per residue
-	trace    io.Writer
-	wire     *wire // nil, or the messages are delivered as a trace says
-	tape     *tape // nil, or what happens is recorded as a trace
-	broken   *Violation
+	draining     bool                   // faults have stopped, and no participant starts another acquisition
+	missing      int                    // nodes that stay down from the start
+	righted      int                    // nodes whose clocks were set right when the faults stopped
+	excused      bool                   // a jump could not be noticed: two may hold
+	lateMessages bool                   // a break leaves messages behind that arrive late
+	taken        [protocol.Residues]int // claims per residue
+	trace        io.Writer
+	wire         *wire // nil, or the messages are delivered as a trace says
+	tape         *tape // nil, or what happens is recorded as a trace
+	broken       *Violation
 }
 
 // maxEvents is far above what any honest schedule takes.
@@ -61,7 +61,7 @@ type Violation struct {
 func (v *Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.Kind, v.At, v.What) }
 
 func newWorld(s setting, r *rand.Rand, trace io.Writer) *world {
-	w := &world{setting: s, rng: r, now: moment(time.Second), trace: trace, ghosts: true, check: newChecks(s.locks)}
+	w := &world{setting: s, rng: r, now: moment(time.Second), trace: trace, lateMessages: true, check: newChecks(s.locks)}
 	w.listed, w.undecided, w.held = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.names {
 		w.listed[nameOf(i)] = true
@@ -98,7 +98,7 @@ func (w *world) play() (v *Violation) {
 		for _, l := range p.links {
 			l.ask(hello, 0)
 		}
-		p.looks()
+		p.begins()
 	}
 	w.limit = w.now.add(w.length + w.bound())
 	w.at(w.length, w.stop)
@@ -144,7 +144,7 @@ func (w *world) dispatch(e event) {
 	switch e.kind {
 	case evFunc:
 		e.fn()
-	case evRequest, evGhost:
+	case evRequest, evLate:
 		w.request(e)
 	default:
 		e.proc.take(e)

@@ -124,7 +124,7 @@ func TestLeaveAfterRestart(t *testing.T) {
 
 // The old connection is killed by its id, before the leave, and only where the
 // id still means it: not after a restart.
-func TestGhostIsKilled(t *testing.T) {
+func TestStaleConnectionIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, killReply, runID string }{
 		{"same run", ":1\r\n", "run1"},

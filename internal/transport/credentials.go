@@ -55,12 +55,12 @@ type credentials struct {
 }
 
 // watchCredentials subscribes to the streaming provider, if there is one. stop ends that.
-func (l *Ordered) watchCredentials(ctx context.Context, patience time.Duration) (*credentials, func(), error) {
+func (l *Ordered) watchCredentials(ctx context.Context, timeout time.Duration) (*credentials, func(), error) {
 	provider := l.opts.StreamingCredentialsProvider
 	if provider == nil {
 		return nil, func() {}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c := &credentials{l: l}
 	stop, err := within(ctx, func() (func(), error) {

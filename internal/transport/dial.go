@@ -86,23 +86,23 @@ type owned struct {
 // it but the answers to what go-redis has sent. Each step may take as long as patience.
 // It runs on run's goroutine, or on that of listen. The code of the client's owner
 // that it calls may hang, so it is left behind when ctx ends: see within.
-func (l *Ordered) open(ctx context.Context, patience time.Duration) (*opened, error) {
+func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
 	h := newHooks(l)
 	return within(ctx, func() (*opened, error) {
 		return h.ping(ctx, func(ctx context.Context, present, caught bool) (*opened, error) {
-			creds, stop, err := l.watchCredentials(ctx, patience)
+			creds, stop, err := l.watchCredentials(ctx, timeout)
 			if err != nil {
 				return nil, err
 			}
 			var o *opened
 			if present {
-				if o, err = l.openHooked(ctx, caught, patience); err == nil {
+				if o, err = l.openHooked(ctx, caught, timeout); err == nil {
 					o.hooks = h
 				}
 			} else {
-				o, err = l.openPlain(ctx, creds, patience)
+				o, err = l.openPlain(ctx, creds, timeout)
 			}
 			if err != nil {
 				stop()
@@ -133,22 +133,22 @@ func (l *Ordered) own(o *opened, stop func()) {
 }
 
 // openPlain opens a connection for a client without hooks.
-func (l *Ordered) openPlain(ctx context.Context, creds *credentials, patience time.Duration) (*opened, error) {
+func (l *Ordered) openPlain(ctx context.Context, creds *credentials, timeout time.Duration) (*opened, error) {
 	o := l.opts
-	dialing, cancel := context.WithTimeout(ctx, patience)
+	dialing, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	nc, err := within(dialing, func() (net.Conn, error) { return o.Dialer(dialing, o.Network, o.Addr) }, discard)
 	if err != nil {
 		return nil, err
 	}
 	if o.OnConnect != nil {
-		if err := introduce(ctx, o, nc, patience); err != nil {
+		if err := introduce(ctx, o, nc, timeout); err != nil {
 			discard(nc)
 			return nil, err
 		}
 		return &opened{nc: nc, login: []loginStep{{words: []string{"PING"}}}}, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, patience)
+	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	steps, err := login(asking, o, creds)
 	if err != nil {
@@ -197,11 +197,11 @@ func needless(refused error) bool {
 // returns. So nothing of go-redis (pool, health check, finalizer) outlives it or
 // can touch the connection later. go-redis reads nothing ahead: in RESP2 a node
 // sends answers only, and go-redis has read them all.
-func introduce(ctx context.Context, o *redis.Options, nc net.Conn, patience time.Duration) error {
+func introduce(ctx context.Context, o *redis.Options, nc net.Conn, timeout time.Duration) error {
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
 	handle := &borrowed{Conn: nc}
 	once := *o
-	once.ReadTimeout, once.WriteTimeout = patience, patience
+	once.ReadTimeout, once.WriteTimeout = timeout, timeout
 	once.Dialer = func(context.Context, string, string) (net.Conn, error) {
 		if handle.used.Swap(true) {
 			return nil, errors.New("connection lost during the handshake")

@@ -35,10 +35,10 @@ func (l *Ordered) trackStale(c *conn) {
 
 // connect opens a connection and completes its handshake. Each step may take as
 // long as patience, the whole maxConnect Stalls: see steady.
-func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, error) {
+func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
-	o, err := l.open(ctx, patience)
+	o, err := l.open(ctx, timeout)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
 	}
@@ -48,7 +48,7 @@ func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, e
 	}
 	c := newConn(nc, l.cfg.Batch)
 	c.hooks, c.creds = o.hooks, o.creds
-	step := &steady{Conn: nc, patience: patience}
+	step := &steady{Conn: nc, timeout: timeout}
 	c.rd = resp.NewReader(step)
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
 	err = l.handshake(c, step, o.login)
@@ -56,7 +56,7 @@ func (l *Ordered) connect(ctx context.Context, patience time.Duration) (*conn, e
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		step.patience = 0
+		step.timeout = 0
 		err = nc.SetDeadline(time.Time{})
 	}
 	if err != nil {

@@ -154,12 +154,12 @@ func calledBy(packages ...string) bool {
 // openHooked opens a connection as the client opens one for a subscription, so that its dial
 // hooks run, and its process hooks see how it logs in. go-redis then has a handle that has
 // ceased to work, until the connection ends.
-func (l *Ordered) openHooked(ctx context.Context, caught bool, patience time.Duration) (*opened, error) {
+func (l *Ordered) openHooked(ctx context.Context, caught bool, timeout time.Duration) (*opened, error) {
 	if !caught {
 		l.client.AddHook(catch{})
 	}
 	h := &borrowed{hooked: true}
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, catching{}, h), patience)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, catching{}, h), timeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, h.drop)
 	sub := l.client.Subscribe(ctx) // connects with Ping

@@ -90,9 +90,9 @@ func TestLogin(t *testing.T) {
 			defer client.Close()
 			var log events
 			cfg := log.config(transport.Config{Channel: "ch"})
-			heard := make(chan error, 100)
-			cfg.PushDown = func(err error) { heard <- err }
-			cfg.Subscribed = func() { heard <- nil }
+			received := make(chan error, 100)
+			cfg.PushDown = func(err error) { received <- err }
+			cfg.Subscribed = func() { received <- nil }
 			l := open(t, client, cfg)
 			err := l.State(time.Now()).Err
 			if c.want != "app" && c.want != "default" {
@@ -100,7 +100,7 @@ func TestLogin(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			assert.NoError(t, <-heard)
+			assert.NoError(t, <-received)
 			me, err := do(t, l, "ACL", "WHOAMI")
 			assert.NoError(t, err)
 			assert.Equal(t, c.want, me)

@@ -313,11 +313,11 @@ func (l *Ordered) dismiss(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	patience := time.NewTimer(l.cfg.NodeTimeout)
-	defer patience.Stop()
+	timeout := time.NewTimer(l.cfg.NodeTimeout)
+	defer timeout.Stop()
 	select {
 	case <-gone:
-	case <-patience.C:
+	case <-timeout.C:
 	}
 }
 

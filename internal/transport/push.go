@@ -21,7 +21,7 @@ import (
 // pushes is where the pushes come from. Only run touches it, and the reader of the current
 // connection while it is up.
 type pushes struct {
-	told     bool               // Subscribed or PushDown has been called
+	called   bool               // Subscribed or PushDown has been called
 	up       bool               // Subscribed was called last
 	listener context.CancelFunc // ends the connection for pushes; nil: there is none
 	ended    chan struct{}      // closed when it has
@@ -30,14 +30,14 @@ type pushes struct {
 
 // begin calls Subscribed.
 func (p *pushes) begin(l *Ordered) {
-	p.told, p.up = true, true
+	p.called, p.up = true, true
 	l.cfg.Subscribed()
 }
 
 // end calls PushDown if that is news.
 func (p *pushes) end(l *Ordered, err error) {
-	if l.cfg.Channel != "" && (p.up || !p.told) {
-		p.told, p.up = true, false
+	if l.cfg.Channel != "" && (p.up || !p.called) {
+		p.called, p.up = true, false
 		l.cfg.PushDown(err)
 	}
 }
@@ -97,9 +97,9 @@ func (l *Ordered) subscribeTo(c *conn, now time.Duration) {
 	}
 }
 
-// hear begins the connection for pushes where c cannot carry them. It ends that of another
+// listenBeside begins the connection for pushes where c cannot carry them. It ends that of another
 // server, which may go on publishing what is out of date, or nothing.
-func (l *Ordered) hear(c *conn) {
+func (l *Ordered) listenBeside(c *conn) {
 	p := &l.pushes
 	shared, addr := c.info.Protocol == 3, c.nc.RemoteAddr().String()
 	if p.listener != nil && (shared || p.addr != addr) {
@@ -133,7 +133,7 @@ func (l *Ordered) listen(ctx context.Context) {
 	var pause backoff
 	for ctx.Err() == nil {
 		began := l.now()
-		subscribed, err := l.subscribe(ctx, pause.patience(l.cfg.Stall))
+		subscribed, err := l.subscribe(ctx, pause.stepTimeout(l.cfg.Stall))
 		if l.ctx.Err() != nil {
 			err = ErrClosed
 		}
@@ -153,8 +153,8 @@ func (l *Ordered) listen(ctx context.Context) {
 // A subscriber cannot tell silence from a node that is gone, hence the pings:
 // each must be answered within Stall. An answer that fails to come ends the
 // connection, and the next subscription tells the owner that it missed something.
-func (l *Ordered) subscribe(ctx context.Context, patience time.Duration) (subscribed bool, err error) {
-	o, err := l.open(ctx, patience)
+func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscribed bool, err error) {
+	o, err := l.open(ctx, timeout)
 	if err != nil {
 		return false, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
 	}
@@ -166,7 +166,7 @@ func (l *Ordered) subscribe(ctx context.Context, patience time.Duration) (subscr
 		discard(nc)
 	})
 	defer func() { end(); <-closed }()
-	step := &steady{Conn: nc, patience: patience}
+	step := &steady{Conn: nc, timeout: timeout}
 	out := appendSteps(nil, append(login, loginStep{words: []string{"SUBSCRIBE", l.cfg.Channel}}))
 	if _, err := step.Write(out); err != nil {
 		return false, err
@@ -201,7 +201,7 @@ func (l *Ordered) subscribe(ctx context.Context, patience time.Duration) (subscr
 			l.pushes.begin(l)
 		}
 		if subscribed {
-			step.patience = l.cfg.Stall + l.pingEvery()
+			step.timeout = l.cfg.Stall + l.pingEvery()
 		}
 	}
 }

@@ -29,13 +29,13 @@ const (
 // here only, so never two at a time.
 func (l *Ordered) run() {
 	var pause backoff
-	told := false // Up or Down has been called
+	called := false // Up or Down has been called
 	for l.ctx.Err() == nil {
-		c, err := l.connect(l.ctx, pause.patience(l.cfg.Stall))
+		c, err := l.connect(l.ctx, pause.stepTimeout(l.cfg.Stall))
 		up := err == nil
 		began := l.now()
 		if up {
-			l.hear(c)
+			l.listenBeside(c)
 			room := l.raise(c)
 			l.cfg.Up()
 			if room {
@@ -43,12 +43,12 @@ func (l *Ordered) run() {
 			}
 		} else {
 			l.lower(err)
-			if !told {
+			if !called {
 				l.cfg.Down(err)
 			}
 		}
-		if !told {
-			told = true
+		if !called {
+			called = true
 			close(l.ready)
 		}
 		if up {
@@ -63,7 +63,7 @@ func (l *Ordered) run() {
 		}
 		pause.sleep(l.ctx)
 	}
-	if !told {
+	if !called {
 		close(l.ready)
 	}
 }
@@ -206,13 +206,13 @@ type backoff struct {
 
 // The times that an attempt to connect may take, in Stalls.
 const (
-	maxPatience = 16 // one step
-	maxConnect  = 32 // all of it
+	maxStep    = 16 // one step
+	maxConnect = 32 // all of it
 )
 
-// patience is how long one step of the next attempt may take.
-func (b *backoff) patience(stall time.Duration) time.Duration {
-	return min(stall<<b.slow, maxPatience*stall)
+// stepTimeout is how long one step of the next attempt may take.
+func (b *backoff) stepTimeout(stall time.Duration) time.Duration {
+	return min(stall<<b.slow, maxStep*stall)
 }
 
 // failed takes why an attempt has failed.

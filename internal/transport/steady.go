@@ -19,15 +19,15 @@ import (
 // them begin again, and none ever connects.
 type steady struct {
 	net.Conn
-	patience time.Duration // of one step; 0: no deadlines are set
+	timeout time.Duration // of one step; 0: no deadlines are set
 }
 
 // stride is how much is written in one step.
 const stride = 4 << 10
 
 func (s *steady) Read(p []byte) (int, error) {
-	if s.patience > 0 {
-		if err := s.SetReadDeadline(time.Now().Add(s.patience)); err != nil {
+	if s.timeout > 0 {
+		if err := s.SetReadDeadline(time.Now().Add(s.timeout)); err != nil {
 			return 0, err
 		}
 	}
@@ -36,7 +36,7 @@ func (s *steady) Read(p []byte) (int, error) {
 
 func (s *steady) Write(p []byte) (n int, err error) {
 	for len(p) > 0 {
-		if err := s.SetWriteDeadline(time.Now().Add(s.patience)); err != nil {
+		if err := s.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
 			return n, err
 		}
 		k, err := s.Conn.Write(p[:min(len(p), stride)])

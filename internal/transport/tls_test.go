@@ -54,9 +54,9 @@ func TestTLS(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Zero(t, node.Client().Exists(t.Context(), "claim").Val())
 
-	stranger := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: &tls.Config{RootCAs: x509.NewCertPool()}})
-	defer stranger.Close()
-	assert.ErrorContains(t, open(t, stranger, transport.Config{Stall: 10 * time.Second}).State(time.Now()).Err, "certificate")
+	otherServer := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: &tls.Config{RootCAs: x509.NewCertPool()}})
+	defer otherServer.Close()
+	assert.ErrorContains(t, open(t, otherServer, transport.Config{Stall: 10 * time.Second}).State(time.Now()).Err, "certificate")
 }
 
 func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {

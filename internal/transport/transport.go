@@ -66,4 +66,4 @@ type State struct {
 
 // Healthy reports whether an answer can be expected soon: connected, and no command has
 // been unanswered for longer than patience.
-func (s *State) Healthy(patience time.Duration) bool { return s.Err == nil && s.Waiting < patience }
+func (s *State) Healthy(timeout time.Duration) bool { return s.Err == nil && s.Waiting < timeout }

@@ -8,7 +8,7 @@ import (
 )
 
 // A writer whose yields took long yields less and less often, until one was short again.
-func TestCourtesy(t *testing.T) {
+func TestYieldBackoff(t *testing.T) {
 	t.Parallel()
 	var y yieldBackoff
 	now := time.Now()

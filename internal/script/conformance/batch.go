@@ -65,10 +65,10 @@ func (s *sequence) succession() (parts []part) {
 	return parts
 }
 
-// many puts a few joins, beats and leaves to the node in one request, all of the one
+// inBatches puts a few joins, beats and leaves to the node in one request, all of the one
 // name. What the node does of them is what the model does; what it does not do
 // is as if it had not been asked for.
-func (s *sequence) many(ctx context.Context) error {
+func (s *sequence) inBatches(ctx context.Context) error {
 	wanted := s.anything()
 	if s.alike != nil && s.rng.IntN(2) == 0 {
 		wanted = s.succession()

@@ -88,7 +88,7 @@ func (s *sequence) complete(ctx context.Context) error {
 	if inc == 0 || s.rng.IntN(3) == 0 {
 		inc++
 	}
-	args, err := words(script.AppendWhole(nil, s.keys.Marker(), inc))
+	args, err := words(script.AppendCaughtUp(nil, s.keys.Marker(), inc))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *sequence) complete(ctx context.Context) error {
 	s.node.Complete(inc)
 	s.note("%d complete %d: %v -> %v", s.now, inc, cmd.Val(), s.node.CaughtUp())
 	if !before && s.node.CaughtUp() != (fmt.Sprint(cmd.Val()) == "[1]") {
-		return fmt.Errorf("whole: %v", cmd.Val())
+		return fmt.Errorf("caughtup: %v", cmd.Val())
 	}
 	return nil
 }

@@ -62,28 +62,28 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 	s.node = model.New(s.guard)
 	capacity := []uint64{1, 1, 3, large}[rng.IntN(4)]
 	s.count = capacity == 3 || capacity == 1 && rng.IntN(4) == 0
-	crowd := 3 + rng.IntN(4)
+	fleet := 3 + rng.IntN(4)
 	s.herd = seed%herdOneIn == 1
 	switch rng.IntN(6) {
 	case 0:
-		crowd = 12 // more than a hint for a waiter looks at
+		fleet = 12 // more than a hint for a waiter looks at
 	case 1, 2:
-		crowd = 1 + rng.IntN(2) // often alone
+		fleet = 1 + rng.IntN(2) // often alone
 	}
 	if s.herd {
-		crowd = model.Portion + rng.IntN(2*model.Portion)
+		fleet = model.Portion + rng.IntN(2*model.Portion)
 		if capacity > 1 { // permits, or readers and writers
 			capacity, s.count = large, rng.IntN(2) == 0
 		}
 		if s.count {
-			crowd = 9 * model.Portion // too many for a list
+			fleet = 9 * model.Portion // too many for a list
 		}
 	}
 	if rng.IntN(2) == 0 && !s.herd {
 		s.alike = &actor{}
 		s.renew(s.alike)
 	}
-	for i := range crowd {
+	for i := range fleet {
 		c := capacity
 		if i == 0 && rng.IntN(6) == 0 {
 			c = []uint64{1, 3}[rng.IntN(2)]
@@ -98,7 +98,7 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 		a.far = rng.IntN(40) == 0
 		if s.herd && c == large {
 			a.terms.Weight = 1
-			if i == 0 && seed%(2*herdOneIn) == 1 || i == crowd-2 { // all wait for the first, or the last for all
+			if i == 0 && seed%(2*herdOneIn) == 1 || i == fleet-2 { // all wait for the first, or the last for all
 				a.terms.Weight = large
 			}
 		}
@@ -178,7 +178,7 @@ func (s *sequence) step(ctx context.Context) error {
 	case k < 10:
 		return s.record(ctx, a)
 	case k < 18:
-		return s.many(ctx)
+		return s.inBatches(ctx)
 	case k < 40:
 		return s.request(ctx, a, protocol.Request{Op: protocol.OpJoin, Ticket: s.ticket(a), List: list})
 	case k < 54:

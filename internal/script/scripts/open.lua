@@ -31,7 +31,7 @@ end
 -- No marker: the memory is gone. The time goes into the new incarnation because
 -- the same claim may be the first to come by after the next loss, too.
 --
--- Nearly always the node is whole and the marker names this client's settings. To match all
+-- Nearly always the node is caught up and the marker names this client's settings. To match all
 -- of such a marker takes four times as long as to match its head and compare its end.
 local inc, born = match(marker or '', '^(%d+) (%d+) ')
 local keep, guard = A[4], match(A[3], '^%d+')
@@ -55,7 +55,7 @@ end
 local recovering = born + guard - now
 
 -- A semaphore has no redlock key; and a node that has forgotten a Resize must
--- not vote by the old number, so for a semaphore it recovers until it is whole,
+-- not vote by the old number, so for a semaphore it recovers until it is caught up,
 -- or for another guard time when no client repairs it.
 local limit, since
 if K[6] then

@@ -35,10 +35,10 @@ local hidden, ignored = tonumber(vt) > far, tonumber(pt) > far
 
 -- No marker: the memory is gone, and whatever asks first makes it known. A
 -- node loses it once in a microsecond at most.
-local inc, born, longest, whole = match(marker or '', '^(%d+) (%d+) %S+ (%d+) %d+(.*)$')
+local inc, born, longest, caughtUp = match(marker or '', '^(%d+) (%d+) %S+ (%d+) %d+(.*)$')
 local guard = match(A[1], '^%d+')
 if not inc then
-  inc, born, whole = string.format('%.0f', (clock[1] * 1000000 + clock[2]) % 4503599627370495 + 1), now, ''
+  inc, born, caughtUp = string.format('%.0f', (clock[1] * 1000000 + clock[2]) % 4503599627370495 + 1), now, ''
   call('SET', K[3], inc .. ' ' .. string.format('%.0f', now) .. ' - ' .. A[1])
 elseif longest - guard > 0 then
   guard = longest
@@ -165,7 +165,7 @@ end
 
 top = math.min(top, far)
 hidden, ignored = tonumber(vt) > top, tonumber(pt) > top
-local known = (hidden or ignored) and 2 or whole == ' w' and 1 or 0
+local known = (hidden or ignored) and 2 or caughtUp == ' w' and 1 or 0
 if hidden then vt, vid, seq, erased, stop, value = '0', none, '0', '0', '0', '' end
 if ignored then pt, pid = '0', none end
 local rest = stop == '0' and 0 or stop - now

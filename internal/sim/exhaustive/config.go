@@ -16,8 +16,8 @@ const (
 	Unbounded = -1
 )
 
-// Party is one claim of the search.
-type Party struct {
+// ClaimConfig is one claim of the search.
+type ClaimConfig struct {
 	Residue byte
 	Weight  uint64
 	// Propose lists the T0 that the claim may start with. One that is not above
@@ -30,7 +30,7 @@ type Party struct {
 
 // Config says what the search goes through. Durations are in units.
 type Config struct {
-	Parties  []Party // in the order in which they start
+	Parties  []ClaimConfig // in the order in which they start
 	Capacity uint64
 	TTL      int
 	Guard    int
@@ -78,13 +78,13 @@ type Config struct {
 // very same ticket. Other residues change nothing: only the order of tickets
 // is ever looked at, and two classes alternate in it whatever their distance.
 func Mutex(ttl int, same bool) Config {
-	a := Party{Weight: 1, Propose: []protocol.Ticket{base}}
-	b := Party{Weight: 1, Residue: 1, Propose: []protocol.Ticket{base - protocol.Residues + 1, base + 1}}
+	a := ClaimConfig{Weight: 1, Propose: []protocol.Ticket{base}}
+	b := ClaimConfig{Weight: 1, Residue: 1, Propose: []protocol.Ticket{base - protocol.Residues + 1, base + 1}}
 	if same {
 		b.Residue, b.Propose = 0, []protocol.Ticket{base - protocol.Residues, base, base + protocol.Residues}
 	}
 	return Config{
-		Parties: []Party{a, b}, Capacity: 1, TTL: ttl, Guard: 2 * ttl,
+		Parties: []ClaimConfig{a, b}, Capacity: 1, TTL: ttl, Guard: 2 * ttl,
 		Delay: Unbounded, Beats: Unbounded, Units: Unbounded, Raises: Unbounded,
 	}
 }
@@ -95,7 +95,7 @@ func Semaphore(ttl int) Config {
 	c := Mutex(ttl, false)
 	c.Capacity, c.Parties = 2, nil
 	for i := range 3 {
-		c.Parties = append(c.Parties, Party{Weight: 1, Residue: byte(i), Propose: []protocol.Ticket{base + protocol.Ticket(i)}})
+		c.Parties = append(c.Parties, ClaimConfig{Weight: 1, Residue: byte(i), Propose: []protocol.Ticket{base + protocol.Ticket(i)}})
 	}
 	return c
 }

@@ -35,26 +35,26 @@ func (x *space) stuck(s state) string {
 // settleDown delivers everything, and reports whether there is an end to it.
 func (x *space) settleDown(s *state) bool {
 	for range 1000 {
-		quiet := true
+		settled := true
 		for i, id := range s.claims {
 			if id == 0 {
 				continue
 			}
 			if x.claims[id].valid {
 				x.happen(s, uint8(i), claimEvent{kind: evLeave})
-				quiet = false
+				settled = false
 			}
 			for z := range uint8(nodes) {
 				for _, a := range x.messages(*s, uint8(i), z, nil) {
 					if a.kind == actArrive || a.kind == actAnswer || a.kind == actPush {
 						*s, _ = x.apply(*s, a)
-						quiet = false
+						settled = false
 						break // the rest of the list has moved
 					}
 				}
 			}
 		}
-		if quiet {
+		if settled {
 			return true
 		}
 	}

@@ -66,8 +66,8 @@ func (x *space) compute(e claimEvent) claimMove {
 	var wrong string
 	switch e.kind {
 	case evStart:
-		party := x.cfg.Parties[e.slot]
-		c.Start(p.at, e.ticket, party.Later, time.Duration(party.After)*unit)
+		claimConfig := x.cfg.Parties[e.slot]
+		c.Start(p.at, e.ticket, claimConfig.Later, time.Duration(claimConfig.After)*unit)
 	case evAnswer:
 		c.Answer(p.at, x.request(p, e), x.answer(x.msgs[e.msg]))
 	case evPush:

@@ -165,7 +165,7 @@ func (x *space) happen(s *state, i uint8, e claimEvent) string {
 	if m.wrong != "" {
 		return name(int(i)) + " " + m.wrong
 	}
-	if wrong := x.crowded(*s); wrong != "" {
+	if wrong := x.overCapacity(*s); wrong != "" {
 		return wrong
 	}
 	if m.admitted && x.tokens() && x.claims[m.claim].ticket <= top {
@@ -181,8 +181,8 @@ func (x *space) happen(s *state, i uint8, e claimEvent) string {
 	return ""
 }
 
-// crowded reports more valid holders than there is room for.
-func (x *space) crowded(s state) string {
+// overCapacity reports more valid holders than there is room for.
+func (x *space) overCapacity(s state) string {
 	var weight uint64
 	for i, p := range x.cfg.Parties {
 		if x.claims[s.claims[i]].valid {

@@ -68,7 +68,7 @@ func (n *Node) freeze(frozen bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.frozen = frozen
-	for _, t := range n.heard {
+	for _, t := range n.listeners {
 		t.mu.Lock()
 		t.frozen = frozen
 		t.mu.Unlock()
@@ -99,7 +99,7 @@ func (n *Node) Start(keep bool) {
 
 func (n *Node) cut(cause error) {
 	n.mu.Lock()
-	all := slices.Clone(n.heard)
+	all := slices.Clone(n.listeners)
 	n.mu.Unlock()
 	for _, t := range all {
 		t.Reconnect(cause)
@@ -130,11 +130,11 @@ func (n *Node) join(t *Transport) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t.frozen = n.frozen
-	n.heard = append(n.heard, t)
+	n.listeners = append(n.listeners, t)
 }
 
 func (n *Node) part(t *Transport) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.heard = slices.DeleteFunc(n.heard, func(o *Transport) bool { return o == t })
+	n.listeners = slices.DeleteFunc(n.listeners, func(o *Transport) bool { return o == t })
 }

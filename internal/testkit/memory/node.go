@@ -1,6 +1,6 @@
 // Package memory has nodes in the process of the test: the reference node of
 // internal/model behind the commands that the library sends, and a transport to it. So a
-// whole Quorum runs without a server.
+// caughtUp Quorum runs without a server.
 //
 //	nodes := memory.NewNodes(3)
 //	q, err := quorate.New(nodes.Clients(t), nodes.Option())
@@ -29,21 +29,21 @@ import (
 // Node is one Redis in memory. It is safe for concurrent use; mu guards all of it.
 // Lock order: Node.mu, then Transport.mu.
 type Node struct {
-	mu     sync.Mutex
-	run    string // the identity of this run of the server
-	marker marker
-	model  *model.Node // what it keeps of all names
-	texts  map[string]text
-	heard  []*Transport // that listen
-	frozen bool
-	down   error // why no connection can be made; nil: one can
+	mu        sync.Mutex
+	run       string // the identity of this run of the server
+	marker    marker
+	model     *model.Node // what it keeps of all names
+	texts     map[string]text
+	listeners []*Transport // that listen
+	frozen    bool
+	down      error // why no connection can be made; nil: one can
 }
 
 // marker is the node's marker: see mark.lua.
 type marker struct {
 	inc, born, guard, retention int64
 	run                         string
-	whole                       bool
+	caughtUp                    bool
 }
 
 func (m *marker) String() string {
@@ -51,7 +51,7 @@ func (m *marker) String() string {
 		return ""
 	}
 	s := fmt.Sprintf("%d %d %s %d %d", m.inc, m.born, m.run, m.guard, m.retention)
-	if m.whole {
+	if m.caughtUp {
 		s += " w"
 	}
 	return s
@@ -159,9 +159,9 @@ func (n *Node) scan([]string) []resp.Value {
 
 // publish returns how many listen.
 func (n *Node) publish(channel, payload string) (count int64) {
-	for _, t := range n.heard {
+	for _, t := range n.listeners {
 		if t.cfg.Channel == channel {
-			t.hear(payload)
+			t.receivePush(payload)
 			count++
 		}
 	}
@@ -204,7 +204,7 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 	k := 2 + int(integer(w[1]))
 	keys, args := w[2:k], w[k:]
 	name := scripts[w[0]]
-	if at, ok := map[string]int{"enter": 4, "beat": 4, "leave": 4, "record": 2, "mark": 0, "bootstrap": 0, "whole": 0}[name]; ok {
+	if at, ok := map[string]int{"enter": 4, "beat": 4, "leave": 4, "record": 2, "mark": 0, "bootstrap": 0, "caughtup": 0}[name]; ok {
 		stamp := stampOf(keys[at])
 		n.model.Count(stamp)
 		if set := n.model.Set(); name != "leave" && stamp != set.Stamp() {
@@ -225,16 +225,16 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 		if m.inc == 0 {
 			m.inc = random()
 		}
-		m.born, m.run, m.whole = 0, args[1], true
+		m.born, m.run, m.caughtUp = 0, args[1], true
 		n.model.Bootstrap(protocol.Incarnation(m.inc))
 		return []resp.Value{{Int: m.inc}, {Int: now}}, nil
 	case "set":
 		return n.setStep(now, args)
-	case "whole":
+	case "caughtup":
 		if integer(args[0]) != n.marker.inc {
 			return num(0), nil
 		}
-		n.marker.whole = true
+		n.marker.caughtUp = true
 		n.model.Complete(protocol.Incarnation(n.marker.inc))
 		return num(1), nil
 	}
@@ -291,6 +291,6 @@ func (n *Node) mark(now int64, args []string) {
 // begin begins another incarnation.
 func (n *Node) begin(now int64, run string) {
 	m := &n.marker
-	m.inc, m.born, m.run, m.whole = random(), now, run, false
+	m.inc, m.born, m.run, m.caughtUp = random(), now, run, false
 	n.model.Mark(now, protocol.Incarnation(m.inc))
 }

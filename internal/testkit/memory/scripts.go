@@ -15,8 +15,8 @@ import (
 
 // Flags of a request and of an answer, see internal/script.
 const (
-	notify, list, settle                                      = 1, 2, 4
-	vote, waiters, foreign, told, listed, limit, barred int64 = 1, 2, 4, 8, 16, 32, 64
+	notify, list, settle                                        = 1, 2, 4
+	vote, waiters, foreign, totals, listed, limit, barred int64 = 1, 2, 4, 8, 16, 32, 64
 )
 
 func ms(s string) time.Duration { return time.Duration(integer(s)) * time.Millisecond }
@@ -144,7 +144,7 @@ func answer(a protocol.Answer) []resp.Value {
 	for _, f := range []struct {
 		on   bool
 		flag int64
-	}{{a.Vote, vote}, {a.Waiters, waiters}, {a.Foreign, foreign}, {a.HasTotals, told}, {a.Listed, listed}, {a.Limit > 0, limit}, {a.Barred, barred}} {
+	}{{a.Vote, vote}, {a.Waiters, waiters}, {a.Foreign, foreign}, {a.HasTotals, totals}, {a.Listed, listed}, {a.Limit > 0, limit}, {a.Barred, barred}} {
 		if f.on {
 			flags |= f.flag
 		}

@@ -172,19 +172,19 @@ func (t *Transport) Close(ctx context.Context) error {
 
 // run is the connection, and the next one, until Close.
 func (t *Transport) run() {
-	told := false // Up or Down has been called
+	called := false // Up or Down has been called
 	for t.open() {
 		err := t.connect()
 		if err != nil {
 			t.lower(err)
-			if !told && t.cfg.Down != nil {
+			if !called && t.cfg.Down != nil {
 				t.cfg.Down(err)
 			}
-			told = true
+			called = true
 			time.Sleep(time.Millisecond) // before the next attempt
 			continue
 		}
-		told = true
+		called = true
 		call(t.cfg.Up)
 		if t.cfg.Channel != "" {
 			call(t.cfg.Subscribed)
@@ -314,8 +314,8 @@ func (t *Transport) lower(cause error) {
 	t.wake.Broadcast()
 }
 
-// hear takes a push. Called with Node.mu held.
-func (t *Transport) hear(payload string) {
+// receivePush takes a push. Called with Node.mu held.
+func (t *Transport) receivePush(payload string) {
 	t.mu.Lock()
 	if t.up {
 		t.pushes = append(t.pushes, payload)

@@ -106,14 +106,14 @@ func (s *Server) openClock() error {
 	defer cancel()
 	client := redis.NewClient(s.clientOptions())
 	defer func() { _ = client.Close() }()
-	told, err := client.Time(ctx).Result()
+	shows, err := client.Time(ctx).Result()
 	if err != nil {
 		return fmt.Errorf("redistest: clock of %s: %w", s.Addr(), err)
 	}
 	if err := s.kill(); err != nil {
 		return err
 	}
-	if time.Until(told) < ahead/2 {
+	if time.Until(shows) < ahead/2 {
 		return fmt.Errorf("redistest: clock of %s: %s was given %s, and its clock does not follow", s.Addr(), Binary, strings.Join(libraries, " and "))
 	}
 	s.clock.offset = 0

@@ -22,10 +22,10 @@ func ahead(t *testing.T, s *redistest.Server) time.Duration {
 	t.Helper()
 	for {
 		before := time.Now()
-		told, err := s.Client().Time(t.Context()).Result()
+		shows, err := s.Client().Time(t.Context()).Result()
 		require.NoError(t, err)
 		if took := time.Since(before); took < within/2 {
-			return told.Sub(before.Add(took / 2))
+			return shows.Sub(before.Add(took / 2))
 		}
 	}
 }
@@ -96,11 +96,11 @@ func TestRateChangesWithoutAJump(t *testing.T) {
 	for _, rate := range []float64{100, 1, 50} { // a jump is 99 times as long as what is wrong about the start
 		require.NoError(t, s.ShiftClock(0, rate))
 		from := s.Clock()
-		told, err := s.Client().Time(t.Context()).Result()
+		shows, err := s.Client().Time(t.Context()).Result()
 		require.NoError(t, err)
 		to := s.Clock()
 		const digits = time.Millisecond // what the file leaves out
-		assert.False(t, told.Before(from.Add(-digits)) || told.After(to.Add(digits)), "rate %v: %v is not between %v and %v", rate, told, from, to)
+		assert.False(t, shows.Before(from.Add(-digits)) || shows.After(to.Add(digits)), "rate %v: %v is not between %v and %v", rate, shows, from, to)
 	}
 }
 

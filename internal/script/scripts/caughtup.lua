@@ -1,4 +1,4 @@
--- whole: this node is caught up. It can attest again what is not recorded. In another
+-- caughtup: this node is caught up. It can attest again what is not recorded. In another
 -- incarnation it has lost more since, so nothing changes.
 --
 -- KEYS  1 marker   ARGV  1 incarnation
