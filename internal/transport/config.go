@@ -141,6 +141,7 @@ var (
 	errStalled     = errors.New("no answer for too long")
 	errOverflow    = errors.New("too many unanswered commands")
 	errUnasked     = errors.New("an answer to no command")
+	errMisplaced   = errors.New("an answer to another command than the next one")
 	errMoved       = errors.New("the Sentinels name another master")
 	errConnecting  = errors.New("still connecting")
 	errExpired     = errors.New("not delivered in time")

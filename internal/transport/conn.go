@@ -219,6 +219,10 @@ func (c *conn) read(l *Ordered) error {
 			continue
 		}
 		l.mu.Lock()
+		if c.misplaced(err) {
+			l.mu.Unlock()
+			return errMisplaced
+		}
 		e, ok := c.unanswered.pop()
 		c.bytes -= int(e.size)
 		if !e.own {

@@ -81,6 +81,18 @@ func (c *conn) isAnswer(v []resp.Value) bool {
 	return !c.rd.IsPush() || len(v) == 3 && string(v[0].Str) == "subscribe"
 }
 
+// misplaced reports whether what was read last cannot be the answer to the oldest unanswered
+// command: a push answers SUBSCRIBE, and nothing else does but an error. Ordered.mu is held.
+// Without it an answer to SUBSCRIBE that a proxy repeats, or a server that pushes as in RESP2, has
+// each later answer go to the wrong command: a vote for one claim would count for another.
+func (c *conn) misplaced(err error) bool {
+	if c.unanswered.n == 0 {
+		return false
+	}
+	_, asked := c.unanswered.oldest().cmd.(subscription)
+	return c.rd.IsPush() != asked && !(asked && err != nil)
+}
+
 // pushed takes what answers no command.
 // It runs on the reader's goroutine with no lock held.
 func (l *Ordered) pushed(v []resp.Value) {

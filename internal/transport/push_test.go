@@ -194,6 +194,47 @@ func TestPushesAmongAnswers(t *testing.T) {
 	}
 }
 
+// An answer to SUBSCRIBE that comes where another command's belongs, or the other way round, ends
+// the connection. Each later answer would go to the wrong command, a vote for one claim to another.
+func TestSubscriptionIsNotAnotherCommandsAnswer(t *testing.T) {
+	t.Parallel()
+	const subscribed = ">3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n"
+	for name, c := range map[string]struct{ subscribe, a string }{
+		"unasked":          {subscribed, subscribed + "+a\r\n"},
+		"not as a push":    {"*" + subscribed[1:], "*3\r\n$7\r\nmessage\r\n$2\r\nch\r\n$1\r\nx\r\n+a\r\n"},
+		"after the answer": {"+a\r\n", subscribed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := redistest.Answer(t, func(words []string) string {
+				switch words[0] {
+				case "HELLO":
+					return "%2\r\n+server\r\n+redis\r\n+proto\r\n:3\r\n"
+				case "SUBSCRIBE":
+					return c.subscribe
+				case "GET":
+					if words[1] == "a" {
+						return c.a
+					}
+					return "+b\r\n"
+				}
+				return "+OK\r\n"
+			})
+			client := redis.NewClient(&redis.Options{Addr: addr})
+			defer client.Close()
+			l := open(t, client, transport.Config{Channel: "ch"})
+			a, b := newCall("GET", "a"), newCall("GET", "b")
+			send(l, a)
+			send(l, b)
+			for want, c := range map[string]*call{"a": a, "b": b} {
+				if v, err := c.wait(t); err == nil {
+					assert.Equal(t, want, v)
+				}
+			}
+			require.NoError(t, shut(l))
+		})
+	}
+}
+
 func TestPushForbidden(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, func(_ *fakeConn, words []string) string {
