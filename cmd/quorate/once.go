@@ -199,9 +199,11 @@ func (j *onceJob) verdict(o *once.Once, err error) error {
 	case err == nil && !j.ran:
 		ctx, cancel := context.WithTimeout(j.ctx, time.Second)
 		defer cancel()
+		says := fmt.Sprintf("%q was done before", j.name) // a command that did not run is never silent
 		if s, err := o.Status(ctx); err == nil {
-			fmt.Fprintln(j.errs, "quorate:", describeOnce(j.name, s))
+			says = describeOnce(j.name, s)
 		}
+		fmt.Fprintln(j.errs, "quorate:", says)
 		return nil
 	case err == nil:
 		return nil
