@@ -162,7 +162,7 @@ func (a *attempt) failed(r *protocol.Request, err error) {
 // Called with a.mu held.
 func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer) {
 	if r.Op != protocol.OpLeave {
-		a.note(r.Node, cmp.Or(a.q.mismatch(&a.claim, *r, *ans), refusal(a.spec, *ans)))
+		a.note(r.Node, cmp.Or(a.q.mismatch(&a.claim, r, ans), refusal(a.spec, *ans)))
 	}
 }
 

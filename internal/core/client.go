@@ -18,7 +18,7 @@ import (
 // the same moments.
 func (q *Quorum) newClient(nodes int) *protocol.Client {
 	return protocol.NewClient(protocol.ClientConfig{
-		Nodes: nodes, TTL: q.set.TTL, NodeTimeout: q.set.NodeTimeout, Guard: q.set.Guard,
+		Nodes: nodes, TTL: q.set.TTL, NodeTimeout: q.set.NodeTimeout, Guard: q.set.Guard, WallAllowed: q.allowed(),
 		Wall: q.micros, Seed: rand.Uint64(), Rules: rules(),
 	})
 }
@@ -127,6 +127,10 @@ func (q *Quorum) act(a *protocol.Action) {
 		n.link.Reconnect(errOtherIncarnation)
 	case protocol.ActStep:
 		q.repairs.start(a.Step)
+	case protocol.ActWall:
+		q.askWall(a.Try)
+	case protocol.ActWallWrong:
+		q.refuseAll()
 	case protocol.ActAttempted:
 		q.repairs.wake(n)
 	}
@@ -147,6 +151,12 @@ func (q *Quorum) report(n *node, a *protocol.Action) {
 	case protocol.ActDoubted:
 		q.set.Logger.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
 			"for half a guard time its votes count later by that", "node", n.addr, "by", a.By)
+	case protocol.ActWallWrong:
+		if a.Changed {
+			q.reportWall()
+		}
+	case protocol.ActWallRight:
+		q.set.Logger.Info("quorate: the nodes' clocks agree with this process's wall clock again")
 	case protocol.ActStood:
 		q.set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
 	}

@@ -29,7 +29,6 @@
 //	                          Reply and Push, which must not wait for the same node
 //	one of a flow, at times   sends what waited for room, and ends when nothing waits
 //	one of a watch            asks for its record
-//	one of the wall clock     compares it with the nodes' clocks
 //	one for each repair step  as it waits for a node
 //	one for each deadline     that has passed: it ends the hold, which calls the primitive
 //

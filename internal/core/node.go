@@ -192,7 +192,6 @@ func (n *node) up() {
 	}
 	q.carryOut(do)
 	n.room()
-	q.compareWall()
 }
 
 // down runs when a connection has ended. Claims learn it at once, so no waiter counts on

@@ -37,7 +37,6 @@ type Quorum struct {
 	channel string // pushes to this client, on every node
 	clock   *localClock
 	waker   waker
-	wall    wall
 	shards  [16]shard
 	built   chan struct{} // closed when nodes is complete
 	closing chan struct{}
@@ -77,7 +76,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	}
 	q := &Quorum{
 		set: set, clock: newLocalClock(), waker: newWaker(),
-		wall: wall{poke: make(chan struct{}, 1)}, built: make(chan struct{}), closing: make(chan struct{}),
+		built: make(chan struct{}), closing: make(chan struct{}),
 	}
 	// The channel ends in random text. Hosts may share a name and processes a pid,
 	// as in containers: with equal channels each would get the pushes of the other.
@@ -122,7 +121,6 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	// a timer.
 	close(q.built)
 	q.tickClient()
-	q.records.tasks.Go(q.watchWall)
 	q.records.tasks.Go(q.wakeUps)
 	if n := len(clients); n%2 == 0 {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)

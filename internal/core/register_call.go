@@ -197,8 +197,7 @@ func (i *registerCall) flushUnlock(now protocol.Time) {
 
 // records are the register calls under way, and the watches. mu guards both maps, and is held for an
 // access to them only: each registerCall is called after it is free.
-// tasks counts the goroutines that Close waits for: the comparison of wall clocks,
-// the waker, and comparisons of two servers.
+// tasks counts the goroutines that Close waits for: the waker, and comparisons of two servers.
 type records struct {
 	mu      sync.Mutex
 	calls   map[*registerCall]struct{}

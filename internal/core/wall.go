@@ -1,29 +1,15 @@
 package core
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// A client compares its wall clock with the nodes' clocks, and makes no claims while
-// protocol.WallComparison says that it is wrong. This file asks the nodes.
-//
-// A wrong clock is found before it does harm: nodes refuse tickets that are too far ahead of
-// their clocks, whatever this process believes. The comparison is there to name the cause. Without it
-// every Lock fails with refusals that an operator cannot tell from a loaded node.
-
-// wall is the comparison.
-// It is safe for concurrent use. Only the goroutine of watchWall has wrong written.
-type wall struct {
-	wrong atomic.Pointer[WallError] // nil: no majority contradicts the wall clock
-	poke  chan struct{}             // compare now
-}
+// protocol.Client decides when the wall clock is compared with the nodes' clocks, and
+// whether it is wrong. This file asks the nodes, and says what is wrong.
 
 // WallError says that a majority of the nodes contradicts this process's wall clock.
 type WallError struct {
@@ -79,111 +65,44 @@ func (q *Quorum) wallTime() time.Time {
 }
 
 // mismatch says why a node's answer to a claim does not count because of clocks, or nil.
-// There is something about this process's wall clock to find out then.
-// Called with a.mu held. It waits for nothing: the comparison is only asked for.
-func (q *Quorum) mismatch(c *protocol.Attempt, r protocol.Request, a protocol.Answer) error {
-	old := a.Status == protocol.OK && r.Op == protocol.OpJoin && c.Phase() < protocol.Holding && q.client.Window().Old(a.Ticket, a.Clock)
-	if a.Status != protocol.Ahead && !old {
+// Called with a.mu held.
+func (q *Quorum) mismatch(c *protocol.Attempt, r *protocol.Request, a *protocol.Answer) error {
+	far, old := q.client.FarTicket(c, r, a)
+	if !far {
 		return nil
 	}
-	q.compareWall()
 	if ahead := q.wallTime().Sub(time.UnixMilli(a.Clock)); old || ahead > q.allowed() {
 		return &ClockError{Ahead: ahead}
 	}
 	return &AheadError{Wait: a.Wait}
 }
 
-// compareWall has the clocks compared soon.
-func (q *Quorum) compareWall() {
-	select {
-	case q.wall.poke <- struct{}{}:
-	default:
+// askWall asks all nodes for their time. Nodes that do not answer, or too late, do no harm.
+func (q *Quorum) askWall(try uint32) {
+	for _, n := range q.nodes {
+		if n.err() != nil {
+			continue
+		}
+		n.send(&adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
+			if millis, e := decodeTime(v); err == nil && e == nil {
+				q.carryOut(q.client.WallTime(q.now(), n.index, try, millis))
+			}
+		}})
 	}
 }
 
-// watchWall compares the clocks when a node has come up, when an answer gave a
-// reason, and from time to time; every second while they differ.
-// It is a goroutine of the Quorum, and ends with it.
-func (q *Quorum) watchWall() {
-	every := max(q.set.TTL, 2*time.Second)
-	timer := time.NewTimer(every)
-	defer timer.Stop()
-	for {
-		select {
-		case <-q.closing:
-			return
-		case <-q.wall.poke:
-		case <-timer.C:
-		}
-		q.measureWall()
-		pause := every
-		if q.wall.wrong.Load() != nil {
-			pause = time.Second
-		}
-		timer.Reset(pause - rand.N(pause/8))
-		// Answers that give a reason come with every retry.
-		select {
-		case <-time.After(q.set.NodeTimeout / 4):
-		case <-q.closing:
-			return
-		}
-	}
-}
-
-// measureWall asks all nodes for their time. It decides as soon as enough of them have
-// answered: one that hangs must not delay that. It waits for them as long as a link
-// waits for a node, not for a node timeout: answers of nodes that are farther away count,
-// however late. Otherwise a client of such nodes never learns that its clock is wrong, and
-// one that has learnt it never learns that its clock is right again.
-func (q *Quorum) measureWall() {
-	ctx, cancel := context.WithTimeout(context.Background(), max(10*q.set.NodeTimeout, 2*time.Second))
-	defer cancel()
-	go func() {
-		select {
-		case <-q.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	sent, comparison := q.wallTime(), protocol.NewWallComparison(len(q.nodes), q.allowed(), rules())
-	q.ask(ctx, func(dst []byte, _ *node) []byte {
-		return resp.AppendCommand(dst, "TIME")
-	}, func(_ int, v []resp.Value) error {
-		millis, err := decodeTime(v)
-		if err != nil {
-			return err
-		}
-		// The node's time was taken between the two looks at the wall clock, however
-		// long the answer took and whatever this machine did meanwhile.
-		low := sent.Sub(time.UnixMilli(millis + 1))
-		top := q.wallTime().Sub(time.UnixMilli(millis))
-		switch comparison.Take(low, top) {
-		case protocol.WallWrong:
-			q.wallWrong(comparison.Wrong())
-			cancel()
-		case protocol.WallRight:
-			q.wallRight()
-			cancel()
-		}
-		return nil
-	})
-}
-
-// wallWrong ends what waits for a claim: with this wall clock it has no place in the order.
-func (q *Quorum) wallWrong(by time.Duration, nodes int) {
-	e := &WallError{By: by, Nodes: nodes, Of: len(q.nodes), Allowed: q.allowed()}
-	if q.wall.wrong.Swap(e) == nil {
-		q.set.Logger.Error("quorate: the nodes' clocks contradict this process's wall clock; it makes no claims until that is set right (NTP)",
-			"ahead", by, "nodes", nodes, "of", len(q.nodes), "allowed", e.Allowed)
-	}
+// refuseAll ends what waits for a claim: with this wall clock it has no place in the order.
+func (q *Quorum) refuseAll() {
 	for _, a := range q.all() {
 		go a.refuse()
 	}
 }
 
-func (q *Quorum) wallRight() {
-	if q.wall.wrong.Swap(nil) != nil {
-		q.set.Logger.Info("quorate: the nodes' clocks agree with this process's wall clock again")
+// reportWall logs that the wall clock is wrong.
+func (q *Quorum) reportWall() {
+	if w := q.client.WallWrong(); w != nil {
+		q.set.Logger.Error("quorate: the nodes' clocks contradict this process's wall clock; it makes no claims until that is set right (NTP)",
+			"ahead", w.By, "nodes", w.Nodes, "of", len(q.nodes), "allowed", q.allowed())
 	}
 }
 
@@ -197,8 +116,8 @@ func (a *attempt) refuse() {
 
 // refused is the error of a claim that ends, or does not begin, because of the wall clock.
 func (q *Quorum) refused() error {
-	if e := q.wall.wrong.Load(); e != nil {
-		return e
+	if w := q.client.WallWrong(); w != nil {
+		return &WallError{By: w.By, Nodes: w.Nodes, Of: len(q.nodes), Allowed: q.allowed()}
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import "time"
 type ActionKind uint8
 
 // The kinds of an Action. The runtime carries them out in the order in which it gets them.
-// The last five change nothing: the runtime reports them.
+// From ActDuplicate on they change nothing: the runtime reports them.
 const (
 	ActWake      ActionKind = iota + 1 // call Tick at At, or as soon after as may be
 	ActAsk                             // give Up(Node) to every claim and every operation on a record
@@ -21,10 +21,13 @@ const (
 	ActCompare                         // find out whether Node and Other are one server; tell Compared
 	ActReconnect                       // end the connection to Node: the next one finds out
 	ActStep                            // take Step; tell StepDone, except after RepairYield, RepairFailed and RepairDone
+	ActWall                            // ask all nodes for their time; tell WallTime
+	ActWallWrong                       // give Refuse to every claim; Changed: report it, too
 	ActDuplicate                       // Node is the server of Other
 	ActJumped                          // Node's clock has jumped by By
 	ActDoubted                         // Node's clock or this process's has
 	ActStood                           // this process's clock has stood still for By
+	ActWallRight                       // a majority of the nodes does not contradict the wall clock any more
 	ActAttempted                       // the repair of Node has been attempted once, or is over
 )
 
@@ -39,4 +42,5 @@ type Action struct {
 	Incarnation Incarnation
 	Try         uint32 // to be passed back
 	Step        *RepairStep
+	Changed     bool
 }

@@ -99,6 +99,7 @@ func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, 
 	if ans.Foreign && (ans.Wait == 0 || ans.Wait > foreignPoll) && a.Rules.on(RuleForeign) {
 		ans.Wait = foreignPoll
 	}
+	far, _ := c.FarTicket(a, r, ans)
 	a.Claim.Answer(now, *r, *ans)
 	if !first {
 		a.landed(r)
@@ -108,10 +109,15 @@ func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, 
 		a.met = a.met || !ans.Vote || !ans.HasTotals || ans.Sum > 0
 		n.Meet(a.met)
 	}
-	if a.Claim.MissedResize(ans) {
-		return c.MissedResize(now, n.Name)
+	if far {
+		c.mu.Lock()
+		c.wall.reason(now)
+		do = c.unlock(now)
 	}
-	return nil
+	if a.Claim.MissedResize(ans) {
+		do = append(do, c.MissedResize(now, n.Name)...)
+	}
+	return do
 }
 
 // foreignPoll is how often the head of a queue asks whether another Redlock client still

@@ -50,6 +50,7 @@ type Client struct {
 	bounds []nodeBounds
 
 	mu        sync.Mutex
+	wall      wallClock
 	lives     *Incarnations
 	clocks    *Clocks // used with all bounds locked, too
 	repair    *Repair
@@ -66,6 +67,7 @@ type ClientConfig struct {
 	TTL         time.Duration
 	NodeTimeout time.Duration
 	Guard       time.Duration
+	WallAllowed time.Duration // how far the wall clock may be from the nodes' clocks; 0: they are not compared
 	Wall        func() Ticket // what the wall clock shows, in microseconds
 	Seed        uint64        // spreads the repairs of many clients
 	Rules       Rules
@@ -93,6 +95,7 @@ func NewClient(cfg ClientConfig) *Client {
 	}
 	c.clocks = NewClocks(bounds, cfg.NodeTimeout, cfg.Guard)
 	c.clocks.Rules = cfg.Rules
+	c.wall.init(&cfg)
 	c.attempted = make([]bool, cfg.Nodes)
 	for i := range c.attempted {
 		c.attempted[i] = true
@@ -172,7 +175,7 @@ func (c *Client) unlock(now Time) []Action {
 		}
 	}
 	c.parted.Store(c.clocks.Open())
-	if at := min(c.repair.Wake(), c.clocks.Wake(), c.poll); at < c.alarm && !c.closed {
+	if at := min(c.repair.Wake(), c.clocks.Wake(), c.poll, c.wall.at); at < c.alarm && !c.closed {
 		c.alarm = at
 		c.act(Action{Kind: ActWake, At: at})
 	}

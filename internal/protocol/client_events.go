@@ -182,6 +182,7 @@ func (c *Client) Up(now Time, node int) (own bool, do []Action) {
 	c.mu.Lock()
 	own = c.lives.Up(now, node)
 	c.act(Action{Kind: ActAsk, Node: node})
+	c.wall.reason(now)
 	if !c.closed {
 		c.repair.Up(now, node)
 	}
@@ -287,6 +288,9 @@ func (c *Client) Tick(now Time) (do []Action) {
 	c.judgeClocks(func(j *Clocks) { j.Tick(now) })
 	if !c.closed {
 		c.repair.Tick(now)
+	}
+	if c.wall.tick(now, c.Nodes, c.Wall) {
+		c.act(Action{Kind: ActWall, Try: c.wall.try})
 	}
 	if every := max(c.TTL/4, 250*time.Millisecond); c.poll == Never || now >= c.poll {
 		ask := uint32(0)

@@ -86,4 +86,7 @@ const (
 	RulePoll                            // nodes that are not heard of are asked for their time: a jump is not noticed
 	RuleRefused                         // an address that is refused a vote keeps none of before: two addresses that change places wait for each other for good
 	RuleRecordsWait                     // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection
+	RuleWallAsked                       // an answer that does not count because of clocks has them compared: a client with a wrong wall clock asks in vain until the next comparison
+	RuleWallAgain                       // while a wall clock is wrong it is compared every second: a client whose clock is right again makes no claims for a ttl
+	RuleWallEnds                        // a comparison ends though a node has not answered: one node that hangs keeps a client from its locks that has set its clock right
 )

@@ -14,7 +14,7 @@ func (p *proc) begin() {
 	w := p.w
 	p.client = protocol.NewClient(protocol.ClientConfig{
 		Nodes: len(w.nodes), TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Guard: p.guard(),
-		Wall: p.wallClock,
+		Wall: p.wallClock, WallAllowed: p.wallAllowed(),
 		Seed: uint64(p.epoch)<<32 | uint64(p.index), Rules: w.rules,
 	})
 	p.names = nil
@@ -64,6 +64,16 @@ func (p *proc) act(a *protocol.Action) {
 				l.askTime()
 			}
 		}
+	case protocol.ActWall:
+		for _, l := range p.links {
+			if l.up {
+				l.transfer(&message{about: theWall, link: l, req: protocol.Request{Node: l.idx, Sent: p.now()}, try: a.Try})
+			}
+		}
+	case protocol.ActWallWrong:
+		p.refuse(a.Changed)
+	case protocol.ActWallRight:
+		w.say("%s makes claims again", p.label)
 	case protocol.ActMark:
 		r := protocol.Request{Node: l.idx, Ticket: protocol.Ticket(a.Incarnation), Sent: p.now()}
 		l.transfer(&message{about: thatMark, link: l, req: r, try: a.Try})
@@ -185,6 +195,8 @@ func (l *link) attended(m *message) {
 		p.carryOut(do)
 	case theTime:
 		l.judgeTime(m)
+	case theWall:
+		p.carryOut(p.client.WallTime(now, l.idx, m.try, m.ans.Clock))
 	case thatMark:
 		p.carryOut(p.client.Marked(now, l.idx, m.try, m.ans.Incarnation, true))
 	case theLongest:

@@ -113,6 +113,7 @@ var generators = []generator{
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	lists, recordings, places, copies, recordedStorm,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
+	wallClocks,
 }
 
 // generatorOf tells which generator a seed of TestSchedules uses.

@@ -20,11 +20,12 @@ const (
 	thatMark                // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
 	theGuard                // so it shall if its guard time began by a time that has not come yet
 	repairs                 // a step of a repair
+	theWall                 // the node's time, to compare a wall clock with
 	theLongest              // the longest guard time that clients have shown to the node
 )
 
 func (a about) String() string {
-	return [...]string{"claims", "hello", "time", "mark", "guard", "repairing", "longest"}[a]
+	return [...]string{"claims", "hello", "time", "mark", "guard", "repairing", "wall", "longest"}[a]
 }
 
 // attend does what is asked of a node outside any claim.

@@ -17,6 +17,7 @@ type proc struct {
 	name        string        // as the nodes know it
 	label       string        // in traces
 	wall        time.Duration // how far the wall clock is off
+	erred       bool          // its wall clock is wrong, or was
 	off         time.Duration // by how much it is wrong, beyond the skew
 	links       []*link
 	client      *protocol.Client
@@ -90,6 +91,7 @@ func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout / p.shorter 
 // adjust sets the wall clock again; two processes' never differ by more than the skew.
 func (p *proc) adjust() {
 	p.wall = p.off
+	p.erred = p.erred || p.off != 0 && p.w.wire == nil
 	if s := int64(p.w.skew); s > 0 && p.w.offsets {
 		p.wall += time.Duration(p.w.rng.Int64N(s+1) - s/2)
 	}

@@ -195,6 +195,8 @@ func (p *player) begin(a *args) error {
 			s.window = a.number()
 		case "silent":
 			s.eager = false
+		case "walls":
+			s.walls = true
 		case "nameless":
 			s.nameless = true
 		case "locks":

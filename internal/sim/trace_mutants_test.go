@@ -44,15 +44,14 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 	}
 }
 
-// untraced are the rules that no trace is about, one a line. RuleRoute to RuleWall are about
-// decisions that the simulator does not run: how long to wait for a node, which claim holds a
-// name, and whether a wall clock is wrong. In a trace of the others all else that happens makes
+// untraced are the rules that no trace is about, one a line. RuleRoute to RuleUnknown are about
+// decisions that the simulator does not run: how long to wait for a node, and which claim holds a
+// name. In a trace of the others all else that happens makes
 // up for them at once. internal/protocol has a mutant of each.
 var untraced = strings.Fields(`
 RuleRoute
 RuleNearest
 RuleUnknown
-RuleWall
 RuleJudged
 RuleBegins
 RuleCleared
