@@ -8,7 +8,7 @@ import (
 
 // banned are words that make a sentence hard to read for a person whose first language is not
 // English: actors without a name, and old forms.
-var banned = regexp.MustCompile(`(?i)\b(nobody|somebody|everybody|anybody|whoever|anew|for ever|as of this|be it|told of|he|his|him|himself|` +
+var banned = regexp.MustCompile(`(?i)\b(unwell|mishaps?|inquiry|inquiries|rubbish|nobody|somebody|everybody|anybody|whoever|anew|for ever|as of this|be it|told of|he|his|him|himself|` +
 	`(is|are|was|were|been|be|being|not|gets|get) told)\b`)
 
 // quoted are code and quotations: names of tests and of mutants, log lines.
