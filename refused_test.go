@@ -114,7 +114,7 @@ func TestMalformedPushesAreLoggedSeldom(t *testing.T) {
 		return channel != ""
 	}, 10*time.Second, time.Millisecond)
 	for range 1000 {
-		require.EqualValues(t, 1, rdb.Publish(t.Context(), channel, "rubbish").Val())
+		require.EqualValues(t, 1, rdb.Publish(t.Context(), channel, "malformed pushes").Val())
 	}
 	require.Eventually(t, func() bool { return lines.Load() > 0 }, 10*time.Second, time.Millisecond)
 	require.NoError(t, q.Close())

@@ -82,7 +82,7 @@ var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
 // start makes an attempt and sends its joins.
 // The caller holds no lock. start begins the claim and queues its joins. It waits
-// for no node. A node that is unwell gets the join too, but no decision waits for
+// for no node. A node that is unhealthy gets the join too, but no decision waits for
 // its answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := q.newID()

@@ -4,7 +4,7 @@ import "time"
 
 // protocol.Fanout knows how far away each node is, and decides how long to wait.
 
-// answerTimeout is how long to wait for a node that is needed, when some nodes are unwell.
+// answerTimeout is how long to wait for a node that is needed, when some nodes are unhealthy.
 func (q *Quorum) answerTimeout(s *Settings, unhealthy uint32) time.Duration {
 	return q.client.Fanout().QuorumTimeout(unhealthy, s.NodeTimeout, s.TTL)
 }

@@ -44,7 +44,7 @@ type Deferral struct {
 	After time.Duration
 }
 
-// Start makes an attempt and has it ask for its places. Nodes that are unwell are asked
+// Start makes an attempt and has it ask for its places. Nodes that are unhealthy are asked
 // and not waited for. It returns which nodes are asked later.
 func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	a.Claim = *NewClaim(Config{

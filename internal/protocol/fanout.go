@@ -108,7 +108,7 @@ type Start struct {
 }
 
 // Defer returns which nodes an attempt defers, a bit for each, and for how long. Nodes that
-// are unwell are asked at once, and not waited for: they may be well again.
+// are unhealthy are asked at once, and not waited for: they may be well again.
 func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
 	n, need := len(f.nodes), len(f.nodes)/2+1
 	if s.Busy < need || !s.ShortHold || s.Contended || !s.Renewed || need == n || s.ID[3]%probeEvery == 0 {

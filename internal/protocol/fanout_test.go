@@ -63,7 +63,7 @@ func TestDeferLeavesOutTheSlow(t *testing.T) {
 	}
 }
 
-// A node that is unwell is asked at once and not waited for.
+// A node that is unhealthy is asked at once and not waited for.
 func TestDeferAsksUnhealthyNodes(t *testing.T) {
 	t.Parallel()
 	f := paced(100, 100, 100, 100, 100)

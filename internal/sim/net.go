@@ -16,7 +16,7 @@ const (
 // message is one request on its way, and then its answer.
 type message struct {
 	att     *attempt    // whose request it is, or
-	inq     *registerOp // which inquiry's
+	inq     *registerOp // which register operation's
 	link    *link
 	terms   protocol.Terms // as they were when it was sent
 	refused bool           // by the node, for good
@@ -24,7 +24,7 @@ type message struct {
 	ans     protocol.Answer
 	gen     uint32 // the connection that carries it
 	stamp   protocol.Stamp
-	about   about         // nothing else: what it is, if it is no claim's nor an inquiry's
+	about   about         // nothing else: what it is, if it is no claim's nor a register operation's
 	task    *repairTask   // a step of a repair
 	leapt   time.Duration // by how much the node's clock had jumped when it answered
 	try     uint32        // of a NodeMark

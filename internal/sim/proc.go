@@ -206,7 +206,7 @@ func (p *proc) failed(m *message, forGood bool) {
 	m.att.after()
 }
 
-// registerReply takes the answer to an inquiry.
+// registerReply takes the answer to a register operation.
 func (p *proc) registerReply(m *message, v protocol.Verdict) {
 	switch {
 	case m.inq.over:

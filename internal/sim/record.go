@@ -55,7 +55,7 @@ func (p *proc) startRegisterOpFor(limit time.Duration, owner *attempt, in protoc
 	p.later(limit, func() { i.end(false) })
 }
 
-// after does what the inquiry wants done after an event.
+// after does what the register operation wants done after an event.
 func (i *registerOp) after() {
 	p, w := i.proc, i.proc.w
 	if i.over {
