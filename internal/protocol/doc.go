@@ -4,7 +4,7 @@
 // (internal/sim) drive the same code: they pass the time and an event, and take what
 // is to be sent and when to wake.
 //
-// A process has one [Client], an [Attempt] for each of its claims, and an [RegisterOp] for
+// A process has one [Client], an [Attempt] for each of its claims, and a [RegisterOp] for
 // each operation on a record:
 //
 //	                 +--------------------- Client -----------------------+
@@ -12,7 +12,7 @@
 //	connection  ---> | (own locks; nearly every reply takes one)          |     ask, mark,
 //	time        ---> +----------------------------------------------------+     repair, wake
 //	                      | Verdict
-//	                 +----v--- Attempt ---+    +----- RegisterOp -----+
+//	                 +----v--- Attempt ---+    +--- RegisterOp ----+
 //	start, leave --> | outbox, Claim      |    | Paxos             | --> Out, Wake, News
 //	                 | (a lock for each)  |    | (a lock for each) |
 //	                 +--------------------+    +-------------------+
