@@ -22,7 +22,8 @@ type Quorum struct {
 
 // New makes a Quorum of nodes that the caller has clients for: 1, 3, 5 …
 // independent masters, never replicas of each other. A Sentinel set
-// (redis.NewFailoverClient) is one node: see docs/sentinel.md. An even number is
+// (redis.NewFailoverClient) is one node: see docs/sentinel.md. So is a Redis
+// Cluster (redis.NewClusterClient): see docs/cluster.md. An even number is
 // accepted; its last node adds no tolerance.
 //
 // The clients stay the caller's: the Quorum opens connections of its own with
@@ -35,8 +36,8 @@ type Quorum struct {
 // are tried again until [Quorum.Close].
 //
 // It fails with [ErrInvalid] when there are no nodes or more than 31, when a
-// node is nil, given twice, not a single master (a *redis.Client) or has a
-// Limiter, and when an option is nil, wrong, or contradicts another.
+// node is nil, given twice, neither a single master (a *redis.Client) nor a
+// cluster (a *redis.ClusterClient), or has a Limiter, and when an option is nil, wrong, or contradicts another.
 func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 	set, err := settings(opts)
 	if err != nil {
@@ -59,7 +60,8 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 // several addresses with commas between them and white space around each, so a
 // configured list can be given as it is. Write %2C for a comma in a password.
 // A Sentinel set is one node: redis://host:26379?master_name=NAME&addr=host2:26379,
-// as redis.ParseFailoverURL takes it.
+// as redis.ParseFailoverURL takes it. So is a Redis Cluster:
+// redis+cluster://host:6379?addr=host2:6379, and rediss+cluster:// with TLS.
 // All clients must use the same nodes.
 //
 // It fails with [ErrInvalid] as [New] does, for an address that is empty or

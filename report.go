@@ -59,6 +59,8 @@ type NodeReport struct {
 	Membership string        // in Report.Set: member; accepted or promised (its recording has not ended), other, none; empty: unknown
 	SetMembers []string      // with other: the addresses of the set that the node is of
 	Warnings   []string      // what is wrong, in words, with the remedy
+	Shards     []NodeReport  // of a Redis Cluster: its servers that have buckets of names; the rest is then the worst of them
+	Buckets    []int         // of a shard: the buckets that it has
 }
 
 // A Repair says how far the repair of a node is that is not caught up. It is a plain
@@ -86,32 +88,18 @@ func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" 
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	r := Report{Quorum: q.made().Size()/2 + 1}
 	r.Nodes = make([]NodeReport, q.made().Size())
-	nodes := make([]core.NodeReport, q.made().Size())
-	err := q.core.Check(ctx, func(n core.NodeReport) bool {
-		nodes[n.Index] = n
-		return false
-	})
+	s, err := q.core.Survey(ctx)
 	if err != nil {
 		return Report{Quorum: r.Quorum}, wrapError("check", "", err)
 	}
-	for i := range nodes {
-		n := &nodes[i]
-		r.Nodes[i] = NodeReport{
-			Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync, Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip,
-			Recovering: n.Recovering, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings,
-		}
-		if p := n.Repairing; p != nil {
-			r.Nodes[i].Repair = Repair{Running: true, Host: p.Host, PID: p.PID, Left: p.Left}
-		}
-		if n.Votes() {
-			r.Ready++
-		}
+	for i := range s.Nodes {
+		r.Nodes[i] = report(&s.Nodes[i])
 	}
-	r.MayRestart = core.Restartable(nodes)
-	r.reportSet(q.core.ReportSet(nodes))
-	for i := range nodes {
+	r.Ready, r.MayRestart = s.Ready, s.MayRestart
+	r.reportSet(s.Set, s.LongestTTL)
+	for i := range s.Nodes {
 		if n := &r.Nodes[i]; n.Membership == "other" {
-			n.SetMembers = nodes[i].Set.Config.Addrs()
+			n.SetMembers = s.Nodes[i].Set.Config.Addrs()
 		}
 	}
 	if r.Ready >= r.Quorum {
@@ -129,6 +117,21 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 		}
 	}
 	return r, e
+}
+
+// report is what the core has found about a node, or a server of it.
+func report(n *core.NodeReport) NodeReport {
+	r := NodeReport{
+		Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync, Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip,
+		Recovering: n.Recovering, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings, Buckets: n.Buckets,
+	}
+	if p := n.Repairing; p != nil {
+		r.Repair = Repair{Running: true, Host: p.Host, PID: p.PID, Left: p.Left}
+	}
+	for i := range n.Shards {
+		r.Shards = append(r.Shards, report(&n.Shards[i]))
+	}
+	return r
 }
 
 // reportSet fills in what the nodes show of their set.

@@ -96,16 +96,10 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "NODE\tSTATE\tVERSION\tROLE\tPERSISTENCE\tEVICTION\tCLOCK\tROUND TRIP")
 	for _, n := range r.Nodes {
-		if n.Err != nil {
-			fmt.Fprintf(tab, "%s\tunreachable\t-\t-\t-\t-\t-\t-\n", n.Node)
-			continue
+		row(tab, n.Node, &n)
+		for _, shard := range n.Shards {
+			row(tab, fmt.Sprintf("  %s, %d of the buckets", orDash(shard.Node), len(shard.Buckets)), &shard)
 		}
-		persistence := lo.Ternary(n.Version == "", "unknown", "no append-only file")
-		if n.AOF {
-			persistence = "append-only, fsync " + lo.Ternary(n.Fsync == "", "unknown", n.Fsync)
-		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state(&n), orDash(n.Version), orDash(n.Role), persistence, orDash(n.Eviction),
-			offset(n.Offset), n.RoundTrip.Round(10*time.Microsecond))
 	}
 	_ = tab.Flush()
 	fmt.Fprintln(w)
@@ -116,8 +110,7 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 		for _, warning := range n.Warnings {
 			fmt.Fprintf(w, "%s: %s\n", n.Node, inFlags(warning))
 		}
-		// That a node is still within its guard time, or not repaired yet, is a warning too, but passes by itself.
-		bad = bad || len(n.Warnings) > lo.Ternary(n.Recovering > 0 || !n.CaughtUp, 1, 0)
+		bad = bad || unfit(&n)
 	}
 	tellSet(w, r)
 	if r.Ready >= r.Quorum {
@@ -129,6 +122,29 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 		fmt.Fprintln(w, "If these nodes have never been used before, \"quorate bootstrap\" makes them ready at once.")
 	}
 	return bad
+}
+
+// row prints what is known of a node, or of a server of it.
+func row(tab io.Writer, name string, n *quorate.NodeReport) {
+	if n.Err != nil {
+		fmt.Fprintf(tab, "%s\tunreachable\t-\t-\t-\t-\t-\t-\n", name)
+		return
+	}
+	persistence := lo.Ternary(n.Version == "", "unknown", "no append-only file")
+	if n.AOF {
+		persistence = "append-only, fsync " + lo.Ternary(n.Fsync == "", "unknown", n.Fsync)
+	}
+	fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, state(n), orDash(n.Version), orDash(n.Role), persistence, orDash(n.Eviction),
+		offset(n.Offset), n.RoundTrip.Round(10*time.Microsecond))
+}
+
+// unfit reports whether a node answers and is not fit for its task. That it is still within its guard
+// time, or not repaired yet, is a warning too, but passes by itself.
+func unfit(n *quorate.NodeReport) bool {
+	if len(n.Shards) > 0 {
+		return lo.SomeBy(n.Shards, func(s quorate.NodeReport) bool { return unfit(&s) })
+	}
+	return len(n.Warnings) > lo.Ternary(n.Recovering > 0 || !n.CaughtUp, 1, 0)
 }
 
 // spare says what the nodes that are ready allow.

@@ -30,7 +30,7 @@ type target struct {
 }
 
 func (t *target) nodeFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://… or unix:///path (default: $QUORATE_NODES)")
+	cmd.Flags().StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://…, redis+cluster://… or unix:///path (default: $QUORATE_NODES)")
 	cmd.Flags().DurationVar(&t.guard, "guard", 20*time.Second, "how long a node that lost its data does not vote; the same for all users of the nodes")
 	cmd.Flags().StringVar(&t.prefix, "prefix", "quorate", "prefix of the library's own keys; the same for all users of a name")
 	cmd.Flags().StringVar(&t.config, "config", "", "YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")

@@ -21,7 +21,12 @@ import (
 
 // Ready waits until a majority of the nodes is connected. It gives up when the
 // context ends, or when so many have failed for good that this cannot be.
+//
+// With buckets it is the first one that must have a majority: a bucket begins with its first name.
 func (q *Quorum) Ready(ctx context.Context) error {
+	if q.buckets != nil {
+		return q.buckets.all[0].Load().Ready(ctx)
+	}
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -89,6 +94,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, &Failure{Err: ErrClosed}
 	}
+	q.AwaitFirst(ctx)
 	ctx, cancel := context.WithTimeout(ctx, q.furthest(&q.set))
 	defer cancel()
 	queues := make([]script.Queue, len(q.nodes))
@@ -159,8 +165,12 @@ type NodeReport struct {
 	JumpedAt   time.Time
 	Warnings   []string
 	Set        *protocol.NodeSet // what it keeps of its set; nil: it has not shown that
+	Server     string            // that the connection goes to
+	Buckets    []int             // of a shard: the buckets that it has
+	Shards     []NodeReport      // of a cluster: its servers that have buckets; the rest is the worst of them
 
 	marker    marker
+	replicas  int   // that may take its place while it goes on
 	repairErr error // why this client could not repair it
 }
 
@@ -208,6 +218,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	if r.Set = q.shown(n); r.Err != nil {
 		return r
 	}
+	r.Server = n.info().Addr
 	before, wall := time.Now(), q.wallTime()
 	v, err := n.do(ctx, "TIME")
 	r.RoundTrip = time.Since(before)
@@ -230,6 +241,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		}
 		return v
 	}
+	stops := false
 	for line := range strings.Lines(text(allowed("INFO"), 0)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch key {
@@ -241,7 +253,14 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 			r.AOF = value == "1"
 		case "maxmemory_policy":
 			r.Eviction = value
+		case "connected_slaves":
+			r.replicas, _ = strconv.Atoi(value)
+		case "min_slaves_good_slaves": // which INFO has where min-replicas-to-write is set
+			stops = true
 		}
+	}
+	if stops || n.slot != "" { // a master of a cluster stops when it is cut off
+		r.replicas = 0
 	}
 	if r.AOF {
 		r.Fsync = text(allowed("CONFIG", "GET", "appendfsync"), 1)
@@ -263,7 +282,7 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		r.Err = q.checkIncarnation(n.index, m.inc)
 	}
 	if r.Err != nil {
-		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set}
+		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Server: r.Server}
 	}
 	if r.Recovering = q.set.Guard; ok {
 		r.Recovering = m.recovers(at, q.set.Guard)
@@ -286,6 +305,10 @@ func warnings(r *NodeReport, set *Settings) []string {
 	}
 	if r.Eviction != "" && r.Eviction != "noeviction" {
 		w = append(w, "maxmemory-policy "+r.Eviction+" may throw away leases; set noeviction")
+	}
+	if r.replicas > 0 {
+		w = append(w, fmt.Sprintf("it has %d replicas and no min-replicas-to-write: if one takes its place while it is cut off, both vote for a while; "+
+			"set min-replicas-to-write %[1]d and min-replicas-max-lag 10 there and at the replicas", r.replicas))
 	}
 	if r.Offset.Abs() > set.Skew {
 		w = append(w, fmt.Sprintf("its clock differs from this process's by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), set.Skew))

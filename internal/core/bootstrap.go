@@ -20,10 +20,17 @@ import (
 
 // Bootstrap declares every node ready. It needs an answer of each node: with one of them
 // still within its guard time, the operator would believe that all of them vote.
-func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrap(ctx, false) }
+func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrapAll(ctx, false) }
 
 // BootstrapSet has all nodes record the set of nodes as well.
-func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrap(ctx, true) }
+func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrapAll(ctx, true) }
+
+func (q *Quorum) bootstrapAll(ctx context.Context, set bool) error {
+	if q.buckets == nil || q.isClosed() {
+		return q.bootstrap(ctx, set)
+	}
+	return q.each(func(_ int, bucket *Quorum) error { return bucket.bootstrap(ctx, set) })
+}
 
 func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
 	if q.isClosed() {

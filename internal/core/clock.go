@@ -84,7 +84,7 @@ func (n *node) askGuard() {
 // began by a time that has not come yet. A node that began earlier is unchanged.
 func (n *node) recount() {
 	q := n.q
-	n.send(&adminRequest{command: q.mark(n.info(), n.info().Run(), script.Kept), reply: func(v []resp.Value, err error) {
+	n.send(&adminRequest{command: n.mark(n.info(), n.info().Run(), script.Kept), reply: func(v []resp.Value, err error) {
 		if inc, _, e := script.DecodeMarker(v); err == nil && e == nil {
 			q.carryOut(q.client.Recounted(q.now(), n.index, inc))
 		}

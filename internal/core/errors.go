@@ -141,6 +141,8 @@ func forGood(err error) bool {
 	}
 	msg := err.Error()
 	for _, code := range []string{
+		"remote error: tls: certificate required", // a server that wants one of the client
+		"cluster support disabled",                // a server that is given as a cluster
 		"WRONGTYPE", "WRONGPASS", "NOAUTH", "NOPERM", "ERR unknown command", "ERR AUTH",
 		// A login that an older server refuses, and a database that a server does not have.
 		"ERR invalid password", "ERR Client sent AUTH", "ERR wrong number of arguments for 'auth'",

@@ -183,6 +183,9 @@ func (p *Pending) Cancel() { p.a.leave() }
 
 // Acquire is Begin, Wait, and Cancel when the context ends.
 func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold, error) {
+	if try {
+		q.AwaitFirst(ctx)
+	}
 	p, err := q.Begin(s, try, o)
 	if err != nil {
 		return nil, err

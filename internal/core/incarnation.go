@@ -31,7 +31,7 @@ func (n *node) beginIncarnation(a *protocol.Action) {
 	if a.Incarnation != 0 {
 		lost = strconv.FormatUint(uint64(a.Incarnation), 10)
 	}
-	n.send(&adminRequest{command: q.mark(n.info(), n.info().Run(), lost), reply: func(v []resp.Value, err error) {
+	n.send(&adminRequest{command: n.mark(n.info(), n.info().Run(), lost), reply: func(v []resp.Value, err error) {
 		inc, _, e := script.DecodeMarker(v)
 		q.carryOut(q.client.Marked(q.now(), n.index, try, inc, err == nil && e == nil))
 	}})

@@ -305,8 +305,8 @@ func (q *Quorum) shown(n *node) *protocol.NodeSet {
 	return s.known.Has(n.index)
 }
 
-// ReportSet returns what nodes show of their set, and the longest ttl that its guard time covers.
-func (q *Quorum) ReportSet(nodes []NodeReport) (r protocol.SetReport, ttl time.Duration) {
+// reportSet returns what nodes show of their set, and the longest ttl that its guard time covers.
+func (q *Quorum) reportSet(nodes []NodeReport) (r protocol.SetReport, ttl time.Duration) {
 	has := make([]*protocol.NodeSet, len(nodes))
 	for i := range nodes {
 		has[i] = nodes[i].Set

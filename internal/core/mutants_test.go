@@ -47,6 +47,7 @@ func TestMutants(t *testing.T) {
 		{"and one that could not kill the last connection", RuleHandshake, func(t *testing.T) bool { return !failedKillEnds(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
 		{"a node in cluster mode is waited for", RuleClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
+		{"names are listed while their slot moves", RuleWholeSlot, listsHalfASlot},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")

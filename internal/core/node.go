@@ -27,6 +27,7 @@ type node struct {
 	q               *Quorum
 	index           int
 	addr            string
+	slot            string // of a cluster: a key of the bucket; else empty
 	link            transport.Transport
 	ready           chan struct{} // closed when the first attempt to connect has succeeded or failed
 	first           sync.Once     // closes ready
@@ -43,7 +44,11 @@ type node struct {
 // It returns at once. The link connects by itself, again and again until Close.
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 	n := &node{q: q, index: i, fanout: q.client.Fanout(), addr: nameOf(c, i), ready: make(chan struct{})}
+	if isCluster(c) {
+		n.slot = script.MarkerKey(q.set.Prefix)
+	}
 	l, err := q.set.connect(c, transport.Config{
+		Slot:        n.slot,
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
@@ -107,7 +112,7 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	if !on(RuleRestart) {
 		lost = script.Kept
 	}
-	return append(cmds, &adminRequest{command: q.mark(&info, run, lost), reply: func(v []resp.Value, err error) {
+	return append(cmds, &adminRequest{command: n.mark(&info, run, lost), reply: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			n.show(got)
 			p.wait = max(0, q.set.Guard-age)
@@ -134,10 +139,11 @@ func (n *node) show(inc protocol.Incarnation) {
 // has lost memory: see script.AppendMark.
 // The id is the next incarnation's, if the node begins one: a fresh random number,
 // so that no two incarnations of any nodes are ever equal.
-func (q *Quorum) mark(info *transport.Info, run, lost string) []byte {
+func (n *node) mark(info *transport.Info, run, lost string) []byte {
+	q := n.q
 	up := time.Duration(info.UptimeSeconds) * time.Second
-	if info.WasReplica {
-		up = 0 // a marker of this time may have come from the master of then
+	if info.WasReplica || n.slot != "" {
+		up = 0 // a marker of this time may have come from the master of then, or with its slot from another server
 	}
 	return script.AppendMark(nil, q.markerKey(), q.newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
 }

@@ -7,6 +7,7 @@ package core
 // of the answers. No request of a claim is sent before both have ended.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -49,13 +50,18 @@ const perProbe = 8
 func (q *Quorum) probe(n *node) []transport.Command {
 	p := &n.probed
 	*p = probed{sent: q.now(), home: q.home()}
+	marker := p.home.Marker(q.set.Prefix)
+	keys := script.SpreadKeys(marker, cmp.Or(q.set.base, q.set.Prefix))
+	if n.slot != "" {
+		keys = []string{marker, script.AbsentKey(marker)} // so a server that has a part of the slot refuses
+	}
 	cmds := []transport.Command{
 		&adminRequest{command: resp.AppendCommand(nil, "GET", script.SetKey(q.set.Prefix)), reply: func(v []resp.Value, err error) {
 			if err == nil {
 				p.set = text(v, 0)
 			}
 		}},
-		&adminRequest{command: resp.AppendCommand(nil, append([]string{"MGET"}, script.SpreadKeys(p.home.Marker(q.set.Prefix), q.set.Prefix)...)...), reply: func(v []resp.Value, err error) {
+		&adminRequest{command: resp.AppendCommand(nil, append([]string{"MGET"}, keys...)...), reply: func(v []resp.Value, err error) {
 			if p.cluster = clusterMode(err); err == nil {
 				p.marker = text(v, 0)
 				p.empty = p.marker == ""
@@ -126,7 +132,7 @@ func suits(info transport.Info) error {
 var errReplica = errors.New("is a replica, and a node must be a master: give the master, or the Sentinels that know it")
 
 var errClusterMode = errors.New("is in cluster mode, and a node must not be: there a request's keys must share a slot, " +
-	"and those of a name and of the node do not; give a server of its own that runs with cluster-enabled no")
+	"and those of a name and of the node do not; give the cluster as a whole, by redis+cluster://host:port or redis.NewClusterClient, or a server of its own that runs with cluster-enabled no")
 
 // clusterMode reports whether a node's error is one that only servers in cluster mode give.
 // Invariant: no call waits for such a node. A lock there would wait without end: its

@@ -56,8 +56,8 @@ func (r *NodeReport) lacks() string {
 	return repairRemedy
 }
 
-// Restartable reports whether one node more may be restarted: see protocol.MayRestart.
-func Restartable(nodes []NodeReport) bool {
+// restartable reports whether one node more may be restarted: see protocol.MayRestart.
+func restartable(nodes []NodeReport) bool {
 	health := make([]protocol.NodeHealth, len(nodes))
 	for i := range nodes {
 		n := &nodes[i]

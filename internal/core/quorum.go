@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,7 +53,9 @@ type Quorum struct {
 	client      *protocol.Client
 	clientTimer clientTimer
 	members     *members
-	addrs       []string // of the nodes
+	addrs       []string    // of the nodes
+	buckets     *buckets    // nil: there are none, see bucket.go
+	reached     atomic.Bool // of a bucket: see AwaitFirst
 }
 
 // shard is a part of the attempts by id, for pushes to find them. mu guards attempts,
@@ -74,6 +77,14 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	if err := checkClients(clients); err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(clients, isCluster) {
+		return newBucketed(clients, set)
+	}
+	return open(clients, set)
+}
+
+// open makes a Quorum of nodes that New has checked.
+func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q := &Quorum{
 		set: set, clock: newLocalClock(), waker: newWaker(),
 		built: make(chan struct{}), closing: make(chan struct{}),
@@ -122,7 +133,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	close(q.built)
 	q.tickClient()
 	q.records.tasks.Go(q.wakeUps)
-	if n := len(clients); n%2 == 0 {
+	if n := len(clients); n%2 == 0 && (set.base == "" || set.Prefix == script.BucketPrefix(set.base, 0)) {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}
 	return q, nil
@@ -130,9 +141,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 
 // checkClients refuses clients that cannot be a set of independent masters. Errors count
 // the nodes from 1 on, as those of ParseNodes do.
-// A *redis.Client only: a cluster or ring client routes each key to another server,
-// so one "node" would be many, and its votes those of whichever server a key falls
-// on.
+// A ring client routes each key to another server that knows nothing of slots, so it is none.
 func checkClients(clients []redis.UniversalClient) error {
 	if len(clients) == 0 {
 		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", ErrInvalid)
@@ -143,11 +152,16 @@ func checkClients(clients []redis.UniversalClient) error {
 	}
 	at := map[string]int{}
 	for i, c := range clients {
-		r, ok := c.(*redis.Client)
-		if !ok {
-			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client", ErrInvalid, i+1, c)
+		missing := true
+		switch c := c.(type) {
+		case *redis.Client:
+			missing = c == nil
+		case *redis.ClusterClient:
+			missing = c == nil
+		default:
+			return fmt.Errorf("%w: node %d is a %T; each node must be one master, a *redis.Client, or a cluster, a *redis.ClusterClient", ErrInvalid, i+1, c)
 		}
-		if r == nil {
+		if missing {
 			return fmt.Errorf("%w: node %d is nil", ErrInvalid, i+1)
 		}
 		// Equal addresses are only the simplest duplicate. Two addresses of one
@@ -176,7 +190,7 @@ func hostname() string {
 }
 
 // Size returns N.
-func (q *Quorum) Size() int { return len(q.nodes) }
+func (q *Quorum) Size() int { return len(q.addrs) }
 
 // now is the time of the process's own monotonic clock, which deadlines are measured by.
 func (q *Quorum) now() protocol.Time { return q.clock.now() }
@@ -293,8 +307,12 @@ func (q *Quorum) isClosed() bool {
 // fail with ErrInvalid: it would wait for the goroutine that makes the call. A second
 // call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
-	if q.observes() {
+	if q.observes() || q.buckets != nil && slices.ContainsFunc(q.buckets.begun(), (*Quorum).observes) {
 		return &Failure{Err: errCloseInObserver}
+	}
+	if q.buckets != nil {
+		q.once.Do(func() { close(q.closing) })
+		return q.buckets.close(ctx)
 	}
 	err := error(&Failure{Err: ErrClosed})
 	q.once.Do(func() {

@@ -69,6 +69,7 @@ func (r *Register) Read(ctx context.Context) (Record, error) {
 }
 
 func (r *Register) read(ctx context.Context, in protocol.RegisterOp, watch protocol.Terms) (Record, error) {
+	r.q.AwaitFirst(ctx)
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
 	}

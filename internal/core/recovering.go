@@ -63,8 +63,10 @@ func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
 	if text == "" {
 		return
 	}
-	q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
-		slog.Int("nodes", out), slog.Int("of", len(q.nodes)), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
+	if q.set.maySay(time.Now()) {
+		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
+			slog.Int("nodes", out), slog.Int("of", len(q.nodes)), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
+	}
 	q.observe(Event{Kind: EventWaiting, Took: wait, Node: q.nodes[node].addr})
 }
 

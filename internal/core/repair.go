@@ -119,6 +119,12 @@ func (r *repairer) log(s *protocol.RepairStep, err error) {
 // repair half-done, and waits neither for a guard time nor for a node that cannot be
 // reached. What a client has brought stays: the next client goes on from there.
 func (q *Quorum) AwaitRepairs(ctx context.Context) {
+	if q.buckets != nil {
+		for _, b := range q.buckets.begun() {
+			b.AwaitRepairs(ctx)
+		}
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	for _, n := range q.nodes {
@@ -229,7 +235,13 @@ func (q *Quorum) listNames(ctx context.Context, n *node, cursor string) (names [
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
+	if err := n.hasSlot(ctx); err != nil {
+		return nil, "", err
+	}
 	v, err := n.do(ctx, "SCAN", cursor, "MATCH", glob, "COUNT", "1000")
+	if err == nil {
+		err = n.hasSlot(ctx)
+	}
 	if err != nil {
 		return nil, "", err
 	}
@@ -242,6 +254,19 @@ func (q *Quorum) listNames(ctx context.Context, n *node, cursor string) (names [
 		err = script.ErrAnswer
 	}
 	return names, next, err
+}
+
+// hasSlot fails unless the server has all keys of the bucket, if the node has buckets.
+//
+// Invariant: a listing begins and ends on a server that has the whole slot. SCAN has no keys, so the
+// server that the slot has left answers it: without the names that have moved, and the node that
+// is repaired would count as caught up without them.
+func (n *node) hasSlot(ctx context.Context) error {
+	if n.slot == "" || !on(RuleWholeSlot) {
+		return nil
+	}
+	_, err := n.do(ctx, "EXISTS", n.slot, script.AbsentKey(n.slot))
+	return err
 }
 
 // specOf returns the spec of a name as nodes list it.

@@ -14,4 +14,5 @@ const (
 	RuleHandshake                    // a connection whose handshake fails has ended: its address keeps the vote of the server from the other addresses of it
 	RuleReleaseLast                  // a release ends the lease's contexts before it sends the leaves: the next holder is in while a context of this one goes on
 	RuleClusterMode                  // a node in cluster mode is refused for good: Connect and each lock wait for it without end
+	RuleWholeSlot                    // names are listed on a server only while it has all keys of the bucket: a node counts as caught up without the names that have moved
 )

@@ -4,23 +4,31 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns what a node that is a Sentinel set has of its own: its URL and its name.
+// This file owns what a node that is a Sentinel set, or a cluster, has of its own: its URL and its name.
 
-// Address is where a node is: a server, or the Sentinels of a set. The options of a set say
-// only how to connect.
+// Address is where a node is: a server, the Sentinels of a set, or some servers of a cluster. The
+// options of the latter two say only how to connect.
 type Address struct {
 	*redis.Options
-	failover *redis.FailoverOptions // nil: a server
+	failover *redis.FailoverOptions // nil: no Sentinel set
+	cluster  *redis.ClusterOptions  // nil: no cluster
 }
 
 // Client returns a new client of the node.
-func (a Address) Client() *redis.Client {
+func (a Address) Client() redis.UniversalClient {
+	if a.cluster != nil {
+		o := *a.cluster
+		o.DialTimeout, o.ReadTimeout = a.DialTimeout, a.ReadTimeout
+		o.DialerRetries = a.DialerRetries
+		return redis.NewClusterClient(&o)
+	}
 	if a.failover == nil {
 		return redis.NewClient(a.Options)
 	}
@@ -33,6 +41,12 @@ func (a Address) Client() *redis.Client {
 // Prepare has f change the credentials and the TLS of the node. Those of a Sentinel set are its
 // masters'.
 func (a Address) Prepare(f func(*redis.Options) error) error {
+	if o := a.cluster; o != nil {
+		each := &redis.Options{Addr: o.Addrs[0], Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig}
+		err := f(each)
+		o.TLSConfig, o.CredentialsProviderContext = each.TLSConfig, each.CredentialsProviderContext
+		return err
+	}
 	o := a.failover
 	if o == nil {
 		return f(a.Options)
@@ -47,6 +61,12 @@ func (a Address) Prepare(f func(*redis.Options) error) error {
 // redis.ParseFailoverURL takes it. Errors quote nothing of it.
 // A URL may contain passwords, and an error goes into logs.
 func parseAddress(raw string) (Address, error) {
+	if rest, is := strings.CutPrefix(raw, "redis+cluster://"); is {
+		return parseCluster("redis://" + rest)
+	}
+	if rest, is := strings.CutPrefix(raw, "rediss+cluster://"); is {
+		return parseCluster("rediss://" + rest)
+	}
 	u, err := url.Parse(raw)
 	if err != nil || !u.Query().Has("master_name") {
 		o, err := ParseURL(raw)
@@ -70,9 +90,31 @@ func parseAddress(raw string) (Address, error) {
 	}, failover: o}, nil
 }
 
+// parseCluster parses the URL of a cluster, with the scheme of a server. Errors quote nothing of it.
+func parseCluster(raw string) (Address, error) {
+	if _, err := ParseURL(strings.SplitN(raw, "?", 2)[0]); err != nil {
+		return Address{}, err
+	}
+	o, err := redis.ParseClusterURL(raw)
+	if u, _ := url.Parse(raw); err != nil || len(strings.Trim(u.Path, "/")) > 0 {
+		return Address{}, fmt.Errorf("the URL of a cluster is not of the form %s: %s",
+			"redis+cluster://user:password@host:6379?addr=host2:6379", "a cluster has no databases, and go-redis documents the options at ParseClusterURL")
+	}
+	o.MinIdleConns = 0
+	return Address{Options: &redis.Options{
+		Addr: o.Addrs[0], DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
+	}, cluster: o}, nil
+}
+
 // nameOf is what node i is called in errors and in the log.
 // The address of a set changes with its master, so a set is named by its place.
 func nameOf(c redis.UniversalClient, i int) string {
+	if c, is := c.(*redis.ClusterClient); is {
+		if addrs := c.Options().Addrs; len(addrs) > 0 {
+			return "cluster " + addrs[0]
+		}
+		return fmt.Sprintf("cluster (node %d)", i+1)
+	}
 	if addr := c.(*redis.Client).Options().Addr; addr != transport.SentinelAddr {
 		return addr
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +25,7 @@ func TestURLsOfSentinelSets(t *testing.T) {
 	set.DialTimeout = time.Second
 	client := set.Client()
 	defer client.Close()
-	o := client.Options()
+	o := client.(*redis.Client).Options()
 	assert.Equal(t, "u secret", o.Username+" "+o.Password)
 	assert.Equal(t, 2, o.DB)
 	assert.Equal(t, time.Second, o.DialTimeout)

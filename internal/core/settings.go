@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -32,6 +33,19 @@ type Settings struct {
 	Prepare       func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
 	Logger        *slog.Logger
 	Observe       func(Event) // nil: none
+
+	base string        // of a bucket: the prefix without the bucket; else empty
+	said *atomic.Int64 // of all buckets: when one has logged that it waits, in Unix seconds
+}
+
+// maySay reports whether to log that nodes wait for their guard time. Of the buckets one says it: they
+// are lost and begin together.
+func (s *Settings) maySay(now time.Time) bool {
+	if s.said == nil {
+		return true
+	}
+	last := s.said.Load()
+	return now.Unix()-last >= 5 && s.said.CompareAndSwap(last, now.Unix())
 }
 
 // A Connector returns the way to the node that a client is for.
@@ -107,7 +121,7 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithRetention(%v): at most 87600h; what is to be kept for longer is for a record, not for a ticket", s.Retention)
 	case s.Retention < s.Guard:
 		return fmt.Errorf("WithRetention(%v) is below the guard time %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
-	case s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r"):
+	case s.base == "" && (s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r")):
 		return fmt.Errorf("WithPrefix(%q): must not be empty nor contain braces or white space", s.Prefix)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 
 // ParseNodes parses the addresses of nodes. Each element is one address, or
 // several with commas between them. White space around an address is ignored. Each address is a URL of ParseURL, or
-// host:port for redis://host:port, or the URL of a Sentinel set. Errors match ErrInvalid and name the node by
+// host:port for redis://host:port, or the URL of a Sentinel set or a cluster. Errors match ErrInvalid and name the node by
 // its place, from 1 on.
 //
 // An empty address is an error, also behind a comma at the end. Invariant: all clients

@@ -61,6 +61,16 @@ func startLoad(t *testing.T, qs []*quorate.Quorum) *load {
 	return l
 }
 
+// busy waits until the name has been held often.
+func (l *load) busy(t *testing.T) {
+	t.Helper()
+	require.True(t, e2e.Eventually(func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.holds) > 100
+	}))
+}
+
 // after waits for a hold that began after the given time, and returns when the first one did.
 func (l *load) after(t *testing.T, at int64) (first int64) {
 	t.Helper()
@@ -107,11 +117,7 @@ func TestSentinelAlone(t *testing.T) {
 	defer given.Close()
 	require.NoError(t, given.Bootstrap(t.Context()))
 	l := startLoad(t, []*quorate.Quorum{given, e2e.OpenAt(t, []string{s.URL()}, timing), e2e.OpenAt(t, []string{s.URL()}, timing)})
-	require.True(t, e2e.Eventually(func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return len(l.holds) > 100
-	}))
+	l.busy(t)
 	require.NoError(t, c.Node(0).Kill())
 	killed := l.now() + int64(100*time.Millisecond) // an answer may be on its way
 	require.True(t, e2e.Eventually(func() bool {
@@ -145,10 +151,22 @@ func TestSentinelOfThree(t *testing.T) {
 	require.NoError(t, c.Node(0).Kill())
 	first := l.after(t, killed)
 	t.Logf("locked again after %v", time.Duration(first-killed))
+	warned := func(r quorate.Report) bool {
+		return strings.Contains(strings.Join(r.Nodes[2].Warnings, "\n"), "min-replicas-to-write")
+	}
 	require.True(t, e2e.Eventually(func() bool {
 		r, err := q.Check(t.Context())
-		return err == nil && r.Ready == 3 && l.now()-killed > guard.Nanoseconds()
+		return err == nil && r.Ready == 3 && l.now()-killed > guard.Nanoseconds() && !warned(r)
 	}), "the set counts again")
+	require.NoError(t, c.Node(0).Restart())
+	require.True(t, e2e.Eventually(func() bool {
+		r, err := q.Check(t.Context())
+		return err == nil && warned(r)
+	}), "it has a replica again, and goes on without it")
+	require.NoError(t, c.Node(1).Client().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
+	r, err := q.Check(t.Context())
+	require.NoError(t, err)
+	assert.False(t, warned(r))
 	l.judge(t)
 }
 

@@ -41,7 +41,10 @@ type guarded struct {
 
 func startTLS(t *testing.T) *guarded { return startTLSOn(t, 3) }
 
-func startTLSOn(t *testing.T, n int) *guarded {
+func startTLSOn(t *testing.T, n int) *guarded { return startTLSWith(t, n, "no") }
+
+// startTLSWith starts servers that want a certificate of the client, or do not.
+func startTLSWith(t *testing.T, n int, wanted string) *guarded {
 	t.Helper()
 	skipWithoutTLS(t)
 	g := &guarded{}
@@ -50,7 +53,7 @@ func startTLSOn(t *testing.T, n int) *guarded {
 	for range n {
 		port := freePort(t)
 		c := redistest.Start(t, 1, redistest.WithAOF("everysec"), redistest.WithArgs("--tls-port", port, "--tls-cert-file", g.pem,
-			"--tls-key-file", key, "--tls-ca-cert-file", g.pem, "--tls-auth-clients", "no"))
+			"--tls-key-file", key, "--tls-ca-cert-file", g.pem, "--tls-auth-clients", wanted))
 		g.tenant = newTenant(t, c, "app", slices.Concat(needed, useful))
 		g.addrs = append(g.addrs, net.JoinHostPort("127.0.0.1", port))
 		servers = append(servers, c.Node(0))
@@ -215,4 +218,18 @@ func TestTLSRefused(t *testing.T) {
 		require.ErrorIs(t, err, quorate.ErrNoQuorum)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
+}
+
+// A server that wants a certificate of the client refuses one without it, which is reported at once.
+func TestTLSWithoutCertificate(t *testing.T) {
+	t.Parallel()
+	g := startTLSWith(t, 1, "yes")
+	q, err := quorate.New(g.clients(t, "secret"), append(g.options(), briefly)...)
+	require.NoError(t, err)
+	defer func() { _ = q.Close() }()
+	ctx := deadline(t)
+	err = mutex.New(q, g.job("m")).LockContext(ctx)
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.NoError(t, ctx.Err())
+	assert.ErrorContains(t, err, "--tls-cert")
 }

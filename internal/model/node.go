@@ -131,8 +131,9 @@ type Node struct {
 // one guard time. With a marker for each name a node would vote for one name at once after a
 // loss that only a request for another name has shown.
 type shared struct {
-	Off     Rules // rules that are switched off; zero in every honest node
-	Portion int   // 0: the constant
+	Bucketed bool  // it is a bucket of a node in cluster mode: its names have no redlock key
+	Off      Rules // rules that are switched off; zero in every honest node
+	Portion  int   // 0: the constant
 
 	asks    promise // the settings of the client whose request comes next
 	longest promise // of all clients that have shown theirs in this incarnation
@@ -256,7 +257,7 @@ func (n *Node) Limit() (uint64, protocol.Ticket) { return n.limit, n.limitAt }
 // Forget is a restart without memory: the data of all names is lost.
 func (n *Node) Forget() {
 	s := n.shared
-	*s = shared{Off: s.Off, Portion: s.Portion, asks: s.asks, longest: s.asks, counts: s.counts, first: s.first, names: s.names}
+	*s = shared{Off: s.Off, Portion: s.Portion, Bucketed: s.Bucketed, asks: s.asks, longest: s.asks, counts: s.counts, first: s.first, names: s.names}
 	*s.first = Node{shared: s}
 	for _, m := range s.names {
 		*m = Node{shared: s}

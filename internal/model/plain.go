@@ -60,8 +60,8 @@ func (v *visit) releaseRedlockKey(id protocol.ID) {
 	}
 }
 
-// hasRedlockKey reports whether the name has a redlock key, as a mutex has.
-func (v *visit) hasRedlockKey() bool { return v.capacity == 1 && !v.counting }
+// hasRedlockKey reports whether the name has a redlock key, as a mutex has that is in no bucket.
+func (v *visit) hasRedlockKey() bool { return v.capacity == 1 && !v.counting && !v.Bucketed }
 
 // redlockKeyAt is the redlock key's value at now.
 func (n *Node) redlockKeyAt(now int64) string {

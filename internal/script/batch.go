@@ -57,7 +57,7 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 // arguments of many, and says how many words these are.
 func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
 	kinds := "jbl"
-	if t.Capacity == 1 {
+	if t.Capacity == 1 && tagOf(k.prefix) == "" {
 		kinds = "JBL"
 	}
 	keys = k.appendOurs(k.appendPlain(keys), "")
@@ -70,7 +70,7 @@ func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request
 	ticket := b[1:]
 	b = hex.AppendEncode(append(b, ' '), t.ID[:])
 	id := b[len(b)-2*len(t.ID):]
-	b = append(strconv.AppendUint(append(b, '+'), t.Capacity, 10), ' ')
+	b = append(k.capacity(append(b, '+'), t.Capacity), ' ')
 	b = append(strconv.AppendUint(b, t.Weight, 10), ' ')
 	if r.Op == protocol.OpBeat {
 		args = resp.AppendBytes(resp.AppendString(args, kinds[1:2]), id)

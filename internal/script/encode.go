@@ -41,8 +41,8 @@ const (
 // process may hold a great many names.
 type Keys struct{ prefix, name, side, home string }
 
-// NewKeys returns the keys of name. They hash to one slot, save the marker: a
-// node is one server, not a Redis Cluster.
+// NewKeys returns the keys of name. With the prefix of a bucket all of them, and the marker,
+// hash to one slot. Otherwise they do save the redlock key and the marker: the node is one server.
 func NewKeys(prefix, name string) Keys { return Keys{prefix: prefix, name: name} }
 
 // At returns the keys for requests that count on the configuration of that stamp: its nodes have
@@ -79,8 +79,11 @@ func (k Keys) appendOurs(dst []byte, end string) []byte {
 	return resp.AppendJoined(dst, k.prefix, ":{", k.name, "}", k.side, end)
 }
 
-// Plain is the redlock key; State, Queue and Claims are ours, Marker is the node's.
+// Plain is the redlock key, of a bucket's name the key that never exists; State, Queue and Claims are ours, Marker is the node's.
 func (k Keys) Plain() string {
+	if tag := tagOf(k.prefix); tag != "" {
+		return tag + absent
+	}
 	if k.side == "" {
 		return k.name
 	}
@@ -107,6 +110,9 @@ func (k Keys) Watchers() string { return k.ours(watchers) }
 
 // appendPlain appends Plain.
 func (k Keys) appendPlain(dst []byte) []byte {
+	if tag := tagOf(k.prefix); tag != "" {
+		return resp.AppendJoined(dst, tag, absent)
+	}
 	if k.side == "" {
 		return resp.AppendString(dst, k.name)
 	}
@@ -130,12 +136,17 @@ func (k Keys) appendClaims(dst []byte, n int) []byte {
 
 // appendRecord appends the number and the keys of what concerns the record.
 func (k Keys) appendRecord(dst []byte) []byte {
-	dst = resp.AppendString(dst, "5")
+	tag := tagOf(k.prefix)
+	dst = resp.AppendInt(dst, int64(5+more(tag)))
 	dst = k.appendOurs(dst, recorded)
 	dst = k.appendOurs(dst, watchers)
 	dst = resp.AppendJoined(dst, k.prefix, k.markerEnd())
 	dst = k.appendOurs(dst, "")
-	return k.appendOurs(dst, claims)
+	dst = k.appendOurs(dst, claims)
+	if tag != "" {
+		dst = resp.AppendJoined(dst, tag, absent)
+	}
+	return dst
 }
 
 const (
@@ -228,7 +239,8 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	dst = resp.AppendInt(dst, t.TTL.Milliseconds())
 	dst = appendPromise(dst, guard, retention)
 	dst = resp.AppendInt(dst, (t.TTL + retention).Milliseconds())
-	dst = resp.AppendUint(dst, t.Capacity)
+	var word [20]byte
+	dst = resp.AppendBytes(dst, k.capacity(word[:0], t.Capacity))
 	if args >= 6 {
 		dst = resp.AppendInt(dst, int64(flags))
 	}
@@ -278,11 +290,10 @@ func AppendBootstrap(dst []byte, marker string, random protocol.ID, runID string
 // appendMarker appends the part that mark and bootstrap share. The node makes a new
 // incarnation from random, if it needs one.
 func appendMarker(dst []byte, sha string, args int, marker string, random protocol.ID, runID string) []byte {
-	dst = resp.AppendArray(dst, 3+1+args)
+	dst = resp.AppendArray(dst, 3+1+more(tagOf(marker))+args)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, sha)
-	dst = resp.AppendInt(dst, 1)
-	dst = resp.AppendString(dst, marker)
+	dst = appendKeys(dst, marker)
 	dst = resp.AppendString(dst, random.String())
 	return resp.AppendString(dst, runID)
 }

@@ -27,7 +27,7 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, re
 	case protocol.OpRepair:
 		args = 10
 	}
-	dst = resp.AppendArray(dst, 3+5+args)
+	dst = resp.AppendArray(dst, 3+5+more(tagOf(k.prefix))+args)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, record.SHA)
 	dst = k.appendRecord(dst)
@@ -67,11 +67,10 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, re
 // AppendCaughtUp appends the EVALSHA that says that a node is caught up: all that it lost has been
 // repaired. The node ignores it in any incarnation but inc, as it has lost more since.
 func AppendCaughtUp(dst []byte, marker string, inc protocol.Incarnation) []byte {
-	dst = resp.AppendArray(dst, 3+1+1)
+	dst = resp.AppendArray(dst, 3+1+more(tagOf(marker))+1)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, caughtUp.SHA)
-	dst = resp.AppendInt(dst, 1)
-	dst = resp.AppendString(dst, marker)
+	dst = appendKeys(dst, marker)
 	return resp.AppendUint(dst, uint64(inc))
 }
 

@@ -33,6 +33,8 @@ type Lasting interface {
 // Config is fixed for the life of an Ordered. Every function may be nil. They are
 // called from the transport's goroutines and must neither block nor call Close.
 type Config struct {
+	Slot string // of a cluster: a key of the slot whose master the connection goes to
+
 	NodeTimeout time.Duration // how long a healthy node may take to answer; default 200 ms
 	Stall       time.Duration // a node that owes answers and gives none for so long loses the connection; default 10 NodeTimeouts, at least 2 s
 	MaxPending  int           // so many unanswered commands break the connection; default 65536
@@ -104,6 +106,7 @@ func (c *Config) setDefaults() {
 // Info is what a node said about itself when the connection opened. What it
 // did not tell, because it lacks the command or forbids it, is zero.
 type Info struct {
+	Addr          string // of the server, as the client's options or its cluster name it
 	RunID         string // another one: the process was restarted
 	Version       string
 	Role          string // "master" or "slave"
@@ -142,7 +145,7 @@ var (
 	errOverflow    = errors.New("too many unanswered commands")
 	errUnasked     = errors.New("an answer to no command")
 	errMisplaced   = errors.New("an answer to another command than the next one")
-	errMoved       = errors.New("the Sentinels name another master")
+	errMoved       = errors.New("there is another master")
 	errConnecting  = errors.New("still connecting")
 	errExpired     = errors.New("not delivered in time")
 	errAOFNotReady = errors.New("was a replica and does not write to its append-only file yet")

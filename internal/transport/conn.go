@@ -23,6 +23,7 @@ type conn struct {
 	batcher Batch
 	info    *Info
 	greeted bool         // Hello was called
+	slotted bool         // it is for a slot of a cluster
 	hooks   *hooks       // that see the commands; nil: there are none
 	creds   *credentials // nil: they do not change
 
@@ -212,6 +213,9 @@ func (c *conn) read(l *Ordered) error {
 		if err != nil {
 			if _, answer := err.(resp.Error); !answer {
 				return err
+			}
+			if gone := c.elsewhere(err); gone != nil {
+				return gone
 			}
 		}
 		if !c.isAnswer(v) {

@@ -56,7 +56,7 @@ type credentials struct {
 
 // watchCredentials subscribes to the streaming provider, if there is one. stop ends that.
 func (l *Ordered) watchCredentials(ctx context.Context, timeout time.Duration) (*credentials, func(), error) {
-	provider := l.opts.StreamingCredentialsProvider
+	provider := l.to().opts.StreamingCredentialsProvider
 	if provider == nil {
 		return nil, func() {}, nil
 	}

@@ -134,7 +134,7 @@ func (l *Ordered) own(o *opened, stop func()) {
 
 // openPlain opens a connection for a client without hooks.
 func (l *Ordered) openPlain(ctx context.Context, creds *credentials, timeout time.Duration) (*opened, error) {
-	o := l.opts
+	o := l.to().opts
 	dialing, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	nc, err := within(dialing, func() (net.Conn, error) { return o.Dialer(dialing, o.Network, o.Addr) }, discard)

@@ -38,6 +38,9 @@ func (l *Ordered) trackStale(c *conn) {
 func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
+	if err := l.aim(ctx); err != nil {
+		return nil, err
+	}
 	o, err := l.open(ctx, timeout)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
@@ -47,7 +50,8 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 		o.login = upgrade(o.login)
 	}
 	c := newConn(nc, l.cfg.Batch)
-	c.hooks, c.creds = o.hooks, o.creds
+	c.info.Addr = l.to().opts.Addr
+	c.hooks, c.creds, c.slotted = o.hooks, o.creds, l.cluster != nil
 	step := &steady{Conn: nc, timeout: timeout}
 	c.rd = resp.NewReader(step)
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
@@ -236,6 +240,9 @@ func abandon(cmds []Command, cause error) {
 // Nothing is subscribed yet, so a push is of no interest.
 func (c *conn) ask() (v []resp.Value, refused, err error) {
 	for v, err = c.rd.Read(); err == nil && c.rd.IsPush(); v, err = c.rd.Read() {
+	}
+	if gone := c.elsewhere(err); gone != nil {
+		return nil, nil, gone
 	}
 	if e, ok := err.(resp.Error); ok {
 		return nil, e, nil

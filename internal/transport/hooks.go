@@ -91,7 +91,7 @@ type hooks struct {
 const shownAtOnce = 1024
 
 func newHooks(l *Ordered) *hooks {
-	h := &hooks{l: l, conn: l.client.Conn(), room: make(chan struct{}, shownAtOnce)}
+	h := &hooks{l: l, conn: l.to().client.Conn(), room: make(chan struct{}, shownAtOnce)}
 	h.conn.AddHook(inner{})
 	return h
 }
@@ -156,13 +156,13 @@ func calledBy(packages ...string) bool {
 // ceased to work, until the connection ends.
 func (l *Ordered) openHooked(ctx context.Context, caught bool, timeout time.Duration) (*opened, error) {
 	if !caught {
-		l.client.AddHook(catch{})
+		l.to().client.AddHook(catch{})
 	}
 	h := &borrowed{hooked: true}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, catching{}, h), timeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, h.drop)
-	sub := l.client.Subscribe(ctx) // connects with Ping
+	sub := l.to().client.Subscribe(ctx) // connects with Ping
 	err := sub.Ping(ctx)
 	h.back.Store(true)
 	if !stop() && err == nil {
@@ -178,7 +178,7 @@ func (l *Ordered) openHooked(ctx context.Context, caught bool, timeout time.Dura
 		return nil, err
 	}
 	o := &opened{nc: nc, login: []loginStep{{words: []string{"PING"}, sent: true}}, end: func() { _ = sub.Close() }}
-	if l.opts.StreamingCredentialsProvider != nil {
+	if l.to().opts.StreamingCredentialsProvider != nil {
 		o.end() // else go-redis would authenticate again by itself
 		o.end = nil
 	}

@@ -2,8 +2,10 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -58,16 +60,16 @@ const busyThreshold = 4
 // It is safe for concurrent use. mu guards what stands below it, and the part of the
 // current conn that is written and answered.
 type Ordered struct {
-	cfg    Config
-	client *redis.Client
-	resp3  bool // the client's options allow it
-	opts   *redis.Options
-	epoch  time.Time
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // run and listen
-	guests sync.WaitGroup // what runs code of the client's owner: hooks, the provider of credentials
-	ready  chan struct{}
+	cfg     Config
+	cluster *redis.ClusterClient // nil: the node is no cluster
+	at      atomic.Pointer[endpoint]
+	resp3   bool // the client's options allow it
+	epoch   time.Time
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup // run and listen
+	guests  sync.WaitGroup // what runs code of the client's owner: hooks, the provider of credentials
+	ready   chan struct{}
 
 	mu       sync.Mutex
 	cur      *conn         // nil while down
@@ -97,19 +99,27 @@ type refusal struct {
 // hooks.go.
 func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
-	opts, err := options(client, cfg)
-	if err != nil {
-		return nil, err
-	}
 	l := &Ordered{
 		cfg:     cfg,
-		client:  client.(*redis.Client),
-		resp3:   client.(*redis.Client).Options().Protocol != 2,
-		opts:    opts,
 		epoch:   time.Now(),
 		ready:   make(chan struct{}),
 		info:    &Info{},
 		downErr: fmt.Errorf("%w: %w", ErrDown, errConnecting),
+	}
+	switch c := client.(type) {
+	case *redis.ClusterClient:
+		if c == nil || cfg.Slot == "" {
+			return nil, errors.New("a *redis.ClusterClient that is nil, or that no slot is named for")
+		}
+		l.cluster, l.resp3 = c, c.Options().Protocol != 2
+	default:
+		opts, err := options(client, cfg)
+		if err != nil {
+			return nil, err
+		}
+		one := client.(*redis.Client)
+		l.resp3 = one.Options().Protocol != 2
+		l.at.Store(&endpoint{one, opts})
 	}
 	l.idle = sync.NewCond(&l.mu)
 	l.ctx, l.cancel = context.WithCancel(context.Background())

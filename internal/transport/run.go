@@ -61,6 +61,7 @@ func (l *Ordered) run() {
 		} else {
 			pause.failed(err)
 		}
+		l.lookAgain()
 		pause.sleep(l.ctx)
 	}
 	if !called {

@@ -15,21 +15,26 @@ import (
 // SentinelAddr is the address in the options of each redis.NewFailoverClient.
 const SentinelAddr = "FailoverClient"
 
-func (l *Ordered) follows() bool { return l.opts.Addr == SentinelAddr }
+// follows reports whether the node can have another master while the connection lasts.
+func (l *Ordered) follows() bool { return l.cluster != nil || l.sentinels() }
+
+func (l *Ordered) sentinels() bool { return l.cluster == nil && l.to().opts.Addr == SentinelAddr }
 
 // name is the node's in errors.
 func (l *Ordered) name() string {
-	if l.follows() {
+	switch {
+	case l.sentinels():
 		return "the master that the Sentinels name"
+	case l.to() == nil:
+		return "the master of a slot"
 	}
-	return l.opts.Addr
+	return l.to().opts.Addr
 }
 
 // followEvery is how often the Sentinels are asked, at most.
 const followEvery = time.Second
 
-// follow ends c when the Sentinels name another master. A dial is the only question that a
-// client of go-redis lets us ask: the connection is closed at once.
+// follow ends c when there is another master.
 func (l *Ordered) follow(c *conn) {
 	tick := time.NewTicker(max(l.cfg.Stall, followEvery))
 	defer tick.Stop()
@@ -41,18 +46,25 @@ func (l *Ordered) follow(c *conn) {
 		case <-tick.C:
 		}
 		ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Stall)
-		nc, err := within(ctx, func() (net.Conn, error) { return l.opts.Dialer(ctx, l.opts.Network, l.opts.Addr) }, discard)
+		moved := l.sentinels() && l.isRenamed(ctx, at) || l.cluster != nil && l.hasMoved(ctx)
 		cancel()
-		if err != nil {
-			continue
-		}
-		now := nc.RemoteAddr().String()
-		discard(nc)
-		if now != at {
+		if moved {
 			l.mu.Lock()
 			l.fail(c, errMoved)
 			l.mu.Unlock()
 			return
 		}
 	}
+}
+
+// isRenamed reports whether the Sentinels name another master than that at an address. A dial is the
+// only question that a client of go-redis lets us ask: the connection is closed at once.
+func (l *Ordered) isRenamed(ctx context.Context, at string) bool {
+	o := l.to().opts
+	nc, err := within(ctx, func() (net.Conn, error) { return o.Dialer(ctx, o.Network, o.Addr) }, discard)
+	if err != nil {
+		return false
+	}
+	defer discard(nc)
+	return nc.RemoteAddr().String() != at
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -56,6 +57,9 @@ func slow(err error) bool {
 
 // advise adds the remedy to an error of connecting.
 func (l *Ordered) advise(err error) error {
+	if strings.Contains(err.Error(), "remote error: tls: certificate required") {
+		return fmt.Errorf("%w: the server wants a certificate of the client: give one by TLSConfig.Certificates, or by --tls-cert and --tls-key", err)
+	}
 	if !slow(err) {
 		return err
 	}

@@ -26,6 +26,9 @@ type Config struct {
 	Advance func(d time.Duration)
 	// Sequences is the number of sequences, Steps the length of each (default 40).
 	Sequences, Steps int
+	// Bucketed says that each name is in a bucket, as a server in cluster mode asks for; else every
+	// third one is.
+	Bucketed bool
 	// Seed picks the sequences: a failure names the seed that brings it back alone.
 	Seed uint64
 }

@@ -123,7 +123,7 @@ func (s *sequence) sameEntry(got, want *protocol.Entry) error {
 
 // beside is the key of the record that says how many permits there are.
 func (s *sequence) beside() string {
-	return script.NewKeysBeside(s.prefix, s.prefix+" name", script.Number).Record()
+	return script.NewKeysBeside(s.prefix, s.name, script.Number).Record()
 }
 
 // resize is what a Resize leaves on the node.

@@ -37,6 +37,7 @@ type sequence struct {
 	node    *model.Node
 	keys    script.Keys
 	prefix  string
+	name    string
 	guard   time.Duration
 	count   bool // it is a semaphore's
 	named   bool // the marker knows the run
@@ -58,8 +59,12 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 	s := &sequence{cfg: cfg, pushes: p, rng: rng, guard: 60 * time.Millisecond, incs: map[protocol.Incarnation]bool{}}
 	s.timed = cfg.Advance != nil || seed%timedOneIn == 0
 	s.prefix = fmt.Sprintf("conf%x-%x", seed, rng.Uint64())
-	s.keys = script.NewKeys(s.prefix, s.prefix+" name")
+	s.name = s.prefix + " name"
 	s.node = model.New(s.guard)
+	if s.node.Bucketed = cfg.Bucketed || seed%3 == 2; s.node.Bucketed {
+		s.prefix = script.BucketPrefix(s.prefix, script.BucketOf(s.name))
+	}
+	s.keys = script.NewKeys(s.prefix, s.name)
 	capacity := []uint64{1, 1, 3, large}[rng.IntN(4)]
 	s.count = capacity == 3 || capacity == 1 && rng.IntN(4) == 0
 	fleet := 3 + rng.IntN(4)
@@ -204,6 +209,9 @@ func (s *sequence) step(ctx context.Context) error {
 		}
 		return nil
 	case k < 94:
+		if s.node.Bucketed { // there is no such key
+			return nil
+		}
 		return s.foreign(ctx)
 	case k < 95:
 		if s.count && s.rng.IntN(2) == 0 {

@@ -56,6 +56,7 @@ type config struct {
 	args     []string
 	clock    bool
 	disk     bool
+	bus      bool
 }
 
 // WithAOF makes the servers keep an append-only file, so that [Server.Restart] brings back what was

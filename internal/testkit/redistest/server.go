@@ -40,6 +40,8 @@ type Server struct {
 	port        int
 	dir         string
 	reservation net.PacketConn
+	bus         int // the port of the bus of a Redis Cluster; 0: none
+	busReserved net.PacketConn
 	libraries   []string // that are put before the server's own: see set
 
 	mu     sync.Mutex       // one change of state at a time; guards what follows
@@ -177,6 +179,11 @@ func (s *Server) open() error {
 		return fmt.Errorf("redistest: %w", err)
 	}
 	s.dir = dir
+	if s.cfg.bus {
+		if s.bus, s.busReserved, err = reservePort(); err != nil {
+			return err
+		}
+	}
 	for range portTries {
 		if s.port, s.reservation, err = reservePort(); err != nil {
 			return err
@@ -218,6 +225,9 @@ func (s *Server) close() error {
 	if s.reservation != nil {
 		_ = s.reservation.Close()
 	}
+	if s.busReserved != nil {
+		_ = s.busReserved.Close()
+	}
 	if s.dir != "" {
 		errs = append(errs, os.RemoveAll(s.dir))
 	}
@@ -242,6 +252,9 @@ func (s *Server) start() error {
 	}
 	if s.cfg.password != "" {
 		args = append(args, "--requirepass", s.cfg.password)
+	}
+	if s.bus > 0 {
+		args = append(args, "--cluster-port", strconv.Itoa(s.bus))
 	}
 	cmd := exec.Command(s.binary, append(args, s.cfg.args...)...)
 	cmd.Dir = s.dir

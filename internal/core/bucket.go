@@ -1,0 +1,196 @@
+package core
+
+// This file owns the buckets of a Quorum of which a node is a Redis Cluster.
+//
+// A server of a cluster carries out a request only if all its keys lie in one slot, and a name's
+// keys need the node's marker. So such a Quorum has buckets. A name is in the same bucket at each
+// node, and all keys of a bucket lie in one slot: script.BucketPrefix is their hash tag. A bucket
+// has a marker, a guard time, a repair and a recorded set of its own, and it is lost, moved and
+// failed over as one. To the protocol it is N nodes. So each bucket is a Quorum, which begins with
+// the first use of a name that is in it, and nothing in package protocol knows of buckets.
+//
+// Servers beside a cluster in one list have buckets, too: the votes for a name must be comparable.
+//
+// The Quorum that has the buckets has no nodes itself. It passes on what concerns all nodes.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/script"
+)
+
+// buckets are those of a Quorum. mu guards the beginning of a bucket and closed.
+// Lock order: mu comes before every lock of a bucket's Quorum.
+type buckets struct {
+	clients []redis.UniversalClient
+	mu      sync.Mutex
+	closed  bool
+	all     [script.Buckets]atomic.Pointer[Quorum] // nil: no name of it has been used
+}
+
+// newBucketed makes a Quorum with buckets. The first one begins at once, so that clients that
+// cannot be used are refused here.
+func newBucketed(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
+	set.said = new(atomic.Int64)
+	q := &Quorum{set: set, closing: make(chan struct{}), buckets: &buckets{clients: clients}}
+	for i, c := range clients {
+		q.addrs = append(q.addrs, nameOf(c, i))
+	}
+	_, err := q.begin(0)
+	return q, err
+}
+
+// For returns the Quorum that has a name: q itself, or that of the name's bucket.
+func (q *Quorum) For(name string) *Quorum {
+	if q.buckets == nil {
+		return q
+	}
+	b := script.BucketOf(name)
+	if had := q.buckets.all[b].Load(); had != nil {
+		return had
+	}
+	made, err := q.begin(b)
+	if err != nil {
+		panic("quorate: " + err.Error()) // the first bucket has begun with the same clients and settings
+	}
+	return made
+}
+
+// begin returns the Quorum of a bucket.
+func (q *Quorum) begin(b int) (*Quorum, error) {
+	s := q.buckets
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if had := s.all[b].Load(); had != nil {
+		return had, nil
+	}
+	set := q.set
+	set.base, set.Prefix = set.Prefix, script.BucketPrefix(set.Prefix, b)
+	set.Logger = set.Logger.With("bucket", b)
+	made, err := open(s.clients, set)
+	if err != nil {
+		return nil, err
+	}
+	if s.closed {
+		_ = made.Close(context.Background()) // each call fails with ErrClosed
+	}
+	s.all[b].Store(made)
+	return made, nil
+}
+
+// AwaitFirst waits until a bucket that has just begun has reached a majority of its nodes, or has
+// tried to reach each of them, for the time of a connection at most. Without it a try at the first
+// name of a bucket fails although Connect has reached the nodes. It does nothing for a Quorum without
+// buckets, and nothing once it has waited.
+func (q *Quorum) AwaitFirst(ctx context.Context) {
+	if q.set.base == "" || q.reached.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*q.furthest(&q.set))
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		up, tried := 0, 0
+		for _, n := range q.nodes {
+			select {
+			case <-n.ready:
+				tried++
+			default:
+			}
+			if n.err() == nil {
+				up++
+			}
+		}
+		if up > len(q.nodes)/2 || tried == len(q.nodes) {
+			break
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+		case <-q.closing:
+		}
+		break
+	}
+	q.reached.Store(true)
+}
+
+// begun are the buckets that have begun.
+func (s *buckets) begun() (all []*Quorum) {
+	for i := range s.all {
+		if b := s.all[i].Load(); b != nil {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// close closes all buckets at the same time.
+func (s *buckets) close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	all := s.begun()
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, b := range all {
+		wg.Go(func() { errs[i] = b.Close(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// atOnce is how many buckets Check and Bootstrap ask at a time. Each has a connection to each node.
+const atOnce = 16
+
+// each calls f for every bucket, and begins those that have not begun.
+func (q *Quorum) each(f func(b int, bucket *Quorum) error) error {
+	errs := make([]error, script.Buckets)
+	room := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for b := range script.Buckets {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			bucket, err := q.begin(b)
+			if err == nil {
+				err = f(b, bucket)
+			}
+			errs[b] = err
+		})
+	}
+	wg.Wait()
+	for b, err := range errs {
+		if err != nil {
+			return inBucket(b, err)
+		}
+	}
+	return nil
+}
+
+// inBucket adds to the errors of nodes of which bucket they are.
+func inBucket(b int, err error) error {
+	f, ok := errors.AsType[*Failure](err)
+	if !ok {
+		return err
+	}
+	c := *f
+	c.Nodes = nil
+	for _, n := range f.Nodes {
+		c.Nodes = append(c.Nodes, NodeFailure{Addr: n.Addr, Err: fmt.Errorf("bucket %d: %w", b, n.Err)})
+	}
+	return &c
+}
+
+func isCluster(c redis.UniversalClient) bool {
+	_, is := c.(*redis.ClusterClient)
+	return is
+}

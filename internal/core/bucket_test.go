@@ -1,0 +1,81 @@
+package core
+
+import (
+	"context"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// A listing of the names in a bucket fails while the slot moves: a part of them is at another server.
+func TestListingNeedsTheWholeSlot(t *testing.T) {
+	t.Parallel()
+	assert.False(t, listsHalfASlot(t))
+}
+
+func listsHalfASlot(t *testing.T) bool {
+	s := redistest.StartSharded(t, 2, false)
+	client := s.Client()
+	defer client.Close()
+	q, err := New([]redis.UniversalClient{client}, Defaults())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, q.Close(context.Background())) }()
+	const name = "a"
+	b := q.For(name)
+	b.AwaitFirst(t.Context())
+	key := script.NewKeys(b.set.Prefix, name).Record()
+	require.NoError(t, client.Set(t.Context(), key, "x", 0).Err())
+	names, _, err := b.listNames(t.Context(), b.nodes[0], "0")
+	require.NoError(t, err)
+	require.Equal(t, []string{name + "}"}, names)
+
+	slot, err := s.Slot(t.Context(), key)
+	require.NoError(t, err)
+	from, err := s.Master(t.Context(), slot)
+	require.NoError(t, err)
+	to := s.Node(0)
+	if to == from {
+		to = s.Node(1)
+	}
+	move, err := s.BeginMove(t.Context(), slot, to)
+	require.NoError(t, err)
+	require.NoError(t, move.Key(t.Context(), key))
+	_, _, err = b.listNames(t.Context(), b.nodes[0], "0")
+	return err == nil
+}
+
+// A cluster and servers beside it, and addresses that are no clients of a node.
+func TestNamesOfClusters(t *testing.T) {
+	t.Parallel()
+	nodes, err := ParseNodes([]string{"redis+cluster://u:secret@a?addr=b:1&dial_timeout=3s, rediss+cluster://c:7"})
+	require.NoError(t, err)
+	require.Len(t, nodes, 2)
+	client := nodes[0].Client().(*redis.ClusterClient)
+	defer client.Close()
+	assert.Equal(t, []string{"a:6379", "b:1"}, client.Options().Addrs)
+	assert.Equal(t, "u secret", client.Options().Username+" "+client.Options().Password)
+	assert.Equal(t, "cluster a:6379", nameOf(client, 0))
+	assert.NotNil(t, nodes[1].cluster.TLSConfig)
+	for url, want := range map[string]string{
+		"redis+cluster://:secret@a/3":        "a cluster has no databases",
+		"redis+cluster://:secret@a?secret=1": "ParseClusterURL",
+		"redis+cluster://:se/cret@a":         "%2F for /",
+		"redis+cluster://:secret@a:port":     "is not of the form",
+	} {
+		_, err := ParseNodes([]string{url})
+		require.ErrorIs(t, err, ErrInvalid, url)
+		assert.ErrorContains(t, err, want)
+		assert.NotContains(t, err.Error(), "secret", url)
+	}
+	twice := nodes[0].Client()
+	defer twice.Close()
+	_, err = New([]redis.UniversalClient{client, twice}, Defaults())
+	assert.ErrorContains(t, err, "are the same server")
+	_, err = New([]redis.UniversalClient{(*redis.ClusterClient)(nil)}, Defaults())
+	assert.ErrorContains(t, err, "node 1 is nil")
+}

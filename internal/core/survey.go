@@ -1,0 +1,158 @@
+package core
+
+// This file owns the reports about all nodes at once, and how those of a node's buckets become one.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Survey is what Check finds out about all nodes.
+type Survey struct {
+	Nodes      []NodeReport // in the order of the list
+	Ready      int          // nodes that answer and vote; of the bucket where these are fewest
+	MayRestart bool
+	Set        protocol.SetReport
+	LongestTTL time.Duration
+}
+
+// Survey asks all nodes, see Check.
+func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
+	if q.buckets != nil {
+		return q.surveyBuckets(ctx)
+	}
+	s := Survey{Nodes: make([]NodeReport, len(q.nodes))}
+	err := q.Check(ctx, func(n NodeReport) bool {
+		s.Nodes[n.Index] = n
+		return false
+	})
+	if err != nil {
+		return Survey{}, err
+	}
+	for i := range s.Nodes {
+		if s.Nodes[i].Votes() {
+			s.Ready++
+		}
+	}
+	s.MayRestart = restartable(s.Nodes)
+	s.Set, s.LongestTTL = q.reportSet(s.Nodes)
+	return s, nil
+}
+
+// surveyBuckets asks all nodes of all buckets, and puts the reports together.
+func (q *Quorum) surveyBuckets(ctx context.Context) (Survey, error) {
+	if q.isClosed() {
+		return Survey{}, &Failure{Err: ErrClosed}
+	}
+	var all [script.Buckets]Survey
+	if err := q.each(func(b int, bucket *Quorum) (err error) {
+		all[b], err = bucket.Survey(ctx)
+		return err
+	}); err != nil {
+		return Survey{}, err
+	}
+	s := Survey{Nodes: make([]NodeReport, len(q.addrs)), Ready: all[0].Ready, MayRestart: true}
+	odd := -1 // the bucket whose set is shown: each records its own
+	for b := range all {
+		s.Ready = min(s.Ready, all[b].Ready)
+		s.MayRestart = s.MayRestart && all[b].MayRestart
+		answers := slices.ContainsFunc(all[b].Nodes, func(n NodeReport) bool { return n.Err == nil })
+		if answers && (odd < 0 || all[odd].Set.Recorded && !all[b].Set.Recorded) {
+			odd = b
+		}
+	}
+	odd = max(odd, 0)
+	for i := range s.Nodes {
+		s.Nodes[i] = q.merge(i, func(b int) *NodeReport { return &all[b].Nodes[i] })
+		s.Nodes[i].Set = all[odd].Nodes[i].Set
+	}
+	s.Set, s.LongestTTL = all[odd].Set, all[odd].LongestTTL
+	return s, nil
+}
+
+// merge puts the reports of all buckets about one node together: by server, and as a whole, which is
+// as good as the worst of them.
+func (q *Quorum) merge(i int, of func(b int) *NodeReport) NodeReport {
+	var shards []NodeReport
+	place := map[string]int{}
+	for b := range script.Buckets {
+		r := *of(b)
+		at := r.Server
+		if r.Err != nil {
+			at += " " + r.Err.Error()
+		}
+		k, known := place[at]
+		if !known {
+			k = len(shards)
+			place[at] = k
+			r.Addr = at
+			shards = append(shards, r)
+		}
+		shards[k].Buckets = append(shards[k].Buckets, b)
+		shards[k].worsen(&r)
+	}
+	whole := shards[0]
+	whole.Buckets = nil
+	for k := range shards {
+		s := &shards[k]
+		s.Addr = s.Server
+		if s.Err == nil {
+			s.Warnings = warnings(s, &q.set)
+		}
+		whole.worsen(s)
+	}
+	whole.Addr, whole.Warnings = q.addrs[i], shards[0].Warnings
+	if len(shards) == 1 && !isCluster(q.buckets.clients[i]) {
+		return whole
+	}
+	whole.Shards, whole.Warnings = shards, nil
+	for _, s := range shards {
+		if s.Err != nil && whole.Err == s.Err {
+			whole.Err = fmt.Errorf("%s: %w", s.shard(), s.Err)
+		}
+		for _, w := range s.Warnings {
+			whole.Warnings = append(whole.Warnings, s.shard()+": "+w)
+		}
+	}
+	return whole
+}
+
+// shard is what a server of a cluster is called in warnings.
+func (r *NodeReport) shard() string {
+	of := "bucket " + strconv.Itoa(r.Buckets[0])
+	if n := len(r.Buckets); n > 1 {
+		of = fmt.Sprintf("%d buckets", n)
+	}
+	if r.Server == "" {
+		return of
+	}
+	return r.Server + " (" + of + ")"
+}
+
+// worsen makes r as good as the worse one of both.
+func (r *NodeReport) worsen(o *NodeReport) {
+	if r.Err == nil {
+		r.Err = o.Err
+	}
+	r.RoundTrip, r.Recovering = max(r.RoundTrip, o.RoundTrip), max(r.Recovering, o.Recovering)
+	if o.Offset.Abs() > r.Offset.Abs() {
+		r.Offset = o.Offset
+	}
+	r.AOF, r.CaughtUp = r.AOF && o.AOF, r.CaughtUp && o.CaughtUp
+	if r.Repairing == nil {
+		r.Repairing = o.Repairing
+	}
+	if r.repairErr == nil {
+		r.repairErr = o.repairErr
+	}
+	if o.JumpedAt.After(r.JumpedAt) {
+		r.Jumped, r.JumpedAt = o.Jumped, o.JumpedAt
+	}
+	r.marker.guard, r.marker.retention = max(r.marker.guard, o.marker.guard), max(r.marker.retention, o.marker.retention)
+}

@@ -1,0 +1,93 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/resp"
+)
+
+// This file owns a connection to one slot of a Redis Cluster: it goes to the slot's master, and
+// follows it when a replica takes over or the slot moves.
+//
+// Invariant: no command sees that a server does not serve its slot, or not all of it. The
+// connection ends instead, as if it had broken before the answer: leaves are sent again on the next
+// one, the other commands get ErrBroken, and no handshake succeeds until one server serves the
+// whole slot. A refusal is no answer of the slot: its next master may answer, and has the keys.
+//
+// The given client asks the servers of the cluster which of them serves which slot, and caches the
+// answer for all slots. So this package asks the client.
+
+// endpoint is the server that a connection goes to.
+type endpoint struct {
+	client *redis.Client // its hooks and options are those of the given client
+	opts   *redis.Options
+}
+
+// to returns the endpoint of the connection, or of the next one while there is none.
+func (l *Ordered) to() *endpoint { return l.at.Load() }
+
+// aim finds out where the next connection goes. It runs on run's goroutine.
+func (l *Ordered) aim(ctx context.Context) error {
+	if l.cluster == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.Stall)
+	defer cancel()
+	client, err := l.slotMaster(ctx)
+	if err != nil {
+		if strings.Contains(err.Error(), "cluster support disabled") {
+			err = fmt.Errorf("%w: the server is no Redis Cluster; give it by redis://host:port, or by redis.NewClient", err)
+		}
+		return fmt.Errorf("ask the cluster for the master of a slot: %w", err)
+	}
+	opts, err := options(client, l.cfg)
+	if err != nil {
+		return err
+	}
+	l.at.Store(&endpoint{client, opts})
+	return nil
+}
+
+// slotMaster returns the master of the slot as the client knows it.
+func (l *Ordered) slotMaster(ctx context.Context) (*redis.Client, error) {
+	return within(ctx, func() (*redis.Client, error) { return l.cluster.MasterForKey(ctx, l.cfg.Slot) }, func(*redis.Client) {})
+}
+
+// lookAgain has the client ask for the slots again, in the background: a connection has ended, or
+// has failed to begin. The pause before the next one is long enough for that in the usual case.
+func (l *Ordered) lookAgain() {
+	if l.cluster != nil {
+		l.cluster.ReloadState(l.ctx)
+	}
+}
+
+// hasMoved reports whether the slot has another master. The client asks for the slots every ten
+// seconds. A command finds out at once: see elsewhere.
+func (l *Ordered) hasMoved(ctx context.Context) bool {
+	client, err := l.slotMaster(ctx)
+	return err == nil && client.Options().Addr != l.to().opts.Addr
+}
+
+// elsewhere returns why a connection must end that got this answer, nil if it must not. MOVED:
+// another server has the slot. ASK and TRYAGAIN: the slot is being moved, and this server lacks some of
+// its keys. CLUSTERDOWN: the server does not know whether it still has the slot.
+//
+// The error does not wrap the answer: none of the callers may take it for one to its command.
+func (c *conn) elsewhere(answer error) error {
+	e, ok := answer.(resp.Error)
+	if !ok || !c.slotted {
+		return nil
+	}
+	switch e.Code() {
+	case "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN":
+		return fmt.Errorf("%w: %s", errElsewhere, string(e))
+	}
+	return nil
+}
+
+var errElsewhere = errors.New("the server does not serve the whole slot now")

@@ -1,0 +1,77 @@
+package transport_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// A connection goes to the master of its slot and follows it when the slot moves, for commands and for
+// pushes. No command sees a redirection, and one that must arrive is kept until a server has the slot.
+func TestFollowsTheSlot(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSharded(t, 2, false)
+	for _, protocol := range []int{2, 3} {
+		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) {
+			ctx := t.Context()
+			client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs(), Protocol: protocol})
+			defer client.Close()
+			key := fmt.Sprintf("{t%d}", protocol)
+			slot, err := s.Slot(ctx, key)
+			require.NoError(t, err)
+			from, err := s.Master(ctx, slot)
+			require.NoError(t, err)
+			to := s.Node(0)
+			if to == from {
+				to = s.Node(1)
+			}
+			var log events
+			l := open(t, client, log.config(transport.Config{Slot: key, Channel: key, Stall: time.Second}))
+			eventually(t, "subscribed", func() bool { return log.count("subscribed") == 1 })
+			state := func() transport.State { return l.State(time.Now()) }
+			assert.Equal(t, from.Addr(), state().Info.Addr)
+			first := state().Info.RunID
+			_, err = do(t, l, "SET", key, "x")
+			require.NoError(t, err)
+
+			move, err := s.BeginMove(ctx, slot, to)
+			require.NoError(t, err)
+			kept, other := lasting("APPEND", key+"1", "y"), newCall("GET", key+"2")
+			send(l, kept, other)
+			_, err = other.wait(t)
+			assert.ErrorIs(t, err, transport.ErrBroken)
+			assert.NotErrorAs(t, err, new(interface{ Code() string }), "the server's answer is not the command's")
+			assert.Error(t, state().Err)
+			require.NoError(t, move.End(ctx))
+			_, err = kept.wait(t)
+			require.NoError(t, err)
+			eventually(t, "the other master", func() bool { s := state(); return s.Err == nil && s.Info.RunID != first })
+			assert.Equal(t, to.Addr(), state().Info.Addr)
+			v, err := do(t, l, "MGET", key, key+"1")
+			require.NoError(t, err)
+			assert.Equal(t, "x y", v)
+			eventually(t, "its pushes", func() bool {
+				from.Client().Publish(ctx, key, "x") // a cluster passes it on to all its servers
+				return log.count("push x") > 0
+			})
+			require.NoError(t, shut(l))
+		})
+	}
+}
+
+// A client of no cluster says so.
+func TestSlotOfNoCluster(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.Start(t, 1).Addrs()})
+	defer client.Close()
+	l := open(t, client, transport.Config{Slot: "{t}", Stall: time.Second})
+	assert.ErrorContains(t, l.State(time.Now()).Err, "is no Redis Cluster")
+	require.NoError(t, shut(l))
+}
