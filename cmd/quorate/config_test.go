@@ -88,7 +88,7 @@ func TestAccessByFiles(t *testing.T) {
 
 // The files are for the master of a Sentinel set, too. They do not go to the Sentinels, which have no such user.
 func TestAccessByFilesToASentinelSet(t *testing.T) {
-	servers := redistest.Start(t, 2)
+	servers := redistest.Start(t, 2, redistest.WithArgs("--min-replicas-to-write", "1")) // else check warns
 	sentinels := redistest.StartSentinels(t, servers, "mymaster")
 	master := servers.Node(0).Client()
 	require.NoError(t, master.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">of the app", "~*", "&*", "+@all").Err())
