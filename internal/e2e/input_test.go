@@ -149,7 +149,7 @@ func TestConnectForms(t *testing.T) {
 	socket := filepath.Join(dir, "s")
 	c := redistest.Start(t, 2)
 	local := redistest.Start(t, 1, redistest.WithArgs("--unixsocket", socket))
-	q, err := quorate.Connect(t.Context(), []string{c.Node(0).Addr() + " ,\n\tredis://" + c.Node(1).Addr() + ",\n", "unix://" + socket})
+	q, err := quorate.Connect(t.Context(), []string{c.Node(0).Addr() + " ,\n\tredis://" + c.Node(1).Addr() + "\n", "unix://" + socket})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, q.Close()) }()
 	require.NoError(t, q.Bootstrap(t.Context()))
