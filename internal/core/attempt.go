@@ -223,13 +223,7 @@ func (a *attempt) flushUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
 // Invariant: the holder's context ends before a node can get the leave, see below.
 func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	news := a.claim.News(a.spec.shared)
-	standing := protocol.Time(0)
-	if news.Phase == protocol.Holding {
-		if standing = a.claim.Deadline() &^ 1; a.claim.Waiters() {
-			standing |= 1
-		}
-	}
-	a.standing.Store(int64(standing)) // first: what is sent below may let the next one in
+	a.publish(news) // first: what is sent below may let the next one in
 	var ended, why error
 	waiters := news.Waiting && a.owner != nil
 	switch {
@@ -254,6 +248,45 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		a.q.telling.Add(1)
 	}
 	nodes := a.queue()
+	a.follow(news)
+	a.wakeWaits()
+	a.mu.Unlock()
+	switch {
+	case how != unflushed:
+		a.q.flush(nodes)
+	case ended != nil || waiters: // requests of other attempts must not wait for the owner's callback
+		a.q.flush(a.q.allNodes())
+	}
+	if ended != nil {
+		a.owner.Ended(ended)
+		a.mu.Lock()
+		a.claim.Out = leaves
+		nodes = a.queue()
+		a.mu.Unlock()
+		a.q.flush(nodes)
+		a.q.telling.Add(-1)
+	}
+	if ended == ErrLost {
+		a.reportLoss(now, why)
+	}
+	if waiters {
+		a.owner.Waiting()
+	}
+}
+
+// publish has those that hold no lock see until when the claim holds, and whether others wait for it.
+func (a *attempt) publish(news protocol.News) {
+	standing := protocol.Time(0)
+	if news.Phase == protocol.Holding {
+		if standing = a.claim.Deadline() &^ 1; a.claim.Waiters() {
+			standing |= 1
+		}
+	}
+	a.standing.Store(int64(standing))
+}
+
+// follow sets the timers for the phase that the claim is in now, and wakes the caller that waits for it.
+func (a *attempt) follow(news protocol.News) {
 	if news.Changed() && news.Phase == protocol.Holding {
 		if a.spec.Set.MaxHold > 0 {
 			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
@@ -278,32 +311,13 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 			a.q.deadlines.set(a, a.claim.Deadline())
 		}
 	}
-	a.wakeWaits()
-	a.mu.Unlock()
-	switch {
-	case how != unflushed:
-		a.q.flush(nodes)
-	case ended != nil || waiters: // requests of other attempts must not wait for the owner's callback
-		a.q.flush(a.q.allNodes())
-	}
-	if ended != nil {
-		a.owner.Ended(ended)
-		a.mu.Lock()
-		a.claim.Out = leaves
-		nodes = a.queue()
-		a.mu.Unlock()
-		a.q.flush(nodes)
-		a.q.telling.Add(-1)
-	}
-	if ended == ErrLost {
-		err := WrapError("hold", a.spec.Name, why)
-		a.q.set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
-			"name", a.spec.Name, "token", a.token(0), "error", err)
-		a.q.observe(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
-	}
-	if waiters {
-		a.owner.Waiting()
-	}
+}
+
+func (a *attempt) reportLoss(now protocol.Time, why error) {
+	err := WrapError("hold", a.spec.Name, why)
+	a.q.set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
+		"name", a.spec.Name, "token", a.token(0), "error", err)
+	a.q.observe(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
 }
 
 // It is the function of the timer of WithMaxHold, so it runs in a goroutine of its

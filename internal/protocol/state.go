@@ -42,80 +42,87 @@ func (c *Claim) Permuted(order []int) *Claim {
 // whether it has been here before. What a phase does not read is left out, and
 // so is what only reports (waiters).
 func (c *Claim) AppendState(b []byte, now Time) []byte {
-	when := func(t Time) {
-		switch t {
-		case Never:
-		case 0: // none, which is not now
-			t = -Never
-		default:
-			t = max(t-now, -Time(c.TTL)-1)
-		}
-		b = binary.AppendVarint(b, int64(t))
-	}
-	flags := func(fs ...bool) {
-		n := 0
-		for i, f := range fs {
-			if f {
-				n |= 1 << i
-			}
-		}
-		b = binary.AppendVarint(b, int64(n))
-	}
 	b = append(b, byte(c.phase))
-	flags(c.noRenewal, c.raised, c.Try && c.votedOnce)
+	b = appendFlags(b, c.noRenewal, c.raised, c.Try && c.votedOnce)
 	if c.Try {
-		when(c.giveUpAt)
+		b = c.appendTime(b, c.giveUpAt, now)
 	}
 	b = binary.AppendUvarint(b, uint64(c.ticket))
 	b = binary.AppendUvarint(b, c.Weight)
 	b = binary.AppendUvarint(b, c.admittedCapacity)
-	when(c.beatAt)
-	when(c.countAt)
-	when(c.shrunkAt)
+	for _, t := range [...]Time{c.beatAt, c.countAt, c.shrunkAt} {
+		b = c.appendTime(b, t, now)
+	}
 	switch c.phase {
 	case Joining:
-		when(c.began)
+		b = c.appendTime(b, c.began, now)
+		b = binary.AppendVarint(b, int64(c.settleRounds))
+	case Waiting:
 		b = binary.AppendVarint(b, int64(c.settleRounds))
 	case Holding:
-		when(c.deadline)
-	}
-	if c.phase == Waiting {
-		b = binary.AppendVarint(b, int64(c.settleRounds))
+		b = c.appendTime(b, c.deadline, now)
 	}
 	b = binary.AppendVarint(b, int64(c.countPause))
 	b = binary.AppendVarint(b, int64(c.listDepth))
 	for i := range c.peers {
-		p, m := &c.peers[i], c.peers[i].extra()
-		next, hinted := p.askAt, p.hinted
-		if hinted && (p.vote || c.phase == Holding) {
-			next, hinted = Never, false
+		b = c.appendPeer(b, &c.peers[i], now)
+	}
+	return b
+}
+
+// appendTime appends a time relative to now.
+func (c *Claim) appendTime(b []byte, t, now Time) []byte {
+	switch t {
+	case Never:
+	case 0: // none, which is not now
+		t = -Never
+	default:
+		t = max(t-now, -Time(c.TTL)-1)
+	}
+	return binary.AppendVarint(b, int64(t))
+}
+
+func appendFlags(b []byte, flags ...bool) []byte {
+	n := 0
+	for i, f := range flags {
+		if f {
+			n |= 1 << i
 		}
-		flags(p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted, c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.outside)
-		b = binary.AppendUvarint(b, uint64(p.ticket))
-		b = binary.AppendUvarint(b, uint64(p.incarnation))
-		when(p.ackSent)
-		when(m.countsFrom)
-		when(c.leaseEnds(p))
-		when(p.pendingSince)
-		when(next)
-		b = append(b, p.failures)
-		if c.Counting {
-			b = binary.AppendUvarint(b, m.limit)
-			b = binary.AppendUvarint(b, uint64(m.limitAt))
-			b = m.lowerSet.appendState(b)
-			if c.phase == Holding {
-				b = m.admittedSet.appendState(b)
-			}
+	}
+	return binary.AppendVarint(b, int64(n))
+}
+
+// appendPeer appends what the claim knows of a node.
+func (c *Claim) appendPeer(b []byte, p *peer, now Time) []byte {
+	m := p.extra()
+	next, hinted := p.askAt, p.hinted
+	if hinted && (p.vote || c.phase == Holding) {
+		next, hinted = Never, false
+	}
+	b = appendFlags(b, p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted,
+		c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.outside)
+	b = binary.AppendUvarint(b, uint64(p.ticket))
+	b = binary.AppendUvarint(b, uint64(p.incarnation))
+	for _, t := range [...]Time{p.ackSent, m.countsFrom, c.leaseEnds(p), p.pendingSince, next} {
+		b = c.appendTime(b, t, now)
+	}
+	b = append(b, p.failures)
+	if c.Counting {
+		b = binary.AppendUvarint(b, m.limit)
+		b = binary.AppendUvarint(b, uint64(m.limitAt))
+		b = m.lowerSet.appendState(b)
+		if c.phase == Holding {
+			b = m.admittedSet.appendState(b)
 		}
-		if m.earlyPush.Vote {
-			b = binary.AppendUvarint(b, uint64(m.earlyPush.Ticket))
-			b = binary.AppendUvarint(b, uint64(m.earlyPush.Incarnation))
-			b = binary.AppendUvarint(b, m.earlyPush.Sum)
-			b = binary.AppendUvarint(b, m.earlyPush.Digest)
-			b = binary.AppendUvarint(b, m.earlyPush.Limit)
-			b = binary.AppendUvarint(b, uint64(m.earlyPush.LimitAt))
-			b = binary.AppendVarint(b, int64(m.earlyPush.Late))
-		}
+	}
+	if m.earlyPush.Vote {
+		b = binary.AppendUvarint(b, uint64(m.earlyPush.Ticket))
+		b = binary.AppendUvarint(b, uint64(m.earlyPush.Incarnation))
+		b = binary.AppendUvarint(b, m.earlyPush.Sum)
+		b = binary.AppendUvarint(b, m.earlyPush.Digest)
+		b = binary.AppendUvarint(b, m.earlyPush.Limit)
+		b = binary.AppendUvarint(b, uint64(m.earlyPush.LimitAt))
+		b = binary.AppendVarint(b, int64(m.earlyPush.Late))
 	}
 	return b
 }

@@ -33,31 +33,14 @@ func (w *world) randomFault() {
 	case 0, 1: // a partition between one process and one node
 		l.cut(w.directions()...)
 		w.at(d, func() { l.heal(w.rng.IntN(2) == 0) })
-	case 2: // a process is cut off
-		for _, l := range p.links {
-			l.cut(w.directions()...)
-		}
-		w.at(d, func() {
-			for _, l := range p.links {
-				l.heal(w.rng.IntN(2) == 0)
-			}
-		})
+	case 2:
+		w.isolate(p, d)
 	case 3:
 		l.snap()
-	case 4, 5, 6: // a node restarts: without its memory, with all of it, with an old one
-		if n.down {
-			return
+	case 4, 5, 6:
+		if !n.down {
+			w.restartNode(n, d)
 		}
-		how := w.rng.IntN(4)
-		if w.faithful {
-			how = 2
-		}
-		if how == 3 {
-			n.save()
-			w.at(d/4, func() { w.bounce(n, d, (*node).revert) })
-			return
-		}
-		w.bounce(n, d, [...]func(*node){(*node).forget, (*node).forget, func(*node) {}}[how])
 	case 7:
 		if !n.down {
 			n.pause()
@@ -82,21 +65,51 @@ func (w *world) randomFault() {
 		n.refuses(true)
 		w.at(d, func() { n.refuses(false) })
 	case 13:
-		if w.faithful {
-			return
+		if !w.faithful {
+			w.leapClock(n, d)
 		}
-		switch w.rng.IntN(4) {
-		case 0:
-			d = time.Duration(w.rng.Int64N(int64(w.borne()))) // too little to be noticed, or nearly so
-		case 1, 2:
-			d = -min(d, w.ttl) // what was stored before lives on for so long
-		}
-		n.leap(d)
 	case 14:
 		if !w.record { // until it hears of the nodes, its answers about a record are too old
 			p.sleep(d, w.rng.IntN(4) > 0)
 		}
 	}
+}
+
+// isolate cuts a process off from all nodes for d.
+func (w *world) isolate(p *proc, d time.Duration) {
+	for _, l := range p.links {
+		l.cut(w.directions()...)
+	}
+	w.at(d, func() {
+		for _, l := range p.links {
+			l.heal(w.rng.IntN(2) == 0)
+		}
+	})
+}
+
+// restartNode restarts a node: without its memory, with all of it, or with an old one.
+func (w *world) restartNode(n *node, d time.Duration) {
+	how := w.rng.IntN(4)
+	if w.faithful {
+		how = 2
+	}
+	if how == 3 {
+		n.save()
+		w.at(d/4, func() { w.bounce(n, d, (*node).revert) })
+		return
+	}
+	w.bounce(n, d, [...]func(*node){(*node).forget, (*node).forget, func(*node) {}}[how])
+}
+
+// leapClock sets a node's clock forward by d, back, or by too little to be noticed, or nearly so.
+func (w *world) leapClock(n *node, d time.Duration) {
+	switch w.rng.IntN(4) {
+	case 0:
+		d = time.Duration(w.rng.Int64N(int64(w.borne())))
+	case 1, 2:
+		d = -min(d, w.ttl) // what was stored before lives on for so long
+	}
+	n.leap(d)
 }
 
 // directions: both, requests only or answers only.
