@@ -241,25 +241,8 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 		}
 		return v
 	}
-	stops := false
-	for line := range strings.Lines(text(allowed("INFO"), 0)) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch key {
-		case "redis_version":
-			r.Version = value
-		case "role":
-			r.Role = value
-		case "aof_enabled":
-			r.AOF = value == "1"
-		case "maxmemory_policy":
-			r.Eviction = value
-		case "connected_slaves":
-			r.replicas, _ = strconv.Atoi(value)
-		case "min_slaves_good_slaves": // which INFO has where min-replicas-to-write is set
-			stops = true
-		}
-	}
-	if stops || n.slot != "" { // a master of a cluster stops when it is cut off
+	r.describe(text(allowed("INFO"), 0))
+	if n.slot != "" { // a master of a cluster stops when it is cut off
 		r.replicas = 0
 	}
 	if r.AOF {
@@ -291,6 +274,32 @@ func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
 	r.Jumped, r.JumpedAt = n.jump.last()
 	r.Warnings = warnings(&r, &q.set)
 	return r
+}
+
+// describe takes over what INFO says of the server. replicas counts those of a master that goes on when it is cut
+// off from them.
+func (r *NodeReport) describe(info string) {
+	stops := false
+	for line := range strings.Lines(info) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch key {
+		case "redis_version":
+			r.Version = value
+		case "role":
+			r.Role = value
+		case "aof_enabled":
+			r.AOF = value == "1"
+		case "maxmemory_policy":
+			r.Eviction = value
+		case "connected_slaves":
+			r.replicas, _ = strconv.Atoi(value)
+		case "min_slaves_good_slaves": // which INFO has where min-replicas-to-write is set
+			stops = true
+		}
+	}
+	if stops {
+		r.replicas = 0
+	}
 }
 
 // warnings says what is wrong with a node that answers.
