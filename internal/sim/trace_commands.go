@@ -26,6 +26,7 @@ func init() {
 		"forget": (*player).forget, "revert": (*player).revert, "replica": (*player).replica, "cut": (*player).cut, "heal": (*player).heal, "point": (*player).point,
 		"wake": (*player).wake, "giveup": (*player).giveUp, "caughtup": (*player).caughtUp, "rival": (*player).rival,
 		"lack": (*player).lack, "undecided": (*player).undecided,
+		"own": (*player).own, "members": (*player).members, "record": (*player).recordSet,
 		"advance": (*player).advance, "at": (*player).at, "show": (*player).show,
 	}
 }

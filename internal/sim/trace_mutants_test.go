@@ -61,6 +61,11 @@ RuleRecount
 RuleMissed
 RuleSpareOne
 RuleSpareCaughtUp
+RuleSetPromised
+RuleSetTold
+RuleSetList
+RuleSetWord
+RuleSetPatient
 node.SetRefuse
 node.SetPromise
 `)
@@ -107,6 +112,10 @@ func mutations(t *testing.T) (names []string, by map[string]func(*setting)) {
 	}
 	for i, n := range ruleNames(t, "../protocol/rules_repair.go", "RuleRepairMeet") {
 		rule := protocol.RuleRepairMeet + protocol.Rule(i)
+		names, by[n] = append(names, n), func(s *setting) { s.rules = s.rules.And(protocol.Without(rule)) }
+	}
+	for i, n := range ruleNames(t, "../protocol/rules_members.go", "RuleSetAll") {
+		rule := protocol.RuleSetAll + protocol.Rule(i)
 		names, by[n] = append(names, n), func(s *setting) { s.rules = s.rules.And(protocol.Without(rule)) }
 	}
 	for i, n := range ruleNames(t, "../model/node.go", "Guard") {
