@@ -174,8 +174,8 @@ func (e *clientEnv) connect() (err error) {
 		e2e.Guarded(e.TTL, e.Guard), quorate.WithRetention(e.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)),
 		e2e.Setting(func(s *core.Settings) { s.Wall = e.wall.now }),
 	}
-	if chance(e.Seed, e.Prefix, "thrift").IntN(2) == 0 {
-		opts = append(opts, e2e.Thrifty())
+	if chance(e.Seed, e.Prefix, "minimal fanout").IntN(2) == 0 {
+		opts = append(opts, e2e.MinimalFanout())
 	}
 	e.quorum, err = quorate.New(e.clients, opts...)
 	return err
