@@ -14,7 +14,6 @@ package core
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -24,9 +23,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
-	"github.com/redis/go-redis/v9"
 )
 
 // Quorum is one client's connections to N nodes and the claims it has on them. It is
@@ -288,78 +288,4 @@ func (q *Quorum) observes() bool {
 	}
 }
 
-func (q *Quorum) isClosed() bool {
-	select {
-	case <-q.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-// Close ends things in an order that matters. First what starts something new (watches, repairs,
-// tasks), then the claims, whose leaves are queued, then the schedulers, then the
-// connections, which send the leaves. If the connections went first, everything that this process
-// holds would stay taken for a lease.
-//
-// Close leaves all claims that are held or queued, sends the leaves within the node
-// timeout, and ends every goroutine. In a call of the observer it does nothing but
-// fail with ErrInvalid: it would wait for the goroutine that makes the call. A second
-// call fails with ErrClosed.
-func (q *Quorum) Close(ctx context.Context) error {
-	if q.observes() || q.buckets != nil && slices.ContainsFunc(q.buckets.begun(), (*Quorum).observes) {
-		return &Failure{Err: errCloseInObserver}
-	}
-	if q.buckets != nil {
-		q.once.Do(func() { close(q.closing) })
-		return q.buckets.close(ctx)
-	}
-	err := error(&Failure{Err: ErrClosed})
-	q.once.Do(func() {
-		// Under records.mu, because compare starts its task under that lock, and
-		// only while the Quorum is open. Otherwise a task could start while
-		// tasks.Wait runs, and outlive Close.
-		q.records.mu.Lock()
-		close(q.closing)
-		// Close says it for the watches. Their goroutines may see closing after the
-		// links have closed, and the nodes would go on pushing for two ttl.
-		for _, w := range q.records.watches {
-			w.forget()
-		}
-		q.records.mu.Unlock()
-		// wakeUps sleeps in a read of the waker, and only this ends it.
-		q.waker.close()
-		q.repairs.close()
-		q.records.tasks.Wait() // they end with closing
-		for _, a := range q.all() {
-			a.close()
-		}
-		// No lock of an attempt is held here: a batch under way may need it to end.
-		q.ticks.close()
-		q.deadlines.close()
-		// An Ended callback may be under way. Its leaves are sent after it, so wait for it, with a bound.
-		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
-			time.Sleep(time.Millisecond)
-		}
-		// One bound for all nodes, and all at a time: a node that hangs costs Close
-		// no more than a node that answers late.
-		ctx, cancel := context.WithTimeout(ctx, q.furthest(&q.set))
-		defer cancel()
-		errs := make([]error, len(q.nodes))
-		var wg sync.WaitGroup
-		for i, n := range q.nodes {
-			wg.Go(func() {
-				n.drain(ctx)
-				errs[i] = n.link.Close(ctx)
-			})
-		}
-		wg.Wait()
-		err = errors.Join(errs...)
-	})
-	return err
-}
-
 var errCloseInObserver = fmt.Errorf("%w: Close was called inside Observe, and would wait for the goroutine that called it; call it in a goroutine of its own", ErrInvalid)
-
-// Closing is closed when Close begins.
-func (q *Quorum) Closing() <-chan struct{} { return q.closing }

@@ -63,7 +63,7 @@ func rulesOfTheCode(t *testing.T) map[string]bool {
 	names := map[string]bool{}
 	files, err := filepath.Glob(filepath.Join(root, "internal/protocol/rules*.go"))
 	require.NoError(t, err)
-	for _, path := range append(files, filepath.Join(root, "internal/model/node.go")) {
+	for _, path := range append(files, filepath.Join(root, "internal/model/rules.go")) {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {

@@ -51,7 +51,7 @@
 //	types.go        requests, answers, pushes
 //	peer.go         what a claim knows of one node
 //	ticketclock.go  which ticket a claim proposes, and which a node refuses
-//	record.go, register.go, attest.go   the records: Paxos with tickets
+//	record.go, register.go, register_result.go, attest.go   the records: Paxos with tickets
 //	clockbounds.go                      whether a node's clock and ours have parted
 //	nodeclock.go, clockjudge.go         which of the two it was
 //	fanout.go       which nodes are asked first, and how long to wait
@@ -60,7 +60,9 @@
 //	wallclock.go    whether the client's wall clock is wrong
 //	holder.go       which claim holds a name, for an onlooker
 //	localqueue.go, localunlock.go, localline.go   which caller of a process holds a value next
-//	repair.go, repair_attempt.go        when and how a node that lost its data is repaired
+//	repair.go, repair_attempt.go, repair_node.go        when and how a node that lost its data is repaired
+//	membership.go, membership_judge.go  whether the list of nodes is that of their set
+//	configuration.go, recording.go      what a set is, and how all its nodes come to record it
 //	backlog.go, outbox.go, outbox_record.go       what is sent when a node has no room
 //	rules.go        a switch for each rule, for the mutants
 //

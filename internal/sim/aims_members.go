@@ -100,6 +100,16 @@ func (w *world) sets(all []*node) {
 	}
 }
 
+// besides has one process hold without one of its nodes, and another one ask for the same name later, without
+// one of its own.
+func (w *world) besides(holder *proc, without *node, other *proc, withoutToo *node) {
+	holder.cutOff(without)
+	w.then(w.around(w.nodeTimeout), func() { holder.parts[0].acquire(false) })
+	w.then(w.around(w.guard)+w.guard/2, func() { other.cutOff(withoutToo) })
+	w.then(w.around(w.delay), func() { other.parts[0].acquire(false) })
+	w.once(holds(other.parts[0]), 2*w.ttl, w.around(w.nodeTimeout), func() {})
+}
+
 // places: a process whose list is another one meets a node without data at the place of a member.
 var places = generator{
 	name: "places",
@@ -110,11 +120,7 @@ var places = generator{
 		d := w.outsider(other, ns[2])
 		d.model.Forget()
 		w.assemble(true)
-		holder.cutOff(ns[1])
-		w.then(w.around(w.nodeTimeout), func() { holder.parts[0].acquire(false) })
-		w.then(w.around(w.guard)+w.guard/2, func() { other.cutOff(ns[0]) })
-		w.then(w.around(w.delay), func() { other.parts[0].acquire(false) })
-		w.once(holds(other.parts[0]), 2*w.ttl, w.around(w.nodeTimeout), func() {})
+		w.besides(holder, ns[1], other, ns[0])
 	},
 }
 
@@ -129,11 +135,7 @@ var copies = generator{
 		w.assemble(true)
 		d.model = ns[2].model.Clone()
 		d.mark() // as by the first client that meets this run of a server
-		holder.cutOff(ns[2])
-		w.then(w.around(w.nodeTimeout), func() { holder.parts[0].acquire(false) })
-		w.then(w.around(w.guard)+w.guard/2, func() { other.cutOff(ns[1]) })
-		w.then(w.around(w.delay), func() { other.parts[0].acquire(false) })
-		w.once(holds(other.parts[0]), 2*w.ttl, w.around(w.nodeTimeout), func() {})
+		w.besides(holder, ns[2], other, ns[1])
 	},
 }
 

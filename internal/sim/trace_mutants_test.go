@@ -118,7 +118,7 @@ func mutations(t *testing.T) (names []string, by map[string]func(*setting)) {
 		rule := protocol.RuleSetAll + protocol.Rule(i)
 		names, by[n] = append(names, n), func(s *setting) { s.rules = s.rules.And(protocol.Without(rule)) }
 	}
-	for i, n := range ruleNames(t, "../model/node.go", "Guard") {
+	for i, n := range ruleNames(t, "../model/rules.go", "Guard") {
 		n = "node." + n
 		names, by[n] = append(names, n), func(s *setting) { s.off |= model.Rules(1) << i }
 	}

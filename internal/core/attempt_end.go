@@ -1,0 +1,115 @@
+package core
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns the end of an event: what follows for the caller, the timers, the nodes and the observer, in which order.
+
+// flushUnlock ends an event.
+func (a *attempt) flushUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
+
+// endUnlock queues the claim's requests, does what follows from a change of phase,
+// unlocks a.mu, writes the requests and then calls the owner and the observer.
+//
+// Invariant: the holder's context ends before a node can get the leave, see below.
+func (a *attempt) endUnlock(now protocol.Time, how ending) {
+	news := a.claim.News(a.spec.shared)
+	a.publish(news) // first: what is sent below may let the next one in
+	var ended, why error
+	waiters := news.Waiting && a.owner != nil
+	switch {
+	case !news.Taken || !news.Over() || a.owner == nil:
+	case news.Lost():
+		ended, why = ErrLost, a.lostWhy(now)
+	case how == closing:
+		ended = ErrClosed
+	}
+	// Note: Here is an incorrect order:
+	//
+	//	a.q.flush(a.queue())
+	//	a.owner.Ended(ErrLost)
+	//
+	// A node that gets the leave gives its vote to the next at once, and the next
+	// could have the lock before this holder's context has ended.
+	var leaves []protocol.Request
+	if ended != nil {
+		if on(RuleEndFirst) {
+			leaves, a.claim.Out = a.claim.Out, nil
+		}
+		a.q.telling.Add(1)
+	}
+	nodes := a.queue()
+	a.follow(news)
+	a.wakeWaits()
+	a.mu.Unlock()
+	switch {
+	case how != unflushed:
+		a.q.flush(nodes)
+	case ended != nil || waiters: // requests of other attempts must not wait for the owner's callback
+		a.q.flush(a.q.allNodes())
+	}
+	if ended != nil {
+		a.owner.Ended(ended)
+		a.mu.Lock()
+		a.claim.Out = leaves
+		nodes = a.queue()
+		a.mu.Unlock()
+		a.q.flush(nodes)
+		a.q.telling.Add(-1)
+	}
+	if ended == ErrLost {
+		a.reportLoss(now, why)
+	}
+	if waiters {
+		a.owner.Waiting()
+	}
+}
+
+// publish has those that hold no lock see until when the claim holds, and whether others wait for it.
+func (a *attempt) publish(news protocol.News) {
+	standing := protocol.Time(0)
+	if news.Phase == protocol.Holding {
+		if standing = a.claim.Deadline() &^ 1; a.claim.Waiters() {
+			standing |= 1
+		}
+	}
+	a.standing.Store(int64(standing))
+}
+
+// follow sets the timers for the phase that the claim is in now, and wakes the caller that waits for it.
+func (a *attempt) follow(news protocol.News) {
+	if news.Changed() && news.Phase == protocol.Holding {
+		if a.spec.Set.MaxHold > 0 {
+			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
+		}
+		a.done <- struct{}{}
+	}
+	if news.Over() {
+		a.q.forget(a)
+		a.q.ticks.drop(a)
+		if news.Was == protocol.Holding {
+			a.q.deadlines.drop(a)
+			if a.ends != nil {
+				a.ends.Stop()
+			}
+		} else {
+			a.done <- struct{}{}
+		}
+	}
+	if !news.Phase.Final() {
+		a.q.ticks.set(a, a.claim.Wake())
+		if news.Phase == protocol.Holding {
+			a.q.deadlines.set(a, a.claim.Deadline())
+		}
+	}
+}
+
+func (a *attempt) reportLoss(now protocol.Time, why error) {
+	err := WrapError("hold", a.spec.Name, why)
+	a.q.set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
+		"name", a.spec.Name, "token", a.token(0), "error", err)
+	a.q.observe(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
+}

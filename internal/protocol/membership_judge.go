@@ -1,0 +1,149 @@
+package protocol
+
+// This file owns what a node of the list is to the set that the client counts on.
+
+// judge finds out what node i is.
+func (m *Membership) judge(i int) {
+	n := &m.nodes[i]
+	switch {
+	case m.config == nil && n.has.Phase == SetAccepted:
+		n.fault = SetPending
+	case m.config == nil:
+	case n.has.Stamp() == m.config.Stamp:
+		m.member(i)
+	default:
+		m.stranger(i)
+	}
+}
+
+// member judges a node of the set.
+func (m *Membership) member(i int) {
+	n := &m.nodes[i]
+	at := m.config.Member(n.has.Identity)
+	if at < 0 {
+		n.fault = SetWrong
+		return
+	}
+	if j := m.twin(i); j >= 0 && m.rules.on(RuleSetCopy) {
+		// One of the two has the other's data. The one that is where the member was recorded is the member.
+		if m.config.Place(m.addrs[i]) == at && m.config.Place(m.addrs[j]) != at {
+			m.nodes[j].place, m.nodes[j].known, m.nodes[j].again = -1, false, true // its connection may not be ready yet: see Up
+			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Reconnect: true})
+		} else {
+			n.other = j
+			m.lost(i, SetCopied)
+			return
+		}
+	}
+	n.place, n.known = at, true
+	if n.has.Phase == SetAccepted { // the client knows that all nodes have
+		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i, Kind: SetCommit, Identity: n.has.Identity, Config: m.config}})
+	}
+}
+
+// twin returns another address that shows the identity of node i and reaches another run of a server, -1 if there is
+// none. Where runs are not known, both may be one server: that is for Incarnations to find out.
+func (m *Membership) twin(i int) int {
+	n := &m.nodes[i]
+	for j := range m.nodes {
+		o := &m.nodes[j]
+		if j != i && o.up && o.fault == SetFits && o.has.Identity == n.has.Identity && o.has.Stamp() == n.has.Stamp() &&
+			o.run != "" && n.run != "" && o.run != n.run {
+			return j
+		}
+	}
+	return -1
+}
+
+// stranger judges a node that has no configuration, or another one.
+func (m *Membership) stranger(i int) {
+	if n := &m.nodes[i]; n.has.Config == nil && m.aliased() {
+		m.lost(i, SetLost)
+	} else if n.has.Config == nil || n.has.Stamp().Compare(m.Stamp()) < 0 {
+		m.lost(i, SetWrong)
+	} else if n.place >= 0 {
+		n.fault = SetElsewhere
+	} else {
+		n.fault = SetWrong
+	}
+}
+
+// aliased reports whether this client reaches some member by another address than the set records. Then an empty
+// node at an address that the set does not record may be a member that lost its data. It is
+// outside, like any node that is not known to be a member, so it has no vote, and the others are used.
+//
+// Invariant: no member's loss of data stops a client that knows the members by other names. Without that a
+// process that starts meanwhile is refused until another process gives the node its place back.
+func (m *Membership) aliased() bool {
+	for i := range m.nodes {
+		if n := &m.nodes[i]; n.known && n.up && m.config.Place(m.addrs[i]) != m.config.Member(n.has.Identity) {
+			return true
+		}
+	}
+	return false
+}
+
+// lost judges a node whose data is not that of the member that it may have been. It gets back what it was, if
+// it is known which member that was and enough others can say so; its guard time begins.
+//
+// Invariant: a node becomes a member only at the place where that member was. Without the rule a client
+// with the list ABD makes D the member that C is, and its majority BD has no node in common with AC.
+func (m *Membership) lost(i int, or SetFault) {
+	n := &m.nodes[i]
+	at := n.place
+	if at < 0 {
+		at = m.config.Place(m.addrs[i])
+	}
+	if !m.rules.on(RuleSetPlace) && at < 0 {
+		at = m.free(i)
+	}
+	if n.fault = or; at < 0 || m.occupied(i, at) {
+		return
+	}
+	n.place = at
+	if !m.word() {
+		n.fault = SetLost
+		return
+	}
+	n.fault, n.known = SetFits, true
+	m.Out = append(m.Out, SetAction{RecordStep: RecordStep{
+		Node: i, Kind: SetRestore, Identity: m.config.Members[at].Identity, Config: m.config, Seen: n.has.Text,
+	}})
+	n.has = NodeSet{Phase: SetRecorded, Identity: m.config.Members[at].Identity, Config: m.config}
+}
+
+// free returns a member that no address is known to be.
+func (m *Membership) free(i int) int {
+	for at := range m.config.Members {
+		if !m.occupied(i, at) {
+			return at
+		}
+	}
+	return -1
+}
+
+// occupied reports whether another address is that member.
+func (m *Membership) occupied(i, at int) bool {
+	for j := range m.nodes {
+		o := &m.nodes[j]
+		if j != i && o.up && o.fault == SetFits && o.has.Stamp() == m.config.Stamp && o.has.Identity == m.config.Members[at].Identity {
+			return true
+		}
+	}
+	return false
+}
+
+// word reports whether enough members say what the set is: so many that each majority has one of them.
+//
+// Invariant: fewer are not enough, even if all other nodes of the list are connected and empty. These may have been
+// the majority of a later set that the others have missed. A client with the earlier list would give one
+// of them back to the earlier set, and a client with the later list another one to the later set: both sets have a majority.
+func (m *Membership) word() bool {
+	say := 0
+	for i := range m.nodes {
+		if n := &m.nodes[i]; n.up && n.has.Config != nil && n.has.Stamp() == m.config.Stamp && n.fault == SetFits {
+			say++
+		}
+	}
+	return say >= (len(m.addrs)+1)/2 || !m.rules.on(RuleSetWord)
+}

@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns an attempt of a simulated process: what the runtime does around protocol.Attempt.
+
+// attempt is an attempt of the process, and what the simulation notes about it.
+type attempt struct {
+	*protocol.Attempt
+	part *participant
+	no   int // counts the participant's attempts
+
+	phase      protocol.Phase  // as last seen
+	first      protocol.Ticket // T0
+	ticket     protocol.Ticket
+	rounds     int
+	began      moment
+	settled    moment
+	expired    bool               // its deadline has passed while it held
+	wanted     []protocol.Request // by node: the newest that was to be sent
+	waited     bool               // something of it had to wait for room
+	begun      bool               // something of it has been sent, or would have been if there had been a connection
+	timer      moment
+	window     moment // the second in which requests and ticks are counted
+	requests   int
+	ticks      int
+	mute       bool   // it is not renewed
+	ends       moment // when it is renewed no more: see limit
+	claimsThen int    // the claims at the nodes when it began, less those that the nodes had been sent by then
+}
+
+func (a *attempt) String() string {
+	if a == nil {
+		return "no claim"
+	}
+	if a.no == 1 && a.part.proc.w.wire != nil {
+		return a.part.name
+	}
+	return fmt.Sprintf("%s#%d", a.part.name, a.no)
+}
+
+// before notes whether the hold has run out when an event finds the claim.
+func (a *attempt) before() {
+	if a.phase == protocol.Holding && a.local() >= a.Deadline() {
+		a.expired = true
+	}
+}
+
+func (a *attempt) local() protocol.Time { return a.part.proc.local(a.part.proc.w.now) }
+
+// valid: the participant may act as holder.
+func (a *attempt) valid() bool {
+	return a.Phase() == protocol.Holding && a.local() < a.Deadline()
+}
+
+// after does what the claim wants done after an event, and follows its phase.
+func (a *attempt) after() {
+	t, w := a.part, a.part.proc.w
+	for i := range a.Out {
+		a.requests++
+		w.stats.Requests++
+		t.proc.links[a.Out[i].Node].offer(a, &a.Out[i])
+	}
+	a.Sent()
+	news := a.News(t.shared())
+	w.check.busy(w, a)
+	if k := a.Ticket(); k != a.ticket {
+		if a.phase == protocol.Joining {
+			a.rounds++
+		}
+		a.ticket = k
+	}
+	if a.phase = news.Phase; news.Changed() {
+		if w.trace != nil {
+			w.log("%v: %s, T=%s", a, phaseName(a.phase), ticketName(a.ticket))
+		}
+		if w.wire != nil {
+			w.wire.changed(a, news.Was)
+		}
+		w.check.changed(w, a, news.Was)
+		a.changed()
+	}
+	if t.value != nil {
+		t.value.tell(news)
+	}
+	a.schedule()
+}
+
+// changed is what a participant does when something has become of its attempt.
+func (a *attempt) changed() {
+	t, w := a.part, a.part.proc.w
+	if a.phase == protocol.Waiting {
+		a.settled = w.now
+	}
+	if t.value != nil {
+		if a.phase == protocol.Holding {
+			a.limit()
+		}
+		if a.phase.Final() && t.att == a {
+			t.att = nil
+		}
+		if a == t.value.pending {
+			t.value.progress()
+		}
+		return
+	}
+	switch a.phase {
+	case protocol.Joining, protocol.Waiting:
+	case protocol.Holding:
+		a.limit()
+		switch {
+		case t.keeps && !w.draining:
+		case t.puts:
+		case t == t.proc.decider:
+			t.opens(a)
+		case w.record && t.lock == 0:
+			t.turn(a)
+		case t.auto || w.draining:
+			t.releaseLater()
+			t.whim(a)
+		}
+	case protocol.Expired:
+		t.att = nil
+		if w.wire == nil || !w.wire.manual {
+			t.acquire(t.try)
+		}
+	default:
+		if a.phase == protocol.Lost {
+			w.stats.Lost++
+		}
+		t.att = nil
+		if t.decided != nil {
+			t.decided(false)
+		}
+		t.idleFor(w.around(w.think))
+	}
+}
+
+// schedule sees to it that the claim gets its Tick. An earlier timer that is
+// under way will find out that it is too early.
+func (a *attempt) schedule() {
+	w := a.part.proc.w
+	at := a.part.proc.when(a.Wake())
+	if at == never || at >= a.timer {
+		return
+	}
+	if w.late > 0 && w.rng.IntN(4) == 0 {
+		at = at.add(time.Duration(w.rng.Int64N(int64(w.late))))
+	}
+	a.timer = max(at, w.now)
+	w.send(event{at: a.timer, kind: evTimer, proc: a.part.proc, gen: a.part.proc.epoch, att: a})
+}
+
+// fire is the timer that was set for at.
+func (a *attempt) fire(at moment) {
+	if at != a.timer {
+		return
+	}
+	a.timer = never
+	now := a.local()
+	if a.Wake() <= now {
+		a.before()
+		a.ticks++
+		a.Tick(now)
+		if a.Wake() <= now {
+			a.part.proc.w.fail("busy", "%v wants another Tick at once", a)
+		}
+	}
+	a.after()
+}

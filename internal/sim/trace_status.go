@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file owns what a trace prints of claims and nodes.
+
+func storedName(s protocol.Stored) string {
+	switch {
+	case s.Version == protocol.Version{}:
+		return "nothing"
+	case s.Erased:
+		return "erased at " + versionName(s.Version)
+	}
+	return fmt.Sprintf("%s at %s", s.Value, versionName(s.Version))
+}
+
+// phases are what a trace says of a claim.
+var phases = map[protocol.Phase]string{
+	protocol.Joining: "joins", protocol.Waiting: "waits", protocol.Holding: "holds", protocol.Lost: "is lost",
+	protocol.Left: "has left", protocol.Busy: "gives up, as others are ahead", protocol.NoQuorum: "gives up without a quorum",
+	protocol.Rejected: "is refused", protocol.Expired: "is abandoned", protocol.TooHeavy: "asks for more than there is",
+}
+
+// clockTime names a reading of a clock by the trace's time.
+func (w *world) clockTime(c clock, t protocol.Time) string {
+	m := c.when(t)
+	if m == never {
+		return "never"
+	}
+	return seconds(time.Duration(m) - time.Second)
+}
+
+// seconds prints a time of the trace, to the millisecond.
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(float64(d.Round(time.Millisecond).Milliseconds())/1000, 'f', -1, 64) + "s"
+}
+
+// status is a claim in a line.
+func (a *attempt) status() string {
+	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.Phase()], ticketName(a.Ticket()))
+	if a.Phase() == protocol.Holding {
+		s += ", until " + a.part.proc.w.clockTime(a.part.proc.clock, a.Deadline())
+	}
+	return s
+}
+
+// changed says what has become of a claim.
+func (x *wire) changed(a *attempt, was protocol.Phase) {
+	now := a.Phase()
+	if now.Final() {
+		s := fmt.Sprintf("%v %s", a, phases[now])
+		if now != protocol.Left {
+			s += " at " + seconds(time.Duration(x.w.now)-time.Second)
+		}
+		x.say("%s", s)
+		delete(x.seen, a)
+		return
+	}
+	x.note(a)
+	if s := a.status(); was == protocol.Waiting || now != protocol.Waiting || !a.admissible() {
+		x.say("%s", s)
+	}
+}
+
+// admissible: the claim will hold before the event is over, so that it waits needs no line.
+func (a *attempt) admissible() bool { return a.Phase() == protocol.Holding }
+
+func (x *wire) note(a *attempt) { x.seen[a] = glance{a.Phase(), a.Ticket(), a.Deadline()} }
+
+// changes says which claims have other tickets or deadlines than was said.
+func (c *cast) changes(x *wire) {
+	for _, p := range c.w.procs {
+		for _, t := range p.parts {
+			a := t.att
+			if a == nil {
+				continue
+			}
+			c.note(t)
+			g := x.seen[a]
+			if near := g.deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.phase != a.Phase() || g.ticket != a.Ticket() || a.Phase() == protocol.Holding && !near {
+				x.note(a)
+				x.say("%s", a.status())
+			}
+		}
+	}
+}
+
+// show says what a claim knows, or what the nodes and all claims do.
+func (c *cast) show(x *wire, label string) error {
+	w := c.w
+	if label != "" {
+		a, err := c.attempt(label)
+		if err != nil {
+			return err
+		}
+		x.say("%s", a.view())
+		return nil
+	}
+	for _, n := range w.nodes {
+		x.say("%s", c.node(n))
+	}
+	for _, p := range w.procs {
+		for _, t := range p.parts {
+			if t.att != nil {
+				x.say("%s", t.att.view())
+			}
+		}
+	}
+	return nil
+}
+
+// view is what a claim knows of the nodes.
+func (a *attempt) view() string {
+	var on, votes []string
+	for i := range int(a.Nodes) {
+		holds, vote := a.Node(i, a.local())
+		if holds {
+			on = append(on, strconv.Itoa(i+1))
+		}
+		if vote {
+			votes = append(votes, strconv.Itoa(i+1))
+		}
+	}
+	none := func(s []string) string { return cmp.Or(strings.Join(s, " "), "none") }
+	return fmt.Sprintf("%s; known to %s, votes of %s", a.status(), none(on), none(votes))
+}
+
+// node is what a node keeps.
+func (c *cast) node(n *node) string {
+	w := c.w
+	now := n.millis(c.w.now)
+	s := fmt.Sprintf("node %d:", n.idx+1)
+	switch {
+	case n.down:
+		return s + " down"
+	case n.paused:
+		s += " stopped;"
+	}
+	if d := n.model.Recovering(now); d > 0 {
+		s += " recovering for " + seconds(d) + ";"
+	}
+	for i := range w.check.of {
+		for _, e := range n.data(i).Claims(now) {
+			s += fmt.Sprintf(" %s %s", c.name(e.ID), ticketName(e.Ticket))
+			if e.Voted {
+				s += " vote"
+			}
+			s += fmt.Sprintf(" for %s;", seconds(time.Duration(e.Expiry-now)*time.Millisecond))
+		}
+	}
+	if k := n.model.Plain(now); k == "rival" {
+		s += " the rival's key;"
+	}
+	if r := n.model.Recorded(); r.Version != (protocol.Version{}) {
+		s += " record " + storedName(r) + ";"
+	}
+	if limit, at := n.model.Limit(); at > 0 {
+		s += fmt.Sprintf(" %d permits;", limit)
+	}
+	if k := len(n.names); k > 0 {
+		s += fmt.Sprintf(" %d names;", k)
+	}
+	if !n.model.CaughtUp() {
+		s += " not caught up;"
+	}
+	return s + " fence " + ticketName(n.model.Fence())
+}
+
+// name is the label of the claim with that id.
+func (c *cast) name(id protocol.ID) string {
+	for _, p := range c.w.procs {
+		for _, t := range p.parts {
+			if t.att != nil && t.att.ID == id {
+				return t.att.String()
+			}
+		}
+	}
+	return "a claim of before"
+}
