@@ -156,9 +156,7 @@ func (q *Quorum) closeOwn() {
 // It also records at all nodes that they are the set of this list. From then on
 // a client with another list is refused, with [ErrInvalid] and both lists. Where
 // a node is of another set, Bootstrap fails in the same way and changes nothing.
-// A set may be in use when it is recorded, if no node is within its guard time:
-// holds and waits go on. Programs of versions that know of no sets are refused
-// from then on.
+// A set may be in use when it is recorded: holds and waits go on.
 //
 // It fails with [ErrNoQuorum] unless every node has confirmed before the
 // context ended, within ten node timeouts at most; and with [ErrClosed]. Nodes

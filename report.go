@@ -147,8 +147,8 @@ func (r *Report) reportSet(set protocol.SetReport, ttl time.Duration) {
 	}
 	switch {
 	case set.Half:
-		r.Set.Note = "the recording of a set has not ended at all nodes; if no client records it now, run \"quorate bootstrap\" with the set's list when all its nodes answer"
+		r.Set.Note = "the recording of a set has not ended at all nodes; if no client records it now, run \"quorate bootstrap --record\" with the set's list when all its nodes answer"
 	case !set.Recorded:
-		r.Set.Note = "no set of nodes is recorded, so a client with another list is not noticed; run \"quorate bootstrap\" once when all nodes are ready"
+		r.Set.Note = "no set of nodes is recorded, so a client with another list is not noticed; run \"quorate bootstrap --record\" once when all nodes are ready"
 	}
 }

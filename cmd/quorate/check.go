@@ -171,6 +171,7 @@ func orDash(s string) string { return lo.Ternary(s == "", "-", s) }
 
 func bootstrapCommand() *cobra.Command {
 	var t target
+	var record bool
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Declare brand-new nodes ready, once, before their first use",
@@ -180,9 +181,8 @@ that they may vote at once instead of sitting out their guard time.
 Never call it after a failure. A node that lost its memory may have forgotten
 leases that still run; if it votes again at once, two may hold the same lock.
 
-The nodes record which nodes are the set. Clients with another list are refused
-from then on, and so are programs of earlier versions. A set that is in use
-records it while no node is within its guard time: holders and waiters go on.`,
+With --record the nodes also record which nodes are the set. Clients with another
+list are refused from then on, and so are programs of earlier versions.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, done, err := t.open(io.Discard)
@@ -192,7 +192,11 @@ records it while no node is within its guard time: holders and waiters go on.`,
 			defer done()
 			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 			defer cancel()
-			if err := q.Bootstrap(ctx); err != nil {
+			bootstrap := q.Bootstrap
+			if record {
+				bootstrap = core.Of(q).BootstrapSet
+			}
+			if err := bootstrap(ctx); err != nil {
 				return &exit{1, fmt.Errorf("%w\nEvery node must confirm. Those that did are ready; run it again when the others answer", plain(err))}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", core.Of(q).Size())
@@ -200,5 +204,6 @@ records it while no node is within its guard time: holders and waiters go on.`,
 		},
 	}
 	t.nodeFlags(cmd)
+	cmd.Flags().BoolVar(&record, "record", false, "have the nodes record the set; they refuse clients with another list then")
 	return cmd
 }

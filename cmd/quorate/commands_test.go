@@ -97,11 +97,11 @@ func TestMembersList(t *testing.T) {
 	ballot := strings.Repeat("1", 19)
 	require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:{}:set", ballot+" 0 - - ", 0).Err())
 	_, out, _ = call("check", "--nodes", three)
-	assert.Contains(t, out, "Note: the recording of a set has not ended at all nodes; if no client records it now, run \"quorate bootstrap\"")
+	assert.Contains(t, out, "Note: the recording of a set has not ended at all nodes; if no client records it now, run \"quorate bootstrap --record\"")
 	_, out, _ = call("members", "list", "--nodes", three)
 	assert.Contains(t, out, c.Node(0).Addr()+"  promised, not accepted")
 
-	status, _, errs = call("bootstrap", "--nodes", three)
+	status, _, errs = call("bootstrap", "--record", "--nodes", three)
 	require.Equal(t, 0, status, errs)
 	members := strings.Join(c.Addrs()[:3], " ")
 	require.Eventually(t, func() bool { // not all nodes may be connected in time

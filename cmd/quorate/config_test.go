@@ -32,13 +32,13 @@ func file(t *testing.T, name, text string) string {
 // A flag goes before the environment, and the environment before the file.
 func TestWhereSettingsComeFrom(t *testing.T) {
 	server := redistest.Start(t, 1).Node(0)
-	prefixed := func(prefix string) int64 { return server.Client().Exists(t.Context(), prefix+":{}:set").Val() }
+	prefixed := func(prefix string) int64 { return server.Client().Exists(t.Context(), prefix+":marker").Val() }
 	config := file(t, "quorate.yaml", "# of the fleet\nnodes:\n  - "+server.URL()+"\nprefix: of-the-file\nguard: 30s\n")
 
 	status, _, errs := call("bootstrap", "--config", config)
 	require.Equal(t, 0, status, errs)
 	assert.EqualValues(t, 1, prefixed("of-the-file"))
-	marker, err := server.Client().Get(t.Context(), "of-the-file:{}:set").Result()
+	marker, err := server.Client().Get(t.Context(), "of-the-file:marker").Result()
 	require.NoError(t, err)
 	assert.Contains(t, marker, " 30000 ", "the guard time")
 

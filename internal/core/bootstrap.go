@@ -18,16 +18,21 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Bootstrap has all nodes record which set they are, and declares each of them ready. It needs an answer of each
-// node: with one of them still within its guard time, the operator would believe that all of them vote.
-func (q *Quorum) Bootstrap(ctx context.Context) error {
+// Bootstrap declares every node ready. It needs an answer of each node: with one of them
+// still within its guard time, the operator would believe that all of them vote.
+func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrapAll(ctx, false) }
+
+// BootstrapSet has all nodes record the set of nodes as well.
+func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrapAll(ctx, true) }
+
+func (q *Quorum) bootstrapAll(ctx context.Context, set bool) error {
 	if q.buckets == nil || q.isClosed() {
-		return q.bootstrap(ctx)
+		return q.bootstrap(ctx, set)
 	}
-	return q.each(func(_ int, bucket *Quorum) error { return bucket.bootstrap(ctx) })
+	return q.each(func(_ int, bucket *Quorum) error { return bucket.bootstrap(ctx, set) })
 }
 
-func (q *Quorum) bootstrap(ctx context.Context) error {
+func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
 	}
@@ -37,41 +42,14 @@ func (q *Quorum) bootstrap(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	for {
-		err := q.declare(ctx)
-		if err == nil {
-			q.awaitJudged(ctx)
-			return nil
-		}
-		if !beingJudged(err) {
+		err := q.declare(ctx, set)
+		if err == nil || !beingJudged(err) {
 			return err
 		}
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
 			return err
-		}
-	}
-}
-
-// awaitJudged waits until no node is about to be connected to again because it has refused requests of before. All of these
-// have been answered by now, since a node answers in order. A caller that writes next reaches all nodes.
-func (q *Quorum) awaitJudged(ctx context.Context) {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		waits := false
-		for _, n := range q.nodes {
-			q.members.mu.Lock()
-			waits = waits || !q.members.known.Judged(n.index)
-			q.members.mu.Unlock()
-			waits = waits || errors.Is(n.err(), errRejudged)
-		}
-		if !waits {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
 		}
 	}
 }
@@ -89,9 +67,11 @@ func beingJudged(err error) bool {
 }
 
 // declare records the set, and has each node ready.
-func (q *Quorum) declare(ctx context.Context) error {
-	if err := q.record(ctx); err != nil {
-		return err
+func (q *Quorum) declare(ctx context.Context, set bool) error {
+	if set || q.members.config.Load() != nil {
+		if err := q.record(ctx); err != nil {
+			return err
+		}
 	}
 	errs := q.ask(ctx, func(dst []byte, n *node) []byte {
 		return script.AppendBootstrap(dst, q.markerKey(), q.newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)

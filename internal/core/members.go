@@ -70,9 +70,9 @@ type MemberError struct {
 func (e *MemberError) Error() string { return e.why }
 
 var (
-	errSetPending = &MemberError{why: "is about to be recorded as a node of a set; if that does not end, run \"quorate bootstrap\" with that set's list"}
-	errSetLost    = &MemberError{why: "lost its data, and too few of the set's nodes can say what it was: start those that are down; " +
-		"if they are gone or empty as well, wait for a guard time, with empty servers at the addresses of those that are gone, and run \"quorate bootstrap\" with the addresses that \"quorate members list\" shows"}
+	errSetPending = &MemberError{why: "is about to be recorded as a node of a set; if that does not end, run \"quorate bootstrap --record\" with that set's list"}
+	errSetLost    = &MemberError{why: "lost its data, and fewer than a majority of the set's nodes can say what it was; " +
+		"when all nodes answer, run \"quorate bootstrap --record\" with the set's list"}
 	errSetElsewhere = &MemberError{why: "was a node of this set, and has the data of another set now; give the set's node back its address, or empty this one", final: true}
 	errOtherSet     = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
 	errRejudged     = errors.New("the set of nodes has become known")
@@ -202,13 +202,14 @@ func (q *Quorum) meet(n *node, run string) (cmds []transport.Command, done bool,
 }
 
 // judgeAgain has a node without a vote be judged again after a pause. A recording is over in a few round trips, so
-// the pause is short at first. It is never longer than a quarter of the ttl then: holders outlast the recording.
+// the pause is short at first; one that was interrupted stays until an operator ends it.
 //
 // Invariant: one pause at a time, whatever ends the connection meanwhile.
 func (n *node) judgeAgain(why protocol.SetFault) {
 	q := n.q
-	if n.pause = min(2*n.pause, q.set.NodeTimeout); why == protocol.SetLost {
-		n.pause = 5 * q.set.NodeTimeout
+	longest := 5 * q.set.NodeTimeout
+	if n.pause = min(2*n.pause, longest); why == protocol.SetLost {
+		n.pause = longest
 	} else if n.pause == 0 {
 		n.pause = q.set.NodeTimeout / 4
 	}

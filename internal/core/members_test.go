@@ -27,7 +27,7 @@ func within(t *testing.T) context.Context {
 func TestSettingsMadeApart(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
-	require.NoError(t, q.Bootstrap(within(t)))
+	require.NoError(t, q.BootstrapSet(within(t)))
 	own := Defaults()
 	own.TTL, own.Guard = time.Minute, 3*time.Minute
 	spec, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &own})
@@ -58,12 +58,12 @@ func TestSetIsRecordedWhileAClientConnects(t *testing.T) {
 			here.Do(func() { // the answers of the probe are here
 				met.Done()
 				met.Wait()
-				once.Do(func() { assert.NoError(t, first.Bootstrap(within(t))) })
+				once.Do(func() { assert.NoError(t, first.BootstrapSet(within(t))) })
 			})
 			return hello(info)
 		}
 		cfg.HelloFailed = func(err error) {
-			assert.NotContains(t, err.Error(), "WRONGTYPE")
+			assert.ErrorContains(t, err, "OTHERSET")
 			failed(err)
 		}
 		return transport.NewOrdered(client, cfg)
@@ -101,7 +101,7 @@ func TestSetIsRecordedByABusyClient(t *testing.T) {
 				}
 			})
 		}
-		err := q.Bootstrap(within(t))
+		err := q.BootstrapSet(within(t))
 		cancel()
 		all.Wait()
 		require.NoError(t, err)

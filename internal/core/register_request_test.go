@@ -43,7 +43,6 @@ func breaksByValues(t *testing.T) int {
 			down.Add(1)
 		}
 	})
-	down.Store(0) // Bootstrap has the node asked again which set it is of
 	holds := make([]*Hold, values)
 	for i := range holds {
 		holds[i] = held(t, q, fmt.Sprint("n", i))

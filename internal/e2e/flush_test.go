@@ -130,14 +130,10 @@ func TestFlushAll(t *testing.T) {
 		ready(t, c, timing)
 	}
 	crowd.more(t, 100)
-	// Those that are left may be too few to say what the others were: an operator does, once all leases of before have ended.
-	operator := e2e.OpenAt(t, c.URLs(), timing)
-	for _, nodes := range [][]int{{0, 1}, {0, 1, 2}} {
-		flush(nodes...)
-		time.Sleep(2*ttl + 20*time.Millisecond) // the guard time
-		require.True(t, e2e.Eventually(func() bool { return operator.Bootstrap(deadline(t)) == nil }))
-		crowd.more(t, 100)
-	}
+	flush(0, 1)
+	crowd.more(t, 100)
+	flush(0, 1, 2)
+	crowd.more(t, 100)
 	crowd.disperse()
 	t.Log(crowd.holds.Load(), "holds,", crowd.lost.Load(), "lost")
 	e2e.Clean(t, c)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -71,7 +72,7 @@ func TestTwoLists(t *testing.T) {
 			c := redistest.Start(t, 5)
 			urls := c.URLs()
 			first := e2e.OpenAt(t, urls[:3], e2e.Timing(400*time.Millisecond))
-			require.NoError(t, first.Bootstrap(deadline(t)))
+			require.NoError(t, core.Of(first).BootstrapSet(deadline(t)))
 			var other []string
 			for _, i := range list {
 				other = append(other, urls[i])
@@ -91,8 +92,8 @@ func TestTwoLists(t *testing.T) {
 				}
 				return errors.Is(err, quorate.ErrInvalid)
 			}))
-			require.ErrorIs(t, second.Bootstrap(deadline(t)), quorate.ErrInvalid)
-			assert.False(t, errors.Is(first.Bootstrap(deadline(t)), quorate.ErrInvalid), "the set's own list may be declared again")
+			require.ErrorIs(t, core.Of(second).BootstrapSet(deadline(t)), quorate.ErrInvalid)
+			assert.False(t, errors.Is(core.Of(first).BootstrapSet(deadline(t)), quorate.ErrInvalid), "the set's own list may be declared again")
 		})
 	}
 }
@@ -103,7 +104,7 @@ func TestConnectAsksTheOddNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
 	timing := e2e.Timing(time.Second) // a node timeout of 250ms
-	require.NoError(t, e2e.OpenAt(t, c.URLs()[:3], timing).Bootstrap(deadline(t)))
+	require.NoError(t, core.Of(e2e.OpenAt(t, c.URLs()[:3], timing)).BootstrapSet(deadline(t)))
 	_, odd := proxy.Start(t, c.URLs()[3:], proxy.Fault{Delay: 400 * time.Millisecond})
 	q, err := quorate.Connect(deadline(t), append(c.URLs()[:2:2], odd...), quorate.WithLogger(nil), timing)
 	if err == nil {
@@ -128,7 +129,7 @@ func TestSetIsRecordedInUse(t *testing.T) {
 		h, err := holder.Holder(t.Context())
 		return err == nil && h.Waiters == 1
 	}))
-	require.NoError(t, e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl)).Bootstrap(deadline(t)))
+	require.NoError(t, core.Of(e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl))).BootstrapSet(deadline(t)))
 	for i := range 3 {
 		assert.Contains(t, e2e.MarkerKey(t.Context(), c.Node(i)), ":{}:1.")
 	}
@@ -145,7 +146,7 @@ func TestTTLBeyondTheSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := e2e.Open(t, c, e2e.Timing(400*time.Millisecond))
-	require.NoError(t, q.Bootstrap(deadline(t)))
+	require.NoError(t, core.Of(q).BootstrapSet(deadline(t)))
 	long, err := quorate.Connect(deadline(t), c.URLs(), quorate.WithLogger(nil), e2e.Timing(10*time.Minute))
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 	require.Nil(t, long)
@@ -165,7 +166,7 @@ func TestCopyOfANode(t *testing.T) {
 	c := redistest.Start(t, 4)
 	urls := c.URLs()
 	first := e2e.OpenAt(t, urls[:3], e2e.Timing(400*time.Millisecond))
-	require.NoError(t, first.Bootstrap(deadline(t)))
+	require.NoError(t, core.Of(first).BootstrapSet(deadline(t)))
 	from, to := c.Node(0).Client(), c.Node(3).Client()
 	for _, key := range from.Keys(t.Context(), "*").Val() {
 		require.NoError(t, to.Restore(t.Context(), key, 0, from.Dump(t.Context(), key).Val()).Err())
@@ -201,32 +202,4 @@ func TestNodeGetsItsPlaceBack(t *testing.T) {
 			assert.Equal(t, e2e.MarkerKey(t.Context(), c.Node(0)), e2e.MarkerKey(t.Context(), c.Node(2)))
 		})
 	}
-}
-
-// Two nodes of three lose their data at one time. The third cannot say alone what they were, so they have no vote, and
-// the error says what to do. Bootstrap with the set's list gives them their places back.
-func TestMostNodesLoseTheirData(t *testing.T) {
-	t.Parallel()
-	c := redistest.Start(t, 3)
-	q := e2e.Open(t, c, e2e.Timing(400*time.Millisecond))
-	home := e2e.MarkerKey(t.Context(), c.Node(0))
-	for i := 1; i < 3; i++ {
-		require.NoError(t, c.Node(i).Kill())
-	}
-	for i := 1; i < 3; i++ {
-		require.NoError(t, c.Node(i).Restart()) // in memory only
-	}
-	require.True(t, e2e.Eventually(func() bool {
-		r, err := q.Check(t.Context())
-		return err != nil && r.Ready == 1 && r.Nodes[1].Err != nil && strings.Contains(r.Nodes[1].Err.Error(), "too few of the set's nodes can say what it was") &&
-			r.Nodes[2].Err != nil && strings.Contains(r.Nodes[2].Err.Error(), "too few")
-	}))
-	m := mutex.New(q, "m")
-	require.Error(t, m.TryLockContext(t.Context()))
-	require.True(t, e2e.Eventually(func() bool { return q.Bootstrap(deadline(t)) == nil })) // a busy node may not answer in time
-	for i := range 3 {
-		assert.Equal(t, home, e2e.MarkerKey(t.Context(), c.Node(i)))
-	}
-	require.NoError(t, m.LockContext(deadline(t)))
-	m.Unlock()
 }

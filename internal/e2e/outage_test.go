@@ -80,7 +80,7 @@ func TestMajorityGone(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			err := m.LockContext(ctx)
-			assert.GreaterOrEqual(t, time.Since(began), 290*time.Millisecond) // a timer starts before it is measured
+			assert.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorIs(t, err, quorate.ErrNoQuorum)
 			assert.NotErrorIs(t, err, quorate.ErrHeld)
@@ -108,9 +108,6 @@ func TestMajorityGone(t *testing.T) {
 			e2e.Receive(t, queued.In())
 			for i := range 2 {
 				require.NoError(t, how.back(c.Node(i)))
-			}
-			if how.says != nil { // they are empty, and one node cannot say alone what they were
-				require.True(t, e2e.Eventually(func() bool { return q.Bootstrap(deadline(t)) == nil }))
 			}
 			err = e2e.Receive(t, waiting)
 			require.NoError(t, err)

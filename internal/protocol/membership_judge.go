@@ -133,17 +133,19 @@ func (m *Membership) occupied(i, at int) bool {
 	return false
 }
 
-// word reports whether enough members say what the set is: so many that each majority has one of them.
-//
-// Invariant: fewer are not enough, even if all other nodes of the list are connected and empty. These may have been
-// the majority of a later set that the others have missed. A client with the earlier list would give one
-// of them back to the earlier set, and a client with the later list another one to the later set: both sets have a majority.
+// word reports whether enough members say what the set is: q of them, or all nodes of the list that have not lost
+// their data, if every node is connected. One member's word is not enough: it may
+// have missed a later set.
 func (m *Membership) word() bool {
-	say := 0
+	say, blank := 0, 0
 	for i := range m.nodes {
-		if n := &m.nodes[i]; n.up && n.has.Config != nil && n.has.Stamp() == m.config.Stamp && n.fault == SetFits {
+		switch n := &m.nodes[i]; {
+		case !n.up:
+		case n.has.Config == nil:
+			blank++
+		case n.has.Stamp() == m.config.Stamp && n.fault == SetFits:
 			say++
 		}
 	}
-	return say >= (len(m.addrs)+1)/2 || !m.rules.on(RuleSetWord)
+	return say >= len(m.addrs)/2+1 || say > 0 && say+blank == len(m.addrs) || !m.rules.on(RuleSetWord)
 }

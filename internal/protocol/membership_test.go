@@ -122,18 +122,6 @@ func wordOfMembers(t assert.TestingT, rules protocol.Rules) {
 	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
 	assert.Equal(t, protocol.SetLost, meet(m, "run", []int{0, 1}, recordedAt(set, "a"), protocol.NodeSet{}).Fault, "c may know a later set")
 	assert.Empty(t, slices.DeleteFunc(m.Out, func(a protocol.SetAction) bool { return a.Reconnect }))
-	// Two of three have lost their data: they may have been the majority of a later set.
-	assert.Equal(t, protocol.SetLost, meet(m, "run", []int{2, 1}, protocol.NodeSet{}, protocol.NodeSet{}).Fault)
-	assert.Empty(t, slices.DeleteFunc(m.Out, func(a protocol.SetAction) bool { return a.Reconnect }))
-}
-
-// In a set of two, one member is in each majority.
-func TestOneOfTwoLosesItsData(t *testing.T) {
-	t.Parallel()
-	set := setOf(1, "a", "b")
-	m := protocol.NewMembership([]string{"a", "b"}, protocol.Rules{})
-	assert.Equal(t, protocol.SetFits, meet(m, "run", []int{0, 1}, recordedAt(set, "a"), protocol.NodeSet{}).Fault)
-	assert.Equal(t, protocol.SetRestore, m.Out[len(m.Out)-1].Kind)
 }
 
 func TestNodeGetsItsPlaceBack(t *testing.T) {

@@ -7,7 +7,7 @@ const (
 	RuleSetTold                                   // what a node has accepted is proposed again: clients count on two configurations of one list
 	RuleSetList                                   // a client whose list is another one makes no claim: two holders
 	RuleSetPlace                                  // a node without a set becomes a member only where a member was: a node of another list takes a member's place, and two hold
-	RuleSetWord                                   // and only by the word of members of which each majority has one: an earlier set comes back
+	RuleSetWord                                   // and only by the word of q members: an earlier set comes back
 	RuleSetOutside                                // what a node said before it is known to be a member lets no claim in: two holders
 	RuleSetPatient                                // a node that has no vote yet is not connected to again for what it refuses: its set is never recorded
 	RuleSetCopy                                   // of two servers with one identity one votes: two holders

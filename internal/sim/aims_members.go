@@ -150,24 +150,16 @@ var recordedStorm = generator{
 	},
 }
 
-// operator has a process record the set, and again when a recording that was interrupted has left
-// nodes that serve no client, or most nodes have lost their data: an operator repeats a bootstrap then.
+// operator has a process record the set, and again for as long as a recording that was interrupted has left
+// nodes that serve no client: an operator repeats a bootstrap that has failed.
 func (w *world) operator(p *proc) {
 	p.recordSet(3)
-	w.operatorLooks(p)
-}
-
-func (w *world) operatorLooks(p *proc) {
 	w.at(w.around(2*w.ttl), func() {
-		var has [protocol.SetRecorded + 1]int
 		for _, n := range w.nodes {
-			has[n.model.Set().Phase]++
-		}
-		switch most := (len(w.nodes) + 1) / 2; {
-		case has[protocol.SetAccepted] > 0, has[protocol.SetRecorded] > 0 && has[protocol.SetRecorded] < most:
-			w.operator(p)
-		case !w.draining || !w.idle():
-			w.operatorLooks(p)
+			if n.model.Set().Phase == protocol.SetAccepted {
+				w.operator(p)
+				return
+			}
 		}
 	})
 }
