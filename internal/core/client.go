@@ -128,7 +128,7 @@ func (q *Quorum) act(a *protocol.Action) {
 	case protocol.ActStep:
 		q.repairs.start(a.Step)
 	case protocol.ActWall:
-		q.askWall(a.Try)
+		q.askWall(a.Nodes, a.Try)
 	case protocol.ActWallWrong:
 		q.refuseAll()
 	case protocol.ActAttempted:

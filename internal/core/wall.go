@@ -77,10 +77,10 @@ func (q *Quorum) mismatch(c *protocol.Attempt, r *protocol.Request, a *protocol.
 	return &AheadError{Wait: a.Wait}
 }
 
-// askWall asks all nodes for their time. Nodes that do not answer, or too late, do no harm.
-func (q *Quorum) askWall(try uint32) {
+// askWall asks nodes for their time. Nodes that do not answer, or too late, do no harm.
+func (q *Quorum) askWall(nodes, try uint32) {
 	for _, n := range q.nodes {
-		if n.err() != nil {
+		if nodes&(1<<n.index) == 0 || n.err() != nil {
 			continue
 		}
 		n.send(&adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {

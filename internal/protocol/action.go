@@ -21,7 +21,7 @@ const (
 	ActCompare                         // find out whether Node and Other are one server; tell Compared
 	ActReconnect                       // end the connection to Node: the next one finds out
 	ActStep                            // take Step; tell StepDone, except after RepairYield, RepairFailed and RepairDone
-	ActWall                            // ask all nodes for their time; tell WallTime
+	ActWall                            // ask Nodes for their time; tell WallTime
 	ActWallWrong                       // give Refuse to every claim; Changed: report it, too
 	ActDuplicate                       // Node is the server of Other
 	ActJumped                          // Node's clock has jumped by By

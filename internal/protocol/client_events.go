@@ -182,7 +182,11 @@ func (c *Client) Up(now Time, node int) (own bool, do []Action) {
 	c.mu.Lock()
 	own = c.lives.Up(now, node)
 	c.act(Action{Kind: ActAsk, Node: node})
-	c.wall.reason(now)
+	if c.wall.lacks(node) {
+		c.act(Action{Kind: ActWall, Nodes: 1 << node, Try: c.wall.try})
+	} else {
+		c.wall.reason(now)
+	}
 	if !c.closed {
 		c.repair.Up(now, node)
 	}
@@ -290,7 +294,7 @@ func (c *Client) Tick(now Time) (do []Action) {
 		c.repair.Tick(now)
 	}
 	if c.wall.tick(now, c.Nodes, c.Wall) {
-		c.act(Action{Kind: ActWall, Try: c.wall.try})
+		c.act(Action{Kind: ActWall, Nodes: 1<<c.Nodes - 1, Try: c.wall.try})
 	}
 	if every := max(c.TTL/4, 250*time.Millisecond); c.poll == Never || now >= c.poll {
 		ask := uint32(0)

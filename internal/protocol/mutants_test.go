@@ -25,6 +25,8 @@ func TestMutants(t *testing.T) {
 		{"the shortest answer counts for good", protocol.RuleRoute, route},
 		{"a call waits for the furthest node", protocol.RuleNearest, nearest},
 		{"one node's clock makes a wall clock wrong", protocol.RuleWall, wallClock},
+		{"a comparison of wall clocks waits for all nodes", protocol.RuleWallEnds, wallOfSilentNodes},
+		{"a node that comes up while wall clocks are compared is not asked", protocol.RuleWallUp, wallOfLateNodes},
 		{"a name is free though nodes are silent", protocol.RuleUnknown, whoHolds},
 		{"a push before the incarnation is known is lost", protocol.RuleMissed, earlyPush},
 		{"an address keeps a vote that it has left", protocol.RuleRefused, changedPlaces},

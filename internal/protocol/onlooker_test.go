@@ -80,3 +80,63 @@ func wallClock(t assert.TestingT, rules protocol.Rules) {
 		}
 	}
 }
+
+// The first node that comes up has wall clocks compared. Those that come up next are asked at once, too.
+func TestWallClockOfLateNodes(t *testing.T) {
+	t.Parallel()
+	wallOfLateNodes(t, protocol.Rules{})
+}
+
+func wallOfLateNodes(t assert.TestingT, rules protocol.Rules) {
+	c := protocol.NewClient(protocol.ClientConfig{
+		Nodes: 3, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime, WallAllowed: time.Second, Wall: func() protocol.Ticket { return wall }, Rules: rules,
+	})
+	now := protocol.Time(time.Second)
+	begun, asked := false, uint32(0)
+	take := func(do []protocol.Action) {
+		for _, a := range do {
+			if a.Kind == protocol.ActWall { // a node that is not up is not asked
+				begun, asked = true, asked|a.Nodes&0b001
+				if begun && a.Nodes != 0b111 {
+					asked |= a.Nodes
+				}
+			}
+		}
+	}
+	up := func(node int) {
+		_, do := c.Up(now, node)
+		take(do)
+	}
+	up(0)
+	take(c.Tick(now))
+	assert.True(t, begun)
+	up(1)
+	up(2)
+	assert.EqualValues(t, 0b111, asked)
+	assert.Empty(t, c.WallTime(now, 1, 1, int64(wall)/1000-100_000))
+	assert.NotEmpty(t, c.WallTime(now, 2, 1, int64(wall)/1000-100_000))
+	assert.NotNil(t, c.WallWrong())
+}
+
+// A comparison that nodes do not answer ends, and another one follows.
+func TestWallClockOfSilentNodes(t *testing.T) {
+	t.Parallel()
+	wallOfSilentNodes(t, protocol.Rules{})
+}
+
+func wallOfSilentNodes(t assert.TestingT, rules protocol.Rules) {
+	c := protocol.NewClient(protocol.ClientConfig{
+		Nodes: 3, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime, WallAllowed: time.Second, Wall: func() protocol.Ticket { return wall }, Rules: rules,
+	})
+	now, begun := protocol.Time(time.Second), 0
+	for range 30 {
+		for _, a := range c.Tick(now) {
+			if a.Kind == protocol.ActWall {
+				begun++
+				c.WallTime(now, 0, a.Try, int64(wall)/1000)
+			}
+		}
+		now = now.Add(time.Second)
+	}
+	assert.GreaterOrEqual(t, begun, 2)
+}

@@ -89,4 +89,5 @@ const (
 	RuleWallAsked                       // an answer that does not count because of clocks has them compared: a client with a wrong wall clock asks in vain until the next comparison
 	RuleWallAgain                       // while a wall clock is wrong it is compared every second: a client whose clock is right again makes no claims for a ttl
 	RuleWallEnds                        // a comparison ends though a node has not answered: one node that hangs keeps a client from its locks that has set its clock right
+	RuleWallUp                          // a node that comes up while wall clocks are compared is asked, too: a client that starts with a wrong clock waits for a comparison to time out
 )

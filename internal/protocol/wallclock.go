@@ -139,6 +139,14 @@ func (w *wallClock) reason(now Time) {
 	}
 }
 
+// lacks reports whether a comparison is under way that a node which has come up has not answered.
+//
+// Invariant: such a node is asked. A comparison begins with the first node that comes up. Without the rule it waits
+// for the others until its timeout, and a claim waits meanwhile for what it cannot get.
+func (w *wallClock) lacks(node int) bool {
+	return w.comparison != nil && w.replies&(1<<node) == 0 && w.rules.on(RuleWallUp)
+}
+
 // tick lets time pass. It reports whether a comparison is to begin.
 func (w *wallClock) tick(now Time, nodes int, wall func() Ticket) (begins bool) {
 	switch {

@@ -65,8 +65,8 @@ func (p *proc) act(a *protocol.Action) {
 			}
 		}
 	case protocol.ActWall:
-		for _, l := range p.links {
-			if l.up {
+		for i, l := range p.links {
+			if a.Nodes&(1<<i) != 0 && l.up {
 				l.transfer(&message{about: theWall, link: l, req: protocol.Request{Node: l.idx, Sent: p.now()}, try: a.Try})
 			}
 		}

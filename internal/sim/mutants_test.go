@@ -60,7 +60,6 @@ var mutants = []mutant{
 	{"one node contradicts a wall clock", without(protocol.RuleWall), wallClocks, 100, "refused"},
 	{"no reason has wall clocks compared", without(protocol.RuleWallAsked), wallClocks, 100, "refused"},
 	{"a wrong wall clock is compared every ttl", without(protocol.RuleWallAgain), wallClocks, 100, "refused"},
-	{"a comparison of wall clocks waits for all nodes", without(protocol.RuleWallEnds), wallClocks, 100, "refused"},
 	{"F falls with the claims", nodesWithout(model.MonotoneFence), crossing, 100, "token"},
 	{"lost is not final", without(protocol.RuleFinal), cutoff, 100, "final"},
 	{"leave only where held", without(protocol.RuleLeaveAll), leaveAtOnce, 100, "orphan late"},
@@ -229,7 +228,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		clients = clients.And(s.rules)
 		nodes |= s.off
 	}
-	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused,
+	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused, protocol.RuleWallEnds, protocol.RuleWallUp,
 		protocol.RuleSetPromised, protocol.RuleSetTold, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}

@@ -66,6 +66,8 @@ RuleSetTold
 RuleSetList
 RuleSetWord
 RuleSetPatient
+RuleWallEnds
+RuleWallUp
 node.SetRefuse
 node.SetPromise
 `)
