@@ -12,7 +12,7 @@ const lastRepairRule = RuleSpareCaughtUp
 const lastMemberRule = RuleSetCopy
 
 // lastRule is the one with the highest number.
-const lastRule = RuleRecordsWait
+const lastRule = RuleWallUp
 
 // Rules is the set of rules that are switched off.
 type Rules struct{ off [4]uint64 }
