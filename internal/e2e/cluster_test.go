@@ -129,17 +129,23 @@ func TestCluster(t *testing.T) {
 	assert.Equal(t, script.Buckets, buckets)
 }
 
+// clusterUnderLoad starts a cluster, which is the only node, and three clients that contend for a lock.
+func clusterUnderLoad(t *testing.T, timing quorate.Option) (*redistest.Sharded, *load) {
+	t.Helper()
+	s := cluster(t)
+	q := e2e.OpenAt(t, []string{s.URL()}, timing)
+	require.NoError(t, q.Bootstrap(t.Context()))
+	l := startLoad(t, []*quorate.Quorum{q, e2e.OpenAt(t, []string{s.URL()}, timing), e2e.OpenAt(t, []string{s.URL()}, timing)})
+	l.busy(t)
+	return s, l
+}
+
 // One node that is a cluster: the master of the name's shard is killed. Its replica has the bucket's
 // marker, and may lack what was written last, so it does not vote before its guard time.
 func TestClusterAlone(t *testing.T) {
 	t.Parallel()
 	const ttl, guard = time.Second, 3 * time.Second
-	s := cluster(t)
-	timing := e2e.Guarded(ttl, guard)
-	q := e2e.OpenAt(t, []string{s.URL()}, timing)
-	require.NoError(t, q.Bootstrap(t.Context()))
-	l := startLoad(t, []*quorate.Quorum{q, e2e.OpenAt(t, []string{s.URL()}, timing), e2e.OpenAt(t, []string{s.URL()}, timing)})
-	l.busy(t)
+	s, l := clusterUnderLoad(t, e2e.Guarded(ttl, guard))
 	slot, master := slotOf(t, s, "load")
 	require.NoError(t, master.Kill())
 	killed := l.now() + int64(100*time.Millisecond) // an answer may be on its way
@@ -200,12 +206,7 @@ func TestClusterOfThree(t *testing.T) {
 func TestClusterMove(t *testing.T) {
 	t.Parallel()
 	const ttl, guard = time.Second, 3 * time.Second
-	s := cluster(t)
-	timing := e2e.Guarded(ttl, guard)
-	q := e2e.OpenAt(t, []string{s.URL()}, timing)
-	require.NoError(t, q.Bootstrap(t.Context()))
-	l := startLoad(t, []*quorate.Quorum{q, e2e.OpenAt(t, []string{s.URL()}, timing), e2e.OpenAt(t, []string{s.URL()}, timing)})
-	l.busy(t)
+	s, l := clusterUnderLoad(t, e2e.Guarded(ttl, guard))
 	slot, from := slotOf(t, s, "load")
 	move, err := s.BeginMove(t.Context(), slot, otherMaster(s, from))
 	require.NoError(t, err)
