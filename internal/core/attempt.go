@@ -103,7 +103,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 		busy = len(q.nodes)
 	}
 	a.mu.Lock() // a push that finds the registered attempt must find it started
-	q.register(id, a)
+	q.attempts.add(id, a)
 	now := q.now()
 	q.client.Start(now, &a.claim, s.shared, &protocol.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},

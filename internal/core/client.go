@@ -105,7 +105,7 @@ func (q *Quorum) act(a *protocol.Action) {
 	case protocol.ActGone:
 		n.gone()
 	case protocol.ActEarly:
-		for _, at := range q.all() {
+		for _, at := range q.attempts.all() {
 			at.event(func(c *protocol.Attempt, now protocol.Time) { c.Early(now, a.Nodes, a.By) })
 		}
 		q.records.early(a.By)
@@ -147,7 +147,7 @@ func (q *Quorum) report(n *node, a *protocol.Action) {
 	case protocol.ActJumped:
 		n.jump.note(a.By)
 		q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
-		q.observe(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
+		q.observer.call(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
 	case protocol.ActDoubted:
 		q.set.Logger.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
 			"for half a guard time its votes count later by that", "node", n.addr, "by", a.By)

@@ -29,7 +29,7 @@ func (q *Quorum) isClosed() bool {
 // fail with ErrInvalid: it would wait for the goroutine that makes the call. A second
 // call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
-	if q.observes() || q.buckets != nil && slices.ContainsFunc(q.buckets.begun(), (*Quorum).observes) {
+	if q.observer.inside() || q.buckets != nil && slices.ContainsFunc(q.buckets.begun(), func(b *Quorum) bool { return b.observer.inside() }) {
 		return &Failure{Err: errCloseInObserver}
 	}
 	if q.buckets != nil {
@@ -53,7 +53,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 		q.waker.close()
 		q.repairs.close()
 		q.records.tasks.Wait() // they end with closing
-		for _, a := range q.all() {
+		for _, a := range q.attempts.all() {
 			a.close()
 		}
 		// No lock of an attempt is held here: a batch under way may need it to end.

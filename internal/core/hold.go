@@ -129,7 +129,7 @@ func (p *Pending) acquired() {
 			p.Cancel()
 		}
 	}()
-	q.observe(Event{Kind: EventAcquired, Name: h.spec.Name, Token: h.Token(0), Took: h.since.Sub(p.began)})
+	q.observer.call(Event{Kind: EventAcquired, Name: h.spec.Name, Token: h.Token(0), Took: h.since.Sub(p.began)})
 	returned = true
 }
 
@@ -256,7 +256,7 @@ func (h *Hold) Release() {
 	if !(*attempt)(h).leave() {
 		return // lost at the last moment, and reported as lost
 	}
-	h.q.observe(Event{Kind: EventReleased, Name: h.spec.Name, Token: h.Token(0), Took: h.q.now().Sub(h.since)})
+	h.q.observer.call(Event{Kind: EventReleased, Name: h.spec.Name, Token: h.Token(0), Took: h.q.now().Sub(h.since)})
 }
 
 // Released waits until a quorum is known to be free of the claim, the nodes have

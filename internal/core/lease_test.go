@@ -72,7 +72,7 @@ func contextsEndBeforeLeaves(t *testing.T) bool {
 	q := idle(t, redistest.Start(t, 1))
 	released, before := false, false
 	var ctx context.Context
-	q.set.Observe = func(e Event) {
+	q.observer.f = func(e Event) {
 		if e.Kind == EventReleased {
 			released, before = true, ended(ctx)
 		}

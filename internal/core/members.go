@@ -93,7 +93,7 @@ func (q *Quorum) change(by int, event func(m *protocol.Membership)) (own []proto
 	s.moving++
 	s.mu.Unlock()
 	if changed {
-		for _, a := range q.all() {
+		for _, a := range q.attempts.all() {
 			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Exclude(now, s.outside.Load()) })
 		}
 	}

@@ -190,7 +190,7 @@ func (c *adminRequest) Reply(v []resp.Value, err error) {
 func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
-	q.observe(Event{Kind: EventNodeUp, Node: n.addr})
+	q.observer.call(Event{Kind: EventNodeUp, Node: n.addr})
 	q.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
 	own, do := q.client.Up(q.now(), n.index)
 	if own {
@@ -213,7 +213,7 @@ func (q *Quorum) down(n *node, err error) {
 		} else {
 			q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
 		}
-		q.observe(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+		q.observer.call(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
 	}
 }
 
@@ -223,7 +223,7 @@ func (n *node) gone() {
 	if q.isClosed() {
 		return
 	}
-	for _, a := range q.all() {
+	for _, a := range q.attempts.all() {
 		a.event(func(c *protocol.Attempt, now protocol.Time) { c.Down(now, n.index) })
 	}
 }
@@ -241,7 +241,7 @@ func (q *Quorum) onSubscribeDown(n *node, err error) {
 // It is a request for each claim, which waits for room like every other.
 func (n *node) recheck() {
 	q := n.q
-	for _, a := range q.all() {
+	for _, a := range q.attempts.all() {
 		a.event(func(c *protocol.Attempt, now protocol.Time) {
 			c.Up(now, n.index)
 		})
@@ -271,7 +271,7 @@ func (q *Quorum) push(n *node, payload string) {
 			w.push(n.index, m.Ticket)
 		}
 	default:
-		if a := q.find(m.ID); a != nil {
+		if a := q.attempts.find(m.ID); a != nil {
 			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Push(now, n.index, m) })
 		}
 	}

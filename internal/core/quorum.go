@@ -16,7 +16,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -38,17 +37,17 @@ type Quorum struct {
 	channel string // pushes to this client, on every node
 	clock   *localClock
 	waker   waker
-	shards  [16]shard
 	built   chan struct{} // closed when nodes is complete
 	closing chan struct{}
 	once    sync.Once
 
 	ticks, deadlines *scheduler
 
+	attempts    attempts
 	recovering  recovering
 	records     records
 	repairs     *repairer
-	observing   atomic.Int32 // calls of the observer under way
+	observer    observer
 	telling     atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
 	client      *protocol.Client
 	clientTimer clientTimer
@@ -56,16 +55,6 @@ type Quorum struct {
 	addrs       []string    // of the nodes
 	buckets     *buckets    // nil: there are none, see bucket.go
 	reached     atomic.Bool // of a bucket: see AwaitFirst
-}
-
-// shard is a part of the attempts by id, for pushes to find them. mu guards attempts,
-// and is held for one access to the map only. Attempts that are under way or held are
-// in it, and none that has ended.
-// Lock order: attempt.mu, then shard.mu. A push finds its attempt first and locks
-// it after shard.mu is free.
-type shard struct {
-	mu       sync.Mutex
-	attempts map[protocol.ID]*attempt
 }
 
 // New connects to the nodes. It returns at once; nodes that cannot be reached
@@ -92,11 +81,8 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	// The channel ends in random text. Hosts may share a name and processes a pid,
 	// as in containers: with equal channels each would get the pushes of the other.
 	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
-	for i := range q.shards {
-		// 16 shards: the readers of all nodes look up pushes here while callers
-		// begin and end attempts. With one map all of them would meet at one lock.
-		q.shards[i].attempts = map[protocol.ID]*attempt{}
-	}
+	q.attempts.init()
+	q.observer.f = set.Observe
 	q.records.calls = map[*registerCall]struct{}{}
 	q.records.watches = map[protocol.ID]*Watch{}
 	q.client = q.newClient(len(clients))
@@ -206,86 +192,3 @@ func (q *Quorum) newID() protocol.ID {
 // micros is the only use of the wall clock in the protocol: tickets are near it, so that they
 // rise across restarts. No lease and no deadline depends on it. It is what the wall clock shows, in microseconds, as tickets count.
 func (q *Quorum) micros() protocol.Ticket { return protocol.Ticket(q.wallTime().UnixMicro()) }
-
-// shard is the shard of an attempt. Byte 2 of an id is random, so shards are even.
-func (q *Quorum) shard(id protocol.ID) *shard { return &q.shards[id[2]%byte(len(q.shards))] }
-
-// register lets pushes find the attempt. Called with a.mu held.
-// Invariant: an attempt is registered before its first request is queued. A node
-// may push the vote before the goroutine that began the attempt goes on. Without
-// the entry that push is dropped, and the claim waits for its next beat with the
-// lock free.
-func (q *Quorum) register(id protocol.ID, a *attempt) {
-	s := q.shard(id)
-	s.mu.Lock()
-	s.attempts[id] = a
-	s.mu.Unlock()
-}
-
-// forget ends that. Called with a.mu held.
-// A push that arrives later finds nothing and is dropped: no vote matters to a
-// claim that has ended.
-func (q *Quorum) forget(a *attempt) {
-	s := q.shard(a.claim.ID)
-	s.mu.Lock()
-	delete(s.attempts, a.claim.ID)
-	s.mu.Unlock()
-}
-
-// find returns the attempt with an id, nil if it has ended. The caller holds no lock.
-func (q *Quorum) find(id protocol.ID) *attempt {
-	s := q.shard(id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.attempts[id]
-}
-
-// all returns the attempts that are under way or held.
-// It is a copy, so the caller locks the attempts with no shard locked. An attempt
-// that begins meanwhile may be missing: it asks the nodes by itself, and when the
-// Quorum closes, its Pending.Wait cancels it.
-func (q *Quorum) all() []*attempt {
-	var as []*attempt
-	for i := range q.shards {
-		s := &q.shards[i]
-		s.mu.Lock()
-		for _, a := range s.attempts {
-			as = append(as, a)
-		}
-		s.mu.Unlock()
-	}
-	return as
-}
-
-// observe calls the observer, and counts the calls under way: see observes.
-func (q *Quorum) observe(e Event) {
-	if q.set.Observe != nil {
-		q.observing.Add(1)
-		defer q.observing.Add(-1) // also when it panics
-		q.set.Observe(e)
-	}
-}
-
-// observes reports whether this goroutine runs the observer. If another Quorum's
-// observer runs here while this one's runs elsewhere, it reports that too.
-// It reads the stack, since a goroutine has no identity to compare. That takes
-// microseconds, so it is done only while the observer runs somewhere. A call that
-// is more than 1024 frames up is not seen.
-func (q *Quorum) observes() bool {
-	if q.observing.Load() == 0 {
-		return false
-	}
-	pcs := make([]uintptr, 1024)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
-	for {
-		f, more := frames.Next()
-		if strings.HasSuffix(f.Function, "/core.(*Quorum).observe") {
-			return true
-		}
-		if !more {
-			return false
-		}
-	}
-}
-
-var errCloseInObserver = fmt.Errorf("%w: Close was called inside Observe, and would wait for the goroutine that called it; call it in a goroutine of its own", ErrInvalid)

@@ -67,7 +67,7 @@ func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
 		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
 			slog.Int("nodes", out), slog.Int("of", len(q.nodes)), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
 	}
-	q.observe(Event{Kind: EventWaiting, Took: wait, Node: q.nodes[node].addr})
+	q.observer.call(Event{Kind: EventWaiting, Took: wait, Node: q.nodes[node].addr})
 }
 
 // note takes an answer of one of so many nodes. If a quorum has just become impossible it

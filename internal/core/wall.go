@@ -93,7 +93,7 @@ func (q *Quorum) askWall(nodes, try uint32) {
 
 // refuseAll ends what waits for a claim: with this wall clock it has no place in the order.
 func (q *Quorum) refuseAll() {
-	for _, a := range q.all() {
+	for _, a := range q.attempts.all() {
 		go a.refuse()
 	}
 }

@@ -1,0 +1,81 @@
+package core
+
+// This file owns the attempts by id: pushes and the events of a node find them here.
+
+import (
+	"sync"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// attempts are the attempts of a Quorum that are under way or held, by id, and none that has
+// ended. It is safe for concurrent use: each shard has a lock of its own.
+//
+// There are 16 shards: the readers of all nodes look up pushes here while callers
+// begin and end attempts. With one map all of them would meet at one lock.
+type attempts struct{ shards [16]shard }
+
+// shard is a part of the attempts by id, for pushes to find them. mu guards attempts,
+// and is held for one access to the map only.
+// Lock order: attempt.mu, then shard.mu. A push finds its attempt first and locks
+// it after shard.mu is free.
+type shard struct {
+	mu       sync.Mutex
+	attempts map[protocol.ID]*attempt
+}
+
+func (s *attempts) init() {
+	for i := range s.shards {
+		s.shards[i].attempts = map[protocol.ID]*attempt{}
+	}
+}
+
+// shard is the shard of an attempt. Byte 2 of an id is random, so shards are even.
+func (s *attempts) shard(id protocol.ID) *shard { return &s.shards[id[2]%byte(len(s.shards))] }
+
+// add lets pushes find the attempt. Called with a.mu held.
+// Invariant: an attempt is registered before its first request is queued. A node
+// may push the vote before the goroutine that began the attempt goes on. Without
+// the entry that push is dropped, and the claim waits for its next beat with the
+// lock free.
+func (s *attempts) add(id protocol.ID, a *attempt) {
+	p := s.shard(id)
+	p.mu.Lock()
+	p.attempts[id] = a
+	p.mu.Unlock()
+}
+
+// drop ends that. Called with a.mu held.
+// A push that arrives later finds nothing and is dropped: no vote matters to a
+// claim that has ended.
+func (s *attempts) drop(a *attempt) {
+	p := s.shard(a.claim.ID)
+	p.mu.Lock()
+	delete(p.attempts, a.claim.ID)
+	p.mu.Unlock()
+}
+
+// find returns the attempt with an id, nil if it has ended. The caller holds no lock.
+func (s *attempts) find(id protocol.ID) *attempt {
+	p := s.shard(id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.attempts[id]
+}
+
+// all returns the attempts that are under way or held.
+// It is a copy, so the caller locks the attempts with no shard locked. An attempt
+// that begins meanwhile may be missing: it asks the nodes by itself, and when the
+// Quorum closes, its Pending.Wait cancels it.
+func (s *attempts) all() []*attempt {
+	var as []*attempt
+	for i := range s.shards {
+		p := &s.shards[i]
+		p.mu.Lock()
+		for _, a := range p.attempts {
+			as = append(as, a)
+		}
+		p.mu.Unlock()
+	}
+	return as
+}

@@ -1,0 +1,51 @@
+package core
+
+// This file owns the calls of the observer that the application gives.
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+)
+
+// observer calls the application's observer. It is safe for concurrent use.
+//
+// Invariant: no lock is held during a call, which may use the Quorum. Only Close must not wait in one.
+type observer struct {
+	f    func(Event)  // nil: none
+	busy atomic.Int32 // calls under way
+}
+
+// call calls the observer, and counts the calls under way: see inside.
+func (o *observer) call(e Event) {
+	if o.f != nil {
+		o.busy.Add(1)
+		defer o.busy.Add(-1) // also when it panics
+		o.f(e)
+	}
+}
+
+// inside reports whether this goroutine runs the observer. If another Quorum's
+// observer runs here while this one's runs elsewhere, it reports that too.
+// It reads the stack, since a goroutine has no identity to compare. That takes
+// microseconds, so it is done only while the observer runs somewhere. A call that
+// is more than 1024 frames up is not seen.
+func (o *observer) inside() bool {
+	if o.busy.Load() == 0 {
+		return false
+	}
+	pcs := make([]uintptr, 1024)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	for {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, "/core.(*observer).call") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+var errCloseInObserver = fmt.Errorf("%w: Close was called inside Observe, and would wait for the goroutine that called it; call it in a goroutine of its own", ErrInvalid)
