@@ -191,7 +191,7 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 	var all sync.WaitGroup
 	for _, n := range q.nodes {
 		all.Go(func() {
-			r := q.checkNode(ctx, n)
+			r := n.checkNode(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			if !over && report(r) {
@@ -206,16 +206,17 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 
 // It runs on a goroutine of its own, and may block for as long as its context
 // allows.
-func (q *Quorum) checkNode(ctx context.Context, n *node) NodeReport {
+func (n *node) checkNode(ctx context.Context) NodeReport {
+	q := n.q
 	r := NodeReport{Index: n.index, Addr: n.addr}
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	n.tried(ctx)
 	q.repairs.await(ctx, n) // which began with the connection
 	if r.Err = q.duplicate(n.index); r.Err == nil && n.err() == nil {
-		r.Err = q.outside(n)
+		r.Err = n.outside()
 	}
-	if r.Set = q.shown(n); r.Err != nil {
+	if r.Set = n.shown(); r.Err != nil {
 		return r
 	}
 	r.Server = n.info().Addr

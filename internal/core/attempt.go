@@ -85,7 +85,7 @@ var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 // for no node. A node that is unhealthy gets the join too, but no decision waits for
 // its answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
-	id := q.newID()
+	id := newID()
 	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
 	unhealthy, busy, wall := uint32(0), 0, time.Now()
 	for i, n := range q.nodes {

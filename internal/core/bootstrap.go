@@ -74,7 +74,7 @@ func (q *Quorum) declare(ctx context.Context, set bool) error {
 		}
 	}
 	errs := q.ask(ctx, func(dst []byte, n *node) []byte {
-		return script.AppendBootstrap(dst, q.markerKey(), q.newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
+		return script.AppendBootstrap(dst, q.markerKey(), newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
 	}, func(i int, v []resp.Value) error {
 		inc, _, err := script.DecodeMarker(v)
 		if err == nil {
@@ -101,7 +101,7 @@ func (q *Quorum) record(ctx context.Context) error {
 	for {
 		c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: q.set.Guard, Retention: q.set.Retention}
 		for _, n := range q.nodes {
-			id := q.newID()
+			id := newID()
 			c.Members = append(c.Members, protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: n.addr})
 		}
 		r := protocol.NewRecording(c, ballot, rules())

@@ -38,21 +38,13 @@ func (q *Quorum) Close(ctx context.Context) error {
 	}
 	err := error(&Failure{Err: ErrClosed})
 	q.once.Do(func() {
-		// Under records.mu, because compare starts its task under that lock, and
-		// only while the Quorum is open. Otherwise a task could start while
-		// tasks.Wait runs, and outlive Close.
-		q.records.mu.Lock()
+		q.tasks.end()
 		close(q.closing)
-		// Close says it for the watches. Their goroutines may see closing after the
-		// links have closed, and the nodes would go on pushing for two ttl.
-		for _, w := range q.records.watches {
-			w.forget()
-		}
-		q.records.mu.Unlock()
+		q.watches.close()
 		// wakeUps sleeps in a read of the waker, and only this ends it.
 		q.waker.close()
 		q.repairs.close()
-		q.records.tasks.Wait() // they end with closing
+		q.tasks.running.Wait() // they end with closing
 		for _, a := range q.attempts.all() {
 			a.close()
 		}

@@ -11,7 +11,7 @@
 // They are taken in this order:
 //
 //	attempt.mu or registerCall.mu
-//	records.mu, or those of protocol.Client
+//	records.mu, watches.mu, or those of protocol.Client
 //	flow.mu or the one of a link, never both
 //
 // scheduler.mu, shard.mu, clientTimer.mu and jump.mu are leaves: no lock is taken under them.

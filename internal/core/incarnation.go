@@ -43,12 +43,7 @@ func (n *node) beginIncarnation(a *protocol.Action) {
 // would wait for its own node.
 func (n *node) compare(a protocol.Action) {
 	q := n.q
-	q.records.mu.Lock()
-	defer q.records.mu.Unlock()
-	if q.isClosed() {
-		return
-	}
-	q.records.tasks.Go(func() {
+	q.tasks.start(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), q.Rounds(&q.set, 2))
 		defer cancel()
 		same, err := q.sameServer(ctx, n, q.nodes[a.Other])
@@ -103,7 +98,7 @@ func (q *Quorum) uncounted(node int, why protocol.Why) error {
 // The key has a random id: what another client compares at the same time is another
 // key. It ends by itself, in case the DEL is lost.
 func (q *Quorum) sameServer(ctx context.Context, n, other *node) (bool, error) {
-	key := q.set.Prefix + ":" + q.newID().String() + ":heal"
+	key := q.set.Prefix + ":" + newID().String() + ":heal"
 	if _, err := n.do(ctx, "SET", key, "1", "PX", strconv.FormatInt((10*q.set.NodeTimeout).Milliseconds(), 10)); err != nil {
 		return false, err
 	}

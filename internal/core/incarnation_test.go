@@ -41,7 +41,7 @@ func TestCopiedIncarnationOfAKnownRun(t *testing.T) {
 	require.Eventually(t, func() bool {
 		for i, n := range q.nodes {
 			if n.err() != nil || q.client.Voting(i) == 0 {
-				_, _ = q.marker(t.Context(), n) // each answer has it ask again
+				_, _ = n.marker(t.Context()) // each answer has it ask again
 				return false
 			}
 		}

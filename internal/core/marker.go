@@ -64,7 +64,8 @@ func (m *marker) recovers(now time.Time, guard time.Duration) time.Duration {
 
 // marker reads a node's marker. One that is not of the incarnation that the
 // connection began with says nothing: the node may have been another one's replica.
-func (q *Quorum) marker(ctx context.Context, n *node) (marker, error) {
+func (n *node) marker(ctx context.Context) (marker, error) {
+	q := n.q
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
 	defer cancel()
 	v, err := n.do(ctx, "GET", q.markerKey())

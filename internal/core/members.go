@@ -116,12 +116,7 @@ func (q *Quorum) change(by int, event func(m *protocol.Membership)) (own []proto
 
 // rejudge has a node connect again. New may not have got as far as that node.
 func (q *Quorum) rejudge(node int) {
-	q.records.mu.Lock()
-	defer q.records.mu.Unlock()
-	if q.isClosed() {
-		return
-	}
-	q.records.tasks.Go(func() {
+	q.tasks.start(func() {
 		select {
 		case <-q.built:
 			q.nodes[node].link.Reconnect(errRejudged)
@@ -168,7 +163,8 @@ func (q *Quorum) markerKey() string { return q.home().Marker(q.set.Prefix) }
 
 // meet finds out of which set a node is that a connection has just reached. If done, there is nothing more to say to the node than what is
 // returned.
-func (q *Quorum) meet(n *node, run string) (cmds []transport.Command, done bool, err error) {
+func (n *node) meet(run string) (cmds []transport.Command, done bool, err error) {
+	q := n.q
 	p := &n.probed
 	has, ok := protocol.ParseNodeSet(p.set)
 	if !ok {
@@ -185,7 +181,7 @@ func (q *Quorum) meet(n *node, run string) (cmds []transport.Command, done bool,
 		}
 		cmds = append(cmds, c)
 	}
-	q.logVerdict(n, v)
+	n.logVerdict(v)
 	switch v.Fault {
 	case protocol.SetFits:
 		n.pause = 0
@@ -217,7 +213,8 @@ func (n *node) judgeAgain(why protocol.SetFault) {
 }
 
 // logVerdict logs what is new about a node.
-func (q *Quorum) logVerdict(n *node, v protocol.SetVerdict) {
+func (n *node) logVerdict(v protocol.SetVerdict) {
+	q := n.q
 	s := q.members
 	s.mu.Lock()
 	was := s.logged[n.index]
@@ -231,7 +228,7 @@ func (q *Quorum) logVerdict(n *node, v protocol.SetVerdict) {
 
 // setStep encodes a step of the set's register.
 func (q *Quorum) setStep(dst []byte, n *node, s protocol.RecordStep) []byte {
-	return script.AppendSet(dst, q.set.Prefix, s, q.newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
+	return script.AppendSet(dst, q.set.Prefix, s, newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
 }
 
 // checkSet returns the error of a command in the words of this client. A node that refuses it because of its
@@ -290,7 +287,8 @@ func (q *Quorum) judged(ctx context.Context) error {
 }
 
 // outside returns why a node that is connected has no vote in the set, nil if it has.
-func (q *Quorum) outside(n *node) error {
+func (n *node) outside() error {
+	q := n.q
 	s := q.members
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,7 +296,8 @@ func (q *Quorum) outside(n *node) error {
 }
 
 // shown returns what a node has shown of its set, nil if it has shown nothing.
-func (q *Quorum) shown(n *node) *protocol.NodeSet {
+func (n *node) shown() *protocol.NodeSet {
+	q := n.q
 	s := q.members
 	s.mu.Lock()
 	defer s.mu.Unlock()

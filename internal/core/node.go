@@ -52,15 +52,15 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		NodeTimeout: q.set.NodeTimeout,
 		Channel:     q.channel,
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
-		Room:        func() { n.room() },
-		Probe:       func() []transport.Command { return q.probe(n) },
-		Hello:       func(info transport.Info) ([]transport.Command, error) { return q.hello(n, info) },
-		HelloFailed: func(error) { q.leaving(n) },
+		Room:        n.room,
+		Probe:       n.probe,
+		Hello:       n.hello,
+		HelloFailed: func(error) { n.leaving() },
 		Up:          func() { n.up(); n.first.Do(func() { close(n.ready) }) },
-		Down:        func(err error) { q.down(n, err); n.first.Do(func() { close(n.ready) }) },
-		Push:        func(payload string) { q.push(n, payload) },
+		Down:        func(err error) { n.down(err); n.first.Do(func() { close(n.ready) }) },
+		Push:        n.push,
 		Subscribed:  func() { q.carryOut(q.client.Subscribed(q.now(), n.index)) },
-		PushDown:    func(err error) { q.onSubscribeDown(n, err) },
+		PushDown:    n.onSubscribeDown,
 		Notice: func(err error) {
 			q.set.Logger.Warn("quorate: a node works, but not all that its client's options ask for does", "node", n.addr, "error", err)
 		},
@@ -79,7 +79,8 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 // may be gone even though the marker survived. That is so with fsync=always, too: what a run
 // has written while its append-only file was off, or before an older file was
 // put back, is not in the file, and so the file cannot tell.
-func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error) {
+func (n *node) hello(info transport.Info) ([]transport.Command, error) {
+	q := n.q
 	if err := suits(info); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 	if other >= 0 {
 		return nil, q.uncounted(n.index, protocol.Duplicate)
 	}
-	own, done, err := q.meet(n, run)
+	own, done, err := n.meet(run)
 	cmds := append(loads(p.missing), own...)
 	if err != nil {
 		q.carryOut(q.client.Failed(q.now(), n.index))
@@ -122,7 +123,8 @@ func (q *Quorum) hello(n *node, info transport.Info) ([]transport.Command, error
 
 // leaving ends the connection's life in the state machine if the connection fails before it is up: the
 // link calls no Down for it.
-func (q *Quorum) leaving(n *node) {
+func (n *node) leaving() {
+	q := n.q
 	q.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	if on(RuleHandshake) {
 		q.carryOut(q.client.Failed(q.now(), n.index))
@@ -145,7 +147,7 @@ func (n *node) mark(info *transport.Info, run, lost string) []byte {
 	if info.WasReplica || n.slot != "" {
 		up = 0 // a marker of this time may have come from the master of then, or with its slot from another server
 	}
-	return script.AppendMark(nil, q.markerKey(), q.newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
+	return script.AppendMark(nil, q.markerKey(), newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
 }
 
 // loads are the commands that give a node scripts.
@@ -204,7 +206,8 @@ func (n *node) up() {
 // a push from that node.
 // The Client comes before the log: a logger that blocks must not keep waiters from
 // asking the other nodes.
-func (q *Quorum) down(n *node, err error) {
+func (n *node) down(err error) {
+	q := n.q
 	q.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	q.carryOut(q.client.Down(q.now(), n.index))
 	if !q.isClosed() {
@@ -230,7 +233,8 @@ func (n *node) gone() {
 
 // onSubscribeDown logs that a node's pushes do not arrive, if that will not pass with the
 // node's own trouble.
-func (q *Quorum) onSubscribeDown(n *node, err error) {
+func (n *node) onSubscribeDown(err error) {
+	q := n.q
 	if !q.isClosed() && forGood(err) {
 		q.set.Logger.Warn("quorate: a node's pushes cannot be heard; waiters learn of their turn by their beats", "node", n.addr, "error", err)
 	}
@@ -247,11 +251,13 @@ func (n *node) recheck() {
 		})
 	}
 	q.records.up(n.index)
+	q.watches.signal()
 }
 
 // push takes a message of a node on the channel of this client. Any program may publish
 // there, so a message that makes no sense is logged, not more than now and then, and dropped.
-func (q *Quorum) push(n *node, payload string) {
+func (n *node) push(payload string) {
+	q := n.q
 	m, err := script.ParsePush(payload)
 	if err != nil {
 		if more, due := n.malformedPushes.note(time.Now()); due {
@@ -264,10 +270,7 @@ func (q *Quorum) push(n *node, payload string) {
 	switch {
 	case !counts:
 	case m.Changed:
-		q.records.mu.Lock()
-		w := q.records.watches[m.ID]
-		q.records.mu.Unlock()
-		if w != nil {
+		if w := q.watches.find(m.ID); w != nil {
 			w.push(n.index, m.Ticket)
 		}
 	default:

@@ -162,7 +162,7 @@ func earlyPushCounts(t *testing.T) bool {
 	first.Release()
 	m, err := pushes.ReceiveMessage(t.Context())
 	require.NoError(t, err)
-	q.push(n, m.Payload) // its own connection may not have delivered it yet
+	n.push(m.Payload) // its own connection may not have delivered it yet
 
 	// Every claim is asked about in show, so the waiter's request is before the PING.
 	n.show(inc)

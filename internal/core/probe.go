@@ -47,7 +47,8 @@ const perProbe = 8
 //
 // The time is asked for right behind the marker: how much of the guard time is left
 // is the difference of the two, by the node's own clock.
-func (q *Quorum) probe(n *node) []transport.Command {
+func (n *node) probe() []transport.Command {
+	q := n.q
 	p := &n.probed
 	*p = probed{sent: q.now(), home: q.home()}
 	marker := p.home.Marker(q.set.Prefix)

@@ -46,6 +46,8 @@ type Quorum struct {
 	attempts    attempts
 	recovering  recovering
 	records     records
+	watches     watches
+	tasks       tasks
 	repairs     *repairer
 	observer    observer
 	telling     atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
@@ -84,7 +86,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.attempts.init()
 	q.observer.f = set.Observe
 	q.records.calls = map[*registerCall]struct{}{}
-	q.records.watches = map[protocol.ID]*Watch{}
+	q.watches.all = map[protocol.ID]*Watch{}
 	q.client = q.newClient(len(clients))
 	q.repairs = newRepairer(q, len(clients))
 	q.clientTimer.start(q.tickClient)
@@ -118,7 +120,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	// a timer.
 	close(q.built)
 	q.tickClient()
-	q.records.tasks.Go(q.wakeUps)
+	q.tasks.start(q.wakeUps)
 	if n := len(clients); n%2 == 0 && (set.base == "" || set.Prefix == script.BucketPrefix(set.base, 0)) {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}
@@ -181,7 +183,7 @@ func (q *Quorum) Size() int { return len(q.addrs) }
 // now is the time of the process's own monotonic clock, which deadlines are measured by.
 func (q *Quorum) now() protocol.Time { return q.clock.now() }
 
-func (q *Quorum) newID() protocol.ID {
+func newID() protocol.ID {
 	var id protocol.ID
 	if _, err := rand.Read(id[:]); err != nil {
 		panic(err) // documented never to happen

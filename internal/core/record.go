@@ -62,7 +62,7 @@ func (i *registerCall) record() Record {
 func (r *Register) Read(ctx context.Context) (Record, error) {
 	in := protocol.RegisterOp{Op: protocol.OpRead, Alive: true}
 	rec, err := r.read(ctx, in, protocol.Terms{})
-	if err == nil && rules().Decides(rec.Undecided, false) && r.q.decide(ctx, r.spec) {
+	if err == nil && rules().Decides(rec.Undecided, false) && r.decide(ctx) {
 		return r.read(ctx, in, protocol.Terms{})
 	}
 	return rec, err
@@ -73,11 +73,30 @@ func (r *Register) read(ctx context.Context, in protocol.RegisterOp, watch proto
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
 	}
-	i := r.q.beginRegister(&registerCall{spec: r.spec, terms: watch, in: in})
+	i := r.start(&registerCall{terms: watch, in: in})
 	if err := i.wait(ctx); err != nil {
 		return Record{}, err
 	}
 	return i.record(), nil
+}
+
+// decide has a run of its own find out what the last one, which began and came to
+// nothing, has left open: whether a minority's record stands. It reports whether it
+// could; not while the name is held.
+// A try, so it takes no place in a queue: a client that holds the name is deciding
+// the same by its own work.
+func (r *Register) decide(ctx context.Context) bool {
+	q, s := r.q, r.spec.WithWeight(1)
+	s.Capacity = 1
+	ctx, cancel := context.WithTimeout(ctx, protocol.DecideWithin(s.Set.NodeTimeout, s.Set.TTL, q.trip(0)))
+	defer cancel()
+	h, err := q.Acquire(ctx, s, true, nil)
+	if err != nil {
+		return false
+	}
+	defer h.Release()
+	_, err = q.Register(s).Open(ctx, h)
+	return err == nil
 }
 
 // version is the hold's seq-th write. Number 0 is what Open records again: what
@@ -97,7 +116,7 @@ func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
 	}
-	i := r.q.beginRegister(&registerCall{spec: r.spec, hold: h, in: protocol.RegisterOp{
+	i := r.start(&registerCall{hold: h, in: protocol.RegisterOp{
 		Op: protocol.OpOpen, Stored: protocol.Stored{Version: h.version(0)},
 	}})
 	if err := i.wait(ctx); err != nil {
@@ -145,7 +164,7 @@ func (r *Register) begin(ctx context.Context, h *Hold, in protocol.RegisterOp) e
 		return &Failure{Err: ErrClosed}
 	}
 	in.Op = protocol.OpPut
-	return r.q.beginRegister(&registerCall{spec: r.spec, hold: h, in: in}).wait(ctx)
+	return r.start(&registerCall{hold: h, in: in}).wait(ctx)
 }
 
 // Retire erases and releases the hold in one go, without waiting for the
@@ -157,7 +176,7 @@ func (r *Register) begin(ctx context.Context, h *Hold, in protocol.RegisterOp) e
 func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 	if h.Valid() && !r.q.isClosed() {
 		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}
-		r.q.beginRegister(&registerCall{spec: r.spec, in: protocol.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
+		r.start(&registerCall{in: protocol.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
 	}
 	h.Release()
 }

@@ -46,11 +46,12 @@ var (
 		"set the clock right, or, if it is right, delete the name's key that ends in }:r together with the key that ends in :marker there: the other nodes then repair it")
 )
 
-// beginRegister starts a registerCall.
+// start starts a registerCall.
 // The caller fills in what the registerCall is about, and holds no lock. The result is
-// under way when beginRegister returns.
-func (q *Quorum) beginRegister(i *registerCall) *registerCall {
-	i.q, i.done = q, make(chan struct{})
+// under way when start returns.
+func (r *Register) start(i *registerCall) *registerCall {
+	q := r.q
+	i.q, i.spec, i.done = q, r.spec, make(chan struct{})
 	i.errs = make([]error, len(q.nodes))
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i)
@@ -195,14 +196,11 @@ func (i *registerCall) flushUnlock(now protocol.Time) {
 	i.q.flush(nodes)
 }
 
-// records are the register calls under way, and the watches. mu guards both maps, and is held for an
-// access to them only: each registerCall is called after it is free.
-// tasks counts the goroutines that Close waits for: the waker, and comparisons of two servers.
+// records are the register calls under way. It is safe for concurrent use: mu guards the map, and is held
+// for an access to it only: each registerCall is called after it is free.
 type records struct {
-	mu      sync.Mutex
-	calls   map[*registerCall]struct{}
-	watches map[protocol.ID]*Watch
-	tasks   sync.WaitGroup
+	mu    sync.Mutex
+	calls map[*registerCall]struct{}
 }
 
 func (r *records) add(i *registerCall) {
@@ -217,15 +215,18 @@ func (r *records) drop(i *registerCall) {
 	r.mu.Unlock()
 }
 
-// early passes on that answers are older than this process's clock tells.
-// Like up, it copies the map first. Lock order: i.mu, then records.mu, because
+// all copies the map. Lock order: i.mu, then records.mu, because
 // finish drops the registerCall with i.mu held. To lock the register calls under r.mu would
 // be the other order, and a deadlock.
-func (r *records) early(by time.Duration) {
+func (r *records) all() []*registerCall {
 	r.mu.Lock()
-	calls := slices.Collect(maps.Keys(r.calls))
-	r.mu.Unlock()
-	for _, i := range calls {
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.calls))
+}
+
+// early passes on that answers are older than this process's clock tells.
+func (r *records) early(by time.Duration) {
+	for _, i := range r.all() {
 		i.mu.Lock()
 		now := i.q.now()
 		if !i.over {
@@ -236,19 +237,8 @@ func (r *records) early(by time.Duration) {
 }
 
 // up passes on that a node can be asked again.
-// The watches are only stirred, which takes no lock: their pushes may have been
-// lost with the connection.
 func (r *records) up(node int) {
-	r.mu.Lock()
-	calls := make([]*registerCall, 0, len(r.calls))
-	for i := range r.calls {
-		calls = append(calls, i)
-	}
-	for _, w := range r.watches {
-		w.signal(w.soon)
-	}
-	r.mu.Unlock()
-	for _, i := range calls {
+	for _, i := range r.all() {
 		i.up(node)
 	}
 }

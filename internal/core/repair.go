@@ -169,7 +169,7 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 	q, ctx, n := r.q, r.ctx, r.q.nodes[s.Node]
 	switch s.Kind {
 	case protocol.RepairLook:
-		return q.lookAt(ctx, n, s.Node == s.Target)
+		return n.lookAt(ctx, s.Node == s.Target)
 	case protocol.RepairTurn:
 		for _, n := range q.nodes {
 			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
@@ -184,7 +184,7 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 		return q.repairName(ctx, s.Target, s.Name)
 	case protocol.RepairDecide:
 		spec, err := q.specOf(s.Name)
-		return protocol.RepairResult{Err: err, OK: err == nil && q.decide(ctx, spec)}
+		return protocol.RepairResult{Err: err, OK: err == nil && q.Register(spec).decide(ctx)}
 	case protocol.RepairMark:
 		v, err := r.answer(q.nodes[s.Target], script.AppendCaughtUp(nil, q.markerKey(), s.Incarnation))
 		return protocol.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
@@ -208,8 +208,9 @@ func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
 }
 
 // lookAt reads a node's marker, and how much of its guard time is left.
-func (q *Quorum) lookAt(ctx context.Context, n *node, clock bool) (res protocol.RepairResult) {
-	m, err := q.marker(ctx, n)
+func (n *node) lookAt(ctx context.Context, clock bool) (res protocol.RepairResult) {
+	q := n.q
+	m, err := n.marker(ctx)
 	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.caughtUp, Run: n.info().Run()}
 	if err != nil || !clock || m.caughtUp {
 		return res
@@ -283,28 +284,9 @@ func (q *Quorum) repairName(ctx context.Context, node int, name string) protocol
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Rounds(&q.set, 4))
 	defer cancel()
-	i := q.beginRegister(&registerCall{spec: s, in: protocol.RegisterOp{Op: protocol.OpRead, Repair: node + 1}})
+	i := q.Register(s).start(&registerCall{in: protocol.RegisterOp{Op: protocol.OpRead, Repair: node + 1}})
 	err = i.wait(ctx)
 	return protocol.RepairResult{Err: err, Outcome: i.outcome()}
-}
-
-// decide has a run of its own find out what the last one, which began and came to
-// nothing, has left open: whether a minority's record stands. It reports whether it
-// could; not while the name is held.
-// A try, so it takes no place in a queue: a client that holds the name is deciding
-// the same by its own work.
-func (q *Quorum) decide(ctx context.Context, s *Spec) bool {
-	s = s.WithWeight(1)
-	s.Capacity = 1
-	ctx, cancel := context.WithTimeout(ctx, protocol.DecideWithin(s.Set.NodeTimeout, s.Set.TTL, q.trip(0)))
-	defer cancel()
-	h, err := q.Acquire(ctx, s, true, nil)
-	if err != nil {
-		return false
-	}
-	defer h.Release()
-	_, err = q.Register(s).Open(ctx, h)
-	return err == nil
 }
 
 // spreadNumber brings the number of a semaphore's permits to the nodes that have missed it.

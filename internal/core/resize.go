@@ -60,7 +60,7 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 // Without that the waiters would learn of a larger number with their next beat. The
 // beat is of an id that has no claim, so it changes nothing else.
 func (q *Quorum) serveWaiters(s *Spec) {
-	t := protocol.Terms{ID: q.newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
+	t := protocol.Terms{ID: newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
 	r := protocol.Request{Op: protocol.OpBeat}
 	for _, n := range q.nodes {
 		n.send(&adminRequest{command: script.AppendCommand(nil, q.keys(s), &t, q.channel, q.set.Guard, q.set.Retention, r)})

@@ -42,13 +42,11 @@ type Watch struct {
 func (r *Register) Watch() *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watch{
-		r: r, terms: protocol.Terms{ID: r.q.newID(), TTL: r.spec.Set.TTL},
+		r: r, terms: protocol.Terms{ID: newID(), TTL: r.spec.Set.TTL},
 		changed: make(chan struct{}, 1), now: make(chan struct{}, 1), soon: make(chan struct{}, 1),
 		cancel: cancel, over: make(chan struct{}), pushed: make([]protocol.Ticket, len(r.q.nodes)),
 	}
-	r.q.records.mu.Lock()
-	r.q.records.watches[w.terms.ID] = w
-	r.q.records.mu.Unlock()
+	r.q.watches.add(w)
 	go w.run(ctx)
 	return w
 }
@@ -108,10 +106,7 @@ func (w *Watch) run(ctx context.Context) {
 	defer close(w.over)
 	q, set := w.r.q, w.r.spec.Set
 	defer func() {
-		q.records.mu.Lock()
-		delete(q.records.watches, w.terms.ID)
-		q.records.mu.Unlock()
-		if !q.isClosed() { // else Close has done it
+		if q.watches.drop(w) {
 			w.forget()
 		}
 	}()
