@@ -32,27 +32,27 @@ func (q *Quorum) Ready(ctx context.Context) error {
 	for {
 		// Before anything is counted: two addresses of one server are a mistake
 		// that no waiting mends.
-		if err := q.duplicates(); err != nil {
+		if err := q.driver.duplicates(); err != nil {
 			return err
 		}
-		if err := q.outOfSet(&q.set); err != nil {
+		if err := q.members.outOfSet(&q.set); err != nil {
 			return &Failure{Err: err}
 		}
-		errs := make([]error, len(q.nodes))
+		errs := make([]error, q.nodes.size())
 		refused := 0
-		for i, n := range q.nodes {
+		for i, n := range q.nodes.all() {
 			if errs[i] = n.err(); errs[i] != nil && forGood(errs[i]) {
 				refused++
 			}
 		}
-		err := q.asked(errs, len(q.nodes)/2+1)
+		err := q.nodes.asked(errs, q.nodes.size()/2+1)
 		if err == nil {
-			if wrong := q.judged(ctx); wrong != nil {
+			if wrong := q.members.judged(ctx); wrong != nil {
 				return &Failure{Err: wrong}
 			}
 			return nil
 		}
-		if refused > (len(q.nodes)-1)/2 {
+		if refused > (q.nodes.size()-1)/2 {
 			return err
 		}
 		select {
@@ -97,15 +97,15 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	q.AwaitFirst(ctx)
 	ctx, cancel := context.WithTimeout(ctx, q.furthest(&q.set))
 	defer cancel()
-	queues := make([]script.Queue, len(q.nodes))
-	errs := q.ask(ctx, func(dst []byte, _ *node) []byte {
+	queues := make([]script.Queue, q.nodes.size())
+	errs := q.nodes.ask(ctx, func(dst []byte, _ *node) []byte {
 		return script.AppendInspect(dst, q.keys(s), 1)
 	}, func(i int, v []resp.Value) (err error) {
 		queues[i], err = script.DecodeInspect(v)
 		return err
 	})
-	need := len(q.nodes)/2 + 1
-	if err := q.asked(errs, need); err != nil {
+	need := q.nodes.size()/2 + 1
+	if err := q.nodes.asked(errs, need); err != nil {
 		return Holder{}, err
 	}
 	heads, rest := make([]protocol.Head, len(queues)), time.Duration(0)
@@ -129,7 +129,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	case protocol.HeldByForeign:
 		return Holder{Foreign: true, Left: rest}, nil
 	case protocol.HeldUnknown:
-		return Holder{}, &Failure{Err: ErrNoQuorum, Votes: most, Needed: need, Nodes: q.failed(errs)}
+		return Holder{}, &Failure{Err: ErrNoQuorum, Votes: most, Needed: need, Nodes: q.nodes.failed(errs)}
 	}
 	return Holder{}, &Failure{Err: ErrNotHeld}
 }
@@ -189,7 +189,7 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 	var mu sync.Mutex
 	over := false
 	var all sync.WaitGroup
-	for _, n := range q.nodes {
+	for _, n := range q.nodes.all() {
 		all.Go(func() {
 			r := n.checkNode(ctx)
 			mu.Lock()
@@ -213,14 +213,14 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 	defer cancel()
 	n.tried(ctx)
 	q.repairs.await(ctx, n) // which began with the connection
-	if r.Err = q.duplicate(n.index); r.Err == nil && n.err() == nil {
+	if r.Err = q.driver.duplicate(n.index); r.Err == nil && n.err() == nil {
 		r.Err = n.outside()
 	}
 	if r.Set = n.shown(); r.Err != nil {
 		return r
 	}
 	r.Server = n.info().Addr
-	before, wall := time.Now(), q.wallTime()
+	before, wall := time.Now(), q.wall.time()
 	v, err := n.do(ctx, "TIME")
 	r.RoundTrip = time.Since(before)
 	var millis int64
@@ -254,7 +254,7 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 			r.Set = &set
 		}
 	}
-	m, ok := parseMarker(text(allowed("GET", q.markerKey()), 0))
+	m, ok := parseMarker(text(allowed("GET", q.members.markerKey()), 0))
 	if !m.caughtUp && r.Err == nil {
 		if turn, ok := parseTurn(text(allowed("GET", q.repairs.turn()), 0)); ok {
 			r.Repairing = &turn
@@ -263,7 +263,7 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 	}
 	if ok && r.Err == nil {
 		// A node that was a replica a moment ago has its master's marker, which says that the node votes.
-		r.Err = q.checkIncarnation(n.index, m.inc)
+		r.Err = q.driver.checkIncarnation(n.index, m.inc)
 	}
 	if r.Err != nil {
 		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Server: r.Server}

@@ -3,7 +3,6 @@ package core
 import (
 	"bytes"
 	"context"
-	"sync"
 
 	"github.com/quorate/quorate/internal/resp"
 )
@@ -65,55 +64,4 @@ func text(v []resp.Value, i int) string {
 		return ""
 	}
 	return string(v[i].Str)
-}
-
-// ask puts a question to every node for which encode returns one, and waits until all
-// have replied or the context ends. take is called for one reply at a time.
-// A reply of an address that is a duplicate of another is an error: its server is
-// counted where it votes.
-func (q *Quorum) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
-	errs := make([]error, len(q.nodes))
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for i, n := range q.nodes {
-		all.Go(func() {
-			command := encode(nil, n)
-			if command == nil {
-				return
-			}
-			v, err := n.answer(ctx, command)
-			err = q.checkSet(i, err)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				err = q.duplicate(i)
-			}
-			if err == nil {
-				err = take(i, v)
-			}
-			errs[i] = err
-		})
-	}
-	all.Wait()
-	return errs
-}
-
-// asked makes a Failure of what the nodes said, or nil if need of them replied well.
-func (q *Quorum) asked(errs []error, need int) error {
-	f := &Failure{Err: ErrNoQuorum, Needed: need, Nodes: q.failed(errs)}
-	if f.Votes = len(errs) - len(f.Nodes); f.Votes >= need {
-		return nil
-	}
-	return f
-}
-
-// failed are the nodes that have failed, and why.
-// In the order of the addresses, so that two errors of one Quorum can be compared.
-func (q *Quorum) failed(errs []error) (f []NodeFailure) {
-	for i, err := range errs {
-		if err != nil {
-			f = append(f, NodeFailure{Addr: q.nodes[i].addr, Err: err})
-		}
-	}
-	return f
 }

@@ -15,7 +15,6 @@ package core
 // everything that may block runs after mu is free.
 
 import (
-	"math/bits"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -88,7 +87,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := newID()
 	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
 	unhealthy, busy, wall := uint32(0), 0, time.Now()
-	for i, n := range q.nodes {
+	for i, n := range q.nodes.all() {
 		state := n.link.State(wall)
 		if state.Busy {
 			busy++
@@ -100,12 +99,12 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	// For tests: as if each node had much to do, so that the fewest nodes are
 	// asked.
 	if s.Set.MinimalFanout {
-		busy = len(q.nodes)
+		busy = q.nodes.size()
 	}
 	a.mu.Lock() // a push that finds the registered attempt must find it started
 	q.attempts.add(id, a)
 	now := q.now()
-	q.client.Start(now, &a.claim, s.shared, &protocol.Begin{
+	q.driver.client.Start(now, &a.claim, s.shared, &protocol.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
 		Name:  s.Name, Try: try, ShortHold: s.ShortHold, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(),
 		Unhealthy: unhealthy, Busy: busy, Rules: rules(),
@@ -113,7 +112,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	if outside := q.members.outside.Load(); outside != 0 {
 		a.claim.Exclude(now, outside)
 	}
-	for i, n := range q.nodes {
+	for i, n := range q.nodes.all() {
 		if unhealthy&(1<<i) != 0 {
 			a.note(i, n.err()) // a try may be over before the link has refused the join
 		}
@@ -166,7 +165,7 @@ func (q *Quorum) tick(due []alarm) {
 		}
 	}
 	if len(due) > 1 {
-		q.flush(q.allNodes())
+		q.nodes.flush(q.nodes.mask())
 	}
 }
 
@@ -175,16 +174,6 @@ func (q *Quorum) tick(due []alarm) {
 // from removing the reads.
 func (a *attempt) touch() bool {
 	return a.spec.quiet() && a.standing.Load() > a.alarms[ticks].Load()
-}
-
-func (q *Quorum) allNodes() uint32 { return 1<<len(q.nodes) - 1 }
-
-// flush writes the requests that are queued for the nodes, a bit for each.
-// The caller holds no lock of an attempt: Flush may write to a socket.
-func (q *Quorum) flush(nodes uint32) {
-	for ; nodes != 0; nodes &= nodes - 1 {
-		q.nodes[bits.TrailingZeros32(nodes)].link.Flush()
-	}
 }
 
 // tick lets time pass. What there is to send may be left to a Flush.

@@ -29,7 +29,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	}
 	// Note: Here is an incorrect order:
 	//
-	//	a.q.flush(a.queue())
+	//	a.q.nodes.flush(a.queue())
 	//	a.owner.Ended(ErrLost)
 	//
 	// A node that gets the leave gives its vote to the next at once, and the next
@@ -47,9 +47,9 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	a.mu.Unlock()
 	switch {
 	case how != unflushed:
-		a.q.flush(nodes)
+		a.q.nodes.flush(nodes)
 	case ended != nil || waiters: // requests of other attempts must not wait for the owner's callback
-		a.q.flush(a.q.allNodes())
+		a.q.nodes.flush(a.q.nodes.mask())
 	}
 	if ended != nil {
 		a.owner.Ended(ended)
@@ -57,7 +57,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		a.claim.Out = leaves
 		nodes = a.queue()
 		a.mu.Unlock()
-		a.q.flush(nodes)
+		a.q.nodes.flush(nodes)
 		a.q.telling.Add(-1)
 	}
 	if ended == ErrLost {

@@ -36,7 +36,7 @@ func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
 	}
-	for _, n := range q.nodes {
+	for _, n := range q.nodes.all() {
 		n.tried(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
@@ -73,22 +73,22 @@ func (q *Quorum) declare(ctx context.Context, set bool) error {
 			return err
 		}
 	}
-	errs := q.ask(ctx, func(dst []byte, n *node) []byte {
-		return script.AppendBootstrap(dst, q.markerKey(), newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
+	errs := q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
+		return script.AppendBootstrap(dst, q.members.markerKey(), newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
 	}, func(i int, v []resp.Value) error {
 		inc, _, err := script.DecodeMarker(v)
 		if err == nil {
-			q.nodes[i].show(inc)
+			q.nodes.at(i).show(inc)
 		}
 		return err
 	})
-	if err := q.asked(errs, len(q.nodes)); err != nil {
+	if err := q.nodes.asked(errs, q.nodes.size()); err != nil {
 		return err
 	}
-	for _, n := range q.nodes {
+	for _, n := range q.nodes.all() {
 		q.noteRecovering(n.index, protocol.Answer{Status: protocol.OK})
 	}
-	q.carryOut(q.client.Bootstrapped(q.now()))
+	q.driver.carryOut(q.driver.client.Bootstrapped(q.now()))
 	return nil
 }
 
@@ -97,10 +97,10 @@ func (q *Quorum) record(ctx context.Context) error {
 	if wrong := q.members.wrong.Load(); wrong != nil {
 		return &Failure{Err: wrong}
 	}
-	ballot := protocol.NewBallot(q.wallTime(), chance(), "")
+	ballot := protocol.NewBallot(q.wall.time(), chance(), "")
 	for {
 		c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: q.set.Guard, Retention: q.set.Retention}
-		for _, n := range q.nodes {
+		for _, n := range q.nodes.all() {
 			id := newID()
 			c.Members = append(c.Members, protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: n.addr})
 		}
@@ -111,12 +111,12 @@ func (q *Quorum) record(ctx context.Context) error {
 		}
 		switch r.Outcome {
 		case protocol.RecordDone, protocol.RecordAlready:
-			q.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
+			q.members.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
 			return nil
 		case protocol.RecordOther:
 			return &Failure{Err: &SetError{List: q.members.addrs, Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
 		case protocol.RecordTwice:
-			return &Failure{Err: fmt.Errorf("%w: node %s is the same server as another one of the list; give each server once", ErrInvalid, q.nodes[r.Node].addr)}
+			return &Failure{Err: fmt.Errorf("%w: node %s is the same server as another one of the list; give each server once", ErrInvalid, q.nodes.at(r.Node).addr)}
 		}
 		// Another client records a set at this moment.
 		select {
@@ -124,7 +124,7 @@ func (q *Quorum) record(ctx context.Context) error {
 		case <-ctx.Done():
 			return &Failure{Err: &cutShort{ErrNoQuorum, ContextError(ctx)}}
 		}
-		ballot = protocol.NewBallot(q.wallTime(), chance(), last)
+		ballot = protocol.NewBallot(q.wall.time(), chance(), last)
 	}
 }
 
@@ -132,22 +132,22 @@ func (q *Quorum) record(ctx context.Context) error {
 // has promised.
 func (q *Quorum) recordSteps(ctx context.Context, r *protocol.Recording) (last protocol.Ballot, err error) {
 	for len(r.Out) > 0 {
-		steps := make([]*protocol.RecordStep, len(q.nodes))
+		steps := make([]*protocol.RecordStep, q.nodes.size())
 		for _, s := range r.Out {
 			steps[s.Node] = &s
 		}
 		r.Out = nil
-		has := make([]protocol.NodeSet, len(q.nodes))
-		errs := q.ask(ctx, func(dst []byte, n *node) []byte {
+		has := make([]protocol.NodeSet, q.nodes.size())
+		errs := q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
 			if steps[n.index] == nil {
 				return nil
 			}
-			return q.setStep(dst, n, *steps[n.index])
+			return q.members.setStep(dst, n, *steps[n.index])
 		}, func(i int, v []resp.Value) (err error) {
 			has[i], err = script.DecodeSet(v)
 			return err
 		})
-		if err := q.asked(errs, len(q.nodes)); err != nil {
+		if err := q.nodes.asked(errs, q.nodes.size()); err != nil {
 			return last, err
 		}
 		for i, s := range steps {

@@ -99,7 +99,7 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		up, tried := 0, 0
-		for _, n := range q.nodes {
+		for _, n := range q.nodes.all() {
 			select {
 			case <-n.ready:
 				tried++
@@ -109,7 +109,7 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 				up++
 			}
 		}
-		if up > len(q.nodes)/2 || tried == len(q.nodes) {
+		if up > q.nodes.size()/2 || tried == q.nodes.size() {
 			break
 		}
 		select {

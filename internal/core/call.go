@@ -77,7 +77,7 @@ func (c *call) again(load bool) bool {
 	if !a.claim.Reload(&c.req) {
 		return false
 	}
-	n := a.q.nodes[c.req.Node]
+	n := a.q.nodes.at(c.req.Node)
 	if load {
 		n.reload(c)
 	} else {
@@ -104,14 +104,14 @@ func (c *call) Reply(v []resp.Value, err error) {
 	var verdict protocol.Verdict
 	switch {
 	case err != nil:
-		err = a.q.checkSet(c.req.Node, err)
+		err = a.q.members.checkSet(c.req.Node, err)
 	case c.req.Op == protocol.OpLeave:
 		_, err = script.DecodeLeave(v)
 	default:
 		ans, err = script.Decode(v)
 	}
 	if err == nil {
-		verdict = q.judge(a.spec, &c.req, &ans)
+		verdict = q.driver.judge(a.spec, &c.req, &ans)
 	}
 	a.mu.Lock()
 	// A SCRIPT FLUSH is no answer of the claim's. The request goes again, and the
@@ -127,13 +127,13 @@ func (c *call) Reply(v []resp.Value, err error) {
 	switch {
 	case err != nil:
 		a.failed(&c.req, explain(a.spec, err))
-		q.client.Fail(now, &a.claim, &c.req, forGood(err))
+		q.driver.client.Fail(now, &a.claim, &c.req, forGood(err))
 	case !verdict.Counts():
-		a.failed(&c.req, q.uncounted(c.req.Node, verdict.Why))
-		do = q.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
+		a.failed(&c.req, q.driver.uncounted(c.req.Node, verdict.Why))
+		do = q.driver.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 	default:
 		a.answered(&c.req, &ans)
-		do = q.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
+		do = q.driver.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 		// The node votes and the vote does not count yet. Without this note the
 		// error of a Lock that fails here would list a node that voted as one that
 		// has not answered.
@@ -145,7 +145,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	// same lock. carryOut comes last, since it takes the locks of other attempts.
 	c.free()
 	a.flushUnlock(now)
-	q.carryOut(do)
+	q.driver.carryOut(do)
 }
 
 // failed notes why a request has come to nothing. What a node said before explains more
@@ -162,17 +162,17 @@ func (a *attempt) failed(r *protocol.Request, err error) {
 // Called with a.mu held.
 func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer) {
 	if r.Op != protocol.OpLeave {
-		a.note(r.Node, cmp.Or(a.q.mismatch(&a.claim, r, ans), refusal(a.spec, *ans)))
+		a.note(r.Node, cmp.Or(a.q.driver.mismatch(&a.claim, r, ans), refusal(a.spec, *ans)))
 	}
 }
 
 // judge has the Client judge an answer, and carries out what follows for the whole Quorum.
 // The caller holds no lock: what follows may be events of every claim.
-func (q *Quorum) judge(s *Spec, r *protocol.Request, a *protocol.Answer) protocol.Verdict {
-	v, do := q.client.Reply(q.now(), s.shared, r, a)
-	q.carryOut(do)
+func (d *driver) judge(s *Spec, r *protocol.Request, a *protocol.Answer) protocol.Verdict {
+	v, do := d.client.Reply(d.q.now(), s.shared, r, a)
+	d.carryOut(do)
 	if v.Guarding {
-		q.noteRecovering(r.Node, *a)
+		d.q.noteRecovering(r.Node, *a)
 	}
 	return v
 }

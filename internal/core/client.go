@@ -14,13 +14,23 @@ import (
 // Invariant: what the Client says is carried out without the Client's lock held. Some of it
 // sends, some calls the logger, and either may lead to another event of the Client.
 
+// driver owns the Client of a Quorum and the timer that it asks for. It has the Client's actions carried out
+// by the parts of q. It is safe for concurrent use: the Client and the timer have locks of their own.
+type driver struct {
+	q      *Quorum
+	client *protocol.Client
+	timer  clientTimer
+}
+
 // The seed is random, so that the clients of a fleet do not try to repair a node at
 // the same moments.
-func (q *Quorum) newClient(nodes int) *protocol.Client {
-	return protocol.NewClient(protocol.ClientConfig{
-		Nodes: nodes, TTL: q.set.TTL, NodeTimeout: q.set.NodeTimeout, Guard: q.set.Guard, WallAllowed: q.allowed(),
-		Wall: q.micros, Seed: rand.Uint64(), Rules: rules(),
+func (d *driver) init(q *Quorum, nodes int) {
+	d.q = q
+	d.client = protocol.NewClient(protocol.ClientConfig{
+		Nodes: nodes, TTL: d.q.set.TTL, NodeTimeout: d.q.set.NodeTimeout, Guard: d.q.set.Guard, WallAllowed: d.q.wall.allowed,
+		Wall: d.q.wall.micros, Seed: rand.Uint64(), Rules: rules(),
 	})
+	d.timer.start(d.tick)
 }
 
 // clientTimer is when the Client wants a Tick. It is safe for concurrent use; mu guards at.
@@ -59,9 +69,9 @@ func (t *clientTimer) set(now, at protocol.Time) {
 
 // It runs in the goroutine of the timer. After Close has begun, the Client needs
 // the time no more.
-func (q *Quorum) tickClient() {
-	if !q.isClosed() {
-		q.carryOut(q.client.Tick(q.now()))
+func (d *driver) tick() {
+	if !d.q.isClosed() {
+		d.carryOut(d.client.Tick(d.q.now()))
 	}
 }
 
@@ -72,45 +82,45 @@ func (q *Quorum) tickClient() {
 // Any goroutine may be here: a reader with a reply, the timer, a caller. Two of
 // them may carry out their actions in any order. The Client allows for that: late
 // is right at any time.
-func (q *Quorum) carryOut(do []protocol.Action) {
+func (d *driver) carryOut(do []protocol.Action) {
 	if len(do) == 0 {
 		return
 	}
 	select {
-	case <-q.built:
-	case <-q.closing:
+	case <-d.q.built:
+	case <-d.q.closing:
 		select {
-		case <-q.built: // it closes, and gives its turns up
+		case <-d.q.built: // it closes, and gives its turns up
 		default:
 			return
 		}
 	}
 	for i := range do {
-		q.act(&do[i])
+		d.act(&do[i])
 	}
 	for i := range do { // last: the observer or the logger may end the goroutine
-		q.report(q.nodes[do[i].Node], &do[i])
+		d.report(d.q.nodes.at(do[i].Node), &do[i])
 	}
 }
 
 // It must not block for long: the goroutine may be the reader of a node. What waits
 // for nodes is a question with a reply, or a task.
-func (q *Quorum) act(a *protocol.Action) {
-	n := q.nodes[a.Node]
+func (d *driver) act(a *protocol.Action) {
+	n := d.q.nodes.at(a.Node)
 	switch a.Kind {
 	case protocol.ActWake:
-		q.clientTimer.set(q.now(), a.At)
+		d.timer.set(d.q.now(), a.At)
 	case protocol.ActAsk:
 		n.recheck()
 	case protocol.ActGone:
 		n.gone()
 	case protocol.ActEarly:
-		for _, at := range q.attempts.all() {
+		for _, at := range d.q.attempts.all() {
 			at.event(func(c *protocol.Attempt, now protocol.Time) { c.Early(now, a.Nodes, a.By) })
 		}
-		q.records.early(a.By)
+		d.q.records.early(a.By)
 	case protocol.ActTime:
-		for i, n := range q.nodes {
+		for i, n := range d.q.nodes.all() {
 			if a.Nodes&(1<<i) != 0 && n.err() == nil {
 				n.send(n.askTime())
 			}
@@ -126,38 +136,38 @@ func (q *Quorum) act(a *protocol.Action) {
 	case protocol.ActReconnect:
 		n.link.Reconnect(errOtherIncarnation)
 	case protocol.ActStep:
-		q.repairs.start(a.Step)
+		d.q.repairs.start(a.Step)
 	case protocol.ActWall:
-		q.askWall(a.Nodes, a.Try)
+		d.askWall(a.Nodes, a.Try)
 	case protocol.ActWallWrong:
-		q.refuseAll()
+		d.refuseAll()
 	case protocol.ActAttempted:
-		q.repairs.wake(n)
+		d.q.repairs.wake(n)
 	}
 }
 
 // report tells the log and the observer what the Client has found out.
 // Invariant: it runs after all of act. A logger may block, and an observer may end
 // its goroutine; what is to be done for safety is done by then.
-func (q *Quorum) report(n *node, a *protocol.Action) {
+func (d *driver) report(n *node, a *protocol.Action) {
 	switch a.Kind {
 	case protocol.ActDuplicate:
-		q.set.Logger.Warn("quorate: two nodes are the same server; the first keeps its vote, the second gets none: give each server once",
-			"first", q.nodes[a.Other].addr, "second", n.addr)
+		d.q.set.Logger.Warn("quorate: two nodes are the same server; the first keeps its vote, the second gets none: give each server once",
+			"first", d.q.nodes.at(a.Other).addr, "second", n.addr)
 	case protocol.ActJumped:
 		n.jump.note(a.By)
-		q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
-		q.observer.call(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
+		d.q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
+		d.q.observer.call(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
 	case protocol.ActDoubted:
-		q.set.Logger.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
+		d.q.set.Logger.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
 			"for half a guard time its votes count later by that", "node", n.addr, "by", a.By)
 	case protocol.ActWallWrong:
 		if a.Changed {
-			q.reportWall()
+			d.reportWall()
 		}
 	case protocol.ActWallRight:
-		q.set.Logger.Info("quorate: the nodes' clocks agree with this process's wall clock again")
+		d.q.set.Logger.Info("quorate: the nodes' clocks agree with this process's wall clock again")
 	case protocol.ActStood:
-		q.set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
+		d.q.set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
 	}
 }

@@ -43,15 +43,15 @@ func (n *node) askTime() *adminRequest {
 	sent := q.now()
 	return &adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
 		if millis, e := decodeTime(v); err == nil && e == nil {
-			q.showTime(n.index, protocol.Reading{Sent: sent, Received: q.now(), Millis: millis})
+			q.driver.showTime(n.index, protocol.Reading{Sent: sent, Received: q.now(), Millis: millis})
 		}
 	}}
 }
 
 // showTime takes the time that a node has told.
-func (q *Quorum) showTime(node int, r protocol.Reading) {
-	_, _, do := q.client.Time(node, r)
-	q.carryOut(do)
+func (d *driver) showTime(node int, r protocol.Reading) {
+	_, _, do := d.client.Time(node, r)
+	d.carryOut(do)
 }
 
 // JumpedError says that a node's clock has jumped: see EventClockJumped.
@@ -73,9 +73,9 @@ func (e *LateError) Error() string {
 // askGuard reads the longest guard time that clients have shown to a node.
 func (n *node) askGuard() {
 	q := n.q
-	n.send(&adminRequest{command: resp.AppendCommand(nil, "GET", q.markerKey()), reply: func(v []resp.Value, err error) {
+	n.send(&adminRequest{command: resp.AppendCommand(nil, "GET", q.members.markerKey()), reply: func(v []resp.Value, err error) {
 		if m, ok := parseMarker(text(v, 0)); err == nil && ok {
-			q.carryOut(q.client.Guarded(q.now(), n.index, m.guard))
+			q.driver.carryOut(q.driver.client.Guarded(q.now(), n.index, m.guard))
 		}
 	}})
 }
@@ -86,7 +86,7 @@ func (n *node) recount() {
 	q := n.q
 	n.send(&adminRequest{command: n.mark(n.info(), n.info().Run(), script.Kept), reply: func(v []resp.Value, err error) {
 		if inc, _, e := script.DecodeMarker(v); err == nil && e == nil {
-			q.carryOut(q.client.Recounted(q.now(), n.index, inc))
+			q.driver.carryOut(q.driver.client.Recounted(q.now(), n.index, inc))
 		}
 	}})
 }

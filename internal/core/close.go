@@ -59,9 +59,9 @@ func (q *Quorum) Close(ctx context.Context) error {
 		// no more than a node that answers late.
 		ctx, cancel := context.WithTimeout(ctx, q.furthest(&q.set))
 		defer cancel()
-		errs := make([]error, len(q.nodes))
+		errs := make([]error, q.nodes.size())
 		var wg sync.WaitGroup
-		for i, n := range q.nodes {
+		for i, n := range q.nodes.all() {
 			wg.Go(func() {
 				n.drain(ctx)
 				errs[i] = n.link.Close(ctx)

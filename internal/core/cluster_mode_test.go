@@ -21,6 +21,6 @@ func clusterModeIsForGood(t *testing.T) bool {
 	q, err := New([]redis.UniversalClient{node.Client()}, Defaults())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, q.Close(t.Context())) }()
-	q.nodes[0].tried(t.Context())
-	return forGood(q.nodes[0].err())
+	q.nodes.at(0).tried(t.Context())
+	return forGood(q.nodes.at(0).err())
 }

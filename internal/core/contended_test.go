@@ -54,7 +54,7 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 		r := protocol.Request{Op: protocol.OpJoin, Ticket: a.claim.Ticket(), Sent: there.now()}
 		k := calls.Get().(*call)
 		k.a, k.req = a, r
-		inc := int64(there.client.Voting(0))
+		inc := int64(there.driver.client.Voting(0))
 		k.Reply([]resp.Value{{Int: time.Now().UnixMilli()*8 + 1}, {Int: inc}, {Int: int64(r.Ticket)}, {Int: 1 | 8}, {}, {Int: sum}, {Int: sum}}, nil)
 		assert.False(t, two.quiet(), "the sum of others is %d", sum)
 	}

@@ -6,12 +6,14 @@ import "time"
 
 // answerTimeout is how long to wait for a node that is needed, when some nodes are unhealthy.
 func (q *Quorum) answerTimeout(s *Settings, unhealthy uint32) time.Duration {
-	return q.client.Fanout().QuorumTimeout(unhealthy, s.NodeTimeout, s.TTL)
+	return q.driver.client.Fanout().QuorumTimeout(unhealthy, s.NodeTimeout, s.TTL)
 }
 
 // trip is how long a round trip to the nearest majority of the nodes that are well
 // takes, 0 if none is.
-func (q *Quorum) trip(unhealthy uint32) time.Duration { return q.client.Fanout().Trip(unhealthy) }
+func (q *Quorum) trip(unhealthy uint32) time.Duration {
+	return q.driver.client.Fanout().Trip(unhealthy)
+}
 
 // Rounds is how long to wait for so many questions of a majority, one after the other.
 func (q *Quorum) Rounds(s *Settings, n int) time.Duration {
@@ -25,5 +27,5 @@ func (n *node) timeout(s *Settings) time.Duration {
 
 // furthest is how long to wait for the answers of all nodes.
 func (q *Quorum) furthest(s *Settings) time.Duration {
-	return q.client.Fanout().Longest(s.NodeTimeout, s.TTL)
+	return q.driver.client.Fanout().Longest(s.NodeTimeout, s.TTL)
 }

@@ -200,7 +200,7 @@ func (a *attempt) failure(err error) *Failure {
 // failureAt is failure with a.mu held.
 func (a *attempt) failureAt(now protocol.Time, err error) *Failure {
 	f := &Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
-	for i, n := range a.q.nodes {
+	for i, n := range a.q.nodes.all() {
 		ne := NodeFailure{Addr: n.addr}
 		switch answered, vote := a.claim.Node(i, now); {
 		case a.errs[i] != nil:

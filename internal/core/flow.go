@@ -155,7 +155,7 @@ func (c *call) transmit(n *node) bool {
 	a := c.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.q.client.Depart(a.q.now(), &a.claim, a.spec.shared, &c.req) {
+	if !a.q.driver.client.Depart(a.q.now(), &a.claim, a.spec.shared, &c.req) {
 		if !c.req.Withdrawn() {
 			a.note(n.index, errTooLate)
 			a.wakeWaits()
@@ -191,7 +191,7 @@ func taking(took transport.Fate) protocol.Taking {
 // Most requests are handed to the link at once. One waits if the link is full, or
 // if others of its class or a more urgent one wait already: it would overtake them.
 func (a *attempt) offer(r *protocol.Request) (flush bool) {
-	n := a.q.nodes[r.Node]
+	n := a.q.nodes.at(r.Node)
 	way := a.claim.Offer(r, n.flow.backlog.Behind)
 	if way == protocol.Drop {
 		return false

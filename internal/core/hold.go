@@ -58,7 +58,7 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.isClosed() {
 		return nil, &Failure{Err: ErrClosed}
 	}
-	if err := cmp.Or(q.refused(), q.outOfSet(s.Set)); err != nil {
+	if err := cmp.Or(q.driver.refused(), q.members.outOfSet(s.Set)); err != nil {
 		return nil, &Failure{Err: err}
 	}
 	return &Pending{began: q.now(), a: q.start(s, try, o)}, nil
@@ -98,10 +98,10 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		case protocol.Rejected:
 			return nil, p.a.rejected()
 		case protocol.NoQuorum:
-			return nil, p.a.failure(cmp.Or(q.refused(), ErrNoQuorum))
+			return nil, p.a.failure(cmp.Or(q.driver.refused(), ErrNoQuorum))
 		}
 		// It has lapsed, or was ended.
-		switch refused := q.refused(); {
+		switch refused := q.driver.refused(); {
 		case q.isClosed():
 			return nil, p.a.failure(ErrClosed)
 		case refused != nil:
@@ -280,7 +280,7 @@ func (h *Hold) Released(ctx context.Context) error {
 	if ctx.Err() != nil {
 		f.Err = &cutShort{ErrNoQuorum, ctx.Err()}
 	}
-	for i, n := range a.q.nodes {
+	for i, n := range a.q.nodes.all() {
 		if free&(1<<i) == 0 {
 			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: cmp.Or(a.errs[i], errNoAnswer)})
 		}

@@ -33,7 +33,7 @@ func (n *node) beginIncarnation(a *protocol.Action) {
 	}
 	n.send(&adminRequest{command: n.mark(n.info(), n.info().Run(), lost), reply: func(v []resp.Value, err error) {
 		inc, _, e := script.DecodeMarker(v)
-		q.carryOut(q.client.Marked(q.now(), n.index, try, inc, err == nil && e == nil))
+		q.driver.carryOut(q.driver.client.Marked(q.now(), n.index, try, inc, err == nil && e == nil))
 	}})
 }
 
@@ -46,23 +46,23 @@ func (n *node) compare(a protocol.Action) {
 	q.tasks.start(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), q.Rounds(&q.set, 2))
 		defer cancel()
-		same, err := q.sameServer(ctx, n, q.nodes[a.Other])
-		q.carryOut(q.client.Compared(q.now(), n.index, a.Try, a.Other, same, err == nil))
+		same, err := q.driver.sameServer(ctx, n, q.nodes.at(a.Other))
+		q.driver.carryOut(q.driver.client.Compared(q.now(), n.index, a.Try, a.Other, same, err == nil))
 	})
 }
 
 // duplicate returns why node i does not vote, nil if it may.
-func (q *Quorum) duplicate(i int) error {
-	if other := q.client.Duplicate(i); other >= 0 {
-		return &DuplicateError{q.addrs[other]}
+func (d *driver) duplicate(i int) error {
+	if other := d.client.Duplicate(i); other >= 0 {
+		return &DuplicateError{d.q.addrs[other]}
 	}
 	return nil
 }
 
 // duplicates returns an error if two nodes are known to be one server.
-func (q *Quorum) duplicates() error {
-	for i, addr := range q.addrs {
-		if err := q.duplicate(i); err != nil {
+func (d *driver) duplicates() error {
+	for i, addr := range d.q.addrs {
+		if err := d.duplicate(i); err != nil {
 			return &Failure{Err: fmt.Errorf("%w: node %s %w", ErrInvalid, addr, err)}
 		}
 	}
@@ -72,21 +72,21 @@ func (q *Quorum) duplicates() error {
 var errOtherIncarnation = errors.New("has lost its data, or got another node's, since the connection began")
 
 // checkIncarnation says why a reply of that incarnation does not count.
-func (q *Quorum) checkIncarnation(node int, inc protocol.Incarnation) error {
-	why, do := q.client.Check(q.now(), node, inc)
-	q.carryOut(do)
-	return q.uncounted(node, why)
+func (d *driver) checkIncarnation(node int, inc protocol.Incarnation) error {
+	why, do := d.client.Check(d.q.now(), node, inc)
+	d.carryOut(do)
+	return d.uncounted(node, why)
 }
 
 // uncounted returns why a reply of a node does not count, nil if it counts.
-func (q *Quorum) uncounted(node int, why protocol.Why) error {
+func (d *driver) uncounted(node int, why protocol.Why) error {
 	switch why {
 	case protocol.Counts:
 		return nil
 	case protocol.Parted:
 		return errParted
 	case protocol.Duplicate:
-		if err := q.duplicate(node); err != nil {
+		if err := d.duplicate(node); err != nil {
 			return err
 		}
 	}
@@ -97,9 +97,9 @@ func (q *Quorum) uncounted(node int, why protocol.Why) error {
 // ends in :heal, as no name does.
 // The key has a random id: what another client compares at the same time is another
 // key. It ends by itself, in case the DEL is lost.
-func (q *Quorum) sameServer(ctx context.Context, n, other *node) (bool, error) {
-	key := q.set.Prefix + ":" + newID().String() + ":heal"
-	if _, err := n.do(ctx, "SET", key, "1", "PX", strconv.FormatInt((10*q.set.NodeTimeout).Milliseconds(), 10)); err != nil {
+func (d *driver) sameServer(ctx context.Context, n, other *node) (bool, error) {
+	key := d.q.set.Prefix + ":" + newID().String() + ":heal"
+	if _, err := n.do(ctx, "SET", key, "1", "PX", strconv.FormatInt((10*d.q.set.NodeTimeout).Milliseconds(), 10)); err != nil {
 		return false, err
 	}
 	v, err := other.do(ctx, "GET", key)

@@ -39,13 +39,13 @@ func TestCopiedIncarnationOfAKnownRun(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
 	require.Eventually(t, func() bool {
-		for i, n := range q.nodes {
-			if n.err() != nil || q.client.Voting(i) == 0 {
+		for i, n := range q.nodes.all() {
+			if n.err() != nil || q.driver.client.Voting(i) == 0 {
 				_, _ = n.marker(t.Context()) // each answer has it ask again
 				return false
 			}
 		}
 		return true
 	}, 20*time.Second, time.Millisecond)
-	assert.NotEqual(t, q.client.Voting(0), q.client.Voting(1))
+	assert.NotEqual(t, q.driver.client.Voting(0), q.driver.client.Voting(1))
 }

@@ -68,16 +68,16 @@ func (n *node) marker(ctx context.Context) (marker, error) {
 	q := n.q
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
 	defer cancel()
-	v, err := n.do(ctx, "GET", q.markerKey())
+	v, err := n.do(ctx, "GET", q.members.markerKey())
 	if e, refused := errors.AsType[resp.Error](err); refused && e.Code() == "WRONGTYPE" { // where the marker of a node is that has recorded no set
 		err = resp.Error(script.OtherSet)
 	}
-	if err = q.checkSet(n.index, err); err != nil {
+	if err = q.members.checkSet(n.index, err); err != nil {
 		return marker{}, err
 	}
 	m, ok := parseMarker(text(v, 0))
 	if !ok {
 		return m, errForgetful
 	}
-	return m, q.checkIncarnation(n.index, m.inc)
+	return m, q.driver.checkIncarnation(n.index, m.inc)
 }

@@ -19,25 +19,29 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// members owns the state machine that decides which set this client counts on. mu guards known. The
-// other fields are copies for readers without mu.
+// members owns the state machine that decides which set this client counts on, and what follows from it for the
+// claims and the connections of q. It is safe for concurrent use: mu guards known, moving and logged. The other fields are
+// copies for readers without mu. Lock order: mu is a leaf.
 //
 // Invariant: requests name another configuration only once each claim knows which nodes are outside of it.
 // Without that order a claim counts a vote of before with one of that configuration.
 type members struct {
+	q       *Quorum
 	mu      sync.Mutex
 	known   *protocol.Membership
 	moving  int // events whose outcome claims have not heard yet
 	logged  []protocol.SetFault
 	addrs   []string
-	home    atomic.Pointer[script.Home]            // that requests name
+	named   atomic.Pointer[script.Home]            // the home that requests name
 	config  atomic.Pointer[protocol.Configuration] // nil: no set is known
 	outside atomic.Uint32                          // nodes that are not known to be members, a bit for each
 	wrong   atomic.Pointer[SetError]               // nil: the list is that of the set, as far as is known
 }
 
-func newMembers(addrs []string) *members {
-	return &members{known: protocol.NewMembership(addrs, rules()), addrs: addrs, logged: make([]protocol.SetFault, len(addrs))}
+func newMembers(q *Quorum, addrs []string) *members {
+	s := &members{q: q, known: protocol.NewMembership(addrs, rules()), addrs: addrs, logged: make([]protocol.SetFault, len(addrs))}
+	s.named.Store(new(script.Home))
+	return s
 }
 
 // SetError says that a client's list of nodes is another one than that of the set.
@@ -80,8 +84,7 @@ var (
 
 // change passes an event to protocol.Membership, and does what it says about other nodes. It
 // returns what is to be done about node by as its connection begins.
-func (q *Quorum) change(by int, event func(m *protocol.Membership)) (own []protocol.RecordStep) {
-	s := q.members
+func (s *members) change(by int, event func(m *protocol.Membership)) (own []protocol.RecordStep) {
 	s.mu.Lock()
 	event(s.known)
 	todo := s.known.Out
@@ -93,20 +96,20 @@ func (q *Quorum) change(by int, event func(m *protocol.Membership)) (own []proto
 	s.moving++
 	s.mu.Unlock()
 	if changed {
-		for _, a := range q.attempts.all() {
+		for _, a := range s.q.attempts.all() {
 			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Exclude(now, s.outside.Load()) })
 		}
 	}
 	s.mu.Lock()
 	if s.moving--; s.moving == 0 {
-		if home := script.HomeOf(s.known.Stamp()); home != *s.home.Load() {
-			s.home.Store(&home)
+		if home := script.HomeOf(s.known.Stamp()); home != *s.named.Load() {
+			s.named.Store(&home)
 		}
 	}
 	s.mu.Unlock()
 	for _, a := range todo {
 		if a.Reconnect {
-			q.rejudge(a.Node)
+			s.rejudge(a.Node)
 		} else if a.Node == by {
 			own = append(own, a.RecordStep)
 		}
@@ -115,12 +118,12 @@ func (q *Quorum) change(by int, event func(m *protocol.Membership)) (own []proto
 }
 
 // rejudge has a node connect again. New may not have got as far as that node.
-func (q *Quorum) rejudge(node int) {
-	q.tasks.start(func() {
+func (s *members) rejudge(node int) {
+	s.q.tasks.start(func() {
 		select {
-		case <-q.built:
-			q.nodes[node].link.Reconnect(errRejudged)
-		case <-q.closing:
+		case <-s.q.built:
+			s.q.nodes.at(node).link.Reconnect(errRejudged)
+		case <-s.q.closing:
 		}
 	})
 }
@@ -156,10 +159,10 @@ func (s *members) verdictError(v protocol.SetVerdict) error {
 }
 
 // home is the Home that requests name now.
-func (q *Quorum) home() script.Home { return *q.members.home.Load() }
+func (s *members) home() script.Home { return *s.named.Load() }
 
 // markerKey is the key of the marker that this client's requests go by.
-func (q *Quorum) markerKey() string { return q.home().Marker(q.set.Prefix) }
+func (s *members) markerKey() string { return s.home().Marker(s.q.set.Prefix) }
 
 // meet finds out of which set a node is that a connection has just reached. If done, there is nothing more to say to the node than what is
 // returned.
@@ -174,8 +177,8 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 		n.later.Stop()
 	}
 	var v protocol.SetVerdict
-	for _, s := range q.change(n.index, func(m *protocol.Membership) { v = m.Met(n.index, run, has) }) {
-		c := &adminRequest{command: q.setStep(nil, n, s)}
+	for _, s := range q.members.change(n.index, func(m *protocol.Membership) { v = m.Met(n.index, run, has) }) {
+		c := &adminRequest{command: q.members.setStep(nil, n, s)}
 		if s.Kind == protocol.SetRestore {
 			q.set.Logger.Info("quorate: a node lost its data and is given back its place in the set; it votes after the guard time", "node", n.addr)
 		}
@@ -185,9 +188,9 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	switch v.Fault {
 	case protocol.SetFits:
 		n.pause = 0
-		if has.Stamp() == q.home().Stamp() && has.Config != nil && p.home == q.home() && p.marker == "" && len(cmds) == 0 {
+		if has.Stamp() == q.members.home().Stamp() && has.Config != nil && p.home == q.members.home() && p.marker == "" && len(cmds) == 0 {
 			// The marker is gone, and nothing else: an operator has removed it.
-			cmds = append(cmds, &adminRequest{command: q.setStep(nil, n, protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config})})
+			cmds = append(cmds, &adminRequest{command: q.members.setStep(nil, n, protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config})})
 		}
 		return cmds, false, nil
 	case protocol.SetPending, protocol.SetLost: // the connection serves Bootstrap alone
@@ -209,7 +212,7 @@ func (n *node) judgeAgain(why protocol.SetFault) {
 	} else if n.pause == 0 {
 		n.pause = q.set.NodeTimeout / 4
 	}
-	n.later = time.AfterFunc(n.pause, func() { q.rejudge(n.index) })
+	n.later = time.AfterFunc(n.pause, func() { q.members.rejudge(n.index) })
 }
 
 // logVerdict logs what is new about a node.
@@ -227,28 +230,28 @@ func (n *node) logVerdict(v protocol.SetVerdict) {
 }
 
 // setStep encodes a step of the set's register.
-func (q *Quorum) setStep(dst []byte, n *node, s protocol.RecordStep) []byte {
-	return script.AppendSet(dst, q.set.Prefix, s, newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
+func (s *members) setStep(dst []byte, n *node, step protocol.RecordStep) []byte {
+	return script.AppendSet(dst, s.q.set.Prefix, step, newID(), cmp.Or(n.info().Run(), "-"), s.q.set.Guard, s.q.set.Retention)
 }
 
 // checkSet returns the error of a command in the words of this client. A node that refuses it because of its
 // set is asked which one it is of.
-func (q *Quorum) checkSet(node int, err error) error {
+func (s *members) checkSet(node int, err error) error {
 	e, refused := errors.AsType[resp.Error](err)
 	if !refused || e.Code() != script.OtherSet {
 		return err
 	}
 	var v protocol.SetVerdict
-	q.change(node, func(m *protocol.Membership) { m.Refused(node); v = m.Verdict(node) })
-	return cmp.Or(q.members.verdictError(v), error(errOtherSet))
+	s.change(node, func(m *protocol.Membership) { m.Refused(node); v = m.Verdict(node) })
+	return cmp.Or(s.verdictError(v), error(errOtherSet))
 }
 
 // outOfSet returns why a claim with these settings cannot be made, nil if it can.
-func (q *Quorum) outOfSet(set *Settings) error {
-	if wrong := q.members.wrong.Load(); wrong != nil {
+func (s *members) outOfSet(set *Settings) error {
+	if wrong := s.wrong.Load(); wrong != nil {
 		return wrong
 	}
-	if c := q.members.config.Load(); c != nil && c.Guard < 2*set.TTL+2*set.Skew {
+	if c := s.config.Load(); c != nil && c.Guard < 2*set.TTL+2*set.Skew {
 		return &TTLError{TTL: set.TTL, Skew: set.Skew, Guard: c.Guard}
 	}
 	return nil
@@ -260,22 +263,22 @@ const roundsToConnect = 5
 // judged waits until the nodes have been judged that the set does not name as this client's list does: they may be of
 // another list. It waits for the time of one connection at most. A shorter wait lets Connect accept a wrong list
 // whose odd node is far away or busy. It returns what outOfSet does then.
-func (q *Quorum) judged(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*q.furthest(&q.set))
+func (s *members) judged(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*s.q.furthest(&s.q.set))
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		c, waits := q.members.config.Load(), false
-		for _, n := range q.nodes {
+		c, waits := s.config.Load(), false
+		for _, n := range s.q.nodes.all() {
 			if c != nil && c.Place(n.addr) < 0 {
 				n.tried(ctx)
-				q.members.mu.Lock()
-				waits = waits || !q.members.known.Judged(n.index)
-				q.members.mu.Unlock()
+				s.mu.Lock()
+				waits = waits || !s.known.Judged(n.index)
+				s.mu.Unlock()
 			}
 		}
-		if err := q.outOfSet(&q.set); err != nil || !waits {
+		if err := s.outOfSet(&s.q.set); err != nil || !waits {
 			return err
 		}
 		select {
@@ -305,13 +308,13 @@ func (n *node) shown() *protocol.NodeSet {
 }
 
 // reportSet returns what nodes show of their set, and the longest ttl that its guard time covers.
-func (q *Quorum) reportSet(nodes []NodeReport) (r protocol.SetReport, ttl time.Duration) {
+func (s *members) reportSet(nodes []NodeReport) (r protocol.SetReport, ttl time.Duration) {
 	has := make([]*protocol.NodeSet, len(nodes))
 	for i := range nodes {
 		has[i] = nodes[i].Set
 	}
-	if r = protocol.ReportSet(q.members.config.Load(), has); r.Config != nil {
-		ttl = max(0, r.Config.Guard/2-q.set.Skew)
+	if r = protocol.ReportSet(s.config.Load(), has); r.Config != nil {
+		ttl = max(0, r.Config.Guard/2-s.q.set.Skew)
 	}
 	return r, ttl
 }

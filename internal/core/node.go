@@ -43,7 +43,7 @@ type node struct {
 
 // It returns at once. The link connects by itself, again and again until Close.
 func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
-	n := &node{q: q, index: i, fanout: q.client.Fanout(), addr: nameOf(c, i), ready: make(chan struct{})}
+	n := &node{q: q, index: i, fanout: q.driver.client.Fanout(), addr: nameOf(c, i), ready: make(chan struct{})}
 	if isCluster(c) {
 		n.slot = script.MarkerKey(q.set.Prefix)
 	}
@@ -59,7 +59,7 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		Up:          func() { n.up(); n.first.Do(func() { close(n.ready) }) },
 		Down:        func(err error) { n.down(err); n.first.Do(func() { close(n.ready) }) },
 		Push:        n.push,
-		Subscribed:  func() { q.carryOut(q.client.Subscribed(q.now(), n.index)) },
+		Subscribed:  func() { q.driver.carryOut(q.driver.client.Subscribed(q.now(), n.index)) },
 		PushDown:    n.onSubscribeDown,
 		Notice: func(err error) {
 			q.set.Logger.Warn("quorate: a node works, but not all that its client's options ask for does", "node", n.addr, "error", err)
@@ -89,24 +89,24 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 		return nil, errClusterMode
 	}
 	run := runOf(&info, p.marker)
-	other, do := q.client.Connect(q.now(), n.index, run, info.RoundTrip)
-	q.carryOut(do)
+	other, do := q.driver.client.Connect(q.now(), n.index, run, info.RoundTrip)
+	q.driver.carryOut(do)
 	if other >= 0 {
-		return nil, q.uncounted(n.index, protocol.Duplicate)
+		return nil, q.driver.uncounted(n.index, protocol.Duplicate)
 	}
 	own, done, err := n.meet(run)
 	cmds := append(loads(p.missing), own...)
 	if err != nil {
-		q.carryOut(q.client.Failed(q.now(), n.index))
+		q.driver.carryOut(q.driver.client.Failed(q.now(), n.index))
 	}
 	if done {
 		return cmds, err
 	}
-	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked && p.home == q.home() {
+	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked && p.home == q.members.home() {
 		n.show(got)
 		m, _ := parseMarker(p.marker)
 		p.wait = m.recovers(time.UnixMilli(p.clock), q.set.Guard)
-		q.showTime(n.index, protocol.Reading{Sent: p.sent, Received: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
+		q.driver.showTime(n.index, protocol.Reading{Sent: p.sent, Received: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
 	lost := script.Lost
@@ -125,16 +125,16 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 // link calls no Down for it.
 func (n *node) leaving() {
 	q := n.q
-	q.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
+	q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	if on(RuleHandshake) {
-		q.carryOut(q.client.Failed(q.now(), n.index))
+		q.driver.carryOut(q.driver.client.Failed(q.now(), n.index))
 	}
 }
 
 // show passes on which incarnation a node has as its connection begins.
 func (n *node) show(inc protocol.Incarnation) {
 	q := n.q
-	q.carryOut(q.client.Show(q.now(), n.index, inc))
+	q.driver.carryOut(q.driver.client.Show(q.now(), n.index, inc))
 }
 
 // mark tells a node which run of the server this client sees, and whether that
@@ -147,7 +147,7 @@ func (n *node) mark(info *transport.Info, run, lost string) []byte {
 	if info.WasReplica || n.slot != "" {
 		up = 0 // a marker of this time may have come from the master of then, or with its slot from another server
 	}
-	return script.AppendMark(nil, q.markerKey(), newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
+	return script.AppendMark(nil, q.members.markerKey(), newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
 }
 
 // loads are the commands that give a node scripts.
@@ -193,12 +193,12 @@ func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observer.call(Event{Kind: EventNodeUp, Node: n.addr})
-	q.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
-	own, do := q.client.Up(q.now(), n.index)
+	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
+	own, do := q.driver.client.Up(q.now(), n.index)
 	if own {
 		n.begun()
 	}
-	q.carryOut(do)
+	q.driver.carryOut(do)
 	n.room()
 }
 
@@ -208,8 +208,8 @@ func (n *node) up() {
 // asking the other nodes.
 func (n *node) down(err error) {
 	q := n.q
-	q.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
-	q.carryOut(q.client.Down(q.now(), n.index))
+	q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
+	q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
 	if !q.isClosed() {
 		if errors.Is(err, errRejudged) { // logVerdict says what is wrong with it
 			q.set.Logger.Debug("quorate: node is connected again", "node", n.addr, "why", err)
@@ -265,8 +265,8 @@ func (n *node) push(payload string) {
 		}
 		return
 	}
-	counts, do := q.client.Push(q.now(), n.index, &m)
-	q.carryOut(do)
+	counts, do := q.driver.client.Push(q.now(), n.index, &m)
+	q.driver.carryOut(do)
 	switch {
 	case !counts:
 	case m.Changed:

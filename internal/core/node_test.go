@@ -56,14 +56,14 @@ func failedHandshakeEnds(t *testing.T) bool {
 	}, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
-	n := q.nodes[0]
+	n := q.nodes.at(0)
 	<-n.ready
 	open.Store(true)
 	require.Eventually(t, func() bool { return strings.Contains(n.err().Error(), "NOPERM") }, 20*time.Second, time.Millisecond)
 	open.Store(false)
 	require.Eventually(t, func() bool { return errors.Is(n.err(), cut) }, 20*time.Second, time.Millisecond)
 
-	other, _ := q.client.Connect(q.now().Add(2*set.Guard), 1, run, 0)
+	other, _ := q.driver.client.Connect(q.now().Add(2*set.Guard), 1, run, 0)
 	return other < 0
 }
 
@@ -114,7 +114,7 @@ func failedKillEnds(t *testing.T) bool {
 	q, err := New([]redis.UniversalClient{first, second}, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
-	n := q.nodes[0]
+	n := q.nodes.at(0)
 	<-n.ready
 	require.NoError(t, n.err())
 	require.Eventually(t, func() bool { _, err := n.do(t.Context(), "PING"); return err == nil }, 20*time.Second, time.Millisecond)
@@ -126,7 +126,7 @@ func failedKillEnds(t *testing.T) bool {
 	require.NoError(t, server.Cont())
 	require.Eventually(t, func() bool { return len(hit) > 0 && errors.Is(n.err(), net.ErrClosed) }, 20*time.Second, time.Millisecond)
 
-	other, _ := q.client.Connect(q.now().Add(2*set.Guard), 1, run, 0)
+	other, _ := q.driver.client.Connect(q.now().Add(2*set.Guard), 1, run, 0)
 	return other < 0
 }
 
@@ -143,7 +143,7 @@ func TestPushBeforeTheIncarnationIsKnown(t *testing.T) {
 func earlyPushCounts(t *testing.T) bool {
 	c := redistest.Start(t, 1)
 	q := idle(t, c)
-	n := q.nodes[0]
+	n := q.nodes.at(0)
 	first := held(t, q, "n")
 	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
 	require.NoError(t, err)
@@ -157,8 +157,8 @@ func earlyPushCounts(t *testing.T) bool {
 	t.Cleanup(func() { _ = pushes.Close() })
 	_, err = pushes.Receive(t.Context())
 	require.NoError(t, err)
-	inc := q.client.Voting(0)
-	q.client.Connect(q.now(), 0, n.info().RunID, 0)
+	inc := q.driver.client.Voting(0)
+	q.driver.client.Connect(q.now(), 0, n.info().RunID, 0)
 	first.Release()
 	m, err := pushes.ReceiveMessage(t.Context())
 	require.NoError(t, err)

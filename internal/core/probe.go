@@ -50,7 +50,7 @@ const perProbe = 8
 func (n *node) probe() []transport.Command {
 	q := n.q
 	p := &n.probed
-	*p = probed{sent: q.now(), home: q.home()}
+	*p = probed{sent: q.now(), home: q.members.home()}
 	marker := p.home.Marker(q.set.Prefix)
 	keys := script.SpreadKeys(marker, cmp.Or(q.set.base, q.set.Prefix))
 	if n.slot != "" {

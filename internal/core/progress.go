@@ -88,7 +88,7 @@ func (r *repairer) outcome(s *protocol.RepairStep) error {
 		err = errUndecided
 	case err == nil:
 		s.Nodes[s.Target] = errForgetful // it is not one of those that are asked
-		err = &Failure{Err: ErrNoQuorum, Needed: len(q.nodes) - 1, Nodes: q.failed(s.Nodes)}
+		err = &Failure{Err: ErrNoQuorum, Needed: q.nodes.size() - 1, Nodes: q.nodes.failed(s.Nodes)}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,11 +5,6 @@ package core
 // A Quorum ties the parts of one process together: a node with its connection for
 // each address, the attempts by their ids, the operations on records, two
 // schedulers, the clocks, and the Client that decides. It decides nothing itself.
-//
-// Invariant: nodes does not change after built is closed. New opens one connection
-// after the other, so the first may be up before the last exists. Without the wait
-// for built in carryOut the first one's events would index a slice that still
-// grows.
 
 import (
 	"context"
@@ -33,9 +28,10 @@ import (
 // lock of its own, named at its type.
 type Quorum struct {
 	set     Settings
-	nodes   []*node
+	nodes   nodes
 	channel string // pushes to this client, on every node
 	clock   *localClock
+	wall    wall
 	waker   waker
 	built   chan struct{} // closed when nodes is complete
 	closing chan struct{}
@@ -43,20 +39,19 @@ type Quorum struct {
 
 	ticks, deadlines *scheduler
 
-	attempts    attempts
-	recovering  recovering
-	records     records
-	watches     watches
-	tasks       tasks
-	repairs     *repairer
-	observer    observer
-	telling     atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
-	client      *protocol.Client
-	clientTimer clientTimer
-	members     *members
-	addrs       []string    // of the nodes
-	buckets     *buckets    // nil: there are none, see bucket.go
-	reached     atomic.Bool // of a bucket: see AwaitFirst
+	attempts   attempts
+	recovering recovering
+	records    records
+	watches    watches
+	tasks      tasks
+	repairs    *repairer
+	observer   observer
+	telling    atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
+	driver     driver
+	members    *members
+	addrs      []string    // of the nodes
+	buckets    *buckets    // nil: there are none, see bucket.go
+	reached    atomic.Bool // of a bucket: see AwaitFirst
 }
 
 // New connects to the nodes. It returns at once; nodes that cannot be reached
@@ -77,7 +72,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 // open makes a Quorum of nodes that New has checked.
 func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q := &Quorum{
-		set: set, clock: newLocalClock(), waker: newWaker(),
+		set: set, clock: newLocalClock(), waker: newWaker(), wall: wall{show: set.Wall, allowed: protocol.WallAllowed(set.Skew, set.Guard, set.TTL)},
 		built: make(chan struct{}), closing: make(chan struct{}),
 	}
 	// The channel ends in random text. Hosts may share a name and processes a pid,
@@ -87,9 +82,8 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.observer.f = set.Observe
 	q.records.calls = map[*registerCall]struct{}{}
 	q.watches.all = map[protocol.ID]*Watch{}
-	q.client = q.newClient(len(clients))
+	q.driver.init(q, len(clients))
 	q.repairs = newRepairer(q, len(clients))
-	q.clientTimer.start(q.tickClient)
 	q.recovering.until, q.recovering.empty = make([]time.Time, len(clients)), make([]bool, len(clients))
 	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	// A goroutine for each deadline that has passed. What follows from one calls
@@ -105,21 +99,20 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		// two addresses are one server, and its error names the other address.
 		q.addrs = append(q.addrs, nameOf(c, i))
 	}
-	q.members = newMembers(q.addrs)
-	q.members.home.Store(new(script.Home))
+	q.members = newMembers(q, q.addrs)
 	for i, c := range clients {
 		n, err := q.connect(i, c)
 		if err != nil {
 			q.Close(context.Background())
 			return nil, err
 		}
-		q.nodes = append(q.nodes, n)
+		q.nodes.add(n)
 	}
 	// From here on the Client's actions are carried out. Its first Tick sets the
 	// timer; without that the clocks would not be polled until some event asked for
 	// a timer.
 	close(q.built)
-	q.tickClient()
+	q.driver.tick()
 	q.tasks.start(q.wakeUps)
 	if n := len(clients); n%2 == 0 && (set.base == "" || set.Prefix == script.BucketPrefix(set.base, 0)) {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
@@ -190,7 +183,3 @@ func newID() protocol.ID {
 	}
 	return id
 }
-
-// micros is the only use of the wall clock in the protocol: tickets are near it, so that they
-// rise across restarts. No lease and no deadline depends on it. It is what the wall clock shows, in microseconds, as tickets count.
-func (q *Quorum) micros() protocol.Ticket { return protocol.Ticket(q.wallTime().UnixMicro()) }

@@ -52,22 +52,22 @@ func (n *node) begun() {
 	q.recovering.mu.Lock()
 	q.recovering.empty[n.index] = p.empty
 	q.recovering.mu.Unlock()
-	if q.client.Recovers(n.index, p.wait > 0) {
+	if q.driver.client.Recovers(n.index, p.wait > 0) {
 		q.noteRecovering(n.index, a)
 	}
 }
 
 // noteRecovering notes for the log whether a node is within its guard time.
 func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
-	out, wait, text := q.recovering.note(len(q.nodes), node, a)
+	out, wait, text := q.recovering.note(q.nodes.size(), node, a)
 	if text == "" {
 		return
 	}
 	if q.set.maySay(time.Now()) {
 		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
-			slog.Int("nodes", out), slog.Int("of", len(q.nodes)), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
+			slog.Int("nodes", out), slog.Int("of", q.nodes.size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
 	}
-	q.observer.call(Event{Kind: EventWaiting, Took: wait, Node: q.nodes[node].addr})
+	q.observer.call(Event{Kind: EventWaiting, Took: wait, Node: q.nodes.at(node).addr})
 }
 
 // note takes an answer of one of so many nodes. If a quorum has just become impossible it

@@ -52,11 +52,11 @@ var (
 func (r *Register) start(i *registerCall) *registerCall {
 	q := r.q
 	i.q, i.spec, i.done = q, r.spec, make(chan struct{})
-	i.errs = make([]error, len(q.nodes))
+	i.errs = make([]error, q.nodes.size())
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i)
 	now := q.now()
-	q.client.StartRegisterOp(now, &i.in, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
+	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
 	i.timer = time.AfterFunc(time.Hour, i.tick)
 	i.flushUnlock(now)
 	return i
@@ -106,7 +106,7 @@ func (i *registerCall) failure(err error) *Failure {
 		if err == nil {
 			f.Votes++
 		} else {
-			f.Nodes = append(f.Nodes, NodeFailure{Addr: i.q.nodes[n].addr, Err: err})
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: i.q.nodes.at(n).addr, Err: err})
 		}
 	}
 	return f
@@ -193,7 +193,7 @@ func (i *registerCall) flushUnlock(now protocol.Time) {
 		i.timer.Reset(i.in.Wake().Sub(now))
 	}
 	i.mu.Unlock()
-	i.q.flush(nodes)
+	i.q.nodes.flush(nodes)
 }
 
 // records are the register calls under way. It is safe for concurrent use: mu guards the map, and is held

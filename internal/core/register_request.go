@@ -23,7 +23,7 @@ type registerRequest struct {
 // reports whether the link is to be flushed. The lock keeps Reply out until the operation
 // knows where its request is.
 func (i *registerCall) offer(r *protocol.Request) (flush bool) {
-	n := i.q.nodes[r.Node]
+	n := i.q.nodes.at(r.Node)
 	way := i.in.Offer(r, n.flow.backlog.Behind)
 	if way == protocol.Drop {
 		return false
@@ -89,12 +89,12 @@ func (c *registerRequest) Append(dst []byte) []byte {
 func (c *registerRequest) Reply(v []resp.Value, err error) {
 	i, node := c.i, c.req.Node
 	var a protocol.Answer
-	if err = i.q.checkSet(node, err); err == nil {
+	if err = i.q.members.checkSet(node, err); err == nil {
 		a, err = script.DecodeRecord(v)
 	}
 	var verdict protocol.Verdict
 	if err == nil {
-		verdict = i.q.judge(i.spec, &c.req, &a)
+		verdict = i.q.driver.judge(i.spec, &c.req, &a)
 	}
 	i.mu.Lock()
 	now := i.q.now()
@@ -104,12 +104,12 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 	// and the operation does not learn of it.
 	case forgotten(err) && c.loads < maxLoads:
 		c.loads++
-		i.q.nodes[node].reload(c)
+		i.q.nodes.at(node).reload(c)
 	case err != nil:
 		i.errs[node] = explain(i.spec, err)
 		i.in.Fail(now, c.req, forGood(err))
 	case !verdict.Counts():
-		i.errs[node] = i.q.uncounted(node, verdict.Why)
+		i.errs[node] = i.q.driver.uncounted(node, verdict.Why)
 		i.in.Reply(now, c.req, a, verdict)
 	default:
 		// What the node says against the operation is for the error only. What it

@@ -49,7 +49,7 @@ func (r *repairer) close() {
 	r.closed = true
 	r.mu.Unlock()
 	r.cancel()
-	r.q.carryOut(r.q.client.Close(r.q.now()))
+	r.q.driver.carryOut(r.q.driver.client.Close(r.q.now()))
 	r.tasks.Wait()
 }
 
@@ -57,7 +57,7 @@ func (r *repairer) close() {
 // block, and claims and the readers of answers must not wait for these.
 func (r *repairer) start(s *protocol.RepairStep) {
 	if s.Kind == protocol.RepairYield { // should another client have its turn by now, the two do the same twice
-		r.q.nodes[s.Node].send(&adminRequest{command: resp.AppendCommand(nil, "DEL", r.turn())})
+		r.q.nodes.at(s.Node).send(&adminRequest{command: resp.AppendCommand(nil, "DEL", r.turn())})
 		return
 	}
 	r.mu.Lock()
@@ -73,7 +73,7 @@ func (r *repairer) start(s *protocol.RepairStep) {
 
 // done reports the end of a step, also after close: then the turn is given up.
 func (r *repairer) done(s *protocol.RepairStep, res protocol.RepairResult) {
-	r.q.carryOut(r.q.client.StepDone(r.q.now(), s, res))
+	r.q.driver.carryOut(r.q.driver.client.StepDone(r.q.now(), s, res))
 }
 
 // step takes a step and reports how it has ended.
@@ -102,7 +102,7 @@ var errUndecided = errors.New("a run is under way that decides what is recorded"
 // log reports what the machine says for the log: why an attempt has failed, or that the
 // node is caught up.
 func (r *repairer) log(s *protocol.RepairStep, err error) {
-	addr := r.q.nodes[s.Target].addr
+	addr := r.q.nodes.at(s.Target).addr
 	if s.Kind == protocol.RepairDone {
 		r.q.set.Logger.Info("quorate: a node that is new or lost its data has been repaired: it can attest again", "node", addr, "records", s.Count)
 		return
@@ -127,7 +127,7 @@ func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
-	for _, n := range q.nodes {
+	for _, n := range q.nodes.all() {
 		q.repairs.await(ctx, n)
 	}
 }
@@ -140,7 +140,7 @@ func (r *repairer) await(ctx context.Context, n *node) {
 	}
 	c := r.attempted[n.index]
 	r.mu.Unlock()
-	if r.q.client.Attempted(n.index) { // else the Client says so from here on
+	if r.q.driver.client.Attempted(n.index) { // else the Client says so from here on
 		return
 	}
 	select {
@@ -166,12 +166,12 @@ func (r *repairer) turn() string { return r.q.set.Prefix + ":heal" }
 // questions to a majority take.
 // It runs in the step's own goroutine.
 func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
-	q, ctx, n := r.q, r.ctx, r.q.nodes[s.Node]
+	q, ctx, n := r.q, r.ctx, r.q.nodes.at(s.Node)
 	switch s.Kind {
 	case protocol.RepairLook:
 		return n.lookAt(ctx, s.Node == s.Target)
 	case protocol.RepairTurn:
-		for _, n := range q.nodes {
+		for _, n := range q.nodes.all() {
 			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
 		}
 		v, err := r.ask(n, "SET", r.turn(), turnOf(q.channel, -1), "PX", millis(s.For), "NX")
@@ -186,7 +186,7 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 		spec, err := q.specOf(s.Name)
 		return protocol.RepairResult{Err: err, OK: err == nil && q.Register(spec).decide(ctx)}
 	case protocol.RepairMark:
-		v, err := r.answer(q.nodes[s.Target], script.AppendCaughtUp(nil, q.markerKey(), s.Incarnation))
+		v, err := r.answer(q.nodes.at(s.Target), script.AppendCaughtUp(nil, q.members.markerKey(), s.Incarnation))
 		return protocol.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
 	case protocol.RepairSpread:
 		res.Err = q.spreadNumber(ctx, s.Name)

@@ -43,7 +43,7 @@ func TestRepairStepWhoseGoroutineEnds(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 	assert.Eventually(t, func() bool {
-		q.carryOut(q.client.MissedResize(q.now(), "n")) // while the first step is under way no second one begins
+		q.driver.carryOut(q.driver.client.MissedResize(q.now(), "n")) // while the first step is under way no second one begins
 		return ended.Load() > 1
 	}, 20*time.Second, time.Millisecond)
 }

@@ -62,7 +62,7 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 func (q *Quorum) serveWaiters(s *Spec) {
 	t := protocol.Terms{ID: newID(), Weight: 1, Capacity: s.Capacity, Counting: true, TTL: s.Set.TTL}
 	r := protocol.Request{Op: protocol.OpBeat}
-	for _, n := range q.nodes {
+	for _, n := range q.nodes.all() {
 		n.send(&adminRequest{command: script.AppendCommand(nil, q.keys(s), &t, q.channel, q.set.Guard, q.set.Retention, r)})
 	}
 }

@@ -30,7 +30,7 @@ type Spec struct {
 // Invariant: the Quorum says which configuration that is, whatever settings the spec has. Settings that were made
 // apart from the Quorum name none, so each node refuses their requests and is connected to again without end.
 func (q *Quorum) keys(s *Spec) script.Keys {
-	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(q.home())
+	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(q.members.home())
 }
 
 // WithWeight returns a copy that asks for another weight.

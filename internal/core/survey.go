@@ -27,7 +27,7 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 	if q.buckets != nil {
 		return q.surveyBuckets(ctx)
 	}
-	s := Survey{Nodes: make([]NodeReport, len(q.nodes))}
+	s := Survey{Nodes: make([]NodeReport, q.nodes.size())}
 	err := q.Check(ctx, func(n NodeReport) bool {
 		s.Nodes[n.Index] = n
 		return false
@@ -41,7 +41,7 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 		}
 	}
 	s.MayRestart = restartable(s.Nodes)
-	s.Set, s.LongestTTL = q.reportSet(s.Nodes)
+	s.Set, s.LongestTTL = q.members.reportSet(s.Nodes)
 	return s, nil
 }
 

@@ -40,7 +40,7 @@ func TestBeatsGoOutTogether(t *testing.T) {
 	due[0].at = q.now().Add(q.set.TTL - q.set.Drift())
 	for _, d := range due {
 		d.a.mu.Lock()
-		for i := range q.nodes {
+		for i := range q.nodes.all() {
 			d.a.claim.Up(q.now(), i) // has it ask, with the next tick
 		}
 		d.a.mu.Unlock()
@@ -80,7 +80,7 @@ func declared(t *testing.T, c *redistest.Cluster, set Settings) *Quorum {
 	q, err := New(clients, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
-	for _, n := range q.nodes {
+	for _, n := range q.nodes.all() {
 		<-n.ready
 	}
 	require.NoError(t, q.Bootstrap(t.Context()))

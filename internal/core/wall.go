@@ -51,58 +51,63 @@ func (e *AheadError) Error() string {
 	return fmt.Sprintf("its last ticket for the name is too far ahead of its clock; it gives the next one in %v", e.Wait)
 }
 
-// allowed is how far the wall clock may be from a node's.
-func (q *Quorum) allowed() time.Duration {
-	return protocol.WallAllowed(q.set.Skew, q.set.Guard, q.set.TTL)
+// wall is the wall clock of this process. It does not change, so it needs no lock.
+type wall struct {
+	show    func() time.Time // nil: the machine's
+	allowed time.Duration    // how far it may be from a node's
 }
 
-// wallTime is what the wall clock shows.
-func (q *Quorum) wallTime() time.Time {
-	if q.set.Wall != nil {
-		return q.set.Wall()
+// time is what the wall clock shows.
+func (w *wall) time() time.Time {
+	if w.show != nil {
+		return w.show()
 	}
 	return time.Now().Round(0)
 }
 
+// micros is the only use of the wall clock in the protocol: tickets are near it, so that they
+// rise across restarts. No lease and no deadline depends on it. It is what the wall clock shows, in microseconds, as tickets count.
+func (w *wall) micros() protocol.Ticket { return protocol.Ticket(w.time().UnixMicro()) }
+
 // mismatch says why a node's answer to a claim does not count because of clocks, or nil.
 // Called with a.mu held.
-func (q *Quorum) mismatch(c *protocol.Attempt, r *protocol.Request, a *protocol.Answer) error {
-	far, old := q.client.FarTicket(c, r, a)
+func (d *driver) mismatch(c *protocol.Attempt, r *protocol.Request, a *protocol.Answer) error {
+	far, old := d.client.FarTicket(c, r, a)
 	if !far {
 		return nil
 	}
-	if ahead := q.wallTime().Sub(time.UnixMilli(a.Clock)); old || ahead > q.allowed() {
+	if ahead := d.q.wall.time().Sub(time.UnixMilli(a.Clock)); old || ahead > d.q.wall.allowed {
 		return &ClockError{Ahead: ahead}
 	}
 	return &AheadError{Wait: a.Wait}
 }
 
 // askWall asks nodes for their time. Nodes that do not answer, or too late, do no harm.
-func (q *Quorum) askWall(nodes, try uint32) {
-	for _, n := range q.nodes {
+func (d *driver) askWall(nodes, try uint32) {
+	for _, n := range d.q.nodes.all() {
 		if nodes&(1<<n.index) == 0 || n.err() != nil {
 			continue
 		}
 		n.send(&adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
 			if millis, e := decodeTime(v); err == nil && e == nil {
-				q.carryOut(q.client.WallTime(q.now(), n.index, try, millis))
+				d.carryOut(d.client.WallTime(d.q.now(), n.index, try, millis))
 			}
 		}})
 	}
 }
 
 // refuseAll ends what waits for a claim: with this wall clock it has no place in the order.
-func (q *Quorum) refuseAll() {
-	for _, a := range q.attempts.all() {
+func (d *driver) refuseAll() {
+	for _, a := range d.q.attempts.all() {
 		go a.refuse()
 	}
 }
 
 // reportWall logs that the wall clock is wrong.
-func (q *Quorum) reportWall() {
-	if w := q.client.WallWrong(); w != nil {
-		q.set.Logger.Error("quorate: the nodes' clocks contradict this process's wall clock; it makes no claims until that is set right (NTP)",
-			"ahead", w.By, "nodes", w.Nodes, "of", len(q.nodes), "allowed", q.allowed())
+func (d *driver) reportWall() {
+	if w := d.client.WallWrong(); w != nil {
+		d.q.set.Logger.Error("quorate: the nodes' clocks contradict this process's wall clock; it makes no claims until that is set right (NTP)",
+			"ahead", w.By, "nodes", w.Nodes, "of", d.q.nodes.size(), "allowed", d.q.wall.allowed)
 	}
 }
 
@@ -115,9 +120,9 @@ func (a *attempt) refuse() {
 }
 
 // refused is the error of a claim that ends, or does not begin, because of the wall clock.
-func (q *Quorum) refused() error {
-	if w := q.client.WallWrong(); w != nil {
-		return &WallError{By: w.By, Nodes: w.Nodes, Of: len(q.nodes), Allowed: q.allowed()}
+func (d *driver) refused() error {
+	if w := d.client.WallWrong(); w != nil {
+		return &WallError{By: w.By, Nodes: w.Nodes, Of: d.q.nodes.size(), Allowed: d.q.wall.allowed}
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (r *Register) Watch() *Watch {
 	w := &Watch{
 		r: r, terms: protocol.Terms{ID: newID(), TTL: r.spec.Set.TTL},
 		changed: make(chan struct{}, 1), now: make(chan struct{}, 1), soon: make(chan struct{}, 1),
-		cancel: cancel, over: make(chan struct{}), pushed: make([]protocol.Ticket, len(r.q.nodes)),
+		cancel: cancel, over: make(chan struct{}), pushed: make([]protocol.Ticket, r.q.nodes.size()),
 	}
 	r.q.watches.add(w)
 	go w.run(ctx)
@@ -79,7 +79,7 @@ func (w *Watch) forget() {
 	t := w.terms
 	t.TTL = 0
 	r := protocol.Request{Op: protocol.OpRead}
-	for _, n := range q.nodes {
+	for _, n := range q.nodes.all() {
 		n.notify(script.AppendCommand(nil, q.keys(w.r.spec), &t, q.channel, q.set.Guard, q.set.Retention, r))
 	}
 }
