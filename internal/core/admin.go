@@ -95,7 +95,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		return Holder{}, &Failure{Err: ErrClosed}
 	}
 	q.AwaitFirst(ctx)
-	ctx, cancel := context.WithTimeout(ctx, q.furthest(&q.set))
+	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
 	defer cancel()
 	queues := make([]script.Queue, q.nodes.size())
 	errs := q.nodes.ask(ctx, func(dst []byte, _ *node) []byte {

@@ -20,29 +20,36 @@ import (
 
 // Bootstrap declares every node ready. It needs an answer of each node: with one of them
 // still within its guard time, the operator would believe that all of them vote.
-func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrapAll(ctx, false) }
+func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrap(ctx, false) }
 
 // BootstrapSet has all nodes record the set of nodes as well.
-func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrapAll(ctx, true) }
-
-func (q *Quorum) bootstrapAll(ctx context.Context, set bool) error {
-	if q.buckets == nil || q.isClosed() {
-		return q.bootstrap(ctx, set)
-	}
-	return q.each(func(_ int, bucket *Quorum) error { return bucket.bootstrap(ctx, set) })
-}
+func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrap(ctx, true) }
 
 func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
-	if q.isClosed() {
+	if q.buckets == nil || q.isClosed() {
+		return (&bootstrap{q, set}).run(ctx)
+	}
+	return q.buckets.each(func(_ int, bucket *Quorum) error { return (&bootstrap{bucket, set}).run(ctx) })
+}
+
+// bootstrap is one call of Bootstrap. It has the nodes asked, and decides nothing: protocol.Recording
+// does. Only its caller's goroutine uses it.
+type bootstrap struct {
+	q   *Quorum
+	set bool // the set is to be recorded, too
+}
+
+func (b *bootstrap) run(ctx context.Context) error {
+	if b.q.isClosed() {
 		return &Failure{Err: ErrClosed}
 	}
-	for _, n := range q.nodes.all() {
+	for _, n := range b.q.nodes.all() {
 		n.tried(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 10*b.q.set.NodeTimeout)
 	defer cancel()
 	for {
-		err := q.declare(ctx, set)
+		err := b.declare(ctx)
 		if err == nil || !beingJudged(err) {
 			return err
 		}
@@ -67,56 +74,56 @@ func beingJudged(err error) bool {
 }
 
 // declare records the set, and has each node ready.
-func (q *Quorum) declare(ctx context.Context, set bool) error {
-	if set || q.members.config.Load() != nil {
-		if err := q.record(ctx); err != nil {
+func (b *bootstrap) declare(ctx context.Context) error {
+	if b.set || b.q.members.config.Load() != nil {
+		if err := b.record(ctx); err != nil {
 			return err
 		}
 	}
-	errs := q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
-		return script.AppendBootstrap(dst, q.members.markerKey(), newID(), cmp.Or(n.info().Run(), "-"), q.set.Guard, q.set.Retention)
+	errs := b.q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
+		return script.AppendBootstrap(dst, b.q.members.markerKey(), newID(), cmp.Or(n.info().Run(), "-"), b.q.set.Guard, b.q.set.Retention)
 	}, func(i int, v []resp.Value) error {
 		inc, _, err := script.DecodeMarker(v)
 		if err == nil {
-			q.nodes.at(i).show(inc)
+			b.q.nodes.at(i).show(inc)
 		}
 		return err
 	})
-	if err := q.nodes.asked(errs, q.nodes.size()); err != nil {
+	if err := b.q.nodes.asked(errs, b.q.nodes.size()); err != nil {
 		return err
 	}
-	for _, n := range q.nodes.all() {
-		q.noteRecovering(n.index, protocol.Answer{Status: protocol.OK})
+	for _, n := range b.q.nodes.all() {
+		n.noteRecovering(protocol.Answer{Status: protocol.OK})
 	}
-	q.driver.carryOut(q.driver.client.Bootstrapped(q.now()))
+	b.q.driver.carryOut(b.q.driver.client.Bootstrapped(b.q.now()))
 	return nil
 }
 
 // record records the set of this client's list, or finds that it is recorded already.
-func (q *Quorum) record(ctx context.Context) error {
-	if wrong := q.members.wrong.Load(); wrong != nil {
+func (b *bootstrap) record(ctx context.Context) error {
+	if wrong := b.q.members.wrong.Load(); wrong != nil {
 		return &Failure{Err: wrong}
 	}
-	ballot := protocol.NewBallot(q.wall.time(), chance(), "")
+	ballot := protocol.NewBallot(b.q.wall.time(), chance(), "")
 	for {
-		c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: q.set.Guard, Retention: q.set.Retention}
-		for _, n := range q.nodes.all() {
+		c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: b.q.set.Guard, Retention: b.q.set.Retention}
+		for _, n := range b.q.nodes.all() {
 			id := newID()
 			c.Members = append(c.Members, protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: n.addr})
 		}
 		r := protocol.NewRecording(c, ballot, rules())
-		last, err := q.recordSteps(ctx, r)
+		last, err := b.recordSteps(ctx, r)
 		if err != nil {
 			return err
 		}
 		switch r.Outcome {
 		case protocol.RecordDone, protocol.RecordAlready:
-			q.members.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
+			b.q.members.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
 			return nil
 		case protocol.RecordOther:
-			return &Failure{Err: &SetError{List: q.members.addrs, Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
+			return &Failure{Err: &SetError{List: b.q.members.addrs, Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
 		case protocol.RecordTwice:
-			return &Failure{Err: fmt.Errorf("%w: node %s is the same server as another one of the list; give each server once", ErrInvalid, q.nodes.at(r.Node).addr)}
+			return &Failure{Err: fmt.Errorf("%w: node %s is the same server as another one of the list; give each server once", ErrInvalid, b.q.nodes.at(r.Node).addr)}
 		}
 		// Another client records a set at this moment.
 		select {
@@ -124,30 +131,30 @@ func (q *Quorum) record(ctx context.Context) error {
 		case <-ctx.Done():
 			return &Failure{Err: &cutShort{ErrNoQuorum, ContextError(ctx)}}
 		}
-		ballot = protocol.NewBallot(q.wall.time(), chance(), last)
+		ballot = protocol.NewBallot(b.q.wall.time(), chance(), last)
 	}
 }
 
 // recordSteps asks the nodes what a Recording wants to be asked. It returns the highest ballot that a node
 // has promised.
-func (q *Quorum) recordSteps(ctx context.Context, r *protocol.Recording) (last protocol.Ballot, err error) {
+func (b *bootstrap) recordSteps(ctx context.Context, r *protocol.Recording) (last protocol.Ballot, err error) {
 	for len(r.Out) > 0 {
-		steps := make([]*protocol.RecordStep, q.nodes.size())
+		steps := make([]*protocol.RecordStep, b.q.nodes.size())
 		for _, s := range r.Out {
 			steps[s.Node] = &s
 		}
 		r.Out = nil
-		has := make([]protocol.NodeSet, q.nodes.size())
-		errs := q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
+		has := make([]protocol.NodeSet, b.q.nodes.size())
+		errs := b.q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
 			if steps[n.index] == nil {
 				return nil
 			}
-			return q.members.setStep(dst, n, *steps[n.index])
+			return b.q.members.setStep(dst, n, *steps[n.index])
 		}, func(i int, v []resp.Value) (err error) {
 			has[i], err = script.DecodeSet(v)
 			return err
 		})
-		if err := q.nodes.asked(errs, q.nodes.size()); err != nil {
+		if err := b.q.nodes.asked(errs, b.q.nodes.size()); err != nil {
 			return last, err
 		}
 		for i, s := range steps {

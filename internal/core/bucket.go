@@ -29,6 +29,7 @@ import (
 // buckets are those of a Quorum. mu guards the beginning of a bucket and closed.
 // Lock order: mu comes before every lock of a bucket's Quorum.
 type buckets struct {
+	q       *Quorum
 	clients []redis.UniversalClient
 	mu      sync.Mutex
 	closed  bool
@@ -40,10 +41,11 @@ type buckets struct {
 func newBucketed(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	set.said = new(atomic.Int64)
 	q := &Quorum{set: set, closing: make(chan struct{}), buckets: &buckets{clients: clients}}
+	q.buckets.q = q
 	for i, c := range clients {
 		q.addrs = append(q.addrs, nameOf(c, i))
 	}
-	_, err := q.begin(0)
+	_, err := q.buckets.begin(0)
 	return q, err
 }
 
@@ -56,7 +58,7 @@ func (q *Quorum) For(name string) *Quorum {
 	if had := q.buckets.all[b].Load(); had != nil {
 		return had
 	}
-	made, err := q.begin(b)
+	made, err := q.buckets.begin(b)
 	if err != nil {
 		panic("quorate: " + err.Error()) // the first bucket has begun with the same clients and settings
 	}
@@ -64,14 +66,13 @@ func (q *Quorum) For(name string) *Quorum {
 }
 
 // begin returns the Quorum of a bucket.
-func (q *Quorum) begin(b int) (*Quorum, error) {
-	s := q.buckets
+func (s *buckets) begin(b int) (*Quorum, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if had := s.all[b].Load(); had != nil {
 		return had, nil
 	}
-	set := q.set
+	set := s.q.set
 	set.base, set.Prefix = set.Prefix, script.BucketPrefix(set.Prefix, b)
 	set.Logger = set.Logger.With("bucket", b)
 	made, err := open(s.clients, set)
@@ -93,7 +94,7 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 	if q.set.base == "" || q.reached.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*q.furthest(&q.set))
+	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*q.driver.furthest(&q.set))
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -152,7 +153,7 @@ func (s *buckets) close(ctx context.Context) error {
 const atOnce = 16
 
 // each calls f for every bucket, and begins those that have not begun.
-func (q *Quorum) each(f func(b int, bucket *Quorum) error) error {
+func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	errs := make([]error, script.Buckets)
 	room := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
@@ -160,7 +161,7 @@ func (q *Quorum) each(f func(b int, bucket *Quorum) error) error {
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			bucket, err := q.begin(b)
+			bucket, err := s.begin(b)
 			if err == nil {
 				err = f(b, bucket)
 			}

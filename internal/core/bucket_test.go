@@ -30,7 +30,7 @@ func listsHalfASlot(t *testing.T) bool {
 	b.AwaitFirst(t.Context())
 	key := script.NewKeys(b.set.Prefix, name).Record()
 	require.NoError(t, client.Set(t.Context(), key, "x", 0).Err())
-	names, _, err := b.listNames(t.Context(), b.nodes.at(0), "0")
+	names, _, err := b.nodes.at(0).listNames(t.Context(), "0")
 	require.NoError(t, err)
 	require.Equal(t, []string{name + "}"}, names)
 
@@ -45,7 +45,7 @@ func listsHalfASlot(t *testing.T) bool {
 	move, err := s.BeginMove(t.Context(), slot, to)
 	require.NoError(t, err)
 	require.NoError(t, move.Key(t.Context(), key))
-	_, _, err = b.listNames(t.Context(), b.nodes.at(0), "0")
+	_, _, err = b.nodes.at(0).listNames(t.Context(), "0")
 	return err == nil
 }
 

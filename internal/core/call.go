@@ -172,7 +172,7 @@ func (d *driver) judge(s *Spec, r *protocol.Request, a *protocol.Answer) protoco
 	v, do := d.client.Reply(d.q.now(), s.shared, r, a)
 	d.carryOut(do)
 	if v.Guarding {
-		d.q.noteRecovering(r.Node, *a)
+		d.q.nodes.at(r.Node).noteRecovering(*a)
 	}
 	return v
 }

@@ -57,7 +57,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 		}
 		// One bound for all nodes, and all at a time: a node that hangs costs Close
 		// no more than a node that answers late.
-		ctx, cancel := context.WithTimeout(ctx, q.furthest(&q.set))
+		ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
 		defer cancel()
 		errs := make([]error, q.nodes.size())
 		var wg sync.WaitGroup

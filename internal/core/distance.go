@@ -5,19 +5,19 @@ import "time"
 // protocol.Fanout knows how far away each node is, and decides how long to wait.
 
 // answerTimeout is how long to wait for a node that is needed, when some nodes are unhealthy.
-func (q *Quorum) answerTimeout(s *Settings, unhealthy uint32) time.Duration {
-	return q.driver.client.Fanout().QuorumTimeout(unhealthy, s.NodeTimeout, s.TTL)
+func (d *driver) answerTimeout(s *Settings, unhealthy uint32) time.Duration {
+	return d.client.Fanout().QuorumTimeout(unhealthy, s.NodeTimeout, s.TTL)
 }
 
 // trip is how long a round trip to the nearest majority of the nodes that are well
 // takes, 0 if none is.
-func (q *Quorum) trip(unhealthy uint32) time.Duration {
-	return q.driver.client.Fanout().Trip(unhealthy)
+func (d *driver) trip(unhealthy uint32) time.Duration {
+	return d.client.Fanout().Trip(unhealthy)
 }
 
 // Rounds is how long to wait for so many questions of a majority, one after the other.
 func (q *Quorum) Rounds(s *Settings, n int) time.Duration {
-	return time.Duration(n) * q.answerTimeout(s, 0)
+	return time.Duration(n) * q.driver.answerTimeout(s, 0)
 }
 
 // timeout is how long to wait for an answer of this node.
@@ -26,6 +26,6 @@ func (n *node) timeout(s *Settings) time.Duration {
 }
 
 // furthest is how long to wait for the answers of all nodes.
-func (q *Quorum) furthest(s *Settings) time.Duration {
-	return q.driver.client.Fanout().Longest(s.NodeTimeout, s.TTL)
+func (d *driver) furthest(s *Settings) time.Duration {
+	return d.client.Fanout().Longest(s.NodeTimeout, s.TTL)
 }

@@ -266,7 +266,7 @@ func (h *Hold) Release() {
 // never asked, because the nodes asked first sufficed, has nothing to confirm.
 func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
-	a.until(ctx, a.q.furthest(a.spec.Set), func() bool {
+	a.until(ctx, a.q.driver.furthest(a.spec.Set), func() bool {
 		free, all := a.claim.Free()
 		return a.claim.Sets.Met(free) || all
 	})
@@ -301,7 +301,7 @@ func (h *Hold) Renew(ctx context.Context) error {
 		c.Renew(now)
 	})
 	phase := protocol.Holding
-	renewed := a.until(ctx, 2*a.q.furthest(a.spec.Set), func() bool {
+	renewed := a.until(ctx, 2*a.q.driver.furthest(a.spec.Set), func() bool {
 		phase = a.claim.Phase()
 		return phase != protocol.Holding || a.claim.Deadline() >= want
 	})

@@ -264,7 +264,7 @@ const roundsToConnect = 5
 // another list. It waits for the time of one connection at most. A shorter wait lets Connect accept a wrong list
 // whose odd node is far away or busy. It returns what outOfSet does then.
 func (s *members) judged(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*s.q.furthest(&s.q.set))
+	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*s.q.driver.furthest(&s.q.set))
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

@@ -88,7 +88,7 @@ func (r *Register) read(ctx context.Context, in protocol.RegisterOp, watch proto
 func (r *Register) decide(ctx context.Context) bool {
 	q, s := r.q, r.spec.WithWeight(1)
 	s.Capacity = 1
-	ctx, cancel := context.WithTimeout(ctx, protocol.DecideWithin(s.Set.NodeTimeout, s.Set.TTL, q.trip(0)))
+	ctx, cancel := context.WithTimeout(ctx, protocol.DecideWithin(s.Set.NodeTimeout, s.Set.TTL, q.driver.trip(0)))
 	defer cancel()
 	h, err := q.Acquire(ctx, s, true, nil)
 	if err != nil {

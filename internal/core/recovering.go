@@ -53,13 +53,14 @@ func (n *node) begun() {
 	q.recovering.empty[n.index] = p.empty
 	q.recovering.mu.Unlock()
 	if q.driver.client.Recovers(n.index, p.wait > 0) {
-		q.noteRecovering(n.index, a)
+		n.noteRecovering(a)
 	}
 }
 
-// noteRecovering notes for the log whether a node is within its guard time.
-func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
-	out, wait, text := q.recovering.note(q.nodes.size(), node, a)
+// noteRecovering notes for the log whether the node is within its guard time.
+func (n *node) noteRecovering(a protocol.Answer) {
+	q := n.q
+	out, wait, text := q.recovering.note(q.nodes.size(), n.index, a)
 	if text == "" {
 		return
 	}
@@ -67,7 +68,7 @@ func (q *Quorum) noteRecovering(node int, a protocol.Answer) {
 		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
 			slog.Int("nodes", out), slog.Int("of", q.nodes.size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
 	}
-	q.observer.call(Event{Kind: EventWaiting, Took: wait, Node: q.nodes.at(node).addr})
+	q.observer.call(Event{Kind: EventWaiting, Took: wait, Node: n.addr})
 }
 
 // note takes an answer of one of so many nodes. If a quorum has just become impossible it

@@ -179,17 +179,17 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 	case protocol.RepairStay:
 		_, res.Err = r.ask(n, "SET", r.turn(), turnOf(q.channel, s.Count), "PX", millis(s.For), "XX")
 	case protocol.RepairList:
-		res.Names, res.Cursor, res.Err = q.listNames(ctx, n, s.Cursor)
+		res.Names, res.Cursor, res.Err = n.listNames(ctx, s.Cursor)
 	case protocol.RepairRead:
-		return q.repairName(ctx, s.Target, s.Name)
+		return q.repairs.repairName(ctx, s.Target, s.Name)
 	case protocol.RepairDecide:
-		spec, err := q.specOf(s.Name)
+		spec, err := q.repairs.specOf(s.Name)
 		return protocol.RepairResult{Err: err, OK: err == nil && q.Register(spec).decide(ctx)}
 	case protocol.RepairMark:
 		v, err := r.answer(q.nodes.at(s.Target), script.AppendCaughtUp(nil, q.members.markerKey(), s.Incarnation))
 		return protocol.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
 	case protocol.RepairSpread:
-		res.Err = q.spreadNumber(ctx, s.Name)
+		res.Err = q.repairs.spreadNumber(ctx, s.Name)
 	}
 	return res
 }
@@ -231,7 +231,8 @@ func (n *node) lookAt(ctx context.Context, clock bool) (res protocol.RepairResul
 
 // listNames lists a portion of the names, as "name}side", that have a record on a node.
 // SCAN gives each name that is there during the whole listing at least once.
-func (q *Quorum) listNames(ctx context.Context, n *node, cursor string) (names []string, next string, err error) {
+func (n *node) listNames(ctx context.Context, cursor string) (names []string, next string, err error) {
+	q := n.q
 	begin, end := q.set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
@@ -271,35 +272,35 @@ func (n *node) hasSlot(ctx context.Context) error {
 }
 
 // specOf returns the spec of a name as nodes list it.
-func (q *Quorum) specOf(name string) (*Spec, error) {
+func (r *repairer) specOf(name string) (*Spec, error) {
 	bare, side, _ := strings.Cut(name, "}")
-	return q.NewSpec(Spec{Name: bare, side: side, Set: &q.set})
+	return r.q.NewSpec(Spec{Name: bare, side: side, Set: &r.q.set})
 }
 
 // repairName brings one name's record to a node.
-func (q *Quorum) repairName(ctx context.Context, node int, name string) protocol.RepairResult {
-	s, err := q.specOf(name)
+func (r *repairer) repairName(ctx context.Context, node int, name string) protocol.RepairResult {
+	s, err := r.specOf(name)
 	if err != nil {
 		return protocol.RepairResult{Outcome: protocol.Settled} // there is no register of this name
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.Rounds(&q.set, 4))
+	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))
 	defer cancel()
-	i := q.Register(s).start(&registerCall{in: protocol.RegisterOp{Op: protocol.OpRead, Repair: node + 1}})
+	i := r.q.Register(s).start(&registerCall{in: protocol.RegisterOp{Op: protocol.OpRead, Repair: node + 1}})
 	err = i.wait(ctx)
 	return protocol.RepairResult{Err: err, Outcome: i.outcome()}
 }
 
 // spreadNumber brings the number of a semaphore's permits to the nodes that have missed it.
-func (q *Quorum) spreadNumber(ctx context.Context, name string) error {
-	lock, err := q.number(&Spec{Name: name, Set: &q.set})
+func (r *repairer) spreadNumber(ctx context.Context, name string) error {
+	number, err := r.q.number(&Spec{Name: name, Set: &r.q.set})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, q.Rounds(&q.set, 4))
+	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))
 	defer cancel()
-	_, err = q.Register(lock).read(ctx, protocol.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
+	_, err = r.q.Register(number.lock).read(ctx, protocol.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
 	if err != nil {
-		q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", name, "error", err)
+		r.q.set.Logger.Debug("quorate: a Resize cannot be brought to the node that has missed it", "name", name, "error", err)
 	}
 	return err
 }

@@ -25,7 +25,7 @@ type Survey struct {
 // Survey asks all nodes, see Check.
 func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 	if q.buckets != nil {
-		return q.surveyBuckets(ctx)
+		return q.buckets.survey(ctx)
 	}
 	s := Survey{Nodes: make([]NodeReport, q.nodes.size())}
 	err := q.Check(ctx, func(n NodeReport) bool {
@@ -46,18 +46,18 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 }
 
 // surveyBuckets asks all nodes of all buckets, and puts the reports together.
-func (q *Quorum) surveyBuckets(ctx context.Context) (Survey, error) {
-	if q.isClosed() {
+func (set *buckets) survey(ctx context.Context) (Survey, error) {
+	if set.q.isClosed() {
 		return Survey{}, &Failure{Err: ErrClosed}
 	}
 	var all [script.Buckets]Survey
-	if err := q.each(func(b int, bucket *Quorum) (err error) {
+	if err := set.each(func(b int, bucket *Quorum) (err error) {
 		all[b], err = bucket.Survey(ctx)
 		return err
 	}); err != nil {
 		return Survey{}, err
 	}
-	s := Survey{Nodes: make([]NodeReport, len(q.addrs)), Ready: all[0].Ready, MayRestart: true}
+	s := Survey{Nodes: make([]NodeReport, len(set.q.addrs)), Ready: all[0].Ready, MayRestart: true}
 	odd := -1 // the bucket whose set is shown: each records its own
 	for b := range all {
 		s.Ready = min(s.Ready, all[b].Ready)
@@ -69,7 +69,7 @@ func (q *Quorum) surveyBuckets(ctx context.Context) (Survey, error) {
 	}
 	odd = max(odd, 0)
 	for i := range s.Nodes {
-		s.Nodes[i] = q.merge(i, func(b int) *NodeReport { return &all[b].Nodes[i] })
+		s.Nodes[i] = set.merge(i, func(b int) *NodeReport { return &all[b].Nodes[i] })
 		s.Nodes[i].Set = all[odd].Nodes[i].Set
 	}
 	s.Set, s.LongestTTL = all[odd].Set, all[odd].LongestTTL
@@ -78,7 +78,7 @@ func (q *Quorum) surveyBuckets(ctx context.Context) (Survey, error) {
 
 // merge puts the reports of all buckets about one node together: by server, and as a whole, which is
 // as good as the worst of them.
-func (q *Quorum) merge(i int, of func(b int) *NodeReport) NodeReport {
+func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 	var shards []NodeReport
 	place := map[string]int{}
 	for b := range script.Buckets {
@@ -103,12 +103,12 @@ func (q *Quorum) merge(i int, of func(b int) *NodeReport) NodeReport {
 		s := &shards[k]
 		s.Addr = s.Server
 		if s.Err == nil {
-			s.Warnings = warnings(s, &q.set)
+			s.Warnings = warnings(s, &set.q.set)
 		}
 		whole.worsen(s)
 	}
-	whole.Addr, whole.Warnings = q.addrs[i], shards[0].Warnings
-	if len(shards) == 1 && !isCluster(q.buckets.clients[i]) {
+	whole.Addr, whole.Warnings = set.q.addrs[i], shards[0].Warnings
+	if len(shards) == 1 && !isCluster(set.clients[i]) {
 		return whole
 	}
 	whole.Shards, whole.Warnings = shards, nil
