@@ -26,7 +26,7 @@ type healings struct {
 	lost func(node int, since int64) bool // whether a node has lost its memory since then
 
 	mu    sync.Mutex
-	told  int // times that a node was repaired
+	n     int // times that a node was repaired
 	found []violation
 }
 
@@ -129,7 +129,7 @@ func (w *healings) judge(node int, l lack) {
 	w.lacks[node] = lack{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told++
+	w.n++
 	if len(lacking) > 0 {
 		w.found = append(w.found, violation{At: now(), What: fmt.Sprintf(
 			"node %d says that it is caught up, and lacks %d of %d records: %s", node, len(lacking), len(l.names), strings.Join(lacking[:min(len(lacking), 5)], " "))})

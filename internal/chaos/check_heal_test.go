@@ -27,7 +27,7 @@ func TestHealings(t *testing.T) {
 	assert.Zero(t, turn(2, 0, false))
 	has = names{"a": {}, "b": {}}
 	assert.Zero(t, turn(2, time.Second, true))
-	assert.Equal(t, 1, w.told)
+	assert.Equal(t, 1, w.n)
 
 	assert.Zero(t, turn(3, 0, false))
 	has = names{"a": {}}

@@ -27,7 +27,7 @@ func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "wall clocks of clients set %d times: %d calls refused, %d holds before it was noticed\n", r.Walls.Set, r.Walls.Refused, r.Walls.Held)
 	fmt.Fprintf(out, "clocks of a majority of the servers: off by %v at most\n", r.Apart)
 	fmt.Fprintf(out, "rivals: %d holds, %d without a loss of memory before them; %d overlaps that a loss excuses\n", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
-	fmt.Fprintf(out, "%d times a node that lost its data was repaired\n", r.Told)
+	fmt.Fprintf(out, "%d times a node that lost its data was repaired\n", r.Repairs)
 	if r.Excused > 0 {
 		fmt.Fprintf(out, "%d violations of liveness are excused: no quorum of servers answered the harness within %v\n", r.Excused, prompt)
 	}
@@ -141,7 +141,7 @@ func markdown(results []*result, simulator string) string {
 		return fmt.Sprintf("%d, %d, %d", r.Once.Runs, r.Once.Completed, r.Once.Repeated)
 	})
 	row("answers of Status", func(r *result) string { return count(r.Once.Told) })
-	row("times a node that lost its data was repaired", func(r *result) string { return count(r.Told) })
+	row("times a node that lost its data was repaired", func(r *result) string { return count(r.Repairs) })
 	row("answers about the leader", func(r *result) string {
 		return count(lo.CountBy(r.History.Told, func(s sighting) bool { return s.Kind == "leader" }))
 	})

@@ -40,7 +40,7 @@ type result struct {
 	Apart      time.Duration // the most that the clocks of a majority of the nodes were off at one moment
 	pulse      *pulse
 	Excused    int // violations of liveness while no quorum of servers answered the harness
-	Told       int // repairs of nodes that had lost their data
+	Repairs    int // repairs of nodes that had lost their data
 	Waits      waitStats
 	Rates      map[string]float64 // holds per second under faults, by kind of work
 	Violations []violation
@@ -69,7 +69,7 @@ type harness struct {
 	times    phases
 	left     []violation
 	pulse    *pulse // from when all was healed
-	told     int    // nodes told everything again
+	repairs  int    // of nodes that had lost their data
 }
 
 // run carries out a plan. An error says that the run says nothing.
@@ -92,7 +92,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	}
 	stats, cerr := h.close()
 	if err = errors.Join(err, cerr); err == nil {
-		r.Resource, r.Violations, r.Told, r.pulse = stats, h.left, h.told, h.pulse
+		r.Resource, r.Violations, r.Repairs, r.pulse = stats, h.left, h.repairs, h.pulse
 		err = r.judge(ctx, h.dir, h.times)
 	}
 	r.Took = time.Since(h.began)
@@ -181,10 +181,10 @@ func (h *harness) phases(ctx context.Context) error {
 	defer stop()
 	bad, cancel := context.WithTimeout(ctx, p.For)
 	if p.Control != controlRedsync {
-		told, end := watchHealings(h.nodes, p.Guard, h.nemesis.memory.lostSince)
+		repairs, end := watchHealings(h.nodes, p.Guard, h.nemesis.memory.lostSince)
 		defer func() {
 			end()
-			h.left, h.told = append(h.left, told.found...), told.told
+			h.left, h.repairs = append(h.left, repairs.found...), repairs.n
 		}()
 	}
 	err := h.nemesis.run(bad)

@@ -209,7 +209,7 @@ func answer(r *protocol.Recording, sets ...protocol.NodeSet) {
 }
 
 // What a node has accepted is proposed again.
-func toldIsProposed(t assert.TestingT, rules protocol.Rules) {
+func acceptedIsProposed(t assert.TestingT, rules protocol.Rules) {
 	mine, other := setOf(2, "a", "b", "c"), setOf(1, "a", "b", "c")
 	accepted := recordedAt(other, "a")
 	accepted.Phase, accepted.Accepted = protocol.SetAccepted, ballot(1)
@@ -231,7 +231,7 @@ func overtakenGivesUp(t assert.TestingT, rules protocol.Rules) {
 
 func TestRecording(t *testing.T) {
 	t.Parallel()
-	toldIsProposed(t, protocol.Rules{})
+	acceptedIsProposed(t, protocol.Rules{})
 	overtakenGivesUp(t, protocol.Rules{})
 	set := setOf(1, "a", "b", "c")
 

@@ -44,7 +44,7 @@ func TestMutants(t *testing.T) {
 		{"a client with another list waits without an error", protocol.RuleSetList, listsDiffer},
 		{"one member says what a node was", protocol.RuleSetWord, wordOfMembers},
 		{"each refusal breaks the connection to a node without a vote", protocol.RuleSetPatient, refusedWithoutAVote},
-		{"another set is proposed than a node has accepted", protocol.RuleSetTold, toldIsProposed},
+		{"another set is proposed than a node has accepted", protocol.RuleSetAccepted, acceptedIsProposed},
 		{"a recording that is overtaken goes on", protocol.RuleSetPromised, overtakenGivesUp},
 	} {
 		var f findings

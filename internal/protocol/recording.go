@@ -147,7 +147,7 @@ func (r *Recording) all(ok func(a *NodeSet) bool) bool {
 // proposed again or nothing is. Without the rule a client that has seen it recorded counts on
 // it, while the others count on what is proposed instead.
 func (r *Recording) promised() {
-	var told *NodeSet
+	var accepted *NodeSet
 	outrun := false
 	for i, a := range r.answers {
 		if a == nil {
@@ -158,20 +158,20 @@ func (r *Recording) promised() {
 			r.Outcome, r.Node, r.Config = RecordOther, i, a.Config
 			return
 		}
-		if a.Config != nil && (told == nil || a.later(told)) {
-			told = a
+		if a.Config != nil && (accepted == nil || a.later(accepted)) {
+			accepted = a
 		}
 	}
 	switch {
-	case told != nil && told.Phase == SetRecorded:
+	case accepted != nil && accepted.Phase == SetRecorded:
 		r.Outcome = RecordAlready
-		r.adopt(told.Config)
+		r.adopt(accepted.Config)
 		r.complete()
 	case outrun && r.rules.on(RuleSetPromised):
 		r.Outcome = RecordOutrun
 	default:
-		if told != nil && r.rules.on(RuleSetTold) {
-			r.adopt(told.Config)
+		if accepted != nil && r.rules.on(RuleSetAccepted) {
+			r.adopt(accepted.Config)
 		}
 		r.ask(SetAccept)
 	}

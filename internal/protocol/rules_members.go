@@ -4,7 +4,7 @@ package protocol
 const (
 	RuleSetAll      Rule = firstMemberRule + iota // all nodes of a list record it: two lists are recorded, and two hold
 	RuleSetPromised                               // a recording that a later one has overtaken gives up: as above
-	RuleSetTold                                   // what a node has accepted is proposed again: clients count on two configurations of one list
+	RuleSetAccepted                               // what a node has accepted is proposed again: clients count on two configurations of one list
 	RuleSetList                                   // a client whose list is another one makes no claim: two holders
 	RuleSetPlace                                  // a node without a set becomes a member only where a member was: a node of another list takes a member's place, and two hold
 	RuleSetWord                                   // and only by the word of q members: an earlier set comes back

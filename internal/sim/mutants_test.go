@@ -229,7 +229,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		nodes |= s.off
 	}
 	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused, protocol.RuleWallEnds, protocol.RuleWallUp,
-		protocol.RuleSetPromised, protocol.RuleSetTold, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient}) { // which protocol has
+		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
 	if all := model.SetPromise<<1 - 1; nodes != all {

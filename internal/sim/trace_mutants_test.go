@@ -62,7 +62,7 @@ RuleMissed
 RuleSpareOne
 RuleSpareCaughtUp
 RuleSetPromised
-RuleSetTold
+RuleSetAccepted
 RuleSetList
 RuleSetWord
 RuleSetPatient
