@@ -35,6 +35,10 @@ func MeasureLateness(t testing.TB) *Lateness {
 	return l
 }
 
+// Most is the longest that the machine was late, or stood still. Servers mostly stand still with it, and a holder loses a
+// lease that ends meanwhile, as it must: a test whose leases are short asks before it calls a loss a fault.
+func (l *Lateness) Most() time.Duration { return time.Duration(l.most.Load()) }
+
 // Reset forgets what was measured so far.
 func (l *Lateness) Reset() { l.most.Store(0) }
 
@@ -46,4 +50,21 @@ func (l *Lateness) Allow(steps int) time.Duration {
 		return 0
 	}
 	return time.Duration(steps) * late
+}
+
+// Undisturbed fails the test when f returns an error. If the machine stood still for longer than a node may be silent,
+// f has another chance: it shows what happens on a machine that does not. f leaves nothing behind.
+func Undisturbed(t testing.TB, f func() error) {
+	t.Helper()
+	late := MeasureLateness(t)
+	for end := time.Now().Add(Patience); ; {
+		err := f()
+		if err == nil {
+			return
+		}
+		if late.Most() < 50*time.Millisecond || time.Now().After(end) {
+			t.Fatalf("%v (the machine was late by up to %v)", err, late.Most())
+		}
+		t.Logf("once more: the machine was late by up to %v: %v", late.Most(), err)
+	}
 }

@@ -137,6 +137,7 @@ func TestOnce(t *testing.T) {
 		workers: map[*process]bool{}, said: make(chan said, 100*replicas),
 	}
 	dir := t.TempDir()
+	late := e2e.MeasureLateness(t)
 	began := time.Now()
 	for i := range *rounds {
 		f.startWorkers(t)
@@ -148,7 +149,7 @@ func TestOnce(t *testing.T) {
 	}
 	t.Logf("%d rounds of %d processes in %v; killed %d inside and %d about the end, after which %d migrated again; %d lost their claim; %d servers restarted empty; longest wait with no migration at work %v, the lease being %v",
 		*rounds, replicas, time.Since(began).Round(time.Second), f.inside, f.after, f.again, f.losses, f.restarts, f.longest.Round(time.Millisecond), ttl)
-	assert.Less(t, f.longest, 3*ttl, "a lease, and as much again, twice, for a machine that has other things to do; a lease and a guard time are longer")
+	assert.Less(t, f.longest, 3*ttl+late.Allow(2), "a lease, and as much again, twice, for a machine that has other things to do; a lease and a guard time are longer")
 }
 
 // round lets all of them call, and goes on until all have returned.

@@ -56,16 +56,15 @@ func judgeOrder(t *testing.T, uses []use) {
 	require.Empty(t, judge.Overtakes(holds(uses), permitsInAll))
 }
 
-// judgeDemand: while more than five want one permit each and there is no fault,
-// all five are in use but for the moments in which they change hands: 82% of the
-// time leaves 26 ms for that, on machines that have much else to do. Were one of
-// them not given out, the others could make 80%.
+// judgeDemand: while more than five want one permit each and there is no fault, all five are in use but for
+// the moments in which they change hands. Those take longer where the machine has much else to do, so the
+// share is only reported. A permit that is not given out shows in the peak of the second half of such a time.
 func judgeDemand(t *testing.T, uses []use, quiet []span) {
-	_, quiet[0].from = judge.Peak(holds(uses)) // to start takes a while
-	require.Less(t, quiet[0].from, quiet[0].to, "all are in use before the fault")
 	for _, q := range quiet {
 		share := judge.Used(holds(uses), permitsInAll, q.from, q.to)
 		t.Logf("%.0f%% of the permits in use during %v without a fault", 100*share, time.Duration(q.to-q.from).Round(time.Millisecond))
-		require.Greater(t, share, 0.82)
+		late := lo.Filter(uses, func(u use, _ int) bool { return u.from < q.to && u.to > (q.from+q.to)/2 })
+		most, _ := judge.Peak(holds(late))
+		require.EqualValues(t, permitsInAll, most, "all are in use")
 	}
 }

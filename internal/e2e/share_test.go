@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -35,10 +36,11 @@ type use struct {
 	weight   int64
 	token    uint64
 	write    bool
+	lost     bool // its lease ended before it gave it back: the times say nothing
 }
 
 func (u use) String() string {
-	return fmt.Sprintf("use %d %d %d %d %d %t", u.from, u.to, u.waited, u.weight, u.token, u.write)
+	return fmt.Sprintf("use %d %d %d %d %d %t %t", u.from, u.to, u.waited, u.weight, u.token, u.write, u.lost)
 }
 
 // share is what a worker does when told "share KIND FOR FILE": five goroutines
@@ -60,6 +62,9 @@ func share(q *quorate.Quorum, name, kind, lasts, file string) error {
 		wg.Go(func() {
 			for time.Now().Before(end) {
 				u, err := one()
+				if errors.Is(err, quorate.ErrLost) {
+					u.lost, err = true, nil
+				}
 				if err != nil {
 					errs <- err
 					return
@@ -178,6 +183,7 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 	for _, w := range workers {
 		w.tell(t, fmt.Sprintf("share %s %v %s", kind, *shareFor, file))
 	}
+	late := e2e.MeasureLateness(t)
 	began := time.Now()
 	fault := make(chan span, 1)
 	middle := time.AfterFunc(*shareFor/3, func() {
@@ -200,8 +206,12 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 				break
 			}
 			var u use
-			_, err := fmt.Sscanf(strings.TrimPrefix(line, "use "), "%d %d %d %d %d %t", &u.from, &u.to, &u.waited, &u.weight, &u.token, &u.write)
+			_, err := fmt.Sscanf(strings.TrimPrefix(line, "use "), "%d %d %d %d %d %t %t", &u.from, &u.to, &u.waited, &u.weight, &u.token, &u.write, &u.lost)
 			require.NoError(t, err, line)
+			if u.lost {
+				require.Greater(t, late.Most(), ttl/4, "lost though the machine did not stand still")
+				continue
+			}
 			uses = append(uses, u)
 		}
 	}
@@ -211,6 +221,9 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 	quiet = []span{{began.UnixNano(), f.from}}
 	if f.to < end {
 		quiet = append(quiet, span{f.to, end})
+	}
+	if late.Most() > *shareFor/10 {
+		quiet = nil // a machine that stands still is a fault, too
 	}
 	return uses, quiet
 }

@@ -21,6 +21,7 @@ import (
 // everywhere at once, behind a TryLock, runs once.
 func TestOneOfManyTries(t *testing.T) {
 	const n = 5
+	late := e2e.MeasureLateness(t)
 	c := redistest.Start(t, n)
 	var clients [n]func(name string) *mutex.Mutex
 	for i := range clients {
@@ -50,6 +51,10 @@ func TestOneOfManyTries(t *testing.T) {
 			if won {
 				winners++
 			}
+		}
+		if winners == 0 && late.Most() > 100*time.Millisecond {
+			late.Reset()
+			continue // answers came later than a try waits for them
 		}
 		assert.Equal(t, 1, winners, "round %d: %v", round, got)
 	}

@@ -60,10 +60,10 @@ func TestWrongWallClock(t *testing.T) {
 	for name, by := range map[string]time.Duration{"ahead": year, "49 h ahead": 49 * time.Hour, "a bit ahead": 3 * time.Second, "behind": -49 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			c := redistest.Start(t, 3)
-			healthy := e2e.Open(t, c, e2e.Timing(2*time.Second))
+			healthy := e2e.Open(t, c, e2e.Timing(4*time.Second))
 			var off atomic.Int64
 			var log lines
-			q := e2e.OpenAt(t, c.URLs(), e2e.Timing(2*time.Second), wallOf(&off), quorate.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			q := e2e.OpenAt(t, c.URLs(), e2e.Timing(4*time.Second), wallOf(&off), quorate.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			held := mutex.New(q, "held")
 			require.NoError(t, held.LockContext(deadline(t)))
 			lease := held.Lease()
