@@ -159,7 +159,7 @@ func (c *caller) enter(l *lease) {
 	c.v.turns++
 	w.check.of[c.v.t.lock].local.entered(w, c)
 	switch {
-	case c.keeps && !w.draining:
+	case w.wire != nil || c.keeps && !w.draining:
 	case c.mode == protocol.Write && w.reading > 0 && w.rng.IntN(4) == 0:
 		c.v.t.proc.later(w.around(w.hold), func() { c.downgrade(); c.unlockLater() })
 	default:

@@ -43,6 +43,13 @@ func newValue(t *participant) *value {
 	return v
 }
 
+// rename gives the callers their names in a trace.
+func (v *value) rename() {
+	for i, c := range v.callers {
+		c.name = fmt.Sprintf("%s/%d", v.t.label(), i+1)
+	}
+}
+
 // idle: no caller holds or wants anything, and the claim does not linger.
 func (v *value) idle() bool {
 	for _, c := range v.callers {
@@ -72,8 +79,8 @@ func (v *value) drain() {
 // schedule is when a goroutine runs that could run now.
 func (v *value) schedule(fn func()) {
 	w := v.t.proc.w
-	d := time.Duration(0)
-	if w.rng.IntN(4) == 0 {
+	d := w.wakes
+	if w.wire == nil && w.rng.IntN(4) == 0 {
 		d = time.Duration(w.rng.Int64N(int64(w.delay)))
 	}
 	v.t.proc.later(d, fn)

@@ -65,6 +65,9 @@ func (t *participant) vanish() {
 	if t.value != nil {
 		auto := t.value.callers[0].auto
 		t.value = newValue(t)
+		if t.proc.w.wire != nil {
+			t.value.rename()
+		}
 		for _, c := range t.value.callers {
 			c.auto = auto
 		}
@@ -127,7 +130,7 @@ func (t *participant) acquire(try bool) {
 		id, later = w.wire.start(t)
 	}
 	a := &attempt{part: t, no: t.count, began: w.now, timer: never, rounds: 1, wanted: make([]protocol.Request, len(w.nodes)), Attempt: new(protocol.Attempt)}
-	if !w.clean && (t.auto || t.value != nil) && w.rng.IntN(16) == 0 {
+	if !w.clean && w.wire == nil && (t.auto || t.value != nil) && w.rng.IntN(16) == 0 {
 		a.mute, muted = true, true
 	}
 	if t.att = a; t.value != nil {

@@ -34,6 +34,7 @@ type setting struct {
 	callers int           // goroutines that share a value; 0: participants act by themselves
 	reading int           // of four turns so many are readers'
 	linger  time.Duration // a claim is kept for so long after the last caller
+	wakes   time.Duration // in traces: a goroutine that could run runs so much later
 
 	maxHold     time.Duration // a hold is renewed for so long; 0: for as long as it lasts
 	hold, think time.Duration // means of a participant's random times

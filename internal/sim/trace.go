@@ -149,11 +149,12 @@ func (p *player) do(line string) (out []string) {
 		} else if len(a.words) > 0 {
 			p.x.say("error: %s: what is %q?", name, strings.Join(a.words, " "))
 		}
-		if !p.x.manual {
+		if p.x.check(); !p.x.manual {
 			p.x.settle()
 		}
 	}
 	p.on.changes(p.x)
+	p.x.callers()
 	out, p.x.lines = p.x.lines, nil
 	return out
 }
@@ -199,6 +200,12 @@ func (p *player) begin(a *args) error {
 			s.walls = true
 		case "nameless":
 			s.nameless = true
+		case "callers":
+			s.callers = a.number()
+		case "linger":
+			s.linger = a.duration()
+		case "wakes":
+			s.wakes = a.duration()
 		case "locks":
 			s.locks = a.number()
 		case "names":
@@ -229,7 +236,7 @@ func (p *player) begin(a *args) error {
 	w := newWorld(s, rand.New(rand.NewPCG(1, 2)), nil)
 	w.record, w.lateMessages, w.offsets = false, true, false
 	p.w, p.began = w, w.now
-	p.x = &wire{w: w, manual: manual, repairs: repairs, seen: map[*attempt]glance{}, said: map[string]bool{}}
+	p.x = &wire{w: w, manual: manual, repairs: repairs, seen: map[*attempt]glance{}, said: map[string]bool{}, does: map[string]string{}}
 	w.wire = p.x
 	p.on = &cast{w: w, last: map[string]*attempt{}}
 	for _, n := range w.nodes {

@@ -70,6 +70,9 @@ func (c *cast) participant(label string) (*participant, error) {
 	for len(p.parts) < no {
 		t := newParticipant(p, len(p.parts))
 		t.name = t.label()
+		if t.value != nil {
+			t.value.rename()
+		}
 		p.parts = append(p.parts, t)
 	}
 	return p.parts[no-1], nil
@@ -123,6 +126,7 @@ func (c *cast) hold(label, what string, weight uint64) error {
 		a.Shrink(a.local(), weight)
 	case "mute":
 		a.StopRenewal()
+		a.mute = true
 	case "tick":
 		w := c.w
 		if a.timer != never {

@@ -27,6 +27,7 @@ func init() {
 		"wake": (*player).wake, "giveup": (*player).giveUp, "caughtup": (*player).caughtUp, "rival": (*player).rival,
 		"lack": (*player).lack, "undecided": (*player).undecided,
 		"own": (*player).own, "members": (*player).members, "record": (*player).recordSet,
+		"lock": (*player).lock, "unlock": (*player).unlock, "downgrade": (*player).downgrade, "cancel": (*player).cancel, "turns": (*player).turns,
 		"advance": (*player).advance, "at": (*player).at, "show": (*player).show,
 	}
 }

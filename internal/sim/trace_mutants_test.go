@@ -112,6 +112,10 @@ func mutations(t *testing.T) (names []string, by map[string]func(*setting)) {
 	for i, n := range ruleNames(t, "../protocol/rules.go", "RuleRecheck") {
 		names, by[n] = append(names, n), func(s *setting) { s.rules = s.rules.And(protocol.Without(protocol.Rule(i + 1))) }
 	}
+	for i, n := range ruleNames(t, "../protocol/rules_local.go", "RuleShare") {
+		rule := protocol.RuleShare + protocol.Rule(i)
+		names, by[n] = append(names, n), func(s *setting) { s.rules = s.rules.And(protocol.Without(rule)) }
+	}
 	for i, n := range ruleNames(t, "../protocol/rules_repair.go", "RuleRepairMeet") {
 		rule := protocol.RuleRepairMeet + protocol.Rule(i)
 		names, by[n] = append(names, n), func(s *setting) { s.rules = s.rules.And(protocol.Without(rule)) }

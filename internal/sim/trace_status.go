@@ -114,6 +114,7 @@ func (c *cast) show(x *wire, label string) error {
 			}
 		}
 	}
+	x.unserved()
 	return nil
 }
 

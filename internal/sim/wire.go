@@ -26,8 +26,9 @@ type wire struct {
 	seen       map[*attempt]glance
 	next       start // what the next claim begins with
 	said       map[string]bool
-	repairs    bool   // each process repairs each node, as in production
-	distinct   uint64 // claims so far
+	does       map[string]string // what was last said of a caller
+	repairs    bool              // each process repairs each node, as in production
+	distinct   uint64            // claims so far
 }
 
 // start is what a claim begins with beside the settings.
@@ -132,6 +133,12 @@ func (x *wire) handle(e event, at moment) {
 	w := x.w
 	w.now = at
 	w.dispatch(e)
+	x.check()
+}
+
+// check says which checks fail now.
+func (x *wire) check() {
+	w := x.w
 	w.check.always(w)
 	if v := w.broken; v != nil && !x.said[v.Kind] {
 		x.said[v.Kind] = true

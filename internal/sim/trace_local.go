@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file has the commands about the callers of one process, which share a value: see local.go.
+// The option callers of nodes gives each process so many. e/2 is the second one of e. A caller does
+// nothing by itself: it locks and unlocks when the trace says so.
+
+// caller returns the caller of a label.
+func (p *player) caller(label string) (*caller, error) {
+	of, s, _ := strings.Cut(label, "/")
+	no, err := strconv.Atoi(s)
+	if err != nil || no < 1 || no > p.w.callers {
+		return nil, fmt.Errorf("%q is no caller, such as e/1: see the option callers", label)
+	}
+	t, err := p.on.participant(of)
+	if err != nil {
+		return nil, err
+	}
+	return t.value.callers[no-1], nil
+}
+
+// lock CALLER [reader] [try]
+func (p *player) lock(a *args) error {
+	c, err := p.caller(a.next())
+	if err != nil {
+		return err
+	}
+	mode := protocol.Write
+	if a.take("reader") {
+		mode = protocol.Read
+	}
+	if c.doing != resting {
+		return fmt.Errorf("%s %s", c.name, c.does())
+	}
+	c.lock(mode, a.take("try"))
+	return nil
+}
+
+// unlock CALLER [late DURATION]: late, it reads the clock so much later than the claim is looked at. unlock LABEL is by
+// mistake: a goroutine that does not hold the value unlocks it.
+func (p *player) unlock(a *args) error {
+	label := a.next()
+	if !strings.Contains(label, "/") {
+		t, err := p.on.participant(label)
+		if err == nil && t.value.unlock(protocol.Write) == protocol.UnlockNotHeld {
+			p.x.say("%s is not held", label)
+		}
+		return err
+	}
+	c, err := p.caller(label)
+	switch {
+	case err != nil:
+		return err
+	case c.doing != holding:
+		return fmt.Errorf("%s %s", c.name, c.does())
+	}
+	if a.take("late") {
+		c.v.stall = a.duration()
+		defer func() { c.v.stall = 0 }()
+	}
+	c.unlock()
+	return a.err
+}
+
+// downgrade CALLER: the writer becomes a reader.
+func (p *player) downgrade(a *args) error {
+	c, err := p.caller(a.next())
+	if err == nil {
+		c.downgrade()
+	}
+	return err
+}
+
+// cancel CALLER: its context ends.
+func (p *player) cancel(a *args) error {
+	c, err := p.caller(a.next())
+	if err == nil {
+		c.giveUp()
+	}
+	return err
+}
+
+// turns LABEL N: the first two callers hold the value in turn, N times at most. It stops where the turn goes to another process.
+func (p *player) turns(a *args) error {
+	t, err := p.on.participant(a.next())
+	n := a.number()
+	if err != nil || a.err != nil {
+		return err
+	}
+	cs := t.value.callers
+	for i := range n {
+		now, next := cs[i%2], cs[(i+1)%2]
+		if now.doing != holding {
+			p.x.say("%s %s after %d turns", now.name, now.does(), i)
+			return nil
+		}
+		next.lock(protocol.Write, false)
+		p.x.settle()
+		now.unlock()
+		p.x.settle()
+	}
+	return nil
+}
+
+// does is what a trace says of a caller.
+func (c *caller) does() string {
+	switch c.doing {
+	case waiting:
+		return "waits"
+	case acquiring:
+		return "gets the claim"
+	case resting:
+		return "has nothing"
+	}
+	s := "holds"
+	if c.mode == protocol.Read {
+		s = "reads"
+	}
+	if c.lease.ended {
+		return s + " no more, and knows"
+	}
+	return fmt.Sprintf("%s, token %s.%d", s, ticketName(c.lease.a.Ticket()), c.lease.n)
+}
+
+// callers says which callers do something else than was said.
+func (x *wire) callers() {
+	for _, p := range x.w.procs {
+		for _, t := range p.parts {
+			if t.value == nil {
+				continue
+			}
+			for _, c := range t.value.callers {
+				does := c.does()
+				if was, known := x.does[c.name]; does != was && (known || c.doing != resting) {
+					x.does[c.name] = does
+					x.say("%s %s", c.name, does)
+				}
+			}
+		}
+	}
+}
+
+// unserved says which callers wait.
+func (x *wire) unserved() {
+	for _, p := range x.w.procs {
+		for _, t := range p.parts {
+			if t.value == nil {
+				continue
+			}
+			for _, c := range t.value.callers {
+				if c.doing == waiting || c.doing == acquiring {
+					x.say("%s has waited since %s", c.name, seconds(time.Duration(c.since)-time.Second))
+				}
+			}
+		}
+	}
+}
