@@ -86,34 +86,24 @@ var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := newID()
 	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
-	unhealthy, busy, wall := uint32(0), 0, time.Now()
+	begin, wall := protocol.Begin{
+		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
+		Name:  s.Name, Try: try, ShortHold: s.ShortHold, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rules(),
+	}, time.Now()
 	for i, n := range q.nodes.all() {
+		// MinimalFanout is for tests: as if each node had much to do, so that the fewest nodes are asked.
 		state := n.link.State(wall)
-		if state.Busy {
-			busy++
-		}
-		if !state.Healthy(n.timeout(s.Set)) {
-			unhealthy |= 1 << i
-		}
-	}
-	// For tests: as if each node had much to do, so that the fewest nodes are
-	// asked.
-	if s.Set.MinimalFanout {
-		busy = q.nodes.size()
+		q.driver.client.See(&begin, i, protocol.Link{Up: state.Err == nil, Waiting: state.Waiting, Busy: state.Busy || s.Set.MinimalFanout})
 	}
 	a.mu.Lock() // a push that finds the registered attempt must find it started
 	q.attempts.add(id, a)
 	now := q.now()
-	q.driver.client.Start(now, &a.claim, s.shared, &protocol.Begin{
-		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
-		Name:  s.Name, Try: try, ShortHold: s.ShortHold, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(),
-		Unhealthy: unhealthy, Busy: busy, Rules: rules(),
-	})
+	q.driver.client.Start(now, &a.claim, s.shared, &begin)
 	if outside := q.members.outside.Load(); outside != 0 {
 		a.claim.Exclude(now, outside)
 	}
 	for i, n := range q.nodes.all() {
-		if unhealthy&(1<<i) != 0 {
+		if begin.Unhealthy&(1<<i) != 0 {
 			a.note(i, n.err()) // a try may be over before the link has refused the join
 		}
 	}

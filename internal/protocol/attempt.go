@@ -32,10 +32,29 @@ type Begin struct {
 	NoRenewal   bool
 	NodeTimeout time.Duration
 	Drift       time.Duration
-	Unhealthy   uint32 // nodes that cannot be reached or do not answer, a bit for each
-	Busy        int    // how many nodes have much to do for this client
+	Unhealthy   uint32 // nodes that cannot be reached or do not answer, a bit for each: see Client.See
+	Busy        int    // how many nodes have much to do for this client: see Client.See
 	Rules       Rules
 	Defer       *Deferral // nil: Fanout decides
+}
+
+// Link is how the connection to a node stands.
+type Link struct {
+	Up      bool
+	Waiting time.Duration // for how long the oldest request has been unanswered; 0: there is none
+	Busy    bool          // more is unanswered than one caller has, in the usual case
+}
+
+// See takes how the connection to a node stands as the attempt starts. TTL and NodeTimeout are set before.
+// An answer can be expected soon if the node is connected and no request has been
+// unanswered for longer than the node may take.
+func (c *Client) See(b *Begin, node int, l Link) {
+	if !l.Up || l.Waiting >= c.fanout.NodeTimeout(node, b.NodeTimeout, b.TTL) {
+		b.Unhealthy |= 1 << node
+	}
+	if l.Busy {
+		b.Busy++
+	}
 }
 
 // Deferral says which nodes are asked later, a bit for each, and when.

@@ -310,9 +310,11 @@ func (l *link) heal(broken bool) {
 	l.connect()
 }
 
-// healthy: an answer is not overdue.
-func (l *link) healthy() bool {
-	p := l.proc
-	timeout := p.client.Fanout().NodeTimeout(l.idx, p.nodeTimeout(), p.ttl())
-	return l.up && (len(l.unanswered) == 0 || l.unanswered[0].sent.add(timeout) > p.w.now)
+// state is how the connection stands. Each has much to do, so that Fanout defers nodes.
+func (l *link) state() protocol.Link {
+	s := protocol.Link{Up: l.up, Busy: true}
+	if len(l.unanswered) > 0 {
+		s.Waiting = time.Duration(l.proc.w.now - l.unanswered[0].sent)
+	}
+	return s
 }

@@ -137,11 +137,15 @@ func (t *participant) acquire(try bool) {
 		t.value.pending = a
 	}
 	w.stats.Claims++
-	d := p.client.Start(p.now(), a.Attempt, t.shared(), &protocol.Begin{
+	begin := protocol.Begin{
 		Terms: protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
 		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.nodeTimeout(), Drift: w.margin(p.ttl()),
-		Unhealthy: p.unhealthy(), Busy: len(w.nodes), Rules: w.rules, Defer: later,
-	})
+		Rules: w.rules, Defer: later,
+	}
+	for i, l := range p.links {
+		p.client.See(&begin, i, l.state())
+	}
+	d := p.client.Start(p.now(), a.Attempt, t.shared(), &begin)
 	if w.tape != nil {
 		w.tape.claim(t, id, d)
 		defer func() {
@@ -207,16 +211,6 @@ func (t *participant) releaseLater() {
 			t.release()
 		}
 	})
-}
-
-// unhealthy are the addresses that cannot be reached or do not answer, a bit for each.
-func (p *proc) unhealthy() (nodes uint32) {
-	for i, l := range p.links {
-		if !l.healthy() {
-			nodes |= 1 << i
-		}
-	}
-	return nodes
 }
 
 // leftOut returns which nodes a claim asks only later, and when: in one of two cases none,

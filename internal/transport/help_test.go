@@ -244,5 +244,5 @@ func (c *fakeConn) serve() {
 
 func healthy(l *transport.Ordered) bool {
 	s := l.State(time.Now())
-	return s.Healthy(50 * time.Millisecond)
+	return s.Err == nil && s.Waiting < 50*time.Millisecond
 }

@@ -63,7 +63,3 @@ type State struct {
 	Waiting time.Duration // for how long the oldest command has been unanswered; 0: there is none
 	Busy    bool          // more is unanswered than one caller has, in the usual case
 }
-
-// Healthy reports whether an answer can be expected soon: connected, and no command has
-// been unanswered for longer than patience.
-func (s *State) Healthy(timeout time.Duration) bool { return s.Err == nil && s.Waiting < timeout }
