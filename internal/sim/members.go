@@ -87,6 +87,9 @@ func (p *proc) regroup() {
 	for _, a := range todo {
 		l := p.links[a.Node]
 		if a.Reconnect {
+			if w.wire != nil {
+				w.say("%s connects to node %d again", p.label, a.Node+1)
+			}
 			p.later(1, l.snap)
 			continue
 		}

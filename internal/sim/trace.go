@@ -93,7 +93,7 @@ func formatTrace(blocks []block) string {
 // playTrace plays a trace and returns it with the output that it has now. mutate may change
 // the setting.
 func playTrace(blocks []block, mutate func(*setting)) []block {
-	p := &player{mutate: mutate}
+	p := &player{mutate: mutate, recordings: map[string]*protocol.Recording{}}
 	played := make([]block, len(blocks))
 	for i, b := range blocks {
 		b.output = nil
@@ -110,11 +110,12 @@ func playTrace(blocks []block, mutate func(*setting)) []block {
 
 // player carries out the commands of a trace.
 type player struct {
-	mutate func(*setting)
-	w      *world // nil before the first command
-	on     clients
-	x      *wire
-	began  moment // when the trace's time is zero
+	mutate     func(*setting)
+	w          *world // nil before the first command
+	on         clients
+	x          *wire
+	recordings map[string]*protocol.Recording // by process: that have not ended
+	began      moment                         // when the trace's time is zero
 }
 
 // do carries out one command, and returns what it has led to.

@@ -24,7 +24,7 @@ func init() {
 		"crash": (*player).crash, "restart": (*player).restart, "save": (*player).save, "stop": (*player).stop, "go": (*player).resumeNode,
 		"refuse": (*player).refuse, "clock": (*player).clock, "key": (*player).key, "unkey": (*player).unkey,
 		"forget": (*player).forget, "revert": (*player).revert, "replica": (*player).replica, "cut": (*player).cut, "heal": (*player).heal, "point": (*player).point,
-		"wake": (*player).wake, "giveup": (*player).giveUp, "caughtup": (*player).caughtUp, "rival": (*player).rival,
+		"spare": (*player).spare, "holder": (*player).whoHolds, "wake": (*player).wake, "giveup": (*player).giveUp, "caughtup": (*player).caughtUp, "rival": (*player).rival,
 		"lack": (*player).lack, "undecided": (*player).undecided,
 		"own": (*player).own, "members": (*player).members, "record": (*player).recordSet,
 		"lock": (*player).lock, "unlock": (*player).unlock, "downgrade": (*player).downgrade, "cancel": (*player).cancel, "turns": (*player).turns,

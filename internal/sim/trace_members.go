@@ -39,20 +39,20 @@ func (p *player) members(a *args) error {
 	return nil
 }
 
-// record LABEL NODES: the process records the set of its list. Only these nodes answer it.
+// record LABEL NODES [once]: the process records the set of its list. Only these nodes answer it. With once it stops after one
+// step of the recording, and the next such command goes on.
 func (p *player) recordSet(a *args) error {
-	q := p.on.process(a.next())
+	label := a.next()
+	q := p.on.process(label)
 	answers := a.numbers()
 	if a.err != nil || q.members == nil {
 		return fmt.Errorf("members stands before record LABEL NODES")
 	}
-	var nodes []*node
-	for _, l := range q.links {
-		nodes = append(nodes, l.node)
+	r := p.recordings[label]
+	if r == nil {
+		r = q.recording()
 	}
-	chance := fmt.Sprintf("%04x%07x", q.index+1, 0)
-	r := protocol.NewRecording(p.w.configuration(nodes, chance), protocol.Ballot("00000000"+chance), p.w.rules)
-	for len(r.Out) > 0 {
+	for once := a.take("once"); len(r.Out) > 0; {
 		todo := r.Out
 		r.Out = nil
 		for _, s := range todo {
@@ -60,12 +60,35 @@ func (p *player) recordSet(a *args) error {
 				r.Answer(s, q.links[s.Node].node.step(s))
 			}
 		}
+		if once && r.Outcome == protocol.RecordGoesOn {
+			p.recordings[label] = r
+			return nil
+		}
 	}
-	if r.Outcome == protocol.RecordDone {
-		q.members.Recorded(r)
-		p.x.say("%s has recorded its set", q.label)
-	} else {
+	delete(p.recordings, label)
+	switch {
+	case r.Outcome != protocol.RecordDone:
 		p.x.say("%s has not recorded its set", q.label)
+		return nil
+	case r.Config.Stamp != q.proposal().Stamp:
+		p.x.say("%s has recorded the set of another process", q.label)
+	default:
+		p.x.say("%s has recorded its set", q.label)
 	}
+	q.members.Recorded(r)
 	return nil
+}
+
+// proposal is the set that a process records in a trace.
+func (p *proc) proposal() *protocol.Configuration {
+	var nodes []*node
+	for _, l := range p.links {
+		nodes = append(nodes, l.node)
+	}
+	return p.w.configuration(nodes, fmt.Sprintf("%04x%07x", p.index+1, 0))
+}
+
+func (p *proc) recording() *protocol.Recording {
+	ballot := protocol.Ballot(fmt.Sprintf("00000000%04x%07x", p.index+1, 0))
+	return protocol.NewRecording(p.proposal(), ballot, p.w.rules)
 }

@@ -44,33 +44,24 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 	}
 }
 
-// untraced are the rules that no trace is about, one a line. RuleRoute to RuleUnknown are about
-// decisions that the simulator does not run: how long to wait for a node, and which claim holds a
-// name. In a trace of the others all else that happens makes
-// up for them at once. internal/protocol has a mutant of each.
-var untraced = strings.Fields(`
-RuleRoute
-RuleNearest
-RuleUnknown
-RuleJudged
-RuleBegins
-RuleCleared
-RuleLanded
-RuleAskAgain
-RuleRecount
-RuleMissed
-RuleSpareOne
-RuleSpareCaughtUp
-RuleSetPromised
-RuleSetAccepted
-RuleSetList
-RuleSetWord
-RuleSetPatient
-RuleWallEnds
-RuleWallUp
-node.SetRefuse
-node.SetPromise
-`)
+// untraced says of each rule that no trace is about why. internal/protocol has a mutant of each.
+var untraced = map[string]string{
+	"RuleRoute":      notRun + ": how long a call waits for a node",
+	"RuleNearest":    notRun + ": how long a call waits for a node",
+	"RuleJudged":     atOnce,
+	"RuleBegins":     atOnce,
+	"RuleCleared":    atOnce + ": a beat asks the node again",
+	"RuleLanded":     atOnce,
+	"RuleAskAgain":   atOnce,
+	"RuleRecount":    atOnce,
+	"RuleMissed":     atOnce + ": a beat brings the vote",
+	"RuleSetPatient": notRun + ": a connection to a node that has no vote is no connection there",
+}
+
+const (
+	notRun = "the simulator does not run the decision"
+	atOnce = "in a trace all else that happens makes up for it at once"
+)
 
 // switches are the mutants that are no rules.
 var switches = map[string]func(*setting){
@@ -104,6 +95,27 @@ func ruleNames(t *testing.T, file, first string) (names []string) {
 	}
 	t.Fatalf("%s: no constants that begin with %s", file, first)
 	return nil
+}
+
+// rulesIn returns the names of the rules that some files declare.
+func rulesIn(t *testing.T, pattern string) (names []string) {
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: no files: %v", pattern, err)
+	}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Rule") {
+				names = append(names, v.Names[0].Name)
+			}
+			return true
+		})
+	}
+	return names
 }
 
 // mutations returns what leaves out each rule, by its name.
@@ -149,7 +161,12 @@ func claimed(blocks []block) (all [][2]string) {
 
 // Each trace that names a rule shows what goes wrong without it, and each rule has a trace.
 func TestTracesFindMutants(t *testing.T) {
-	names, _ := mutations(t)
+	names, by := mutations(t)
+	for _, n := range rulesIn(t, "../protocol/rules*.go") {
+		if by[n] == nil {
+			t.Errorf("rule %s is in no file that mutations reads", n)
+		}
+	}
 	shown := map[string]bool{}
 	for _, file := range traces(t) {
 		blocks := readTrace(t, file)
@@ -170,7 +187,7 @@ func TestTracesFindMutants(t *testing.T) {
 		}
 	}
 	for _, n := range names {
-		if known := slices.Contains(untraced, n); shown[n] == known {
+		if known := untraced[n] != ""; shown[n] == known {
 			t.Errorf("rule %s: a trace shows it: %t, listed as untraced: %t", n, shown[n], known)
 		}
 	}

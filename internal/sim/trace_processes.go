@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file has the commands about processes: their clocks, stops and lives.
@@ -64,6 +66,45 @@ func (p *player) ask(a *args) error {
 		l.askTime()
 	}
 	return err
+}
+
+// spare LABEL: the process finds out whether one node more may be restarted.
+func (p *player) spare(a *args) error {
+	label := a.next()
+	p.on.process(label).survey(func(may bool) {
+		p.x.say("%s: one node more may be restarted: %t", label, may)
+	})
+	return a.err
+}
+
+// holder NODES: what an onlooker makes of the answers of these nodes.
+func (p *player) whoHolds(a *args) error {
+	heads := make([]protocol.Head, len(p.w.nodes))
+	err := p.onNodes(a, func(n *node) { heads[n.idx] = n.head() })
+	switch kind, i, _ := protocol.FindHolder(heads, p.w.rules); kind {
+	case protocol.HeldByClaim:
+		p.x.say("an onlooker finds a holder, at node %d", i+1)
+	case protocol.HeldByForeign:
+		p.x.say("an onlooker finds another Redlock client")
+	case protocol.HeldUnknown:
+		p.x.say("an onlooker cannot find out the holder")
+	default:
+		p.x.say("an onlooker finds the name free")
+	}
+	return err
+}
+
+// head is what a node shows an onlooker.
+func (n *node) head() (h protocol.Head) {
+	now := n.millis(n.w.now)
+	h.Known = n.model.Recovering(now) == 0
+	if cs := n.model.Claims(now); len(cs) > 0 && cs[0].Voted {
+		h.Holder = string(cs[0].ID[:])
+	}
+	if n.model.Plain(now) == "rival" {
+		h.Foreign = time.Second
+	}
+	return h
 }
 
 func (p *player) wake(a *args) error { p.on.process(a.next()).wake(); return a.err }

@@ -172,6 +172,12 @@ func (c *cast) node(n *node) string {
 	if !n.model.CaughtUp() {
 		s += " not caught up;"
 	}
+	switch n.model.Set().Phase {
+	case protocol.SetAccepted:
+		s += " set accepted;"
+	case protocol.SetRecorded:
+		s += " set recorded;"
+	}
 	return s + " fence " + ticketName(n.model.Fence())
 }
 
