@@ -21,6 +21,9 @@ FOR ?= 2m
 # The race detector needs cgo, and that a C compiler. CI has one; elsewhere a missing one is said and done without.
 RACE = $(if $(CI)$(filter 1,$(shell go env CGO_ENABLED)),-race)
 
+# By default a process with the race detector waits for a second when it ends, and the tests of the command start many.
+export GORACE := atexit_sleep_ms=20
+
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help

@@ -40,7 +40,7 @@ func within(t *testing.T) context.Context {
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	timing := e2e.Timing(time.Second)
+	timing := e2e.Timing(2 * time.Second) // a machine may stand still for a second
 	first := e2e.Open(t, c, timing)
 	once.New(first, "migration").Do(func() {})
 	require.NoError(t, first.Close())
