@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/cmd/quorate/internal/embedded"
+	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/mutex"
 )
 
