@@ -2,9 +2,7 @@ package core
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -55,20 +53,9 @@ func (q *Quorum) Close(ctx context.Context) error {
 		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
-		// One bound for all nodes, and all at a time: a node that hangs costs Close
-		// no more than a node that answers late.
 		ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
 		defer cancel()
-		errs := make([]error, q.nodes.size())
-		var wg sync.WaitGroup
-		for i, n := range q.nodes.all() {
-			wg.Go(func() {
-				n.drain(ctx)
-				errs[i] = n.link.Close(ctx)
-			})
-		}
-		wg.Wait()
-		err = errors.Join(errs...)
+		err = q.nodes.close(ctx)
 	})
 	return err
 }

@@ -12,6 +12,7 @@
 //
 //	attempt.mu or registerCall.mu
 //	records.mu, watches.mu, or those of protocol.Client
+//	nodes.mu
 //	flow.mu or the one of a link, never both
 //
 // scheduler.mu, shard.mu, members.mu, clientTimer.mu and jump.mu are leaves: no lock is taken under them.
@@ -30,6 +31,7 @@
 //	one of a flow, at times   sends what waited for room, and ends when nothing waits
 //	one of a watch            asks for its record
 //	one for each repair step  as it waits for a node
+//	one for each node         that is dropped, until nothing of it is left
 //	one for each deadline     that has passed: it ends the hold, which calls the primitive
 //
 // A caller's own goroutine waits for its claim, under its own context.

@@ -30,7 +30,7 @@ type members struct {
 	mu      sync.Mutex
 	known   *protocol.Membership
 	moving  int // events whose outcome claims have not heard yet
-	logged  []protocol.SetFault
+	logged  [maxNodes]protocol.SetFault
 	addrs   []string
 	named   atomic.Pointer[script.Home]            // the home that requests name
 	config  atomic.Pointer[protocol.Configuration] // nil: no set is known
@@ -39,7 +39,7 @@ type members struct {
 }
 
 func newMembers(q *Quorum, addrs []string) *members {
-	s := &members{q: q, known: protocol.NewMembership(addrs, rules()), addrs: addrs, logged: make([]protocol.SetFault, len(addrs))}
+	s := &members{q: q, known: protocol.NewMembership(addrs, rules()), addrs: addrs}
 	s.named.Store(new(script.Home))
 	return s
 }

@@ -39,11 +39,18 @@ type node struct {
 	pause           time.Duration    // before that; as probed
 	malformedPushes seldom           // only touched by the reader of its pushes
 	jump            jump
+
+	placed  chan struct{} // closed when the node is in the list; its connection waits for that
+	dropped atomic.Bool   // it ends or has ended
+	ended   chan struct{} // closed when it was dropped and has ended
 }
 
-// It returns at once. The link connects by itself, again and again until Close.
-func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
-	n := &node{q: q, index: i, fanout: q.driver.client.Fanout(), addr: nameOf(c, i), ready: make(chan struct{})}
+// It returns at once. The link connects by itself, again and again until the node ends.
+func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
+	n := &node{
+		q: q, index: i, fanout: q.driver.client.Fanout(), addr: nameOf(c, i),
+		ready: make(chan struct{}), placed: make(chan struct{}), ended: make(chan struct{}),
+	}
 	if isCluster(c) {
 		n.slot = script.MarkerKey(q.set.Prefix)
 	}
@@ -53,11 +60,11 @@ func (q *Quorum) connect(i int, c redis.UniversalClient) (*node, error) {
 		Channel:     q.channel,
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
 		Room:        n.room,
-		Probe:       n.probe,
+		Probe:       func() []transport.Command { <-n.placed; return n.probe() },
 		Hello:       n.hello,
 		HelloFailed: func(error) { n.leaving() },
 		Up:          func() { n.up(); n.first.Do(func() { close(n.ready) }) },
-		Down:        func(err error) { n.down(err); n.first.Do(func() { close(n.ready) }) },
+		Down:        func(err error) { <-n.placed; n.down(err); n.first.Do(func() { close(n.ready) }) },
 		Push:        n.push,
 		Subscribed:  func() { q.driver.carryOut(q.driver.client.Subscribed(q.now(), n.index)) },
 		PushDown:    n.onSubscribeDown,
@@ -211,8 +218,8 @@ func (n *node) down(err error) {
 	q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
 	if !q.isClosed() {
-		if errors.Is(err, errRejudged) { // logVerdict says what is wrong with it
-			q.set.Logger.Debug("quorate: node is connected again", "node", n.addr, "why", err)
+		if errors.Is(err, errRejudged) || n.dropped.Load() { // logVerdict says what is wrong with it
+			q.set.Logger.Debug("quorate: a connection to a node has ended", "node", n.addr, "why", err)
 		} else {
 			q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
 		}

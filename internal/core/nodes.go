@@ -2,29 +2,149 @@ package core
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
+	"sync/atomic"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
+	"github.com/redis/go-redis/v9"
 )
 
 // This file owns the set of a Quorum's nodes, and the questions that are put to all of them.
 
-// nodes are the nodes of a Quorum, by index. It is safe for concurrent use.
+// maxNodes is how many nodes a client can have: sets of nodes are a uint32 in the whole protocol.
+const maxNodes = 32
+
+// nodes are the nodes of a Quorum, by index. They may come and go while it runs. It is safe for concurrent use: mu
+// guards changes. Readers see a list that is not written to.
+// Lock order: mu, then the lock of a link. No callback of a link takes mu.
 //
-// Invariant: no node is added after Quorum.built is closed. New opens one connection
-// after the other, so the first may be up before the last exists. Without the wait
-// for built in carryOut the first one's events would index a list that still
-// grows.
-type nodes struct{ list []*node }
+// Invariant: a node keeps its index while it lives. When it is dropped it stays in the list, with a connection that
+// is closed, until another node takes the index. So a request that is still meant for it fails at once, as at a node
+// that is down, and no reader has to ask whether there is a node.
+//
+// Invariant: a node begins after the last one with its index has ended. Without that the late end of a
+// connection would be taken for that of the next one.
+type nodes struct {
+	mu     sync.Mutex
+	closed bool
+	list   atomic.Pointer[[]*node] // nil: there is none yet
+}
 
-func (s *nodes) all() []*node { return s.list }
+func (s *nodes) all() []*node {
+	if list := s.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
 
-func (s *nodes) at(i int) *node { return s.list[i] }
+func (s *nodes) at(i int) *node { return (*s.list.Load())[i] }
 
-func (s *nodes) size() int { return len(s.list) }
+func (s *nodes) size() int { return len(s.all()) }
 
-func (s *nodes) add(n *node) { s.list = append(s.list, n) }
+// connect begins a node with index i: the next one, or that of a node that was dropped. It waits until that has
+// ended, which is bounded, and for nothing else. The node connects by itself, again and again until it is dropped.
+func (s *nodes) connect(q *Quorum, i int, c redis.UniversalClient) error {
+	if i < s.size() {
+		old := s.at(i)
+		if !old.dropped.Load() {
+			return fmt.Errorf("%w: %s is in use already", ErrInvalid, old.addr)
+		}
+		select {
+		case <-old.ended:
+		case <-q.closing:
+			return ErrClosed
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Clone(s.all())
+	switch {
+	case s.closed:
+		return ErrClosed
+	case i < len(list) && !list[i].dropped.Load(): // by another call, meanwhile
+		return fmt.Errorf("%w: %s is in use already", ErrInvalid, list[i].addr)
+	}
+	n, err := q.newNode(i, c)
+	if err != nil {
+		return err
+	}
+	if i == len(list) {
+		list = append(list, n)
+	} else {
+		list[i] = n
+	}
+	s.list.Store(&list)
+	close(n.placed)
+	return nil
+}
+
+// drop ends a node for good. It does not wait for that: n.ended is closed when nothing of the node is left.
+// What the node has not answered a node timeout later ends with an error, as at a node that is down.
+func (s *nodes) drop(i int) {
+	n := s.at(i)
+	if n.dropped.Swap(true) {
+		return
+	}
+	q := n.q
+	q.tasks.start(func() { // or Close ends it
+		defer close(n.ended)
+		ctx, cancel := context.WithTimeout(context.Background(), n.timeout(&q.set))
+		defer cancel()
+		_ = n.end(ctx) // says how much was unanswered
+		n.settle()
+		q.members.change(-1, func(m *protocol.Membership) { m.Down(i) })
+		q.driver.carryOut(q.driver.client.Down(q.now(), i))
+		q.set.Logger.Debug("quorate: a node is not used any more", "node", n.addr)
+	})
+}
+
+// close ends all nodes at the same time. One bound is for all, so a node that hangs costs no more than a node
+// that answers late.
+func (s *nodes) close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	errs := make([]error, s.size())
+	var wg sync.WaitGroup
+	for i, n := range s.all() {
+		wg.Go(func() { errs[i] = n.end(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// end ends what a node has: goroutines, connections and timers.
+func (n *node) end(ctx context.Context) error {
+	n.drain(ctx)
+	err := n.link.Close(ctx)
+	n.first.Do(func() { close(n.ready) })
+	if n.later != nil { // no connection begins any more
+		n.later.Stop()
+	}
+	return err
+}
+
+// settle ends what has found no room until the node ended: the connection is closed, so each request fails.
+// Invariant: each request that a flow has taken is answered. Without that a claim would wait for an answer that does not come.
+func (n *node) settle() {
+	f := &n.flow
+	for {
+		f.mu.Lock()
+		k, ok := f.backlog.Next()
+		if !ok {
+			f.mu.Unlock()
+			return
+		}
+		c := f.backlog.Take(k)
+		f.mu.Unlock()
+		c.transmit(n)
+	}
+}
 
 // mask has a bit for each node.
 func (s *nodes) mask() uint32 { return 1<<s.size() - 1 }

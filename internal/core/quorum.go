@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -83,8 +82,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.records.calls = map[*registerCall]struct{}{}
 	q.watches.all = map[protocol.ID]*Watch{}
 	q.driver.init(q, len(clients))
-	q.repairs = newRepairer(q, len(clients))
-	q.recovering.until, q.recovering.empty = make([]time.Time, len(clients)), make([]bool, len(clients))
+	q.repairs = newRepairer(q)
 	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	// A goroutine for each deadline that has passed. What follows from one calls
 	// the owner, and an owner that does not return must not keep other holds beyond
@@ -101,12 +99,10 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	}
 	q.members = newMembers(q, q.addrs)
 	for i, c := range clients {
-		n, err := q.connect(i, c)
-		if err != nil {
+		if err := q.nodes.connect(q, i, c); err != nil {
 			q.Close(context.Background())
 			return nil, err
 		}
-		q.nodes.add(n)
 	}
 	// From here on the Client's actions are carried out. Its first Tick sets the
 	// timer; without that the clocks would not be polled until some event asked for

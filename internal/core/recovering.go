@@ -19,8 +19,8 @@ import (
 // possible. Without that rule the line would come with every answer.
 type recovering struct {
 	mu     sync.Mutex
-	until  []time.Time // per node
-	empty  []bool      // per node: it had no marker as its connection began
+	until  [maxNodes]time.Time // per node
+	empty  [maxNodes]bool      // per node: it had no marker as its connection began
 	logged bool
 }
 

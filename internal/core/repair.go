@@ -33,12 +33,12 @@ type repairer struct {
 
 	mu        sync.Mutex
 	closed    bool
-	attempted []chan struct{} // per node: closed once its repair has been attempted; nil: no call waits for that
-	failed    []error         // per node: why the last attempt has failed; nil: it has not
+	attempted [maxNodes]chan struct{} // per node: closed once its repair has been attempted; nil: no call waits for that
+	failed    [maxNodes]error         // per node: why the last attempt has failed; nil: it has not
 }
 
-func newRepairer(q *Quorum, nodes int) *repairer {
-	r := &repairer{q: q, attempted: make([]chan struct{}, nodes), failed: make([]error, nodes)}
+func newRepairer(q *Quorum) *repairer {
+	r := &repairer{q: q}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }

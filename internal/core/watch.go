@@ -34,7 +34,7 @@ type Watch struct {
 	rec    Record
 	known  bool
 	err    error
-	pushed []protocol.Ticket // per node
+	pushed [maxNodes]protocol.Ticket // per node
 }
 
 // Watch follows the record until Close.
@@ -44,7 +44,7 @@ func (r *Register) Watch() *Watch {
 	w := &Watch{
 		r: r, terms: protocol.Terms{ID: newID(), TTL: r.spec.Set.TTL},
 		changed: make(chan struct{}, 1), now: make(chan struct{}, 1), soon: make(chan struct{}, 1),
-		cancel: cancel, over: make(chan struct{}), pushed: make([]protocol.Ticket, r.q.nodes.size()),
+		cancel: cancel, over: make(chan struct{}),
 	}
 	r.q.watches.add(w)
 	go w.run(ctx)
@@ -189,7 +189,7 @@ func (w *Watch) push(node int, t protocol.Ticket) {
 		}
 	}
 	w.mu.Unlock()
-	if have == len(w.pushed)/2+1 {
+	if have == w.r.q.nodes.size()/2+1 {
 		w.signal(w.now)
 	} else {
 		w.signal(w.soon)

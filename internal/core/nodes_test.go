@@ -1,0 +1,111 @@
+package core
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// replaceable is a Quorum of the first three servers, and the client of a fourth one that could take the place of any.
+func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalClient) {
+	t.Helper()
+	set := Defaults()
+	set.TTL, set.Guard, set.NodeTimeout = time.Minute, 3*time.Minute, time.Second // so that a busy machine ends no hold
+	bootstrapped := func(clients ...redis.UniversalClient) *Quorum {
+		q, err := New(clients, set)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = q.Close(context.Background()) }) // says what a server that was stopped has not answered
+		require.NoError(t, q.Bootstrap(within(t)))
+		return q
+	}
+	spare := c.Node(3).Client()
+	bootstrapped(spare)
+	return bootstrapped(c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()), spare
+}
+
+func gone(t *testing.T, ended <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ended:
+	case <-within(t).Done():
+		require.Fail(t, "the node has not ended")
+	}
+}
+
+// A node that is dropped takes its connections, subscriptions and requests with it. Holds stay, and go on at the node
+// that takes its place.
+func TestANodeComesAndGoes(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	q, spare := replaceable(t, c)
+	has := func(i int) bool { return c.Node(i).Client().Exists(t.Context(), "n").Val() == 1 }
+	h := held(t, q, "n")
+	require.Eventually(t, func() bool { return has(2) }, 30*time.Second, time.Millisecond)
+	s, err := q.NewSpec(Spec{Name: "watched", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	w := q.Register(s).Watch()
+	defer w.Close()
+	subscribed := func(i int) bool {
+		return strings.Contains(strings.Join(c.Node(i).Client().PubSubChannels(t.Context(), "*").Val(), " "), q.channel)
+	}
+	require.Eventually(t, func() bool { return subscribed(2) }, 30*time.Second, time.Millisecond)
+
+	gone(t, q.Drop(2))
+	assert.False(t, subscribed(2), "a subscription was left behind")
+	assert.Equal(t, 1, strings.Count(c.Node(2).Client().ClientList(t.Context()).Val(), "\n"), "a connection was left behind")
+	require.Error(t, q.nodes.at(2).err())
+	_, err = q.nodes.at(2).do(within(t), "PING")
+	require.Error(t, err)
+	gone(t, q.Drop(2)) // once more
+	assert.True(t, h.Valid())
+	held(t, q, "other").Release()
+
+	require.NoError(t, q.Connect(2, spare))
+	require.Error(t, q.Connect(2, spare), "it is in use")
+	require.Eventually(t, func() bool { return has(3) }, 30*time.Second, time.Millisecond, "the claim goes on there")
+	require.Eventually(t, func() bool { return subscribed(3) }, 30*time.Second, time.Millisecond)
+	h.Release()
+	require.Eventually(t, func() bool { return !has(3) }, 30*time.Second, time.Millisecond)
+	assert.False(t, subscribed(2))
+}
+
+// What a node that hangs has not answered ends when the node is dropped, and so does a hold's release there.
+func TestDroppedNodeEndsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	q, _ := replaceable(t, c)
+	require.NoError(t, c.Node(2).Stop())
+	errs := make(chan error, 1)
+	go func() {
+		_, err := q.nodes.at(2).do(context.Background(), "PING")
+		errs <- err
+	}()
+	h := held(t, q, "n")
+	gone(t, q.Drop(2))
+	select {
+	case err := <-errs:
+		require.Error(t, err)
+	case <-within(t).Done():
+		require.Fail(t, "a command goes on")
+	}
+	h.Release()
+	require.NoError(t, h.Released(within(t)))
+}
+
+// Close while a node ends, or after that, ends everything.
+func TestCloseWithADroppedNode(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	q, spare := replaceable(t, c)
+	ended := q.Drop(1)
+	require.NoError(t, q.Close(within(t)))
+	gone(t, ended)
+	require.ErrorIs(t, q.Connect(1, spare), ErrClosed)
+}
