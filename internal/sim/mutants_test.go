@@ -3,8 +3,11 @@
 package sim
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -183,7 +186,11 @@ var mutants = []mutant{
 	{"a claim that looks lost is not left", without(protocol.RuleLostLeft), localRenewed, 100, "stuck orphan"},
 }
 
+// TestMutants finds each mutant. With -rewrite it writes into docs/simulation.md at which seed.
 func TestMutants(t *testing.T) {
+	var mu sync.Mutex
+	seeds := map[string]uint64{} // by mutant: the first that finds it
+	t.Cleanup(func() { tabulate(t, seeds) })
 	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
@@ -196,12 +203,68 @@ func TestMutants(t *testing.T) {
 				if !slices.Contains(strings.Fields(m.kinds), v.Kind) {
 					t.Fatalf("%s, seed %d: found %v, expected %s", m.aim.name, seed, v, m.kinds)
 				}
+				mu.Lock()
+				seeds[m.name] = seed + 1
+				mu.Unlock()
 				t.Logf("%s: seed %d of %d, %v: %v", m.aim.name, seed+1, m.within, time.Since(began).Round(time.Millisecond), v)
 				return
 			}
 			t.Errorf("%s: not found with %d seeds, %v", m.aim.name, m.within, time.Since(began).Round(time.Millisecond))
 		})
 	}
+}
+
+const document = "../../docs/simulation.md"
+
+// tabulate compares the rows of the document with the mutants: each has one, with its rules, its aim and its bound.
+// The seeds are written with -rewrite only: each change of the simulator moves some of them.
+func tabulate(t *testing.T, seeds map[string]uint64) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for _, m := range mutants {
+		at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "| "+m.name+" | ") })
+		if at < 0 {
+			t.Errorf("%s: no row for %q", document, m.name)
+			continue
+		}
+		cells := strings.Split(lines[at], " | ")
+		cells[1], cells[2] = m.leftOut(t), m.aim.name
+		if found, _, _ := strings.Cut(cells[3], " "); !*rewrite {
+			cells[3] = found
+		} else if seeds[m.name] > 0 {
+			cells[3] = fmt.Sprint(seeds[m.name])
+		}
+		cells[3] += fmt.Sprintf(" of %d", m.within)
+		if row := strings.Join(cells, " | "); row != lines[at] && !*rewrite {
+			t.Errorf("%s: %q is to be %q: run the test with -rewrite", document, lines[at], row)
+		} else {
+			lines[at] = row
+		}
+	}
+	if *rewrite {
+		if err := os.WriteFile(document, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// leftOut returns the names of the rules that the mutant lacks.
+func (m mutant) leftOut(t *testing.T) string {
+	lacks := setting{ttl: time.Second}
+	m.change(&lacks)
+	names, by := mutations(t)
+	var off []string
+	for _, n := range names {
+		var s setting
+		by[n](&s)
+		if (s.off == 0) != (s.rules == protocol.Rules{}) && lacks.off&s.off == s.off && lacks.rules.And(s.rules) == lacks.rules {
+			off = append(off, n)
+		}
+	}
+	return strings.Join(off, ", ")
 }
 
 // The same schedules show nothing while all rules are on.
