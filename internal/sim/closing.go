@@ -19,6 +19,7 @@ func (p *proc) close() {
 	}
 	w.log("process %s closes", p.name)
 	p.closed = true
+	p.carryOut(p.client.Close(p.now()))
 	for _, i := range append([]*registerOp(nil), p.registerOps...) {
 		i.end(false)
 	}

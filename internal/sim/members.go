@@ -59,7 +59,7 @@ func (l *link) meet() bool {
 	if p.members == nil {
 		return true
 	}
-	v := p.members.Met(l.idx, l.node.run(), l.node.model.Set())
+	v := p.members.Met(l.idx, l.node.run(), l.node.keeps())
 	p.regroup()
 	if p.outOfSet() {
 		for _, t := range p.parts {
@@ -98,13 +98,23 @@ func (p *proc) regroup() {
 	}
 }
 
+// keeps is what the node says of its set. A client reads it from a text.
+func (n *node) keeps() protocol.NodeSet {
+	has, ok := protocol.ParseNodeSet(n.model.SetText())
+	if !ok {
+		n.w.fail("set", "node %s keeps %q", n.address(), n.model.SetText())
+	}
+	return has
+}
+
 // step carries out a step of the set's register.
 func (n *node) step(s protocol.RecordStep) protocol.NodeSet {
 	w := n.w
 	if s.Kind == protocol.SetRestore && s.Seen == n.model.SetText() {
 		n.mark()
 	}
-	has := n.model.Step(n.millis(w.now), s, n.incarnation())
+	n.model.Step(n.millis(w.now), s, n.incarnation())
+	has := n.keeps()
 	w.log("node %s: %v %s: %v", n.address(), s.Kind, s.Ballot, has.String())
 	return has
 }

@@ -26,7 +26,7 @@ func init() {
 		"forget": (*player).forget, "revert": (*player).revert, "replica": (*player).replica, "cut": (*player).cut, "heal": (*player).heal, "point": (*player).point,
 		"spare": (*player).spare, "holder": (*player).whoHolds, "wake": (*player).wake, "giveup": (*player).giveUp, "caughtup": (*player).caughtUp, "rival": (*player).rival,
 		"lack": (*player).lack, "undecided": (*player).undecided,
-		"own": (*player).own, "members": (*player).members, "record": (*player).recordSet,
+		"bootstrap": (*player).bootstrap, "subscribe": (*player).subscribe, "sets": (*player).sets, "own": (*player).own, "members": (*player).members, "record": (*player).recordSet,
 		"lock": (*player).lock, "unlock": (*player).unlock, "downgrade": (*player).downgrade, "cancel": (*player).cancel, "turns": (*player).turns,
 		"advance": (*player).advance, "at": (*player).at, "show": (*player).show,
 	}

@@ -79,6 +79,21 @@ func (p *player) recordSet(a *args) error {
 	return nil
 }
 
+// sets LABEL: what the nodes of the process show of their set.
+func (p *player) sets(a *args) error {
+	q := p.on.process(a.next())
+	if a.err != nil || q.members == nil {
+		return fmt.Errorf("members stands before sets LABEL")
+	}
+	var has []*protocol.NodeSet
+	for i := range q.links {
+		has = append(has, q.members.Has(i))
+	}
+	r := protocol.ReportSet(q.members.Config(), has)
+	p.x.say("%s: recorded %t, begun %t, nodes %v", q.label, r.Recorded, r.Half, r.Standing)
+	return nil
+}
+
 // proposal is the set that a process records in a trace.
 func (p *proc) proposal() *protocol.Configuration {
 	var nodes []*node

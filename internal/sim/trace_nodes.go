@@ -198,6 +198,23 @@ func (p *player) repair(a *args) error {
 	return p.on.repair(label, n, a.take("told"))
 }
 
+// bootstrap LABEL NODES: an operator declares these nodes ready, with the process.
+func (p *player) bootstrap(a *args) error {
+	q := p.on.process(a.next())
+	err := p.onNodes(a, func(n *node) { n.model.Bootstrap(n.incarnation()) })
+	q.carryOut(q.client.Bootstrapped(q.now()))
+	return err
+}
+
+// subscribe LINK: the connection for pushes is ready, and some may be lost.
+func (p *player) subscribe(a *args) error {
+	l, err := p.link(a)
+	if err == nil {
+		l.proc.carryOut(l.proc.client.Subscribed(l.proc.now(), l.idx))
+	}
+	return err
+}
+
 // lack NODES: they never had the names of the option names.
 func (p *player) lack(a *args) error {
 	return p.onNodes(a, func(n *node) { clear(n.names) })
