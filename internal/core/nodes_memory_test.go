@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"strconv"
 	"sync"
 	"testing"
@@ -32,7 +33,7 @@ func inMemory(t *testing.T) (*core.Quorum, memory.Nodes, []redis.UniversalClient
 	}
 	q, err := core.New(clients, set)
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, q.Close(t.Context())) })
+	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
 	require.NoError(t, q.Bootstrap(soon(t)))
 	return q, nodes, clients, set
 }
