@@ -184,14 +184,7 @@ leases that still run; if it votes again at once, two may hold the same lock.
 With --record the nodes also record which nodes are the set. Clients with another
 list are refused from then on, and so are programs of earlier versions.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			q, done, err := t.open(io.Discard)
-			if err != nil {
-				return err
-			}
-			defer done()
-			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
-			defer cancel()
+		RunE: t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 			bootstrap := q.Bootstrap
 			if record {
 				bootstrap = core.Of(q).BootstrapSet
@@ -201,7 +194,7 @@ list are refused from then on, and so are programs of earlier versions.`,
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", core.Of(q).Size())
 			return nil
-		},
+		}),
 	}
 	t.nodeFlags(cmd)
 	cmd.Flags().BoolVar(&record, "record", false, "have the nodes record the set; they refuse clients with another list then")

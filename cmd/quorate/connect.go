@@ -115,6 +115,21 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 	return q, func() { end(q); closeAll() }, nil
 }
 
+// ask is a command that asks all nodes one thing. Its context ends after patience, since a node may not answer.
+// What the library logs is left out: the command prints the same.
+func (t *target) ask(do func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		q, done, err := t.open(io.Discard)
+		if err != nil {
+			return err
+		}
+		defer done()
+		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+		defer cancel()
+		return do(ctx, cmd, q)
+	}
+}
+
 // end closes q. A repair of a node that lost its data, which the connection began, is
 // tried first: a fleet may consist of nothing but short commands.
 func end(q *quorate.Quorum) {

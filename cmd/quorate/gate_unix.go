@@ -34,11 +34,7 @@ func newGate(cmd *exec.Cmd) (*gate, error) {
 	if cmd.Err != nil {
 		return nil, cmd.Err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	r, w, err := os.Pipe()
+	self, r, w, err := selfAndPipe()
 	if err != nil {
 		return nil, err
 	}

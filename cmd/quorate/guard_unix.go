@@ -29,13 +29,18 @@ type guard struct {
 	pipe *os.File
 }
 
+// selfAndPipe returns what starts this program again, and a pipe to it.
+func selfAndPipe() (self string, r, w *os.File, err error) {
+	if self, err = os.Executable(); err != nil {
+		return "", nil, nil, err
+	}
+	r, w, err = os.Pipe()
+	return self, r, w, err
+}
+
 // startGuard starts a guard of a process group.
 func startGuard(group int) (*guard, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	r, w, err := os.Pipe()
+	self, r, w, err := selfAndPipe()
 	if err != nil {
 		return nil, err
 	}

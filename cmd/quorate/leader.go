@@ -54,15 +54,7 @@ none; 75 if too few nodes could be asked.`,
   quorate leader scheduler --value http://10.0.0.7:8080 -- ./scheduler
   quorate leader scheduler --who`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case j.who && j.watch:
-				return errors.New("leader: --who or --watch: one of them, not both")
-			case !j.who && !j.watch:
-				return commandArgs(cmd, args)
-			case len(args) != 1:
-				return errors.New("leader: --who and --watch take one name, and no command")
-			}
-			return nil
+			return nameOrCommand(cmd, args, "--who", j.who, "--watch", j.watch)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.out, j.errs, j.name = cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0]

@@ -115,6 +115,19 @@ func commandArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// nameOrCommand wants a name alone with one of two flags, and what commandArgs wants without.
+func nameOrCommand(cmd *cobra.Command, args []string, flag string, set bool, other string, otherSet bool) error {
+	switch verb := cmd.Name(); {
+	case set && otherSet:
+		return fmt.Errorf("%s: %s or %s: one of them, not both", verb, flag, other)
+	case !set && !otherSet:
+		return commandArgs(cmd, args)
+	case len(args) != 1:
+		return fmt.Errorf("%s: %s and %s take one name, and no command", verb, flag, other)
+	}
+	return nil
+}
+
 func (j *lockJob) flags(cmd *cobra.Command) {
 	j.nodeFlags(cmd)
 	j.leaseFlags(cmd)

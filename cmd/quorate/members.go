@@ -37,14 +37,7 @@ Exit status:
   1   no set is recorded, or a node does not answer or does not belong to it
   64  the command line is wrong`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			q, done, err := t.open(io.Discard)
-			if err != nil {
-				return err
-			}
-			defer done()
-			ctx, cancel := context.WithTimeout(cmd.Context(), patience)
-			defer cancel()
+		RunE: t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 			r, _ := q.Check(ctx) // its error repeats what the report says
 			w := cmd.OutOrStdout()
 			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -59,7 +52,7 @@ Exit status:
 				return &exit{code: 1}
 			}
 			return nil
-		},
+		}),
 	}
 	t.nodeFlags(cmd)
 	return cmd

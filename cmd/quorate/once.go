@@ -62,15 +62,7 @@ done; 1 if not; 75 if too few nodes could be asked.`,
   quorate once report-$(date +%F) --keep 48h -- ./report.sh
   quorate once migrate-v7 --status`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case j.status && j.reset:
-				return errors.New("once: --status or --reset: one of them, not both")
-			case !j.status && !j.reset:
-				return commandArgs(cmd, args)
-			case len(args) != 1:
-				return errors.New("once: --status and --reset take one name, and no command")
-			}
-			return nil
+			return nameOrCommand(cmd, args, "--status", j.status, "--reset", j.reset)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			least := max(5*time.Minute, j.guard)

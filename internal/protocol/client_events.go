@@ -81,14 +81,8 @@ func (c *Client) Push(now Time, node int, m *Push) (counts bool, do []Action) {
 // The reply that shows a new incarnation is judged by the bounds of the last one, and the
 // bounds that it begins are forgotten. A jump before the next reply goes unnoticed.
 func (c *Client) judge(now Time, node int, inc Incarnation, r Reading) (late time.Duration, why Why, do []Action) {
-	if inc != 0 && c.votes[node].Load() == uint64(inc) && !c.parted.Load() {
-		b := &c.bounds[node]
-		b.mu.Lock()
-		ok := b.Take(r)
-		b.mu.Unlock()
-		if ok {
-			return 0, Counts, nil
-		}
+	if inc != 0 && c.votes[node].Load() == uint64(inc) && c.within(node, r) {
+		return 0, Counts, nil
 	}
 	c.mu.Lock()
 	if why = c.check(now, node, inc, r.Push); why == Counts {
@@ -139,17 +133,27 @@ func (c *Client) Check(now Time, node int, inc Incarnation) (why Why, do []Actio
 	return why, c.unlock(now)
 }
 
+// within takes a reading into the bounds of the node's clock, and reports whether it is within them. It
+// takes the lock of these bounds only.
+//
+// Invariant: a reading counts without Client.mu only while no clock is known to have parted. Without the rule
+// a reply would count at once whose vote counts later (RuleLate).
+func (c *Client) within(node int, r Reading) bool {
+	if c.parted.Load() {
+		return false
+	}
+	b := &c.bounds[node]
+	b.mu.Lock()
+	ok := b.Take(r)
+	b.mu.Unlock()
+	return ok
+}
+
 // Time takes what a node says when it is asked for its time. It returns what Reply would
 // make of it.
 func (c *Client) Time(node int, r Reading) (late time.Duration, why Why, do []Action) {
-	if !c.parted.Load() {
-		b := &c.bounds[node]
-		b.mu.Lock()
-		ok := b.Take(r)
-		b.mu.Unlock()
-		if ok {
-			return 0, Counts, nil
-		}
+	if c.within(node, r) {
+		return 0, Counts, nil
 	}
 	c.mu.Lock()
 	late, why = c.read(node, r)
