@@ -66,7 +66,7 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		v.marked, v.incarnation, v.born = true, fresh, v.now
 	}
 	rest := v.Recovering(v.now)
-	if rest == 0 && v.counting && !v.caughtUp && !v.off(ResizeKnown) {
+	if rest == 0 && v.counting && !v.caughtUp && !v.learnt && !v.off(ResizeKnown) {
 		// It may have lost a Resize. Its wait for the repair is bounded: with no client to repair it
 		// the semaphore must work again.
 		rest = min(untilCaughtUp, time.Duration(max(0, v.born+2*v.guard()-v.now))*time.Millisecond)

@@ -92,6 +92,7 @@ type shared struct {
 	incarnation protocol.Incarnation
 	born        int64
 	caughtUp    bool // nothing was lost since the last repair or bootstrap
+	learnt      bool // it was caught up when it began to count: it knows each number of permits, or others that count do
 
 	first *Node            // the name that New has returned
 	names map[string]*Node // the others
@@ -213,7 +214,7 @@ func (n *Node) Forget() {
 
 // Mark is what a client does that saw a restart with memory, the newest writes possibly lost.
 func (n *Node) Mark(now int64, inc protocol.Incarnation) {
-	n.marked, n.incarnation, n.born, n.caughtUp = true, inc, now, false
+	n.marked, n.incarnation, n.born, n.caughtUp, n.learnt = true, inc, now, false, false
 }
 
 // Claims returns the claims that live at now, lowest ticket first.

@@ -53,4 +53,6 @@ const (
 	SetRefuse
 	// SetPromise: no configuration is accepted below a promise.
 	SetPromise
+	// SetHigher: a node moves to later configurations only.
+	SetHigher
 )

@@ -23,6 +23,15 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 			n.Mark(now, fresh)
 		}
 		n.set.Phase = protocol.SetRecorded
+	case s.Kind == protocol.SetMove && n.set.Config != nil && n.set.Identity == s.Identity &&
+		(n.set.Stamp().Epoch() < s.Config.Stamp.Epoch() || n.off(SetHigher)):
+		if !n.marked {
+			n.Mark(now, fresh)
+		}
+		if s.Enters() {
+			n.learnt, n.caughtUp = n.caughtUp, false
+		}
+		n.set = protocol.NodeSet{Phase: protocol.SetRecorded, Identity: s.Identity, Config: s.Config}
 	case s.Kind == protocol.SetRestore && s.Seen == n.SetText():
 		n.Mark(now, fresh)
 		n.longest.guard = max(n.longest.guard, s.Config.Guard.Milliseconds())

@@ -101,7 +101,7 @@ func (c *Claim) admitted(now Time) bool {
 func (c *Claim) wait(now Time) {
 	if c.admitted(now) {
 		c.admittedCapacity = c.capacity(now)
-		c.phase = Holding
+		c.phase, c.giveUpAt = Holding, 0
 		c.deadline = c.validUntil(now)
 		return
 	}
@@ -243,7 +243,7 @@ func (c *Claim) leasesEnd() Time {
 func (c *Claim) holdOn(now Time) {
 	was := c.deadline
 	c.saveAdmitted(now)
-	c.deadline = c.validUntil(now)
+	c.deadline = max(c.validUntil(now), c.giveUpAt)
 	if now >= c.deadline && c.Rules.on(RuleFinal) {
 		c.deadline = min(was, now) // it was held until then
 		c.end(now, Lost)

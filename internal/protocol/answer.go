@@ -88,7 +88,7 @@ func (c *Claim) credible(now Time, p *peer, a Answer) bool {
 		return false
 	}
 	return !c.Window.Old(a.Ticket, a.Clock) || p.incarnation == a.Incarnation && c.running(p, now) ||
-		c.Sets.Met(c.exact(now)) || !c.Rules.on(RuleOld)
+		c.Sets.Attested(c.exact(now)) || !c.Rules.on(RuleOld)
 }
 
 // rejectAnswer takes an answer that does not count because the ticket and the node's

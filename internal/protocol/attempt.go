@@ -66,9 +66,10 @@ type Deferral struct {
 // Start makes an attempt and has it ask for its places. Nodes that are unhealthy are asked
 // and not waited for. It returns which nodes are asked later.
 func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
+	g := c.group.Load()
 	a.Claim = *NewClaim(Config{
-		Terms: b.Terms, Nodes: uint8(c.Nodes), Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
-		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy, b.NodeTimeout, b.TTL),
+		Terms: b.Terms, Nodes: uint8(c.Nodes), Sets: g.Sets, Absent: g.Absent, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
+		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy|g.Absent, b.NodeTimeout, b.TTL),
 	})
 	a.outbox.rules = b.Rules
 	if b.NoRenewal {
@@ -79,7 +80,7 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	} else {
 		d.Nodes, d.After = c.fanout.Defer(Start{
 			Name: b.Name, ID: b.ID, ShortHold: b.ShortHold, Contended: n.Contended(), Renewed: !b.NoRenewal,
-			Unhealthy: b.Unhealthy, Busy: b.Busy, Timeout: b.NodeTimeout,
+			Unhealthy: b.Unhealthy, Busy: b.Busy, Timeout: b.NodeTimeout, Group: *g,
 		})
 	}
 	a.Claim.Start(now, c.propose(a, n), d.Nodes, d.After)

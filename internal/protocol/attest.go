@@ -29,7 +29,7 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 			caughtUp |= 1 << i
 		}
 	}
-	return most(set, caughtUp) || all&set == set
+	return q.sets().Met(all) && (most(set, caughtUp) || all&set == set)
 }
 
 // CanListNames reports whether the other nodes that have listed their names suffice to

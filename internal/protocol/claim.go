@@ -59,7 +59,8 @@ type Config struct {
 	Drift       time.Duration // how much earlier than the node the client takes a lease to end
 	Window      Window        // how far tickets may be from the nodes' clocks
 	Try         bool          // do not wait: Busy instead
-	Nodes       uint8         // that are asked; those without a vote, too
+	Nodes       uint8         // that are known; those without a vote, too
+	Absent      uint32        // of these, nodes that are asked nothing, a bit for each
 }
 
 // Drift returns how much earlier than a node a client takes a lease to end: 1% of the ttl
@@ -77,7 +78,7 @@ type Claim struct {
 	ticket           Ticket // T
 	began            Time   // of the attempt, or of raising T
 	beatAt           Time   // the next beat
-	giveUpAt         Time   // a try that others are ahead of on a majority gives up then; 0: not known yet
+	giveUpAt         Time   // a try that others are ahead of on a majority gives up then; 0: not known yet. Holding: see Regroup
 	countAt          Time   // the next question of a waiter that counting blocks
 	countPause       time.Duration
 	deadline         Time   // Holding: rule 5
@@ -138,6 +139,9 @@ func (c *Claim) Start(now Time, t0 Ticket, later uint32, after time.Duration) {
 	c.ticket, c.began, c.countAt = t0, now, Never
 	c.beatAt = c.nextBeat(now)
 	for i := range c.peers {
+		if c.Absent&(1<<i) != 0 {
+			continue
+		}
 		if later&(1<<i) != 0 {
 			if c.peers[i].askAt = now.Add(after); !c.Rules.on(RuleRest) {
 				c.peers[i].askAt = Never
@@ -293,7 +297,7 @@ func (c *Claim) Wake() Time {
 		p := &c.peers[i]
 		if p.pendingSince != 0 {
 			w = min(w, p.pendingSince.Add(c.NodeTimeout))
-		} else if p.askAt != 0 && !p.hinted {
+		} else if p.askAt != 0 && !p.hinted && c.Absent&(1<<i) == 0 {
 			w = min(w, p.askAt)
 		}
 	}

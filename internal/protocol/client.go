@@ -46,7 +46,8 @@ type Client struct {
 	window Window
 	fanout *Fanout
 	votes  []atomic.Uint64 // per node: the incarnation that it votes with, 0: none. Written with mu held
-	parted atomic.Bool     // some clocks have: each reading may be evidence. Written with mu held
+	group  atomic.Pointer[Group]
+	parted atomic.Bool // some clocks have: each reading may be evidence. Written with mu held
 	bounds []nodeBounds
 
 	mu        sync.Mutex
@@ -89,6 +90,7 @@ func NewClient(cfg ClientConfig) *Client {
 		lives:  NewIncarnations(cfg.Nodes, cfg.Guard, cfg.Rules),
 		repair: NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed, cfg.Rules),
 	}
+	c.group.Store(&Group{Sets: Majority(cfg.Nodes)})
 	bounds := make([]*ClockBounds, cfg.Nodes)
 	for i := range bounds {
 		bounds[i] = &c.bounds[i].ClockBounds

@@ -75,6 +75,7 @@ func (s Stamp) Compare(o Stamp) int {
 type Member struct {
 	Identity string // of the node: it goes with the node's data
 	Addr     string // as the client that recorded the set names it
+	Role     Role   // while the nodes are being exchanged
 }
 
 // Configuration is which nodes make a quorum, and what all their clients share. It does not change:
@@ -84,6 +85,8 @@ type Configuration struct {
 	Guard     time.Duration
 	Retention time.Duration
 	Members   []Member
+	Stage     Stage
+	Former    []string // addresses of members of before: a client's list may still name them
 }
 
 // Addrs returns the addresses of the members.
@@ -112,6 +115,7 @@ func (c *Configuration) String() string {
 	for _, m := range c.Members {
 		fmt.Fprintf(&b, " %s %s", m.Identity, quoted.Replace(m.Addr))
 	}
+	c.appendExchange(&b)
 	return b.String()
 }
 
@@ -124,7 +128,7 @@ var (
 // maxMembers bounds what is read.
 const maxMembers = 31
 
-// ParseConfiguration reads what String returns. Words behind it are of a later version, and are ignored.
+// ParseConfiguration reads what String returns.
 func ParseConfiguration(text string) (*Configuration, bool) {
 	words := strings.Fields(text)
 	if len(words) < 4 {
@@ -148,7 +152,7 @@ func ParseConfiguration(text string) (*Configuration, bool) {
 		}
 		c.Members = append(c.Members, m)
 	}
-	return c, true
+	return c, c.parseExchange(words[4+2*n:])
 }
 
 // SetPhase is how far the recording of a set has come at a node.

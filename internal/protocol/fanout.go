@@ -3,6 +3,7 @@ package protocol
 import (
 	"hash/fnv"
 	"math"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -105,28 +106,42 @@ type Start struct {
 	Unhealthy uint32 // nodes that cannot be reached or do not answer, a bit for each
 	Busy      int    // how many nodes have much to do for this client; not only a slow one must
 	Timeout   time.Duration
+	Group     Group // without Sets: all nodes
 }
 
 // Defer returns which nodes an attempt defers, a bit for each, and for how long. Nodes that
 // are unhealthy are asked at once, and not waited for: they may be well again.
 func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
-	n, need := len(f.nodes), len(f.nodes)/2+1
-	if s.Busy < need || !s.ShortHold || s.Contended || !s.Renewed || need == n || s.ID[3]%probeEvery == 0 {
+	if s.Group.Sets == (Quorums{}) {
+		s.Group.Sets = Majority(len(f.nodes))
+	}
+	n, members := len(f.nodes), s.Group.Sets.All()
+	need := needOf(members)
+	if s.Group.Sets.next != 0 || members|s.Group.Absent != 1<<n-1 { // nodes are being exchanged
+		return 0, 0
+	}
+	if s.Busy < need || !s.ShortHold || s.Contended || !s.Renewed || need == bits.OnesCount32(members) || s.ID[3]%probeEvery == 0 {
 		return 0, 0
 	}
 	var buf, sorted [32]int64
 	for i := range f.nodes {
 		buf[i] = f.nodes[i].ewma.Load()
 	}
-	copy(sorted[:], buf[:n])
-	slices.Sort(sorted[:n])
-	usual := time.Duration(sorted[need-1])
+	known := sorted[:0]
+	for i := range n {
+		if members&(1<<i) != 0 {
+			known = append(known, buf[i])
+		}
+	}
+	slices.Sort(known)
+	usual := time.Duration(known[need-1])
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s.Name))
 	first := int(h.Sum32() % uint32(n))
 	for k := range n {
 		i := (first + k) % n
 		switch {
+		case members&(1<<i) == 0:
 		case s.Unhealthy&(1<<i) != 0 || f.Recovering(i):
 		case need > 0 && time.Duration(buf[i]) <= usual+usual/4+slowMargin:
 			need--

@@ -24,6 +24,7 @@ const (
 	SetLost                      // the node lost its data, and too few members can say what it was
 	SetCopied                    // another node, Other, has the same identity and runs as well
 	SetElsewhere                 // the node was a member, and has the data of another set now
+	SetRetired                   // the node is no member any more
 )
 
 // SetVerdict is what a client makes of a node.
@@ -39,15 +40,20 @@ type SetVerdict struct {
 type SetAction struct {
 	RecordStep
 	Reconnect bool // end the connection, the next one judges again; else the step is to be carried out
+	Begin     bool // the node is a member from here on: connect to it
+	Cease     bool // it is none any more: end the connection
 }
 
 // Membership is what a client knows of its nodes' set. It is not safe for concurrent use.
 type Membership struct {
-	Out []SetAction
+	Out       []SetAction
+	Exchanges bool // the nodes can become others: the runtime connects to nodes beside those of the list
 
 	rules  Rules
 	addrs  []string
+	listed int            // so many of these are the client's list
 	config *Configuration // that it counts on; nil: no set is known
+	narrow bool           // it has begun to count since a claim of before may have been admitted without its nodes
 	nodes  []setNode
 }
 
@@ -66,7 +72,7 @@ type setNode struct {
 
 // NewMembership returns what a client of these addresses knows at its start.
 func NewMembership(addrs []string, rules Rules) *Membership {
-	m := &Membership{rules: rules, addrs: addrs, nodes: make([]setNode, len(addrs))}
+	m := &Membership{rules: rules, addrs: slices.Clone(addrs), listed: len(addrs), nodes: make([]setNode, len(addrs))}
 	for i := range m.nodes {
 		m.nodes[i].place = -1
 	}
@@ -90,7 +96,15 @@ func (m *Membership) Stamp() Stamp {
 func (m *Membership) Met(i int, run string, has NodeSet) SetVerdict {
 	n := &m.nodes[i]
 	n.up, n.met, n.run, n.has, n.again, n.known, n.fault = true, true, run, has, false, false, SetFits
-	if has.Phase == SetRecorded && m.config == nil || has.Phase == SetRecorded && has.Stamp().Compare(m.Stamp()) > 0 && m.fits(has.Config) {
+	if has.Config != nil && has.Config.Stamp.Epoch() > 1 && !m.Exchanges {
+		n.fault = SetElsewhere
+		return m.Verdict(i)
+	}
+	switch {
+	case has.Phase != SetRecorded:
+	case m.follows(has):
+		m.follow(i, has.Config)
+	case m.config == nil || has.Stamp().Compare(m.Stamp()) > 0 && has.Config.Stamp.Epoch() == m.config.Stamp.Epoch() && m.fits(has.Config):
 		m.adopt(i, has.Config)
 	}
 	m.forget()
@@ -149,7 +163,10 @@ func (m *Membership) wrong() int {
 	if !m.rules.on(RuleSetList) {
 		return -1
 	}
-	if m.config != nil && len(m.config.Members) != len(m.addrs) {
+	if m.config != nil && m.config.Stamp.Epoch() > 1 {
+		return m.notFormer()
+	}
+	if m.config != nil && len(m.config.Members) != m.listed {
 		return max(0, slices.IndexFunc(m.nodes, func(n setNode) bool { return n.has.Stamp() == m.config.Stamp }))
 	}
 	return slices.IndexFunc(m.nodes, func(n setNode) bool { return n.fault == SetWrong })
@@ -195,6 +212,10 @@ func (m *Membership) adopt(by int, c *Configuration) {
 	for j := range m.nodes {
 		m.nodes[j].place, m.nodes[j].known = -1, false
 	}
+	if c.Stamp.Epoch() > 1 {
+		m.regroup(by)
+		return
+	}
 	m.reconnect(by)
 }
 
@@ -211,7 +232,7 @@ func (m *Membership) reconnect(but int) {
 // fits reports whether a later configuration may be that of this list: each node is a member, or has
 // not shown what it is.
 func (m *Membership) fits(c *Configuration) bool {
-	return len(c.Members) == len(m.addrs) && !slices.ContainsFunc(m.nodes, func(n setNode) bool {
+	return len(c.Members) == m.listed && !slices.ContainsFunc(m.nodes, func(n setNode) bool {
 		return n.up && n.has.Config != nil && c.Member(n.has.Identity) < 0
 	})
 }
@@ -219,10 +240,13 @@ func (m *Membership) fits(c *Configuration) bool {
 // forget has the client count on no set any more: every node of its list has lost its data, and so
 // would be used without a set by a client that starts now.
 func (m *Membership) forget() {
-	for i := range m.nodes {
+	for i := range m.listed {
 		if n := &m.nodes[i]; !n.up || n.has.Config != nil {
 			return
 		}
+	}
+	if m.config == nil || m.config.Stamp.Epoch() > 1 {
+		return
 	}
 	m.config = nil
 	for i := range m.nodes {

@@ -9,8 +9,12 @@ func (m *Membership) judge(i int) {
 	case m.config == nil && n.has.Phase == SetAccepted:
 		n.fault = SetPending
 	case m.config == nil:
+	case m.retired(i):
+		n.fault, n.known = SetRetired, false
 	case n.has.Stamp() == m.config.Stamp:
 		m.member(i)
+	case m.behind(i):
+		m.move(i)
 	default:
 		m.stranger(i)
 	}
@@ -137,6 +141,9 @@ func (m *Membership) occupied(i, at int) bool {
 // their data, if every node is connected. One member's word is not enough: it may
 // have missed a later set.
 func (m *Membership) word() bool {
+	if m.config.Stamp.Epoch() > 1 {
+		return m.decided()
+	}
 	say, blank := 0, 0
 	for i := range m.nodes {
 		switch n := &m.nodes[i]; {
@@ -147,5 +154,5 @@ func (m *Membership) word() bool {
 			say++
 		}
 	}
-	return say >= len(m.addrs)/2+1 || say > 0 && say+blank == len(m.addrs) || !m.rules.on(RuleSetWord)
+	return say >= m.listed/2+1 || say > 0 && say+blank == m.listed || !m.rules.on(RuleSetWord)
 }

@@ -45,6 +45,7 @@ func TestMutants(t *testing.T) {
 		{"one member says what a node was", protocol.RuleSetWord, wordOfMembers},
 		{"each refusal breaks the connection to a node without a vote", protocol.RuleSetPatient, refusedWithoutAVote},
 		{"another set is proposed than a node has accepted", protocol.RuleSetAccepted, acceptedIsProposed},
+		{"a node of another set says what counts", protocol.RuleSetFollow, followsAStranger},
 		{"a recording that is overtaken goes on", protocol.RuleSetPromised, overtakenGivesUp},
 	} {
 		var f findings

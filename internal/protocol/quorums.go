@@ -29,6 +29,15 @@ func (q Quorums) Met(nodes uint32) bool {
 // Blocked reports whether no quorum is left without these nodes.
 func (q Quorums) Blocked(nodes uint32) bool { return !q.Met(^nodes) }
 
+// Attested reports whether the nodes have a majority of the nodes that can attest what is not recorded: those that
+// counted before, while nodes are being exchanged.
+func (q Quorums) Attested(nodes uint32) bool { return most(q.present, nodes) }
+
+// Any reports whether the nodes have a majority of one of the sets.
+func (q Quorums) Any(nodes uint32) bool {
+	return most(q.present, nodes) || q.next != 0 && most(q.next, nodes)
+}
+
 // All returns the nodes that have a vote.
 func (q Quorums) All() uint32 { return q.present | q.next }
 

@@ -23,10 +23,11 @@ const (
 	SetAccept                        // accept this configuration, unless a higher promise was given
 	SetCommit                        // all nodes have accepted it
 	SetRestore                       // a node that lost its data gets back what it was
+	SetMove                          // a member serves a later configuration from here on
 )
 
 func (k RecordKind) String() string {
-	return [...]string{"?", "promise", "accept", "commit", "restore"}[k]
+	return [...]string{"?", "promise", "accept", "commit", "restore", "move"}[k]
 }
 
 // RecordStep is one request to one node.
@@ -37,6 +38,16 @@ type RecordStep struct {
 	Identity string         // of that node, with SetAccept and SetRestore
 	Config   *Configuration // nil with SetPromise
 	Seen     string         // of SetRestore: nothing is done unless the node still keeps that
+}
+
+// Enters reports whether the node begins to count with the step, beside those that did before. It may lack what these
+// record meanwhile, so it is not caught up.
+func (s *RecordStep) Enters() bool {
+	if s.Kind != SetMove || s.Config.Stage != Jointly {
+		return false
+	}
+	at := s.Config.Member(s.Identity)
+	return at >= 0 && s.Config.Members[at].Role == Enters
 }
 
 // RecordOutcome is how a Recording stands.

@@ -29,6 +29,7 @@ type RegisterOp struct {
 	Stored      Stored
 	Nodes       int
 	Sets        Quorums // the zero value: a majority of Nodes
+	Absent      uint32  // nodes that are asked nothing, a bit for each
 	NodeTimeout time.Duration
 	MaxPause    time.Duration // the longest pause before a node is asked again
 	Alive       bool          // OpRead: Left is wanted, so a node that is only slow is waited for if it matters
@@ -78,6 +79,8 @@ func (q *RegisterOp) Outcome() Outcome { return q.outcome }
 
 // StartRegisterOp starts an operation on a record. timeout and ttl are those of its name.
 func (c *Client) StartRegisterOp(now Time, q *RegisterOp, timeout, ttl time.Duration, rules Rules) {
+	g := c.group.Load()
+	q.Sets, q.Absent = g.Sets, g.Absent
 	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = c.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
 	q.Fresh = c.Guard - c.Guard/50 // our clock and the node's may run at different speeds
 	q.Start(now)
@@ -128,6 +131,10 @@ func (q *RegisterOp) Start(now Time) {
 // an open, a put and a repair are idempotent by their version.
 func (q *RegisterOp) ask(now Time, i int) {
 	p := &q.peers[i]
+	if q.Absent&(1<<i) != 0 {
+		p.askAt = 0
+		return
+	}
 	r := Request{Node: i, Op: q.Op, Sent: now}
 	switch {
 	case p.repair:

@@ -18,7 +18,7 @@ func (c *Claim) Renew(now Time) {
 	c.beatAt = c.nextBeat(now)
 	for i := range c.peers {
 		switch p := &c.peers[i]; {
-		case p.refused:
+		case p.refused || c.Absent&(1<<i) != 0:
 		case p.held && p.ticket >= c.ticket:
 			c.send(now, i, OpBeat)
 		default:
@@ -68,7 +68,7 @@ func (c *Claim) sendDue(now Time) {
 	asking, rest := c.phase == Waiting && now >= c.hinted(), c.outOfVotes(now)
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.pendingSince != 0 || p.refused && !due {
+		if p.pendingSince != 0 || p.refused && !due || c.Absent&(1<<i) != 0 {
 			continue
 		}
 		again := p.askAt != 0 && !p.hinted && now >= p.askAt

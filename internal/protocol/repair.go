@@ -78,6 +78,9 @@ const (
 	quietAttempts = 24 // attempts, some ten seconds by default, until an operator should know
 )
 
+// errNoMember is why a node is not asked that has no vote.
+var errNoMember = errors.New("protocol: is not a member of the set")
+
 // ErrUndecided is why a name cannot be brought to a node while its register is undecided.
 var ErrUndecided = errors.New("protocol: the register is undecided")
 

@@ -128,12 +128,18 @@ func (r *Repair) looked(i int, res RepairResult) {
 func (r *Repair) lookAtOthers(i int) {
 	n := &r.nodes[i]
 	n.others, n.found = make([]repairPeer, len(r.nodes)), map[string]struct{}{}
+	asked := 0
 	for j := range r.nodes {
-		if j != i {
+		switch {
+		case j == i:
+		case r.Sets.All()&(1<<j) == 0:
+			n.others[j].err = errNoMember
+		default:
+			asked++
 			r.do(i, RepairStep{Kind: RepairLook, Node: j})
 		}
 	}
-	if len(r.nodes) == 1 {
+	if asked == 0 {
 		r.list(i)
 	}
 }

@@ -11,6 +11,17 @@ const (
 	RuleSetOutside                                // what a node said before it is known to be a member lets no claim in: two holders
 	RuleSetPatient                                // a node that has no vote yet is not connected to again for what it refuses: its set is never recorded
 	RuleSetCopy                                   // of two servers with one identity one votes: two holders
+
+	RuleSetBoth          // while nodes are being exchanged a quorum is a majority of the set of before, too: two holders
+	RuleSetEach          // and of each set, not of all nodes of both: two holders
+	RuleSetFollow        // a later configuration counts only if a member of the present one shows it: two holders
+	RuleKeepDeadline     // a holder keeps its deadline when another configuration begins to count: it is lost for nothing
+	RuleSettleNext       // a waiter settles at the nodes that begin to count: it is admitted by what they do not know
+	RuleNarrow           // an attempt that is not settled starts again when the new set counts alone: a token falls
+	RuleExchangeMoved    // the time before the new set counts begins when a majority of the set of before has moved: two holders
+	RuleExchangeWait     // and it is a guard time: two holders
+	RuleExchangeCaughtUp // a majority of the new set is caught up by then: what was recorded is not found
+	RuleExchangeLearn    // nodes take in what the others have before they count: a waiter loses its place
 )
 
 // firstMemberRule leaves room for the rules of repairs.

@@ -9,7 +9,7 @@ const lastLocalRule = RuleLostLeft
 const lastRepairRule = RuleSpareCaughtUp
 
 // lastMemberRule is the last of rules_members.go.
-const lastMemberRule = RuleSetCopy
+const lastMemberRule = RuleExchangeLearn
 
 // lastRule is the one with the highest number.
 const lastRule = RuleWallUp

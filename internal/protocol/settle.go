@@ -82,7 +82,7 @@ func (c *Claim) raise(now Time, top Ticket) {
 	}
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.behind = true; !(p.held && p.ticket == c.ticket) && !p.refused {
+		if p.behind = true; !(p.held && p.ticket == c.ticket) && !p.refused && c.Absent&(1<<i) == 0 {
 			c.send(now, i, OpSettle)
 			p.pushUnsure = false // the first request with this T
 		}

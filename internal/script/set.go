@@ -17,7 +17,10 @@ const OtherSet = "OTHERSET"
 // AppendSet appends the EVALSHA of a step of the set's register. The node begins another incarnation
 // with random if it has forgotten what it was. runID must not be empty: "-" says unknown.
 func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol.ID, runID string, guard, retention time.Duration) []byte {
-	ballot, config := string(s.Ballot), ""
+	op, ballot, config := s.Kind.String(), string(s.Ballot), ""
+	if s.Enters() {
+		op = "enter"
+	}
 	if s.Kind == protocol.SetRestore {
 		ballot = s.Seen
 	}
@@ -29,7 +32,7 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, set.SHA)
 	dst = appendKeys(dst, SetKey(prefix), MarkerKey(prefix))
-	dst = resp.AppendString(dst, s.Kind.String())
+	dst = resp.AppendString(dst, op)
 	dst = resp.AppendString(dst, ballot)
 	dst = resp.AppendString(dst, s.Identity)
 	dst = resp.AppendString(dst, config)

@@ -16,7 +16,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// proposals are three sets that the node may become a member of.
+// proposals are three sets that the node may become a member of, and two configurations that follow the first one. In the
+// last one the node begins to count.
 func proposals() (all []*protocol.Configuration) {
 	for i := range 3 {
 		b := protocol.Ballot(fmt.Sprintf("19a00000000%08x", i+1))
@@ -25,7 +26,10 @@ func proposals() (all []*protocol.Configuration) {
 			Members: []protocol.Member{{Identity: fmt.Sprint("id", i), Addr: "a"}, {Identity: fmt.Sprint("other", i), Addr: "b"}},
 		})
 	}
-	return all
+	second := all[0].Begin(protocol.Change{Add: []protocol.Member{{Identity: "new", Addr: "c"}}}, "19a0000000000000004")
+	third := second.Join("19a0000000000000005")
+	third.Members[0].Role = protocol.Enters
+	return append(all, second, third)
 }
 
 // The register of the set is that of the reference node: what it keeps after each step, and which requests
@@ -34,7 +38,7 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	sets := proposals()
-	kinds := []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore}
+	kinds := []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetMove, protocol.SetMove}
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		require.NoError(t, c.FlushAll(t.Context()).Err())
@@ -44,8 +48,8 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 				require.NoError(t, c.FlushAll(t.Context()).Err())
 				m.Forget()
 			}
-			set := sets[r.IntN(3)]
-			s := protocol.RecordStep{Kind: kinds[r.IntN(4)], Ballot: protocol.Ballot(fmt.Sprintf("19a00000000%08x", r.IntN(6)+1))}
+			set := sets[r.IntN(len(sets))]
+			s := protocol.RecordStep{Kind: kinds[r.IntN(len(kinds))], Ballot: protocol.Ballot(fmt.Sprintf("19a00000000%08x", r.IntN(6)+1))}
 			if s.Kind == protocol.SetRestore && r.IntN(2) == 0 {
 				s.Seen = m.SetText()
 			}
@@ -60,9 +64,9 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 			require.Equal(t, want.String(), got.String(), "seed %d, step %d: %v", seed, i, s)
 			require.Equal(t, m.SetText(), c.Get(t.Context(), script.SetKey("test")).Val())
 
-			for j := range 4 {
+			for j := range len(sets) + 1 {
 				home := script.Home("")
-				if j < 3 {
+				if j < len(sets) {
 					home = script.HomeOf(sets[j].Stamp)
 				}
 				n.keys = script.NewKeys("test", "a name").At(home)
@@ -117,4 +121,34 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 	require.Len(t, after, 5, "it is not caught up")
 	assert.NotEqual(t, fmt.Sprint(before), after[0])
 	assert.Equal(t, []string{"run", "60000", "120000"}, after[2:], "its guard time is that of the set")
+}
+
+// A node that begins to count beside others keeps its incarnation. It attests nothing until it is caught up again, and
+// votes for semaphores if it was.
+func TestANodeThatEntersVotesAndDoesNotAttest(t *testing.T) {
+	c := redistest.Start(t, 1).Node(0).Client()
+	load(t, c)
+	all := proposals()
+	before, joint := all[3], all[4]
+	for _, was := range []string{" w", ""} {
+		require.NoError(t, c.FlushAll(t.Context()).Err())
+		for i, set := range []*protocol.Configuration{before, joint} {
+			s := protocol.RecordStep{Kind: []protocol.RecordKind{protocol.SetRestore, protocol.SetMove}[i], Config: set, Identity: set.Members[0].Identity}
+			if i == 1 { // its guard time ended not long ago
+				born := time.Now().Add(-70 * time.Second).UnixMilli()
+				require.NoError(t, c.Set(t.Context(), script.HomeOf(before.Stamp).Marker("test"), fmt.Sprint("7 ", born, " run 60000 120000", was), 0).Err())
+			}
+			require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run", 0, time.Minute))...).Err())
+		}
+		home := script.HomeOf(joint.Stamp)
+		marker := c.Get(t.Context(), home.Marker("test")).Val()
+		assert.Regexp(t, `^7 \d+ run 60000 120000( l)?$`, marker)
+		n := newNode(c)
+		n.keys = script.NewKeys("test", "a name").At(home)
+		sem := n.terms(1, 1)
+		sem.Capacity, sem.Counting = 2, true
+		assert.Equal(t, was == " w", n.do(t, sem, join(640)).Vote, "a node that was caught up: %q", was)
+		require.NoError(t, c.Do(t.Context(), args(t, script.AppendCaughtUp(nil, home.Marker("test"), 7))...).Err())
+		assert.Regexp(t, `^7 \d+ run 60000 120000 w$`, c.Get(t.Context(), home.Marker("test")).Val())
+	}
 }

@@ -81,12 +81,12 @@ var recordings = generator{
 				other.parts[0].acquire(false)
 			}
 		})
-		w.then(4*w.ttl, func() { w.sets(append(ns, d)) })
+		w.then(4*w.ttl, func() { w.setsAgree(append(ns, d)) })
 	},
 }
 
-// sets: a set that one node takes for recorded is that of all its members.
-func (w *world) sets(all []*node) {
+// setsAgree: a set that one node takes for recorded is that of all its members.
+func (w *world) setsAgree(all []*node) {
 	for _, n := range all {
 		set := n.model.Set()
 		if set.Phase != protocol.SetRecorded {

@@ -187,15 +187,15 @@ func (c *checker) passed(w *world, a *attempt) {
 			if e == nil || t.lock != c.lock || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
 				continue
 			}
-			nodes, weight := 0, e.Weight
-			for _, n := range w.nodes {
+			nodes, weight := uint32(0), e.Weight
+			for i, n := range w.nodes {
 				for _, o := range n.data(c.lock).Claims(n.millis(w.now)) {
 					if o.ID == e.ID && o.Ticket == e.Ticket() {
-						nodes, weight = nodes+1, min(weight, o.Weight)
+						nodes, weight = nodes|1<<i, min(weight, o.Weight)
 					}
 				}
 			}
-			if nodes > len(w.nodes)/2 {
+			if a.Sets.Any(nodes) {
 				sum += weight
 				holder += fmt.Sprintf(" %v (%s)", e, phaseName(e.phase))
 			}

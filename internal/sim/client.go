@@ -17,6 +17,9 @@ func (p *proc) begin() {
 		Wall: p.wallClock, WallAllowed: p.wallAllowed(),
 		Seed: uint64(p.epoch)<<32 | uint64(p.index), Rules: w.rules,
 	})
+	if p.members != nil {
+		p.client.Regroup(p.now(), p.members.Group())
+	}
 	p.names = nil
 	for i := range max(1, w.locks) {
 		p.names = append(p.names, &protocol.Name{Name: recordName + lockNames[i], Counting: w.counting})

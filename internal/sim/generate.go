@@ -111,7 +111,7 @@ var generators = []generator{
 	twofold, moved, replica, compared, doubtful,
 	readers, queueDies,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
-	lists, recordings, places, copies, recordedStorm,
+	lists, recordings, places, copies, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 	wallClocks,
 }

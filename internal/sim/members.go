@@ -17,8 +17,16 @@ func (n *node) address() string { return "n" + n.run() }
 // assemble has each process look at the sets of its nodes. If recorded, the nodes are a set already.
 func (w *world) assemble(recorded bool) {
 	if recorded {
-		c := w.configuration(w.nodes, "10000000000")
-		for i, n := range w.nodes {
+		nodes := w.nodes
+		if w.members > 0 {
+			nodes = nodes[:w.members]
+		}
+		for _, n := range w.nodes[len(nodes):] { // they are new
+			n.model.Forget()
+			n.names = map[string]bool{}
+		}
+		c := w.configuration(nodes, "10000000000")
+		for i, n := range nodes {
 			for _, kind := range []protocol.RecordKind{protocol.SetAccept, protocol.SetCommit} {
 				n.model.Step(n.millis(w.now), protocol.RecordStep{Kind: kind, Ballot: "1", Identity: c.Members[i].Identity, Config: c}, n.incarnation())
 			}
@@ -35,7 +43,24 @@ func (p *proc) join() {
 	for _, l := range p.links {
 		addrs = append(addrs, l.node.address())
 	}
-	p.members = protocol.NewMembership(addrs, p.w.rules)
+	listed := len(addrs)
+	if p.w.members > 0 {
+		listed = p.w.members
+	}
+	p.members = protocol.NewMembership(addrs[:listed], p.w.rules)
+	p.members.Exchanges = true
+	for _, l := range p.links[:listed] {
+		l.absent = false
+	}
+	for i, a := range addrs[listed:] {
+		p.members.Know(a)
+		if l := p.links[listed+i]; !l.absent {
+			l.snap()
+			l.absent = true
+		}
+	}
+	p.grouped = nil
+	p.client.Regroup(p.now(), p.members.Group())
 	for _, l := range p.links {
 		if l.up && !l.meet() {
 			l.snap()
@@ -84,13 +109,23 @@ func (p *proc) regroup() {
 			a.after()
 		}
 	}
+	p.recount()
 	for _, a := range todo {
 		l := p.links[a.Node]
-		if a.Reconnect {
+		switch {
+		case a.Reconnect:
 			if w.wire != nil {
 				w.say("%s connects to node %d again", p.label, a.Node+1)
 			}
 			p.later(1, l.snap)
+			continue
+		case a.Cease:
+			l.absent = true
+			p.later(1, l.snap)
+			continue
+		case a.Begin:
+			l.absent = false
+			p.later(1, l.connect)
 			continue
 		}
 		n, s := l.node, a.RecordStep

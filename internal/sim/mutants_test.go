@@ -164,6 +164,17 @@ var mutants = []mutant{
 	{"a node of another list takes a member's place", without(protocol.RuleSetPlace), places, 100, "capacity token"},
 	{"two servers with one identity vote", without(protocol.RuleSetCopy), copies, 100, "capacity token"},
 
+	{"a majority of the new set is enough while nodes are exchanged", without(protocol.RuleSetBoth), exchangeLeft, 100, "capacity token order"},
+	{"a majority of all nodes is enough while nodes are exchanged", without(protocol.RuleSetEach), exchangeLeft, 300, "capacity token order"},
+	{"the new set counts alone at once", without(protocol.RuleExchangeWait), exchangeLeft, 100, "capacity token"},
+	{"the time before the new set counts begins with the decision", without(protocol.RuleExchangeMoved), exchangeLeft, 300, "capacity token"},
+	{"a node moves to an earlier configuration", nodesWithout(model.SetHigher), exchangeAgain, 100, "capacity token"},
+	{"a holder is judged by the new set at once", without(protocol.RuleKeepDeadline), exchangeKept, 100, "lost"},
+	{"a waiter without a place at the new nodes starts again", without(protocol.RuleSettleNext), exchangeKept, 100, "place"},
+	{"an attempt of before the new set goes on", without(protocol.RuleNarrow), exchangeFalls, 300, "token"},
+	{"the new set counts before it is caught up", without(protocol.RuleExchangeCaughtUp), exchangeRecords, 100, "record"},
+	{"new nodes count at once", without(protocol.RuleExchangeLearn), exchangeKept, 100, "lost place"},
+
 	{"a reader joins a writer", without(protocol.RuleShare), localCalm, 100, "capacity token"},
 	{"a reader joins past a writer of its process", without(protocol.RuleInLine), localReaders, 100, "late"},
 	{"a reader joins past a writer elsewhere", without(protocol.RuleReadersYield), localReaders, 100, "late"},
@@ -292,10 +303,10 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		nodes |= s.off
 	}
 	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused, protocol.RuleWallEnds, protocol.RuleWallUp,
-		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient}) { // which protocol has
+		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient, protocol.RuleSetFollow}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
-	if all := model.SetPromise<<1 - 1; nodes != all {
+	if all := model.SetHigher<<1 - 1; nodes != all {
 		t.Errorf("a node rule has no mutant: of %b only %b", all, nodes)
 	}
 }

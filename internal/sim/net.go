@@ -57,6 +57,7 @@ type link struct {
 	away protocol.Time // since when it does not reach that
 
 	up         bool
+	absent     bool // the node is no member of the process's set
 	gen        uint32
 	known      protocol.Time        // since when the process knows the node's incarnation
 	leapt      time.Duration        // by how much the node's clock had jumped when the process last heard of it
@@ -231,7 +232,7 @@ func (l *link) arriveLate(m *message) {
 // connect opens a connection if one can be had; the event that makes one possible calls it again.
 func (l *link) connect() {
 	defer l.pump()
-	if l.up || l.node.down || l.node.paused || !l.proc.alive || l.proc.paused || l.stalled[requests] || l.stalled[answers] {
+	if l.up || l.absent || l.node.down || l.node.paused || !l.proc.alive || l.proc.paused || l.stalled[requests] || l.stalled[answers] {
 		return
 	}
 	w := l.proc.w

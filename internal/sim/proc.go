@@ -27,6 +27,7 @@ type proc struct {
 	shorter     time.Duration // its settings are those of the world divided by this
 
 	members     *protocol.Membership // nil: it counts on no set
+	grouped     *protocol.Configuration
 	index       int
 	clientTimer moment         // when the Client gets its Tick
 	reading     []int          // by node: names that it is bringing there
@@ -284,7 +285,9 @@ func (p *proc) restart() {
 	p.alive, p.closed = true, false
 	p.waking, p.excused = false, 0
 	p.adjust()
-	p.begin()
+	if p.begin(); p.w.members > 0 {
+		p.join()
+	}
 	p.begins()
 	for _, l := range p.links {
 		l.connect()

@@ -169,14 +169,14 @@ func (p *proc) reads() {
 
 // lastly reads once more when everything is well again: that must succeed.
 func (w *world) lastly() {
-	caughtUp := 0
-	for _, n := range w.nodes {
+	caughtUp := uint32(0)
+	for i, n := range w.nodes {
 		if n.model.CaughtUp() && !n.gone && !n.unsettled() {
-			caughtUp++
+			caughtUp |= 1 << i
 		}
 	}
 	// One node gone for good and another without its data: it cannot be known.
-	if caughtUp <= len(w.nodes)/2 {
+	if !w.sets().Attested(caughtUp) {
 		return
 	}
 	w.lastRead = w.now.add(2*w.guard + 10*w.ttl)
@@ -220,13 +220,13 @@ type opened struct{ run, found protocol.Version }
 // lost notes that a node has lost its data: of records a majority must remain
 // caught up, or be repaired before the next one goes.
 func (l *ledger) lost(w *world) {
-	caughtUp := 0
-	for _, n := range w.nodes {
+	caughtUp := uint32(0)
+	for i, n := range w.nodes {
 		if n.model.CaughtUp() && !n.unmarked && !n.unsettled() {
-			caughtUp++
+			caughtUp |= 1 << i
 		}
 	}
-	l.void = l.void || caughtUp <= len(w.nodes)/2
+	l.void = l.void || !w.sets().Attested(caughtUp)
 }
 
 // settled holds what an operation has found, or done, against all others.

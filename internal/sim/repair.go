@@ -37,6 +37,9 @@ type repairTask struct {
 	res  protocol.RepairResult
 	over bool
 	then func(protocol.RepairResult) // of an onlooker's; nil: the machine's
+
+	stamp  protocol.Stamp // of an exchange: whether the node serves that
+	served bool
 }
 
 // mends: the process repairs the node if that lost its data, and the world has something

@@ -19,6 +19,9 @@ import (
 func (n *node) repairStep(t *repairTask, by *proc) (res protocol.RepairResult) {
 	w, s := n.w, t.step
 	inc, marked := n.model.Incarnation()
+	if set := n.model.Set(); t.stamp != "" {
+		t.served = set.Stamp() == t.stamp
+	}
 	switch {
 	case n.refuse:
 		return protocol.RepairResult{Err: errRefused, ForGood: true}
@@ -93,16 +96,16 @@ func (n *node) complete(inc protocol.Incarnation) {
 // attested: enough nodes beside n would answer a read of a register that is not
 // simulated.
 func (p *proc) attested(n *node) bool {
-	caughtUp, all := 0, 0
-	for _, o := range p.w.nodes {
-		if o == n || p.reaches(o) {
-			all++
-			if o != n && o.model.CaughtUp() {
-				caughtUp++
-			}
+	caughtUp, lacking := uint32(0), uint32(0)
+	for i, o := range p.w.nodes {
+		if o != n && !p.reaches(o) {
+			lacking |= 1 << i
+		} else if o != n && o.model.CaughtUp() {
+			caughtUp |= 1 << i
 		}
 	}
-	return caughtUp > len(p.w.nodes)/2 || all == len(p.w.nodes)
+	sets := p.client.Group().Sets
+	return sets.Attested(caughtUp) || sets.All()&lacking == 0
 }
 
 // bringNumber gives a node the newest number of permits that the others that can be
@@ -117,10 +120,10 @@ func (p *proc) bringNumber(n *node) {
 
 // numberInForce: what a read has brought to a majority is in force.
 func (w *world) numberInForce() {
-	limits := map[protocol.Ticket]int{}
-	for _, n := range w.nodes {
+	limits := map[protocol.Ticket]uint32{}
+	for i, n := range w.nodes {
 		if limit, at := n.model.Limit(); at > w.permits.at {
-			if limits[at]++; limits[at] > len(w.nodes)/2 {
+			if limits[at] |= 1 << i; w.sets().Met(limits[at]) {
 				w.permits.limit, w.permits.at, w.permits.since = limit, at, w.now
 			}
 		}

@@ -11,6 +11,7 @@ import (
 // setting is what stays fixed during one schedule.
 type setting struct {
 	nodes, procs, parts int // parts: participants of one process
+	members             int // so many of the nodes are the set at first; 0: all, and the processes know no sets
 	locks               int // names that participants claim, in turn; 0: one
 
 	capacity uint64

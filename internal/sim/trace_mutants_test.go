@@ -46,21 +46,33 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 
 // untraced says of each rule that no trace is about why. internal/protocol has a mutant of each.
 var untraced = map[string]string{
-	"RuleRoute":      notRun + ": how long a call waits for a node",
-	"RuleNearest":    notRun + ": how long a call waits for a node",
-	"RuleJudged":     atOnce,
-	"RuleBegins":     atOnce,
-	"RuleCleared":    atOnce + ": a beat asks the node again",
-	"RuleLanded":     atOnce,
-	"RuleAskAgain":   atOnce,
-	"RuleRecount":    atOnce,
-	"RuleMissed":     atOnce + ": a beat brings the vote",
-	"RuleSetPatient": notRun + ": a connection to a node that has no vote is no connection there",
+	"RuleRoute":            notRun + ": how long a call waits for a node",
+	"RuleNearest":          notRun + ": how long a call waits for a node",
+	"RuleJudged":           atOnce,
+	"RuleBegins":           atOnce,
+	"RuleCleared":          atOnce + ": a beat asks the node again",
+	"RuleLanded":           atOnce,
+	"RuleAskAgain":         atOnce,
+	"RuleRecount":          atOnce,
+	"RuleMissed":           atOnce + ": a beat brings the vote",
+	"RuleSetPatient":       notRun + ": a connection to a node that has no vote is no connection there",
+	"RuleSetBoth":          noExchange,
+	"RuleSetEach":          noExchange,
+	"RuleSetFollow":        noExchange,
+	"RuleKeepDeadline":     noExchange,
+	"RuleSettleNext":       noExchange,
+	"RuleNarrow":           noExchange,
+	"RuleExchangeMoved":    noExchange,
+	"RuleExchangeWait":     noExchange,
+	"RuleExchangeCaughtUp": noExchange,
+	"RuleExchangeLearn":    noExchange,
+	"node.SetHigher":       noExchange,
 }
 
 const (
-	notRun = "the simulator does not run the decision"
-	atOnce = "in a trace all else that happens makes up for it at once"
+	noExchange = "no trace exchanges nodes"
+	notRun     = "the simulator does not run the decision"
+	atOnce     = "in a trace all else that happens makes up for it at once"
 )
 
 // switches are the mutants that are no rules.

@@ -26,7 +26,9 @@ type world struct {
 	undecided map[string]bool // those whose registers no run has decided
 	held      map[string]bool // those that a run is deciding
 
-	ledger      ledger // of the record
+	decided     map[uint64]*protocol.Configuration // by epoch, see exchange.go
+	exchanging  *exchanger                         // the last one that has begun
+	ledger      ledger                             // of the record
 	permits     number
 	registerOps int
 	lastRead    moment
@@ -188,6 +190,7 @@ func (w *world) stop() {
 		}
 	}
 	w.limit = w.limit.add(back) // what was stored before ends so much later
+	w.recordAgain()
 	for _, p := range w.procs {
 		p.off = 0
 		p.adjust()

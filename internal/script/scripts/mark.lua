@@ -10,7 +10,7 @@
 --
 -- KEYS  1 marker   ARGV  1 random id  2 run id  3 lost, or the incarnation in which the clock has jumped  4 milliseconds since the run began, or up to a second less
 --       5 guard and retention
--- The marker: "<incarnation> <born> <run id, or - when not known> <guard> <retention>[ w]", w: the node is caught up (record.lua)
+-- The marker: "<incarnation> <born> <run id, or - when not known> <guard> <retention>[ w]", w: the node is caught up (record.lua), l: see set.lua
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local marker = redis.pcall('GET', KEYS[1])

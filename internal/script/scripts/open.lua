@@ -62,7 +62,7 @@ if K[6] then
   local resized = try('GET', K[6])
   if resized and resized.err then return resized end
   since, limit = match(resized or '', '^%d+ %d+ %x+ (%d+) %x+ %d+ 0 %d+ (%d+)$')
-  if recovering <= 0 and string.sub(marker or '', -2) ~= ' w' then recovering = math.min(100, recovering + guard) end
+  if recovering <= 0 and not string.find(marker or '', ' [wl]$') then recovering = math.min(100, recovering + guard) end
   -- A Resize of the future (record.lua) hides the last true one.
   if since and since - now * 1000 > math.min(guard * 500, 172800000000) then recovering = math.max(100, recovering) end
 end

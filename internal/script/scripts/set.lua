@@ -3,7 +3,7 @@
 -- key of the marker, so a node of another configuration has no such key, and refuses.
 --
 -- KEYS  1 set  2 marker of a node without a recorded set
--- ARGV  1 promise, accept, commit or restore  2 ballot; of a restore: what the client has read here  3 identity
+-- ARGV  1 promise, accept, commit, restore, move or enter  2 ballot; of a restore: what the client has read here  3 identity
 --       4 configuration, which begins with its stamp  5 random id  6 run id  7 guard and retention
 -- The set: "<promised> <accepted> <phase> <identity> <configuration>", phase: - none, p accepted, c recorded.
 local call, try, match = redis.call, redis.pcall, string.match
@@ -17,7 +17,7 @@ local function markerOf(of) return base .. match(of, '^%S+') end
 
 -- move gives the marker of this node to a configuration. A node without one has forgotten what it
 -- did, or never did anything: its guard time begins.
-local function move(to, forgotten)
+local function move(to, forgotten, enters)
   local from = phase == '-' and KEYS[2] or markerOf(present)
   local marker = try('GET', from)
   if type(marker) ~= 'string' or forgotten then
@@ -25,6 +25,7 @@ local function move(to, forgotten)
     local inc = string.format('%.0f', tonumber(string.sub(ARGV[5], 1, 13), 16) % 4503599627370495 + 1)
     marker = inc .. ' ' .. string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000)) .. ' ' .. ARGV[6] .. ' ' .. ARGV[7]
   end
+  if enters then marker = string.gsub(string.gsub(marker, ' l$', ''), ' w$', ' l') end
   call('DEL', from, KEYS[2])
   call('SET', markerOf(to), marker)
   -- A program that knows no sets finds a key of another type, and does nothing.
@@ -41,6 +42,12 @@ elseif op == 'commit' and phase ~= '-' and match(present, '^%S+') == match(confi
   phase = 'c'
 elseif op == 'restore' and ballot == (set or '') then
   move(config, true)
+  promised, accepted, phase, mine, present = '0', '0', 'c', identity, config
+elseif (op == 'move' or op == 'enter') and phase ~= '-' and mine == identity and
+  match(present, '^%d+') - match(config, '^%d+') < 0 then
+  -- A member serves a later configuration. One that enters begins to count beside others that record
+  -- what it may lack: it is not caught up, but knows each number of permits that it needs to ("l").
+  move(config, false, op == 'enter')
   promised, accepted, phase, mine, present = '0', '0', 'c', identity, config
 end
 local new = promised .. ' ' .. accepted .. ' ' .. phase .. ' ' .. mine .. ' ' .. present

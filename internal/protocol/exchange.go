@@ -1,0 +1,265 @@
+package protocol
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// This file owns how the nodes of a set are exchanged: which configuration may follow which one.
+//
+//	            the new nodes take in        a majority of each        the new set
+//	Stable ---> Learning ------------------> Joint ------------------> Stable
+//	   ^           |                           |
+//	   `-----------+---------- undone ---------'
+//
+// Invariant: a configuration and the next one have a set in common of which both need a majority. So of two
+// claims that are admitted under them, one after the other, the later one meets the earlier one at a node.
+// Only the step from Joint to the new set is without such a set for clients that count on what was before Joint.
+// These cannot hold any more by then: see Exchange.
+
+// Stage is how far an exchange of nodes has come.
+type Stage uint8
+
+// The stages.
+const (
+	Stable   Stage = iota // a majority of the members is a quorum
+	Learning              // so is a majority of those that stay or leave. Those that enter take in claims, and have no vote
+	Jointly               // a quorum is a majority of those that stay or leave, and one of those that stay or enter
+)
+
+func (s Stage) String() string { return [...]string{"stable", "learning", "joint"}[s] }
+
+// Role says in which set a member counts while nodes are being exchanged.
+type Role uint8
+
+// The roles.
+const (
+	Stays Role = iota
+	Leaves
+	Enters
+)
+
+const roles = "sle"
+
+// appendExchange writes what a configuration has beside its members: nothing, if nodes were never exchanged.
+func (c *Configuration) appendExchange(b *strings.Builder) {
+	if c.Stage == Stable && len(c.Former) == 0 {
+		return
+	}
+	b.WriteString(" " + c.Stage.String() + " ")
+	for _, m := range c.Members {
+		b.WriteByte(roles[m.Role])
+	}
+	for _, f := range c.Former {
+		b.WriteString(" " + quoted.Replace(f))
+	}
+}
+
+// parseExchange reads what appendExchange wrote.
+func (c *Configuration) parseExchange(words []string) bool {
+	if len(words) == 0 {
+		return true
+	}
+	stage := slices.Index([]string{"stable", "learning", "joint"}, words[0])
+	if stage < 0 || len(words) < 2 || len(words[1]) != len(c.Members) || len(words) > 2+maxMembers {
+		return false
+	}
+	c.Stage = Stage(stage)
+	for i := range c.Members {
+		r := strings.IndexByte(roles, words[1][i])
+		if r < 0 || c.Stage == Stable && r > 0 {
+			return false
+		}
+		c.Members[i].Role = Role(r)
+	}
+	for _, f := range words[2:] {
+		c.Former = append(c.Former, unquoted.Replace(f))
+	}
+	return true
+}
+
+// Change is what is to become of the nodes of a set.
+type Change struct {
+	Add    []Member
+	Remove []string // addresses
+}
+
+// Fits reports whether a change of a stable set makes sense, and leaves a node.
+func (c *Configuration) Fits(ch Change) bool {
+	if c.Stage != Stable || len(ch.Add)+len(ch.Remove) == 0 || len(ch.Add)+len(c.Members) > maxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
+		return false
+	}
+	for _, m := range ch.Add {
+		if c.Place(m.Addr) >= 0 || c.Member(m.Identity) >= 0 || slices.Contains(ch.Remove, m.Addr) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(ch.Remove, func(a string) bool { return c.Place(a) < 0 })
+}
+
+// Begin returns the first configuration of a change. Where no node is added none has to learn.
+func (c *Configuration) Begin(ch Change, b Ballot) *Configuration {
+	n := c.follow(b, Learning)
+	for i := range n.Members {
+		if slices.Contains(ch.Remove, n.Members[i].Addr) {
+			n.Members[i].Role = Leaves
+		}
+	}
+	for _, m := range ch.Add {
+		m.Role = Enters
+		n.Members = append(n.Members, m)
+	}
+	if len(ch.Add) == 0 {
+		n.Stage = Jointly
+	}
+	return n
+}
+
+// follow returns a copy of the next epoch.
+func (c *Configuration) follow(b Ballot, s Stage) *Configuration {
+	n := *c
+	n.Stamp, n.Stage = StampOf(c.Stamp.Epoch()+1, b), s
+	n.Members, n.Former = slices.Clone(c.Members), slices.Clone(c.Former)
+	return &n
+}
+
+// Join returns what follows Learning.
+func (c *Configuration) Join(b Ballot) *Configuration { return c.follow(b, Jointly) }
+
+// Finish returns the new set.
+func (c *Configuration) Finish(b Ballot) *Configuration { return c.end(b, Leaves) }
+
+// Undo returns the set of before.
+func (c *Configuration) Undo(b Ballot) *Configuration { return c.end(b, Enters) }
+
+func (c *Configuration) end(b Ballot, without Role) *Configuration {
+	n := c.follow(b, Stable)
+	n.Members = slices.DeleteFunc(n.Members, func(m Member) bool { return m.Role == without })
+	for i := range n.Members {
+		n.Members[i].Role = Stays
+	}
+	if without == Leaves {
+		n.Former = slices.DeleteFunc(n.Former, func(a string) bool { return n.Place(a) >= 0 })
+		for _, m := range c.Members {
+			if m.Role == Leaves && !slices.Contains(n.Former, m.Addr) && len(n.Former) < maxMembers {
+				n.Former = append(n.Former, m.Addr)
+			}
+		}
+	}
+	return n
+}
+
+// Quorums returns which nodes are a quorum. at says which node each member is.
+func (c *Configuration) Quorums(at func(member int) int, rules Rules) Quorums {
+	var present, next uint32
+	for i, m := range c.Members {
+		if m.Role != Enters {
+			present |= 1 << at(i)
+		}
+		if m.Role != Leaves {
+			next |= 1 << at(i)
+		}
+	}
+	switch {
+	case c.Stage != Jointly:
+		return Quorums{present: present}
+	case !rules.on(RuleSetBoth):
+		return Quorums{present: next}
+	case !rules.on(RuleSetEach):
+		return Quorums{present: present | next}
+	}
+	return Quorums{present: present, next: next}
+}
+
+// Exchange decides for the client that exchanges nodes when the next configuration may be proposed. It is not safe
+// for concurrent use.
+//
+// The successor of a configuration is decided by a majority of the nodes that stay or leave: it is recorded
+// in a register beside the claims, see docs/membership.md.
+//
+// Invariant: the new set alone counts only when no client can hold by the set of before alone, whose leases have ended a
+// guard time after a majority of that set has refused its requests. And fences of the set of before are older by then than any ticket that
+// the new set gives.
+type Exchange struct {
+	Guard time.Duration // how long Jointly lasts at least: the guard time, and the skew of clocks
+	Rules Rules
+
+	config *Configuration
+	began  Time         // since when a majority of the nodes that stay or leave has moved to config; 0: it has not
+	nodes  []exchanging // by member
+}
+
+type exchanging struct {
+	moved  bool
+	votes  bool // its guard time is over
+	caught bool // it has been caught up since it has moved
+}
+
+// Decided says that a configuration has been decided.
+func (e *Exchange) Decided(now Time, c *Configuration) {
+	e.config, e.began, e.nodes = c, 0, make([]exchanging, len(c.Members))
+	if !e.Rules.on(RuleExchangeMoved) {
+		e.began = now
+	}
+}
+
+// Moved says that a member serves the configuration that was decided last.
+func (e *Exchange) Moved(now Time, member int) {
+	e.nodes[member].moved = true
+	if e.began == 0 && e.majority(Enters, func(n *exchanging) bool { return n.moved }) {
+		e.began = now
+	}
+}
+
+// Looked says what a member that serves that configuration says of itself.
+func (e *Exchange) Looked(member int, votes, caughtUp bool) {
+	n := &e.nodes[member]
+	n.votes, n.caught = votes, caughtUp
+}
+
+// majority reports whether a majority of the members without a role is as wanted.
+func (e *Exchange) majority(without Role, is func(n *exchanging) bool) bool {
+	all, have := 0, 0
+	for i := range e.nodes {
+		if e.config.Members[i].Role == without {
+			continue
+		}
+		all++
+		if is(&e.nodes[i]) {
+			have++
+		}
+	}
+	return 2*have > all
+}
+
+// Next returns whether what follows the configuration may be proposed now. It is
+// Join after Learning, and Finish after Jointly.
+func (e *Exchange) Next(now Time) bool {
+	if e.config == nil || e.config.Stage == Stable || e.began == 0 {
+		return false
+	}
+	if e.config.Stage == Learning {
+		return e.learnt() || !e.Rules.on(RuleExchangeLearn)
+	}
+	ready := e.majority(Leaves, func(n *exchanging) bool {
+		return n.moved && n.votes && (n.caught || !e.Rules.on(RuleExchangeCaughtUp))
+	})
+	return ready && (now.Sub(e.began) >= e.Guard || !e.Rules.on(RuleExchangeWait))
+}
+
+// learnt reports whether each node that enters has taken in what the others have. A node that cannot be reached holds the
+// exchange up, and it is for the operator to give it up.
+func (e *Exchange) learnt() bool {
+	for i := range e.nodes {
+		if n := &e.nodes[i]; e.config.Members[i].Role == Enters && !(n.moved && n.votes && n.caught) {
+			return false
+		}
+	}
+	return true
+}
+
+// Over reports whether a majority of the new set has moved to it. A second change may begin.
+func (e *Exchange) Over() bool {
+	return e.config != nil && e.config.Stage == Stable && e.majority(Enters, func(n *exchanging) bool { return n.moved })
+}

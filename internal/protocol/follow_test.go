@@ -1,0 +1,140 @@
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// replaced is the set ABC of which C is being replaced by D.
+func replaced(set *protocol.Configuration) (learning, joint, done *protocol.Configuration) {
+	learning = set.Begin(protocol.Change{Add: []protocol.Member{{Identity: "new", Addr: "D"}}, Remove: []string{"C"}}, ballot(2))
+	joint = learning.Join(ballot(3))
+	return learning, joint, joint.Finish(ballot(4))
+}
+
+func TestConfigurationsOfAnExchangeAsText(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	learning, joint, done := replaced(set)
+	for _, c := range []*protocol.Configuration{set, learning, joint, done, joint.Undo(ballot(5))} {
+		got, ok := protocol.ParseConfiguration(c.String())
+		require.True(t, ok, c)
+		assert.Equal(t, c, got)
+	}
+	assert.Equal(t, []string{"A", "B", "D"}, done.Addrs())
+	assert.Equal(t, []string{"C"}, done.Former)
+	assert.Equal(t, set.Addrs(), joint.Undo(ballot(5)).Addrs())
+	for _, bad := range []string{" middle ssl", " joint ss", " joint ssx", " stable sse", " joint"} {
+		_, ok := protocol.ParseConfiguration(set.String() + bad)
+		assert.False(t, ok, bad)
+	}
+}
+
+func TestAChangeThatMakesNoSenseIsRefused(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	d := protocol.Member{Identity: "new", Addr: "D"}
+	for name, ch := range map[string]protocol.Change{
+		"nothing":                    {},
+		"a node that is a member":    {Add: []protocol.Member{{Identity: "new", Addr: "A"}}},
+		"an identity of a member":    {Add: []protocol.Member{{Identity: set.Members[1].Identity, Addr: "D"}}},
+		"a node that is no member":   {Remove: []string{"D"}},
+		"no node is left":            {Remove: []string{"A", "B", "C"}},
+		"a node that comes and goes": {Add: []protocol.Member{d}, Remove: []string{"D"}},
+	} {
+		assert.False(t, set.Fits(ch), name)
+	}
+	assert.True(t, set.Fits(protocol.Change{Add: []protocol.Member{d}, Remove: []string{"C"}}))
+	learning, _, _ := replaced(set)
+	assert.False(t, learning.Fits(protocol.Change{Remove: []string{"A"}}), "a second change begins after the first")
+}
+
+func TestQuorumsOfAnExchange(t *testing.T) {
+	t.Parallel()
+	learning, joint, done := replaced(setOf(1, "A", "B", "C"))
+	at := func(member int) int { return member }
+	assert.Equal(t, protocol.Majority(3), learning.Quorums(at, protocol.Rules{}), "D learns")
+	assert.Equal(t, protocol.Joint(0b0111, 0b1011), joint.Quorums(at, protocol.Rules{}))
+	assert.Equal(t, protocol.Majority(3), done.Quorums(at, protocol.Rules{}))
+}
+
+// followsAStranger has a client of the set ABC see a later configuration of another set at C's address.
+func followsAStranger(t assert.TestingT, rules protocol.Rules) {
+	set, other := setOf(1, "A", "B", "C"), setOf(2, "X", "Y", "C")
+	_, _, later := replaced(other)
+	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1}, recordedAt(set, "A"), recordedAt(set, "B"))
+	n := recordedAt(other, "Y")
+	n.Config = later
+	m.Met(2, "r2", n)
+	assert.Equal(t, set.Stamp, m.Stamp(), "a node of another set says what counts")
+}
+
+func TestAClientFollowsItsOwnSetOnly(t *testing.T) {
+	t.Parallel()
+	followsAStranger(t, protocol.Rules{})
+}
+
+func TestAClientFollowsItsSet(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	_, joint, done := replaced(set)
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1, 2}, recordedAt(set, "A"), recordedAt(set, "B"), recordedAt(set, "C"))
+	m.Out = nil
+	assert.Equal(t, protocol.Group{Sets: protocol.Majority(3)}, m.Group())
+
+	v := meet(m, "r", []int{0}, recordedAt(joint, "A"))
+	assert.Equal(t, protocol.SetFits, v.Fault)
+	assert.Equal(t, protocol.Group{Sets: protocol.Joint(0b0111, 0b1011), Narrow: true}, m.Group(), "an epoch was missed")
+	assert.Equal(t, "D", m.Addr(3))
+	m.Out = nil
+	v = meet(m, "r", []int{1}, recordedAt(set, "B"))
+	assert.Equal(t, protocol.SetFits, v.Fault)
+	require.Len(t, m.Out, 1, "a member that is behind moves")
+	assert.Equal(t, protocol.SetMove, m.Out[0].Kind)
+
+	m.Met(1, "r1", recordedAt(done, "B"))
+	g := m.Group()
+	assert.Equal(t, protocol.Group{Sets: protocol.Joint(0b1011, 0), Absent: 0b0100, Narrow: true}, g)
+	assert.False(t, m.Group().Narrow, "it is said once")
+	assert.Equal(t, protocol.SetRetired, m.Met(2, "r2", recordedAt(joint, "C")).Fault)
+}
+
+func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
+	t.Parallel()
+	learning, joint, done := replaced(setOf(1, "A", "B", "C"))
+	const guard = 20 * time.Second
+	e := protocol.Exchange{Guard: guard}
+	e.Decided(1, learning)
+	for i := range 3 {
+		e.Moved(1, i)
+		e.Looked(i, true, true)
+	}
+	assert.False(t, e.Next(2), "D has not taken in anything")
+	e.Moved(2, 3)
+	e.Looked(3, true, true)
+	assert.True(t, e.Next(2))
+	e.Decided(3, joint)
+	assert.False(t, e.Next(protocol.Time(2*guard)), "no node has moved")
+	for i := range 4 {
+		e.Moved(protocol.Time(2*guard), i)
+		e.Looked(i, true, i < 2)
+	}
+	assert.False(t, e.Next(protocol.Time(3*guard-1)))
+	assert.True(t, e.Next(protocol.Time(3*guard)))
+	e.Looked(0, true, false)
+	assert.False(t, e.Next(protocol.Time(3*guard)), "one of three is caught up")
+	e.Decided(protocol.Time(3*guard), done)
+	e.Moved(protocol.Time(3*guard), 0)
+	assert.False(t, e.Over())
+	e.Moved(protocol.Time(3*guard), 2)
+	assert.True(t, e.Over())
+}

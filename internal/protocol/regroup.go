@@ -1,0 +1,72 @@
+package protocol
+
+// This file owns what becomes of claims and operations when another configuration begins to count.
+
+// Group is which nodes a client asks, and which of them make a quorum.
+type Group struct {
+	Sets   Quorums
+	Absent uint32 // nodes that are asked nothing, a bit for each
+	Narrow bool   // claims of before may have been admitted by nodes that are not asked any more
+}
+
+// Regroup has the claim count on other nodes. It keeps its ticket.
+//
+// Invariant: views stay, since each tells of the queue of its node, whatever the node's clients count on. A holder
+// keeps the deadline that it had: no claim is admitted by the new nodes alone until it has passed, see Exchange.
+// Without that a claim is lost that was admitted just before the new nodes began to count.
+//
+// Invariant: a waiter goes on once it is settled at a quorum of the new nodes, too. They insert it at its ticket.
+//
+// Invariant: an attempt that is not settled starts again when the new set counts alone. It may have begun before
+// a claim of the set of before, of which the new nodes know nothing, and it may have a lower ticket.
+func (c *Claim) Regroup(now Time, g Group) {
+	if c.expire(now); c.phase.Final() {
+		return
+	}
+	c.Sets, c.Absent = g.Sets, g.Absent
+	if g.Narrow && c.phase == Joining && !c.Postponed() && c.Rules.on(RuleNarrow) {
+		c.end(now, Expired)
+		return
+	}
+	if c.phase == Holding && c.Rules.on(RuleKeepDeadline) {
+		c.giveUpAt = c.deadline
+	}
+	if c.phase != Joining {
+		c.raised = true // what is asked for from here on is this ticket
+		for i := range c.peers {
+			if p := &c.peers[i]; !p.held && !p.refused && g.Absent&(1<<i) == 0 {
+				p.ask(now)
+			}
+		}
+	}
+	if c.phase == Waiting && !c.Sets.Met(c.exact(now)) && c.Rules.on(RuleSettleNext) {
+		c.phase, c.began = Joining, now
+	}
+	c.advance(now)
+}
+
+// Regroup has the operation count on other nodes. What nodes have answered stays.
+func (q *RegisterOp) Regroup(now Time, g Group) {
+	q.Sets, q.Absent = g.Sets, g.Absent
+	for i := range q.peers {
+		if p := &q.peers[i]; q.outcome == Asking && q.Repair == 0 && !p.answered && p.pendingSince == 0 && p.askAt == 0 {
+			p.askAt = now
+		}
+	}
+	q.Tick(now)
+}
+
+// Group returns which nodes the client asks now.
+func (c *Client) Group() Group { return *c.group.Load() }
+
+// Regroup has the client count on other nodes. The claims and the operations under way are for the caller to tell.
+func (c *Client) Regroup(now Time, g Group) (do []Action) {
+	c.mu.Lock()
+	c.group.Store(&g)
+	c.repair.Sets = g.Sets
+	c.judgeClocks(func(j *Clocks) { j.Sets = g.Sets })
+	if !c.closed {
+		c.repair.Hurry(now)
+	}
+	return c.unlock(now)
+}
