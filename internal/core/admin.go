@@ -119,7 +119,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 			heads[i].Holder = queue.Claims[0].ID
 		}
 	}
-	kind, node, most := protocol.FindHolder(heads, rules())
+	kind, node, most := protocol.FindHolder(heads, protocol.Majority(len(heads)), rules())
 	switch kind {
 	case protocol.HeldByClaim:
 		c := queues[node].Claims[0]

@@ -68,7 +68,7 @@ type Deferral struct {
 func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	g := c.group.Load()
 	a.Claim = *NewClaim(Config{
-		Terms: b.Terms, Nodes: uint8(c.Nodes), Sets: g.Sets, Absent: g.Absent, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
+		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: g.Sets, Absent: g.Absent, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
 		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy|g.Absent, b.NodeTimeout, b.TTL),
 	})
 	a.outbox.rules = b.Rules
@@ -84,7 +84,7 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 		})
 	}
 	a.Claim.Start(now, c.propose(a, n), d.Nodes, d.After)
-	for i := range c.Nodes {
+	for i := range g.Nodes {
 		if b.Unhealthy&(1<<i) != 0 {
 			a.Suspect(now, i)
 		}

@@ -64,7 +64,7 @@ type Client struct {
 
 // ClientConfig is what a Client is made with.
 type ClientConfig struct {
-	Nodes       int
+	Nodes       int // of the list. Regroup may add some
 	TTL         time.Duration
 	NodeTimeout time.Duration
 	Guard       time.Duration
@@ -85,17 +85,13 @@ func NewClient(cfg ClientConfig) *Client {
 	c := &Client{
 		ClientConfig: cfg, window: WindowOf(cfg.Guard), alarm: Never, poll: Never,
 		fanout: NewFanout(cfg.Nodes, cfg.Rules),
-		votes:  make([]atomic.Uint64, cfg.Nodes),
-		bounds: make([]nodeBounds, cfg.Nodes),
+		votes:  make([]atomic.Uint64, maxNodes),
+		bounds: make([]nodeBounds, maxNodes),
 		lives:  NewIncarnations(cfg.Nodes, cfg.Guard, cfg.Rules),
 		repair: NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed, cfg.Rules),
 	}
-	c.group.Store(&Group{Sets: Majority(cfg.Nodes)})
-	bounds := make([]*ClockBounds, cfg.Nodes)
-	for i := range bounds {
-		bounds[i] = &c.bounds[i].ClockBounds
-	}
-	c.clocks = NewClocks(bounds, cfg.NodeTimeout, cfg.Guard)
+	c.group.Store(&Group{Nodes: cfg.Nodes, Sets: Majority(cfg.Nodes)})
+	c.clocks = NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
 	c.clocks.Rules = cfg.Rules
 	c.wall.init(&cfg)
 	c.attempted = make([]bool, cfg.Nodes)
@@ -103,6 +99,29 @@ func NewClient(cfg ClientConfig) *Client {
 		c.attempted[i] = true
 	}
 	return c
+}
+
+// grow has the Client know so many nodes. Called with c.mu held.
+func (c *Client) grow(nodes int) {
+	had := c.Nodes
+	if nodes <= had {
+		return
+	}
+	c.lives.grow(nodes)
+	c.repair.grow(nodes)
+	c.fanout.grow(nodes)
+	c.clocks.grow(c.boundsOf(had, nodes))
+	for len(c.attempted) < nodes {
+		c.attempted = append(c.attempted, true)
+	}
+	c.Nodes = nodes
+}
+
+func (c *Client) boundsOf(from, to int) (bounds []*ClockBounds) {
+	for i := from; i < to; i++ {
+		bounds = append(bounds, &c.bounds[i].ClockBounds)
+	}
+	return bounds
 }
 
 // Fanout returns what the Client knows of how long nodes take.
@@ -140,11 +159,11 @@ func (c *Client) Attempted(node int) bool {
 
 // judgeClocks gives the judge of the clocks an event. Called with c.mu held.
 func (c *Client) judgeClocks(event func(j *Clocks)) {
-	for i := range c.bounds {
+	for i := range c.Nodes {
 		c.bounds[i].mu.Lock()
 	}
 	event(c.clocks)
-	for i := range c.bounds {
+	for i := range c.Nodes {
 		c.bounds[i].mu.Unlock()
 	}
 }
@@ -166,7 +185,7 @@ func (c *Client) unlock(now Time) []Action {
 			c.act(Action{Kind: ActStep, Step: &steps[i]})
 		}
 	}
-	for i := range c.votes {
+	for i := range c.Nodes {
 		if inc := uint64(c.lives.Voting(i)); c.votes[i].Load() != inc {
 			c.votes[i].Store(inc)
 		}

@@ -297,12 +297,12 @@ func (c *Client) Tick(now Time) (do []Action) {
 	if !c.closed {
 		c.repair.Tick(now)
 	}
-	if c.wall.tick(now, c.Nodes, c.Wall) {
-		c.act(Action{Kind: ActWall, Nodes: 1<<c.Nodes - 1, Try: c.wall.try})
+	if sets := c.group.Load().Sets; c.wall.tick(now, sets, c.Wall) {
+		c.act(Action{Kind: ActWall, Nodes: sets.All(), Try: c.wall.try})
 	}
 	if every := max(c.TTL/4, 250*time.Millisecond); c.poll == Never || now >= c.poll {
 		ask := uint32(0)
-		for i := range c.bounds {
+		for i := range c.Nodes {
 			if at, _ := c.Bounds(now, i); now.Sub(at) > every/2 && c.poll != Never && c.Rules.on(RulePoll) {
 				ask |= 1 << i
 			}

@@ -125,8 +125,11 @@ var (
 	unquoted = strings.NewReplacer("%25", "%", "%20", " ", "%0a", "\n", "%0d", "\r", "%09", "\t")
 )
 
-// maxMembers bounds what is read.
-const maxMembers = 31
+// maxMembers bounds what is read. maxNodes bounds how many nodes a client knows in its life: it has a bit for each.
+const (
+	maxMembers = 31
+	maxNodes   = 32
+)
 
 // ParseConfiguration reads what String returns.
 func ParseConfiguration(text string) (*Configuration, bool) {

@@ -27,6 +27,7 @@ import (
 type Fanout struct {
 	rules Rules
 	nodes []nodeTimes
+	known atomic.Int32 // how many of them there are
 }
 
 // nodeTimes is how long one node takes to answer. It fills a cache line, because another
@@ -40,9 +41,17 @@ type nodeTimes struct {
 	_          [24]byte
 }
 
+// grow has the client know so many nodes.
+func (f *Fanout) grow(nodes int) { f.known.Store(int32(nodes)) }
+
+// all returns what is known of each node.
+func (f *Fanout) all() []nodeTimes { return f.nodes[:f.known.Load()] }
+
 // NewFanout returns what a client knows of so many nodes at its start.
 func NewFanout(nodes int, rules Rules) *Fanout {
-	return &Fanout{rules: rules, nodes: make([]nodeTimes, nodes)}
+	f := &Fanout{rules: rules, nodes: make([]nodeTimes, maxNodes)}
+	f.grow(nodes)
+	return f
 }
 
 const (
@@ -113,9 +122,9 @@ type Start struct {
 // are unhealthy are asked at once, and not waited for: they may be well again.
 func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
 	if s.Group.Sets == (Quorums{}) {
-		s.Group.Sets = Majority(len(f.nodes))
+		s.Group.Sets = Majority(len(f.all()))
 	}
-	n, members := len(f.nodes), s.Group.Sets.All()
+	n, members := len(f.all()), s.Group.Sets.All()
 	need := needOf(members)
 	if s.Group.Sets.next != 0 || members|s.Group.Absent != 1<<n-1 { // nodes are being exchanged
 		return 0, 0
@@ -124,7 +133,7 @@ func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
 		return 0, 0
 	}
 	var buf, sorted [32]int64
-	for i := range f.nodes {
+	for i := range f.all() {
 		buf[i] = f.nodes[i].ewma.Load()
 	}
 	known := sorted[:0]
@@ -172,7 +181,7 @@ func allow(trip, timeout, ttl time.Duration) time.Duration {
 // node that is further away than these.
 func (f *Fanout) QuorumTimeout(unhealthy uint32, timeout, ttl time.Duration) time.Duration {
 	far := false
-	for i := range f.nodes {
+	for i := range f.all() {
 		far = far || time.Duration(f.nodes[i].best.Load()) > timeout/2
 	}
 	if !far {
@@ -184,7 +193,7 @@ func (f *Fanout) QuorumTimeout(unhealthy uint32, timeout, ttl time.Duration) tim
 // Longest returns how long to wait for the answers of all nodes.
 func (f *Fanout) Longest(timeout, ttl time.Duration) time.Duration {
 	longest := timeout
-	for i := range f.nodes {
+	for i := range f.all() {
 		longest = max(longest, f.NodeTimeout(i, timeout, ttl))
 	}
 	return longest
@@ -194,7 +203,7 @@ func (f *Fanout) Longest(timeout, ttl time.Duration) time.Duration {
 // takes, 0 if none is.
 func (f *Fanout) Trip(unhealthy uint32) time.Duration {
 	var trips []int64
-	for i := range f.nodes {
+	for i := range f.all() {
 		if unhealthy&(1<<i) == 0 {
 			trips = append(trips, f.nodes[i].best.Load())
 		}
@@ -206,5 +215,5 @@ func (f *Fanout) Trip(unhealthy uint32) time.Duration {
 	if !f.rules.on(RuleNearest) {
 		return time.Duration(trips[len(trips)-1])
 	}
-	return time.Duration(trips[min(len(f.nodes)/2, len(trips)-1)])
+	return time.Duration(trips[min(len(f.all())/2, len(trips)-1)])
 }

@@ -1,6 +1,9 @@
 package protocol
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // This file owns how a client follows its set from one configuration to the next.
 //
@@ -115,14 +118,16 @@ func (m *Membership) Addr(node int) string { return m.addrs[node] }
 // Group returns which nodes the client asks, and which of them make a quorum. It says Narrow once.
 func (m *Membership) Group() Group {
 	if m.config == nil || m.config.Stamp.Epoch() == 1 {
-		return Group{Sets: Majority(m.listed), Absent: ^uint32(0) << m.listed & (1<<len(m.nodes) - 1)}
+		m.known = max(m.known, m.listed)
+		return Group{Nodes: m.known, Sets: Majority(m.listed), Absent: ^uint32(0) << m.listed & (1<<m.known - 1)}
 	}
 	asked := uint32(0)
 	g := Group{Sets: m.config.Quorums(m.slot, m.rules), Narrow: m.narrow}
 	for k := range m.config.Members {
 		asked |= 1 << m.slot(k)
 	}
-	m.narrow, g.Absent = false, ^asked&(1<<len(m.nodes)-1)
+	m.known = max(m.known, m.listed, bits.Len32(asked))
+	m.narrow, g.Nodes, g.Absent = false, m.known, ^asked&(1<<m.known-1)
 	return g
 }
 

@@ -89,11 +89,11 @@ func TestAClientFollowsItsSet(t *testing.T) {
 	m.Exchanges = true
 	meet(m, "r", []int{0, 1, 2}, recordedAt(set, "A"), recordedAt(set, "B"), recordedAt(set, "C"))
 	m.Out = nil
-	assert.Equal(t, protocol.Group{Sets: protocol.Majority(3)}, m.Group())
+	assert.Equal(t, protocol.Group{Nodes: 3, Sets: protocol.Majority(3)}, m.Group())
 
 	v := meet(m, "r", []int{0}, recordedAt(joint, "A"))
 	assert.Equal(t, protocol.SetFits, v.Fault)
-	assert.Equal(t, protocol.Group{Sets: protocol.Joint(0b0111, 0b1011), Narrow: true}, m.Group(), "an epoch was missed")
+	assert.Equal(t, protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1011), Narrow: true}, m.Group(), "an epoch was missed")
 	assert.Equal(t, "D", m.Addr(3))
 	m.Out = nil
 	v = meet(m, "r", []int{1}, recordedAt(set, "B"))
@@ -103,7 +103,7 @@ func TestAClientFollowsItsSet(t *testing.T) {
 
 	m.Met(1, "r1", recordedAt(done, "B"))
 	g := m.Group()
-	assert.Equal(t, protocol.Group{Sets: protocol.Joint(0b1011, 0), Absent: 0b0100, Narrow: true}, g)
+	assert.Equal(t, protocol.Group{Nodes: 4, Sets: protocol.Joint(0b1011, 0), Absent: 0b0100, Narrow: true}, g)
 	assert.False(t, m.Group().Narrow, "it is said once")
 	assert.Equal(t, protocol.SetRetired, m.Met(2, "r2", recordedAt(joint, "C")).Fault)
 }
@@ -137,4 +137,32 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	assert.False(t, e.Over())
 	e.Moved(protocol.Time(3*guard), 2)
 	assert.True(t, e.Over())
+}
+
+// A client gets to know nodes beside those of its list, and what is under way asks them.
+func TestAClientGrows(t *testing.T) {
+	t.Parallel()
+	p := newProcess(3, protocol.Rules{})
+	p.start(protocol.Rules{})
+	read := &protocol.RegisterOp{Op: protocol.OpRead}
+	p.StartRegisterOp(p.now, read, aTimeout, aTTL, protocol.Rules{})
+	require.Len(t, p.sent, 3)
+	require.Len(t, read.Out, 3)
+	p.sent, read.Out = nil, nil
+
+	g := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1011)}
+	p.Regroup(p.now, g)
+	p.a.Regroup(p.now, g)
+	read.Regroup(p.now, g)
+	p.flush()
+	p.Connect(p.now, 3, "d", time.Millisecond)
+	p.Show(p.now, 3, 4)
+	p.Up(p.now, 3)
+	p.a.Up(p.now, 3)
+	p.flush()
+	assert.Equal(t, protocol.Incarnation(4), p.Voting(3))
+	require.Len(t, read.Out, 1)
+	assert.Equal(t, 3, read.Out[0].Node)
+	require.Len(t, p.sent, 1)
+	assert.Equal(t, 3, p.sent[0].Node)
 }

@@ -1,6 +1,9 @@
 package protocol
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // This file owns the question which claim holds a name, as far as an onlooker can tell.
 // Nothing is decided by the answer: it is for people and for monitoring. It may be
@@ -25,35 +28,46 @@ const (
 )
 
 // FindHolder returns the holder of a name of capacity 1 by what all nodes tell. For HeldByClaim
-// it returns a node that votes for the claim. It also returns the most votes of any claim.
+// it returns a node that votes for the claim. It also returns the most votes of any claim. The zero value of sets is a majority of all.
+//
+// While nodes are being exchanged a claim that has a majority of one set only may hold by a lease of before. So the holder is not known then.
 //
 // Invariant: a name is free only if the nodes that have not answered, or may have forgotten
 // a lease, could make no claim its holder. Without the rule an onlooker that reaches one
 // node of a holder takes the name for free.
-func FindHolder(heads []Head, rules Rules) (kind HolderKind, node, most int) {
-	need := len(heads)/2 + 1
-	votes := map[string]int{}
-	foreign, unknown := 0, 0
+func FindHolder(heads []Head, sets Quorums, rules Rules) (kind HolderKind, node, most int) {
+	if sets == (Quorums{}) {
+		sets = Majority(len(heads))
+	}
+	votes := map[string]uint32{}
+	foreign, unknown := uint32(0), uint32(0)
 	for i, h := range heads {
+		if sets.All()&(1<<i) == 0 {
+			continue
+		}
 		if !h.Known {
-			unknown++
+			unknown |= 1 << i
 		}
 		if h.Foreign > 0 {
-			foreign++
+			foreign |= 1 << i
 		}
 		if h.Holder == "" {
 			continue
 		}
-		votes[h.Holder]++
-		most = max(most, votes[h.Holder])
-		if votes[h.Holder] == need {
+		votes[h.Holder] |= 1 << i
+		most = max(most, bits.OnesCount32(votes[h.Holder]))
+		if sets.Met(votes[h.Holder]) {
 			return HeldByClaim, i, most
 		}
 	}
+	may := sets.Any(unknown)
+	for _, v := range votes {
+		may = may || sets.Any(v|unknown)
+	}
 	switch {
-	case foreign >= need:
+	case sets.Met(foreign):
 		return HeldByForeign, 0, most
-	case most+unknown >= need && rules.on(RuleUnknown):
+	case may && rules.on(RuleUnknown):
 		return HeldUnknown, 0, most
 	}
 	return HeldByNone, 0, most

@@ -87,11 +87,17 @@ type NodeAction struct {
 // NewIncarnations returns what a client knows of so many addresses at its start. No
 // lease outlasts the guard time.
 func NewIncarnations(addresses int, guard time.Duration, rules Rules) *Incarnations {
-	s := &Incarnations{servers: NewServers(addresses, guard, rules), rules: rules, nodes: make([]nodeIncarnation, addresses)}
-	for i := range s.nodes {
-		s.nodes[i].same = -1
-	}
+	s := &Incarnations{servers: NewServers(addresses, guard, rules), rules: rules}
+	s.grow(addresses)
 	return s
+}
+
+// grow has the client know so many addresses.
+func (s *Incarnations) grow(addresses int) {
+	s.servers.grow(addresses)
+	for len(s.nodes) < addresses {
+		s.nodes = append(s.nodes, nodeIncarnation{same: -1})
+	}
 }
 
 // Connect says that a connection to address i begins, which reaches the given run of a

@@ -52,6 +52,7 @@ type Membership struct {
 	rules  Rules
 	addrs  []string
 	listed int            // so many of these are the client's list
+	known  int            // so many of these were ever asked
 	config *Configuration // that it counts on; nil: no set is known
 	narrow bool           // it has begun to count since a claim of before may have been admitted without its nodes
 	nodes  []setNode

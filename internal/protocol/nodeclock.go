@@ -86,10 +86,22 @@ type Clocks struct {
 
 // NewClocks returns a judge over the bounds, one for each node.
 func NewClocks(bounds []*ClockBounds, wait, guard time.Duration) *Clocks {
+	c := &Clocks{Wait: wait, Longest: guard / 2, Sets: Majority(len(bounds))}
+	c.grow(bounds)
+	return c
+}
+
+// grow has it judge the clocks of more nodes. Nothing is known of them from before.
+func (c *Clocks) grow(bounds []*ClockBounds) {
 	for _, b := range bounds {
-		b.gap = guard / 512 // so that the past goes back by a quarter of the guard time at least
+		b.gap = 2 * c.Longest / 512 // so that the past goes back by a quarter of the guard time at least
+		c.bounds, c.cases = append(c.bounds, b), append(c.cases, clockCase{})
 	}
-	return &Clocks{Wait: wait, Longest: guard / 2, Sets: Majority(len(bounds)), bounds: bounds, cases: make([]clockCase, len(bounds))}
+	for i := range c.cases {
+		if k := &c.cases[i]; k.open {
+			k.boundsBefore = append(k.boundsBefore, make([]span, len(bounds))...)
+		}
+	}
 }
 
 // Open reports whether some node's clock and this process's have parted, and

@@ -33,7 +33,7 @@ func whoHolds(t assert.TestingT, rules protocol.Rules) {
 		{[]protocol.Head{foreign, none, none}, protocol.HeldByNone, 0},
 		{[]protocol.Head{a}, protocol.HeldByClaim, 1},
 	} {
-		kind, node, most := protocol.FindHolder(c.heads, rules)
+		kind, node, most := protocol.FindHolder(c.heads, protocol.Quorums{}, rules)
 		assert.Equal(t, c.want, kind, "%v", c.heads)
 		assert.Equal(t, c.most, most, "%v", c.heads)
 		if kind == protocol.HeldByClaim {
@@ -67,10 +67,10 @@ func wallClock(t assert.TestingT, rules protocol.Rules) {
 		{[]reading{behind, right, behind}, protocol.WallWrong, -3 * s},
 		{[]reading{{s, 9 * s}, {s, 9 * s}}, protocol.WallRight, 0}, // it may be right
 	} {
-		w := protocol.NewWallComparison(3, 2*s, rules)
+		w := protocol.NewWallComparison(protocol.Majority(3), 2*s, rules)
 		var got protocol.WallVerdict
-		for _, r := range c.readings {
-			got = w.Take(r.low, r.top)
+		for i, r := range c.readings {
+			got = w.Take(i, r.low, r.top)
 		}
 		assert.Equal(t, c.want, got, "%v", c.readings)
 		if got == protocol.WallWrong && c.want == got {

@@ -81,7 +81,7 @@ func (q *RegisterOp) Outcome() Outcome { return q.outcome }
 func (c *Client) StartRegisterOp(now Time, q *RegisterOp, timeout, ttl time.Duration, rules Rules) {
 	g := c.group.Load()
 	q.Sets, q.Absent = g.Sets, g.Absent
-	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = c.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
+	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
 	q.Fresh = c.Guard - c.Guard/50 // our clock and the node's may run at different speeds
 	q.Start(now)
 }

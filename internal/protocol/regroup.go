@@ -4,6 +4,7 @@ package protocol
 
 // Group is which nodes a client asks, and which of them make a quorum.
 type Group struct {
+	Nodes  int // that the client knows: those of its list, and each one that was a member since
 	Sets   Quorums
 	Absent uint32 // nodes that are asked nothing, a bit for each
 	Narrow bool   // claims of before may have been admitted by nodes that are not asked any more
@@ -24,6 +25,9 @@ func (c *Claim) Regroup(now Time, g Group) {
 		return
 	}
 	c.Sets, c.Absent = g.Sets, g.Absent
+	for c.Nodes = uint8(g.Nodes); len(c.peers) < g.Nodes; {
+		c.peers = append(c.peers, peer{outside: true})
+	}
 	if g.Narrow && c.phase == Joining && !c.Postponed() && c.Rules.on(RuleNarrow) {
 		c.end(now, Expired)
 		return
@@ -48,6 +52,9 @@ func (c *Claim) Regroup(now Time, g Group) {
 // Regroup has the operation count on other nodes. What nodes have answered stays.
 func (q *RegisterOp) Regroup(now Time, g Group) {
 	q.Sets, q.Absent = g.Sets, g.Absent
+	for q.Nodes = g.Nodes; len(q.peers) < g.Nodes; {
+		q.peers = append(q.peers, registerPeer{})
+	}
 	for i := range q.peers {
 		if p := &q.peers[i]; q.outcome == Asking && q.Repair == 0 && !p.answered && p.pendingSince == 0 && p.askAt == 0 {
 			p.askAt = now
@@ -62,6 +69,7 @@ func (c *Client) Group() Group { return *c.group.Load() }
 // Regroup has the client count on other nodes. The claims and the operations under way are for the caller to tell.
 func (c *Client) Regroup(now Time, g Group) (do []Action) {
 	c.mu.Lock()
+	c.grow(g.Nodes)
 	c.group.Store(&g)
 	c.repair.Sets = g.Sets
 	c.judgeClocks(func(j *Clocks) { j.Sets = g.Sets })

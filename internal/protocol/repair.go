@@ -123,6 +123,19 @@ func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64, rules R
 	}
 }
 
+// grow has the client know so many nodes. The attempts under way do not ask those that are added.
+func (r *Repair) grow(nodes int) {
+	for len(r.nodes) < nodes {
+		r.nodes = append(r.nodes, nodeRepair{})
+	}
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		for n.others != nil && len(n.others) < nodes {
+			n.others = append(n.others, repairPeer{err: errNoMember})
+		}
+	}
+}
+
 // Lacks reports whether an answer shows that its node may have to be repaired: it is
 // not caught up, or it lost its data and may have forgotten how many permits a
 // semaphore has.

@@ -39,11 +39,16 @@ type leftServer struct {
 
 // NewServers returns the Servers of so many addresses. No lease outlasts the guard time.
 func NewServers(addresses int, guard time.Duration, rules Rules) *Servers {
-	s := &Servers{guard: guard, rules: rules, at: make([]server, addresses)}
-	for i := range s.at {
-		s.at[i].same = -1
-	}
+	s := &Servers{guard: guard, rules: rules}
+	s.grow(addresses)
 	return s
+}
+
+// grow has the client know so many addresses.
+func (s *Servers) grow(addresses int) {
+	for len(s.at) < addresses {
+		s.at = append(s.at, server{same: -1})
+	}
 }
 
 // Connect says that address i has reached the given run of a server, and returns

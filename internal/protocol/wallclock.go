@@ -3,7 +3,6 @@ package protocol
 import (
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -34,41 +33,39 @@ const (
 // WallComparison compares a client's wall clock with the clocks of its nodes, once. It is
 // not safe for concurrent use.
 //
-// Invariant: only a majority of all nodes, which are wrong in one direction, makes a wall
+// Invariant: only a quorum of the nodes, which are wrong in one direction, makes a wall
 // clock wrong. Without the rule one node whose clock is wrong keeps every client from its
 // locks.
 type WallComparison struct {
-	nodes         int
-	allowed       time.Duration
-	rules         Rules
-	ahead, behind []time.Duration
-	agree         int
+	sets                 Quorums
+	allowed              time.Duration
+	rules                Rules
+	ahead, behind, agree uint32          // nodes, a bit for each
+	by                   []time.Duration // by node: by how much the wall clock is ahead at least, negative if it is behind
 }
 
 // NewWallComparison returns a comparison that no node has answered.
-func NewWallComparison(nodes int, allowed time.Duration, rules Rules) *WallComparison {
-	return &WallComparison{nodes: nodes, allowed: allowed, rules: rules}
+func NewWallComparison(sets Quorums, allowed time.Duration, rules Rules) *WallComparison {
+	return &WallComparison{sets: sets, allowed: allowed, rules: rules, by: make([]time.Duration, bits.Len32(sets.All()))}
 }
 
 // Take takes the answer of a node: the wall clock is ahead of that node's clock by low at
 // least and by top at most. It returns the verdict so far.
-func (w *WallComparison) Take(low, top time.Duration) WallVerdict {
+func (w *WallComparison) Take(node int, low, top time.Duration) WallVerdict {
+	bit := uint32(1) << node
 	switch {
+	case w.sets.All()&bit == 0: // it is no member
 	case low > w.allowed:
-		w.ahead = append(w.ahead, low)
+		w.ahead, w.by[node] = w.ahead|bit, low
 	case top < -w.allowed:
-		w.behind = append(w.behind, top)
+		w.behind, w.by[node] = w.behind|bit, top
 	default:
-		w.agree++
-	}
-	need := w.nodes/2 + 1
-	if !w.rules.on(RuleWall) {
-		need = 1
+		w.agree |= bit
 	}
 	switch {
-	case len(w.ahead) >= need, len(w.behind) >= need:
+	case w.sets.Met(w.ahead), w.sets.Met(w.behind), !w.rules.on(RuleWall) && w.ahead|w.behind != 0:
 		return WallWrong
-	case w.agree > w.nodes-need:
+	case w.sets.Blocked(w.agree):
 		return WallRight
 	}
 	return WallOpen
@@ -77,10 +74,16 @@ func (w *WallComparison) Take(low, top time.Duration) WallVerdict {
 // Wrong returns by how much at least the wall clock is ahead of the nodes that contradict
 // it, negative if it is behind them, and how many they are.
 func (w *WallComparison) Wrong() (by time.Duration, nodes int) {
-	if len(w.ahead) > len(w.behind) {
-		return slices.Min(w.ahead), len(w.ahead)
+	contradict, more := w.ahead, func(a, b time.Duration) bool { return a < b }
+	if bits.OnesCount32(w.behind) >= bits.OnesCount32(w.ahead) {
+		contradict, more = w.behind, func(a, b time.Duration) bool { return a > b }
 	}
-	return slices.Max(w.behind), len(w.behind)
+	for i, d := range w.by {
+		if contradict&(1<<i) != 0 && (by == 0 || more(d, by)) {
+			by = d
+		}
+	}
+	return by, bits.OnesCount32(contradict)
 }
 
 // WallTrouble is by how much at least a client's wall clock is ahead of the nodes that
@@ -148,7 +151,7 @@ func (w *wallClock) lacks(node int) bool {
 }
 
 // tick lets time pass. It reports whether a comparison is to begin.
-func (w *wallClock) tick(now Time, nodes int, wall func() Ticket) (begins bool) {
+func (w *wallClock) tick(now Time, sets Quorums, wall func() Ticket) (begins bool) {
 	switch {
 	case w.allowed == 0:
 		return false
@@ -160,7 +163,7 @@ func (w *wallClock) tick(now Time, nodes int, wall func() Ticket) (begins bool) 
 	case w.comparison != nil:
 		w.at = Never
 	default:
-		w.comparison, w.sent, w.replies = NewWallComparison(nodes, w.allowed, w.rules), wall(), 0
+		w.comparison, w.sent, w.replies = NewWallComparison(sets, w.allowed, w.rules), wall(), 0
 		w.try++
 		w.at = now.Add(w.timeout)
 		return true
@@ -186,7 +189,7 @@ func (w *wallClock) end(now Time) {
 //
 // Invariant: the node's time was taken between the two looks at the wall clock, however
 // long the answer took and whatever this machine did meanwhile.
-func (w *wallClock) take(now Time, node int, try uint32, millis int64, wall Ticket, nodes int) (v WallVerdict, changed bool) {
+func (w *wallClock) take(now Time, node int, try uint32, millis int64, wall Ticket) (v WallVerdict, changed bool) {
 	if w.comparison == nil || try != w.try || w.replies&(1<<node) != 0 {
 		return WallOpen, false
 	}
@@ -194,14 +197,14 @@ func (w *wallClock) take(now Time, node int, try uint32, millis int64, wall Tick
 	ahead := func(t Ticket, millis int64) time.Duration {
 		return time.Duration(int64(t)-millis*1000) * time.Microsecond
 	}
-	switch v = w.comparison.Take(ahead(w.sent, millis+1), ahead(wall, millis)); v {
+	switch v = w.comparison.Take(node, ahead(w.sent, millis+1), ahead(wall, millis)); v {
 	case WallWrong:
 		by, n := w.comparison.Wrong()
 		changed = w.wrong.Swap(&WallTrouble{By: by, Nodes: n}) == nil
 	case WallRight:
 		changed = w.wrong.Swap(nil) != nil
 	}
-	if v != WallOpen || bits.OnesCount32(w.replies) == nodes {
+	if all := w.comparison.sets.All(); v != WallOpen || w.replies&all == all {
 		w.end(now)
 	}
 	return v, changed
@@ -223,7 +226,7 @@ func (c *Client) FarTicket(a *Attempt, r *Request, ans *Answer) (far, old bool) 
 func (c *Client) WallTime(now Time, node int, try uint32, millis int64) (do []Action) {
 	wall := c.Wall()
 	c.mu.Lock()
-	v, changed := c.wall.take(now, node, try, millis, wall, c.Nodes)
+	v, changed := c.wall.take(now, node, try, millis, wall)
 	switch {
 	case v == WallWrong:
 		c.act(Action{Kind: ActWallWrong, Changed: changed})

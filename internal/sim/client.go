@@ -12,14 +12,15 @@ import (
 // begin makes the Client of a new process, which knows nothing.
 func (p *proc) begin() {
 	w := p.w
+	nodes := len(w.nodes)
+	if p.members != nil && w.members > 0 {
+		nodes = w.members
+	}
 	p.client = protocol.NewClient(protocol.ClientConfig{
-		Nodes: len(w.nodes), TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Guard: p.guard(),
+		Nodes: nodes, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Guard: p.guard(),
 		Wall: p.wallClock, WallAllowed: p.wallAllowed(),
 		Seed: uint64(p.epoch)<<32 | uint64(p.index), Rules: w.rules,
 	})
-	if p.members != nil {
-		p.client.Regroup(p.now(), p.members.Group())
-	}
 	p.names = nil
 	for i := range max(1, w.locks) {
 		p.names = append(p.names, &protocol.Name{Name: recordName + lockNames[i], Counting: w.counting})

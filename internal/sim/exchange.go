@@ -142,7 +142,7 @@ func (p *proc) recount() {
 	p.grouped = p.members.Config()
 	g := p.members.Group()
 	for _, l := range p.links {
-		l.absent = g.Absent&(1<<l.idx) != 0
+		l.absent = l.idx >= g.Nodes || g.Absent&(1<<l.idx) != 0
 	}
 	p.w.log("process %s counts on %v", p.name, p.grouped)
 	p.carryOut(p.client.Regroup(p.now(), g))

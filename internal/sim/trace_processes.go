@@ -81,7 +81,7 @@ func (p *player) spare(a *args) error {
 func (p *player) whoHolds(a *args) error {
 	heads := make([]protocol.Head, len(p.w.nodes))
 	err := p.onNodes(a, func(n *node) { heads[n.idx] = n.head() })
-	switch kind, i, _ := protocol.FindHolder(heads, p.w.rules); kind {
+	switch kind, i, _ := protocol.FindHolder(heads, protocol.Quorums{}, p.w.rules); kind {
 	case protocol.HeldByClaim:
 		p.x.say("an onlooker finds a holder, at node %d", i+1)
 	case protocol.HeldByForeign:
