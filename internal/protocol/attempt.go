@@ -34,6 +34,7 @@ type Begin struct {
 	Drift       time.Duration
 	Unhealthy   uint32 // nodes that cannot be reached or do not answer, a bit for each: see Client.See
 	Busy        int    // how many nodes have much to do for this client: see Client.See
+	Succession  bool   // of the register that decides which configuration follows: see SuccessorName
 	Rules       Rules
 	Defer       *Deferral // nil: Fanout decides
 }
@@ -67,9 +68,10 @@ type Deferral struct {
 // and not waited for. It returns which nodes are asked later.
 func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	g := c.group.Load()
+	sets, absent := g.of(b.Succession)
 	a.Claim = *NewClaim(Config{
-		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: g.Sets, Absent: g.Absent, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
-		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy|g.Absent, b.NodeTimeout, b.TTL),
+		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Succession: b.Succession, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
+		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy|absent, b.NodeTimeout, b.TTL),
 	})
 	a.outbox.rules = b.Rules
 	if b.NoRenewal {
@@ -77,7 +79,7 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	}
 	if b.Defer != nil {
 		d = *b.Defer
-	} else {
+	} else if !b.Succession {
 		d.Nodes, d.After = c.fanout.Defer(Start{
 			Name: b.Name, ID: b.ID, ShortHold: b.ShortHold, Contended: n.Contended(), Renewed: !b.NoRenewal,
 			Unhealthy: b.Unhealthy, Busy: b.Busy, Timeout: b.NodeTimeout, Group: *g,

@@ -60,6 +60,7 @@ type Config struct {
 	Window      Window        // how far tickets may be from the nodes' clocks
 	Try         bool          // do not wait: Busy instead
 	Nodes       uint8         // that are known; those without a vote, too
+	Succession  bool          // of the register of SuccessorName
 	Absent      uint32        // of these, nodes that are asked nothing, a bit for each
 }
 

@@ -90,7 +90,7 @@ func NewClient(cfg ClientConfig) *Client {
 		lives:  NewIncarnations(cfg.Nodes, cfg.Guard, cfg.Rules),
 		repair: NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed, cfg.Rules),
 	}
-	c.group.Store(&Group{Nodes: cfg.Nodes, Sets: Majority(cfg.Nodes)})
+	c.group.Store(&Group{Nodes: cfg.Nodes, Sets: Majority(cfg.Nodes), Deciders: Majority(cfg.Nodes)})
 	c.clocks = NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
 	c.clocks.Rules = cfg.Rules
 	c.wall.init(&cfg)

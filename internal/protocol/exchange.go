@@ -172,20 +172,34 @@ func (c *Configuration) Quorums(at func(member int) int, rules Rules) Quorums {
 	return Quorums{present: present, next: next}
 }
 
-// Exchange decides for the client that exchanges nodes when the next configuration may be proposed. It is not safe
-// for concurrent use.
+// ExchangeOutcome is what has become of an Exchange.
+type ExchangeOutcome uint8
+
+// The outcomes.
+const (
+	ExchangeGoesOn ExchangeOutcome = iota
+	ExchangeDone                   // the set is as wanted, and a majority of it serves it
+	ExchangeUndone                 // the change was given up, by this client or by another one
+	ExchangeUnfit                  // the change makes no sense for the set
+)
+
+// Exchange decides for the client that exchanges nodes what the next configuration is, and when it may be proposed.
+// An exchange that another client has left half-way is finished first. It is not safe for concurrent use.
 //
 // The successor of a configuration is decided by a majority of the nodes that stay or leave: it is recorded
-// in a register beside the claims, see docs/membership.md.
+// in a register beside the claims, see SuccessorName.
 //
 // Invariant: the new set alone counts only when no client can hold by the set of before alone, whose leases have ended a
 // guard time after a majority of that set has refused its requests. And fences of the set of before are older by then than any ticket that
 // the new set gives.
 type Exchange struct {
 	Guard time.Duration // how long Jointly lasts at least: the guard time, and the skew of clocks
+	Goal  Change        // the zero value: what is under way is ended, and nothing else is begun
+	Undo  bool          // what is under way is given up. It may be set at any time
 	Rules Rules
 
 	config *Configuration
+	begun  bool         // the change has begun to be carried out
 	began  Time         // since when a majority of the nodes that stay or leave has moved to config; 0: it has not
 	nodes  []exchanging // by member
 }
@@ -199,9 +213,57 @@ type exchanging struct {
 // Decided says that a configuration has been decided.
 func (e *Exchange) Decided(now Time, c *Configuration) {
 	e.config, e.began, e.nodes = c, 0, make([]exchanging, len(c.Members))
+	e.begun = e.begun || c.Stage != Stable && c.has(e.Goal, true)
 	if !e.Rules.on(RuleExchangeMoved) {
 		e.began = now
 	}
+}
+
+// has reports whether a change is the one under way, or else whether nothing of it is left to do.
+func (c *Configuration) has(ch Change, underWay bool) bool {
+	for _, m := range ch.Add {
+		if at := c.Place(m.Addr); at < 0 || underWay && c.Members[at].Role != Enters {
+			return false
+		}
+	}
+	for _, a := range ch.Remove {
+		if at := c.Place(a); at >= 0 != underWay || underWay && c.Members[at].Role != Leaves {
+			return false
+		}
+	}
+	return true
+}
+
+// Outcome returns what has become of the exchange.
+func (e *Exchange) Outcome() ExchangeOutcome {
+	switch {
+	case !e.Over():
+		return ExchangeGoesOn
+	case e.config.has(e.Goal, false) && (!e.Undo || len(e.Goal.Add)+len(e.Goal.Remove) > 0):
+		return ExchangeDone
+	case e.Undo || e.begun:
+		return ExchangeUndone
+	case !e.config.Fits(e.Goal):
+		return ExchangeUnfit
+	}
+	return ExchangeGoesOn
+}
+
+// Propose returns what is to follow the configuration that was decided last, nil if it is to stay for now.
+func (e *Exchange) Propose(now Time, b Ballot) *Configuration {
+	switch {
+	case e.config == nil || e.Outcome() != ExchangeGoesOn:
+		return nil
+	case e.config.Stage == Stable && e.Over():
+		return e.config.Begin(e.Goal, b)
+	case e.config.Stage != Stable && e.Undo:
+		return e.config.Undo(b)
+	case !e.Next(now):
+		return nil
+	case e.config.Stage == Learning:
+		return e.config.Join(b)
+	}
+	return e.config.Finish(b)
 }
 
 // Moved says that a member serves the configuration that was decided last.

@@ -119,13 +119,18 @@ func (m *Membership) Addr(node int) string { return m.addrs[node] }
 func (m *Membership) Group() Group {
 	if m.config == nil || m.config.Stamp.Epoch() == 1 {
 		m.known = max(m.known, m.listed)
-		return Group{Nodes: m.known, Sets: Majority(m.listed), Absent: ^uint32(0) << m.listed & (1<<m.known - 1)}
+		return Group{Nodes: m.known, Sets: Majority(m.listed), Deciders: Majority(m.listed), Absent: ^uint32(0) << m.listed & (1<<m.known - 1)}
 	}
 	asked := uint32(0)
 	g := Group{Sets: m.config.Quorums(m.slot, m.rules), Narrow: m.narrow}
-	for k := range m.config.Members {
+	deciders := uint32(0)
+	for k, member := range m.config.Members {
 		asked |= 1 << m.slot(k)
+		if member.Role != Enters {
+			deciders |= 1 << m.slot(k)
+		}
 	}
+	g.Deciders = Quorums{present: deciders}
 	m.known = max(m.known, m.listed, bits.Len32(asked))
 	m.narrow, g.Nodes, g.Absent = false, m.known, ^asked&(1<<m.known-1)
 	return g

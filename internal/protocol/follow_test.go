@@ -89,11 +89,11 @@ func TestAClientFollowsItsSet(t *testing.T) {
 	m.Exchanges = true
 	meet(m, "r", []int{0, 1, 2}, recordedAt(set, "A"), recordedAt(set, "B"), recordedAt(set, "C"))
 	m.Out = nil
-	assert.Equal(t, protocol.Group{Nodes: 3, Sets: protocol.Majority(3)}, m.Group())
+	assert.Equal(t, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Deciders: protocol.Majority(3)}, m.Group())
 
 	v := meet(m, "r", []int{0}, recordedAt(joint, "A"))
 	assert.Equal(t, protocol.SetFits, v.Fault)
-	assert.Equal(t, protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1011), Narrow: true}, m.Group(), "an epoch was missed")
+	assert.Equal(t, protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1011), Deciders: protocol.Majority(3), Narrow: true}, m.Group(), "an epoch was missed")
 	assert.Equal(t, "D", m.Addr(3))
 	m.Out = nil
 	v = meet(m, "r", []int{1}, recordedAt(set, "B"))
@@ -103,7 +103,7 @@ func TestAClientFollowsItsSet(t *testing.T) {
 
 	m.Met(1, "r1", recordedAt(done, "B"))
 	g := m.Group()
-	assert.Equal(t, protocol.Group{Nodes: 4, Sets: protocol.Joint(0b1011, 0), Absent: 0b0100, Narrow: true}, g)
+	assert.Equal(t, protocol.Group{Nodes: 4, Sets: protocol.Joint(0b1011, 0), Deciders: protocol.Joint(0b1011, 0), Absent: 0b0100, Narrow: true}, g)
 	assert.False(t, m.Group().Narrow, "it is said once")
 	assert.Equal(t, protocol.SetRetired, m.Met(2, "r2", recordedAt(joint, "C")).Fault)
 }

@@ -28,6 +28,7 @@ type RegisterOp struct {
 	Fresh       time.Duration // how long an answer counts: no node that forgets after it is caught up again so soon
 	Stored      Stored
 	Nodes       int
+	Succession  bool    // of the register of SuccessorName
 	Sets        Quorums // the zero value: a majority of Nodes
 	Absent      uint32  // nodes that are asked nothing, a bit for each
 	NodeTimeout time.Duration
@@ -80,7 +81,7 @@ func (q *RegisterOp) Outcome() Outcome { return q.outcome }
 // StartRegisterOp starts an operation on a record. timeout and ttl are those of its name.
 func (c *Client) StartRegisterOp(now Time, q *RegisterOp, timeout, ttl time.Duration, rules Rules) {
 	g := c.group.Load()
-	q.Sets, q.Absent = g.Sets, g.Absent
+	q.Sets, q.Absent = g.of(q.Succession)
 	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
 	q.Fresh = c.Guard - c.Guard/50 // our clock and the node's may run at different speeds
 	q.Start(now)

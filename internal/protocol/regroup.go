@@ -4,10 +4,12 @@ package protocol
 
 // Group is which nodes a client asks, and which of them make a quorum.
 type Group struct {
-	Nodes  int // that the client knows: those of its list, and each one that was a member since
-	Sets   Quorums
-	Absent uint32 // nodes that are asked nothing, a bit for each
-	Narrow bool   // claims of before may have been admitted by nodes that are not asked any more
+	Nodes int // that the client knows: those of its list, and each one that was a member since
+	Sets  Quorums
+	// Deciders make a quorum of what follows the configuration: the nodes that stay or leave. See SuccessorName.
+	Deciders Quorums
+	Absent   uint32 // nodes that are asked nothing, a bit for each
+	Narrow   bool   // claims of before may have been admitted by nodes that are not asked any more
 }
 
 // Regroup has the claim count on other nodes. It keeps its ticket.
@@ -22,6 +24,10 @@ type Group struct {
 // a claim of the set of before, of which the new nodes know nothing, and it may have a lower ticket.
 func (c *Claim) Regroup(now Time, g Group) {
 	if c.expire(now); c.phase.Final() {
+		return
+	}
+	if c.Succession { // its register was that of the configuration of before
+		c.end(now, Lost)
 		return
 	}
 	c.Sets, c.Absent = g.Sets, g.Absent
@@ -51,6 +57,10 @@ func (c *Claim) Regroup(now Time, g Group) {
 
 // Regroup has the operation count on other nodes. What nodes have answered stays.
 func (q *RegisterOp) Regroup(now Time, g Group) {
+	if q.Succession && q.outcome == Asking { // its register was that of the configuration of before
+		q.outcome = Superseded
+		return
+	}
 	q.Sets, q.Absent = g.Sets, g.Absent
 	for q.Nodes = g.Nodes; len(q.peers) < g.Nodes; {
 		q.peers = append(q.peers, registerPeer{})
@@ -62,6 +72,21 @@ func (q *RegisterOp) Regroup(now Time, g Group) {
 	}
 	q.Tick(now)
 }
+
+// of returns the group for a claim or an operation.
+func (g *Group) of(succession bool) (sets Quorums, absent uint32) {
+	if succession {
+		return g.Deciders, ^g.Deciders.All()
+	}
+	return g.Sets, g.Absent
+}
+
+// SuccessorName returns the name of the register that decides which configuration follows the one with this stamp. Its
+// claims and its operations have Succession set.
+//
+// Invariant: the register counts the nodes that stay or leave, in every stage. So an exchange is given up though its new
+// nodes cannot be reached, and two operators find there what was decided first.
+func SuccessorName(s Stamp) string { return "quorate set " + string(s) }
 
 // Group returns which nodes the client asks now.
 func (c *Client) Group() Group { return *c.group.Load() }
