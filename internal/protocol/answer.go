@@ -278,11 +278,10 @@ func (c *Claim) noteSilence(now Time, p *peer) {
 
 // Up says that a node's connection has come (back): ask it at once.
 func (c *Claim) Up(now Time, node int) {
-	c.expire(now)
-	p := &c.peers[node]
-	if c.phase.Final() {
+	if c.expire(now); c.phase.Final() || node >= len(c.peers) { // it may not count on the node yet: see Regroup
 		return
 	}
+	p := &c.peers[node]
 	if p.pendingSince == 0 {
 		p.refused = false // what was for good may have ended with the connection
 	}
@@ -295,9 +294,11 @@ func (c *Claim) Up(now Time, node int) {
 // that are left (rule 4). Without the rule they find out when two requests in a row have
 // failed, and the first of them is the next beat.
 func (c *Claim) Down(now Time, node int) {
-	c.expire(now)
+	if c.expire(now); c.phase.Final() || node >= len(c.peers) {
+		return
+	}
 	p := &c.peers[node]
-	if c.phase.Final() || p.neverSent() || !c.Rules.on(RuleDown) {
+	if p.neverSent() || !c.Rules.on(RuleDown) {
 		return
 	}
 	p.failures = max(p.failures, 2)

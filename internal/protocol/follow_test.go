@@ -166,3 +166,76 @@ func TestAClientGrows(t *testing.T) {
 	require.Len(t, p.sent, 1)
 	assert.Equal(t, 3, p.sent[0].Node)
 }
+
+// stepOf has each member serve what was decided, vote and be caught up.
+func stepOf(e *protocol.Exchange, now protocol.Time, c *protocol.Configuration) {
+	e.Decided(now, c)
+	for i := range c.Members {
+		e.Moved(now, i)
+		e.Looked(i, true, true)
+	}
+}
+
+// A change is begun, finished, and then nothing is left to do. What another client left half-way is ended first.
+func TestAnExchangeGoesThroughItsStages(t *testing.T) {
+	t.Parallel()
+	const guard, ballot = 20 * time.Second, protocol.Ballot("0000000000000000009")
+	set := setOf(1, "A", "B", "C")
+	goal := protocol.Change{Add: []protocol.Member{{Identity: "idE", Addr: "E"}}, Remove: []string{"A"}}
+	e := protocol.Exchange{Guard: guard, Goal: goal}
+	learning, _, _ := replaced(set)
+	now := protocol.Time(1)
+	var stages []protocol.Stage
+	for c := learning; c != nil; c = e.Propose(now, ballot) {
+		stages = append(stages, c.Stage)
+		stepOf(&e, now, c)
+		now = now.Add(guard)
+	}
+	assert.Equal(t, []protocol.Stage{
+		protocol.Learning, protocol.Jointly, protocol.Stable, protocol.Learning, protocol.Jointly, protocol.Stable,
+	}, stages)
+	assert.Equal(t, protocol.ExchangeDone, e.Outcome())
+
+	// It is given up, in each stage.
+	for _, joint := range []bool{false, true} {
+		e := protocol.Exchange{Guard: guard, Goal: goal}
+		stepOf(&e, now, set)
+		c := e.Propose(now, ballot)
+		stepOf(&e, now, c)
+		if joint {
+			c = e.Propose(now, ballot)
+			stepOf(&e, now, c)
+		}
+		e.Undo = true
+		c = e.Propose(now, ballot)
+		assert.Equal(t, protocol.Stable, c.Stage)
+		assert.Equal(t, set.Addrs(), c.Addrs())
+		stepOf(&e, now, c)
+		assert.Equal(t, protocol.ExchangeUndone, e.Outcome())
+		assert.Nil(t, e.Propose(now, ballot))
+	}
+
+	e = protocol.Exchange{Guard: guard, Goal: protocol.Change{Remove: []string{"A", "B", "C"}}}
+	stepOf(&e, now, set)
+	assert.Equal(t, protocol.ExchangeUnfit, e.Outcome(), "no node is left")
+}
+
+// The register of what follows counts the nodes that stay or leave. What is under way there ends when another configuration counts.
+func TestASuccessionCountsTheDeciders(t *testing.T) {
+	t.Parallel()
+	p := newProcess(4, protocol.Rules{})
+	g := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1001), Deciders: protocol.Majority(3)}
+	p.Regroup(p.now, g)
+	put := &protocol.RegisterOp{Op: protocol.OpPut, Succession: true}
+	p.StartRegisterOp(p.now, put, aTimeout, aTTL, protocol.Rules{})
+	require.Len(t, put.Out, 3, "the node that enters is not asked")
+	for _, r := range put.Out[:2] {
+		put.Answer(p.now, r, protocol.Answer{Status: protocol.OK, Record: &protocol.Entry{CaughtUp: true}})
+	}
+	assert.Equal(t, protocol.Settled, put.Outcome(), "though no quorum of the new set has it")
+
+	open := &protocol.RegisterOp{Op: protocol.OpOpen, Succession: true}
+	p.StartRegisterOp(p.now, open, aTimeout, aTTL, protocol.Rules{})
+	open.Regroup(p.now, g)
+	assert.Equal(t, protocol.Superseded, open.Outcome())
+}

@@ -204,8 +204,11 @@ func (q *RegisterOp) Fail(now Time, r Request, forGood bool) {
 	q.advance(now)
 }
 
-// Up says that a node's connection has come back.
+// Up says that a node's connection has come back. The operation may not count on the node yet: see Regroup.
 func (q *RegisterOp) Up(now Time, node int) {
+	if node >= len(q.peers) {
+		return
+	}
 	if p := &q.peers[node]; q.outcome == Asking && p.pendingSince == 0 && p.askAt != 0 {
 		p.askAt, p.refused = now, false
 		q.advance(now)

@@ -114,6 +114,8 @@ func (a *attempt) changed() {
 	case protocol.Holding:
 		a.limit()
 		switch {
+		case t.register != nil:
+			t.decides(a)
 		case t.keeps && !w.draining:
 		case t.puts:
 		case t == t.proc.decider:
@@ -126,6 +128,9 @@ func (a *attempt) changed() {
 		}
 	case protocol.Expired:
 		t.att = nil
+		if t.register != nil {
+			return // the operator begins again
+		}
 		if w.wire == nil || !w.wire.manual {
 			t.acquire(t.try)
 		}

@@ -34,7 +34,9 @@ func (c *checks) always(w *world) {
 }
 
 func (c *checks) changed(w *world, a *attempt, was protocol.Phase) {
-	c.of[a.part.lock].changed(w, a, was)
+	if a.part.register == nil {
+		c.of[a.part.lock].changed(w, a, was)
+	}
 }
 
 // burst is how far ahead of its wall clock a process may propose tickets by its own attempts.
@@ -44,7 +46,7 @@ const burst = 16*time.Millisecond + protocol.Residues*time.Microsecond
 // one ticket clock for all names the tickets of one that is claimed often would take all
 // others ahead, until the nodes refuse them.
 func (c *checks) began(w *world, a *attempt) {
-	if w.locks == 0 || w.wire != nil {
+	if w.locks == 0 || w.wire != nil || a.part.register != nil {
 		return
 	}
 	most := max(a.part.proc.wallClock()+protocol.Ticket(burst.Microseconds()), c.of[a.part.lock].fence+protocol.Residues)
@@ -53,7 +55,11 @@ func (c *checks) began(w *world, a *attempt) {
 	}
 }
 
-func (c *checks) gone(a *attempt) { c.of[a.part.lock].gone(a) }
+func (c *checks) gone(a *attempt) {
+	if a.part.register == nil {
+		c.of[a.part.lock].gone(a)
+	}
+}
 
 // checker holds the claims of one name to that.
 type checker struct {
@@ -305,7 +311,7 @@ func (c *checks) busy(w *world, a *attempt) {
 		a.window, a.requests, a.ticks = w.now, 0, 0
 		a.claimsThen = 0
 		for _, n := range w.nodes {
-			a.claimsThen += n.data(a.part.lock).Size() - n.sent
+			a.claimsThen += a.part.data(n).Size() - n.sent
 		}
 	}
 	w.stats.Busiest = max(w.stats.Busiest, a.requests/len(w.nodes))

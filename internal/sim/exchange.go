@@ -8,8 +8,7 @@ import (
 )
 
 // This file exchanges the nodes of a set, as an operator does, with the code that runs in production
-// (protocol.Exchange, protocol.Membership). The register that decides which configuration follows is not simulated
-// beside that: a process decides where it reaches as many nodes as it would need.
+// (protocol.Exchange, protocol.Membership). The register that decides which configuration follows is one of the nodes.
 
 // exchanger is a process that exchanges nodes.
 type exchanger struct {
@@ -47,11 +46,6 @@ func (x *exchanger) loop() {
 func (x *exchanger) look() {
 	p, w := x.p, x.p.w
 	c := p.members.Config()
-	if next := w.decided[c.Stamp.Epoch()+1]; next != nil && p.decides(c) {
-		p.members.Decide(next)
-		p.regroup()
-		return
-	}
 	if x.config != c {
 		x.config = c
 		x.e.Decided(p.now(), c)
@@ -67,20 +61,19 @@ func (x *exchanger) look() {
 		}
 		p.ask(t, n.idx, p.nodeTimeout())
 	}
-	b := protocol.Ballot(protocol.NewBallot(time.UnixMilli(int64(w.now)/1e6), w.rng.Uint32(), ""))
-	switch {
-	case c.Stage == protocol.Stable && x.e.Over() && c.Fits(x.goals[0]):
-		p.follow(c, c.Begin(x.goals[0], b))
-	case c.Stage == protocol.Stable && x.e.Over(): // done, by this process or by another one
-		x.goals = x.goals[1:]
-	case c.Stage != protocol.Stable && x.undo:
-		if p.follow(c, c.Undo(b)) {
-			x.goals = x.goals[1:]
+	x.e.Goal, x.e.Undo = x.goals[0], x.undo
+	switch x.e.Outcome() {
+	case protocol.ExchangeGoesOn:
+		b := protocol.NewBallot(time.UnixMilli(int64(w.now)/1e6), w.rng.Uint32(), "")
+		if next := x.e.Propose(p.now(), b); next != nil || w.rng.IntN(8) == 0 {
+			p.follow(c, next)
 		}
-	case c.Stage == protocol.Learning && x.e.Next(p.now()):
-		p.follow(c, c.Join(b))
-	case c.Stage == protocol.Jointly && x.e.Next(p.now()):
-		p.follow(c, c.Finish(b))
+	case protocol.ExchangeUndone:
+		x.goals = nil
+	default: // done, by this process or by another one, or the set is another one than the operator took it for
+		x.goals = x.goals[1:]
+		x.e = protocol.Exchange{Guard: x.e.Guard, Rules: x.e.Rules}
+		x.config = nil
 	}
 }
 
@@ -100,38 +93,86 @@ func (p *proc) memberNode(k int) *node {
 	panic("a member is no node")
 }
 
-// propose has the register decide which configuration follows c, if enough nodes can be reached.
-func (p *proc) follow(c, next *protocol.Configuration) bool {
-	w := p.w
-	if !p.decides(c) {
-		return false
+// successor is how the names of the registers begin that decide which configuration follows.
+const successor = "quorate set "
+
+// follow has the register decide which configuration follows c: next, or what was decided before. With nil nothing
+// is proposed.
+func (p *proc) follow(c, next *protocol.Configuration) {
+	if p.succession == nil {
+		p.succession = newParticipant(p, len(p.parts))
+		p.succession.value = nil
+		p.parts = append(p.parts, p.succession)
+	}
+	t := p.succession
+	if t.att != nil {
+		return
+	}
+	t.register, t.proposal = &protocol.Name{Name: protocol.SuccessorName(c.Stamp)}, next
+	t.acquire(false)
+	p.later(4*p.ttl(), func() {
+		if t.att != nil && t.proposal == next {
+			t.release()
+		}
+	})
+}
+
+// decides is what an operator does with its hold: it opens the register, and puts its proposal if nothing was decided.
+func (t *participant) decides(a *attempt) {
+	p, w := t.proc, t.proc.w
+	leave := func() {
+		if t.att == a {
+			t.release()
+		}
+	}
+	put := func(s protocol.Stored) {
+		in := protocol.RegisterOp{Op: protocol.OpPut, Stored: s, Succession: true}
+		p.startRegisterOp(a, in, func(_ *registerOp, ok bool) {
+			if ok {
+				w.successor(p, s.Value)
+			}
+			leave()
+		})
+	}
+	open := protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}
+	p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpOpen, Stored: open, Succession: true}, func(i *registerOp, ok bool) {
+		found := i.Newest()
+		again, few := i.Adopt()
+		switch {
+		case !ok:
+			leave()
+		case few:
+			put(again)
+		case found.Version != (protocol.Version{}):
+			w.successor(p, found.Value)
+			leave()
+		case t.proposal != nil:
+			open.Seq, open.Value = 1, []byte(t.proposal.String())
+			put(open)
+		default:
+			leave()
+		}
+	})
+}
+
+// successor: the process has read, or recorded, which configuration follows. One is decided at most.
+func (w *world) successor(p *proc, value []byte) {
+	c, ok := protocol.ParseConfiguration(string(value))
+	if !ok {
+		panic("a successor that makes no sense")
 	}
 	if w.decided == nil {
 		w.decided = map[uint64]*protocol.Configuration{}
 	}
-	epoch := next.Stamp.Epoch()
-	if w.decided[epoch] == nil {
-		w.decided[epoch] = next
-		w.log("process %s decides: %v", p.name, next)
+	epoch := c.Stamp.Epoch()
+	if was := w.decided[epoch]; was == nil {
+		w.decided[epoch] = c
+		w.log("process %s decides: %v", p.name, c)
+	} else if was.Stamp != c.Stamp {
+		w.fail("set", "two configurations follow: %v and %v", was, c)
 	}
-	p.members.Decide(w.decided[epoch])
+	p.members.Decide(c)
 	p.regroup()
-	return true
-}
-
-// decides: the process reaches a majority of the nodes that decide what follows c, and these serve c.
-func (p *proc) decides(c *protocol.Configuration) bool {
-	need, have := 0, 0
-	for k, m := range c.Members {
-		if m.Role == protocol.Enters {
-			continue
-		}
-		need++
-		if n := p.memberNode(k); p.reaches(n) && n.epoch() >= c.Stamp.Epoch() {
-			have++
-		}
-	}
-	return 2*have > need
 }
 
 // recount has the process's claims count on the nodes of its set.

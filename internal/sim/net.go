@@ -43,6 +43,9 @@ func (m *message) shared() *protocol.Name {
 	if m.att != nil {
 		return m.att.part.shared()
 	}
+	if m.inq != nil && m.inq.name != nil {
+		return m.inq.name
+	}
 	return m.link.proc.names[0]
 }
 

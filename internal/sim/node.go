@@ -90,6 +90,14 @@ func (n *node) delay() time.Duration {
 // of the number of permits and of other Redlock clients, too.
 func (n *node) data(lock int) *model.Node { return n.model.Name(lockNames[lock]) }
 
+// data is what the node keeps of the name that the participant claims.
+func (t *participant) data(n *node) *model.Node {
+	if t.register != nil {
+		return n.model.Name(t.register.Name)
+	}
+	return n.data(t.lock)
+}
+
 // lockNames are the names that participants claim.
 var lockNames = [...]string{"", "second", "third", "fourth"}
 
@@ -102,11 +110,14 @@ func (n *node) handle(m *message, late bool) protocol.Answer {
 	}
 	data := n.model
 	if m.att != nil {
-		data = n.data(m.att.part.lock)
+		data = m.att.part.data(n)
+	}
+	if m.inq != nil && m.inq.name != nil {
+		data = n.model.Name(m.inq.name.Name)
 	}
 	a, outs := data.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req, n.incarnation())
 	a.Clock = n.millis(w.now)
-	if m.att != nil && w.locks > 0 {
+	if m.att != nil && w.locks > 0 && m.att.part.register == nil {
 		c := w.check.of[m.att.part.lock]
 		c.fence = max(c.fence, data.Fence())
 	}

@@ -21,8 +21,11 @@ type participant struct {
 	att    *attempt // nil: idle
 	value  *value   // what callers share under its claims; nil: it acts by itself
 
-	keeps   bool          // it does not let go by itself
-	puts    bool          // it only puts, when a generator says so
+	keeps    bool           // it does not let go by itself
+	puts     bool           // it only puts, when a generator says so
+	register *protocol.Name // it acquires the name of the register that decides which configuration follows; nil: another name
+	proposal *protocol.Configuration
+
 	decided func(ok bool) // it acquires only to decide the record, see proc.decide
 }
 
@@ -40,6 +43,9 @@ func newParticipant(p *proc, i int) *participant {
 
 // shared is what all claims of the process share that claim this name.
 func (t *participant) shared() *protocol.Name {
+	if t.register != nil {
+		return t.register
+	}
 	if t.proc.w.oneClock {
 		return t.proc.names[0]
 	}
@@ -141,6 +147,9 @@ func (t *participant) acquire(try bool) {
 		Terms: protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
 		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.nodeTimeout(), Drift: w.margin(p.ttl()),
 		Rules: w.rules, Defer: later,
+	}
+	if t.register != nil {
+		begin.Weight, begin.Capacity, begin.Counting, begin.Succession = 1, 1, false, true
 	}
 	for i, l := range p.links {
 		p.client.See(&begin, i, l.state())

@@ -33,6 +33,7 @@ type proc struct {
 	reading     []int          // by node: names that it is bringing there
 	mended      map[*node]bool // in a trace: that it repairs
 	repaired    string         // in a trace: what was last said of that
+	succession  *participant   // for the register that decides which configuration follows
 	decider     *participant   // one of parts, once there is one
 
 	asleep  bool   // its clock stands still

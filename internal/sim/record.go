@@ -13,6 +13,7 @@ type registerOp struct {
 	proc   *proc
 	owner  *attempt // whose run it belongs to; nil for a reader
 	no     int
+	name   *protocol.Name   // of the register that decides which configuration follows; nil: the record
 	before protocol.Version // what had been settled when it began
 	over   bool
 	timer  moment
@@ -39,9 +40,18 @@ func (p *proc) startRegisterOp(owner *attempt, in protocol.RegisterOp, then func
 
 // startRegisterOpFor is inquire with the time after which the operation is given up.
 func (p *proc) startRegisterOpFor(limit time.Duration, owner *attempt, in protocol.RegisterOp, then func(i *registerOp, ok bool)) {
+	var name *protocol.Name
+	if owner != nil {
+		name = owner.part.register
+	}
+	p.startNamedOp(limit, owner, name, in, then)
+}
+
+// startNamedOp is that with the name.
+func (p *proc) startNamedOp(limit time.Duration, owner *attempt, name *protocol.Name, in protocol.RegisterOp, then func(i *registerOp, ok bool)) {
 	w := p.w
 	w.registerOps++
-	i := &registerOp{RegisterOp: &in, proc: p, owner: owner, no: w.registerOps, before: w.ledger.best, timer: never}
+	i := &registerOp{RegisterOp: &in, proc: p, owner: owner, name: name, no: w.registerOps, before: w.ledger.best, timer: never}
 	i.then = func(ok bool) { then(i, ok) }
 	p.registerOps = append(p.registerOps, i)
 	if w.trace != nil {
@@ -109,7 +119,7 @@ func (i *registerOp) end(decided bool) {
 	if w.trace != nil {
 		w.log("%v: outcome %d, newest %s", i, i.Outcome(), versionName(i.Newest().Version))
 	}
-	if settled {
+	if settled && i.name == nil {
 		w.ledger.settled(w, i)
 	}
 	i.then(settled)

@@ -49,7 +49,7 @@ func (p *proc) mends(n *node) bool {
 	if w.wire != nil {
 		return w.wire.repairs || p.mended[n]
 	}
-	return w.record || w.counting || w.setting.names > 0
+	return w.record || w.counting || w.setting.names > 0 || w.members > 0
 }
 
 // meets says that the process may repair the node from here on.
@@ -74,6 +74,10 @@ func (p *proc) takeStep(s protocol.RepairStep) {
 	case protocol.RepairRead:
 		p.readFor(t)
 	case protocol.RepairDecide:
+		if strings.HasPrefix(s.Name, successor) {
+			p.later(w.delay, func() { p.stepDone(t, protocol.RepairResult{}) }) // for the operator, or the next one
+			return
+		}
 		if s.Name != recordName {
 			p.later(4*w.delay, func() {
 				delete(w.undecided, s.Name)
@@ -158,9 +162,13 @@ func (p *proc) readFor(t *repairTask) {
 	if w.turns && n.turnOf != nil && n.turnOf != p && n.turnEnds > n.millis(w.now) {
 		w.fail("busy", "process %s repairs node %d while process %s has the turn", p.name, n.idx, n.turnOf.name)
 	}
-	if t.step.Name == recordName {
+	if name := t.step.Name; name == recordName || strings.HasPrefix(name, successor) {
 		in := protocol.RegisterOp{Op: protocol.OpRead, Repair: n.idx + 1}
-		p.startRegisterOpFor(4*p.nodeTimeout(), nil, in, func(i *registerOp, _ bool) {
+		of := &protocol.Name{Name: name}
+		if name == recordName {
+			of = nil
+		}
+		p.startNamedOp(4*p.nodeTimeout(), nil, of, in, func(i *registerOp, _ bool) {
 			w.reads(p, n, -1)
 			res := protocol.RepairResult{Outcome: i.Outcome()}
 			if res.Outcome == protocol.Asking {

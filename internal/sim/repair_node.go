@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -61,6 +62,11 @@ func (n *node) list(cursor string) (names []string, next string) {
 	all := slices.Sorted(maps.Keys(n.names))
 	if n.model.HasRegister() {
 		all = append(all, recordName)
+	}
+	for _, name := range n.model.Names() {
+		if strings.HasPrefix(name, successor) && n.model.Name(name).HasRegister() {
+			all = append(all, name)
+		}
 	}
 	if limit, _ := n.model.Limit(); limit > 0 {
 		all = append(all, numberName)
