@@ -111,5 +111,5 @@ func (a *attempt) reportLoss(now protocol.Time, why error) {
 	err := WrapError("hold", a.spec.Name, why)
 	a.q.set.Logger.Warn("quorate: a hold was lost; its context has ended, and another client may hold the name now",
 		"name", a.spec.Name, "token", a.token(0), "error", err)
-	a.q.observer.call(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
+	a.q.observer.callApart(Event{Kind: EventLost, Name: a.spec.Name, Token: a.token(0), Took: now.Sub(a.since), Err: err})
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -52,7 +53,9 @@ type clientTimer struct {
 func (t *clientTimer) start(tick func()) {
 	t.timer = time.AfterFunc(time.Hour, func() {
 		t.mu.Lock()
-		t.at = 0
+		if t.at != stopped {
+			t.at = 0
+		}
 		t.mu.Unlock()
 		tick()
 	})
@@ -66,6 +69,20 @@ func (t *clientTimer) set(now, at protocol.Time) {
 		t.timer.Reset(max(at.Sub(now), 0))
 	}
 }
+
+// stop ends the timer for good.
+//
+// Invariant: nothing keeps a closed Quorum. The timer reaches it through tick. Without the rule a process that
+// opens and closes many keeps each for as long as its timer was set, up to an hour.
+func (t *clientTimer) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at = stopped
+	t.timer.Stop()
+}
+
+// stopped is earlier than any time that is asked for, and not 0.
+const stopped = protocol.Time(math.MinInt64)
 
 // It runs in the goroutine of the timer. After Close has begun, the Client needs
 // the time no more.
@@ -157,7 +174,7 @@ func (d *driver) report(n *node, a *protocol.Action) {
 	case protocol.ActJumped:
 		n.jump.note(a.By)
 		d.q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
-		d.q.observer.call(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
+		d.q.observer.callApart(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
 	case protocol.ActDoubted:
 		d.q.set.Logger.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
 			"for half a guard time its votes count later by that", "node", n.addr, "by", a.By)

@@ -49,6 +49,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 		// No lock of an attempt is held here: a batch under way may need it to end.
 		q.ticks.close()
 		q.deadlines.close()
+		q.driver.timer.stop()
 		// An Ended callback may be under way. Its leaves are sent after it, so wait for it, with a bound.
 		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)

@@ -199,7 +199,7 @@ func (c *adminRequest) Reply(v []resp.Value, err error) {
 func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
-	q.observer.call(Event{Kind: EventNodeUp, Node: n.addr})
+	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
 	own, do := q.driver.client.Up(q.now(), n.index)
 	if own {
@@ -223,7 +223,7 @@ func (n *node) down(err error) {
 		} else {
 			q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
 		}
-		q.observer.call(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+		q.observer.callApart(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
 	}
 }
 

@@ -26,16 +26,34 @@ func (o *observer) call(e Event) {
 	}
 }
 
+// callApart is call for a goroutine of the library. It waits for the observer, so the order of events stays.
+//
+// Invariant: an observer ends no goroutine of the library. An observer may end its goroutine, as t.FailNow in a test
+// does. Without the rule the goroutine that connects to a node ends with it, and the node stays down.
+func (o *observer) callApart(e Event) {
+	if o.f == nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o.call(e)
+	}()
+	<-done
+}
+
 // inside reports whether this goroutine runs the observer. If another Quorum's
 // observer runs here while this one's runs elsewhere, it reports that too.
 // It reads the stack, since a goroutine has no identity to compare. That takes
-// microseconds, so it is done only while the observer runs somewhere. A call that
-// is more than 1024 frames up is not seen.
+// microseconds, so it is done only while the observer runs somewhere.
 func (o *observer) inside() bool {
 	if o.busy.Load() == 0 {
 		return false
 	}
 	pcs := make([]uintptr, 1024)
+	for n := runtime.Callers(1, pcs); n == len(pcs); n = runtime.Callers(1, pcs) {
+		pcs = make([]uintptr, 2*n)
+	}
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
 	for {
 		f, more := frames.Next()

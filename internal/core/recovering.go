@@ -68,7 +68,7 @@ func (n *node) noteRecovering(a protocol.Answer) {
 		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
 			slog.Int("nodes", out), slog.Int("of", q.nodes.size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
 	}
-	q.observer.call(Event{Kind: EventWaiting, Took: wait, Node: n.addr})
+	q.observer.callApart(Event{Kind: EventWaiting, Took: wait, Node: n.addr})
 }
 
 // note takes an answer of one of so many nodes. If a quorum has just become impossible it

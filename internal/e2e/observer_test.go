@@ -106,6 +106,21 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 	m.Unlock()
 }
 
+// An observer that ends the goroutine ends none of the library's: a node that was down comes back.
+func TestObserverThatExitsAsANodeGoes(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	q := e2e.Open(t, c, quorate.WithObserver(&wild{at: quorate.EventNodeDown, how: runtime.Goexit}))
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(t.Context()))
+	m.Unlock()
+	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())
+	ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
+	defer cancel()
+	require.NoError(t, m.LockContext(ctx))
+	m.Unlock()
+}
+
 // Close in a call of the observer would wait for the goroutine that makes the call.
 func TestCloseInsideTheObserver(t *testing.T) {
 	t.Parallel()

@@ -253,9 +253,11 @@ func (h *hooks) show(encoded []byte) *shown {
 		return s.err
 	}
 	l.guests.Go(func() {
+		defer func() { // also where a hook ends the goroutine, or hooks would see 1,024 more commands and then none
+			<-s.done // a hook may keep the command to itself
+			<-h.room
+		}()
 		_ = h.conn.Process(ctx, cmd)
-		<-s.done // a hook may keep the command to itself
-		<-h.room
 	})
 	return s
 }

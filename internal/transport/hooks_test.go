@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -203,6 +204,26 @@ func TestHookHangs(t *testing.T) {
 	shut(l)
 	close(hang)
 	eventually(t, "the hooks have ended", func() bool { return s.seen("end [GET key]: and prevents nothing") == 1024 })
+}
+
+// A hook that ends its goroutine, as t.FailNow does, gives its place back. So the hooks go on seeing commands.
+func TestHookExits(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, 1).Node(0)
+	seen := make(chan struct{}, 1)
+	s := &spy{process: func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+		if cmd.Name() == "get" {
+			seen <- struct{}{}
+			runtime.Goexit()
+		}
+		return next(ctx, cmd)
+	}}
+	_, l := hooked(t, &redis.Options{Addr: node.Addr()}, s, transport.Config{Notice: func(error) {}})
+	for range 1100 {
+		_, err := do(t, l, "GET", "key")
+		require.NoError(t, err)
+		await(t, seen)
+	}
 }
 
 // A client with a Limiter is refused: nothing asks it.

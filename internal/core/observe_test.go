@@ -1,0 +1,63 @@
+package core
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Close inside the observer is noticed however deep the observer's calls are.
+func TestCloseDeepInsideTheObserver(t *testing.T) {
+	t.Parallel()
+	var o observer
+	inside := false
+	o.f = func(Event) { deep(3000, func() { inside = o.inside() }) }
+	o.call(Event{})
+	assert.True(t, inside)
+	o.callApart(Event{})
+	assert.True(t, inside, "on a goroutine of its own")
+	assert.False(t, o.inside())
+}
+
+//go:noinline
+func deep(frames int, f func()) {
+	if frames == 0 {
+		f()
+		return
+	}
+	deep(frames-1, f)
+	runtime.KeepAlive(frames)
+}
+
+// After stop nothing keeps the timer, and through it the Quorum, for up to an hour.
+func TestClientTimerStops(t *testing.T) {
+	t.Parallel()
+	var timer clientTimer
+	timer.start(func() { assert.Fail(t, "it has fired") })
+	timer.set(1, 1+hour)
+	timer.stop()
+	timer.set(1, 1+hour)
+	assert.False(t, timer.timer.Stop(), "it ran on")
+}
+
+const hour = 3600_000_000_000
+
+// A goroutine of the library goes on though the observer ends the goroutine that calls it.
+func TestObserverThatExits(t *testing.T) {
+	t.Parallel()
+	var o observer
+	o.f = func(Event) { runtime.Goexit() }
+	done := make(chan struct{})
+	go func() {
+		o.callApart(Event{})
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("the goroutine has ended")
+	}
+	assert.Zero(t, o.busy.Load())
+}
