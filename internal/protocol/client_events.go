@@ -97,6 +97,9 @@ func (c *Client) judge(now Time, node int, inc Incarnation, r Reading) (late tim
 // check finds out whether what a node says in an incarnation counts. Called with c.mu held.
 func (c *Client) check(now Time, node int, inc Incarnation, push bool) Why {
 	counts := false
+	if node >= c.lives.Len() {
+		return OtherIncarnation // the set has grown since it was connected, and this client does not count on it yet
+	}
 	if push {
 		counts = c.lives.CheckPush(node, inc)
 	} else {

@@ -169,6 +169,9 @@ func (s *Incarnations) Check(now Time, i int, inc Incarnation) bool {
 	return false
 }
 
+// Len returns how many addresses there are.
+func (s *Incarnations) Len() int { return len(s.nodes) }
+
 // CheckPush reports whether a push of that incarnation counts. A push that comes before
 // the incarnation is known does not: another address may vote for this server. The
 // node is asked then as soon as it is known.

@@ -1,5 +1,7 @@
 package protocol
 
+import "slices"
+
 // This file owns what a node of the list is to the set that the client counts on.
 
 // judge finds out what node i is.
@@ -60,16 +62,25 @@ func (m *Membership) twin(i int) int {
 }
 
 // stranger judges a node that has no configuration, or another one.
+//
+// Invariant: a node that has recorded another set stays with that. Without the rule the client of ABC makes C, which is a member
+// of CDE with an earlier ballot, one of its own, and the clients of CDE that are connected lose a member.
 func (m *Membership) stranger(i int) {
 	if n := &m.nodes[i]; n.has.Config == nil && m.aliased() {
 		m.lost(i, SetLost)
-	} else if n.has.Config == nil || n.has.Stamp().Compare(m.Stamp()) < 0 {
+	} else if n.has.Config == nil || n.has.Stamp().Compare(m.Stamp()) < 0 && (n.has.Phase == SetAccepted || m.kin(n.has.Config) || !m.rules.on(RuleSetKin)) {
 		m.lost(i, SetWrong)
 	} else if n.place >= 0 {
 		n.fault = SetElsewhere
 	} else {
 		n.fault = SetWrong
 	}
+}
+
+// kin reports whether c is of the set that the client counts on: some member is in both. Identities are random, so
+// it is no other set.
+func (m *Membership) kin(c *Configuration) bool {
+	return slices.ContainsFunc(c.Members, func(o Member) bool { return m.config.Member(o.Identity) >= 0 })
 }
 
 // aliased reports whether this client reaches some member by another address than the set records. Then an empty

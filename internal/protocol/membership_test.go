@@ -246,3 +246,21 @@ func TestRecording(t *testing.T) {
 	require.Len(t, r.Out, 1, "the node that lacks it gets it")
 	assert.Equal(t, protocol.RecordStep{Node: 1, Kind: protocol.SetRestore, Identity: set.Members[1].Identity, Config: set, Seen: "x"}, r.Out[0])
 }
+
+// A node that has recorded another set is not made a member of this one, whichever was recorded first.
+func anotherSetStays(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(2, "a", "b", "c")
+	for _, other := range []int{1, 3} {
+		m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
+		meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), recordedAt(setOf(other, "c", "d", "e"), "c"))
+		assert.Equal(t, protocol.SetWrong, m.Wrong().Fault)
+		for _, a := range m.Out {
+			assert.NotEqual(t, protocol.SetRestore, a.Kind)
+		}
+	}
+}
+
+func TestNodeOfAnotherSetStaysWithIt(t *testing.T) {
+	t.Parallel()
+	anotherSetStays(t, protocol.Rules{})
+}

@@ -43,6 +43,7 @@ func TestMutants(t *testing.T) {
 		{"a node that is not heard of is not asked for its time", protocol.RulePoll, polled},
 		{"a client with another list waits without an error", protocol.RuleSetList, listsDiffer},
 		{"one member says what a node was", protocol.RuleSetWord, wordOfMembers},
+		{"a node of another set is made a member of this one", protocol.RuleSetKin, anotherSetStays},
 		{"each refusal breaks the connection to a node without a vote", protocol.RuleSetPatient, refusedWithoutAVote},
 		{"another set is proposed than a node has accepted", protocol.RuleSetAccepted, acceptedIsProposed},
 		{"a node of another set says what counts", protocol.RuleSetFollow, followsAStranger},

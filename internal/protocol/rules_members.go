@@ -10,6 +10,7 @@ const (
 	RuleSetWord                                   // and only by the word of q members: an earlier set comes back
 	RuleSetOutside                                // what a node said before it is known to be a member lets no claim in: two holders
 	RuleSetPatient                                // a node that has no vote yet is not connected to again for what it refuses: its set is never recorded
+	RuleSetKin                                    // a node of another recorded set stays with it: it is a member of two sets, and two hold
 	RuleSetCopy                                   // of two servers with one identity one votes: two holders
 
 	RuleSetBoth          // while nodes are being exchanged a quorum is a majority of the set of before, too: two holders

@@ -56,6 +56,7 @@ var untraced = map[string]string{
 	"RuleRecount":          atOnce,
 	"RuleMissed":           atOnce + ": a beat brings the vote",
 	"RuleSetPatient":       notRun + ": a connection to a node that has no vote is no connection there",
+	"RuleSetKin":           notRun + ": nodes of two recorded sets at one address",
 	"RuleSetBoth":          noExchange,
 	"RuleSetEach":          noExchange,
 	"RuleSetFollow":        noExchange,
