@@ -61,7 +61,7 @@ func printed(g generator, seed uint64, mutate func(*setting)) (text string, v *V
 
 // chosen is the generator of a seed.
 func chosen(seed uint64) generator {
-	for _, g := range generators {
+	for _, g := range slices.Concat(generators, apart) {
 		if g.name == *only {
 			return g
 		}
