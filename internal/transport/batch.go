@@ -38,6 +38,10 @@ const MaxBatch = 32
 
 // batch are commands that have been appended and may still become one. The first is
 // encoded by itself, too: it stays that when no other comes before the write.
+// Invariant: while a batch is open nothing else is appended to conn.out. Each other
+// append closes it first, so the bytes and the queue of receivers have one order.
+//
+// Ordered.mu guards it.
 type batch struct {
 	entries       []entry
 	kind          uint64
@@ -46,6 +50,10 @@ type batch struct {
 	first, length int // where in conn.out the first one is
 }
 
+// Two kinds of commands go by themselves beside those that are no items. With few
+// commands under way there is usually no company, and an item is encoded twice. Until
+// resendUntil a batch could not be repeated: only its leaves may be, not its joins.
+//
 // addToBatch adds a command to the batch; false: it is not for that.
 func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	item, ok := cmd.(BatchItem)
@@ -68,6 +76,7 @@ func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 		c.out = cmd.Append(c.out)
 		p.length = len(c.out) - p.first
 	case 1:
+		// The second item has come: the first one's encoding by itself is cut off again.
 		c.out = c.out[:p.first]
 	}
 	if p.entries == nil {
@@ -78,6 +87,8 @@ func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	return true
 }
 
+// Its time is that of its oldest item, so that State and Stall see the longest wait.
+//
 // closeBatch ends the batch: what is appended from here on comes after it.
 func (c *conn) closeBatch() {
 	p := &c.batch
@@ -101,6 +112,9 @@ func (c *conn) closeBatch() {
 	*p = batch{entries: p.entries[:0], keys: p.keys[:0], args: p.args[:0]}
 }
 
+// items is the reader's own, so it is reused without a lock. It is cleared afterwards:
+// an idle connection must not keep the last 32 commands, and their claims, alive.
+//
 // replyBatch gives the owner the answer to a batch. Only the reader calls it.
 func (c *conn) replyBatch(entries []entry, v []resp.Value, err error) {
 	items := c.items[:0]

@@ -90,4 +90,5 @@ func (c *conn) elsewhere(answer error) error {
 	return nil
 }
 
+// errElsewhere ends a connection whose server has refused a command as another one's.
 var errElsewhere = errors.New("the server does not serve the whole slot now")

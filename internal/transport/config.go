@@ -139,7 +139,8 @@ var (
 	ErrClosed = errors.New("connection closed")                 // not sent, or outcome unknown
 )
 
-// Causes of a connection's end that are our own decision.
+// Causes of a connection's end, or of a refusal, that are our own decision. Replies see them
+// wrapped in one of the errors above.
 var (
 	errStalled     = errors.New("no answer for too long")
 	errOverflow    = errors.New("too many unanswered commands")

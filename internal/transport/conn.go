@@ -3,7 +3,6 @@ package transport
 import (
 	"fmt"
 	"net"
-	"runtime"
 	"time"
 
 	"github.com/quorate/quorate/internal/resp"
@@ -17,6 +16,9 @@ import (
 // conn is one connection of the link. It begins when the handshake is done and
 // ends in four steps, each exactly once: fail marks it; run closes the socket;
 // the writer ends, the reader ends; the reader settles the unanswered.
+//
+// What stands above wake is set before start, and is not changed later, except for rd and
+// items: these are the reader's alone.
 type conn struct {
 	nc      net.Conn
 	rd      *resp.Reader
@@ -57,11 +59,17 @@ type conn struct {
 }
 
 const (
+	// Without this bound an idle connection would keep the memory of its largest burst.
 	keepBuffer = 256 << 10 // a write buffer above this size is not kept
-	maxResend  = 1 << 20
-	maxSpares  = 64 // of 2 kB each
+	// Leaves beyond this many bytes are not repeated. An orphan join of theirs ends with its
+	// lease, as if the leave had never come.
+	maxResend = 1 << 20
+	maxSpares = 64 // of 2 kB each
 )
 
+// newConn makes the state of a connection that has not sent anything. It speaks RESP2 until
+// the node has accepted HELLO 3. wake holds one signal, so one that comes while the writer is
+// writing is not lost.
 func newConn(nc net.Conn, batcher Batch) *conn {
 	c := &conn{
 		nc:      nc,
@@ -90,6 +98,8 @@ func (c *conn) push(cmd Command, until, now time.Duration) {
 	size := len(c.out) - start
 	c.enter(entry{cmd: cmd, at: now, until: until, size: int32(size), alone: c.pending == 0})
 	c.pending++
+	// The old connection may still be alive at the node, which may read a join there
+	// after this leave. inspect sends the copy when the old connection must be gone.
 	if until > 0 && now < c.resendUntil && len(c.resend)+size <= maxResend {
 		c.resend = append(c.resend, c.out[start:]...)
 		c.resends++
@@ -107,101 +117,13 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 
 // enter queues the receiver of what has been appended to out.
 // Called with Ordered.mu held.
+// Invariant: out ends with the bytes of e, and no other receiver for them is queued.
 func (c *conn) enter(e entry) {
 	if c.hooks != nil && e.size > 0 && !e.own {
 		e.shown = c.hooks.show(c.out[len(c.out)-int(e.size):])
 	}
 	c.bytes += int(e.size)
 	c.unanswered.push(e)
-}
-
-// writeOnce writes what is pending, releasing Ordered.mu meanwhile, and reports
-// whether more has been appended since. Ordered.mu is held, and no goroutine is writing.
-// Two buffers take turns: while one is written without the lock, commands are
-// appended to the other. With one buffer each Append would wait for the socket.
-func (c *conn) writeOnce(l *Ordered) (more bool) {
-	c.closeBatch()
-	buf := c.out
-	c.out, c.writing = c.spare, true
-	l.mu.Unlock()
-	// A write that fails part-way leaves half a command on the stream: nothing
-	// may follow it, and nothing does, since the connection is dead then.
-	_, err := c.nc.Write(buf)
-	l.mu.Lock()
-	c.spare, c.writing = nil, false
-	if cap(buf) <= keepBuffer {
-		c.spare = buf[:0]
-	}
-	if err != nil {
-		l.fail(c, err)
-	}
-	return c.unwritten() && c.cause == nil
-}
-
-// unwritten reports whether there is something to write. Ordered.mu is held.
-func (c *conn) unwritten() bool { return len(c.out) > 0 || len(c.batch.entries) > 0 }
-
-// wakeWriter makes the writer look for work. It never blocks.
-func (c *conn) wakeWriter() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // it is awake, or about to wake
-	}
-}
-
-// yieldBackoff decides whether the writer yields the processor before it writes. The
-// goroutines that are ready run then, and what they append goes out in the same write.
-// Where all of them work on locks that takes little time and saves more. Beside
-// goroutines that want the processors for themselves it may take long, and then the
-// writer does not yield for a while.
-type yieldBackoff struct {
-	not   time.Time     // before that
-	pause time.Duration // the next time
-}
-
-const (
-	shortTurn  = 5 * time.Millisecond // far below a node timeout, and plenty for hundreds of callers
-	firstPause = time.Second / 10
-	lastPause  = time.Minute
-)
-
-func (y *yieldBackoff) yield() {
-	began := time.Now()
-	if began.Before(y.not) {
-		return
-	}
-	runtime.Gosched()
-	y.took(began, time.Since(began))
-}
-
-func (y *yieldBackoff) took(began time.Time, d time.Duration) {
-	if d <= shortTurn {
-		y.pause = 0
-		return
-	}
-	y.pause = min(max(2*y.pause, firstPause), lastPause)
-	y.not = began.Add(d + y.pause)
-}
-
-// write is the writer goroutine. It and a sender that flushes take turns: writing is true
-// while either of them writes, so commands never interleave on the connection.
-func (c *conn) write(l *Ordered) {
-	var turn yieldBackoff
-	for {
-		select {
-		case <-c.wake:
-		case <-c.dead:
-			return
-		}
-		// Without the lock: what runs meanwhile appends.
-		turn.yield()
-		l.mu.Lock()
-		// When a sender is writing, it will wake us again if need be.
-		for !c.writing && c.unwritten() && c.cause == nil {
-			c.writeOnce(l)
-		}
-		l.mu.Unlock()
-	}
 }
 
 // read is the reader goroutine. It calls every Reply, with no lock held. A Reply that
@@ -233,10 +155,14 @@ func (c *conn) read(l *Ordered) error {
 			c.served = true
 			c.pending -= max(1, len(e.batch))
 		}
+		// The list of the last batch goes back here and not after its Reply: spares is
+		// guarded by the lock, which is held now in any case.
 		if done != nil && len(c.spares) < maxSpares {
 			c.spares = append(c.spares, done)
 		}
 		done = nil
+		// The counts change before Reply is called. So a Reply that appends finds the
+		// room that its own answer has made.
 		c.answers++
 		room := l.answered(c, e)
 		l.checkDrained()
@@ -288,9 +214,13 @@ func (l *Ordered) fail(c *conn, cause error) {
 		return
 	}
 	c.closeBatch()
+	// The items of an open batch are in no queue yet. closeBatch has put them into
+	// unanswered, where settle finds them.
 	c.cause, c.owed = cause, c.unanswered.n > 0
 	close(c.dead)
 	if l.cur == c {
+		// Between here and the end of settle there is neither a connection nor a kept
+		// leave to be seen. dying says so: Close must not take that for drained.
 		l.cur, l.dying = nil, true
 		l.downErr = fmt.Errorf("%w: %w", ErrDown, cause)
 	}
@@ -305,6 +235,7 @@ func (l *Ordered) settle(c *conn) {
 	// l.kept only.
 	pending := c.unanswered // a dead connection takes no more
 	c.unanswered, c.pending = ring{}, 0
+	// After Close there is no next connection: what would be kept gets its Reply now.
 	again := l.ctx.Err() == nil
 	l.mu.Unlock()
 
@@ -333,11 +264,14 @@ func (l *Ordered) settle(c *conn) {
 
 	l.mu.Lock()
 	if len(kept) > 0 {
+		// Commands that came while the connection was dying are in l.kept already, and
+		// are newer.
 		l.kept = append(kept, l.kept...)
 	}
 	l.dying = false
 	l.checkDrained()
 	l.mu.Unlock()
+	// Without the lock, because a Reply may append.
 	for _, cmd := range broken {
 		cmd.Reply(nil, err)
 	}

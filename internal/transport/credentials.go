@@ -21,6 +21,7 @@ import (
 
 // resolve returns the command that authenticates the next connection, from the first of the
 // sources that go-redis would ask; nil: none is needed.
+// A provider is the owner's code and may hang: login calls resolve by way of within.
 func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
 	user, password := o.Username, o.Password
 	switch {
@@ -32,6 +33,8 @@ func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
 	return authenticate(user, password), err
 }
 
+// authenticate is the AUTH for a user and a password; nil without a password, because there
+// is no such AUTH. A node that wants none admits the client by its PING.
 func authenticate(user, password string) []string {
 	switch {
 	case password == "":
@@ -43,7 +46,10 @@ func authenticate(user, password string) []string {
 	}
 }
 
-// credentials are those of one connection. A provider may change them while it lasts.
+// credentials are those of one connection. A provider may change them while it lasts. Each
+// connection subscribes for itself, and its subscription ends with it: see own.
+// Lock order: credentials.mu, then Ordered.mu, which apply takes.
+//
 // mu guards the fields, and is held while they are applied: so the newest are applied last.
 type credentials struct {
 	l *Ordered
@@ -55,6 +61,9 @@ type credentials struct {
 }
 
 // watchCredentials subscribes to the streaming provider, if there is one. stop ends that.
+// Subscribe is the owner's code and may hang, so it is left behind after timeout, and stop is
+// called when it returns after all. A provider may call OnNext before the connection is in use:
+// that waits in newer until ready.
 func (l *Ordered) watchCredentials(ctx context.Context, timeout time.Duration) (*credentials, func(), error) {
 	provider := l.to().opts.StreamingCredentialsProvider
 	if provider == nil {
@@ -84,6 +93,7 @@ func (l *Ordered) watchCredentials(ctx context.Context, timeout time.Duration) (
 }
 
 // first is the AUTH of the login.
+// It is nil also where the provider has given no password.
 func (c *credentials) first() []string {
 	if c == nil {
 		return nil
@@ -106,6 +116,7 @@ func (c *credentials) ready(apply func(command []string)) {
 }
 
 // OnNext takes new credentials from the provider.
+// Without a password it changes nothing: a connection that is in use cannot be logged out.
 func (c *credentials) OnNext(next auth.Credentials) {
 	command := authenticate(next.BasicAuth())
 	if command == nil {
@@ -119,11 +130,14 @@ func (c *credentials) OnNext(next auth.Credentials) {
 }
 
 // OnError takes the provider's trouble. The connection keeps its credentials.
+// The provider decides when to try again.
 func (c *credentials) OnError(err error) {
 	c.l.cfg.Notice(fmt.Errorf("the provider of credentials fails; the connection keeps those that it has: %w", err))
 }
 
 // again authenticates a connection that is in use.
+// Its Reply has nothing to end: a node that refuses a new password goes on to serve the
+// connection under the old one.
 type again struct {
 	l       *Ordered
 	command []string
@@ -137,6 +151,8 @@ func (a *again) Reply(_ []resp.Value, err error) {
 	}
 }
 
+// A connection that is not current gets none: the next one logs in with the newest credentials.
+//
 // authenticateAgain appends an AUTH to c. It neither blocks nor writes.
 func (l *Ordered) authenticateAgain(c *conn, command []string) {
 	l.mu.Lock()

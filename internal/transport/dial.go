@@ -43,13 +43,19 @@ func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 	default:
 		return nil, fmt.Errorf("client of type %T: a node is one independent master, give its *redis.Client", client)
 	}
+	// The handshake sends HELLO itself: see upgrade. In RESP3 a push could come during
+	// OnConnect, and go-redis would read it.
 	o.Protocol = 2
+	// Without it go-redis looks at a context before a read, and not during one.
 	o.ContextTimeoutEnabled = true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = cfg.Stall, cfg.Stall, cfg.Stall
+	// A second dial inside of a handshake would be another connection: run decides when to try again.
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.PoolSize, o.PipelinePoolSize = 1, -1
+	// No connection beside the one that is asked for.
 	o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 0, 0, 0
 	o.ReadBufferSize, o.WriteBufferSize = 4096, 4096
+	// No CLIENT SETINFO: servers before 7.2 refuse it.
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
@@ -67,15 +73,18 @@ type opened struct {
 }
 
 // loginStep is a command by which the node lets the connection in. The node must accept it.
+// Exceptions: see hello and needless.
 type loginStep struct {
 	words []string
 	sent  bool // by go-redis; its answer is unread
 	hello bool // HELLO 3, which the node may refuse
 }
 
+// close ends a connection that no conn has: a handshake that came too late, or that a hook refused.
 func (o *opened) close() { discard(o.nc) }
 
 // owned is a connection with which something else ends.
+// discard may be called for it from several goroutines, hence once.
 type owned struct {
 	net.Conn
 	once sync.Once
@@ -83,7 +92,7 @@ type owned struct {
 }
 
 // open returns a connection that is dialed and encrypted, with nothing unread on
-// it but the answers to what go-redis has sent. Each step may take as long as patience.
+// it but the answers to what go-redis has sent. Each step may take as long as timeout.
 // It runs on run's goroutine, or on that of listen. The code of the client's owner
 // that it calls may hang, so it is left behind when ctx ends: see within.
 func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, error) {
@@ -96,6 +105,8 @@ func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, err
 			if err != nil {
 				return nil, err
 			}
+			// Only a hooked dial goes by way of the client. Without hooks the copy of its options is
+			// enough, and no connection of go-redis takes part.
 			var o *opened
 			if present {
 				if o, err = l.openHooked(ctx, caught, timeout); err == nil {
@@ -117,6 +128,8 @@ func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, err
 
 // own has what belongs to a connection end with it. That is not our code, so nothing but
 // Close waits for it.
+// discard calls end, which starts a goroutine for it: run calls discard, and must not wait for
+// code of the owner.
 func (l *Ordered) own(o *opened, stop func()) {
 	end := o.end
 	if o.creds == nil && end == nil {
@@ -198,6 +211,7 @@ func needless(refused error) bool {
 // can touch the connection later. go-redis reads nothing ahead: in RESP2 a node
 // sends answers only, and go-redis has read them all.
 func introduce(ctx context.Context, o *redis.Options, nc net.Conn, timeout time.Duration) error {
+	// OnConnect may ignore its context. A closed socket ends its reads and writes.
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
 	handle := &borrowed{Conn: nc}
 	once := *o
@@ -265,6 +279,9 @@ func discard(nc net.Conn) {
 // once the owner has taken the connection back. Invariant: a length that resp.Reader
 // would refuse does not pass. Without it 38 bytes end the process, because go-redis
 // allocates what a length announces.
+//
+// mu guards what stands below it. go-redis, and the AfterFunc that calls drop, run on other
+// goroutines than result.
 type borrowed struct {
 	net.Conn
 	used, back atomic.Bool

@@ -2,8 +2,10 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +36,11 @@ func (l *Ordered) trackStale(c *conn) {
 }
 
 // connect opens a connection and completes its handshake. Each step may take as
-// long as patience, the whole maxConnect Stalls: see steady.
+// long as timeout, the whole maxConnect Stalls: see steady. With hooks, open calls them.
+//
+// It returns a connection that no other goroutine knows, or an error with the socket closed.
+// If Hello was called, a failure is reported to HelloFailed, because neither Up nor Down will
+// be called for this connection.
 func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
@@ -52,6 +58,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	c := newConn(nc, l.cfg.Batch)
 	c.info.Addr = l.to().opts.Addr
 	c.hooks, c.creds, c.slotted = o.hooks, o.creds, l.cluster != nil
+	// ctx ends all of the handshake, step only what makes no progress.
 	step := &steady{Conn: nc, timeout: timeout}
 	c.rd = resp.NewReader(step)
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
@@ -60,6 +67,8 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 		err = context.Cause(ctx)
 	}
 	if err == nil {
+		// From here on inspect watches over the connection. A read may wait for as long as the
+		// node owes no answer.
 		step.timeout = 0
 		err = nc.SetDeadline(time.Time{})
 	}
@@ -78,6 +87,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 // It runs on run's goroutine. No other goroutine knows the connection yet, so it
 // takes no lock while it waits for answers.
 func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
+	// First learn which server this is, without a change to it.
 	if err := l.greet(c, w, login); err != nil {
 		return err
 	}
@@ -92,6 +102,8 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	if err != nil {
 		return err
 	}
+	// Kills and Hello's commands go out in one write. The node executes them in this order,
+	// so nothing of Hello's precedes a kill.
 	var out []byte
 	for _, id := range kills {
 		out = resp.AppendCommand(out, "CLIENT", "KILL", "ID", strconv.FormatInt(id, 10))
@@ -101,13 +113,15 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	}
 	if len(out) > 0 {
 		if _, err := w.Write(out); err != nil {
+			l.trackStale(c) // a part of it may have arrived
 			abandon(hello, err)
-			return err
+			return c.whyClosed(err)
 		}
 	}
 	for range kills {
 		// The answer is how many it killed. None is as good: it is gone.
 		if _, refused, err := c.ask(); err != nil {
+			l.trackStale(c)
 			abandon(hello, err)
 			return err
 		} else if refused != nil {
@@ -119,6 +133,8 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	for i, cmd := range hello {
 		v, refused, err := c.ask()
 		if err != nil {
+			// The node may still read the rest of Hello's commands from this connection, so the
+			// next one kills it first.
 			l.trackStale(c)
 			abandon(hello[i:], err)
 			return err
@@ -146,6 +162,9 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 	}
 	began := time.Now()
 	_, err := w.Write(out)
+	if err != nil {
+		err = c.whyClosed(err)
+	}
 	for i, step := range login {
 		if err != nil {
 			break
@@ -153,6 +172,7 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 		var refused error
 		var v []resp.Value
 		v, refused, err = c.ask()
+		// Later answers may have waited behind slow ones: the first one measures the way.
 		if i == 0 {
 			c.info.RoundTrip = time.Since(began)
 		}
@@ -201,8 +221,8 @@ func subscribesBeside(hello []resp.Value) bool {
 	return false
 }
 
-// What go-redis has sent already is not sent again: only its answer is still to be
-// read.
+// appendSteps encodes the login. What go-redis has sent already is not sent again: only its
+// answer is still to be read.
 func appendSteps(out []byte, login []loginStep) []byte {
 	for _, s := range login {
 		if !s.sent {
@@ -214,7 +234,8 @@ func appendSteps(out []byte, login []loginStep) []byte {
 
 // killable are the ids to kill. A client id means something only within one run
 // of the server: after a restart the same number is another client's connection,
-// and the old one died with the old process. Ghosts of unknown run make us unsure.
+// and the old one died with the old process. A stale connection whose run or id is unknown
+// cannot be named. It may still be alive, so this connection repeats its leaves.
 func (l *Ordered) killable(now Info) []int64 {
 	var ids []int64
 	for _, g := range l.stale {
@@ -228,7 +249,8 @@ func (l *Ordered) killable(now Info) []int64 {
 	return ids
 }
 
-// Every command gets its one Reply here, too.
+// abandon gives the commands of a handshake that failed their one Reply. Without it a
+// command of Hello would stay under way without end.
 func abandon(cmds []Command, cause error) {
 	err := fmt.Errorf("%w: %w", ErrBroken, cause)
 	for _, cmd := range cmds {
@@ -250,7 +272,27 @@ func (c *conn) ask() (v []resp.Value, refused, err error) {
 	return v, nil, err
 }
 
+// whyClosed adds to the error of a write why the node has closed the connection, if it has said so.
+//
+// Invariant: what the node has said is read before the error counts. With TLS 1.3 the client's side of the handshake is over
+// before the server has seen that a certificate is missing. Without the rule a write that meets the closed connection hides the
+// server's alert, and no error says that a certificate is wanted.
+func (c *conn) whyClosed(err error) error {
+	if slow(err) {
+		return err // a read would wait as long again
+	}
+	_, refused, why := c.ask()
+	if refused != nil {
+		why = refused
+	} else if op, ok := errors.AsType[*net.OpError](why); !ok || op.Op != "remote error" {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, why)
+}
+
 // questions ask a node about itself.
+// identify knows them by their index. They go out with the login, so that a connection that
+// has nothing to tell the node takes one round trip.
 var questions = [][]string{
 	{"CLIENT", "ID"}, {"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"}, {"CONFIG", "GET", "appendfsync"},
 }
@@ -275,7 +317,8 @@ func (c *conn) identify() error {
 	return nil
 }
 
-// It ignores what it does not know: servers of other makes send other fields.
+// parse takes one section of INFO. It ignores what it does not know: servers of other makes
+// send other fields. What is missing stays zero.
 func (i *Info) parse(section string) {
 	for line := range strings.Lines(section) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -317,7 +360,8 @@ func (i *Info) aofNotReady() bool {
 	return i.AOFEnabled && i.FsyncAlways && i.WasReplica && i.Rewriting
 }
 
-// discardReply receives the answer to a repeated command.
+// discardReply receives the answer to a repeated leave. The leave itself gets its one Reply from
+// the answer to what was sent first.
 type discardReply struct{}
 
 func (discardReply) Append(dst []byte) []byte  { return dst }

@@ -28,6 +28,16 @@ import (
 // up a leave. go-redis's own full-duplex pipeline treats its hooks in the same way. A hook
 // can refuse a connection, because no command is on it yet.
 
+// How a command gets to the hooks:
+//
+//	show -> Conn.Process -> hooks of the client -> inner -> command.run, which waits for finish
+//
+// and how a connection is opened:
+//
+//	ping -> Conn.Process -> hooks of the client -> catch (notes itself) -> inner -> open -> openPlain
+//	                                                                                or openHooked
+//	openHooked -> Client.Subscribe -> dial hooks of the client -> catch.DialHook -> lend
+//
 // command is what hooks see. It is a redis.Cmder that the innermost hook knows.
 type command struct {
 	*redis.Cmd
@@ -35,7 +45,8 @@ type command struct {
 	caught bool // the client has the hook that catches dials
 }
 
-// inner is the innermost hook of a Conn.
+// inner is the innermost hook of a Conn. It runs a command of ours and never calls next for it,
+// so the Conn opens no connection.
 type inner struct{}
 
 func (inner) DialHook(next redis.DialHook) redis.DialHook                               { return next }
@@ -54,7 +65,8 @@ func (inner) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // us. It does nothing for the client's own connections.
 type catch struct{}
 
-// catching is the key of the handle in the context of a dial of ours.
+// catching is the key of the handle in the context of a dial of ours. A hook that dials with
+// another context hides the handle: see errDialed.
 type catching struct{}
 
 func (catch) ProcessPipelineHook(n redis.ProcessPipelineHook) redis.ProcessPipelineHook { return n }
@@ -80,6 +92,9 @@ func (catch) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 // hooks are those that a client had when a connection was opened.
+//
+// Hooks that the owner adds later count from the next connection on, because go-redis copies
+// them to the Conn.
 type hooks struct {
 	l      *Ordered
 	conn   *redis.Conn
@@ -87,9 +102,12 @@ type hooks struct {
 	behind bool          // there was none. Guarded by Ordered.mu
 }
 
-// shownAtOnce bounds the goroutines in which hooks run.
+// shownAtOnce bounds the goroutines in which hooks run. A command that finds no place is sent
+// all the same: only the hooks miss it, and the owner is notified once for each connection.
 const shownAtOnce = 1024
 
+// newHooks copies the client's hooks as they are now. inner is added last, which makes it the
+// innermost.
 func newHooks(l *Ordered) *hooks {
 	h := &hooks{l: l, conn: l.to().client.Conn(), room: make(chan struct{}, shownAtOnce)}
 	h.conn.AddHook(inner{})
@@ -185,7 +203,8 @@ func (l *Ordered) openHooked(ctx context.Context, caught bool, timeout time.Dura
 	return o, nil
 }
 
-// lend takes what was dialed, and returns the handle that go-redis gets of it.
+// lend takes what was dialed, and returns the handle that go-redis gets of it. A second
+// connection is closed: the handle stands for one.
 func (b *borrowed) lend(nc net.Conn) (net.Conn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,7 +216,8 @@ func (b *borrowed) lend(nc net.Conn) (net.Conn, error) {
 	return b, nil
 }
 
-// drop ends the connection, if there is one.
+// drop ends the connection, if there is one. It is called by the end of a context as well, so
+// a hook that ignores its context has its reads and writes ended.
 func (b *borrowed) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -223,14 +243,20 @@ func (b *borrowed) result() (net.Conn, error) {
 	return b.Conn, nil
 }
 
-// shown is a command that hooks see. It is finished once.
+// shown is a command that hooks see.
+//
+// Invariant: it is finished exactly once, by the reader with the answer, or by settle when the
+// connection has broken. Without it a goroutine of show would wait without end, and so would
+// each Close, until its bound.
 type shown struct {
 	done chan struct{}
 	val  []any
 	err  error
 }
 
-// show has the hooks see a command that has been encoded. Ordered.mu is held.
+// show has the hooks see a command that has been encoded. Ordered.mu is held, so it starts a
+// goroutine and waits for nothing. The goroutine ends when the hooks have returned and finish
+// was called. The words are copied: out is reused after the write.
 func (h *hooks) show(encoded []byte) *shown {
 	l := h.l
 	select {
@@ -262,7 +288,8 @@ func (h *hooks) show(encoded []byte) *shown {
 	return s
 }
 
-// finish ends the command for the hooks. The values are copied.
+// finish ends the command for the hooks. The values are copied: the reader's are valid until
+// its next read, and hooks may keep theirs. The close orders val and err before their readers.
 func (s *shown) finish(v []resp.Value, err error) {
 	for _, x := range v {
 		if x.Str != nil {
@@ -275,7 +302,8 @@ func (s *shown) finish(v []resp.Value, err error) {
 	close(s.done)
 }
 
-// words are those of a command that this package has encoded: *2 $3 GET $3 key.
+// words are those of a command that this package has encoded: *2 $3 GET $3 key. It checks
+// nothing, because the bytes are our own.
 func words(encoded []byte) (ws []any) {
 	_, rest, _ := bytes.Cut(encoded, crlf)
 	for len(rest) > 0 {
@@ -289,7 +317,8 @@ func words(encoded []byte) (ws []any) {
 
 var crlf = []byte("\r\n")
 
-// Why hooks fail a connection.
+// Why hooks fail a connection. Each names the remedy where there is one: a hook that works for
+// go-redis's own connections may not work for one that is taken over.
 var (
 	errSwallowed = errors.New("a ProcessHook of the client keeps the PING that a connection begins with")
 	errDialed    = errors.New("a DialHook of the client connects by itself, or does not pass on its context; let Options.Dialer connect")

@@ -157,6 +157,9 @@ func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 	return Taken
 }
 
+// push appends to a connection, and gives it up beyond its bounds. Ordered.mu is held. The
+// bounds hold for Certain commands as well: without them a node that answers nothing would
+// have this process run out of memory before Stall ends the connection.
 func (l *Ordered) push(c *conn, cmd Command, until, now time.Duration) {
 	c.push(cmd, until, now)
 	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
@@ -184,7 +187,9 @@ func (l *Ordered) Flush() {
 	l.mu.Unlock()
 }
 
-// lastsUntil is 0 for a command that is not Lasting.
+// lastsUntil is until when a command may be sent again, since epoch; 0 for one that is not
+// Lasting. It is 1 at least, because 0 would turn a leave whose time is over into a command
+// that never lasted.
 func (l *Ordered) lastsUntil(cmd Command) time.Duration {
 	k, ok := cmd.(Lasting)
 	if !ok {
@@ -213,7 +218,8 @@ func (l *Ordered) refuseOrKeep(cmd Command, until, now time.Duration) (kept bool
 	return false
 }
 
-// refuse has a goroutine deliver err. It exists only while there is something
+// refuse has a goroutine deliver err. Append must not call Reply, because its caller may hold
+// the lock that Reply takes. The goroutine exists only while there is something
 // to deliver, so also after Close.
 func (l *Ordered) refuse(cmd Command, err error) {
 	l.refused = append(l.refused, refusal{cmd, err})
@@ -223,6 +229,8 @@ func (l *Ordered) refuse(cmd Command, err error) {
 	}
 }
 
+// deliverRefusals calls Reply for what was refused, in the order of Append and without the lock.
+// A Reply may append, so it looks again until nothing is left.
 func (l *Ordered) deliverRefusals() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -239,6 +247,7 @@ func (l *Ordered) deliverRefusals() {
 	l.idle.Broadcast()
 }
 
+// now is the time since epoch, on the monotonic clock: a set wall clock moves no deadline here.
 func (l *Ordered) now() time.Duration { return time.Since(l.epoch) }
 
 // State see [Transport].
@@ -262,79 +271,3 @@ func (l *Ordered) State(now time.Time) State {
 
 // Ready is closed when the first attempt to connect has succeeded or failed.
 func (l *Ordered) Ready() <-chan struct{} { return l.ready }
-
-// Close see [Transport]. Lasting commands that still have no connection are waited for,
-// too.
-func (l *Ordered) Close(ctx context.Context) error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		l.wg.Wait()
-		return nil
-	}
-	l.closed = true
-	drained := make(chan struct{})
-	l.drained = drained
-	l.checkDrained()
-	if l.cur != nil {
-		l.cur.wakeWriter() // what no Flush has followed would be waited for without end
-	}
-	l.mu.Unlock()
-	select {
-	case <-drained:
-	case <-ctx.Done():
-	}
-
-	l.mu.Lock()
-	left := len(l.kept)
-	if l.cur != nil {
-		left += l.cur.pending
-	}
-	l.mu.Unlock()
-	l.cancel()
-	l.wg.Wait()
-	l.dismiss(ctx)
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.kept {
-		l.refuse(e.cmd, ErrClosed)
-	}
-	l.kept = nil
-	for l.refusing {
-		l.idle.Wait()
-	}
-	if left > 0 {
-		return fmt.Errorf("connection closed with %d commands unanswered: %w", left, context.Cause(ctx))
-	}
-	return nil
-}
-
-// dismiss waits for the client's hooks and provider, which may hang: a node timeout longer
-// than ctx at most.
-func (l *Ordered) dismiss(ctx context.Context) {
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		l.guests.Wait()
-	}()
-	select {
-	case <-gone:
-		return
-	case <-ctx.Done():
-	}
-	timeout := time.NewTimer(l.cfg.NodeTimeout)
-	defer timeout.Stop()
-	select {
-	case <-gone:
-	case <-timeout.C:
-	}
-}
-
-// checkDrained wakes Close when nothing is pending any more.
-func (l *Ordered) checkDrained() {
-	if l.drained != nil && !l.dying && len(l.kept) == 0 && (l.cur == nil || l.cur.pending == 0) {
-		close(l.drained)
-		l.drained = nil
-	}
-}

@@ -206,6 +206,29 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// again appends itself when it has its answer.
+type again struct {
+	*call
+	l *transport.Ordered
+}
+
+func (a again) Reply(v []resp.Value, err error) {
+	if err == nil {
+		a.l.Append(a, transport.Certain)
+	}
+}
+
+// Commands that come while Close waits are none that it has left unanswered.
+func TestCloseWhileCommandsCome(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, 1).Node(0)
+	for range 50 {
+		l := open(t, node.Client(), transport.Config{})
+		l.Append(again{newCall("PING"), l}, transport.Certain)
+		require.NoError(t, l.Close(context.Background()))
+	}
+}
+
 func TestCloseWhileHung(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)

@@ -28,13 +28,14 @@ type pushes struct {
 	addr     string             // of the server that it was begun for
 }
 
-// begin calls Subscribed.
+// begin calls Subscribed: also when it is up already, because each SUBSCRIBE that is answered
+// may follow a gap.
 func (p *pushes) begin(l *Ordered) {
 	p.called, p.up = true, true
 	l.cfg.Subscribed()
 }
 
-// end calls PushDown if that is news.
+// end calls PushDown if that is news: once after each begin, and once if there never was one.
 func (p *pushes) end(l *Ordered, err error) {
 	if l.cfg.Channel != "" && (p.up || !p.called) {
 		p.called, p.up = true, false
@@ -53,6 +54,8 @@ func (s subscription) Append(dst []byte) []byte {
 	return resp.AppendCommand(dst, "SUBSCRIBE", s.l.cfg.Channel)
 }
 
+// Reply begins the pushes, or notes when the node refused them. If the connection breaks
+// before that, run calls end.
 func (s subscription) Reply(_ []resp.Value, err error) {
 	if err == nil {
 		s.l.pushes.begin(s.l)
@@ -140,7 +143,8 @@ func (keepAlive) Reply([]resp.Value, error) {}
 
 // listen keeps the push connection: subscribe, read, and again when it breaks.
 // It is a goroutine of its own, and the only one that uses the connection for
-// pushes.
+// pushes. It ends with ctx: by Close, or by listenBeside, which waits for it. So two
+// listeners never call begin and end at one time.
 func (l *Ordered) listen(ctx context.Context) {
 	var pause backoff
 	for ctx.Err() == nil {
@@ -151,6 +155,7 @@ func (l *Ordered) listen(ctx context.Context) {
 		}
 		l.pushes.end(l, err)
 		if subscribed {
+			// A listener answers no command. One that stayed up for a while counts as served.
 			up := l.now() - began
 			pause.lasted(up, up >= minBackoff)
 		} else {
@@ -212,6 +217,8 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 			subscribed = true
 			l.pushes.begin(l)
 		}
+		// Until then a read may take as long as a step of the handshake. From here on it may
+		// take the interval of pings, and Stall for the answer to one.
 		if subscribed {
 			step.timeout = l.cfg.Stall + l.pingEvery()
 		}

@@ -3,6 +3,9 @@ package transport
 import "time"
 
 // This file owns the queue of unanswered commands.
+//
+// Invariant: entries leave in the order in which they came. RESP has no ids: the order is all
+// that says which command an answer belongs to.
 
 // entry is a command that waits for its answer. Times are since Ordered.epoch.
 type entry struct {
@@ -16,7 +19,8 @@ type entry struct {
 	alone bool          // nothing was unanswered before it
 }
 
-// ring is a first-in first-out queue that allocates only to grow.
+// ring is a first-in first-out queue that allocates only to grow. It has no lock of its own:
+// Ordered.mu guards it, except in settle, which has taken it out of its connection.
 type ring struct {
 	buf  []entry // length zero or a power of two
 	head int
@@ -50,5 +54,5 @@ func (r *ring) pop() (entry, bool) {
 	return e, true
 }
 
-// oldest is only called when the ring is not empty.
+// oldest is only called when the ring is not empty. It returns a copy: the slot is reused.
 func (r *ring) oldest() entry { return r.buf[r.head] }

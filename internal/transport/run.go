@@ -35,6 +35,8 @@ func (l *Ordered) run() {
 		up := err == nil
 		began := l.now()
 		if up {
+			// raise comes before Up: what Up appends must find the connection, behind the leaves
+			// that were kept.
 			l.listenBeside(c)
 			room := l.raise(c)
 			l.cfg.Up()
@@ -43,6 +45,7 @@ func (l *Ordered) run() {
 			}
 		} else {
 			l.lower(err)
+			// Only the first failure is news: after it the owner knows that the node is down.
 			if !called {
 				l.cfg.Down(err)
 			}
@@ -110,7 +113,9 @@ func (l *Ordered) lower(cause error) {
 	}
 }
 
-// A leave is of no use once the lease that it ends is over.
+// giveUpKept refuses the leaves that have outlasted the lease that they end, and reports whether
+// Room is to be called. Without it leaves for a node that is down for hours would fill kept, and
+// then be refused at once.
 func (l *Ordered) giveUpKept(cause error) (room bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,6 +153,9 @@ func (l *Ordered) watch(c *conn) {
 			l.inspect(c, &seen)
 		}
 	}
+	// A read or a write that hangs ends with its socket. The reader closes done when it has
+	// settled everything: only then may run open the next connection, or two could carry
+	// commands of one claim.
 	discard(c.nc)
 	<-c.done
 	if c.owed {
@@ -183,6 +191,8 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 		c.pushOwn(keepAlive{}, now)
 		c.wakeWriter()
 	}
+	// By now the node has most likely read what the old connection had left there. Each
+	// leave goes out once more, behind it.
 	if c.resends > 0 && now >= c.resendUntil && c.cause == nil {
 		c.closeBatch()
 		c.out = append(c.out, c.resend...)
@@ -237,7 +247,7 @@ func (b *backoff) lasted(d time.Duration, served bool) {
 	}
 }
 
-// It ends early with Close.
+// sleep waits for the next attempt, and doubles the pause after that. It ends early with Close.
 func (b *backoff) sleep(ctx context.Context) {
 	d := min(max(b.next, minBackoff), maxBackoff)
 	b.next = 2 * d

@@ -34,7 +34,9 @@ func (l *Ordered) name() string {
 // followEvery is how often the Sentinels are asked, at most.
 const followEvery = time.Second
 
-// follow ends c when there is another master.
+// follow ends c when there is another master. It is a goroutine of its own for each connection,
+// and ends with it. A question that fails says nothing: the Sentinels may be down while the
+// master serves, so only another address counts.
 func (l *Ordered) follow(c *conn) {
 	tick := time.NewTicker(max(l.cfg.Stall, followEvery))
 	defer tick.Stop()

@@ -23,7 +23,8 @@ type steady struct {
 	timeout time.Duration // of one step; 0: no deadlines are set
 }
 
-// stride is how much is written in one step.
+// stride is how much is written in one step. One deadline for a write of any length would have
+// to grow with it. On a way that carries 4 kB within a timeout each step succeeds.
 const stride = 4 << 10
 
 func (s *steady) Read(p []byte) (int, error) {
@@ -49,7 +50,8 @@ func (s *steady) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// slow reports whether err is a timeout.
+// slow reports whether err is a timeout: of a step here, of a dial, or of the system. Only these
+// let the next attempt take longer: see backoff.
 func slow(err error) bool {
 	t, ok := errors.AsType[net.Error](err)
 	return ok && t.Timeout()

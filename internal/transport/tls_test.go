@@ -59,6 +59,41 @@ func TestTLS(t *testing.T) {
 	assert.ErrorContains(t, open(t, otherServer, transport.Config{Stall: 10 * time.Second}).State(time.Now()).Err, "certificate")
 }
 
+// A server that wants a certificate says so after the client's side of the handshake. A write that comes after that must not hide it.
+func TestCertificateIsWanted(t *testing.T) {
+	t.Parallel()
+	cert, key, pool := selfSigned(t)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	require.NoError(t, err)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	ended := make(chan struct{}, 100)
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			server := tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert})
+			_ = server.Handshake()
+			_ = nc.(*net.TCPConn).SetLinger(0) // what the client writes from here on is answered by a reset
+			_ = nc.Close()
+			ended <- struct{}{}
+		}
+	}()
+	client := redis.NewClient(&redis.Options{Addr: ln.Addr().String(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := (&tls.Dialer{Config: &tls.Config{RootCAs: pool}}).DialContext(ctx, network, addr)
+		if err == nil {
+			<-ended
+		}
+		return nc, err
+	}})
+	defer client.Close()
+	l := open(t, client, transport.Config{Stall: 10 * time.Second})
+	assert.ErrorContains(t, l.State(time.Now()).Err, "--tls-cert")
+}
+
 func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

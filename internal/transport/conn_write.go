@@ -1,0 +1,106 @@
+package transport
+
+import (
+	"runtime"
+	"time"
+)
+
+// This file owns how a connection writes: by the goroutine that flushes, or by the writer, one at a time.
+//
+// Invariant: no two goroutines write at once, and each writes all that was appended before it in that order. Without that the bytes of two
+// commands mix on the connection.
+
+// writeOnce writes what is pending, releasing Ordered.mu meanwhile, and reports
+// whether more has been appended since. Ordered.mu is held, and no goroutine is writing.
+// Two buffers take turns: while one is written without the lock, commands are
+// appended to the other. With one buffer each Append would wait for the socket.
+func (c *conn) writeOnce(l *Ordered) (more bool) {
+	c.closeBatch()
+	buf := c.out
+	c.out, c.writing = c.spare, true
+	l.mu.Unlock()
+	// A write that fails part-way leaves half a command on the stream: nothing
+	// may follow it, and nothing does, since the connection is dead then.
+	_, err := c.nc.Write(buf)
+	l.mu.Lock()
+	// spare is nil if the last buffer was too large: the next Append then allocates.
+	c.spare, c.writing = nil, false
+	if cap(buf) <= keepBuffer {
+		c.spare = buf[:0]
+	}
+	if err != nil {
+		l.fail(c, err)
+	}
+	return c.unwritten() && c.cause == nil
+}
+
+// unwritten reports whether there is something to write. Ordered.mu is held.
+func (c *conn) unwritten() bool { return len(c.out) > 0 || len(c.batch.entries) > 0 }
+
+// wakeWriter makes the writer look for work. It never blocks.
+func (c *conn) wakeWriter() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is awake, or about to wake
+	}
+}
+
+// yieldBackoff decides whether the writer yields the processor before it writes. The
+// goroutines that are ready run then, and what they append goes out in the same write.
+// Where all of them work on locks that takes little time and saves more. Beside
+// goroutines that want the processors for themselves it may take long, and then the
+// writer does not yield for a while.
+// The writer goroutine alone uses it.
+type yieldBackoff struct {
+	not   time.Time     // before that
+	pause time.Duration // the next time
+}
+
+const (
+	shortTurn  = 5 * time.Millisecond // far below a node timeout, and plenty for hundreds of callers
+	firstPause = time.Second / 10
+	lastPause  = time.Minute
+)
+
+// yield lets the goroutines that are ready run first, unless that took long lately.
+func (y *yieldBackoff) yield() {
+	began := time.Now()
+	if began.Before(y.not) {
+		return
+	}
+	runtime.Gosched()
+	y.took(began, time.Since(began))
+}
+
+// took decides, by how long a yield took, when the writer may yield again. The pause doubles
+// from firstPause to lastPause, and one short yield ends it. So a process that stays busy loses
+// one long turn a minute in the end, and notices when it is idle again.
+func (y *yieldBackoff) took(began time.Time, d time.Duration) {
+	if d <= shortTurn {
+		y.pause = 0
+		return
+	}
+	y.pause = min(max(2*y.pause, firstPause), lastPause)
+	y.not = began.Add(d + y.pause)
+}
+
+// write is the writer goroutine. It and a sender that flushes take turns: writing is true
+// while either of them writes, so commands never interleave on the connection.
+func (c *conn) write(l *Ordered) {
+	var turn yieldBackoff
+	for {
+		select {
+		case <-c.wake:
+		case <-c.dead:
+			return
+		}
+		// Without the lock: what runs meanwhile appends.
+		turn.yield()
+		l.mu.Lock()
+		// When a sender is writing, it will wake us again if need be.
+		for !c.writing && c.unwritten() && c.cause == nil {
+			c.writeOnce(l)
+		}
+		l.mu.Unlock()
+	}
+}
