@@ -19,6 +19,9 @@ func TestMain(m *testing.M) {
 	if isWorker, status := asWorker(); isWorker {
 		os.Exit(status)
 	}
+	if isOperator, status := asOperator(); isOperator {
+		os.Exit(status)
+	}
 	flag.Parse()
 	goleak.VerifyTestMain(m)
 }

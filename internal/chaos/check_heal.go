@@ -14,8 +14,8 @@ import (
 // has what the others had when its incarnation began. It looks at the servers
 // themselves, for what clients find may be right by luck.
 type healings struct {
-	quorum  int
 	guard   time.Duration
+	roster  *roster
 	markers []func() (marker, error)              // of each node
 	records []func() (map[string]struct{}, error) // the names of what it is to remember for good
 
@@ -34,12 +34,13 @@ type healings struct {
 type lack struct {
 	incarnation int64
 	names       []string
+	changes     int // of the members, when it began
 }
 
 // watchHealings begins to watch; stop ends it.
-func watchHealings(nodes []*node, guard time.Duration, lost func(int, int64) bool) (w *healings, stop func()) {
+func watchHealings(nodes []*node, guard time.Duration, members *roster, lost func(int, int64) bool) (w *healings, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	w = &healings{quorum: len(nodes)/2 + 1, guard: guard, lacks: make([]lack, len(nodes)), known: make([]int64, len(nodes)), since: make([]int64, len(nodes)), lost: lost}
+	w = &healings{guard: guard, roster: members, lacks: make([]lack, len(nodes)), known: make([]int64, len(nodes)), since: make([]int64, len(nodes)), lost: lost}
 	var all sync.WaitGroup
 	for _, n := range nodes {
 		// A connection of its own: the other one is the nemesis's.
@@ -70,11 +71,12 @@ func (w *healings) look(node int) {
 	w.suspect(node, m.incarnation)
 	switch known := w.lacks[node]; {
 	case !m.whole && m.incarnation != known.incarnation:
-		names, err := w.others(node)
+		set, changes := w.roster.now()
+		names, err := w.others(node, set)
 		if err != nil || time.Since(m.born) > w.guard {
 			return // not known yet; or its repair may be about to end, and what is new since need not be there
 		}
-		w.lacks[node] = lack{m.incarnation, names}
+		w.lacks[node] = lack{m.incarnation, names, changes}
 	case m.whole && m.incarnation == known.incarnation:
 		w.judge(node, known)
 	}
@@ -97,14 +99,18 @@ func (w *healings) suspect(node int, incarnation int64) {
 	w.found = append(w.found, violation{At: now(), What: fmt.Sprintf("node %d is within its guard time, though it has lost nothing for %v", node, 3*w.guard)})
 }
 
-// others are what so many other nodes have that a majority may have had it.
-func (w *healings) others(node int) ([]string, error) {
-	have := map[string]int{}
-	for i, names := range w.records {
+// others are what so many other nodes of the set have that a majority may have had it. It is the set of before,
+// while nodes are being exchanged.
+func (w *healings) others(node int, set []int) ([]string, error) {
+	have, need := map[string]int{}, len(set)/2+1
+	if slices.Contains(set, node) {
+		need-- // it may have had it
+	}
+	for _, i := range set {
 		if i == node {
 			continue
 		}
-		all, err := names()
+		all, err := w.records[i]()
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +118,7 @@ func (w *healings) others(node int) ([]string, error) {
 			have[name]++
 		}
 	}
-	maps.DeleteFunc(have, func(_ string, nodes int) bool { return nodes < w.quorum-1 })
+	maps.DeleteFunc(have, func(_ string, nodes int) bool { return nodes < need })
 	return slices.Sorted(maps.Keys(have)), nil
 }
 
@@ -124,6 +130,10 @@ func (w *healings) judge(node int, l lack) {
 	}
 	if m, err := w.markers[node](); err != nil || m.incarnation != l.incarnation {
 		return // it has forgotten since
+	}
+	if _, changes := w.roster.now(); changes != l.changes {
+		w.lacks[node] = lack{}
+		return // others have the records now
 	}
 	lacking := slices.DeleteFunc(slices.Clone(l.names), func(name string) bool { _, ok := has[name]; return ok })
 	w.lacks[node] = lack{}

@@ -12,7 +12,7 @@ func TestHealings(t *testing.T) {
 	type names = map[string]struct{}
 	self, has := marker{}, names{}
 	others := []names{{"a": {}, "b": {}}, {"a": {}}}
-	w := &healings{quorum: 2, guard: time.Minute, lacks: make([]lack, 3), known: make([]int64, 3), since: make([]int64, 3), lost: func(int, int64) bool { return true }}
+	w := &healings{roster: newRoster(3), guard: time.Minute, lacks: make([]lack, 3), known: make([]int64, 3), since: make([]int64, 3), lost: func(int, int64) bool { return true }}
 	w.markers = append(w.markers, func() (marker, error) { return self, nil })
 	w.records = append(w.records,
 		func() (names, error) { return has, nil },

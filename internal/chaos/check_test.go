@@ -202,14 +202,14 @@ func TestTorn(t *testing.T) {
 // No more nodes are robbed of their memory than the protocol bears.
 func TestMemory(t *testing.T) {
 	tells := marker{incarnation: 7, whole: true}
-	m := newMemory(5, time.Hour, func(int) (marker, error) { return tells, nil })
+	m := newMemory(newRoster(5).all, time.Hour, func(int) (marker, error) { return tells, nil })
 	require.NoError(t, m.lose(0))
 	m.back(0)
 	require.NoError(t, m.lose(1))
 	require.NoError(t, m.lose(0), "that one has none to lose")
 	require.ErrorIs(t, m.lose(2), errSkip)
 
-	m = newMemory(3, time.Minute, m.marker)
+	m = newMemory(newRoster(3).all, time.Minute, m.marker)
 	lost := time.Now().Add(-5 * time.Minute)
 	m.lost[0] = loss{at: lost}
 	require.ErrorIs(t, m.lose(1), errSkip, "it is not back yet")
@@ -231,7 +231,7 @@ func TestMemory(t *testing.T) {
 // A node whose marker does not show the loss has lost its data unnoticed until a client notices.
 func TestMemoryThatPretends(t *testing.T) {
 	tells := marker{incarnation: 7, whole: true, born: time.Now().Add(-time.Hour)}
-	m := newMemory(3, time.Second, func(int) (marker, error) { return tells, nil })
+	m := newMemory(newRoster(3).all, time.Second, func(int) (marker, error) { return tells, nil })
 	require.NoError(t, m.lose(0))
 	require.NoError(t, m.pretend(0))
 	m.back(0)
@@ -246,7 +246,7 @@ func TestMemoryThatPretends(t *testing.T) {
 // before have ended. Without that, nothing would be done to data for the rest of the run.
 func TestJumpThatIsNeverNoticed(t *testing.T) {
 	tells := marker{incarnation: 7, whole: true, born: time.Now().Add(-time.Hour)}
-	m := newMemory(3, time.Second, func(int) (marker, error) { return tells, nil })
+	m := newMemory(newRoster(3).all, time.Second, func(int) (marker, error) { return tells, nil })
 	require.NoError(t, m.lose(0))
 	m.byClock(0)
 	require.NoError(t, m.pretend(0))

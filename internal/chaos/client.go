@@ -30,6 +30,8 @@ type client struct {
 	over    chan struct{}  // closed when it has ended and was judged
 	bye     *atomic.Bool   // it has said so, or is being killed: its end is no surprise
 	calm    bool
+	paused  bool          // no fault starts it
+	frozen  bool          // no fault lets it go on
 	wall    time.Duration // by which its wall clock is wrong
 	crashes atomic.Int64  // ends that were a surprise
 }
@@ -38,10 +40,51 @@ type client struct {
 func (c *client) start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.worker != nil {
+	if c.worker != nil || c.paused {
 		return nil
 	}
 	return c.launch()
+}
+
+// pause kills the process, and lets no fault start it again.
+func (c *client) pause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paused = true
+	return c.end()
+}
+
+// resume starts a process that was paused, with another list of nodes.
+func (c *client) resume(addrs []string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.paused {
+		return nil
+	}
+	c.paused, c.terms.Addrs = false, addrs
+	return c.launch()
+}
+
+// freeze stops the process until thaw, whatever other faults do.
+func (c *client) freeze() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.worker == nil {
+		return nil
+	}
+	c.frozen = true
+	return c.worker.Signal(syscall.SIGSTOP)
+}
+
+// thaw lets it go on.
+func (c *client) thaw() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.frozen = false
+	if c.worker == nil {
+		return nil
+	}
+	return c.worker.Signal(syscall.SIGCONT)
 }
 
 // launch begins a life.
@@ -100,14 +143,14 @@ func (c *client) end() error {
 	c.bye.Store(true)
 	err := c.worker.Kill()
 	<-c.over
-	c.worker = nil
+	c.worker, c.frozen = nil, false
 	return err
 }
 
 func (c *client) signal(s syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.worker == nil {
+	if c.worker == nil || c.frozen {
 		return nil
 	}
 	return c.worker.Signal(s)
@@ -123,7 +166,7 @@ func (c *client) restart(ctx context.Context, down, off time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wall = off
-	if err := c.end(); err != nil { // another fault has started it meanwhile
+	if err := c.end(); err != nil || c.paused { // another fault has started it meanwhile
 		return err
 	}
 	return c.launch()

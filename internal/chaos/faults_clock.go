@@ -36,8 +36,8 @@ var clocks = []string{"clocks", "drift"}
 // take a node's memory, of which other tracks leave little.
 func jump(from, to time.Duration) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-		nd, by := n.nodes[r.IntN(len(n.nodes))], between(r, from, to+1).Round(time.Millisecond)
-		for _, other := range n.nodes {
+		nd, by := n.pick(r), between(r, from, to+1).Round(time.Millisecond)
+		for _, other := range n.voters() {
 			if off := other.off(); off.Abs() > skew/2 {
 				nd, by = other, -off
 			}
@@ -57,7 +57,7 @@ func (n *nemesis) jump(nd *node, by time.Duration) error {
 	if err := n.memory.lose(nd.id); err != nil {
 		return err
 	}
-	defer n.memory.back(nd.id)
+	defer n.back(nd)
 	n.memory.byClock(nd.id)
 	if err := n.memory.pretend(nd.id); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (n *node) off() time.Duration {
 // drift gives a node's clock another speed, and changes nothing else.
 func drift(rate float64) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(_ context.Context, n *nemesis, r *rand.Rand) (string, error) {
-		nd := n.nodes[r.IntN(len(n.nodes))]
+		nd := n.pick(r)
 		target := fmt.Sprintf("node %d, ahead by %v", nd.id, nd.off())
 		return target, n.setSpeed(nd, func(off time.Duration, _ float64) float64 { return towards(off, rate) })
 	}
@@ -103,7 +103,7 @@ func towards(off time.Duration, rate float64) float64 {
 // steer keeps the drift of each node's clock within its bound until ctx ends. Then it ends the drift.
 func (n *nemesis) steer(ctx context.Context, each time.Duration) error {
 	for ; ctx.Err() == nil; wait(ctx, each) {
-		n.apart = max(n.apart, apart(n.nodes))
+		n.apart = max(n.apart, apart(n.voters()))
 		for _, nd := range n.nodes {
 			if err := n.setSpeed(nd, towards); err != nil {
 				return err

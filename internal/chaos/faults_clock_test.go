@@ -37,7 +37,7 @@ func TestSteer(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	nd := &node{server: c.Node(0), rate: 1}
-	n := &nemesis{nodes: []*node{nd}, memory: newMemory(1, time.Second, nil)}
+	n := &nemesis{nodes: []*node{nd}, roster: newRoster(1), memory: newMemory(newRoster(1).all, time.Second, nil)}
 	require.NoError(t, nd.setClock(driftMost-10*time.Millisecond, 1.5))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -56,7 +56,7 @@ func TestSteer(t *testing.T) {
 
 // The check of guard times allows for a clock that has slipped, and no other check does.
 func TestSlip(t *testing.T) {
-	m := newMemory(3, time.Second, nil)
+	m := newMemory(newRoster(3).all, time.Second, nil)
 	m.slip(1, now())
 	assert.True(t, m.lostSince(1, now()-int64(time.Minute)))
 	assert.False(t, m.lostSince(1, now()+int64(time.Minute)))

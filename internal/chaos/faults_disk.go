@@ -12,7 +12,7 @@ import (
 // answers, while each of them takes long there.
 func (n *nemesis) onSlowDisk(pick int, delay time.Duration, do func(*node) error) (string, error) {
 	var slow []*node
-	for _, nd := range n.nodes {
+	for _, nd := range n.voters() {
 		if nd.disk {
 			slow = append(slow, nd)
 		}
@@ -46,7 +46,7 @@ func cutPower(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		if err := n.memory.lose(nd.id); err != nil {
 			return errors.Join(err, nd.server.SetDisk(0))
 		}
-		defer n.memory.back(nd.id)
+		defer n.back(nd)
 		wait(ctx, after)
 		gone, err = nd.server.CutPower()
 		wait(ctx, down)

@@ -48,14 +48,14 @@ func late(kind proxy.Kind) func(context.Context, *nemesis, *rand.Rand) (string, 
 			}
 		}
 		wait(ctx, d)
-		n.wires.set(n.everyone(), some(r, len(n.nodes), len(n.nodes)), proxy.Both, pass)
+		n.wires.set(n.everyone(), n.allNodes(), proxy.Both, pass)
 		return fmt.Sprintf("all for %v", d.Round(time.Millisecond)), nil
 	}
 }
 
 // heldBack keeps the pushes of some nodes to all clients, and delivers them when it is over.
 func heldBack(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	d, from := between(r, n.plan.TTL/4, n.plan.TTL*3/2), some(r, 1+r.IntN(len(n.nodes)), len(n.nodes))
+	d, from := between(r, n.plan.TTL/4, n.plan.TTL*3/2), n.some(r, func(voters int) int { return 1 + r.IntN(voters) })
 	for _, c := range n.wires {
 		for _, id := range from {
 			c[id].Impose(proxy.Down, proxy.Pushes, n.late.tardy(time.Hour, proxy.Pushes))

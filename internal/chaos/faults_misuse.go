@@ -18,7 +18,7 @@ var misuseHarms = []harm{
 
 // evict has a node throw keys away at random until half of what they take is free.
 func evict(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	nd, d := n.nodes[r.IntN(len(n.nodes))], n.short(r)
+	nd, d := n.pick(r), n.short(r)
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
 	target := fmt.Sprintf("node %d for %v", nd.id, d.Round(time.Millisecond))
@@ -33,7 +33,7 @@ func evict(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	if err := n.memory.lose(nd.id); err != nil {
 		return target, err
 	}
-	defer n.memory.back(nd.id)
+	defer n.back(nd)
 	alive := context.WithoutCancel(ctx)
 	set := func(name, value string) error { return nd.admin.ConfigSet(alive, name, value).Err() }
 	err = errors.Join(set("maxmemory-policy", "allkeys-random"), set("maxmemory", fmt.Sprint(used-keys/2)))

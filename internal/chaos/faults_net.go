@@ -14,7 +14,7 @@ var networkHarms = append([]harm{
 	{"node cut off, both ways", partition(one, everyClient, proxy.Both)},
 	{"node cut off, requests only", partition(one, everyClient, proxy.Up)},
 	{"node cut off, answers only", partition(one, everyClient, proxy.Down)},
-	{"minority cut off, both ways", partition((*nemesis).minority, everyClient, proxy.Both)},
+	{"minority cut off, both ways", partition(minority, everyClient, proxy.Both)},
 	{"majority cut off, both ways", partition(majority, everyClient, proxy.Both)},
 	{"majority cut off, answers only", partition(majority, everyClient, proxy.Down)},
 	{"one client cut off from a majority, both ways", partition(majority, oneClient, proxy.Both)},
@@ -28,8 +28,9 @@ var networkHarms = append([]harm{
 	{"answers lost for a moment", answersLost},
 }, lateHarms...)
 
-func one(*nemesis) int         { return 1 }
-func majority(n *nemesis) int  { return len(n.nodes)/2 + 1 }
+func one(int) int              { return 1 }
+func minority(voters int) int  { return (voters - 1) / 2 }
+func majority(voters int) int  { return voters/2 + 1 }
 func everyClient(*nemesis) int { return -1 }
 func oneClient(*nemesis) int   { return 1 }
 
@@ -47,9 +48,9 @@ func (n *nemesis) length(r *rand.Rand) time.Duration {
 
 // partition cuts some nodes off from some clients. What is sent meanwhile is
 // lost with its connection, or comes when it is over.
-func partition(nodes, clients func(*nemesis) int, which proxy.Direction) func(context.Context, *nemesis, *rand.Rand) (string, error) {
+func partition(nodes func(voters int) int, clients func(*nemesis) int, which proxy.Direction) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-		clientsHit, from, d, late := n.everyone(), some(r, nodes(n), len(n.nodes)), n.length(r), r.IntN(2) == 0
+		clientsHit, from, d, late := n.everyone(), n.some(r, nodes), n.length(r), r.IntN(2) == 0
 		pick := r.IntN(len(n.clients))
 		whose := "all clients"
 		if clients(n) > 0 {
@@ -68,10 +69,11 @@ func partition(nodes, clients func(*nemesis) int, which proxy.Direction) func(co
 // overlap cuts each client off from a minority of its own, so that each has a
 // majority, and no two the same.
 func overlap(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	d, order, all := n.length(r), r.Perm(len(n.nodes)), n.everyone()
+	d, order, all := n.length(r), n.shuffled(r), n.everyone()
+	few := minority(len(order))
 	for i, c := range all {
-		for k := range n.minority() {
-			n.wires.set([]int{c}, []int{order[(i*n.minority()+k)%len(order)]}, proxy.Both, hold)
+		for k := range few {
+			n.wires.set([]int{c}, []int{order[(i*few+k)%len(order)]}, proxy.Both, hold)
 		}
 	}
 	wait(ctx, d)
@@ -82,21 +84,21 @@ func overlap(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 func everywhere(f proxy.Fault) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		d := between(r, n.plan.TTL, n.plan.TTL*4)
-		n.impose(ctx, d, n.everyone(), some(r, len(n.nodes), len(n.nodes)), proxy.Both, f)
+		n.impose(ctx, d, n.everyone(), n.allNodes(), proxy.Both, f)
 		return fmt.Sprintf("all for %v", d.Round(time.Millisecond)), nil
 	}
 }
 
 // tear lets some bytes of each connection to one node pass, and then ends it.
 func tear(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	node, after, d := r.IntN(len(n.nodes)), 1+r.Int64N(500), n.short(r)
+	node, after, d := n.pick(r).id, 1+r.Int64N(500), n.short(r)
 	n.impose(ctx, d, n.everyone(), []int{node}, proxy.Down, proxy.Fault{Cut: after})
 	return fmt.Sprintf("node %d after %d bytes, for %v", node, after, d.Round(time.Millisecond)), nil
 }
 
 // broken ends connections to one node when something is asked.
 func broken(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	node, d := r.IntN(len(n.nodes)), n.short(r)
+	node, d := n.pick(r).id, n.short(r)
 	n.impose(ctx, d, n.everyone(), []int{node}, proxy.Up, proxy.Fault{Reset: true})
 	return fmt.Sprintf("node %d for %v", node, d.Round(time.Millisecond)), nil
 }
@@ -105,7 +107,7 @@ func broken(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 // carried out and their senders never know: joins, renewals, releases.
 func answersLost(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	d := between(r, 10*time.Millisecond, 200*time.Millisecond)
-	from := some(r, 1+r.IntN(len(n.nodes)), len(n.nodes))
+	from := n.some(r, func(voters int) int { return 1 + r.IntN(voters) })
 	n.impose(ctx, d, n.everyone(), from, proxy.Down, lose)
 	return fmt.Sprintf("nodes %s for %v", list(from), d.Round(time.Millisecond)), nil
 }

@@ -27,7 +27,7 @@ var serverHarms = []harm{
 // killServer kills one with SIGKILL and starts it again, empty if it kept its
 // data in memory. Whatever it has on its disk, the library takes a restart for a loss.
 func killServer(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	nd, down := n.nodes[r.IntN(len(n.nodes))], between(r, 0, n.plan.TTL*2)
+	nd, down := n.pick(r), between(r, 0, n.plan.TTL*2)
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
 	target := fmt.Sprintf("node %d (%s), down for %v", nd.id, nd.store, down.Round(time.Millisecond))
@@ -37,7 +37,7 @@ func killServer(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	err := nd.server.Kill()
 	wait(ctx, down)
 	err = errors.Join(err, nd.restart())
-	n.memory.back(nd.id)
+	n.back(nd)
 	return target, err
 }
 
@@ -45,7 +45,7 @@ func killServer(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 // has written in up to that second.
 func cutServer(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	var cuttable []*node
-	for _, nd := range n.nodes {
+	for _, nd := range n.voters() {
 		if nd.store == everysec {
 			cuttable = append(cuttable, nd)
 		}
@@ -63,20 +63,20 @@ func cutServer(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	}
 	err := nd.cut(ctx, ago)
 	err = errors.Join(err, nd.restart())
-	n.memory.back(nd.id)
+	n.back(nd)
 	// What was cut off may be the end of what was planted here.
 	return target, errors.Join(err, n.uproot(context.WithoutCancel(ctx), nd))
 }
 
 func stopServer(length func(*nemesis, *rand.Rand) time.Duration) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-		nd, d := n.nodes[r.IntN(len(n.nodes))], length(n, r)
+		nd, d := n.pick(r), length(n, r)
 		return fmt.Sprintf("node %d for %v", nd.id, d.Round(time.Millisecond)), freeze(ctx, d, nd)
 	}
 }
 
 func stopServers(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	ids, d := some(r, n.minority(), len(n.nodes)), n.long(r)
+	ids, d := n.some(r, minority), n.long(r)
 	var chosen []*node
 	for _, id := range ids {
 		chosen = append(chosen, n.nodes[id])
@@ -107,7 +107,7 @@ var dataHarms = []harm{
 }
 
 func flush(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	nd := n.nodes[r.IntN(len(n.nodes))]
+	nd := n.pick(r)
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
 	target := fmt.Sprintf("node %d", nd.id)
@@ -115,12 +115,12 @@ func flush(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		return target, err
 	}
 	// Whether or not the answer comes, it may have been done.
-	defer n.memory.back(nd.id)
+	defer n.back(nd)
 	return target, nd.admin.FlushAll(context.WithoutCancel(ctx)).Err()
 }
 
 func flushScripts(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	nd := n.nodes[r.IntN(len(n.nodes))]
+	nd := n.pick(r)
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
 	return fmt.Sprintf("node %d", nd.id), nd.admin.ScriptFlush(context.WithoutCancel(ctx)).Err()
@@ -135,7 +135,7 @@ var (
 
 func plant(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	all := n.plan.plain()
-	nd, name, d := n.nodes[r.IntN(len(n.nodes))], all[r.IntN(len(all))], n.long(r)
+	nd, name, d := n.pick(r), all[r.IntN(len(all))], n.long(r)
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
 	target := fmt.Sprintf("%s on node %d for %v", name, nd.id, d.Round(time.Millisecond))
@@ -175,10 +175,11 @@ func insist(undo func() error) (err error) {
 }
 
 // replicate makes a node a replica of another, and a master again. Its memory
-// then is the other's, and the marker in it says that all is well.
+// then is the other's, and the marker in it says that all is well. It is a copy of that node then, and
+// refused, until an operator empties it.
 func replicate(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	ids := r.Perm(len(n.nodes))[:2]
-	nd, of, d := n.nodes[ids[0]], n.nodes[ids[1]], n.length(r)
+	ids := n.shuffled(r)[:2]
+	nd, of, d, after := n.nodes[ids[0]], n.nodes[ids[1]], n.length(r), n.length(r)
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
 	target := fmt.Sprintf("node %d, of node %d, for at least %v", nd.id, of.id, d.Round(time.Millisecond))
@@ -189,7 +190,7 @@ func replicate(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	if err := n.memory.lose(nd.id); err != nil {
 		return target, err
 	}
-	defer n.memory.back(nd.id)
+	defer n.back(nd)
 	own, err := nd.marker()
 	if err != nil {
 		return target, err
@@ -208,7 +209,11 @@ func replicate(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	if got, kerr := nd.marker(); kerr != nil || got.incarnation != own.incarnation {
 		err = errors.Join(err, kerr, n.memory.pretend(nd.id))
 	}
-	return target, errors.Join(err, insist(func() error { return nd.admin.Do(alive, "REPLICAOF", "NO", "ONE").Err() }))
+	err = errors.Join(err, insist(func() error { return nd.admin.Do(alive, "REPLICAOF", "NO", "ONE").Err() }))
+	if wait(ctx, after); err != nil {
+		return target, err
+	}
+	return target, insist(func() error { return nd.admin.FlushAll(alive).Err() })
 }
 
 // What is done to clients.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/samber/lo"
 )
 
 // memory sees to it that no more nodes are without memory than the protocol
@@ -19,7 +20,7 @@ import (
 // long nor a client that comes late can break the rule.
 type memory struct {
 	guard  time.Duration
-	most   int
+	sets   func() [][]int                 // that may count
 	marker func(node int) (marker, error) // nil where nodes have no marker
 
 	mu    sync.Mutex
@@ -60,8 +61,8 @@ func (m *memory) unnoticed(l loss, k marker) bool {
 	return l.pretends != 0 && k.incarnation == l.pretends && !aged
 }
 
-func newMemory(nodes int, guard time.Duration, ask func(int) (marker, error)) *memory {
-	return &memory{guard: guard, most: (nodes - 1) / 2, marker: ask, lost: map[int]loss{}}
+func newMemory(sets func() [][]int, guard time.Duration, ask func(int) (marker, error)) *memory {
+	return &memory{guard: guard, sets: sets, marker: ask, lost: map[int]loss{}}
 }
 
 // lose asks whether the node may lose its memory now, and if so takes it that it does.
@@ -74,14 +75,24 @@ func (m *memory) lose(node int) error {
 			return fmt.Errorf("%w: no client has noticed what came before", errSkip)
 		}
 	}
-	without := 0
+	var without []int
 	for n, l := range m.lost {
 		if n != node && !m.over(n, l) {
-			without++
+			without = append(without, n)
 		}
 	}
-	if without >= m.most {
-		return fmt.Errorf("%w: %d nodes are without memory already", errSkip, without)
+	member := false
+	for _, set := range m.sets() {
+		if !slices.Contains(set, node) {
+			continue
+		}
+		member = true
+		if few := len(lo.Intersect(set, without)); few >= minority(len(set)) {
+			return fmt.Errorf("%w: %d nodes are without memory already", errSkip, few)
+		}
+	}
+	if !member { // what has left the set stays with its data
+		return fmt.Errorf("%w: it is no member any more", errSkip)
 	}
 	m.lost[node] = loss{at: time.Now()}
 	m.log = append(m.log, memoryLoss{node: node, from: now()})

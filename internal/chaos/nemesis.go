@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/samber/lo"
 )
 
 // errSkip says that a fault was not done because it must not or could not be.
@@ -25,6 +27,8 @@ type nemesis struct {
 	wires   wires
 	clients []*client
 	memory  *memory
+	roster  *roster
+	members members
 
 	began  int64
 	active atomic.Int64
@@ -67,6 +71,7 @@ var tracks = map[string][]harm{
 	"clients": clientHarms,
 	"sleep":   sleepHarms,
 	"walls":   wallHarms,
+	"members": memberHarms,
 	"clocks":  clockHarms,
 	"drift":   driftHarms,
 	"misuse":  misuseHarms,
@@ -155,8 +160,6 @@ func some(r *rand.Rand, k, n int) []int {
 	return s
 }
 
-func (n *nemesis) minority() int { return (len(n.nodes) - 1) / 2 }
-
 // short is well below the ttl, long above it.
 func (n *nemesis) short(r *rand.Rand) time.Duration {
 	return between(r, n.plan.TTL/4, n.plan.TTL*7/10)
@@ -166,10 +169,7 @@ func (n *nemesis) long(r *rand.Rand) time.Duration {
 	return between(r, n.plan.TTL*5/4, n.plan.TTL*5/2)
 }
 
+// everyone is each way to the nodes: those of clients, and of operators.
 func (n *nemesis) everyone() []int {
-	all := make([]int, len(n.clients))
-	for i := range all {
-		all[i] = i
-	}
-	return all
+	return lo.Range(len(n.wires))
 }

@@ -47,7 +47,7 @@ const adminName = "chaos"
 
 // startNodes starts the servers of a plan, each with what its faults need.
 func startNodes(p *plan) ([]*node, error) {
-	nodes, errs := make([]*node, p.Nodes), make([]error, p.Nodes)
+	nodes, errs := make([]*node, p.servers()), make([]error, p.servers())
 	var all sync.WaitGroup
 	for i := range nodes {
 		all.Go(func() { nodes[i], errs[i] = startNode(p, i) })
@@ -146,6 +146,17 @@ func (n *node) markerKey(ctx context.Context) (string, error) {
 	return script.HomeOf(set.Stamp()).Marker(prefix), nil
 }
 
+// knowsSet says whether the server still has what it knew of its set.
+func (n *node) knowsSet() bool {
+	known := false
+	_ = insist(func() error {
+		count, err := n.admin.Exists(context.Background(), script.SetKey(prefix)).Result()
+		known = count > 0
+		return err
+	})
+	return known
+}
+
 // prefix is that of all keys.
 const prefix = "quorate"
 
@@ -170,8 +181,8 @@ return kind .. more`)
 
 // leftovers says what is on the server that should not be there when all
 // clients have gone: connections, and keys other than fences
-// and records.
-func (n *node) leftovers(ctx context.Context) ([]string, error) {
+// and records. A server that is no member any more keeps its keys.
+func (n *node) leftovers(ctx context.Context, member bool) ([]string, error) {
 	list, err := n.admin.ClientList(ctx).Result()
 	if err != nil {
 		return nil, err
@@ -181,6 +192,9 @@ func (n *node) leftovers(ctx context.Context) ([]string, error) {
 		if !strings.Contains(line, " name="+adminName+" ") {
 			left = append(left, "connection "+strings.TrimSpace(line))
 		}
+	}
+	if !member {
+		return left, nil
 	}
 	keys, err := n.admin.Keys(ctx, "*").Result()
 	if err != nil {

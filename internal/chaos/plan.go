@@ -97,7 +97,7 @@ func (p *plan) check() error {
 	}
 	for _, t := range p.Tracks {
 		if _, ok := tracks[t]; !ok {
-			return fmt.Errorf("-tracks %s: there are %s, drift, misuse and overlap", t, strings.Join(trackNames, ", "))
+			return fmt.Errorf("-tracks %s: there are %s, members, drift, misuse and overlap", t, strings.Join(trackNames, ", "))
 		}
 	}
 	if !slices.Contains([]string{inMemory, everysec, always, mixed}, p.Store) {
@@ -111,6 +111,14 @@ func (p *plan) check() error {
 	}
 	return nil
 }
+
+// exchanges says whether the members of the set change.
+func (p *plan) exchanges() bool { return slices.Contains(p.Tracks, "members") }
+
+// spares are how many servers there are that are no members when the run begins.
+const spares = 4
+
+func (p *plan) servers() int { return p.Nodes + lo.Ternary(p.exchanges(), spares, 0) }
 
 // fenced says whether the resource looks at tokens: not where there are none.
 func (p *plan) fenced() bool { return p.Control != controlUnfenced && p.Control != controlRedsync }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
-	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
 )
@@ -59,7 +58,8 @@ type violation struct {
 type harness struct {
 	plan     plan
 	out      io.Writer
-	nodes    []*node
+	nodes    []*node // the first ones are the set when the run begins
+	roster   *roster
 	wires    wires
 	resource *resource
 	clients  []*client
@@ -116,7 +116,8 @@ func (h *harness) open(ctx context.Context) (err error) {
 	if h.nodes, err = startNodes(p); err != nil {
 		return err
 	}
-	if h.wires, err = openWires(p.Clients+p.Rivals, h.nodes); err != nil {
+	h.roster = newRoster(p.Nodes)
+	if h.wires, err = openWires(p.Clients+p.Rivals+operators, h.nodes); err != nil {
 		return err
 	}
 	if h.resource, err = openResource(p.fenced()); err != nil {
@@ -127,7 +128,7 @@ func (h *harness) open(ctx context.Context) (err error) {
 	}
 	for i := range p.Clients + p.Rivals {
 		c := &client{id: i, dir: h.dir, terms: terms{
-			URLs:     lo.Map(h.wires[i], func(p *proxy.Proxy, _ int) string { return "redis://" + p.Addr() }),
+			Addrs: h.addrs(lo.Range(p.Nodes)), Ways: h.wires.ways(i, h.nodes),
 			Resource: h.resource.addr(), Seed: p.Seed, Epoch: now(), Work: p.Work, Each: p.Each, Rate: p.Rate,
 			TTL: p.TTL, Guard: p.Guard, Patience: patience, Hold: p.Hold, Control: p.Control,
 		}}
@@ -143,13 +144,31 @@ func (h *harness) open(ctx context.Context) (err error) {
 	if p.Control == controlRedsync {
 		ask = nil
 	}
-	h.nemesis = &nemesis{plan: *p, nodes: h.nodes, wires: h.wires, clients: h.clients, memory: newMemory(p.Nodes, p.Guard, ask)}
+	h.nemesis = &nemesis{plan: *p, nodes: h.nodes, wires: h.wires, clients: h.clients, memory: newMemory(h.roster.all, p.Guard, ask), roster: h.roster}
+	h.nemesis.members.orders = h.orders()
 	return nil
 }
 
-// bootstrap declares the nodes ready, which are new.
+// addrs are the addresses of servers.
+func (h *harness) addrs(ids []int) []string {
+	return lo.Map(ids, func(id int, _ int) string { return h.nodes[id].server.Addr() })
+}
+
+// orders are those of the operators, but for what to do.
+func (h *harness) orders() []orders {
+	p := &h.plan
+	return lo.Times(operators, func(i int) orders {
+		row := p.Clients + p.Rivals + i
+		return orders{Terms: terms{
+			Addrs: h.addrs(lo.Range(p.Nodes)), Ways: h.wires.ways(row, h.nodes), Prefix: fmt.Sprintf("o%d", i),
+			Seed: p.Seed, TTL: p.TTL, Guard: p.Guard, Control: p.Control,
+		}}
+	})
+}
+
+// bootstrap has the nodes record that they are a set, and declares them ready: they are new.
 func (h *harness) bootstrap(ctx context.Context) error {
-	clients := lo.Map(h.nodes, func(n *node, _ int) redis.UniversalClient {
+	clients := lo.Map(h.nodes[:h.plan.Nodes], func(n *node, _ int) redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: n.server.Addr()})
 	})
 	defer func() {
@@ -163,7 +182,7 @@ func (h *harness) bootstrap(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return errors.Join(q.Bootstrap(ctx), q.Close())
+	return errors.Join(q.RecordSet(ctx), q.Close())
 }
 
 func (h *harness) version(ctx context.Context) string {
@@ -181,7 +200,7 @@ func (h *harness) phases(ctx context.Context) error {
 	defer stop()
 	bad, cancel := context.WithTimeout(ctx, p.For)
 	if p.Control != controlRedsync {
-		repairs, end := watchHealings(h.nodes, p.Guard, h.nemesis.memory.lostSince)
+		repairs, end := watchHealings(h.nodes, p.Guard, h.roster, h.nemesis.lostSince)
 		defer func() {
 			end()
 			h.left, h.repairs = append(h.left, repairs.found...), repairs.n
@@ -189,11 +208,17 @@ func (h *harness) phases(ctx context.Context) error {
 	}
 	err := h.nemesis.run(bad)
 	cancel()
+	if err == nil && ctx.Err() == nil && h.roster.unsettled() {
+		if serr := h.nemesis.settle(ctx, nil); serr != nil {
+			h.left = append(h.left, violation{What: serr.Error(), Live: true})
+		}
+	}
+	h.left = append(h.left, h.nemesis.members.found...)
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
 	h.times.healed = now()
-	pulse, end := watchPulse(h.nodes)
+	pulse, end := watchPulse(h.nemesis.voters())
 	h.pulse = pulse
 	defer func() { end(); h.times.ended = now() }()
 	for _, c := range h.clients {
@@ -232,11 +257,11 @@ func (h *harness) blame(c *client, err error) {
 // clean sees what the clients have left on the servers: for no longer than a
 // claim's lease, should the last word to a node have been lost.
 func (h *harness) clean(ctx context.Context) {
-	for _, n := range h.nodes {
+	for _, n := range lo.Filter(h.nodes, func(n *node, _ int) bool { return n.server.Running() }) {
 		var left []string
 		var err error
 		for end := time.Now().Add(2 * h.plan.TTL); ; wait(ctx, 50*time.Millisecond) {
-			left, err = n.leftovers(ctx)
+			left, err = n.leftovers(ctx, h.roster.has(n.id))
 			if err == nil && len(left) == 0 || time.Now().After(end) || ctx.Err() != nil {
 				break
 			}

@@ -25,6 +25,15 @@ func openWires(clients int, nodes []*node) (wires, error) {
 	return all, nil
 }
 
+// ways are a client's ways to the servers, by their addresses.
+func (ws wires) ways(client int, nodes []*node) map[string]string {
+	ways := map[string]string{}
+	for i, p := range ws[client] {
+		ways[nodes[i].server.Addr()] = p.Addr()
+	}
+	return ways
+}
+
 func (ws wires) close() {
 	for _, row := range ws {
 		for _, p := range row {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -24,7 +25,8 @@ const workerEnv = "QUORATE_CHAOS_WORKER"
 
 // terms are what a client gets at its start.
 type terms struct {
-	URLs       []string // of its own ways to the nodes
+	Addrs      []string          // of the nodes that it begins with
+	Ways       map[string]string // its own way to each server, by the server's address
 	Resource   string
 	Log        string
 	Prefix     string // of its operations' names
@@ -156,11 +158,11 @@ func serve(tm terms, log *oplog) error {
 // connect makes what the client reaches the nodes by.
 func (e *clientEnv) connect() (err error) {
 	ours := !slices.Contains(e.Work, rival)
-	for _, u := range e.URLs {
-		o, err := redis.ParseURL(u)
-		if err != nil {
-			return err
-		}
+	for _, addr := range e.Addrs {
+		// Nodes that enter the set later are connected to with the same options, so by the client's own way, too.
+		o := &redis.Options{Addr: addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, e.Ways[addr])
+		}}
 		if ours {
 			e.clients = append(e.clients, redis.NewClient(o))
 		} else {

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/samber/lo"
+)
+
+// What is done to the set: operators exchange its nodes by the public calls, each in a process of its own, while all
+// else fails. Clients start with the list of the beginning, and follow.
+var memberHarms = []harm{
+	{"node of the set replaced", replaceNode},
+	{"set of three made one of five and back, or the other way round", resize},
+	{"dead node removed or replaced", removeDead},
+	{"operator killed in the middle of an exchange, the next one goes on", killOperator(false)},
+	{"operator killed in the middle of an exchange, the next one undoes it", killOperator(true)},
+	{"two operators exchange nodes at once", twoOperators},
+	{"node removed, back with its data of before", comeBack},
+	{"data of a node copied to a server that is to be added", copyData},
+	{"client stopped across two exchanges", sleepThrough},
+}
+
+// swap draws the replacement of one node of a set.
+func (n *nemesis) swap(r *rand.Rand, set []int) (change, error) {
+	spare, err := n.spare(r, 1)
+	return change{spare, n.leaving(r, set, 1)}, err
+}
+
+func replaceNode(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	set, err := n.set(ctx)
+	if err != nil {
+		return "", err
+	}
+	c, err := n.swap(r, set)
+	if err != nil {
+		return c.String(), err
+	}
+	return c.String(), n.exchange(ctx, c)
+}
+
+func resize(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	set, err := n.set(ctx)
+	if err != nil {
+		return "", err
+	}
+	grow := func() (change, error) {
+		spare, err := n.spare(r, 2)
+		return change{add: spare}, err
+	}
+	shrink := func() (change, error) { return change{remove: n.leaving(r, set, len(set)-3)}, nil }
+	steps := []func() (change, error){grow, shrink}
+	if len(set) > 3 {
+		steps = []func() (change, error){shrink, grow}
+	}
+	var target string
+	for _, step := range steps {
+		c, err := step()
+		if target += c.String() + "; "; err == nil {
+			err = n.exchange(ctx, c)
+		}
+		if err != nil || ctx.Err() != nil {
+			return target, err
+		}
+		set, _ = n.roster.now()
+	}
+	return target, nil
+}
+
+// removeDead kills a node for good, and removes it from a set of more than three, or replaces it. It is started again
+// when it is to enter as another node, or if it could not be removed.
+func removeDead(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	set, err := n.set(ctx)
+	if err != nil {
+		return "", err
+	}
+	c := change{remove: n.leaving(r, set, 1)}
+	if len(set) <= 3 {
+		if c.add, err = n.spare(r, 1); err != nil {
+			return c.String(), err
+		}
+	}
+	nd := n.nodes[c.remove[0]]
+	if err := n.kill(nd); err != nil {
+		return c.String(), err
+	}
+	err = n.exchange(ctx, c)
+	nd.mu.Lock()
+	defer nd.mu.Unlock()
+	if n.roster.has(nd.id) && !nd.server.Running() {
+		err = errors.Join(err, nd.restart())
+		n.back(nd)
+	}
+	return c.String(), err
+}
+
+func (n *nemesis) kill(nd *node) error {
+	nd.mu.Lock()
+	defer nd.mu.Unlock()
+	if err := n.memory.lose(nd.id); err != nil {
+		return err
+	}
+	return nd.server.Kill()
+}
+
+// killOperator kills an operator at some time. The same call goes on with what that has left, or another one undoes it.
+func killOperator(undo bool) func(context.Context, *nemesis, *rand.Rand) (string, error) {
+	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+		set, err := n.set(ctx)
+		if err != nil {
+			return "", err
+		}
+		after, pause := between(r, n.plan.TTL/4, 5*n.plan.Guard/2), between(r, 0, n.plan.TTL)
+		c, err := n.swap(r, set)
+		if err != nil {
+			return c.String(), err
+		}
+		target := fmt.Sprintf("%v, killed after %v", c, after)
+		started, err := n.begin(c)
+		wait(ctx, after)
+		for _, p := range started {
+			err = errors.Join(err, p.Kill())
+		}
+		n.members.killed.Add(1)
+		wait(ctx, pause)
+		if undo || err != nil {
+			return target, errors.Join(err, n.settle(ctx, nil))
+		}
+		return target, n.exchange(ctx, c)
+	}
+}
+
+func twoOperators(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	set, err := n.set(ctx)
+	if err != nil {
+		return "", err
+	}
+	spares, err := n.spare(r, 2)
+	if err != nil {
+		return "", err
+	}
+	leaves := n.leaving(r, set, 2)
+	one, other := change{spares[:1], leaves[:1]}, change{spares[1:], leaves[1:]}
+	return fmt.Sprintf("%v, %v", one, other), n.exchange(ctx, one, other)
+}
+
+// comeBack removes a node that keeps its data, restarts its server with that data, and has it enter again.
+func comeBack(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	set, err := n.set(ctx)
+	if err != nil {
+		return "", err
+	}
+	c, err := n.swap(r, set)
+	if err == nil {
+		err = n.exchange(ctx, c)
+	}
+	if err != nil || ctx.Err() != nil {
+		return c.String(), err
+	}
+	nd := n.nodes[c.remove[0]]
+	if err := n.again(nd); err != nil {
+		return c.String(), err
+	}
+	wait(ctx, n.length(r))
+	return c.String() + ", and back", n.exchange(ctx, change{c.remove, c.add})
+}
+
+// again restarts a server that is no member. One that keeps its data in memory is stopped for a moment only.
+func (n *nemesis) again(nd *node) error {
+	nd.mu.Lock()
+	defer nd.mu.Unlock()
+	if nd.store == inMemory && nd.server.Running() {
+		return errors.Join(nd.server.Stop(), nd.server.Cont())
+	}
+	return nd.restart()
+}
+
+// copyData starts a server with the files of a member. It must not be let in. Then it is emptied.
+func copyData(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	set, err := n.set(ctx)
+	if err != nil {
+		return "", err
+	}
+	keeps := func(id int, _ int) bool { return n.nodes[id].store != inMemory && n.nodes[id].server.Running() }
+	from := lo.Filter(set, keeps)
+	to := lo.Filter(lo.Without(n.allNodes(), append(lo.Range(n.plan.Nodes), set...)...), func(id int, _ int) bool { return n.nodes[id].store != inMemory })
+	pick := r.Int()
+	if len(from) == 0 || len(to) == 0 {
+		return "none", fmt.Errorf("%w: no member and no other server keep files", errSkip)
+	}
+	a, b := n.nodes[from[pick%len(from)]], n.nodes[to[pick%len(to)]]
+	target := fmt.Sprintf("of node %d to %d", a.id, b.id)
+	if err := b.takeFiles(a); err != nil {
+		return target, err
+	}
+	started, err := n.begin(change{add: []int{b.id}})
+	for _, p := range started {
+		if _, werr := p.wait(ctx); werr == nil {
+			n.members.found = append(n.members.found, violation{At: now(), What: "a server with a copy of a member's data was added: " + target})
+		}
+		n.members.copies.Add(1)
+	}
+	err = errors.Join(err, n.settle(ctx, nil))
+	if n.roster.has(b.id) {
+		return target, err
+	}
+	return target, errors.Join(err, insist(func() error { return b.admin.FlushAll(context.Background()).Err() }))
+}
+
+// takeFiles restarts the server with a copy of another one's append-only file.
+func (n *node) takeFiles(of *node) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.server.Kill(); err != nil {
+		return err
+	}
+	const files = "appendonlydir"
+	own := filepath.Join(n.server.Dir(), files)
+	of.mu.Lock() // it is not killed meanwhile
+	err := errors.Join(os.RemoveAll(own), os.CopyFS(own, os.DirFS(filepath.Join(of.server.Dir(), files))))
+	of.mu.Unlock()
+	return errors.Join(err, n.restart())
+}
+
+// sleepThrough stops a client while the set changes twice.
+func sleepThrough(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	cl := n.clients[r.IntN(n.plan.Clients)]
+	target := fmt.Sprintf("client %d", cl.id)
+	err := cl.freeze()
+	for range 2 {
+		set, serr := n.set(ctx)
+		if err = errors.Join(err, serr); err != nil || ctx.Err() != nil {
+			break
+		}
+		c, serr := n.swap(r, set)
+		if target += ", " + c.String(); serr == nil {
+			serr = n.exchange(ctx, c)
+		}
+		err = errors.Join(err, serr)
+	}
+	return target, errors.Join(err, cl.thaw())
+}
