@@ -187,7 +187,7 @@ list are refused from then on, and so are programs of earlier versions.`,
 		RunE: t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 			bootstrap := q.Bootstrap
 			if record {
-				bootstrap = core.Of(q).BootstrapSet
+				bootstrap = q.RecordSet
 			}
 			if err := bootstrap(ctx); err != nil {
 				return &exit{1, fmt.Errorf("%w\nEvery node must confirm. Those that did are ready; run it again when the others answer", plain(err))}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,11 +18,11 @@ import (
 func membersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "members",
-		Short: "Show which set the nodes belong to",
+		Short: "Show which set the nodes belong to, and exchange its nodes",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(membersListCommand())
+	cmd.AddCommand(membersListCommand(), membersAddCommand(), membersRemoveCommand(), membersReplaceCommand(), membersUndoCommand())
 	return cmd
 }
 
@@ -43,7 +44,7 @@ Exit status:
 			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tab, "NODE\tIN THE SET")
 			for i := range r.Nodes {
-				fmt.Fprintf(tab, "%s\t%s\n", r.Nodes[i].Node, standing(&r.Nodes[i]))
+				fmt.Fprintf(tab, "%s\t%s\n", r.Nodes[i].Node, standing(&r.Nodes[i])+role(&r.Set, r.Nodes[i].Node))
 			}
 			_ = tab.Flush()
 			fmt.Fprintln(w)
@@ -63,6 +64,9 @@ func tellSet(w io.Writer, r quorate.Report) {
 	s := &r.Set
 	if s.Stamp != "" {
 		fmt.Fprintf(w, "Set %s, %s %s: %s\n", s.Stamp, lo.Ternary(s.Recorded, "recorded", "not recorded at all nodes, begun"), s.Since.UTC().Format(time.DateTime+" MST"), strings.Join(s.Members, " "))
+		if s.Stage == "learning" || s.Stage == "joint" {
+			fmt.Fprintf(w, "Nodes are being exchanged (epoch %d): %s\n", s.Epoch, stages[s.Stage])
+		}
 		fmt.Fprintf(w, "Settings of the set: guard time %v, retention %v, longest ttl %v\n", s.Guard, s.Retention, s.LongestTTL)
 	}
 	for i := range r.Nodes {
@@ -73,6 +77,19 @@ func tellSet(w io.Writer, r quorate.Report) {
 	if s.Note != "" {
 		fmt.Fprintf(w, "Note: %s.\n", s.Note)
 	}
+}
+
+// role says what becomes of a member while nodes are being exchanged.
+func role(s *quorate.SetReport, addr string) string {
+	switch {
+	case slices.Contains(s.Entering, addr):
+		return ", enters"
+	case slices.Contains(s.Leaving, addr):
+		return ", leaves"
+	case len(s.Entering)+len(s.Leaving) > 0 && slices.Contains(s.Members, addr):
+		return ", stays"
+	}
+	return ""
 }
 
 // standing says in a few words how a node stands to the set.

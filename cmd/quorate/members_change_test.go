@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/mutex"
+)
+
+// The command replaces a node that is dead while a lock is held, and goes on with the list of before. It says what it
+// waits for, and at the end which nodes the set has. The list of members shows how far an exchange is. One that is interrupted is given up.
+func TestMembersChange(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 6)
+	timing := e2e.Guarded(2*time.Second, 6*time.Second) // the shortest that the command allows
+	flags := func(nodes ...string) []string {
+		return []string{"--guard", "6s", "--nodes", strings.Join(nodes, ",")}
+	}
+	old := flags(c.URLs()[:3]...)
+	q := e2e.OpenAt(t, c.URLs()[:3], timing)
+	change := func(args ...string) (int, string, string) {
+		return call(append(append([]string{"members"}, args...), old...)...)
+	}
+	status, _, errs := change("add", c.Node(3).Addr())
+	assert.Equal(t, 1, status)
+	assert.Contains(t, errs, "quorate bootstrap --record")
+
+	status, _, errs = call(append([]string{"bootstrap", "--record"}, old...)...)
+	require.Equal(t, 0, status, errs)
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(within(t)))
+	held := m.Lease().Context()
+
+	require.NoError(t, c.Node(2).Kill())
+	status, out, errs := change("replace", c.Node(2).Addr(), c.Node(3).URL())
+	require.Equal(t, 0, status, errs)
+	assert.Contains(t, out, "The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), c.Node(3).Addr()}, " ")+"\n")
+	assert.Contains(t, errs, "epoch 2: the old nodes count, and the new ones learn; waiting for ")
+	assert.Contains(t, errs, "epoch 3: the old nodes and the new ones count, a majority of each; waiting for ")
+	require.NoError(t, context.Cause(held))
+
+	status, _, errs = change("replace", c.Node(2).Addr(), c.Node(4).URL())
+	assert.Equal(t, 1, status)
+	assert.Contains(t, errs, c.Node(2).Addr()+" is no node of the set")
+
+	started := start(t, append([]string{"members", "add", c.Node(4).URL(), c.Node(5).URL()}, old...)...)
+	require.True(t, e2e.Eventually(func() bool {
+		_, out, _ = call(append([]string{"members", "list"}, old...)...)
+		return strings.Contains(out, c.Node(4).Addr()+"  member, enters")
+	}), "%s", &out)
+	assert.Contains(t, out, c.Node(0).Addr()+"  member, stays")
+	assert.Contains(t, out, "Nodes are being exchanged (epoch 5): the old nodes count, and the new ones learn\n")
+	assert.Contains(t, out, "Note: nodes are being exchanged")
+	started.signal(os.Interrupt)
+	assert.Equal(t, 1, started.status())
+	assert.Contains(t, started.err.String(), "the set is as it was before")
+	require.NoError(t, context.Cause(held))
+	m.Unlock()
+	require.True(t, e2e.Eventually(func() bool {
+		status, out, _ = call(append([]string{"members", "list"}, flags(c.URLs()[0], c.URLs()[1], c.URLs()[3])...)...)
+		return status == 0
+	}), "%s", &out)
+}
+
+// An exchange whose command was killed stays half-way, the list of members says so, and undo
+// gives it up.
+func TestMembersUndo(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	nodes := []string{"--nodes", strings.Join(c.URLs()[:3], ",")} // a guard time of 20 s
+	status, _, errs := call(append([]string{"bootstrap", "--record"}, nodes...)...)
+	require.Equal(t, 0, status, errs)
+	set := strings.Join(c.Addrs()[:3], " ")
+	p := start(t, append([]string{"members", "replace", c.Node(2).URL(), c.Node(3).URL()}, nodes...)...)
+	require.True(t, e2e.Eventually(func() bool { return strings.Contains(p.err.String(), "new ones learn; waiting for ") }), &p.err)
+	require.NoError(t, p.cmd.Process.Kill())
+	<-p.ended
+	var out string
+	require.True(t, e2e.Eventually(func() bool {
+		_, out, _ = call(append([]string{"members", "list"}, nodes...)...)
+		return strings.Contains(out, "run \"quorate members undo\"")
+	}), "%s", &out)
+	status, out, errs = call(append([]string{"members", "undo"}, nodes...)...)
+	require.Equal(t, 0, status, errs)
+	assert.Contains(t, out, "The set is now: "+set+"\n")
+	status, out, errs = call(append([]string{"members", "undo"}, nodes...)...)
+	assert.Equal(t, 0, status, "%s%s", out, errs)
+}
+
+// What makes no sense is refused as the command line is read.
+func TestMembersChangeUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"add"}, {"remove"}, {"replace", "a:1"}, {"undo", "a:1"}, {"add", "a:1", "--timeout", "0s"}} {
+		status, _, errs := call(append([]string{"members", "--nodes", "127.0.0.1:1"}, args...)...)
+		assert.Equal(t, exitUsage, status, errs)
+	}
+}
