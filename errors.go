@@ -73,7 +73,7 @@ func (e *Error) Error() string {
 	switch {
 	case len(e.Name) > core.MaxName: // which is the error
 		fmt.Fprintf(&b, " %.32q…", e.Name)
-	case e.Name != "" || errors.Is(e.Err, ErrInvalid):
+	case e.Name != "":
 		fmt.Fprintf(&b, " %q", e.Name)
 	}
 	fmt.Fprintf(&b, ": %v", e.Err)

@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate"
@@ -130,6 +133,19 @@ func ExampleQuorum_Bootstrap() {
 	fmt.Println(q.Bootstrap(ctx))
 	// Output:
 	// <nil>
+}
+
+// The nodes record which of them are the set. A client with another list is refused from then on.
+func ExampleQuorum_RecordSet() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	if err := q.RecordSet(ctx); err != nil {
+		log.Fatal(err) // some node has not confirmed: call it again when all answer
+	}
 }
 
 // To shut down, end the goroutines that wait or hold, then close.
@@ -288,4 +304,108 @@ func ExampleWithMaxHold() {
 	fmt.Println(err)
 	// Output:
 	// <nil>
+}
+
+// The nodes' addresses come from a file that a deployment keeps up to date. A node
+// that moves with its data is found again.
+func ExampleWithDiscovery() {
+	ctx := context.Background()
+	list := filepath.Join(os.TempDir(), "quorate-nodes")
+	if err := os.WriteFile(list, []byte(os.Getenv("QUORATE_NODES")), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	defer os.Remove(list)
+
+	q, err := quorate.Connect(ctx, nil, quorate.WithDiscovery(func(context.Context) ([]string, error) {
+		text, err := os.ReadFile(list)
+		return strings.Fields(string(text)), err
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	fmt.Println(mutex.New(q, "invoices").TryLock())
+	// Output:
+	// true
+}
+
+// One SRV record names each node. Records have no passwords, so a function adds them.
+func ExampleDiscoverSRV() {
+	ctx := context.Background()
+	records := quorate.DiscoverSRV("redis", "tcp", "locks.example.com") // _redis._tcp.locks.example.com
+	q, err := quorate.Connect(ctx, nil, quorate.WithDiscovery(func(ctx context.Context) ([]string, error) {
+		all, err := records(ctx)
+		for i := range all {
+			all[i] = "rediss://" + url.UserPassword("app", os.Getenv("REDIS_PASSWORD")).String() + "@" + all[i]
+		}
+		return all, err
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+}
+
+// A node is dead for good, and an empty server takes its place. Nothing is
+// interrupted. The clients get the new list one after the other.
+func ExampleQuorum_ReplaceNode() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	if err := q.ReplaceNode(ctx, "lock-c:6379", "redis://lock-d:6379"); err != nil {
+		log.Fatal(err) // says what the set is now, and what to do
+	}
+}
+
+// Three nodes become five, in one exchange. Each of the new ones is an empty server.
+func ExampleQuorum_AddNodes() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	if err := q.AddNodes(ctx, "lock-d:6379", "lock-e:6379"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Five nodes become three, of which one may fail.
+func ExampleQuorum_RemoveNodes() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	if err := q.RemoveNodes(ctx, "lock-d:6379", "lock-e:6379"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A process that exchanged nodes has died. Check says how far it came. What it did
+// is given up.
+func ExampleQuorum_UndoExchange() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	r, err := q.Check(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if r.Set.Stage == "learning" || r.Set.Stage == "joint" {
+		if err := q.UndoExchange(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
 }

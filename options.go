@@ -8,8 +8,8 @@ import (
 )
 
 // An Option is a setting of [New] and [Connect]. Every option of this package
-// is one. [WithGuard], [WithSkew], [WithRetention], [WithPrefix], [WithLogger]
-// and [WithObserver] are no more than that: they concern the nodes and the
+// is one. [WithGuard], [WithSkew], [WithRetention], [WithPrefix], [WithLogger],
+// [WithObserver] and [WithDiscovery] are no more than that: they concern the nodes and the
 // connections, which all primitives of a [Quorum] share. A [LockOption] or a
 // [SharedOption] given here is the default for all that is made from the Quorum.
 //

@@ -62,7 +62,8 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 // A Sentinel set is one node: redis://host:26379?master_name=NAME&addr=host2:26379,
 // as redis.ParseFailoverURL takes it. So is a Redis Cluster:
 // redis+cluster://host:6379?addr=host2:6379, and rediss+cluster:// with TLS.
-// All clients must use the same nodes.
+// All clients must use the same nodes. With [WithDiscovery] a function says which
+// they are, and urls are used only where it fails.
 //
 // It fails with [ErrInvalid] as [New] does, for an address that is empty or
 // cannot be parsed, and for two addresses of one server. The error names the
@@ -75,6 +76,9 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 	if err != nil {
 		return nil, err
 	}
+	if set.Discover != nil {
+		return discover(ctx, urls, set)
+	}
 	all, err := core.ParseNodes(urls)
 	if err != nil {
 		return nil, fmt.Errorf("quorate: %w", err)
@@ -82,11 +86,17 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 	if err := set.PrepareAll(all); err != nil {
 		return nil, fmt.Errorf("quorate: %w", err)
 	}
+	return connect(ctx, all, set)
+}
+
+// connect makes a Quorum of the nodes at these addresses, and waits for a majority of them.
+func connect(ctx context.Context, all []core.Address, set core.Settings) (*Quorum, error) {
 	nodes := make([]redis.UniversalClient, 0, len(all))
 	for _, o := range all {
 		nodes = append(nodes, o.Client())
 	}
 	q := &Quorum{owns: nodes}
+	var err error
 	if q.core, err = core.New(nodes, set); err != nil {
 		q.closeOwn()
 		return nil, fmt.Errorf("quorate: %w", err)
@@ -153,14 +163,29 @@ func (q *Quorum) closeOwn() {
 // set of nodes is first put to use, never after a failure: a node that lost its
 // data must not vote for the guard time.
 //
-// It also records at all nodes that they are the set of this list. From then on
-// a client with another list is refused, with [ErrInvalid] and both lists. Where
-// a node is of another set, Bootstrap fails in the same way and changes nothing.
-// A set may be in use when it is recorded: holds and waits go on.
+// It does not record which nodes are the set: [Quorum.RecordSet] does.
 //
 // It fails with [ErrNoQuorum] unless every node has confirmed before the
 // context ended, within ten node timeouts at most; and with [ErrClosed]. Nodes
 // that have confirmed vote all the same. Call it again for the others.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
 	return wrapError("bootstrap", "", q.made().Bootstrap(ctx))
+}
+
+// RecordSet has all nodes record that they are the set of this list, with the
+// guard time and the retention of this Quorum. From then on a client with another
+// list is refused, with [ErrInvalid] and both lists, and so are programs of a
+// version that knows no sets. [Quorum.AddNodes] and its kin need it.
+//
+// Brand-new nodes vote at once, as after [Quorum.Bootstrap]. The nodes may be in
+// use: holds and waits go on, and a guard time that runs goes on if any node votes. A set that
+// is recorded already is left as it is.
+//
+// It fails with [ErrInvalid], and changes nothing, when a node is of another set;
+// with [ErrNoQuorum] unless every node has confirmed before the context ended,
+// within ten node timeouts at most; and with [ErrClosed]. A recording that was
+// cut short keeps nodes from serving: call it again.
+// It is safe for concurrent use, by several processes as well.
+func (q *Quorum) RecordSet(ctx context.Context) error {
+	return wrapError("record set", "", q.made().BootstrapSet(ctx))
 }

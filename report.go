@@ -36,7 +36,10 @@ type SetReport struct {
 	Guard      time.Duration // the settings that all clients share
 	Retention  time.Duration
 	LongestTTL time.Duration // that the guard time allows, with the skew of this client
-	Note       string        // the remedy, where no set is recorded, or not at all nodes
+	Stage      string        // stable; learning or joint: nodes are being exchanged, see docs/membership.md
+	Entering   []string      // addresses of the Members that are being added
+	Leaving    []string      // and of those that are being removed
+	Note       string        // the remedy, where no set is recorded, not at all nodes, or nodes are being exchanged
 }
 
 // A NodeReport is what [Quorum.Check] found about one node. It is a plain value,
@@ -87,11 +90,11 @@ func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" 
 // nodes answer and vote; and with [ErrClosed] after [Quorum.Close].
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	r := Report{Quorum: q.made().Size()/2 + 1}
-	r.Nodes = make([]NodeReport, q.made().Size())
 	s, err := q.core.Survey(ctx)
 	if err != nil {
 		return Report{Quorum: r.Quorum}, wrapError("check", "", err)
 	}
+	r.Nodes = make([]NodeReport, len(s.Nodes))
 	for i := range s.Nodes {
 		r.Nodes[i] = report(&s.Nodes[i])
 	}
@@ -142,12 +145,22 @@ func (r *Report) reportSet(set protocol.SetReport, ttl time.Duration) {
 	if c := set.Config; c != nil {
 		r.Set = SetReport{
 			Recorded: set.Recorded, Stamp: string(c.Stamp), Epoch: c.Stamp.Epoch(), Since: c.Stamp.Since(),
-			Members: c.Addrs(), Guard: c.Guard, Retention: c.Retention, LongestTTL: ttl,
+			Members: c.Addrs(), Guard: c.Guard, Retention: c.Retention, LongestTTL: ttl, Stage: c.Stage.String(),
+		}
+		for _, m := range c.Members {
+			switch m.Role {
+			case protocol.Enters:
+				r.Set.Entering = append(r.Set.Entering, m.Addr)
+			case protocol.Leaves:
+				r.Set.Leaving = append(r.Set.Leaving, m.Addr)
+			}
 		}
 	}
 	switch {
 	case set.Half:
 		r.Set.Note = "the recording of a set has not ended at all nodes; if no client records it now, run \"quorate bootstrap --record\" with the set's list when all its nodes answer"
+	case r.Set.Stage == protocol.Learning.String() || r.Set.Stage == protocol.Jointly.String():
+		r.Set.Note = "nodes are being exchanged; if no client does that now, finish it by the same \"quorate members\" command once more, or run \"quorate members undo\""
 	case !set.Recorded:
 		r.Set.Note = "no set of nodes is recorded, so a client with another list is not noticed; run \"quorate bootstrap --record\" once when all nodes are ready"
 	}

@@ -38,21 +38,23 @@ func (q *Quorum) Ready(ctx context.Context) error {
 		if err := q.members.outOfSet(&q.set); err != nil {
 			return &Failure{Err: err}
 		}
-		errs := make([]error, q.nodes.size())
-		refused := 0
-		for i, n := range q.nodes.all() {
-			if errs[i] = n.err(); errs[i] != nil && forGood(errs[i]) {
-				refused++
+		sets, refused, list := q.driver.sets(), uint32(0), q.nodes.all()
+		errs := make([]error, len(list))
+		for i, n := range list {
+			if n.dropped.Load() {
+				errs[i] = errDropped
+			} else if errs[i] = n.err(); errs[i] != nil && forGood(errs[i]) {
+				refused |= 1 << i
 			}
 		}
-		err := q.nodes.asked(errs, q.nodes.size()/2+1)
+		err := q.nodes.reached(sets, errs)
 		if err == nil {
 			if wrong := q.members.judged(ctx); wrong != nil {
 				return &Failure{Err: wrong}
 			}
 			return nil
 		}
-		if refused > (q.nodes.size()-1)/2 {
+		if sets.Blocked(refused) {
 			return err
 		}
 		select {
@@ -97,17 +99,18 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	q.AwaitFirst(ctx)
 	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
 	defer cancel()
-	queues := make([]script.Queue, q.nodes.size())
+	queues := make([]script.Queue, maxNodes)
 	errs := q.nodes.ask(ctx, func(dst []byte, _ *node) []byte {
 		return script.AppendInspect(dst, q.keys(s), 1)
 	}, func(i int, v []resp.Value) (err error) {
 		queues[i], err = script.DecodeInspect(v)
 		return err
 	})
-	need := q.nodes.size()/2 + 1
-	if err := q.nodes.asked(errs, need); err != nil {
+	sets := q.driver.sets()
+	if err := q.nodes.reached(sets, errs); err != nil {
 		return Holder{}, err
 	}
+	queues = queues[:len(errs)]
 	heads, rest := make([]protocol.Head, len(queues)), time.Duration(0)
 	for i, queue := range queues {
 		if errs[i] == nil && queue.Memory < q.set.Guard {
@@ -119,7 +122,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 			heads[i].Holder = queue.Claims[0].ID
 		}
 	}
-	kind, node, most := protocol.FindHolder(heads, protocol.Majority(len(heads)), rules())
+	kind, node, most := protocol.FindHolder(heads, sets, rules())
 	switch kind {
 	case protocol.HeldByClaim:
 		c := queues[node].Claims[0]
@@ -129,7 +132,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	case protocol.HeldByForeign:
 		return Holder{Foreign: true, Left: rest}, nil
 	case protocol.HeldUnknown:
-		return Holder{}, &Failure{Err: ErrNoQuorum, Votes: most, Needed: need, Nodes: q.nodes.failed(errs)}
+		return Holder{}, &Failure{Err: ErrNoQuorum, Votes: most, Needed: sets.Need(), Nodes: q.nodes.failed(errs)}
 	}
 	return Holder{}, &Failure{Err: ErrNotHeld}
 }
@@ -189,9 +192,10 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 	var mu sync.Mutex
 	over := false
 	var all sync.WaitGroup
-	for _, n := range q.nodes.all() {
+	for _, n := range q.nodes.live() {
 		all.Go(func() {
 			r := n.checkNode(ctx)
+			r.Err = n.because(r.Err)
 			mu.Lock()
 			defer mu.Unlock()
 			if !over && report(r) {

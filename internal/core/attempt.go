@@ -88,7 +88,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
 	begin, wall := protocol.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
-		Name:  s.Name, Try: try, ShortHold: s.ShortHold, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rules(),
+		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rules(),
 	}, time.Now()
 	for i, n := range q.nodes.all() {
 		// MinimalFanout is for tests: as if each node had much to do, so that the fewest nodes are asked.

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -22,7 +23,8 @@ import (
 // still within its guard time, the operator would believe that all of them vote.
 func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrap(ctx, false) }
 
-// BootstrapSet has all nodes record the set of nodes as well.
+// BootstrapSet has all nodes record the set of nodes as well. The set may be in use, so a guard time that runs is kept if any
+// node votes.
 func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrap(ctx, true) }
 
 func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
@@ -75,28 +77,50 @@ func beingJudged(err error) bool {
 
 // declare records the set, and has each node ready.
 func (b *bootstrap) declare(ctx context.Context) error {
-	if b.set || b.q.members.config.Load() != nil {
+	if c := b.q.members.config.Load(); b.set && c == nil || c != nil && c.Stamp.Epoch() == 1 {
 		if err := b.record(ctx); err != nil {
 			return err
 		}
 	}
-	errs := b.q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
-		return script.AppendBootstrap(dst, b.q.members.markerKey(), newID(), cmp.Or(n.info().Run(), "-"), b.q.set.Guard, b.q.set.Retention)
-	}, func(i int, v []resp.Value) error {
-		inc, _, err := script.DecodeMarker(v)
-		if err == nil {
-			b.q.nodes.at(i).show(inc)
-		}
-		return err
-	})
-	if err := b.q.nodes.asked(errs, b.q.nodes.size()); err != nil {
-		return err
+	votes, err := b.ready(ctx, b.set && on(RuleKeepGuard))
+	if err == nil && b.set && !votes {
+		_, err = b.ready(ctx, false)
 	}
-	for _, n := range b.q.nodes.all() {
-		n.noteRecovering(protocol.Answer{Status: protocol.OK})
+	if err != nil {
+		return err
 	}
 	b.q.driver.carryOut(b.q.driver.client.Bootstrapped(b.q.now()))
 	return nil
+}
+
+// ready declares each node ready. With keep a node within its guard time stays as it is. It reports whether a node votes.
+//
+// Invariant: to record a set ends a guard time only if no node votes. Where one votes the set is in use, and a node within its
+// guard time may have forgotten a lease. Without the rule a set that is recorded just after a node lost its data has that node vote
+// beside the holders that it has forgotten.
+func (b *bootstrap) ready(ctx context.Context, keep bool) (votes bool, err error) {
+	q := b.q
+	var voting [maxNodes]atomic.Bool
+	errs := q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
+		return script.AppendBootstrap(dst, q.members.markerKey(), newID(), cmp.Or(n.info().Run(), "-"), keep, q.set.Guard, q.set.Retention)
+	}, func(i int, v []resp.Value) error {
+		inc, age, err := script.DecodeMarker(v)
+		if err == nil {
+			q.nodes.at(i).show(inc)
+			voting[i].Store(age >= q.set.Guard)
+		}
+		return err
+	})
+	if err := q.nodes.asked(errs, len(errs)); err != nil {
+		return false, err
+	}
+	for _, n := range q.nodes.all() {
+		if voting[n.index].Load() {
+			votes = true
+			n.noteRecovering(protocol.Answer{Status: protocol.OK})
+		}
+	}
+	return votes, nil
 }
 
 // record records the set of this client's list, or finds that it is recorded already.
@@ -112,20 +136,13 @@ func (b *bootstrap) record(ctx context.Context) error {
 			c.Members = append(c.Members, protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: n.addr})
 		}
 		r := protocol.NewRecording(c, ballot, rules())
-		last, err := b.recordSteps(ctx, r)
-		if err != nil {
+		last, err := b.carryOut(ctx, r)
+		if err == nil {
+			b.q.members.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
+		}
+		if !errors.Is(err, errOutrun) {
 			return err
 		}
-		switch r.Outcome {
-		case protocol.RecordDone, protocol.RecordAlready:
-			b.q.members.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
-			return nil
-		case protocol.RecordOther:
-			return &Failure{Err: &SetError{List: b.q.members.addrs, Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
-		case protocol.RecordTwice:
-			return &Failure{Err: fmt.Errorf("%w: node %s is the same server as another one of the list; give each server once", ErrInvalid, b.q.nodes.at(r.Node).addr)}
-		}
-		// Another client records a set at this moment.
 		select {
 		case <-time.After(time.Duration(chance()%50+10) * time.Millisecond):
 		case <-ctx.Done():
@@ -135,16 +152,37 @@ func (b *bootstrap) record(ctx context.Context) error {
 	}
 }
 
+// errOutrun says that another client records a set at the same moment.
+var errOutrun = errors.New("another client records the set at this moment")
+
+// carryOut carries out a Recording. It returns the highest ballot that a node has promised.
+func (b *bootstrap) carryOut(ctx context.Context, r *protocol.Recording) (last protocol.Ballot, err error) {
+	if last, err = b.recordSteps(ctx, r); err != nil {
+		return last, err
+	}
+	switch r.Outcome {
+	case protocol.RecordDone, protocol.RecordAlready:
+		return last, nil
+	case protocol.RecordOther:
+		return last, &Failure{Err: &SetError{List: b.q.members.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
+	case protocol.RecordTwice:
+		return last, &Failure{Err: fmt.Errorf("%w: node %s is the same server as another one of the list; give each server once", ErrInvalid, b.q.nodes.at(r.Node).addr)}
+	case protocol.RecordForgotten:
+		return last, &Failure{Err: errSetForgotten}
+	}
+	return last, errOutrun
+}
+
 // recordSteps asks the nodes what a Recording wants to be asked. It returns the highest ballot that a node
 // has promised.
 func (b *bootstrap) recordSteps(ctx context.Context, r *protocol.Recording) (last protocol.Ballot, err error) {
 	for len(r.Out) > 0 {
-		steps := make([]*protocol.RecordStep, b.q.nodes.size())
+		steps := make([]*protocol.RecordStep, maxNodes)
 		for _, s := range r.Out {
 			steps[s.Node] = &s
 		}
 		r.Out = nil
-		has := make([]protocol.NodeSet, b.q.nodes.size())
+		has := make([]protocol.NodeSet, maxNodes)
 		errs := b.q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
 			if steps[n.index] == nil {
 				return nil
@@ -154,7 +192,7 @@ func (b *bootstrap) recordSteps(ctx context.Context, r *protocol.Recording) (las
 			has[i], err = script.DecodeSet(v)
 			return err
 		})
-		if err := b.q.nodes.asked(errs, b.q.nodes.size()); err != nil {
+		if err := b.q.nodes.asked(errs, len(errs)); err != nil {
 			return last, err
 		}
 		for i, s := range steps {

@@ -99,7 +99,7 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		up, tried := 0, 0
+		up, tried := uint32(0), 0
 		for _, n := range q.nodes.all() {
 			select {
 			case <-n.ready:
@@ -107,10 +107,10 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 			default:
 			}
 			if n.err() == nil {
-				up++
+				up |= 1 << n.index
 			}
 		}
-		if up > q.nodes.size()/2 || tried == q.nodes.size() {
+		if q.driver.sets().Met(up) || tried == q.nodes.size() {
 			break
 		}
 		select {

@@ -169,6 +169,9 @@ func (d *driver) act(a *protocol.Action) {
 func (d *driver) report(n *node, a *protocol.Action) {
 	switch a.Kind {
 	case protocol.ActDuplicate:
+		if !d.twice(n.index, a.Other) {
+			return
+		}
 		d.q.set.Logger.Warn("quorate: two nodes are the same server; the first keeps its vote, the second gets none: give each server once",
 			"first", d.q.nodes.at(a.Other).addr, "second", n.addr)
 	case protocol.ActJumped:

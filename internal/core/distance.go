@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
 
 // protocol.Fanout knows how far away each node is, and decides how long to wait.
 
@@ -19,6 +23,9 @@ func (d *driver) trip(unhealthy uint32) time.Duration {
 func (q *Quorum) Rounds(s *Settings, n int) time.Duration {
 	return time.Duration(n) * q.driver.answerTimeout(s, 0)
 }
+
+// sets are which nodes make a quorum.
+func (d *driver) sets() protocol.Quorums { return d.client.Group().Sets }
 
 // timeout is how long to wait for an answer of this node.
 func (n *node) timeout(s *Settings) time.Duration {

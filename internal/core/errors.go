@@ -201,10 +201,13 @@ func (a *attempt) failure(err error) *Failure {
 func (a *attempt) failureAt(now protocol.Time, err error) *Failure {
 	f := &Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
 	for i, n := range a.q.nodes.all() {
+		if !a.claim.Asks(i) {
+			continue
+		}
 		ne := NodeFailure{Addr: n.addr}
 		switch answered, vote := a.claim.Node(i, now); {
 		case a.errs[i] != nil:
-			ne.Err = a.errs[i]
+			ne.Err = n.because(a.errs[i])
 		case a.claim.Untouched(i):
 			ne.Err = errNotAsked
 		case !answered:

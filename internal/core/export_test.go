@@ -10,7 +10,9 @@ func (q *Quorum) Drop(i int) <-chan struct{} {
 }
 
 // Connect begins a node in the place of one that was dropped.
-func (q *Quorum) Connect(i int, c redis.UniversalClient) error { return q.nodes.connect(q, i, c) }
+func (q *Quorum) Connect(i int, c redis.UniversalClient) error {
+	return q.nodes.connect(q, i, c, false)
+}
 
 // Waiting returns how many requests wait for room at a node.
 func (q *Quorum) Waiting(i int) int {

@@ -110,6 +110,8 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			return nil, p.a.failure(ErrClosed)
 		case p.a.claim.Try:
 			return nil, p.a.failure(ErrNoQuorum)
+		case p.a.spec.succession: // another configuration counts now, and another register
+			return nil, p.a.failure(ErrLost)
 		}
 		p.a = q.start(p.a.spec, p.a.claim.Try, p.a.owner) // lapsed: a new id and a new ticket
 	}
@@ -281,7 +283,7 @@ func (h *Hold) Released(ctx context.Context) error {
 		f.Err = &cutShort{ErrNoQuorum, ctx.Err()}
 	}
 	for i, n := range a.q.nodes.all() {
-		if free&(1<<i) == 0 {
+		if free&(1<<i) == 0 && a.claim.Asks(i) {
 			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: cmp.Or(a.errs[i], errNoAnswer)})
 		}
 	}

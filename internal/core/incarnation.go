@@ -54,16 +54,31 @@ func (n *node) compare(a protocol.Action) {
 // duplicate returns why node i does not vote, nil if it may.
 func (d *driver) duplicate(i int) error {
 	if other := d.client.Duplicate(i); other >= 0 {
-		return &DuplicateError{d.q.addrs[other]}
+		return &DuplicateError{d.q.addr(other)}
 	}
 	return nil
 }
 
+// addr is what node i is called. New knows the names of its list before the nodes are there.
+func (q *Quorum) addr(i int) string {
+	if i < q.nodes.size() {
+		return q.nodes.at(i).addr
+	}
+	return q.addrs[i]
+}
+
+// twice reports whether two nodes are members, as far as is known. A set that has exchanged nodes may know one by another
+// address than the list; then one of the two has no vote, and there is nothing to mend.
+func (d *driver) twice(i, j int) bool {
+	g := d.client.Group()
+	return j >= 0 && g.Absent&(1<<i|1<<j) == 0
+}
+
 // duplicates returns an error if two nodes are known to be one server.
 func (d *driver) duplicates() error {
-	for i, addr := range d.q.addrs {
-		if err := d.duplicate(i); err != nil {
-			return &Failure{Err: fmt.Errorf("%w: node %s %w", ErrInvalid, addr, err)}
+	for i := range max(len(d.q.addrs), d.q.nodes.size()) {
+		if err := d.duplicate(i); err != nil && d.twice(i, d.client.Duplicate(i)) {
+			return &Failure{Err: fmt.Errorf("%w: node %s %w", ErrInvalid, d.q.addr(i), err)}
 		}
 	}
 	return nil

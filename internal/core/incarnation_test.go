@@ -41,7 +41,7 @@ func TestCopiedIncarnationOfAKnownRun(t *testing.T) {
 	require.Eventually(t, func() bool {
 		for i, n := range q.nodes.all() {
 			if n.err() != nil || q.driver.client.Voting(i) == 0 {
-				_, _ = n.marker(t.Context()) // each answer has it ask again
+				_, _ = n.marker(t.Context(), q.members.markerKey()) // each answer has it ask again
 				return false
 			}
 		}

@@ -22,6 +22,7 @@ type marker struct {
 	inc      protocol.Incarnation
 	born     time.Time // when its guard time began, by its own clock
 	caughtUp bool      // it is caught up
+	kept     bool      // it was caught up when it entered the set, and has lost nothing since
 	run      string    // of the server: see transport.Info.Run
 
 	guard, retention time.Duration // the longest that any client has shown to the node
@@ -37,7 +38,7 @@ func parseMarker(text string) (m marker, ok bool) {
 	}
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return marker{
-		inc: protocol.Incarnation(inc), born: time.UnixMilli(born), caughtUp: strings.HasSuffix(text, " w"), run: run,
+		inc: protocol.Incarnation(inc), born: time.UnixMilli(born), caughtUp: strings.HasSuffix(text, " w"), kept: strings.HasSuffix(text, " l"), run: run,
 		guard: time.Duration(min(guard, most)) * time.Millisecond, retention: time.Duration(min(retention, most)) * time.Millisecond,
 	}, true
 }
@@ -62,13 +63,13 @@ func (m *marker) recovers(now time.Time, guard time.Duration) time.Duration {
 	return max(0, m.born.Add(max(guard, m.guard)).Sub(now))
 }
 
-// marker reads a node's marker. One that is not of the incarnation that the
+// marker reads a node's marker, which is at the key of a configuration. One that is not of the incarnation that the
 // connection began with says nothing: the node may have been another one's replica.
-func (n *node) marker(ctx context.Context) (marker, error) {
+func (n *node) marker(ctx context.Context, key string) (marker, error) {
 	q := n.q
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
 	defer cancel()
-	v, err := n.do(ctx, "GET", q.members.markerKey())
+	v, err := n.do(ctx, "GET", key)
 	if e, refused := errors.AsType[resp.Error](err); refused && e.Code() == "WRONGTYPE" { // where the marker of a node is that has recorded no set
 		err = resp.Error(script.OtherSet)
 	}

@@ -20,26 +20,30 @@ import (
 )
 
 // members owns the state machine that decides which set this client counts on, and what follows from it for the
-// claims and the connections of q. It is safe for concurrent use: mu guards known, moving and logged. The other fields are
+// claims and the connections of q. It is safe for concurrent use: mu guards known, moving, regains, promised and logged. The other fields are
 // copies for readers without mu. Lock order: mu is a leaf.
 //
 // Invariant: requests name another configuration only once each claim knows which nodes are outside of it.
 // Without that order a claim counts a vote of before with one of that configuration.
 type members struct {
-	q       *Quorum
-	mu      sync.Mutex
-	known   *protocol.Membership
-	moving  int // events whose outcome claims have not heard yet
-	logged  [maxNodes]protocol.SetFault
-	addrs   []string
-	named   atomic.Pointer[script.Home]            // the home that requests name
-	config  atomic.Pointer[protocol.Configuration] // nil: no set is known
-	outside atomic.Uint32                          // nodes that are not known to be members, a bit for each
-	wrong   atomic.Pointer[SetError]               // nil: the list is that of the set, as far as is known
+	q         *Quorum
+	mu        sync.Mutex
+	known     *protocol.Membership
+	moving    int                     // events whose outcome claims have not heard yet
+	regains   bool                    // regain runs
+	promised  protocol.Ballot         // the highest one that regain has met
+	counted   *protocol.Configuration // that the claims count on
+	following bool                    // a goroutine has claims count on another configuration
+	logged    [maxNodes]protocol.SetFault
+	named     atomic.Pointer[script.Home]            // the home that requests name
+	config    atomic.Pointer[protocol.Configuration] // nil: no set is known
+	outside   atomic.Uint32                          // nodes that are not known to be members, a bit for each
+	wrong     atomic.Pointer[SetError]               // nil: the list is that of the set, as far as is known
 }
 
 func newMembers(q *Quorum, addrs []string) *members {
-	s := &members{q: q, known: protocol.NewMembership(addrs, rules()), addrs: addrs}
+	s := &members{q: q, known: protocol.NewMembership(addrs, rules())}
+	s.known.Exchanges = true
 	s.named.Store(new(script.Home))
 	return s
 }
@@ -76,8 +80,14 @@ func (e *MemberError) Error() string { return e.why }
 var (
 	errSetPending = &MemberError{why: "is about to be recorded as a node of a set; if that does not end, run \"quorate bootstrap --record\" with that set's list"}
 	errSetLost    = &MemberError{why: "lost its data, and fewer than a majority of the set's nodes can say what it was; " +
-		"when all nodes answer, run \"quorate bootstrap --record\" with the set's list"}
+		"it gets its place back by itself when all nodes of the set answer: start those that are down, or empty servers at their addresses"}
+	errSetBetween = &MemberError{why: "lost its data while the nodes of the set were being exchanged, and too few of the others can say what it was; " +
+		"start those that are down with their data. If that is lost, stop all clients, empty all nodes of the set, and run \"quorate bootstrap\" with their list"}
+	errSetForgotten = &MemberError{why: "too few nodes of the list can say which set it was; " +
+		"if the data of the others is lost, stop all clients, empty all nodes of the list, and run \"quorate bootstrap\""}
 	errSetElsewhere = &MemberError{why: "was a node of this set, and has the data of another set now; give the set's node back its address, or empty this one", final: true}
+	errSetRetired   = &MemberError{why: "is no node of the set any more; take it from the list of this client", final: true}
+	errSetFull      = &MemberError{why: "is of a set that has exchanged more nodes than one process can follow; restart this process with the list of the set", final: true}
 	errOtherSet     = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
 	errRejudged     = errors.New("the set of nodes has become known")
 )
@@ -91,26 +101,49 @@ func (s *members) change(by int, event func(m *protocol.Membership)) (own []prot
 	s.known.Out = nil
 	outside := s.known.Outside()
 	changed := s.outside.Swap(outside) != outside
+	if !on(RuleNameLast) {
+		s.name()
+	}
 	s.config.Store(s.known.Config())
 	s.wrong.Store(s.setError(s.known.Wrong()))
 	s.moving++
+	regains := !s.regains && s.known.Regains()
+	s.regains = s.regains || regains
 	s.mu.Unlock()
+	if regains {
+		s.q.tasks.start(s.regain)
+	}
 	if changed {
 		for _, a := range s.q.attempts.all() {
 			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Exclude(now, s.outside.Load()) })
 		}
 	}
+	s.follow()
+	s.q.discovery.wanted()
 	s.mu.Lock()
 	if s.moving--; s.moving == 0 {
-		if home := script.HomeOf(s.known.Stamp()); home != *s.named.Load() {
-			s.named.Store(&home)
-		}
+		s.name()
 	}
 	s.mu.Unlock()
+	return s.carryOut(by, todo)
+}
+
+// name has requests name the configuration that counts now. Called with s.mu held.
+func (s *members) name() {
+	if home := script.HomeOf(s.known.Stamp()); home != *s.named.Load() {
+		s.named.Store(&home)
+	}
+}
+
+// carryOut does what protocol.Membership says about other nodes than by, and returns the rest.
+func (s *members) carryOut(by int, todo []protocol.SetAction) (own []protocol.RecordStep) {
 	for _, a := range todo {
-		if a.Reconnect {
+		switch {
+		case a.Reconnect:
 			s.rejudge(a.Node)
-		} else if a.Node == by {
+		case a.Begin, a.Cease:
+			s.keep(a.Node)
+		case a.Node == by:
 			own = append(own, a.RecordStep)
 		}
 	}
@@ -133,29 +166,47 @@ func (s *members) setError(v protocol.SetVerdict) *SetError {
 	if v.Fault != protocol.SetWrong {
 		return nil
 	}
-	e := &SetError{List: s.addrs, Set: v.Set.Addrs(), Since: v.Set.Stamp.Since()}
+	e := &SetError{List: s.known.List(), Set: v.Set.Addrs(), Since: v.Set.Stamp.Since()}
 	if len(e.List) == len(e.Set) {
-		e.Odd = s.addrs[v.Node]
+		e.Odd = s.known.Addr(v.Node)
 	}
 	return e
 }
 
 // verdictError returns why a node has no vote, nil if it has.
 func (s *members) verdictError(v protocol.SetVerdict) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch v.Fault {
 	case protocol.SetWrong:
 		return s.setError(v)
 	case protocol.SetPending:
 		return errSetPending
 	case protocol.SetLost:
+		if v.Set != nil && v.Set.Stage != protocol.Stable {
+			return errSetBetween
+		}
 		return errSetLost
 	case protocol.SetElsewhere:
 		return errSetElsewhere
+	case protocol.SetRetired:
+		return errSetRetired
+	case protocol.SetFull:
+		return errSetFull
+	case protocol.SetAlias:
+		return &MemberError{final: true, why: fmt.Sprintf("reaches %s, which is used by the address that the set records", s.q.addr(v.Other))}
 	case protocol.SetCopied:
 		return &MemberError{final: true, why: fmt.Sprintf("has a copy of the data of %s, and with it that node's identity, so its vote would count twice; "+
-			"empty it before it is used as a node of its own", s.addrs[v.Other])}
+			"empty it before it is used as a node of its own", s.q.addr(v.Other))}
 	}
 	return nil
+}
+
+// list returns the addresses of the client's list.
+func (s *members) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.List()
 }
 
 // home is the Home that requests name now.
@@ -177,12 +228,22 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 		n.later.Stop()
 	}
 	var v protocol.SetVerdict
-	for _, s := range q.members.change(n.index, func(m *protocol.Membership) { v = m.Met(n.index, run, has) }) {
+	left := false // under members.mu: another node may have the index from then on
+	for _, s := range q.members.change(n.index, func(m *protocol.Membership) {
+		if left = n.dropped.Load(); !left {
+			v = m.Met(n.index, run, has)
+		}
+	}) {
 		c := &adminRequest{command: q.members.setStep(nil, n, s)}
-		if s.Kind == protocol.SetRestore {
+		if s.Kind == protocol.SetRestore && s.Config.Members[s.Config.Member(s.Identity)].Role == protocol.Enters {
+			q.set.Logger.Info("quorate: a node enters the set; it votes after the guard time", "node", n.addr)
+		} else if s.Kind == protocol.SetRestore {
 			q.set.Logger.Info("quorate: a node lost its data and is given back its place in the set; it votes after the guard time", "node", n.addr)
 		}
 		cmds = append(cmds, c)
+	}
+	if left {
+		return nil, true, errRejudged
 	}
 	n.logVerdict(v)
 	switch v.Fault {
@@ -194,25 +255,26 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 		}
 		return cmds, false, nil
 	case protocol.SetPending, protocol.SetLost: // the connection serves Bootstrap alone
-		n.judgeAgain(v.Fault)
+		n.judgeAgain()
 		return nil, true, nil
 	}
 	return nil, true, q.members.verdictError(v)
 }
 
 // judgeAgain has a node without a vote be judged again after a pause. A recording is over in a few round trips, so
-// the pause is short at first; one that was interrupted stays until an operator ends it.
+// the pause is short at first; one that was interrupted stays until an operator ends it. A node that enters a set has to
+// wait until a majority of the others shows that it is to enter.
 //
 // Invariant: one pause at a time, whatever ends the connection meanwhile.
-func (n *node) judgeAgain(why protocol.SetFault) {
+func (n *node) judgeAgain() {
 	q := n.q
 	longest := 5 * q.set.NodeTimeout
-	if n.pause = min(2*n.pause, longest); why == protocol.SetLost {
-		n.pause = longest
-	} else if n.pause == 0 {
+	if n.pause = min(2*n.pause, longest); n.pause == 0 {
 		n.pause = q.set.NodeTimeout / 4
 	}
-	n.later = time.AfterFunc(n.pause, func() { q.members.rejudge(n.index) })
+	n.later = time.AfterFunc(n.pause, func() {
+		q.members.change(-1, func(m *protocol.Membership) { m.Again(n.index) })
+	})
 }
 
 // logVerdict logs what is new about a node.
@@ -223,8 +285,8 @@ func (n *node) logVerdict(v protocol.SetVerdict) {
 	was := s.logged[n.index]
 	s.logged[n.index] = v.Fault
 	s.mu.Unlock()
-	if v.Fault == was || v.Fault == protocol.SetFits {
-		return
+	if v.Fault == was || v.Fault == protocol.SetFits || v.Fault == protocol.SetLost && v.Set.Entering(n.addr) {
+		return // a node that enters is empty, and gets its place in a moment
 	}
 	q.set.Logger.Warn("quorate: a node of the list has no vote", "node", n.addr, "error", s.verdictError(v))
 }
@@ -270,7 +332,7 @@ func (s *members) judged(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		c, waits := s.config.Load(), false
-		for _, n := range s.q.nodes.all() {
+		for _, n := range s.q.nodes.live() {
 			if c != nil && c.Place(n.addr) < 0 {
 				n.tried(ctx)
 				s.mu.Lock()
@@ -291,11 +353,11 @@ func (s *members) judged(ctx context.Context) error {
 
 // outside returns why a node that is connected has no vote in the set, nil if it has.
 func (n *node) outside() error {
-	q := n.q
-	s := q.members
+	s := n.q.members
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.verdictError(s.known.Verdict(n.index))
+	v := s.known.Verdict(n.index)
+	s.mu.Unlock()
+	return s.verdictError(v)
 }
 
 // shown returns what a node has shown of its set, nil if it has shown nothing.

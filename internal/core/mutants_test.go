@@ -47,7 +47,9 @@ func TestMutants(t *testing.T) {
 		{"and one that could not kill the last connection", RuleHandshake, func(t *testing.T) bool { return !failedKillEnds(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
 		{"a node in cluster mode is waited for", RuleClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
+		{"requests name a set that claims do not know yet", RuleNameLast, namesTooEarly},
 		{"names are listed while their slot moves", RuleWholeSlot, listsHalfASlot},
+		{"Bootstrap ends each guard time", RuleKeepGuard, func(t *testing.T) bool { return !guardIsKept(t) }},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")

@@ -27,6 +27,8 @@ type node struct {
 	q               *Quorum
 	index           int
 	addr            string
+	client          redis.UniversalClient
+	own             bool   // the client was made for a node beside the list, and ends with the node
 	slot            string // of a cluster: a key of the bucket; else empty
 	link            transport.Transport
 	ready           chan struct{} // closed when the first attempt to connect has succeeded or failed
@@ -45,12 +47,17 @@ type node struct {
 	ended   chan struct{} // closed when it was dropped and has ended
 }
 
-// It returns at once. The link connects by itself, again and again until the node ends.
-func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
-	n := &node{
-		q: q, index: i, fanout: q.driver.client.Fanout(), addr: nameOf(c, i),
+func (q *Quorum) blankNode(i int, addr string) *node {
+	return &node{
+		q: q, index: i, fanout: q.driver.client.Fanout(), addr: addr,
 		ready: make(chan struct{}), placed: make(chan struct{}), ended: make(chan struct{}),
 	}
+}
+
+// It returns at once. The link connects by itself, again and again until the node ends.
+func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
+	n := q.blankNode(i, nameOf(c, i))
+	n.client = c
 	if isCluster(c) {
 		n.slot = script.MarkerKey(q.set.Prefix)
 	}
@@ -99,6 +106,7 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	other, do := q.driver.client.Connect(q.now(), n.index, run, info.RoundTrip)
 	q.driver.carryOut(do)
 	if other >= 0 {
+		q.members.change(n.index, func(m *protocol.Membership) { m.Same(n.index, other) })
 		return nil, q.driver.uncounted(n.index, protocol.Duplicate)
 	}
 	own, done, err := n.meet(run)

@@ -9,9 +9,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
-	"github.com/redis/go-redis/v9"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // This file owns the set of a Quorum's nodes, and the questions that are put to all of them.
@@ -32,7 +34,8 @@ const maxNodes = 32
 type nodes struct {
 	mu     sync.Mutex
 	closed bool
-	list   atomic.Pointer[[]*node] // nil: there is none yet
+	offers map[string]*redis.Options // by address: of those that may become nodes
+	list   atomic.Pointer[[]*node]   // nil: there is none yet
 }
 
 func (s *nodes) all() []*node {
@@ -42,22 +45,54 @@ func (s *nodes) all() []*node {
 	return nil
 }
 
+// live are the nodes that were not dropped.
+func (s *nodes) live() []*node {
+	return slices.DeleteFunc(slices.Clone(s.all()), func(n *node) bool { return n.dropped.Load() })
+}
+
 func (s *nodes) at(i int) *node { return (*s.list.Load())[i] }
 
 func (s *nodes) size() int { return len(s.all()) }
 
 // connect begins a node with index i: the next one, or that of a node that was dropped. It waits until that has
 // ended, which is bounded, and for nothing else. The node connects by itself, again and again until it is dropped.
-func (s *nodes) connect(q *Quorum, i int, c redis.UniversalClient) error {
+func (s *nodes) connect(q *Quorum, i int, c redis.UniversalClient, own bool) error {
+	n, err := s.place(q, i, c, own)
+	if err == nil {
+		close(n.placed)
+	}
+	return err
+}
+
+// enter adds a node whose connection waits until n.placed is closed. Without a client it counts as down.
+func (s *nodes) enter(q *Quorum, i int, addr string, c redis.UniversalClient) *node {
+	if c != nil {
+		if n, err := s.place(q, i, c, true); err == nil {
+			return n
+		}
+		_ = c.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := q.blankNode(i, addr)
+	n.link = nowhere{fmt.Errorf("%s: %w", addr, transport.ErrDown)}
+	n.first.Do(func() { close(n.ready) })
+	list := append(slices.Clone(s.all()), n)
+	s.list.Store(&list)
+	return n
+}
+
+// place is connect for a node whose connection waits until n.placed is closed.
+func (s *nodes) place(q *Quorum, i int, c redis.UniversalClient, own bool) (*node, error) {
 	if i < s.size() {
 		old := s.at(i)
 		if !old.dropped.Load() {
-			return fmt.Errorf("%w: %s is in use already", ErrInvalid, old.addr)
+			return nil, fmt.Errorf("%w: %s is in use already", ErrInvalid, old.addr)
 		}
 		select {
 		case <-old.ended:
 		case <-q.closing:
-			return ErrClosed
+			return nil, ErrClosed
 		}
 	}
 	s.mu.Lock()
@@ -65,22 +100,22 @@ func (s *nodes) connect(q *Quorum, i int, c redis.UniversalClient) error {
 	list := slices.Clone(s.all())
 	switch {
 	case s.closed:
-		return ErrClosed
+		return nil, ErrClosed
 	case i < len(list) && !list[i].dropped.Load(): // by another call, meanwhile
-		return fmt.Errorf("%w: %s is in use already", ErrInvalid, list[i].addr)
+		return nil, fmt.Errorf("%w: %s is in use already", ErrInvalid, list[i].addr)
 	}
 	n, err := q.newNode(i, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	n.own = own
 	if i == len(list) {
 		list = append(list, n)
 	} else {
 		list[i] = n
 	}
 	s.list.Store(&list)
-	close(n.placed)
-	return nil
+	return n, nil
 }
 
 // drop ends a node for good. It does not wait for that: n.ended is closed when nothing of the node is left.
@@ -99,6 +134,7 @@ func (s *nodes) drop(i int) {
 		n.settle()
 		q.members.change(-1, func(m *protocol.Membership) { m.Down(i) })
 		q.driver.carryOut(q.driver.client.Down(q.now(), i))
+		n.noteRecovering(protocol.Answer{Status: protocol.OK})
 		q.set.Logger.Debug("quorate: a node is not used any more", "node", n.addr)
 	})
 }
@@ -125,6 +161,9 @@ func (n *node) end(ctx context.Context) error {
 	n.first.Do(func() { close(n.ready) })
 	if n.later != nil { // no connection begins any more
 		n.later.Stop()
+	}
+	if n.own {
+		_ = n.client.Close() // it has no connections
 	}
 	return err
 }
@@ -162,10 +201,15 @@ func (s *nodes) flush(nodes uint32) {
 // A reply of an address that is a duplicate of another is an error: its server is
 // counted where it votes.
 func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
-	errs := make([]error, s.size())
+	list := s.all()
+	errs := make([]error, len(list))
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	for i, n := range s.all() {
+	for i, n := range list {
+		if n.dropped.Load() {
+			errs[i] = errDropped
+			continue
+		}
 		all.Go(func() {
 			command := encode(nil, n)
 			if command == nil {
@@ -197,12 +241,28 @@ func (s *nodes) asked(errs []error, need int) error {
 	return f
 }
 
+// reached returns nil if the nodes that replied well are a quorum, else a Failure of what the nodes said.
+func (s *nodes) reached(sets protocol.Quorums, errs []error) error {
+	good := uint32(0)
+	for i, err := range errs {
+		if err == nil {
+			good |= 1 << i
+		}
+	}
+	if sets.Met(good) {
+		return nil
+	}
+	return &Failure{Err: ErrNoQuorum, Needed: sets.Need(), Votes: bits.OnesCount32(good & sets.All()), Nodes: s.failed(errs)}
+}
+
+var errDropped = errors.New("is not used any more")
+
 // failed are the nodes that have failed, and why.
 // In the order of the addresses, so that two errors of one Quorum can be compared.
 func (s *nodes) failed(errs []error) (f []NodeFailure) {
 	for i, err := range errs {
-		if err != nil {
-			f = append(f, NodeFailure{Addr: s.at(i).addr, Err: err})
+		if err != nil && !errors.Is(err, errDropped) {
+			f = append(f, NodeFailure{Addr: s.at(i).addr, Err: s.at(i).because(err)})
 		}
 	}
 	return f

@@ -56,14 +56,15 @@ func (r *NodeReport) lacks() string {
 	return repairRemedy
 }
 
-// restartable reports whether one node more may be restarted: see protocol.MayRestart.
-func restartable(nodes []NodeReport) bool {
-	health := make([]protocol.NodeHealth, len(nodes))
+// restartable reports whether one node more may be restarted of those that a group counts: see protocol.MayRestart.
+func restartable(nodes []NodeReport, g protocol.Group) bool {
+	health := make([]protocol.NodeHealth, g.Nodes)
 	for i := range nodes {
-		n := &nodes[i]
-		health[i] = protocol.NodeHealth{Votes: n.Votes(), CaughtUp: n.CaughtUp}
+		if n := &nodes[i]; n.Index < len(health) {
+			health[n.Index] = protocol.NodeHealth{Votes: n.Votes(), CaughtUp: n.CaughtUp}
+		}
 	}
-	return rules().MayRestart(health)
+	return rules().MayRestart(health, g.Sets)
 }
 
 // Votes reports whether the node answers and votes.
@@ -88,7 +89,7 @@ func (r *repairer) outcome(s *protocol.RepairStep) error {
 		err = errUndecided
 	case err == nil:
 		s.Nodes[s.Target] = errForgetful // it is not one of those that are asked
-		err = &Failure{Err: ErrNoQuorum, Needed: q.nodes.size() - 1, Nodes: q.nodes.failed(s.Nodes)}
+		err = &Failure{Err: ErrNoQuorum, Needed: q.Size() - 1, Nodes: q.nodes.failed(s.Nodes)}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"math/bits"
 	"os"
 	"slices"
 	"strings"
@@ -48,6 +49,7 @@ type Quorum struct {
 	telling    atomic.Int32 // Ended callbacks under way, whose leaves are not sent yet
 	driver     driver
 	members    *members
+	discovery  discovery
 	addrs      []string    // of the nodes
 	buckets    *buckets    // nil: there are none, see bucket.go
 	reached    atomic.Bool // of a bucket: see AwaitFirst
@@ -98,8 +100,9 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		q.addrs = append(q.addrs, nameOf(c, i))
 	}
 	q.members = newMembers(q, q.addrs)
+	q.discovery.init(q)
 	for i, c := range clients {
-		if err := q.nodes.connect(q, i, c); err != nil {
+		if err := q.nodes.connect(q, i, c, false); err != nil {
 			q.Close(context.Background())
 			return nil, err
 		}
@@ -110,6 +113,9 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	close(q.built)
 	q.driver.tick()
 	q.tasks.start(q.wakeUps)
+	if set.Discover != nil && set.base == "" {
+		q.tasks.start(q.discovery.run)
+	}
 	if n := len(clients); n%2 == 0 && (set.base == "" || set.Prefix == script.BucketPrefix(set.base, 0)) {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}
@@ -167,7 +173,12 @@ func hostname() string {
 }
 
 // Size returns N.
-func (q *Quorum) Size() int { return len(q.addrs) }
+func (q *Quorum) Size() int {
+	if q.buckets != nil {
+		return len(q.addrs)
+	}
+	return bits.OnesCount32(q.driver.sets().All())
+}
 
 // now is the time of the process's own monotonic clock, which deadlines are measured by.
 func (q *Quorum) now() protocol.Time { return q.clock.now() }

@@ -60,13 +60,16 @@ func (n *node) begun() {
 // noteRecovering notes for the log whether the node is within its guard time.
 func (n *node) noteRecovering(a protocol.Answer) {
 	q := n.q
-	out, wait, text := q.recovering.note(q.nodes.size(), n.index, a)
+	if q.driver.sets().All()&(1<<n.index) == 0 { // it enters the set, and is not needed for a quorum yet
+		a = protocol.Answer{Status: protocol.OK}
+	}
+	out, wait, text := q.recovering.note(q.Size(), n.index, a)
 	if text == "" {
 		return
 	}
 	if q.set.maySay(time.Now()) {
 		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
-			slog.Int("nodes", out), slog.Int("of", q.nodes.size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
+			slog.Int("nodes", out), slog.Int("of", q.Size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
 	}
 	q.observer.callApart(Event{Kind: EventWaiting, Took: wait, Node: n.addr})
 }

@@ -52,6 +52,7 @@ var (
 func (r *Register) start(i *registerCall) *registerCall {
 	q := r.q
 	i.q, i.spec, i.done = q, r.spec, make(chan struct{})
+	i.in.Succession = r.spec.succession
 	i.errs = make([]error, q.nodes.size())
 	i.mu.Lock() // an event that finds it in records must find it started
 	q.records.add(i)
@@ -103,9 +104,11 @@ func (i *registerCall) outcome() protocol.Outcome {
 func (i *registerCall) failure(err error) *Failure {
 	f := &Failure{Err: err, Needed: i.in.Quorum()}
 	for n, err := range i.errs {
-		if err == nil {
+		switch {
+		case n >= i.in.Nodes || i.in.Absent&(1<<n) != 0:
+		case err == nil:
 			f.Votes++
-		} else {
+		default:
 			f.Nodes = append(f.Nodes, NodeFailure{Addr: i.q.nodes.at(n).addr, Err: err})
 		}
 	}
@@ -176,6 +179,9 @@ func (i *registerCall) flushUnlock(now protocol.Time) {
 	nodes := uint32(0)
 	for k := range i.in.Out {
 		r := &i.in.Out[k]
+		for len(i.errs) <= r.Node { // the node is a member since
+			i.errs = append(i.errs, nil)
+		}
 		if i.errs[r.Node] == nil {
 			i.errs[r.Node] = errNoAnswer
 		}

@@ -169,7 +169,7 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 	q, ctx, n := r.q, r.ctx, r.q.nodes.at(s.Node)
 	switch s.Kind {
 	case protocol.RepairLook:
-		return n.lookAt(ctx, s.Node == s.Target)
+		return n.lookAt(ctx, q.members.markerKey(), s.Node == s.Target)
 	case protocol.RepairTurn:
 		for _, n := range q.nodes.all() {
 			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
@@ -181,9 +181,9 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 	case protocol.RepairList:
 		res.Names, res.Cursor, res.Err = n.listNames(ctx, s.Cursor)
 	case protocol.RepairRead:
-		return q.repairs.repairName(ctx, s.Target, s.Name)
+		return q.repairs.repairName(ctx, s)
 	case protocol.RepairDecide:
-		spec, err := q.repairs.specOf(s.Name)
+		spec, err := q.repairs.specOf(s)
 		return protocol.RepairResult{Err: err, OK: err == nil && q.Register(spec).decide(ctx)}
 	case protocol.RepairMark:
 		v, err := r.answer(q.nodes.at(s.Target), script.AppendCaughtUp(nil, q.members.markerKey(), s.Incarnation))
@@ -207,11 +207,11 @@ func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
 	return n.answer(ctx, command)
 }
 
-// lookAt reads a node's marker, and how much of its guard time is left.
-func (n *node) lookAt(ctx context.Context, clock bool) (res protocol.RepairResult) {
+// lookAt reads a node's marker, which is at the key of a configuration, and how much of its guard time is left.
+func (n *node) lookAt(ctx context.Context, key string, clock bool) (res protocol.RepairResult) {
 	q := n.q
-	m, err := n.marker(ctx)
-	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.caughtUp, Run: n.info().Run()}
+	m, err := n.marker(ctx, key)
+	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.caughtUp, Kept: m.kept, Run: n.info().Run()}
 	if err != nil || !clock || m.caughtUp {
 		return res
 	}
@@ -272,20 +272,20 @@ func (n *node) hasSlot(ctx context.Context) error {
 }
 
 // specOf returns the spec of a name as nodes list it.
-func (r *repairer) specOf(name string) (*Spec, error) {
-	bare, side, _ := strings.Cut(name, "}")
-	return r.q.NewSpec(Spec{Name: bare, side: side, Set: &r.q.set})
+func (r *repairer) specOf(step *protocol.RepairStep) (*Spec, error) {
+	bare, side, _ := strings.Cut(step.Name, "}")
+	return r.q.NewSpec(Spec{Name: bare, side: side, succession: step.Succession, Set: &r.q.set})
 }
 
 // repairName brings one name's record to a node.
-func (r *repairer) repairName(ctx context.Context, node int, name string) protocol.RepairResult {
-	s, err := r.specOf(name)
+func (r *repairer) repairName(ctx context.Context, step *protocol.RepairStep) protocol.RepairResult {
+	s, err := r.specOf(step)
 	if err != nil {
 		return protocol.RepairResult{Outcome: protocol.Settled} // there is no register of this name
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))
 	defer cancel()
-	i := r.q.Register(s).start(&registerCall{in: protocol.RegisterOp{Op: protocol.OpRead, Repair: node + 1}})
+	i := r.q.Register(s).start(&registerCall{in: protocol.RegisterOp{Op: protocol.OpRead, Repair: step.Target + 1}})
 	err = i.wait(ctx)
 	return protocol.RepairResult{Err: err, Outcome: i.outcome()}
 }

@@ -15,4 +15,6 @@ const (
 	RuleReleaseLast                  // a release ends the lease's contexts before it sends the leaves: the next holder is in while a context of this one goes on
 	RuleClusterMode                  // a node in cluster mode is refused for good: Connect and each lock wait for it without end
 	RuleWholeSlot                    // names are listed on a server only while it has all keys of the bucket: a node counts as caught up without the names that have moved
+	RuleNameLast                     // requests name another configuration after each claim knows of it: a claim counts votes of two sets
+	RuleKeepGuard                    // Bootstrap of a set that is in use ends no guard time: a node votes beside a lease that it has forgotten
 )

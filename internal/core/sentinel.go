@@ -19,6 +19,7 @@ type Address struct {
 	*redis.Options
 	failover *redis.FailoverOptions // nil: no Sentinel set
 	cluster  *redis.ClusterOptions  // nil: no cluster
+	plain    bool                   // host:port, without a URL's scheme
 }
 
 // Client returns a new client of the node.

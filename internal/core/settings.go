@@ -33,6 +33,7 @@ type Settings struct {
 	Prepare       func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
 	Logger        *slog.Logger
 	Observe       func(Event) // nil: none
+	Discover      Discover    // nil: the nodes' addresses do not change
 
 	base string        // of a bucket: the prefix without the bucket; else empty
 	said *atomic.Int64 // of all buckets: when one has logged that it waits, in Unix seconds

@@ -14,15 +14,16 @@ import (
 // Spec is what a primitive asks for; one Spec serves many attempts. It is safe for
 // concurrent use: NewSpec sets its fields.
 type Spec struct {
-	Name      string
-	Weight    uint64
-	Capacity  uint64
-	Counting  bool // a semaphore: votes alone do not suffice
-	Notify    bool // push to the holder when a claim begins to wait
-	ShortHold bool // often given back at once: see protocol.Fanout
-	Set       *Settings
-	shared    *protocol.Name // what all claims at the name share
-	side      string         // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
+	Name       string
+	Weight     uint64
+	Capacity   uint64
+	Counting   bool // a semaphore: votes alone do not suffice
+	Notify     bool // push to the holder when a claim begins to wait
+	ShortHold  bool // often given back at once: see protocol.Fanout
+	Set        *Settings
+	shared     *protocol.Name // what all claims at the name share
+	succession bool           // it is the register that decides which configuration follows
+	side       string         // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
 }
 
 // keys are the keys of a spec's name, with the marker of the configuration that this client counts on.

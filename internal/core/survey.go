@@ -3,6 +3,7 @@ package core
 // This file owns the reports about all nodes at once, and how those of a node's buckets become one.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,11 +28,12 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 	if q.buckets != nil {
 		return q.buckets.survey(ctx)
 	}
-	s := Survey{Nodes: make([]NodeReport, q.nodes.size())}
+	var s Survey
 	err := q.Check(ctx, func(n NodeReport) bool {
-		s.Nodes[n.Index] = n
+		s.Nodes = append(s.Nodes, n)
 		return false
 	})
+	slices.SortFunc(s.Nodes, func(a, b NodeReport) int { return cmp.Compare(a.Index, b.Index) })
 	if err != nil {
 		return Survey{}, err
 	}
@@ -40,7 +42,7 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 			s.Ready++
 		}
 	}
-	s.MayRestart = restartable(s.Nodes)
+	s.MayRestart = restartable(s.Nodes, q.driver.client.Group())
 	s.Set, s.LongestTTL = q.members.reportSet(s.Nodes)
 	return s, nil
 }

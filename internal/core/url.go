@@ -29,13 +29,15 @@ func ParseNodes(lists []string) ([]Address, error) {
 			if raw == "" {
 				return nil, fmt.Errorf("%w: the address of node %d is empty; is a variable unset, or a comma too many?", ErrInvalid, len(all)+1)
 			}
-			if !strings.Contains(raw, "://") {
+			plain := !strings.Contains(raw, "://")
+			if plain {
 				raw = "redis://" + raw
 			}
 			o, err := parseAddress(raw)
 			if err != nil {
 				return nil, fmt.Errorf("%w: node %d: %w", ErrInvalid, len(all)+1, err)
 			}
+			o.plain = plain
 			all = append(all, o)
 		}
 	}

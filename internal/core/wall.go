@@ -107,7 +107,7 @@ func (d *driver) refuseAll() {
 func (d *driver) reportWall() {
 	if w := d.client.WallWrong(); w != nil {
 		d.q.set.Logger.Error("quorate: the nodes' clocks contradict this process's wall clock; it makes no claims until that is set right (NTP)",
-			"ahead", w.By, "nodes", w.Nodes, "of", d.q.nodes.size(), "allowed", d.q.wall.allowed)
+			"ahead", w.By, "nodes", w.Nodes, "of", d.q.Size(), "allowed", d.q.wall.allowed)
 	}
 }
 
@@ -122,7 +122,7 @@ func (a *attempt) refuse() {
 // refused is the error of a claim that ends, or does not begin, because of the wall clock.
 func (d *driver) refused() error {
 	if w := d.client.WallWrong(); w != nil {
-		return &WallError{By: w.By, Nodes: w.Nodes, Of: d.q.nodes.size(), Allowed: d.q.wall.allowed}
+		return &WallError{By: w.By, Nodes: w.Nodes, Of: d.q.Size(), Allowed: d.q.wall.allowed}
 	}
 	return nil
 }

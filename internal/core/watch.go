@@ -182,14 +182,14 @@ func (w *Watch) take(rec Record, err error) {
 func (w *Watch) push(node int, t protocol.Ticket) {
 	w.mu.Lock()
 	w.pushed[node] = max(w.pushed[node], t)
-	have := 0
-	for _, p := range w.pushed {
+	have, sets := uint32(0), w.r.q.driver.sets()
+	for i, p := range w.pushed {
 		if p >= t {
-			have++
+			have |= 1 << i
 		}
 	}
 	w.mu.Unlock()
-	if have == w.r.q.nodes.size()/2+1 {
+	if sets.Met(have) && !sets.Met(have&^(1<<node)) {
 		w.signal(w.now)
 	} else {
 		w.signal(w.soon)

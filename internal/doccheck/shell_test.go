@@ -94,7 +94,7 @@ var shells = map[string][]func(*testing.T, block){
 	"README.md":             {installs, demonstrates, locks, makes},
 	"docs/compatibility.md": {makes},
 	"docs/deploying.md":     {bootstraps},
-	"docs/operations.md":    {restarts},
+	"docs/operations.md":    {restarts, replaces},
 	"docs/testing.md":       {serves},
 	"docs/simulation.md":    {makes},
 	"docs/performance.md":   {makes},
@@ -220,6 +220,18 @@ func bootstraps(t *testing.T, b block) {
 		p.run(at.Replace(line))
 		p.run("quorate check --all")
 	}
+}
+
+// replaces: the set has the new node instead of the old one. The shortest guard time that the command takes is 6 s.
+func replaces(t *testing.T, b block) {
+	c := redistest.Start(t, 4)
+	urls := c.URLs()
+	p := newPlace(t, urls[:3]...)
+	require.NoError(t, os.WriteFile(filepath.Join(p.dir, "quorate.yaml"), []byte("guard: 6s\n"), 0o600))
+	script := strings.NewReplacer("lock-c:6379", urls[2], "lock-d:6379", urls[3]).Replace(b.text)
+	p.run("export QUORATE_CONFIG=quorate.yaml; quorate bootstrap --record; " + script)
+	p.nodes = []string{urls[0], urls[1], urls[3]}
+	assert.Contains(t, p.run("QUORATE_CONFIG=quorate.yaml quorate members list"), c.Node(3).Addr()+"  member")
 }
 
 // restarts: no node is restarted before the one before it is ready again.

@@ -203,3 +203,57 @@ func TestNodeGetsItsPlaceBack(t *testing.T) {
 		})
 	}
 }
+
+// Nodes that keep their data in memory are restarted at one time, or one after the other. They come back by themselves after their guard time,
+// to the same set if one node was left: with a client that was connected all the time, or with one that comes then.
+func TestMostNodesLoseTheirData(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]struct {
+		nodes            int
+		connected, turns bool
+	}{
+		"two, connected":      {nodes: 2, connected: true},
+		"two, a client comes": {nodes: 2},
+		"all, connected":      {nodes: 3, connected: true},
+		"all, a client comes": {nodes: 3},
+		"one after the other": {nodes: 3, connected: true, turns: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.Start(t, 3)
+			timing := e2e.Timing(400 * time.Millisecond)
+			q := e2e.OpenAt(t, c.URLs(), timing)
+			require.NoError(t, core.Of(q).BootstrapSet(deadline(t)))
+			home := e2e.MarkerKey(t.Context(), c.Node(0))
+			if !how.connected {
+				require.NoError(t, q.Close())
+			}
+			ready := func() {
+				require.True(t, e2e.Eventually(func() bool {
+					r, err := q.Check(t.Context())
+					return err == nil && r.Ready == 3
+				}))
+			}
+			for i := range how.nodes {
+				require.NoError(t, c.Node(2-i).Kill())
+				if how.turns {
+					require.NoError(t, c.Node(2-i).Restart())
+					ready()
+				}
+			}
+			for i := 0; i < how.nodes && !how.turns; i++ {
+				require.NoError(t, c.Node(2-i).Restart()) // in memory only
+			}
+			if !how.connected {
+				q = e2e.OpenAt(t, c.URLs(), timing)
+			}
+			ready()
+			m := mutex.New(q, "m")
+			require.NoError(t, m.LockContext(deadline(t)))
+			m.Unlock()
+			for i := 0; i < 3 && (how.turns || how.nodes < 3); i++ {
+				assert.Equal(t, home, e2e.MarkerKey(t.Context(), c.Node(i)))
+			}
+		})
+	}
+}

@@ -184,12 +184,16 @@ func (n *Node) copied(s *shared) *Node {
 	return &c
 }
 
-// Bootstrap declares the node ready at once. A node that has an incarnation keeps it.
-func (n *Node) Bootstrap(inc protocol.Incarnation) {
+// Bootstrap declares the node ready at once. A node that has an incarnation keeps it. With keep a guard time that runs is
+// kept, and so it is if it begins now.
+func (n *Node) Bootstrap(now int64, inc protocol.Incarnation, keep bool) {
 	if !n.marked {
-		n.marked, n.incarnation = true, inc
+		n.Mark(now, inc)
 	}
-	n.born, n.caughtUp = bornLongAgo, true
+	if keep && n.Recovering(now) > 0 {
+		return
+	}
+	n.born, n.caughtUp, n.learnt = bornLongAgo, true, false
 }
 
 // Resize is what the record beside the name says of a semaphore's permits.

@@ -23,7 +23,7 @@ type bench struct {
 
 func newBench(t *testing.T, capacity uint64) *bench {
 	n := New(100 * ms)
-	n.Bootstrap(7)
+	n.Bootstrap(0, 7, false)
 	return &bench{Node: n, t: t, now: 1000, cap: capacity}
 }
 

@@ -18,12 +18,17 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 			n.Mark(now, fresh)
 		}
 		n.set = protocol.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: protocol.SetAccepted, Identity: s.Identity, Config: s.Config}
+	case s.Kind == protocol.SetRegain && n.set.Phase != protocol.SetRecorded && s.Ballot >= n.set.Promised &&
+		(s.Ballot != n.set.Accepted || s.Identity == n.set.Identity):
+		n.marked = false
+		n.set = protocol.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: protocol.SetAccepted, Regains: true, Identity: s.Identity, Config: s.Config}
 	case s.Kind == protocol.SetCommit && n.set.Config != nil && n.set.Stamp() == s.Config.Stamp:
 		if !n.marked {
 			n.Mark(now, fresh)
+			n.keepSettings(s.Config)
 		}
-		n.set.Phase = protocol.SetRecorded
-	case s.Kind == protocol.SetMove && n.set.Config != nil && n.set.Identity == s.Identity &&
+		n.set.Phase, n.set.Regains = protocol.SetRecorded, false
+	case s.Kind == protocol.SetMove && n.set.Config != nil && !n.set.Regains && n.set.Identity == s.Identity &&
 		(n.set.Stamp().Epoch() < s.Config.Stamp.Epoch() || n.off(SetHigher)):
 		if !n.marked {
 			n.Mark(now, fresh)
@@ -34,11 +39,16 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 		n.set = protocol.NodeSet{Phase: protocol.SetRecorded, Identity: s.Identity, Config: s.Config}
 	case s.Kind == protocol.SetRestore && s.Seen == n.SetText():
 		n.Mark(now, fresh)
-		n.longest.guard = max(n.longest.guard, s.Config.Guard.Milliseconds())
-		n.longest.retention = max(n.longest.retention, s.Config.Retention.Milliseconds())
+		n.keepSettings(s.Config)
 		n.set = protocol.NodeSet{Phase: protocol.SetRecorded, Identity: s.Identity, Config: s.Config}
 	}
 	return n.Set()
+}
+
+// keepSettings keeps the guard time and the retention of a configuration.
+func (n *Node) keepSettings(c *protocol.Configuration) {
+	n.longest.guard = max(n.longest.guard, c.Guard.Milliseconds())
+	n.longest.retention = max(n.longest.retention, c.Retention.Milliseconds())
 }
 
 // Set returns what the node keeps of its set.
@@ -60,4 +70,9 @@ func (n *Node) SetText() string {
 func (n *Node) Count(s protocol.Stamp) { n.counts = s }
 
 // refuses reports whether the request is of a client that counts on another configuration.
-func (n *Node) refuses() bool { return n.counts != n.set.Stamp() && !n.off(SetRefuse) }
+func (n *Node) refuses() bool {
+	return (n.counts != n.set.Stamp() || n.set.Regains) && !n.off(SetRefuse)
+}
+
+// Kept reports whether the node was caught up when it entered, and has lost nothing since.
+func (n *Node) Kept() bool { return n.learnt }

@@ -34,8 +34,16 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 
 // CanListNames reports whether the other nodes that have listed their names suffice to
 // repair a node: all of them are listed, and of these caughtUp are caught up. It is
-// attestingQuorum before the names are known.
-func (r Rules) CanListNames(sets Quorums, node int, caughtUp, listed uint32) bool {
+// attestingQuorum before the names are known. kept says that the node has kept its data since it entered.
+//
+// Invariant: while both sets count, a node that lost its data is repaired only if the new set does not count alone yet: a majority
+// of its other nodes, or all of these, still serve both. So the node has forgotten nothing that the new set alone recorded.
+// Without the rule it is brought what nodes know that have left, and it attests that nothing was recorded since.
+func (r Rules) CanListNames(sets Quorums, node int, kept bool, caughtUp, listed uint32) bool {
+	next := sets.next &^ (1 << node)
+	if !kept && next != 0 && !most(sets.next, listed) && next&^listed != 0 && r.on(RuleRepairBoth) {
+		return false
+	}
 	others := sets.present &^ (1 << node)
 	lacking := bits.OnesCount32(others &^ listed)
 	if !r.on(RuleEveryList) {

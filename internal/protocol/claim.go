@@ -125,6 +125,9 @@ func (c *Claim) Waiters() bool {
 	return false
 }
 
+// Asks reports whether the claim asks a node: it is a member of the configuration that the claim counts on.
+func (c *Claim) Asks(node int) bool { return node < len(c.peers) && c.Absent&(1<<node) == 0 }
+
 // Node reports whether a node is known to hold the claim, and whether it votes for it.
 func (c *Claim) Node(i int, now Time) (holds, votes bool) {
 	p := &c.peers[i]

@@ -134,9 +134,15 @@ func (c *Client) Window() Window { return c.window }
 func (c *Client) Voting(node int) Incarnation { return Incarnation(c.votes[node].Load()) }
 
 // Duplicate returns the address that votes for the server of a node, -1 if there is none.
+//
+// Invariant: the runtime makes a node that enters the set before the Client counts on it, so it may ask for one that the Client
+// does not know yet.
 func (c *Client) Duplicate(node int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if node >= c.Nodes {
+		return -1
+	}
 	return c.lives.Duplicate(node)
 }
 
@@ -150,11 +156,12 @@ func (c *Client) Bounds(now Time, node int) (at Time, width time.Duration) {
 }
 
 // Attempted reports whether nothing is to be waited for at a node: its repair was
-// attempted once, or is not under way. When it becomes true, there is an Action.
+// attempted once, or is not under way. When it becomes true, there is an Action. Nothing is to be waited for at a node that the
+// Client does not know yet: see Duplicate.
 func (c *Client) Attempted(node int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.repair.Attempted(node)
+	return node >= c.Nodes || c.repair.Attempted(node)
 }
 
 // judgeClocks gives the judge of the clocks an event. Called with c.mu held.

@@ -108,6 +108,17 @@ func (c *Configuration) Place(addr string) int {
 	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Addr == addr })
 }
 
+// Kin reports whether two configurations are of one set: some member is in both. Identities are random, so it is no
+// other set.
+func (c *Configuration) Kin(o *Configuration) bool {
+	return slices.ContainsFunc(o.Members, func(m Member) bool { return c.Member(m.Identity) >= 0 })
+}
+
+// Entering reports whether an address is that of a member that enters. It is false for no configuration.
+func (c *Configuration) Entering(addr string) bool {
+	return c != nil && slices.ContainsFunc(c.Members, func(m Member) bool { return m.Addr == addr && m.Role == Enters })
+}
+
 // String returns the configuration as nodes keep it. ParseConfiguration reads it.
 func (c *Configuration) String() string {
 	var b strings.Builder
@@ -173,6 +184,7 @@ type NodeSet struct {
 	Promised Ballot // no lower one is accepted any more
 	Accepted Ballot
 	Phase    SetPhase
+	Regains  bool // of SetAccepted: it lost its data, and serves no request until it is recorded again
 	Identity string
 	Config   *Configuration // nil: NoSet
 	Text     string         // as the node keeps it
@@ -186,7 +198,10 @@ func (n *NodeSet) Stamp() Stamp {
 	return n.Config.Stamp
 }
 
-const phases = "-pc"
+const (
+	phases  = "-pc"
+	regains = 'r'
+)
 
 // ballotOf reads a ballot as nodes keep it: 0 stands for none.
 func ballotOf(word string) Ballot {
@@ -202,7 +217,11 @@ func (n *NodeSet) String() string {
 	if n.Config == nil {
 		return fmt.Sprintf("%s %s - - ", promised, accepted)
 	}
-	return fmt.Sprintf("%s %s %c %s %v", promised, accepted, phases[n.Phase], n.Identity, n.Config)
+	phase := phases[n.Phase]
+	if n.Regains {
+		phase = regains
+	}
+	return fmt.Sprintf("%s %s %c %s %v", promised, accepted, phase, n.Identity, n.Config)
 }
 
 // ParseNodeSet reads what a node keeps. A node without a record keeps nothing.
@@ -212,11 +231,18 @@ func ParseNodeSet(text string) (n NodeSet, ok bool) {
 	}
 	n.Text = text
 	words := strings.SplitN(text, " ", 5)
-	if len(words) != 5 || len(words[2]) != 1 || !strings.Contains(phases, words[2]) {
+	if len(words) != 5 || len(words[2]) != 1 {
+		return n, false
+	}
+	phase := words[2][0]
+	if n.Regains = phase == regains; n.Regains {
+		phase = phases[SetAccepted]
+	}
+	if strings.IndexByte(phases, phase) < 0 {
 		return n, false
 	}
 	n.Promised, n.Accepted = ballotOf(words[0]), ballotOf(words[1])
-	if n.Phase = SetPhase(strings.Index(phases, words[2])); n.Phase == NoSet {
+	if n.Phase = SetPhase(strings.IndexByte(phases, phase)); n.Phase == NoSet {
 		return n, true
 	}
 	n.Identity = words[3]

@@ -234,6 +234,17 @@ func (c *Configuration) has(ch Change, underWay bool) bool {
 	return true
 }
 
+// Mine reports whether the change that is under way is the goal.
+func (e *Exchange) Mine() bool { return e.begun && e.config != nil && e.config.Stage != Stable }
+
+// Left returns how long Jointly lasts yet, at least.
+func (e *Exchange) Left(now Time) time.Duration {
+	if e.config == nil || e.config.Stage != Jointly || e.began == 0 {
+		return e.Guard
+	}
+	return max(0, e.Guard-now.Sub(e.began))
+}
+
 // Outcome returns what has become of the exchange.
 func (e *Exchange) Outcome() ExchangeOutcome {
 	switch {
@@ -271,6 +282,16 @@ func (e *Exchange) Moved(now Time, member int) {
 	e.nodes[member].moved = true
 	if e.began == 0 && e.majority(Enters, func(n *exchanging) bool { return n.moved }) {
 		e.began = now
+	}
+}
+
+// Silent says that a member does not answer: it may have lost its data since it was looked at.
+//
+// Invariant: a member counts for the next configuration by what it has told last, and only while it answers. Without the rule the new
+// set counts alone by a member that was caught up, crashed and comes back empty: what is recorded is at no node of that set.
+func (e *Exchange) Silent(member int) {
+	if e.Rules.on(RuleExchangeSilent) {
+		e.Looked(member, false, false)
 	}
 }
 

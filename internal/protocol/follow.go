@@ -35,21 +35,64 @@ func (m *Membership) follow(by int, c *Configuration) {
 }
 
 // Decide says that a configuration follows which the client counts on: this client has decided it, or read that it
-// was decided.
-func (m *Membership) Decide(c *Configuration) {
-	if m.config != nil && c.Stamp.Epoch() > m.config.Stamp.Epoch() {
+// was decided. It reports whether the client counts on that configuration or a later one.
+func (m *Membership) Decide(c *Configuration) bool {
+	switch {
+	case m.config == nil:
+		return false
+	case c.Stamp.Epoch() > m.config.Stamp.Epoch():
+		if !m.room(c) {
+			return false
+		}
 		m.follow(-1, c)
 	}
+	return true
+}
+
+// room reports whether the client has a number for each member of a configuration.
+//
+// Invariant: each member has a bit of its own. Without the rule a client that has seen 30 replacements of a node counts a
+// majority of two nodes of three, and after 31 a majority of one.
+func (m *Membership) room(c *Configuration) bool { return m.Room(c) >= 0 || !m.rules.on(RuleSetRoom) }
+
+// Room returns how many numbers are left when each member of a configuration has one. It is negative if they are too few.
+func (m *Membership) Room(c *Configuration) int {
+	left := maxNodes - len(m.nodes)
+	for k := range c.Members {
+		if !m.numbered(&c.Members[k]) {
+			left--
+		}
+	}
+	return left
+}
+
+// numbered reports whether a node is known to be that member, or to have its address.
+func (m *Membership) numbered(member *Member) bool {
+	if slices.Contains(m.addrs, member.Addr) {
+		return true
+	}
+	return m.config != nil && slices.ContainsFunc(m.nodes, func(n setNode) bool {
+		return n.place >= 0 && m.config.Members[n.place].Identity == member.Identity
+	})
 }
 
 // regroup finds out which nodes are members, and has them be judged again.
 func (m *Membership) regroup(by int) {
+	for j := range m.nodes {
+		if n := &m.nodes[j]; n.up && n.place < 0 && n.has.Config != nil {
+			if k := m.config.Member(n.has.Identity); k >= 0 && !m.seen(k) {
+				n.place = k
+			}
+		}
+	}
 	for k := range m.config.Members {
 		m.slot(k)
 	}
 	m.reconnect(by)
 	for j := range m.nodes {
-		if n := &m.nodes[j]; m.retired(j) {
+		if n := &m.nodes[j]; m.unmet(j) { // it may be a member under another name
+			continue
+		} else if m.retired(j) {
 			n.fault, n.known = SetRetired, false
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Cease: true})
 		} else {
@@ -59,6 +102,54 @@ func (m *Membership) regroup(by int) {
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Begin: true})
 		}
 	}
+}
+
+// seen reports whether some node has shown that it is a member.
+func (m *Membership) seen(member int) bool {
+	return slices.ContainsFunc(m.nodes, func(n setNode) bool { return n.place == member })
+}
+
+// unmet reports whether a node of the list is no member by its address, and may be one by what it will show.
+func (m *Membership) unmet(i int) bool {
+	return i < m.listed && m.Member(i) < 0 && !m.nodes[i].met && !slices.Contains(m.config.Former, m.addrs[i])
+}
+
+// Same says that node i reaches the server that another node has reached before.
+func (m *Membership) Same(i, other int) {
+	if m.config != nil && m.config.Stamp.Epoch() > 1 && m.unmet(i) && m.Member(other) >= 0 {
+		n := &m.nodes[i]
+		n.fault, n.other = SetAlias, other
+		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Cease: true})
+	}
+}
+
+// alias has a node of the list be the member that it shows itself to be, where the set records another address than the list.
+// If the client uses that address already, it goes on with it. It returns false for a node that is no member.
+//
+// Invariant: a member has one number, so one vote, by whatever addresses the client reaches it. Without the rule a client that
+// names its nodes otherwise than the set connects to each of them twice.
+func (m *Membership) alias(i int) bool {
+	n := &m.nodes[i]
+	if i >= m.listed || n.has.Config == nil || slices.Contains(m.config.Former, m.addrs[i]) {
+		return false
+	}
+	k := m.config.Member(n.has.Identity)
+	if k < 0 {
+		return false
+	}
+	j := m.slot(k)
+	o := &m.nodes[j]
+	if o.up && o.fault == SetFits {
+		n.fault, n.known, n.other = SetAlias, false, j
+		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Cease: true})
+		return true
+	}
+	o.place, o.known, o.fault = -1, false, SetRetired
+	n.place = k
+	m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Cease: true})
+	c := *m.config // what counts on it learns which nodes these are now
+	m.config = &c
+	return false
 }
 
 // widens reports whether each quorum of a configuration has one of the configuration o that it follows directly.
@@ -93,6 +184,9 @@ func (m *Membership) slot(member int) int {
 	return len(m.nodes) - 1
 }
 
+// Node returns which node a member is.
+func (m *Membership) Node(member int) int { return m.slot(member) }
+
 // Member returns which member a node is, -1 if it is none.
 func (m *Membership) Member(node int) int {
 	if m.config == nil {
@@ -119,21 +213,36 @@ func (m *Membership) Addr(node int) string { return m.addrs[node] }
 func (m *Membership) Group() Group {
 	if m.config == nil || m.config.Stamp.Epoch() == 1 {
 		m.known = max(m.known, m.listed)
-		return Group{Nodes: m.known, Sets: Majority(m.listed), Deciders: Majority(m.listed), Absent: ^uint32(0) << m.listed & (1<<m.known - 1)}
+		g := Group{Nodes: m.known, Sets: Majority(m.listed), Deciders: Majority(m.listed), Absent: ^uint32(0) << m.listed & (1<<m.known - 1)}
+		if m.config != nil {
+			g.Successor = SuccessorName(m.config.Stamp)
+		}
+		return g
 	}
 	asked := uint32(0)
-	g := Group{Sets: m.config.Quorums(m.slot, m.rules), Narrow: m.narrow}
-	deciders := uint32(0)
-	for k, member := range m.config.Members {
+	g := Group{Sets: m.config.Quorums(m.slot, m.rules), Successor: SuccessorName(m.config.Stamp), Narrow: m.narrow}
+	for k := range m.config.Members {
 		asked |= 1 << m.slot(k)
-		if member.Role != Enters {
-			deciders |= 1 << m.slot(k)
-		}
 	}
-	g.Deciders = Quorums{present: deciders}
+	g.Deciders = Quorums{present: m.deciders()}
 	m.known = max(m.known, m.listed, bits.Len32(asked))
 	m.narrow, g.Nodes, g.Absent = false, m.known, ^asked&(1<<m.known-1)
 	return g
+}
+
+// deciders are the nodes whose majority decides which configuration follows: those that stay or leave.
+func (m *Membership) deciders() (nodes uint32) {
+	for k, member := range m.config.Members {
+		if member.Role != Enters {
+			nodes |= 1 << m.slot(k)
+		}
+	}
+	return nodes
+}
+
+// Wants reports whether a node is to be connected to.
+func (m *Membership) Wants(i int) bool {
+	return m.config == nil || !m.retired(i) || m.unmet(i) && m.nodes[i].fault != SetAlias
 }
 
 // retired reports whether a node is no member of the set any more, or not yet.
@@ -143,7 +252,8 @@ func (m *Membership) retired(i int) bool { return m.config.Stamp.Epoch() > 1 && 
 func (m *Membership) notFormer() int {
 	for i := range m.listed {
 		n := &m.nodes[i]
-		if m.Member(i) < 0 && !slices.Contains(m.config.Former, m.addrs[i]) && n.met && n.place < 0 && m.config.Member(n.has.Identity) < 0 {
+		kin := n.has.Config != nil && m.config.Kin(n.has.Config) // a member of before, by another name
+		if m.Member(i) < 0 && !slices.Contains(m.config.Former, m.addrs[i]) && n.met && n.place < 0 && !kin {
 			return i
 		}
 	}
@@ -153,7 +263,7 @@ func (m *Membership) notFormer() int {
 // behind reports whether a node serves an earlier configuration of the set, and is a member of this one.
 func (m *Membership) behind(i int) bool {
 	n := &m.nodes[i]
-	return n.has.Config != nil && n.has.Config.Stamp.Epoch() < m.config.Stamp.Epoch() && m.config.Member(n.has.Identity) >= 0
+	return n.has.Config != nil && !n.has.Regains && n.has.Config.Stamp.Epoch() < m.config.Stamp.Epoch() && m.config.Member(n.has.Identity) >= 0
 }
 
 // move has a member serve the configuration that the client counts on. It keeps what it has.
@@ -166,20 +276,16 @@ func (m *Membership) move(i int) {
 }
 
 // decided reports whether enough members say what the set is: a majority of those that decide which configuration
-// follows, or all of them that have not lost their data, if each is connected. So a majority of them has moved to
-// no later one.
+// follows. So a majority of them has moved to no later one.
 func (m *Membership) decided() bool {
-	say, blank, deciders := uint32(0), uint32(0), uint32(0)
-	for k, member := range m.config.Members {
+	say, blank, deciders := uint32(0), uint32(0), m.deciders()
+	for k := range m.config.Members {
 		j := m.slot(k)
-		if member.Role != Enters {
-			deciders |= 1 << j
-		}
 		if n := &m.nodes[j]; n.up && n.fault == SetFits && n.has.Stamp() == m.config.Stamp && n.has.Phase == SetRecorded {
 			say |= 1 << j
 		} else if n.up && n.has.Config == nil {
 			blank |= 1 << j
 		}
 	}
-	return most(deciders, say) || say&deciders != 0 && deciders&^(say|blank) == 0 || !m.rules.on(RuleSetWord)
+	return most(deciders, say) || say&deciders != 0 && deciders&^(say|blank) == 0 && !m.rules.on(RuleSetRegain) || !m.rules.on(RuleSetWord)
 }

@@ -89,11 +89,12 @@ func TestAClientFollowsItsSet(t *testing.T) {
 	m.Exchanges = true
 	meet(m, "r", []int{0, 1, 2}, recordedAt(set, "A"), recordedAt(set, "B"), recordedAt(set, "C"))
 	m.Out = nil
-	assert.Equal(t, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Deciders: protocol.Majority(3)}, m.Group())
+	assert.Equal(t, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Deciders: protocol.Majority(3), Successor: protocol.SuccessorName(set.Stamp)}, m.Group())
 
 	v := meet(m, "r", []int{0}, recordedAt(joint, "A"))
 	assert.Equal(t, protocol.SetFits, v.Fault)
-	assert.Equal(t, protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1011), Deciders: protocol.Majority(3), Narrow: true}, m.Group(), "an epoch was missed")
+	both := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1011), Deciders: protocol.Majority(3), Successor: protocol.SuccessorName(joint.Stamp), Narrow: true}
+	assert.Equal(t, both, m.Group(), "an epoch was missed")
 	assert.Equal(t, "D", m.Addr(3))
 	m.Out = nil
 	v = meet(m, "r", []int{1}, recordedAt(set, "B"))
@@ -103,9 +104,32 @@ func TestAClientFollowsItsSet(t *testing.T) {
 
 	m.Met(1, "r1", recordedAt(done, "B"))
 	g := m.Group()
-	assert.Equal(t, protocol.Group{Nodes: 4, Sets: protocol.Joint(0b1011, 0), Deciders: protocol.Joint(0b1011, 0), Absent: 0b0100, Narrow: true}, g)
+	after := protocol.Joint(0b1011, 0)
+	assert.Equal(t, protocol.Group{Nodes: 4, Sets: after, Deciders: after, Successor: protocol.SuccessorName(done.Stamp), Absent: 0b0100, Narrow: true}, g)
 	assert.False(t, m.Group().Narrow, "it is said once")
 	assert.Equal(t, protocol.SetRetired, m.Met(2, "r2", recordedAt(joint, "C")).Fault)
+}
+
+// countsSilent reports whether the new set may count alone by a member that was caught up and does not answer any more.
+func countsSilent(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A")
+	joint := set.Begin(protocol.Change{Add: []protocol.Member{{Identity: "b", Addr: "B"}}, Remove: []string{"A"}}, ballot(2)).Join(ballot(3))
+	e := protocol.Exchange{Guard: time.Second, Rules: rules}
+	e.Decided(1, joint)
+	for i := range 2 {
+		e.Moved(1, i)
+		e.Looked(i, true, true)
+	}
+	late := protocol.Time(2 * time.Second)
+	e.Silent(1)
+	assert.False(t, e.Next(late), "it may have lost its data")
+	e.Looked(1, true, true)
+	assert.True(t, e.Next(late))
+}
+
+func TestAMemberThatIsSilentDoesNotCount(t *testing.T) {
+	t.Parallel()
+	countsSilent(t, protocol.Rules{})
 }
 
 func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
@@ -238,4 +262,79 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 	p.StartRegisterOp(p.now, open, aTimeout, aTTL, protocol.Rules{})
 	open.Regroup(p.now, g)
 	assert.Equal(t, protocol.Superseded, open.Outcome())
+}
+
+// A client that names the nodes otherwise than the set has one number for each member.
+func TestAMemberUnderTwoNames(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "a", "b", "c")
+	set.Stamp = protocol.StampOf(4, ballot(1))
+	other := &protocol.Configuration{Stamp: protocol.StampOf(2, ballot(1)), Members: append(setOf(9, "d").Members, set.Members...)}
+	m := protocol.NewMembership([]string{"A", "B", "C", "D"}, protocol.Rules{})
+	m.Exchanges = true
+	bits := func() (bits []int) {
+		for k := range set.Members {
+			bits = append(bits, m.Node(k))
+		}
+		return bits
+	}
+	assert.Equal(t, protocol.SetFits, meet(m, "r", []int{0}, recordedAt(set, "a")).Fault)
+	assert.Equal(t, []int{0, 4, 5}, bits(), "what B and C are is not known yet")
+	counted := m.Config()
+	assert.Equal(t, protocol.SetFits, meet(m, "r", []int{1}, recordedAt(set, "b")).Fault)
+	assert.Equal(t, []int{0, 1, 5}, bits(), "B is b, which was not reached yet")
+	assert.NotSame(t, counted, m.Config(), "claims are to count on other numbers")
+	assert.Equal(t, protocol.Joint(1<<0|1<<1|1<<5, 0), m.Group().Sets)
+	assert.False(t, m.Wants(4))
+	assert.Equal(t, protocol.SetRetired, meet(m, "r", []int{4}, recordedAt(set, "b")).Fault, "a connection that was under way")
+
+	assert.Equal(t, protocol.SetFits, meet(m, "r", []int{5}, recordedAt(set, "c")).Fault)
+	assert.True(t, m.Wants(2))
+	v := meet(m, "r", []int{2}, recordedAt(set, "c"))
+	assert.Equal(t, protocol.SetAlias, v.Fault)
+	assert.Equal(t, 5, v.Other)
+	assert.Equal(t, []int{0, 1, 5}, bits(), "c is used by its own name")
+	assert.False(t, m.Wants(2))
+
+	assert.True(t, m.Wants(3))
+	assert.Equal(t, protocol.SetRetired, meet(m, "r", []int{3}, recordedAt(other, "d")).Fault, "a member of before under another name")
+	assert.Equal(t, protocol.SetFits, m.Wrong().Fault)
+}
+
+// A node of the list that reaches the server of a member that is used already is left, before it shows anything.
+func TestANameOfAMemberThatIsUsed(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "a", "b", "c")
+	set.Stamp = protocol.StampOf(4, ballot(1))
+	m := protocol.NewMembership([]string{"a", "B", "c"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0, 2}, recordedAt(set, "a"), recordedAt(set, "c"))
+	meet(m, "r", []int{3}, recordedAt(set, "b"))
+	assert.True(t, m.Wants(1))
+	m.Same(1, 3)
+	assert.False(t, m.Wants(1))
+	assert.Equal(t, protocol.SetAlias, m.Verdict(1).Fault)
+}
+
+func TestRegistersOfASuccession(t *testing.T) {
+	t.Parallel()
+	g := protocol.Group{Deciders: protocol.Majority(3), Successor: "quorate set 4.x"}
+	for _, of := range []struct {
+		why                string
+		node               int
+		name               string
+		brings, succession bool
+	}{
+		{"a record is for every node", 3, "a record", true, false},
+		{"what follows is for a node that decides it", 0, "quorate set 4.x", true, true},
+		{"as nodes list it", 2, "quorate set 4.x}", true, true},
+		{"and not for one that enters", 3, "quorate set 4.x", false, true},
+		{"what followed before is for no node", 0, "quorate set 3.x", false, true},
+	} {
+		brings, succession := g.Brings(of.node, of.name)
+		assert.Equal(t, of.brings, brings, of.why)
+		assert.Equal(t, of.succession, succession, of.why)
+	}
+	brings, succession := (&protocol.Group{}).Brings(0, "quorate set 3.x")
+	assert.True(t, brings && !succession, "a client without a set takes it for a record")
 }

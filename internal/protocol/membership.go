@@ -25,6 +25,8 @@ const (
 	SetCopied                    // another node, Other, has the same identity and runs as well
 	SetElsewhere                 // the node was a member, and has the data of another set now
 	SetRetired                   // the node is no member any more
+	SetFull                      // the node's set has members for which this client has no number left
+	SetAlias                     // the client uses the node by another address, Other
 )
 
 // SetVerdict is what a client makes of a node.
@@ -103,6 +105,9 @@ func (m *Membership) Met(i int, run string, has NodeSet) SetVerdict {
 	}
 	switch {
 	case has.Phase != SetRecorded:
+	case (m.config == nil && has.Config.Stamp.Epoch() > 1 || m.follows(has)) && !m.room(has.Config):
+		n.fault = SetFull
+		return m.Verdict(i)
 	case m.follows(has):
 		m.follow(i, has.Config)
 	case m.config == nil || has.Stamp().Compare(m.Stamp()) > 0 && has.Config.Stamp.Epoch() == m.config.Stamp.Epoch() && m.fits(has.Config):

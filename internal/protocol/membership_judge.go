@@ -1,7 +1,5 @@
 package protocol
 
-import "slices"
-
 // This file owns what a node of the list is to the set that the client counts on.
 
 // judge finds out what node i is.
@@ -11,9 +9,11 @@ func (m *Membership) judge(i int) {
 	case m.config == nil && n.has.Phase == SetAccepted:
 		n.fault = SetPending
 	case m.config == nil:
+	case m.retired(i) && m.alias(i):
 	case m.retired(i):
 		n.fault, n.known = SetRetired, false
-	case n.has.Stamp() == m.config.Stamp:
+		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Cease: true})
+	case n.has.Stamp() == m.config.Stamp && !n.has.Regains:
 		m.member(i)
 	case m.behind(i):
 		m.move(i)
@@ -66,21 +66,15 @@ func (m *Membership) twin(i int) int {
 // Invariant: a node that has recorded another set stays with that. Without the rule the client of ABC makes C, which is a member
 // of CDE with an earlier ballot, one of its own, and the clients of CDE that are connected lose a member.
 func (m *Membership) stranger(i int) {
-	if n := &m.nodes[i]; n.has.Config == nil && m.aliased() {
+	if n := &m.nodes[i]; n.has.Config == nil && m.aliased() || n.has.Regains && m.config.Kin(n.has.Config) {
 		m.lost(i, SetLost)
-	} else if n.has.Config == nil || n.has.Stamp().Compare(m.Stamp()) < 0 && (n.has.Phase == SetAccepted || m.kin(n.has.Config) || !m.rules.on(RuleSetKin)) {
+	} else if n.has.Config == nil || n.has.Stamp().Compare(m.Stamp()) < 0 && (n.has.Phase == SetAccepted || m.config.Kin(n.has.Config) || !m.rules.on(RuleSetKin)) {
 		m.lost(i, SetWrong)
 	} else if n.place >= 0 {
 		n.fault = SetElsewhere
 	} else {
 		n.fault = SetWrong
 	}
-}
-
-// kin reports whether c is of the set that the client counts on: some member is in both. Identities are random, so
-// it is no other set.
-func (m *Membership) kin(c *Configuration) bool {
-	return slices.ContainsFunc(c.Members, func(o Member) bool { return m.config.Member(o.Identity) >= 0 })
 }
 
 // aliased reports whether this client reaches some member by another address than the set records. Then an empty
@@ -115,12 +109,11 @@ func (m *Membership) lost(i int, or SetFault) {
 	if n.fault = or; at < 0 || m.occupied(i, at) {
 		return
 	}
-	n.place = at
 	if !m.word() {
 		n.fault = SetLost
 		return
 	}
-	n.fault, n.known = SetFits, true
+	n.place, n.fault, n.known = at, SetFits, true
 	m.Out = append(m.Out, SetAction{RecordStep: RecordStep{
 		Node: i, Kind: SetRestore, Identity: m.config.Members[at].Identity, Config: m.config, Seen: n.has.Text,
 	}})
@@ -148,9 +141,8 @@ func (m *Membership) occupied(i, at int) bool {
 	return false
 }
 
-// word reports whether enough members say what the set is: q of them, or all nodes of the list that have not lost
-// their data, if every node is connected. One member's word is not enough: it may
-// have missed a later set.
+// word reports whether q members say what the set is. Fewer are not enough: they may have missed a later set, and
+// Regain needs all nodes.
 func (m *Membership) word() bool {
 	if m.config.Stamp.Epoch() > 1 {
 		return m.decided()
@@ -165,5 +157,5 @@ func (m *Membership) word() bool {
 			say++
 		}
 	}
-	return say >= m.listed/2+1 || say > 0 && say+blank == m.listed || !m.rules.on(RuleSetWord)
+	return say >= m.listed/2+1 || say > 0 && say+blank == m.listed && !m.rules.on(RuleSetRegain) || !m.rules.on(RuleSetWord)
 }

@@ -54,6 +54,19 @@ func TestConfigurationAsText(t *testing.T) {
 	assert.Greater(t, later, ballot(9), "whatever the clock shows")
 }
 
+// meetAll has a client meet the nodes of its list in order, and once more where it has to connect again.
+func meetAll(m *protocol.Membership, run string, sets ...protocol.NodeSet) {
+	for i, s := range sets {
+		m.Met(i, fmt.Sprint(run, i), s)
+	}
+	for i := range sets {
+		if !m.Judged(i) {
+			m.Met(i, fmt.Sprint(run, i), sets[i])
+		}
+	}
+	m.Out = nil
+}
+
 // meet has a client of three addresses meet nodes, and returns the last verdict.
 func meet(m *protocol.Membership, run string, at []int, sets ...protocol.NodeSet) (v protocol.SetVerdict) {
 	for i, s := range sets {

@@ -43,10 +43,16 @@ func TestMutants(t *testing.T) {
 		{"a node that is not heard of is not asked for its time", protocol.RulePoll, polled},
 		{"a client with another list waits without an error", protocol.RuleSetList, listsDiffer},
 		{"one member says what a node was", protocol.RuleSetWord, wordOfMembers},
+		{"a member counts that does not answer any more", protocol.RuleExchangeSilent, countsSilent},
+		{"one member gives a node its place back without the others", protocol.RuleSetRegain, wordOfOne},
 		{"a node of another set is made a member of this one", protocol.RuleSetKin, anotherSetStays},
 		{"each refusal breaks the connection to a node without a vote", protocol.RuleSetPatient, refusedWithoutAVote},
 		{"another set is proposed than a node has accepted", protocol.RuleSetAccepted, acceptedIsProposed},
 		{"a node of another set says what counts", protocol.RuleSetFollow, followsAStranger},
+		{"an empty server of a newer list is taken for a member", protocol.RuleSetSeen, movesToAnEmptyServer},
+		{"so is a copy of a member that the list names where it was", protocol.RuleSetUnlisted, movesToACopy},
+		{"a client counts members without a number", protocol.RuleSetRoom, outlivesItsNumbers},
+		{"a node is spared of both sets together", protocol.RuleSpareEach, sparesOfEachSet},
 		{"a recording that is overtaken goes on", protocol.RuleSetPromised, overtakenGivesUp},
 	} {
 		var f findings

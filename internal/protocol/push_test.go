@@ -27,7 +27,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{t: t, now: protocol.Time(time.Hour), last: make([]protocol.Answer, 3)}
 	for i := range 3 {
 		n := model.New(2 * benchTTL)
-		n.Bootstrap(protocol.Incarnation(i + 1))
+		n.Bootstrap(0, protocol.Incarnation(i+1), false)
 		b.nodes = append(b.nodes, n)
 	}
 	b.Claim = protocol.NewClaim(protocol.Config{

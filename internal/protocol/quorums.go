@@ -44,6 +44,16 @@ func (q Quorums) All() uint32 { return q.present | q.next }
 // Need returns how many nodes are needed, of the larger set if there are two. It is for messages.
 func (q Quorums) Need() int { return max(needOf(q.present), needOf(q.next)) }
 
+// Each returns a majority of each of the sets, one after the other.
+func (q Quorums) Each() (each []Quorums) {
+	for _, set := range q.sets() {
+		if set != 0 {
+			each = append(each, Quorums{present: set})
+		}
+	}
+	return each
+}
+
 // sets returns the sets. The second one is empty if there is one set only.
 func (q Quorums) sets() [2]uint32 { return [2]uint32{q.present, q.next} }
 

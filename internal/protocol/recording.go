@@ -13,6 +13,9 @@ import "slices"
 //
 // A node refuses all requests that count on another configuration from its acceptance on. So no claim
 // of another list gets a vote there once the set counts.
+//
+// A set that is recorded, and that most members have forgotten, comes back in the same way: each node of the list
+// that has none regains it, or none does.
 
 // RecordKind is what a node is asked for while a set is recorded.
 type RecordKind uint8
@@ -24,10 +27,11 @@ const (
 	SetCommit                        // all nodes have accepted it
 	SetRestore                       // a node that lost its data gets back what it was
 	SetMove                          // a member serves a later configuration from here on
+	SetRegain                        // SetAccept for a node that lost its data: it serves no request before SetCommit, when its guard time begins
 )
 
 func (k RecordKind) String() string {
-	return [...]string{"?", "promise", "accept", "commit", "restore", "move"}[k]
+	return [...]string{"?", "promise", "accept", "commit", "restore", "move", "regain"}[k]
 }
 
 // RecordStep is one request to one node.
@@ -55,13 +59,14 @@ type RecordOutcome uint8
 
 // The outcomes.
 const (
-	RecordGoesOn  RecordOutcome = iota
-	RecordDone                  // all nodes have recorded Config
-	RecordOutrun                // another client records a set at the same moment
-	RecordOther                 // Node is of another set, Config
-	RecordSilent                // a node has not answered
-	RecordAlready               // the set of this list had been recorded, as Config
-	RecordTwice                 // Node is another node of the list under a second address
+	RecordGoesOn    RecordOutcome = iota
+	RecordDone                    // all nodes have recorded Config
+	RecordOutrun                  // another client records a set at the same moment
+	RecordOther                   // Node is of another set, Config
+	RecordSilent                  // a node has not answered
+	RecordAlready                 // the set of this list had been recorded, as Config
+	RecordTwice                   // Node is another node of the list under a second address
+	RecordForgotten               // what the set was is not known well enough to give it back
 )
 
 // Recording records the set of a list. It is not safe for concurrent use.
@@ -71,14 +76,17 @@ type Recording struct {
 	Out     []RecordStep
 	Outcome RecordOutcome
 	Config  *Configuration
-	Node    int // of RecordOther
+	Node    int // of RecordOther and RecordTwice
 
+	regains bool // nothing new is proposed
+	before  bool // Config had been recorded before
 	rules   Rules
 	ballot  Ballot
 	phase   RecordKind
 	addrs   []string
+	at      []int // by address: which node of the client it is; nil: the nodes are in this order
 	answers []*NodeSet
-	shown   []string // by node: the identity that it has in Config already
+	shown   []string // by address: the identity that it has in Config already
 }
 
 // NewRecording returns a Recording of proposal, whose members are the nodes of the list in order.
@@ -88,11 +96,22 @@ func NewRecording(proposal *Configuration, ballot Ballot, rules Rules) *Recordin
 	return r
 }
 
+// newRegaining returns a Recording that proposes nothing new. The nodes that have lost their data get back the set that the
+// others say. at says which nodes the members of c are, nil if c is the client's list.
+func newRegaining(c *Configuration, at []int, ballot Ballot, rules Rules) *Recording {
+	r := &Recording{regains: true, rules: rules, ballot: ballot, Config: c, addrs: c.Addrs(), at: at, shown: make([]string, len(c.Members))}
+	r.ask(SetPromise)
+	return r
+}
+
+// Regains reports whether it gives a set back, and proposes nothing new.
+func (r *Recording) Regains() bool { return r.regains }
+
 // ask puts the requests of a phase into Out.
 func (r *Recording) ask(kind RecordKind) {
 	r.phase, r.answers = kind, make([]*NodeSet, len(r.addrs))
 	for i := range r.addrs {
-		s := RecordStep{Node: i, Kind: kind, Ballot: r.ballot}
+		s := RecordStep{Node: r.node(i), Kind: kind, Ballot: r.ballot}
 		if kind != SetPromise {
 			s.Config, s.Identity = r.Config, r.identity(i)
 		}
@@ -100,12 +119,24 @@ func (r *Recording) ask(kind RecordKind) {
 	}
 }
 
+// node returns which node an address is.
+func (r *Recording) node(i int) int {
+	if r.at == nil {
+		return i
+	}
+	return r.at[i]
+}
+
 // Answer says what a node keeps after a step.
 func (r *Recording) Answer(s RecordStep, has NodeSet) {
 	if r.Outcome != RecordGoesOn || s.Kind != r.phase {
 		return
 	}
-	r.answers[s.Node] = &has
+	for i := range r.addrs {
+		if r.node(i) == s.Node {
+			r.answers[i] = &has
+		}
+	}
 	need := len(r.addrs)
 	if !r.rules.on(RuleSetAll) {
 		need = need/2 + 1
@@ -122,12 +153,15 @@ func (r *Recording) Answer(s RecordStep, has NodeSet) {
 	switch r.phase {
 	case SetPromise:
 		r.promised()
-	case SetAccept:
+	case SetAccept, SetRegain:
 		r.accepted()
 	case SetCommit:
 		r.Outcome = RecordOutrun
 		if r.all(func(a *NodeSet) bool { return a.Stamp() == r.Config.Stamp && a.Phase == SetRecorded }) {
 			r.Outcome = RecordDone
+			if r.before {
+				r.Outcome = RecordAlready
+			}
 		}
 	}
 }
@@ -141,7 +175,7 @@ func (r *Recording) accepted() {
 			r.Outcome = RecordOutrun
 			return
 		case a.Identity != r.identity(i):
-			r.Outcome, r.Node = RecordTwice, i
+			r.Outcome, r.Node = RecordTwice, r.node(i)
 			return
 		}
 	}
@@ -165,15 +199,26 @@ func (r *Recording) promised() {
 			continue
 		}
 		outrun = outrun || a.Promised > r.ballot
-		if a.Config != nil && !r.same(a.Config) {
-			r.Outcome, r.Node, r.Config = RecordOther, i, a.Config
+		switch {
+		case a.Config == nil || r.regains && a.Phase == SetAccepted && a.Config.Kin(r.Config) && a.Stamp() != r.Config.Stamp:
+		case !r.same(a.Config):
+			r.Outcome, r.Node, r.Config = RecordOther, r.node(i), a.Config
 			return
-		}
-		if a.Config != nil && (accepted == nil || a.later(accepted)) {
+		case accepted == nil || a.later(accepted):
 			accepted = a
 		}
 	}
+	forgotten := accepted != nil && (accepted.Regains || accepted.Phase == SetRecorded && !r.enough(accepted))
 	switch {
+	case r.regains && (accepted == nil || accepted.Phase == SetAccepted && !accepted.Regains), forgotten && accepted.Config.Stage != Stable:
+		r.Outcome = RecordForgotten
+	case forgotten && r.rules.on(RuleSetRegain):
+		if r.before = true; outrun && r.rules.on(RuleSetPromised) {
+			r.Outcome = RecordOutrun
+			return
+		}
+		r.adopt(accepted.Config)
+		r.ask(SetRegain)
 	case accepted != nil && accepted.Phase == SetRecorded:
 		r.Outcome = RecordAlready
 		r.adopt(accepted.Config)
@@ -186,6 +231,28 @@ func (r *Recording) promised() {
 		}
 		r.ask(SetAccept)
 	}
+}
+
+// enough reports whether a majority of those that decide what follows says that this set is recorded, or no node has lost
+// what it had.
+//
+// Invariant: fewer give no node its place back before all nodes of the list have accepted that. The others may be a
+// member of another set each, which gives them their places in the same way. Without the rule A gives B its place in the set
+// ABC, and D gives C its place in the set BCD: both sets have a majority.
+func (r *Recording) enough(of *NodeSet) bool {
+	say, all := 0, 0
+	for _, m := range of.Config.Members {
+		if m.Role == Enters {
+			continue
+		}
+		all++
+		if slices.ContainsFunc(r.answers, func(a *NodeSet) bool {
+			return a != nil && a.Stamp() == of.Stamp() && a.Phase == SetRecorded && a.Identity == m.Identity
+		}) {
+			say++
+		}
+	}
+	return say >= all/2+1 || r.all(func(a *NodeSet) bool { return a.Config != nil && !a.Regains })
 }
 
 // later reports whether what a node has comes before what another one has.
@@ -220,7 +287,7 @@ func (r *Recording) identity(i int) string {
 // complete brings a set that is recorded to the nodes of the list that lack it.
 func (r *Recording) complete() {
 	for i, a := range r.answers {
-		s := RecordStep{Node: i, Config: r.Config, Identity: r.identity(i)}
+		s := RecordStep{Node: r.node(i), Config: r.Config, Identity: r.identity(i)}
 		switch {
 		case a == nil:
 			continue

@@ -1,15 +1,19 @@
 package protocol
 
+import "strings"
+
 // This file owns what becomes of claims and operations when another configuration begins to count.
 
 // Group is which nodes a client asks, and which of them make a quorum.
 type Group struct {
 	Nodes int // that the client knows: those of its list, and each one that was a member since
 	Sets  Quorums
-	// Deciders make a quorum of what follows the configuration: the nodes that stay or leave. See SuccessorName.
-	Deciders Quorums
-	Absent   uint32 // nodes that are asked nothing, a bit for each
-	Narrow   bool   // claims of before may have been admitted by nodes that are not asked any more
+	// Deciders make a quorum of what follows the configuration: the nodes that stay or leave. The name of that register is
+	// Successor, empty if the client knows no set.
+	Deciders  Quorums
+	Successor string
+	Absent    uint32 // nodes that are asked nothing, a bit for each
+	Narrow    bool   // claims of before may have been admitted by nodes that are not asked any more
 }
 
 // Regroup has the claim count on other nodes. It keeps its ticket.
@@ -86,7 +90,24 @@ func (g *Group) of(succession bool) (sets Quorums, absent uint32) {
 //
 // Invariant: the register counts the nodes that stay or leave, in every stage. So an exchange is given up though its new
 // nodes cannot be reached, and two operators find there what was decided first.
-func SuccessorName(s Stamp) string { return "quorate set " + string(s) }
+func SuccessorName(s Stamp) string { return successors + string(s) }
+
+const successors = "quorate set "
+
+// Brings reports whether a node that lost its data has to get a name, and whether as the register that decides which
+// configuration follows.
+//
+// Invariant: what follows a configuration is repaired at the nodes that decide it, and is read from these alone. Such a register of
+// another configuration is left out: a node serves one configuration only, so no client asks for that register any more. Without
+// the rule the register of the last configuration keeps a node from being caught up that entered since: those that
+// entered never had what it has, and no run decides it again.
+func (g *Group) Brings(node int, name string) (brings, succession bool) {
+	if g.Successor == "" || !strings.HasPrefix(name, successors) {
+		return true, false
+	}
+	bare, _, _ := strings.Cut(name, "}") // nodes list it with what follows the name in its keys
+	return bare == g.Successor && g.Deciders.All()&(1<<node) != 0, true
+}
 
 // Group returns which nodes the client asks now.
 func (c *Client) Group() Group { return *c.group.Load() }
@@ -96,7 +117,7 @@ func (c *Client) Regroup(now Time, g Group) (do []Action) {
 	c.mu.Lock()
 	c.grow(g.Nodes)
 	c.group.Store(&g)
-	c.repair.Sets = g.Sets
+	c.repair.Group = g
 	c.judgeClocks(func(j *Clocks) { j.Sets = g.Sets })
 	if !c.closed {
 		c.repair.Hurry(now)

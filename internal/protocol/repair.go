@@ -49,6 +49,7 @@ type RepairStep struct {
 	Err         error   // of RepairFailed: why; nil: too few of the other nodes can be asked
 	Nodes       []error // and then per node why it cannot be; nil: it can
 	Warn        bool    // of RepairFailed: an operator should know
+	Succession  bool    // of RepairRead and RepairDecide: Name is the register of SuccessorName
 
 	decided bool // of RepairRead: after a RepairDecide
 }
@@ -65,6 +66,7 @@ type RepairResult struct {
 	Incarnation Incarnation   // of RepairLook and the next three
 	Run         string        // of the server
 	CaughtUp    bool          // the marker says so
+	Kept        bool          // so it does that the node was caught up before it entered, and has lost nothing since
 	Wait        time.Duration // for the end of the node's guard time
 
 	Names   []string // of RepairList: more names, and where the next portion begins; "0": there is none
@@ -98,7 +100,7 @@ type Repair struct {
 	NodeTimeout time.Duration
 	Guard       time.Duration
 	Rules       Rules
-	Sets        Quorums
+	Group       Group
 	Out         []RepairStep
 
 	rng     *rand.Rand // spreads the attempts of many clients
@@ -118,7 +120,7 @@ const (
 // NewRepair returns the repairs of a client of so many nodes.
 func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64, rules Rules) *Repair {
 	return &Repair{
-		NodeTimeout: nodeTimeout, Guard: guard, Rules: rules, Sets: Majority(nodes),
+		NodeTimeout: nodeTimeout, Guard: guard, Rules: rules, Group: Group{Sets: Majority(nodes), Deciders: Majority(nodes)},
 		rng: rand.New(rand.NewPCG(seed, 0)), nodes: make([]nodeRepair, nodes), numbers: map[string]Time{},
 	}
 }

@@ -120,7 +120,7 @@ func (r *Repair) looked(i int, res RepairResult) {
 		n.fail(nil, false)
 		return
 	}
-	n.wait = 0
+	n.wait, n.kept = 0, res.Kept
 	r.do(i, RepairStep{Kind: RepairTurn, Node: i, For: r.turn()})
 }
 
@@ -132,7 +132,7 @@ func (r *Repair) lookAtOthers(i int) {
 	for j := range r.nodes {
 		switch {
 		case j == i:
-		case r.Sets.All()&(1<<j) == 0:
+		case r.Group.Sets.All()&(1<<j) == 0:
 			n.others[j].err = errNoMember
 		default:
 			asked++
@@ -211,7 +211,7 @@ func (r *Repair) list(i int) {
 			}
 		}
 	}
-	if !r.Rules.CanListNames(r.Sets, i, caughtUp, all) {
+	if !r.Rules.CanListNames(r.Group.Sets, i, n.kept, caughtUp, all) {
 		n.fail(nil, false)
 		n.lacking = make([]error, len(r.nodes))
 		for j := range n.others {
@@ -234,18 +234,36 @@ func (r *Repair) list(i int) {
 // bring brings the next names to the node, or marks it as caught up.
 func (r *Repair) bring(i int) {
 	n := &r.nodes[i]
+	r.leaveOut(i)
 	switch {
 	case n.todo > 0:
 		n.sent = min(n.batch, n.todo)
 		n.out, n.left = n.sent, nil
 		for _, name := range n.names[:n.sent] {
-			r.do(i, RepairStep{Kind: RepairRead, Name: name})
+			_, succession := r.Group.Brings(i, name)
+			r.do(i, RepairStep{Kind: RepairRead, Name: name, Succession: succession})
 		}
 	case len(n.names) > 0 && r.Rules.on(RuleRepairEvery):
 		n.fail(n.why, false)
 	default:
 		r.do(i, RepairStep{Kind: RepairMark, Incarnation: n.incarnation})
 	}
+}
+
+// leaveOut drops the names that the node does not need. The nodes may have been exchanged since they were listed.
+func (r *Repair) leaveOut(i int) {
+	n := &r.nodes[i]
+	var names []string
+	todo := 0
+	for k, name := range n.names {
+		if brings, _ := r.Group.Brings(i, name); !brings && r.Rules.on(RuleRepairSuccession) {
+			continue
+		}
+		if names = append(names, name); k < n.todo {
+			todo++
+		}
+	}
+	n.names, n.todo = names, todo
 }
 
 // brought takes the end of a read or of a decision.
@@ -255,10 +273,10 @@ func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 	switch {
 	case err != nil:
 	case s.Kind == RepairDecide && res.OK:
-		r.do(i, RepairStep{Kind: RepairRead, Name: s.Name, decided: true}) // the node need not be one of the majority
+		r.do(i, RepairStep{Kind: RepairRead, Name: s.Name, Succession: s.Succession, decided: true}) // the node need not be one of the majority
 		return
 	case s.Kind == RepairRead && r.Rules.Decides(res.Outcome == Inconclusive, s.decided):
-		r.do(i, RepairStep{Kind: RepairDecide, Name: s.Name})
+		r.do(i, RepairStep{Kind: RepairDecide, Name: s.Name, Succession: s.Succession})
 		return
 	case s.Kind == RepairDecide || res.Outcome == Inconclusive:
 		err = ErrUndecided

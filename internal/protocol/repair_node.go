@@ -32,6 +32,7 @@ type attemptState struct {
 	forGood  bool
 	lacking  []error       // per node: why it cannot list its names, where too few can
 	wait     time.Duration // for the end of the guard time
+	kept     bool          // it has kept its data since it entered
 
 	turn    bool
 	prolong Time

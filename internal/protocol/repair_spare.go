@@ -1,5 +1,7 @@
 package protocol
 
+import "math/bits"
+
 // This file owns when one more node may be restarted.
 //
 // Invariant: at most a minority of the nodes lacks its data at a time. A node that lost
@@ -14,17 +16,31 @@ type NodeHealth struct {
 }
 
 // MayRestart reports whether one node more may be restarted, or lost with its data:
-// a majority goes on to vote without it, and is caught up. Without redundancy, with one
-// node or two, no restart keeps a majority. Then it reports whether all is well.
-func (r Rules) MayRestart(nodes []NodeHealth) bool {
-	caughtUp, need := 0, len(nodes)/2+1
-	for _, n := range nodes {
+// a majority of each set that counts goes on to vote without it, and is caught up. nodes
+// are by their numbers in sets. Without redundancy, in a set of one node or two, no restart
+// keeps a majority. Then it reports whether all is well.
+//
+// Invariant: while nodes are being exchanged, each of the two sets can spare a node. If B of
+// ABC is down while ADE is to follow, four of the five nodes vote. If C is restarted then, A
+// alone is left of ABC, and all holds end. A node that enters and has no vote yet counts for nothing.
+func (r Rules) MayRestart(nodes []NodeHealth, sets Quorums) bool {
+	well := uint32(0)
+	for i, n := range nodes {
 		if n.Votes && (n.CaughtUp || !r.on(RuleSpareCaughtUp)) {
-			caughtUp++
+			well |= 1 << i
 		}
 	}
-	if r.on(RuleSpareOne) {
-		need = min(need+1, len(nodes))
+	if !r.on(RuleSpareEach) {
+		sets = Quorums{present: 1<<len(nodes) - 1}
 	}
-	return caughtUp >= need
+	for _, set := range sets.Each() {
+		need := set.Need()
+		if r.on(RuleSpareOne) {
+			need = min(need+1, bits.OnesCount32(set.present))
+		}
+		if bits.OnesCount32(set.present&well) < need {
+			return false
+		}
+	}
+	return true
 }

@@ -8,6 +8,7 @@ const (
 	RuleSetList                                   // a client whose list is another one makes no claim: two holders
 	RuleSetPlace                                  // a node without a set becomes a member only where a member was: a node of another list takes a member's place, and two hold
 	RuleSetWord                                   // and only by the word of q members: an earlier set comes back
+	RuleSetRegain                                 // or once all nodes have accepted it: nodes come back to two sets, and two hold
 	RuleSetOutside                                // what a node said before it is known to be a member lets no claim in: two holders
 	RuleSetPatient                                // a node that has no vote yet is not connected to again for what it refuses: its set is never recorded
 	RuleSetKin                                    // a node of another recorded set stays with it: it is a member of two sets, and two hold
@@ -23,6 +24,11 @@ const (
 	RuleExchangeWait     // and it is a guard time: two holders
 	RuleExchangeCaughtUp // a majority of the new set is caught up by then: what was recorded is not found
 	RuleExchangeLearn    // nodes take in what the others have before they count: a waiter loses its place
+
+	RuleSetSeen        // a node goes on at an address where its member shows itself: an empty server gets a member's vote
+	RuleSetUnlisted    // and not while a newer list names its own address: a copy of its data votes while it is away
+	RuleSetRoom        // a client without a number for a member stops: it counts a majority of fewer nodes, and two hold
+	RuleExchangeSilent // a member that does not answer counts for nothing until it has been looked at again: what was recorded is not found
 )
 
 // firstMemberRule leaves room for the rules of repairs.

@@ -6,10 +6,10 @@ package protocol
 const lastLocalRule = RuleLostLeft
 
 // lastRepairRule is the last of rules_repair.go.
-const lastRepairRule = RuleSpareCaughtUp
+const lastRepairRule = RuleRepairBoth
 
 // lastMemberRule is the last of rules_members.go.
-const lastMemberRule = RuleExchangeLearn
+const lastMemberRule = RuleExchangeSilent
 
 // lastRule is the one with the highest number.
 const lastRule = RuleWallUp

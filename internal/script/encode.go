@@ -282,9 +282,10 @@ func AppendMark(dst []byte, marker string, random protocol.ID, runID, lost strin
 	return appendPromise(dst, guard, retention)
 }
 
-// AppendBootstrap appends the EVALSHA that declares a node ready at once.
-func AppendBootstrap(dst []byte, marker string, random protocol.ID, runID string, guard, retention time.Duration) []byte {
-	return appendPromise(appendMarker(dst, bootstrap.SHA, 3, marker, random, runID), guard, retention)
+// AppendBootstrap appends the EVALSHA that declares a node ready at once. With keep a guard time that runs is kept.
+func AppendBootstrap(dst []byte, marker string, random protocol.ID, runID string, keep bool, guard, retention time.Duration) []byte {
+	dst = appendPromise(appendMarker(dst, bootstrap.SHA, 4, marker, random, runID), guard, retention)
+	return resp.AppendString(dst, map[bool]string{false: "0", true: "1"}[keep])
 }
 
 // appendMarker appends the part that mark and bootstrap share. The node makes a new

@@ -38,7 +38,7 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	sets := proposals()
-	kinds := []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetMove, protocol.SetMove}
+	kinds := []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetMove, protocol.SetMove, protocol.SetRegain}
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		require.NoError(t, c.FlushAll(t.Context()).Err())
@@ -100,7 +100,7 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 	for key, refused := range map[string]bool{script.MarkerKey("test"): true, home: false, script.Home(home + "x").Marker(""): true} {
 		for name, command := range map[string][]byte{
 			"mark":      script.AppendMark(nil, key, protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute),
-			"bootstrap": script.AppendBootstrap(nil, key, protocol.ID{1}, "run", 0, time.Minute),
+			"bootstrap": script.AppendBootstrap(nil, key, protocol.ID{1}, "run", false, 0, time.Minute),
 			"whole":     script.AppendCaughtUp(nil, key, protocol.Incarnation(before)),
 		} {
 			err := c.Do(t.Context(), args(t, command)...).Err()

@@ -76,6 +76,9 @@ var exchangeStorm = generator{
 		w.randomFaults(w.rng.IntN(12))
 		for i, p := range w.procs[:1+w.rng.IntN(2)] {
 			w.at(w.around(w.ttl)*time.Duration(1+3*i), func() {
+				if w.draining {
+					return
+				}
 				x := p.exchange(w.changes()...)
 				if w.rng.IntN(3) == 0 {
 					w.at(w.around(w.guard), func() { x.undo = true })

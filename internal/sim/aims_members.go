@@ -139,6 +139,61 @@ var copies = generator{
 	},
 }
 
+// remnants: two sets have had two nodes in common, one after the other, and these have lost their data. One member of each set
+// is left. At about the same moment a process of each set reaches the second one of the empty nodes: each another one.
+var remnants = generator{
+	name: "remnants",
+	set:  membersSet,
+	plan: func(w *world) {
+		ns := w.shuffled()
+		holder, other := w.procs[0], w.procs[1]
+		d := w.outsider(other, ns[2])
+		w.belong(w.configuration(w.nodes, "10000000000"), ns[2:])
+		w.belong(w.configuration([]*node{ns[0], ns[1], d}, "20000000000"), []*node{d})
+		holder.cutOff(ns[1])
+		other.cutOff(ns[0])
+		for _, n := range ns[:2] {
+			w.wipe(n, false)
+		}
+		w.assemble(false)
+		w.then(w.around(w.nodeTimeout), func() {
+			w.at(w.around(w.delay), func() { holder.to(ns[1]).heal(false) })
+			w.at(w.around(w.delay), func() { other.to(ns[0]).heal(false) })
+		})
+		w.then(4*w.delay, func() {
+			holder.cutOff(ns[0])
+			other.cutOff(ns[1])
+		})
+		w.then(w.guard+w.around(w.ttl), func() { holder.parts[0].acquire(false) })
+		w.once(holds(holder.parts[0]), 2*w.ttl, w.around(w.nodeTimeout), func() { other.parts[0].acquire(false) })
+		w.once(holds(other.parts[0]), 2*w.ttl, w.around(w.nodeTimeout), func() {})
+	},
+}
+
+// wiped: most nodes of a set lose their data at about one time, or all, again and again. They come back by themselves.
+var wiped = generator{
+	name: "wiped",
+	set: func(_ *rand.Rand, s *setting) {
+		s.bootstrap = true
+		s.length = 8 * s.guard
+	},
+	plan: func(w *world) {
+		w.assemble(true)
+		w.allLoop()
+		for range 1 + w.rng.IntN(3) {
+			ns := w.shuffled()
+			for _, n := range ns[:len(ns)-w.rng.IntN(w.spare()+1)] {
+				w.then(0, func() {
+					n.crash()
+					n.forget()
+					w.at(w.around(2*w.nodeTimeout), n.restart)
+				})
+			}
+			w.then(w.around(2*w.guard), func() {})
+		}
+	},
+}
+
 // recordedStorm: anything fails at any time, and the nodes are a set, or are recorded as one meanwhile.
 var recordedStorm = generator{
 	name: "recorded storm",
@@ -154,12 +209,20 @@ var recordedStorm = generator{
 // nodes that serve no client: an operator repeats a bootstrap that has failed.
 func (w *world) operator(p *proc) {
 	p.recordSet(3)
+	w.operatorLooks(p)
+}
+
+// operatorLooks has the operator look at the nodes now and then: a request of a recording may arrive late.
+func (w *world) operatorLooks(p *proc) {
 	w.at(w.around(2*w.ttl), func() {
 		for _, n := range w.nodes {
-			if n.model.Set().Phase == protocol.SetAccepted {
+			if set := n.model.Set(); set.Phase == protocol.SetAccepted && !set.Regains {
 				w.operator(p)
 				return
 			}
+		}
+		if !w.draining || !w.idle() {
+			w.operatorLooks(p)
 		}
 	})
 }

@@ -28,7 +28,7 @@ var reborn = generator{
 			if !byPush {
 				pe.cutOff(a)
 				a.model.Forget() // so that f has a's vote
-				a.model.Bootstrap(a.incarnation())
+				a.model.Bootstrap(0, a.incarnation(), false)
 			}
 			f.acquire(false)
 		})

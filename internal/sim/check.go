@@ -183,56 +183,6 @@ func (c *checker) admitted(w *world, a *attempt) {
 	}
 }
 
-// passed: whatever fails, a is not admitted past claims that a majority of the nodes
-// has before it. Each of these is in so many of a's views that a counts it.
-func (c *checker) passed(w *world, a *attempt) {
-	sum, holder := a.Weight, ""
-	for _, p := range w.procs {
-		for _, t := range p.parts {
-			e := t.att
-			if e == nil || t.lock != c.lock || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
-				continue
-			}
-			nodes, weight := uint32(0), e.Weight
-			for i, n := range w.nodes {
-				for _, o := range n.data(c.lock).Claims(n.millis(w.now)) {
-					if o.ID == e.ID && o.Ticket == e.Ticket() {
-						nodes, weight = nodes|1<<i, min(weight, o.Weight)
-					}
-				}
-			}
-			if a.Sets.Any(nodes) {
-				sum += weight
-				holder += fmt.Sprintf(" %v (%s)", e, phaseName(e.phase))
-			}
-		}
-	}
-	if sum > max(w.capacity, w.permits.most) {
-		w.fail("order", "%v is admitted past%s, which a majority has before it", a, holder)
-	}
-}
-
-// inOrder: a claim that had settled before a began is before a in the queue, and a is
-// admitted only if it leaves that claim room.
-func (c *checker) inOrder(w *world, a *attempt) {
-	sum := a.Weight
-	for _, h := range c.holders {
-		if h != a && h.Ticket() < a.Ticket() && h.valid() {
-			sum += h.Weight
-		}
-	}
-	for _, p := range w.procs {
-		for _, t := range p.parts {
-			if e := t.att; e != nil && t.lock == c.lock && e.phase == protocol.Waiting && e.settled < a.began && e.Ticket() < a.Ticket() {
-				sum += e.Weight
-			}
-		}
-	}
-	if sum > max(w.capacity, w.permits.most) {
-		w.fail("order", "%v is admitted past the claims that waited before it", a)
-	}
-}
-
 // prompt: while nothing that is needed fails, room is not left unused for long. A push is what
 // passes it on; a beat would do so too, but only a third of a lease later.
 func (c *checker) prompt(w *world) {

@@ -191,6 +191,9 @@ func (l *link) attended(m *message) {
 	p, now := l.proc, l.proc.now()
 	switch m.about {
 	case repairs:
+		if m.task.res.Err == errOtherSet {
+			l.refused()
+		}
 		p.stepDone(m.task, m.task.res)
 	case hello:
 		p.carryOut(p.client.Show(now, l.idx, m.ans.Incarnation))

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -24,7 +23,7 @@ type exchanger struct {
 func (p *proc) exchange(goals ...protocol.Change) *exchanger {
 	w := p.w
 	x := &exchanger{p: p, goals: goals, e: protocol.Exchange{Guard: w.guard + w.guard/50 + 2*w.skew, Rules: w.rules}}
-	w.exchanging = x
+	w.exchanging, w.exchangers = x, append(w.exchangers, x)
 	w.at(1, x.loop)
 	return x
 }
@@ -32,15 +31,18 @@ func (p *proc) exchange(goals ...protocol.Change) *exchanger {
 // loop looks at the nodes now and then, until all is done. It goes on in the next life of the process.
 func (x *exchanger) loop() {
 	p, w := x.p, x.p.w
-	if len(x.goals) > 0 && p.alive && !p.paused && p.members.Config() != nil {
+	if x.goesOn() && p.alive && !p.paused && p.members.Config() != nil {
 		x.look()
 	}
-	if len(x.goals) > 0 && w.now < w.limit {
+	if x.goesOn() && w.now < w.limit {
 		w.at(w.around(w.nodeTimeout/2), x.loop)
 	} else if x.over != nil {
 		x.over()
 	}
 }
+
+// goesOn reports whether the process has something left to exchange.
+func (x *exchanger) goesOn() bool { return len(x.goals) > 0 }
 
 // look finds out how far the exchange is, and goes on with it.
 func (x *exchanger) look() {
@@ -52,9 +54,13 @@ func (x *exchanger) look() {
 	}
 	for k := range c.Members {
 		n := p.memberNode(k)
-		t := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: n.idx, Target: n.idx}, stamp: c.Stamp}
+		t := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: n.idx, Target: n.idx}}
 		t.then = func(res protocol.RepairResult) {
-			if x.config == c && res.Err == nil && t.served {
+			switch {
+			case x.config != c || p.members.Config() != c:
+			case res.Err != nil:
+				x.e.Silent(k)
+			default:
 				x.e.Moved(p.now(), k)
 				x.e.Looked(k, res.Wait == 0, res.CaughtUp || !p.mends(n))
 			}
@@ -161,9 +167,6 @@ func (w *world) successor(p *proc, value []byte) {
 	if !ok {
 		panic("a successor that makes no sense")
 	}
-	if w.decided == nil {
-		w.decided = map[uint64]*protocol.Configuration{}
-	}
 	epoch := c.Stamp.Epoch()
 	if was := w.decided[epoch]; was == nil {
 		w.decided[epoch] = c
@@ -173,6 +176,7 @@ func (w *world) successor(p *proc, value []byte) {
 	}
 	p.members.Decide(c)
 	p.regroup()
+	w.stopRetired()
 }
 
 // recount has the process's claims count on the nodes of its set.
@@ -197,48 +201,6 @@ func (p *proc) recount() {
 	for _, i := range append([]*registerOp(nil), p.registerOps...) {
 		i.Regroup(p.now(), g)
 		i.after()
-	}
-}
-
-// sets is which nodes make a quorum by what was decided last.
-func (w *world) sets() protocol.Quorums {
-	var last *protocol.Configuration
-	for _, c := range w.decided {
-		if last == nil || c.Stamp.Epoch() > last.Stamp.Epoch() {
-			last = c
-		}
-	}
-	switch {
-	case last != nil:
-		return last.Quorums(func(k int) int {
-			return slices.IndexFunc(w.nodes, func(n *node) bool { return n.address() == last.Members[k].Addr })
-		}, protocol.Rules{})
-	case w.members > 0:
-		return protocol.Majority(w.members)
-	}
-	return protocol.Majority(len(w.nodes))
-}
-
-// recordAgain is what an operator does whose set has no member left that knows it.
-func (w *world) recordAgain() {
-	var last *protocol.Configuration
-	for _, c := range w.decided {
-		if last == nil || c.Stamp.Epoch() > last.Stamp.Epoch() {
-			last = c
-		}
-	}
-	var lost []*node
-	for _, n := range w.nodes {
-		if last == nil || last.Place(n.address()) < 0 || last.Members[last.Place(n.address())].Role == protocol.Enters {
-			continue
-		}
-		if n.epoch() > 0 {
-			return
-		}
-		lost = append(lost, n)
-	}
-	for _, n := range lost {
-		n.step(protocol.RecordStep{Kind: protocol.SetRestore, Identity: last.Members[last.Place(n.address())].Identity, Config: last, Seen: n.model.SetText()})
 	}
 }
 

@@ -124,8 +124,9 @@ func (w *world) bounce(n *node, d time.Duration, memory func(*node)) {
 	}
 	n.crash()
 	memory(n)
+	w.stopRetired()
 	w.at(d, func() {
-		if !w.draining {
+		if !w.draining && !n.gone {
 			n.restart()
 		}
 	})

@@ -111,13 +111,10 @@ var generators = []generator{
 	twofold, moved, replica, compared, doubtful,
 	readers, queueDies,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
-	lists, recordings, places, copies, recordedStorm, exchangeCalm, exchangeCalm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain,
+	lists, recordings, places, copies, remnants, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 	wallClocks,
 }
-
-// apart are played by -gen only: docs/membership.md says what exchangeStorm finds still, which no program can meet yet.
-var apart = []generator{exchangeStorm}
 
 // generatorOf tells which generator a seed of TestSchedules uses.
 func generatorOf(seed uint64) generator { return generators[seed%uint64(len(generators))] }

@@ -34,7 +34,7 @@ func (n *node) attend(m *message) protocol.Answer {
 	inc, _ := n.model.Incarnation()
 	switch {
 	case m.about == repairs:
-		m.task.res = n.repairStep(m.task, m.link.proc)
+		m.task.res = n.repairStep(m)
 	case m.about == thatMark && (protocol.Incarnation(m.req.Ticket) == inc || m.req.Ticket == 0 && n.replica):
 		w.log("process %s has node %d marked", m.link.proc.name, n.idx)
 		if !n.jumped && !n.replica && !n.original && !m.link.proc.left(n) {

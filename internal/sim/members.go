@@ -26,14 +26,22 @@ func (w *world) assemble(recorded bool) {
 			n.names = map[string]bool{}
 		}
 		c := w.configuration(nodes, "10000000000")
-		for i, n := range nodes {
-			for _, kind := range []protocol.RecordKind{protocol.SetAccept, protocol.SetCommit} {
-				n.model.Step(n.millis(w.now), protocol.RecordStep{Kind: kind, Ballot: "1", Identity: c.Members[i].Identity, Config: c}, n.incarnation())
-			}
+		if w.members > 0 {
+			w.decided = map[uint64]*protocol.Configuration{1: c}
 		}
+		w.belong(c, nodes)
 	}
 	for _, p := range w.procs {
 		p.join()
+	}
+}
+
+// belong has some members of a set have it recorded.
+func (w *world) belong(c *protocol.Configuration, members []*node) {
+	for _, n := range members {
+		for _, kind := range []protocol.RecordKind{protocol.SetAccept, protocol.SetCommit} {
+			n.model.Step(n.millis(w.now), protocol.RecordStep{Kind: kind, Ballot: "0", Identity: c.Members[c.Place(n.address())].Identity, Config: c}, n.incarnation())
+		}
 	}
 }
 
@@ -43,6 +51,7 @@ func (p *proc) join() {
 	for _, l := range p.links {
 		addrs = append(addrs, l.node.address())
 	}
+	p.regaining = false
 	listed := len(addrs)
 	if p.w.members > 0 {
 		listed = p.w.members
@@ -86,6 +95,7 @@ func (l *link) meet() bool {
 	}
 	v := p.members.Met(l.idx, l.node.run(), l.node.keeps())
 	p.regroup()
+	p.regains()
 	if p.outOfSet() {
 		for _, t := range p.parts {
 			t.release() // its caller gets an error
@@ -95,6 +105,36 @@ func (l *link) meet() bool {
 		p.w.log("link %s-%s: %v", p.name, l.node.address(), v)
 	}
 	return v.Fault == protocol.SetFits
+}
+
+// regains has the process give the set back to nodes that lost their data, if protocol.Membership says so. Another process
+// may do so as well, and an answer may be lost: it looks again after a while.
+func (p *proc) regains() {
+	w := p.w
+	if p.regaining || !p.members.Regains() || w.draining && w.idle() {
+		return
+	}
+	p.regaining = true
+	p.later(w.around(w.nodeTimeout), func() {
+		if r := p.members.Regain(p.ballot()); r != nil {
+			p.recordSteps(r, 0)
+		}
+		p.later(w.nodeTimeout, func() {
+			p.regaining = false
+			p.regains()
+		})
+	})
+}
+
+// chance is a random text that no other process has.
+func (p *proc) chance() string {
+	w := p.w
+	return fmt.Sprintf("%03x%d%07x", int64(w.now)/int64(time.Millisecond)&0xfff, p.index, w.rng.Uint32N(1<<28))
+}
+
+// ballot is one of now.
+func (p *proc) ballot() protocol.Ballot {
+	return protocol.Ballot(fmt.Sprintf("%08x", int64(p.w.now)/int64(time.Millisecond)) + p.chance())
 }
 
 // regroup does what protocol.Membership says.
@@ -129,7 +169,11 @@ func (p *proc) regroup() {
 			continue
 		}
 		n, s := l.node, a.RecordStep
-		w.at(n.delay(), func() { n.step(s) })
+		w.at(n.delay(), func() {
+			if !n.down {
+				n.step(s)
+			}
+		})
 	}
 }
 
@@ -148,8 +192,14 @@ func (n *node) step(s protocol.RecordStep) protocol.NodeSet {
 	if s.Kind == protocol.SetRestore && s.Seen == n.model.SetText() {
 		n.mark()
 	}
+	was := n.model.Set()
 	n.model.Step(n.millis(w.now), s, n.incarnation())
 	has := n.keeps()
+	if has.Regains && !was.Regains { // it begins another incarnation when the set is recorded
+		n.lives++
+		n.unmarked, n.jumped, n.replica, n.original = false, false, false, false
+		w.ledger.lost(w)
+	}
 	w.log("node %s: %v %s: %v", n.address(), s.Kind, s.Ballot, has.String())
 	return has
 }
@@ -182,9 +232,8 @@ func (p *proc) recordSet(tries int) {
 	for _, l := range p.links {
 		nodes = append(nodes, l.node)
 	}
-	chance := fmt.Sprintf("%03x%d%07x", int64(w.now)/int64(time.Millisecond)&0xfff, p.index, w.rng.Uint32N(1<<28))
-	ballot := protocol.Ballot("00000000" + chance)
-	r := protocol.NewRecording(w.configuration(nodes, chance), ballot, w.rules)
+	chance := p.chance()
+	r := protocol.NewRecording(w.configuration(nodes, chance), p.ballot(), w.rules)
 	p.recordSteps(r, tries)
 }
 
@@ -216,7 +265,15 @@ func (p *proc) recordStands(r *protocol.Recording, tries int) {
 	switch r.Outcome {
 	case protocol.RecordDone, protocol.RecordAlready:
 		w.log("process %s: the set is recorded: %v", p.name, r.Config)
-		p.members.Recorded(r)
+		if !r.Regains() {
+			p.members.Recorded(r)
+			break
+		}
+		p.members.Rejudge()
+		p.regroup()
+		for _, l := range p.links {
+			p.later(w.around(8*w.delay), l.connect) // meets it again
+		}
 	case protocol.RecordOutrun:
 		if tries > 0 {
 			p.later(w.around(w.nodeTimeout), func() { p.recordSet(tries - 1) })

@@ -162,6 +162,7 @@ var mutants = []mutant{
 	{"a majority of a list records it", without(protocol.RuleSetAll), recordings, 100, "capacity token set"},
 	{"a node accepts a set below its promise", nodesWithout(model.SetPromise), recordings, 500, "set"},
 	{"a node of another list takes a member's place", without(protocol.RuleSetPlace), places, 100, "capacity token"},
+	{"one member gives nodes their places back", without(protocol.RuleSetRegain), remnants, 100, "capacity token"},
 	{"two servers with one identity vote", without(protocol.RuleSetCopy), copies, 100, "capacity token"},
 
 	{"a majority of the new set is enough while nodes are exchanged", without(protocol.RuleSetBoth), exchangeLeft, 100, "capacity token order"},
@@ -173,6 +174,8 @@ var mutants = []mutant{
 	{"a waiter without a place at the new nodes starts again", without(protocol.RuleSettleNext), exchangeKept, 100, "place"},
 	{"an attempt of before the new set goes on", without(protocol.RuleNarrow), exchangeFalls, 300, "token"},
 	{"the new set counts before it is caught up", without(protocol.RuleExchangeCaughtUp), exchangeRecords, 100, "record"},
+	{"what followed before is brought to a node", without(protocol.RuleRepairSuccession), exchangeCalm, 100, "stuck"},
+	{"a node of the new set is repaired by nodes that have left", without(protocol.RuleRepairBoth), exchangeStale, 100, "record"},
 	{"new nodes count at once", without(protocol.RuleExchangeLearn), exchangeKept, 100, "lost place"},
 
 	{"a reader joins a writer", without(protocol.RuleShare), localCalm, 100, "capacity token"},
@@ -303,7 +306,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		nodes |= s.off
 	}
 	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused, protocol.RuleWallEnds, protocol.RuleWallUp,
-		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient, protocol.RuleSetKin, protocol.RuleSetFollow}) { // which protocol has
+		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient, protocol.RuleSetKin, protocol.RuleSetFollow, protocol.RuleSetSeen, protocol.RuleSetUnlisted, protocol.RuleSetRoom, protocol.RuleExchangeSilent}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
 	if all := model.SetHigher<<1 - 1; nodes != all {

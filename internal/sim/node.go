@@ -54,7 +54,7 @@ func newNode(w *world, i int) *node {
 	n.names = maps.Clone(w.listed)
 	n.atWall()
 	if w.bootstrap {
-		n.model.Bootstrap(n.incarnation())
+		n.model.Bootstrap(0, n.incarnation(), false)
 	}
 	return n
 }

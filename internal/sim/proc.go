@@ -27,6 +27,7 @@ type proc struct {
 	shorter     time.Duration // its settings are those of the world divided by this
 
 	members     *protocol.Membership // nil: it counts on no set
+	regaining   bool                 // see regains
 	grouped     *protocol.Configuration
 	index       int
 	clientTimer moment         // when the Client gets its Tick

@@ -206,7 +206,7 @@ func (w *world) readLast(unsettled func()) {
 	w.procs[0].startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
 		open := i.Outcome() == protocol.Inconclusive
 		switch {
-		case ok || w.ledger.void || open && !w.idle(): // it is that run's to decide
+		case ok || w.ledger.void || w.procs[0].blocked() || open && !w.idle(): // it is that run's to decide
 		case open && unsettled != nil:
 			unsettled()
 		default:

@@ -26,6 +26,7 @@ var (
 	errSilent   = errors.New("has not answered in time")
 	errUnmarked = errors.New("has no marker")
 	errRefused  = errors.New("refuses")
+	errOtherSet = errors.New("is of another configuration")
 )
 
 // nameOf is the ith of the further names.
@@ -36,10 +37,7 @@ type repairTask struct {
 	step protocol.RepairStep
 	res  protocol.RepairResult
 	over bool
-	then func(protocol.RepairResult) // of an onlooker's; nil: the machine's
-
-	stamp  protocol.Stamp // of an exchange: whether the node serves that
-	served bool
+	then func(protocol.RepairResult) // of an onlooker's, or of an exchange; nil: the machine's
 }
 
 // mends: the process repairs the node if that lost its data, and the world has something
@@ -74,8 +72,9 @@ func (p *proc) takeStep(s protocol.RepairStep) {
 	case protocol.RepairRead:
 		p.readFor(t)
 	case protocol.RepairDecide:
-		if strings.HasPrefix(s.Name, successor) {
-			p.later(w.delay, func() { p.stepDone(t, protocol.RepairResult{}) }) // for the operator, or the next one
+		if s.Succession {
+			p.follow(p.members.Config(), nil)
+			p.later(4*p.ttl(), func() { p.stepDone(t, protocol.RepairResult{OK: true}) }) // whether it is decided shows next
 			return
 		}
 		if s.Name != recordName {
@@ -129,7 +128,7 @@ func (p *proc) survey(then func(may bool)) {
 		t.then = func(res protocol.RepairResult) {
 			nodes[i] = protocol.NodeHealth{Votes: res.Err == nil && res.Wait == 0, CaughtUp: res.CaughtUp}
 			if left--; left == 0 {
-				then(w.rules.MayRestart(nodes))
+				then(w.rules.MayRestart(nodes, p.client.Group().Sets))
 			}
 		}
 		p.ask(t, i, p.nodeTimeout())
@@ -163,7 +162,7 @@ func (p *proc) readFor(t *repairTask) {
 		w.fail("busy", "process %s repairs node %d while process %s has the turn", p.name, n.idx, n.turnOf.name)
 	}
 	if name := t.step.Name; name == recordName || strings.HasPrefix(name, successor) {
-		in := protocol.RegisterOp{Op: protocol.OpRead, Repair: n.idx + 1}
+		in := protocol.RegisterOp{Op: protocol.OpRead, Repair: n.idx + 1, Succession: t.step.Succession}
 		of := &protocol.Name{Name: name}
 		if name == recordName {
 			of = nil

@@ -17,22 +17,22 @@ import (
 // simulator reports the violation "record" where it has not.
 
 // repairStep is what a node does for one step.
-func (n *node) repairStep(t *repairTask, by *proc) (res protocol.RepairResult) {
-	w, s := n.w, t.step
+func (n *node) repairStep(m *message) (res protocol.RepairResult) {
+	w, s, by := n.w, m.task.step, m.link.proc
 	inc, marked := n.model.Incarnation()
-	if set := n.model.Set(); t.stamp != "" {
-		t.served = set.Stamp() == t.stamp
-	}
+	set := n.model.Set()
 	switch {
 	case n.refuse:
 		return protocol.RepairResult{Err: errRefused, ForGood: true}
+	case by.members != nil && m.stamp != set.Stamp() && (s.Kind == protocol.RepairLook || s.Kind == protocol.RepairMark):
+		return protocol.RepairResult{Err: errOtherSet}
 	case !marked:
 		return protocol.RepairResult{Err: errUnmarked}
 	}
 	switch now := n.millis(w.now); s.Kind {
 	case protocol.RepairLook:
 		n.looks++
-		return protocol.RepairResult{Incarnation: inc, CaughtUp: n.model.CaughtUp(), Wait: n.model.Recovering(now)}
+		return protocol.RepairResult{Incarnation: inc, CaughtUp: n.model.CaughtUp(), Kept: n.model.Kept(), Wait: n.model.Recovering(now)}
 	case protocol.RepairTurn:
 		if res.OK = n.turnEnds <= now; res.OK {
 			n.turnEnds = now + s.For.Milliseconds()

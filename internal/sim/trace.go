@@ -174,49 +174,30 @@ func settings() setting {
 // begin makes the world.
 func (p *player) begin(a *args) error {
 	s := settings()
-	fresh, manual, repairs := false, false, false
+	var fresh, silent, manual, repairs bool
+	durations := map[string]*time.Duration{
+		"ttl": &s.ttl, "guard": &s.guard, "retention": &s.retention, "skew": &s.skew, "timeout": &s.nodeTimeout,
+		"linger": &s.linger, "wakes": &s.wakes,
+	}
+	numbers := map[string]*int{
+		"portion": &s.portion, "room": &s.window, "callers": &s.callers, "locks": &s.locks, "names": &s.names,
+	}
+	flags := map[string]*bool{
+		"walls": &s.walls, "nameless": &s.nameless,
+		"silent": &silent, "fresh": &fresh, "manual": &manual, "repairs": &repairs,
+	}
 	for s.nodes = a.number(); len(a.words) > 0 && a.err == nil; {
-		switch option := a.next(); option {
-		case "ttl":
-			s.ttl = a.duration()
-		case "guard":
-			s.guard = a.duration()
-		case "retention":
-			s.retention = a.duration()
-		case "skew":
-			s.skew = a.duration()
-		case "timeout":
-			s.nodeTimeout = a.duration()
-		case "semaphore":
+		switch option := a.next(); {
+		case durations[option] != nil:
+			*durations[option] = a.duration()
+		case numbers[option] != nil:
+			*numbers[option] = a.number()
+		case flags[option] != nil:
+			*flags[option] = true
+		case option == "semaphore":
 			s.capacity, s.counting = uint64(a.number()), true
-		case "rwlock":
+		case option == "rwlock":
 			s.capacity = 1 << 30
-		case "portion":
-			s.portion = a.number()
-		case "room":
-			s.window = a.number()
-		case "silent":
-			s.eager = false
-		case "walls":
-			s.walls = true
-		case "nameless":
-			s.nameless = true
-		case "callers":
-			s.callers = a.number()
-		case "linger":
-			s.linger = a.duration()
-		case "wakes":
-			s.wakes = a.duration()
-		case "locks":
-			s.locks = a.number()
-		case "names":
-			s.names = a.number()
-		case "repairs":
-			repairs = true
-		case "fresh":
-			fresh = true
-		case "manual":
-			manual = true
 		default:
 			return fmt.Errorf("nodes has no option %q", option)
 		}
@@ -230,7 +211,7 @@ func (p *player) begin(a *args) error {
 	if s.retention == 0 {
 		s.retention = s.guard
 	}
-	s.skew, s.bootstrap = 0, !fresh // of the settings only: clocks are exact
+	s.skew, s.bootstrap, s.eager = 0, !fresh, !silent // the skew is one of the settings only: clocks are exact
 	if p.mutate != nil {
 		p.mutate(&s)
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -198,10 +199,12 @@ func (p *player) repair(a *args) error {
 	return p.on.repair(label, n, a.take("told"))
 }
 
-// bootstrap LABEL NODES: an operator declares these nodes ready, with the process.
+// bootstrap LABEL NODES: an operator declares these nodes ready, with the process. A node within its guard time stays so if another
+// one votes.
 func (p *player) bootstrap(a *args) error {
 	q := p.on.process(a.next())
-	err := p.onNodes(a, func(n *node) { n.model.Bootstrap(n.incarnation()) })
+	votes := slices.ContainsFunc(p.w.nodes, func(n *node) bool { return !n.down && n.model.Recovering(n.millis(p.w.now)) == 0 })
+	err := p.onNodes(a, func(n *node) { n.model.Bootstrap(n.millis(p.w.now), n.incarnation(), votes) })
 	q.carryOut(q.client.Bootstrapped(q.now()))
 	return err
 }

@@ -27,8 +27,9 @@ type world struct {
 	held      map[string]bool // those that a run is deciding
 
 	decided     map[uint64]*protocol.Configuration // by epoch, see exchange.go
-	exchanging  *exchanger                         // the last one that has begun
-	ledger      ledger                             // of the record
+	exchangers  []*exchanger
+	exchanging  *exchanger // the last one that has begun
+	ledger      ledger     // of the record
 	permits     number
 	registerOps int
 	lastRead    moment
@@ -113,6 +114,9 @@ func (w *world) play() (v *Violation) {
 			w.fail("busy", "more than %d events", maxEvents)
 			break
 		}
+		if e.at > w.limit {
+			w.dismiss()
+		}
 		if e.at > w.limit && !w.idle() {
 			w.fail("stuck", "%s", w.waiting())
 			break
@@ -191,6 +195,7 @@ func (w *world) stop() {
 	}
 	w.limit = w.limit.add(back) // what was stored before ends so much later
 	w.recordAgain()
+	w.exchangesEnd()
 	for _, p := range w.procs {
 		p.off = 0
 		p.adjust()
@@ -209,8 +214,11 @@ func (w *world) stop() {
 	}
 }
 
-// idle: no participant holds or wants anything.
+// idle: no participant holds or wants anything, and no nodes are being exchanged.
 func (w *world) idle() bool {
+	if w.exchanges() {
+		return false
+	}
 	for _, p := range w.procs {
 		for _, a := range p.parts {
 			if !a.idle() {
@@ -223,6 +231,9 @@ func (w *world) idle() bool {
 
 func (w *world) waiting() string {
 	s := "not served"
+	if w.exchanges() {
+		s = "an exchange is not over"
+	}
 	for _, p := range w.procs {
 		for _, a := range p.parts {
 			if !a.idle() {

@@ -161,9 +161,10 @@ func (s *sequence) forget(ctx context.Context) error {
 func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
 	var random protocol.ID
 	binary.BigEndian.PutUint64(random[:], s.rng.Uint64())
+	keep := s.rng.IntN(2) == 0
 	b := script.AppendMark(nil, s.keys.Marker(), random, random.String(), script.Lost, 0, s.guard, retention)
 	if bootstrap {
-		b = script.AppendBootstrap(nil, s.keys.Marker(), random, random.String(), s.guard, retention)
+		b = script.AppendBootstrap(nil, s.keys.Marker(), random, random.String(), keep, s.guard, retention)
 	}
 	args, err := words(b)
 	if err != nil {
@@ -185,12 +186,13 @@ func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
 	s.node.Show(s.guard, retention)
 	switch was, marked := s.node.Incarnation(); {
 	case bootstrap:
-		s.node.Bootstrap(inc)
+		s.named = s.named || !marked || !keep || s.node.Recovering(s.now) == 0 // a marker that is kept keeps its run
+		s.node.Bootstrap(s.now, inc, keep)
 	case marked && was == inc && !s.named: // made by a script, in this very run
 	default:
 		s.node.Mark(s.now, inc)
 	}
-	s.named = true
+	s.named = s.named || !bootstrap
 	s.note("%d marker bootstrap=%t: %d, %v old", s.now, bootstrap, inc, age)
 	if now, _ := s.node.Incarnation(); now != inc {
 		return fmt.Errorf("incarnation %d, want %d", inc, now)

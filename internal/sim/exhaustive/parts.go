@@ -233,6 +233,6 @@ func (x *space) forgets(id uint32) uint32 {
 func (x *space) fresh() uint32 {
 	n := model.New(time.Duration(x.cfg.Guard) * unit)
 	n.Off = x.cfg.Off
-	n.Bootstrap(1)
+	n.Bootstrap(0, 1, false)
 	return x.node(nodePart{n: n, at: int64(epoch) / int64(unit), life: 2})
 }

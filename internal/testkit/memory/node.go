@@ -223,11 +223,14 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 		m := &n.marker
 		n.promise(args[2])
 		if m.inc == 0 {
-			m.inc = random()
+			m.inc, m.born, m.run = random(), now, args[1]
 		}
-		m.born, m.run, m.caughtUp = 0, args[1], true
-		n.model.Bootstrap(protocol.Incarnation(m.inc))
-		return []resp.Value{{Int: m.inc}, {Int: now}}, nil
+		keep := args[3] == "1"
+		n.model.Bootstrap(now, protocol.Incarnation(m.inc), keep)
+		if !keep || n.model.Recovering(now) == 0 {
+			m.born, m.run, m.caughtUp = 0, args[1], true
+		}
+		return []resp.Value{{Int: m.inc}, {Int: now - m.born}}, nil
 	case "set":
 		return n.setStep(now, args)
 	case "caughtup":
@@ -250,7 +253,7 @@ func stampOf(key string) protocol.Stamp {
 // setStep see set.lua.
 func (n *Node) setStep(now int64, args []string) ([]resp.Value, error) {
 	s := protocol.RecordStep{Ballot: protocol.Ballot(args[1]), Identity: args[2], Seen: args[1]}
-	for _, k := range []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore} {
+	for _, k := range []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetRegain} {
 		if k.String() == args[0] {
 			s.Kind = k
 		}
@@ -259,11 +262,14 @@ func (n *Node) setStep(now int64, args []string) ([]resp.Value, error) {
 	switch {
 	case s.Kind == protocol.SetRestore && s.Seen == n.model.SetText():
 		n.begin(now, args[5])
-	case s.Kind != protocol.SetPromise && n.marker.inc == 0:
+	case s.Kind != protocol.SetPromise && s.Kind != protocol.SetRegain && n.marker.inc == 0:
 		n.begin(now, args[5])
 	}
 	n.promise(args[6])
 	set := n.model.Step(now, s, protocol.Incarnation(n.marker.inc))
+	if set.Regains {
+		n.marker.inc = 0
+	}
 	return str(set.String()), nil
 }
 

@@ -1,0 +1,83 @@
+package core
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// What an operator that died had decided, and no node shows yet, is undone by the next call, too. Without that a later
+// call begins with it.
+func TestDecisionThatNoNodeShowsIsUndone(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	dies, next := gives(t, c, 3)
+	set := dies.members.config.Load()
+	ballot := func() protocol.Ballot { return protocol.NewBallot(time.Now(), chance(), "") }
+	change := protocol.Change{Add: []protocol.Member{{Identity: "0123456789abcdef", Addr: c.Node(3).Addr()}}}
+	decided, err := dies.succeed(within(t), set, set.Begin(change, ballot()))
+	require.NoError(t, err)
+	require.Equal(t, protocol.Learning, decided.Stage)
+	require.NoError(t, dies.Close(context.Background()))
+	require.NoError(t, c.Node(3).Kill())
+
+	hold := held(t, next, "first")
+	require.NoError(t, next.Exchange(minute(t), Exchange{Undo: true}))
+	require.NoError(t, next.Exchange(minute(t), Exchange{Remove: c.Addrs()[:1]}))
+	assert.Equal(t, c.Addrs()[1:3], nodesOf(next))
+	assert.True(t, hold.Valid())
+	hold.Release()
+}
+
+// A member that hangs is removed as one that is down: no step waits for it.
+func TestExchangeOfAHungNode(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	operator, _ := gives(t, c, 3)
+	hold := held(t, operator, "first")
+	require.NoError(t, c.Node(2).Stop())
+	defer func() { assert.NoError(t, c.Node(2).Cont()) }()
+	began := time.Now()
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Remove: c.Addrs()[2:3]}))
+	t.Log(time.Since(began))
+	assert.Equal(t, c.Addrs()[:2], nodesOf(operator))
+	assert.True(t, hold.Valid())
+	hold.Release()
+}
+
+// A node that dies while it enters is given up when it has not answered for a guard time, in each stage. The set is as before.
+func TestNodeThatDiesWhileItEntersIsGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []string{"learning", "joint"} {
+		t.Run(stage, func(t *testing.T) {
+			t.Parallel()
+			c := redistest.Start(t, 3)
+			operator, q := gives(t, c, 1)
+			reached := make(chan struct{}, 100)
+			ended := make(chan error, 1)
+			go func() {
+				ended <- operator.Exchange(minute(t), Exchange{Add: c.URLs()[1:], Progress: func(p ExchangeProgress) {
+					if p.Stage == stage {
+						reached <- struct{}{}
+					}
+				}})
+			}()
+			gone(t, reached)
+			require.NoError(t, c.Node(1).Kill())
+			require.NoError(t, c.Node(2).Kill())
+			err := <-ended
+			require.ErrorIs(t, err, ErrNoQuorum)
+			require.ErrorContains(t, err, "has not answered for")
+			require.ErrorContains(t, err, "the set is as it was before")
+			assert.Equal(t, c.Addrs()[:1], nodesOf(operator))
+			require.Eventually(t, func() bool { return len(nodesOf(q)) == 1 }, 20*time.Second, time.Millisecond)
+			held(t, q, "n").Release()
+		})
+	}
+}

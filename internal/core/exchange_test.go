@@ -1,0 +1,432 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// exchangeSettings have an exchange take about ten seconds: its guard time is four and a half.
+func exchangeSettings() Settings {
+	set := Defaults()
+	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 2*time.Second, 100*time.Millisecond, 4500*time.Millisecond, 500*time.Millisecond
+	return set
+}
+
+func opened(t *testing.T, set Settings, nodes ...*redistest.Server) *Quorum {
+	t.Helper()
+	var clients []redis.UniversalClient
+	for _, n := range nodes {
+		clients = append(clients, n.Client())
+	}
+	q, err := New(clients, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	require.NoError(t, q.Ready(within(t)))
+	return q
+}
+
+// minute bounds what takes two guard times on a quiet machine.
+func minute(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// users are 64 goroutines that lock and unlock 16 names, until stop. It returns how often they did, and how long the longest
+// wait was. The test fails if two hold a name at once, a hold is lost or a token falls.
+func users(t *testing.T, qs ...*Quorum) (stop func() (int64, time.Duration)) {
+	t.Helper()
+	const goroutines, names = 64, 16
+	ctx, cancel := context.WithCancel(t.Context())
+	var state [names]struct{ inside, last atomic.Int64 }
+	var count, longest atomic.Int64
+	var all sync.WaitGroup
+	for i := range goroutines {
+		all.Go(func() {
+			q, name := qs[i%len(qs)], &state[i%names]
+			s, err := q.NewSpec(Spec{Name: "name" + strconv.Itoa(i%names), Weight: 1, Capacity: 1, Set: &q.set})
+			for err == nil {
+				began := time.Now()
+				var h *Hold
+				if h, err = q.Acquire(ctx, s, false, nil); err != nil {
+					break
+				}
+				for took := int64(time.Since(began)); took > longest.Load(); {
+					longest.Store(took)
+				}
+				assert.EqualValues(t, 1, name.inside.Add(1), "two holders")
+				token := int64(h.Token(0))
+				assert.Less(t, name.last.Swap(token), token, "a token falls")
+				count.Add(1)
+				time.Sleep(time.Millisecond)
+				assert.True(t, h.Valid(), "a hold is lost")
+				name.inside.Add(-1)
+				h.Release()
+			}
+			assert.ErrorIs(t, err, context.Canceled)
+		})
+	}
+	return func() (int64, time.Duration) {
+		cancel()
+		all.Wait()
+		return count.Load(), time.Duration(longest.Load())
+	}
+}
+
+// A node is replaced, then two are added, then all but one removed. Holds stay, and locks go on.
+func TestExchange(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 6)
+	set := exchangeSettings()
+	list := []*redistest.Server{c.Node(0), c.Node(1), c.Node(2)}
+	operator, q := opened(t, set, list...), opened(t, set, list...)
+	require.NoError(t, operator.BootstrapSet(within(t)))
+	first := held(t, q, "first")
+	stop := users(t, q, operator, q)
+	step := func(add, remove []string) {
+		t.Helper()
+		began := time.Now()
+		require.NoError(t, operator.Exchange(minute(t), Exchange{Add: add, Remove: remove, Progress: func(p ExchangeProgress) { t.Logf("%v %+v", time.Since(began).Round(time.Millisecond), p) }}))
+		t.Log(operator.members.config.Load())
+		assert.True(t, first.Valid())
+	}
+	step(c.URLs()[3:4], c.URLs()[2:3])
+	step(c.URLs()[4:6], nil)
+	late := opened(t, set, c.Node(3), c.Node(4), c.Node(5))
+	held(t, late, "late").Release()
+	step(nil, []string{c.Node(0).Addr(), c.Node(3).Addr(), c.Node(4).Addr(), c.Node(5).Addr()})
+	assert.Equal(t, []string{c.Node(1).Addr()}, operator.members.config.Load().Addrs())
+	assert.True(t, first.Valid())
+	n, longest := stop()
+	t.Logf("%d locks, the longest wait %v", n, longest)
+	first.Release()
+}
+
+// gives is a set of the first nodes of a cluster, recorded, and two of its clients.
+func gives(t *testing.T, c *redistest.Cluster, members int) (operator, q *Quorum) {
+	t.Helper()
+	var list []*redistest.Server
+	for i := range members {
+		list = append(list, c.Node(i))
+	}
+	operator = opened(t, exchangeSettings(), list...)
+	require.NoError(t, operator.BootstrapSet(within(t)))
+	return operator, opened(t, exchangeSettings(), list...)
+}
+
+func nodesOf(q *Quorum) []string { return q.members.config.Load().Addrs() }
+
+// A node that is gone for good is replaced without it.
+func TestExchangeOfADeadNode(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	operator, q := gives(t, c, 3)
+	first := held(t, q, "first")
+	require.NoError(t, c.Node(1).Kill())
+	stop := users(t, q, operator)
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[1:2]}))
+	assert.Equal(t, []string{c.Node(0).Addr(), c.Node(2).Addr(), c.Node(3).Addr()}, nodesOf(operator))
+	require.Eventually(t, func() bool { return len(nodesOf(q)) == 3 && nodesOf(q)[2] == c.Node(3).Addr() }, 20*time.Second, time.Millisecond)
+	stop()
+	assert.True(t, first.Valid())
+	first.Release()
+}
+
+// What makes no sense, and a server that cannot be a node of the set, is refused at once, and nothing is begun.
+func TestExchangeIsRefused(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 6)
+	operator, _ := gives(t, c, 3)
+	loner, _ := gives(t, redistest.Start(t, 1), 1)
+	plain := opened(t, exchangeSettings(), c.Node(5))
+	require.NoError(t, plain.Bootstrap(within(t)))
+	require.NoError(t, c.Node(4).Kill())
+	copied := c.Node(0).Client().Get(t.Context(), script.SetKey(operator.set.Prefix)).Val()
+	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(operator.set.Prefix), copied, 0).Err())
+	assert.ErrorContains(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:4]}), "is "+c.Node(0).Addr()+" under another address")
+	require.NoError(t, c.Node(3).Client().FlushAll(t.Context()).Err())
+	cases := []struct {
+		x    Exchange
+		says string
+	}{
+		{Exchange{}, "no node is to be added or removed"},
+		{Exchange{Undo: true, Remove: c.URLs()[:1]}, "not both"},
+		{Exchange{Remove: c.URLs()[3:4]}, "is no node of the set"},
+		{Exchange{Remove: c.URLs()[:3]}, "no node of the set would be left"},
+		{Exchange{Add: []string{loner.addrs[0]}}, "has the data of another set"},
+		{Exchange{Add: c.URLs()[5:]}, "is in use by clients of another list"},
+		{Exchange{Add: c.URLs()[4:5]}, "cannot be added"},
+		{Exchange{Add: []string{"localhost" + c.Node(0).Addr()[len("127.0.0.1"):]}}, "is the same server as"},
+		{Exchange{Add: []string{c.Node(3).Addr(), "localhost" + c.Node(3).Addr()[len("127.0.0.1"):]}}, "is the same server as"},
+		{Exchange{Add: []string{"redis://u:secret@host:x"}}, "the URL is not of the form"},
+	}
+	for _, k := range cases {
+		err := operator.Exchange(minute(t), k.x)
+		require.ErrorIs(t, err, ErrInvalid, k.says)
+		assert.ErrorContains(t, err, k.says)
+		assert.NotContains(t, err.Error(), "secret")
+	}
+	assert.Equal(t, uint64(1), operator.members.config.Load().Stamp.Epoch())
+	assert.ErrorContains(t, plain.Exchange(minute(t), Exchange{Remove: c.URLs()[5:]}), "no set is recorded")
+}
+
+// A new node that dies is given up: the set is as before, and the next call adds another one.
+func TestExchangeIsGivenUp(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 5)
+	operator, q := gives(t, c, 3)
+	first := held(t, q, "first")
+	began := make(chan struct{}, 100)
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(minute(t))
+	go func() {
+		ended <- operator.Exchange(ctx, Exchange{Add: c.URLs()[3:4], Progress: func(p ExchangeProgress) {
+			if p.Stage == "learning" {
+				began <- struct{}{}
+			}
+		}})
+	}()
+	gone(t, began)
+	require.NoError(t, c.Node(3).Kill())
+	cancel()
+	err := <-ended
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorContains(t, err, "the set is as it was before")
+	assert.Equal(t, c.Addrs()[:3], nodesOf(operator))
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[4:]}))
+	assert.Equal(t, []string{c.Addrs()[0], c.Addrs()[1], c.Addrs()[2], c.Addrs()[4]}, nodesOf(operator))
+	assert.True(t, first.Valid())
+	first.Release()
+}
+
+// The next call finishes what an operator that died has left half-way, in each stage, or undoes it.
+func TestExchangeIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []string{"learning", "joint"} {
+		for _, undo := range []bool{false, true} {
+			t.Run(stage, func(t *testing.T) {
+				t.Parallel()
+				c := redistest.Start(t, 4)
+				first, next := gives(t, c, 3)
+				hold := held(t, next, "first")
+				reached := make(chan struct{}, 100)
+				ended := make(chan error, 1)
+				x := Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:1]}
+				dies := x
+				dies.Progress = func(p ExchangeProgress) {
+					if p.Stage == stage && p.Await != "" {
+						reached <- struct{}{}
+					}
+				}
+				go func() { ended <- first.Exchange(minute(t), dies) }()
+				gone(t, reached)
+				require.NoError(t, first.Close(context.Background()))
+				err := <-ended
+				require.ErrorIs(t, err, ErrClosed)
+				want := []string{c.Addrs()[1], c.Addrs()[2], c.Addrs()[3]}
+				if undo {
+					x, want = Exchange{Undo: true}, c.Addrs()[:3]
+				}
+				require.NoError(t, next.Exchange(minute(t), x))
+				assert.Equal(t, want, nodesOf(next))
+				assert.True(t, hold.Valid())
+				hold.Release()
+			})
+		}
+	}
+}
+
+// Two operators exchange nodes at once: each does what it was asked for, one after the other.
+func TestTwoOperators(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 5)
+	a, b := gives(t, c, 3)
+	hold := held(t, a, "first")
+	stop := users(t, a, b)
+	ended := make(chan error, 2)
+	go func() { ended <- a.Exchange(minute(t), Exchange{Add: c.URLs()[3:4], Remove: c.URLs()[:1]}) }()
+	go func() { ended <- b.Exchange(minute(t), Exchange{Add: c.URLs()[4:5], Remove: c.URLs()[1:2]}) }()
+	assert.NoError(t, <-ended)
+	assert.NoError(t, <-ended)
+	stop()
+	for _, q := range []*Quorum{a, b} {
+		require.Eventually(t, func() bool { return q.members.config.Load().Stamp.Epoch() >= 7 }, 20*time.Second, time.Millisecond)
+		assert.ElementsMatch(t, []string{c.Addrs()[2], c.Addrs()[3], c.Addrs()[4]}, nodesOf(q))
+	}
+	assert.True(t, hold.Valid())
+	hold.Release()
+}
+
+// A node that lost its data gets the record of what follows the configuration. Without that two nodes, one after the
+// other, lose what was decided, and another configuration is decided.
+func TestRegisterOfASuccessionIsRepaired(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	operator, _ := gives(t, c, 3)
+	ballot := func() protocol.Ballot { return protocol.NewBallot(time.Now(), chance(), "") }
+	set := operator.members.config.Load().Begin(protocol.Change{Remove: c.Addrs()[:1]}, ballot())
+	operator.members.change(-1, func(m *protocol.Membership) { m.Decide(set) })
+	next := set.Finish(ballot())
+	decided, err := operator.succeed(within(t), set, next)
+	require.NoError(t, err)
+	require.Equal(t, next, decided)
+	key := operator.set.Prefix + ":{" + protocol.SuccessorName(set.Stamp) + "}:r"
+	require.Eventually(t, func() bool { return c.Node(2).Client().Exists(t.Context(), key).Val() == 1 }, 20*time.Second, time.Millisecond)
+	require.NoError(t, c.Node(2).Kill())
+	require.NoError(t, c.Node(2).Restart())
+	require.Eventually(t, func() bool { return c.Node(2).Client().Exists(t.Context(), key).Val() == 1 }, 40*time.Second, 10*time.Millisecond)
+	decided, err = operator.succeed(within(t), set, set.Undo(ballot()))
+	require.NoError(t, err)
+	assert.Equal(t, next, decided)
+}
+
+// A process that starts with the list of before finds the set, and its lock keeps out the others.
+func TestListOfBefore(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 6)
+	operator, q := gives(t, c, 3)
+	held(t, q, "first").Release()
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:3]}))
+	assert.Equal(t, c.Addrs()[3:], nodesOf(operator))
+	first := held(t, operator, "first")
+	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[3:], nodesOf(late)) }, 20*time.Second, time.Millisecond)
+	s, err := late.NewSpec(Spec{Name: "first", Weight: 1, Capacity: 1, Set: &late.set})
+	require.NoError(t, err)
+	_, err = late.Acquire(within(t), s, true, nil)
+	assert.ErrorIs(t, err, ErrHeld)
+	first.Release()
+	held(t, late, "first").Release()
+}
+
+// A client names the nodes by other addresses than the set does: each of them has one vote, and one is removed by its name.
+func TestExchangeUnderOtherNames(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 5)
+	operator, _ := gives(t, c, 4)
+	alias := func(i int) string { return "localhost" + c.Node(i).Addr()[len("127.0.0.1"):] }
+	begins := func(nodes ...int) *Quorum {
+		clients := []redis.UniversalClient{}
+		for _, i := range nodes {
+			clients = append(clients, redis.NewClient(&redis.Options{
+				Addr: alias(i), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			}))
+		}
+		q, err := New(clients, exchangeSettings())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = q.Close(context.Background()) })
+		require.NoError(t, q.Ready(within(t)))
+		return q
+	}
+	before := begins(0, 1, 2, 3)
+	first := held(t, before, "first")
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Remove: c.URLs()[:1]}))
+	stop := users(t, before, operator, begins(1, 2, 3), begins(0, 1, 2, 3))
+	require.NoError(t, before.Exchange(minute(t), Exchange{Add: []string{alias(4)}, Remove: []string{alias(3)}}))
+	stop()
+	want := []string{c.Addrs()[1], c.Addrs()[2], alias(4)}
+	assert.Equal(t, want, nodesOf(before))
+	for _, q := range []*Quorum{operator, begins(1, 2, 4), begins(0, 1, 2, 3)} {
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return q.Size() == 3 && len(q.nodes.live()) == 3 }, 20*time.Second, time.Millisecond)
+	}
+	assert.True(t, first.Valid())
+	first.Release()
+}
+
+// A client that hears of nothing for two exchanges has lost its hold when it comes back, and follows the set.
+func TestClientThatMissesTwoExchanges(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 5)
+	operator, _ := gives(t, c, 3)
+	var cut atomic.Bool
+	var clients []redis.UniversalClient
+	for i := range 3 {
+		clients = append(clients, redis.NewClient(&redis.Options{Addr: c.Node(i).Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if cut.Load() {
+				return nil, errors.New("cut off")
+			}
+			nc, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			return &cuttable{nc, &cut}, err
+		}}))
+	}
+	q, err := New(clients, exchangeSettings())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	mine := held(t, q, "first")
+	token := mine.Token(0)
+	cut.Store(true)
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:4], Remove: c.URLs()[:1]}))
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[4:5], Remove: c.URLs()[1:2]}))
+	assert.False(t, mine.Valid())
+	other := held(t, operator, "first")
+	assert.Greater(t, other.Token(0), token)
+	cut.Store(false)
+	want := []string{c.Addrs()[2], c.Addrs()[3], c.Addrs()[4]}
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) }, 30*time.Second, time.Millisecond)
+	token = other.Token(0)
+	other.Release()
+	mine = held(t, q, "first")
+	assert.Greater(t, mine.Token(0), token)
+	mine.Release()
+}
+
+// cuttable is a connection that passes on nothing while it is cut.
+type cuttable struct {
+	net.Conn
+	cut *atomic.Bool
+}
+
+func (c *cuttable) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err == nil && c.cut.Load() {
+		return 0, errors.New("cut off")
+	}
+	return n, err
+}
+
+func (c *cuttable) Write(b []byte) (int, error) {
+	if c.cut.Load() {
+		return 0, errors.New("cut off")
+	}
+	return c.Conn.Write(b)
+}
+
+// A node that was removed while it was down comes back with its data. It has no vote, and changes nothing.
+func TestRemovedNodeComesBack(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4, redistest.WithAOF("always"))
+	operator, q := gives(t, c, 3)
+	first := held(t, q, "first")
+	require.NoError(t, c.Node(0).Kill())
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:1]}))
+	require.NoError(t, c.Node(0).Restart())
+	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[1:], nodesOf(late)) }, 20*time.Second, time.Millisecond)
+	s, err := late.NewSpec(Spec{Name: "first", Weight: 1, Capacity: 1, Set: &late.set})
+	require.NoError(t, err)
+	_, err = late.Acquire(within(t), s, true, nil)
+	assert.ErrorIs(t, err, ErrHeld)
+	first.Release()
+	held(t, late, "first").Release()
+	// Its data is of this set, so it can be added again.
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[:1], Remove: c.URLs()[1:2]}))
+	assert.Equal(t, []string{c.Addrs()[2], c.Addrs()[3], c.Addrs()[0]}, nodesOf(operator))
+	held(t, late, "first").Release()
+}

@@ -1,0 +1,220 @@
+package core
+
+// This file carries out what protocol.Membership decides when a set exchanges its nodes: which nodes
+// this client connects to and leaves, and what claims and operations count on.
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// follow has all that is under way count on the configuration that counts now. If another goroutine does so already, that one goes on with it.
+//
+// Invariant: one goroutine at a time, without a lock. Two could give claims an earlier group after a later one, and a lock
+// would be held in callbacks of the claims that end.
+func (s *members) follow() {
+	for s.followed() {
+	}
+}
+
+// followed reports whether there was something to do. A set whose nodes were never exchanged changes nothing.
+//
+// Invariant: New has made the nodes of the list before. Without that their numbers would be taken here.
+func (s *members) followed() bool {
+	if c := s.config.Load(); c == nil || c.Stamp.Epoch() == 1 {
+		return false
+	}
+	select {
+	case <-s.q.built:
+	case <-s.q.closing:
+		return false
+	}
+	s.mu.Lock()
+	c := s.known.Config()
+	if s.following || c == s.counted {
+		s.mu.Unlock()
+		return false
+	}
+	s.following, s.counted = true, c
+	g := s.known.Group()
+	var addrs []string
+	for i := range g.Nodes {
+		addrs = append(addrs, s.known.Addr(i))
+	}
+	s.mu.Unlock()
+	entered := s.enter(addrs)
+	defer func() { // also when a callback ends the goroutine
+		for _, n := range entered {
+			close(n.placed)
+		}
+		s.mu.Lock()
+		s.following = false
+		s.mu.Unlock()
+	}()
+	s.q.regroup(g)
+	return true
+}
+
+// regroup has all that is under way count on other nodes.
+//
+// Invariant: an attempt is in q.attempts, and an operation in q.records, before it reads the Client's group. The
+// Client gets the new group before they are listed here. So each counts on the new group, by its start or by this call.
+func (q *Quorum) regroup(g protocol.Group) {
+	q.driver.carryOut(q.driver.client.Regroup(q.now(), g))
+	for _, a := range q.attempts.all() {
+		a.event(func(c *protocol.Attempt, now protocol.Time) { c.Regroup(now, g) })
+	}
+	q.records.regroup(g)
+	q.watches.signal()
+}
+
+// regroup has the operations under way count on other nodes.
+func (r *records) regroup(g protocol.Group) {
+	for _, i := range r.all() {
+		i.mu.Lock()
+		now := i.q.now()
+		if !i.over {
+			i.in.Regroup(now, g)
+		}
+		i.flushUnlock(now)
+	}
+}
+
+// enter makes the nodes that are new. Their connections begin when claims count on them.
+//
+// Invariant: each number that the Client knows is that of a node. One that cannot be connected to counts as down.
+func (s *members) enter(addrs []string) (made []*node) {
+	q := s.q
+	for i := q.nodes.size(); i < len(addrs); i++ {
+		c, err := q.nodes.clientAt(addrs[i])
+		if err != nil {
+			q.set.Logger.Warn("quorate: a node has become a member of the set and cannot be connected to", "node", addrs[i], "error", err)
+		}
+		made = append(made, q.nodes.enter(q, i, addrs[i], c))
+	}
+	return made
+}
+
+// keep has a node be connected to while it is a member, and ends it when it is none any more.
+//
+// Invariant: it looks again after what it has done. Two events may have their actions carried out in either order. Without
+// that a node that leaves the set and enters again at once stays dropped, and its vote is missing.
+func (s *members) keep(i int) {
+	q := s.q
+	if i >= q.nodes.size() { // follow makes it
+		return
+	}
+	wanted, addr := s.wants(i)
+	switch {
+	case wanted != q.nodes.at(i).dropped.Load():
+		return
+	case !wanted:
+		q.nodes.drop(i)
+		s.keep(i)
+		return
+	}
+	q.tasks.start(func() {
+		c, err := q.nodes.clientAt(addr)
+		if err == nil {
+			if err = q.nodes.connect(q, i, c, true); err != nil {
+				_ = c.Close() // Close has begun, or another call has connected it
+			}
+		}
+		if err == nil {
+			s.keep(i)
+		}
+	})
+}
+
+// wants reports whether a node is to be connected to, and where.
+func (s *members) wants(i int) (is bool, addr string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.Wants(i), s.known.Addr(i)
+}
+
+// offer says with which credentials an address is to be connected to that may become a node. Without a URL they are those
+// of the first node.
+func (s *nodes) offer(a Address) {
+	if a.plain {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.offers == nil {
+		s.offers = map[string]*redis.Options{}
+	}
+	s.offers[a.Addr] = a.Options
+}
+
+func (s *nodes) offered(addr string) *redis.Options {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offers[addr]
+}
+
+// clientAt returns a client of an address, with the options of the first node that is a single server, and with its credentials
+// unless others were offered.
+// A certificate is to be that of the address, unless the options name one for all nodes.
+func (s *nodes) clientAt(addr string) (redis.UniversalClient, error) {
+	o, err := s.optionsAt(addr)
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewClient(o), nil
+}
+
+func (s *nodes) optionsAt(addr string) (*redis.Options, error) {
+	for _, n := range s.all() {
+		c, single := n.client.(*redis.Client)
+		if !single || n.addr != c.Options().Addr {
+			continue
+		}
+		o := *c.Options()
+		o.Addr, o.Network, o.PushNotificationProcessor = addr, "tcp", nil
+		if addr[:1] == "/" {
+			o.Network = "unix"
+		}
+		if was, _, err := net.SplitHostPort(n.addr); o.TLSConfig != nil {
+			o.TLSConfig, o.Dialer = o.TLSConfig.Clone(), nil
+			if host, _, e := net.SplitHostPort(addr); err == nil && e == nil && o.TLSConfig.ServerName == was {
+				o.TLSConfig.ServerName = host
+			}
+		}
+		if a := s.offered(addr); a != nil {
+			o.Network, o.Username, o.Password, o.DB, o.TLSConfig, o.Dialer = a.Network, a.Username, a.Password, a.DB, a.TLSConfig, nil
+			o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider = nil, a.CredentialsProviderContext, nil
+		}
+		return &o, nil
+	}
+	if a := s.offered(addr); a != nil {
+		o := *a
+		return &o, nil
+	}
+	return nil, fmt.Errorf("%w: no node of the list is a single server, whose options could be used", ErrInvalid)
+}
+
+// nowhere is the way to a node for which there is none: each command is refused.
+type nowhere struct{ err error }
+
+func (w nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {
+	go c.Reply(nil, w.err)
+	return transport.Refused
+}
+
+func (w nowhere) Flush() {}
+
+func (w nowhere) State(time.Time) transport.State {
+	return transport.State{Err: w.err, Info: &transport.Info{}}
+}
+
+func (w nowhere) Reconnect(error) {}
+
+func (w nowhere) Close(context.Context) error { return nil }
