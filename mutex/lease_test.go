@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -162,7 +163,7 @@ func TestClosedWhileHeld(t *testing.T) {
 func TestExtend(t *testing.T) {
 	t.Parallel()
 	const ttl = 4 * time.Second // a machine may stand still for a second
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	c := cluster(t)
 	q := e2e.Open(t, c, e2e.Timing(ttl))
 	m := mutex.New(q, "m", quorate.WithoutRenewal())
@@ -242,7 +243,7 @@ func TestWithoutRenewalAHandOverNeedsANewClaim(t *testing.T) {
 func TestMaxHold(t *testing.T) {
 	t.Parallel()
 	const ttl, most = time.Second, 800 * time.Millisecond
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	q := e2e.Open(t, cluster(t), e2e.Timing(ttl))
 	wedged, other := mutex.New(q, "m", quorate.WithMaxHold(most)), mutex.New(q, "m")
 	wedged.Lock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -97,7 +98,7 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 	})
 	t.Run("after a quarter of the ttl", func(t *testing.T) {
 		const ttl = 4 * time.Second
-		late := e2e.MeasureLateness(t)
+		late := lateness.Measure(t)
 		q := e2e.Open(t, cluster(t), e2e.Timing(ttl))
 		local, remote := mutex.New(q, "m"), mutex.New(q, "m")
 		local.Lock()

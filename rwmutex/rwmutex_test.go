@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/rwmutex"
@@ -174,7 +175,7 @@ func TestLingerIsGivenUpToAWriter(t *testing.T) {
 	a.RLock()
 	require.Equal(t, token, a.RLease().Token(), "the claim was kept")
 	a.RUnlock()
-	late, start := e2e.MeasureLateness(t), time.Now()
+	late, start := lateness.Measure(t), time.Now()
 	require.NoError(t, b.LockContext(t.Context()))
 	require.Less(t, time.Since(start), 2*time.Second+late.Allow(6), "by push, not by the lease's end")
 	b.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/semaphore"
 )
@@ -34,7 +35,7 @@ func TestResize(t *testing.T) {
 	queued := e2e.NewQueued(patient(t))
 	go func() { waiter <- s[1].Acquire(queued, 2) }()
 	<-queued.In()
-	late, began := e2e.MeasureLateness(t), time.Now()
+	late, began := lateness.Measure(t), time.Now()
 	require.NoError(t, s[2].Resize(patient(t), 5))
 	require.NoError(t, <-waiter)
 	assert.Less(t, time.Since(began), 2*time.Second+late.Allow(12))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -48,18 +49,53 @@ func minute(t *testing.T) context.Context {
 	return ctx
 }
 
+// tenancy is what a test knows of a name: the last hold that began.
+type tenancy struct {
+	mu   sync.Mutex
+	hold *Hold
+}
+
+// begin fails the test if the hold of before is valid as this one is, or has the greater token. It reports whether h is
+// still valid: one that a late goroutine brings after its end shows nothing.
+func (n *tenancy) begin(t *testing.T, h *Hold) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !h.Valid() {
+		return false
+	}
+	if n.hold != nil {
+		assert.False(t, n.hold.Valid() && h.Valid(), "two holders")
+		assert.Less(t, n.hold.Token(0), h.Token(0), "a token falls")
+	}
+	n.hold = h
+	return true
+}
+
+// keeps returns a check that h is not lost until it is called. A machine that was late may lose it, as it must.
+func keeps(t *testing.T, h *Hold) func() {
+	late := lateness.Measure(t)
+	return func() {
+		t.Helper()
+		assert.True(t, h.Valid() || late.Most() > tooLate, "a hold is lost")
+	}
+}
+
+// tooLate is how late a machine is on which a lease of two seconds may end unrenewed.
+const tooLate = 100 * time.Millisecond
+
 // users are 64 goroutines that lock and unlock 16 names, until stop. It returns how often they did, and how long the longest
 // wait was. The test fails if two hold a name at once, a hold is lost or a token falls.
 func users(t *testing.T, qs ...*Quorum) (stop func() (int64, time.Duration)) {
 	t.Helper()
 	const goroutines, names = 64, 16
+	late := lateness.Measure(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	var state [names]struct{ inside, last atomic.Int64 }
-	var count, longest atomic.Int64
+	var state [names]tenancy
+	var count, lost, longest atomic.Int64
 	var all sync.WaitGroup
 	for i := range goroutines {
 		all.Go(func() {
-			q, name := qs[i%len(qs)], &state[i%names]
+			q := qs[i%len(qs)]
 			s, err := q.NewSpec(Spec{Name: "name" + strconv.Itoa(i%names), Weight: 1, Capacity: 1, Set: &q.set})
 			for err == nil {
 				began := time.Now()
@@ -70,13 +106,12 @@ func users(t *testing.T, qs ...*Quorum) (stop func() (int64, time.Duration)) {
 				for took := int64(time.Since(began)); took > longest.Load(); {
 					longest.Store(took)
 				}
-				assert.EqualValues(t, 1, name.inside.Add(1), "two holders")
-				token := int64(h.Token(0))
-				assert.Less(t, name.last.Swap(token), token, "a token falls")
+				valid := state[i%names].begin(t, h)
 				count.Add(1)
 				time.Sleep(time.Millisecond)
-				assert.True(t, h.Valid(), "a hold is lost")
-				name.inside.Add(-1)
+				if !valid || !h.Valid() {
+					lost.Add(1)
+				}
 				h.Release()
 			}
 			assert.ErrorIs(t, err, context.Canceled)
@@ -85,6 +120,7 @@ func users(t *testing.T, qs ...*Quorum) (stop func() (int64, time.Duration)) {
 	return func() (int64, time.Duration) {
 		cancel()
 		all.Wait()
+		assert.True(t, lost.Load() == 0 || late.Most() > tooLate, "%d holds are lost", lost.Load())
 		return count.Load(), time.Duration(longest.Load())
 	}
 }
@@ -98,13 +134,14 @@ func TestExchange(t *testing.T) {
 	operator, q := opened(t, set, list...), opened(t, set, list...)
 	require.NoError(t, operator.BootstrapSet(within(t)))
 	first := held(t, q, "first")
+	kept := keeps(t, first)
 	stop := users(t, q, operator, q)
 	step := func(add, remove []string) {
 		t.Helper()
 		began := time.Now()
 		require.NoError(t, operator.Exchange(minute(t), Exchange{Add: add, Remove: remove, Progress: func(p ExchangeProgress) { t.Logf("%v %+v", time.Since(began).Round(time.Millisecond), p) }}))
 		t.Log(operator.members.config.Load())
-		assert.True(t, first.Valid())
+		kept()
 	}
 	step(c.URLs()[3:4], c.URLs()[2:3])
 	step(c.URLs()[4:6], nil)
@@ -112,7 +149,7 @@ func TestExchange(t *testing.T) {
 	held(t, late, "late").Release()
 	step(nil, []string{c.Node(0).Addr(), c.Node(3).Addr(), c.Node(4).Addr(), c.Node(5).Addr()})
 	assert.Equal(t, []string{c.Node(1).Addr()}, operator.members.config.Load().Addrs())
-	assert.True(t, first.Valid())
+	kept()
 	n, longest := stop()
 	t.Logf("%d locks, the longest wait %v", n, longest)
 	first.Release()
@@ -138,13 +175,14 @@ func TestExchangeOfADeadNode(t *testing.T) {
 	c := redistest.Start(t, 4)
 	operator, q := gives(t, c, 3)
 	first := held(t, q, "first")
+	kept := keeps(t, first)
 	require.NoError(t, c.Node(1).Kill())
 	stop := users(t, q, operator)
 	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[1:2]}))
 	assert.Equal(t, []string{c.Node(0).Addr(), c.Node(2).Addr(), c.Node(3).Addr()}, nodesOf(operator))
-	require.Eventually(t, func() bool { return len(nodesOf(q)) == 3 && nodesOf(q)[2] == c.Node(3).Addr() }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(nodesOf(q)) == 3 && nodesOf(q)[2] == c.Node(3).Addr() }, time.Minute, time.Millisecond)
 	stop()
-	assert.True(t, first.Valid())
+	kept()
 	first.Release()
 }
 
@@ -192,6 +230,7 @@ func TestExchangeIsGivenUp(t *testing.T) {
 	c := redistest.Start(t, 5)
 	operator, q := gives(t, c, 3)
 	first := held(t, q, "first")
+	kept := keeps(t, first)
 	began := make(chan struct{}, 100)
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(minute(t))
@@ -211,7 +250,7 @@ func TestExchangeIsGivenUp(t *testing.T) {
 	assert.Equal(t, c.Addrs()[:3], nodesOf(operator))
 	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[4:]}))
 	assert.Equal(t, []string{c.Addrs()[0], c.Addrs()[1], c.Addrs()[2], c.Addrs()[4]}, nodesOf(operator))
-	assert.True(t, first.Valid())
+	kept()
 	first.Release()
 }
 
@@ -225,6 +264,7 @@ func TestExchangeIsFinishedByTheNext(t *testing.T) {
 				c := redistest.Start(t, 4)
 				first, next := gives(t, c, 3)
 				hold := held(t, next, "first")
+				kept := keeps(t, hold)
 				reached := make(chan struct{}, 100)
 				ended := make(chan error, 1)
 				x := Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:1]}
@@ -245,7 +285,7 @@ func TestExchangeIsFinishedByTheNext(t *testing.T) {
 				}
 				require.NoError(t, next.Exchange(minute(t), x))
 				assert.Equal(t, want, nodesOf(next))
-				assert.True(t, hold.Valid())
+				kept()
 				hold.Release()
 			})
 		}
@@ -258,6 +298,7 @@ func TestTwoOperators(t *testing.T) {
 	c := redistest.Start(t, 5)
 	a, b := gives(t, c, 3)
 	hold := held(t, a, "first")
+	kept := keeps(t, hold)
 	stop := users(t, a, b)
 	ended := make(chan error, 2)
 	go func() { ended <- a.Exchange(minute(t), Exchange{Add: c.URLs()[3:4], Remove: c.URLs()[:1]}) }()
@@ -266,10 +307,10 @@ func TestTwoOperators(t *testing.T) {
 	assert.NoError(t, <-ended)
 	stop()
 	for _, q := range []*Quorum{a, b} {
-		require.Eventually(t, func() bool { return q.members.config.Load().Stamp.Epoch() >= 7 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return q.members.config.Load().Stamp.Epoch() >= 7 }, time.Minute, time.Millisecond)
 		assert.ElementsMatch(t, []string{c.Addrs()[2], c.Addrs()[3], c.Addrs()[4]}, nodesOf(q))
 	}
-	assert.True(t, hold.Valid())
+	kept()
 	hold.Release()
 }
 
@@ -287,13 +328,26 @@ func TestRegisterOfASuccessionIsRepaired(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, next, decided)
 	key := operator.set.Prefix + ":{" + protocol.SuccessorName(set.Stamp) + "}:r"
-	require.Eventually(t, func() bool { return c.Node(2).Client().Exists(t.Context(), key).Val() == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.Node(2).Client().Exists(t.Context(), key).Val() == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, c.Node(2).Kill())
 	require.NoError(t, c.Node(2).Restart())
-	require.Eventually(t, func() bool { return c.Node(2).Client().Exists(t.Context(), key).Val() == 1 }, 40*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return c.Node(2).Client().Exists(t.Context(), key).Val() == 1 }, time.Minute, 10*time.Millisecond)
 	decided, err = operator.succeed(within(t), set, set.Undo(ballot()))
 	require.NoError(t, err)
 	assert.Equal(t, next, decided)
+}
+
+// finds shows that a client sees that another holds a name.
+func finds(t *testing.T, q *Quorum, name string, by *Hold) {
+	t.Helper()
+	s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	h, err := q.Acquire(within(t), s, true, nil)
+	if by.Valid() {
+		assert.ErrorIs(t, err, ErrHeld)
+	} else if err == nil {
+		h.Release()
+	}
 }
 
 // A process that starts with the list of before finds the set, and its lock keeps out the others.
@@ -305,12 +359,11 @@ func TestListOfBefore(t *testing.T) {
 	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:3]}))
 	assert.Equal(t, c.Addrs()[3:], nodesOf(operator))
 	first := held(t, operator, "first")
+	kept := keeps(t, first)
 	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
-	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[3:], nodesOf(late)) }, 20*time.Second, time.Millisecond)
-	s, err := late.NewSpec(Spec{Name: "first", Weight: 1, Capacity: 1, Set: &late.set})
-	require.NoError(t, err)
-	_, err = late.Acquire(within(t), s, true, nil)
-	assert.ErrorIs(t, err, ErrHeld)
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[3:], nodesOf(late)) }, time.Minute, time.Millisecond)
+	finds(t, late, "first", first)
+	kept()
 	first.Release()
 	held(t, late, "first").Release()
 }
@@ -336,6 +389,7 @@ func TestExchangeUnderOtherNames(t *testing.T) {
 	}
 	before := begins(0, 1, 2, 3)
 	first := held(t, before, "first")
+	kept := keeps(t, first)
 	require.NoError(t, operator.Exchange(minute(t), Exchange{Remove: c.URLs()[:1]}))
 	stop := users(t, before, operator, begins(1, 2, 3), begins(0, 1, 2, 3))
 	require.NoError(t, before.Exchange(minute(t), Exchange{Add: []string{alias(4)}, Remove: []string{alias(3)}}))
@@ -343,10 +397,10 @@ func TestExchangeUnderOtherNames(t *testing.T) {
 	want := []string{c.Addrs()[1], c.Addrs()[2], alias(4)}
 	assert.Equal(t, want, nodesOf(before))
 	for _, q := range []*Quorum{operator, begins(1, 2, 4), begins(0, 1, 2, 3)} {
-		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) }, 20*time.Second, time.Millisecond)
-		require.Eventually(t, func() bool { return q.Size() == 3 && len(q.nodes.live()) == 3 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return q.Size() == 3 && len(q.nodes.live()) == 3 }, time.Minute, time.Millisecond)
 	}
-	assert.True(t, first.Valid())
+	kept()
 	first.Release()
 }
 
@@ -379,7 +433,7 @@ func TestClientThatMissesTwoExchanges(t *testing.T) {
 	assert.Greater(t, other.Token(0), token)
 	cut.Store(false)
 	want := []string{c.Addrs()[2], c.Addrs()[3], c.Addrs()[4]}
-	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) }, time.Minute, time.Millisecond)
 	token = other.Token(0)
 	other.Release()
 	mine = held(t, q, "first")
@@ -414,15 +468,14 @@ func TestRemovedNodeComesBack(t *testing.T) {
 	c := redistest.Start(t, 4, redistest.WithAOF("always"))
 	operator, q := gives(t, c, 3)
 	first := held(t, q, "first")
+	kept := keeps(t, first)
 	require.NoError(t, c.Node(0).Kill())
 	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:1]}))
 	require.NoError(t, c.Node(0).Restart())
 	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
-	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[1:], nodesOf(late)) }, 20*time.Second, time.Millisecond)
-	s, err := late.NewSpec(Spec{Name: "first", Weight: 1, Capacity: 1, Set: &late.set})
-	require.NoError(t, err)
-	_, err = late.Acquire(within(t), s, true, nil)
-	assert.ErrorIs(t, err, ErrHeld)
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[1:], nodesOf(late)) }, time.Minute, time.Millisecond)
+	finds(t, late, "first", first)
+	kept()
 	first.Release()
 	held(t, late, "first").Release()
 	// Its data is of this set, so it can be added again.

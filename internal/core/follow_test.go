@@ -30,6 +30,7 @@ func TestClientsFollowTheirSet(t *testing.T) {
 	require.NoError(t, operator.BootstrapSet(within(t)))
 	require.NoError(t, q.Ready(within(t)))
 	first := held(t, q, "first")
+	kept := keeps(t, first)
 	counts := func(q *Quorum) protocol.Stamp { return q.members.home().Stamp() }
 	config := func() *protocol.Configuration { return operator.members.config.Load() }
 	caughtUp := func() bool {
@@ -39,19 +40,19 @@ func TestClientsFollowTheirSet(t *testing.T) {
 	step := func(next *protocol.Configuration) {
 		t.Helper()
 		operator.members.change(-1, func(m *protocol.Membership) { m.Decide(next) })
-		require.Eventually(t, func() bool { return counts(operator) == next.Stamp && counts(q) == next.Stamp }, 60*time.Second, time.Millisecond)
-		assert.True(t, first.Valid())
+		require.Eventually(t, func() bool { return counts(operator) == next.Stamp && counts(q) == next.Stamp }, time.Minute, time.Millisecond)
+		kept()
 		held(t, q, "other").Release()
 		held(t, operator, "other").Release()
 	}
 	b := func() protocol.Ballot { return protocol.NewBallot(time.Now(), chance(), "") }
 	change := protocol.Change{Add: []protocol.Member{{Identity: "0123456789abcdef", Addr: c.Node(3).Addr()}}, Remove: []string{c.Node(2).Addr()}}
 	step(config().Begin(change, b()))
-	require.Eventually(t, caughtUp, 60*time.Second, 10*time.Millisecond)
+	require.Eventually(t, caughtUp, time.Minute, 10*time.Millisecond)
 	step(config().Join(b()))
-	require.Eventually(t, caughtUp, 60*time.Second, 10*time.Millisecond)
+	require.Eventually(t, caughtUp, time.Minute, 10*time.Millisecond)
 	began := time.Now() // a majority of the nodes of before serves the joint configuration
-	require.Eventually(t, func() bool { return time.Since(began) > set.Guard+2*set.Skew }, 60*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return time.Since(began) > set.Guard+2*set.Skew }, time.Minute, 10*time.Millisecond)
 	step(config().Finish(b()))
 	gone(t, operator.nodes.at(2).ended)
 	gone(t, q.nodes.at(2).ended)
@@ -80,11 +81,11 @@ func namesTooEarly(t *testing.T) bool {
 		q.members.change(-1, func(m *protocol.Membership) { m.Decide(joint) })
 		close(changed)
 	}()
-	require.Eventually(t, func() bool { return q.members.config.Load().Stamp == joint.Stamp }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return q.members.config.Load().Stamp == joint.Stamp }, time.Minute, time.Millisecond)
 	early := q.members.home().Stamp() == joint.Stamp
 	a.mu.Unlock()
 	gone(t, changed)
-	require.Eventually(t, func() bool { return q.members.home().Stamp() == joint.Stamp }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return q.members.home().Stamp() == joint.Stamp }, time.Minute, time.Millisecond)
 	h.Release()
 	return early
 }
@@ -112,6 +113,6 @@ func TestAStepThatIsCarriedOutLate(t *testing.T) {
 	assert.True(t, q.nodes.at(2).dropped.Load(), "a node that has left is connected to")
 	again := q.members.config.Load().Begin(protocol.Change{Add: []protocol.Member{{Identity: "0123456789abcdef", Addr: n.addr}}}, b)
 	late(again)
-	require.Eventually(t, func() bool { return !q.nodes.at(2).dropped.Load() }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !q.nodes.at(2).dropped.Load() }, time.Minute, time.Millisecond)
 	held(t, q, "n").Release()
 }

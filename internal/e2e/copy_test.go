@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -18,7 +17,7 @@ func TestACopyIsNotAdded(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4, redistest.WithAOF("always"))
 	q := e2e.OpenAt(t, c.URLs()[:3], e2e.Timing(200*time.Millisecond))
-	require.NoError(t, core.Of(q).BootstrapSet(deadline(t)))
+	recorded(t, q)
 	require.NoError(t, c.Node(2).Kill())
 	copies(t, c.Node(2), c.Node(3))
 	require.NoError(t, c.Node(2).Restart())

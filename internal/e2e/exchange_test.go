@@ -20,13 +20,45 @@ import (
 
 // crowd is many clients that lock some names in turn, and what they see.
 type crowd struct {
-	names    [16]struct{ inside, token atomic.Int64 }
+	names    [16]tenancy
 	holds    atomic.Int64
 	overlaps atomic.Int64
 	falls    atomic.Int64 // of tokens
 	lost     atomic.Int64
 	longest  atomic.Int64 // wait
 	all      sync.WaitGroup
+}
+
+// tenancy is what is known of a name: the hold that began last.
+type tenancy struct {
+	mu    sync.Mutex
+	last  quorate.Lease // nil: it has been released
+	token uint64
+}
+
+// begin notes that a hold has begun. One that is over shows nothing: its goroutine is late.
+func (c *crowd) begin(at *tenancy, l quorate.Lease) {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if l.Context().Err() != nil {
+		return
+	}
+	if at.last != nil && at.last.Context().Err() == nil && l.Context().Err() == nil {
+		c.overlaps.Add(1)
+	}
+	if at.token >= l.Token() {
+		c.falls.Add(1)
+	}
+	at.last, at.token = l, l.Token()
+}
+
+// end notes that a hold is about to be released.
+func (at *tenancy) end(l quorate.Lease) {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	if at.last == l {
+		at.last = nil
+	}
 }
 
 // join has a client lock one name again and again until ctx ends.
@@ -43,23 +75,28 @@ func (c *crowd) join(ctx context.Context, t *testing.T, q *quorate.Quorum, i int
 			wait := int64(time.Since(began))
 			for was := c.longest.Load(); wait > was && !c.longest.CompareAndSwap(was, wait); was = c.longest.Load() {
 			}
-			if at.inside.Add(1) > 1 {
-				c.overlaps.Add(1)
-			}
 			l := m.Lease()
-			if token := int64(l.Token()); at.token.Swap(token) >= token {
-				c.falls.Add(1)
-			}
+			c.begin(at, l)
 			time.Sleep(5 * time.Millisecond)
 			if l.Context().Err() != nil {
 				c.lost.Add(1)
 			}
 			c.holds.Add(1)
-			at.inside.Add(-1)
+			at.end(l)
 			m.Unlock()
 			time.Sleep(50 * time.Millisecond) // or the machine is busy with nothing else
 		}
 	})
+}
+
+// recorded has the nodes record their set. On a busy machine an attempt may be too slow for the short times of a test.
+func recorded(t *testing.T, q *quorate.Quorum) {
+	t.Helper()
+	var err error
+	require.True(t, e2e.Eventually(func() bool {
+		err = core.Of(q).BootstrapSet(deadline(t))
+		return err == nil
+	}), "%v", err)
 }
 
 // beat returns the longest time that this process or one of the first servers has not run, until ctx ends.
@@ -82,14 +119,15 @@ func beat(ctx context.Context, servers ...*redistest.Server) *atomic.Int64 {
 // still fails the test if one of the locks is not held any more. On a machine that stands still for a lease they are lost.
 func still(t *testing.T, kept []*mutex.Mutex, paused *atomic.Int64) {
 	t.Helper()
-	if d := time.Duration(paused.Load()); d > leaseUnderLoad/4 {
+	if d := time.Duration(paused.Load()); d > leaseUnderLoad/10 {
 		t.Logf("the machine stood still for %v, so holds may be lost", d)
 		return
 	}
 	lost := 0
 	for _, m := range kept {
-		if context.Cause(m.Lease().Context()) != nil {
+		if why := context.Cause(m.Lease().Context()); why != nil {
 			lost++
+			t.Logf("%v (a server was silent for up to %v)", why, time.Duration(paused.Load()))
 		}
 	}
 	require.Zero(t, lost, "holds that were lost, of %d", len(kept))
@@ -146,7 +184,7 @@ func TestExchangeUnderLoad(t *testing.T) {
 	assert.Empty(t, log.Lines("fewer than a majority of the set's nodes can say what it was"), "nodes that enter have lost nothing")
 	assert.Zero(t, users.overlaps.Load(), "two clients held one name")
 	assert.Zero(t, users.falls.Load(), "a token fell")
-	if time.Duration(paused.Load()) <= leaseUnderLoad/4 {
+	if time.Duration(paused.Load()) <= leaseUnderLoad/10 {
 		assert.Zero(t, users.lost.Load(), "a hold was lost")
 	}
 	t.Logf("%d holds, the longest wait %v", users.holds.Load(), time.Duration(users.longest.Load()))

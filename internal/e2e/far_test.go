@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
@@ -39,7 +40,7 @@ func TestFarNodes(t *testing.T) {
 			q, err := quorate.Connect(ctx, urls)
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, q.Close()) }()
-			e2e.Undisturbed(t, func() error { return farLock(ctx, mutex.New(q, fmt.Sprint("far", far))) })
+			lateness.Undisturbed(t, func() error { return farLock(ctx, mutex.New(q, fmt.Sprint("far", far))) })
 		})
 	}
 }
@@ -92,7 +93,7 @@ func TestFarNodesAndRecords(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, once.Done, s.State)
 
-	e2e.Undisturbed(t, func() error { return e.Resign(deadline(t)) })
+	lateness.Undisturbed(t, func() error { return e.Resign(deadline(t)) })
 	require.NoError(t, near.Close())
 	require.NoError(t, c.Node(2).Client().FlushAll(t.Context()).Err())
 	caughtUp(t, c.Node(2))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
@@ -19,7 +20,7 @@ import (
 func TestFreshServersWaitForTheGuardTime(t *testing.T) {
 	t.Parallel()
 	const ttl, guard = 300 * time.Millisecond, 1500 * time.Millisecond
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	c := redistest.Start(t, 3)
 	var log e2e.Log
 	began := time.Now()

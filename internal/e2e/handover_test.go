@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
@@ -28,7 +29,7 @@ func queued(t *testing.T, m *mutex.Mutex, n int) {
 func TestHandOverBetweenProcesses(t *testing.T) {
 	t.Parallel()
 	const ttl, rounds = 8 * time.Second, 50
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	for _, n := range []int{3, 5} {
 		c := redistest.Start(t, n)
 		q := e2e.Open(t, c, e2e.Timing(ttl))
@@ -75,7 +76,7 @@ func TestHandOverBetweenProcesses(t *testing.T) {
 func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 	t.Parallel()
 	const ttl, trip, rounds = 8 * time.Second, 80 * time.Millisecond, 11
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	c := redistest.Start(t, 3)
 	_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: trip / 2})
 	a := mutex.New(e2e.Open(t, c, e2e.Timing(ttl)), "m")
@@ -114,7 +115,7 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	c := redistest.Start(t, 3)
 	q := e2e.Open(t, c, e2e.Timing(ttl))
 	m := mutex.New(q, "m")
@@ -147,7 +148,7 @@ func TestHolderKilled(t *testing.T) {
 func TestWaiterKilled(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	c := redistest.Start(t, 3)
 	q := e2e.Open(t, c, e2e.Timing(ttl))
 	m, next := mutex.New(q, "m"), mutex.New(q, "m")

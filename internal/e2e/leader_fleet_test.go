@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/judge"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
@@ -37,7 +38,7 @@ type fleet struct {
 	ttl time.Duration
 	ups chan outset
 
-	late *e2e.Lateness // since the last fault
+	late *lateness.Lateness // since the last fault
 
 	mu      sync.Mutex
 	members []*member
@@ -173,7 +174,7 @@ func (f *fleet) ended(b outset) (at int64) {
 // A process that has not taken part judges what they have written down.
 func TestLeaderFleet(t *testing.T) {
 	const size, ttl = 10, time.Second
-	f := &fleet{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), late: e2e.MeasureLateness(t), logs: map[string][]string{}}
+	f := &fleet{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), late: lateness.Measure(t), logs: map[string][]string{}}
 	q := e2e.Open(t, f.c, e2e.Timing(ttl))
 	ctx, cancel := context.WithCancel(t.Context())
 	watching, lookAway := context.WithCancel(ctx)

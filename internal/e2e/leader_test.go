@@ -19,6 +19,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/leader"
@@ -77,7 +78,7 @@ func succession(t *testing.T, c *redistest.Cluster, urls []string, rounds int) (
 	}
 	require.NoError(t, es[0].Campaign(deadline(t), ""))
 	<-admitted
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	var held, led []time.Duration
 	for i := range rounds {
 		now, next := es[i%2], es[(i+1)%2]

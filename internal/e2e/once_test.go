@@ -18,6 +18,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/once"
 )
@@ -137,7 +138,7 @@ func TestOnce(t *testing.T) {
 		workers: map[*process]bool{}, said: make(chan said, 100*replicas),
 	}
 	dir := t.TempDir()
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	began := time.Now()
 	for i := range *rounds {
 		f.startWorkers(t)

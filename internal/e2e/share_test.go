@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/judge"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/rwmutex"
 	"github.com/quorate/quorate/semaphore"
@@ -189,7 +190,7 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 	for _, w := range workers {
 		w.tell(t, fmt.Sprintf("share %s %v %s", kind, *shareFor, file))
 	}
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	began := time.Now()
 	fault := make(chan span, 1)
 	middle := time.AfterFunc(*shareFor/3, func() {

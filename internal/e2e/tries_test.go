@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
@@ -21,7 +22,7 @@ import (
 // everywhere at once, behind a TryLock, runs once.
 func TestOneOfManyTries(t *testing.T) {
 	const n = 5
-	late := e2e.MeasureLateness(t)
+	late := lateness.Measure(t)
 	c := redistest.Start(t, n)
 	var clients [n]func(name string) *mutex.Mutex
 	for i := range clients {

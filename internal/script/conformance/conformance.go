@@ -43,7 +43,8 @@ const timedOneIn = 25
 //
 // On a wall clock it is not known to the millisecond when a script ran, so the
 // model is given the node's TIME from just before, and a sequence that comes
-// near a moment at which something ends is abandoned, not judged.
+// near a moment at which something ends is abandoned, not judged. Another one takes its place: on a busy machine
+// most of them come near one.
 func Run(t testing.TB, cfg Config) {
 	t.Helper()
 	if cfg.Steps == 0 {
@@ -74,7 +75,7 @@ func Run(t testing.TB, cfg Config) {
 			defer p.close()
 			for failed.Load() < 3 {
 				i := uint64(next.Add(1) - 1)
-				if i >= uint64(cfg.Sequences) {
+				if i >= uint64(min(int64(cfg.Sequences)+abandoned.Load(), 8*int64(cfg.Sequences))) {
 					return
 				}
 				s := newSequence(cfg, p, cfg.Seed+i)
@@ -98,10 +99,12 @@ func Run(t testing.TB, cfg Config) {
 	if mixed.Load() < int64(cfg.Sequences)/100 {
 		t.Errorf("only %d requests of many did something for two claims", mixed.Load())
 	}
-	if a := abandoned.Load(); a > int64(cfg.Sequences)/2 {
-		t.Errorf("%d of %d sequences came too near an expiry to be judged", a, cfg.Sequences)
-	} else if a > 0 {
-		t.Logf("%d of %d sequences came too near an expiry to be judged", a, cfg.Sequences)
+	judged := min(next.Load(), int64(cfg.Sequences)+abandoned.Load()) - abandoned.Load()
+	if judged < int64(cfg.Sequences)/2 && failed.Load() == 0 {
+		t.Errorf("only %d of %d sequences were judged: the others came too near an expiry", judged, cfg.Sequences)
+	}
+	if a := abandoned.Load(); a > 0 {
+		t.Logf("%d sequences came too near an expiry to be judged, and others took their place", a)
 	}
 }
 
