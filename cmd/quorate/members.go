@@ -49,6 +49,11 @@ Exit status:
 			_ = tab.Flush()
 			fmt.Fprintln(w)
 			tellSet(w, r)
+			for i := range r.Nodes {
+				if n := &r.Nodes[i]; n.Err != nil {
+					fmt.Fprintf(w, "%s could not be asked: %v\n", n.Node, n.Err)
+				}
+			}
 			if !r.Set.Recorded || lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Membership != "member" || n.Err != nil }) {
 				return &exit{code: 1}
 			}

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -29,9 +30,9 @@ func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrap(ct
 
 func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
 	if q.buckets == nil || q.isClosed() {
-		return (&bootstrap{q, set}).run(ctx)
+		return (&bootstrap{q: q, set: set}).run(ctx)
 	}
-	return q.buckets.each(func(_ int, bucket *Quorum) error { return (&bootstrap{bucket, set}).run(ctx) })
+	return q.buckets.each(func(_ int, bucket *Quorum) error { return (&bootstrap{q: bucket, set: set}).run(ctx) })
 }
 
 // bootstrap is one call of Bootstrap. It has the nodes asked, and decides nothing: protocol.Recording
@@ -39,6 +40,9 @@ func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
 type bootstrap struct {
 	q   *Quorum
 	set bool // the set is to be recorded, too
+
+	// The incarnation of each node when all had been asked and none voted; nil until then.
+	idle []protocol.Incarnation
 }
 
 func (b *bootstrap) run(ctx context.Context) error {
@@ -82,37 +86,56 @@ func (b *bootstrap) declare(ctx context.Context) error {
 			return err
 		}
 	}
-	votes, err := b.ready(ctx, b.set && on(RuleKeepGuard))
-	if err == nil && b.set && !votes {
-		_, err = b.ready(ctx, false)
-	}
-	if err != nil {
+	if err := b.ready(ctx); err != nil {
 		return err
 	}
 	b.q.driver.carryOut(b.q.driver.client.Bootstrapped(b.q.now()))
 	return nil
 }
 
-// ready declares each node ready. With keep a node within its guard time stays as it is. It reports whether a node votes.
+// ready declares each node ready.
 //
 // Invariant: to record a set ends a guard time only if no node votes. Where one votes the set is in use, and a node within its
 // guard time may have forgotten a lease. Without the rule a set that is recorded just after a node lost its data has that node vote
 // beside the holders that it has forgotten.
-func (b *bootstrap) ready(ctx context.Context, keep bool) (votes bool, err error) {
+//
+// Invariant: what the nodes were before the first one was declared decides that, and it goes for those incarnations. Without
+// that a call that could not declare one of the nodes finds the others voting when it tries again, and the one stays
+// within its guard time. With a second node down there is no quorum then.
+func (b *bootstrap) ready(ctx context.Context) error {
+	if !b.set || !on(RuleKeepGuard) {
+		_, _, err := b.end(ctx, func(int) string { return script.EndAny })
+		return err
+	}
+	if b.idle == nil {
+		votes, incs, err := b.end(ctx, func(int) string { return script.EndNone })
+		if err != nil || votes {
+			return err
+		}
+		b.idle = incs
+	}
+	_, _, err := b.end(ctx, func(i int) string { return strconv.FormatUint(uint64(b.idle[i]), 10) })
+	return err
+}
+
+// end ends the guard time of each node that is of an incarnation. It reports whether a node votes, and the incarnations.
+func (b *bootstrap) end(ctx context.Context, of func(node int) string) (votes bool, incs []protocol.Incarnation, err error) {
 	q := b.q
 	var voting [maxNodes]atomic.Bool
+	incs = make([]protocol.Incarnation, maxNodes)
 	errs := q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
-		return script.AppendBootstrap(dst, q.members.markerKey(), newID(), cmp.Or(n.info().Run(), "-"), keep, q.set.Guard, q.set.Retention)
+		return script.AppendBootstrap(dst, q.members.markerKey(), newID(), cmp.Or(n.info().Run(), "-"), of(n.index), q.set.Guard, q.set.Retention)
 	}, func(i int, v []resp.Value) error {
 		inc, age, err := script.DecodeMarker(v)
 		if err == nil {
 			q.nodes.at(i).show(inc)
+			incs[i] = inc
 			voting[i].Store(age >= q.set.Guard)
 		}
 		return err
 	})
 	if err := q.nodes.asked(errs, len(errs)); err != nil {
-		return false, err
+		return false, nil, err
 	}
 	for _, n := range q.nodes.all() {
 		if voting[n.index].Load() {
@@ -120,7 +143,7 @@ func (b *bootstrap) ready(ctx context.Context, keep bool) (votes bool, err error
 			n.noteRecovering(protocol.Answer{Status: protocol.OK})
 		}
 	}
-	return votes, nil
+	return votes, incs, nil
 }
 
 // record records the set of this client's list, or finds that it is recorded already.

@@ -19,7 +19,7 @@ import (
 func BenchmarkBatch(b *testing.B) {
 	c := redistest.Start(b, 1).Node(0).Client()
 	load(b, c)
-	require.NoError(b, c.Do(b.Context(), args(b, script.AppendBootstrap(nil, script.MarkerKey("quorate"), protocol.ID{1}, "-", false, 0, time.Minute))...).Err())
+	require.NoError(b, c.Do(b.Context(), args(b, script.AppendBootstrap(nil, script.MarkerKey("quorate"), protocol.ID{1}, "-", script.EndAny, 0, time.Minute))...).Err())
 	const names, owner = 64, "quorate:push:a-host:12345:ABCDEFGHIJKL"
 	ticket := protocol.Ticket(1 << 50)
 	for _, parts := range []int{1, 8, 32} {

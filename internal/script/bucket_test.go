@@ -42,7 +42,7 @@ func bucketRequests(n *node, prefix string) map[string][]byte {
 	counting.Counting, counting.Capacity = true, 3
 	all := map[string][]byte{
 		"mark":      script.AppendMark(nil, n.keys.Marker(), protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute),
-		"bootstrap": script.AppendBootstrap(nil, n.keys.Marker(), protocol.ID{1}, "run", false, 0, time.Minute),
+		"bootstrap": script.AppendBootstrap(nil, n.keys.Marker(), protocol.ID{1}, "run", script.EndAny, 0, time.Minute),
 		"caught up": script.AppendCaughtUp(nil, n.keys.Marker(), 1),
 		"inspect":   script.AppendInspect(nil, n.keys, 1),
 		"set":       script.AppendSet(nil, prefix, protocol.RecordStep{Kind: protocol.SetPromise, Ballot: "f"}, protocol.ID{1}, "run", 0, time.Minute),

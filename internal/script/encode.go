@@ -282,10 +282,17 @@ func AppendMark(dst []byte, marker string, random protocol.ID, runID, lost strin
 	return appendPromise(dst, guard, retention)
 }
 
-// AppendBootstrap appends the EVALSHA that declares a node ready at once. With keep a guard time that runs is kept.
-func AppendBootstrap(dst []byte, marker string, random protocol.ID, runID string, keep bool, guard, retention time.Duration) []byte {
+// Of which incarnations AppendBootstrap ends the guard time.
+const (
+	EndAny  = "0"
+	EndNone = "-"
+)
+
+// AppendBootstrap appends the EVALSHA that declares a node ready at once. A guard time that runs is ended if the node is of that
+// incarnation, in decimal, or with EndAny.
+func AppendBootstrap(dst []byte, marker string, random protocol.ID, runID, end string, guard, retention time.Duration) []byte {
 	dst = appendPromise(appendMarker(dst, bootstrap.SHA, 4, marker, random, runID), guard, retention)
-	return resp.AppendString(dst, map[bool]string{false: "0", true: "1"}[keep])
+	return resp.AppendString(dst, end)
 }
 
 // appendMarker appends the part that mark and bootstrap share. The node makes a new

@@ -35,7 +35,7 @@ func marker(t *testing.T, c redis.UniversalClient, run, lost string, bootstrap b
 	_, _ = rand.Read(random[:])
 	b := script.AppendMark(nil, script.MarkerKey("test"), random, run, lost, 5*time.Second, 0, time.Minute)
 	if bootstrap {
-		b = script.AppendBootstrap(nil, script.MarkerKey("test"), random, run, false, 0, time.Minute)
+		b = script.AppendBootstrap(nil, script.MarkerKey("test"), random, run, script.EndAny, 0, time.Minute)
 	}
 	reply, err := c.Do(t.Context(), args(t, b)...).Slice()
 	require.NoError(t, err)

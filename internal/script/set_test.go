@@ -100,7 +100,7 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 	for key, refused := range map[string]bool{script.MarkerKey("test"): true, home: false, script.Home(home + "x").Marker(""): true} {
 		for name, command := range map[string][]byte{
 			"mark":      script.AppendMark(nil, key, protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute),
-			"bootstrap": script.AppendBootstrap(nil, key, protocol.ID{1}, "run", false, 0, time.Minute),
+			"bootstrap": script.AppendBootstrap(nil, key, protocol.ID{1}, "run", script.EndAny, 0, time.Minute),
 			"whole":     script.AppendCaughtUp(nil, key, protocol.Incarnation(before)),
 		} {
 			err := c.Do(t.Context(), args(t, command)...).Err()

@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -161,10 +162,11 @@ func (s *sequence) forget(ctx context.Context) error {
 func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
 	var random protocol.ID
 	binary.BigEndian.PutUint64(random[:], s.rng.Uint64())
-	keep := s.rng.IntN(2) == 0
+	was, _ := s.node.Incarnation()
+	end := []string{script.EndAny, script.EndNone, strconv.FormatUint(uint64(was), 10), strconv.FormatUint(uint64(was)+1, 10)}[s.rng.IntN(4)]
 	b := script.AppendMark(nil, s.keys.Marker(), random, random.String(), script.Lost, 0, s.guard, retention)
 	if bootstrap {
-		b = script.AppendBootstrap(nil, s.keys.Marker(), random, random.String(), keep, s.guard, retention)
+		b = script.AppendBootstrap(nil, s.keys.Marker(), random, random.String(), end, s.guard, retention)
 	}
 	args, err := words(b)
 	if err != nil {
@@ -186,6 +188,7 @@ func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
 	s.node.Show(s.guard, retention)
 	switch was, marked := s.node.Incarnation(); {
 	case bootstrap:
+		keep := end != script.EndAny && end != strconv.FormatUint(uint64(inc), 10)
 		s.named = s.named || !marked || !keep || s.node.Recovering(s.now) == 0 // a marker that is kept keeps its run
 		s.node.Bootstrap(s.now, inc, keep)
 	case marked && was == inc && !s.named: // made by a script, in this very run

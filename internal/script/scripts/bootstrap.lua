@@ -2,7 +2,8 @@
 -- marker born at the beginning of time is older than any guard. To keep the guard time
 -- is for a set that is in use: a node that is within it may have forgotten a lease, so it stays as it is.
 --
--- KEYS  1 marker   ARGV  1 random id  2 run id  3 guard and retention  4 1: a guard time that runs is kept
+-- KEYS  1 marker   ARGV  1 random id  2 run id  3 guard and retention  4 whose guard time is ended:
+--                 0 any, - none, or that of this incarnation
 local marker = redis.pcall('GET', KEYS[1])
 if not marker and string.sub(KEYS[1], -7) ~= ':marker' or marker and marker.err and redis.call('TYPE', KEYS[1]).ok == 'zset' then
   return redis.error_reply('OTHERSET this node is not of that set')
@@ -19,7 +20,7 @@ else
   if guard - g > 0 then g = guard end
   if kept - r > 0 then r = kept end
 end
-if ARGV[4] ~= '1' or now - born >= g + 0 then
+if ARGV[4] == '0' or ARGV[4] == inc or now - born >= g + 0 then
   -- The run id goes with it, or the next client to connect would report this very run as a loss.
   born, run, caughtUp = '0', ARGV[2], ' w'
 end
