@@ -54,11 +54,8 @@ type exchange struct {
 	e       protocol.Exchange
 	goal    protocol.Change
 	counted *protocol.Configuration // that e knows
-	read    *protocol.Configuration // which nothing followed when its register was read
 	shown   ExchangeProgress        // the last one
-	rounds  int
-	silent  [maxNodes]time.Time // since when a member that enters does not answer
-	gone    error               // why the exchange is given up
+	gone    error                   // why the exchange is given up
 }
 
 // Exchange has other nodes be the set, while locks are held and waited for. It returns when a majority of the new set
@@ -81,7 +78,7 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	if c == nil {
 		return &Failure{Err: fmt.Errorf("%w: no set is recorded, so its nodes cannot be exchanged: record it first with \"quorate bootstrap --record\"", ErrInvalid)}
 	}
-	x.e = protocol.Exchange{Guard: c.Guard + c.Guard/50 + 2*q.set.Skew, Undo: ask.Undo, Rules: rules()}
+	x.e = protocol.Exchange{Guard: c.Guard + c.Guard/50 + 2*q.set.Skew, Patience: max(c.Guard, 10*q.set.NodeTimeout), Undo: ask.Undo, Rules: rules()}
 	if err := x.prepare(ctx, c); err != nil {
 		return &Failure{Err: err}
 	}
@@ -121,18 +118,12 @@ func (x *exchange) run(ctx context.Context) error {
 		case err != nil:
 			q.set.Logger.Debug("quorate: a step of an exchange of nodes has failed and is taken again", "error", err)
 		}
-		if x.gone == nil {
-			x.gone = x.unreachable()
-		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return x.abandon(ContextError(ctx))
 		case <-q.closing:
 			return &ExchangeError{ErrClosed, x.state()}
-		}
-		if x.gone != nil {
-			x.e.Undo = true
 		}
 	}
 }
@@ -204,37 +195,31 @@ func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) 
 	}
 	if c != x.counted {
 		x.e.Decided(q.now(), c)
-		x.counted, x.silent = c, [maxNodes]time.Time{}
+		x.counted = c
 	}
 	left := x.look(ctx, c)
-	switch o := x.e.Outcome(); {
-	case o == protocol.ExchangeGoesOn:
-	case o == protocol.ExchangeUndone && x.ask.Undo && x.read != c:
-		err := x.decide(ctx, c, nil)
-		return protocol.ExchangeGoesOn, err
-	default:
+	next, ask := x.e.Propose(q.now(), protocol.NewBallot(q.wall.time(), chance(), ""))
+	if k, silent := x.e.GaveUp(); k >= 0 && x.gone == nil {
+		x.gone = fmt.Errorf("%w: %s is to be added and has not answered for %v", ErrNoQuorum, c.Members[k].Addr, silent.Round(time.Second))
+	}
+	if o := x.e.Outcome(); o != protocol.ExchangeGoesOn {
 		return o, nil
 	}
-	next := x.e.Propose(q.now(), protocol.NewBallot(q.wall.time(), chance(), ""))
 	x.report(c, next, left)
-	// A client that died may have decided what follows, and no node shows it yet.
-	if x.rounds++; next == nil && x.rounds%8 != 1 {
+	if !ask {
 		return protocol.ExchangeGoesOn, nil
 	}
 	return protocol.ExchangeGoesOn, x.decide(ctx, c, next)
 }
 
 // decide has what follows c decided, or read if next is nil, and counts on it.
-//
-// Invariant: an undo is over when the register has been read. An operator that died may have decided a change that no node shows.
-// Without the rule the next exchange begins with that change, though it was undone.
 func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) error {
 	decided, err := x.q.succeed(ctx, c, next)
 	switch {
 	case err != nil:
 		return err
 	case decided == nil:
-		x.read = c
+		x.e.Read()
 		return nil
 	}
 	x.q.members.change(-1, func(m *protocol.Membership) {
@@ -259,16 +244,10 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 		all.Go(func() { looks[k] = q.nodes.at(i).lookAs(ctx, c.Stamp) })
 	}
 	all.Wait()
-	now, wall := q.now(), time.Now()
+	now := q.now()
 	for k, l := range looks {
-		switch {
-		case c.Stage == protocol.Stable || c.Members[k].Role != protocol.Enters || l.Err == nil:
-			x.silent[k] = time.Time{}
-		case x.silent[k].IsZero():
-			x.silent[k] = wall
-		}
 		if l.Err != nil {
-			x.e.Silent(k)
+			x.e.Silent(now, k)
 			continue
 		}
 		x.e.Moved(now, k)
@@ -313,23 +292,12 @@ func (n *node) lookAs(ctx context.Context, stamp protocol.Stamp) (res protocol.R
 	return n.lookAt(ctx, script.HomeOf(stamp).Marker(n.q.set.Prefix), true)
 }
 
-// unreachable returns an error if a node that enters has not answered for a guard time.
-func (x *exchange) unreachable() error {
-	c := x.counted
-	for k := range c.Members {
-		if since := x.silent[k]; !since.IsZero() && time.Since(since) > max(c.Guard, 10*x.q.set.NodeTimeout) && x.e.Mine() {
-			return fmt.Errorf("%w: %s is to be added and has not answered for %v", ErrNoQuorum, c.Members[k].Addr, time.Since(since).Round(time.Second))
-		}
-	}
-	return nil
-}
-
 // report tells the caller how far the exchange is, if that has changed.
 func (x *exchange) report(c, next *protocol.Configuration, left time.Duration) {
 	p := ExchangeProgress{Epoch: c.Stamp.Epoch(), Stage: c.Stage.String()}
 	var silent []string
 	for k := range c.Members {
-		if !x.silent[k].IsZero() {
+		if x.e.Awaits(k) {
 			silent = append(silent, c.Members[k].Addr)
 		}
 	}

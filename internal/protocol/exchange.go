@@ -198,21 +198,29 @@ type Exchange struct {
 	Undo  bool          // what is under way is given up. It may be set at any time
 	Rules Rules
 
+	// Patience is how long a node that enters may be silent before the change is given up; 0: it never is.
+	Patience time.Duration
+
 	config *Configuration
-	begun  bool         // the change has begun to be carried out
-	began  Time         // since when a majority of the nodes that stay or leave has moved to config; 0: it has not
-	nodes  []exchanging // by member
+	read   bool          // nothing followed config when its register was read
+	rounds int           // in which something could be proposed
+	begun  bool          // the change has begun to be carried out
+	gone   int           // the member because of which it is given up, from 1 on
+	away   time.Duration // how long that has been silent
+	began  Time          // since when a majority of the nodes that stay or leave has moved to config; 0: it has not
+	nodes  []exchanging  // by member
 }
 
 type exchanging struct {
 	moved  bool
 	votes  bool // its guard time is over
 	caught bool // it has been caught up since it has moved
+	silent Time // since when it has not answered; 0: it has
 }
 
 // Decided says that a configuration has been decided.
 func (e *Exchange) Decided(now Time, c *Configuration) {
-	e.config, e.began, e.nodes = c, 0, make([]exchanging, len(c.Members))
+	e.config, e.read, e.began, e.nodes = c, false, 0, make([]exchanging, len(c.Members))
 	e.begun = e.begun || c.Stage != Stable && c.has(e.Goal, true)
 	if !e.Rules.on(RuleExchangeMoved) {
 		e.began = now
@@ -245,13 +253,22 @@ func (e *Exchange) Left(now Time) time.Duration {
 	return max(0, e.Guard-now.Sub(e.began))
 }
 
+// Read says that nothing had been decided to follow the configuration when its register was read.
+func (e *Exchange) Read() { e.read = true }
+
 // Outcome returns what has become of the exchange.
+//
+// Invariant: to give up whatever is under way is over when the register has been read. An operator that died may have decided
+// a change that no node shows yet. Without the rule the next exchange begins with that change, though it was given up.
 func (e *Exchange) Outcome() ExchangeOutcome {
+	wants := len(e.Goal.Add)+len(e.Goal.Remove) > 0
 	switch {
 	case !e.Over():
 		return ExchangeGoesOn
-	case e.config.has(e.Goal, false) && (!e.Undo || len(e.Goal.Add)+len(e.Goal.Remove) > 0):
+	case e.config.has(e.Goal, false) && (!e.Undo || wants):
 		return ExchangeDone
+	case e.Undo && !wants && !e.read && e.Rules.on(RuleExchangeRead):
+		return ExchangeGoesOn
 	case e.Undo || e.begun:
 		return ExchangeUndone
 	case !e.config.Fits(e.Goal):
@@ -260,12 +277,28 @@ func (e *Exchange) Outcome() ExchangeOutcome {
 	return ExchangeGoesOn
 }
 
-// Propose returns what is to follow the configuration that was decided last, nil if it is to stay for now.
-func (e *Exchange) Propose(now Time, b Ballot) *Configuration {
+// readOneIn is in how many rounds the register is read once, though nothing is proposed.
+const readOneIn = 8
+
+// Propose returns what is to follow the configuration that was decided last, nil if it is to stay for now, and whether
+// the register is to be asked. It is asked now and then in any case: a client that died may have decided what follows, and
+// no node shows that yet.
+func (e *Exchange) Propose(now Time, b Ballot) (next *Configuration, ask bool) {
+	if e.config == nil {
+		return nil, false
+	}
+	e.lose(now)
+	if e.Outcome() != ExchangeGoesOn {
+		return nil, false
+	}
+	e.rounds++
+	next = e.propose(now, b)
+	return next, next != nil || e.rounds%readOneIn == 1 || e.config.Stage == Stable && e.Undo && e.Over()
+}
+
+func (e *Exchange) propose(now Time, b Ballot) *Configuration {
 	switch {
-	case e.config == nil || e.Outcome() != ExchangeGoesOn:
-		return nil
-	case e.config.Stage == Stable && e.Over():
+	case e.config.Stage == Stable && e.Over() && !e.Undo:
 		return e.config.Begin(e.Goal, b)
 	case e.config.Stage != Stable && e.Undo:
 		return e.config.Undo(b)
@@ -276,6 +309,25 @@ func (e *Exchange) Propose(now Time, b Ballot) *Configuration {
 	}
 	return e.config.Finish(b)
 }
+
+// lose gives the change up if a node that enters has been silent for too long. What another client has begun is for that
+// client, or an operator, to give up.
+func (e *Exchange) lose(now Time) {
+	for i := range e.nodes {
+		n := &e.nodes[i]
+		if e.Patience > 0 && e.Mine() && !e.Undo && e.Awaits(i) && now.Sub(n.silent) > e.Patience {
+			e.Undo, e.gone, e.away = true, i+1, now.Sub(n.silent)
+		}
+	}
+}
+
+// Awaits reports whether a member enters and does not answer.
+func (e *Exchange) Awaits(member int) bool {
+	return e.config.Stage != Stable && e.config.Members[member].Role == Enters && e.nodes[member].silent != 0
+}
+
+// GaveUp returns the member because of which the change was given up, and for how long that had been silent. It is -1 if there is none.
+func (e *Exchange) GaveUp() (member int, silent time.Duration) { return e.gone - 1, e.away }
 
 // Moved says that a member serves the configuration that was decided last.
 func (e *Exchange) Moved(now Time, member int) {
@@ -289,16 +341,20 @@ func (e *Exchange) Moved(now Time, member int) {
 //
 // Invariant: a member counts for the next configuration by what it has told last, and only while it answers. Without the rule the new
 // set counts alone by a member that was caught up, crashed and comes back empty: what is recorded is at no node of that set.
-func (e *Exchange) Silent(member int) {
+func (e *Exchange) Silent(now Time, member int) {
+	n := &e.nodes[member]
 	if e.Rules.on(RuleExchangeSilent) {
-		e.Looked(member, false, false)
+		n.votes, n.caught = false, false
+	}
+	if n.silent == 0 {
+		n.silent = now
 	}
 }
 
 // Looked says what a member that serves that configuration says of itself.
 func (e *Exchange) Looked(member int, votes, caughtUp bool) {
 	n := &e.nodes[member]
-	n.votes, n.caught = votes, caughtUp
+	n.votes, n.caught, n.silent = votes, caughtUp, 0
 }
 
 // majority reports whether a majority of the members without a role is as wanted.

@@ -121,7 +121,7 @@ func countsSilent(t assert.TestingT, rules protocol.Rules) {
 		e.Looked(i, true, true)
 	}
 	late := protocol.Time(2 * time.Second)
-	e.Silent(1)
+	e.Silent(late, 1)
 	assert.False(t, e.Next(late), "it may have lost its data")
 	e.Looked(1, true, true)
 	assert.True(t, e.Next(late))
@@ -210,7 +210,7 @@ func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 	learning, _, _ := replaced(set)
 	now := protocol.Time(1)
 	var stages []protocol.Stage
-	for c := learning; c != nil; c = e.Propose(now, ballot) {
+	for c := learning; c != nil; c, _ = e.Propose(now, ballot) {
 		stages = append(stages, c.Stage)
 		stepOf(&e, now, c)
 		now = now.Add(guard)
@@ -224,24 +224,101 @@ func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 	for _, joint := range []bool{false, true} {
 		e := protocol.Exchange{Guard: guard, Goal: goal}
 		stepOf(&e, now, set)
-		c := e.Propose(now, ballot)
+		c, _ := e.Propose(now, ballot)
 		stepOf(&e, now, c)
 		if joint {
-			c = e.Propose(now, ballot)
+			c, _ = e.Propose(now, ballot)
 			stepOf(&e, now, c)
 		}
 		e.Undo = true
-		c = e.Propose(now, ballot)
+		c, _ = e.Propose(now, ballot)
 		assert.Equal(t, protocol.Stable, c.Stage)
 		assert.Equal(t, set.Addrs(), c.Addrs())
 		stepOf(&e, now, c)
 		assert.Equal(t, protocol.ExchangeUndone, e.Outcome())
-		assert.Nil(t, e.Propose(now, ballot))
+		c, ask := e.Propose(now, ballot)
+		assert.Nil(t, c)
+		assert.False(t, ask)
 	}
 
 	e = protocol.Exchange{Guard: guard, Goal: protocol.Change{Remove: []string{"A", "B", "C"}}}
 	stepOf(&e, now, set)
 	assert.Equal(t, protocol.ExchangeUnfit, e.Outcome(), "no node is left")
+}
+
+// undoesWhatWasRead reports whether to give up what is under way is over before the register was read.
+func undoesWhatWasRead(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C")
+	e := protocol.Exchange{Guard: time.Second, Undo: true, Rules: rules}
+	stepOf(&e, 1, set)
+	assert.Equal(t, protocol.ExchangeGoesOn, e.Outcome(), "what no node shows may have been decided")
+	next, ask := e.Propose(1, ballot(5))
+	assert.Nil(t, next)
+	assert.True(t, ask)
+	e.Read()
+	assert.Equal(t, protocol.ExchangeUndone, e.Outcome())
+}
+
+func TestWhatIsGivenUpWasRead(t *testing.T) {
+	t.Parallel()
+	undoesWhatWasRead(t, protocol.Rules{})
+}
+
+// A change whose new node is silent for too long is given up by the client that began it, in each stage, and by no other one.
+func TestAChangeWhoseNewNodeIsSilentIsGivenUp(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	goal := protocol.Change{Add: []protocol.Member{{Identity: "d", Addr: "D"}}}
+	const patience = 20 * time.Second
+	for _, joint := range []bool{false, true} {
+		for _, mine := range []bool{false, true} {
+			e := protocol.Exchange{Guard: time.Hour, Patience: patience, Goal: goal}
+			if !mine {
+				e.Goal = protocol.Change{Remove: []string{"A"}}
+			}
+			c := set.Begin(goal, ballot(2))
+			if joint {
+				c = c.Join(ballot(3))
+			}
+			stepOf(&e, 1, c)
+			e.Silent(5, 0) // A: it does not enter
+			e.Silent(5, 3)
+			e.Silent(9, 3)
+			assert.True(t, e.Awaits(3))
+			assert.False(t, e.Awaits(0))
+			next, _ := e.Propose(protocol.Time(5).Add(patience), ballot(4))
+			assert.Nil(t, next)
+			next, ask := e.Propose(protocol.Time(6).Add(patience), ballot(4))
+			k, silent := e.GaveUp()
+			if !mine {
+				assert.Nil(t, next)
+				assert.Equal(t, -1, k)
+				continue
+			}
+			require.NotNil(t, next)
+			assert.True(t, ask)
+			assert.Equal(t, set.Addrs(), next.Addrs())
+			assert.Equal(t, 3, k)
+			assert.Equal(t, patience+1, silent)
+		}
+	}
+}
+
+// The register is read now and then, though nothing is to be proposed.
+func TestTheRegisterIsReadNowAndThen(t *testing.T) {
+	t.Parallel()
+	learning, _, _ := replaced(setOf(1, "A", "B", "C"))
+	e := protocol.Exchange{Guard: time.Second}
+	e.Decided(1, learning)
+	asked := 0
+	for range 16 {
+		next, ask := e.Propose(1, ballot(4))
+		assert.Nil(t, next)
+		if ask {
+			asked++
+		}
+	}
+	assert.Equal(t, 2, asked)
 }
 
 // The register of what follows counts the nodes that stay or leave. What is under way there ends when another configuration counts.

@@ -44,6 +44,7 @@ func TestMutants(t *testing.T) {
 		{"a client with another list waits without an error", protocol.RuleSetList, listsDiffer},
 		{"one member says what a node was", protocol.RuleSetWord, wordOfMembers},
 		{"a member counts that does not answer any more", protocol.RuleExchangeSilent, countsSilent},
+		{"what is given up is over before the register was read", protocol.RuleExchangeRead, undoesWhatWasRead},
 		{"one member gives a node its place back without the others", protocol.RuleSetRegain, wordOfOne},
 		{"a node of another set is made a member of this one", protocol.RuleSetKin, anotherSetStays},
 		{"each refusal breaks the connection to a node without a vote", protocol.RuleSetPatient, refusedWithoutAVote},

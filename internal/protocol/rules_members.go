@@ -29,6 +29,7 @@ const (
 	RuleSetUnlisted    // and not while a newer list names its own address: a copy of its data votes while it is away
 	RuleSetRoom        // a client without a number for a member stops: it counts a majority of fewer nodes, and two hold
 	RuleExchangeSilent // a member that does not answer counts for nothing until it has been looked at again: what was recorded is not found
+	RuleExchangeRead   // what is under way is given up when the register has been read: the next exchange begins with a change that was given up
 )
 
 // firstMemberRule leaves room for the rules of repairs.

@@ -22,7 +22,7 @@ type exchanger struct {
 // exchange has the process carry out changes, one after the other.
 func (p *proc) exchange(goals ...protocol.Change) *exchanger {
 	w := p.w
-	x := &exchanger{p: p, goals: goals, e: protocol.Exchange{Guard: w.guard + w.guard/50 + 2*w.skew, Rules: w.rules}}
+	x := &exchanger{p: p, goals: goals, e: protocol.Exchange{Guard: w.guard + w.guard/50 + 2*w.skew, Patience: max(w.guard, 10*w.nodeTimeout), Rules: w.rules}}
 	w.exchanging, w.exchangers = x, append(w.exchangers, x)
 	w.at(1, x.loop)
 	return x
@@ -59,7 +59,7 @@ func (x *exchanger) look() {
 			switch {
 			case x.config != c || p.members.Config() != c:
 			case res.Err != nil:
-				x.e.Silent(k)
+				x.e.Silent(p.now(), k)
 			default:
 				x.e.Moved(p.now(), k)
 				x.e.Looked(k, res.Wait == 0, res.CaughtUp || !p.mends(n))
@@ -67,18 +67,18 @@ func (x *exchanger) look() {
 		}
 		p.ask(t, n.idx, p.nodeTimeout())
 	}
-	x.e.Goal, x.e.Undo = x.goals[0], x.undo
+	x.e.Goal, x.e.Undo = x.goals[0], x.e.Undo || x.undo
 	switch x.e.Outcome() {
 	case protocol.ExchangeGoesOn:
 		b := protocol.NewBallot(time.UnixMilli(int64(w.now)/1e6), w.rng.Uint32(), "")
-		if next := x.e.Propose(p.now(), b); next != nil || w.rng.IntN(8) == 0 {
+		if next, ask := x.e.Propose(p.now(), b); ask {
 			p.follow(c, next)
 		}
 	case protocol.ExchangeUndone:
 		x.goals = nil
 	default: // done, by this process or by another one, or the set is another one than the operator took it for
 		x.goals = x.goals[1:]
-		x.e = protocol.Exchange{Guard: x.e.Guard, Rules: x.e.Rules}
+		x.e = protocol.Exchange{Guard: x.e.Guard, Patience: x.e.Patience, Rules: x.e.Rules}
 		x.config = nil
 	}
 }

@@ -71,6 +71,7 @@ var untraced = map[string]string{
 	"RuleRepairSuccession": noExchange,
 	"RuleRepairBoth":       noExchange,
 	"RuleExchangeSilent":   noExchange,
+	"RuleExchangeRead":     noExchange,
 	"node.SetHigher":       noExchange,
 }
 
