@@ -81,7 +81,7 @@ func TestClosedWhileItCannotBeRecorded(t *testing.T) {
 	m := mutex.New(qs[1], "o")
 	for i := range c.Len() {
 		require.True(t, e2e.Eventually(func() bool {
-			require.NoError(t, m.DoContext(t.Context(), func(context.Context) error { return nil }))
+			require.NoError(t, m.Do(t.Context(), func(context.Context) error { return nil }))
 			left, err := e2e.Leftovers(t.Context(), c.Node(i))
 			return err == nil && !slices.ContainsFunc(left, func(l string) bool { return !strings.Contains(l, "}:r = ") })
 		}))
