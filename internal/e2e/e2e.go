@@ -41,7 +41,15 @@ func Parallel(n int) {
 // Main is the TestMain of a package with tests that use this one.
 func Main(m *testing.M) {
 	flag.Parse()
+	Quiet()
 	goleak.VerifyTestMain(m, NeverReturns)
+}
+
+// Quiet drops what Quorums log by default, unless the tests are verbose: what a test that fails says would be lost in it.
+func Quiet() {
+	if !testing.Verbose() {
+		slog.SetDefault(slog.New(slog.DiscardHandler))
+	}
 }
 
 // NodesVariable has the nodes of the examples. The command reads it, too.
@@ -52,6 +60,7 @@ const NodesVariable = "QUORATE_NODES"
 // where there is no server to run them on, so this does.
 func MainWithNodes(m *testing.M) {
 	flag.Parse()
+	Quiet()
 	if _, err := exec.LookPath(redistest.Binary); err != nil {
 		_ = flag.Set("test.skip", "^Example")
 	}

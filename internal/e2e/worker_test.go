@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	e2e.Parallel(4)
+	e2e.Quiet()
 	goleak.VerifyTestMain(m, e2e.NeverReturns)
 }
 
