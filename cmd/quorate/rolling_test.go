@@ -5,10 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
@@ -16,20 +19,20 @@ import (
 
 // restart restarts a server and waits as "quorate check --wait" does, by a new process's
 // connections.
-func restart(t *testing.T, c *redistest.Cluster, node int, timing quorate.Option) {
+func restart(t *testing.T, node *redistest.Server, list []string, timing quorate.Option) {
 	t.Helper()
-	require.NoError(t, c.Node(node).Restart())
-	q := e2e.OpenAt(t, c.URLs(), timing)
+	require.NoError(t, node.Restart())
+	q := e2e.OpenAt(t, list, timing)
 	var out, errs output
-	j := checkJob{wait: true, timeout: e2e.Patience, out: &out, errs: &errs}
+	j := checkJob{wait: true, timeout: 3 * e2e.Patience, out: &out, errs: &errs}
 	require.Equal(t, 0, j.run(t.Context(), q), "%s%s", &out, &errs)
 	require.NoError(t, q.Close())
 }
 
-// within is a context of a call that must not wait for long.
+// within is a context of a call that must not wait for long: the machine may be busy.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*e2e.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -39,41 +42,67 @@ func within(t *testing.T) context.Context {
 // lock, what Once has recorded stays recorded, and afterwards one node may fail.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
-	c := redistest.Start(t, 3)
+	rolls(t, false)
+}
+
+// So it is if a node is replaced in the middle. All clients have the list of before.
+func TestRollingRestartAndAReplacement(t *testing.T) {
+	t.Parallel()
+	rolls(t, true)
+}
+
+func rolls(t *testing.T, replaces bool) {
+	t.Helper()
+	c := redistest.Start(t, 4)
+	list, nodes := c.URLs()[:3], []*redistest.Server{c.Node(0), c.Node(1), c.Node(2)}
 	timing := e2e.Timing(2 * time.Second) // a machine may stand still for a second
-	first := e2e.Open(t, c, timing)
+	first := e2e.OpenAt(t, list, timing)
+	require.True(t, e2e.Eventually(func() bool { return core.Of(first).BootstrapSet(within(t)) == nil }))
 	once.New(first, "migration").Do(func() {})
 	require.NoError(t, first.Close())
 
-	holder := mutex.New(e2e.OpenAt(t, c.URLs(), timing), "m")
+	late := lateness.Measure(t)
+	holder := mutex.New(e2e.OpenAt(t, list, timing), "m")
 	require.NoError(t, holder.LockContext(within(t)))
-	for i := range c.Len() { // a hold that a waiter keeps from the third node loses its majority with one node
-		require.True(t, e2e.Eventually(func() bool { return c.Node(i).Client().Exists(t.Context(), "m").Val() == 1 }))
+	for _, n := range nodes { // a hold that a waiter keeps from the third node loses its majority with one node
+		require.True(t, e2e.Eventually(func() bool { return n.Client().Exists(t.Context(), "m").Val() == 1 }))
 	}
-	served := make(chan struct{}, 3)
+	token := holder.Lease().Token()
+	served := make(chan uint64, 3)
 	for i := range cap(served) {
-		waiter := mutex.New(e2e.OpenAt(t, c.URLs(), timing), "m")
+		waiter := mutex.New(e2e.OpenAt(t, list, timing), "m")
 		go func() {
+			var token uint64
 			if waiter.LockContext(within(t)) == nil {
+				token = waiter.Lease().Token()
 				waiter.Unlock()
 			}
-			served <- struct{}{}
+			served <- token
 		}()
 		require.True(t, e2e.Eventually(func() bool {
 			h, err := holder.Holder(t.Context())
 			return err == nil && h.Waiters == i+1
 		}))
 	}
-	for i := range c.Len() {
-		restart(t, c, i, timing)
-		require.NoError(t, context.Cause(holder.Lease().Context()), "after node %d", i)
+	for i := range nodes {
+		restart(t, nodes[i], list, timing)
+		if replaces && i == 0 {
+			operator := e2e.OpenAt(t, list, timing)
+			require.NoError(t, operator.ReplaceNode(within(t), c.Node(1).Addr(), c.URLs()[3]))
+			nodes[1] = c.Node(3)
+		}
+		if late.Most() < time.Second/2 { // else the machine stood still for a part of the lease
+			require.NoError(t, context.Cause(holder.Lease().Context()), "after node %d", i)
+		}
 	}
 	holder.Unlock()
 	for range cap(served) {
-		e2e.Receive(t, served)
+		next := e2e.Receive(t, served)
+		assert.Greater(t, next, token, "each waiter is served, and tokens rise")
+		token = next
 	}
-	require.NoError(t, c.Node(1).Stop())
-	require.NoError(t, once.New(e2e.OpenAt(t, c.URLs(), timing), "migration").DoContext(within(t), func(context.Context) error {
+	require.NoError(t, nodes[2].Stop())
+	require.NoError(t, once.New(e2e.OpenAt(t, list, timing), "migration").DoContext(within(t), func(context.Context) error {
 		t.Error("the migration runs again")
 		return nil
 	}))
