@@ -14,7 +14,8 @@ import (
 // What is done to the set: operators exchange its nodes by the public calls, each in a process of its own, while all
 // else fails. Clients start with the list of the beginning, and follow.
 var memberHarms = []harm{
-	{"node of the set replaced", replaceNode},
+	{"node of the set replaced", replaceNodes(1)},
+	{"two nodes of the set replaced at once", replaceNodes(2)},
 	{"set of three made one of five and back, or the other way round", resize},
 	{"dead node removed or replaced", removeDead},
 	{"operator killed in the middle of an exchange, the next one goes on", killOperator(false)},
@@ -25,22 +26,24 @@ var memberHarms = []harm{
 	{"client stopped across two exchanges", sleepThrough},
 }
 
-// swap draws the replacement of one node of a set.
-func (n *nemesis) swap(r *rand.Rand, set []int) (change, error) {
-	spare, err := n.spare(r, 1)
-	return change{spare, n.leaving(r, set, 1)}, err
+// swap draws the replacement of so many nodes of a set.
+func (n *nemesis) swap(r *rand.Rand, set []int, nodes int) (change, error) {
+	spare, err := n.spare(r, nodes)
+	return change{spare, n.leaving(r, set, nodes)}, err
 }
 
-func replaceNode(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
-	set, err := n.set(ctx)
-	if err != nil {
-		return "", err
+func replaceNodes(nodes int) func(context.Context, *nemesis, *rand.Rand) (string, error) {
+	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+		set, err := n.set(ctx)
+		if err != nil {
+			return "", err
+		}
+		c, err := n.swap(r, set, nodes)
+		if err != nil {
+			return c.String(), err
+		}
+		return c.String(), n.exchange(ctx, c)
 	}
-	c, err := n.swap(r, set)
-	if err != nil {
-		return c.String(), err
-	}
-	return c.String(), n.exchange(ctx, c)
 }
 
 func resize(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
@@ -115,7 +118,7 @@ func killOperator(undo bool) func(context.Context, *nemesis, *rand.Rand) (string
 			return "", err
 		}
 		after, pause := between(r, n.plan.TTL/4, 5*n.plan.Guard/2), between(r, 0, n.plan.TTL)
-		c, err := n.swap(r, set)
+		c, err := n.swap(r, set, 1)
 		if err != nil {
 			return c.String(), err
 		}
@@ -154,7 +157,7 @@ func comeBack(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, err := n.swap(r, set)
+	c, err := n.swap(r, set, 1)
 	if err == nil {
 		err = n.exchange(ctx, c)
 	}
@@ -236,7 +239,7 @@ func sleepThrough(ctx context.Context, n *nemesis, r *rand.Rand) (string, error)
 		if err = errors.Join(err, serr); err != nil || ctx.Err() != nil {
 			break
 		}
-		c, serr := n.swap(r, set)
+		c, serr := n.swap(r, set, 1)
 		if target += ", " + c.String(); serr == nil {
 			serr = n.exchange(ctx, c)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-const ruleHelp = "or a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt"
+const ruleHelp = "or a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt, no-both, no-wait, no-moved"
 
 // rules are those whose absence real servers can show; the simulator shows all.
 var rules = map[string]protocol.Rule{
@@ -23,6 +23,9 @@ var rules = map[string]protocol.Rule{
 	"no-later":       protocol.RuleLater,
 	"no-repair":      protocol.RuleRepair,
 	"no-adopt":       protocol.RuleAdopt,
+	"no-both":        protocol.RuleSetBoth,
+	"no-wait":        protocol.RuleExchangeWait,
+	"no-moved":       protocol.RuleExchangeMoved,
 }
 
 // withoutRule leaves a rule out in this process.

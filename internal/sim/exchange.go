@@ -22,7 +22,7 @@ type exchanger struct {
 // exchange has the process carry out changes, one after the other.
 func (p *proc) exchange(goals ...protocol.Change) *exchanger {
 	w := p.w
-	x := &exchanger{p: p, goals: goals, e: protocol.Exchange{Guard: w.guard + w.guard/50 + 2*w.skew, Patience: max(w.guard, 10*w.nodeTimeout), Rules: w.rules}}
+	x := &exchanger{p: p, goals: goals, e: protocol.Exchange{Guard: w.guard + w.guard/50 + 2*w.skew, Patience: max(w.guard, 20*w.nodeTimeout), Rules: w.rules}}
 	w.exchanging, w.exchangers = x, append(w.exchangers, x)
 	w.at(1, x.loop)
 	return x
