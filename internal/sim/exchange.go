@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -34,11 +36,19 @@ func (x *exchanger) loop() {
 	if x.goesOn() && p.alive && !p.paused && p.members.Config() != nil {
 		x.look()
 	}
-	if x.goesOn() && w.now < w.limit {
-		w.at(w.around(w.nodeTimeout/2), x.loop)
+	if x.goesOn() && (w.now < w.limit || w.wire != nil) {
+		w.at(x.pause(), x.loop)
 	} else if x.over != nil {
 		x.over()
 	}
+}
+
+// pause is how long it is until the nodes are looked at again. Chance has no part in a trace.
+func (x *exchanger) pause() time.Duration {
+	if x.p.w.wire != nil {
+		return x.p.w.nodeTimeout / 2
+	}
+	return x.p.w.around(x.p.w.nodeTimeout / 2)
 }
 
 // goesOn reports whether the process has something left to exchange.
@@ -171,12 +181,28 @@ func (w *world) successor(p *proc, value []byte) {
 	if was := w.decided[epoch]; was == nil {
 		w.decided[epoch] = c
 		w.log("process %s decides: %v", p.name, c)
+		if w.wire != nil {
+			w.say("%s decides epoch %d: %v, %s", p.label, epoch, c.Stage, w.roles(c))
+		}
 	} else if was.Stamp != c.Stamp {
 		w.fail("set", "two configurations follow: %v and %v", was, c)
 	}
 	p.members.Decide(c)
 	p.regroup()
 	w.stopRetired()
+}
+
+// roles says which nodes stay, leave and enter.
+func (w *world) roles(c *protocol.Configuration) string {
+	var words []string
+	for _, r := range []protocol.Role{protocol.Stays, protocol.Leaves, protocol.Enters} {
+		for i, n := range w.nodes {
+			if k := c.Place(n.address()); k >= 0 && c.Members[k].Role == r {
+				words = append(words, fmt.Sprint(i+1)+[]string{"", " leaves", " enters"}[r])
+			}
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // recount has the process's claims count on the nodes of its set.

@@ -154,10 +154,14 @@ func (p *proc) regroup() {
 		l := p.links[a.Node]
 		switch {
 		case a.Reconnect:
-			if w.wire != nil {
+			p.later(1, l.snap)
+			switch {
+			case w.wire == nil:
+			case w.members > 0: // a trace that exchanges nodes has no command for it
+				p.later(2, l.connect)
+			default:
 				w.say("%s connects to node %d again", p.label, a.Node+1)
 			}
-			p.later(1, l.snap)
 			continue
 		case a.Cease:
 			l.absent = true

@@ -181,6 +181,7 @@ func (p *player) begin(a *args) error {
 	}
 	numbers := map[string]*int{
 		"portion": &s.portion, "room": &s.window, "callers": &s.callers, "locks": &s.locks, "names": &s.names,
+		"members": &s.members,
 	}
 	flags := map[string]*bool{
 		"walls": &s.walls, "nameless": &s.nameless,

@@ -27,6 +27,7 @@ func init() {
 		"spare": (*player).spare, "holder": (*player).whoHolds, "wake": (*player).wake, "giveup": (*player).giveUp, "caughtup": (*player).caughtUp, "rival": (*player).rival,
 		"lack": (*player).lack, "undecided": (*player).undecided,
 		"bootstrap": (*player).bootstrap, "subscribe": (*player).subscribe, "sets": (*player).sets, "own": (*player).own, "members": (*player).members, "record": (*player).recordSet,
+		"exchange": (*player).exchange, "undo": (*player).undo, "decide": (*player).decide,
 		"lock": (*player).lock, "unlock": (*player).unlock, "downgrade": (*player).downgrade, "cancel": (*player).cancel, "turns": (*player).turns,
 		"advance": (*player).advance, "at": (*player).at, "show": (*player).show,
 	}

@@ -107,3 +107,78 @@ func (p *proc) recording() *protocol.Recording {
 	ballot := protocol.Ballot(fmt.Sprintf("00000000%04x%07x", p.index+1, 0))
 	return protocol.NewRecording(p.proposal(), ballot, p.w.rules)
 }
+
+// change reads what is added to a set and removed: [add NODES] [remove NODES].
+func (p *player) change(a *args) protocol.Change {
+	var add, remove []*node
+	nodes := func(into *[]*node) {
+		a.fail(p.onNodes(a, func(n *node) { *into = append(*into, n) }))
+	}
+	if a.take("add") {
+		nodes(&add)
+	}
+	if a.take("remove") {
+		nodes(&remove)
+	}
+	return p.w.change(add, remove)
+}
+
+// operator reads a process that counts on a recorded set.
+func (p *player) operator(a *args) (*proc, error) {
+	q := p.on.process(a.next())
+	if p.w.members == 0 || q.members == nil || q.members.Config() == nil {
+		return nil, fmt.Errorf("a set is exchanged after nodes N members M, and members recorded")
+	}
+	return q, a.err
+}
+
+// exchange LABEL [add NODES] [remove NODES]: the process exchanges nodes, as an operator does.
+func (p *player) exchange(a *args) error {
+	q, err := p.operator(a)
+	if err != nil {
+		return err
+	}
+	ch := p.change(a)
+	if a.err == nil {
+		q.exchange(ch)
+	}
+	return a.err
+}
+
+// undo LABEL: the process gives up what it exchanges.
+func (p *player) undo(a *args) error {
+	q, err := p.operator(a)
+	for _, x := range p.w.exchangers {
+		if x.p == q {
+			x.undo = true
+		}
+	}
+	return err
+}
+
+// decide LABEL begin [add NODES] [remove NODES], or decide LABEL join, finish or undo: the process decides at once what follows.
+func (p *player) decide(a *args) error {
+	q, err := p.operator(a)
+	if err != nil {
+		return err
+	}
+	c := q.members.Config()
+	ballot := protocol.Ballot(fmt.Sprintf("00000000%04x%07x", q.index+1, 0))
+	var next *protocol.Configuration
+	switch what := a.next(); what {
+	case "begin":
+		next = c.Begin(p.change(a), ballot)
+	case "join":
+		next = c.Join(ballot)
+	case "finish":
+		next = c.Finish(ballot)
+	case "undo":
+		next = c.Undo(ballot)
+	default:
+		return fmt.Errorf("%q is no step of an exchange", what)
+	}
+	if a.err == nil {
+		p.w.successor(q, []byte(next.String()))
+	}
+	return a.err
+}

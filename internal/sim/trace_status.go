@@ -55,6 +55,9 @@ func (a *attempt) status() string {
 // changed says what has become of a claim.
 func (x *wire) changed(a *attempt, was protocol.Phase) {
 	now := a.Phase()
+	if a.part == a.part.proc.succession { // what is decided is said
+		return
+	}
 	if now.Final() {
 		s := fmt.Sprintf("%v %s", a, phases[now])
 		if now != protocol.Left {
@@ -80,7 +83,7 @@ func (c *cast) changes(x *wire) {
 	for _, p := range c.w.procs {
 		for _, t := range p.parts {
 			a := t.att
-			if a == nil {
+			if a == nil || t == p.succession {
 				continue
 			}
 			c.note(t)
@@ -109,7 +112,7 @@ func (c *cast) show(x *wire, label string) error {
 	}
 	for _, p := range w.procs {
 		for _, t := range p.parts {
-			if t.att != nil {
+			if t.att != nil && t != p.succession {
 				x.say("%s", t.att.view())
 			}
 		}
@@ -176,7 +179,11 @@ func (c *cast) node(n *node) string {
 	case protocol.SetAccepted:
 		s += " set accepted;"
 	case protocol.SetRecorded:
-		s += " set recorded;"
+		if c := n.model.Set().Config; n.w.members > 0 {
+			s += fmt.Sprintf(" epoch %d %v;", c.Stamp.Epoch(), c.Stage)
+		} else {
+			s += " set recorded;"
+		}
 	}
 	return s + " fence " + ticketName(n.model.Fence())
 }
