@@ -50,7 +50,7 @@ test: redis lint ## Lint, all tests of all modules with the race detector, two m
 	@echo '== $(SEEDS) schedules in the simulator'
 	@go test -count=1 -timeout 5m ./internal/sim -run TestSchedules -seeds=$(SEEDS)
 	@echo '== the mutants'
-	@go test -tags mutants -timeout 8m ./internal/sim/... ./semaphore
+	@go test -tags mutants -timeout 8m -run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' ./internal/sim/... ./semaphore
 	@QUORATE_REQUIRE_REDIS=1 go test -tags mutants -run TestMutants ./internal/core ./internal/protocol
 
 .PHONY: quick
