@@ -135,7 +135,21 @@ func ExampleQuorum_Bootstrap() {
 	// <nil>
 }
 
-// The nodes record which of them are the set. A client with another list is refused from then on.
+// A node of the list is down as the nodes are declared new, and the program is to start all the same. The set is
+// recorded later.
+func ExampleQuorum_BootstrapUnrecorded() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	if err := q.BootstrapUnrecorded(ctx); err != nil {
+		log.Print(err) // lock-c has not confirmed; the others vote
+	}
+}
+
+// The nodes are in use, and record which of them are the set. A client with another list is refused from then on.
 func ExampleQuorum_RecordSet() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})

@@ -8,7 +8,7 @@ import (
 
 // AddNodes has more nodes be the set, while locks are held and waited for. Each
 // url is one that [Connect] takes, of a single server that is empty or was a node
-// of this set. The nodes must have recorded their set ([Quorum.RecordSet]).
+// of this set. The nodes must have recorded their set ([Quorum.Bootstrap], [Quorum.RecordSet]).
 //
 // It returns when a majority of the new set serves it. That takes two guard times
 // and moments more. In the first one the new nodes take in the claims of the

@@ -163,13 +163,34 @@ func (q *Quorum) closeOwn() {
 // set of nodes is first put to use, never after a failure: a node that lost its
 // data must not vote for the guard time.
 //
-// It does not record which nodes are the set: [Quorum.RecordSet] does.
+// The nodes also record that they are the set of this list, as
+// [Quorum.RecordSet] has them do, if no client has used one of them yet. If one
+// is in use and no set is recorded, all vote, nothing is recorded, and the log
+// says so. If a client has begun to record the set, the call ends that. Where a
+// set is recorded, a guard time that runs goes on if any node votes. Of two
+// calls whose lists differ and have a common node, one fails.
+//
+// It fails with [ErrNoQuorum] unless every node has confirmed before the
+// context ended, within ten node timeouts at most; with [ErrInvalid] when a node
+// is of another set; and with [ErrClosed]. While a brand-new set has a node that
+// does not answer, nothing is recorded and no node is declared new: start that
+// node and call Bootstrap again, or see [Quorum.BootstrapUnrecorded].
+// It is safe for concurrent use, by several processes as well.
+func (q *Quorum) Bootstrap(ctx context.Context) error {
+	return wrapError("bootstrap", "", q.made().Bootstrap(ctx))
+}
+
+// BootstrapUnrecorded declares that the nodes are brand-new, as
+// [Quorum.Bootstrap] does, and records no set. It is for nodes that programs of
+// earlier versions are to use, and for a start without some node. A client with
+// another list is not noticed then, and both can hold one lock.
 //
 // It fails with [ErrNoQuorum] unless every node has confirmed before the
 // context ended, within ten node timeouts at most; and with [ErrClosed]. Nodes
 // that have confirmed vote all the same. Call it again for the others.
-func (q *Quorum) Bootstrap(ctx context.Context) error {
-	return wrapError("bootstrap", "", q.made().Bootstrap(ctx))
+// It is safe for concurrent use, by several processes as well.
+func (q *Quorum) BootstrapUnrecorded(ctx context.Context) error {
+	return wrapError("bootstrap", "", q.made().BootstrapUnrecorded(ctx))
 }
 
 // RecordSet has all nodes record that they are the set of this list, with the
@@ -177,9 +198,9 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 // list is refused, with [ErrInvalid] and both lists, and so are programs of a
 // version that knows no sets. [Quorum.AddNodes] and its kin need it.
 //
-// Brand-new nodes vote at once, as after [Quorum.Bootstrap]. The nodes may be in
-// use: holds and waits go on, and a guard time that runs goes on if any node votes. A set that
-// is recorded already is left as it is.
+// Bootstrap does the same to brand-new nodes. Here the nodes may be in use: holds
+// and waits go on, and a guard time that runs goes on if any node votes. A set
+// that is recorded already is left as it is.
 //
 // It fails with [ErrInvalid], and changes nothing, when a node is of another set;
 // with [ErrNoQuorum] unless every node has confirmed before the context ended,

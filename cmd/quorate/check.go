@@ -181,22 +181,32 @@ that they may vote at once instead of sitting out their guard time.
 Never call it after a failure. A node that lost its memory may have forgotten
 leases that still run; if it votes again at once, two may hold the same lock.
 
-With --record the nodes also record which nodes are the set. Clients with another
-list are refused from then on, and so are programs of earlier versions.`,
+The nodes also record that they are the set of this list. Clients with another
+list are refused from then on, and so are programs of earlier versions. Nodes that
+clients use already record nothing, unless the flag --record is given: give it when
+all clients have the same list. With --record=false nothing is recorded.`,
 		Args: cobra.NoArgs,
 		RunE: t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 			bootstrap := q.Bootstrap
-			if record {
+			switch {
+			case record:
 				bootstrap = q.RecordSet
+			case cmd.Flags().Changed("record"):
+				bootstrap = q.BootstrapUnrecorded
 			}
 			if err := bootstrap(ctx); err != nil {
-				return &exit{1, fmt.Errorf("%w\nEvery node must confirm. Those that did are ready; run it again when the others answer", plain(err))}
+				return &exit{1, fmt.Errorf("%w\nEvery node must confirm; run it again when the others answer", plain(err))}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", core.Of(q).Size())
+			if r, _ := q.Check(ctx); r.Set.Recorded {
+				fmt.Fprintf(cmd.OutOrStdout(), "They have recorded their set: clients with another list, or with a ttl above %v, are refused.\n", r.Set.LongestTTL)
+			} else if r.Set.Note != "" {
+				fmt.Fprintln(cmd.OutOrStdout(), "Note: "+r.Set.Note+".")
+			}
 			return nil
 		}),
 	}
 	t.nodeFlags(cmd)
-	cmd.Flags().BoolVar(&record, "record", false, "have the nodes record the set; they refuse clients with another list then")
+	cmd.Flags().BoolVar(&record, "record", false, "have the nodes record the set though clients use them; --record=false: in no case")
 	return cmd
 }

@@ -128,6 +128,46 @@ func TestMembersList(t *testing.T) {
 	assert.Contains(t, out, ": "+members+"\n")
 }
 
+// The command records the set of brand-new nodes, and says so. That of nodes in use is recorded by --record alone, and none by --record=false.
+func TestBootstrapRecords(t *testing.T) {
+	c := redistest.Start(t, 4)
+	nodes := func(i ...int) string {
+		var urls []string
+		for _, k := range i {
+			urls = append(urls, c.URLs()[k])
+		}
+		return strings.Join(urls, ",")
+	}
+	status, out, errs := call("bootstrap", "--record=false", "--nodes", nodes(3))
+	require.Equal(t, 0, status, errs)
+	assert.Contains(t, out, "Note: no set of nodes is recorded")
+	status, out, errs = call("bootstrap", "--nodes", nodes(3))
+	require.Equal(t, 0, status, errs)
+	assert.Contains(t, out, "Note: no set of nodes is recorded", "it is in use")
+
+	status, out, errs = call("bootstrap", "--nodes", nodes(0, 1, 2))
+	require.Equal(t, 0, status, errs)
+	assert.Contains(t, out, "They have recorded their set: clients with another list, or with a ttl above 8s, are refused.")
+	status, _, errs = call("bootstrap", "--nodes", nodes(0, 1, 3))
+	assert.Equal(t, 1, status)
+	assert.Contains(t, errs, "the list of this client")
+	status, out, errs = call("bootstrap", "--record", "--nodes", nodes(3))
+	require.Equal(t, 0, status, errs)
+	assert.Contains(t, out, "They have recorded their set")
+}
+
+// Without a node of the list nothing is recorded, and the message says what to do in words of the command.
+func TestBootstrapWithoutANode(t *testing.T) {
+	c := redistest.Start(t, 3)
+	require.NoError(t, c.Node(1).Kill())
+	status, _, errs := call("bootstrap", "--nodes", strings.Join(c.URLs(), ","))
+	assert.Equal(t, 1, status)
+	assert.Contains(t, errs, `start those that do not, or declare the others without a record by "quorate bootstrap --record=false"`)
+	assert.NotContains(t, errs, "Quorum.")
+	_, out, _ := call("members", "list", "--nodes", strings.Join(c.URLs(), ","))
+	assert.Contains(t, out, "Note: no set of nodes is recorded")
+}
+
 // The command waits until all nodes vote. It says what it waits for, and for how long at most.
 func TestCheckWait(t *testing.T) {
 	ns := startNodes(t, 3)

@@ -11,7 +11,7 @@ var (
 	// settingWithValue is an option with its value, such as WithTTL(8s), and settingAlone one without.
 	settingWithValue = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger)\(([^()]*)\)`)
 	settingAlone     = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger)\b`)
-	calls            = strings.NewReplacer(" or call Quorum.Bootstrap once", " once", "a WithNodeTimeout", "the node timeout")
+	calls            = strings.NewReplacer(" or call Quorum.Bootstrap once", " once", " or Quorum.BootstrapUnrecorded", "", "a WithNodeTimeout", "the node timeout")
 )
 
 // flagOf are the flags for options, and what a user calls those that have none.

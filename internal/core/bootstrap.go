@@ -11,7 +11,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,29 +22,47 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Bootstrap declares every node ready. It needs an answer of each node: with one of them
-// still within its guard time, the operator would believe that all of them vote.
-func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrap(ctx, false) }
+// Bootstrap declares every node ready, and has them record the set if no client uses them yet. It needs an answer of each
+// node: with one of them still within its guard time, the operator would believe that all of them vote.
+func (q *Quorum) Bootstrap(ctx context.Context) error { return q.bootstrap(ctx, recordsNew) }
 
-// BootstrapSet has all nodes record the set of nodes as well. The set may be in use, so a guard time that runs is kept if any
-// node votes.
-func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrap(ctx, true) }
+// BootstrapSet has all nodes record the set of nodes, too, where clients use it already.
+func (q *Quorum) BootstrapSet(ctx context.Context) error { return q.bootstrap(ctx, recordsAny) }
 
-func (q *Quorum) bootstrap(ctx context.Context, set bool) error {
+// BootstrapUnrecorded declares every node ready, and records nothing that is not recorded.
+func (q *Quorum) BootstrapUnrecorded(ctx context.Context) error { return q.bootstrap(ctx, recordsNone) }
+
+func (q *Quorum) bootstrap(ctx context.Context, which whichSets) error {
 	if q.buckets == nil || q.isClosed() {
-		return (&bootstrap{q: q, set: set}).run(ctx)
+		return newBootstrap(q, which).run(ctx)
 	}
-	return q.buckets.each(func(_ int, bucket *Quorum) error { return (&bootstrap{q: bucket, set: set}).run(ctx) })
+	return q.buckets.each(func(_ int, bucket *Quorum) error { return newBootstrap(bucket, which).run(ctx) })
 }
+
+// whichSets is which sets a call of Bootstrap records.
+type whichSets uint8
+
+const (
+	recordsNew  whichSets = iota // a set that no client uses, and one whose recording was begun
+	recordsAny                   // one that is in use, too
+	recordsNone                  // none
+)
 
 // bootstrap is one call of Bootstrap. It has the nodes asked, and decides nothing: protocol.Recording
 // does. Only its caller's goroutine uses it.
 type bootstrap struct {
-	q   *Quorum
-	set bool // the set is to be recorded, too
+	q     *Quorum
+	which whichSets
+
+	// The set is to be recorded, or is recorded. A guard time that runs is kept then if any node votes.
+	set bool
 
 	// The incarnation of each node when all had been asked and none voted; nil until then.
 	idle []protocol.Incarnation
+}
+
+func newBootstrap(q *Quorum, which whichSets) *bootstrap {
+	return &bootstrap{q: q, which: which, set: which == recordsAny}
 }
 
 func (b *bootstrap) run(ctx context.Context) error {
@@ -72,24 +92,104 @@ func (b *bootstrap) run(ctx context.Context) error {
 func beingJudged(err error) bool {
 	f, ok := errors.AsType[*Failure](err)
 	for i := 0; ok && i < len(f.Nodes); i++ {
-		why := f.Nodes[i].Err
-		e, refused := errors.AsType[resp.Error](why) // of a connection that began meanwhile
-		ok = errors.Is(why, errRejudged) || errors.Is(why, errOtherSet) || errors.Is(why, errSetPending) || refused && e.Code() == script.OtherSet
+		ok = judgedAgain(f.Nodes[i].Err)
 	}
 	return ok && len(f.Nodes) > 0
 }
 
+// judgedAgain reports whether a node's error says that it is connected to again because of its set.
+func judgedAgain(why error) bool {
+	e, refused := errors.AsType[resp.Error](why) // of a connection that began meanwhile
+	return errors.Is(why, errRejudged) || errors.Is(why, errOtherSet) || errors.Is(why, errSetPending) || refused && e.Code() == script.OtherSet
+}
+
 // declare records the set, and has each node ready.
 func (b *bootstrap) declare(ctx context.Context) error {
+	if b.which == recordsNew && !b.set {
+		if err := b.judge(ctx); err != nil {
+			return b.whole(err)
+		}
+	}
 	if c := b.q.members.config.Load(); b.set && c == nil || c != nil && c.Stamp.Epoch() == 1 {
 		if err := b.record(ctx); err != nil {
-			return err
+			return b.whole(err)
 		}
 	}
 	if err := b.ready(ctx); err != nil {
 		return err
 	}
 	b.q.driver.carryOut(b.q.driver.client.Bootstrapped(b.q.now()))
+	return nil
+}
+
+// errNotWhole says what to do about nodes that do not answer while a set is to be recorded.
+var errNotWhole = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that do not, "+
+	"or declare the others without a record by \"quorate bootstrap --record=false\" or Quorum.BootstrapUnrecorded", ErrNoQuorum)
+
+// whole adds to an error of Bootstrap what the caller can do about nodes that do not answer. If a node has shown that the list
+// is another one than the set's, the error is that.
+func (b *bootstrap) whole(err error) error {
+	if wrong, ok := errors.AsType[*SetError](err); ok {
+		return &Failure{Err: wrong}
+	}
+	f, ok := errors.AsType[*Failure](err)
+	if !ok || !errors.Is(f.Err, ErrNoQuorum) || b.which != recordsNew {
+		return err
+	}
+	c := *f
+	c.Err = errNotWhole
+	return &c
+}
+
+// judge decides whether a set that Bootstrap was called for is to be recorded.
+//
+// Invariant: it is recorded if no node is caught up. A node is caught up once an operator has declared it new, and once a client
+// has repaired it after its guard time, which takes seconds while one is connected. Without the rule clients of another list, and
+// programs that know no sets, which have worked well until then, are refused because a deployment calls Bootstrap once more.
+//
+// To record a set that is in use is safe (docs/membership.md), so nothing depends on what clients do between this and
+// the record.
+func (b *bootstrap) judge(ctx context.Context) error {
+	if b.q.members.config.Load() != nil {
+		b.set = true
+		return nil
+	}
+	ctx, known := context.WithCancel(ctx) // a node in use decides it, and one that hangs is waited for no longer
+	defer known()
+	list := b.q.nodes.all()
+	errs, used := make([]error, len(list)), make([]bool, len(list))
+	var all sync.WaitGroup
+	for i, n := range list {
+		if has := n.shown(); has != nil && has.Config != nil {
+			b.set = true // the recording was begun: no node serves anything before it ends
+			continue
+		}
+		all.Go(func() {
+			m, err := n.markerWithin(ctx, b.q.members.markerKey())
+			if used[i] = err == nil && m.caughtUp && on(RuleLeaveUsed); used[i] {
+				known()
+			}
+			if !errors.Is(err, errForgetful) { // a node without a marker is new
+				errs[i] = err
+			}
+		})
+	}
+	all.Wait()
+	switch {
+	case b.set:
+	case slices.ContainsFunc(errs, func(err error) bool { return err != nil && judgedAgain(err) }):
+		return b.q.nodes.asked(errs, len(errs))
+	case slices.Contains(used, true):
+		if b.q.set.maySay(time.Now()) {
+			b.q.set.Logger.Info("quorate: the set of nodes is not recorded, as clients use it already; " +
+				"when all of them have the same list, call Quorum.RecordSet or run \"quorate bootstrap --record\"")
+		}
+	default:
+		if err := b.q.nodes.asked(errs, len(errs)); err != nil {
+			return err
+		}
+		b.set = true
+	}
 	return nil
 }
 

@@ -193,7 +193,7 @@ func TestExchangeIsRefused(t *testing.T) {
 	operator, _ := gives(t, c, 3)
 	loner, _ := gives(t, redistest.Start(t, 1), 1)
 	plain := opened(t, exchangeSettings(), c.Node(5))
-	require.NoError(t, plain.Bootstrap(within(t)))
+	require.NoError(t, plain.BootstrapUnrecorded(within(t)))
 	require.NoError(t, c.Node(4).Kill())
 	copied := c.Node(0).Client().Get(t.Context(), script.SetKey(operator.set.Prefix)).Val()
 	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(operator.set.Prefix), copied, 0).Err())

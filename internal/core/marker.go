@@ -66,9 +66,14 @@ func (m *marker) recovers(now time.Time, guard time.Duration) time.Duration {
 // marker reads a node's marker, which is at the key of a configuration. One that is not of the incarnation that the
 // connection began with says nothing: the node may have been another one's replica.
 func (n *node) marker(ctx context.Context, key string) (marker, error) {
-	q := n.q
-	ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
+	ctx, cancel := context.WithTimeout(ctx, n.timeout(&n.q.set))
 	defer cancel()
+	return n.markerWithin(ctx, key)
+}
+
+// markerWithin is marker for a caller whose context ends.
+func (n *node) markerWithin(ctx context.Context, key string) (marker, error) {
+	q := n.q
 	v, err := n.do(ctx, "GET", key)
 	if e, refused := errors.AsType[resp.Error](err); refused && e.Code() == "WRONGTYPE" { // where the marker of a node is that has recorded no set
 		err = resp.Error(script.OtherSet)

@@ -50,6 +50,10 @@ func TestMutants(t *testing.T) {
 		{"requests name a set that claims do not know yet", RuleNameLast, namesTooEarly},
 		{"names are listed while their slot moves", RuleWholeSlot, listsHalfASlot},
 		{"Bootstrap ends each guard time", RuleKeepGuard, func(t *testing.T) bool { return !guardIsKept(t) }},
+		{"Bootstrap records a set that is in use", RuleLeaveUsed, func(t *testing.T) bool {
+			left, _ := leavesAUsedSet(t)
+			return !left
+		}},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")

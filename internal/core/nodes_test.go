@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// replaceable is a Quorum of the first three servers, and the client of a fourth one that could take the place of any.
+// replaceable is a Quorum of the first three servers, and the client of a fourth one that could take the place of any, as no set is recorded.
 func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalClient) {
 	t.Helper()
 	set := Defaults()
@@ -22,7 +22,7 @@ func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalCl
 		q, err := New(clients, set)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = q.Close(context.Background()) }) // says what a server that was stopped has not answered
-		require.NoError(t, q.Bootstrap(within(t)))
+		require.NoError(t, q.BootstrapUnrecorded(within(t)))
 		return q
 	}
 	spare := c.Node(3).Client()

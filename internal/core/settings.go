@@ -39,7 +39,7 @@ type Settings struct {
 	said *atomic.Int64 // of all buckets: when one has logged that it waits, in Unix seconds
 }
 
-// maySay reports whether to log that nodes wait for their guard time. Of the buckets one says it: they
+// maySay reports whether to log what goes for each bucket alike. Of the buckets one says it: they
 // are lost and begin together.
 func (s *Settings) maySay(now time.Time) bool {
 	if s.said == nil {

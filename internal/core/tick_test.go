@@ -70,7 +70,7 @@ func observed(t *testing.T, c *redistest.Cluster, observe func(Event)) *Quorum {
 	return declared(t, c, set)
 }
 
-// declared is a Quorum with these settings, whose nodes are ready.
+// declared is a Quorum with these settings, whose nodes are ready and have recorded no set.
 func declared(t *testing.T, c *redistest.Cluster, set Settings) *Quorum {
 	t.Helper()
 	var clients []redis.UniversalClient
@@ -83,6 +83,6 @@ func declared(t *testing.T, c *redistest.Cluster, set Settings) *Quorum {
 	for _, n := range q.nodes.all() {
 		<-n.ready
 	}
-	require.NoError(t, q.Bootstrap(t.Context()))
+	require.NoError(t, q.BootstrapUnrecorded(t.Context()))
 	return q
 }

@@ -87,15 +87,22 @@ func (m withNodes) Run() int {
 	return m.M.Run()
 }
 
-// Declare declares nodes brand-new.
-func Declare(urls []string) error {
+// Declare declares nodes brand-new. They record their set.
+func Declare(urls []string) error { return declare(urls, (*quorate.Quorum).Bootstrap) }
+
+// DeclareUnrecorded declares nodes brand-new that record nothing.
+func DeclareUnrecorded(urls []string) error {
+	return declare(urls, (*quorate.Quorum).BootstrapUnrecorded)
+}
+
+func declare(urls []string, bootstrap func(q *quorate.Quorum, ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil))
 	if err != nil {
 		return err
 	}
-	return errors.Join(q.Bootstrap(ctx), q.Close())
+	return errors.Join(bootstrap(q, ctx), q.Close())
 }
 
 // NeverReturns ignores goroutines that wait on a closed Quorum in a call that cannot fail.

@@ -225,7 +225,7 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 		if m.inc == 0 {
 			m.inc, m.born, m.run = random(), now, args[1]
 		}
-		keep := args[3] == "1"
+		keep := args[3] != script.EndAny && args[3] != strconv.FormatInt(m.inc, 10)
 		n.model.Bootstrap(now, protocol.Incarnation(m.inc), keep)
 		if !keep || n.model.Recovering(now) == 0 {
 			m.born, m.run, m.caughtUp = 0, args[1], true
