@@ -60,9 +60,15 @@
 //	wallclock.go    whether the client's wall clock is wrong
 //	holder.go       which claim holds a name, for an onlooker
 //	localqueue.go, localunlock.go, localline.go   which caller of a process holds a value next
-//	repair.go, repair_attempt.go, repair_node.go        when and how a node that lost its data is repaired
+//	repair.go, repair_timing.go         which node is repaired, and when
+//	repair_step.go, repair_attempt.go, repair_node.go, repair_spare.go   by which steps
 //	membership.go, membership_judge.go  whether the list of nodes is that of their set
 //	configuration.go, recording.go      what a set is, and how all its nodes come to record it
+//	exchange.go     which configuration may follow which one
+//	follow.go, regroup.go               how a client, its claims and its operations follow
+//	regain.go       when a set comes back that most of its nodes have forgotten
+//	quorums.go      which nodes make a quorum, also while two sets count
+//	standing.go, moved.go               the set in a report; a node at another address
 //	backlog.go, outbox.go, outbox_record.go       what is sent when a node has no room
 //	rules.go        a switch for each rule, for the mutants
 //

@@ -1,0 +1,144 @@
+package core
+
+// This file owns what is found out before an exchange begins: which change the caller means, and whether each server that
+// is to be added can be a node of this set. Nothing is written to a server here.
+//
+// Invariant: a call that is repeated after it died finds the same change. It gives the members that it added before the
+// identities that they have, and does not refuse to remove a node that is gone.
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// prepare finds out what the change is, and that the new nodes can be added.
+func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error {
+	removed, err := ParseNodes(x.ask.Remove)
+	if err != nil {
+		return err
+	}
+	for _, a := range removed { // a call that is repeated finds a node gone
+		addr := x.q.members.recorded(a.Addr)
+		if c.Place(addr) < 0 && !slices.Contains(c.Former, addr) {
+			return fmt.Errorf("%w: %s is no node of the set, which is %s", ErrInvalid, a.Addr, strings.Join(c.Addrs(), " "))
+		}
+		x.goal.Remove = append(x.goal.Remove, addr)
+	}
+	added, err := ParseNodes(x.ask.Add)
+	if err == nil {
+		err = x.q.set.PrepareAll(added)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case x.ask.Undo && len(added)+len(removed) > 0:
+		return fmt.Errorf("%w: an exchange is undone or begun, not both", ErrInvalid)
+	case !x.ask.Undo && len(added)+len(removed) == 0:
+		return fmt.Errorf("%w: no node is to be added or removed", ErrInvalid)
+	}
+	runs := map[string]string{} // address by run of the server
+	for _, n := range x.q.nodes.live() {
+		if run := n.info().RunID; run != "" {
+			runs[run] = n.addr
+		}
+	}
+	for _, a := range added {
+		if a.failover != nil || a.cluster != nil {
+			return fmt.Errorf("%w: a node that is added to a recorded set is a single server", ErrInvalid)
+		}
+		id := newID()
+		m := protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: a.Addr}
+		if k := c.Place(a.Addr); k >= 0 { // the call is repeated, or it is an error that Outcome finds
+			m.Identity = c.Members[k].Identity
+		} else if err := x.suits(ctx, a, c, runs); err != nil {
+			return fmt.Errorf("%w: %s cannot be added: %w", ErrInvalid, a.Addr, err)
+		}
+		x.goal.Add = append(x.goal.Add, m)
+	}
+	if !x.q.members.room(x.goal.Add) {
+		return fmt.Errorf("%w: this process has followed too many exchanges to add nodes; let another process exchange them", ErrInvalid)
+	}
+	return nil
+}
+
+var (
+	errNotEmpty = errors.New("has the data of another set of nodes; empty it first (FLUSHALL, if nothing else is there)")
+	errInUse    = errors.New("is in use by clients of another list of nodes; stop these, and empty it first (FLUSHALL, if nothing else is there)")
+)
+
+// suits reports why a server cannot be a new node of the set, nil if it can. It writes nothing there.
+//
+// Invariant: a node that enters is of no set, or of this one before. Without that a node that others use would get two sets' clients.
+func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configuration, runs map[string]string) error {
+	q := x.q
+	x.q.nodes.offer(a)
+	o, err := q.nodes.optionsAt(a.Addr)
+	if err != nil {
+		return err
+	}
+	o.MaxRetries, o.DialerRetries = -1, 1
+	client := redis.NewClient(o)
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	defer cancel()
+	conn, err := client.Options().Dialer(ctx, o.Network, o.Addr) // go-redis logs what it cannot dial
+	if err != nil {
+		return err
+	}
+	_ = conn.Close()
+	info, err := client.Info(ctx).Result()
+	if err != nil && !refusedByUser(err) {
+		return err
+	}
+	run := ""
+	for line := range strings.Lines(info) {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ":"); key {
+		case "run_id":
+			run = value
+		case "role":
+			if value != "master" {
+				return errReplica
+			}
+		}
+	}
+	if other := runs[run]; run != "" && other != "" {
+		return &DuplicateError{other}
+	}
+	runs[run] = a.Addr
+	text, err := client.Get(ctx, script.SetKey(q.set.Prefix)).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	has, ok := protocol.ParseNodeSet(text)
+	switch {
+	case !ok || has.Config != nil && !c.Kin(has.Config):
+		return errNotEmpty
+	case has.Config != nil && c.Member(has.Identity) >= 0:
+		return fmt.Errorf("it is %s under another address, or it has a copy of that node's data; only if it is a server of its own, empty it first (FLUSHALL, if nothing else is there)",
+			c.Members[c.Member(has.Identity)].Addr)
+	case has.Config != nil:
+		return nil
+	}
+	used, err := client.Exists(ctx, script.Home("").Marker(q.set.Prefix)).Result()
+	if err == nil && used > 0 {
+		err = errInUse
+	}
+	return err
+}
+
+// refusedByUser reports whether the server has answered that this user may not ask.
+func refusedByUser(err error) bool {
+	var e redis.Error
+	return errors.As(err, &e) && slices.Contains([]string{"NOPERM", "ERR"}, resp.Error(e.Error()).Code())
+}

@@ -1,0 +1,132 @@
+package core
+
+// This file owns one round of an exchange: it asks each member how far it is, lets protocol.Exchange propose what
+// follows, and has the nodes decide it.
+//
+// Invariant: what follows a configuration is decided by the register of that configuration, under its lock. Two callers
+// that exchange nodes at the same time therefore agree on each step, and each carries on what the other one decided.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// round looks at the nodes once, and goes on with the exchange if it is time.
+func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) {
+	q := x.q
+	c := q.members.config.Load()
+	if c == nil {
+		return protocol.ExchangeGoesOn, errors.New("every node of the list has lost its data")
+	}
+	if c != x.counted {
+		x.e.Decided(q.now(), c)
+		x.counted = c
+	}
+	left := x.look(ctx, c)
+	next, ask := x.e.Propose(q.now(), protocol.NewBallot(q.wall.time(), chance(), ""))
+	if k, silent := x.e.GaveUp(); k >= 0 && x.gone == nil {
+		x.gone = fmt.Errorf("%w: %s is to be added and has not answered for %v", ErrNoQuorum, c.Members[k].Addr, silent.Round(time.Second))
+	}
+	if o := x.e.Outcome(); o != protocol.ExchangeGoesOn {
+		return o, nil
+	}
+	x.report(c, next, left)
+	if !ask {
+		return protocol.ExchangeGoesOn, nil
+	}
+	return protocol.ExchangeGoesOn, x.decide(ctx, c, next)
+}
+
+// decide has what follows c decided, or read if next is nil, and counts on it.
+func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) error {
+	decided, err := x.q.succeed(ctx, c, next)
+	switch {
+	case err != nil:
+		return err
+	case decided == nil:
+		x.e.Read()
+		return nil
+	}
+	x.q.members.change(-1, func(m *protocol.Membership) {
+		if !m.Decide(decided) {
+			err = errSetFull
+		}
+	})
+	return err
+}
+
+// look asks each member how far it is. It returns the longest guard time that a node has left which enters.
+func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left time.Duration) {
+	q := x.q
+	members := q.members.slots(c)
+	looks := make([]protocol.RepairResult, len(members))
+	var all sync.WaitGroup
+	for k, i := range members {
+		looks[k].Err = errNoAnswer
+		if i < 0 || i >= q.nodes.size() {
+			continue
+		}
+		all.Go(func() { looks[k] = q.nodes.at(i).lookAs(ctx, c.Stamp) })
+	}
+	all.Wait()
+	now := q.now()
+	for k, l := range looks {
+		if l.Err != nil {
+			x.e.Silent(now, k)
+			continue
+		}
+		x.e.Moved(now, k)
+		x.e.Looked(k, l.Wait == 0, l.CaughtUp)
+		if c.Members[k].Role == protocol.Enters {
+			left = max(left, l.Wait)
+		}
+	}
+	return left
+}
+
+// lookAs reads a node's marker as one of a configuration. A node that does not serve that is an error.
+func (n *node) lookAs(ctx context.Context, stamp protocol.Stamp) (res protocol.RepairResult) {
+	n.tried(ctx)
+	return n.lookAt(ctx, script.HomeOf(stamp).Marker(n.q.set.Prefix), true)
+}
+
+// succeed has the nodes decide which configuration follows c: next, or what was decided before. With nil nothing is
+// proposed, and nil is returned if nothing was decided.
+//
+// Invariant: the lock and the record of the register count the nodes that stay or leave. Without that an exchange whose
+// new nodes cannot be reached could not be undone.
+func (q *Quorum) succeed(ctx context.Context, c, next *protocol.Configuration) (*protocol.Configuration, error) {
+	spec, err := q.NewSpec(Spec{Name: protocol.SuccessorName(c.Stamp), Weight: 1, Capacity: 1, Set: &q.set})
+	if err != nil {
+		return nil, err
+	}
+	spec.succession = true
+	ctx, cancel := context.WithTimeout(ctx, 4*q.set.TTL)
+	defer cancel()
+	h, err := q.Acquire(ctx, spec, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Release()
+	r := q.Register(spec)
+	rec, err := r.Open(ctx, h)
+	switch {
+	case err != nil:
+		return nil, err
+	case rec.Exists:
+		decided, ok := protocol.ParseConfiguration(string(rec.Value))
+		if !ok {
+			return nil, fmt.Errorf("the record of what follows %s makes no sense", c.Stamp)
+		}
+		return decided, nil
+	case next == nil:
+		return nil, nil
+	}
+	return next, r.Put(ctx, h, 1, []byte(next.String()), 0)
+}

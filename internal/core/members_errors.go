@@ -1,0 +1,138 @@
+package core
+
+// This file owns the errors about the set of nodes: of a list that is not that of the set, of a node that has no vote in
+// it, and of a ttl that its guard time does not cover. Each one says what an operator is to do.
+//
+// Invariant: a *MemberError that is final does not pass by itself.
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// SetError says that a client's list of nodes is another one than that of the set.
+type SetError struct {
+	List  []string // of the client
+	Set   []string // of the nodes
+	Odd   string   // a node of List that is not of the set; empty if the lists differ in length
+	Since time.Time
+}
+
+func (e *SetError) Error() string {
+	odd := ""
+	if e.Odd != "" {
+		odd = fmt.Sprintf(": %s is not one of them", e.Odd)
+	}
+	return fmt.Sprintf("the list of this client, %s, is not that of its nodes, which are the set %s since %s%s; "+
+		"two lists can let two holders in: give every client the list of the set",
+		strings.Join(e.List, " "), strings.Join(e.Set, " "), e.Since.UTC().Format(time.DateTime+" MST"), odd)
+}
+
+// Unwrap returns the kind.
+func (e *SetError) Unwrap() error { return ErrInvalid }
+
+// MemberError says why a node of the list has no vote in its set.
+type MemberError struct {
+	why   string
+	final bool // it does not pass by itself
+}
+
+func (e *MemberError) Error() string { return e.why }
+
+var (
+	errSetPending = &MemberError{why: "is about to be recorded as a node of a set; if that does not end, run \"quorate bootstrap --record\" with that set's list"}
+	errSetLost    = &MemberError{why: "lost its data, and fewer than a majority of the set's nodes can say what it was; " +
+		"it gets its place back by itself when all nodes of the set answer: start those that are down, or empty servers at their addresses"}
+	errSetBetween = &MemberError{why: "lost its data while the nodes of the set were being exchanged, and too few of the others can say what it was; " +
+		"start those that are down with their data. If that is lost, stop all clients, empty all nodes of the set, and run \"quorate bootstrap\" with their list"}
+	errSetForgotten = &MemberError{why: "too few nodes of the list can say which set it was; " +
+		"if the data of the others is lost, stop all clients, empty all nodes of the list, and run \"quorate bootstrap\""}
+	errSetElsewhere = &MemberError{why: "was a node of this set, and has the data of another set now; give the set's node back its address, or empty this one", final: true}
+	errSetRetired   = &MemberError{why: "is no node of the set any more; take it from the list of this client", final: true}
+	errSetFull      = &MemberError{why: "is of a set that has exchanged more nodes than one process can follow; restart this process with the list of the set", final: true}
+	errOtherSet     = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
+	errRejudged     = errors.New("the set of nodes has become known")
+)
+
+// TTLError is a ttl that the guard time of the set does not cover.
+type TTLError struct{ TTL, Skew, Guard time.Duration }
+
+func (e *TTLError) Error() string {
+	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, which is recorded with a guard time of %v: a node that lost its data could vote before a lease that it "+
+		"forgot has ended; choose WithTTL(%v) or less (half of the guard time less WithSkew(%v)), or record the set with a longer WithGuard when it is new",
+		e.TTL, e.Guard, max(0, e.Guard/2-e.Skew), e.Skew)
+}
+
+// Unwrap returns the kind.
+func (e *TTLError) Unwrap() error { return ErrInvalid }
+
+// setError returns the error for a verdict that concerns all nodes, nil if there is none. Called with s.mu held.
+func (s *members) setError(v protocol.SetVerdict) *SetError {
+	if v.Fault != protocol.SetWrong {
+		return nil
+	}
+	e := &SetError{List: s.known.List(), Set: v.Set.Addrs(), Since: v.Set.Stamp.Since()}
+	if len(e.List) == len(e.Set) {
+		e.Odd = s.known.Addr(v.Node)
+	}
+	return e
+}
+
+// verdictError returns why a node has no vote, nil if it has.
+func (s *members) verdictError(v protocol.SetVerdict) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch v.Fault {
+	case protocol.SetWrong:
+		return s.setError(v)
+	case protocol.SetPending:
+		return errSetPending
+	case protocol.SetLost:
+		if v.Set != nil && v.Set.Stage != protocol.Stable {
+			return errSetBetween
+		}
+		return errSetLost
+	case protocol.SetElsewhere:
+		return errSetElsewhere
+	case protocol.SetRetired:
+		return errSetRetired
+	case protocol.SetFull:
+		return errSetFull
+	case protocol.SetAlias:
+		return &MemberError{final: true, why: fmt.Sprintf("reaches %s, which is used by the address that the set records", s.q.addr(v.Other))}
+	case protocol.SetCopied:
+		return &MemberError{final: true, why: fmt.Sprintf("has a copy of the data of %s, and with it that node's identity, so its vote would count twice; "+
+			"empty it before it is used as a node of its own", s.q.addr(v.Other))}
+	}
+	return nil
+}
+
+// checkSet returns the error of a command in the words of this client. A node that refuses it because of its
+// set is asked which one it is of.
+func (s *members) checkSet(node int, err error) error {
+	e, refused := errors.AsType[resp.Error](err)
+	if !refused || e.Code() != script.OtherSet {
+		return err
+	}
+	var v protocol.SetVerdict
+	s.change(node, func(m *protocol.Membership) { m.Refused(node); v = m.Verdict(node) })
+	return cmp.Or(s.verdictError(v), error(errOtherSet))
+}
+
+// outOfSet returns why a claim with these settings cannot be made, nil if it can.
+func (s *members) outOfSet(set *Settings) error {
+	if wrong := s.wrong.Load(); wrong != nil {
+		return wrong
+	}
+	if c := s.config.Load(); c != nil && c.Guard < 2*set.TTL+2*set.Skew {
+		return &TTLError{TTL: set.TTL, Skew: set.Skew, Guard: c.Guard}
+	}
+	return nil
+}
