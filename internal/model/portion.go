@@ -43,6 +43,8 @@ func (v *visit) purge(t protocol.Terms) {
 	if end < len(v.claims) && !v.off(Resume) {
 		v.droppedUpTo = v.claims[end-1].Ticket
 	}
+	// Invariant: the claims before first have been looked at by this sweep, and are kept as they are. Their leases
+	// may have ended since: firstExpiry then begins the next sweep.
 	live := slices.Clone(v.claims[:first])
 	for _, c := range v.claims[first:end] {
 		if c.Expiry > v.now && !(v.off(LongestLease) && c.Expiry > last) {

@@ -3,7 +3,14 @@ package model
 import "github.com/quorate/quorate/internal/protocol"
 
 // This file owns the register of the set that a node belongs to: scripts/set.lua in the simplest code
-// that is right.
+// that is right. It is one Paxos acceptor for the first configuration. After that the node only moves
+// to later configurations.
+//
+// Invariant: what is recorded is never replaced by a promise or an accept. Without that a second list
+// of nodes could win over this node, and both sets would count its vote.
+//
+// Invariant: a node that enters a set, or gets its place back, votes after its guard time only. It may have
+// given votes that it has forgotten.
 
 // Step carries out a step of the register, and returns what the node keeps then. A node without a
 // set has no marker of a configuration, so fresh is the incarnation that it takes then.
@@ -18,6 +25,8 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 			n.Mark(now, fresh)
 		}
 		n.set = protocol.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: protocol.SetAccepted, Identity: s.Identity, Config: s.Config}
+	// A set that most nodes have forgotten: without a marker the node refuses every request until that set is
+	// recorded again. A vote before that could be for a claim beside one whose lease was lost.
 	case s.Kind == protocol.SetRegain && n.set.Phase != protocol.SetRecorded && s.Ballot >= n.set.Promised &&
 		(s.Ballot != n.set.Accepted || s.Identity == n.set.Identity):
 		n.marked = false
@@ -28,6 +37,8 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 			n.keepSettings(s.Config)
 		}
 		n.set.Phase, n.set.Regains = protocol.SetRecorded, false
+	// The marker moves along, so the guard time goes on as it was. The identity must be the same: the
+	// step is meant for that member, and another server may be at its address now.
 	case s.Kind == protocol.SetMove && n.set.Config != nil && !n.set.Regains && n.set.Identity == s.Identity &&
 		(n.set.Stamp().Epoch() < s.Config.Stamp.Epoch() || n.off(SetHigher)):
 		if !n.marked {
@@ -37,6 +48,8 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 			n.learnt, n.caughtUp = n.caughtUp, false
 		}
 		n.set = protocol.NodeSet{Phase: protocol.SetRecorded, Identity: s.Identity, Config: s.Config}
+	// The client names what it has read here. Another client's step in between makes that false, and
+	// the restore has no effect.
 	case s.Kind == protocol.SetRestore && s.Seen == n.SetText():
 		n.Mark(now, fresh)
 		n.keepSettings(s.Config)

@@ -55,6 +55,10 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 
 // AppendItem appends what r, which must be of a kind, adds to the keys and
 // arguments of many, and says how many words these are.
+//
+// Invariant: what a state begins with is, byte for byte, what the scripts store for a claim
+// that is alone. A beat of a batch compares it with what is stored. A difference costs a
+// second request, as that item is answered by 0, and never a lease.
 func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
 	kinds := "jbl"
 	if t.Capacity == 1 && tagOf(k.prefix) == "" {
@@ -84,7 +88,8 @@ func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request
 // BatchHead is how many values the answer to a batch begins with.
 const BatchHead = 2
 
-// ReplyItem appends what an item's own number stands for, after the head of the
+// ReplyItem never makes up a refusal: 0 says that the node did nothing for the item, so the
+// request may be sent again as it was. It appends what an item's own number stands for, after the head of the
 // answer: the answer to r by itself, or nothing.
 // The values are those that [Decode] reads, so the caller of a batch has one way to
 // take an answer.

@@ -23,7 +23,8 @@ import (
 // clients with different numbers would have a name in two buckets, and two holders.
 const Buckets = 64
 
-// BucketOf returns the bucket of a name.
+// BucketOf returns the bucket of a name. Invariant: no version changes it. Two clients that put one
+// name in two buckets would both hold it.
 func BucketOf(name string) int {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(name) {

@@ -22,14 +22,17 @@ import (
 var ErrAnswer = errors.New("node gave an answer that makes no sense")
 
 // Flags of an answer, its fourth value.
+//
+// Invariant: the bits are those of answer.lua, and each value behind them belongs to a flag.
+// So a value that is missing, or one too many, is seen, and none is read as another one.
 const (
-	flagVote = 1 << iota
-	flagWaiters
-	flagForeign
-	flagTotals
-	flagListed
-	flagLimit
-	flagBarred
+	flagVote    = 1 << iota
+	flagWaiters // a claim other than this one has no vote
+	flagForeign // only another client's redlock key keeps the vote from this claim
+	flagTotals  // sum and digest mean something
+	flagListed  // the totals of all and the lower claims follow; never without flagTotals
+	flagLimit   // the number of permits since a Resize and the ticket of that follow
+	flagBarred  // another client's redlock key keeps the vote from the head of the queue
 	flagsEnd
 )
 
@@ -188,6 +191,7 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	case a.Listed && (len(all) < 2 || !total(all[0], int64(exact)) || !total(all[1], protocol.DigestMod)):
 		return bad("totals of all")
 	case a.Listed:
+		// The lower claims are among all claims. Totals of all that say less could show room that is not there.
 		if a.AllSum, a.AllDigest = uint64(all[0].Int), uint64(all[1].Int); a.AllSum < a.Sum {
 			return bad("totals of all")
 		}

@@ -2,8 +2,9 @@ package script
 
 // This file owns the view of a name for an onlooker: the request, and the reading
 // of its answer.
-
-// This file owns the look at a queue from outside. It changes nothing on the node.
+//
+// Invariant: a look changes nothing on the node: no marker, no vote, no lease that has
+// ended. Without that a report on a node that lost its data would begin its guard time.
 
 import (
 	"fmt"

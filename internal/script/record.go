@@ -2,8 +2,6 @@ package script
 
 // This file owns the form of the requests and answers of operations on records.
 // What an answer means is decided in protocol/register.go.
-
-// This file owns the commands and answers of the register beside a name.
 //
 // Invariant: one script serves all four operations, so a node reads its marker, drops what
 // has ended, and answers with the record in the same way for each.

@@ -2,6 +2,10 @@
 // commands that call them, and a distrustful reading of what comes back. It sends
 // nothing and decides nothing.
 //
+//	protocol.Request   AppendCommand, or AppendItem and AppendBatch   EVALSHA
+//	answer of a node   Decode, DecodeRecord or ReplyItem              protocol.Answer
+//	message            ParsePush                                      protocol.Push
+//
 // internal/model says what the scripts mean. internal/script/conformance holds
 // each of them to the model. scripts/open.lua and queue.lua say how they keep the
 // state in Redis.

@@ -1,6 +1,9 @@
 package script
 
 // This file owns the commands by which a node learns which set it belongs to.
+//
+// Invariant: each answer is the whole record of the node, as text. A restore names that text, and the
+// node compares it. So a step that another client took in between is never overwritten.
 
 import (
 	"fmt"
@@ -26,6 +29,8 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 	}
 	if s.Config != nil {
 		config = s.Config.String()
+		// The longer of both: a client with shorter settings must not shorten what the set was recorded with.
+		// A node that lost its data would vote while a lease of another client runs.
 		guard, retention = max(guard, s.Config.Guard), max(retention, s.Config.Retention)
 	}
 	dst = resp.AppendArray(dst, 3+2+more(tagOf(prefix))+7)
