@@ -18,6 +18,9 @@ import (
 )
 
 // round looks at the nodes once, and goes on with the exchange if it is time.
+//
+// Invariant: the configuration is read once, at the beginning. What the nodes say is about that one, and what is proposed
+// follows it. If another client's step begins to count meanwhile, the register of the old one answers with it.
 func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) {
 	q := x.q
 	c := q.members.config.Load()
@@ -44,6 +47,9 @@ func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) 
 }
 
 // decide has what follows c decided, or read if next is nil, and counts on it.
+//
+// Invariant: this client counts on what the register says, never on what it proposed. An operator that died may have had
+// another change decided, which no node shows yet.
 func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) error {
 	decided, err := x.q.succeed(ctx, c, next)
 	switch {
@@ -61,7 +67,8 @@ func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) 
 	return err
 }
 
-// look asks each member how far it is. It returns the longest guard time that a node has left which enters.
+// look asks all members at once, so a node that does not answer costs one round its own timeout and no more. A member
+// that this client has no connection for counts as silent. look asks each member how far it is. It returns the longest guard time that a node has left which enters.
 func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left time.Duration) {
 	q := x.q
 	members := q.members.slots(c)

@@ -45,7 +45,13 @@ func newMembers(q *Quorum, addrs []string) *members {
 }
 
 // change passes an event to protocol.Membership, and does what it says about other nodes. It
-// returns what is to be done about node by as its connection begins.
+// returns what is to be done about node by as its connection begins; by is -1 for an event of no
+// connection. It may be called from any goroutine that holds no lock: it calls attempts, whose locks come
+// before mu.
+//
+// The order is: the copies for readers, then the claims, then the name in requests. moving counts the
+// calls between the first and the last step. Only the last of several that overlap names the new
+// configuration: an earlier one would, before the claims have heard of the later event.
 func (s *members) change(by int, event func(m *protocol.Membership)) (own []protocol.RecordStep) {
 	s.mu.Lock()
 	event(s.known)

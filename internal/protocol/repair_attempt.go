@@ -145,6 +145,10 @@ func (r *Repair) lookAtOthers(i int) {
 }
 
 // asked takes what another node has answered.
+//
+// Invariant: a node's list counts only if its incarnation and its run are the same before the first
+// portion and after the last one. A node that forgets in between lists fewer names, and was found
+// caught up before (repair-steady.txt).
 func (r *Repair) asked(i int, s RepairStep, res RepairResult) {
 	n, p := &r.nodes[i], &r.nodes[i].others[s.Node]
 	listing := n.listing == s.Node+1
@@ -232,6 +236,10 @@ func (r *Repair) list(i int) {
 }
 
 // bring brings the next names to the node, or marks it as caught up.
+//
+// Invariant: the node is marked once no name is left, those that could not be read included
+// (repair-every-name.txt). The mark names the incarnation that was repaired, so a node that has
+// lost its data since ignores it.
 func (r *Repair) bring(i int) {
 	n := &r.nodes[i]
 	r.leaveOut(i)
@@ -266,7 +274,9 @@ func (r *Repair) leaveOut(i int) {
 	n.names, n.todo = names, todo
 }
 
-// brought takes the end of a read or of a decision.
+// brought takes the end of a read or of a decision. A register that is undecided is decided once in an
+// attempt: if a later run has made it undecided again, that run is alive, and the next attempt
+// reads what it records (repair-decides.txt).
 func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 	n := &r.nodes[i]
 	err := res.Err
@@ -291,7 +301,9 @@ func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 
 // batched ends a batch. What cannot be brought now comes after the other names, which
 // need not wait for it. If nothing of a batch could be brought, the rest would fail,
-// too, or the batch was too large.
+// too, or the batch was too large. A smaller batch follows in the next attempt, since a
+// connection that breaks under a batch would break under the same one again (repair-portions.txt).
+// One name whose run is under way must not keep the others back (repair-others-first.txt).
 func (r *Repair) batched(i int) {
 	n := &r.nodes[i]
 	n.names, n.todo = append(n.names[n.sent:], n.left...), n.todo-n.sent

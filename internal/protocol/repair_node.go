@@ -3,6 +3,9 @@ package protocol
 import "time"
 
 // This file owns what is known of the repair of one node.
+//
+// Invariant: what an attempt has learnt ends with it (attemptState), but for the names, which are those of one
+// incarnation. A name that was brought in an earlier incarnation is forgotten again (repair-begins-again.txt).
 
 // nodeRepair is the repair of one node.
 type nodeRepair struct {

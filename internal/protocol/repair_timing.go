@@ -19,13 +19,15 @@ const (
 	quietAttempts = 24 // attempts, some ten seconds by default, until an operator should know
 )
 
-// Tick lets time pass.
+// Tick lets time pass. Late is allowed: another client may then get the turn at a node, and both bring
+// names. That costs requests and no safety, as a node keeps the newest record and promise that it gets.
 func (r *Repair) Tick(now Time) {
 	for i := range r.nodes {
 		n := &r.nodes[i]
 		switch {
 		case n.stage == repairPaused && now >= n.retry:
 			r.begin(now, i)
+		// At half of the turn: one request that is lost must not let a second client begin.
 		case n.stage == repairing && n.turn && !n.failed && now >= n.prolong:
 			n.prolong = now.Add(r.turn() / 2)
 			r.do(i, RepairStep{Kind: RepairStay, Node: i, For: r.turn(), Count: n.missing()})
