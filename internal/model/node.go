@@ -55,6 +55,8 @@ type Node struct {
 	limitAt  protocol.Ticket // of that Resize
 	claims   []Claim
 
+	// Bounds of all leases, so that a request need not look at each claim to find that none has ended. They may be
+	// wider than the leases are: that costs one sweep. Narrower, and a dead claim would keep its weight.
 	firstExpiry  int64           // no claim's lease ends before; while claims are being dropped, of those up to droppedUpTo
 	lastExpiry   int64           // no claim's lease ends later, with the same exception
 	droppedUpTo  protocol.Ticket // up to which claims whose lease has ended have been dropped; 0: not under way
@@ -101,7 +103,7 @@ type shared struct {
 // bornLongAgo is the birth of a marker that a bootstrap wrote: any guard has passed since.
 const bornLongAgo = math.MinInt64 / 2
 
-// forGood is the end of a redlock key without a lease.
+// forGood is the end of a redlock key without a lease. Half of the range, as a ttl may be added to it.
 const forGood = math.MaxInt64 / 2
 
 // promise is what a client rests on at each node: for how long a node that has

@@ -70,7 +70,9 @@
 //	quorums.go      which nodes make a quorum, also while two sets count
 //	standing.go, moved.go               the set in a report; a node at another address
 //	backlog.go, outbox.go, outbox_record.go       what is sent when a node has no room
-//	rules.go        a switch for each rule, for the mutants
+//	rules.go, rules_local.go, rules_repair.go, rules_members.go   a switch for each rule, for the mutants
+//	rules_on.go, rules_mutants.go       whether the switches are in the build
+//	state.go        copies of a claim, and its state as bytes, for searches
 //
 // # Invariants
 //
