@@ -27,6 +27,8 @@ func (q *Quorum) Ready(ctx context.Context) error {
 	if q.buckets != nil {
 		return q.buckets.all[0].Load().Ready(ctx)
 	}
+	// Nothing says when a majority is connected: nodes come and go, and what is enough changes with the set. So this looks
+	// each 2 ms, for as long as the call lasts.
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -38,6 +40,8 @@ func (q *Quorum) Ready(ctx context.Context) error {
 		if err := q.members.outOfSet(&q.set); err != nil {
 			return &Failure{Err: err}
 		}
+		// The sets are read before the list of nodes: a node is made before claims count on it. In the other order a set
+		// could have a node for which the list has no entry.
 		sets, refused, list := q.driver.sets(), uint32(0), q.nodes.all()
 		errs := make([]error, len(list))
 		for i, n := range list {
@@ -47,6 +51,8 @@ func (q *Quorum) Ready(ctx context.Context) error {
 				refused |= 1 << i
 			}
 		}
+		// A majority is enough, even where another node is refused for good: what a call needs is a quorum, and the
+		// node's error is in Check. Only where refusals leave no quorum is the wait pointless.
 		err := q.nodes.reached(sets, errs)
 		if err == nil {
 			if wrong := q.members.judged(ctx); wrong != nil {
@@ -97,6 +103,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		return Holder{}, &Failure{Err: ErrClosed}
 	}
 	q.AwaitFirst(ctx)
+	// An onlooker waits no longer than a claim waits for its furthest node, and a majority of answers is enough.
 	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
 	defer cancel()
 	queues := make([]script.Queue, maxNodes)
@@ -113,6 +120,8 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	queues = queues[:len(errs)]
 	heads, rest := make([]protocol.Head, len(queues)), time.Duration(0)
 	for i, queue := range queues {
+		// A node that began less than a guard time ago may lack the holder, and show the first waiter as the head. Its
+		// word would make "not held" of a name that is held.
 		if errs[i] == nil && queue.Memory < q.set.Guard {
 			errs[i] = errForgetful
 		}
@@ -122,6 +131,8 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 			heads[i].Holder = queue.Claims[0].ID
 		}
 	}
+	// Which head is the holder is decided in package protocol, as the simulator asks as well. Left and Waiters come
+	// from one node of those that name it: they differ by a round trip between nodes, and only inform.
 	kind, node, most := protocol.FindHolder(heads, sets, rules())
 	switch kind {
 	case protocol.HeldByClaim:
@@ -213,6 +224,8 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 func (n *node) checkNode(ctx context.Context) NodeReport {
 	q := n.q
 	r := NodeReport{Index: n.index, Addr: n.addr}
+	// Ten node timeouts bound all of its questions together. A node that answers each of them late is reported with
+	// what it has told until then, and holds up no report of another one.
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	n.tried(ctx)
@@ -224,6 +237,8 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 		return r
 	}
 	r.Server = n.info().Addr
+	// Two clocks: the round trip is measured by the monotonic one, and the node's time is compared with the wall clock
+	// that tickets begin with. A step of the wall clock between the two lines would look like a node that is off.
 	before, wall := time.Now(), q.wall.time()
 	v, err := n.do(ctx, "TIME")
 	r.RoundTrip = time.Since(before)
@@ -253,12 +268,16 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 	if r.AOF {
 		r.Fsync = text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
+	// The set is read again, though the connection has shown it: an operator looks at Check while nodes are exchanged,
+	// and a node may have moved since.
 	if v := allowed("GET", script.SetKey(q.set.Prefix)); len(v) == 1 && r.Err == nil {
 		if set, ok := protocol.ParseNodeSet(text(v, 0)); ok {
 			r.Set = &set
 		}
 	}
 	m, ok := parseMarker(text(allowed("GET", q.members.markerKey()), 0))
+	// The turn is a key at the node itself, so it tells of the repair by any client, also one that has died: the key
+	// ends with the turn.
 	if !m.caughtUp && r.Err == nil {
 		if turn, ok := parseTurn(text(allowed("GET", q.repairs.turn()), 0)); ok {
 			r.Repairing = &turn
@@ -272,6 +291,7 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 	if r.Err != nil {
 		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Server: r.Server}
 	}
+	// Without a marker no client has met the node: its guard time has not begun, and takes the whole of it once it has.
 	if r.Recovering = q.set.Guard; ok {
 		r.Recovering = m.recovers(at, q.set.Guard)
 	}

@@ -23,6 +23,8 @@ import (
 // Discover returns the addresses of the nodes as they are now.
 type Discover func(ctx context.Context) ([]string, error)
 
+// The bounds of calls to the user's function. The function may ask a DNS server or a registry that fails with the node,
+// so it is called the less often, the longer it does not help.
 const (
 	discoverTimeout = 10 * time.Second // of one call of the function
 	discoverLongest = 30 * time.Second // the longest pause between two calls
@@ -75,6 +77,9 @@ func (d *discovery) wanted() {
 
 // run is a task. It ends when the Quorum closes.
 func (d *discovery) run() {
+	// Invariant: the function is asked only while it may help, and with growing pauses. All clients of a fleet notice a node
+	// that goes down at the same moment. Without the pause each of them would ask the user's DNS server at once, and again
+	// with each attempt to connect.
 	first := 5 * d.q.set.NodeTimeout // most nodes that break a connection are back by then
 	pause := first
 	for {
@@ -89,6 +94,7 @@ func (d *discovery) run() {
 			if due == nil {
 				continue
 			}
+			// A node that breaks its connection again and again wakes this goroutine each time.
 			select { // the pause lasts, whatever wakes it
 			case <-due:
 			case <-d.ctx.Done():
@@ -108,6 +114,8 @@ func (d *discovery) run() {
 // helps reports whether a node may be at another address than this client knows. Without a recorded set nothing says which
 // server is which node.
 func (d *discovery) helps() bool {
+	// A refused list helps as well: the client may have begun with addresses of nodes that have left, and the function may
+	// know those of the set.
 	s := d.q.members
 	if s.config.Load() == nil {
 		return false
@@ -117,11 +125,15 @@ func (d *discovery) helps() bool {
 
 // look asks the function, and moves the nodes that are found at new addresses.
 func (d *discovery) look() {
+	// Invariant: the function runs once at a time. One that hangs is left alone, and its goroutine ends with it: a second call
+	// beside it would leave a goroutine behind for each pause.
 	if d.busy.Swap(true) {
 		return // it has failed, which is known
 	}
 	all, err := d.q.set.discover(d.ctx, func() { d.busy.Store(false) })
 	if err != nil {
+		// It is logged when it begins to fail, not each time. Until it works again each error of a node that is down says so,
+		// see because.
 		if was := d.failed.Swap(&DiscoveryError{err}); was == nil && !d.q.isClosed() {
 			d.q.set.Logger.Warn("quorate: a node cannot be reached, and the discovery of its address fails", "error", &DiscoveryError{err})
 		}
@@ -135,11 +147,15 @@ func (d *discovery) look() {
 		found[a.Addr] = a
 		d.q.nodes.offer(a)
 	}
+	// Invariant: an address is nothing but a hint. What is at it is read first, and package protocol compares that with the
+	// set's record. A server with a copy of a member's data, or an empty one, gets no vote by being named.
 	for i, has := range d.probe(all) {
 		if has != nil {
 			d.move(list[i], *has, list)
 		}
 	}
+	// A node that was met by another client's exchange was connected to with the options of the first node, as no URL had
+	// named it. Now one does, and it may have another password.
 	for _, n := range d.q.nodes.live() {
 		if a, named := found[n.addr]; named && !a.plain && n.err() != nil && n.beside(a) {
 			d.reconnect(n, n.addr, func() {})
@@ -166,6 +182,7 @@ func (s *Settings) discover(ctx context.Context, over func()) ([]Address, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
+	// It has room for the answer, so the goroutine ends although nothing waits for it any more.
 	done := make(chan answer, 1)
 	go func() {
 		defer over()
@@ -198,6 +215,8 @@ func (s *Settings) addresses(ctx context.Context) ([]Address, error) {
 
 // FirstAddresses returns what the user's function says at the start. If it fails they are urls.
 func (s *Settings) FirstAddresses(ctx context.Context, urls []string) ([]Address, error) {
+	// A failing function at the start is no error where there is a list: the list was good enough before. Without one the
+	// call fails, and says whether the input or the registry is to blame.
 	all, err := s.discover(ctx, func() {})
 	if err == nil {
 		return all, nil
@@ -243,6 +262,8 @@ func (d *discovery) probe(all []Address) []*protocol.NodeSet {
 
 // keeps returns what the server at an address keeps, nil if that cannot be found out.
 func (d *discovery) keeps(ctx context.Context, addr string) *protocol.NodeSet {
+	// One command on one connection, with the options of the node's URL, or of the first node. No retry: a server that does
+	// not answer is looked at again after the pause.
 	o, err := d.q.nodes.optionsAt(addr)
 	if err != nil {
 		return nil
@@ -261,6 +282,8 @@ func (d *discovery) keeps(ctx context.Context, addr string) *protocol.NodeSet {
 // move has a node go on at another address, if protocol.Membership finds one to be there.
 func (d *discovery) move(addr string, has protocol.NodeSet, list []string) {
 	s := d.q.members
+	// The decision and the move are apart, as the old connection is dropped in between, which takes other locks. One goroutine
+	// moves nodes, so the member is moved by nothing else meanwhile. If it has left the set, Move finds no place for it.
 	s.mu.Lock()
 	i := s.known.Moves(addr, has, list)
 	s.mu.Unlock()
@@ -280,6 +303,8 @@ func (d *discovery) reconnect(n *node, addr string, dropped func()) {
 	if err != nil {
 		return
 	}
+	// Invariant: the connection of before has ended before the member is at its new address. Otherwise a late answer of the
+	// old server, which may be a copy, would count as one of the member.
 	d.q.nodes.drop(n.index)
 	dropped()
 	if d.q.nodes.connect(d.q, n.index, c, true) != nil {

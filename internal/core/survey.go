@@ -29,6 +29,7 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 		return q.buckets.survey(ctx)
 	}
 	var s Survey
+	// All nodes are waited for, up to ten node timeouts: unlike a lock, a report is of use only with the nodes that fail.
 	err := q.Check(ctx, func(n NodeReport) bool {
 		s.Nodes = append(s.Nodes, n)
 		return false
@@ -42,6 +43,8 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 			s.Ready++
 		}
 	}
+	// The group is read after the reports. If the set has changed meanwhile, a node of the new one has no report, and counts
+	// as one that does not vote: the answer is then "not yet", and never a "yes" for a set of before.
 	s.MayRestart = restartable(s.Nodes, q.driver.client.Group())
 	s.Set, s.LongestTTL = q.members.reportSet(s.Nodes)
 	return s, nil
@@ -59,6 +62,8 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 	}); err != nil {
 		return Survey{}, err
 	}
+	// Each bucket is a set of its own, and a name is in one of them. So the whole is ready, and bears a restart, as far as its
+	// worst bucket does.
 	s := Survey{Nodes: make([]NodeReport, len(set.q.addrs)), Ready: all[0].Ready, MayRestart: true}
 	odd := -1 // the bucket whose set is shown: each records its own
 	for b := range all {
@@ -82,6 +87,8 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 // as good as the worst of them.
 func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 	var shards []NodeReport
+	// Buckets that one server has, and that fail in the same way, are one entry: 64 lines about one server that is down would
+	// hide the one that is not.
 	place := map[string]int{}
 	for b := range script.Buckets {
 		r := *of(b)
@@ -99,6 +106,7 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 		shards[k].Buckets = append(shards[k].Buckets, b)
 		shards[k].worsen(&r)
 	}
+	// A server's warnings are made of its worst bucket, once. Those of each bucket would repeat what is said of the server.
 	whole := shards[0]
 	whole.Buckets = nil
 	for k := range shards {
@@ -110,6 +118,7 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 		whole.worsen(s)
 	}
 	whole.Addr, whole.Warnings = set.q.addrs[i], shards[0].Warnings
+	// A plain server beside a cluster in one list has buckets as well, and is shown as what it is.
 	if len(shards) == 1 && !isCluster(set.clients[i]) {
 		return whole
 	}
@@ -139,6 +148,8 @@ func (r *NodeReport) shard() string {
 
 // worsen makes r as good as the worse one of both.
 func (r *NodeReport) worsen(o *NodeReport) {
+	// What a reader acts upon is the worst value, field by field. The result may be one that no bucket has, such as the offset
+	// of one and the age of another.
 	if r.Err == nil {
 		r.Err = o.Err
 	}
