@@ -69,6 +69,8 @@ func (b *bootstrap) run(ctx context.Context) error {
 	if b.q.isClosed() {
 		return &Failure{Err: ErrClosed}
 	}
+	// A program that calls New and Bootstrap in one breath has no connection yet. Without the wait it would fail at once with
+	// "node is down" for nodes that are there.
 	for _, n := range b.q.nodes.all() {
 		n.tried(ctx)
 	}
@@ -251,6 +253,8 @@ func (b *bootstrap) record(ctx context.Context) error {
 	if wrong := b.q.members.wrong.Load(); wrong != nil {
 		return &Failure{Err: wrong}
 	}
+	// The ballot begins with the time, so that a later call is higher without asking. A clock that is behind costs a round:
+	// errOutrun brings the highest ballot that a node has promised.
 	ballot := protocol.NewBallot(b.q.wall.time(), chance(), "")
 	for {
 		c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: b.q.set.Guard, Retention: b.q.set.Retention}
@@ -267,6 +271,7 @@ func (b *bootstrap) record(ctx context.Context) error {
 			return err
 		}
 		select {
+		// By chance, or two callers that outran each other once would do so again and again.
 		case <-time.After(time.Duration(chance()%50+10) * time.Millisecond):
 		case <-ctx.Done():
 			return &Failure{Err: &cutShort{ErrNoQuorum, ContextError(ctx)}}
@@ -304,6 +309,8 @@ func (b *bootstrap) recordSteps(ctx context.Context, r *protocol.Recording) (las
 		for _, s := range r.Out {
 			steps[s.Node] = &s
 		}
+		// All nodes are asked each step at once, and each must answer before the next: the quorum of a first recording is all of
+		// them.
 		r.Out = nil
 		has := make([]protocol.NodeSet, maxNodes)
 		errs := b.q.nodes.ask(ctx, func(dst []byte, n *node) []byte {

@@ -47,6 +47,8 @@ func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error
 	case !x.ask.Undo && len(added)+len(removed) == 0:
 		return fmt.Errorf("%w: no node is to be added or removed", ErrInvalid)
 	}
+	// A server is known by its run where it answers INFO: localhost and 127.0.0.1 are one. Where it does not, the
+	// incarnations decide once it is connected to (protocol/servers.go), and the exchange is given up then.
 	runs := map[string]string{} // address by run of the server
 	for _, n := range x.q.nodes.live() {
 		if run := n.info().RunID; run != "" {
@@ -57,6 +59,8 @@ func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error
 		if a.failover != nil || a.cluster != nil {
 			return fmt.Errorf("%w: a node that is added to a recorded set is a single server", ErrInvalid)
 		}
+		// The identity is drawn here and written by the move to the next configuration. If two operators add one server at the
+		// same time they draw two; the register decides for one of them.
 		id := newID()
 		m := protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: a.Addr}
 		if k := c.Place(a.Addr); k >= 0 { // the call is repeated, or it is an error that Outcome finds
@@ -87,6 +91,8 @@ func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configurati
 	if err != nil {
 		return err
 	}
+	// The server is asked by a client of its own, not by a node: a node would leave a marker there, and the server would look
+	// used to the next call.
 	o.MaxRetries, o.DialerRetries = -1, 1
 	client := redis.NewClient(o)
 	defer func() { _ = client.Close() }()
@@ -97,6 +103,8 @@ func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configurati
 		return err
 	}
 	_ = conn.Close()
+	// A user without the right to ask INFO adds nodes all the same. What is unknown then is whether the server is a replica, or one of the others.
+	// The handshake refuses both later.
 	info, err := client.Info(ctx).Result()
 	if err != nil && !refusedByUser(err) {
 		return err
@@ -130,6 +138,8 @@ func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configurati
 	case has.Config != nil:
 		return nil
 	}
+	// A server without a set that has a marker was used by clients of some list. They would go on to count on it, as the set's
+	// clients do: two majorities, each with its vote.
 	used, err := client.Exists(ctx, script.Home("").Marker(q.set.Prefix)).Result()
 	if err == nil && used > 0 {
 		err = errInUse

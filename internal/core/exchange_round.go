@@ -27,6 +27,8 @@ func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) 
 	if c == nil {
 		return protocol.ExchangeGoesOn, errors.New("every node of the list has lost its data")
 	}
+	// The pointer tells one configuration from another: each step makes a new one. It changes as well when a member turns
+	// out to be a node by another name, and then the members are looked at afresh, which costs one round.
 	if c != x.counted {
 		x.e.Decided(q.now(), c)
 		x.counted = c
@@ -67,8 +69,9 @@ func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) 
 	return err
 }
 
-// look asks all members at once, so a node that does not answer costs one round its own timeout and no more. A member
-// that this client has no connection for counts as silent. look asks each member how far it is. It returns the longest guard time that a node has left which enters.
+// look asks each member how far it is. It returns the longest guard time that a node has left which enters. All are asked at
+// once, so a node that does not answer costs a round its own timeout and no more. A member that this client has no
+// connection to counts as silent.
 func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left time.Duration) {
 	q := x.q
 	members := q.members.slots(c)
@@ -114,6 +117,8 @@ func (q *Quorum) succeed(ctx context.Context, c, next *protocol.Configuration) (
 		return nil, err
 	}
 	spec.succession = true
+	// Four leases bound one attempt. The lock of the register is held by another operator for a few round trips, or by one that
+	// died for a lease. The caller tries again with the next round, and looks at the nodes in between.
 	ctx, cancel := context.WithTimeout(ctx, 4*q.set.TTL)
 	defer cancel()
 	h, err := q.Acquire(ctx, spec, false, nil)
@@ -122,6 +127,8 @@ func (q *Quorum) succeed(ctx context.Context, c, next *protocol.Configuration) (
 	}
 	defer h.Release()
 	r := q.Register(spec)
+	// To open is to read at a majority, and to keep older runs from recording. So of two operators whose locks follow one
+	// another the second one finds what the first one has put, or the first one's put fails.
 	rec, err := r.Open(ctx, h)
 	switch {
 	case err != nil:

@@ -38,6 +38,8 @@ func (s *members) followed() bool {
 	}
 	s.mu.Lock()
 	c := s.known.Config()
+	// counted is set before the work, not after it: what another goroutine learns meanwhile is another configuration, and the
+	// loop of follow finds it.
 	if s.following || c == s.counted {
 		s.mu.Unlock()
 		return false
@@ -49,6 +51,8 @@ func (s *members) followed() bool {
 		addrs = append(addrs, s.known.Addr(i))
 	}
 	s.mu.Unlock()
+	// The nodes are made before the claims hear of them, and are connected to after that. In the first order reversed a claim would
+	// send to an index without a node. In the second one a vote could come for a claim that does not count the node yet.
 	entered := s.enter(addrs)
 	defer func() { // also when a callback ends the goroutine
 		for _, n := range entered {
@@ -92,6 +96,7 @@ func (r *records) regroup(g protocol.Group) {
 // Invariant: each number that the Client knows is that of a node. One that cannot be connected to counts as down.
 func (s *members) enter(addrs []string) (made []*node) {
 	q := s.q
+	// Numbers only grow, and follow runs in one goroutine, so nothing else appends to the list.
 	for i := q.nodes.size(); i < len(addrs); i++ {
 		c, err := q.nodes.clientAt(addrs[i])
 		if err != nil {
@@ -178,6 +183,8 @@ func (s *nodes) optionsAt(addr string) (*redis.Options, error) {
 			continue
 		}
 		o := *c.Options()
+		// The options are those of a node that works: user, password, TLS, timeouts. What belongs to the address of that node must
+		// not come along: its dialer, its socket, its name in the certificate.
 		o.Addr, o.Network, o.PushNotificationProcessor = addr, "tcp", nil
 		if addr[:1] == "/" {
 			o.Network = "unix"

@@ -1,7 +1,7 @@
 package core
 
 // This file owns the errors about the set of nodes: of a list that is not that of the set, of a node that has no vote in
-// it, and of a ttl that its guard time does not cover. Each one says what an operator is to do.
+// it, and of a ttl that its guard time does not cover. Each one that does not pass by itself says what an operator is to do.
 //
 // Invariant: a *MemberError that is final does not pass by itself.
 

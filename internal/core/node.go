@@ -67,6 +67,8 @@ func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
 		Channel:     q.channel,
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
 		Room:        n.room,
+		// A node that enters is made before claims count on it, and connects afterwards. Its events are for an index that
+		// the Client must know by then.
 		Probe:       func() []transport.Command { <-n.placed; return n.probe() },
 		Hello:       n.hello,
 		HelloFailed: func(error) { n.leaving() },
@@ -102,6 +104,8 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	if p.cluster {
 		return nil, errClusterMode
 	}
+	// The order below is that of the questions: is this a server that can be a node; is it another node under a second
+	// address; which set is it of; has it forgotten anything. Each answer is a reason not to ask the next question.
 	run := runOf(&info, p.marker)
 	other, do := q.driver.client.Connect(q.now(), n.index, run, info.RoundTrip)
 	q.driver.carryOut(do)
@@ -109,6 +113,8 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 		q.members.change(n.index, func(m *protocol.Membership) { m.Same(n.index, other) })
 		return nil, q.driver.uncounted(n.index, protocol.Duplicate)
 	}
+	// Membership may want a step at the node before anything else is said there, such as the move to the configuration that
+	// counts. The scripts come first, as the step is one of them.
 	own, done, err := n.meet(run)
 	cmds := append(loads(p.missing), own...)
 	if err != nil {
@@ -158,6 +164,7 @@ func (n *node) show(inc protocol.Incarnation) {
 // so that no two incarnations of any nodes are ever equal.
 func (n *node) mark(info *transport.Info, run, lost string) []byte {
 	q := n.q
+	// The uptime says whether a marker without a run was made in this very run: a script makes one without knowing the run.
 	up := time.Duration(info.UptimeSeconds) * time.Second
 	if info.WasReplica || n.slot != "" {
 		up = 0 // a marker of this time may have come from the master of then, or with its slot from another server
@@ -209,6 +216,8 @@ func (n *node) up() {
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
+	// own: this connection is the first since the node was judged, so what waited for it begins. Otherwise the claims ask again,
+	// which the Client's actions say.
 	own, do := q.driver.client.Up(q.now(), n.index)
 	if own {
 		n.begun()

@@ -145,6 +145,7 @@ func (s *nodes) close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	// No node is added from here on: place sees closed under mu. What is in the list now is all there will be to end.
 	errs := make([]error, s.size())
 	var wg sync.WaitGroup
 	for i, n := range s.all() {
@@ -157,6 +158,7 @@ func (s *nodes) close(ctx context.Context) error {
 // end ends what a node has: goroutines, connections and timers.
 func (n *node) end(ctx context.Context) error {
 	n.drain(ctx)
+	// ready is closed after the link: a call that waits for the first attempt goes on, and finds the error of a closed node.
 	err := n.link.Close(ctx)
 	n.first.Do(func() { close(n.ready) })
 	if n.later != nil { // no connection begins any more
@@ -210,12 +212,15 @@ func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte
 			errs[i] = errDropped
 			continue
 		}
+		// Invariant: each node is asked in a goroutine of its own, and replies are taken one at a time. So the caller's take needs no
+		// lock, and a node that hangs delays none but the caller.
 		all.Go(func() {
 			command := encode(nil, n)
 			if command == nil {
 				return
 			}
 			v, err := n.answer(ctx, command)
+			// A refusal for the set is made the error that names both lists, here and not by each caller.
 			err = n.q.members.checkSet(i, err)
 			mu.Lock()
 			defer mu.Unlock()
@@ -235,6 +240,7 @@ func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte
 // asked makes a Failure of what the nodes said, or nil if need of them replied well.
 func (s *nodes) asked(errs []error, need int) error {
 	f := &Failure{Err: ErrNoQuorum, Needed: need, Nodes: s.failed(errs)}
+	// need counts answers, not members: Bootstrap needs that of each node of the list, whatever the set makes of it.
 	if f.Votes = len(errs) - len(f.Nodes); f.Votes >= need {
 		return nil
 	}

@@ -14,7 +14,10 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-func TestMain(m *testing.M) { e2e.Main(m) }
+func TestMain(m *testing.M) {
+	e2e.Parallel(4) // most tests wait for a guard time
+	e2e.Main(m)
+}
 
 const name = "ledger"
 

@@ -135,6 +135,8 @@ func (q *Quorum) AwaitRepairs(ctx context.Context) {
 // await waits until the repair of a node has been attempted once, if one is under way.
 func (r *repairer) await(ctx context.Context, n *node) {
 	r.mu.Lock()
+	// The channel is made before the Client is asked. In the other order an attempt that ends in between would close nothing,
+	// and the call would wait until its context ends.
 	if r.attempted[n.index] == nil {
 		r.attempted[n.index] = make(chan struct{})
 	}
@@ -171,9 +173,13 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 	case protocol.RepairLook:
 		return n.lookAt(ctx, q.members.markerKey(), s.Node == s.Target)
 	case protocol.RepairTurn:
+		// The turn is taken at the node that is repaired, and read from the others. A command line process that asks while its
+		// connections are being made would find no majority, and leave the repair to a client that may not exist.
 		for _, n := range q.nodes.all() {
 			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
 		}
+		// NX and PX are the whole of the turn. It saves work and decides nothing: a client that is paused beyond its turn brings the
+		// same records a second time.
 		v, err := r.ask(n, "SET", r.turn(), turnOf(q.channel, -1), "PX", millis(s.For), "NX")
 		return protocol.RepairResult{Err: err, OK: text(v, 0) == "OK"}
 	case protocol.RepairStay:
@@ -210,6 +216,7 @@ func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
 // lookAt reads a node's marker, which is at the key of a configuration, and how much of its guard time is left.
 func (n *node) lookAt(ctx context.Context, key string, clock bool) (res protocol.RepairResult) {
 	q := n.q
+	// The time is asked only of a node whose guard time may run: most looks are at healthy nodes, and take one command.
 	m, err := n.marker(ctx, key)
 	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.caughtUp, Kept: m.kept, Run: n.info().Run()}
 	if err != nil || !clock || m.caughtUp {
@@ -233,6 +240,8 @@ func (n *node) lookAt(ctx context.Context, key string, clock bool) (res protocol
 // SCAN gives each name that is there during the whole listing at least once.
 func (n *node) listNames(ctx context.Context, cursor string) (names []string, next string, err error) {
 	q := n.q
+	// A name may hold any byte, so what is special to SCAN's patterns is quoted. A portion is bounded by COUNT: Redis looks at a
+	// thousand keys, some tenths of a millisecond, and the next portion is another command.
 	begin, end := q.set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
@@ -281,6 +290,8 @@ func (r *repairer) specOf(step *protocol.RepairStep) (*Spec, error) {
 func (r *repairer) repairName(ctx context.Context, step *protocol.RepairStep) protocol.RepairResult {
 	s, err := r.specOf(step)
 	if err != nil {
+		// Another program, or a later version, may have made such a key. To fail here would keep the node from being caught up for
+		// good because of a key that no client of this version asks for.
 		return protocol.RepairResult{Outcome: protocol.Settled} // there is no register of this name
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))

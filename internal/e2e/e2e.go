@@ -102,7 +102,7 @@ func declare(urls []string, bootstrap func(q *quorate.Quorum, ctx context.Contex
 	if err != nil {
 		return err
 	}
-	return errors.Join(bootstrap(q, ctx), q.Close())
+	return errors.Join(insist(ctx, func(ctx context.Context) error { return bootstrap(q, ctx) }), q.Close())
 }
 
 // NeverReturns ignores goroutines that wait on a closed Quorum in a call that cannot fail.
@@ -139,10 +139,19 @@ func Open(t testing.TB, c *redistest.Cluster, opts ...quorate.Option) *quorate.Q
 	q := OpenAt(t, c.URLs(), opts...)
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	if err := q.Bootstrap(ctx); err != nil {
+	if err := insist(ctx, q.Bootstrap); err != nil {
 		t.Fatal(err)
 	}
 	return q
+}
+
+// insist bootstraps until the nodes answer in time: with the short node timeouts of tests a busy machine is too slow.
+func insist(ctx context.Context, bootstrap func(context.Context) error) error {
+	for {
+		if err := bootstrap(ctx); err == nil || ctx.Err() != nil || !errors.Is(err, quorate.ErrNoQuorum) {
+			return err
+		}
+	}
 }
 
 // OpenAt is Open for servers at URLs, which may be in any state.
