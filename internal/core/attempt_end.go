@@ -48,6 +48,8 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	switch {
 	case how != unflushed:
 		a.q.nodes.flush(nodes)
+	// A tick handles many claims and writes to the nodes once, at its end. Before a callback of the user that must not be
+	// waited for.
 	case ended != nil || waiters: // requests of other attempts must not wait for the owner's callback
 		a.q.nodes.flush(a.q.nodes.mask())
 	}
@@ -60,6 +62,7 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		a.q.nodes.flush(nodes)
 		a.q.telling.Add(-1)
 	}
+	// The log and the observer come last: the contexts have ended, and the leaves are sent. A logger that blocks delays nothing.
 	if ended == ErrLost {
 		a.reportLoss(now, why)
 	}
@@ -82,6 +85,8 @@ func (a *attempt) publish(news protocol.News) {
 // follow sets the timers for the phase that the claim is in now, and wakes the caller that waits for it.
 func (a *attempt) follow(news protocol.News) {
 	if news.Changed() && news.Phase == protocol.Holding {
+		// The time of WithMaxHold begins when the caller gets the lock. It ends the renewals only, so the lease that is there then
+		// still covers what the holder is doing.
 		if a.spec.Set.MaxHold > 0 {
 			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
 		}
@@ -99,6 +104,8 @@ func (a *attempt) follow(news protocol.News) {
 			a.done <- struct{}{}
 		}
 	}
+	// The scheduler takes the new time whether it is earlier or later than the one before. One that is woken too early finds
+	// nothing to do.
 	if !news.Phase.Final() {
 		a.q.ticks.set(a, a.claim.Wake())
 		if news.Phase == protocol.Holding {

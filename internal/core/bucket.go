@@ -54,12 +54,14 @@ func (q *Quorum) For(name string) *Quorum {
 	if q.buckets == nil {
 		return q
 	}
+	// No lock where the bucket has begun, as it has for all but the first use of it.
 	b := script.BucketOf(name)
 	if had := q.buckets.all[b].Load(); had != nil {
 		return had
 	}
 	made, err := q.buckets.begin(b)
 	if err != nil {
+		// A primitive's constructor has no error to return, and this one cannot happen.
 		panic("quorate: " + err.Error()) // the first bucket has begun with the same clients and settings
 	}
 	return made
@@ -72,6 +74,7 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	if had := s.all[b].Load(); had != nil {
 		return had, nil
 	}
+	// The prefix is all that tells a bucket from another: keys, markers and the record of the set are below it.
 	set := s.q.set
 	set.base, set.Prefix = set.Prefix, script.BucketPrefix(set.Prefix, b)
 	set.Logger = set.Logger.With("bucket", b)
@@ -110,6 +113,8 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 				up |= 1 << n.index
 			}
 		}
+		// What was tried and failed is not waited for: the connections go on by themselves, and the call that comes next says what
+		// each node has answered.
 		if q.driver.sets().Met(up) || tried == q.nodes.size() {
 			break
 		}
@@ -155,6 +160,8 @@ const atOnce = 16
 // each calls f for every bucket, and begins those that have not begun.
 func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	errs := make([]error, script.Buckets)
+	// 64 buckets of five nodes are 320 connections. To make them all at one moment would be a burst of logins at each server of the
+	// cluster, for a report.
 	room := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	for b := range script.Buckets {
@@ -169,6 +176,7 @@ func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 		})
 	}
 	wg.Wait()
+	// The first bucket that fails stands for all: what is wrong is nearly always wrong for the server, and so for most of them.
 	for b, err := range errs {
 		if err != nil {
 			return inBucket(b, err)

@@ -139,6 +139,8 @@ func forGood(err error) bool {
 	if e, member := errors.AsType[*MemberError](err); member {
 		return e.final
 	}
+	// The words are compared as they come. Each is tested on the servers that have it (internal/compat), as a later version may
+	// word it otherwise.
 	msg := err.Error()
 	for _, code := range []string{
 		"remote error: tls: certificate required", // a server that wants one of the client
@@ -199,6 +201,8 @@ func (a *attempt) failure(err error) *Failure {
 
 // failureAt is failure with a.mu held.
 func (a *attempt) failureAt(now protocol.Time, err error) *Failure {
+	// A node that has voted is left out: what is listed is what was missing. Where nothing was heard from a node, "has not
+	// answered" tells a caller to look at the network, and "has not been asked yet" that it was too early.
 	f := &Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
 	for i, n := range a.q.nodes.all() {
 		if !a.claim.Asks(i) {

@@ -74,6 +74,9 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	if c == nil {
 		return &Failure{Err: fmt.Errorf("%w: no set is recorded, so its nodes cannot be exchanged: record it first with \"quorate bootstrap --record\"", ErrInvalid)}
 	}
+	// Guard is measured by this process's clock, and the leases that it has to outlast by the nodes' and other clients'. So it is
+	// longer by what clocks may differ in speed, and by the skew on both sides. Patience bounds what a stranger waits for a typing
+	// error in an address that something answers at.
 	x.e = protocol.Exchange{Guard: c.Guard + c.Guard/50 + 2*q.set.Skew, Patience: max(c.Guard, 20*q.set.NodeTimeout), Undo: ask.Undo, Rules: rules()}
 	if err := x.prepare(ctx, c); err != nil {
 		return &Failure{Err: err}
@@ -96,6 +99,8 @@ func (q *Quorum) SetAddrs() []string {
 // run goes round until the exchange is over, given up, or ctx ends.
 func (x *exchange) run(ctx context.Context) error {
 	q := x.q
+	// A round asks each member once. Half a node timeout between two rounds is a few commands per second, for the length of
+	// the exchange.
 	tick := time.NewTicker(max(q.set.NodeTimeout/2, time.Millisecond))
 	defer tick.Stop()
 	for {
@@ -136,6 +141,8 @@ func (x *exchange) undone(why error) error {
 func (x *exchange) abandon(why error) error {
 	if x.gone = why; x.e.Mine() && !x.ask.Undo {
 		x.e.Undo = true
+		// The caller's context is over, and to undo takes a lock, a read and a put at the nodes. A bound of its own lets Ctrl-C leave
+		// the set as it was, where the nodes answer, and ends soon where they do not.
 		ctx, cancel := context.WithTimeout(context.Background(), x.q.Rounds(&x.q.set, 8)+2*x.q.set.NodeTimeout)
 		defer cancel()
 		for ctx.Err() == nil && !x.q.isClosed() {

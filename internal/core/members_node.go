@@ -25,6 +25,7 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	if !ok {
 		return nil, true, fmt.Errorf("its record of the set of nodes makes no sense; the key is %q", script.SetKey(q.set.Prefix))
 	}
+	// This connection judges the node. The timer would end it for the same reason.
 	if n.later != nil {
 		n.later.Stop()
 	}
@@ -50,6 +51,8 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	switch v.Fault {
 	case protocol.SetFits:
 		n.pause = 0
+		// Invariant: a node of the set has a marker, or makes one in its handshake. Without one it would refuse each request as a node
+		// of another set, and be connected to again without end.
 		if has.Stamp() == q.members.home().Stamp() && has.Config != nil && p.home == q.members.home() && p.marker == "" && len(cmds) == 0 {
 			// The marker is gone, and nothing else: an operator has removed it.
 			cmds = append(cmds, &adminRequest{command: q.members.setStep(nil, n, protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config})})

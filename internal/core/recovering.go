@@ -95,6 +95,8 @@ func (r *recovering) note(nodes, node int, a protocol.Answer) (out int, wait tim
 			}
 		}
 	}
+	// The log counts nodes, and not votes: it tells an operator which nodes are new. What counts is decided
+	// elsewhere.
 	switch lacking := nodes-out < nodes/2+1; {
 	case !lacking:
 		r.logged = false

@@ -22,6 +22,7 @@ func (s *members) regain() {
 	case <-s.q.closing:
 		return
 	}
+	// The wait between two attempts, and the attempt itself, end when the Quorum closes.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s.q.tasks.start(func() {
@@ -66,6 +67,8 @@ func (s *members) regainOnce(ctx context.Context) (done bool, err error) {
 	if r == nil {
 		return false, nil
 	}
+	// The steps are those of a first recording: promise, accept, commit, at all nodes. What is proposed is the set that was, so
+	// another client that regains it at the same moment proposes the same.
 	last, err := (&bootstrap{q: s.q}).carryOut(ctx, r)
 	s.mu.Lock()
 	s.promised = max(s.promised, last)

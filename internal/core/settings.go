@@ -75,6 +75,8 @@ func (s *Settings) PrepareAll(all []Address) error {
 // Defaults returns the settings that hold when no option is given.
 func Defaults() Settings {
 	return Settings{
+		// Eight seconds: a holder bears two lost renewals in a row, and a holder that has died is in the way for no longer than
+		// that. The guard time is the least for that ttl and skew; the skew is what NTP keeps on a machine that works.
 		TTL:         8 * time.Second,
 		Skew:        2 * time.Second,
 		Guard:       20 * time.Second,
@@ -93,6 +95,7 @@ func (s *Settings) Drift() time.Duration { return protocol.Drift(s.TTL) }
 // harm: a guard time that is too short loses a lock only when a node restarts.
 func (s *Settings) Check() error {
 	switch {
+	// Each message says what would go wrong and a value that is right, as it is often the first thing that a user reads.
 	case s.TTL < 10*time.Millisecond:
 		return fmt.Errorf("WithTTL(%v): a lease must last at least 10ms to survive one round trip; choose seconds (a number without a unit counts nanoseconds)", s.TTL)
 	case s.TTL%time.Millisecond != 0:
@@ -182,6 +185,8 @@ func CheckName(name string) error {
 		return fmt.Errorf("%w: the name is %d bytes long, at most %d are allowed; hash it", ErrInvalid, len(name), MaxName)
 	case strings.ContainsAny(name, "{}"):
 		return fmt.Errorf("%w: the name %q contains a brace, which would change the slot that its keys hash to; choose another separator", ErrInvalid, name)
+	// A brace would move the slot, and these two ends would be keys by which the clients look after a node: a lock of that name
+	// would have the node begin another incarnation.
 	case strings.HasSuffix(name, ":marker") || strings.HasSuffix(name, ":heal"):
 		// The name is a key itself, for other Redlock clients, and the only keys of ours without a brace end like that.
 		return fmt.Errorf("%w: the name %q ends in :marker or :heal, as keys do by which nodes are looked after; choose another end", ErrInvalid, name)

@@ -2,6 +2,11 @@ package protocol
 
 import "time"
 
+// This file owns the events of a Client: replies, pushes, connections, answers to what it asked, and time. Each one is taken
+// under c.mu as a whole, and returns what the runtime is to do once the lock is released.
+//
+// Invariant: nearly all replies take no lock that is shared by all nodes. A reply of the incarnation that votes, whose time is within
+// the bounds of its node's clock, counts at once: see judge and within. All claims of a process would wait for one another else.
 // Verdict is what a Client says of a reply. The zero Verdict is of a reply that was not
 // judged, and such a one does not count.
 type Verdict struct {
@@ -44,9 +49,13 @@ func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do 
 	if e := a.Record; e != nil {
 		seen = max(e.Ticket, e.Promise.Ticket)
 	}
+	// The client's next ticket is to be above what its nodes have given. Otherwise each of its attempts would be moved up by the
+	// nodes, one after the other, and settle a round trip later.
 	if seen > r.Ticket && r.Op != OpBeat { // else it is the claim's own, or an earlier one's
 		n.tickets.Observe(seen, c.Wall(), c.window)
 	}
+	// An answer may say that its node is not caught up, or does not know of a Resize. Any such answer starts the repair, so a
+	// client that uses locks only repairs as well.
 	if Lacks(a, n.Counting) {
 		c.mu.Lock()
 		c.look(now, r.Node)
@@ -188,6 +197,8 @@ func (c *Client) Show(now Time, node int, inc Incarnation) (do []Action) {
 func (c *Client) Up(now Time, node int) (own bool, do []Action) {
 	c.mu.Lock()
 	own = c.lives.Up(now, node)
+	// The claims ask also where the node has lost nothing: a push that was sent while the connection was away is gone, and with it
+	// the only word of a turn.
 	c.act(Action{Kind: ActAsk, Node: node})
 	if c.wall.lacks(node) {
 		c.act(Action{Kind: ActWall, Nodes: 1 << node, Try: c.wall.try})
@@ -210,6 +221,8 @@ func (c *Client) Subscribed(now Time, node int) (do []Action) {
 // Down says that the connection to a node has ended.
 func (c *Client) Down(now Time, node int) (do []Action) {
 	c.mu.Lock()
+	// The incarnation stays known while the connection is away (RuleDownKeeps). Else the server could vote under another address
+	// while leases of this one run.
 	c.lives.Down(now, node)
 	if !c.closed {
 		c.repair.Down(now, node)

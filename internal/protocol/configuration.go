@@ -110,6 +110,8 @@ func (c *Configuration) Place(addr string) int {
 
 // Kin reports whether two configurations are of one set: some member is in both. Identities are random, so it is no
 // other set.
+// Kin is not transitive: of a set that was exchanged as a whole the first configuration and the last one have no member in
+// common. A client goes from one to the other by those in between.
 func (c *Configuration) Kin(o *Configuration) bool {
 	return slices.ContainsFunc(o.Members, func(m Member) bool { return c.Member(m.Identity) >= 0 })
 }
@@ -144,6 +146,8 @@ const (
 
 // ParseConfiguration reads what String returns.
 func ParseConfiguration(text string) (*Configuration, bool) {
+	// The text is a node's, so another program may have written it. What makes no sense is no configuration, and the node is
+	// refused; nothing of it may end the process or count.
 	words := strings.Fields(text)
 	if len(words) < 4 {
 		return nil, false
@@ -161,6 +165,7 @@ func ParseConfiguration(text string) (*Configuration, bool) {
 	c.Guard, c.Retention = time.Duration(min(guard, most))*time.Millisecond, time.Duration(min(kept, most))*time.Millisecond
 	for i := range int(n) {
 		m := Member{Identity: words[4+2*i], Addr: unquoted.Replace(words[5+2*i])}
+		// One identity or one address twice would be one node with two votes, in the list of every client.
 		if c.Member(m.Identity) >= 0 || c.Place(m.Addr) >= 0 {
 			return nil, false
 		}

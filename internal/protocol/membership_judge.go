@@ -5,6 +5,8 @@ package protocol
 // judge finds out what node i is.
 func (m *Membership) judge(i int) {
 	n := &m.nodes[i]
+	// The order matters. A node that has left may be a member by another name, so it is looked at before it is left. A node that
+	// shows this configuration is a member before it can be behind. What remains is a node of no set, or of another one.
 	switch {
 	case m.config == nil && n.has.Phase == SetAccepted:
 		n.fault = SetPending
@@ -32,6 +34,8 @@ func (m *Membership) member(i int) {
 	}
 	if j := m.twin(i); j >= 0 && m.rules.on(RuleSetCopy) {
 		// One of the two has the other's data. The one that is where the member was recorded is the member.
+		// Where neither address is the recorded one, the first to be seen stays: it has given votes already, and taking them away
+		// would lose holds for nothing.
 		if m.config.Place(m.addrs[i]) == at && m.config.Place(m.addrs[j]) != at {
 			m.nodes[j].place, m.nodes[j].known, m.nodes[j].again = -1, false, true // its connection may not be ready yet: see Up
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Reconnect: true})
@@ -41,6 +45,7 @@ func (m *Membership) member(i int) {
 			return
 		}
 	}
+	// From here on its views let claims in (Outside). Nothing is asked of it for that: its identity is in the configuration.
 	n.place, n.known = at, true
 	if n.has.Phase == SetAccepted { // the client knows that all nodes have
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i, Kind: SetCommit, Identity: n.has.Identity, Config: m.config}})
@@ -99,6 +104,8 @@ func (m *Membership) aliased() bool {
 // with the list ABD makes D the member that C is, and its majority BD has no node in common with AC.
 func (m *Membership) lost(i int, or SetFault) {
 	n := &m.nodes[i]
+	// The place where this client has seen the member comes first: a member that has moved, and lost its data at its new address,
+	// is found there and not where it was recorded.
 	at := n.place
 	if at < 0 {
 		at = m.config.Place(m.addrs[i])
@@ -114,6 +121,8 @@ func (m *Membership) lost(i int, or SetFault) {
 		return
 	}
 	n.place, n.fault, n.known = at, SetFits, true
+	// Seen is what the node keeps now. The step is refused if that has changed meanwhile, so two clients that restore one node
+	// begin one incarnation of it, and not two.
 	m.Out = append(m.Out, SetAction{RecordStep: RecordStep{
 		Node: i, Kind: SetRestore, Identity: m.config.Members[at].Identity, Config: m.config, Seen: n.has.Text,
 	}})

@@ -23,9 +23,13 @@ func (m *Membership) Regain(b Ballot) *Recording {
 	lost := false
 	for k := range at {
 		j := m.nodeOf(k)
+		// Each member has to be connected, and judged on this connection. One that is away may know a later configuration, and the
+		// set would have two successors of one epoch. One that is about to be judged again may have lost its data since.
 		if j < 0 || !m.nodes[j].up || m.nodes[j].again {
 			return nil
 		}
+		// SetFits: it says the set. SetLost: it is empty, at this member's place. Any other fault means that the list is not that of
+		// the set, or that a node has become part of another one: an operator has to look.
 		switch at[k] = j; m.nodes[j].fault {
 		case SetFits:
 		case SetLost:
@@ -34,6 +38,7 @@ func (m *Membership) Regain(b Ballot) *Recording {
 			return nil
 		}
 	}
+	// Where q members say the set, each empty node gets its place back by their word alone (rule 7), without all the others.
 	if !lost || m.word() {
 		return nil
 	}
@@ -64,6 +69,7 @@ func (m *Membership) resume(b Ballot) *Recording {
 	for i := range m.listed {
 		n := &m.nodes[i]
 		regains := n.fault == SetPending && n.has.Regains
+		// All nodes of the list are needed here as well. With one away it is unknown whether the list is the set's.
 		if begun = begun || regains; !n.up || n.again || n.fault != SetFits && !regains {
 			return nil
 		}
@@ -82,6 +88,8 @@ func (m *Membership) nodeOf(member int) int {
 			return j
 		}
 	}
+	// A member that no node has shown itself to be is looked for at the address that was recorded. A client with other names
+	// for its nodes finds none there, and leaves the regaining to one that has the set's names.
 	for j, a := range m.addrs {
 		if a == m.config.Members[member].Addr {
 			return j

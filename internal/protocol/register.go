@@ -5,6 +5,11 @@ import "time"
 // This file owns one operation on a record: it asks the nodes, and asks those again that
 // do not answer. What the answers decide is in attest.go.
 
+// The register of a name is a value with a version (ticket and id of the claim that recorded it, and a count), and a promise:
+// the version of the newest run that has begun. A run opens the register at q nodes, which promise to take nothing older, and
+// then puts. So a put that is overtaken by the next run is refused at one of its q nodes at least.
+//
+// Invariant: an outcome is final. What is heard later changes nothing, so a caller that has its answer may be gone.
 // Outcome is what has become of a RegisterOp.
 type Outcome uint8
 
@@ -40,7 +45,9 @@ type RegisterOp struct {
 	Out         []Request
 	recordOutbox
 
-	outcome      Outcome
+	outcome Outcome
+	// The newest value that any node has shown. It is not yet what is recorded: a minority may have it, from a run that has
+	// failed. attest.go decides whether it is adopted, refused or left open.
 	newest       Stored
 	promise      Version // the newest that any node has shown
 	gone         Time    // since when the claim of an open or a put is known to have ended; 0: it is not
@@ -51,6 +58,8 @@ type RegisterOp struct {
 
 // registerPeer is what is known of one node.
 type registerPeer struct {
+	// An entry counts only together with answerSent: a node forgets when it loses its data, and is then repaired with what the
+	// others know by then.
 	entry        Entry
 	answered     bool // entry is its answer
 	taken        bool // it has taken the open or put, or has what is being repaired
@@ -83,6 +92,8 @@ func (c *Client) StartRegisterOp(now Time, q *RegisterOp, timeout, ttl time.Dura
 	g := c.group.Load()
 	q.Sets, q.Absent = g.of(q.Succession)
 	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
+	// A node that loses its data is not caught up before its guard time is over. So what it said less than a guard time ago it
+	// still has, or it says that it is recovering.
 	q.Fresh = c.Guard - c.Guard/50 // our clock and the node's may run at different speeds
 	q.Start(now)
 }
@@ -98,6 +109,8 @@ func (q *RegisterOp) Follow(now Time, held bool) (goes bool) {
 	if q.gone == 0 {
 		q.gone = now
 	}
+	// An open that is answered after its claim has ended would begin a run beside that of the next holder. A put may follow: it
+	// can only record what was done while the claim was held, and a later run's promise refuses it.
 	if q.Op == OpOpen && q.Rules.on(RuleOpenHeld) || now.Sub(q.gone) > LatePut {
 		return false
 	}
@@ -136,6 +149,8 @@ func (q *RegisterOp) ask(now Time, i int) {
 		p.askAt = 0
 		return
 	}
+	// A node that is repaired gets the newest value and the newest promise that are known, in one request. The promise matters
+	// as much as the value: without it the node would let an overtaken run record again.
 	r := Request{Node: i, Op: q.Op, Sent: now}
 	switch {
 	case p.repair:
@@ -152,6 +167,8 @@ func (q *RegisterOp) ask(now Time, i int) {
 // Answer takes a node's answer to r.
 func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 	p := &q.peers[r.Node]
+	// Only the answer to the request that is out ends the wait. One to an older request, which took longer than the node
+	// timeout, still tells what the node has; it is used as well.
 	if p.pendingSince == r.Sent {
 		p.pendingSince = 0
 	}
@@ -184,6 +201,8 @@ func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 		if p.superseded = q.Op != OpRead; !p.superseded {
 			q.retryLater(now, p, 0) // it has promised more since it was asked
 		}
+	// All that the node said before is void: it may have taken the put and forgotten it. It is asked again when its guard time is
+	// over, as it may be the one that makes the majority.
 	case Recovering: // it knows nothing, and says so
 		*p = registerPeer{}
 		q.retryLater(now, p, a.Wait)
@@ -236,6 +255,7 @@ func (q *RegisterOp) Wake() Time {
 	if q.outcome != Asking {
 		return w
 	}
+	// Nothing more is heard of a claim that is dropped at its nodes. So the wait for their votes has a bound of its own.
 	if q.blocked != 0 {
 		w = q.blocked.Add(q.MaxPause)
 	}
@@ -247,6 +267,8 @@ func (q *RegisterOp) Wake() Time {
 		case p.askAt != 0:
 			w = min(w, p.askAt)
 		}
+		// Time alone makes an answer old. Without this moment an operation that waits for one slow node would settle on answers
+		// of long ago when that node answers at last.
 		if p.answered && q.Rules.on(RuleFresh) {
 			w = min(w, p.answerSent.Add(q.Fresh))
 		}
@@ -285,6 +307,8 @@ func (q *RegisterOp) advance(now Time) {
 			refusals |= 1 << i
 		}
 	}
+	// What the answers decide comes before what is asked next: an operation that is decided sends nothing more, and leaves no
+	// request behind.
 	if q.Op == OpRead {
 		q.read(now)
 	} else {

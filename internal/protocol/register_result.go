@@ -16,6 +16,8 @@ func (q *RegisterOp) Newest() Stored { return q.newest }
 // have not answered, a claim that too few are known to hold may be held all the same.
 func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 	left, certain = math.MaxInt64, true
+	// While both sets count a claim is held only by a majority of each. So it has ended when one of them shows that, and what is
+	// left is the shorter of the two.
 	for _, set := range q.sets().sets() {
 		if set == 0 {
 			continue
@@ -45,6 +47,8 @@ func (q *RegisterOp) leftIn(set uint32) (left time.Duration, certain bool) {
 		}
 	}
 	switch {
+	// The lease as a majority has it is the q-th longest. Where so many have dropped the claim, or never had it, that the others
+	// are no majority, it has ended, whatever these say.
 	case len(lefts) >= needOf(set):
 		return nthLongest(lefts, needOf(set)), true
 	case !most(set, ^dead):

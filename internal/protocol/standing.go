@@ -35,6 +35,8 @@ type SetReport struct {
 func ReportSet(counted *Configuration, has []*NodeSet) SetReport {
 	r := SetReport{Config: counted, Recorded: counted != nil, Standing: make([]SetStanding, len(has))}
 	var top *NodeSet
+	// A client that counts on no set yet reports the latest one that any node shows, so that an operator sees what a list is
+	// refused for.
 	for _, n := range has {
 		if n != nil && n.Config != nil && (top == nil || n.later(top)) {
 			top = n

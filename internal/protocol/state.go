@@ -29,6 +29,7 @@ func (c *Claim) Clone() *Claim {
 // protocol tells nodes apart, so a search need not look at renamed states twice.
 func (c *Claim) Permuted(order []int) *Claim {
 	d := c.Clone()
+	// What is to be sent is for the search to have sent before: a request names its node by the number of before.
 	d.Out = nil
 	peers := slices.Clone(d.peers)
 	for i, from := range order {
@@ -43,6 +44,7 @@ func (c *Claim) Permuted(order []int) *Claim {
 // so is what only reports (waiters).
 func (c *Claim) AppendState(b []byte, now Time) []byte {
 	b = append(b, byte(c.phase))
+	// A claim of a try differs from one that waits in when it gives up, and in nothing else that it does later.
 	b = appendFlags(b, c.noRenewal, c.raised, c.Try && c.votedOnce)
 	if c.Try {
 		b = c.appendTime(b, c.giveUpAt, now)
@@ -53,6 +55,8 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 	for _, t := range [...]Time{c.beatAt, c.countAt, c.shrunkAt} {
 		b = c.appendTime(b, t, now)
 	}
+	// The deadline of a claim that is not held is zero or of an earlier phase, and the start of an attempt matters until it is
+	// settled. To write both always would make one state look like many, and the search would not end.
 	switch c.phase {
 	case Joining:
 		b = c.appendTime(b, c.began, now)
@@ -76,6 +80,7 @@ func (c *Claim) appendTime(b []byte, t, now Time) []byte {
 	case Never:
 	case 0: // none, which is not now
 		t = -Never
+	// What lies a ttl and more in the past is past in the same way: no lease, view or attempt is as old as that.
 	default:
 		t = max(t-now, -Time(c.TTL)-1)
 	}
@@ -95,6 +100,7 @@ func appendFlags(b []byte, flags ...bool) []byte {
 // appendPeer appends what the claim knows of a node.
 func (c *Claim) appendPeer(b []byte, p *peer, now Time) []byte {
 	m := p.extra()
+	// A hint to a node that votes, or of a claim that is held, is looked at no more.
 	next, hinted := p.askAt, p.hinted
 	if hinted && (p.vote || c.phase == Holding) {
 		next, hinted = Never, false
