@@ -84,11 +84,11 @@ func keeps(t *testing.T, h *Hold) func() {
 // tooLate is how late a machine is on which a lease of two seconds may end unrenewed.
 const tooLate = 100 * time.Millisecond
 
-// users are 64 goroutines that lock and unlock 16 names, until stop. It returns how often they did, and how long the longest
+// users are 24 goroutines that lock and unlock 8 names, until stop. It returns how often they did, and how long the longest
 // wait was. The test fails if two hold a name at once, a hold is lost or a token falls.
 func users(t *testing.T, qs ...*Quorum) (stop func() (int64, time.Duration)) {
 	t.Helper()
-	const goroutines, names = 64, 16
+	const goroutines, names = 24, 8
 	late := lateness.Measure(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var state [names]tenancy
