@@ -77,7 +77,6 @@ lint: ## gofmt, go vet and staticcheck, each module on its own
 		flag=; if [ $$m = cmd/quorate ]; then flag=-modfile=$$t/alone.mod; fi; \
 		(cd $$m && GOWORK=off go vet $$flag ./... && $(STATICCHECK) ./...) || exit 1; \
 	done
-	@GOWORK=off go vet -tags mutants ./...
 
 .PHONY: sim
 sim: ## Random schedules in the simulator (SEEDS=20000 SEED=1)
