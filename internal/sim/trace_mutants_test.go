@@ -48,10 +48,6 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 var untraced = map[string]string{
 	"RuleRoute":            notRun + ": how long a call waits for a node",
 	"RuleNearest":          notRun + ": how long a call waits for a node",
-	"RuleBegins":           atOnce,
-	"RuleCleared":          atOnce + ": a beat asks the node again",
-	"RuleRecount":          atOnce,
-	"RuleMissed":           atOnce + ": a beat brings the vote",
 	"RuleSetPatient":       notRun + ": a connection to a node that has no vote is no connection there",
 	"RuleSetRegain":        "two recordings must cross, which a trace cannot time",
 	"RuleSetKin":           notRun + ": nodes of two recorded sets at one address",
@@ -70,7 +66,6 @@ var untraced = map[string]string{
 const (
 	mustCross = "repairs must cross steps of an exchange, which a trace cannot time"
 	notRun    = "the simulator does not run the decision"
-	atOnce    = "in a trace all else that happens makes up for it at once"
 )
 
 // switches are the mutants that are no rules.
