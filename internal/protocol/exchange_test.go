@@ -1,0 +1,269 @@
+package protocol_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// This file tests what an Exchange decides: what has become of it, what it proposes, and which members that rests on.
+
+const exchangeGuard = 20 * time.Second
+
+// entering is a change that replaces members of the set ABC by new nodes.
+func entering(add, remove string) (ch protocol.Change) {
+	for _, a := range strings.Split(add, "") {
+		ch.Add = append(ch.Add, protocol.Member{Identity: "new" + a, Addr: a})
+	}
+	ch.Remove = strings.Split(remove, "")
+	return ch
+}
+
+// decided is an Exchange for which c was decided at a time, and which the given members have moved to since.
+func decided(e protocol.Exchange, now protocol.Time, c *protocol.Configuration, moved ...int) *protocol.Exchange {
+	e.Guard = exchangeGuard
+	e.Decided(now, c)
+	for _, i := range moved {
+		e.Moved(now, i)
+	}
+	return &e
+}
+
+func TestOutcomeOfAnExchange(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	goal := entering("D", "C")
+	_, _, done := replaced(set)
+	for what, of := range map[string]struct {
+		e       protocol.Exchange
+		c       *protocol.Configuration
+		moved   []int
+		outcome protocol.ExchangeOutcome
+	}{
+		"one member of three serves the new set":     {protocol.Exchange{Goal: goal}, done, []int{0}, protocol.ExchangeGoesOn},
+		"two do":                                     {protocol.Exchange{Goal: goal}, done, []int{0, 2}, protocol.ExchangeDone},
+		"it was finished before it was given up":     {protocol.Exchange{Goal: goal, Undo: true}, done, []int{0, 2}, protocol.ExchangeDone},
+		"nothing was under way":                      {protocol.Exchange{}, set, []int{0, 1}, protocol.ExchangeDone},
+		"the change has not begun":                   {protocol.Exchange{Goal: goal}, set, []int{0, 1}, protocol.ExchangeGoesOn},
+		"it was given up before it has begun":        {protocol.Exchange{Goal: goal, Undo: true}, set, []int{0, 1}, protocol.ExchangeUndone},
+		"a change of another set makes no sense":     {protocol.Exchange{Goal: protocol.Change{Remove: []string{"A", "B", "C"}}}, set, []int{0, 1}, protocol.ExchangeUnfit},
+		"that is not said before the set is served":  {protocol.Exchange{Goal: protocol.Change{Remove: []string{"A", "B", "C"}}}, set, []int{0}, protocol.ExchangeGoesOn},
+		"what is under way is ended, and is not yet": {protocol.Exchange{}, set.Begin(goal, ballot(2)), []int{0, 1, 2, 3}, protocol.ExchangeGoesOn},
+	} {
+		assert.Equal(t, of.outcome, decided(of.e, 1, of.c, of.moved...).Outcome(), what)
+	}
+	assert.Equal(t, protocol.ExchangeGoesOn, new(protocol.Exchange).Outcome(), "no configuration is known")
+}
+
+// A majority is more than half: one of two members does not serve the new set, and one of two does not begin the wait.
+func TestHalfOfTheMembersIsNoMajority(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B")
+	assert.False(t, decided(protocol.Exchange{}, 1, set, 0).Over())
+	assert.True(t, decided(protocol.Exchange{}, 1, set, 0, 1).Over())
+
+	joint := set.Begin(protocol.Change{Remove: []string{"B"}}, ballot(2))
+	require.Equal(t, protocol.Jointly, joint.Stage, "no node has to learn")
+	e := decided(protocol.Exchange{}, 1, joint, 0)
+	e.Looked(0, true, true)
+	late := protocol.Time(2 * exchangeGuard)
+	assert.False(t, e.Next(late), "B may still serve the set of before")
+	assert.Equal(t, exchangeGuard, e.Left(late))
+	e.Moved(late, 1)
+	assert.True(t, e.Next(late.Add(exchangeGuard)))
+}
+
+// The change was begun by this client, and another one has given it up: it is not begun again.
+func TestAChangeThatAnotherClientGaveUpIsOver(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	learning := set.Begin(entering("D", "C"), ballot(2))
+	e := decided(protocol.Exchange{Goal: entering("D", "C")}, 1, learning)
+	assert.True(t, e.Mine())
+	undone := learning.Undo(ballot(3))
+	e.Decided(2, undone)
+	assert.False(t, e.Mine(), "nothing is under way")
+	e.Moved(2, 0)
+	e.Moved(2, 1)
+	assert.Equal(t, protocol.ExchangeUndone, e.Outcome())
+	next, ask := e.Propose(3, ballot(4))
+	assert.Nil(t, next)
+	assert.False(t, ask)
+}
+
+// The change that is under way is this client's only if the same nodes enter and leave.
+func TestAnotherChangeIsNotMine(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	underWay := set.Begin(entering("D", "C"), ballot(2))
+	for what, goal := range map[string]protocol.Change{
+		"a member that stays is no node that enters": {Add: []protocol.Member{{Identity: "b", Addr: "B"}}},
+		"nor is a member that stays one that leaves": {Remove: []string{"A"}},
+		"one node enters that the other does not":    entering("E", "C"),
+	} {
+		assert.False(t, decided(protocol.Exchange{Goal: goal}, 1, underWay).Mine(), what)
+	}
+	assert.True(t, decided(protocol.Exchange{Goal: entering("D", "C")}, 1, underWay).Mine())
+}
+
+// A set that no majority of its members serves yet is not the set to begin with: another client may know what follows it.
+func TestAChangeBeginsWhenItsSetIsServed(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	e := decided(protocol.Exchange{Goal: entering("D", "C")}, 1, set, 0)
+	next, ask := e.Propose(1, ballot(2))
+	assert.Nil(t, next)
+	assert.True(t, ask)
+	e.Moved(1, 1)
+	next, ask = e.Propose(2, ballot(2))
+	require.NotNil(t, next)
+	assert.True(t, ask)
+	assert.Equal(t, protocol.Learning, next.Stage)
+}
+
+// What is given up has been read for the configuration that counts now, in each round until it was.
+func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	e := decided(protocol.Exchange{Undo: true}, 1, set, 0)
+	asked := func() (ask bool) {
+		next, ask := e.Propose(1, ballot(2))
+		require.Nil(t, next)
+		return ask
+	}
+	assert.True(t, asked(), "the first of eight rounds")
+	assert.False(t, asked(), "one member of three serves the set")
+	e.Moved(1, 1)
+	assert.True(t, asked())
+	assert.True(t, asked())
+	e.Read()
+	require.Equal(t, protocol.ExchangeUndone, e.Outcome())
+	assert.False(t, asked())
+
+	later := set.Begin(entering("D", "C"), ballot(3)).Undo(ballot(4))
+	e.Decided(2, later)
+	e.Moved(2, 0)
+	e.Moved(2, 1)
+	assert.Equal(t, protocol.ExchangeGoesOn, e.Outcome(), "the register of another configuration was read")
+}
+
+// The wait begins when a majority of the set of before has moved, whatever the new nodes do, and later moves prolong nothing.
+func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
+	t.Parallel()
+	joint := setOf(1, "A", "B", "C").Begin(entering("DEF", "ABC"), ballot(2)).Join(ballot(3))
+	const now = protocol.Time(time.Hour)
+	e := decided(protocol.Exchange{}, now, joint, 3, 4, 5)
+	for i := range joint.Members {
+		e.Looked(i, true, true)
+	}
+	at := func(d time.Duration) protocol.Time { return now.Add(d) }
+	assert.False(t, e.Next(at(2*exchangeGuard)), "A, B and C may admit a claim by themselves")
+	assert.Equal(t, exchangeGuard, e.Left(at(2*exchangeGuard)))
+	e.Moved(at(time.Second), 0)
+	e.Moved(at(2*time.Second), 1)
+	e.Moved(at(3*time.Second), 2)
+	assert.Equal(t, exchangeGuard-time.Second, e.Left(at(3*time.Second)))
+	assert.False(t, e.Next(at(exchangeGuard+time.Second)))
+	assert.True(t, e.Next(at(exchangeGuard+2*time.Second)))
+	assert.Zero(t, e.Left(at(3*exchangeGuard)))
+
+	e.Decided(now, joint.Finish(ballot(4)))
+	for i := range 3 {
+		e.Moved(now, i)
+		e.Looked(i, true, true)
+	}
+	assert.False(t, e.Next(at(2*exchangeGuard)), "nothing is under way")
+	assert.Equal(t, exchangeGuard, e.Left(at(exchangeGuard)))
+
+	learning := decided(protocol.Exchange{}, now, setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)), 0, 1)
+	assert.Equal(t, exchangeGuard, learning.Left(at(time.Second)), "it has not begun while D learns")
+}
+
+// A member of the new set counts for what follows if it serves the present configuration, votes and is caught up.
+func TestWhichMembersCountForTheNext(t *testing.T) {
+	t.Parallel()
+	learning := setOf(1, "A").Begin(entering("D", "A"), ballot(2))
+	for _, c := range []*protocol.Configuration{learning, learning.Join(ballot(3))} {
+		for lacks := range 4 {
+			e := decided(protocol.Exchange{}, 1, c, 0)
+			e.Looked(0, false, false) // A leaves: what it says of itself does not matter
+			if lacks != 0 {
+				e.Moved(1, 1)
+			}
+			e.Looked(1, lacks != 1, lacks != 2)
+			assert.Equal(t, lacks == 3, e.Next(protocol.Time(2*exchangeGuard)), "%v: without %d", c.Stage, lacks)
+		}
+	}
+	e := decided(protocol.Exchange{}, 1, learning, 1)
+	e.Looked(1, true, true)
+	assert.False(t, e.Next(protocol.Time(2*exchangeGuard)), "the set of before has not moved: D has not learnt from it")
+}
+
+// A new node that answers again is not given up, and without Patience no node is. GaveUp says what was so when it was.
+func TestPatienceWithNewNodes(t *testing.T) {
+	t.Parallel()
+	const patience = time.Second
+	goal := entering("D", "C")
+	learning := setOf(1, "A", "B", "C").Begin(goal, ballot(2))
+	at := func(d time.Duration) protocol.Time { return protocol.Time(1).Add(d) }
+	e := decided(protocol.Exchange{Goal: goal, Patience: patience}, 1, learning)
+	e.Silent(1, 3)
+	e.Looked(3, false, false)
+	assert.False(t, e.Awaits(3))
+	e.Propose(at(2*patience), ballot(3))
+	assert.False(t, e.Undo, "D answers")
+
+	e.Silent(at(2*patience), 3)
+	e.Propose(at(4*patience), ballot(3))
+	assert.True(t, e.Undo)
+	e.Propose(at(9*patience), ballot(3))
+	_, silent := e.GaveUp()
+	assert.Equal(t, 2*patience, silent)
+
+	e = decided(protocol.Exchange{Goal: goal}, 1, learning)
+	e.Silent(1, 3)
+	e.Propose(at(time.Hour), ballot(3))
+	assert.False(t, e.Undo)
+}
+
+// Former has each address that was left, once, and none of a member.
+func TestFormerMembers(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	change := func(add, remove string) {
+		set = set.Begin(entering(add, remove), ballot(2)).Join(ballot(3)).Finish(ballot(4))
+	}
+	change("D", "C")
+	assert.Equal(t, []string{"C"}, set.Former)
+	change("C", "D")
+	assert.Equal(t, []string{"D"}, set.Former, "C is a member again")
+	change("D", "C")
+	change("E", "D")
+	assert.Equal(t, []string{"C", "D"}, set.Former)
+	was := set.Former
+	set = set.Begin(entering("F", "A"), ballot(5)).Undo(ballot(6))
+	assert.Equal(t, was, set.Former, "no node has left")
+}
+
+// A set has 31 members at most while it is exchanged, and as many former ones: what is recorded can be read again.
+func TestASetIsBounded(t *testing.T) {
+	t.Parallel()
+	addrs := strings.Split("ABCDEFGHIJKLMNOPQRSTUVWXYZabcde", "")
+	full := setOf(1, addrs...)
+	assert.False(t, full.Fits(entering("f", "A")), "there would be 32 members")
+	assert.True(t, setOf(1, addrs[:30]...).Fits(entering("f", "A")))
+
+	set := setOf(1, "-")
+	for _, a := range append(addrs, "f", "g") {
+		set = set.Begin(entering(a, set.Members[0].Addr), ballot(2)).Join(ballot(3)).Finish(ballot(4))
+	}
+	assert.Len(t, set.Former, 31)
+	got, ok := protocol.ParseConfiguration(set.String())
+	require.True(t, ok)
+	assert.Equal(t, set, got)
+}
