@@ -70,14 +70,13 @@ func farLock(ctx context.Context, m *mutex.Mutex) error {
 func TestFarNodesAndRecords(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	timing := []quorate.Option{e2e.Timing(2 * time.Second), quorate.WithNodeTimeout(50 * time.Millisecond)}
-	near := e2e.Open(t, c, timing...)
+	near := e2e.Open(t, c, e2e.Timing(2*time.Second))
 	require.NoError(t, once.New(near, "o").DoContext(t.Context(), func(context.Context) error { return nil }))
 	e := leader.New(near, "e", "near")
 	require.NoError(t, e.Campaign(deadline(t), ""))
 
 	_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: 60 * time.Millisecond})
-	far := e2e.OpenAt(t, urls, timing...)
+	far := e2e.OpenAt(t, urls, e2e.Timing(2*time.Second), quorate.WithNodeTimeout(50*time.Millisecond))
 	require.NoError(t, mutex.New(far, "m").LockContext(deadline(t)), "it knows now how far they are")
 	for l, err := range leader.New(far, "e", "far").Observe(deadline(t)) {
 		require.NoError(t, err)
