@@ -317,14 +317,38 @@ func (c *Claim) Suspect(now Time, node int) {
 
 // Early says that the leases that some nodes gave, a bit for each, end so much
 // earlier than the claim takes them to: clocks have parted, see Clocks.
+//
+// Invariant: the deadline that a holder keeps while nodes are exchanged ends earlier, too. It rests on leases whose nodes
+// may have forgotten the claim since. Without the rule a client holds that slept through an exchange, and has found out:
+// another claim holds by the nodes that count now.
 func (c *Claim) Early(now Time, nodes uint32, by time.Duration) {
 	if c.expire(now); c.phase.Final() {
 		return
 	}
+	keeps := c.phase == Holding && c.giveUpAt > 0 && c.Rules.on(RuleKeepEarly)
+	was := c.mostEarly()
 	for i := range c.peers {
-		if p := &c.peers[i]; nodes&(1<<i) != 0 && p.held {
+		p := &c.peers[i]
+		if nodes&(1<<i) == 0 {
+			continue
+		}
+		if p.held {
 			p.mutableExtra().leaseEnds = c.leaseEnds(p).Add(-by)
 		}
+		if keeps {
+			p.mutableExtra().early += by
+		}
+	}
+	if keeps { // two clocks may have parted for one reason, so the deadline moves by as much as the most of its leases do
+		c.giveUpAt = max(c.giveUpAt.Add(-(c.mostEarly() - was)), overdue)
 	}
 	c.advance(now)
+}
+
+// mostEarly is by how much the leases of a node end earlier at most since the holder has kept its deadline.
+func (c *Claim) mostEarly() (d time.Duration) {
+	for i := range c.peers {
+		d = max(d, c.peers[i].extra().early)
+	}
+	return d
 }

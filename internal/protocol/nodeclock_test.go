@@ -323,6 +323,28 @@ func TestEarly(t *testing.T) {
 	assert.Equal(t, Lost, c.Phase())
 }
 
+// The deadline that a holder keeps while nodes are exchanged ends earlier, too: once, where two clocks show one sleep. What clocks had
+// shown when it was kept is in it.
+func TestEarlyWhileADeadlineIsKept(t *testing.T) {
+	t.Parallel()
+	c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute})
+	c.Start(1, 64, 0, 0)
+	for i := range 3 {
+		c.Answer(2, Request{Node: i, Op: OpJoin, Sent: 1}, Answer{Status: OK, Incarnation: 1, Ticket: 64, Vote: true})
+	}
+	c.Early(3, 7, 10*time.Minute)
+	require.Equal(t, Time(1).Add(50*time.Minute), c.Deadline())
+	c.Regroup(4, Group{Nodes: 6, Sets: Quorums{present: 0b111000}})
+	require.Equal(t, Time(1).Add(50*time.Minute), c.Deadline(), "no new node has voted")
+	c.Early(5, 1, 20*time.Minute)
+	c.Early(6, 2, 20*time.Minute)
+	assert.Equal(t, Time(1).Add(30*time.Minute), c.Deadline())
+	c.Early(7, 2, 10*time.Minute)
+	assert.Equal(t, Time(1).Add(20*time.Minute), c.Deadline())
+	c.Early(8, 8, time.Hour)
+	assert.Equal(t, Lost, c.Phase())
+}
+
 // A vote of a node whose clock may have jumped counts later, by an answer then.
 func TestLateVote(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ func (c *Claim) Regroup(now Time, g Group) {
 		return
 	}
 	if c.phase == Holding && c.Rules.on(RuleKeepDeadline) {
-		c.giveUpAt = c.deadline
+		c.keep()
 	}
 	if c.phase != Joining {
 		c.raised = true // what is asked for from here on is this ticket
@@ -57,6 +57,16 @@ func (c *Claim) Regroup(now Time, g Group) {
 		c.phase, c.began = Joining, now
 	}
 	c.advance(now)
+}
+
+// keep has a holder keep its deadline. What clocks have told by now is in it.
+func (c *Claim) keep() {
+	c.giveUpAt = c.deadline
+	for i := range c.peers {
+		if p := &c.peers[i]; p.extra().early != 0 {
+			p.mutableExtra().early = 0
+		}
+	}
 }
 
 // Regroup has the operation count on other nodes. What nodes have answered stays.

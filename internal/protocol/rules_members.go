@@ -33,6 +33,7 @@ const (
 	RuleSetUnlisted    // and not while a newer list names its own address: a copy of its data votes while it is away
 	RuleSetRoom        // a client without a number for a member stops: it counts a majority of fewer nodes, and two hold
 	RuleExchangeSilent // a member that does not answer counts for nothing until it has been looked at again: what was recorded is not found
+	RuleKeepEarly      // a deadline that is kept ends earlier where clocks have parted: two holders, one of which slept through an exchange
 	RuleExchangeRead   // what is under way is given up when the register has been read: the next exchange begins with a change that was given up
 )
 

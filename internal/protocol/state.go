@@ -65,6 +65,9 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 		b = binary.AppendVarint(b, int64(c.settleRounds))
 	case Holding:
 		b = c.appendTime(b, c.deadline, now)
+		if !c.Try {
+			b = c.appendTime(b, c.giveUpAt, now)
+		}
 	}
 	b = binary.AppendVarint(b, int64(c.countPause))
 	b = binary.AppendVarint(b, int64(c.listDepth))
@@ -113,6 +116,9 @@ func (c *Claim) appendPeer(b []byte, p *peer, now Time) []byte {
 		b = c.appendTime(b, t, now)
 	}
 	b = append(b, p.failures)
+	if c.phase == Holding {
+		b = binary.AppendVarint(b, int64(m.early))
+	}
 	if c.Counting {
 		b = binary.AppendUvarint(b, m.limit)
 		b = binary.AppendUvarint(b, uint64(m.limitAt))

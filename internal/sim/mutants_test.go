@@ -171,6 +171,7 @@ var mutants = []mutant{
 	{"the time before the new set counts begins with the decision", without(protocol.RuleExchangeMoved), exchangeLeft, 300, "capacity token"},
 	{"a node moves to an earlier configuration", nodesWithout(model.SetHigher), exchangeAgain, 100, "capacity token"},
 	{"a holder is judged by the new set at once", without(protocol.RuleKeepDeadline), exchangeKept, 100, "lost"},
+	{"a deadline that was kept stays though clocks have parted", without(protocol.RuleKeepEarly), exchangeAsleep, 300, "capacity token"},
 	{"a waiter without a place at the new nodes starts again", without(protocol.RuleSettleNext), exchangeKept, 100, "place"},
 	{"an attempt of before the new set goes on", without(protocol.RuleNarrow), exchangeFalls, 300, "token"},
 	{"the new set counts before it is caught up", without(protocol.RuleExchangeCaughtUp), exchangeRecords, 100, "record"},
