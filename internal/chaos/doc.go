@@ -45,8 +45,8 @@
 // rivals that lock other keys than they say.
 //
 // A build with the tag mutants can leave out rules of the library, one at a time;
-// see rules_mutants.go. Real servers show votes-only, with faults of its own, and
-// no-exact. The others need faults to meet in ways that are rare within a minute, such
+// see rules_mutants.go. Real servers show votes-only and no-both, with faults of their
+// own, and no-exact. The others need faults to meet in ways that are rare within a minute, such
 // as a late push and a rival, or clocks that stand still while a machine sleeps: the
 // simulator (internal/sim) shows each of them.
 //

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/samber/lo"
+
+	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
 // What is done to the set: operators exchange its nodes by the public calls, each in a process of its own, while all
@@ -16,6 +18,7 @@ import (
 var memberHarms = []harm{
 	{"node of the set replaced", replaceNodes(1)},
 	{"two nodes of the set replaced at once", replaceNodes(2)},
+	partedReplacement,
 	{"set of three made one of five and back, or the other way round", resize},
 	{"dead node removed or replaced", removeDead},
 	{"operator killed in the middle of an exchange, the next one goes on", killOperator(false)},
@@ -25,6 +28,10 @@ var memberHarms = []harm{
 	{"data of a node copied to a server that is to be added", copyData},
 	{"client stopped across two exchanges", sleepThrough},
 }
+
+// partedReplacement shows two holders if a majority of one set is enough while both count. It is also a track of its own,
+// for the control no-both.
+var partedReplacement = harm{"most nodes of the set replaced, clients parted", replaceMost}
 
 // swap draws the replacement of so many nodes of a set.
 func (n *nemesis) swap(r *rand.Rand, set []int, nodes int) (change, error) {
@@ -44,6 +51,25 @@ func replaceNodes(nodes int) func(context.Context, *nemesis, *rand.Rand) (string
 		}
 		return c.String(), n.exchange(ctx, c)
 	}
+}
+
+// replaceMost replaces a majority of the set. Meanwhile half of the clients reach only the nodes that leave, which are a
+// majority of the set of before. The other half reach only the nodes of the next set.
+func replaceMost(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	set, err := n.set(ctx)
+	if err != nil {
+		return "", err
+	}
+	c, err := n.swap(r, set, majority(len(set)))
+	if err != nil {
+		return c.String(), err
+	}
+	for i := range n.plan.Clients {
+		n.wires.set([]int{i}, lo.Ternary(i%2 == 0, c.of(set), c.remove), proxy.Both, lose)
+	}
+	err = n.exchange(ctx, c)
+	n.wires.set(lo.Range(n.plan.Clients), append(c.of(set), c.remove...), proxy.Both, pass)
+	return c.String(), err
 }
 
 func resize(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {

@@ -76,6 +76,7 @@ var tracks = map[string][]harm{
 	"drift":   driftHarms,
 	"misuse":  misuseHarms,
 	"overlap": {{"each client sees a majority of its own", overlap}}, // alone, for a control
+	"parted":  {partedReplacement},                                   // likewise
 }
 
 // trackNames in a fixed order: those of a run that does not say otherwise.

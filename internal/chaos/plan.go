@@ -80,6 +80,9 @@ func (p *plan) control(name string) error {
 		// What is too much only when each client sees other nodes: so they do.
 		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"semaphore"}, []string{"overlap"}, p.TTL/4, p.TTL/2, 1, 0
 		return withoutRule(name)
+	case "no-both":
+		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"mutex"}, []string{"parted"}, p.TTL/4, p.TTL/2, 1, 0
+		return withoutRule(name)
 	default:
 		p.Hold, p.MinRate, p.Rivals = p.TTL/2, 1, 0 // many are to hold something when a fault comes
 		return withoutRule(name)
@@ -97,7 +100,7 @@ func (p *plan) check() error {
 	}
 	for _, t := range p.Tracks {
 		if _, ok := tracks[t]; !ok {
-			return fmt.Errorf("-tracks %s: there are %s, members, drift, misuse and overlap", t, strings.Join(trackNames, ", "))
+			return fmt.Errorf("-tracks %s: there are %s, members, drift, misuse, overlap and parted", t, strings.Join(trackNames, ", "))
 		}
 	}
 	if !slices.Contains([]string{inMemory, everysec, always, mixed}, p.Store) {
@@ -113,7 +116,9 @@ func (p *plan) check() error {
 }
 
 // exchanges says whether the members of the set change.
-func (p *plan) exchanges() bool { return slices.Contains(p.Tracks, "members") }
+func (p *plan) exchanges() bool {
+	return len(lo.Intersect(p.Tracks, []string{"members", "parted"})) > 0
+}
 
 // spares are how many servers there are that are no members when the run begins.
 const spares = 4
