@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -96,10 +97,24 @@ func TestFlags(t *testing.T) {
 	assert.Equal(t, 5, s.plans[1].Nodes)
 	assert.Equal(t, []string{"mutex"}, s.plans[1].Work)
 	for _, wrong := range [][]string{
-		{"-nodes", "x"}, {"-nodes", "1"}, {"-tracks", "boats"}, {"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"}, {"-simulated", "chaos_test.go"}, {"-simulated", "none"},
+		{"-nodes", "x"}, {"-nodes", "1"}, {"-tracks", "boats"}, {"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"}, {"-simulated", "chaos_test.go"}, {"-simulated", "none"}, {"-report", "doc.go"}, {"-report", "none"},
 	} {
 		_, err := parse(wrong)
 		assert.Error(t, err, "%v", wrong)
 	}
 	assert.Equal(t, exitVoid, command(t.Context(), []string{"-work", "knitting"}, &strings.Builder{}))
+}
+
+// A report replaces the one before, and leaves what is written by hand.
+func TestReportKeepsTheDocument(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "chaos.md")
+	require.NoError(t, os.WriteFile(file, []byte("by hand\n"+begin+"of before\n"+end+"\nby hand, too\n"), 0o600))
+	for range 2 {
+		require.NoError(t, fill(file, "new\n"))
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, "by hand\n"+begin+"new\n"+end+"\nby hand, too\n", string(text))
+	}
+	_, _, err := around("../../docs/chaos.md") // where make chaos puts its report
+	require.NoError(t, err)
 }

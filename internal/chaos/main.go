@@ -58,7 +58,7 @@ func parse(args []string) (settings, error) {
 	f.DurationVar(&p.Hold, "hold", p.Hold, "most holds are shorter than this")
 	f.DurationVar(&p.Bound, "bound", p.Bound, "how long a wait may last when all is well; more on a machine that is busy with other things")
 	f.Float64Var(&p.MinRate, "min", p.MinRate, "holds per second of each kind of work, below which a run says nothing")
-	f.StringVar(&s.report, "report", "", "write a report to this file, as Markdown")
+	f.StringVar(&s.report, "report", "", "put a report into this Markdown file, between its lines <!-- chaos: begin --> and <!-- chaos: end -->")
 	simulated := f.String("simulated", "", "a file of what the simulator has printed, for the report: go test -v ./internal/sim -run TestSchedules -seeds=N")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -66,6 +66,11 @@ func parse(args []string) (settings, error) {
 	var err error
 	if s.simulator, err = simulation(*simulated); err != nil {
 		return s, fmt.Errorf("-simulated: %w", err)
+	}
+	if s.report != "" {
+		if _, _, err = around(s.report); err != nil { // said before the runs, not after them
+			return s, fmt.Errorf("-report: %w", err)
+		}
 	}
 	p.Work, p.Tracks = strings.Split(*work, ","), strings.Split(*tracks, ",")
 	for _, text := range strings.Split(*nodes, ",") {
@@ -112,7 +117,7 @@ func command(ctx context.Context, args []string, out io.Writer) (status int) {
 		}
 	}
 	if s.report != "" && len(results) == len(s.plans) {
-		if err := os.WriteFile(s.report, []byte(markdown(results, s.simulator)), 0o644); err != nil {
+		if err := fill(s.report, markdown(results, s.simulator)); err != nil {
 			fmt.Fprintln(os.Stderr, "chaos:", err)
 			return exitVoid
 		}

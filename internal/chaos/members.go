@@ -26,6 +26,21 @@ type members struct {
 	found                        []violation
 }
 
+// exchangeStats counts what operators have done.
+type exchangeStats struct {
+	Done, Failed int64 // by operators that were waited for
+	Killed       int64 // operators, in the middle of an exchange
+	Copies       int64 // attempts to add a server with a copy of a member's data
+}
+
+func (m *members) stats() exchangeStats {
+	return exchangeStats{m.done.Load(), m.failed.Load(), m.killed.Load(), m.copies.Load()}
+}
+
+func (s exchangeStats) String() string {
+	return fmt.Sprintf("%d, %d; %d; %d", s.Done, s.Failed, s.Killed, s.Copies)
+}
+
 // change is what an exchange is to do, by the numbers of servers.
 type change struct{ add, remove []int }
 

@@ -28,6 +28,9 @@ func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "clocks of a majority of the servers: off by %v at most\n", r.Apart)
 	fmt.Fprintf(out, "rivals: %d holds, %d without a loss of memory before them; %d overlaps that a loss excuses\n", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
 	fmt.Fprintf(out, "%d times a node that lost its data was repaired\n", r.Repairs)
+	if r.Plan.exchanges() {
+		fmt.Fprintf(out, "exchanges done, failed; operators killed; copies offered: %v\n", r.Exchanges)
+	}
 	if r.Excused > 0 {
 		fmt.Fprintf(out, "%d violations of liveness are excused: no quorum of servers answered the harness within %v\n", r.Excused, prompt)
 	}
@@ -113,9 +116,9 @@ func (r *result) harm() string {
 func markdown(results []*result, simulator string) string {
 	var b strings.Builder
 	first := results[0]
-	fmt.Fprintf(&b, preamble, "`make chaos`", first.Began.Format(time.DateOnly), first.Redis, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
-		first.Plan.Bound, first.Plan.TTL, first.Plan.Guard)
-	b.WriteString("\n## Runs\n\n| | " + strings.Join(lo.Map(results, func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
+	fmt.Fprintf(&b, "%s, Redis %s, %s on %s/%s with %d processors. The ttl is %v, the guard time %v.\n", first.Began.Format(time.DateOnly), first.Redis,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), first.Plan.TTL, first.Plan.Guard)
+	b.WriteString("\n| | " + strings.Join(lo.Map(results, func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
 		strings.Repeat("---:|", len(results)) + "\n")
 	row := func(name string, cell func(*result) string) {
 		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.Join(lo.Map(results, func(r *result, _ int) string { return cell(r) }), " | "))
@@ -127,6 +130,7 @@ func markdown(results []*result, simulator string) string {
 		return fmt.Sprintf("%d × %s", r.Plan.Clients, strings.Join(r.Plan.Work, ", "))
 	})
 	row("most holds are shorter than", func(r *result) string { return r.Plan.Hold.String() })
+	row("tracks", func(r *result) string { return strings.Join(r.Plan.Tracks, ", ") })
 	row("faults for", func(r *result) string { return r.Plan.For.String() })
 	row("operations", func(r *result) string { return count(len(r.History.Ops)) })
 	row("holds per second under faults", (*result).rates)
@@ -142,6 +146,7 @@ func markdown(results []*result, simulator string) string {
 	})
 	row("answers of Status", func(r *result) string { return count(r.Once.Told) })
 	row("times a node that lost its data was repaired", func(r *result) string { return count(r.Repairs) })
+	row("exchanges done, failed; operators killed; copies offered", func(r *result) string { return r.Exchanges.String() })
 	row("answers about the leader", func(r *result) string {
 		return count(lo.CountBy(r.History.Told, func(s sighting) bool { return s.Kind == "leader" }))
 	})
@@ -158,7 +163,7 @@ func markdown(results []*result, simulator string) string {
 	row("clients that closed before every node had confirmed", func(r *result) string { return count(r.History.Late) })
 	row("**violations**", func(r *result) string { return r.verdict() })
 
-	b.WriteString("\n## Faults\n\n| | " + strings.Join(lo.Map(results, func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
+	b.WriteString("\n### Faults\n\n| | " + strings.Join(lo.Map(results, func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
 		strings.Repeat("---:|", len(results)) + "\n")
 	for _, kind := range kinds(results) {
 		row(kind, func(r *result) string {
@@ -172,7 +177,6 @@ func markdown(results []*result, simulator string) string {
 	}
 	writeViolations(&b, results)
 	b.WriteString(simulator)
-	b.WriteString(epilogue)
 	return b.String()
 }
 
@@ -182,13 +186,49 @@ func writeViolations(b *strings.Builder, results []*result) {
 		if len(r.Violations) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n## Violations: %s\n\n```text\n", r.title())
+		fmt.Fprintf(b, "\n### Violations: %s\n\n```text\n", r.title())
 		for _, v := range r.Violations[:min(20, len(r.Violations))] {
 			r.printViolation(b, v)
 		}
 		b.WriteString("```\n")
 	}
 }
+
+// The report stands between these lines of a document. All else in it is written by hand, and stays as it is.
+const begin, end = "<!-- chaos: begin -->\n", "<!-- chaos: end -->"
+
+// around is the text of a document before the report, and the text after it.
+func around(file string) (before, after string, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", "", err
+	}
+	before, rest, begun := strings.Cut(string(text), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !begun || !ended {
+		return "", "", fmt.Errorf("%s has no place for a report: the lines %q and %q", file, strings.TrimSpace(begin), end)
+	}
+	return before, after, nil
+}
+
+// fill puts a report into a document, in the place of the one before.
+func fill(file, report string) error {
+	before, after, err := around(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(before+begin+report+end+after), 0o644)
+}
+
+const simulated = `
+### The simulator
+
+The same state machine under random schedules, with a simulated network, nodes and clocks ([simulation.md](simulation.md)). Printed on %s:
+
+~~~
+%s
+~~~
+`
 
 // simulation is the part of the report about the simulator: what go test -v has
 // printed, as it stands in a file. What has not passed is no result.

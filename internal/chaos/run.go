@@ -40,6 +40,7 @@ type result struct {
 	pulse      *pulse
 	Excused    int // violations of liveness while no quorum of servers answered the harness
 	Repairs    int // repairs of nodes that had lost their data
+	Exchanges  exchangeStats
 	Waits      waitStats
 	Rates      map[string]float64 // holds per second under faults, by kind of work
 	Violations []violation
@@ -88,6 +89,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	if h.nemesis != nil {
 		r.Faults, r.Losses, r.Ended = h.nemesis.faults(), h.nemesis.memory.losses(), h.nemesis.ended.Load()
 		r.Apart = h.nemesis.apart
+		r.Exchanges = h.nemesis.members.stats()
 		r.Pushes, r.Pieces = h.nemesis.late.pushes.Load(), h.nemesis.late.commands.Load()
 	}
 	stats, cerr := h.close()
