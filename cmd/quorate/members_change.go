@@ -108,7 +108,7 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 // stages are what the stages of an exchange mean to an operator.
 var stages = map[string]string{
 	"stable":   "one set counts",
-	"learning": "the old nodes count, and the new ones learn",
+	"learning": "the old nodes count, and the next set is prepared",
 	"joint":    "the old nodes and the new ones count, a majority of each",
 }
 

@@ -43,7 +43,7 @@ func TestMembersChange(t *testing.T) {
 	status, out, errs := change("replace", c.Node(2).Addr(), c.Node(3).URL())
 	require.Equal(t, 0, status, errs)
 	assert.Contains(t, out, "The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), c.Node(3).Addr()}, " ")+"\n")
-	assert.Contains(t, errs, "epoch 2: the old nodes count, and the new ones learn; waiting for ")
+	assert.Contains(t, errs, "epoch 2: the old nodes count, and the next set is prepared; waiting for ")
 	assert.Contains(t, errs, "epoch 3: the old nodes and the new ones count, a majority of each; waiting for ")
 	require.NoError(t, context.Cause(held))
 
@@ -57,7 +57,7 @@ func TestMembersChange(t *testing.T) {
 		return strings.Contains(out, c.Node(4).Addr()+"  member, enters")
 	}), "%s", &out)
 	assert.Contains(t, out, c.Node(0).Addr()+"  member, stays")
-	assert.Contains(t, out, "Nodes are being exchanged (epoch 5): the old nodes count, and the new ones learn\n")
+	assert.Contains(t, out, "Nodes are being exchanged (epoch 5): the old nodes count, and the next set is prepared\n")
 	assert.Contains(t, out, "Note: nodes are being exchanged")
 	started.signal(os.Interrupt)
 	assert.Equal(t, 1, started.status())
@@ -80,7 +80,7 @@ func TestMembersUndo(t *testing.T) {
 	require.Equal(t, 0, status, errs)
 	set := strings.Join(c.Addrs()[:3], " ")
 	p := start(t, append([]string{"members", "replace", c.Node(2).URL(), c.Node(3).URL()}, nodes...)...)
-	require.True(t, e2e.Eventually(func() bool { return strings.Contains(p.err.String(), "new ones learn; waiting for ") }), &p.err)
+	require.True(t, e2e.Eventually(func() bool { return strings.Contains(p.err.String(), "the next set is prepared; waiting for ") }), &p.err)
 	require.NoError(t, p.cmd.Process.Kill())
 	<-p.ended
 	var out string

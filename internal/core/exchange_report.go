@@ -4,6 +4,7 @@ package core
 // No step depends on them.
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ func (x *exchange) report(c, next *protocol.Configuration, left time.Duration) {
 		p.Await = strings.Join(silent, " ") + " to answer"
 	case c.Stage == protocol.Learning:
 		p.Await, p.Left = "the new nodes to take in what the others have", left
+		if !slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return m.Role == protocol.Enters }) {
+			p.Await, p.Left = "holders to get their places at the nodes that stay", x.e.Left(x.q.now())
+		}
 	case c.Stage == protocol.Jointly:
 		p.Await, p.Left = "the leases to end that only the nodes of before know", x.e.Left(x.q.now())
 	default:

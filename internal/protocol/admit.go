@@ -40,7 +40,7 @@ func (c *Claim) barred(p *peer) bool { return p.extra().barred && !p.vote && c.R
 // replaced when that incarnation was first heard of, or, a holder's, when it
 // first voted again.
 func (c *Claim) usable(p *peer, now Time) bool {
-	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact)) && !p.outside
+	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact)) && !p.outside && now >= p.extra().backFrom
 }
 
 // Exclude says which nodes, a bit for each, are not known to be of the set that the client counts on: see

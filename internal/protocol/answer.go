@@ -52,9 +52,9 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 			p.behind = false
 		}
 	case Missing: // the view is of a claim that is not there any more: back by rule 6
-		*p = peer{outside: p.outside, ackSent: r.Sent, askAt: now, behind: p.behind}
+		*p = peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, askAt: now, behind: p.behind}
 	case Recovering: // lost its memory: not before the guard time is over
-		again := peer{outside: p.outside, ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
+		again := peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
 		if c.phase == Holding && c.usable(p, now) && c.Rules.on(RuleOutlast) {
 			// The guard time outlasts the lease that it has forgotten, so that still
 			// keeps others out: a node that has come back is worth no less to a holder
@@ -65,7 +65,7 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 		}
 		*p = again
 	case Clash:
-		*p = peer{outside: p.outside, ackSent: r.Sent, askAt: Never, refused: true}
+		*p = peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, askAt: Never, refused: true}
 	}
 	c.advance(now)
 }
@@ -96,7 +96,7 @@ func (c *Claim) credible(now Time, p *peer, a Answer) bool {
 // which the node may give the ticket.
 func (c *Claim) rejectAnswer(now Time, p *peer, r Request, a Answer) {
 	failures := min(p.failures, mostFailures-1)
-	*p = peer{outside: p.outside, ackSent: r.Sent, pendingSince: p.pendingSince, askAt: Never, failures: failures + 1}
+	*p = peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, pendingSince: p.pendingSince, askAt: Never, failures: failures + 1}
 	if c.Try && c.phase != Holding { // a try asks once
 		return
 	}
@@ -128,12 +128,18 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 			p.extraOrNil.countsFrom = 0
 		}
 	}
+	if !same || !c.running(p, now) {
+		c.viewBegins(now, p)
+	}
 	p.held, p.ticket, p.incarnation, p.ackSent = true, a.Ticket, a.Incarnation, r.Sent
 	if p.extraOrNil != nil {
 		p.extraOrNil.leaseEnds = 0
 	}
 	if a.Foreign {
 		c.distrustPushes(p)
+	}
+	if a.TookBack {
+		c.forgetView(p)
 	}
 	pushedVote := p.vote && !p.pushUnsure && !a.Foreign && !a.Vote // by the push that voted
 	p.vote = a.Vote && c.voteCounts(now, p, a.Late) || pushedVote

@@ -70,7 +70,7 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	g := c.group.Load()
 	sets, absent := g.of(b.Succession)
 	a.Claim = *NewClaim(Config{
-		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Succession: b.Succession, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
+		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Succession: b.Succession, TakeBack: g.TakeBack > 0, BackGuard: g.TakeBack, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
 		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy|absent, b.NodeTimeout, b.TTL),
 	})
 	a.outbox.rules = b.Rules

@@ -15,6 +15,7 @@ import (
 //	count.go      rule 3 for semaphores: lower claims are counted, not only votes
 //	capacity.go   how many permits there are, after a Resize
 //	renew.go      rule 6: renewals, and what is sent again
+//	takeback.go   a holder's place at nodes that have it at a higher ticket
 //
 // Invariant: advance runs after each event, so a claim's phase, deadline and Wake are
 // always those of what it knows.
@@ -61,6 +62,8 @@ type Config struct {
 	Try         bool          // do not wait: Busy instead
 	Nodes       uint8         // that are known; those without a vote, too
 	Succession  bool          // of the register of SuccessorName
+	TakeBack    bool          // a holder asks nodes to take it back, see takeback.go
+	BackGuard   Window        // the guard time of the set when it was to do so last
 	Absent      uint32        // of these, nodes that are asked nothing, a bit for each
 }
 
@@ -341,5 +344,7 @@ func (c *Claim) send(now Time, node int, op Op) {
 	if c.Out == nil {
 		c.Out = outs.Get().(*[outSize]Request)[:0]
 	}
-	c.Out = append(c.Out, Request{Node: node, Op: op, Ticket: t, List: list, Sent: now})
+	back := op == OpSettle && c.misplaced(p)
+	p.marked = p.marked || back
+	c.Out = append(c.Out, Request{Node: node, Op: op, Ticket: t, List: list, Back: back, Sent: now})
 }

@@ -98,7 +98,7 @@ func (c *Configuration) Fits(ch Change) bool {
 	return !slices.ContainsFunc(ch.Remove, func(a string) bool { return c.Place(a) < 0 })
 }
 
-// Begin returns the first configuration of a change. Where no node is added none has to learn.
+// Begin returns the first configuration of a change. Where no node is added, and no holder can be left with too few nodes, none has to learn.
 func (c *Configuration) Begin(ch Change, b Ballot) *Configuration {
 	n := c.follow(b, Learning)
 	for i := range n.Members {
@@ -110,10 +110,21 @@ func (c *Configuration) Begin(ch Change, b Ballot) *Configuration {
 		m.Role = Enters
 		n.Members = append(n.Members, m)
 	}
-	if len(ch.Add) == 0 {
+	if len(ch.Add) == 0 && !n.strands() {
 		n.Stage = Jointly
 	}
 	return n
+}
+
+// strands reports whether a majority of the nodes that stay or leave can have so few nodes that stay that these, and all that enter,
+// are no majority of the new set. A holder with such a majority needs the time to be taken back, see takeback.go.
+func (c *Configuration) strands() bool {
+	var count [3]int
+	for _, m := range c.Members {
+		count[m.Role]++
+	}
+	stay := max(0, (count[Stays]+count[Leaves])/2+1-count[Leaves])
+	return 2*(stay+count[Enters]) <= count[Stays]+count[Enters]
 }
 
 // follow returns a copy of the next epoch.
@@ -245,9 +256,9 @@ func (c *Configuration) has(ch Change, underWay bool) bool {
 // Mine reports whether the change that is under way is the goal.
 func (e *Exchange) Mine() bool { return e.begun && e.config != nil && e.config.Stage != Stable }
 
-// Left returns how long Jointly lasts yet, at least.
+// Left returns how long the stage lasts yet, at least: Jointly, or Learning where a holder could be left with too few nodes.
 func (e *Exchange) Left(now Time) time.Duration {
-	if e.config == nil || e.config.Stage != Jointly || e.began == 0 {
+	if e.config == nil || e.config.Stage == Stable || e.config.Stage == Learning && !e.config.strands() || e.began == 0 {
 		return e.Guard
 	}
 	return max(0, e.Guard-now.Sub(e.began))
@@ -379,7 +390,7 @@ func (e *Exchange) Next(now Time) bool {
 		return false
 	}
 	if e.config.Stage == Learning {
-		return e.learnt() || !e.Rules.on(RuleExchangeLearn)
+		return (e.learnt() || !e.Rules.on(RuleExchangeLearn)) && e.settled(now)
 	}
 	ready := e.majority(Leaves, func(n *exchanging) bool {
 		return n.moved && n.votes && (n.caught || !e.Rules.on(RuleExchangeCaughtUp))
@@ -396,6 +407,14 @@ func (e *Exchange) learnt() bool {
 		}
 	}
 	return true
+}
+
+// settled reports whether each holder has had the time to get its place at the nodes that stay.
+//
+// Invariant: what a node that takes a holder back is evidence of counts half a guard time later. Before that a majority of the new set
+// may not have the holder, and it would be lost as soon as one is needed.
+func (e *Exchange) settled(now Time) bool {
+	return !e.config.strands() || now.Sub(e.began) >= e.Guard || !e.Rules.on(RuleExchangeTake)
 }
 
 // Over reports whether a majority of the new set has moved to it. A second change may begin.

@@ -221,6 +221,9 @@ func (m *Membership) Group() Group {
 	}
 	asked := uint32(0)
 	g := Group{Sets: m.config.Quorums(m.slot, m.rules), Successor: SuccessorName(m.config.Stamp), Narrow: m.narrow}
+	if m.config.Stage == Learning {
+		g.TakeBack = WindowOf(m.config.Guard)
+	}
 	for k := range m.config.Members {
 		asked |= 1 << m.slot(k)
 	}

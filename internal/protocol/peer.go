@@ -25,6 +25,7 @@ type peer struct {
 	askAgain   bool  // something may have been missed while a request was out: ask again after the answer
 	pushUnsure bool  // it may have taken its vote back: only answers say whether it votes, see distrustPushes
 	outside    bool  // the node is not known to be of the set that the client counts on, see Exclude
+	marked     bool  // it was asked to take the claim back, see takeback.go
 	refused    bool  // for good: another capacity, a wrong type, a wrong password
 	failures   uint8 // in a row, as far as that can count
 }
@@ -56,6 +57,7 @@ type peerExtra struct {
 	barred        bool          // another client's key keeps all claims out there
 	leaseEnds     Time          // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks have parted; 0: as that
 	early         time.Duration // by how much leases of the node end earlier since a holder has kept its deadline: see Regroup
+	backFrom      Time          // from then on the view counts: the node may have taken the claim back, see takeback.go
 	countsFrom    Time          // from then on a vote counts that the node gave before: see Clocks; 0: at once
 	earlyPush     Push          // a push that overtook the answer it belongs to
 }

@@ -13,6 +13,7 @@ type Group struct {
 	Deciders  Quorums
 	Successor string
 	Absent    uint32 // nodes that are asked nothing, a bit for each
+	TakeBack  Window // holders ask nodes to take them back, see takeback.go: the guard time of the set; 0: they do not
 	Narrow    bool   // claims of before may have been admitted by nodes that are not asked any more
 }
 
@@ -34,7 +35,7 @@ func (c *Claim) Regroup(now Time, g Group) {
 		c.end(now, Lost)
 		return
 	}
-	c.Sets, c.Absent = g.Sets, g.Absent
+	c.Sets, c.Absent, c.TakeBack, c.BackGuard = g.Sets, g.Absent, g.TakeBack > 0, max(c.BackGuard, g.TakeBack)
 	for c.Nodes = uint8(g.Nodes); len(c.peers) < g.Nodes; {
 		c.peers = append(c.peers, peer{outside: true})
 	}
@@ -48,7 +49,7 @@ func (c *Claim) Regroup(now Time, g Group) {
 	if c.phase != Joining {
 		c.raised = true // what is asked for from here on is this ticket
 		for i := range c.peers {
-			if p := &c.peers[i]; !p.held && !p.refused && g.Absent&(1<<i) == 0 {
+			if p := &c.peers[i]; (!p.held || c.misplaced(p)) && !p.refused && g.Absent&(1<<i) == 0 {
 				p.ask(now)
 			}
 		}

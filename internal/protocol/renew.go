@@ -19,7 +19,7 @@ func (c *Claim) Renew(now Time) {
 	for i := range c.peers {
 		switch p := &c.peers[i]; {
 		case p.refused || c.Absent&(1<<i) != 0:
-		case p.held && p.ticket >= c.ticket:
+		case p.held && p.ticket >= c.ticket && !c.misplaced(p):
 			c.send(now, i, OpBeat)
 		default:
 			c.send(now, i, OpSettle)
@@ -80,6 +80,8 @@ func (c *Claim) sendDue(now Time) {
 				c.send(now, i, OpSettle)
 			}
 		case p.held && p.ticket < c.ticket && (c.phase == Joining || c.Rules.on(RuleSettleBelow)) && (p.failures == 0 || due || again):
+			c.send(now, i, OpSettle)
+		case c.misplaced(p) && (due || again):
 			c.send(now, i, OpSettle)
 		case p.held && p.extra().shrinkPending && (p.failures == 0 || due || again):
 			c.send(now, i, OpSettle)

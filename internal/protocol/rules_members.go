@@ -34,6 +34,10 @@ const (
 	RuleSetRoom        // a client without a number for a member stops: it counts a majority of fewer nodes, and two hold
 	RuleExchangeSilent // a member that does not answer counts for nothing until it has been looked at again: what was recorded is not found
 	RuleKeepEarly      // a deadline that is kept ends earlier where clocks have parted: two holders, one of which slept through an exchange
+	RuleTakeBack       // a holder asks nodes that have it at a higher ticket to take it back at its own, while nodes are exchanged: it is lost
+	RuleBackLater      // a view of a node that may have done so counts half a guard time later: two holders
+	RuleTookBack       // what such a node told or pushed before counts no more: two holders
+	RuleExchangeTake   // nodes that stay have the time for that before the nodes that leave do not suffice any more: a hold is lost
 	RuleExchangeRead   // what is under way is given up when the register has been read: the next exchange begins with a change that was given up
 )
 

@@ -20,12 +20,13 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Flags of a request, argument 6 of the scripts: one number for three booleans, because each
+// Flags of a request, argument 6 of the scripts: one number for four booleans, because each
 // word of a command costs the node more than the addition.
 const (
 	flagNotify = 1 << iota
 	flagList
 	flagSettle
+	flagBack
 )
 
 // Keys are the keys of one name:
@@ -214,6 +215,9 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 		}
 		if r.Op == protocol.OpSettle {
 			flags |= flagSettle
+		}
+		if r.Back {
+			flags |= flagBack
 		}
 	case protocol.OpBeat:
 		sha, args = beat.SHA, 6
