@@ -43,9 +43,9 @@ func (q *Quorum) AddNodes(ctx context.Context, urls ...string) error {
 // for good is removed like any other one: nothing waits for it. A majority of the
 // set of before and one of the rest must answer.
 //
-// It takes about the guard time. A holder that waits of others have kept from most of
-// the nodes that stay may lose its hold, as [Lease] tells it: see the limits in
-// docs/membership.md. All else is as [Quorum.AddNodes] says. Stop the
+// It takes about two guard times: holders get their places at the nodes that stay
+// first. Where a node of four leaves, or of two, it takes one. All else is as
+// [Quorum.AddNodes] says. Stop the
 // server once it is removed, or empty it. It must not be in the list of a client
 // that starts when all of the list's nodes have been removed and emptied.
 func (q *Quorum) RemoveNodes(ctx context.Context, addrs ...string) error {
