@@ -139,6 +139,10 @@ func (x *exchange) undone(why error) error {
 
 // abandon undoes what this call has begun, if that is possible, within a bound.
 func (x *exchange) abandon(why error) error {
+	// The step that was decided last may not have been looked at yet.
+	if c := x.q.members.config.Load(); c != nil {
+		x.count(c)
+	}
 	if x.gone = why; x.e.Mine() && !x.ask.Undo {
 		x.e.Undo = true
 		// The caller's context is over, and to undo takes a lock, a read and a put at the nodes. A bound of its own lets Ctrl-C leave

@@ -83,3 +83,24 @@ func TestNodeThatDiesWhileItEntersIsGivenUp(t *testing.T) {
 		})
 	}
 }
+
+// A call that ends right after its change was decided, and before it has looked at the nodes again, undoes the change.
+func TestExchangeThatEndsAsItsChangeIsDecided(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	operator, q := gives(t, c, 3)
+	for range 3 {
+		ctx, cancel := context.WithCancel(minute(t))
+		before := operator.members.config.Load().Stamp.Epoch()
+		go func() {
+			for ctx.Err() == nil && operator.members.config.Load().Stamp.Epoch() == before {
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+		}()
+		err := operator.Exchange(ctx, Exchange{Add: c.URLs()[3:]})
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "the set is as it was before")
+	}
+	assert.Equal(t, c.Addrs()[:3], nodesOf(q))
+}

@@ -27,12 +27,7 @@ func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) 
 	if c == nil {
 		return protocol.ExchangeGoesOn, errors.New("every node of the list has lost its data")
 	}
-	// The pointer tells one configuration from another: each step makes a new one. It changes as well when a member turns
-	// out to be a node by another name, and then the members are looked at afresh, which costs one round.
-	if c != x.counted {
-		x.e.Decided(q.now(), c)
-		x.counted = c
-	}
+	x.count(c)
 	left := x.look(ctx, c)
 	next, ask := x.e.Propose(q.now(), protocol.NewBallot(q.wall.time(), chance(), ""))
 	if k, silent := x.e.GaveUp(); k >= 0 && x.gone == nil {
@@ -46,6 +41,16 @@ func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) 
 		return protocol.ExchangeGoesOn, nil
 	}
 	return protocol.ExchangeGoesOn, x.decide(ctx, c, next)
+}
+
+// count has the exchange count on the configuration that the client counts on. The pointer tells one configuration from another: each
+// step makes a new one. It changes as well when a member turns out to be a node by another name, and then the members are
+// looked at afresh, which costs one round.
+func (x *exchange) count(c *protocol.Configuration) {
+	if c != x.counted {
+		x.e.Decided(x.q.now(), c)
+		x.counted = c
+	}
 }
 
 // decide has what follows c decided, or read if next is nil, and counts on it.

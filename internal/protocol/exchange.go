@@ -216,6 +216,7 @@ type Exchange struct {
 	read   bool          // nothing followed config when its register was read
 	rounds int           // in which something could be proposed
 	begun  bool          // the change has begun to be carried out
+	sent   bool          // it was proposed to follow config, and what has become of that is not known
 	gone   int           // the member because of which it is given up, from 1 on
 	away   time.Duration // how long that has been silent
 	began  Time          // since when a majority of the nodes that stay or leave has moved to config; 0: it has not
@@ -231,7 +232,7 @@ type exchanging struct {
 
 // Decided says that a configuration has been decided.
 func (e *Exchange) Decided(now Time, c *Configuration) {
-	e.config, e.read, e.began, e.nodes = c, false, 0, make([]exchanging, len(c.Members))
+	e.config, e.read, e.sent, e.began, e.nodes = c, false, false, 0, make([]exchanging, len(c.Members))
 	e.begun = e.begun || c.Stage != Stable && c.has(e.Goal, true)
 	if !e.Rules.on(RuleExchangeMoved) {
 		e.began = now
@@ -253,8 +254,10 @@ func (c *Configuration) has(ch Change, underWay bool) bool {
 	return true
 }
 
-// Mine reports whether the change that is under way is the goal.
-func (e *Exchange) Mine() bool { return e.begun && e.config != nil && e.config.Stage != Stable }
+// Mine reports whether the change that is under way is the goal, or may be.
+func (e *Exchange) Mine() bool {
+	return e.config != nil && (e.begun && e.config.Stage != Stable || e.sent)
+}
 
 // Left returns how long the stage lasts yet, at least: Jointly, or Learning where a holder could be left with too few nodes.
 func (e *Exchange) Left(now Time) time.Duration {
@@ -265,12 +268,12 @@ func (e *Exchange) Left(now Time) time.Duration {
 }
 
 // Read says that nothing had been decided to follow the configuration when its register was read.
-func (e *Exchange) Read() { e.read = true }
+func (e *Exchange) Read() { e.read, e.sent = true, false }
 
 // Outcome returns what has become of the exchange.
 //
 // Invariant: to give up whatever is under way is over when the register has been read. An operator that died may have decided
-// a change that no node shows yet. Without the rule the next exchange begins with that change, though it was given up.
+// a change that no node shows yet, and so may this call have. Without the rule the next exchange begins with that change, though it was given up.
 func (e *Exchange) Outcome() ExchangeOutcome {
 	wants := len(e.Goal.Add)+len(e.Goal.Remove) > 0
 	switch {
@@ -278,7 +281,7 @@ func (e *Exchange) Outcome() ExchangeOutcome {
 		return ExchangeGoesOn
 	case e.config.has(e.Goal, false) && (!e.Undo || wants):
 		return ExchangeDone
-	case e.Undo && !wants && !e.read && e.Rules.on(RuleExchangeRead):
+	case e.Undo && (!wants || e.sent) && !e.read && e.Rules.on(RuleExchangeRead):
 		return ExchangeGoesOn
 	case e.Undo || e.begun:
 		return ExchangeUndone
@@ -304,6 +307,9 @@ func (e *Exchange) Propose(now Time, b Ballot) (next *Configuration, ask bool) {
 	}
 	e.rounds++
 	next = e.propose(now, b)
+	if next != nil && e.config.Stage == Stable {
+		e.sent, e.read = true, false
+	}
 	return next, next != nil || e.rounds%readOneIn == 1 || e.config.Stage == Stable && e.Undo && e.Over()
 }
 

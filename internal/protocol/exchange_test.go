@@ -126,6 +126,36 @@ func TestAChangeBeginsWhenItsSetIsServed(t *testing.T) {
 	assert.Equal(t, protocol.Learning, next.Stage)
 }
 
+// A change that was proposed may have been decided, though the answer did not come. It is given up when the register was read since.
+func TestWhatWasProposedIsReadBeforeItIsGivenUp(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	e := decided(protocol.Exchange{Goal: entering("D", "C")}, 1, set, 0, 1)
+	e.Read()
+	assert.False(t, e.Mine(), "nothing was proposed")
+	next, _ := e.Propose(1, ballot(2))
+	require.NotNil(t, next)
+	assert.True(t, e.Mine())
+	e.Undo = true
+	for range 3 {
+		assert.Equal(t, protocol.ExchangeGoesOn, e.Outcome())
+		undo, ask := e.Propose(2, ballot(3))
+		assert.Nil(t, undo)
+		assert.True(t, ask)
+	}
+	e.Read()
+	assert.Equal(t, protocol.ExchangeUndone, e.Outcome())
+	assert.False(t, e.Mine())
+
+	e = decided(protocol.Exchange{Goal: entering("D", "C")}, 1, set, 0, 1)
+	_, _ = e.Propose(1, ballot(2))
+	e.Undo = true
+	e.Decided(2, next)
+	undo, _ := e.Propose(3, ballot(3))
+	require.NotNil(t, undo, "it was decided")
+	assert.Equal(t, protocol.Stable, undo.Stage)
+}
+
 // What is given up has been read for the configuration that counts now, in each round until it was.
 func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
 	t.Parallel()
