@@ -66,6 +66,7 @@
 //	configuration.go, recording.go      what a set is, and how all its nodes come to record it
 //	exchange.go     which configuration may follow which one
 //	follow.go, regroup.go               how a client, its claims and its operations follow
+//	takeback.go     how a holder gets its place at nodes that have it at a higher ticket
 //	regain.go       when a set comes back that most of its nodes have forgotten
 //	quorums.go      which nodes make a quorum, also while two sets count
 //	standing.go, moved.go               the set in a report; a node at another address
