@@ -110,14 +110,14 @@ func ExampleQuorum_Check() {
 	if err != nil {
 		log.Fatal(err) // too few nodes answer and vote
 	}
-	fmt.Println("ready:", report.Ready, "needed:", report.Quorum)
+	fmt.Println("a majority is ready:", report.Ready >= report.Quorum)
 	for _, n := range report.Nodes {
 		for _, w := range n.Warnings {
 			log.Print(n.Node, ": ", w)
 		}
 	}
 	// Output:
-	// ready: 3 needed: 2
+	// a majority is ready: true
 }
 
 // Brand-new nodes look like nodes that lost their data, so they do not vote for a

@@ -258,7 +258,8 @@ func (n *Node) Empty(now int64) bool {
 }
 
 // Edges returns the moments at which something ends by the clock alone: leases
-// (of claims not dropped yet, too), the redlock key, the guard time.
+// (of claims not dropped yet, too), the redlock key, the guard time. A request that a real server gets within a
+// millisecond or two of one of them may be answered either way.
 func (n *Node) Edges() []int64 {
 	var edges []int64
 	if n.marked {

@@ -27,6 +27,7 @@ func (v *visit) takeBack(i int, t protocol.Terms, owner string, r protocol.Reque
 			v.capacity = v.limit
 		}
 	}
+	// The place at the higher ticket is given up, so its vote takes no room.
 	last, ok := v.makeRoom(i, c.Weight, r.Ticket)
 	if !ok {
 		return false
@@ -42,6 +43,7 @@ func (v *visit) takeBack(i int, t protocol.Terms, owner string, r protocol.Reque
 		v.claims = slices.Delete(v.claims, i, i+1)
 	}
 	c.Ticket, c.Expiry = r.Ticket, v.now+t.TTL.Milliseconds()
+	// Votes are a prefix of the queue: below a claim that keeps its vote it has one at once. Else advance gives it.
 	c.Voted = slices.ContainsFunc(v.claims, func(o Claim) bool { return o.Voted && o.Ticket > c.Ticket })
 	v.keepFence(t)
 	v.enqueue(c)
@@ -50,7 +52,7 @@ func (v *visit) takeBack(i int, t protocol.Terms, owner string, r protocol.Reque
 }
 
 // makeRoom returns from where on claims have to give their votes up so that a claim of the weight fits at a ticket, and
-// whether it does. Claim i is that claim itself. After a Resize none gives its vote up: a holder could not get it back.
+// whether it does. Claims with votes below the ticket keep them, whatever their weight: they are ahead of it. Claim i is that claim itself. After a Resize none gives its vote up: a holder could not get it back.
 func (v *visit) makeRoom(i int, weight uint64, ticket protocol.Ticket) (last int, ok bool) {
 	sum, votes := uint64(0), 0
 	for j, o := range v.claims {

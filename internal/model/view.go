@@ -59,6 +59,8 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 
 // all adds the totals of all claims with votes but claim i to an answer to a request for a
 // list. Where there is no list they stand for the lower claims.
+// Without them two nodes, of which one has too long a list, never tell of the same set, and the claim waits
+// though there is room.
 func (v *visit) all(a *protocol.Answer, i int) {
 	var sum, digest uint64
 	for j, o := range v.claims {

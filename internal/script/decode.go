@@ -120,6 +120,8 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 //
 // The status is OK. The time is as TIME tells it: to write it as one number takes a
 // script longer than all the rest of the text.
+//
+// Only an answer that is OK comes so. A refusal is a list, and is never taken for a vote because a number is missing.
 func decodeText(room, v []resp.Value) []resp.Value {
 	v = resp.Numbers(room, v)
 	if len(v) < 5 {

@@ -42,7 +42,8 @@ func AppendInspect(dst []byte, k Keys, most int) []byte {
 	return resp.AppendInt(dst, int64(most))
 }
 
-// DecodeInspect reads the answer to AppendInspect.
+// DecodeInspect reads the answer to AppendInspect. A node's list ends at a bound, so Queued may be more than the claims that follow.
+// It is never less: an answer that says so is no answer of ours.
 func DecodeInspect(v []resp.Value) (Queue, error) {
 	const head, each = 4, 6
 	bad := func(i int) (Queue, error) {

@@ -15,6 +15,8 @@ if mine then
   -- The wait is a guess when asking again may help: when all of up to eight
   -- waiters ahead could be gone, and the holder.
   local rank = call('ZRANK', K[3], id) or 0
+  -- The leases that it has to wait for are looked at for up to eight waiters: behind more of them a hint is worth
+  -- nothing, and would cost a read for each.
   -- barred: the head is unvoted, because the redlock key is another client's.
   local barred = C == solo and voted == 0
   if barred and rank > 0 then r[4] = r[4] + 64 end

@@ -14,10 +14,13 @@ if recovering > 0 and fence and (not cid or cid == id) then
   end
   return { at + 3, tonumber(inc), recovering }
 end
+-- Clients of one name with different capacities would each count by their own: the later one is refused. After a
+-- Resize the recorded number counts, whatever clients were made with.
 local clash = live and cap ~= A[5] and not limit
 if clash and recovering <= 0 and cf + 0 >= 2 and cx - keep <= now then return { at + 4, tonumber(inc), tonumber(cap) } end
 if recovering <= 0 and fence and not clash and not (back and A[7] - fence < 0) and (not live or cid == id and not (taken and A[7] ~= ct)) and not (limit and (live and cf + 0 < 2 and cw or A[8]) - limit > 0) then
-  -- Alone, hence first.
+  -- Alone, hence first: the vote, or another client's redlock key, is all that there is to decide. No sorted set is
+  -- made, which would cost three times as much.
   local T, F = tonumber(A[7]), tonumber(fence)
   local flags, ticket = 1, T
   if live then
@@ -84,6 +87,8 @@ if recovering > 0 then
 end
 
 clash = C ~= A[5] and voted + unvoted > 0 and not limit
+-- Invariant: a claim that is refused leaves the queue as it was. Else a join that fails would move the fence, and a client that
+-- tries again and again would push all tickets ahead of the clock.
 local waiting = unvoted
 local t, w, _, f, o = match(not clash and call('HGET', K[4], id) or '', claim)
 -- The ticket that the claim is given, false if it keeps the one it has.
@@ -116,6 +121,7 @@ if not clash and far <= 0 then
     w, stale = A[8], '1'
   end
   if not t then
+    -- Without a vote: advance.lua gives it, in the order of tickets, so no claim is passed over.
     C, t, w, f, o = limit or A[5], to, A[8], A[6] % 2, A[9]
     unvoted = unvoted + 1
   elseif to and not low then
@@ -140,7 +146,7 @@ if not clash and far <= 0 then
   end
   --@ keep
   --@ advance
-  -- The first to wait: the holders may want to make room.
+  -- The first to wait: the holders may want to make room. A later one tells them nothing new.
   if mine and waiting == 0 and notify + 0 > 0 then called = '-inf' end
 end
 --@ rest

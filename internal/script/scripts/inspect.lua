@@ -17,6 +17,7 @@ if type(marker) == 'table' and call('TYPE', K[5]).ok == 'zset' or not marker and
 end
 if type(marker) == 'table' then return marker end
 local born, guard = match(marker or '', '^%d+ (%d+) %S+ (%d+)')
+-- A node that may have forgotten a lease says nothing about holders: an onlooker would take the name for free.
 local memory = now - (born or now)
 if memory < tonumber(guard or 0) then memory = 0 end
 local reply, queued, ours = { tonumber(fence), 0, 0, memory }, 0, {}
@@ -44,6 +45,7 @@ elseif string.sub(state, 1, 1) == 'Q' then
   end
   queued = queued + math.max(0, voted + unvoted - #claims)
 end
+-- The redlock key is another client's unless one of the claims here has that id.
 local plain = redis.pcall('GET', K[1])
 if type(plain) == 'string' and not ours[plain] and not call('HGET', K[4], plain) then reply[3] = math.max(1, call('PTTL', K[1])) end
 reply[2] = queued

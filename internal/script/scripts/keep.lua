@@ -4,6 +4,7 @@ local x = now + ttl
 local expiry = x .. ''
 if x < soon + 0 then soon = expiry end
 if x > late + 0 then late = expiry end
+-- soon and late bound all leases. If soon were later than a lease, a dead claim would keep its place.
 changed, mine = true, t .. ' ' .. w .. ' ' .. expiry .. ' ' .. f .. ' ' .. o
 call('HSET', K[4], id, mine)
 if t - bound <= 0 then

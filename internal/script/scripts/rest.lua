@@ -14,6 +14,8 @@ elseif called then
     called = following and u
   end
 end
+-- Invariant: what is left over is gone on with soon, by some client that lives. Without that waiters behind many dead claims wait
+-- for a third of a lease at each portion.
 if unvoted > 0 and recovering <= 0 and (swept or called or stale == '1') then
   local asked = call('ZRANGE', K[3], voted, voted + 7)
   table.insert(asked, 1, id)
