@@ -137,19 +137,21 @@ func (v *visit) began(o protocol.Version) bool {
 	return v.promise.Run(o) == 0 && (v.promiseIn == v.incarnation || v.off(PromiseIncarnation))
 }
 
-// promised makes the run of s the newest that has begun here.
+// promised makes the run of s the newest that has begun here. The incarnation is kept with it: after a loss of memory the
+// promise still keeps lower runs out, and is no leave to record (PromiseIncarnation).
 func (v *visit) promised(s protocol.Stored) {
 	v.promise, v.promiseIn = protocol.Version{Ticket: s.Ticket, ID: s.ID}, v.incarnation
 }
 
 // votesFor reports whether the claim of o is here, at its ticket, with the vote and
-// a lease that has not ended.
+// a lease that has not ended. A claim that is not dropped yet, though its lease has ended, gives no leave: the next claim may
+// have been admitted elsewhere.
 func (v *visit) votesFor(o protocol.Version) bool {
 	i := v.find(o.ID)
 	return i >= 0 && v.claims[i].Voted && v.claims[i].Ticket == o.Ticket && v.claims[i].Expiry > v.now
 }
 
-// store records s, and pushes the change to the watchers.
+// store records s, and pushes the change to the watchers. The push comes after the record: a client that gets it reads at once.
 func (v *visit) store(s protocol.Stored) {
 	v.stored = s
 	v.stored.Keep = 0
@@ -164,7 +166,8 @@ func (v *visit) store(s protocol.Stored) {
 
 // notifyWatchers pushes to watchers that the record has changed since they read it, in the
 // order of their reads, a portion at most. The push ends the watch: a client that
-// gets it reads, and thereby watches again. That read pushes to the next watchers.
+// gets it reads, and thereby watches again. That read pushes to the next watchers. Without the portion one put under a name
+// that thousands watch would block the node for all other names.
 func (v *visit) notifyWatchers() {
 	pushed := 0
 	for _, w := range v.watchers {

@@ -58,7 +58,8 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 	return n.Set()
 }
 
-// keepSettings keeps the guard time and the retention of a configuration.
+// keepSettings keeps the guard time and the retention of a configuration. They last though no client has shown them to this
+// node yet: a node that enters may be asked first by a client with shorter ones.
 func (n *Node) keepSettings(c *protocol.Configuration) {
 	n.longest.guard = max(n.longest.guard, c.Guard.Milliseconds())
 	n.longest.retention = max(n.longest.retention, c.Retention.Milliseconds())
@@ -82,7 +83,8 @@ func (n *Node) SetText() string {
 // Count says on which configuration the client of the next request counts.
 func (n *Node) Count(s protocol.Stamp) { n.counts = s }
 
-// refuses reports whether the request is of a client that counts on another configuration.
+// refuses reports whether the request is of a client that counts on another configuration. A node whose set is being regained refuses
+// all: it has accepted that set, and another recording of it may still fail.
 func (n *Node) refuses() bool {
 	return (n.counts != n.set.Stamp() || n.set.Regains) && !n.off(SetRefuse)
 }
