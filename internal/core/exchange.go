@@ -43,7 +43,8 @@ func (e *ExchangeError) Error() string { return e.Why.Error() + "; " + e.State }
 // Unwrap returns why.
 func (e *ExchangeError) Unwrap() error { return e.Why }
 
-// exchange is one call of Exchange. Only its caller's goroutine uses it, but for looked.
+// exchange is one call of Exchange. Only its caller's goroutine uses it, so it has no
+// lock. The goroutines that look at the members get none of its fields.
 type exchange struct {
 	q       *Quorum
 	ask     Exchange
@@ -66,6 +67,8 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	case q.buckets != nil:
 		return &Failure{Err: fmt.Errorf("%w: a set with clusters cannot exchange its nodes", ErrInvalid)}
 	}
+	// Without a majority nothing can be decided. Ready also fails for a list that is
+	// another one than the set's, so such a client never proposes a configuration.
 	if err := q.Ready(ctx); err != nil {
 		return err
 	}
@@ -74,9 +77,12 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	if c == nil {
 		return &Failure{Err: fmt.Errorf("%w: no set is recorded, so its nodes cannot be exchanged: record it first with \"quorate bootstrap --record\"", ErrInvalid)}
 	}
-	// Guard is measured by this process's clock, and the leases that it has to outlast by the nodes' and other clients'. So it is
-	// longer by what clocks may differ in speed, and by the skew on both sides. Patience bounds what a stranger waits for a typing
-	// error in an address that something answers at.
+	// Guard is measured by this process's clock, and the leases that it has to outlast
+	// by the nodes' and other clients'. So it is longer by what clocks may differ in
+	// speed, and by the skew on both sides. Patience bounds how long the call waits for
+	// a new node that answered prepare and does not any more
+	// (TestNodeThatDiesWhileItEntersIsGivenUp). A guard time is enough for a server
+	// that restarts.
 	x.e = protocol.Exchange{Guard: c.Guard + c.Guard/50 + 2*q.set.Skew, Patience: max(c.Guard, 20*q.set.NodeTimeout), Undo: ask.Undo, Rules: rules()}
 	if err := x.prepare(ctx, c); err != nil {
 		return &Failure{Err: err}
@@ -114,8 +120,13 @@ func (x *exchange) run(ctx context.Context) error {
 			return x.undone(x.gone)
 		case outcome == protocol.ExchangeUnfit:
 			return fmt.Errorf("%w: %s", ErrInvalid, x.unfit())
+		// It does not pass: each round would fail in the same way. The set is half-way
+		// and serves, and a process that has followed fewer exchanges ends it.
 		case errors.Is(err, errSetFull):
 			return &ExchangeError{fmt.Errorf("%w: this process has followed too many exchanges to go on; let another process go on", ErrInvalid), x.state()}
+		// Any other error passes, or ctx ends: a node that is down, a lock of the
+		// register that another operator holds. To give up here would leave the set
+		// half-way for a lost packet.
 		case err != nil:
 			q.set.Logger.Debug("quorate: a step of an exchange of nodes has failed and is taken again", "error", err)
 		}
@@ -123,6 +134,8 @@ func (x *exchange) run(ctx context.Context) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return x.abandon(ContextError(ctx))
+		// Close does not undo: that needs the nodes, and Close is about to end their
+		// connections.
 		case <-q.closing:
 			return &ExchangeError{ErrClosed, x.state()}
 		}
@@ -137,7 +150,9 @@ func (x *exchange) undone(why error) error {
 	return &ExchangeError{why, "the set is as it was before"}
 }
 
-// abandon undoes what this call has begun, if that is possible, within a bound.
+// abandon undoes what this call has begun, if that is possible, within a bound. A
+// change that another client has begun is left as it is: that client may be at work,
+// and the next call of any operator goes on with it or undoes it.
 func (x *exchange) abandon(why error) error {
 	// The step that was decided last may not have been looked at yet.
 	if c := x.q.members.config.Load(); c != nil {
@@ -151,6 +166,8 @@ func (x *exchange) abandon(why error) error {
 		defer cancel()
 		for ctx.Err() == nil && !x.q.isClosed() {
 			switch outcome, _ := x.round(ctx); outcome {
+			// The last step was decided before the undo: the change is carried out, and
+			// that is no error.
 			case protocol.ExchangeDone:
 				return nil
 			case protocol.ExchangeUndone:

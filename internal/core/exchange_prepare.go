@@ -21,13 +21,19 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// prepare finds out what the change is, and that the new nodes can be added.
+// prepare finds out what the change is, and that the new nodes can be added. It runs
+// once for each call, before the first round. Each of its errors is ErrInvalid, and the
+// set's epoch is what it was: TestExchangeIsRefused.
 func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error {
 	removed, err := ParseNodes(x.ask.Remove)
 	if err != nil {
 		return err
 	}
 	for _, a := range removed { // a call that is repeated finds a node gone
+		// Invariant: an address to be removed is, or was, that of a member. To
+		// protocol.Exchange a node that is no member has been removed already. Without
+		// the check a typing error in the address would be reported as done, and the
+		// node that was meant would stay in the set.
 		addr := x.q.members.recorded(a.Addr)
 		if c.Place(addr) < 0 && !slices.Contains(c.Former, addr) {
 			return fmt.Errorf("%w: %s is no node of the set, which is %s", ErrInvalid, a.Addr, strings.Join(c.Addrs(), " "))
@@ -42,6 +48,8 @@ func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error
 		return err
 	}
 	switch {
+	// An Undo with a change would be two calls in one. If it failed, the error could
+	// not say which of the two had been carried out.
 	case x.ask.Undo && len(added)+len(removed) > 0:
 		return fmt.Errorf("%w: an exchange is undone or begun, not both", ErrInvalid)
 	case !x.ask.Undo && len(added)+len(removed) == 0:
@@ -56,6 +64,8 @@ func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error
 		}
 	}
 	for _, a := range added {
+		// A configuration records one address for each member. A Sentinel set has that
+		// of its master of the moment, and a cluster has several.
 		if a.failover != nil || a.cluster != nil {
 			return fmt.Errorf("%w: a node that is added to a recorded set is a single server", ErrInvalid)
 		}
@@ -70,6 +80,9 @@ func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error
 		}
 		x.goal.Add = append(x.goal.Add, m)
 	}
+	// The numbers are counted before anything is decided (docs/membership.md, rule 20).
+	// A client without a number for a new node cannot follow its own decision, so its
+	// exchange would stay half-way.
 	if !x.q.members.room(x.goal.Add) {
 		return fmt.Errorf("%w: this process has followed too many exchanges to add nodes; let another process exchange them", ErrInvalid)
 	}
@@ -77,6 +90,8 @@ func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error
 }
 
 var (
+	// Both name FLUSHALL with its condition. A Redis server may hold other programs'
+	// data beside Quorate's, and an operator copies the remedy.
 	errNotEmpty = errors.New("has the data of another set of nodes; empty it first (FLUSHALL, if nothing else is there)")
 	errInUse    = errors.New("is in use by clients of another list of nodes; stop these, and empty it first (FLUSHALL, if nothing else is there)")
 )
@@ -96,6 +111,9 @@ func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configurati
 	o.MaxRetries, o.DialerRetries = -1, 1
 	client := redis.NewClient(o)
 	defer func() { _ = client.Close() }()
+	// Ten node timeouts are for the dials, a login and three commands together. An
+	// operator waits for no longer if the address is mistyped and a firewall there
+	// drops packets.
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	conn, err := client.Options().Dialer(ctx, o.Network, o.Addr) // go-redis logs what it cannot dial
@@ -120,10 +138,14 @@ func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configurati
 			}
 		}
 	}
+	// runs has the nodes of the set, and each server that this call has looked at. So
+	// of two new addresses that reach one server the second one is refused.
 	if other := runs[run]; run != "" && other != "" {
 		return &DuplicateError{other}
 	}
 	runs[run] = a.Addr
+	// The identity is compared, too. Where INFO is refused the run is unknown. A member
+	// that is reached by a second address, or a copy of its data, would pass otherwise.
 	text, err := client.Get(ctx, script.SetKey(q.set.Prefix)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return err
@@ -147,7 +169,8 @@ func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configurati
 	return err
 }
 
-// refusedByUser reports whether the server has answered that this user may not ask.
+// refusedByUser reports whether the server has answered that this user may not ask. ERR
+// is the answer where the command was renamed or disabled: Redis then calls it unknown.
 func refusedByUser(err error) bool {
 	var e redis.Error
 	return errors.As(err, &e) && slices.Contains([]string{"NOPERM", "ERR"}, resp.Error(e.Error()).Code())

@@ -11,7 +11,12 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// report tells the caller how far the exchange is, if that has changed.
+// report tells the caller how far the exchange is, if that has changed. It runs on the
+// goroutine of Exchange, with no lock held. A Progress function that blocks delays the
+// rounds of this call. It delays no claim, and no client that follows what was decided.
+//
+// Left is no part of the comparison: it changes with each round. A command that prints
+// each report would print two lines a node timeout, for minutes.
 func (x *exchange) report(c, next *protocol.Configuration, left time.Duration) {
 	p := ExchangeProgress{Epoch: c.Stamp.Epoch(), Stage: c.Stage.String()}
 	var silent []string
@@ -22,10 +27,14 @@ func (x *exchange) report(c, next *protocol.Configuration, left time.Duration) {
 	}
 	switch {
 	case next != nil:
+	// A new node that does not answer is named before all else. An operator can start
+	// it. The rest passes with time.
 	case len(silent) > 0:
 		p.Await = strings.Join(silent, " ") + " to answer"
 	case c.Stage == protocol.Learning:
 		p.Await, p.Left = "the new nodes to take in what the others have", left
+		// Where no node enters, Learning is for holders alone (docs/membership.md, rule
+		// 23).
 		if !slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return m.Role == protocol.Enters }) {
 			p.Await, p.Left = "holders to get their places at the nodes that stay", x.e.Left(x.q.now())
 		}
@@ -41,7 +50,9 @@ func (x *exchange) report(c, next *protocol.Configuration, left time.Duration) {
 	x.ask.Progress(p)
 }
 
-// state says how far the set has come, for an error.
+// state says how far the set has come, for an error. It reads the configuration of this
+// moment and not that of the last round. A step may have been decided since, and an
+// operator acts on what the error says.
 func (x *exchange) state() string {
 	c := x.q.members.config.Load()
 	if c == nil {
@@ -53,7 +64,9 @@ func (x *exchange) state() string {
 	return "the exchange is under way (" + c.Stage.String() + "), which is safe: the next call finishes it, or undoes it"
 }
 
-// unfit says why the change makes no sense for the set.
+// unfit says why the change makes no sense for the set: it puts into words what
+// protocol.Configuration.Fits has found. That looks at stable sets only, so each member
+// of counted stays.
 func (x *exchange) unfit() string {
 	c := x.counted
 	for _, m := range x.goal.Add {

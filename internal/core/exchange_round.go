@@ -27,9 +27,15 @@ func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) 
 	if c == nil {
 		return protocol.ExchangeGoesOn, errors.New("every node of the list has lost its data")
 	}
+	// Invariant: x.e counts on c before it gets what the members of c say. They are
+	// known to it by their places in the configuration, and the next one has others
+	// there.
 	x.count(c)
 	left := x.look(ctx, c)
 	next, ask := x.e.Propose(q.now(), protocol.NewBallot(q.wall.time(), chance(), ""))
+	// GaveUp names the member in each round from then on, by its place in the
+	// configuration of that moment. gone keeps what was said first, or the end of the
+	// caller's context, which abandon has put there.
 	if k, silent := x.e.GaveUp(); k >= 0 && x.gone == nil {
 		x.gone = fmt.Errorf("%w: %s is to be added and has not answered for %v", ErrNoQuorum, c.Members[k].Addr, silent.Round(time.Second))
 	}
@@ -66,6 +72,10 @@ func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) 
 		x.e.Read()
 		return nil
 	}
+	// The operator's client follows like every other: Membership has the members moved.
+	// If this process dies before the first one moves, no node shows the decision. The
+	// register keeps it, and the next operator finds it there
+	// (TestDecisionThatNoNodeShowsIsUndone).
 	x.q.members.change(-1, func(m *protocol.Membership) {
 		if !m.Decide(decided) {
 			err = errSetFull
@@ -79,11 +89,15 @@ func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) 
 // connection to counts as silent.
 func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left time.Duration) {
 	q := x.q
+	// Each goroutine writes its own element of looks. x.e gets the results below, after
+	// all have ended: it is not safe for concurrent use.
 	members := q.members.slots(c)
 	looks := make([]protocol.RepairResult, len(members))
 	var all sync.WaitGroup
 	for k, i := range members {
 		looks[k].Err = errNoAnswer
+		// follow makes a node after Membership has given it a number, so there may be
+		// none yet.
 		if i < 0 || i >= q.nodes.size() {
 			continue
 		}
@@ -105,7 +119,10 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 	return left
 }
 
-// lookAs reads a node's marker as one of a configuration. A node that does not serve that is an error.
+// lookAs reads a node's marker as one of a configuration. A node that does not serve
+// that is an error: it has no key of that stamp. A node that is behind therefore counts
+// as silent, and what it says of an earlier configuration never counts for this one
+// (rule 16).
 func (n *node) lookAs(ctx context.Context, stamp protocol.Stamp) (res protocol.RepairResult) {
 	n.tried(ctx)
 	return n.lookAt(ctx, script.HomeOf(stamp).Marker(n.q.set.Prefix), true)
@@ -147,5 +164,9 @@ func (q *Quorum) succeed(ctx context.Context, c, next *protocol.Configuration) (
 	case next == nil:
 		return nil, nil
 	}
+	// A Put that fails may have reached some nodes, or all. So protocol.Exchange takes
+	// a first step for this call's own until the register has been read, and an
+	// interrupted call undoes it (TestExchangeThatEndsAsItsChangeIsDecided). The record
+	// has no end: an operator may come back to an exchange that is half-way after days.
 	return next, r.Put(ctx, h, 1, []byte(next.String()), 0)
 }

@@ -39,7 +39,11 @@ type members struct {
 
 func newMembers(q *Quorum, addrs []string) *members {
 	s := &members{q: q, known: protocol.NewMembership(addrs, rules())}
+	// This runtime can connect to nodes beside those of its list. Without Exchanges a
+	// node of a later epoch counts as one of another set.
 	s.known.Exchanges = true
+	// Readers of named need no check for nil. The empty Home is that of nodes without a
+	// set.
 	s.named.Store(new(script.Home))
 	return s
 }
@@ -58,6 +62,9 @@ func (s *members) change(by int, event func(m *protocol.Membership)) (own []prot
 	todo := s.known.Out
 	s.known.Out = nil
 	outside := s.known.Outside()
+	// outside is stored before any attempt is called. start registers an attempt, and
+	// then reads outside. So each attempt hears of the change by its start or by the
+	// loop below.
 	changed := s.outside.Swap(outside) != outside
 	if !on(RuleNameLast) {
 		s.name()
@@ -65,18 +72,25 @@ func (s *members) change(by int, event func(m *protocol.Membership)) (own []prot
 	s.config.Store(s.known.Config())
 	s.wrong.Store(s.setError(s.known.Wrong()))
 	s.moving++
+	// regains is set under s.mu, so of two events that both find the set to be regained
+	// one starts the task.
 	regains := !s.regains && s.known.Regains()
 	s.regains = s.regains || regains
 	s.mu.Unlock()
 	if regains {
 		s.q.tasks.start(s.regain)
 	}
+	// The claims read outside when they are called, not the value of this event. If two
+	// events overlap, the later value may reach a claim first, and an earlier one must
+	// not replace it.
 	if changed {
 		for _, a := range s.q.attempts.all() {
 			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Exclude(now, s.outside.Load()) })
 		}
 	}
 	s.follow()
+	// The verdict may be that the list is refused. That is one of the two reasons to
+	// ask the user's function for addresses: see helps.
 	s.q.discovery.wanted()
 	s.mu.Lock()
 	if s.moving--; s.moving == 0 {
@@ -93,7 +107,10 @@ func (s *members) name() {
 	}
 }
 
-// carryOut does what protocol.Membership says about other nodes than by, and returns the rest.
+// carryOut does what protocol.Membership says about other nodes than by, and returns
+// the rest. A step is for by alone: a node gets it on the connection that has shown why
+// it is needed. Another node that has to take one is connected to again, and its own
+// handshake finds out.
 func (s *members) carryOut(by int, todo []protocol.SetAction) (own []protocol.RecordStep) {
 	for _, a := range todo {
 		switch {
@@ -108,7 +125,9 @@ func (s *members) carryOut(by int, todo []protocol.SetAction) (own []protocol.Re
 	return own
 }
 
-// rejudge has a node connect again. New may not have got as far as that node.
+// rejudge has a node connect again. New may not have got as far as that node. It is a
+// task: the caller may be in the handshake of the first node while New makes the
+// others, and no reader may wait for New.
 func (s *members) rejudge(node int) {
 	s.q.tasks.start(func() {
 		select {
@@ -119,7 +138,10 @@ func (s *members) rejudge(node int) {
 	})
 }
 
-// setStep encodes a step of the set's register.
+// setStep encodes a step of the set's register. The id is that of the incarnation which
+// the node begins if the step gives it a place: fresh for each step, as in mark. The
+// run goes with it, so the next connection to the same run does not take the node for
+// one that has forgotten.
 func (s *members) setStep(dst []byte, n *node, step protocol.RecordStep) []byte {
 	return script.AppendSet(dst, s.q.set.Prefix, step, newID(), cmp.Or(n.info().Run(), "-"), s.q.set.Guard, s.q.set.Retention)
 }

@@ -17,7 +17,10 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// SetError says that a client's list of nodes is another one than that of the set.
+// SetError says that a client's list of nodes is another one than that of the set
+// (docs/membership.md, rule 6). It is an error of all calls and of all nodes: a client
+// that went on with the nodes that fit would count majorities of another number of
+// nodes. TestBootstrapOfTwoListsAtOnce has two lists that share nodes.
 type SetError struct {
 	List  []string // of the client
 	Set   []string // of the nodes
@@ -38,7 +41,13 @@ func (e *SetError) Error() string {
 // Unwrap returns the kind.
 func (e *SetError) Unwrap() error { return ErrInvalid }
 
-// MemberError says why a node of the list has no vote in its set.
+// MemberError says why a node of the list has no vote in its set. It is a verdict of
+// protocol.Membership, not an answer of the node: the node may be well.
+//
+// final has forGood take the node for lost to the call. A call fails at once where
+// final errors leave no quorum. A final error that passes would fail calls that only
+// had to wait, and one that stays and is not final has them wait until their contexts
+// end.
 type MemberError struct {
 	why   string
 	final bool // it does not pass by itself
@@ -61,7 +70,10 @@ var (
 	errRejudged     = errors.New("the set of nodes has become known")
 )
 
-// TTLError is a ttl that the guard time of the set does not cover.
+// TTLError is a ttl that the guard time of the set does not cover (docs/membership.md,
+// rule 9). The client's own settings may be right for themselves: the set was recorded
+// with the guard time of another client. A node that lost its data would vote by that
+// one, while a lease of this ttl runs (e2e: TestTTLBeyondTheSet).
 type TTLError struct{ TTL, Skew, Guard time.Duration }
 
 func (e *TTLError) Error() string {
@@ -85,7 +97,8 @@ func (s *members) setError(v protocol.SetVerdict) *SetError {
 	return e
 }
 
-// verdictError returns why a node has no vote, nil if it has.
+// verdictError returns why a node has no vote, nil if it has. It takes s.mu, so no
+// event of Membership may call it.
 func (s *members) verdictError(v protocol.SetVerdict) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,6 +108,8 @@ func (s *members) verdictError(v protocol.SetVerdict) error {
 	case protocol.SetPending:
 		return errSetPending
 	case protocol.SetLost:
+		// Nothing is regained between two sets (rule 19), so to wait for the other
+		// nodes, which errSetLost advises, would not end.
 		if v.Set != nil && v.Set.Stage != protocol.Stable {
 			return errSetBetween
 		}
@@ -114,8 +129,15 @@ func (s *members) verdictError(v protocol.SetVerdict) error {
 	return nil
 }
 
-// checkSet returns the error of a command in the words of this client. A node that refuses it because of its
-// set is asked which one it is of.
+// checkSet returns the error of a command in the words of this client. A node that
+// refuses it because of its set is asked which one it is of: Refused has it be
+// connected to again, and the next handshake reads its record.
+//
+// The caller holds no lock: change calls attempts. Mostly it is the reader of the node
+// that refused. So a client learns that its set has gone on with its first request
+// there, and not with the next connection, which may be weeks later. Membership leaves
+// the connection of a node alone that is known to have no vote: Bootstrap needs that
+// one (TestSetIsRecordedByABusyClient).
 func (s *members) checkSet(node int, err error) error {
 	e, refused := errors.AsType[resp.Error](err)
 	if !refused || e.Code() != script.OtherSet {
@@ -126,7 +148,9 @@ func (s *members) checkSet(node int, err error) error {
 	return cmp.Or(s.verdictError(v), error(errOtherSet))
 }
 
-// outOfSet returns why a claim with these settings cannot be made, nil if it can.
+// outOfSet returns why a claim with these settings cannot be made, nil if it can. Each
+// call asks it, so it reads the copies and takes no lock. set may be a primitive's own:
+// two primitives of one Quorum may have different ttls.
 func (s *members) outOfSet(set *Settings) error {
 	if wrong := s.wrong.Load(); wrong != nil {
 		return wrong
