@@ -15,8 +15,13 @@ import (
 // Invariant: what the Client says is carried out without the Client's lock held. Some of it
 // sends, some calls the logger, and either may lead to another event of the Client.
 
-// driver owns the Client of a Quorum and the timer that it asks for. It has the Client's actions carried out
-// by the parts of q. It is safe for concurrent use: the Client and the timer have locks of their own.
+// driver owns the Client of a Quorum and the timer that it asks for. It has the
+// Client's actions carried out by the parts of q. It is safe for concurrent use: the
+// Client and the timer have locks of their own.
+//
+// Lock order: the lock of an attempt or a registerCall, then those of the Client. So an
+// event of the Client may come from under a.mu. Its actions may not be carried out
+// there: most of them are events of other attempts.
 type driver struct {
 	q      *Quorum
 	client *protocol.Client
@@ -138,6 +143,8 @@ func (d *driver) act(a *protocol.Action) {
 		d.q.records.early(a.By)
 	case protocol.ActTime:
 		for i, n := range d.q.nodes.all() {
+			// A node that is down is left out: probe asks it for the time when it is
+			// connected to again.
 			if a.Nodes&(1<<i) != 0 && n.err() == nil {
 				n.send(n.askTime())
 			}
@@ -169,12 +176,16 @@ func (d *driver) act(a *protocol.Action) {
 func (d *driver) report(n *node, a *protocol.Action) {
 	switch a.Kind {
 	case protocol.ActDuplicate:
+		// An operator has nothing to mend where a set that exchanged nodes knows one by
+		// two names.
 		if !d.twice(n.index, a.Other) {
 			return
 		}
 		d.q.set.Logger.Warn("quorate: two nodes are the same server; the first keeps its vote, the second gets none: give each server once",
 			"first", d.q.nodes.at(a.Other).addr, "second", n.addr)
 	case protocol.ActJumped:
+		// Noted before it is logged: a logger that blocks must not keep the jump from
+		// Check.
 		n.jump.note(a.By)
 		d.q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
 		d.q.observer.callApart(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})

@@ -79,7 +79,8 @@ func (q *Quorum) regroup(g protocol.Group) {
 	q.watches.signal()
 }
 
-// regroup has the operations under way count on other nodes.
+// regroup has the operations under way count on other nodes. A node that has entered
+// gets the request too, where the operation still needs answers.
 func (r *records) regroup(g protocol.Group) {
 	for _, i := range r.all() {
 		i.mu.Lock()
@@ -113,6 +114,8 @@ func (s *members) enter(addrs []string) (made []*node) {
 // that a node that leaves the set and enters again at once stays dropped, and its vote is missing.
 func (s *members) keep(i int) {
 	q := s.q
+	// Begin may be said of a number before follow has made the node. follow connects
+	// what it makes, so nothing is lost.
 	if i >= q.nodes.size() { // follow makes it
 		return
 	}
@@ -125,6 +128,8 @@ func (s *members) keep(i int) {
 		s.keep(i)
 		return
 	}
+	// A task: connect waits until the node that had the index has ended, for a node
+	// timeout, and the caller may be a reader.
 	q.tasks.start(func() {
 		c, err := q.nodes.clientAt(addr)
 		if err == nil {
@@ -138,7 +143,8 @@ func (s *members) keep(i int) {
 	})
 }
 
-// wants reports whether a node is to be connected to, and where.
+// wants reports whether a node is to be connected to, and where. Both under one lock:
+// the address is that of the member that is wanted.
 func (s *members) wants(i int) (is bool, addr string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,6 +201,9 @@ func (s *nodes) optionsAt(addr string) (*redis.Options, error) {
 				o.TLSConfig.ServerName = host
 			}
 		}
+		// What the URL of this very address says comes before what the first node has:
+		// another user or another certificate there is the reason to name it
+		// (TestDiscoveryNamesTheCredentialsOfANodeThatEnters).
 		if a := s.offered(addr); a != nil {
 			o.Network, o.Username, o.Password, o.DB, o.TLSConfig, o.Dialer = a.Network, a.Username, a.Password, a.DB, a.TLSConfig, nil
 			o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider = nil, a.CredentialsProviderContext, nil
@@ -208,7 +217,12 @@ func (s *nodes) optionsAt(addr string) (*redis.Options, error) {
 	return nil, fmt.Errorf("%w: no node of the list is a single server, whose options could be used", ErrInvalid)
 }
 
-// nowhere is the way to a node for which there is none: each command is refused.
+// nowhere is the way to a node for which there is none: each command is refused. A
+// member whose address this client cannot use gets one, so that its number is never
+// without a node.
+//
+// Append answers in a goroutine: a Transport calls no Reply in Append, because the
+// caller may hold the lock that Reply takes.
 type nowhere struct{ err error }
 
 func (w nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {

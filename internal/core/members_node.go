@@ -16,11 +16,15 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// meet finds out of which set a node is that a connection has just reached. If done, there is nothing more to say to the node than what is
-// returned.
+// meet finds out of which set a node is that a connection has just reached. It runs in
+// hello, on the goroutine that makes the connection. If done, there is nothing more to
+// say to the node than what is returned: it is not marked, so no guard time begins
+// there by this client.
 func (n *node) meet(run string) (cmds []transport.Command, done bool, err error) {
 	q := n.q
 	p := &n.probed
+	// A record that makes no sense is no reason to take the node for one without a set.
+	// It would then serve clients of any list.
 	has, ok := protocol.ParseNodeSet(p.set)
 	if !ok {
 		return nil, true, fmt.Errorf("its record of the set of nodes makes no sense; the key is %q", script.SetKey(q.set.Prefix))
@@ -30,6 +34,8 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 		n.later.Stop()
 	}
 	var v protocol.SetVerdict
+	// A dropped node may be in its handshake still. Its index stands for another node
+	// by then: Membership would take what the old server keeps for the new one's.
 	left := false // under members.mu: another node may have the index from then on
 	for _, s := range q.members.change(n.index, func(m *protocol.Membership) {
 		if left = n.dropped.Load(); !left {
@@ -58,6 +64,9 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 			cmds = append(cmds, &adminRequest{command: q.members.setStep(nil, n, protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config})})
 		}
 		return cmds, false, nil
+	// No error: a connection that failed would be made again and again, and Bootstrap,
+	// regain and exchanges need one to this node. The node itself refuses the requests
+	// of claims (rule 1).
 	case protocol.SetPending, protocol.SetLost: // the connection serves Bootstrap alone
 		n.judgeAgain()
 		return nil, true, nil
@@ -81,7 +90,8 @@ func (n *node) judgeAgain() {
 	})
 }
 
-// logVerdict logs what is new about a node.
+// logVerdict logs what is new about a node. A node whose verdict stays is connected to
+// again and again, by judgeAgain and by the link, and one line about it is enough.
 func (n *node) logVerdict(v protocol.SetVerdict) {
 	q := n.q
 	s := q.members
@@ -104,11 +114,15 @@ const roundsToConnect = 5
 func (s *members) judged(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*s.q.driver.furthest(&s.q.set))
 	defer cancel()
+	// It looks each 2 ms, as Ready does: verdicts come on the readers of all nodes, and
+	// Connect waits here once.
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		c, waits := s.config.Load(), false
 		for _, n := range s.q.nodes.live() {
+			// A node that the set names as the list does is not waited for. If it
+			// shows another set when it is reached, the calls of then are refused.
 			if c != nil && c.Place(n.addr) < 0 {
 				n.tried(ctx)
 				s.mu.Lock()

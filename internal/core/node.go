@@ -67,8 +67,9 @@ func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
 		Channel:     q.channel,
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
 		Room:        n.room,
-		// A node that enters is made before claims count on it, and connects afterwards. Its events are for an index that
-		// the Client must know by then.
+		// A node that enters is made before claims count on it, and connects
+		// afterwards. Its events are for an index that the Client must know by then.
+		// And link is set below, while hello already asks it what the node said.
 		Probe:       func() []transport.Command { <-n.placed; return n.probe() },
 		Hello:       n.hello,
 		HelloFailed: func(error) { n.leaving() },
@@ -109,6 +110,9 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	run := runOf(&info, p.marker)
 	other, do := q.driver.client.Connect(q.now(), n.index, run, info.RoundTrip)
 	q.driver.carryOut(do)
+	// A duplicate gets no further, and gets no vote: its server votes under the other
+	// address (e2e: TestOneServerUnderTwoAddresses). Membership hears of it because a
+	// set that has exchanged nodes may name that server by the other address.
 	if other >= 0 {
 		q.members.change(n.index, func(m *protocol.Membership) { m.Same(n.index, other) })
 		return nil, q.driver.uncounted(n.index, protocol.Duplicate)
@@ -123,6 +127,9 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	if done {
 		return cmds, err
 	}
+	// The marker was read at the home of the probe. If the set has become known since,
+	// it is the marker of a key that counts no more, and the node is marked at the new
+	// one.
 	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked && p.home == q.members.home() {
 		n.show(got)
 		m, _ := parseMarker(p.marker)
@@ -142,8 +149,11 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	}}, n.askTime()), nil
 }
 
-// leaving ends the connection's life in the state machine if the connection fails before it is up: the
-// link calls no Down for it.
+// leaving ends the connection's life in the state machine if the connection fails
+// before it is up: the link calls no Down for it. hello has called Client.Connect by
+// then, which takes the vote of the server for this address. Without leaving, the
+// address passes for connected and keeps that vote from the server's other addresses
+// (TestFailedHandshakeEndsTheConnection, TestFailedKillEndsTheConnection).
 func (n *node) leaving() {
 	q := n.q
 	q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
@@ -152,7 +162,9 @@ func (n *node) leaving() {
 	}
 }
 
-// show passes on which incarnation a node has as its connection begins.
+// show passes on which incarnation a node has as its connection begins. Until then no
+// push of the node counts, as another address may vote for its server. What was pushed
+// before is made good: the claims ask the node (TestPushBeforeTheIncarnationIsKnown).
 func (n *node) show(inc protocol.Incarnation) {
 	q := n.q
 	q.driver.carryOut(q.driver.client.Show(q.now(), n.index, inc))
@@ -172,7 +184,8 @@ func (n *node) mark(info *transport.Info, run, lost string) []byte {
 	return script.AppendMark(nil, q.members.markerKey(), newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
 }
 
-// loads are the commands that give a node scripts.
+// loads are the commands that give a node scripts. The capacity has room for the mark
+// and the question for the time that hello may add.
 func loads(scripts []script.Script) []transport.Command {
 	cmds := make([]transport.Command, 0, len(scripts)+2)
 	for _, s := range scripts {
@@ -216,8 +229,9 @@ func (n *node) up() {
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
-	// own: this connection is the first since the node was judged, so what waited for it begins. Otherwise the claims ask again,
-	// which the Client's actions say.
+	// own is false while the node may have another node's data. Its marker says nothing
+	// of its own guard time then. The claims ask again in either case, which the
+	// Client's actions say.
 	own, do := q.driver.client.Up(q.now(), n.index)
 	if own {
 		n.begun()
@@ -244,7 +258,10 @@ func (n *node) down(err error) {
 	}
 }
 
-// gone passes on to the claims that a node's connection has ended.
+// gone passes on to the claims that a node's connection has ended. A waiter then counts
+// the node as dead until it answers again (rule 4), and settles at q others if it has
+// to. Without that it finds out with its beat, a third of a ttl later
+// (internal/sim/testdata/down.txt).
 func (n *node) gone() {
 	q := n.q
 	if q.isClosed() {
@@ -255,8 +272,10 @@ func (n *node) gone() {
 	}
 }
 
-// onSubscribeDown logs that a node's pushes do not arrive, if that will not pass with the
-// node's own trouble.
+// onSubscribeDown logs that a node's pushes do not arrive, if that will not pass with
+// the node's own trouble: the ACL forbids the channel. The node votes all the same. The
+// transport subscribes again each second, so an ACL that is mended needs no new
+// connection.
 func (n *node) onSubscribeDown(err error) {
 	q := n.q
 	if !q.isClosed() && forGood(err) {
@@ -289,6 +308,8 @@ func (n *node) push(payload string) {
 		}
 		return
 	}
+	// Invariant: a push is judged before a claim gets it, as a reply is in call.Reply.
+	// A server that was another node's replica pushes votes that it has not given.
 	counts, do := q.driver.client.Push(q.now(), n.index, &m)
 	q.driver.carryOut(do)
 	switch {
@@ -304,7 +325,9 @@ func (n *node) push(payload string) {
 	}
 }
 
-// close ends an attempt because its Quorum closes.
+// close ends an attempt because its Quorum closes. Its leaves are queued here and sent
+// by the links, which close after it. The owner gets ErrClosed and not ErrLost: the
+// hold was given up.
 func (a *attempt) close() {
 	a.mu.Lock()
 	now := a.q.now()

@@ -45,7 +45,9 @@ func (s *nodes) all() []*node {
 	return nil
 }
 
-// live are the nodes that were not dropped.
+// live are the nodes that were not dropped. It is for what looks at nodes one by one:
+// reports, discovery, the check of a new server. What counts votes goes by the Client's
+// Group.
 func (s *nodes) live() []*node {
 	return slices.DeleteFunc(slices.Clone(s.all()), func(n *node) bool { return n.dropped.Load() })
 }
@@ -89,6 +91,9 @@ func (s *nodes) place(q *Quorum, i int, c redis.UniversalClient, own bool) (*nod
 		if !old.dropped.Load() {
 			return nil, fmt.Errorf("%w: %s is in use already", ErrInvalid, old.addr)
 		}
+		// Without mu: the task that ends old may have to wait for a node timeout, and
+		// nodes.close takes mu. closing ends the wait where Close has begun before that
+		// task could start.
 		select {
 		case <-old.ended:
 		case <-q.closing:
@@ -126,6 +131,8 @@ func (s *nodes) drop(i int) {
 		return
 	}
 	q := n.q
+	// It is a task: the caller may be the link's own goroutine, in the handshake that
+	// has shown that the node has left its set. The link's Close waits for that one.
 	q.tasks.start(func() { // or Close ends it
 		defer close(n.ended)
 		ctx, cancel := context.WithTimeout(context.Background(), n.timeout(&q.set))
@@ -170,8 +177,13 @@ func (n *node) end(ctx context.Context) error {
 	return err
 }
 
-// settle ends what has found no room until the node ended: the connection is closed, so each request fails.
-// Invariant: each request that a flow has taken is answered. Without that a claim would wait for an answer that does not come.
+// settle ends what has found no room until the node ended: the connection is closed, so
+// each request fails.
+//
+// Invariant: each request that a flow has taken is answered. Without that a claim would
+// wait for an answer that does not come (TestDroppedNodeAnswersWhatWaitsForRoom).
+// flow.mu is free while transmit runs, as in pump: transmit takes its owner's lock, and
+// owners take flow.mu under theirs.
 func (n *node) settle() {
 	f := &n.flow
 	for {
@@ -187,7 +199,8 @@ func (n *node) settle() {
 	}
 }
 
-// mask has a bit for each node.
+// mask has a bit for each node. With 32 nodes the shift leaves 0, and 0 - 1 has all
+// bits.
 func (s *nodes) mask() uint32 { return 1<<s.size() - 1 }
 
 // flush writes the requests that are queued for the nodes, a bit for each.
@@ -219,11 +232,15 @@ func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte
 			if command == nil {
 				return
 			}
+			// The caller's context bounds the wait. An answer that comes later is
+			// dropped, so take is never called after ask has returned.
 			v, err := n.answer(ctx, command)
 			// A refusal for the set is made the error that names both lists, here and not by each caller.
 			err = n.q.members.checkSet(i, err)
 			mu.Lock()
 			defer mu.Unlock()
+			// It is asked after the answer: that the two are one server may have been
+			// found out while the command was on its way.
 			if err == nil {
 				err = n.q.driver.duplicate(i)
 			}
@@ -240,7 +257,9 @@ func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte
 // asked makes a Failure of what the nodes said, or nil if need of them replied well.
 func (s *nodes) asked(errs []error, need int) error {
 	f := &Failure{Err: ErrNoQuorum, Needed: need, Nodes: s.failed(errs)}
-	// need counts answers, not members: Bootstrap needs that of each node of the list, whatever the set makes of it.
+	// need counts answers, not members: Bootstrap needs that of each node of the list,
+	// whatever the set makes of it. A node that was dropped asks for no remedy, and is
+	// not counted as failed.
 	if f.Votes = len(errs) - len(f.Nodes); f.Votes >= need {
 		return nil
 	}
