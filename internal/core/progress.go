@@ -22,7 +22,10 @@ type Repairing struct {
 // turnOf is the value of the key: see parseTurn.
 func turnOf(channel string, left int) string { return channel + " " + strconv.Itoa(left) }
 
-// parseTurn reads what turnOf has written. ok is false if no client has the turn.
+// parseTurn reads what turnOf has written. ok is false if no client has the turn. A
+// channel has no blank: hostname replaces those, and Settings.Check refuses them in a
+// prefix. What another program wrote there may show as process 0, and harms nothing:
+// only Check reads it.
 func parseTurn(value string) (r Repairing, ok bool) {
 	channel, left, found := strings.Cut(value, " ")
 	if !found {
@@ -44,8 +47,9 @@ func (r *Repairing) String() string {
 	return fmt.Sprintf("process %d on %s has %d records left to bring", r.PID, r.Host, r.Left)
 }
 
-// lacks says why a node that votes is not caught up, as far as that is known, and what to
-// do about it.
+// lacks says why a node that votes is not caught up, as far as that is known, and what
+// to do about it. Another client's repair comes first: while it is under way an
+// operator has to wait only, whatever this client's own attempt has failed for.
 func (r *NodeReport) lacks() string {
 	switch {
 	case r.Repairing != nil:
@@ -56,7 +60,9 @@ func (r *NodeReport) lacks() string {
 	return repairRemedy
 }
 
-// restartable reports whether one node more may be restarted of those that a group counts: see protocol.MayRestart.
+// restartable reports whether one node more may be restarted of those that a group
+// counts: see protocol.MayRestart. A node without a report counts as one that does not
+// vote. That is how a node counts that was dropped, or that was made after the reports.
 func restartable(nodes []NodeReport, g protocol.Group) bool {
 	health := make([]protocol.NodeHealth, g.Nodes)
 	for i := range nodes {
@@ -67,7 +73,8 @@ func restartable(nodes []NodeReport, g protocol.Group) bool {
 	return rules().MayRestart(health, g.Sets)
 }
 
-// Votes reports whether the node answers and votes.
+// Votes reports whether the node answers and votes. An empty role is unknown: the user
+// may not ask INFO, and the handshake refuses a replica only where it can tell.
 func (r *NodeReport) Votes() bool {
 	return r.Err == nil && r.Recovering == 0 && (r.Role == "" || r.Role == "master")
 }
@@ -81,6 +88,7 @@ func (r *repairer) why(n *node) error {
 }
 
 // outcome returns why an attempt has failed, nil if it has not, and keeps that for why.
+// It runs in the goroutine of a step that only reports, before the logger is called.
 func (r *repairer) outcome(s *protocol.RepairStep) error {
 	q, err := r.q, s.Err
 	switch {

@@ -35,8 +35,12 @@ const (
 	bootstrapAdvice = "if no client has ever used these nodes, run \"quorate bootstrap\" or call Quorum.Bootstrap once: it ends the wait now"
 )
 
-// begun notes whether a node is within its guard time as a connection to it begins.
-// So the log says at once that no lock can be acquired, before the first call.
+// begun notes whether a node is within its guard time as a connection to it begins. So
+// the log says at once that no lock can be acquired, before the first call. Without it
+// the first Lock on brand-new nodes waits for a guard time, and nothing says what to do
+// (e2e: TestBrandNewNodesNameTheRemedy).
+//
+// It runs in up, after the handshake that has filled probed.
 func (n *node) begun() {
 	q := n.q
 	select {
@@ -45,6 +49,7 @@ func (n *node) begun() {
 		return
 	}
 	p := &n.probed
+	// note takes answers, so the handshake's finding is put as one.
 	a := protocol.Answer{Status: protocol.OK, Wait: p.wait}
 	if p.wait > 0 {
 		a.Status = protocol.Recovering
@@ -57,7 +62,8 @@ func (n *node) begun() {
 	}
 }
 
-// noteRecovering notes for the log whether the node is within its guard time.
+// noteRecovering notes for the log whether the node is within its guard time. The
+// caller holds no lock: the logger and the observer are called here.
 func (n *node) noteRecovering(a protocol.Answer) {
 	q := n.q
 	if q.driver.sets().All()&(1<<n.index) == 0 { // it enters the set, and is not needed for a quorum yet
@@ -82,6 +88,8 @@ func (r *recovering) note(nodes, node int, a protocol.Answer) (out int, wait tim
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
+	// until is a time and not a flag: a node that does not answer any more counts as
+	// one that recovers until its guard time would be over, and not longer.
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
 		r.until[node], r.empty[node] = time.Time{}, false
 	}
@@ -109,8 +117,10 @@ func (r *recovering) note(nodes, node int, a protocol.Answer) (out int, wait tim
 	return out, wait, text
 }
 
-// Advice says what the operator can do about nodes within their guard time.
-// It is empty unless they alone would make a quorum of need nodes.
+// Advice says what the operator can do about nodes within their guard time. It is empty
+// unless they alone would make a quorum of need nodes. Where they are fewer, other
+// nodes are down, and Bootstrap would not mend that. In a set that is in use and not
+// recorded it would let a node vote that has forgotten a lease.
 func Advice(need int, errs []error) string {
 	out := 0
 	for _, err := range errs {

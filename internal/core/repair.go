@@ -20,11 +20,11 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// repairer takes the steps of repairs that protocol.Client says, and reports how each has
-// ended. It decides nothing itself.
+// repairer takes the steps of repairs that protocol.Client says, and reports how each
+// has ended. It decides nothing itself.
 //
-// A repairer is safe for concurrent use. Invariant: mu is not held while a step is
-// taken, so no event waits for a node.
+// A repairer is safe for concurrent use; mu guards the fields below it. Invariant: mu
+// is not held while a step is taken, so no event waits for a node.
 type repairer struct {
 	q      *Quorum
 	ctx    context.Context // ends with the Quorum
@@ -43,7 +43,10 @@ func newRepairer(q *Quorum) *repairer {
 	return r
 }
 
-// close ends what is under way, and waits for it.
+// close ends what is under way, and waits for it. closed is set before ctx ends: a step
+// that begins afterwards would use connections that are closing. Client.Close has the
+// turns given up, so that another client may go on at once and not when the turn's key
+// expires.
 func (r *repairer) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -151,7 +154,8 @@ func (r *repairer) await(ctx context.Context, n *node) {
 	}
 }
 
-// wake has the calls go on that wait for a node's repair.
+// wake has the calls go on that wait for a node's repair. The next call of await makes
+// a new channel, so an attempt wakes only the calls that came before its end.
 func (r *repairer) wake(n *node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,6 +186,9 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 		// same records a second time.
 		v, err := r.ask(n, "SET", r.turn(), turnOf(q.channel, -1), "PX", millis(s.For), "NX")
 		return protocol.RepairResult{Err: err, OK: text(v, 0) == "OK"}
+	// XX: a turn that has expired stays over, so the next client can take it. If one
+	// has it by now, the key names this client again, and both bring the same records.
+	// Check of any client shows the number.
 	case protocol.RepairStay:
 		_, res.Err = r.ask(n, "SET", r.turn(), turnOf(q.channel, s.Count), "PX", millis(s.For), "XX")
 	case protocol.RepairList:
@@ -191,6 +198,8 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 	case protocol.RepairDecide:
 		spec, err := q.repairs.specOf(s)
 		return protocol.RepairResult{Err: err, OK: err == nil && q.Register(spec).decide(ctx)}
+	// The script compares the incarnation. A node that has lost its data again since
+	// the names were listed stays unmarked, as it lacks what was brought before.
 	case protocol.RepairMark:
 		v, err := r.answer(q.nodes.at(s.Target), script.AppendCaughtUp(nil, q.members.markerKey(), s.Incarnation))
 		return protocol.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
@@ -280,13 +289,16 @@ func (n *node) hasSlot(ctx context.Context) error {
 	return err
 }
 
-// specOf returns the spec of a name as nodes list it.
+// specOf returns the spec of a name as nodes list it: "name}side". A name has no brace
+// (CheckName), so the first one ends it.
 func (r *repairer) specOf(step *protocol.RepairStep) (*Spec, error) {
 	bare, side, _ := strings.Cut(step.Name, "}")
 	return r.q.NewSpec(Spec{Name: bare, side: side, succession: step.Succession, Set: &r.q.set})
 }
 
-// repairName brings one name's record to a node.
+// repairName brings one name's record to a node. It is a read that does not count the
+// target: what a node that has forgotten says of a record is no evidence
+// (docs/protocol.md, The record, 4).
 func (r *repairer) repairName(ctx context.Context, step *protocol.RepairStep) protocol.RepairResult {
 	s, err := r.specOf(step)
 	if err != nil {

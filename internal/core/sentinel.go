@@ -39,8 +39,8 @@ func (a Address) Client() redis.UniversalClient {
 	return redis.NewFailoverClient(&o)
 }
 
-// Prepare has f change the credentials and the TLS of the node. Those of a Sentinel set are its
-// masters'.
+// Prepare has f change the credentials and the TLS of the node. Those of a Sentinel set
+// are its masters'. The Sentinels keep the user and the password of the URL.
 func (a Address) Prepare(f func(*redis.Options) error) error {
 	if o := a.cluster; o != nil {
 		each := &redis.Options{Addr: o.Addrs[0], Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig}
@@ -91,7 +91,9 @@ func parseAddress(raw string) (Address, error) {
 	}, failover: o}, nil
 }
 
-// parseCluster parses the URL of a cluster, with the scheme of a server. Errors quote nothing of it.
+// parseCluster parses the URL of a cluster, with the scheme of a server. Errors quote
+// nothing of it. The part before the query is parsed as that of a server first: those
+// errors say which characters of a password have to be escaped.
 func parseCluster(raw string) (Address, error) {
 	if _, err := ParseURL(strings.SplitN(raw, "?", 2)[0]); err != nil {
 		return Address{}, err
@@ -101,6 +103,8 @@ func parseCluster(raw string) (Address, error) {
 		return Address{}, fmt.Errorf("the URL of a cluster is not of the form %s: %s",
 			"redis+cluster://user:password@host:6379?addr=host2:6379", "a cluster has no databases, and go-redis documents the options at ParseClusterURL")
 	}
+	// The Quorum dials by itself. A pool of the client would be idle connections at
+	// each server.
 	o.MinIdleConns = 0
 	return Address{Options: &redis.Options{
 		Addr: o.Addrs[0], DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,

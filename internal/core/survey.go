@@ -14,7 +14,9 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Survey is what Check finds out about all nodes.
+// Survey is what Check finds out about all nodes. It is a view of one client at one
+// moment. An operator that restarts a node by MayRestart asks again before the next
+// one.
 type Survey struct {
 	Nodes      []NodeReport // in the order of the list
 	Ready      int          // nodes that answer and vote; of the bucket where these are fewest
@@ -23,7 +25,9 @@ type Survey struct {
 	LongestTTL time.Duration
 }
 
-// Survey asks all nodes, see Check.
+// Survey asks all nodes, see Check. It fails only if the Quorum is closed, or, with
+// buckets, if one of them cannot begin: a node that does not answer is a report with an
+// error.
 func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 	if q.buckets != nil {
 		return q.buckets.survey(ctx)
@@ -50,7 +54,9 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 	return s, nil
 }
 
-// surveyBuckets asks all nodes of all buckets, and puts the reports together.
+// survey asks all nodes of all buckets, and puts the reports together. It begins the
+// buckets that have not begun: a bucket that no name has used yet may be the one that
+// its server has lost.
 func (set *buckets) survey(ctx context.Context) (Survey, error) {
 	if set.q.isClosed() {
 		return Survey{}, &Failure{Err: ErrClosed}
@@ -134,7 +140,9 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 	return whole
 }
 
-// shard is what a server of a cluster is called in warnings.
+// shard is what a server of a cluster is called in warnings. An operator can find a
+// server, and buckets are in no command of Redis. So the server comes first, where it
+// is known.
 func (r *NodeReport) shard() string {
 	of := "bucket " + strconv.Itoa(r.Buckets[0])
 	if n := len(r.Buckets); n > 1 {
