@@ -33,7 +33,7 @@ func TestContextsEndAtTheDeadline(t *testing.T) {
 		t.Helper()
 		child, cancel := context.WithCancel(ctx)
 		defer cancel()
-		for end := lease.ValidUntil(); time.Now().Before(end); {
+		for time.Now().Before(lease.ValidUntil()) { // a late answer of the third node may prolong it
 		}
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
 		assert.ErrorIs(t, context.Cause(ctx), quorate.ErrLost)

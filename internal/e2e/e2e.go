@@ -233,10 +233,14 @@ func Clean(t testing.TB, c *redistest.Cluster) {
 
 // Eventually waits until cond is so, and reports whether it came to that. It is
 // for what no event tells.
-func Eventually(cond func() bool) bool {
+func Eventually(cond func() bool) bool { return EventuallyWithin(Patience, cond) }
+
+// EventuallyWithin is Eventually for what takes longer now and then, such as the failover of a Sentinel that has stood still for
+// two seconds: it does nothing for half a minute then.
+func EventuallyWithin(d time.Duration, cond func() bool) bool {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(Patience); !cond(); <-tick.C {
+	for end := time.Now().Add(d); !cond(); <-tick.C {
 		if time.Now().After(end) {
 			return false
 		}

@@ -18,6 +18,9 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
+// mostFailover is how long a Sentinel set may take for one: see e2e.EventuallyWithin.
+const mostFailover = 90 * time.Second
+
 // load are workers that lock one name again and again, and write down when they held it.
 type load struct {
 	began time.Time
@@ -64,7 +67,7 @@ func startLoad(t *testing.T, qs []*quorate.Quorum) *load {
 // busy waits until the name has been held often.
 func (l *load) busy(t *testing.T) {
 	t.Helper()
-	require.True(t, e2e.Eventually(func() bool {
+	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.holds) > 100
@@ -74,7 +77,7 @@ func (l *load) busy(t *testing.T) {
 // after waits for a hold that began after the given time, and returns when the first one did.
 func (l *load) after(t *testing.T, at int64) (first int64) {
 	t.Helper()
-	require.True(t, e2e.Eventually(func() bool {
+	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for _, h := range l.holds {
@@ -120,7 +123,7 @@ func TestSentinelAlone(t *testing.T) {
 	l.busy(t)
 	require.NoError(t, c.Node(0).Kill())
 	killed := l.now() + int64(100*time.Millisecond) // an answer may be on its way
-	require.True(t, e2e.Eventually(func() bool {
+	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
 		at, err := s.Master(t.Context())
 		return err == nil && at == c.Node(1).Addr()
 	}))
@@ -154,12 +157,12 @@ func TestSentinelOfThree(t *testing.T) {
 	warned := func(r quorate.Report) bool {
 		return strings.Contains(strings.Join(r.Nodes[2].Warnings, "\n"), "min-replicas-to-write")
 	}
-	require.True(t, e2e.Eventually(func() bool {
+	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
 		r, err := q.Check(t.Context())
 		return err == nil && r.Ready == 3 && l.now()-killed > guard.Nanoseconds() && !warned(r)
 	}), "the set counts again")
 	require.NoError(t, c.Node(0).Restart())
-	require.True(t, e2e.Eventually(func() bool {
+	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
 		r, err := q.Check(t.Context())
 		return err == nil && warned(r)
 	}), "it has a replica again, and goes on without it")
@@ -177,7 +180,7 @@ func TestSentinelTwice(t *testing.T) {
 	other := redistest.Start(t, 1)
 	for _, again := range []string{s.URL() + "&client_name=x", c.URLs()[0]} {
 		q := e2e.OpenAt(t, []string{s.URL(), other.URLs()[0], again})
-		require.True(t, e2e.Eventually(func() bool {
+		require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
 			r, err := q.Check(t.Context())
 			return found(err) || found(r.Nodes[0].Err) || found(r.Nodes[2].Err)
 		}))
