@@ -106,6 +106,8 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	// An onlooker waits no longer than a claim waits for its furthest node, and a majority of answers is enough.
 	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
 	defer cancel()
+	// By index, for all indices that there can be: the set may grow while the nodes are
+	// asked.
 	queues := make([]script.Queue, maxNodes)
 	errs := q.nodes.ask(ctx, func(dst []byte, _ *node) []byte {
 		return script.AppendInspect(dst, q.keys(s), 1)
@@ -148,8 +150,8 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	return Holder{}, &Failure{Err: ErrNotHeld}
 }
 
-// parseOwner reads host and process from a channel made by New.
-// A channel of another form has no host.
+// parseOwner reads host and process from a channel made by New. A channel of another
+// form has no host. The parts are counted from the end, as a prefix may contain colons.
 func parseOwner(channel string) (host string, pid int) {
 	parts := strings.Split(channel, ":")
 	if len(parts) < 3 {
@@ -188,12 +190,16 @@ type NodeReport struct {
 	repairErr error // why this client could not repair it
 }
 
-// Check asks every node for what bears on safety. Each report is given to told, one at a
-// time, until that says that it has heard enough; no node is waited for then. It
+// Check asks every node for what bears on safety. Each report is given to report, one
+// at a time, until that says that it has heard enough; no node is waited for then. It
 // fails with ErrClosed, and reports nothing, when the Quorum is closed.
-// report is called with a lock of Check held, one report after the other. The nodes
-// are asked at the same time, so the whole takes as long as the slowest node, ten
-// node timeouts at most.
+//
+// report is called with a lock of Check held, one report after the other. The nodes are
+// asked at the same time, so the whole takes as long as the slowest node, ten node
+// timeouts at most.
+//
+// Check begins no claim and changes nothing on a node. An operator may call it as often
+// as a monitor does, also while nodes are down.
 func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool)) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
@@ -229,6 +235,9 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
 	defer cancel()
 	n.tried(ctx)
+	// A short command may be the only client. Without this wait it would report a node
+	// as not caught up, and end while its own repair of that node is under way
+	// (cmd/quorate: TestShortCommandRepairsANode).
 	q.repairs.await(ctx, n) // which began with the connection
 	if r.Err = q.driver.duplicate(n.index); r.Err == nil && n.err() == nil {
 		r.Err = n.outside()
@@ -301,8 +310,10 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 	return r
 }
 
-// describe takes over what INFO says of the server. replicas counts those of a master that goes on when it is cut
-// off from them.
+// describe takes over what INFO says of the server. replicas counts those of a master
+// that goes on when it is cut off from them. Such a master and the replica that takes
+// its place both vote for a while, and the new one lacks the last writes of the old
+// one. min-replicas-to-write ends that, so a master that has it is not warned of.
 func (r *NodeReport) describe(info string) {
 	stops := false
 	for line := range strings.Lines(info) {

@@ -39,6 +39,9 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		if on(RuleEndFirst) {
 			leaves, a.claim.Out = a.claim.Out, nil
 		}
+		// Close waits for it. Without that Close could end the connections while the
+		// owner's callback runs, and the leaves that follow it would be lost: the name
+		// would stay taken for a lease.
 		a.q.telling.Add(1)
 	}
 	nodes := a.queue()
@@ -71,7 +74,9 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	}
 }
 
-// publish has those that hold no lock see until when the claim holds, and whether others wait for it.
+// publish has those that hold no lock see until when the claim holds, and whether
+// others wait for it. Called with a.mu held. It stores 0 for a claim that has ended, so
+// Hold.Valid is false before a leave is queued, and before the owner hears of the end.
 func (a *attempt) publish(news protocol.News) {
 	standing := protocol.Time(0)
 	if news.Phase == protocol.Holding {
@@ -82,7 +87,11 @@ func (a *attempt) publish(news protocol.News) {
 	a.standing.Store(int64(standing))
 }
 
-// follow sets the timers for the phase that the claim is in now, and wakes the caller that waits for it.
+// follow sets the timers for the phase that the claim is in now, and wakes the caller
+// that waits for it. Called with a.mu held.
+//
+// Invariant: an attempt sends on done once: at its admission, or at its end if it was
+// never admitted. done has room for one, so the send does not block under a.mu.
 func (a *attempt) follow(news protocol.News) {
 	if news.Changed() && news.Phase == protocol.Holding {
 		// The time of WithMaxHold begins when the caller gets the lock. It ends the renewals only, so the lease that is there then

@@ -99,13 +99,20 @@ func beingJudged(err error) bool {
 	return ok && len(f.Nodes) > 0
 }
 
-// judgedAgain reports whether a node's error says that it is connected to again because of its set.
+// judgedAgain reports whether a node's error says that it is connected to again because
+// of its set. None of these is an operator's to mend: they pass with the next
+// handshake.
 func judgedAgain(why error) bool {
 	e, refused := errors.AsType[resp.Error](why) // of a connection that began meanwhile
 	return errors.Is(why, errRejudged) || errors.Is(why, errOtherSet) || errors.Is(why, errSetPending) || refused && e.Code() == script.OtherSet
 }
 
-// declare records the set, and has each node ready.
+// declare records the set, and has each node ready. In that order: a node that votes
+// before it has recorded its set serves clients of any list. A call that fails in
+// between leaves nodes that have recorded the set and wait for their guard time.
+//
+// Only the first configuration is recorded. A set that has exchanged nodes has a later
+// epoch, and the list of this client may name nodes that have left.
 func (b *bootstrap) declare(ctx context.Context) error {
 	if b.which == recordsNew && !b.set {
 		if err := b.judge(ctx); err != nil {
@@ -120,6 +127,8 @@ func (b *bootstrap) declare(ctx context.Context) error {
 	if err := b.ready(ctx); err != nil {
 		return err
 	}
+	// The claims that wait ask the nodes again now. Otherwise each would learn with its
+	// next beat that the nodes vote.
 	b.q.driver.carryOut(b.q.driver.client.Bootstrapped(b.q.now()))
 	return nil
 }
@@ -138,6 +147,7 @@ func (b *bootstrap) whole(err error) error {
 	if !ok || !errors.Is(f.Err, ErrNoQuorum) || b.which != recordsNew {
 		return err
 	}
+	// A Failure is not changed once it is returned: the copy is.
 	c := *f
 	c.Err = errNotWhole
 	return &c
@@ -230,6 +240,9 @@ func (b *bootstrap) end(ctx context.Context, of func(node int) string) (votes bo
 	}, func(i int, v []resp.Value) error {
 		inc, age, err := script.DecodeMarker(v)
 		if err == nil {
+			// The script makes a marker where there was none. Without show the next
+			// answer would be of another incarnation than the connection began with,
+			// and would not count.
 			q.nodes.at(i).show(inc)
 			incs[i] = inc
 			voting[i].Store(age >= q.set.Guard)
@@ -242,6 +255,8 @@ func (b *bootstrap) end(ctx context.Context, of func(node int) string) (votes bo
 	for _, n := range q.nodes.all() {
 		if voting[n.index].Load() {
 			votes = true
+			// Only of the nodes that vote now: the log goes on to count one whose guard
+			// time was kept.
 			n.noteRecovering(protocol.Answer{Status: protocol.OK})
 		}
 	}
@@ -258,6 +273,9 @@ func (b *bootstrap) record(ctx context.Context) error {
 	ballot := protocol.NewBallot(b.q.wall.time(), chance(), "")
 	for {
 		c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: b.q.set.Guard, Retention: b.q.set.Retention}
+		// A round that was overtaken draws other identities. They count only where no
+		// node has accepted a configuration: what one has accepted is proposed again
+		// (rule 4).
 		for _, n := range b.q.nodes.all() {
 			id := newID()
 			c.Members = append(c.Members, protocol.Member{Identity: hex.EncodeToString(id[:8]), Addr: n.addr})
@@ -283,7 +301,10 @@ func (b *bootstrap) record(ctx context.Context) error {
 // errOutrun says that another client records a set at the same moment.
 var errOutrun = errors.New("another client records the set at this moment")
 
-// carryOut carries out a Recording. It returns the highest ballot that a node has promised.
+// carryOut carries out a Recording. It returns the highest ballot that a node has
+// promised. It may end half-way: nodes that have promised serve as before, and one that
+// has accepted refuses all requests until the next recording of this list ends the
+// matter (TestBootstrapEndsARecording).
 func (b *bootstrap) carryOut(ctx context.Context, r *protocol.Recording) (last protocol.Ballot, err error) {
 	if last, err = b.recordSteps(ctx, r); err != nil {
 		return last, err

@@ -67,7 +67,9 @@ func (d *discovery) init(q *Quorum) {
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 }
 
-// wanted has the function asked before long, if it still seems to help then.
+// wanted has the function asked before long, if it still seems to help then. It never
+// blocks, as its callers are readers and events of members. One wake-up that waits
+// stands for all.
 func (d *discovery) wanted() {
 	select {
 	case d.wake <- struct{}{}:
@@ -174,7 +176,9 @@ func (n *node) beside(a Address) bool {
 	return n.own && (o.Username != a.Username || o.Password != a.Password || o.DB != a.DB || (o.TLSConfig == nil) != (a.TLSConfig == nil))
 }
 
-// discover calls the user's function in a goroutine of its own, which calls over when the function returns.
+// discover calls the user's function in a goroutine of its own, which calls over when
+// the function returns. Close does not wait for that goroutine: a function that ignores
+// its context would keep a process from ending.
 func (s *Settings) discover(ctx context.Context, over func()) ([]Address, error) {
 	type answer struct {
 		all []Address
@@ -197,7 +201,9 @@ func (s *Settings) discover(ctx context.Context, over func()) ([]Address, error)
 	}
 }
 
-// addresses calls the user's function.
+// addresses calls the user's function, and judges its list as that of Connect is
+// judged. One address that makes no sense spoils the list: to use the rest would move
+// nodes by a list that its author did not mean.
 func (s *Settings) addresses(ctx context.Context) ([]Address, error) {
 	urls, err := s.Discover(ctx)
 	if err != nil {
@@ -261,6 +267,8 @@ func (d *discovery) probe(all []Address) []*protocol.NodeSet {
 }
 
 // keeps returns what the server at an address keeps, nil if that cannot be found out.
+// It asks with a client of its own, and never as a node: a node would leave a marker
+// there, and its guard time would begin at a server that may be any program's.
 func (d *discovery) keeps(ctx context.Context, addr string) *protocol.NodeSet {
 	// One command on one connection, with the options of the node's URL, or of the first node. No retry: a server that does
 	// not answer is looked at again after the pause.
@@ -284,6 +292,7 @@ func (d *discovery) move(addr string, has protocol.NodeSet, list []string) {
 	s := d.q.members
 	// The decision and the move are apart, as the old connection is dropped in between, which takes other locks. One goroutine
 	// moves nodes, so the member is moved by nothing else meanwhile. If it has left the set, Move finds no place for it.
+	// Moves only looks, so no claim has to hear of it.
 	s.mu.Lock()
 	i := s.known.Moves(addr, has, list)
 	s.mu.Unlock()

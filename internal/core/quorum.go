@@ -101,6 +101,8 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	}
 	q.members = newMembers(q, q.addrs)
 	q.discovery.init(q)
+	// Close ends the nodes that were made before the one that cannot be. It also closes
+	// closing, so that an event of theirs which waits for built goes on.
 	for i, c := range clients {
 		if err := q.nodes.connect(q, i, c, false); err != nil {
 			q.Close(context.Background())
@@ -158,7 +160,9 @@ func checkClients(clients []redis.UniversalClient) error {
 	return nil
 }
 
-// hostname lets an operator find the process by PUBSUB CHANNELS, or by the queue of a name. It is this host's, fit to be part of a channel's name.
+// hostname lets an operator find the process by PUBSUB CHANNELS, or by the queue of a
+// name. It is this host's, fit to be part of a channel's name: parseOwner cuts the
+// channel at colons, and parseTurn at a blank.
 func hostname() string {
 	h, err := os.Hostname()
 	if err != nil || h == "" {
@@ -172,7 +176,7 @@ func hostname() string {
 	}, h)
 }
 
-// Size returns N.
+// Size returns N: the nodes that have a vote. While two sets count it is those of both.
 func (q *Quorum) Size() int {
 	if q.buckets != nil {
 		return len(q.addrs)

@@ -58,6 +58,7 @@ func (r *Register) start(i *registerCall) *registerCall {
 	q.records.add(i)
 	now := q.now()
 	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
+	// An hour is a start value: flushUnlock sets the time that the RegisterOp wants.
 	i.timer = time.AfterFunc(time.Hour, i.tick)
 	i.flushUnlock(now)
 	return i

@@ -64,6 +64,9 @@ type notice struct{ adminRequest }
 func (c *notice) transmit(n *node) bool { return n.link.Append(c, transport.Normal) != transport.Full }
 
 // notify sends a notice, after the operations on records that wait for room.
+// watches.close may call it for thousands of watches at once, of some kilobytes each.
+// Past the backlog they would break the connection, as their reads once did
+// (TestManyWatchesSurviveAReconnect).
 func (n *node) notify(command []byte) {
 	c := &notice{adminRequest{command: command}}
 	waits := n.flow.backlog.Behind(protocol.Records) || !c.transmit(n)
@@ -102,6 +105,8 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 	case i.over:
 	// The node has not carried the request out. It goes again behind the scripts,
 	// and the operation does not learn of it.
+	// No answer and no failure reaches the RegisterOp here, so it goes on to count the
+	// request as under way.
 	case forgotten(err) && c.loads < maxLoads:
 		c.loads++
 		i.q.nodes.at(node).reload(c)

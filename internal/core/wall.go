@@ -83,6 +83,11 @@ func (d *driver) mismatch(c *protocol.Attempt, r *protocol.Request, a *protocol.
 }
 
 // askWall asks nodes for their time. Nodes that do not answer, or too late, do no harm.
+// One that is down is asked when it comes up: Client.Up says so. Without that a client
+// that starts with a wrong wall clock waits two seconds for its error (protocol:
+// TestWallClockOfLateNodes).
+//
+// try comes back with the answer, so one to an earlier comparison counts for none.
 func (d *driver) askWall(nodes, try uint32) {
 	for _, n := range d.q.nodes.all() {
 		if nodes&(1<<n.index) == 0 || n.err() != nil {
@@ -111,7 +116,8 @@ func (d *driver) reportWall() {
 	}
 }
 
-// refuse ends an attempt that has not been admitted.
+// refuse ends an attempt that has not been admitted. A hold stays: its ticket was taken
+// by a majority, and no lease depends on the wall clock (docs/protocol.md, Tickets, 5).
 func (a *attempt) refuse() {
 	a.mu.Lock()
 	now := a.q.now()
@@ -119,7 +125,9 @@ func (a *attempt) refuse() {
 	a.flushUnlock(now)
 }
 
-// refused is the error of a claim that ends, or does not begin, because of the wall clock.
+// refused is the error of a claim that ends, or does not begin, because of the wall
+// clock. A claim that was refused has been left, as one has that Close ends. So Wait
+// asks for this error before it takes the end of a claim for that of the Quorum.
 func (d *driver) refused() error {
 	if w := d.client.WallWrong(); w != nil {
 		return &WallError{By: w.By, Nodes: w.Nodes, Of: d.q.Size(), Allowed: d.q.wall.allowed}
