@@ -26,8 +26,12 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// buckets are those of a Quorum. mu guards the beginning of a bucket and closed.
-// Lock order: mu comes before every lock of a bucket's Quorum.
+// buckets are those of a Quorum. It is safe for concurrent use. mu guards the beginning
+// of a bucket and closed; all is read without it. Lock order: mu comes before every
+// lock of a bucket's Quorum.
+//
+// Invariant: a bucket that has begun stays. Primitives keep the Quorum that For
+// returned.
 type buckets struct {
 	q       *Quorum
 	clients []redis.UniversalClient
@@ -82,6 +86,8 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A primitive may be made after Close. It gets a bucket that is closed, not an
+	// error that its constructor could not return.
 	if s.closed {
 		_ = made.Close(context.Background()) // each call fails with ErrClosed
 	}
@@ -129,7 +135,8 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 	q.reached.Store(true)
 }
 
-// begun are the buckets that have begun.
+// begun are the buckets that have begun. One that begins meanwhile may be missing.
+// close has set closed before it looks, so such a bucket is closed by begin.
 func (s *buckets) begun() (all []*Quorum) {
 	for i := range s.all {
 		if b := s.all[i].Load(); b != nil {
@@ -185,7 +192,8 @@ func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	return nil
 }
 
-// inBucket adds to the errors of nodes of which bucket they are.
+// inBucket adds to the errors of nodes of which bucket they are. The Failure is copied,
+// as it may be another caller's, too.
 func inBucket(b int, err error) error {
 	f, ok := errors.AsType[*Failure](err)
 	if !ok {

@@ -56,7 +56,8 @@ func (f *Failure) Unwrap() []error {
 	return errs
 }
 
-// RecoveringError is a node that is new or lost its data, and does not vote yet.
+// RecoveringError is a node that is new or lost its data, and does not vote yet. Wait
+// is what is left of its guard time when it answered. Advice counts these errors.
 type RecoveringError struct{ Wait time.Duration }
 
 func (e *RecoveringError) Error() string {
@@ -101,8 +102,10 @@ func NeverReturn(log *slog.Logger, why error) {
 	select {}
 }
 
-// rejected is the error of an attempt that so many nodes refuse for good that
-// it cannot have a quorum.
+// rejected is the error of an attempt that so many nodes refuse for good that it cannot
+// have a quorum. A clash, and a list that is not the set's, are the caller's to mend,
+// so the sentinel is ErrInvalid: with ErrNoQuorum an operator would look at nodes that
+// are well.
 func (a *attempt) rejected() error {
 	f := a.failure(ErrNoQuorum)
 	if _, clash := errors.AsType[*ClashError](f); clash {
@@ -180,7 +183,8 @@ func explain(s *Spec, err error) error {
 	return err
 }
 
-// lostWhy says what ended a hold. Called with a.mu held.
+// lostWhy says what ended a hold. Called with a.mu held, before the leaves are sent:
+// what the nodes said last is still that of the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
 	err := ErrLost
 	switch {

@@ -51,7 +51,9 @@ func (n *node) compare(a protocol.Action) {
 	})
 }
 
-// duplicate returns why node i does not vote, nil if it may.
+// duplicate returns why node i does not vote, nil if it may. forGood takes it for
+// final: the list is at fault. A claim that waited for such a node would wait without
+// end.
 func (d *driver) duplicate(i int) error {
 	if other := d.client.Duplicate(i); other >= 0 {
 		return &DuplicateError{d.q.addr(other)}
@@ -86,14 +88,18 @@ func (d *driver) duplicates() error {
 
 var errOtherIncarnation = errors.New("has lost its data, or got another node's, since the connection began")
 
-// checkIncarnation says why a reply of that incarnation does not count.
+// checkIncarnation says why a reply of that incarnation does not count. It is for
+// answers beside claims and records, such as a marker. The caller holds no lock: what
+// follows may be an event of each claim.
 func (d *driver) checkIncarnation(node int, inc protocol.Incarnation) error {
 	why, do := d.client.Check(d.q.now(), node, inc)
 	d.carryOut(do)
 	return d.uncounted(node, why)
 }
 
-// uncounted returns why a reply of a node does not count, nil if it counts.
+// uncounted returns why a reply of a node does not count, nil if it counts. A duplicate
+// whose other address has left the server since the verdict is no duplicate any more.
+// Its reply did not count all the same, so it gets the other error.
 func (d *driver) uncounted(node int, why protocol.Why) error {
 	switch why {
 	case protocol.Counts:

@@ -28,8 +28,9 @@ type marker struct {
 	guard, retention time.Duration // the longest that any client has shown to the node
 }
 
-// A marker that cannot be read is treated as none: the node is taken for one
-// without data.
+// A marker that cannot be read is treated as none: the node is taken for one without
+// data. That is safe: such a node does not vote. A guard time that overflows is cut to
+// the longest one, and not to a negative one, for the same reason.
 func parseMarker(text string) (m marker, ok bool) {
 	var inc, born, guard, retention int64
 	var run string
@@ -71,10 +72,14 @@ func (n *node) marker(ctx context.Context, key string) (marker, error) {
 	return n.markerWithin(ctx, key)
 }
 
-// markerWithin is marker for a caller whose context ends.
+// markerWithin is marker for a caller whose context ends. It is for Bootstrap, which
+// gives up on all nodes at once when one of them has decided the matter.
 func (n *node) markerWithin(ctx context.Context, key string) (marker, error) {
 	q := n.q
 	v, err := n.do(ctx, "GET", key)
+	// A node that has recorded its set keeps a key of another type there, so that
+	// programs of earlier versions stop. To this client it says the same as OTHERSET
+	// does in a script's answer (TestSetIsRecordedWhileAClientConnects).
 	if e, refused := errors.AsType[resp.Error](err); refused && e.Code() == "WRONGTYPE" { // where the marker of a node is that has recorded no set
 		err = resp.Error(script.OtherSet)
 	}

@@ -35,6 +35,7 @@ type Settings struct {
 	Observe       func(Event) // nil: none
 	Discover      Discover    // nil: the nodes' addresses do not change
 
+	// A bucket's Quorum has these two, and no user sets them.
 	base string        // of a bucket: the prefix without the bucket; else empty
 	said *atomic.Int64 // of all buckets: when one has logged that it waits, in Unix seconds
 }
@@ -59,7 +60,10 @@ func (s *Settings) connect(client redis.UniversalClient, cfg transport.Config) (
 	return transport.NewOrdered(client, cfg)
 }
 
-// PrepareAll calls Prepare for the options of all addresses. Its error matches ErrInvalid.
+// PrepareAll calls Prepare for the options of all addresses. Its error matches
+// ErrInvalid. Each list that comes from outside passes through it: Connect's, that of
+// WithDiscovery, and the nodes of an exchange. Without it the nodes of one of these
+// would be reached without the credentials that the command was given.
 func (s *Settings) PrepareAll(all []Address) error {
 	if s.Prepare == nil {
 		return nil
@@ -87,7 +91,9 @@ func Defaults() Settings {
 	}
 }
 
-// Drift is how much earlier than a node this process takes a lease to end.
+// Drift is how much earlier than a node this process takes a lease to end
+// (docs/protocol.md, Clocks). It is of this ttl: a primitive with a longer one gives
+// away more.
 func (s *Settings) Drift() time.Duration { return protocol.Drift(s.TTL) }
 
 // Check names the first setting that is wrong or contradicts another, and the remedy.
@@ -173,10 +179,12 @@ func Override[O any](q *Quorum, primitive string, opts []O) *Settings {
 	return &set
 }
 
-// MaxName is the longest name in bytes: it is part of five keys.
+// MaxName is the longest name in bytes: it is part of five keys. Every request has
+// them, so a long name costs bandwidth with each renewal, and memory at each node.
 const MaxName = 1024
 
-// CheckName says what is wrong with a primitive's name.
+// CheckName says what is wrong with a primitive's name. It is asked of names that nodes
+// list, too: another program may have made such a key (repairName).
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -209,7 +217,7 @@ const (
 	EventClockJumped EventKind = "clock jumped"
 )
 
-// Event is something an observer may count.
+// Event is something an observer may count. No decision of the library depends on one.
 type Event struct {
 	Kind  EventKind
 	Name  string        // of the primitive; empty for node events

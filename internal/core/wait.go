@@ -38,6 +38,8 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 	w.so, w.next, a.waits = so, a.waits, w
 	a.mu.Unlock()
 
+	// Without a.mu: the answers that make the condition hold need it. What wakes this
+	// goroutine calls so under a.mu first, so no look at the attempt is needed here.
 	w.timer.Reset(d)
 	woken := false
 	select {
@@ -50,13 +52,17 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 		<-w.woken // at the last moment
 		woken = true
 	}
+	// A timer that was stopped delivers nothing later, so the spare wait is empty. so
+	// is cleared, because it is a closure over the attempt, which the pool would keep
+	// alive.
 	w.timer.Stop()
 	w.so, w.next = nil, nil
 	waits.Put(w)
 	return woken
 }
 
-// dropWait takes w from the list. It reports whether it was there.
+// dropWait takes w from the list. It reports whether it was there. If not, wakeWaits
+// has taken it and has sent to woken under the same a.mu, so until receives at once.
 func (a *attempt) dropWait(w *wait) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,6 +76,8 @@ func (a *attempt) dropWait(w *wait) bool {
 }
 
 // wakeWaits wakes the goroutines whose conditions hold. Called with a.mu held.
+// endUnlock calls it after each event, and transmit when it gives a leave up: a release
+// that waits for that leave would otherwise wait for its whole bound.
 func (a *attempt) wakeWaits() {
 	for p := &a.waits; *p != nil; {
 		w := *p

@@ -52,14 +52,19 @@ func readClock(id uintptr) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), errno == 0
 }
 
-// waker tells when the machine wakes up. It is a timer of the kernel that never
-// expires, and is cancelled when the wall clock is set, which a wake-up does.
+// waker tells when the machine wakes up. It is a timer of the kernel that is cancelled
+// when the wall clock is set, which a wake-up does. It is set to the last second that a
+// 32-bit time has, in 2038. From then on wait reports false, as after close: deadlines
+// are right all the same, since localClock counts the sleep at the next call, but an
+// idle holder's context ends late.
 //
 // A read of it needs no thread: the file is in the runtime's poller, as a socket
 // is.
 type waker struct{ f *os.File }
 
-// newWaker returns one that never tells anything where the kernel has no such timer.
+// newWaker returns one that never tells anything where the kernel has no such timer, as
+// in some sandboxes. No error follows from that: localClock does not need it, see
+// wakeUps.
 func newWaker() waker {
 	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockRealtime, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errno != 0 {
@@ -76,7 +81,9 @@ func newWaker() waker {
 	return waker{f}
 }
 
-// wait waits for the next wake-up, and reports false after close.
+// wait waits for the next wake-up, and reports false after close. ECANCELED is the
+// kernel's word that the clock was set. If an operator sets it the schedulers wake as
+// well, and find nothing due.
 func (w waker) wait() bool {
 	if w.f == nil {
 		return false

@@ -97,8 +97,8 @@ func (w *Watch) signal(c chan struct{}) {
 // nodes of one region differ by, and less than a person or a failover notices.
 const pushGrace = 5 * time.Millisecond
 
-// run is the watch's goroutine. It reads when a majority has pushed, gather after a minority
-// has, and otherwise every third of the ttl, since pushes may be lost.
+// run is the watch's goroutine. It reads when a majority has pushed, pushGrace after a
+// minority has, and otherwise every third of the ttl, since pushes may be lost.
 //
 // Note: Here is an incorrect reaction to a push: to believe it. It is one node's word, and a
 // record that a minority has may never be decided. A push is only a reason to read.

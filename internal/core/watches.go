@@ -8,8 +8,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// watches are the watches that have not ended, by id. It is safe for concurrent use; mu guards all and closed.
-// Lock order: mu, then the lock of a flow or a link.
+// watches are the watches that have not ended, by id. It is safe for concurrent use; mu
+// guards all and closed. Lock order: mu, then the lock of a flow or a link. No lock of
+// a Watch is taken under mu: signal only sends to a channel that has room or is full.
 //
 // Invariant: each watch is ended at the nodes once, by its goroutine or by close. The goroutine may see that the
 // Quorum closes only after the connections have closed, and the nodes would go on pushing for two ttl.
@@ -33,7 +34,8 @@ func (s *watches) drop(w *Watch) bool {
 	return !s.closed
 }
 
-// find returns the watch with an id, nil if it has ended.
+// find returns the watch with an id, nil if it has ended. Nodes may push for such a one
+// for two ttl, if the word that it has ended was lost.
 func (s *watches) find(id protocol.ID) *Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
