@@ -111,6 +111,8 @@ func (r *result) asExpected() bool {
 		return r.harmful() > 0
 	case controlRival:
 		return slices.ContainsFunc(r.Violations, func(v violation) bool { return strings.Contains(v.What, besideRival) })
+	case controlNoBoth:
+		return len(r.tooMany()) > 0
 	default: // a rule of the library is left out: tokens may fall without a violation
 		return slices.ContainsFunc(r.Violations, func(v violation) bool { return v.At > 0 })
 	}

@@ -41,6 +41,7 @@ const (
 	controlUnfenced = "unfenced" // the resource takes any token while clients are stopped
 	controlRedsync  = "redsync"  // redsync under the same faults
 	controlRival    = "rival"    // the rivals lock other keys, and say that they are ours
+	controlNoBoth   = "no-both"  // with the tag mutants: one of two sets is enough while nodes are exchanged
 )
 
 // controlFor is how long a control runs at the most: it is to fail, and does so soon.
@@ -80,7 +81,7 @@ func (p *plan) control(name string) error {
 		// What is too much only when each client sees other nodes: so they do.
 		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"semaphore"}, []string{"overlap"}, p.TTL/4, p.TTL/2, 1, 0
 		return withoutRule(name)
-	case "no-both":
+	case controlNoBoth:
 		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"mutex"}, []string{"parted"}, p.TTL/4, p.TTL/2, 1, 0
 		return withoutRule(name)
 	default:

@@ -23,7 +23,7 @@ var rules = map[string]protocol.Rule{
 	"no-later":       protocol.RuleLater,
 	"no-repair":      protocol.RuleRepair,
 	"no-adopt":       protocol.RuleAdopt,
-	"no-both":        protocol.RuleSetBoth,
+	controlNoBoth:    protocol.RuleSetBoth,
 	"no-wait":        protocol.RuleExchangeWait,
 	"no-moved":       protocol.RuleExchangeMoved,
 }
