@@ -60,6 +60,8 @@ func (q *Quorum) Ready(ctx context.Context) error {
 			}
 			return nil
 		}
+		// errs has what each node says at this moment, so the error names those that
+		// are missing.
 		if sets.Blocked(refused) {
 			return err
 		}
@@ -73,8 +75,9 @@ func (q *Quorum) Ready(ctx context.Context) error {
 	}
 }
 
-// tried waits for the first attempt to connect, which may still be under way.
-// Without it a process that has just begun would report each node as down.
+// tried waits for the first attempt to connect, which may still be under way. Without
+// it a process that has just begun would report each node as down. It returns at once
+// ever after, also while the node is down: that is an answer.
 func (n *node) tried(ctx context.Context) {
 	select {
 	case <-n.ready:

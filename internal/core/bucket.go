@@ -192,8 +192,8 @@ func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	return nil
 }
 
-// inBucket adds to the errors of nodes of which bucket they are. The Failure is copied,
-// as it may be another caller's, too.
+// inBucket adds to the errors of nodes of which bucket they are. It copies the
+// Failure, which is not changed once it is returned.
 func inBucket(b int, err error) error {
 	f, ok := errors.AsType[*Failure](err)
 	if !ok {

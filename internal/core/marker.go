@@ -72,8 +72,8 @@ func (n *node) marker(ctx context.Context, key string) (marker, error) {
 	return n.markerWithin(ctx, key)
 }
 
-// markerWithin is marker for a caller whose context ends. It is for Bootstrap, which
-// gives up on all nodes at once when one of them has decided the matter.
+// markerWithin is marker for a caller whose context ends. Bootstrap ends it for
+// all nodes at once when one of them has decided the matter: see judge.
 func (n *node) markerWithin(ctx context.Context, key string) (marker, error) {
 	q := n.q
 	v, err := n.do(ctx, "GET", key)

@@ -17,7 +17,8 @@ type observer struct {
 	busy atomic.Int32 // calls under way
 }
 
-// call calls the observer, and counts the calls under way: see inside.
+// call calls the observer, and counts the calls under way: see inside. It is for a
+// goroutine of the application, which the application's observer may end.
 func (o *observer) call(e Event) {
 	if o.f != nil {
 		o.busy.Add(1)

@@ -25,7 +25,8 @@ import (
 
 // Quorum is one client's connections to N nodes and the claims it has on them. It is
 // safe for concurrent use: New sets its fields, and each part that changes later has a
-// lock of its own, named at its type.
+// lock of its own, named at its type. There is no lock of the whole Quorum, so a call
+// of one claim waits for no call of another one.
 type Quorum struct {
 	set     Settings
 	nodes   nodes
@@ -55,8 +56,9 @@ type Quorum struct {
 	reached    atomic.Bool // of a bucket: see AwaitFirst
 }
 
-// New connects to the nodes. It returns at once; nodes that cannot be reached
-// are tried again until Close.
+// New connects to the nodes. It returns at once; nodes that cannot be reached are tried
+// again until Close. An error is about the settings or the clients, never about a node:
+// a process must start while a minority of its nodes is down.
 func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	if err := set.Check(); err != nil {
 		return nil, err

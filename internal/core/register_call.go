@@ -100,8 +100,9 @@ func (i *registerCall) outcome() protocol.Outcome {
 	return i.in.Outcome()
 }
 
-// failure names every node that has something to do with it.
-// Called with i.mu held.
+// failure names every node that has something to do with it. Called with i.mu held. A
+// node without an error counts as a vote: it has answered, or was not asked yet (a
+// repair asks its target first). No decision goes by Votes.
 func (i *registerCall) failure(err error) *Failure {
 	f := &Failure{Err: err, Needed: i.in.Quorum()}
 	for n, err := range i.errs {

@@ -111,8 +111,10 @@ func parseCluster(raw string) (Address, error) {
 	}, cluster: o}, nil
 }
 
-// nameOf is what node i is called in errors and in the log.
-// The address of a set changes with its master, so a set is named by its place.
+// nameOf is what node i is called in errors and in the log. The address of a set
+// changes with its master, so a set is named by its place. checkClients takes equal
+// names for one server, so the name of a set or a cluster must not be that of another
+// one.
 func nameOf(c redis.UniversalClient, i int) string {
 	if c, is := c.(*redis.ClusterClient); is {
 		if addrs := c.Options().Addrs; len(addrs) > 0 {

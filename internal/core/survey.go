@@ -85,12 +85,16 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 		s.Nodes[i] = set.merge(i, func(b int) *NodeReport { return &all[b].Nodes[i] })
 		s.Nodes[i].Set = all[odd].Nodes[i].Set
 	}
+	// One bucket stands for all. If some have recorded their set and others have not,
+	// it is one that has not: Bootstrap was cut short, and an operator has to call it
+	// again.
 	s.Set, s.LongestTTL = all[odd].Set, all[odd].LongestTTL
 	return s, nil
 }
 
-// merge puts the reports of all buckets about one node together: by server, and as a whole, which is
-// as good as the worst of them.
+// merge puts the reports of all buckets about one node together: by server, and as a
+// whole, which is as good as the worst of them. A name is in one bucket, so an average
+// would call a node well at which some names cannot be locked.
 func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 	var shards []NodeReport
 	// Buckets that one server has, and that fail in the same way, are one entry: 64 lines about one server that is down would

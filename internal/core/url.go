@@ -70,6 +70,9 @@ func ParseURL(raw string) (*redis.Options, error) {
 		o.MinIdleConns = 0
 		return o, nil
 	}
+	// The error of go-redis may quote a part of the URL, so it is not passed on. Each
+	// option is tried alone, to find the one that is refused, and only its name is
+	// shown.
 	for name, values := range u.Query() {
 		alone := *u
 		alone.Path, alone.RawPath = "", ""
