@@ -65,7 +65,10 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		a.q.nodes.flush(nodes)
 		a.q.telling.Add(-1)
 	}
-	// The log and the observer come last: the contexts have ended, and the leaves are sent. A logger that blocks delays nothing.
+	// The log and the observer come last: the contexts have ended, and the leaves are
+	// sent. A logger that blocks delays nothing of this end. But the goroutine of the
+	// event waits for it. That is the ticks scheduler's if it finds the deadline passed
+	// before the deadlines scheduler does, and then the renewals of other claims wait.
 	if ended == ErrLost {
 		a.reportLoss(now, why)
 	}
