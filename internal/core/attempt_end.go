@@ -66,11 +66,12 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		a.q.telling.Add(-1)
 	}
 	// The log and the observer come last: the contexts have ended, and the leaves are
-	// sent. A logger that blocks delays nothing of this end. But the goroutine of the
-	// event waits for it. That is the ticks scheduler's if it finds the deadline passed
-	// before the deadlines scheduler does, and then the renewals of other claims wait.
+	// sent. They get a goroutine of their own, as they may block, or end it. This goroutine
+	// may be the scheduler's that renews all claims, or one that tells claims of another
+	// configuration: no claim would be renewed, and requests would name the configuration of
+	// before for good (TestLoggerThatBlocksAtALoss).
 	if ended == ErrLost {
-		a.reportLoss(now, why)
+		go a.reportLoss(now, why)
 	}
 	if waiters {
 		a.owner.Waiting()

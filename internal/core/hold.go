@@ -106,6 +106,8 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			return nil, p.a.failure(ErrClosed)
 		case refused != nil:
 			return nil, p.a.failure(refused)
+		// The wall clock was wrong, and is right by now: the refusal is void.
+		case phase == protocol.Left && p.a.claim.Refused():
 		case phase == protocol.Left:
 			return nil, p.a.failure(ErrClosed)
 		case p.a.claim.Try:

@@ -43,22 +43,35 @@ type clockBase struct {
 	when  time.Time     // with a monotonic reading
 	wall  int64         // the wall clock, in nanoseconds
 	slept time.Duration
+	known bool // slept was read
 }
 
 // steady is by how much the difference of wall clock and monotonic clock may
 // change without a look at CLOCK_BOOTTIME. A lease bears 2 ms.
 const steady = time.Millisecond
 
-func newLocalClock() *localClock {
+func newLocalClock() *localClock { return localClockOf(slept) }
+
+// startReads is how often a new clock tries to read how long the machine has slept. A read fails on a machine that is too
+// busy to make three system calls within a millisecond.
+const startReads = 20
+
+func localClockOf(slept func() (time.Duration, bool)) *localClock {
 	c := &localClock{slept: slept}
-	d, _ := c.slept()
-	c.base.Store(newClockBase(protocol.Time(time.Millisecond), d)) // 0 is not a time
+	b := &clockBase{}
+	for range startReads {
+		if b.slept, b.known = slept(); b.known {
+			break
+		}
+	}
+	c.base.Store(b.from(protocol.Time(time.Millisecond))) // 0 is not a time
 	return c
 }
 
-func newClockBase(at protocol.Time, slept time.Duration) *clockBase {
+// from returns the base of this moment, at which the clock shows at.
+func (b *clockBase) from(at protocol.Time) *clockBase {
 	t := time.Now()
-	return &clockBase{at: at, when: t, wall: t.UnixNano(), slept: slept}
+	return &clockBase{at: at, when: t, wall: t.UnixNano(), slept: b.slept, known: b.known}
 }
 
 // It takes no lock in the usual case, since every event of every claim reads the
@@ -78,9 +91,15 @@ func (c *localClock) countSleep() protocol.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.base.Load()
-	b := newClockBase(was.at, was.slept)
+	b := was.from(was.at)
 	b.at = was.at.Add(b.when.Sub(was.when))
-	if d, ok := c.slept(); ok && d-was.slept > steady {
+	switch d, ok := c.slept(); {
+	case !ok:
+	// Invariant: only a difference of two reads is sleep. The first read alone tells of all sleep since the machine was started: it
+	// would end each hold of a process that never slept.
+	case !was.known:
+		b.slept, b.known = d, true
+	case d-was.slept > steady:
 		b.at, b.slept = b.at.Add(d-was.slept), d
 	}
 	c.base.Store(b)

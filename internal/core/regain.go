@@ -37,6 +37,14 @@ func (s *members) regain() {
 		case <-ctx.Done():
 		}
 	})
+	ended := false
+	defer func() { // a logger may end this goroutine: the next event starts the task again
+		if !ended {
+			s.mu.Lock()
+			s.regains = false
+			s.mu.Unlock()
+		}
+	}()
 	warned := false
 	for pause := s.q.set.NodeTimeout; s.regainsStill(); pause = min(2*pause, 32*s.q.set.NodeTimeout) {
 		select {
@@ -55,6 +63,7 @@ func (s *members) regain() {
 			s.q.set.Logger.Warn("quorate: most nodes of the set lost their data and cannot get their places back yet; it is tried again", "error", err)
 		}
 	}
+	ended = true
 }
 
 // regainsStill reports whether regain has something to do. If not, the next event that

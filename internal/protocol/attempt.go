@@ -20,6 +20,7 @@ type Attempt struct {
 	fresh           bool  // what is to be sent now must not be merged with what is under way
 	met             bool  // a node knows of others at the name
 	taken           bool  // a caller has the hold
+	refused         bool  // Refuse has ended it
 	waitersReported bool  // and knows of claims that wait behind it
 }
 
@@ -192,9 +193,14 @@ func (a *Attempt) Take(now Time) Phase {
 // has no place in the order.
 func (a *Attempt) Refuse(now Time) {
 	if a.Phase() < Holding {
+		a.refused = true
 		a.Leave(now)
 	}
 }
+
+// Refused reports whether Refuse has ended the attempt. The wall clock may be right again by the time that the caller sees the end: then
+// it may start another attempt.
+func (a *Attempt) Refused() bool { return a.refused }
 
 // Valid reports whether the claim is held now.
 func (a *Attempt) Valid(now Time) bool { return a.Phase() == Holding && now < a.Deadline() }

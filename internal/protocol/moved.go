@@ -46,7 +46,7 @@ func (m *Membership) Move(i int, addr string, has NodeSet) {
 	n := &m.nodes[i]
 	m.addrs[i] = addr
 	at := n.place
-	if has.Config != nil {
+	if has.Config != nil && m.config != nil { // the set may have been forgotten since Moves
 		at = m.config.Member(has.Identity)
 	}
 	*n = setNode{place: at, known: n.known && n.place == at}

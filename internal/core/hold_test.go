@@ -1,0 +1,79 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/testkit/lateness"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// A claim is refused as the wall clock is wrong, and the wall clock is found right before the goroutine that ends the claim has run. The
+// caller gets the lock: neither is the Quorum closed, nor the wall clock wrong.
+func TestRefusalThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	q := idle(t, redistest.Start(t, 1))
+	require.NoError(t, q.BootstrapSet(within(t)))
+	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	first, err := q.Acquire(within(t), s, false, nil)
+	require.NoError(t, err)
+	p, err := q.Begin(s, false, nil)
+	require.NoError(t, err)
+	p.a.refuse()
+	first.Release()
+	h, err := p.Wait(within(t))
+	require.NoError(t, err)
+	assert.True(t, h.Valid())
+	h.Release()
+}
+
+// blockingHandler is a logger that does not return from a loss until it may.
+type blockingHandler struct {
+	slog.Handler
+	blocked chan struct{}
+	may     chan struct{}
+}
+
+func (h blockingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h blockingHandler) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "a hold was lost") {
+		h.blocked <- struct{}{}
+		<-h.may
+	}
+	return nil
+}
+
+// A logger blocks as it hears of a loss that the scheduler of renewals was the first to find. Other holds are renewed all the same.
+func TestLoggerThatBlocksAtALoss(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	set := exchangeSettings()
+	logger := blockingHandler{slog.DiscardHandler, make(chan struct{}, 1), make(chan struct{})}
+	set.Logger = slog.New(logger)
+	q := opened(t, set, c.Node(0))
+	require.NoError(t, q.BootstrapSet(within(t)))
+	late := lateness.Measure(t)
+	kept := held(t, q, "kept")
+	ends := set
+	ends.NoRenewal = true
+	s, err := q.NewSpec(Spec{Name: "ends", Weight: 1, Capacity: 1, Set: &ends})
+	require.NoError(t, err)
+	h, err := q.Acquire(within(t), s, false, OnEnd(func(error) {}))
+	require.NoError(t, err)
+	(*attempt)(h).mu.Lock()
+	q.deadlines.drop((*attempt)(h))
+	(*attempt)(h).mu.Unlock()
+	gone(t, logger.blocked)
+	time.Sleep(set.TTL + set.TTL/2)
+	assert.True(t, kept.Valid() || late.Most() > set.TTL/4, "a hold is not renewed while a logger blocks")
+	close(logger.may)
+	kept.Release()
+}
