@@ -166,9 +166,19 @@ func (t *participant) decides(a *attempt) {
 			open.Seq, open.Value = 1, []byte(t.proposal.String())
 			put(open)
 		default:
+			w.nothingFollows(p, t.register.Name)
 			leave()
 		}
 	})
+}
+
+// nothingFollows: the process has read that nothing was decided yet.
+func (w *world) nothingFollows(p *proc, register string) {
+	for _, x := range w.exchangers {
+		if x.p == p && x.config != nil && protocol.SuccessorName(x.config.Stamp) == register {
+			x.e.Read()
+		}
+	}
 }
 
 // successor: the process has read, or recorded, which configuration follows. One is decided at most.
