@@ -114,6 +114,9 @@ func (c *Claim) rejectAnswer(now Time, p *peer, r Request, a Answer) {
 // incarnation starts a new view.
 func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 	same := p.held && p.ticket == a.Ticket && (p.incarnation == a.Incarnation || !c.Rules.on(RuleIncarnation))
+	if same && c.voteOvertook(now, p, a) {
+		return
+	}
 	if !same {
 		p.vote = false
 	}

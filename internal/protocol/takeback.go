@@ -53,3 +53,18 @@ func (c *Claim) forgetView(p *peer) {
 		p.mutableExtra().lowerSet = lowerSet{}
 	}
 }
+
+// voteOvertook reports whether an answer that says that the node took a claim back, and does not vote, may be older than the push
+// of the vote that counts. Then it is as if it were lost: the vote counts with the lease of before, and the node is asked again. No
+// push counts from then on, so the next answer decides.
+//
+// Without it a holder is lost though nothing has failed: it beats, the claim that was taken back leaves, and the push of
+// the vote overtakes the answer to the beat.
+func (c *Claim) voteOvertook(now Time, p *peer, a Answer) bool {
+	if !a.TookBack || a.Vote || a.Foreign || !p.vote || p.pushUnsure || !c.running(p, now) || !c.Rules.on(RuleTookBack) {
+		return false
+	}
+	c.distrustPushes(p)
+	p.askAgain = true
+	return true
+}

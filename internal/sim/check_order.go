@@ -15,6 +15,9 @@ import (
 // While nodes are being exchanged that is so in each of the two sets by itself, and for no claims of both together. Each
 // claim that has settled has a majority of the set of before in any case. One that has a majority of the new set alone
 // has not settled yet: it goes behind the fence of the set of before, and holds by none of the two.
+//
+// A holder whose deadline has passed while its process was stopped is over. A node may have taken it back (takeback.go) since
+// a was given its view of that node.
 func (c *checker) passed(w *world, a *attempt) {
 	for _, set := range a.Sets.Each() {
 		c.passedIn(w, a, set)
@@ -29,6 +32,9 @@ func (c *checker) passedIn(w *world, a *attempt, set protocol.Quorums) {
 		for _, t := range p.parts {
 			e := t.att
 			if e == nil || t.lock != c.lock || e == a || e.phase.Final() || e.Ticket() >= a.Ticket() {
+				continue
+			}
+			if e.phase == protocol.Holding && !e.valid() {
 				continue
 			}
 			nodes, weight := uint32(0), e.Weight
