@@ -100,7 +100,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	now := q.now()
 	q.driver.client.Start(now, &a.claim, s.shared, &begin)
 	if outside := q.members.outside.Load(); outside != 0 {
-		a.claim.Exclude(now, outside)
+		a.claim.Exclude(now, outside, 0)
 	}
 	for i, n := range q.nodes.all() {
 		if begin.Unhealthy&(1<<i) != 0 {

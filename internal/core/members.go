@@ -61,11 +61,11 @@ func (s *members) change(by int, event func(m *protocol.Membership)) (own []prot
 	event(s.known)
 	todo := s.known.Out
 	s.known.Out = nil
-	outside := s.known.Outside()
+	outside, others := s.known.Outside(), s.known.Others()
 	// outside is stored before any attempt is called. start registers an attempt, and
 	// then reads outside. So each attempt hears of the change by its start or by the
 	// loop below.
-	changed := s.outside.Swap(outside) != outside
+	changed := s.outside.Swap(outside) != outside || others != 0
 	if !on(RuleNameLast) {
 		s.name()
 	}
@@ -82,10 +82,10 @@ func (s *members) change(by int, event func(m *protocol.Membership)) (own []prot
 	}
 	// The claims read outside when they are called, not the value of this event. If two
 	// events overlap, the later value may reach a claim first, and an earlier one must
-	// not replace it.
+	// not replace it. Others are of this event: what they said is forgotten before their new connections bring an answer.
 	if changed {
 		for _, a := range s.q.attempts.all() {
-			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Exclude(now, s.outside.Load()) })
+			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Exclude(now, s.outside.Load(), others) })
 		}
 	}
 	s.follow()

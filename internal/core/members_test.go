@@ -2,14 +2,21 @@ package core
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -106,4 +113,63 @@ func TestSetIsRecordedByABusyClient(t *testing.T) {
 		all.Wait()
 		require.NoError(t, err)
 	}
+}
+
+// An address of the list leads to a server with another member's data from some moment on, and a third member is away. What the first one
+// said counts no more: the hold ends at once, long before its leases do.
+func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	set := Defaults()
+	set.TTL, set.Guard, set.Retention = 10*time.Minute, 25*time.Minute, time.Hour
+	set.Logger = slog.New(slog.DiscardHandler)
+	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).BootstrapSet(within(t)))
+	var moved atomic.Bool
+	var clients []redis.UniversalClient
+	for i := range 3 {
+		clients = append(clients, redis.NewClient(&redis.Options{Addr: c.Node(i).Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			switch {
+			case i == 2:
+				return nil, errors.New("cut off")
+			case i == 0 && moved.Load():
+				addr = c.Node(3).Addr()
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}}))
+		t.Cleanup(func() { _ = clients[i].Close() })
+	}
+	q, err := New(clients, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	data := c.Node(1).Client().Get(t.Context(), script.SetKey(set.Prefix)).Val()
+	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(set.Prefix), data, 0).Err())
+	mine := held(t, q, "first")
+	moved.Store(true)
+	q.nodes.at(0).link.Reconnect(errors.New("as the test wants it"))
+	require.Eventually(t, func() bool { return !mine.Valid() }, time.Minute, time.Millisecond)
+	mine.Release()
+}
+
+// The servers of a set have changed their addresses with each other. A client that starts then uses each of them, once it has seen where they are.
+func TestServersThatChangedAddresses(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	set := Defaults()
+	set.Logger = slog.New(slog.DiscardHandler)
+	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).BootstrapSet(within(t)))
+	var clients []redis.UniversalClient
+	for i := range 3 {
+		clients = append(clients, redis.NewClient(&redis.Options{Addr: c.Node(i).Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, c.Node((i+1)%3).Addr())
+		}}))
+		t.Cleanup(func() { _ = clients[i].Close() })
+	}
+	q, err := New(clients, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	require.NoError(t, q.Ready(within(t)))
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(q.nodes.all(), func(n *node) bool { return n.err() != nil })
+	}, time.Minute, time.Millisecond)
+	held(t, q, "first").Release()
 }

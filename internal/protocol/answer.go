@@ -134,7 +134,7 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 	if !same || !c.running(p, now) {
 		c.viewBegins(now, p)
 	}
-	p.held, p.ticket, p.incarnation, p.ackSent = true, a.Ticket, a.Incarnation, r.Sent
+	p.held, p.ticket, p.incarnation, p.ackSent, p.unheard = true, a.Ticket, a.Incarnation, r.Sent, false
 	if p.extraOrNil != nil {
 		p.extraOrNil.leaseEnds = 0
 	}

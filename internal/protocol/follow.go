@@ -59,28 +59,32 @@ func (m *Membership) room(c *Configuration) bool { return m.Room(c) >= 0 || !m.r
 func (m *Membership) Room(c *Configuration) int {
 	left := maxNodes - len(m.nodes)
 	for k := range c.Members {
-		if !m.numbered(&c.Members[k]) {
+		if !m.numbered(c, k) {
 			left--
 		}
 	}
 	return left
 }
 
-// numbered reports whether a node is known to be that member, or to have its address.
-func (m *Membership) numbered(member *Member) bool {
-	if slices.Contains(m.addrs, member.Addr) {
-		return true
+// numbered reports whether slot finds a node that is a member of c, once the client counts on c.
+func (m *Membership) numbered(c *Configuration, member int) bool {
+	for j, addr := range m.addrs {
+		place := -1
+		if at := m.nodes[j].place; at >= 0 {
+			place = c.Member(m.config.Members[at].Identity)
+		}
+		if place == member || place < 0 && addr == c.Members[member].Addr {
+			return true
+		}
 	}
-	return m.config != nil && slices.ContainsFunc(m.nodes, func(n setNode) bool {
-		return n.place >= 0 && m.config.Members[n.place].Identity == member.Identity
-	})
+	return false
 }
 
 // regroup finds out which nodes are members, and has them be judged again.
 func (m *Membership) regroup(by int) {
 	for j := range m.nodes {
 		if n := &m.nodes[j]; n.up && n.place < 0 && n.has.Config != nil {
-			if k := m.config.Member(n.has.Identity); k >= 0 && !m.seen(k) {
+			if k := m.config.Member(n.has.Identity); k >= 0 && !m.seen(k) && !m.astray(j, k) {
 				n.place = k
 			}
 		}
@@ -168,7 +172,11 @@ func (c *Configuration) widens(o *Configuration) bool {
 	return true
 }
 
-// slot returns which node a member is, and makes one if none is.
+// slot returns which node a member is, and makes one if none is. Two nodes may have one address, if the server there is another
+// member than the one that is recorded there.
+//
+// Invariant: no two members have one number (RuleSetNumber). Without the rule C is replaced by D, and a client that reaches D, or a copy
+// of its data, at A's address counts its vote as that of A and of D.
 func (m *Membership) slot(member int) int {
 	for j := range m.nodes {
 		if m.nodes[j].place == member {
@@ -176,8 +184,10 @@ func (m *Membership) slot(member int) int {
 		}
 	}
 	addr := m.config.Members[member].Addr
-	if j := slices.Index(m.addrs, addr); j >= 0 {
-		return j
+	for j, a := range m.addrs {
+		if a == addr && (m.nodes[j].place < 0 || !m.rules.on(RuleSetNumber)) {
+			return j
+		}
 	}
 	m.addrs = append(m.addrs, addr)
 	m.nodes = append(m.nodes, setNode{place: -1})

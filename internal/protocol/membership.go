@@ -1,6 +1,9 @@
 package protocol
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // This file owns what a client concludes from what its nodes have recorded of their set: which
 // configuration it counts on, and whether its list is that of the set.
@@ -27,6 +30,7 @@ const (
 	SetRetired                   // the node is no member any more
 	SetFull                      // the node's set has members for which this client has no number left
 	SetAlias                     // the client uses the node by another address, Other
+	SetAstray                    // another member's data is at the address of a member
 )
 
 // SetVerdict is what a client makes of a node.
@@ -56,6 +60,7 @@ type Membership struct {
 	listed int            // so many of these are the client's list
 	known  int            // so many of these were ever asked
 	config *Configuration // that it counts on; nil: no set is known
+	others uint32         // nodes that have shown another identity than before, since Others was asked
 	narrow bool           // it has begun to count since a claim of before may have been admitted without its nodes
 	nodes  []setNode
 }
@@ -66,9 +71,10 @@ type setNode struct {
 	met   bool // it has shown what it keeps
 	has   NodeSet
 	run   string
-	place int  // of the member that it was seen to be, -1 for none yet
-	known bool // it is a member, of the configuration that the client counts on
-	again bool // it has refused a request of this connection
+	shown string // the last identity that it has shown
+	place int    // of the member that it was seen to be, -1 for none yet
+	known bool   // it is a member, of the configuration that the client counts on
+	again bool   // it has refused a request of this connection
 	fault SetFault
 	other int
 }
@@ -99,6 +105,7 @@ func (m *Membership) Stamp() Stamp {
 func (m *Membership) Met(i int, run string, has NodeSet) SetVerdict {
 	n := &m.nodes[i]
 	n.up, n.met, n.run, n.has, n.again, n.known, n.fault = true, true, run, has, false, false, SetFits
+	m.shows(i, has.Identity)
 	if has.Config != nil && has.Config.Stamp.Epoch() > 1 && !m.Exchanges {
 		n.fault = SetElsewhere
 		return m.Verdict(i)
@@ -131,6 +138,21 @@ func (m *Membership) Outside() (nodes uint32) {
 			nodes |= 1 << i
 		}
 	}
+	return nodes
+}
+
+// shows says that node i has an identity.
+func (m *Membership) shows(i int, identity string) {
+	n := &m.nodes[i]
+	if n.shown != "" && identity != "" && n.shown != identity {
+		m.others |= 1 << i
+	}
+	n.shown = cmp.Or(identity, n.shown)
+}
+
+// Others returns the nodes, a bit for each, that have become other members since it was called last: see Claim.Exclude.
+func (m *Membership) Others() (nodes uint32) {
+	nodes, m.others = m.others, 0
 	return nodes
 }
 
@@ -209,6 +231,7 @@ func (m *Membership) Recorded(r *Recording) {
 		n := &m.nodes[i]
 		n.place, n.known, n.fault, n.met = m.config.Member(r.identity(i)), true, SetFits, true
 		n.has = NodeSet{Phase: SetRecorded, Config: m.config, Identity: r.identity(i)}
+		m.shows(i, n.has.Identity)
 	}
 }
 

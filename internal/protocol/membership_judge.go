@@ -1,5 +1,7 @@
 package protocol
 
+import "slices"
+
 // This file owns what a node of the list is to the set that the client counts on.
 
 // judge finds out what node i is.
@@ -40,10 +42,17 @@ func (m *Membership) member(i int) {
 			m.nodes[j].place, m.nodes[j].known, m.nodes[j].again = -1, false, true // its connection may not be ready yet: see Up
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Reconnect: true})
 		} else {
-			n.other = j
-			m.lost(i, SetCopied)
+			n.fault, n.other = SetCopied, j
 			return
 		}
+	}
+	if j := m.another(i, at); j >= 0 {
+		n.fault, n.other = SetAlias, j
+		return
+	}
+	if m.astray(i, at) {
+		n.fault = SetAstray
+		return
 	}
 	// From here on its views let claims in (Outside). Nothing is asked of it for that: its identity is in the configuration.
 	n.place, n.known = at, true
@@ -66,6 +75,40 @@ func (m *Membership) twin(i int) int {
 	return -1
 }
 
+// another returns another number than i that is a member already, -1 if there is none. It stays so until that address shows
+// something else. It matters where two numbers have one address: see slot.
+func (m *Membership) another(i, at int) int {
+	if m.config.Stamp.Epoch() == 1 || m.nodes[i].place == at || !m.rules.on(RuleSetNumber) {
+		return -1
+	}
+	return slices.IndexFunc(m.nodes, func(n setNode) bool { return n.place == at })
+}
+
+// astray reports whether node i, which shows a member, is at the address that the set records for another member, so that it may have a copy of
+// the data. It is the member once the member's own address has shown another one, or once the member whose address it has was seen
+// elsewhere: servers may have changed their addresses with each other. An address that is no member's is another name of a member.
+//
+// Invariant: a copy of a member's data at another member's address is not used where the member itself may be. Without the rule a client
+// that does not reach C, and reaches a copy of it at A's address, holds by the copy and B, while another client holds by A and C.
+func (m *Membership) astray(i, at int) bool {
+	home := m.config.Place(m.addrs[i])
+	if home < 0 || home == at || m.nodes[i].place == at || !m.rules.on(RuleSetAstray) {
+		return false
+	}
+	for j := range m.nodes {
+		o := &m.nodes[j]
+		if j == i || o.has.Config == nil {
+			continue
+		}
+		// Up does not matter for the first: a node that is refused is connected for a moment only.
+		left := m.addrs[j] == m.config.Members[at].Addr && m.config.Member(o.has.Identity) != at
+		if left || o.up && o.fault == SetFits && o.has.Identity == m.config.Members[home].Identity {
+			return len(m.nodes) >= maxNodes // the other member needs a number of its own
+		}
+	}
+	return true
+}
+
 // stranger judges a node that has no configuration, or another one.
 //
 // Invariant: a node that has recorded another set stays with that. Without the rule the client of ABC makes C, which is a member
@@ -73,6 +116,8 @@ func (m *Membership) twin(i int) int {
 func (m *Membership) stranger(i int) {
 	if n := &m.nodes[i]; n.has.Config == nil && m.aliased() || n.has.Regains && m.config.Kin(n.has.Config) {
 		m.lost(i, SetLost)
+	} else if n.has.Config != nil && m.config.Kin(n.has.Config) && m.ofAnother(i) {
+		n.fault = SetAstray
 	} else if n.has.Config == nil || n.has.Stamp().Compare(m.Stamp()) < 0 && (n.has.Phase == SetAccepted || m.config.Kin(n.has.Config) || !m.rules.on(RuleSetKin)) {
 		m.lost(i, SetWrong)
 	} else if n.place >= 0 {
@@ -80,6 +125,16 @@ func (m *Membership) stranger(i int) {
 	} else {
 		n.fault = SetWrong
 	}
+}
+
+// ofAnother reports whether the data of node i, by its own word, are those of another member than the one at this address.
+//
+// Invariant: a copy of a member's data does not become the member at whose address it is. Without the rule C was to be replaced by D, that
+// was given up, and a client that reaches a copy of D at A's address has it become A: two nodes with A's identity.
+func (m *Membership) ofAnother(i int) bool {
+	has := &m.nodes[i].has
+	at := has.Config.Place(m.addrs[i])
+	return at >= 0 && at != has.Config.Member(has.Identity) && m.rules.on(RuleSetAstray)
 }
 
 // aliased reports whether this client reaches some member by another address than the set records. Then an empty
@@ -127,6 +182,7 @@ func (m *Membership) lost(i int, or SetFault) {
 		Node: i, Kind: SetRestore, Identity: m.config.Members[at].Identity, Config: m.config, Seen: n.has.Text,
 	}})
 	n.has = NodeSet{Phase: SetRecorded, Identity: m.config.Members[at].Identity, Config: m.config}
+	m.shows(i, n.has.Identity)
 }
 
 // free returns a member that no address is known to be.

@@ -166,8 +166,12 @@ func TestNodeGetsItsPlaceBack(t *testing.T) {
 // A copy of a member's data is refused, with the address of the member.
 func TestCopyOfAMember(t *testing.T) {
 	t.Parallel()
+	copyOfAMember(t, protocol.Rules{})
+}
+
+func copyOfAMember(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "a", "b", "c")
-	m := protocol.NewMembership([]string{"a", "b", "d"}, protocol.Rules{})
+	m := protocol.NewMembership([]string{"a", "b", "d"}, rules)
 	v := meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), recordedAt(set, "a"))
 	assert.Equal(t, protocol.SetCopied, v.Fault)
 	assert.Equal(t, 0, v.Other)

@@ -49,7 +49,8 @@ func (m *Membership) Move(i int, addr string, has NodeSet) {
 	if has.Config != nil && m.config != nil { // the set may have been forgotten since Moves
 		at = m.config.Member(has.Identity)
 	}
-	*n = setNode{place: at, known: n.known && n.place == at}
+	*n = setNode{place: at, known: n.known && n.place == at, shown: n.shown}
+	m.shows(i, has.Identity)
 }
 
 // List returns the addresses of the client's list, as its nodes have moved since.

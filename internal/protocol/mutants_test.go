@@ -53,6 +53,11 @@ func TestMutants(t *testing.T) {
 		{"an empty server of a newer list is taken for a member", protocol.RuleSetSeen, movesToAnEmptyServer},
 		{"so is a copy of a member that the list names where it was", protocol.RuleSetUnlisted, movesToACopy},
 		{"a client counts members without a number", protocol.RuleSetRoom, outlivesItsNumbers},
+		{"a copy of a member's data is used at an address that is no member's", protocol.RuleSetCopy, copyOfAMember},
+		{"two members have one number", protocol.RuleSetNumber, numbersOfSwapped},
+		{"a copy of a member's data is used at another member's address", protocol.RuleSetAstray, copyAtAnotherAddress},
+		{"a vote of one member counts as another's", protocol.RuleSetOther, anotherMember},
+		{"a view of before counts once its node is known", protocol.RuleSetHeard, heardAsAMember},
 		{"a node is spared of both sets together", protocol.RuleSpareEach, sparesOfEachSet},
 		{"a recording that is overtaken goes on", protocol.RuleSetPromised, overtakenGivesUp},
 	} {

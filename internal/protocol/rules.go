@@ -3,7 +3,7 @@ package protocol
 // Rule names one rule of the client's side that safety or liveness rests on.
 // A build with the tag "mutants" can switch each off, to see the simulator
 // notice; in every other build Rules is empty and the checks cost nothing. 0 is no rule.
-type Rule uint8
+type Rule uint16
 
 // The rules. The comment says what happens without each. docs/protocol.md has for each the
 // proof and the traces, and docs/simulation.md the schedules that find its mutant.

@@ -39,6 +39,11 @@ const (
 	RuleTookBack       // what such a node told or pushed before counts no more: two holders
 	RuleExchangeTake   // nodes that stay have the time for that before the nodes that leave do not suffice any more: a hold is lost
 	RuleExchangeRead   // what is under way is given up when the register has been read: the next exchange begins with a change that was given up
+
+	RuleSetNumber // each member has a number of its own, also while its address leads to another one: one server is two members
+	RuleSetAstray // what shows a member at the address of another one is not used while that member may be at its own: a copy of its data votes
+	RuleSetOther  // what a claim knows of a number ends when another member is reached by it: a vote of one counts as another one's
+	RuleSetHeard  // a view that a node gave before it was known to be a member counts with its next answer: as above
 )
 
 // firstMemberRule leaves room for the rules of repairs.

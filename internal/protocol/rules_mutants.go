@@ -9,13 +9,13 @@ const lastLocalRule = RuleLostLeft
 const lastRepairRule = RuleRepairBoth
 
 // lastMemberRule is the last of rules_members.go.
-const lastMemberRule = RuleExchangeRead
+const lastMemberRule = RuleSetHeard
 
 // lastRule is the one with the highest number.
 const lastRule = RuleWallUp
 
 // Rules is the set of rules that are switched off.
-type Rules struct{ off [4]uint64 }
+type Rules struct{ off [5]uint64 }
 
 // Without returns the rule set that lacks the given rules. 0 is no rule.
 func Without(off ...Rule) (r Rules) {

@@ -124,16 +124,27 @@ var places = generator{
 	},
 }
 
-// copies: a process has a copy of a member's data in its list, and the member.
+// copies: a process has a copy of a member's data in its list, and the member. Or another member's address leads to the copy, and the
+// process does not reach the member.
 var copies = generator{
 	name: "copies",
 	set:  membersSet,
 	plan: func(w *world) {
 		ns := w.shuffled()
-		holder, other := w.procs[0], w.procs[1]
+		c, holder, other := ns[2], w.procs[0], w.procs[1]
+		parted := w.rng.IntN(2) == 0
+		if parted {
+			w.assemble(true)
+		}
 		d := w.outsider(other, ns[0])
-		w.assemble(true)
-		d.model = ns[2].model.Clone()
+		if parted {
+			other.cutOff(c)
+			other.to(c).snap()
+			ns[1], ns[2] = ns[2], ns[1]
+		} else {
+			w.assemble(true)
+		}
+		d.model = c.model.Clone()
 		d.mark() // as by the first client that meets this run of a server
 		w.besides(holder, ns[2], other, ns[1])
 	},

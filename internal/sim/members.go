@@ -142,10 +142,11 @@ func (p *proc) regroup() {
 	w := p.w
 	todo := p.members.Out
 	p.members.Out = nil
+	outside, others := p.members.Outside(), p.members.Others()
 	for _, t := range p.parts {
 		if a := t.att; a != nil && !a.Phase().Final() {
 			a.before()
-			a.Exclude(p.local(w.now), p.members.Outside())
+			a.Exclude(p.local(w.now), outside, others)
 			a.after()
 		}
 	}

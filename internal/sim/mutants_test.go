@@ -163,7 +163,8 @@ var mutants = []mutant{
 	{"a node accepts a set below its promise", nodesWithout(model.SetPromise), recordings, 500, "set"},
 	{"a node of another list takes a member's place", without(protocol.RuleSetPlace), places, 100, "capacity token"},
 	{"one member gives nodes their places back", without(protocol.RuleSetRegain), remnants, 100, "capacity token"},
-	{"two servers with one identity vote", without(protocol.RuleSetCopy), copies, 100, "capacity token"},
+	{"a copy at another member's address votes", without(protocol.RuleSetAstray), copies, 100, "capacity token"},
+	{"two servers with one identity vote", without(protocol.RuleSetCopy, protocol.RuleSetAstray), copies, 100, "capacity token"},
 
 	{"a majority of the new set is enough while nodes are exchanged", without(protocol.RuleSetBoth), exchangeLeft, 100, "capacity token order"},
 	{"a majority of all nodes is enough while nodes are exchanged", without(protocol.RuleSetEach), exchangeLeft, 300, "capacity token order"},
@@ -312,7 +313,8 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		nodes |= s.off
 	}
 	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused, protocol.RuleWallEnds, protocol.RuleWallUp, protocol.RuleSpareEach,
-		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient, protocol.RuleSetKin, protocol.RuleSetFollow, protocol.RuleSetSeen, protocol.RuleSetUnlisted, protocol.RuleSetRoom, protocol.RuleExchangeSilent, protocol.RuleExchangeRead}) { // which protocol has
+		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient, protocol.RuleSetKin, protocol.RuleSetFollow, protocol.RuleSetSeen, protocol.RuleSetUnlisted, protocol.RuleSetRoom, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,
+		protocol.RuleSetNumber, protocol.RuleSetOther, protocol.RuleSetHeard}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
 	if all := model.SetHigher<<1 - 1; nodes != all {

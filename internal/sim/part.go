@@ -165,7 +165,7 @@ func (t *participant) acquire(try bool) {
 		defer w.tape.within()()
 	}
 	if p.members != nil {
-		a.Exclude(p.local(w.now), p.members.Outside())
+		a.Exclude(p.local(w.now), p.members.Outside(), 0)
 	}
 	a.first, a.ticket = a.Ticket(), a.Ticket()
 	w.check.began(w, a)

@@ -59,6 +59,9 @@ var untraced = map[string]string{
 	"RuleRepairSuccession": mustCross,
 	"RuleRepairBoth":       mustCross,
 	"RuleExchangeSilent":   mustCross,
+	"RuleSetNumber":        notRun + ": servers that change their addresses with each other",
+	"RuleSetOther":         notRun + ": as above",
+	"RuleSetHeard":         "the server at an address must change between two connections while a lease lasts, and while the set becomes known",
 	"RuleExchangeRead":     notRun + ": an operator of the simulator gives up what it has begun",
 	"node.SetHigher":       "a trace does not hold back the step by which a node moves",
 }
