@@ -465,6 +465,32 @@ func (c *cuttable) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+// All nodes of a list have left since. One of them has entered again, the other still runs with what it had. A client with that list uses
+// the set, whichever of the two it meets first, and the node that left long ago can be added again.
+func TestListWhoseNodesHaveAllLeft(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	operator, _ := gives(t, c, 2)
+	replace := func(out, in int) {
+		require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[in : in+1], Remove: c.URLs()[out : out+1]}))
+	}
+	replace(1, 2)
+	replace(0, 3)
+	// Nodes 2 and 3 are the set now. Node 0 shows 0 and 2.
+	require.NoError(t, c.Node(1).Client().FlushAll(t.Context()).Err())
+	replace(2, 1)
+	want := []string{c.Addrs()[3], c.Addrs()[1]}
+	require.Equal(t, want, nodesOf(operator))
+	for _, list := range [][]*redistest.Server{{c.Node(0), c.Node(1)}, {c.Node(1), c.Node(0)}} {
+		q := opened(t, exchangeSettings(), list...)
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) }, time.Minute, time.Millisecond)
+		require.NoError(t, q.Ready(within(t)))
+		held(t, q, "first").Release()
+	}
+	replace(3, 0)
+	assert.Equal(t, []string{c.Addrs()[1], c.Addrs()[0]}, nodesOf(operator))
+}
+
 // A node that was removed while it was down comes back with its data. It has no vote, and changes nothing.
 func TestRemovedNodeComesBack(t *testing.T) {
 	t.Parallel()

@@ -86,6 +86,7 @@ type Configuration struct {
 	Retention time.Duration
 	Members   []Member
 	Stage     Stage
+	Origin    Stamp    // of the set's first configuration; empty: it is this one
 	Former    []string // addresses of members of before: a client's list may still name them
 }
 
@@ -108,13 +109,14 @@ func (c *Configuration) Place(addr string) int {
 	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Addr == addr })
 }
 
-// Kin reports whether two configurations are of one set: some member is in both. Identities are random, so it is no
-// other set.
-// Kin is not transitive: of a set that was exchanged as a whole the first configuration and the last one have no member in
-// common. A client goes from one to the other by those in between.
+// Kin reports whether two configurations are of one set: they go back to the same first one, or have a member in common. All nodes may
+// have been exchanged in between. The stamp of the first one has a ballot, and identities are random, so it is no other set. Members are
+// looked at for a set that was exchanged by a version that wrote no Origin.
 func (c *Configuration) Kin(o *Configuration) bool {
-	return slices.ContainsFunc(o.Members, func(m Member) bool { return c.Member(m.Identity) >= 0 })
+	return c.origin() == o.origin() || slices.ContainsFunc(o.Members, func(m Member) bool { return c.Member(m.Identity) >= 0 })
 }
+
+func (c *Configuration) origin() Stamp { return cmp.Or(c.Origin, c.Stamp) }
 
 // Entering reports whether an address is that of a member that enters. It is false for no configuration.
 func (c *Configuration) Entering(addr string) bool {

@@ -44,12 +44,15 @@ const roles = "sle"
 
 // appendExchange writes what a configuration has beside its members: nothing, if nodes were never exchanged.
 func (c *Configuration) appendExchange(b *strings.Builder) {
-	if c.Stage == Stable && len(c.Former) == 0 {
+	if c.Stage == Stable && len(c.Former) == 0 && c.Origin == "" {
 		return
 	}
 	b.WriteString(" " + c.Stage.String() + " ")
 	for _, m := range c.Members {
 		b.WriteByte(roles[m.Role])
+	}
+	if c.Origin != "" {
+		b.WriteString(" " + string(c.Origin))
 	}
 	for _, f := range c.Former {
 		b.WriteString(" " + quoted.Replace(f))
@@ -62,7 +65,7 @@ func (c *Configuration) parseExchange(words []string) bool {
 		return true
 	}
 	stage := slices.Index([]string{"stable", "learning", "joint"}, words[0])
-	if stage < 0 || len(words) < 2 || len(words[1]) != len(c.Members) || len(words) > 2+maxMembers {
+	if stage < 0 || len(words) < 2 || len(words[1]) != len(c.Members) || len(words) > 3+maxMembers {
 		return false
 	}
 	c.Stage = Stage(stage)
@@ -73,7 +76,13 @@ func (c *Configuration) parseExchange(words []string) bool {
 		}
 		c.Members[i].Role = Role(r)
 	}
-	for _, f := range words[2:] {
+	words = words[2:]
+	if len(words) > 0 { // an address has a port or is a path, so it is no stamp
+		if _, _, ok := Stamp(words[0]).parts(); ok {
+			c.Origin, words = Stamp(words[0]), words[1:]
+		}
+	}
+	for _, f := range words {
 		c.Former = append(c.Former, unquoted.Replace(f))
 	}
 	return true
@@ -130,7 +139,7 @@ func (c *Configuration) strands() bool {
 // follow returns a copy of the next epoch.
 func (c *Configuration) follow(b Ballot, s Stage) *Configuration {
 	n := *c
-	n.Stamp, n.Stage = StampOf(c.Stamp.Epoch()+1, b), s
+	n.Stamp, n.Stage, n.Origin = StampOf(c.Stamp.Epoch()+1, b), s, c.origin()
 	n.Members, n.Former = slices.Clone(c.Members), slices.Clone(c.Former)
 	return &n
 }

@@ -7,15 +7,19 @@ import (
 
 // This file owns how a client follows its set from one configuration to the next.
 //
-// Invariant: a client counts on a later configuration only if a member of the one that it counts on shows it. So
-// it is a later one of the same set. A node says that a configuration is recorded only if it was decided.
+// Invariant: a client counts on a later configuration only if it is one of the same set. A node says that a configuration is recorded
+// only if it was decided, and what follows each one was decided once. So it is the one that the client would come to by
+// those in between, also if no member of the present one is left that shows the way.
 
 // follows reports whether what a node has shown is a later configuration of the set that the client counts on.
+//
+// Invariant: a configuration of an exchange that goes on is shown by a member of the present one. Most nodes of that may have lost their data
+// since, and have been given it back without what followed: then a node that was to enter may be the only one that shows it.
 func (m *Membership) follows(has NodeSet) bool {
 	if m.config == nil || has.Config.Stamp.Epoch() <= m.config.Stamp.Epoch() {
 		return false
 	}
-	return m.config.Member(has.Identity) >= 0 || !m.rules.on(RuleSetFollow)
+	return m.config.Member(has.Identity) >= 0 || has.Config.Stage == Stable && m.config.Kin(has.Config) || !m.rules.on(RuleSetFollow)
 }
 
 // follow has the client count on a later configuration of its set. Nodes that stay are known to be members.

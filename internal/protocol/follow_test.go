@@ -345,8 +345,8 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 func TestAMemberUnderTwoNames(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "a", "b", "c")
-	set.Stamp = protocol.StampOf(4, ballot(1))
-	other := &protocol.Configuration{Stamp: protocol.StampOf(2, ballot(1)), Members: append(setOf(9, "d").Members, set.Members...)}
+	set.Stamp, set.Origin = protocol.StampOf(4, ballot(1)), set.Stamp
+	other := &protocol.Configuration{Stamp: protocol.StampOf(2, ballot(1)), Origin: set.Origin, Members: append(setOf(9, "d").Members, set.Members...)}
 	m := protocol.NewMembership([]string{"A", "B", "C", "D"}, protocol.Rules{})
 	m.Exchanges = true
 	bits := func() (bits []int) {
@@ -376,6 +376,56 @@ func TestAMemberUnderTwoNames(t *testing.T) {
 	assert.True(t, m.Wants(3))
 	assert.Equal(t, protocol.SetRetired, meet(m, "r", []int{3}, recordedAt(other, "d")).Fault, "a member of before under another name")
 	assert.Equal(t, protocol.SetFits, m.Wrong().Fault)
+}
+
+// A client with the list of the beginning meets a node that has left long ago, and one that has left and entered again. The two
+// configurations have no member in common. The client counts on the later one, whichever it meets first, and uses nothing of
+// the other. A node of another set is refused as ever.
+func TestAListWhoseNodesHaveAllBeenExchanged(t *testing.T) {
+	t.Parallel()
+	first := setOf(1, "a", "b")
+	replace := func(c *protocol.Configuration, out, in, id string) *protocol.Configuration {
+		ch := protocol.Change{Add: []protocol.Member{{Identity: id, Addr: in}}, Remove: []string{out}}
+		return c.Begin(ch, ballot(2)).Join(ballot(3)).Finish(ballot(4))
+	}
+	left := replace(first, "b", "x", "x1")
+	now := replace(replace(left, "a", "b", "b2"), "x", "y", "y1")
+	require.True(t, now.Kin(left))
+	require.True(t, now.Kin(first))
+	require.False(t, now.Kin(setOf(2, "a", "b")), "a set of the same addresses that was recorded apart")
+	parsed, ok := protocol.ParseConfiguration(now.String())
+	require.True(t, ok)
+	assert.Equal(t, now, parsed)
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		m := protocol.NewMembership([]string{"a", "b"}, protocol.Rules{})
+		m.Exchanges = true
+		shows := []protocol.NodeSet{recordedAt(left, "a"), recordedAt(now, "b")}
+		for range 2 { // each connects again once the set is known
+			for _, i := range order {
+				meet(m, "r", []int{i}, shows[i])
+			}
+		}
+		assert.Equal(t, now.Stamp, m.Stamp(), "%v", order)
+		assert.Equal(t, protocol.SetFits, m.Wrong().Fault)
+		assert.Equal(t, -1, m.Member(0))
+		assert.Equal(t, 0, m.Member(1))
+	}
+	// An exchange that goes on is followed by the word of a member of the present set only.
+	further := now.Begin(protocol.Change{Add: []protocol.Member{{Identity: "w1", Addr: "w"}}, Remove: []string{"y"}}, ballot(5))
+	for _, c := range []*protocol.Configuration{further, further.Join(ballot(6))} {
+		m := protocol.NewMembership([]string{"a", "b"}, protocol.Rules{})
+		m.Exchanges = true
+		meet(m, "r", []int{0}, recordedAt(left, "a"))
+		m.Met(1, "r1", recordedAt(c, "w"))
+		assert.Equal(t, left.Stamp, m.Stamp())
+	}
+	stranger := setOf(7, "a", "z")
+	stranger.Stamp = protocol.StampOf(9, ballot(7))
+	m := protocol.NewMembership([]string{"a", "b"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{1}, recordedAt(now, "b"))
+	meet(m, "r", []int{0}, recordedAt(stranger, "a"))
+	assert.Equal(t, now.Stamp, m.Stamp())
 }
 
 // A node of the list that reaches the server of a member that is used already is left, before it shows anything.
