@@ -19,7 +19,7 @@ func TestDiscoveryNamesTheCredentialsOfANodeThatEnters(t *testing.T) {
 	t.Parallel()
 	c, other := redistest.Start(t, 1), redistest.Start(t, 1, redistest.WithPassword("secret"))
 	set := Defaults()
-	set.TTL, set.Skew, set.Guard, set.NodeTimeout = time.Second, 10*time.Millisecond, 2100*time.Millisecond, 100*time.Millisecond
+	set.TTL, set.Skew, set.Guard = time.Second, 10*time.Millisecond, 2100*time.Millisecond
 	set.Discover = func(context.Context) ([]string, error) { return append(c.URLs(), other.URLs()...), nil }
 	q, err := New([]redis.UniversalClient{c.Node(0).Client()}, set)
 	require.NoError(t, err)

@@ -149,9 +149,6 @@ func TestWithoutSubscribe(t *testing.T) {
 	require.NoError(t, q.Close())
 }
 
-// briefly is for servers that will take no leave: Close waits for them.
-var briefly = quorate.WithNodeTimeout(100 * time.Millisecond)
-
 // Commands of the scripts that no user has a right for would be found out by TestRights,
 // but only where it gets to them.
 func TestRightsForScripts(t *testing.T) {
@@ -231,7 +228,7 @@ func TestRightLackingInAScript(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	u := newTenant(t, c, "app", needed)
-	q := e2e.OpenAt(t, u.urls("secret"), append(u.options(), briefly)...)
+	q := e2e.OpenAt(t, u.urls("secret"), u.options()...)
 	require.NoError(t, q.Bootstrap(deadline(t)))
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "app", "-set").Err())
@@ -251,8 +248,8 @@ func TestWrongUser(t *testing.T) {
 	u := newTenant(t, c, "app", needed)
 	refuses := func(urls []string) {
 		t.Helper()
-		_, err := quorate.Connect(deadline(t), urls, append(u.options(), briefly)...)
-		q := e2e.OpenAt(t, urls, append(u.options(), briefly)...)
+		_, err := quorate.Connect(deadline(t), urls, u.options()...)
+		q := e2e.OpenAt(t, urls, u.options()...)
 		_, cerr := q.Check(deadline(t))
 		for _, err := range []error{err, cerr, mutex.New(q, u.job("m")).LockContext(deadline(t))} {
 			require.ErrorIs(t, err, quorate.ErrNoQuorum)

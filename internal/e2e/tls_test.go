@@ -190,7 +190,7 @@ func TestTLSRefused(t *testing.T) {
 		{"password", g.clients(t, "wrong"), nil, "WRONGPASS"},
 	} {
 		t.Run(in.what, func(t *testing.T) {
-			q, err := quorate.New(in.clients, append(g.options(), briefly)...)
+			q, err := quorate.New(in.clients, g.options()...)
 			require.NoError(t, err)
 			defer func() { _ = q.Close() }()
 			_, err = q.Check(deadline(t))
@@ -213,7 +213,7 @@ func TestTLSRefused(t *testing.T) {
 	// with nothing that makes sense: it is waited for until the context ends.
 	for _, u := range []string{"redis://app:secret@" + g.addrs[0], "rediss://app:secret@" + g.servers[0].Addr()} {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		_, err := quorate.Connect(ctx, []string{u}, append(g.options(), briefly)...)
+		_, err := quorate.Connect(ctx, []string{u}, append(g.options(), quorate.WithNodeTimeout(100*time.Millisecond))...)
 		cancel()
 		require.ErrorIs(t, err, quorate.ErrNoQuorum)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -224,7 +224,7 @@ func TestTLSRefused(t *testing.T) {
 func TestTLSWithoutCertificate(t *testing.T) {
 	t.Parallel()
 	g := startTLSWith(t, 1, "yes")
-	q, err := quorate.New(g.clients(t, "secret"), append(g.options(), briefly)...)
+	q, err := quorate.New(g.clients(t, "secret"), g.options()...)
 	require.NoError(t, err)
 	defer func() { _ = q.Close() }()
 	ctx := deadline(t)
