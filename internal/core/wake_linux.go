@@ -53,10 +53,10 @@ func readClock(id uintptr) (time.Duration, bool) {
 }
 
 // waker tells when the machine wakes up. It is a timer of the kernel that is cancelled
-// when the wall clock is set, which a wake-up does. It is set to the last second that a
-// 32-bit time has, in 2038. From then on wait reports false, as after close: deadlines
-// are right all the same, since localClock counts the sleep at the next call, but an
-// idle holder's context ends late.
+// when the wall clock is set, which a wake-up does. It is set to a time that does not
+// come. Where times have 32 bits their last second is in 2038: from then on wait
+// reports false, as after close. Deadlines are right all the same, since localClock
+// counts the sleep at the next call, but an idle holder's context ends late.
 //
 // A read of it needs no thread: the file is in the runtime's poller, as a socket
 // is.
@@ -73,6 +73,9 @@ func newWaker() waker {
 	f := os.NewFile(fd, "timerfd")
 	set := struct{ interval, value syscall.Timespec }{}
 	set.value.Sec = math.MaxInt32
+	if unsafe.Sizeof(set.value.Sec) == 8 {
+		set.value.Sec <<= 8 // The kernel takes what is beyond its last nanosecond for that.
+	}
 	if _, _, errno = syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, fd, timerAbsolute|timerCancelOnSet,
 		uintptr(unsafe.Pointer(&set)), 0, 0, 0); errno != 0 {
 		_ = f.Close()
