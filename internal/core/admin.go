@@ -231,13 +231,33 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 // It runs on a goroutine of its own, and may block for as long as its context
 // allows.
 func (n *node) checkNode(ctx context.Context) NodeReport {
-	q := n.q
-	r := NodeReport{Index: n.index, Addr: n.addr}
 	// Ten node timeouts bound all of its questions together. A node that answers each of them late is reported with
 	// what it has told until then, and holds up no report of another one.
-	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 10*n.q.set.NodeTimeout)
 	defer cancel()
 	n.tried(ctx)
+	// A short command that learns the set from one node connects to the others again. Without a second look it would
+	// report a node as refused for the set that the next handshake names. A refusal that lasts is reported.
+	lasts := time.After(n.q.set.NodeTimeout)
+	for {
+		r := n.look(ctx)
+		if !judgedAgain(r.Err) {
+			return r
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-lasts:
+			return r
+		case <-ctx.Done():
+			return r
+		}
+	}
+}
+
+// look asks a node once what Check tells of it.
+func (n *node) look(ctx context.Context) NodeReport {
+	q := n.q
+	r := NodeReport{Index: n.index, Addr: n.addr}
 	// A short command may be the only client. Without this wait it would report a node
 	// as not caught up, and end while its own repair of that node is under way
 	// (cmd/quorate: TestShortCommandRepairsANode).
