@@ -104,7 +104,7 @@ func beingJudged(err error) bool {
 // handshake.
 func judgedAgain(why error) bool {
 	e, refused := errors.AsType[resp.Error](why) // of a connection that began meanwhile
-	return errors.Is(why, errRejudged) || errors.Is(why, errOtherSet) || errors.Is(why, errSetPending) || refused && e.Code() == script.OtherSet
+	return errors.Is(why, errRejudged) || errors.Is(why, errMoving) || errors.Is(why, errOtherSet) || errors.Is(why, errSetPending) || refused && e.Code() == script.OtherSet
 }
 
 // declare records the set, and has each node ready. In that order: a node that votes
@@ -235,7 +235,7 @@ func (b *bootstrap) end(ctx context.Context, of func(node int) string) (votes bo
 	q := b.q
 	var voting [maxNodes]atomic.Bool
 	incs = make([]protocol.Incarnation, maxNodes)
-	errs := q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
+	errs := b.ask(ctx, func(dst []byte, n *node) []byte {
 		return script.AppendBootstrap(dst, q.members.markerKey(), newID(), cmp.Or(n.info().Run(), "-"), of(n.index), q.set.Guard, q.set.Retention)
 	}, func(i int, v []resp.Value) error {
 		inc, age, err := script.DecodeMarker(v)
@@ -261,6 +261,23 @@ func (b *bootstrap) end(ctx context.Context, of func(node int) string) (votes bo
 		}
 	}
 	return votes, incs, nil
+}
+
+// errMoving says that a member has no connection at this moment, as discovery has found its new address.
+var errMoving = errors.New("is being connected to at another address")
+
+// ask is nodes.ask, with an error for each member that was not asked.
+//
+// Invariant: a member that discovery moves has not answered. Without the rule the set
+// would be recorded, and declared ready, with a member that was asked nothing.
+func (b *bootstrap) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
+	errs := b.q.nodes.ask(ctx, encode, take)
+	for i, err := range errs {
+		if wanted, _ := b.q.members.wants(i); wanted && errors.Is(err, errDropped) {
+			errs[i] = errMoving
+		}
+	}
+	return errs
 }
 
 // record records the set of this client's list, or finds that it is recorded already.
@@ -334,7 +351,7 @@ func (b *bootstrap) recordSteps(ctx context.Context, r *protocol.Recording) (las
 		// them.
 		r.Out = nil
 		has := make([]protocol.NodeSet, maxNodes)
-		errs := b.q.nodes.ask(ctx, func(dst []byte, n *node) []byte {
+		errs := b.ask(ctx, func(dst []byte, n *node) []byte {
 			if steps[n.index] == nil {
 				return nil
 			}

@@ -36,6 +36,7 @@ type registerCall struct {
 	done  chan struct{}
 	timer *time.Timer
 	errs  []error // per node
+	asked uint32  // the nodes that a request was made for
 }
 
 var (
@@ -100,14 +101,14 @@ func (i *registerCall) outcome() protocol.Outcome {
 	return i.in.Outcome()
 }
 
-// failure names every node that has something to do with it. Called with i.mu held. A
-// node without an error counts as a vote: it has answered, or was not asked yet (a
-// repair asks its target first). No decision goes by Votes.
+// failure names every node that has something to do with it. Called with i.mu held. An
+// answer without an error counts as a vote. A node that was not asked yet is not named: a
+// repair asks its target first. No decision goes by Votes.
 func (i *registerCall) failure(err error) *Failure {
 	f := &Failure{Err: err, Needed: i.in.Quorum()}
 	for n, err := range i.errs {
 		switch {
-		case n >= i.in.Nodes || i.in.Absent&(1<<n) != 0:
+		case n >= i.in.Nodes || i.in.Absent&(1<<n) != 0, i.asked&(1<<n) == 0:
 		case err == nil:
 			f.Votes++
 		default:
@@ -184,6 +185,7 @@ func (i *registerCall) flushUnlock(now protocol.Time) {
 		for len(i.errs) <= r.Node { // the node is a member since
 			i.errs = append(i.errs, nil)
 		}
+		i.asked |= 1 << r.Node
 		if i.errs[r.Node] == nil {
 			i.errs[r.Node] = errNoAnswer
 		}
