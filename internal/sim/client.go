@@ -25,7 +25,7 @@ func (p *proc) begin() {
 	for i := range max(1, w.locks) {
 		p.names = append(p.names, &protocol.Name{Name: recordName + lockNames[i], Counting: w.counting})
 	}
-	p.clientTimer, p.reading, p.mended, p.repaired = never, make([]int, len(w.nodes)), map[*node]bool{}, ""
+	p.clientTimer, p.reading, p.mended, p.repaired = never, make([]int, len(w.nodes)), map[*node]bool{}, make([]string, len(w.nodes))
 	for _, l := range p.links {
 		l.leapt, l.votes = l.node.wrong, 0
 	}

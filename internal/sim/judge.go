@@ -22,10 +22,11 @@ const (
 	repairs                 // a step of a repair
 	theWall                 // the node's time, to compare a wall clock with
 	theLongest              // the longest guard time that clients have shown to the node
+	moves                   // a step of the register of the node's set
 )
 
 func (a about) String() string {
-	return [...]string{"claims", "hello", "time", "mark", "guard", "repairing", "wall", "longest"}[a]
+	return [...]string{"claims", "hello", "time", "mark", "guard", "repairing", "wall", "longest", "move"}[a]
 }
 
 // attend does what is asked of a node outside any claim.

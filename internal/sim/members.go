@@ -174,11 +174,14 @@ func (p *proc) regroup() {
 			continue
 		}
 		n, s := l.node, a.RecordStep
-		w.at(n.delay(), func() {
+		move := func() {
 			if !n.down {
 				n.step(s)
 			}
-		})
+		}
+		if w.wire == nil || !w.wire.keeps(event{kind: evMove, fn: move, m: &message{about: moves, link: l}}) {
+			w.at(n.delay(), move)
+		}
 	}
 }
 

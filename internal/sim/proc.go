@@ -33,7 +33,7 @@ type proc struct {
 	clientTimer moment         // when the Client gets its Tick
 	reading     []int          // by node: names that it is bringing there
 	mended      map[*node]bool // in a trace: that it repairs
-	repaired    string         // in a trace: what was last said of that
+	repaired    []string       // in a trace: what was last said of that, per node
 	succession  *participant   // for the register that decides which configuration follows
 	decider     *participant   // one of parts, once there is one
 

@@ -65,8 +65,8 @@ func (p *proc) takeStep(s protocol.RepairStep) {
 	t := &repairTask{step: s}
 	switch s.Kind {
 	case protocol.RepairFailed, protocol.RepairDone:
-		if end := p.repairEnd(s); w.wire != nil && end != p.repaired {
-			p.repaired = end
+		if end := p.repairEnd(s); w.wire != nil && end != p.repaired[s.Target] {
+			p.repaired[s.Target] = end
 			w.wire.say("%s", end)
 		}
 	case protocol.RepairRead:

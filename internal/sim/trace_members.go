@@ -145,15 +145,22 @@ func (p *player) exchange(a *args) error {
 	return a.err
 }
 
-// undo LABEL: the process gives up what it exchanges.
+// undo LABEL: the process gives up what it exchanges, or what another one has begun.
 func (p *player) undo(a *args) error {
 	q, err := p.operator(a)
+	if err != nil {
+		return err
+	}
+	found := false
 	for _, x := range p.w.exchangers {
-		if x.p == q {
-			x.undo = true
+		if x.p == q && x.goesOn() {
+			x.undo, found = true, true
 		}
 	}
-	return err
+	if !found {
+		q.exchange(protocol.Change{}).undo = true
+	}
+	return a.err
 }
 
 // decide LABEL begin [add NODES] [remove NODES], or decide LABEL join, finish or undo: the process decides at once what follows.

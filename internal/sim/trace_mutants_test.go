@@ -46,30 +46,21 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 
 // untraced says of each rule that no trace is about why. internal/protocol has a mutant of each.
 var untraced = map[string]string{
-	"RuleRoute":            notRun + ": how long a call waits for a node",
-	"RuleNearest":          notRun + ": how long a call waits for a node",
-	"RuleSetPatient":       notRun + ": a connection to a node that has no vote is no connection there",
-	"RuleSetRegain":        "two recordings must cross, which a trace cannot time",
-	"RuleSetKin":           notRun + ": nodes of two recorded sets at one address",
-	"RuleSetSeen":          notRun + ": a client of the simulator learns no addresses",
-	"RuleSetUnlisted":      notRun + ": as above",
-	"RuleSetFollow":        notRun + ": nodes of two recorded sets at one address",
-	"RuleExchangeCaughtUp": mustCross,
-	"RuleSetRoom":          notRun + ": a client that outlives 29 nodes",
-	"RuleRepairSuccession": mustCross,
-	"RuleRepairBoth":       mustCross,
-	"RuleExchangeSilent":   mustCross,
-	"RuleSetNumber":        notRun + ": servers that change their addresses with each other",
-	"RuleSetOther":         notRun + ": as above",
-	"RuleSetHeard":         "the server at an address must change between two connections while a lease lasts, and while the set becomes known",
-	"RuleExchangeRead":     notRun + ": an operator of the simulator gives up what it has begun",
-	"node.SetHigher":       "a trace does not hold back the step by which a node moves",
+	"RuleRoute":       notRun + ": how long a call waits for a node",
+	"RuleNearest":     notRun + ": how long a call waits for a node",
+	"RuleSetPatient":  notRun + ": a connection to a node that has no vote is no connection there",
+	"RuleSetRegain":   "two recordings must cross, which a trace cannot time",
+	"RuleSetKin":      notRun + ": nodes of two recorded sets at one address",
+	"RuleSetSeen":     notRun + ": a client of the simulator learns no addresses",
+	"RuleSetUnlisted": notRun + ": as above",
+	"RuleSetFollow":   notRun + ": nodes of two recorded sets at one address",
+	"RuleSetRoom":     notRun + ": a client that outlives 29 nodes",
+	"RuleSetNumber":   notRun + ": servers that change their addresses with each other",
+	"RuleSetOther":    notRun + ": as above",
+	"RuleSetHeard":    "the server at an address must change between two connections while a lease lasts, and while the set becomes known",
 }
 
-const (
-	mustCross = "repairs must cross steps of an exchange, which a trace cannot time"
-	notRun    = "the simulator does not run the decision"
-)
+const notRun = "the simulator does not run the decision"
 
 // switches are the mutants that are no rules.
 var switches = map[string]func(*setting){

@@ -149,10 +149,16 @@ func (p *player) reach(a *args) error {
 // cut LINK requests|answers and heal LINK [broken]: no new connection is had meanwhile.
 func (p *player) cut(a *args) error {
 	l, err := p.link(a)
-	if err == nil {
-		l.cut(map[string]int{"requests": requests, "answers": answers}[a.next()])
+	if err != nil {
+		return err
 	}
-	return err
+	which := a.next()
+	d, ok := map[string]int{"requests": requests, "answers": answers}[which]
+	if !ok {
+		return fmt.Errorf("%q is neither requests nor answers", which)
+	}
+	l.cut(d)
+	return a.err
 }
 
 func (p *player) heal(a *args) error {

@@ -148,7 +148,7 @@ func (w *world) bound() time.Duration {
 func (w *world) dispatch(e event) {
 	w.tape.event(e)
 	switch e.kind {
-	case evFunc:
+	case evFunc, evMove:
 		e.fn()
 	case evRequest, evLate:
 		w.request(e)
