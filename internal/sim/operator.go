@@ -25,9 +25,25 @@ func (w *world) sets() protocol.Quorums {
 	if last == nil {
 		return protocol.Majority(len(w.nodes))
 	}
-	return last.Quorums(func(k int) int {
-		return slices.IndexFunc(w.nodes, func(n *node) bool { return n.address() == last.Members[k].Addr })
+	return w.quorums(last)
+}
+
+func (w *world) quorums(c *protocol.Configuration) protocol.Quorums {
+	return c.Quorums(func(k int) int {
+		return slices.IndexFunc(w.nodes, func(n *node) bool { return n.address() == c.Members[k].Addr })
 	}, protocol.Rules{})
+}
+
+// next are the sets that are about to count alone: an operator has looked at their nodes, and does not
+// know yet what these lose from now on.
+func (w *world) next() (sets []protocol.Quorums) {
+	last := w.latest()
+	for _, x := range w.exchangers {
+		if x.config == last && last.Stage == protocol.Jointly && x.e.Next(x.p.now().Add(2*w.nodeTimeout)) {
+			sets = append(sets, w.quorums(last.Finish("")))
+		}
+	}
+	return sets
 }
 
 // recordAgain is what an operator does whose set has no member left that knows it, or too few of them while nodes are

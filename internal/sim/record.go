@@ -228,7 +228,8 @@ type ledger struct {
 type opened struct{ run, found protocol.Version }
 
 // lost notes that a node has lost its data: of records a majority must remain
-// caught up, or be repaired before the next one goes.
+// caught up, or be repaired before the next one goes. That is asked of a set that is about to count alone, too: its nodes
+// were looked at before, and what they lose between the look and the decision is as lost as after it.
 func (l *ledger) lost(w *world) {
 	caughtUp := uint32(0)
 	for i, n := range w.nodes {
@@ -236,7 +237,9 @@ func (l *ledger) lost(w *world) {
 			caughtUp |= 1 << i
 		}
 	}
-	l.void = l.void || !w.sets().Attested(caughtUp)
+	for _, sets := range append(w.next(), w.sets()) {
+		l.void = l.void || !sets.Attested(caughtUp)
+	}
 }
 
 // settled holds what an operation has found, or done, against all others.
