@@ -80,12 +80,19 @@ func (s *members) change(by int, event func(m *protocol.Membership)) (own []prot
 	if regains {
 		s.q.tasks.start(s.regain)
 	}
-	// The claims read outside when they are called, not the value of this event. If two
-	// events overlap, the later value may reach a claim first, and an earlier one must
-	// not replace it. Others are of this event: what they said is forgotten before their new connections bring an answer.
+	// The claims read outside when they are called, too. If two events overlap, the later
+	// value may reach a claim first, and an earlier one must not replace it. The value of
+	// this event comes first: without it a claim would not learn that a node was outside
+	// that is known by now, and what the node said before would count
+	// (TestEventsThatOverlap). Others are of this event: what they said is forgotten before
+	// their new connections bring an answer.
 	if changed {
 		for _, a := range s.q.attempts.all() {
-			a.event(func(c *protocol.Attempt, now protocol.Time) { c.Exclude(now, s.outside.Load(), others) })
+			a.event(func(c *protocol.Attempt, now protocol.Time) {
+				last := s.outside.Load()
+				c.Exclude(now, outside|last, others)
+				c.Exclude(now, last, 0)
+			})
 		}
 	}
 	s.follow()

@@ -60,7 +60,7 @@ func (c *Claim) Exclude(now Time, nodes, others uint32) {
 			*p = peer{outside: p.outside, marked: p.marked, behind: p.behind, ackSent: now, pendingSince: p.pendingSince, askAt: now}
 		}
 		out := nodes&(1<<i) != 0 && c.Rules.on(RuleSetOutside)
-		if p.outside && !out && p.held && !holds && c.Rules.on(RuleSetHeard) {
+		if p.outside && !out && p.held && c.Rules.on(RuleSetHeard) {
 			if p.unheard = true; !p.refused { // else its connection ends, and Up has it asked
 				p.ask(now)
 			}

@@ -232,10 +232,10 @@ func (c *Client) Down(now Time, node int) (do []Action) {
 }
 
 // Failed says that a connection has ended before it was Up: its handshake failed. Its
-// address gives the vote of the server back, as after Down.
+// address gives the vote of the server back.
 func (c *Client) Failed(now Time, node int) (do []Action) {
 	c.mu.Lock()
-	c.lives.Down(now, node)
+	c.lives.Failed(node)
 	return c.unlock(now)
 }
 

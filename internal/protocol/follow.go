@@ -87,7 +87,8 @@ func (m *Membership) numbered(c *Configuration, member int) bool {
 // regroup finds out which nodes are members, and has them be judged again.
 func (m *Membership) regroup(by int) {
 	for j := range m.nodes {
-		if n := &m.nodes[j]; n.up && n.place < 0 && n.has.Config != nil {
+		// The connection of a node that was refused has ended. What it has shown says where the member may be found.
+		if n := &m.nodes[j]; (n.up || n.fault == SetAstray || n.fault == SetAlias) && n.place < 0 && n.has.Config != nil {
 			if k := m.config.Member(n.has.Identity); k >= 0 && !m.seen(k) && !m.astray(j, k) {
 				n.place = k
 			}
@@ -287,7 +288,8 @@ func (m *Membership) behind(i int) bool {
 func (m *Membership) move(i int) {
 	n := &m.nodes[i]
 	n.has.Config, n.has.Phase = m.config, SetRecorded
-	if m.member(i); n.fault == SetFits {
+	m.member(i)
+	if n := &m.nodes[i]; n.fault == SetFits { // there may be more nodes now
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i, Kind: SetMove, Identity: n.has.Identity, Config: m.config}})
 	}
 }

@@ -207,6 +207,9 @@ func (s *Incarnations) Up(now Time, i int) bool {
 // Down says that the connection to address i has ended.
 func (s *Incarnations) Down(now Time, i int) { s.servers.Down(now, i) }
 
+// Failed says that the connection to address i has ended before it was used.
+func (s *Incarnations) Failed(i int) { s.servers.Failed(i) }
+
 // resolve finds out about a node that has another address's incarnation. Either one of the
 // two has the other's data, whose replica it was, and its own is lost; or both are one
 // server. The runs of the servers tell, where they are known: one run under two

@@ -60,6 +60,7 @@ type Membership struct {
 	listed int            // so many of these are the client's list
 	known  int            // so many of these were ever asked
 	config *Configuration // that it counts on; nil: no set is known
+	heard  *Configuration // when Others was asked last
 	others uint32         // nodes that have shown another identity than before, since Others was asked
 	narrow bool           // it has begun to count since a claim of before may have been admitted without its nodes
 	nodes  []setNode
@@ -72,6 +73,8 @@ type setNode struct {
 	has   NodeSet
 	run   string
 	shown string // the last identity that it has shown
+	told  string // the identity of the member that claims take it for, empty for none
+	stood string // the last one that they took it for
 	place int    // of the member that it was seen to be, -1 for none yet
 	known bool   // it is a member, of the configuration that the client counts on
 	again bool   // it has refused a request of this connection
@@ -150,10 +153,44 @@ func (m *Membership) shows(i int, identity string) {
 	n.shown = cmp.Or(identity, n.shown)
 }
 
-// Others returns the nodes, a bit for each, that have become other members since it was called last: see Claim.Exclude.
+// Others returns the nodes, a bit for each, that have become other members since it was called last: see Claim.Exclude. It is
+// called after each event, before Config and Group are.
 func (m *Membership) Others() (nodes uint32) {
+	m.tell()
 	nodes, m.others = m.others, 0
 	return nodes
+}
+
+// tell finds out which member each number stands for.
+//
+// Invariant: what counts on the nodes learns when a number stands for another member, also by a configuration that it knows. Without
+// the rule C is to be replaced by D, and a client that has met neither finds D at C's address: D, which has no vote yet, votes as C.
+func (m *Membership) tell() {
+	if m.config == nil || m.config.Stamp.Epoch() == 1 || !m.rules.on(RuleSetTell) {
+		return
+	}
+	var stands [maxNodes]string
+	for k, member := range m.config.Members {
+		if j := m.slot(k); j < maxNodes {
+			stands[j] = member.Identity
+		}
+	}
+	changed := false
+	for i := range min(len(m.nodes), maxNodes) {
+		n, id := &m.nodes[i], stands[i]
+		if n.told == id {
+			continue
+		}
+		if id != "" && n.stood != "" && n.stood != id {
+			m.others |= 1 << i
+		}
+		n.told, n.stood, changed = id, cmp.Or(id, n.stood), true
+	}
+	if changed && m.config == m.heard {
+		c := *m.config
+		m.config = &c
+	}
+	m.heard = m.config
 }
 
 // Judged reports whether what is known about node i is from after the set became known.

@@ -54,10 +54,29 @@ func (m *Membership) member(i int) {
 		n.fault = SetAstray
 		return
 	}
-	// From here on its views let claims in (Outside). Nothing is asked of it for that: its identity is in the configuration.
-	n.place, n.known = at, true
 	if n.has.Phase == SetAccepted { // the client knows that all nodes have
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i, Kind: SetCommit, Identity: n.has.Identity, Config: m.config}})
+	}
+	// From here on its views let claims in (Outside). Nothing is asked of it for that: its identity is in the configuration.
+	n.known = true
+	m.places(i, at)
+}
+
+// places notes that node i has been seen to be a member. If another number stood for that member, what that one is now is found out.
+func (m *Membership) places(i, at int) {
+	was := m.nodes[i].place
+	m.nodes[i].place = at
+	if was == at || m.config.Stamp.Epoch() == 1 {
+		return
+	}
+	moved := was >= 0
+	for j := range m.nodes {
+		if o := &m.nodes[j]; j != i && o.place == at { // it has shown something else since, see another
+			o.place, o.known, moved = -1, false, true
+		}
+	}
+	if moved || m.addrs[i] != m.config.Members[at].Addr {
+		m.regroup(i)
 	}
 }
 
@@ -76,12 +95,14 @@ func (m *Membership) twin(i int) int {
 }
 
 // another returns another number than i that is a member already, -1 if there is none. It stays so until that address shows
-// something else. It matters where two numbers have one address: see slot.
+// something else: servers may change their addresses with each other. It matters where two numbers have one address: see slot.
 func (m *Membership) another(i, at int) int {
 	if m.config.Stamp.Epoch() == 1 || m.nodes[i].place == at || !m.rules.on(RuleSetNumber) {
 		return -1
 	}
-	return slices.IndexFunc(m.nodes, func(n setNode) bool { return n.place == at })
+	return slices.IndexFunc(m.nodes, func(n setNode) bool {
+		return n.place == at && (n.has.Config == nil || m.config.Member(n.has.Identity) == at)
+	})
 }
 
 // astray reports whether node i, which shows a member, is at the address that the set records for another member, so that it may have a copy of
@@ -101,7 +122,8 @@ func (m *Membership) astray(i, at int) bool {
 			continue
 		}
 		// Up does not matter for the first: a node that is refused is connected for a moment only.
-		left := m.addrs[j] == m.config.Members[at].Addr && m.config.Member(o.has.Identity) != at
+		shows := m.config.Member(o.has.Identity) // a node that is no member may have left, and the member come back there
+		left := m.addrs[j] == m.config.Members[at].Addr && shows >= 0 && shows != at
 		if left || o.up && o.fault == SetFits && o.has.Identity == m.config.Members[home].Identity {
 			return len(m.nodes) >= maxNodes // the other member needs a number of its own
 		}

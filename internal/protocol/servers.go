@@ -76,7 +76,7 @@ func (s *Servers) Connect(now Time, i int, run string) (other int) {
 			return j
 		}
 	}
-	*a = server{run: run, incarnation: a.incarnation, up: true, same: -1, left: a.left}
+	*a = server{run: run, incarnation: a.incarnation, up: true, since: a.since, same: -1, left: a.left}
 	return -1
 }
 
@@ -155,6 +155,18 @@ func (s *Servers) votes(now Time, j int) bool {
 func (s *Servers) Down(now Time, i int) {
 	if a := &s.at[i]; a.up {
 		a.up, a.since = false, now
+	}
+}
+
+// Failed says that the connection to address i has ended before it was used.
+//
+// Invariant: a connection that was never used keeps no vote: its server has given no lease by it. Without the rule two servers
+// change their addresses with each other, the set refuses the first handshake, and with each further try that address keeps the other one
+// refused, which would show the set what has happened.
+func (s *Servers) Failed(i int) {
+	a := &s.at[i]
+	if a.up = false; a.incarnation == 0 {
+		a.run = ""
 	}
 }
 

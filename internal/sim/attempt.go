@@ -64,7 +64,7 @@ func (a *attempt) after() {
 	for i := range a.Out {
 		a.requests++
 		w.stats.Requests++
-		t.proc.links[a.Out[i].Node].offer(a, &a.Out[i])
+		t.proc.link(a.Out[i].Node).offer(a, &a.Out[i])
 	}
 	a.Sent()
 	news := a.News(t.shared())

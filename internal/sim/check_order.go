@@ -18,6 +18,9 @@ import (
 //
 // A holder whose deadline has passed while its process was stopped is over. A node may have taken it back (takeback.go) since
 // a was given its view of that node.
+//
+// A node within its guard time does not count. a may have had its vote before it lost its data, and a late message has brought it
+// a claim of before since.
 func (c *checker) passed(w *world, a *attempt) {
 	for _, set := range a.Sets.Each() {
 		c.passedIn(w, a, set)
@@ -39,6 +42,9 @@ func (c *checker) passedIn(w *world, a *attempt, set protocol.Quorums) {
 			}
 			nodes, weight := uint32(0), e.Weight
 			for i, n := range w.nodes {
+				if n.model.Recovering(n.millis(w.now)) > 0 {
+					continue
+				}
 				for _, o := range n.data(c.lock).Claims(n.millis(w.now)) {
 					if o.ID == e.ID && o.Ticket == e.Ticket() {
 						nodes, weight = nodes|1<<i, min(weight, o.Weight)

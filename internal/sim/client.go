@@ -47,7 +47,7 @@ func (p *proc) carryOut(do []protocol.Action) {
 }
 
 func (p *proc) act(a *protocol.Action) {
-	w, l := p.w, p.links[a.Node]
+	w, l := p.w, p.link(a.Node)
 	if w.trace != nil && a.Kind != protocol.ActWake && a.Kind != protocol.ActStep {
 		w.log("process %s: action %d, address %d, other %d, nodes %b, by %v", p.name, a.Kind, a.Node, a.Other, a.Nodes, a.By)
 	}
@@ -86,14 +86,16 @@ func (p *proc) act(a *protocol.Action) {
 	case protocol.ActGuard:
 		l.ask(theLongest, 0)
 	case protocol.ActCompare:
-		other, try := p.links[a.Other], a.Try
+		other, try := p.link(a.Other), a.Try
 		p.later(4*w.delay, func() {
 			p.carryOut(p.client.Compared(p.now(), l.idx, try, other.idx, l.node == other.node, l.up && other.up))
 		})
 	case protocol.ActReconnect:
 		l.snap()
 	case protocol.ActStep:
-		switch {
+		switch step := *a.Step; {
+		case step.Target >= len(w.nodes):
+			p.later(p.nodeTimeout(), func() { p.carryOut(p.client.StepDone(p.now(), &step, protocol.RepairResult{Err: errSilent})) })
 		case a.Step.Kind == protocol.RepairLook && !p.mends(w.nodes[a.Step.Target]):
 			// Nothing is missing there, for all that this world, or this trace, knows.
 			p.carryOut(p.client.StepDone(p.now(), a.Step, protocol.RepairResult{CaughtUp: true}))

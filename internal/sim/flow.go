@@ -22,6 +22,9 @@ func (l *link) full(k protocol.Class) bool {
 
 // offer sends a request, or has it wait for room.
 func (l *link) offer(a *attempt, r *protocol.Request) {
+	for len(a.wanted) <= l.idx { // the member has a further number since
+		a.wanted = append(a.wanted, protocol.Request{})
+	}
 	a.wanted[l.idx] = *r
 	way := a.Offer(r, l.backlog.Behind)
 	if way == protocol.Drop {

@@ -152,6 +152,9 @@ func (p *proc) regroup() {
 	}
 	p.recount()
 	for _, a := range todo {
+		if a.Node >= len(p.links) {
+			continue
+		}
 		l := p.links[a.Node]
 		switch {
 		case a.Reconnect:

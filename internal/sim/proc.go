@@ -20,6 +20,7 @@ type proc struct {
 	erred       bool          // its wall clock is wrong, or was
 	off         time.Duration // by how much it is wrong, beyond the skew
 	links       []*link
+	nowhere     []*link // see link
 	client      *protocol.Client
 	names       []*protocol.Name // what its claims of a name share
 	parts       []*participant

@@ -77,7 +77,7 @@ func (i *registerOp) after() {
 	}
 	for k := range i.Out {
 		w.stats.Requests++
-		p.links[i.Out[k].Node].offerRecord(i, &i.Out[k])
+		p.link(i.Out[k].Node).offerRecord(i, &i.Out[k])
 	}
 	i.Out = i.Out[:0]
 	if i.Outcome() != protocol.Asking {

@@ -111,7 +111,7 @@ func (p *proc) takeStep(s protocol.RepairStep) {
 
 // ask sends a step to a node.
 func (p *proc) ask(t *repairTask, to int, limit time.Duration) {
-	l := p.links[to]
+	l := p.link(to)
 	l.transfer(&message{about: repairs, task: t, link: l, req: protocol.Request{Node: to, Sent: p.local(p.w.now)}})
 	if !t.over {
 		p.later(limit, func() { p.stepDone(t, protocol.RepairResult{Err: errSilent}) })

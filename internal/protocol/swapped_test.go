@@ -1,0 +1,206 @@
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// A client that runs has met A, B and D of an exchanged set. A and D change their addresses with each other. Before, both were refused for good.
+func TestServersChangeAddressesUnderAClient(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	_, _, done := replaced(set)
+	m := protocol.NewMembership([]string{"A", "B", "D"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1, 2}, recordedAt(done, "A"), recordedAt(done, "B"), recordedAt(done, "D"))
+	require.Zero(t, m.Outside()&0b111)
+	m.Out = nil
+	for range 10 {
+		for _, i := range []int{0, 2} {
+			m.Down(i)
+		}
+		for _, x := range []struct {
+			i    int
+			addr string
+		}{{0, "D"}, {2, "A"}} {
+			v := m.Met(x.i, "run of "+x.addr, recordedAt(done, x.addr))
+			if v.Fault != protocol.SetFits {
+				m.Down(x.i)
+			}
+		}
+	}
+	assert.Zero(t, m.Outside()&0b111, "each of the three servers is used")
+}
+
+// staleGroup has D replace C, and be learning: it has no vote. C and D have each other's address. A client that starts then meets D at C's.
+func staleGroup(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C")
+	learning, _, _ := replaced(set)
+	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1}, recordedAt(learning, "A"), recordedAt(learning, "B"))
+	m.Others()
+	counted, g := m.Config(), m.Group()
+	m.Met(3, "run of C", recordedAt(learning, "C"))
+	m.Met(2, "run of D", recordedAt(learning, "D"))
+	m.Others()
+	if counted == m.Config() {
+		assert.Equal(t, g.Sets, m.Group().Sets, "the claims go on with a group that is not that of the members")
+	}
+}
+
+func TestGroupFollowsWhatANumberStandsFor(t *testing.T) {
+	t.Parallel()
+	staleGroup(t, protocol.Rules{})
+}
+
+// A client whose list is of before has numbers beside its list for all members. Two of these have changed their addresses.
+func TestServersBesideTheListChangeAddresses(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	ch := protocol.Change{Add: []protocol.Member{{Identity: "d", Addr: "D"}, {Identity: "e", Addr: "E"}, {Identity: "f", Addr: "F"}}, Remove: []string{"A", "B", "C"}}
+	learning := set.Begin(ch, ballot(2))
+	joint := learning.Join(ballot(3))
+	done := joint.Finish(ballot(4))
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0}, recordedAt(joint, "A"))
+	meet(m, "r", []int{5}, recordedAt(done, "F"))
+	for range 5 {
+		for _, x := range []struct {
+			i    int
+			addr string
+		}{{3, "E"}, {4, "D"}, {5, "F"}, {6, "D"}} {
+			if x.i < 6 && m.Wants(x.i) {
+				m.Met(x.i, "run of "+x.addr, recordedAt(done, x.addr))
+			}
+		}
+	}
+	out := m.Outside()
+	assert.Zero(t, m.Group().Sets.All()&out, "each of the three servers is used")
+}
+
+// C left and came back with another identity, while this client did not reach it. So C's address has shown what is no member at all.
+func TestCopyOfAMemberThatCameBack(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	without := set.Begin(protocol.Change{Remove: []string{"C"}}, ballot(2))
+	for without.Stage != protocol.Stable {
+		if without.Stage == protocol.Learning {
+			without = without.Join(ballot(3))
+		} else {
+			without = without.Finish(ballot(4))
+		}
+	}
+	again := without.Begin(protocol.Change{Add: []protocol.Member{{Identity: "c again", Addr: "C"}}}, ballot(5)).Join(ballot(6)).Finish(ballot(7))
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1, 2}, recordedAt(set, "A"), recordedAt(set, "B"), recordedAt(set, "C"))
+	m.Down(2) // it is not reached from here on
+	meet(m, "r", []int{1}, recordedAt(again, "B"))
+	m.Down(0)
+	v := m.Met(0, "a copy", recordedAt(again, "C"))
+	assert.NotEqual(t, protocol.SetFits, v.Fault, "a copy of C's data is used at A's address, and C's own address has shown no other member")
+}
+
+// The same with a client that never met C's address.
+func TestCopyMetByAFreshClient(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	_, _, done := replaced(set)
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{1}, recordedAt(done, "B"))
+	v := m.Met(0, "a copy", recordedAt(done, "D"))
+	assert.NotEqual(t, protocol.SetFits, v.Fault)
+}
+
+// A node votes before it is known to be a member. The claim is admitted by the two others. Then the node is known, and another one's number
+// turns out to be another member. The view of before counts for the holder, without an answer in between.
+func TestHolderAsksWhatIsKnownNow(t *testing.T) {
+	t.Parallel()
+	c, now, node := waits(t, protocol.Rules{})
+	_ = node
+	c.Exclude(now, 0b001, 0)
+	// nodes 1 and 2 push their votes
+	for _, i := range []int{1, 2} {
+		c.Push(now, i, protocol.Push{ID: c.ID, Ticket: 64, Incarnation: protocol.Incarnation(i + 1), Vote: true})
+	}
+	require.Equal(t, protocol.Holding, c.Phase())
+	c.Exclude(now.Add(1), 0, 0)
+	c.Exclude(now.Add(2), 0, 0b100)
+	assert.Equal(t, protocol.Lost, c.Phase(), "it holds by node 1, and by what node 0 said before it was known to be a member")
+}
+
+// A number stands for D, which is reached at C's address. The exchange is given up, and the number stands for C from then on, by its address.
+// What D has said to claims stays as what C has said: nothing shows another identity, so nothing is forgotten.
+func TestNumberThatChangesItsMemberByFollowing(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	_, joint, _ := replaced(set)
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1}, recordedAt(joint, "A"), recordedAt(joint, "B"))
+	m.Met(3, "run of C", recordedAt(joint, "C"))
+	require.Equal(t, protocol.SetFits, m.Met(2, "run of D", recordedAt(joint, "D")).Fault)
+	m.Met(3, "run of C", recordedAt(joint, "C"))
+	m.Down(3)
+	require.Equal(t, 2, m.Node(joint.Place("D")))
+	m.Others()
+	undone := joint.Undo(ballot(5))
+	m.Met(0, "r0", recordedAt(undone, "A"))
+	if n := m.Node(undone.Place("C")); n == 2 {
+		assert.Equal(t, uint32(1<<2), m.Others(), "what D has said counts as what C has said")
+	}
+}
+
+// The same in a set that was never exchanged.
+func TestServersOfAFirstSetChangeAddresses(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1, 2}, recordedAt(set, "A"), recordedAt(set, "B"), recordedAt(set, "C"))
+	meet(m, "r", []int{1}, recordedAt(set, "B"))
+	for range 3 {
+		for i, addr := range map[int]string{0: "C", 2: "A"} {
+			if m.Outside()&(1<<i) != 0 || addr != "" {
+				if m.Met(i, "run of "+addr, recordedAt(set, addr)).Fault != protocol.SetFits {
+					m.Down(i)
+				}
+			}
+		}
+	}
+	assert.Zero(t, m.Outside()&0b111)
+}
+
+// The pure part of that: two addresses change their servers, and the first handshake is refused by the set. Each further try of it keeps the other
+// address refused.
+func TestRefusedHandshakeKeepsNoVote(t *testing.T) {
+	t.Parallel()
+	const guard = 20 * time.Second
+	s := protocol.NewServers(2, guard, protocol.Rules{})
+	now := protocol.Time(time.Hour)
+	require.Equal(t, -1, s.Connect(now, 0, "run A"))
+	require.Equal(t, -1, s.Connect(now, 1, "run C"))
+	s.Down(now, 0)
+	s.Down(now, 1)
+	for range 200 { // 200 s
+		now = now.Add(time.Second)
+		for i, run := range []string{"run C", "run A"} {
+			if s.Connect(now, i, run) >= 0 {
+				continue
+			}
+			if i == 1 {
+				return // Membership meets it, so the two are found to have changed their addresses
+			}
+			s.Failed(i) // SetAstray: Client.Failed
+		}
+	}
+	t.Error("the second address never gets as far as Membership.Met")
+}
