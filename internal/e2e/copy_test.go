@@ -16,7 +16,7 @@ import (
 func TestACopyIsNotAdded(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4, redistest.WithAOF("always"))
-	q := e2e.OpenAt(t, c.URLs()[:3], e2e.Timing(200*time.Millisecond))
+	q := e2e.OpenAt(t, c.URLs()[:3], e2e.Timing(time.Second))
 	recorded(t, q)
 	require.NoError(t, c.Node(2).Kill())
 	copies(t, c.Node(2), c.Node(3))
