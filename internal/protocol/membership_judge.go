@@ -155,8 +155,15 @@ func (m *Membership) stranger(i int) {
 // was given up, and a client that reaches a copy of D at A's address has it become A: two nodes with A's identity.
 func (m *Membership) ofAnother(i int) bool {
 	has := &m.nodes[i].has
+	if !m.rules.on(RuleSetAstray) {
+		return false
+	}
+	// The servers of two addresses have changed back: where this client has seen a member is a server that has left.
+	if k := m.nodes[i].place; k >= 0 && m.config.Members[k].Addr != m.addrs[i] && m.config.Members[k].Identity != has.Identity {
+		return true
+	}
 	at := has.Config.Place(m.addrs[i])
-	return at >= 0 && at != has.Config.Member(has.Identity) && m.rules.on(RuleSetAstray)
+	return at >= 0 && at != has.Config.Member(has.Identity)
 }
 
 // aliased reports whether this client reaches some member by another address than the set records. Then an empty

@@ -204,3 +204,32 @@ func TestRefusedHandshakeKeepsNoVote(t *testing.T) {
 	}
 	t.Error("the second address never gets as far as Membership.Met")
 }
+
+// changedBack has the servers of A and B change their addresses, and change back after B has left. B is not given A's place because this client
+// has seen A at B's address.
+func changedBack(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C")
+	ch := protocol.Change{Add: []protocol.Member{{Identity: "d", Addr: "D"}}, Remove: []string{"B"}}
+	joint := set.Begin(ch, ballot(2)).Join(ballot(3))
+	done := joint.Finish(ballot(4))
+	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
+	m.Exchanges = true
+	for range 2 {
+		meet(m, "r", []int{2, 0, 1}, recordedAt(joint, "C"), recordedAt(joint, "B"), recordedAt(joint, "A"))
+	}
+	assert.Equal(t, 1, m.Node(joint.Place("A")))
+	meet(m, "r", []int{2}, recordedAt(done, "C"))
+	m.Met(3, "run of D", recordedAt(done, "D"))
+	m.Down(0)
+	m.Down(1)
+	m.Out = nil
+	m.Met(1, "run of B", recordedAt(joint, "B"))
+	for _, a := range m.Out {
+		assert.NotEqual(t, protocol.SetRestore, a.Kind, "B becomes A")
+	}
+}
+
+func TestServersThatChangeBack(t *testing.T) {
+	t.Parallel()
+	changedBack(t, protocol.Rules{})
+}
