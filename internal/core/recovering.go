@@ -17,12 +17,19 @@ import (
 // some nodes is over. mu guards it.
 // An episode begins when a quorum becomes impossible, and ends when one is
 // possible. Without that rule the line would come with every answer.
+// Where only time says that a node votes again, the episode lasts for lateAnswers longer.
+// Otherwise an answer that the node sent before that time and that arrives after it begins
+// a second episode, with a second line that says "wait=3ms" (TestEpisodeOutlastsLateAnswers).
 type recovering struct {
 	mu     sync.Mutex
 	until  [maxNodes]time.Time // per node
 	empty  [maxNodes]bool      // per node: it had no marker as its connection began
 	logged bool
 }
+
+// lateAnswers is how much later than its guard time a node may still be heard to
+// recover. It bounds no wait: it only keeps one episode from being logged twice.
+const lateAnswers = 2 * time.Second
 
 const (
 	// emptyNodes and forgetfulNodes are what the log says. A node without data is
@@ -69,7 +76,7 @@ func (n *node) noteRecovering(a protocol.Answer) {
 	if q.driver.sets().All()&(1<<n.index) == 0 { // it enters the set, and is not needed for a quorum yet
 		a = protocol.Answer{Status: protocol.OK}
 	}
-	out, wait, text := q.recovering.note(q.Size(), n.index, a)
+	out, wait, text := q.recovering.note(q.Size(), n.index, a, time.Now())
 	if text == "" {
 		return
 	}
@@ -84,18 +91,21 @@ func (n *node) noteRecovering(a protocol.Answer) {
 // returns how many nodes recover, for how long, and what the log says of it. It calls
 // nothing while it holds r.mu: an observer that locks waits for answers, and their readers
 // wait for r.mu.
-func (r *recovering) note(nodes, node int, a protocol.Answer) (out int, wait time.Duration, text string) {
+func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (out int, wait time.Duration, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
 	// until is a time and not a flag: a node that does not answer any more counts as
 	// one that recovers until its guard time would be over, and not longer.
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
 		r.until[node], r.empty[node] = time.Time{}, false
 	}
-	empty := 0
+	empty, late := 0, 0
 	for i, u := range r.until {
-		if left := u.Sub(now); left > 0 {
+		left := u.Sub(now)
+		if left > -lateAnswers {
+			late++
+		}
+		if left > 0 {
 			out++
 			wait = max(wait, left)
 			if r.empty[i] {
@@ -105,10 +115,11 @@ func (r *recovering) note(nodes, node int, a protocol.Answer) (out int, wait tim
 	}
 	// The log counts nodes, and not votes: it tells an operator which nodes are new. What counts is decided
 	// elsewhere.
-	switch lacking := nodes-out < nodes/2+1; {
-	case !lacking:
+	lacking := func(out int) bool { return nodes-out < nodes/2+1 }
+	switch {
+	case !lacking(late):
 		r.logged = false
-	case !r.logged:
+	case lacking(out) && !r.logged:
 		r.logged = true
 		if text = forgetfulNodes; empty == out {
 			text = emptyNodes
