@@ -72,12 +72,12 @@ func rolls(t *testing.T, replaces bool) {
 	for i := range cap(served) {
 		waiter := mutex.New(e2e.OpenAt(t, list, timing), "m")
 		go func() {
-			var token uint64
-			if waiter.LockContext(within(t)) == nil {
-				token = waiter.Lease().Token()
-				waiter.Unlock()
+			if waiter.LockContext(within(t)) != nil {
+				served <- 0
+				return
 			}
-			served <- token
+			served <- waiter.Lease().Token() // before Unlock: after it the next waiter may be first
+			waiter.Unlock()
 		}()
 		require.True(t, e2e.Eventually(func() bool {
 			h, err := holder.Holder(t.Context())
