@@ -92,6 +92,21 @@ func (r *records) regroup(g protocol.Group) {
 	}
 }
 
+// exclude has the operations under way hear which nodes are not known to be members, and which have become others. See members.change
+// for why the last value follows that of the event.
+func (r *records) exclude(s *members, outside, others uint32) {
+	for _, i := range r.all() {
+		i.mu.Lock()
+		now := i.q.now()
+		if !i.over {
+			last := s.outside.Load()
+			i.in.Exclude(now, outside|last, others)
+			i.in.Exclude(now, last, 0)
+		}
+		i.flushUnlock(now)
+	}
+}
+
 // enter makes the nodes that are new. Their connections begin when claims count on them.
 //
 // Invariant: each number that the Client knows is that of a node. One that cannot be connected to counts as down.

@@ -94,6 +94,7 @@ func (s *members) change(by int, event func(m *protocol.Membership)) (own []prot
 				c.Exclude(now, last, 0)
 			})
 		}
+		s.q.records.exclude(s, outside, others)
 	}
 	s.follow()
 	// The verdict may be that the list is refused. That is one of the two reasons to

@@ -65,7 +65,7 @@ func (c *Claim) Exclude(now Time, nodes, others uint32) {
 				p.ask(now)
 			}
 		}
-		p.outside = out && (!holds || p.outside)
+		p.outside = out && (!holds || p.outside || others&(1<<i) != 0)
 	}
 	if (!holds || others != 0) && !c.phase.Final() {
 		c.expire(now)

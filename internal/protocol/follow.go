@@ -154,8 +154,8 @@ func (m *Membership) alias(i int) bool {
 		return true
 	}
 	o.place, o.known, o.fault = -1, false, SetRetired
-	n.place = k
-	m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Cease: true})
+	n.place, n.fault = k, SetFits // it may have been taken for one that has left
+	m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Cease: true}, SetAction{RecordStep: RecordStep{Node: i}, Begin: true})
 	c := *m.config // what counts on it learns which nodes these are now
 	m.config = &c
 	return false

@@ -139,7 +139,10 @@ func (m *Membership) stranger(i int) {
 	if n := &m.nodes[i]; n.has.Config == nil && m.aliased() || n.has.Regains && m.config.Kin(n.has.Config) {
 		m.lost(i, SetLost)
 	} else if n.has.Config != nil && m.config.Kin(n.has.Config) && m.ofAnother(i) {
-		n.fault = SetAstray
+		if n.fault = SetAstray; n.place >= 0 && m.config.Stamp.Epoch() > 1 && m.config.Members[n.place].Identity != n.has.Identity {
+			n.place = -1 // the member is at its own address again, as far as is known
+			m.regroup(i)
+		}
 	} else if n.has.Config == nil || n.has.Stamp().Compare(m.Stamp()) < 0 && (n.has.Phase == SetAccepted || m.config.Kin(n.has.Config) || !m.rules.on(RuleSetKin)) {
 		m.lost(i, SetWrong)
 	} else if n.place >= 0 {
@@ -162,8 +165,12 @@ func (m *Membership) ofAnother(i int) bool {
 	if k := m.nodes[i].place; k >= 0 && m.config.Members[k].Addr != m.addrs[i] && m.config.Members[k].Identity != has.Identity {
 		return true
 	}
+	own := has.Config.Member(has.Identity)
+	if own >= 0 && m.config.Member(has.Identity) < 0 && has.Config.Members[own].Addr != m.addrs[i] { // it left from another address
+		return true
+	}
 	at := has.Config.Place(m.addrs[i])
-	return at >= 0 && at != has.Config.Member(has.Identity)
+	return at >= 0 && at != own
 }
 
 // aliased reports whether this client reaches some member by another address than the set records. Then an empty

@@ -58,6 +58,8 @@ func TestMutants(t *testing.T) {
 		{"a copy of a member's data is used at another member's address", protocol.RuleSetAstray, copyAtAnotherAddress},
 		{"a vote of one member counts as another's", protocol.RuleSetOther, anotherMember},
 		{"a view of before counts once its node is known", protocol.RuleSetHeard, heardAsAMember},
+		{"what one member says of a record counts as another's", protocol.RuleSetAnswer, asOf},
+		{"a server that has left becomes the member at whose address it is", protocol.RuleSetAstray, retiredElsewhere},
 		{"claims do not learn what a number stands for", protocol.RuleSetTell, staleGroup},
 		{"a node is spared of both sets together", protocol.RuleSpareEach, sparesOfEachSet},
 		{"a recording that is overtaken goes on", protocol.RuleSetPromised, overtakenGivesUp},

@@ -69,6 +69,8 @@ type registerPeer struct {
 	repair       bool // it is to be given the newest
 	repairTried  bool // which it was since it was read last
 	refused      bool // it refuses for good
+	outside      bool // it is not known to be a member: see Exclude
+	from         Time // answers to requests that were sent up to here do not count: see Exclude
 	pendingSince Time // s of the request that is out; 0: none
 	askAt        Time // when to ask again; 0: not
 	failures     int
@@ -167,6 +169,10 @@ func (q *RegisterOp) ask(now Time, i int) {
 // Answer takes a node's answer to r.
 func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 	p := &q.peers[r.Node]
+	if p.outside || p.from != 0 && r.Sent <= p.from {
+		q.Fail(now, r, false)
+		return
+	}
 	// Only the answer to the request that is out ends the wait. One to an older request, which took longer than the node
 	// timeout, still tells what the node has; it is used as well.
 	if p.pendingSince == r.Sent {
@@ -204,7 +210,7 @@ func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 	// All that the node said before is void: it may have taken the put and forgotten it. It is asked again when its guard time is
 	// over, as it may be the one that makes the majority.
 	case Recovering: // it knows nothing, and says so
-		*p = registerPeer{}
+		*p = registerPeer{from: p.from}
 		q.retryLater(now, p, a.Wait)
 	default:
 		q.retryLater(now, p, 0)
@@ -232,6 +238,30 @@ func (q *RegisterOp) Up(now Time, node int) {
 		p.askAt, p.refused = now, false
 		q.advance(now)
 	}
+}
+
+// Exclude says which nodes, a bit for each, are not known to be of the set that the client counts on: see
+// Membership.Outside. Others are the nodes by whose number another member is reached from now on. What these said is forgotten, and
+// those that were asked are asked again.
+//
+// Invariant: what a number has said counts as that of the member that the number stands for. Without that a client that reached C at A's address counts
+// what C said as that of A, once A is the only member that is left: it does not find what was recorded at A and B.
+func (q *RegisterOp) Exclude(now Time, nodes, others uint32) {
+	if q.outcome != Asking || !q.Rules.on(RuleSetAnswer) {
+		return
+	}
+	for i := range q.peers {
+		p, out := &q.peers[i], nodes&(1<<i) != 0
+		if out == p.outside && others&(1<<i) == 0 {
+			continue
+		}
+		asked := p.answered || p.pendingSince != 0 || p.askAt != 0
+		*p = registerPeer{outside: out, from: now, pendingSince: p.pendingSince}
+		if asked {
+			p.askAt = now.Add(1)
+		}
+	}
+	q.Tick(now)
 }
 
 // Early says that answers are older than this process's clock tells: it stood still.

@@ -44,6 +44,7 @@ const (
 	RuleSetAstray // what shows a member at the address of another one is not used while that member may be at its own: a copy of its data votes
 	RuleSetOther  // what a claim knows of a number ends when another member is reached by it: a vote of one counts as another one's
 	RuleSetHeard  // a view that a node gave before it was known to be a member counts with its next answer: as above
+	RuleSetAnswer // and so does what an operation on a record knows of it: what was recorded is not found
 	RuleSetTell   // what counts on the nodes learns when a number stands for another member: as above
 )
 

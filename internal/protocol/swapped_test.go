@@ -206,7 +206,7 @@ func TestRefusedHandshakeKeepsNoVote(t *testing.T) {
 }
 
 // changedBack has the servers of A and B change their addresses, and change back after B has left. B is not given A's place because this client
-// has seen A at B's address.
+// has seen A at B's address. A is used at its own address again.
 func changedBack(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
 	ch := protocol.Change{Add: []protocol.Member{{Identity: "d", Addr: "D"}}, Remove: []string{"B"}}
@@ -227,9 +227,129 @@ func changedBack(t assert.TestingT, rules protocol.Rules) {
 	for _, a := range m.Out {
 		assert.NotEqual(t, protocol.SetRestore, a.Kind, "B becomes A")
 	}
+	assert.True(t, begun(m, 0), "A is looked for at its own address")
+	assert.Equal(t, protocol.SetFits, m.Met(0, "run of A", recordedAt(done, "A")).Fault)
+	assert.Equal(t, 0, m.Node(done.Place("A")))
+}
+
+// begun reports whether a number is to be connected to, by what m has said last about it.
+func begun(m *protocol.Membership, i int) (begun bool) {
+	for _, a := range m.Out {
+		if a.Node == i && (a.Begin || a.Cease) {
+			begun = a.Begin
+		}
+	}
+	return begun
 }
 
 func TestServersThatChangeBack(t *testing.T) {
 	t.Parallel()
 	changedBack(t, protocol.Rules{})
+}
+
+// X is another name of D's address, by which this client has not reached D before. As it does, D shows what follows, and the address that the
+// set records for D is down.
+func TestAnotherNameShowsWhatFollows(t *testing.T) {
+	t.Parallel()
+	_, _, done := replaced(setOf(1, "A", "B", "C"))
+	later := done.Begin(protocol.Change{Remove: []string{"A"}}, ballot(5))
+	m := protocol.NewMembership([]string{"A", "B", "X"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1}, recordedAt(done, "A"), recordedAt(done, "B"))
+	require.Equal(t, protocol.SetFits, m.Met(3, "run of D", recordedAt(done, "D")).Fault)
+	m.Down(3)
+	m.Out = nil
+	assert.Equal(t, protocol.SetFits, m.Met(2, "run of D", recordedAt(later, "D")).Fault)
+	assert.Equal(t, 2, m.Node(later.Place("D")))
+	assert.True(t, begun(m, 2), "the connection that has shown it is not used")
+}
+
+// retiredElsewhere has C leave, and D's address lead to C's server afterwards. C's data say that it was at another address.
+func retiredElsewhere(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C") // C has not heard of D
+	_, _, done := replaced(set)
+	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1}, recordedAt(done, "A"), recordedAt(done, "B"))
+	m.Out = nil
+	v := m.Met(3, "run of C", recordedAt(set, "C"))
+	assert.Equal(t, protocol.SetAstray, v.Fault)
+	for _, a := range m.Out {
+		assert.NotEqual(t, protocol.SetRestore, a.Kind, "C becomes D, which another client reaches")
+	}
+}
+
+func TestServerThatHasLeftIsAtANewAddress(t *testing.T) {
+	t.Parallel()
+	retiredElsewhere(t, protocol.Rules{})
+}
+
+// A server that has left is added again where it was: it may keep its data.
+func TestServerThatHasLeftComesBack(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	_, joint, done := replaced(set)
+	again := done.Begin(protocol.Change{Add: []protocol.Member{{Identity: "c again", Addr: "C"}}}, ballot(5))
+	m := protocol.NewMembership([]string{"A", "B", "D"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1, 2}, recordedAt(again, "A"), recordedAt(again, "B"), recordedAt(again, "D"))
+	assert.Equal(t, protocol.SetFits, m.Met(3, "run of C", recordedAt(joint, "C")).Fault)
+}
+
+// A holder has forgotten what a number said, as it stands for another member from now on. The connection that the number had is still open
+// for a moment.
+func TestHolderCountsNothingOfAnUnknownNumber(t *testing.T) {
+	t.Parallel()
+	c, now, _ := waits(t, protocol.Rules{})
+	for _, i := range []int{1, 2} {
+		c.Push(now, i, protocol.Push{ID: c.ID, Ticket: 64, Incarnation: protocol.Incarnation(i + 1), Vote: true})
+	}
+	require.Equal(t, protocol.Holding, c.Phase())
+	c.Out = nil
+	c.Exclude(now, 0b001, 0b001) // it holds by the others
+	c.Tick(now.Add(1))
+	require.Len(t, c.Out, 1)
+	c.Answer(now.Add(2), c.Out[0], protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
+	require.Equal(t, protocol.Holding, c.Phase())
+	assert.Equal(t, 2, c.Votes(now.Add(2)), "what was at that number before has voted again")
+}
+
+// asOf has a read hear an old value from C, which is reached at A's address, and A be the only member that is left after that. A has more.
+func asOf(t assert.TestingT, rules protocol.Rules) {
+	version := func(n uint64) protocol.Stored {
+		return protocol.Stored{Version: protocol.Version{Ticket: protocol.Ticket(n)}}
+	}
+	says := func(n uint64) protocol.Answer {
+		return protocol.Answer{Status: protocol.OK, Record: &protocol.Entry{Stored: version(n), CaughtUp: true}}
+	}
+	now := protocol.Time(time.Hour)
+	q := &protocol.RegisterOp{Op: protocol.OpRead, Nodes: 3, NodeTimeout: time.Second, MaxPause: time.Second, Fresh: 20 * time.Second, Rules: rules}
+	q.Start(now)
+	asked := append([]protocol.Request(nil), q.Out...)
+	q.Out = nil
+	q.Answer(now.Add(1), asked[0], says(5))
+	q.Exclude(now.Add(2), 0b001, 0b001)
+	q.Regroup(now.Add(2), protocol.Group{Nodes: 3, Sets: protocol.Joint(0b001, 0b001), Absent: 0b110})
+	assert.Equal(t, protocol.Asking, q.Outcome(), "what C has said is what A has")
+	q.Tick(now.Add(3))
+	if !assert.NotEmpty(t, q.Out) {
+		return
+	}
+	before := q.Out[len(q.Out)-1] // on the connection of before
+	q.Answer(now.Add(4), before, says(5))
+	assert.Equal(t, protocol.Asking, q.Outcome(), "a number that is not known to be a member counts")
+	q.Exclude(now.Add(5), 0, 0)
+	q.Answer(now.Add(6), before, says(5))
+	assert.Equal(t, protocol.Asking, q.Outcome(), "an answer to a request of before counts")
+	q.Out = nil
+	q.Tick(now.Add(2 * time.Second))
+	if assert.Len(t, q.Out, 1) {
+		q.Answer(now.Add(2*time.Second), q.Out[0], says(7))
+	}
+	assert.Equal(t, protocol.Settled, q.Outcome())
+}
+
+func TestReadForgetsWhatANumberSaid(t *testing.T) {
+	t.Parallel()
+	asOf(t, protocol.Rules{})
 }
