@@ -3,6 +3,7 @@ package sim
 import (
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -222,4 +223,48 @@ var exchangeSpares = generator{
 			})
 		}
 	},
+}
+
+// exchangeSwapped: nodes are exchanged, and for some processes two addresses lead to each other's servers for a while.
+var exchangeSwapped = generator{
+	name: "exchange swapped",
+	set: func(r *rand.Rand, s *setting) {
+		exchangeSet(r, s)
+		s.members, s.nodes = 3, 5
+	},
+	plan: func(w *world) {
+		w.assemble(true)
+		w.allLoop()
+		w.at(w.around(w.ttl), func() { w.procs[0].exchange(w.changes()...) })
+		for range 1 + w.rng.IntN(4) {
+			p := w.procs[1+w.rng.IntN(len(w.procs)-1)]
+			i, j := w.rng.IntN(len(w.nodes)), w.rng.IntN(len(w.nodes))
+			at := time.Duration(w.rng.Int64N(int64(w.length / 2)))
+			if w.rng.IntN(3) == 0 { // before the process knows the set
+				at = 0
+			}
+			back := min(at+w.around(2*w.guard), w.length-w.guard)
+			w.at(at, func() {
+				a, b := p.links[i], p.links[j]
+				if a.node.model.Set().Config == nil || b.node.model.Set().Config == nil {
+					return // an empty server at a member's address becomes that member: docs/membership.md, Limits
+				}
+				x, y := a.node, b.node
+				a.leadTo(y)
+				b.leadTo(x)
+				w.at(max(back-at, 0), func() {
+					for _, l := range []*link{a, b} {
+						l.leadTo(w.nodes[l.idx])
+					}
+				})
+			})
+		}
+	},
+}
+
+// leadTo has an address lead to another server.
+func (l *link) leadTo(n *node) {
+	l.snap()
+	l.point(n)
+	l.proc.later(l.proc.w.around(l.proc.w.nodeTimeout), l.connect)
 }

@@ -41,8 +41,9 @@ func (c *checker) passedIn(w *world, a *attempt, set protocol.Quorums) {
 				continue
 			}
 			nodes, weight := uint32(0), e.Weight
-			for i, n := range w.nodes {
-				if n.model.Recovering(n.millis(w.now)) > 0 {
+			for _, n := range w.nodes {
+				i := a.part.proc.numbered(n)
+				if i < 0 || n.model.Recovering(n.millis(w.now)) > 0 {
 					continue
 				}
 				for _, o := range n.data(c.lock).Claims(n.millis(w.now)) {

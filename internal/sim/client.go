@@ -94,9 +94,9 @@ func (p *proc) act(a *protocol.Action) {
 		l.snap()
 	case protocol.ActStep:
 		switch step := *a.Step; {
-		case step.Target >= len(w.nodes):
+		case step.Target >= len(p.links):
 			p.later(p.nodeTimeout(), func() { p.carryOut(p.client.StepDone(p.now(), &step, protocol.RepairResult{Err: errSilent})) })
-		case a.Step.Kind == protocol.RepairLook && !p.mends(w.nodes[a.Step.Target]):
+		case a.Step.Kind == protocol.RepairLook && !p.mends(p.link(a.Step.Target).node):
 			// Nothing is missing there, for all that this world, or this trace, knows.
 			p.carryOut(p.client.StepDone(p.now(), a.Step, protocol.RepairResult{CaughtUp: true}))
 		case a.Step.Kind == protocol.RepairSpread && w.wire != nil && !w.wire.repairs && len(p.mended) == 0:

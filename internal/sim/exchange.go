@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,8 +64,8 @@ func (x *exchanger) look() {
 		x.e.Decided(p.now(), c)
 	}
 	for k := range c.Members {
-		n := p.memberNode(k)
-		t := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: n.idx, Target: n.idx}}
+		l := p.link(p.members.Node(k))
+		t := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: l.idx, Target: l.idx}}
 		t.then = func(res protocol.RepairResult) {
 			switch {
 			case x.config != c || p.members.Config() != c:
@@ -72,10 +73,10 @@ func (x *exchanger) look() {
 				x.e.Silent(p.now(), k)
 			default:
 				x.e.Moved(p.now(), k)
-				x.e.Looked(k, res.Wait == 0, res.CaughtUp || !p.mends(n))
+				x.e.Looked(k, res.Wait == 0, res.CaughtUp || !p.mends(l.node))
 			}
 		}
-		p.ask(t, n.idx, p.nodeTimeout())
+		p.ask(t, l.idx, p.nodeTimeout())
 	}
 	x.e.Goal, x.e.Undo = x.goals[0], x.e.Undo || x.undo
 	switch x.e.Outcome() {
@@ -99,14 +100,17 @@ func (n *node) epoch() uint64 {
 	return set.Stamp().Epoch()
 }
 
-// memberNode returns the node that a member is.
-func (p *proc) memberNode(k int) *node {
-	for i, l := range p.links {
-		if p.members.Member(i) == k {
-			return l.node
-		}
+// numbered returns which number the process gives to a node, -1 if the node is no member. Where addresses have changed their
+// servers that is not the node's own.
+func (p *proc) numbered(n *node) int {
+	if p.members == nil || p.members.Config() == nil || p.members.Config().Stamp.Epoch() == 1 {
+		return n.idx
 	}
-	panic("a member is no node")
+	k := p.members.Config().Member(n.keeps().Identity)
+	if k < 0 {
+		return -1
+	}
+	return slices.IndexFunc(p.links, func(l *link) bool { return p.members.Member(l.idx) == k })
 }
 
 // successor is how the names of the registers begin that decide which configuration follows.

@@ -107,6 +107,14 @@ func (l *link) meet() bool {
 	return v.Fault == protocol.SetFits
 }
 
+// same has Membership hear that the link reaches the server of another one.
+func (l *link) same(other int) {
+	if l.proc.members != nil {
+		l.proc.members.Same(l.idx, other)
+		l.proc.regroup()
+	}
+}
+
 // regains has the process give the set back to nodes that lost their data, if protocol.Membership says so. Another process
 // may do so as well, and an answer may be lost: it looks again after a while.
 func (p *proc) regains() {
@@ -149,6 +157,10 @@ func (p *proc) regroup() {
 			a.Exclude(p.local(w.now), outside, others)
 			a.after()
 		}
+	}
+	for _, i := range append([]*registerOp(nil), p.registerOps...) {
+		i.Exclude(p.now(), outside, others)
+		i.after()
 	}
 	p.recount()
 	for _, a := range todo {

@@ -162,7 +162,8 @@ func (n *node) push(o model.Out) {
 		n.kept = append(n.kept, o)
 		return
 	}
-	if p.links[n.idx].pushCut {
+	l := p.linkTo(n)
+	if l.pushCut {
 		w.log("node %d: push %v to %s is lost", n.idx, o.Push.ID, p.name)
 		return
 	}
@@ -170,12 +171,22 @@ func (n *node) push(o model.Out) {
 	if !w.clean && w.latePush > 0 && w.rng.IntN(w.latePush) == 0 {
 		at = at.add(time.Duration(w.rng.Int64N(int64(w.lag))))
 	}
-	l, leapt := p.links[n.idx], n.wrong
+	leapt := n.wrong
 	w.send(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l, push: &o.Push}, fn: func() {
 		if l.judgePush(&o.Push, leapt) {
-			p.push(n.idx, o.Push)
+			p.push(l.idx, o.Push)
 		}
 	}})
+}
+
+// linkTo is the connection that reaches a node: where addresses have changed their servers it is not that of the node's own address.
+func (p *proc) linkTo(n *node) *link {
+	for _, l := range p.links {
+		if l.node == n && l.up {
+			return l
+		}
+	}
+	return p.links[n.idx]
 }
 
 // snap breaks the connection. What was on it is lost, or arrives late, or
@@ -249,13 +260,13 @@ func (l *link) connect() {
 	l.node.inspect(l.proc)
 	if other := l.reach(); other >= 0 {
 		w.log("link %s-%d reaches the server of %d", l.proc.name, l.idx, other)
+		l.same(other)
+		l.again()
 		return
 	}
 	if !l.meet() {
 		l.proc.carryOut(l.proc.client.Failed(l.proc.now(), l.idx))
-		if !w.draining || !w.idle() {
-			w.at(w.around(w.nodeTimeout), l.connect)
-		}
+		l.again()
 		return
 	}
 	w.log("link %s-%d is up", l.proc.name, l.idx)
@@ -268,6 +279,14 @@ func (l *link) connect() {
 		if l.proc.local(w.now) < m.expires {
 			l.transmit(m)
 		}
+	}
+}
+
+// again tries to connect once more after a while, as the runtime does.
+func (l *link) again() {
+	w := l.proc.w
+	if !w.draining || !w.idle() {
+		w.at(w.around(w.nodeTimeout), l.connect)
 	}
 }
 

@@ -61,6 +61,9 @@ func (p *proc) startNamedOp(limit time.Duration, owner *attempt, name *protocol.
 		w.tape.registerOp(p, owner, i.RegisterOp)
 	}
 	p.client.StartRegisterOp(p.now(), i.RegisterOp, p.nodeTimeout(), p.ttl(), w.rules)
+	if p.members != nil {
+		i.Exclude(p.now(), p.members.Outside(), 0)
+	}
 	i.after()
 	p.later(limit, func() { i.end(false) })
 }

@@ -150,19 +150,19 @@ func (p *proc) stepDone(t *repairTask, res protocol.RepairResult) {
 
 // reaches: a question to the node would be answered.
 func (p *proc) reaches(n *node) bool {
-	l := p.to(n)
+	l := p.linkTo(n)
 	return l.up && !n.down && !n.paused && !l.stalled[requests] && !l.stalled[answers]
 }
 
 // readFor reads a name so that the target has it.
 func (p *proc) readFor(t *repairTask) {
-	w, n := p.w, p.w.nodes[t.step.Target]
+	w, n := p.w, p.link(t.step.Target).node
 	w.reads(p, n, 1)
 	if w.turns && n.turnOf != nil && n.turnOf != p && n.turnEnds > n.millis(w.now) {
 		w.fail("busy", "process %s repairs node %d while process %s has the turn", p.name, n.idx, n.turnOf.name)
 	}
 	if name := t.step.Name; name == recordName || strings.HasPrefix(name, successor) {
-		in := protocol.RegisterOp{Op: protocol.OpRead, Repair: n.idx + 1, Succession: t.step.Succession}
+		in := protocol.RegisterOp{Op: protocol.OpRead, Repair: t.step.Target + 1, Succession: t.step.Succession}
 		of := &protocol.Name{Name: name}
 		if name == recordName {
 			of = nil

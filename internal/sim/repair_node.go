@@ -103,10 +103,14 @@ func (n *node) complete(inc protocol.Incarnation) {
 // simulated.
 func (p *proc) attested(n *node) bool {
 	caughtUp, lacking := uint32(0), uint32(0)
-	for i, o := range p.w.nodes {
-		if o != n && !p.reaches(o) {
+	for _, o := range p.w.nodes {
+		i := p.numbered(o)
+		if o == n || i < 0 {
+			continue
+		}
+		if !p.reaches(o) {
 			lacking |= 1 << i
-		} else if o != n && o.model.CaughtUp() {
+		} else if o.model.CaughtUp() {
 			caughtUp |= 1 << i
 		}
 	}
