@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -51,4 +52,33 @@ func outlivesItsNumbers(t assert.TestingT, rules protocol.Rules) {
 func TestAClientThatHasNoNumberLeftStops(t *testing.T) {
 	t.Parallel()
 	outlivesItsNumbers(t, protocol.Rules{})
+}
+
+// The address of A leads to C's server. X is another name of A, and shows where A is: so C is what it shows to be.
+func TestMemberIsSeenByAnotherName(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	m := protocol.NewMembership([]string{"X", "B", "A"}, protocol.Rules{})
+	meet(m, "r", []int{1}, recordedAt(set, "B"))
+	require.Equal(t, protocol.SetAstray, m.Met(2, "run of C", recordedAt(set, "C")).Fault)
+	m.Down(2)
+	require.Equal(t, protocol.SetFits, m.Met(0, "run of A", recordedAt(set, "A")).Fault)
+	assert.Equal(t, protocol.SetFits, m.Met(2, "run of C", recordedAt(set, "C")).Fault)
+}
+
+// D is reached at C's address, and C leaves. C is to be added again, and needs a number of its own.
+func TestRoomCountsNumbersThatStandForOthers(t *testing.T) {
+	t.Parallel()
+	_, joint, done := replaced(setOf(1, "A", "B", "C"))
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1}, recordedAt(joint, "A"), recordedAt(joint, "B"))
+	m.Met(3, "run of C", recordedAt(joint, "C"))
+	m.Met(2, "run of D", recordedAt(joint, "D"))
+	meet(m, "r", []int{0}, recordedAt(done, "A"))
+	require.Equal(t, 2, m.Node(done.Place("D")))
+	again := done.Begin(protocol.Change{Add: []protocol.Member{{Identity: "c again", Addr: "C"}}}, ballot(5))
+	left := m.Room(again)
+	require.True(t, m.Decide(again))
+	assert.Equal(t, left, m.Room(again), "so many numbers are left as was said before")
 }
