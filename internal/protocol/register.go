@@ -187,12 +187,7 @@ func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 	p.taken = a.Status == OK && r.Op == q.Op && q.Op != OpRead
 	if a.Record != nil {
 		p.answered, p.entry, p.answerSent = true, *a.Record, r.Sent
-		if p.entry.Version.Compare(q.newest.Version) > 0 {
-			q.newest = p.entry.Stored
-		}
-		if p.entry.Promise.Run(q.promise) > 0 {
-			q.promise = p.entry.Promise
-		}
+		q.collect(p)
 	}
 	switch a.Status {
 	case OK:
@@ -218,6 +213,16 @@ func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 	q.advance(now)
 }
 
+// collect notes what a node has shown that is newer than all before.
+func (q *RegisterOp) collect(p *registerPeer) {
+	if p.entry.Version.Compare(q.newest.Version) > 0 {
+		q.newest = p.entry.Stored
+	}
+	if p.entry.Promise.Run(q.promise) > 0 {
+		q.promise = p.entry.Promise
+	}
+}
+
 // Fail takes a request that will not be answered, for good or for now.
 func (q *RegisterOp) Fail(now Time, r Request, forGood bool) {
 	p := &q.peers[r.Node]
@@ -241,8 +246,8 @@ func (q *RegisterOp) Up(now Time, node int) {
 }
 
 // Exclude says which nodes, a bit for each, are not known to be of the set that the client counts on: see
-// Membership.Outside. Others are the nodes by whose number another member is reached from now on. What these said is forgotten, and
-// those that were asked are asked again.
+// Membership.Outside. Others are the nodes by whose number another member is reached from now on. What these said is forgotten, as if
+// they had not been asked, and those that were are asked again.
 //
 // Invariant: what a number has said counts as that of the member that the number stands for. Without that a client that reached C at A's address counts
 // what C said as that of A, once A is the only member that is left: it does not find what was recorded at A and B.
@@ -250,9 +255,11 @@ func (q *RegisterOp) Exclude(now Time, nodes, others uint32) {
 	if q.outcome != Asking || !q.Rules.on(RuleSetAnswer) {
 		return
 	}
+	q.newest, q.promise = Stored{}, Version{}
 	for i := range q.peers {
 		p, out := &q.peers[i], nodes&(1<<i) != 0
 		if out == p.outside && others&(1<<i) == 0 {
+			q.collect(p)
 			continue
 		}
 		asked := p.answered || p.pendingSince != 0 || p.askAt != 0

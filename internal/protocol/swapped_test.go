@@ -328,7 +328,8 @@ func asOf(t assert.TestingT, rules protocol.Rules) {
 	asked := append([]protocol.Request(nil), q.Out...)
 	q.Out = nil
 	q.Answer(now.Add(1), asked[0], says(5))
-	q.Exclude(now.Add(2), 0b001, 0b001)
+	q.Answer(now.Add(1), asked[1], protocol.Answer{Status: protocol.OK, Record: &protocol.Entry{Stored: version(9)}}) // a server of another set
+	q.Exclude(now.Add(2), 0b011, 0b001)
 	q.Regroup(now.Add(2), protocol.Group{Nodes: 3, Sets: protocol.Joint(0b001, 0b001), Absent: 0b110})
 	assert.Equal(t, protocol.Asking, q.Outcome(), "what C has said is what A has")
 	q.Tick(now.Add(3))
@@ -338,7 +339,7 @@ func asOf(t assert.TestingT, rules protocol.Rules) {
 	before := q.Out[len(q.Out)-1] // on the connection of before
 	q.Answer(now.Add(4), before, says(5))
 	assert.Equal(t, protocol.Asking, q.Outcome(), "a number that is not known to be a member counts")
-	q.Exclude(now.Add(5), 0, 0)
+	q.Exclude(now.Add(5), 0b010, 0)
 	q.Answer(now.Add(6), before, says(5))
 	assert.Equal(t, protocol.Asking, q.Outcome(), "an answer to a request of before counts")
 	q.Out = nil
@@ -347,6 +348,7 @@ func asOf(t assert.TestingT, rules protocol.Rules) {
 		q.Answer(now.Add(2*time.Second), q.Out[0], says(7))
 	}
 	assert.Equal(t, protocol.Settled, q.Outcome())
+	assert.Equal(t, version(7), q.Newest())
 }
 
 func TestReadForgetsWhatANumberSaid(t *testing.T) {
