@@ -169,3 +169,57 @@ func TestOthersAreThoseThatShowAnotherIdentity(t *testing.T) {
 	assert.Equal(t, uint32(1), m.Others())
 	assert.Zero(t, m.Others(), "that is said once")
 }
+
+// blankServer has a client that starts meet an empty server at A's address, which leads to A once the set is known.
+func blankServer(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C")
+	for _, x := range []struct {
+		name, run, later string
+		others           uint32
+	}{
+		{"another run", "empty", "of A", 1},
+		{"the same run, which was recorded since", "of A", "of A", 0},
+		{"a run that is not known", "", "", 1},
+	} {
+		m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
+		m.Met(0, x.run, protocol.NodeSet{})
+		m.Others()
+		m.Down(0)
+		m.Met(1, "of B", recordedAt(set, "B"))
+		assert.Zero(t, m.Others(), x.name)
+		m.Met(0, x.later, recordedAt(set, "A"))
+		assert.Equal(t, x.others, m.Others(), x.name)
+		m.Met(0, "of A again", recordedAt(set, "A"))
+		assert.Zero(t, m.Others(), "that is said once: %s", x.name)
+	}
+}
+
+func TestAnEmptyServerAtAMembersAddressIsNotTheMember(t *testing.T) {
+	t.Parallel()
+	blankServer(t, protocol.Rules{})
+}
+
+// Between the two servers without an identity, the second of which is recorded as a member, the first one's vote does not become that of the second.
+func TestTheSecondOfTwoEmptyServersIsRecorded(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Met(0, "first", protocol.NodeSet{})
+	m.Met(0, "second", protocol.NodeSet{})
+	m.Met(0, "second", recordedAt(set, "A"))
+	assert.Equal(t, uint32(1), m.Others())
+}
+
+// The address led to an empty server, and the newer list names another one, where the member shows itself.
+func TestAVoteOfAnEmptyServerDoesNotMove(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	m := protocol.NewMembership([]string{"A", "B", "D"}, protocol.Rules{})
+	m.Met(2, "empty", protocol.NodeSet{})
+	m.Down(2)
+	m.Met(0, "of A", recordedAt(set, "A"))
+	m.Others()
+	require.Equal(t, 2, m.Moves("C", recordedAt(set, "C"), []string{"A", "B", "C"}))
+	m.Move(2, "C", recordedAt(set, "C"))
+	assert.Equal(t, uint32(4), m.Others())
+}

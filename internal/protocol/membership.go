@@ -73,6 +73,8 @@ type setNode struct {
 	has   NodeSet
 	run   string
 	shown string // the last identity that it has shown
+	blank bool   // it served claims before it had an identity
+	mixed bool   // and another server, or none that is known to be the same, was reached since
 	told  string // the identity of the member that claims take it for, empty for none
 	stood string // the last one that they took it for
 	place int    // of the member that it was seen to be, -1 for none yet
@@ -107,8 +109,11 @@ func (m *Membership) Stamp() Stamp {
 // said to it on the connection.
 func (m *Membership) Met(i int, run string, has NodeSet) SetVerdict {
 	n := &m.nodes[i]
+	n.mixed = n.mixed || n.blank && (n.run != run || run == "")
 	n.up, n.met, n.run, n.has, n.again, n.known, n.fault = true, true, run, has, false, false, SetFits
-	m.shows(i, has.Identity)
+	if m.shows(i, has.Identity); has.Config == nil && m.config == nil {
+		n.blank = true
+	}
 	if has.Config != nil && has.Config.Stamp.Epoch() > 1 && !m.Exchanges {
 		n.fault = SetElsewhere
 		return m.Verdict(i)
@@ -144,13 +149,20 @@ func (m *Membership) Outside() (nodes uint32) {
 	return nodes
 }
 
-// shows says that node i has an identity.
+// shows says that node i has an identity, if it is not empty.
+//
+// Invariant: what a server said that had no identity counts as that of a member only if the same run of a server shows the
+// identity. Without the rule a client that starts meets an empty server at A's address and has its vote. Then the address leads to A, and
+// B votes as well: it holds, beside a client that has A and C.
 func (m *Membership) shows(i int, identity string) {
 	n := &m.nodes[i]
-	if n.shown != "" && identity != "" && n.shown != identity {
+	if identity == "" {
+		return
+	}
+	if n.shown != "" && n.shown != identity || n.mixed && m.rules.on(RuleSetBlank) {
 		m.others |= 1 << i
 	}
-	n.shown = cmp.Or(identity, n.shown)
+	n.shown, n.blank, n.mixed = identity, false, false
 }
 
 // Others returns the nodes, a bit for each, that have become other members since it was called last: see Claim.Exclude. It is

@@ -61,6 +61,7 @@ func TestMutants(t *testing.T) {
 		{"what one member says of a record counts as another's", protocol.RuleSetAnswer, asOf},
 		{"a server that has left becomes the member at whose address it is", protocol.RuleSetAstray, retiredElsewhere},
 		{"claims do not learn what a number stands for", protocol.RuleSetTell, staleGroup},
+		{"a vote of a server without an identity counts as a member's", protocol.RuleSetBlank, blankServer},
 		{"a node is spared of both sets together", protocol.RuleSpareEach, sparesOfEachSet},
 		{"a recording that is overtaken goes on", protocol.RuleSetPromised, overtakenGivesUp},
 	} {

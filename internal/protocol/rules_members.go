@@ -46,6 +46,7 @@ const (
 	RuleSetHeard  // a view that a node gave before it was known to be a member counts with its next answer: as above
 	RuleSetAnswer // and so does what an operation on a record knows of it: what was recorded is not found
 	RuleSetTell   // what counts on the nodes learns when a number stands for another member: as above
+	RuleSetBlank  // what a server without an identity said ends when another one shows that of a member: as above
 )
 
 // firstMemberRule leaves room for the rules of repairs.

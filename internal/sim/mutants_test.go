@@ -317,7 +317,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	}
 	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused, protocol.RuleWallEnds, protocol.RuleWallUp, protocol.RuleSpareEach,
 		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient, protocol.RuleSetKin, protocol.RuleSetFollow, protocol.RuleSetSeen, protocol.RuleSetUnlisted, protocol.RuleSetRoom, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,
-		protocol.RuleSetOther, protocol.RuleSetHeard, protocol.RuleSetAnswer}) { // which protocol has
+		protocol.RuleSetOther, protocol.RuleSetHeard, protocol.RuleSetAnswer, protocol.RuleSetBlank}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
 	if all := model.SetHigher<<1 - 1; nodes != all {

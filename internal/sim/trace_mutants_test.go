@@ -55,8 +55,6 @@ var untraced = map[string]string{
 	"RuleSetUnlisted": notRun + ": as above",
 	"RuleSetFollow":   notRun + ": nodes of two recorded sets at one address",
 	"RuleSetRoom":     notRun + ": a client that outlives 29 nodes",
-	"RuleSetNumber":   notRun + ": servers that change their addresses with each other",
-	"RuleSetOther":    notRun + ": as above",
 	"RuleSetHeard":    "the server at an address must change between two connections while a lease lasts, and while the set becomes known",
 }
 
