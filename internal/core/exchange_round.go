@@ -94,6 +94,7 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 	members := q.members.slots(c)
 	looks := make([]protocol.RepairResult, len(members))
 	var all sync.WaitGroup
+	asked := q.now()
 	for k, i := range members {
 		looks[k].Err = errNoAnswer
 		// follow makes a node after Membership has given it a number, so there may be
@@ -110,7 +111,7 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 			x.e.Silent(now, k)
 			continue
 		}
-		x.e.Moved(now, k)
+		x.e.Moved(now, asked, k)
 		x.e.Looked(k, l.Wait == 0, l.CaughtUp)
 		if c.Members[k].Role == protocol.Enters {
 			left = max(left, l.Wait)

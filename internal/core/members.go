@@ -8,6 +8,7 @@ package core
 
 import (
 	"cmp"
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -124,6 +125,8 @@ func (s *members) carryOut(by int, todo []protocol.SetAction) (own []protocol.Re
 		switch {
 		case a.Reconnect:
 			s.rejudge(a.Node)
+		case a.Ask > 0:
+			s.ask(a.Node, a.Ask)
 		case a.Begin, a.Cease:
 			s.keep(a.Node)
 		case a.Node == by:
@@ -146,10 +149,31 @@ func (s *members) rejudge(node int) {
 	})
 }
 
+// ask asks a node what it keeps, and passes that on. An answer that does not come is asked for again when the node is judged
+// again that waits for it: see judgeAgain.
+func (s *members) ask(node int, number uint32) {
+	q := s.q
+	q.tasks.start(func() {
+		n := q.nodes.at(node)
+		ctx, cancel := context.WithTimeout(context.Background(), n.timeout(&q.set))
+		defer cancel()
+		v, err := n.do(ctx, "GET", script.SetKey(q.set.Prefix))
+		if err != nil {
+			return
+		}
+		if has, ok := protocol.ParseNodeSet(text(v, 0)); ok && !n.dropped.Load() {
+			s.change(-1, func(m *protocol.Membership) { m.Told(node, number, has) })
+		}
+	})
+}
+
 // setStep encodes a step of the set's register. The id is that of the incarnation which
 // the node begins if the step gives it a place: fresh for each step, as in mark. The
 // run goes with it, so the next connection to the same run does not take the node for
 // one that has forgotten.
 func (s *members) setStep(dst []byte, n *node, step protocol.RecordStep) []byte {
+	if step.Kind == protocol.SetLife {
+		step.Life = newID().String()
+	}
 	return script.AppendSet(dst, s.q.set.Prefix, step, newID(), cmp.Or(n.info().Run(), "-"), s.q.set.Guard, s.q.set.Retention)
 }

@@ -69,7 +69,7 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	// of claims (rule 1).
 	case protocol.SetPending, protocol.SetLost: // the connection serves Bootstrap alone
 		n.judgeAgain()
-		return nil, true, nil
+		return cmds, true, nil
 	}
 	return nil, true, q.members.verdictError(v)
 }

@@ -19,6 +19,9 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 	switch {
 	case s.Kind == protocol.SetPromise && n.set.Phase != protocol.SetRecorded && higher:
 		n.set.Promised = s.Ballot
+	// A word that tells this life of the node's data from the next one: see protocol.Membership.
+	case s.Kind == protocol.SetLife && n.set.Config == nil && n.set.Life == "":
+		n.set.Life = s.Life
 	case s.Kind == protocol.SetAccept && n.set.Phase != protocol.SetRecorded && (s.Ballot >= n.set.Promised || n.off(SetPromise)) &&
 		(s.Ballot != n.set.Accepted || s.Identity == n.set.Identity):
 		if !n.marked {
@@ -74,7 +77,7 @@ func (n *Node) Set() protocol.NodeSet {
 
 // SetText returns that as the scripts keep it, empty if the node keeps nothing.
 func (n *Node) SetText() string {
-	if n.set.Config == nil && n.set.Promised == "" {
+	if n.set.Config == nil && n.set.Promised == "" && n.set.Life == "" {
 		return ""
 	}
 	return n.set.String()

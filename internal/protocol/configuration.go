@@ -191,7 +191,8 @@ type NodeSet struct {
 	Promised Ballot // no lower one is accepted any more
 	Accepted Ballot
 	Phase    SetPhase
-	Regains  bool // of SetAccepted: it lost its data, and serves no request until it is recorded again
+	Regains  bool   // of SetAccepted: it lost its data, and serves no request until it is recorded again
+	Life     string // of NoSet: a random word that the node was given; another one after each loss of its data. Empty: none
 	Identity string
 	Config   *Configuration // nil: NoSet
 	Text     string         // as the node keeps it
@@ -222,7 +223,7 @@ func ballotOf(word string) Ballot {
 func (n *NodeSet) String() string {
 	promised, accepted := cmp.Or(n.Promised, "0"), cmp.Or(n.Accepted, "0")
 	if n.Config == nil {
-		return fmt.Sprintf("%s %s - - ", promised, accepted)
+		return fmt.Sprintf("%s %s - %s ", promised, accepted, cmp.Or(n.Life, "-"))
 	}
 	phase := phases[n.Phase]
 	if n.Regains {
@@ -250,6 +251,9 @@ func ParseNodeSet(text string) (n NodeSet, ok bool) {
 	}
 	n.Promised, n.Accepted = ballotOf(words[0]), ballotOf(words[1])
 	if n.Phase = SetPhase(strings.IndexByte(phases, phase)); n.Phase == NoSet {
+		if words[3] != "-" {
+			n.Life = words[3]
+		}
 		return n, true
 	}
 	n.Identity = words[3]

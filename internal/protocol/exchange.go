@@ -228,12 +228,14 @@ type Exchange struct {
 	sent   bool          // it was proposed to follow config, and what has become of that is not known
 	gone   int           // the member because of which it is given up, from 1 on
 	away   time.Duration // how long that has been silent
-	began  Time          // since when a majority of the nodes that stay or leave has moved to config; 0: it has not
+	moved  Time          // when the last node of a majority of those that stay or leave was seen to have moved to config; 0: none has
+	began  Time          // since when such a majority serves it all at once; 0: it is not known to
 	nodes  []exchanging  // by member
 }
 
 type exchanging struct {
 	moved  bool
+	stays  bool // it has been seen to serve config after a majority had moved
 	votes  bool // its guard time is over
 	caught bool // it has been caught up since it has moved
 	silent Time // since when it has not answered; 0: it has
@@ -241,7 +243,7 @@ type exchanging struct {
 
 // Decided says that a configuration has been decided.
 func (e *Exchange) Decided(now Time, c *Configuration) {
-	e.config, e.read, e.sent, e.began, e.nodes = c, false, false, 0, make([]exchanging, len(c.Members))
+	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0, 0, make([]exchanging, len(c.Members))
 	e.begun = e.begun || c.Stage != Stable && c.has(e.Goal, true)
 	if !e.Rules.on(RuleExchangeMoved) {
 		e.began = now
@@ -355,10 +357,19 @@ func (e *Exchange) Awaits(member int) bool {
 // GaveUp returns the member because of which the change was given up, and for how long that had been silent. It is -1 if there is none.
 func (e *Exchange) GaveUp() (member int, silent time.Duration) { return e.gone - 1, e.away }
 
-// Moved says that a member serves the configuration that was decided last.
-func (e *Exchange) Moved(now Time, member int) {
-	e.nodes[member].moved = true
-	if e.began == 0 && e.majority(Enters, func(n *exchanging) bool { return n.moved }) {
+// Moved says that a member serves the configuration that was decided last, as it was asked at some time.
+//
+// Invariant: a majority serves that configuration at one moment, and so for good. Without the second look A moves, loses its data,
+// and gets its place in the configuration of before by the word of B and C, which have not moved. Then B moves. A and C
+// serve the one of before, and the new set counts without them (trace exchange-moves-back).
+func (e *Exchange) Moved(now, asked Time, member int) {
+	n := &e.nodes[member]
+	n.moved = true
+	n.stays = n.stays || e.moved != 0 && asked >= e.moved || !e.Rules.on(RuleExchangeStays)
+	if e.moved == 0 && e.majority(Enters, func(n *exchanging) bool { return n.moved }) {
+		e.moved = now
+	}
+	if e.began == 0 && e.majority(Enters, func(n *exchanging) bool { return n.stays }) {
 		e.began = now
 	}
 }

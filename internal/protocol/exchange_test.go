@@ -28,10 +28,43 @@ func entering(add, remove string) (ch protocol.Change) {
 func decided(e protocol.Exchange, now protocol.Time, c *protocol.Configuration, moved ...int) *protocol.Exchange {
 	e.Guard = exchangeGuard
 	e.Decided(now, c)
-	for _, i := range moved {
-		e.Moved(now, i)
-	}
+	serve(&e, now, moved...)
 	return &e
+}
+
+// serve has members be seen to serve what was decided, twice: a majority of them does so at one moment.
+func serve(e *protocol.Exchange, now protocol.Time, members ...int) {
+	for range 2 {
+		for _, i := range members {
+			e.Moved(now, now, i)
+		}
+	}
+}
+
+// A majority that serves the configuration at one moment serves it for good. One that was seen one by one may not.
+func staysMoved(t assert.TestingT, rules protocol.Rules) {
+	joint := setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)).Join(ballot(3))
+	e := decided(protocol.Exchange{Rules: rules}, 1, joint)
+	for i := range joint.Members {
+		e.Looked(i, true, true)
+	}
+	at := func(d time.Duration) protocol.Time { return protocol.Time(1).Add(d) }
+	e.Moved(at(time.Second), at(0), 0)
+	e.Moved(at(2*time.Second), at(time.Second), 1)
+	e.Moved(at(3*time.Second), at(time.Second), 1)
+	e.Moved(at(3*time.Second), at(2*time.Second), 1)
+	e.Moved(at(3*time.Second), at(2*time.Second), 3)
+	assert.False(t, e.Next(at(3*exchangeGuard)), "A was asked before B had moved")
+}
+
+func TestAMajorityServesAtOneMoment(t *testing.T) {
+	t.Parallel()
+	staysMoved(t, protocol.Rules{})
+	e := decided(protocol.Exchange{}, 1, setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)).Join(ballot(3)), 0, 1, 3)
+	for i := range 4 {
+		e.Looked(i, true, true)
+	}
+	assert.True(t, e.Next(protocol.Time(3*exchangeGuard)))
 }
 
 func TestOutcomeOfAnExchange(t *testing.T) {
@@ -74,7 +107,7 @@ func TestHalfOfTheMembersIsNoMajority(t *testing.T) {
 	late := protocol.Time(2 * exchangeGuard)
 	assert.False(t, e.Next(late), "B may still serve the set of before")
 	assert.Equal(t, exchangeGuard, e.Left(late))
-	e.Moved(late, 1)
+	serve(e, late, 0, 1)
 	assert.True(t, e.Next(late.Add(exchangeGuard)))
 }
 
@@ -88,8 +121,8 @@ func TestAChangeThatAnotherClientGaveUpIsOver(t *testing.T) {
 	undone := learning.Undo(ballot(3))
 	e.Decided(2, undone)
 	assert.False(t, e.Mine(), "nothing is under way")
-	e.Moved(2, 0)
-	e.Moved(2, 1)
+	e.Moved(2, 2, 0)
+	e.Moved(2, 2, 1)
 	assert.Equal(t, protocol.ExchangeUndone, e.Outcome())
 	next, ask := e.Propose(3, ballot(4))
 	assert.Nil(t, next)
@@ -119,7 +152,7 @@ func TestAChangeBeginsWhenItsSetIsServed(t *testing.T) {
 	next, ask := e.Propose(1, ballot(2))
 	assert.Nil(t, next)
 	assert.True(t, ask)
-	e.Moved(1, 1)
+	e.Moved(1, 1, 1)
 	next, ask = e.Propose(2, ballot(2))
 	require.NotNil(t, next)
 	assert.True(t, ask)
@@ -168,7 +201,7 @@ func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
 	}
 	assert.True(t, asked(), "the first of eight rounds")
 	assert.False(t, asked(), "one member of three serves the set")
-	e.Moved(1, 1)
+	e.Moved(1, 1, 1)
 	assert.True(t, asked())
 	assert.True(t, asked())
 	e.Read()
@@ -177,8 +210,8 @@ func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
 
 	later := set.Begin(entering("D", "C"), ballot(3)).Undo(ballot(4))
 	e.Decided(2, later)
-	e.Moved(2, 0)
-	e.Moved(2, 1)
+	e.Moved(2, 2, 0)
+	e.Moved(2, 2, 1)
 	assert.Equal(t, protocol.ExchangeGoesOn, e.Outcome(), "the register of another configuration was read")
 }
 
@@ -194,9 +227,10 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	at := func(d time.Duration) protocol.Time { return now.Add(d) }
 	assert.False(t, e.Next(at(2*exchangeGuard)), "A, B and C may admit a claim by themselves")
 	assert.Equal(t, exchangeGuard, e.Left(at(2*exchangeGuard)))
-	e.Moved(at(time.Second), 0)
-	e.Moved(at(2*time.Second), 1)
-	e.Moved(at(3*time.Second), 2)
+	e.Moved(at(0), at(0), 0)
+	e.Moved(at(time.Second), at(0), 1)
+	serve(e, at(2*time.Second), 0, 1)
+	serve(e, at(3*time.Second), 2)
 	assert.Equal(t, exchangeGuard-time.Second, e.Left(at(3*time.Second)))
 	assert.False(t, e.Next(at(exchangeGuard+time.Second)))
 	assert.True(t, e.Next(at(exchangeGuard+2*time.Second)))
@@ -204,7 +238,7 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 
 	e.Decided(now, joint.Finish(ballot(4)))
 	for i := range 3 {
-		e.Moved(now, i)
+		e.Moved(now, now, i)
 		e.Looked(i, true, true)
 	}
 	assert.False(t, e.Next(at(2*exchangeGuard)), "nothing is under way")
@@ -223,7 +257,7 @@ func TestWhichMembersCountForTheNext(t *testing.T) {
 			e := decided(protocol.Exchange{}, 1, c, 0)
 			e.Looked(0, false, false) // A leaves: what it says of itself does not matter
 			if lacks != 0 {
-				e.Moved(1, 1)
+				serve(e, 1, 1)
 			}
 			e.Looked(1, lacks != 1, lacks != 2)
 			assert.Equal(t, lacks == 3, e.Next(protocol.Time(2*exchangeGuard)), "%v: without %d", c.Stage, lacks)

@@ -293,18 +293,3 @@ func (m *Membership) move(i int) {
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i, Kind: SetMove, Identity: n.has.Identity, Config: m.config}})
 	}
 }
-
-// decided reports whether enough members say what the set is: a majority of those that decide which configuration
-// follows. So a majority of them has moved to no later one.
-func (m *Membership) decided() bool {
-	say, blank, deciders := uint32(0), uint32(0), m.deciders()
-	for k := range m.config.Members {
-		j := m.slot(k)
-		if n := &m.nodes[j]; n.up && n.fault == SetFits && n.has.Stamp() == m.config.Stamp && n.has.Phase == SetRecorded {
-			say |= 1 << j
-		} else if n.up && n.has.Config == nil {
-			blank |= 1 << j
-		}
-	}
-	return most(deciders, say) || say&deciders != 0 && deciders&^(say|blank) == 0 && !m.rules.on(RuleSetRegain) || !m.rules.on(RuleSetWord)
-}

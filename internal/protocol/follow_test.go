@@ -117,7 +117,7 @@ func countsSilent(t assert.TestingT, rules protocol.Rules) {
 	e := protocol.Exchange{Guard: time.Second, Rules: rules}
 	e.Decided(1, joint)
 	for i := range 2 {
-		e.Moved(1, i)
+		serve(&e, 1, 0, i)
 		e.Looked(i, true, true)
 	}
 	late := protocol.Time(2 * time.Second)
@@ -139,17 +139,17 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	e := protocol.Exchange{Guard: guard}
 	e.Decided(1, learning)
 	for i := range 3 {
-		e.Moved(1, i)
+		serve(&e, 1, 0, i)
 		e.Looked(i, true, true)
 	}
 	assert.False(t, e.Next(2), "D has not taken in anything")
-	e.Moved(2, 3)
+	serve(&e, 2, 3)
 	e.Looked(3, true, true)
 	assert.True(t, e.Next(2))
 	e.Decided(3, joint)
 	assert.False(t, e.Next(protocol.Time(2*guard)), "no node has moved")
 	for i := range 4 {
-		e.Moved(protocol.Time(2*guard), i)
+		serve(&e, protocol.Time(2*guard), 0, i)
 		e.Looked(i, true, i < 2)
 	}
 	assert.False(t, e.Next(protocol.Time(3*guard-1)))
@@ -157,9 +157,9 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	e.Looked(0, true, false)
 	assert.False(t, e.Next(protocol.Time(3*guard)), "one of three is caught up")
 	e.Decided(protocol.Time(3*guard), done)
-	e.Moved(protocol.Time(3*guard), 0)
+	e.Moved(protocol.Time(3*guard), protocol.Time(3*guard), 0)
 	assert.False(t, e.Over())
-	e.Moved(protocol.Time(3*guard), 2)
+	e.Moved(protocol.Time(3*guard), protocol.Time(3*guard), 2)
 	assert.True(t, e.Over())
 }
 
@@ -195,7 +195,7 @@ func TestAClientGrows(t *testing.T) {
 func stepOf(e *protocol.Exchange, now protocol.Time, c *protocol.Configuration) {
 	e.Decided(now, c)
 	for i := range c.Members {
-		e.Moved(now, i)
+		serve(e, now, 0, i)
 		e.Looked(i, true, true)
 	}
 }

@@ -48,6 +48,9 @@ type SetAction struct {
 	Reconnect bool // end the connection, the next one judges again; else the step is to be carried out
 	Begin     bool // the node is a member from here on: connect to it
 	Cease     bool // it is none any more: end the connection
+
+	// Ask is not 0 if the node is to be asked what it keeps, on the connection that it has: see Told.
+	Ask uint32
 }
 
 // Membership is what a client knows of its nodes' set. It is not safe for concurrent use.
@@ -61,6 +64,7 @@ type Membership struct {
 	known  int            // so many of these were ever asked
 	config *Configuration // that it counts on; nil: no set is known
 	heard  *Configuration // when Others was asked last
+	asked  uint32         // counts the questions to members, see vouched
 	others uint32         // nodes that have shown another identity than before, since Others was asked
 	narrow bool           // it has begun to count since a claim of before may have been admitted without its nodes
 	nodes  []setNode
@@ -82,6 +86,11 @@ type setNode struct {
 	again bool   // it has refused a request of this connection
 	fault SetFault
 	other int
+
+	life       string // the life of its data in which it was last seen without a place
+	since      uint32 // the number of the first question after that; 0: it was never seen so
+	answered   uint32 // the last question to which it said the set
+	answeredAs Stamp  // that was this one
 }
 
 // NewMembership returns what a client of these addresses knows at its start.

@@ -207,7 +207,7 @@ func (m *Membership) lost(i int, or SetFault) {
 	if n.fault = or; at < 0 || m.occupied(i, at) {
 		return
 	}
-	if !m.word() {
+	if !m.vouched(i) {
 		n.fault = SetLost
 		return
 	}
@@ -240,23 +240,4 @@ func (m *Membership) occupied(i, at int) bool {
 		}
 	}
 	return false
-}
-
-// word reports whether q members say what the set is. Fewer are not enough: they may have missed a later set, and
-// Regain needs all nodes.
-func (m *Membership) word() bool {
-	if m.config.Stamp.Epoch() > 1 {
-		return m.decided()
-	}
-	say, blank := 0, 0
-	for i := range m.nodes {
-		switch n := &m.nodes[i]; {
-		case !n.up:
-		case n.has.Config == nil:
-			blank++
-		case n.has.Stamp() == m.config.Stamp && n.fault == SetFits:
-			say++
-		}
-	}
-	return say >= m.listed/2+1 || say > 0 && say+blank == m.listed && !m.rules.on(RuleSetRegain) || !m.rules.on(RuleSetWord)
 }

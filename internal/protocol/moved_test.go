@@ -33,10 +33,8 @@ func TestANodeGoesOnAtAnotherAddress(t *testing.T) {
 	assert.Equal(t, -1, m.Moves("e", recordedAt(set, "c"), []string{"a", "b", "e"}), "a copy of its data, while it runs")
 	m.Down(2)
 	m.Out = nil
-	assert.Equal(t, protocol.SetFits, m.Met(2, "run3", protocol.NodeSet{}).Fault)
-	if assert.Len(t, m.Out, 1) {
-		assert.Equal(t, protocol.SetRestore, m.Out[0].Kind)
-	}
+	assert.Equal(t, protocol.SetFits, lostAndVouched(m, "run3", 2, protocol.NodeSet{}).Fault)
+	assert.Equal(t, protocol.SetRestore, m.Out[len(m.Out)-1].Kind)
 }
 
 // A client whose list is another one than the set's uses a newer list that is the set's.

@@ -28,10 +28,11 @@ const (
 	SetRestore                       // a node that lost its data gets back what it was
 	SetMove                          // a member serves a later configuration from here on
 	SetRegain                        // SetAccept for a node that lost its data: it serves no request before SetCommit, when its guard time begins
+	SetLife                          // a node without a set keeps a random word until it loses its data
 )
 
 func (k RecordKind) String() string {
-	return [...]string{"?", "promise", "accept", "commit", "restore", "move", "regain"}[k]
+	return [...]string{"?", "promise", "accept", "commit", "restore", "move", "regain", "life"}[k]
 }
 
 // RecordStep is one request to one node.
@@ -40,8 +41,9 @@ type RecordStep struct {
 	Kind     RecordKind
 	Ballot   Ballot
 	Identity string         // of that node, with SetAccept and SetRestore
-	Config   *Configuration // nil with SetPromise
+	Config   *Configuration // nil with SetPromise and SetLife
 	Seen     string         // of SetRestore: nothing is done unless the node still keeps that
+	Life     string         // of SetLife: the word, which the runtime makes
 }
 
 // Enters reports whether the node begins to count with the step, beside those that did before. It may lack what these

@@ -39,7 +39,7 @@ func (m *Membership) Regain(b Ballot) *Recording {
 		}
 	}
 	// Where q members say the set, each empty node gets its place back by their word alone (rule 7), without all the others.
-	if !lost || m.word() {
+	if !lost || m.word(-1) {
 		return nil
 	}
 	return newRegaining(m.config, at, b, m.rules)

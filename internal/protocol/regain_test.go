@@ -14,8 +14,9 @@ import (
 // give one of them to that.
 func wordOfOne(t assert.TestingT, rules protocol.Rules) {
 	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
-	meet(m, "run", []int{0, 1, 2, 1}, recordedAt(setOf(1, "a", "b", "c"), "a"), protocol.NodeSet{}, protocol.NodeSet{}, protocol.NodeSet{})
-	assert.False(t, slices.ContainsFunc(m.Out, func(a protocol.SetAction) bool { return a.Kind == protocol.SetRestore }))
+	meet(m, "run", []int{0, 1, 2}, recordedAt(setOf(1, "a", "b", "c"), "a"), protocol.NodeSet{}, protocol.NodeSet{})
+	lostAndVouched(m, "run", 1, protocol.NodeSet{})
+	assert.False(t, restores(m))
 }
 
 // Where fewer than q members say what the set is, the nodes regain it when all nodes of the list are connected, and none of them

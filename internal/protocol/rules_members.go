@@ -25,6 +25,7 @@ const (
 	RuleSettleNext       // a waiter settles at the nodes that begin to count: it is admitted by what they do not know
 	RuleNarrow           // an attempt that is not settled starts again when the new set counts alone: a token falls
 	RuleExchangeMoved    // the time before the new set counts begins when a majority of the set of before has moved: two holders
+	RuleExchangeStays    // and each of these nodes was seen to serve it after that: as above
 	RuleExchangeWait     // and it is a guard time: two holders
 	RuleExchangeCaughtUp // a majority of the new set is caught up by then: what was recorded is not found
 	RuleExchangeLearn    // nodes take in what the others have before they count: a waiter loses its place
@@ -46,6 +47,8 @@ const (
 	RuleSetHeard  // a view that a node gave before it was known to be a member counts with its next answer: as above
 	RuleSetAnswer // and so does what an operation on a record knows of it: what was recorded is not found
 	RuleSetTell   // what counts on the nodes learns when a number stands for another member: as above
+	RuleSetSince  // a node gets its place back by what members say after it lost its data: a set of before comes back, and two hold
+	RuleSetLife   // and only in the life of its data that they were asked in: as above
 	RuleSetBlank  // what a server without an identity said ends when another one shows that of a member: as above
 )
 

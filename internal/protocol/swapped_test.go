@@ -293,7 +293,7 @@ func TestServerThatHasLeftComesBack(t *testing.T) {
 	m := protocol.NewMembership([]string{"A", "B", "D"}, protocol.Rules{})
 	m.Exchanges = true
 	meet(m, "r", []int{0, 1, 2}, recordedAt(again, "A"), recordedAt(again, "B"), recordedAt(again, "D"))
-	assert.Equal(t, protocol.SetFits, m.Met(3, "run of C", recordedAt(joint, "C")).Fault)
+	assert.Equal(t, protocol.SetFits, lostAndVouched(m, "run of C", 3, recordedAt(joint, "C")).Fault)
 }
 
 // A holder has forgotten what a number said, as it stands for another member from now on. The connection that the number had is still open

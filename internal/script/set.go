@@ -24,8 +24,11 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 	if s.Enters() {
 		op = "enter"
 	}
-	if s.Kind == protocol.SetRestore {
+	switch s.Kind {
+	case protocol.SetRestore:
 		ballot = s.Seen
+	case protocol.SetLife:
+		ballot = s.Life
 	}
 	if s.Config != nil {
 		config = s.Config.String()

@@ -38,7 +38,7 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	sets := proposals()
-	kinds := []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetMove, protocol.SetMove, protocol.SetRegain}
+	kinds := []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetMove, protocol.SetMove, protocol.SetRegain, protocol.SetLife}
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		require.NoError(t, c.FlushAll(t.Context()).Err())
@@ -53,7 +53,9 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 			if s.Kind == protocol.SetRestore && r.IntN(2) == 0 {
 				s.Seen = m.SetText()
 			}
-			if s.Kind != protocol.SetPromise {
+			if s.Kind == protocol.SetLife {
+				s.Life = protocol.ID{byte(i + 1)}.String()
+			} else if s.Kind != protocol.SetPromise {
 				s.Config, s.Identity = set, set.Members[0].Identity
 			}
 			reply, err := c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{byte(i + 1)}, "run", 0, time.Minute))...).Text()

@@ -210,6 +210,9 @@ func (l *link) attended(m *message) {
 		p.carryOut(p.client.Marked(now, l.idx, m.try, m.ans.Incarnation, true))
 	case theLongest:
 		p.carryOut(p.client.Guarded(now, l.idx, m.ans.Wait))
+	case theSet:
+		p.members.Told(l.idx, m.try, m.set)
+		p.regroup()
 	case theGuard:
 		p.carryOut(p.client.Recounted(now, l.idx, m.ans.Incarnation))
 	}

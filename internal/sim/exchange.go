@@ -65,14 +65,14 @@ func (x *exchanger) look() {
 	}
 	for k := range c.Members {
 		l := p.link(p.members.Node(k))
-		t := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: l.idx, Target: l.idx}}
+		t, asked := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: l.idx, Target: l.idx}}, p.now()
 		t.then = func(res protocol.RepairResult) {
 			switch {
 			case x.config != c || p.members.Config() != c:
 			case res.Err != nil:
 				x.e.Silent(p.now(), k)
 			default:
-				x.e.Moved(p.now(), k)
+				x.e.Moved(p.now(), asked, k)
 				x.e.Looked(k, res.Wait == 0, res.CaughtUp || !p.mends(l.node))
 			}
 		}

@@ -112,7 +112,7 @@ var generators = []generator{
 	readers, queueDies,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	lists, recordings, places, copies, remnants, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
-	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeCopies, exchangeSpares, exchangeShrinks, tookBack, exchangeSwapped,
+	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeCopies, exchangeSpares, exchangeShrinks, tookBack, exchangeSwapped, exchangeRegress,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 	wallClocks,
 }

@@ -23,10 +23,11 @@ const (
 	theWall                 // the node's time, to compare a wall clock with
 	theLongest              // the longest guard time that clients have shown to the node
 	moves                   // a step of the register of the node's set
+	theSet                  // what the node keeps of its set
 )
 
 func (a about) String() string {
-	return [...]string{"claims", "hello", "time", "mark", "guard", "repairing", "wall", "longest", "move"}[a]
+	return [...]string{"claims", "hello", "time", "mark", "guard", "repairing", "wall", "longest", "move", "set"}[a]
 }
 
 // attend does what is asked of a node outside any claim.
@@ -42,6 +43,8 @@ func (n *node) attend(m *message) protocol.Answer {
 			w.fail("silenced", "process %s has node %d marked, whose clock has not jumped", m.link.proc.name, n.idx)
 		}
 		n.mark()
+	case m.about == theSet:
+		m.set = n.keeps()
 	case m.about == theGuard:
 		n.inspect(m.link.proc)
 	case m.about == hello && inc == 0: // it has no marker

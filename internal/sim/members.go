@@ -183,12 +183,18 @@ func (p *proc) regroup() {
 			l.absent = true
 			p.later(1, l.snap)
 			continue
+		case a.Ask > 0:
+			l.transfer(&message{about: theSet, link: l, req: protocol.Request{Node: l.idx, Sent: p.now()}, try: a.Ask})
+			continue
 		case a.Begin:
 			l.absent = false
 			p.later(1, l.connect)
 			continue
 		}
 		n, s := l.node, a.RecordStep
+		if s.Kind == protocol.SetLife {
+			s.Life = p.chance()
+		}
 		move := func() {
 			if !n.down {
 				n.step(s)

@@ -166,7 +166,7 @@ var mutants = []mutant{
 	{"a copy at another member's address votes", without(protocol.RuleSetAstray), copies, 100, "capacity token"},
 	{"two members have one number", without(protocol.RuleSetNumber), exchangeSwapped, 700, "capacity token order"},
 	{"claims do not learn what a number stands for", without(protocol.RuleSetTell), exchangeSwapped, 100, "stuck"},
-	{"another member votes at a member's address", without(protocol.RuleSetAstray), exchangeSwapped, 100, "capacity token order"},
+	{"another member votes at a member's address", without(protocol.RuleSetAstray), exchangeSwapped, 100, "capacity token order record"},
 	{"two servers with one identity vote", without(protocol.RuleSetCopy, protocol.RuleSetAstray), copies, 100, "capacity token"},
 
 	{"a majority of the new set is enough while nodes are exchanged", without(protocol.RuleSetBoth), exchangeLeft, 100, "capacity token order"},
@@ -186,6 +186,8 @@ var mutants = []mutant{
 	{"the new set counts before it is caught up", without(protocol.RuleExchangeCaughtUp), exchangeRecords, 100, "record"},
 	{"what followed before is brought to a node", without(protocol.RuleRepairSuccession), exchangeCalm, 100, "stuck"},
 	{"a node of the new set is repaired by nodes that have left", without(protocol.RuleRepairBoth), exchangeStale, 100, "record"},
+	{"a node gets its place back by what members said before", without(protocol.RuleSetSince), exchangeRegress, 100, "capacity token"},
+	{"members are seen to serve a configuration one by one", without(protocol.RuleExchangeStays), exchangeRegress, 100, "capacity token"},
 	{"new nodes count at once", without(protocol.RuleExchangeLearn), exchangeKept, 100, "lost place"},
 
 	{"a reader joins a writer", without(protocol.RuleShare), localCalm, 100, "capacity token"},

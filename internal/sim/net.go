@@ -24,12 +24,13 @@ type message struct {
 	ans     protocol.Answer
 	gen     uint32 // the connection that carries it
 	stamp   protocol.Stamp
-	about   about         // nothing else: what it is, if it is no claim's nor a register operation's
-	task    *repairTask   // a step of a repair
-	leapt   time.Duration // by how much the node's clock had jumped when it answered
-	try     uint32        // of a NodeMark
-	sent    moment        // on that connection
-	expires protocol.Time // of a leave: when the lease it ends has ended by itself
+	about   about            // nothing else: what it is, if it is no claim's nor a register operation's
+	task    *repairTask      // a step of a repair
+	leapt   time.Duration    // by how much the node's clock had jumped when it answered
+	try     uint32           // of a NodeMark, or the number of a question about the set
+	set     protocol.NodeSet // the answer to that
+	sent    moment           // on that connection
+	expires protocol.Time    // of a leave: when the lease it ends has ended by itself
 
 	silent bool // it has failed, and the claim does not hear so in time
 

@@ -3,10 +3,12 @@
 -- key of the marker, so a node of another configuration has no such key, and refuses.
 --
 -- KEYS  1 set  2 marker of a node without a recorded set
--- ARGV  1 promise, accept, commit, restore, move, enter or regain  2 ballot; of a restore: what the client has read here  3 identity
+-- ARGV  1 promise, accept, commit, restore, move, enter, regain or life  2 ballot; of a restore: what the client has read here;
+--       of a life: a random word  3 identity
 --       4 configuration, which begins with its stamp  5 random id  6 run id  7 guard and retention
 -- The set: "<promised> <accepted> <phase> <identity> <configuration>", phase: - none, p accepted, c recorded,
 -- r accepted by a node that lost its data: it has no marker until that is recorded, so it refuses every request.
+-- A node without a configuration keeps the word of its life, or -, in the place of an identity.
 local call, try, match = redis.call, redis.pcall, string.match
 local set = try('GET', KEYS[1])
 if type(set) == 'table' then return set end
@@ -37,6 +39,8 @@ end
 
 if op == 'promise' and phase ~= 'c' and ballot > promised then
   promised = ballot
+elseif op == 'life' and phase == '-' and mine == '-' then
+  mine = ballot
 elseif op == 'accept' and phase ~= 'c' and ballot >= promised and (ballot ~= accepted or mine == identity) then
   move(config)
   promised, accepted, phase, mine, present = ballot, ballot, 'p', identity, config

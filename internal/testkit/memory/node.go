@@ -252,8 +252,8 @@ func stampOf(key string) protocol.Stamp {
 
 // setStep see set.lua.
 func (n *Node) setStep(now int64, args []string) ([]resp.Value, error) {
-	s := protocol.RecordStep{Ballot: protocol.Ballot(args[1]), Identity: args[2], Seen: args[1]}
-	for _, k := range []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetRegain} {
+	s := protocol.RecordStep{Ballot: protocol.Ballot(args[1]), Identity: args[2], Seen: args[1], Life: args[1]}
+	for _, k := range []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetRegain, protocol.SetLife} {
 		if k.String() == args[0] {
 			s.Kind = k
 		}
@@ -262,7 +262,7 @@ func (n *Node) setStep(now int64, args []string) ([]resp.Value, error) {
 	switch {
 	case s.Kind == protocol.SetRestore && s.Seen == n.model.SetText():
 		n.begin(now, args[5])
-	case s.Kind != protocol.SetPromise && s.Kind != protocol.SetRegain && n.marker.inc == 0:
+	case s.Kind != protocol.SetPromise && s.Kind != protocol.SetRegain && s.Kind != protocol.SetLife && n.marker.inc == 0:
 		n.begin(now, args[5])
 	}
 	n.promise(args[6])

@@ -1,0 +1,119 @@
+package protocol_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// lostAndVouched has node i be met with what it keeps, until it has a word and the members have answered that they were asked. What they keep
+// has not changed. It returns the last verdict.
+func lostAndVouched(m *protocol.Membership, run string, i int, has protocol.NodeSet) (v protocol.SetVerdict) {
+	for range 3 {
+		m.Out = nil
+		v = m.Met(i, run, has)
+		for _, a := range m.Out {
+			switch {
+			case a.Kind == protocol.SetLife:
+				has.Life = "a life"
+			case a.Ask > 0:
+				m.Told(a.Node, a.Ask, *m.Has(a.Node))
+			}
+		}
+		if v.Fault != protocol.SetLost {
+			return v
+		}
+	}
+	return v
+}
+
+// restores reports whether a node is given its place back.
+func restores(m *protocol.Membership) bool {
+	return slices.ContainsFunc(m.Out, func(a protocol.SetAction) bool { return a.Kind == protocol.SetRestore })
+}
+
+// wordOfBefore: what members said before a node lost its data gives it no place.
+func wordOfBefore(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "a", "b", "c")
+	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
+	meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), recordedAt(set, "c"))
+	m.Down(2)
+	m.Met(2, "run 2", protocol.NodeSet{Life: "one"})
+	assert.False(t, restores(m), "a and b said so before")
+}
+
+// wordForAnotherLife: what members said before a node lost its data once more gives it no place, where the node keeps no word.
+func wordForAnotherLife(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "a", "b", "c")
+	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
+	meet(m, "run", []int{0, 1}, recordedAt(set, "a"), recordedAt(set, "b"))
+	m.Out = nil
+	m.Met(2, "run", protocol.NodeSet{})
+	for _, a := range m.Out {
+		if a.Ask > 0 {
+			m.Told(a.Node, a.Ask, *m.Has(a.Node))
+		}
+	}
+	m.Down(2)
+	m.Met(2, "run 2", protocol.NodeSet{})
+	assert.False(t, restores(m), "it may be another life than the one in which a and b were asked")
+}
+
+func TestAPlaceIsGivenBackByWordsOfThisLife(t *testing.T) {
+	t.Parallel()
+	wordOfBefore(t, protocol.Rules{})
+	wordForAnotherLife(t, protocol.Rules{})
+
+	set := setOf(1, "a", "b", "c")
+	m := protocol.NewMembership([]string{"a", "b", "c"}, protocol.Rules{})
+	meet(m, "run", []int{0, 1}, recordedAt(set, "a"), recordedAt(set, "b"))
+	questions := func(life string) (asks []protocol.SetAction) {
+		m.Out = nil
+		require.Equal(t, protocol.SetLost, m.Met(2, "run", protocol.NodeSet{Life: life}).Fault)
+		for _, a := range m.Out {
+			require.NotZero(t, a.Ask)
+			asks = append(asks, a)
+		}
+		return asks
+	}
+	first := questions("one")
+	require.Len(t, first, 2, "both members are asked")
+	m.Told(first[0].Node, first[0].Ask, *m.Has(first[0].Node))
+	again := questions("one")
+	require.Len(t, again, 1, "one has not answered")
+	second := questions("two")
+	require.Len(t, second, 2, "the node has lost its data again")
+	m.Out = nil
+	m.Told(again[0].Node, again[0].Ask, *m.Has(again[0].Node))
+	assert.Empty(t, m.Out, "b was asked before that")
+	for _, a := range second {
+		m.Told(a.Node, a.Ask, *m.Has(a.Node))
+	}
+	require.Equal(t, []protocol.SetAction{{RecordStep: protocol.RecordStep{Node: 2}, Reconnect: true}}, m.Out, "it is judged again at once")
+	m.Out = nil
+	assert.Equal(t, protocol.SetFits, m.Met(2, "run", protocol.NodeSet{Life: "two", Text: "what it keeps"}).Fault)
+	require.True(t, restores(m))
+	assert.Equal(t, "what it keeps", m.Out[0].Seen)
+}
+
+// A member that says something else than before is judged again: it has moved on, or lost its data.
+func TestAMemberThatSaysSomethingElseIsJudgedAgain(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "a", "b", "c")
+	_, joint, _ := replaced(setOf(1, "a", "b", "c"))
+	for what, says := range map[string]protocol.NodeSet{
+		"it has moved on":      recordedAt(joint, "a"),
+		"it has lost its data": {},
+		"it is another member": recordedAt(set, "b"),
+	} {
+		m := protocol.NewMembership([]string{"a", "b", "c"}, protocol.Rules{})
+		meet(m, "run", []int{0, 1}, recordedAt(set, "a"), recordedAt(set, "b"))
+		m.Out = nil
+		m.Told(0, 1, says)
+		assert.Equal(t, []protocol.SetAction{{RecordStep: protocol.RecordStep{Node: 0}, Reconnect: true}}, m.Out, what)
+	}
+}

@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// exchangeRegress: D takes the place of C, and A loses its data. A process that has missed what follows has A be a member of
+// ABC again, or would. From then on it reaches A and C only, and the others reach B and D.
+//
+// The process sleeps through the exchange, or A loses its data when it alone has moved to the joint configuration.
+var exchangeRegress = generator{
+	name: "exchange regress",
+	set:  outageSet,
+	plan: func(w *world) {
+		old := slices.Clone(w.nodes[:3])
+		w.rng.Shuffle(3, func(i, j int) { old[i], old[j] = old[j], old[i] })
+		a, b, c, d := old[0], old[1], old[2], w.nodes[3]
+		e, f, operator := w.procs[0].parts[0], w.procs[1].parts[0], w.procs[2]
+		left, others := e.proc, []*proc{f.proc, operator}
+		w.assemble(true)
+		part := func(n *node) {
+			for _, p := range others {
+				p.cut(n)
+			}
+		}
+		meets := func() bool { return a.keeps().Phase == protocol.SetRecorded }
+		if w.rng.IntN(2) == 0 {
+			w.then(w.nodeTimeout, func() {
+				left.pause()
+				c.crash()
+				operator.exchange(w.change([]*node{d}, []*node{c}))
+			})
+			w.once(operator.at(4), 4*w.guard, w.around(w.nodeTimeout), func() {
+				part(a)
+				left.cut(d)
+				c.restart()
+				w.wipe(a, false)
+			})
+			w.then(w.around(w.nodeTimeout), left.resume)
+			w.once(meets, w.around(2*w.nodeTimeout), 0, func() { left.cut(b) })
+		} else {
+			w.then(w.nodeTimeout, func() { operator.exchange(w.change([]*node{d}, []*node{c})) })
+			w.once(operator.at(2), 2*w.guard, 0, func() {
+				left.cut(d)
+				f.proc.cut(a, b, c, d)
+			})
+			w.once(operator.at(3), 3*w.guard, 0, func() {
+				left.cut(a)
+				operator.cut(b, c)
+			})
+			w.then(w.around(2*w.nodeTimeout), func() {
+				operator.cut(a)
+				w.wipe(a, false)
+				left.mend(a)
+			})
+			w.once(meets, 4*w.nodeTimeout, 0, func() {
+				left.cut(b)
+				operator.mend(b)
+			})
+		}
+		w.then(w.guard+w.ttl/4, func() { e.acquire(false) })
+		w.then(w.around(w.ttl/2), func() {
+			operator.mend(c)
+			f.proc.mend(b, d)
+			f.acquire(false)
+		})
+		w.then(w.ttl/2, func() {})
+	},
+}
