@@ -52,6 +52,7 @@ type exchange struct {
 	goal    protocol.Change
 	counted *protocol.Configuration // that e knows
 	shown   ExchangeProgress        // the last one
+	disks   []disk                  // of its members
 	gone    error                   // why the exchange is given up
 }
 

@@ -55,7 +55,7 @@ func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) 
 func (x *exchange) count(c *protocol.Configuration) {
 	if c != x.counted {
 		x.e.Decided(x.q.now(), c)
-		x.counted = c
+		x.counted, x.disks = c, make([]disk, len(c.Members))
 	}
 }
 
@@ -92,7 +92,7 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 	// Each goroutine writes its own element of looks. x.e gets the results below, after
 	// all have ended: it is not safe for concurrent use.
 	members := q.members.slots(c)
-	looks := make([]protocol.RepairResult, len(members))
+	looks, saved := make([]protocol.RepairResult, len(members)), make([]bool, len(members))
 	var all sync.WaitGroup
 	asked := q.now()
 	for k, i := range members {
@@ -102,7 +102,14 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 		if i < 0 || i >= q.nodes.size() {
 			continue
 		}
-		all.Go(func() { looks[k] = q.nodes.at(i).lookAs(ctx, c.Stamp) })
+		all.Go(func() {
+			n := q.nodes.at(i)
+			if looks[k] = n.lookAs(ctx, c.Stamp); looks[k].Err == nil && x.e.Saves(k) {
+				ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
+				defer cancel()
+				saved[k] = x.disks[k].saved(ctx, n)
+			}
+		})
 	}
 	all.Wait()
 	now := q.now()
@@ -111,7 +118,7 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 			x.e.Silent(now, k)
 			continue
 		}
-		x.e.Moved(now, asked, k)
+		x.e.Moved(now, asked, k, saved[k])
 		x.e.Looked(k, l.Wait == 0, l.CaughtUp)
 		if c.Members[k].Role == protocol.Enters {
 			left = max(left, l.Wait)

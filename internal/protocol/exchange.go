@@ -357,21 +357,31 @@ func (e *Exchange) Awaits(member int) bool {
 // GaveUp returns the member because of which the change was given up, and for how long that had been silent. It is -1 if there is none.
 func (e *Exchange) GaveUp() (member int, silent time.Duration) { return e.gone - 1, e.away }
 
-// Moved says that a member serves the configuration that was decided last, as it was asked at some time.
+// Moved says that a member serves the configuration that was decided last, as it was asked at some time. saved says that it serves it
+// after a restart, too, or comes back empty; see Saves.
 //
 // Invariant: a majority serves that configuration at one moment, and so for good. Without the second look A moves, loses its data,
 // and gets its place in the configuration of before by the word of B and C, which have not moved. Then B moves. A and C
 // serve the one of before, and the new set counts without them (trace exchange-moves-back).
-func (e *Exchange) Moved(now, asked Time, member int) {
+//
+// Invariant: each node of that majority serves it after a restart as well. Without that A comes back with an older file, which has the
+// configuration of before (trace exchange-old-file).
+func (e *Exchange) Moved(now, asked Time, member int, saved bool) {
 	n := &e.nodes[member]
 	n.moved = true
-	n.stays = n.stays || e.moved != 0 && asked >= e.moved || !e.Rules.on(RuleExchangeStays)
+	saved = saved || e.config.Stage != Jointly || !e.Rules.on(RuleExchangeSaved)
+	n.stays = n.stays || e.moved != 0 && asked >= e.moved && saved || !e.Rules.on(RuleExchangeStays)
 	if e.moved == 0 && e.majority(Enters, func(n *exchanging) bool { return n.moved }) {
 		e.moved = now
 	}
 	if e.began == 0 && e.majority(Enters, func(n *exchanging) bool { return n.stays }) {
 		e.began = now
 	}
+}
+
+// Saves reports whether a member has to have its move on disk: it stays or leaves, and the new set counts alone next.
+func (e *Exchange) Saves(member int) bool {
+	return e.config != nil && e.config.Stage == Jointly && e.config.Members[member].Role != Enters && e.began == 0 && e.Rules.on(RuleExchangeSaved)
 }
 
 // Silent says that a member does not answer: it may have lost its data since it was looked at.

@@ -32,11 +32,38 @@ func decided(e protocol.Exchange, now protocol.Time, c *protocol.Configuration, 
 	return &e
 }
 
+// staysSaved: a member that would come back as it was before counts for the wait when it has a newer file.
+func staysSaved(t assert.TestingT, rules protocol.Rules) {
+	joint := setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)).Join(ballot(3))
+	e := protocol.Exchange{Rules: rules, Guard: exchangeGuard}
+	e.Decided(1, joint)
+	for range 3 {
+		for i := range joint.Members {
+			e.Moved(1, 1, i, i > 1)
+			e.Looked(i, true, true)
+		}
+	}
+	assert.False(t, e.Next(protocol.Time(2*exchangeGuard)), "of A, B and C only C has it on disk")
+}
+
+func TestAMajorityHasItsMoveOnDisk(t *testing.T) {
+	t.Parallel()
+	staysSaved(t, protocol.Rules{})
+	learning := setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2))
+	e := decided(protocol.Exchange{}, 1, learning)
+	assert.False(t, e.Saves(0), "the set of before goes on to count")
+	e.Decided(2, learning.Join(ballot(3)))
+	assert.True(t, e.Saves(0))
+	assert.False(t, e.Saves(3), "D enters")
+	serve(e, 3, 0, 1)
+	assert.False(t, e.Saves(0), "the wait has begun")
+}
+
 // serve has members be seen to serve what was decided, twice: a majority of them does so at one moment.
 func serve(e *protocol.Exchange, now protocol.Time, members ...int) {
 	for range 2 {
 		for _, i := range members {
-			e.Moved(now, now, i)
+			e.Moved(now, now, i, true)
 		}
 	}
 }
@@ -49,11 +76,11 @@ func staysMoved(t assert.TestingT, rules protocol.Rules) {
 		e.Looked(i, true, true)
 	}
 	at := func(d time.Duration) protocol.Time { return protocol.Time(1).Add(d) }
-	e.Moved(at(time.Second), at(0), 0)
-	e.Moved(at(2*time.Second), at(time.Second), 1)
-	e.Moved(at(3*time.Second), at(time.Second), 1)
-	e.Moved(at(3*time.Second), at(2*time.Second), 1)
-	e.Moved(at(3*time.Second), at(2*time.Second), 3)
+	e.Moved(at(time.Second), at(0), 0, true)
+	e.Moved(at(2*time.Second), at(time.Second), 1, true)
+	e.Moved(at(3*time.Second), at(time.Second), 1, true)
+	e.Moved(at(3*time.Second), at(2*time.Second), 1, true)
+	e.Moved(at(3*time.Second), at(2*time.Second), 3, true)
 	assert.False(t, e.Next(at(3*exchangeGuard)), "A was asked before B had moved")
 }
 
@@ -121,8 +148,8 @@ func TestAChangeThatAnotherClientGaveUpIsOver(t *testing.T) {
 	undone := learning.Undo(ballot(3))
 	e.Decided(2, undone)
 	assert.False(t, e.Mine(), "nothing is under way")
-	e.Moved(2, 2, 0)
-	e.Moved(2, 2, 1)
+	e.Moved(2, 2, 0, true)
+	e.Moved(2, 2, 1, true)
 	assert.Equal(t, protocol.ExchangeUndone, e.Outcome())
 	next, ask := e.Propose(3, ballot(4))
 	assert.Nil(t, next)
@@ -152,7 +179,7 @@ func TestAChangeBeginsWhenItsSetIsServed(t *testing.T) {
 	next, ask := e.Propose(1, ballot(2))
 	assert.Nil(t, next)
 	assert.True(t, ask)
-	e.Moved(1, 1, 1)
+	e.Moved(1, 1, 1, true)
 	next, ask = e.Propose(2, ballot(2))
 	require.NotNil(t, next)
 	assert.True(t, ask)
@@ -201,7 +228,7 @@ func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
 	}
 	assert.True(t, asked(), "the first of eight rounds")
 	assert.False(t, asked(), "one member of three serves the set")
-	e.Moved(1, 1, 1)
+	e.Moved(1, 1, 1, true)
 	assert.True(t, asked())
 	assert.True(t, asked())
 	e.Read()
@@ -210,8 +237,8 @@ func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
 
 	later := set.Begin(entering("D", "C"), ballot(3)).Undo(ballot(4))
 	e.Decided(2, later)
-	e.Moved(2, 2, 0)
-	e.Moved(2, 2, 1)
+	e.Moved(2, 2, 0, true)
+	e.Moved(2, 2, 1, true)
 	assert.Equal(t, protocol.ExchangeGoesOn, e.Outcome(), "the register of another configuration was read")
 }
 
@@ -227,8 +254,8 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	at := func(d time.Duration) protocol.Time { return now.Add(d) }
 	assert.False(t, e.Next(at(2*exchangeGuard)), "A, B and C may admit a claim by themselves")
 	assert.Equal(t, exchangeGuard, e.Left(at(2*exchangeGuard)))
-	e.Moved(at(0), at(0), 0)
-	e.Moved(at(time.Second), at(0), 1)
+	e.Moved(at(0), at(0), 0, true)
+	e.Moved(at(time.Second), at(0), 1, true)
 	serve(e, at(2*time.Second), 0, 1)
 	serve(e, at(3*time.Second), 2)
 	assert.Equal(t, exchangeGuard-time.Second, e.Left(at(3*time.Second)))
@@ -238,7 +265,7 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 
 	e.Decided(now, joint.Finish(ballot(4)))
 	for i := range 3 {
-		e.Moved(now, now, i)
+		e.Moved(now, now, i, true)
 		e.Looked(i, true, true)
 	}
 	assert.False(t, e.Next(at(2*exchangeGuard)), "nothing is under way")

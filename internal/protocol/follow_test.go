@@ -157,9 +157,9 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	e.Looked(0, true, false)
 	assert.False(t, e.Next(protocol.Time(3*guard)), "one of three is caught up")
 	e.Decided(protocol.Time(3*guard), done)
-	e.Moved(protocol.Time(3*guard), protocol.Time(3*guard), 0)
+	e.Moved(protocol.Time(3*guard), protocol.Time(3*guard), 0, true)
 	assert.False(t, e.Over())
-	e.Moved(protocol.Time(3*guard), protocol.Time(3*guard), 2)
+	e.Moved(protocol.Time(3*guard), protocol.Time(3*guard), 2, true)
 	assert.True(t, e.Over())
 }
 

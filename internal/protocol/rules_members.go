@@ -26,6 +26,7 @@ const (
 	RuleNarrow           // an attempt that is not settled starts again when the new set counts alone: a token falls
 	RuleExchangeMoved    // the time before the new set counts begins when a majority of the set of before has moved: two holders
 	RuleExchangeStays    // and each of these nodes was seen to serve it after that: as above
+	RuleExchangeSaved    // and each of them has it on disk, if it keeps a file: as above
 	RuleExchangeWait     // and it is a guard time: two holders
 	RuleExchangeCaughtUp // a majority of the new set is caught up by then: what was recorded is not found
 	RuleExchangeLearn    // nodes take in what the others have before they count: a waiter loses its place

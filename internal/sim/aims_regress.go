@@ -9,7 +9,8 @@ import (
 // exchangeRegress: D takes the place of C, and A loses its data. A process that has missed what follows has A be a member of
 // ABC again, or would. From then on it reaches A and C only, and the others reach B and D.
 //
-// The process sleeps through the exchange, or A loses its data when it alone has moved to the joint configuration.
+// The process sleeps through the exchange, or A loses its data when it alone has moved to the joint configuration. A may come back with a
+// snapshot of before.
 var exchangeRegress = generator{
 	name: "exchange regress",
 	set:  outageSet,
@@ -27,7 +28,11 @@ var exchangeRegress = generator{
 		}
 		meets := func() bool { return a.keeps().Phase == protocol.SetRecorded }
 		if w.rng.IntN(2) == 0 {
+			file := w.rng.IntN(2) == 0
 			w.then(w.nodeTimeout, func() {
+				if file {
+					a.save()
+				}
 				left.pause()
 				c.crash()
 				operator.exchange(w.change([]*node{d}, []*node{c}))
@@ -36,7 +41,7 @@ var exchangeRegress = generator{
 				part(a)
 				left.cut(d)
 				c.restart()
-				w.wipe(a, false)
+				w.wipe(a, file)
 			})
 			w.then(w.around(w.nodeTimeout), left.resume)
 			w.once(meets, w.around(2*w.nodeTimeout), 0, func() { left.cut(b) })

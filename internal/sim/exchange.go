@@ -72,7 +72,7 @@ func (x *exchanger) look() {
 			case res.Err != nil:
 				x.e.Silent(p.now(), k)
 			default:
-				x.e.Moved(p.now(), asked, k)
+				x.e.Moved(p.now(), asked, k, !x.e.Saves(k) || l.node.keepsFile(c.Stamp))
 				x.e.Looked(k, res.Wait == 0, res.CaughtUp || !p.mends(l.node))
 			}
 		}
@@ -92,6 +92,19 @@ func (x *exchanger) look() {
 		x.e = protocol.Exchange{Guard: x.e.Guard, Patience: x.e.Patience, Rules: x.e.Rules}
 		x.config = nil
 	}
+}
+
+// keepsFile reports whether the node comes back with a configuration after a restart, or with nothing. If not, it writes a snapshot.
+func (n *node) keepsFile(s protocol.Stamp) bool {
+	if n.saved == nil {
+		return true
+	}
+	set := n.saved.Set()
+	if set.Stamp() == s {
+		return true
+	}
+	n.save()
+	return false
 }
 
 // epoch is that of the configuration that the node serves.

@@ -187,6 +187,7 @@ var mutants = []mutant{
 	{"what followed before is brought to a node", without(protocol.RuleRepairSuccession), exchangeCalm, 100, "stuck"},
 	{"a node of the new set is repaired by nodes that have left", without(protocol.RuleRepairBoth), exchangeStale, 100, "record"},
 	{"a node gets its place back by what members said before", without(protocol.RuleSetSince), exchangeRegress, 100, "capacity token"},
+	{"a member may come back with a file of before", without(protocol.RuleExchangeSaved), exchangeRegress, 100, "capacity token"},
 	{"members are seen to serve a configuration one by one", without(protocol.RuleExchangeStays), exchangeRegress, 100, "capacity token"},
 	{"new nodes count at once", without(protocol.RuleExchangeLearn), exchangeKept, 100, "lost place"},
 
