@@ -62,11 +62,12 @@ func (s *members) change(by int, event func(m *protocol.Membership)) (own []prot
 	event(s.known)
 	todo := s.known.Out
 	s.known.Out = nil
-	outside, others := s.known.Outside(), s.known.Others()
+	outside, others, doubts := s.known.Outside(), s.known.Others(), s.known.Doubts()
 	// outside is stored before any attempt is called. start registers an attempt, and
 	// then reads outside. So each attempt hears of the change by its start or by the
 	// loop below.
-	changed := s.outside.Swap(outside) != outside || others != 0
+	changed := s.outside.Swap(outside) != outside || others|doubts != 0
+	outside |= doubts // they were, until this event
 	if !on(RuleNameLast) {
 		s.name()
 	}

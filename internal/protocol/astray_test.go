@@ -175,7 +175,7 @@ func blankServer(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
 	for _, x := range []struct {
 		name, run, later string
-		others           uint32
+		doubts           uint32
 	}{
 		{"another run", "empty", "of A", 1},
 		{"the same run, which was recorded since", "of A", "of A", 0},
@@ -183,14 +183,14 @@ func blankServer(t assert.TestingT, rules protocol.Rules) {
 	} {
 		m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
 		m.Met(0, x.run, protocol.NodeSet{})
-		m.Others()
 		m.Down(0)
 		m.Met(1, "of B", recordedAt(set, "B"))
-		assert.Zero(t, m.Others(), x.name)
+		assert.Zero(t, m.Doubts(), x.name)
 		m.Met(0, x.later, recordedAt(set, "A"))
-		assert.Equal(t, x.others, m.Others(), x.name)
+		assert.Equal(t, x.doubts, m.Doubts(), x.name)
 		m.Met(0, "of A again", recordedAt(set, "A"))
-		assert.Zero(t, m.Others(), "that is said once: %s", x.name)
+		assert.Zero(t, m.Doubts(), "that is said once: %s", x.name)
+		assert.Zero(t, m.Others(), "a holder loses what it has from a server that was restarted: %s", x.name)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestTheSecondOfTwoEmptyServersIsRecorded(t *testing.T) {
 	m.Met(0, "first", protocol.NodeSet{})
 	m.Met(0, "second", protocol.NodeSet{})
 	m.Met(0, "second", recordedAt(set, "A"))
-	assert.Equal(t, uint32(1), m.Others())
+	assert.Equal(t, uint32(1), m.Doubts())
 }
 
 // The address led to an empty server, and the newer list names another one, where the member shows itself.
@@ -218,8 +218,55 @@ func TestAVoteOfAnEmptyServerDoesNotMove(t *testing.T) {
 	m.Met(2, "empty", protocol.NodeSet{})
 	m.Down(2)
 	m.Met(0, "of A", recordedAt(set, "A"))
-	m.Others()
 	require.Equal(t, 2, m.Moves("C", recordedAt(set, "C"), []string{"A", "B", "C"}))
 	m.Move(2, "C", recordedAt(set, "C"))
-	assert.Equal(t, uint32(4), m.Others())
+	assert.Equal(t, uint32(4), m.Doubts())
+}
+
+// emptied is a client of ABC whose nodes have all been emptied, so that it counts on no set any more.
+func emptied(t *testing.T) (m *protocol.Membership, set *protocol.Configuration) {
+	set = setOf(1, "A", "B", "C")
+	m = protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	meet(m, "run", []int{0, 1, 2}, recordedAt(set, "A"), recordedAt(set, "B"), recordedAt(set, "C"))
+	for i := range 3 {
+		m.Down(i)
+	}
+	meet(m, "empty", []int{0, 1, 2}, protocol.NodeSet{}, protocol.NodeSet{}, protocol.NodeSet{})
+	require.Nil(t, m.Config())
+	require.Zero(t, m.Others()|m.Doubts())
+	return m, set
+}
+
+// Each address led to an empty server, and then C's leads to C. What the empty server said is not C's.
+func TestAnEmptyServerIsNotTheMemberThatWasForgotten(t *testing.T) {
+	t.Parallel()
+	m, set := emptied(t)
+	m.Met(2, "run of C", recordedAt(set, "C"))
+	assert.Equal(t, uint32(4), m.Others()|m.Doubts(), "the empty server's vote is C's")
+}
+
+// The nodes are recorded as another set. Holds stay.
+func TestASetIsRecordedAfterOneThatWasForgotten(t *testing.T) {
+	t.Parallel()
+	m, _ := emptied(t)
+	next := setOf(2, "A", "B", "C")
+	meet(m, "empty", []int{0, 1, 2}, recordedAt(next, "A"), recordedAt(next, "B"), recordedAt(next, "C"))
+	assert.Zero(t, m.Others()|m.Doubts(), "what was said is forgotten, also by holders")
+}
+
+// A holder keeps what a node said of which it is not known that it is the member. A waiter counts it with the next answer.
+func TestAHolderKeepsWhatIsInDoubt(t *testing.T) {
+	t.Parallel()
+	c, now, node := waits(t, protocol.Rules{})
+	c.Exclude(now, 0b001, 0)
+	c.Exclude(now, 0, 0)
+	node(2, true)
+	assert.Equal(t, protocol.Waiting, c.Phase(), "a view in doubt lets a claim in")
+
+	c, now, node = waits(t, protocol.Rules{})
+	node(2, true)
+	require.Equal(t, protocol.Holding, c.Phase())
+	c.Exclude(now, 0b111, 0)
+	c.Exclude(now, 0, 0)
+	assert.Equal(t, protocol.Holding, c.Phase())
 }

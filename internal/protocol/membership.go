@@ -66,6 +66,7 @@ type Membership struct {
 	heard  *Configuration // when Others was asked last
 	asked  uint32         // counts the questions to members, see vouched
 	others uint32         // nodes that have shown another identity than before, since Others was asked
+	doubts uint32         // nodes that have shown their first identity, which may be that of another server, since Doubts was asked
 	narrow bool           // it has begun to count since a claim of before may have been admitted without its nodes
 	nodes  []setNode
 }
@@ -163,13 +164,19 @@ func (m *Membership) Outside() (nodes uint32) {
 // Invariant: what a server said that had no identity counts as that of a member only if the same run of a server shows the
 // identity. Without the rule a client that starts meets an empty server at A's address and has its vote. Then the address leads to A, and
 // B votes as well: it holds, beside a client that has A and C.
+//
+// A node that was restarted before its set is recorded looks the same. So what was said is not forgotten: it is that of a node that was not
+// known to be a member, which lets no claim in, and which a holder keeps. Without that each hold is lost when a set is recorded that is in use.
 func (m *Membership) shows(i int, identity string) {
 	n := &m.nodes[i]
 	if identity == "" {
 		return
 	}
-	if n.shown != "" && n.shown != identity || n.mixed && m.rules.on(RuleSetBlank) {
+	switch {
+	case n.shown != "" && n.shown != identity:
 		m.others |= 1 << i
+	case n.mixed && m.rules.on(RuleSetBlank):
+		m.doubts |= 1 << i
 	}
 	n.shown, n.blank, n.mixed = identity, false, false
 }
@@ -179,6 +186,13 @@ func (m *Membership) shows(i int, identity string) {
 func (m *Membership) Others() (nodes uint32) {
 	m.tell()
 	nodes, m.others = m.others, 0
+	return nodes
+}
+
+// Doubts returns the nodes, a bit for each, that have turned out to be members since it was called last, and of which it is not known that the
+// same server said what was said before. To claims and operations each of them was outside until now: see Claim.Exclude. It is called after each event.
+func (m *Membership) Doubts() (nodes uint32) {
+	nodes, m.doubts = m.doubts, 0
 	return nodes
 }
 
@@ -336,7 +350,8 @@ func (m *Membership) forget() {
 		return
 	}
 	m.config = nil
-	for i := range m.nodes {
-		m.nodes[i].place, m.nodes[i].fault = -1, SetFits
+	for i := range m.nodes { // the nodes serve claims without an identity from here on
+		n := &m.nodes[i]
+		n.place, n.fault, n.shown, n.blank = -1, SetFits, "", true
 	}
 }

@@ -50,7 +50,7 @@ const (
 	RuleSetTell   // what counts on the nodes learns when a number stands for another member: as above
 	RuleSetSince  // a node gets its place back by what members say after it lost its data: a set of before comes back, and two hold
 	RuleSetLife   // and only in the life of its data that they were asked in: as above
-	RuleSetBlank  // what a server without an identity said ends when another one shows that of a member: as above
+	RuleSetBlank  // what a server without an identity said counts with the next answer when another one shows that of a member: as above
 )
 
 // firstMemberRule leaves room for the rules of repairs.

@@ -150,16 +150,18 @@ func (p *proc) regroup() {
 	w := p.w
 	todo := p.members.Out
 	p.members.Out = nil
-	outside, others := p.members.Outside(), p.members.Others()
+	outside, others, doubts := p.members.Outside(), p.members.Others(), p.members.Doubts()
 	for _, t := range p.parts {
 		if a := t.att; a != nil && !a.Phase().Final() {
 			a.before()
-			a.Exclude(p.local(w.now), outside, others)
+			a.Exclude(p.local(w.now), outside|doubts, others)
+			a.Exclude(p.local(w.now), outside, 0)
 			a.after()
 		}
 	}
 	for _, i := range append([]*registerOp(nil), p.registerOps...) {
-		i.Exclude(p.now(), outside, others)
+		i.Exclude(p.now(), outside|doubts, others)
+		i.Exclude(p.now(), outside, 0)
 		i.after()
 	}
 	p.recount()
