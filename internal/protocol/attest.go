@@ -194,20 +194,21 @@ func (q *RegisterOp) read(now Time) {
 	}
 }
 
-// answered: every node has told what it has, or failed to.
+// answered: every node that is asked has told what it has, or failed to. A node that has left the set tells nothing any more. Without
+// that a read of a client that knew it waits without end.
 func (q *RegisterOp) answered() bool {
 	for i := range q.peers {
-		if p := &q.peers[i]; !p.answered && p.failures == 0 {
+		if p := &q.peers[i]; !p.answered && p.failures == 0 && q.Absent&(1<<i) == 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// lacking: a node that has told what it has lacks the newest, and has not failed since.
+// lacking: a node that is asked, and has told what it has, lacks the newest, and has not failed since.
 func (q *RegisterOp) lacking() bool {
 	for i := range q.peers {
-		if p := &q.peers[i]; p.answered && q.lacks(i) && p.failures == 0 {
+		if p := &q.peers[i]; p.answered && q.lacks(i) && p.failures == 0 && q.Absent&(1<<i) == 0 {
 			return true
 		}
 	}
