@@ -216,7 +216,8 @@ func (m *Membership) tell() {
 		if n.told == id {
 			continue
 		}
-		if id != "" && n.stood != "" && n.stood != id {
+		// Before the first exchange nothing is told. What a number has said then is that of the identity that it has shown last.
+		if was := cmp.Or(n.stood, n.shown); id != "" && was != "" && was != id {
 			m.others |= 1 << i
 		}
 		n.told, n.stood, changed = id, cmp.Or(id, n.stood), true

@@ -65,6 +65,7 @@ func TestMutants(t *testing.T) {
 		{"so does what they said in another life of its data", protocol.RuleSetLife, wordForAnotherLife},
 		{"a majority is seen to serve one by one", protocol.RuleExchangeStays, staysMoved},
 		{"a majority counts that has its move in memory only", protocol.RuleExchangeSaved, staysSaved},
+		{"claims do not learn what a number stood for before the first exchange", protocol.RuleSetTell, seenElsewhere},
 		{"a vote of a server without an identity counts as a member's", protocol.RuleSetBlank, blankServer},
 		{"a node is spared of both sets together", protocol.RuleSpareEach, sparesOfEachSet},
 		{"a recording that is overtaken goes on", protocol.RuleSetPromised, overtakenGivesUp},

@@ -355,3 +355,28 @@ func TestReadForgetsWhatANumberSaid(t *testing.T) {
 	t.Parallel()
 	asOf(t, protocol.Rules{})
 }
+
+// seenElsewhere has a client of a set whose nodes were never exchanged have A's vote by the number of B's address: A and B have changed their
+// addresses. They change back, and an exchange begins. A gets the number of its own address, and B that by which A has voted.
+func seenElsewhere(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C")
+	learning, _, _ := replaced(set)
+	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
+	m.Exchanges = true
+	m.Met(2, "run of C", recordedAt(set, "C"))
+	m.Met(0, "run of B", recordedAt(set, "B"))
+	m.Down(0) // B may have been copied there, as far as is known
+	assert.Equal(t, protocol.SetFits, m.Met(1, "run of A", recordedAt(set, "A")).Fault)
+	m.Others()
+	m.Down(1)
+	assert.Equal(t, protocol.SetFits, m.Met(0, "run of A", recordedAt(learning, "A")).Fault)
+	others := m.Others()
+	assert.Equal(t, 0, m.Node(learning.Place("A")))
+	assert.Equal(t, 1, m.Node(learning.Place("B")))
+	assert.Equal(t, uint32(0b10), others&0b10, "what A has said counts as that of B: a holder counts A twice")
+}
+
+func TestWhatANumberStoodForBeforeTheFirstExchange(t *testing.T) {
+	t.Parallel()
+	seenElsewhere(t, protocol.Rules{})
+}
