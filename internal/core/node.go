@@ -114,7 +114,7 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	// address (e2e: TestOneServerUnderTwoAddresses). Membership hears of it because a
 	// set that has exchanged nodes may name that server by the other address.
 	if other >= 0 {
-		q.members.change(n.index, func(m *protocol.Membership) { m.Same(n.index, other) })
+		q.members.change(n.index, func(m *protocol.Membership) { m.Same(n.index, other, run) })
 		return nil, q.driver.uncounted(n.index, protocol.Duplicate)
 	}
 	// Membership may want a step at the node before anything else is said there, such as the move to the configuration that

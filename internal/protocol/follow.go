@@ -123,12 +123,23 @@ func (m *Membership) unmet(i int) bool {
 	return i < m.listed && m.Member(i) < 0 && !m.nodes[i].met && !slices.Contains(m.config.Former, m.addrs[i])
 }
 
-// Same says that node i reaches the server that another node has reached before.
-func (m *Membership) Same(i, other int) {
-	if m.config != nil && m.config.Stamp.Epoch() > 1 && m.unmet(i) && m.Member(other) >= 0 {
-		n := &m.nodes[i]
+// Same says that node i reaches the server that another node has reached before, and which run of it that is.
+//
+// Invariant: an address leads to one server. If the other number stands for the member that this server is, that member is not the one
+// for which number i stands. Without that the servers of two addresses change back, and the number that stands for C by the address
+// of B is refused as long as B has a connection: C is asked by no number.
+func (m *Membership) Same(i, other int, run string) {
+	if m.config == nil || m.config.Stamp.Epoch() == 1 {
+		return
+	}
+	n, o := &m.nodes[i], &m.nodes[other]
+	switch {
+	case m.unmet(i) && m.Member(other) >= 0:
 		n.fault, n.other = SetAlias, other
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Cease: true})
+	case n.place >= 0 && o.place >= 0 && o.up && o.known && o.run == run && run != "":
+		n.place, n.known, n.fault = -1, false, SetFits
+		m.regroup(other)
 	}
 }
 
@@ -266,12 +277,13 @@ func (m *Membership) Wants(i int) bool {
 // retired reports whether a node is no member of the set any more, or not yet.
 func (m *Membership) retired(i int) bool { return m.config.Stamp.Epoch() > 1 && m.Member(i) < 0 }
 
-// notFormer returns a node of the client's list that is no member of the set, and was none, -1 if there is none.
+// notFormer returns a node of the client's list that is no member of the set, and was none, -1 if there is none. An address that the set
+// records is of the set, whatever is there. Without that a client that met an empty server at B's address, and B at another one, is refused for good.
 func (m *Membership) notFormer() int {
 	for i := range m.listed {
 		n := &m.nodes[i]
 		kin := n.has.Config != nil && m.config.Kin(n.has.Config) // a member of before, by another name
-		if m.Member(i) < 0 && !slices.Contains(m.config.Former, m.addrs[i]) && n.met && n.place < 0 && !kin {
+		if m.Member(i) < 0 && !slices.Contains(m.config.Former, m.addrs[i]) && m.config.Place(m.addrs[i]) < 0 && n.met && n.place < 0 && !kin {
 			return i
 		}
 	}

@@ -438,7 +438,7 @@ func TestANameOfAMemberThatIsUsed(t *testing.T) {
 	meet(m, "r", []int{0, 2}, recordedAt(set, "a"), recordedAt(set, "c"))
 	meet(m, "r", []int{3}, recordedAt(set, "b"))
 	assert.True(t, m.Wants(1))
-	m.Same(1, 3)
+	m.Same(1, 3, "r3")
 	assert.False(t, m.Wants(1))
 	assert.Equal(t, protocol.SetAlias, m.Verdict(1).Fault)
 }

@@ -83,6 +83,7 @@ type setNode struct {
 	told  string // the identity of the member that claims take it for, empty for none
 	stood string // the last one that they took it for
 	place int    // of the member that it was seen to be, -1 for none yet
+	named bool   // a newer list has named its address
 	known bool   // it is a member, of the configuration that the client counts on
 	again bool   // it has refused a request of this connection
 	fault SetFault

@@ -1,6 +1,9 @@
 package protocol
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // This file owns what a node of the list is to the set that the client counts on.
 
@@ -197,9 +200,27 @@ func (m *Membership) lost(i int, or SetFault) {
 	n := &m.nodes[i]
 	// The place where this client has seen the member comes first: a member that has moved, and lost its data at its new address,
 	// is found there and not where it was recorded.
-	at := n.place
+	// But where another member is recorded it may be that one, and the member that was seen may be at its own address again: servers
+	// may change their addresses with each other. It is, unless that other one was seen elsewhere. Without that D's server becomes A.
+	//
+	// So it is at the address of a member of before, unless a newer list names that one.
+	at, home := n.place, m.config.Place(m.addrs[i])
+	back := home >= 0 && home != at && !m.occupied(i, home) || home < 0 && i >= m.listed && !n.named
 	if at < 0 {
-		at = m.config.Place(m.addrs[i])
+		at = home
+	} else if back && m.rules.on(RuleSetAstray) {
+		for j := range m.nodes { // both have changed back
+			if o := &m.nodes[j]; j == i || home >= 0 && o.place == home {
+				o.place, o.known = -1, false
+			}
+		}
+		if m.config.Stamp.Epoch() > 1 {
+			m.regroup(i)
+		}
+		if n, at = &m.nodes[i], home; at < 0 { // there may be more nodes now
+			n.fault = cmp.Or(n.fault, or)
+			return
+		}
 	}
 	if !m.rules.on(RuleSetPlace) && at < 0 {
 		at = m.free(i)

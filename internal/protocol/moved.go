@@ -49,7 +49,7 @@ func (m *Membership) Move(i int, addr string, has NodeSet) {
 	if has.Config != nil && m.config != nil { // the set may have been forgotten since Moves
 		at = m.config.Member(has.Identity)
 	}
-	*n = setNode{place: at, known: n.known && n.place == at, shown: n.shown, mixed: n.mixed || n.blank, told: n.told, stood: n.stood}
+	*n = setNode{named: true, place: at, known: n.known && n.place == at, shown: n.shown, mixed: n.mixed || n.blank, told: n.told, stood: n.stood}
 	m.shows(i, has.Identity)
 }
 

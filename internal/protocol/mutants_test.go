@@ -60,6 +60,7 @@ func TestMutants(t *testing.T) {
 		{"a view of before counts once its node is known", protocol.RuleSetHeard, heardAsAMember},
 		{"what one member says of a record counts as another's", protocol.RuleSetAnswer, asOf},
 		{"a server that has left becomes the member at whose address it is", protocol.RuleSetAstray, retiredElsewhere},
+		{"an empty server becomes the member that was seen at the address of another one", protocol.RuleSetAstray, entersWhereAnotherWas},
 		{"claims do not learn what a number stands for", protocol.RuleSetTell, staleGroup},
 		{"what members said before gives a node its place back", protocol.RuleSetSince, wordOfBefore},
 		{"so does what they said in another life of its data", protocol.RuleSetLife, wordForAnotherLife},

@@ -380,3 +380,145 @@ func TestWhatANumberStoodForBeforeTheFirstExchange(t *testing.T) {
 	t.Parallel()
 	seenElsewhere(t, protocol.Rules{})
 }
+
+// entersWhereAnotherWas has the servers of A and D change their addresses with each other while D enters, and change back as D loses its data. D's
+// address leads to an empty server, where this client has seen A. A is at its own address, and other clients count on it.
+func entersWhereAnotherWas(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C")
+	learning := set.Begin(protocol.Change{Add: []protocol.Member{{Identity: "d", Addr: "D"}}}, ballot(2))
+	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
+	m.Exchanges = true
+	meet(m, "r", []int{1, 2}, recordedAt(learning, "B"), recordedAt(learning, "C"))
+	meet(m, "r", []int{2}, recordedAt(learning, "C"))
+	m.Met(0, "run of D", recordedAt(learning, "D"))
+	m.Down(0) // A may be there as well, as far as is known
+	assert.Equal(t, protocol.SetFits, m.Met(3, "run of A", recordedAt(learning, "A")).Fault)
+	assert.Equal(t, protocol.SetFits, m.Met(0, "run of D", recordedAt(learning, "D")).Fault)
+	m.Down(0)
+	m.Down(3)
+	m.Out = nil
+	m.Met(3, "empty", protocol.NodeSet{})
+	for _, a := range m.Out {
+		if a.Kind == protocol.SetRestore {
+			assert.Equal(t, "d", a.Identity, "D becomes A, which other clients reach")
+		}
+	}
+	assert.Equal(t, 0, m.Node(learning.Place("A")), "A is looked for at its own address")
+	assert.Equal(t, protocol.SetFits, m.Met(0, "run of A", recordedAt(learning, "A")).Fault)
+}
+
+func TestAnEmptyServerWhereAnotherMemberWasSeen(t *testing.T) {
+	t.Parallel()
+	entersWhereAnotherWas(t, protocol.Rules{})
+}
+
+// The servers of A and B have changed their addresses, and change back. B has lost its data. It gets B's place back, and the list is not refused.
+func TestServersThatChangeBackOneOfThemEmpty(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Met(2, "run of C", recordedAt(set, "C"))
+	m.Met(0, "run of B", recordedAt(set, "B"))
+	require.Equal(t, protocol.SetFits, m.Met(1, "run of A", recordedAt(set, "A")).Fault)
+	require.Equal(t, protocol.SetFits, m.Met(0, "run of B", recordedAt(set, "B")).Fault)
+	m.Down(0)
+	m.Down(1)
+	require.Equal(t, protocol.SetFits, m.Met(0, "run of A", recordedAt(set, "A")).Fault)
+	m.Out = nil
+	assert.Equal(t, protocol.SetFits, m.Met(1, "empty", protocol.NodeSet{}).Fault)
+	if assert.Len(t, m.Out, 1) {
+		assert.Equal(t, set.Members[1].Identity, m.Out[0].Identity)
+	}
+}
+
+// The servers of B, C and D have changed their addresses under a client of an exchanged set, and change back. C has the number of B's address by then, and
+// B one of its own there. That one connects first, so C's is refused as a second address of B's server.
+func TestANumberThatReachesAnotherMembersServer(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	learning := set.Begin(protocol.Change{Add: []protocol.Member{{Identity: "d", Addr: "D"}}}, ballot(2))
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Exchanges = true
+	m.Met(0, "run of A", recordedAt(learning, "A"))
+	m.Met(2, "run of D", recordedAt(learning, "D"))
+	m.Down(2) // D may be at its own address as well, as far as is known
+	require.Equal(t, protocol.SetFits, m.Met(1, "run of C", recordedAt(learning, "C")).Fault)
+	m.Down(1)
+	b := m.Node(learning.Place("B"))
+	require.Equal(t, "B", m.Addr(b))
+	require.Equal(t, 1, m.Node(learning.Place("C")))
+	require.Equal(t, protocol.SetFits, m.Met(b, "run of B", recordedAt(learning, "B")).Fault)
+	m.Out = nil
+	m.Same(1, b, "another run")
+	require.Equal(t, 1, m.Node(learning.Place("C")), "B's number has reached another server since")
+	m.Same(1, b, "run of B")
+	assert.NotEqual(t, 1, m.Node(learning.Place("C")), "C is looked for at B's address only")
+	assert.Equal(t, "C", m.Addr(m.Node(learning.Place("C"))))
+	assert.Equal(t, protocol.SetFits, m.Met(m.Node(learning.Place("C")), "run of C", recordedAt(learning, "C")).Fault)
+}
+
+// A's address leads to an empty server, and A is met where E was to enter, which is given up. Then both are where they belong.
+func TestAMemberThatWasMetWhereAnotherWasToEnter(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	learning := set.Begin(protocol.Change{Add: []protocol.Member{{Identity: "e", Addr: "E"}}}, ballot(2))
+	undone := learning.Undo(ballot(3))
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Exchanges = true
+	m.Met(0, "run of E", protocol.NodeSet{})
+	m.Down(0)
+	m.Met(1, "run of B", recordedAt(learning, "B"))
+	m.Met(3, "run of A", recordedAt(learning, "A"))
+	m.Down(3)
+	assert.Equal(t, protocol.SetFits, m.Met(2, "run of C", recordedAt(undone, "C")).Fault, "the list is refused")
+	m.Met(1, "run of B", recordedAt(undone, "B"))
+	assert.Equal(t, protocol.SetFits, m.Wrong().Fault)
+	require.Equal(t, 3, m.Node(undone.Place("A")))
+	m.Out = nil
+	assert.Equal(t, protocol.SetRetired, m.Met(3, "run of E", protocol.NodeSet{}).Fault)
+	for _, a := range m.Out {
+		assert.NotEqual(t, protocol.SetRestore, a.Kind, "E becomes A, which other clients reach")
+	}
+	assert.True(t, begun(m, 0), "A is looked for at its own address")
+	assert.Equal(t, protocol.SetFits, m.Met(0, "run of A", recordedAt(undone, "A")).Fault)
+}
+
+// The servers of A and D have changed their addresses. A loses its data where it is: D is seen at A's address, so it is not D.
+func TestAMemberLosesItsDataAtAnotherOnesAddress(t *testing.T) {
+	t.Parallel()
+	_, _, done := replaced(setOf(1, "A", "B", "C"))
+	m := protocol.NewMembership([]string{"A", "B", "D"}, protocol.Rules{})
+	m.Exchanges = true
+	for range 2 {
+		meet(m, "r", []int{1, 0, 2}, recordedAt(done, "B"), recordedAt(done, "D"), recordedAt(done, "A"))
+	}
+	m.Down(2)
+	m.Out = nil
+	assert.Equal(t, protocol.SetFits, m.Met(2, "empty", protocol.NodeSet{}).Fault)
+	assert.Equal(t, 2, m.Node(done.Place("A")))
+	if assert.Len(t, m.Out, 1) {
+		assert.Equal(t, done.Members[done.Place("A")].Identity, m.Out[0].Identity)
+	}
+}
+
+// D goes on at an address that a newer list names, and loses its data there.
+func TestAMemberLosesItsDataWhereANewerListNamesIt(t *testing.T) {
+	t.Parallel()
+	_, _, done := replaced(setOf(1, "A", "B", "C"))
+	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
+	m.Exchanges = true
+	meet(m, "r", []int{0, 1}, recordedAt(done, "A"), recordedAt(done, "B"))
+	require.Equal(t, 3, m.Node(done.Place("D")))
+	meet(m, "r", []int{1, 3}, recordedAt(done, "B"), recordedAt(done, "D"))
+	m.Down(3)
+	list := []string{"A", "B", "E"}
+	require.Equal(t, 3, m.Moves("E", recordedAt(done, "D"), list))
+	m.Move(3, "E", recordedAt(done, "D"))
+	meet(m, "r", []int{0, 1, 3}, recordedAt(done, "A"), recordedAt(done, "B"), recordedAt(done, "D"))
+	m.Down(3)
+	m.Out = nil
+	assert.Equal(t, protocol.SetFits, m.Met(3, "empty", protocol.NodeSet{}).Fault)
+	if assert.Len(t, m.Out, 1) {
+		assert.Equal(t, protocol.SetRestore, m.Out[0].Kind)
+	}
+}

@@ -110,7 +110,7 @@ func (l *link) meet() bool {
 // same has Membership hear that the link reaches the server of another one.
 func (l *link) same(other int) {
 	if l.proc.members != nil {
-		l.proc.members.Same(l.idx, other)
+		l.proc.members.Same(l.idx, other, l.node.run())
 		l.proc.regroup()
 	}
 }
