@@ -201,7 +201,8 @@ func (m *Membership) lost(i int, or SetFault) {
 	// The place where this client has seen the member comes first: a member that has moved, and lost its data at its new address,
 	// is found there and not where it was recorded.
 	// But where another member is recorded it may be that one, and the member that was seen may be at its own address again: servers
-	// may change their addresses with each other. It is, unless that other one was seen elsewhere. Without that D's server becomes A.
+	// may change their addresses with each other. Both are looked for where they are recorded, unless that other one was seen elsewhere.
+	// Without that D's server becomes A.
 	//
 	// So it is at the address of a member of before, unless a newer list names that one.
 	at, home := n.place, m.config.Place(m.addrs[i])
@@ -225,6 +226,10 @@ func (m *Membership) lost(i int, or SetFault) {
 	if !m.rules.on(RuleSetPlace) && at < 0 {
 		at = m.free(i)
 	}
+	if m.doubtful(i, at) {
+		n.fault = SetLost
+		return
+	}
 	if n.fault = or; at < 0 || m.occupied(i, at) {
 		return
 	}
@@ -240,6 +245,16 @@ func (m *Membership) lost(i int, or SetFault) {
 	}})
 	n.has = NodeSet{Phase: SetRecorded, Identity: m.config.Members[at].Identity, Config: m.config}
 	m.shows(i, n.has.Identity)
+}
+
+// doubtful reports whether an empty server at the address of a member may be another one: the one that this client has seen there last, and
+// nowhere else since.
+//
+// Invariant: the empty server becomes neither of the two before one of them was seen elsewhere. Without that it becomes D, as it is at D's
+// address, while it was A and D is at A's: two servers are D, and a majority of each has no node in common once A has left.
+func (m *Membership) doubtful(i, at int) bool {
+	seen := m.config.Member(m.nodes[i].shown)
+	return at >= 0 && seen >= 0 && seen != at && !m.occupied(i, seen) && m.rules.on(RuleSetAstray)
 }
 
 // free returns a member that no address is known to be.

@@ -16,7 +16,7 @@ func wordOfOne(t assert.TestingT, rules protocol.Rules) {
 	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
 	meet(m, "run", []int{0, 1, 2}, recordedAt(setOf(1, "a", "b", "c"), "a"), protocol.NodeSet{}, protocol.NodeSet{})
 	lostAndVouched(m, "run", 1, protocol.NodeSet{})
-	assert.False(t, restores(m))
+	assert.Empty(t, restored(m))
 }
 
 // Where fewer than q members say what the set is, the nodes regain it when all nodes of the list are connected, and none of them
