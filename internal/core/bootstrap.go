@@ -48,21 +48,16 @@ const (
 	recordsNone                  // none
 )
 
-// bootstrap is one call of Bootstrap. It has the nodes asked, and decides nothing: protocol.Recording
-// does. Only its caller's goroutine uses it.
+// bootstrap is one call of Bootstrap. It has the nodes asked, and decides nothing: protocol.Declaration and
+// protocol.Recording do. Only its caller's goroutine uses it.
 type bootstrap struct {
 	q     *Quorum
 	which whichSets
-
-	// The set is to be recorded, or is recorded. A guard time that runs is kept then if any node votes.
-	set bool
-
-	// The incarnation of each node when all had been asked and none voted; nil until then.
-	idle []protocol.Incarnation
+	d     protocol.Declaration
 }
 
 func newBootstrap(q *Quorum, which whichSets) *bootstrap {
-	return &bootstrap{q: q, which: which, set: which == recordsAny}
+	return &bootstrap{q: q, which: which, d: protocol.Declaration{Set: which == recordsAny, Rules: rules()}}
 }
 
 func (b *bootstrap) run(ctx context.Context) error {
@@ -114,12 +109,12 @@ func judgedAgain(why error) bool {
 // Only the first configuration is recorded. A set that has exchanged nodes has a later
 // epoch, and the list of this client may name nodes that have left.
 func (b *bootstrap) declare(ctx context.Context) error {
-	if b.which == recordsNew && !b.set {
+	if b.which == recordsNew && !b.d.Set {
 		if err := b.judge(ctx); err != nil {
 			return b.whole(err)
 		}
 	}
-	if c := b.q.members.config.Load(); b.set && c == nil || c != nil && c.Stamp.Epoch() == 1 {
+	if c := b.q.members.config.Load(); b.d.Set && c == nil || c != nil && c.Stamp.Epoch() == 1 {
 		if err := b.record(ctx); err != nil {
 			return b.whole(err)
 		}
@@ -153,81 +148,72 @@ func (b *bootstrap) whole(err error) error {
 	return &c
 }
 
-// judge decides whether a set that Bootstrap was called for is to be recorded.
-//
-// Invariant: it is recorded if no node is caught up. A node is caught up once an operator has declared it new, and once a client
-// has repaired it after its guard time, which takes seconds while one is connected. Without the rule clients of another list, and
-// programs that know no sets, which have worked well until then, are refused because a deployment calls Bootstrap once more.
-//
-// To record a set that is in use is safe (docs/membership.md), so nothing depends on what clients do between this and
-// the record.
+// judge finds out whether a set that Bootstrap was called for is to be recorded. Nothing depends on what clients do between this
+// and the record: to record a set that is in use is safe (docs/membership.md).
 func (b *bootstrap) judge(ctx context.Context) error {
 	if b.q.members.config.Load() != nil {
-		b.set = true
+		b.d.Set = true
 		return nil
 	}
 	ctx, known := context.WithCancel(ctx) // a node in use decides it, and one that hangs is waited for no longer
 	defer known()
 	list := b.q.nodes.all()
-	errs, used := make([]error, len(list)), make([]bool, len(list))
+	errs, uses := make([]error, len(list)), make([]protocol.NodeUse, len(list))
 	var all sync.WaitGroup
 	for i, n := range list {
 		if has := n.shown(); has != nil && has.Config != nil {
-			b.set = true // the recording was begun: no node serves anything before it ends
+			uses[i] = protocol.UseBegun
 			continue
 		}
 		all.Go(func() {
 			m, err := n.markerWithin(ctx, b.q.members.markerKey())
-			if used[i] = err == nil && m.caughtUp && on(RuleLeaveUsed); used[i] {
-				known()
-			}
-			if !errors.Is(err, errForgetful) { // a node without a marker is new
+			switch {
+			case errors.Is(err, errForgetful): // a node without a marker is new
+				uses[i] = protocol.UseNone
+			case err != nil:
 				errs[i] = err
+			case m.caughtUp:
+				uses[i] = protocol.UseMade
+				if d := b.d; d.Judge([]protocol.NodeUse{protocol.UseMade, protocol.UseUnknown}) {
+					known()
+				}
+			default:
+				uses[i] = protocol.UseNone
 			}
 		})
 	}
 	all.Wait()
-	switch {
-	case b.set:
-	case slices.ContainsFunc(errs, func(err error) bool { return err != nil && judgedAgain(err) }):
+	begun := slices.Contains(uses, protocol.UseBegun)
+	if !begun && slices.ContainsFunc(errs, func(err error) bool { return err != nil && judgedAgain(err) }) {
 		return b.q.nodes.asked(errs, len(errs))
-	case slices.Contains(used, true):
-		if b.q.set.maySay(time.Now()) {
-			b.q.set.Logger.Info("quorate: the set of nodes is not recorded, as clients use it already; " +
-				"when all of them have the same list, call Quorum.RecordSet or run \"quorate bootstrap --record\"")
-		}
-	default:
-		if err := b.q.nodes.asked(errs, len(errs)); err != nil {
-			return err
-		}
-		b.set = true
+	}
+	if !b.d.Judge(uses) {
+		return b.q.nodes.asked(errs, len(errs))
+	}
+	if !b.d.Set && b.q.set.maySay(time.Now()) {
+		b.q.set.Logger.Info("quorate: the set of nodes is not recorded, as clients use it already; " +
+			"when all of them have the same list, call Quorum.RecordSet or run \"quorate bootstrap --record\"")
 	}
 	return nil
 }
 
 // ready declares each node ready.
-//
-// Invariant: to record a set ends a guard time only if no node votes. Where one votes the set is in use, and a node within its
-// guard time may have forgotten a lease. Without the rule a set that is recorded just after a node lost its data has that node vote
-// beside the holders that it has forgotten.
-//
-// Invariant: what the nodes were before the first one was declared decides that, and it goes for those incarnations. Without
-// that a call that could not declare one of the nodes finds the others voting when it tries again, and the one stays
-// within its guard time. With a second node down there is no quorum then.
 func (b *bootstrap) ready(ctx context.Context) error {
-	if !b.set || !on(RuleKeepGuard) {
-		_, _, err := b.end(ctx, func(int) string { return script.EndAny })
-		return err
-	}
-	if b.idle == nil {
-		votes, incs, err := b.end(ctx, func(int) string { return script.EndNone })
-		if err != nil || votes {
+	for {
+		votes, incs, err := b.end(ctx, func(i int) string {
+			switch of, any := b.d.Ends(i); {
+			case any:
+				return script.EndAny
+			case of == 0:
+				return script.EndNone
+			default:
+				return strconv.FormatUint(uint64(of), 10)
+			}
+		})
+		if err != nil || b.d.Declared(votes, incs) {
 			return err
 		}
-		b.idle = incs
 	}
-	_, _, err := b.end(ctx, func(i int) string { return strconv.FormatUint(uint64(b.idle[i]), 10) })
-	return err
 }
 
 // end ends the guard time of each node that is of an incarnation. It reports whether a node votes, and the incarnations.

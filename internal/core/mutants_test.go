@@ -49,11 +49,6 @@ func TestMutants(t *testing.T) {
 		{"a node in cluster mode is waited for", RuleClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
 		{"requests name a set that claims do not know yet", RuleNameLast, namesTooEarly},
 		{"names are listed while their slot moves", RuleWholeSlot, listsHalfASlot},
-		{"Bootstrap ends each guard time", RuleKeepGuard, func(t *testing.T) bool { return !guardIsKept(t) }},
-		{"Bootstrap records a set that is in use", RuleLeaveUsed, func(t *testing.T) bool {
-			left, _ := leavesAUsedSet(t)
-			return !left
-		}},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")
@@ -71,6 +66,11 @@ func TestProtocolMutants(t *testing.T) {
 		find func(t *testing.T) bool
 	}{
 		{"long values are sent without room for them", protocol.RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},
+		{"Bootstrap ends each guard time", protocol.RuleKeepGuard, func(t *testing.T) bool { return !guardIsKept(t) }},
+		{"Bootstrap records a set that is in use", protocol.RuleLeaveUsed, func(t *testing.T) bool {
+			left, _ := leavesAUsedSet(t)
+			return !left
+		}},
 		{"watches ask on a new connection without room for it", protocol.RuleRecordsWait, func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
 	} {
 		t.Run(m.name, func(t *testing.T) {

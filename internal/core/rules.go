@@ -18,6 +18,4 @@ const (
 	RuleClusterMode                  // a node in cluster mode is refused for good: Connect and each lock wait for it without end
 	RuleWholeSlot                    // names are listed on a server only while it has all keys of the bucket: a node counts as caught up without the names that have moved
 	RuleNameLast                     // requests name another configuration after each claim knows of it: a claim counts votes of two sets
-	RuleKeepGuard                    // Bootstrap of a set that is in use ends no guard time: a node votes beside a lease that it has forgotten
-	RuleLeaveUsed                    // Bootstrap alone records no set that is in use: clients of another list, and of earlier versions, are refused from then on
 )

@@ -67,6 +67,7 @@
 //	exchange.go     which configuration may follow which one
 //	follow.go, regroup.go               how a client, its claims and its operations follow
 //	takeback.go     how a holder gets its place at nodes that have it at a higher ticket
+//	declare.go      what follows when an operator declares the nodes of a list new
 //	vouch.go        whether enough members say what the set is, so that a node gets its place back
 //	regain.go       when a set comes back that most of its nodes have forgotten
 //	quorums.go      which nodes make a quorum, also while two sets count

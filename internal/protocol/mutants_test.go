@@ -67,6 +67,8 @@ func TestMutants(t *testing.T) {
 		{"a majority is seen to serve one by one", protocol.RuleExchangeStays, staysMoved},
 		{"a majority counts that has its move in memory only", protocol.RuleExchangeSaved, staysSaved},
 		{"claims do not learn what a number stood for before the first exchange", protocol.RuleSetTell, seenElsewhere},
+		{"an operator's call records a set that is in use", protocol.RuleLeaveUsed, leavesUsed},
+		{"an operator's call ends the guard time of a node that has forgotten a lease", protocol.RuleKeepGuard, keepsGuards},
 		{"a vote of a server without an identity counts as a member's", protocol.RuleSetBlank, blankServer},
 		{"a node is spared of both sets together", protocol.RuleSpareEach, sparesOfEachSet},
 		{"a recording that is overtaken goes on", protocol.RuleSetPromised, overtakenGivesUp},

@@ -31,6 +31,8 @@ const (
 	RuleExchangeCaughtUp // a majority of the new set is caught up by then: what was recorded is not found
 	RuleExchangeLearn    // nodes take in what the others have before they count: a waiter loses its place
 
+	RuleKeepGuard      // an operator's call for a set that is in use ends no guard time: a node votes beside a lease that it has forgotten
+	RuleLeaveUsed      // and does not record it: clients with another list, and of earlier versions, are refused from then on
 	RuleSetSeen        // a node goes on at an address where its member shows itself: an empty server gets a member's vote
 	RuleSetUnlisted    // and not while a newer list names its own address: a copy of its data votes while it is away
 	RuleSetRoom        // a client without a number for a member stops: it counts a majority of fewer nodes, and two hold

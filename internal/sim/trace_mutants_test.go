@@ -48,6 +48,7 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 var untraced = map[string]string{
 	"RuleRoute":       notRun + ": how long a call waits for a node",
 	"RuleNearest":     notRun + ": how long a call waits for a node",
+	"RuleLeaveUsed":   notRun + ": an operator's call of the simulator is for a set that is recorded",
 	"RuleSetPatient":  notRun + ": a connection to a node that has no vote is no connection there",
 	"RuleSetRegain":   "two recordings must cross, which a trace cannot time",
 	"RuleSetKin":      notRun + ": nodes of two recorded sets at one address",
