@@ -16,12 +16,14 @@ import (
 type healings struct {
 	guard   time.Duration
 	roster  *roster
+	shown   *shown
 	markers []func() (marker, error)              // of each node
 	records []func() (map[string]struct{}, error) // the names of what it is to remember for good
 
 	lacks []lack  // of each node, whose own goroutine alone looks at it
 	known []int64 // the incarnation of each node, likewise
 	since []int64 // when that was first seen, likewise
+	asked []int64 // when it was asked what it has answered last, likewise
 
 	lost func(node int, since int64) bool // whether a node has lost its memory since then
 
@@ -38,9 +40,10 @@ type lack struct {
 }
 
 // watchHealings begins to watch; stop ends it.
-func watchHealings(nodes []*node, guard time.Duration, members *roster, lost func(int, int64) bool) (w *healings, stop func()) {
+func watchHealings(nodes []*node, guard time.Duration, members *roster, sets *shown, lost func(int, int64) bool) (w *healings, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	w = &healings{guard: guard, roster: members, lacks: make([]lack, len(nodes)), known: make([]int64, len(nodes)), since: make([]int64, len(nodes)), lost: lost}
+	w = &healings{guard: guard, roster: members, shown: sets, lost: lost}
+	w.track(len(nodes))
 	var all sync.WaitGroup
 	for _, n := range nodes {
 		// A connection of its own: the other one is the nemesis's.
@@ -62,10 +65,21 @@ func watchHealings(nodes []*node, guard time.Duration, members *roster, lost fun
 	}
 }
 
+// track makes room for so many nodes.
+func (w *healings) track(nodes int) {
+	w.lacks, w.known, w.since, w.asked = make([]lack, nodes), make([]int64, nodes), make([]int64, nodes), make([]int64, nodes)
+}
+
 // look sees what has become of a node.
 func (w *healings) look(node int) {
+	sent := now()
 	m, err := w.markers[node]()
-	if err != nil || m.incarnation == 0 {
+	if err != nil {
+		return
+	}
+	w.shown.note(m.set, w.asked[node])
+	w.asked[node] = sent
+	if m.incarnation == 0 {
 		return
 	}
 	w.suspect(node, m.incarnation)

@@ -12,7 +12,8 @@ func TestHealings(t *testing.T) {
 	type names = map[string]struct{}
 	self, has := marker{}, names{}
 	others := []names{{"a": {}, "b": {}}, {"a": {}}}
-	w := &healings{roster: newRoster(3), guard: time.Minute, lacks: make([]lack, 3), known: make([]int64, 3), since: make([]int64, 3), lost: func(int, int64) bool { return true }}
+	w := &healings{roster: newRoster(3), shown: &shown{}, guard: time.Minute, lost: func(int, int64) bool { return true }}
+	w.track(3)
 	w.markers = append(w.markers, func() (marker, error) { return self, nil })
 	w.records = append(w.records,
 		func() (names, error) { return has, nil },

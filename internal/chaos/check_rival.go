@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/samber/lo"
 )
 
 // besideRival ends what a violation says of a hold that was valid at the same time.
@@ -15,6 +17,11 @@ type rivalStats struct {
 	Holds   int // of theirs
 	Judged  int // of those, with no loss of memory before them that would excuse a hold of ours beside
 	Excused int // overlaps that a loss of memory explains
+	Outside int // holds that began when a set counted that the rival's list says nothing of
+}
+
+func (s rivalStats) String() string {
+	return fmt.Sprintf("%d; %d; %d; %d", s.Holds, s.Judged, s.Outside, s.Excused)
 }
 
 // intrusions finds holds of ours that were valid while a rival's was, by its own Until. README and
@@ -26,18 +33,27 @@ type rivalStats struct {
 //     or has lost it and does not vote for us for the guard time, which is longer than the expiry.
 //     A clock that jumps ends the key without the node's noticing, so that must not have been until ours began.
 //   - Ours first, then theirs: without a loss within our last ttl, some node of the rival's majority had our key.
-func intrusions(ours, theirs []*operation, losses []memoryLoss, ttl time.Duration, stats *rivalStats) (found []violation) {
+//
+// That node is of the rival's list, so no other node's loss is an excuse. While nodes are exchanged there is such a node
+// until a set counts alone whose majorities may miss those of the list: see lists.go.
+func intrusions(ours, theirs []*operation, lists lists, all []memoryLoss, ttl time.Duration, stats *rivalStats) (found []violation) {
 	ours = heldInOrder(ours)
 	for _, r := range heldInOrder(theirs) {
+		list := lists.of(r)
+		losses := lo.Filter(all, func(l memoryLoss, _ int) bool { return slices.Contains(list.nodes, l.node) })
+		outside := func(at int64) bool { return list.until > 0 && at >= list.until }
 		stats.Holds++
-		if !excused(losses, r.Begin-int64(ttl), r.Begin, r.valid(), ttl) {
+		switch {
+		case outside(r.Begin):
+			stats.Outside++
+		case !excused(losses, r.Begin-int64(ttl), r.Begin, r.valid(), ttl):
 			stats.Judged++
 		}
 		for _, o := range ours {
 			if o.Begin >= r.valid() {
 				break
 			}
-			if o.valid() <= r.Begin {
+			if o.valid() <= r.Begin || outside(max(o.Begin, r.Begin)) {
 				continue
 			}
 			since, last, jumps := r.Begin-int64(ttl), r.Begin, r.Begin

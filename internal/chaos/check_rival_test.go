@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -13,7 +14,7 @@ func TestIntrusions(t *testing.T) {
 	const ttl = 50 * time.Nanosecond
 	judge := func(ours, theirs *operation, losses ...memoryLoss) (found, judged, excused int) {
 		var stats rivalStats
-		found = len(intrusions([]*operation{ours}, []*operation{theirs}, losses, ttl, &stats))
+		found = len(intrusions([]*operation{ours}, []*operation{theirs}, lists{"r": {nodes: []int{0, 1, 2}}}, losses, ttl, &stats))
 		assert.Equal(t, 1, stats.Holds)
 		return found, stats.Judged, stats.Excused
 	}
@@ -41,4 +42,63 @@ func TestIntrusions(t *testing.T) {
 		found, judged, excused := judge(c.ours, c.theirs, c.losses...)
 		assert.Equal(t, c.want, result{found, judged, excused}, name)
 	}
+}
+
+// While nodes are exchanged a rival's list is as good as ever until a set counts alone whose majorities may miss those of the
+// list. A loss of a node that is not in the list excuses nothing.
+func TestIntrusionsWhileNodesAreExchanged(t *testing.T) {
+	const ttl = 50 * time.Nanosecond
+	judge := func(until int64, ours, theirs *operation, losses ...memoryLoss) (int, rivalStats) {
+		var stats rivalStats
+		found := intrusions([]*operation{ours}, []*operation{theirs}, lists{"c4.2": {[]int{0, 1, 2}, until}}, losses, ttl, &stats)
+		return len(found), stats
+	}
+	ours, theirs := held("a", 1, 9, 1150, 1300), held("c4.2.7", 1, 0, 1100, 1200)
+	for name, c := range map[string]struct {
+		until        int64
+		ours, theirs *operation
+		losses       []memoryLoss
+		found        int
+		want         rivalStats
+	}{
+		"the list holds":              {0, ours, theirs, nil, 1, rivalStats{Holds: 1, Judged: 1}},
+		"both before the new set":     {1151, ours, theirs, nil, 1, rivalStats{Holds: 1, Judged: 1}},
+		"ours by the new set":         {1150, ours, theirs, nil, 0, rivalStats{Holds: 1, Judged: 1}},
+		"theirs after the new set":    {1100, ours, theirs, nil, 0, rivalStats{Holds: 1, Outside: 1}},
+		"a loss of another server":    {0, ours, theirs, []memoryLoss{{node: 3, from: 1080, to: 1085}}, 1, rivalStats{Holds: 1, Judged: 1}},
+		"a dead server that has left": {0, ours, theirs, []memoryLoss{{node: 4, from: 1}}, 1, rivalStats{Holds: 1, Judged: 1}},
+		"a loss of a node of theirs":  {0, ours, theirs, []memoryLoss{{node: 2, from: 1080, to: 1085}}, 0, rivalStats{Holds: 1, Excused: 1}},
+	} {
+		found, stats := judge(c.until, c.ours, c.theirs, c.losses...)
+		assert.Equal(t, c.found, found, name)
+		assert.Equal(t, c.want, stats, name)
+	}
+}
+
+// A list excludes ours until some node may have shown a set that it does not meet, and that was not known when the list was given out.
+func TestListsAndSets(t *testing.T) {
+	assert.True(t, meet([]int{0, 1, 2}, []int{0, 1, 2}))
+	assert.False(t, meet([]int{0, 1, 2}, []int{0, 1, 3}), "1 and 2, 0 and 3")
+	assert.False(t, meet([]int{0, 1, 2}, []int{0, 1, 2, 3, 4}))
+	assert.True(t, meet([]int{0, 1, 2, 3, 4}, []int{0, 1, 2, 3}))
+
+	set := func(epoch uint64, stage protocol.Stage, addrs ...string) protocol.NodeSet {
+		c := &protocol.Configuration{Stamp: protocol.StampOf(epoch, protocol.NewBallot(time.Now(), 0, "")), Stage: stage}
+		for _, addr := range addrs {
+			c.Members = append(c.Members, protocol.Member{Addr: addr})
+		}
+		return protocol.NodeSet{Phase: protocol.SetRecorded, Config: c}
+	}
+	var s shown
+	first, joint, next := set(1, protocol.Stable, "a", "b", "c"), set(3, protocol.Jointly, "a", "b", "c", "d"), set(4, protocol.Stable, "a", "b", "d")
+	before := rivalList{addrs: first.Config.Addrs()}
+	s.note(protocol.NodeSet{}, 5)
+	s.note(first, 10)
+	s.note(joint, 20)
+	assert.Zero(t, s.until(before), "both sets count")
+	s.note(next, 40)
+	s.note(next, 30)
+	s.note(next, 50)
+	assert.EqualValues(t, 30, s.until(before), "the node that may have shown it first")
+	assert.Zero(t, s.until(rivalList{next.Config.Addrs(), now()}), "the set of before is over")
 }

@@ -30,38 +30,31 @@ type client struct {
 	over    chan struct{}  // closed when it has ended and was judged
 	bye     *atomic.Bool   // it has said so, or is being killed: its end is no surprise
 	calm    bool
-	paused  bool          // no fault starts it
 	frozen  bool          // no fault lets it go on
 	wall    time.Duration // by which its wall clock is wrong
 	crashes atomic.Int64  // ends that were a surprise
+	listed  int64         // when it got its list of nodes
+	lists   map[string]rivalList
 }
 
 // start begins a life, unless another fault has done so since the client was killed.
 func (c *client) start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.worker != nil || c.paused {
+	if c.worker != nil {
 		return nil
 	}
 	return c.launch()
 }
 
-// pause kills the process, and lets no fault start it again.
-func (c *client) pause() error {
+// relist kills the process, and starts it with another list of nodes.
+func (c *client) relist(addrs []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.paused = true
-	return c.end()
-}
-
-// resume starts a process that was paused, with another list of nodes.
-func (c *client) resume(addrs []string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.paused {
-		return nil
+	if err := c.end(); err != nil {
+		return err
 	}
-	c.paused, c.terms.Addrs = false, addrs
+	c.terms.Addrs, c.listed = addrs, now()
 	return c.launch()
 }
 
@@ -94,6 +87,10 @@ func (c *client) launch() error {
 	tm.Prefix = fmt.Sprintf("c%d.%d", c.id, c.lives)
 	tm.Log = filepath.Join(c.dir, tm.Prefix+".log")
 	tm.Calm, tm.Wall = c.calm, c.wall
+	if c.lists == nil {
+		c.lists = map[string]rivalList{}
+	}
+	c.lists[tm.Prefix] = rivalList{tm.Addrs, c.listed}
 	cmd, err := worker.Self(workerEnv, tm)
 	if err != nil {
 		return err
@@ -166,7 +163,7 @@ func (c *client) restart(ctx context.Context, down, off time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wall = off
-	if err := c.end(); err != nil || c.paused { // another fault has started it meanwhile
+	if err := c.end(); err != nil { // another fault has started it meanwhile
 		return err
 	}
 	return c.launch()

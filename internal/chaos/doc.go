@@ -36,6 +36,7 @@
 // A redsync client locks the names of mutexes and elections meanwhile, by their plain
 // keys. Its holds end by its own Until, and are judged together with ours, except where
 // a node has lost its memory in a way that redsync does not bear: see check_rival.go.
+// It keeps its list of nodes while the set changes, and gets the new list after each exchange: see lists.go.
 // It stops when all is healed: a client that polls delays those that wait without a bound.
 //
 // # Controls

@@ -51,7 +51,7 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 			}
 			r.Violations = append(r.Violations, falling(ops, capacity)...)
 			r.Violations = append(r.Violations, astray(ops, epoch, p.Guard/2)...)
-			r.Violations = append(r.Violations, intrusions(ops, theirs[name], r.Losses, p.TTL, &r.Rivals)...)
+			r.Violations = append(r.Violations, intrusions(ops, theirs[name], r.Lists, r.Losses, p.TTL, &r.Rivals)...)
 			r.Violations = append(r.Violations, mistaken(ops, told[name])...)
 			var log []access
 			if capacity == 1 {

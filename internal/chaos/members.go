@@ -79,12 +79,16 @@ func (n *nemesis) spare(r *rand.Rand, k int) ([]int, error) {
 func (n *nemesis) ready(nd *node, flush bool) (err error) {
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
-	if off := nd.off(); off.Abs() > driftMost {
+	off := nd.off()
+	if off.Abs() > driftMost {
 		err = nd.setClock(-off, nd.rate)
 	}
 	if !nd.server.Running() {
 		err = errors.Join(err, nd.restart())
 		n.memory.back(nd.id)
+	}
+	if off > driftMost && n.plan.Rivals > 0 {
+		err = errors.Join(err, insist(func() error { return n.uprootRival(context.Background(), nd) }))
 	}
 	if flush && nd.id >= n.plan.Nodes {
 		err = errors.Join(err, insist(func() error { return nd.admin.FlushAll(context.Background()).Err() }))
@@ -123,9 +127,6 @@ func (n *nemesis) begin(changes ...change) (started []*operator, err error) {
 		}
 	}
 	n.roster.may(may...)
-	for _, c := range n.clients[n.plan.Clients:] {
-		err = errors.Join(err, c.pause())
-	}
 	for i, c := range changes {
 		o := n.members.orders[i]
 		o.Add, o.Remove, o.Within = n.addrs(c.add), n.addrs(c.remove), exchangeWithin
@@ -184,8 +185,8 @@ func (n *nemesis) settle(ctx context.Context, set []string) (err error) {
 		nd.mu.Unlock()
 	}
 	err = nil
-	for _, c := range n.clients[n.plan.Clients:] {
-		err = errors.Join(err, c.resume(set))
+	for _, c := range n.clients[n.plan.Clients:] { // rivals do not follow
+		err = errors.Join(err, c.relist(set))
 	}
 	return errors.Join(err, n.renew())
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/redis/go-redis/v9"
 	"github.com/samber/lo"
 )
@@ -36,11 +38,12 @@ type memoryLoss struct {
 	clock    bool  // the node's clock was set
 }
 
-// marker is what a node remembers of itself; the zero marker when it has none.
+// marker is what a node remembers of itself, and what it has recorded of its set; the zero marker when it has none.
 type marker struct {
 	incarnation int64
 	born        time.Time // since when it counts its guard time, by the machine's clock
 	whole       bool      // it is caught up
+	set         protocol.NodeSet
 }
 
 // loss is when a node lost its memory, and when it was back; zero while it is not.
@@ -189,11 +192,11 @@ func (m *memory) lostSince(node int, then int64) bool {
 func (n *node) marker() (k marker, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
-	key, err := n.markerKey(ctx)
-	if err != nil {
+	if k.set, err = n.recorded(ctx); err != nil {
 		return k, err
 	}
-	text, err := n.admin.Get(ctx, key).Result()
+	// Recording a set moves the marker.
+	text, err := n.admin.Get(ctx, script.HomeOf(k.set.Stamp()).Marker(prefix)).Result()
 	if errors.Is(err, redis.Nil) {
 		return k, nil
 	}

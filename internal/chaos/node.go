@@ -135,15 +135,14 @@ func (n *node) cut(ctx context.Context, d time.Duration) error {
 // ownKeys begin what a node keeps of itself: since when it has remembered, and its set.
 var ownKeys = regexp.MustCompile(`^quorate:(marker$|\{\}:)`)
 
-// markerKey returns where the node remembers since when it has remembered: recording its set
-// moves that.
-func (n *node) markerKey(ctx context.Context) (string, error) {
+// recorded returns what the node has recorded of its set.
+func (n *node) recorded(ctx context.Context) (protocol.NodeSet, error) {
 	text, err := n.admin.Get(ctx, script.SetKey(prefix)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return "", err
+		return protocol.NodeSet{}, err
 	}
 	set, _ := protocol.ParseNodeSet(text)
-	return script.HomeOf(set.Stamp()).Marker(prefix), nil
+	return set, nil
 }
 
 // knowsSet says whether the server still has what it knew of its set.

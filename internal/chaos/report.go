@@ -26,7 +26,7 @@ func (r *result) print(out io.Writer) {
 	fmt.Fprintf(out, "%d pushes and %d pieces of requests and answers came late; %d connections ended while their client slept\n", r.Pushes, r.Pieces, r.Ended)
 	fmt.Fprintf(out, "wall clocks of clients set %d times: %d calls refused, %d holds before it was noticed\n", r.Walls.Set, r.Walls.Refused, r.Walls.Held)
 	fmt.Fprintf(out, "clocks of a majority of the servers: off by %v at most\n", r.Apart)
-	fmt.Fprintf(out, "rivals: %d holds, %d without a loss of memory before them; %d overlaps that a loss excuses\n", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
+	fmt.Fprintf(out, "%s: %v\n", rivalRow, r.Rivals)
 	fmt.Fprintf(out, "%d times a node that lost its data was repaired\n", r.Repairs)
 	if r.Plan.exchanges() {
 		fmt.Fprintf(out, "exchanges done, failed; operators killed; copies offered: %v\n", r.Exchanges)
@@ -112,6 +112,9 @@ func (r *result) harm() string {
 		lo.CountBy(r.History.Ops, func(o *operation) bool { return o.Begin > 0 }))
 }
 
+// rivalRow says what the numbers of rivalStats are.
+const rivalRow = "holds of rivals; with no loss of memory before them; with a list that the set had outgrown; overlaps that a loss excuses"
+
 // markdown is the report of some runs, and of the simulator where there is one.
 func markdown(results []*result, simulator string) string {
 	var b strings.Builder
@@ -154,9 +157,7 @@ func markdown(results []*result, simulator string) string {
 	row("connections ended while their client slept", func(r *result) string { return fmt.Sprint(r.Ended) })
 	row("calls refused for a wrong wall clock", func(r *result) string { return count(r.Walls.Refused) })
 	row("the most that the clocks of a majority of the servers were off", func(r *result) string { return r.Apart.String() })
-	row("holds of rivals; with no loss of memory before them; overlaps that a loss excuses", func(r *result) string {
-		return fmt.Sprintf("%d; %d; %d", r.Rivals.Holds, r.Rivals.Judged, r.Rivals.Excused)
-	})
+	row(rivalRow, func(r *result) string { return r.Rivals.String() })
 	row("longest wait when all was well", func(r *result) string { return r.Waits.Calm.Round(time.Millisecond).String() })
 	row("longest wait under faults", func(r *result) string { return r.Waits.Faulty.Round(time.Millisecond).String() })
 	row("waits given up after "+patience.String(), func(r *result) string { return count(r.Waits.GaveUp) })

@@ -33,6 +33,7 @@ type result struct {
 	Rivals     rivalStats
 	Walls      wallStats
 	Losses     []memoryLoss
+	Lists      lists         // of rivals
 	Pushes     int64         // that came late
 	Pieces     int64         // of requests and replies that came late
 	Ended      int64         // connections of clients that slept
@@ -61,6 +62,7 @@ type harness struct {
 	out      io.Writer
 	nodes    []*node // the first ones are the set when the run begins
 	roster   *roster
+	shown    shown // while it goes on
 	wires    wires
 	resource *resource
 	clients  []*client
@@ -90,6 +92,7 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 		r.Faults, r.Losses, r.Ended = h.nemesis.faults(), h.nemesis.memory.losses(), h.nemesis.ended.Load()
 		r.Apart = h.nemesis.apart
 		r.Exchanges = h.nemesis.members.stats()
+		r.Lists = h.listings()
 		r.Pushes, r.Pieces = h.nemesis.late.pushes.Load(), h.nemesis.late.commands.Load()
 	}
 	stats, cerr := h.close()
@@ -202,7 +205,7 @@ func (h *harness) phases(ctx context.Context) error {
 	defer stop()
 	bad, cancel := context.WithTimeout(ctx, p.For)
 	if p.Control != controlRedsync {
-		repairs, end := watchHealings(h.nodes, p.Guard, h.roster, h.nemesis.lostSince)
+		repairs, end := watchHealings(h.nodes, p.Guard, h.roster, &h.shown, h.nemesis.lostSince)
 		defer func() {
 			end()
 			h.left, h.repairs = append(h.left, repairs.found...), repairs.n

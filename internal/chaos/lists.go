@@ -1,0 +1,98 @@
+package main
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/samber/lo"
+)
+
+// This file owns what a rival and the library promise each other while the nodes of the set are exchanged.
+//
+// A redsync client has a list of nodes, and does not follow the set. The harness gives it the new list after each exchange,
+// as docs/membership.md asks of operators. Two lists exclude each other if each majority of the one has a node in common
+// with each majority of the other. A hold of ours needs a majority of each set that counts. So the list of before excludes
+// ours until the new set counts alone. From then until the rival has its new list nothing is promised.
+
+// rivalList is what a rival has in one of its lives.
+type rivalList struct {
+	addrs []string
+	at    int64 // when the harness gave it out: the set that counted then
+}
+
+// listing is the same as the checkers see it.
+type listing struct {
+	nodes []int
+	until int64 // a set counts since then whose majorities may miss those of the list; 0 for none
+}
+
+// lists are those of each life of the rivals, by the prefix of the names of its operations.
+type lists map[string]listing
+
+func (ls lists) of(o *operation) listing {
+	life := o.Op
+	if i := strings.LastIndexByte(life, '.'); i >= 0 {
+		life = life[:i]
+	}
+	return ls[life]
+}
+
+// alone is a set that counts alone.
+type alone struct {
+	addrs []string
+	from  int64 // no node had shown it before
+	seen  int64 // a node was first seen to show it
+}
+
+// shown are all such sets so far. Its methods are safe for concurrent use.
+type shown struct {
+	mu   sync.Mutex
+	sets map[protocol.Stamp]*alone
+}
+
+// note takes down that a node shows a set, and had not shown it before from.
+func (s *shown) note(set protocol.NodeSet, from int64) {
+	if set.Phase != protocol.SetRecorded || set.Config.Stage != protocol.Stable {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.sets[set.Stamp()]; a != nil {
+		a.from = min(a.from, from)
+		return
+	}
+	if s.sets == nil {
+		s.sets = map[protocol.Stamp]*alone{}
+	}
+	s.sets[set.Stamp()] = &alone{set.Config.Addrs(), from, now()}
+}
+
+// until returns the moment from which a list excludes ours no more; 0 if that did not come. A client counts on a set
+// only after a node has shown it. Sets that were seen before the list was given out are over.
+func (s *shown) until(l rivalList) (until int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.sets {
+		if a.seen > l.at && !meet(a.addrs, l.addrs) && (until == 0 || a.from < until) {
+			until = max(a.from, 1)
+		}
+	}
+	return until
+}
+
+// meet reports whether each majority of one set has a node in common with each majority of the other.
+func meet[T comparable](a, b []T) bool {
+	return majority(len(a))+majority(len(b)) > len(lo.Union(a, b))
+}
+
+// listings are the lists of all lives of the rivals.
+func (h *harness) listings() lists {
+	all := lists{}
+	for _, c := range h.clients[h.plan.Clients:] {
+		for life, l := range c.lists {
+			all[life] = listing{h.nemesis.ids(l.addrs), h.shown.until(l)}
+		}
+	}
+	return all
+}
