@@ -14,7 +14,7 @@ func TestIntrusions(t *testing.T) {
 	const ttl = 50 * time.Nanosecond
 	judge := func(ours, theirs *operation, losses ...memoryLoss) (found, judged, excused int) {
 		var stats rivalStats
-		found = len(intrusions([]*operation{ours}, []*operation{theirs}, lists{"r": {nodes: []int{0, 1, 2}}}, losses, ttl, &stats))
+		found = len(intrusions([]*operation{ours}, []*operation{theirs}, lists{"": {nodes: []int{0, 1, 2}}}, losses, ttl, &stats))
 		assert.Equal(t, 1, stats.Holds)
 		return found, stats.Judged, stats.Excused
 	}

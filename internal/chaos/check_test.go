@@ -135,6 +135,13 @@ func TestOvertaken(t *testing.T) {
 	assert.Zero(t, found(2, 20, a, b), "they do not conflict")
 	mate := &operation{Op: "c", Weight: 1, Token: ticket(1), Phase: allWell, Call: 90, Begin: 110}
 	assert.Zero(t, found(1, 20, mate, a, b), "the claim had asked before")
+	before := &operation{Op: "c0.1.1", Weight: 1, Token: ticket(0), Phase: healing, Call: 90, Begin: 95, End: 115}
+	a.Op = "c0.1.2"
+	assert.Zero(t, found(1, 20, before, a, b), "its process had the lock until then")
+	before.End = 105
+	assert.Equal(t, 1, found(1, 20, before, a, b), "that ended long before")
+	before.Op, before.End = "c0.2.1", 115
+	assert.Equal(t, 1, found(1, 20, before, a, b), "another process had it")
 	b.Begin = 250
 	assert.Zero(t, found(1, 20, a, b))
 	assert.Zero(t, stats.Restarted)

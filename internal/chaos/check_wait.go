@@ -56,10 +56,11 @@ func starved(p *plan, h *history, stats *waitStats) (found []violation) {
 // the way from the clock to the lock on a busy machine.
 //
 // Goroutines of one process share a claim: readers hold it together, writers pass
-// it on. Such a one has asked when the first of them did. A claim that has not been settled
+// it on. Such a one has asked when the first of them did. A goroutine that cannot share the claim waits in its process: its
+// own claim begins when that hold ends. A claim that has not been settled
 // within a ttl, on a machine that stood still, begins again, with a new place.
-func overtaken(ops []*operation, capacity, epoch int64, ttl, bound time.Duration, stats *waitStats) (found []violation) {
-	asked := map[uint64]int64{}
+func overtaken(all []*operation, capacity, epoch int64, ttl, bound time.Duration, stats *waitStats) (found []violation) {
+	asked, ops := map[uint64]int64{}, all
 	for _, o := range ops {
 		if at, ok := asked[o.claim()]; !ok || o.Call < at {
 			asked[o.claim()] = o.Call
@@ -75,10 +76,22 @@ func overtaken(ops []*operation, capacity, epoch int64, ttl, bound time.Duration
 			if o.Call > first.Begin {
 				break
 			}
-			if asked[o.claim()] > first.Call+int64(bound) && o.Begin < first.Begin && first.Weight+o.Weight > capacity {
+			if o.Begin < first.Begin && first.Weight+o.Weight > capacity && asked[o.claim()] > first.inLine(all)+int64(bound) {
 				found = append(found, violation{At: o.Begin, What: "overtaken when all was well", Live: true, Ops: []*operation{first, o}})
 			}
 		}
 	}
 	return found
+}
+
+// inLine is when the operation's claim can have begun: at its call, or when the last hold of another claim ended that its
+// process had of the name meanwhile.
+func (o *operation) inLine(ops []*operation) int64 {
+	at := o.Call
+	for _, before := range ops {
+		if before.life() == o.life() && before.claim() != o.claim() && before.End < o.Begin {
+			at = max(at, before.End)
+		}
+	}
+	return at
 }

@@ -46,6 +46,9 @@ func seconds(t int64) string { return fmt.Sprintf("%.6f", float64(t)/1e9) }
 // none if it was stopped between the admission and looking at the clock.
 func (o *operation) held() bool { return o.Begin > 0 && o.valid() > o.Begin }
 
+// life is the client's life that the operation is of: the prefix of its name.
+func (o *operation) life() string { return o.Op[:max(0, strings.LastIndexByte(o.Op, '.'))] }
+
 // claim tells the claims of one name apart: a token is a claim's ticket and which
 // of its holders it is, below 2^10.
 func (o *operation) claim() uint64 { return o.Token >> 10 }

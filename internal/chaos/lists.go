@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -30,13 +29,7 @@ type listing struct {
 // lists are those of each life of the rivals, by the prefix of the names of its operations.
 type lists map[string]listing
 
-func (ls lists) of(o *operation) listing {
-	life := o.Op
-	if i := strings.LastIndexByte(life, '.'); i >= 0 {
-		life = life[:i]
-	}
-	return ls[life]
-}
+func (ls lists) of(o *operation) listing { return ls[o.life()] }
 
 // alone is a set that counts alone.
 type alone struct {
