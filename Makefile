@@ -101,8 +101,6 @@ bench: redis ## The benchmarks of internal/bench: results.json, docs/plots and t
 chaos: redis ## Faults on real servers and processes, judged from outside: docs/chaos.md (SEED=1 FOR=2m)
 	go run ./internal/chaos -nodes 3,5 -control none,unfenced,redsync,rival -for $(FOR) -seed $(SEED) \
 		$(if $(SIMULATED),-simulated $(SIMULATED)) -report docs/chaos.md
-	@echo '== nodes of the set are exchanged'
-	go run ./internal/chaos -nodes 3,5 -tracks servers,network,members -for $(FOR) -seed $(SEED)
 	@echo '== the library without one of its rules: the checkers must see it'
 	go run -tags mutants ./internal/chaos -control votes-only,no-exact,no-both -for $(FOR) -seed $(SEED)
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -32,6 +33,7 @@ func small(t *testing.T, control string) plan {
 	t.Helper()
 	p := defaults()
 	p.Rate = 3
+	p.Tracks = lo.Without(p.Tracks, memberTrack) // an exchange takes longer
 	p.For, p.Calm, p.Pace, p.Clients, p.MinRate = 10*time.Second, 2*time.Second, time.Second, 3, 1
 	require.NoError(t, p.control(control))
 	require.NoError(t, p.check())
@@ -96,6 +98,11 @@ func TestFlags(t *testing.T) {
 	require.Len(t, s.plans, 2)
 	assert.Equal(t, 5, s.plans[1].Nodes)
 	assert.Equal(t, []string{"mutex"}, s.plans[1].Work)
+	assert.Contains(t, s.plans[1].Tracks, memberTrack)
+	assert.ElementsMatch(t, lo.Without(lo.Keys(tracks), "drift", "misuse", "overlap", "parted"), s.plans[1].Tracks, "all tracks at once")
+	s, err = parse([]string{"-control", "redsync"})
+	require.NoError(t, err)
+	assert.Equal(t, lo.Without(trackNames, memberTrack), s.plans[0].Tracks, "a redsync client follows no set")
 	for _, wrong := range [][]string{
 		{"-nodes", "x"}, {"-nodes", "1"}, {"-tracks", "boats"}, {"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"}, {"-simulated", "chaos_test.go"}, {"-simulated", "none"}, {"-report", "doc.go"}, {"-report", "none"},
 	} {

@@ -99,6 +99,10 @@ func (r *result) enough() error {
 	if r.Plan.Rivals > 0 && r.Rivals.Judged == 0 && r.Plan.For >= time.Minute {
 		return fmt.Errorf("%d holds of rivals, of which none can be judged", r.Rivals.Holds)
 	}
+	// An exchange takes ten seconds at the least, and twice as long when all else fails. A control fails without one.
+	if slices.Contains(r.Plan.Tracks, memberTrack) && r.Plan.Control == "" && r.Exchanges.Done == 0 && r.Plan.For >= 2*time.Minute {
+		return fmt.Errorf("%d exchanges of nodes have failed, and none has been carried out", r.Exchanges.Failed)
+	}
 	return nil
 }
 

@@ -44,7 +44,7 @@ func parse(args []string) (settings, error) {
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	nodes := f.String("nodes", "3", "how many servers, and a run for each of several: 3,5")
 	work := f.String("work", strings.Join(p.Work, ","), "what the clients do")
-	tracks := f.String("tracks", strings.Join(p.Tracks, ","), "what is broken; besides, members exchanges nodes of the set, drift is a part of clocks, and misuse what the library does not bear")
+	tracks := f.String("tracks", strings.Join(p.Tracks, ","), "what is broken; besides, drift is a part of clocks, and misuse what the library does not bear")
 	control := f.String("control", controlNone, "what to run, and a run for each of several: none, the library itself; or a control that must fail, "+
 		"for a minute at the most: unfenced, a resource without tokens while clients are stopped; redsync, under the same faults; rival, rivals that lock other keys; "+ruleHelp)
 	f.DurationVar(&p.For, "for", p.For, "how long each run has faults")

@@ -80,7 +80,10 @@ var tracks = map[string][]harm{
 }
 
 // trackNames in a fixed order: those of a run that does not say otherwise.
-var trackNames = []string{"servers", "data", "network", "clients", "sleep", "walls", "clocks"}
+var trackNames = []string{"servers", "data", "network", "clients", "sleep", "walls", "clocks", memberTrack}
+
+// memberTrack is the track in which operators exchange nodes of the set.
+const memberTrack = "members"
 
 // run does harm until ctx ends. When it returns all is healed.
 func (n *nemesis) run(ctx context.Context) error {

@@ -74,7 +74,8 @@ func (p *plan) control(name string) error {
 		// A client that is stopped is to hold something.
 		p.Work, p.Tracks, p.Pace, p.Hold, p.Rivals = []string{"mutex"}, []string{"clients"}, p.Pace/4, p.TTL/2, 0
 	case controlRedsync:
-		p.Work, p.MinRate, p.Rivals = []string{controlRedsync}, 1, 0
+		// A redsync client would miss each exchange of nodes.
+		p.Work, p.Tracks, p.MinRate, p.Rivals = []string{controlRedsync}, lo.Without(p.Tracks, memberTrack), 1, 0
 	case controlRival:
 		p.Work = []string{"mutex", "leader"}
 	case "votes-only":
@@ -101,7 +102,7 @@ func (p *plan) check() error {
 	}
 	for _, t := range p.Tracks {
 		if _, ok := tracks[t]; !ok {
-			return fmt.Errorf("-tracks %s: there are %s, members, drift, misuse, overlap and parted", t, strings.Join(trackNames, ", "))
+			return fmt.Errorf("-tracks %s: there are %s, drift, misuse, overlap and parted", t, strings.Join(trackNames, ", "))
 		}
 	}
 	if !slices.Contains([]string{inMemory, everysec, always, mixed}, p.Store) {
@@ -118,7 +119,7 @@ func (p *plan) check() error {
 
 // exchanges says whether the members of the set change.
 func (p *plan) exchanges() bool {
-	return len(lo.Intersect(p.Tracks, []string{"members", "parted"})) > 0
+	return len(lo.Intersect(p.Tracks, []string{memberTrack, "parted"})) > 0
 }
 
 // spares are how many servers there are that are no members when the run begins.
