@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -210,10 +213,18 @@ func replicate(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		err = errors.Join(err, kerr, n.memory.pretend(nd.id))
 	}
 	err = errors.Join(err, insist(func() error { return nd.admin.Do(alive, "REPLICAOF", "NO", "ONE").Err() }))
-	if wait(ctx, after); err != nil {
-		return target, err
+	wait(ctx, after)
+	return target, errors.Join(err, nd.empty(alive))
+}
+
+// empty does what an operator does with a copy of another node's data. The file of the replication goes as well: a server that
+// keeps its data in memory would come back with it.
+func (n *node) empty(ctx context.Context) error {
+	err := insist(func() error { return n.admin.FlushAll(ctx).Err() })
+	if rerr := os.Remove(filepath.Join(n.server.Dir(), "dump.rdb")); !errors.Is(rerr, fs.ErrNotExist) {
+		err = errors.Join(err, rerr)
 	}
-	return target, insist(func() error { return nd.admin.FlushAll(alive).Err() })
+	return err
 }
 
 // What is done to clients.
