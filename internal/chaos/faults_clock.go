@@ -43,10 +43,15 @@ func jump(from, to time.Duration) func(context.Context, *nemesis, *rand.Rand) (s
 			}
 		}
 		target := fmt.Sprintf("node %d by %v", nd.id, by)
-		for end := time.Now().Add(2 * n.plan.Guard); ; wait(ctx, n.plan.TTL/20) {
-			if err := n.jump(nd, by); !errors.Is(err, errSkip) || time.Now().After(end) || ctx.Err() != nil {
-				return target, err
-			}
+		return target, n.inTurn(ctx, func() error { return n.jump(nd, by) })
+	}
+}
+
+// inTurn does again and again what takes a node's memory, until it is not skipped or time is up.
+func (n *nemesis) inTurn(ctx context.Context, do func() error) error {
+	for end := time.Now().Add(2 * n.plan.Guard); ; wait(ctx, n.plan.TTL/20) {
+		if err := do(); !errors.Is(err, errSkip) || time.Now().After(end) || ctx.Err() != nil {
+			return err
 		}
 	}
 }

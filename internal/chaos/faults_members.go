@@ -101,7 +101,7 @@ func resize(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 }
 
 // removeDead kills a node for good, and removes it from a set of more than three, or replaces it. It is started again
-// when it is to enter as another node, or if it could not be removed.
+// when it is to enter as another node, or if it could not be removed. It waits for its turn to take a node's memory.
 func removeDead(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	set, err := n.set(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func removeDead(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		}
 	}
 	nd := n.nodes[c.remove[0]]
-	if err := n.kill(nd); err != nil {
+	if err := n.inTurn(ctx, func() error { return n.kill(nd) }); err != nil {
 		return c.String(), err
 	}
 	err = n.exchange(ctx, c)
