@@ -217,7 +217,7 @@ func (m *Membership) tell() {
 		if n.told == id {
 			continue
 		}
-		// Before the first exchange nothing is told. What a number has said then is that of the identity that it has shown last.
+		// Before the first exchange nothing is noted. What a number has said then is that of the identity that it has shown last.
 		if was := cmp.Or(n.stood, n.shown); id != "" && was != "" && was != id {
 			m.others |= 1 << i
 		}
