@@ -157,6 +157,9 @@ func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configurati
 	case has.Config != nil && c.Member(has.Identity) >= 0:
 		return fmt.Errorf("it is %s under another address, or it has a copy of that node's data; only if it is a server of its own, empty it first (FLUSHALL, if nothing else is there)",
 			c.Members[c.Member(has.Identity)].Addr)
+	case has.Config != nil && has.Config.Place(a.Addr) != has.Config.Member(has.Identity):
+		// Membership would refuse it for that once it has begun to enter, and the operator would learn only that it does not answer.
+		return errors.New("it has the data of a node that was in this set at another address; if that data is not needed, empty it first (FLUSHALL, if nothing else is there)")
 	case has.Config != nil:
 		return nil
 	}

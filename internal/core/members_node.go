@@ -26,6 +26,10 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 	// A record that makes no sense is no reason to take the node for one without a set.
 	// It would then serve clients of any list.
 	has, ok := protocol.ParseNodeSet(p.set)
+	if layout := protocol.LayoutOf(p.set); !ok && layout > 0 && layout != protocol.Layout {
+		return nil, true, fmt.Errorf("its set was recorded by another version of this library, with version %d of the keys, and this program has version %d: "+
+			"run the same version in all clients", layout, protocol.Layout)
+	}
 	if !ok {
 		return nil, true, fmt.Errorf("its record of the set of nodes makes no sense; the key is %q", script.SetKey(q.set.Prefix))
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -172,4 +173,22 @@ func TestServersThatChangedAddresses(t *testing.T) {
 		return !slices.ContainsFunc(q.nodes.all(), func(n *node) bool { return n.err() != nil })
 	}, time.Minute, time.Millisecond)
 	held(t, q, "first").Release()
+}
+
+// A set that another version of the library has recorded is refused with an error that says so.
+func TestSetOfAnotherVersionIsRefused(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	recorded := "0 0 c id 1.19a0000000000000001 2 whatever a later version writes"
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), script.SetKey(Defaults().Prefix), recorded, 0).Err())
+	q, err := New([]redis.UniversalClient{c.Node(0).Client()}, exchangeSettings())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err := q.Ready(ctx)
+		return err != nil && strings.Contains(err.Error(), "version 2 of the keys, and this program has version 1")
+	}, time.Minute, time.Millisecond)
+	assert.Equal(t, recorded, c.Node(0).Client().Get(t.Context(), script.SetKey(Defaults().Prefix)).Val(), "it is left as it was")
 }

@@ -126,7 +126,7 @@ func (c *Configuration) Entering(addr string) bool {
 // String returns the configuration as nodes keep it. ParseConfiguration reads it.
 func (c *Configuration) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %d %d", c.Stamp, c.Guard.Milliseconds(), c.Retention.Milliseconds(), len(c.Members))
+	fmt.Fprintf(&b, "%s %d %d %d %d", c.Stamp, Layout, c.Guard.Milliseconds(), c.Retention.Milliseconds(), len(c.Members))
 	for _, m := range c.Members {
 		fmt.Fprintf(&b, " %s %s", m.Identity, quoted.Replace(m.Addr))
 	}
@@ -146,34 +146,54 @@ const (
 	maxNodes   = 32
 )
 
+// Layout is the version of the keys and scripts that the clients of a set share. A set is recorded with the version of the client that
+// recorded it.
+//
+// Invariant: a client of another version is refused by each node of the set. Without that a fleet whose clients are upgraded one by one has
+// two kinds of clients with other keys at the same nodes, and each kind has a holder.
+const Layout = 1
+
+// LayoutOf returns with which Layout a node has recorded its set, from what the node keeps; 0 if that makes no sense.
+func LayoutOf(text string) int {
+	words := strings.Fields(text)
+	if len(words) < 6 {
+		return 0
+	}
+	n, err := strconv.ParseUint(words[5], 10, 16)
+	if _, _, ok := Stamp(words[4]).parts(); !ok || err != nil {
+		return 0
+	}
+	return int(n)
+}
+
 // ParseConfiguration reads what String returns.
 func ParseConfiguration(text string) (*Configuration, bool) {
 	// The text is a node's, so another program may have written it. What makes no sense is no configuration, and the node is
 	// refused; nothing of it may end the process or count.
 	words := strings.Fields(text)
-	if len(words) < 4 {
+	if len(words) < 5 || words[1] != strconv.Itoa(Layout) {
 		return nil, false
 	}
 	c := &Configuration{Stamp: Stamp(words[0])}
 	_, _, ok := c.Stamp.parts()
-	guard, err1 := strconv.ParseInt(words[1], 10, 48)
-	kept, err2 := strconv.ParseInt(words[2], 10, 48)
-	n, err3 := strconv.ParseUint(words[3], 10, 8)
-	if !ok || err1 != nil || err2 != nil || err3 != nil || guard < 0 || kept < 0 || n == 0 || n > maxMembers || len(words) < 4+2*int(n) {
+	guard, err1 := strconv.ParseInt(words[2], 10, 48)
+	kept, err2 := strconv.ParseInt(words[3], 10, 48)
+	n, err3 := strconv.ParseUint(words[4], 10, 8)
+	if !ok || err1 != nil || err2 != nil || err3 != nil || guard < 0 || kept < 0 || n == 0 || n > maxMembers || len(words) < 5+2*int(n) {
 		return nil, false
 	}
 	// 48 bits of milliseconds do not fit a Duration.
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	c.Guard, c.Retention = time.Duration(min(guard, most))*time.Millisecond, time.Duration(min(kept, most))*time.Millisecond
 	for i := range int(n) {
-		m := Member{Identity: words[4+2*i], Addr: unquoted.Replace(words[5+2*i])}
+		m := Member{Identity: words[5+2*i], Addr: unquoted.Replace(words[6+2*i])}
 		// One identity or one address twice would be one node with two votes, in the list of every client.
 		if c.Member(m.Identity) >= 0 || c.Place(m.Addr) >= 0 {
 			return nil, false
 		}
 		c.Members = append(c.Members, m)
 	}
-	return c, c.parseExchange(words[4+2*n:])
+	return c, c.parseExchange(words[5+2*n:])
 }
 
 // SetPhase is how far the recording of a set has come at a node.

@@ -39,7 +39,8 @@ func TestConfigurationAsText(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, c, got)
 	assert.Equal(t, time.UnixMilli(0x19a00000000), c.Stamp.Since())
-	for _, bad := range []string{"", "x", "0." + string(ballot(1)) + " 1 1 1 a b", string(c.Stamp) + " 1 1 2 a b", string(c.Stamp) + " 1 1 2 a b a c", string(c.Stamp) + " -1 1 1 a b", "1.19a 1 1 1 a b"} {
+	for _, bad := range []string{"", "x", "0." + string(ballot(1)) + " 1 1 1 1 a b", string(c.Stamp) + " 1 1 1 2 a b", string(c.Stamp) + " 1 1 1 2 a b a c", string(c.Stamp) + " 1 -1 1 1 a b", "1.19a 1 1 1 1 a b",
+		string(c.Stamp) + " 2 1 1 1 a b"} {
 		_, ok := protocol.ParseConfiguration(bad)
 		assert.False(t, ok, bad)
 	}
@@ -47,6 +48,11 @@ func TestConfigurationAsText(t *testing.T) {
 	again, ok := protocol.ParseNodeSet(n.String())
 	require.True(t, ok)
 	assert.Equal(t, n, again)
+	assert.Equal(t, protocol.Layout, protocol.LayoutOf(n.String()))
+	assert.Equal(t, 2, protocol.LayoutOf("0 0 c id "+string(c.Stamp)+" 2 whatever a later version writes"))
+	for _, bad := range []string{"", "0 0 - - ", "0 0 c id x 2", "0 0 c id " + string(c.Stamp) + " x"} {
+		assert.Zero(t, protocol.LayoutOf(bad), bad)
+	}
 	assert.Positive(t, protocol.StampOf(10, ballot(1)).Compare(protocol.StampOf(9, ballot(2))), "epochs are numbers")
 	assert.Positive(t, protocol.StampOf(1, ballot(2)).Compare(protocol.StampOf(1, ballot(1))))
 	assert.Negative(t, protocol.Stamp("").Compare(c.Stamp))
