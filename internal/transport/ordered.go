@@ -132,6 +132,10 @@ func (l *Ordered) Reconnect(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cur != nil {
+		// The node has not refused the connection, so the pause is that of a connection that was used. Otherwise a node that was down for some
+		// seconds gets its place back after the longest pause: its first connection shows that it lost its data, and the next one gives it
+		// the place.
+		l.cur.served = true
 		l.fail(l.cur, cause)
 	}
 }
