@@ -8,11 +8,11 @@ package core
 
 import (
 	"cmp"
-	"context"
 	"sync"
 	"sync/atomic"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -150,22 +150,29 @@ func (s *members) rejudge(node int) {
 	})
 }
 
-// ask asks a node what it keeps, and passes that on. An answer that does not come is asked for again when the node is judged
-// again that waits for it: see judgeAgain.
+// ask asks a node what it keeps. If no answer comes, judgeAgain asks again: it has the node judged that waits for the answer.
+//
+// Invariant: ask starts no goroutine and waits for nothing. Close waits for tasks, so a task that waits for a hung node would delay it.
 func (s *members) ask(node int, number uint32) {
-	q := s.q
-	q.tasks.start(func() {
-		n := q.nodes.at(node)
-		ctx, cancel := context.WithTimeout(context.Background(), n.timeout(&q.set))
-		defer cancel()
-		v, err := n.do(ctx, "GET", script.SetKey(q.set.Prefix))
-		if err != nil {
+	n := s.q.nodes.at(node)
+	n.send(n.keeps(resp.AppendCommand(nil, "GET", script.SetKey(s.q.set.Prefix)), func(m *protocol.Membership, has protocol.NodeSet) {
+		m.Told(node, number, has)
+	}))
+}
+
+// keeps returns a command whose answer is what the node keeps of its set. The answer goes to protocol.Membership.
+func (n *node) keeps(command []byte, then func(m *protocol.Membership, has protocol.NodeSet)) *adminRequest {
+	return &adminRequest{command: command, reply: func(v []resp.Value, err error) {
+		has, ok := protocol.ParseNodeSet(text(v, 0))
+		if err != nil || !ok {
 			return
 		}
-		if has, ok := protocol.ParseNodeSet(text(v, 0)); ok && !n.dropped.Load() {
-			s.change(-1, func(m *protocol.Membership) { m.Told(node, number, has) })
-		}
-	})
+		n.q.members.change(-1, func(m *protocol.Membership) {
+			if !n.dropped.Load() { // under members.mu: another node may have the index from then on
+				then(m, has)
+			}
+		})
+	}}
 }
 
 // setStep encodes a step of the set's register. The id is that of the incarnation which

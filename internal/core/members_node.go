@@ -47,6 +47,9 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 		}
 	}) {
 		c := &adminRequest{command: q.members.setStep(nil, n, s)}
+		if s.Kind == protocol.SetLife {
+			c = n.keeps(c.command, func(m *protocol.Membership, has protocol.NodeSet) { m.Kept(n.index, has) })
+		}
 		if s.Kind == protocol.SetRestore && s.Config.Members[s.Config.Member(s.Identity)].Role == protocol.Enters {
 			q.set.Logger.Info("quorate: a node enters the set; it votes after the guard time", "node", n.addr)
 		} else if s.Kind == protocol.SetRestore {
@@ -99,6 +102,11 @@ func (n *node) judgeAgain() {
 func (n *node) logVerdict(v protocol.SetVerdict) {
 	q := n.q
 	s := q.members
+	// The node gets its place back once the members have answered. If they do not, their connections end, and the next verdict is
+	// logged.
+	if v.Fault == protocol.SetLost && v.Asks {
+		return
+	}
 	s.mu.Lock()
 	was := s.logged[n.index]
 	s.logged[n.index] = v.Fault

@@ -40,6 +40,7 @@ type SetVerdict struct {
 	Other int            // of SetCopied
 	Shown string         // the identity that Node shows, empty for none
 	Set   *Configuration // that the client counts on, or cannot
+	Asks  bool           // of SetLost: q members have said what the set is, and are asked whether they still do
 }
 
 // SetAction is what is to be done about a node of the list.
@@ -249,7 +250,8 @@ func (m *Membership) Verdict(i int) SetVerdict {
 		return SetVerdict{Fault: SetWrong, Node: w, Shown: m.nodes[w].has.Identity, Set: m.config}
 	}
 	n := &m.nodes[i]
-	return SetVerdict{Fault: n.fault, Node: i, Other: n.other, Shown: n.has.Identity, Set: m.config}
+	asks := n.fault == SetLost && m.config != nil && m.word(-1)
+	return SetVerdict{Fault: n.fault, Node: i, Other: n.other, Shown: n.has.Identity, Set: m.config, Asks: asks}
 }
 
 // Wrong returns why no node may be used, SetFits if they may.

@@ -44,6 +44,21 @@ func (m *Membership) vouched(i int) bool {
 	return false
 }
 
+// Kept says what node i answered when it was to keep a word. The members are asked at once, on the connections that there are. Without that
+// the node is connected to once more for that alone, after a pause. Its place comes with the next connection in any case:
+// that one shows whether the node still keeps the word.
+func (m *Membership) Kept(i int, has NodeSet) {
+	switch n := &m.nodes[i]; {
+	case m.config == nil || !n.up || n.fault != SetLost || n.has.Config != nil:
+	case has.Config != nil:
+		m.Again(i) // another client has given it its place
+	case has.Life != "" && m.word(-1):
+		if n.has = has; m.vouched(i) {
+			m.Again(i)
+		}
+	}
+}
+
 // Told says what node i keeps, as it was asked by the SetAction of that number.
 func (m *Membership) Told(i int, ask uint32, has NodeSet) {
 	n := &m.nodes[i]

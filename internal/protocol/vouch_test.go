@@ -104,6 +104,63 @@ func TestAPlaceIsGivenBackByWordsOfThisLife(t *testing.T) {
 	assert.Equal(t, "what it keeps", m.Out[0].Seen)
 }
 
+// The members are asked as soon as the node keeps its word, and the node is connected to once more for its place alone.
+func TestMembersAreAskedOnceTheNodeKeepsItsWord(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "a", "b", "c")
+	lost := func() *protocol.Membership {
+		m := protocol.NewMembership([]string{"a", "b", "c"}, protocol.Rules{})
+		meet(m, "run", []int{0, 1}, recordedAt(set, "a"), recordedAt(set, "b"))
+		m.Out = nil
+		v := m.Met(2, "run", protocol.NodeSet{})
+		assert.True(t, v.Fault == protocol.SetLost && v.Asks)
+		require.Len(t, m.Out, 1)
+		require.Equal(t, protocol.SetLife, m.Out[0].Kind)
+		m.Out = nil
+		return m
+	}
+	again := []protocol.SetAction{{RecordStep: protocol.RecordStep{Node: 2}, Reconnect: true}}
+
+	m := lost()
+	m.Kept(2, protocol.NodeSet{Life: "one"})
+	asks := m.Out
+	m.Out = nil
+	require.Len(t, asks, 2)
+	for _, a := range asks {
+		require.NotZero(t, a.Ask)
+		m.Told(a.Node, a.Ask, *m.Has(a.Node))
+	}
+	assert.Equal(t, again, m.Out)
+	m.Met(2, "run", protocol.NodeSet{Life: "one"})
+	assert.True(t, restores(m))
+
+	m = lost()
+	m.Kept(2, protocol.NodeSet{Life: "one"})
+	for _, a := range slices.Clone(m.Out) {
+		m.Told(a.Node, a.Ask, *m.Has(a.Node))
+	}
+	m.Met(2, "run", protocol.NodeSet{Life: "two"})
+	assert.False(t, restores(m), "it has lost its data again")
+
+	m = lost()
+	m.Kept(2, recordedAt(set, "c"))
+	assert.Equal(t, again, m.Out, "another client has given it its place")
+
+	m = lost()
+	m.Kept(2, protocol.NodeSet{})
+	assert.Empty(t, m.Out, "it keeps nothing")
+	m.Down(2)
+	m.Kept(2, protocol.NodeSet{Life: "one"})
+	assert.Empty(t, m.Out, "the connection has ended")
+
+	m = lost()
+	m.Down(1)
+	m.Kept(2, protocol.NodeSet{Life: "one"})
+	assert.Empty(t, m.Out, "one member is not enough")
+	v := m.Verdict(2)
+	assert.True(t, v.Fault == protocol.SetLost && !v.Asks)
+}
+
 // A member that says something else than before is judged again: it has moved on, or lost its data.
 func TestAMemberThatSaysSomethingElseIsJudgedAgain(t *testing.T) {
 	t.Parallel()

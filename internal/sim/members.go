@@ -198,8 +198,14 @@ func (p *proc) regroup() {
 			s.Life = p.chance()
 		}
 		move := func() {
-			if !n.down {
-				n.step(s)
+			if n.down {
+				return
+			}
+			if has := n.step(s); s.Kind == protocol.SetLife {
+				p.later(n.delay(), func() {
+					p.members.Kept(l.idx, has)
+					p.regroup()
+				})
 			}
 		}
 		if w.wire == nil || !w.wire.keeps(event{kind: evMove, fn: move, m: &message{about: moves, link: l}}) {
