@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -187,8 +188,8 @@ func TestSetOfAnotherVersionIsRefused(t *testing.T) {
 	require.Eventually(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		err := q.Ready(ctx)
-		return err != nil && strings.Contains(err.Error(), "version 2 of the keys, and this program has version 1")
+		f, ok := errors.AsType[*Failure](q.Ready(ctx))
+		return ok && strings.Contains(fmt.Sprint(f.Nodes[0].Err), "version 2 of the keys, and this program has version 1")
 	}, time.Minute, time.Millisecond)
 	assert.Equal(t, recorded, c.Node(0).Client().Get(t.Context(), script.SetKey(Defaults().Prefix)).Val(), "it is left as it was")
 }
