@@ -119,6 +119,6 @@ func wrapError(op, name string, err error) error {
 
 func init() {
 	core.WrapError = wrapError
-	core.Of = func(q any) *core.Quorum { return q.(*Quorum).made() }
+	core.CoreOf = func(q any) *core.Quorum { return q.(*Quorum).mustCore() }
 	core.Option = func(f core.Setting) any { return setting{f} }
 }

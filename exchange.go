@@ -74,5 +74,5 @@ func (q *Quorum) UndoExchange(ctx context.Context) error {
 }
 
 func (q *Quorum) exchange(ctx context.Context, op string, x core.Exchange) error {
-	return wrapError(op, "", q.made().Exchange(ctx, x))
+	return wrapError(op, "", q.mustCore().Exchange(ctx, x))
 }

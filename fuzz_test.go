@@ -182,7 +182,7 @@ func FuzzOptions(f *testing.F) {
 		require.Positive(t, d(ttl)+d(retention), "how long a queue is kept")
 		_, err = script.Decode([]resp.Value{{Int: int64(protocol.Recovering)}, {Int: 1}, {Int: d(guard).Milliseconds()}})
 		require.NoError(t, err, "a node that is new")
-		set := core.Override(core.Of(q), "a primitive", opts[:1])
+		set := core.Override(core.CoreOf(q), "a primitive", opts[:1])
 		require.Less(t, set.Drift(), set.TTL)
 		for range requested(t, script.AppendMark(nil, script.MarkerKey(prefix), protocol.ID{}, "run", script.Lost, 0, 0, 0), prefix) {
 			t.Error("a marker has one key")

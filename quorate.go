@@ -108,8 +108,8 @@ func connect(ctx context.Context, all []core.Address, set core.Settings) (*Quoru
 	return q, nil
 }
 
-// made returns the core of a Quorum that New or Connect has made.
-func (q *Quorum) made() *core.Quorum {
+// mustCore returns the core of a Quorum that New or Connect has made, and panics for any other one.
+func (q *Quorum) mustCore() *core.Quorum {
 	if q == nil || q.core == nil {
 		panic("quorate: a nil or zero Quorum has no nodes; use quorate.New or quorate.Connect")
 	}
@@ -143,7 +143,7 @@ func settings(opts []Option) (core.Settings, error) {
 // process before the nodes know of it. So to shut down end the goroutines
 // first, by the context of LockContext, DoContext or Run; then close.
 func (q *Quorum) Close() error {
-	err := q.made().Close(context.Background())
+	err := q.mustCore().Close(context.Background())
 	if errors.Is(err, ErrInvalid) {
 		return err // it is open
 	}
@@ -177,7 +177,7 @@ func (q *Quorum) closeOwn() {
 // node and call Bootstrap again, or see [Quorum.BootstrapUnrecorded].
 // It is safe for concurrent use, by several processes as well.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
-	return wrapError("bootstrap", "", q.made().Bootstrap(ctx))
+	return wrapError("bootstrap", "", q.mustCore().Bootstrap(ctx))
 }
 
 // BootstrapUnrecorded declares that the nodes are brand-new, as
@@ -190,7 +190,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 // that have confirmed vote all the same. Call it again for the others.
 // It is safe for concurrent use, by several processes as well.
 func (q *Quorum) BootstrapUnrecorded(ctx context.Context) error {
-	return wrapError("bootstrap", "", q.made().BootstrapUnrecorded(ctx))
+	return wrapError("bootstrap", "", q.mustCore().BootstrapUnrecorded(ctx))
 }
 
 // RecordSet has all nodes record that they are the set of this list, with the
@@ -208,5 +208,5 @@ func (q *Quorum) BootstrapUnrecorded(ctx context.Context) error {
 // cut short keeps nodes from serving: call it again.
 // It is safe for concurrent use, by several processes as well.
 func (q *Quorum) RecordSet(ctx context.Context) error {
-	return wrapError("record set", "", q.made().BootstrapSet(ctx))
+	return wrapError("record set", "", q.mustCore().BootstrapSet(ctx))
 }

@@ -89,7 +89,7 @@ func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" 
 // with [ErrNoQuorum], beside the full report, when fewer than a majority of the
 // nodes answer and vote; and with [ErrClosed] after [Quorum.Close].
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
-	r := Report{Quorum: q.made().Size()/2 + 1}
+	r := Report{Quorum: q.mustCore().Size()/2 + 1}
 	s, err := q.core.Survey(ctx)
 	if err != nil {
 		return Report{Quorum: r.Quorum}, wrapError("check", "", err)

@@ -93,7 +93,7 @@ type Option interface{ quorate.SharedOption }
 // ending in :marker or :heal) or id (longer than [MaxID], not UTF-8) is
 // reported by every call, with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name, id string, opts ...Option) *Election {
-	c := core.Of(q).For(name)
+	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "leader.New", opts)
 	e := &Election{q: c, name: name, id: id, turn: make(chan struct{}, 1)}
 	switch {

@@ -153,7 +153,7 @@ func TestBadInput(t *testing.T) {
 func TestNotALeader(t *testing.T) {
 	t.Parallel()
 	q := e2e.Open(t, cluster(t))
-	c := core.Of(q)
+	c := core.CoreOf(q)
 	spec, err := c.NewSpec(core.Spec{Name: "e", Weight: 1, Capacity: 1, Set: core.Override[quorate.Option](c, "test", nil)})
 	require.NoError(t, err)
 	hold, err := c.Acquire(soon(t), spec, false, nil)

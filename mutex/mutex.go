@@ -60,7 +60,7 @@ type Option interface{ quorate.LockOption }
 // ending in :marker or :heal) is reported by every call that would lock, with
 // [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, opts ...Option) *Mutex {
-	c := core.Of(q).For(name)
+	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "mutex.New", opts)
 	return &Mutex{q: localqueue.New(c, set, core.Spec{Name: name, Weight: 1, Capacity: 1}, core.Spec{})}
 }

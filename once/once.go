@@ -73,7 +73,7 @@ func (*noCopy) Unlock() {}
 // ending in :marker or :heal) is reported by every call, with
 // [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, opts ...Option) *Once {
-	c := core.Of(q).For(name)
+	c := core.CoreOf(q).For(name)
 	o := &Once{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}
 	o.spec, o.err = c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: o.set.Settings})
 	if o.err != nil {

@@ -165,7 +165,7 @@ func TestFailureErasesNothing(t *testing.T) {
 // record is what the nodes have of o.
 func record(t *testing.T, q *quorate.Quorum) core.Record {
 	t.Helper()
-	nodes := core.Of(q)
+	nodes := core.CoreOf(q)
 	spec, err := nodes.NewSpec(core.Spec{Name: "o", Weight: 1, Capacity: 1, Set: core.Override(nodes, "test", []quorate.Option{})})
 	require.NoError(t, err)
 	rec, err := nodes.Register(spec).Read(t.Context())

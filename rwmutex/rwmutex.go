@@ -75,7 +75,7 @@ type Option interface{ quorate.LockOption }
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 func New(q *quorate.Quorum, name string, opts ...Option) *RWMutex {
-	c := core.Of(q).For(name)
+	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "rwmutex.New", opts)
 	return &RWMutex{q: localqueue.New(c, set,
 		core.Spec{Name: name, Weight: core.Writer, Capacity: core.Writer},

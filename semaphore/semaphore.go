@@ -52,7 +52,7 @@ type Option interface{ quorate.SharedOption }
 // braces, or ending in :marker or :heal) is reported by every Acquire, with
 // [quorate.ErrInvalid].
 func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...Option) *Weighted {
-	c := core.Of(q).For(name)
+	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "semaphore.NewWeighted", opts)
 	s := &Weighted{q: c, size: n}
 	s.spec, s.err = c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: uint64(max(n, 0)), Counting: true, Set: set})

@@ -197,7 +197,7 @@ all clients have the same list. With --record=false nothing is recorded.`,
 			if err := bootstrap(ctx); err != nil {
 				return &exit{1, fmt.Errorf("%w\nEvery node must confirm; run it again when the others answer", plain(err))}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", core.Of(q).Size())
+			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", core.CoreOf(q).Size())
 			if r, _ := q.Check(ctx); r.Set.Recorded {
 				fmt.Fprintf(cmd.OutOrStdout(), "They have recorded their set: clients with another list, or with a ttl above %v, are refused.\n", r.Set.LongestTTL)
 			} else if r.Set.Note != "" {

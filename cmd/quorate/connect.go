@@ -133,7 +133,7 @@ func (t *target) ask(do func(ctx context.Context, cmd *cobra.Command, q *quorate
 // end closes q. A repair of a node that lost its data, which the connection began, is
 // tried first: a fleet may consist of nothing but short commands.
 func end(q *quorate.Quorum) {
-	core.Of(q).AwaitRepairs(context.Background())
+	core.CoreOf(q).AwaitRepairs(context.Background())
 	_ = q.Close()
 }
 

@@ -90,10 +90,10 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			defer cancel()
 			x := what(args)
 			x.Progress = func(p core.ExchangeProgress) { fmt.Fprintf(cmd.ErrOrStderr(), "quorate: %s\n", tellProgress(p)) }
-			if err := core.Of(q).Exchange(ctx, x); err != nil {
+			if err := core.CoreOf(q).Exchange(ctx, x); err != nil {
 				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "The set is now: %s\n", strings.Join(core.Of(q).SetAddrs(), " "))
+			fmt.Fprintf(cmd.OutOrStdout(), "The set is now: %s\n", strings.Join(core.CoreOf(q).SetAddrs(), " "))
 			if !x.Undo {
 				fmt.Fprintln(cmd.OutOrStdout(), "Clients that run follow by themselves. Give each the new list, one after the other.")
 			}

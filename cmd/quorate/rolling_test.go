@@ -57,7 +57,7 @@ func rolls(t *testing.T, replaces bool) {
 	list, nodes := c.URLs()[:3], []*redistest.Server{c.Node(0), c.Node(1), c.Node(2)}
 	timing := e2e.Timing(2 * time.Second) // a machine may stand still for a second
 	first := e2e.OpenAt(t, list, timing)
-	require.True(t, e2e.Eventually(func() bool { return core.Of(first).BootstrapSet(within(t)) == nil }))
+	require.True(t, e2e.Eventually(func() bool { return core.CoreOf(first).BootstrapSet(within(t)) == nil }))
 	once.New(first, "migration").Do(func() {})
 	require.NoError(t, first.Close())
 

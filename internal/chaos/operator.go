@@ -72,7 +72,7 @@ func (o *orders) carryOut() error {
 	ctx, cancel := context.WithTimeout(context.Background(), o.Within)
 	defer cancel()
 	err := o.exchange(ctx, e.quorum)
-	fmt.Println(strings.Join(append([]string{saySet}, core.Of(e.quorum).SetAddrs()...), " "))
+	fmt.Println(strings.Join(append([]string{saySet}, core.CoreOf(e.quorum).SetAddrs()...), " "))
 	_ = e.quorum.Close() // a node that is cut off may not have confirmed its last words
 	return err
 }
@@ -88,7 +88,7 @@ func (o *orders) exchange(ctx context.Context, q *quorate.Quorum) error {
 	case len(o.Add) == 1 && len(o.Remove) == 1:
 		return q.ReplaceNode(ctx, o.Remove[0], o.Add[0])
 	}
-	return core.Of(q).Exchange(ctx, core.Exchange{Add: o.Add, Remove: o.Remove})
+	return core.CoreOf(q).Exchange(ctx, core.Exchange{Add: o.Add, Remove: o.Remove})
 }
 
 // operator is one such process, seen by the harness.

@@ -4,8 +4,8 @@ package core
 // core, and from a Failure to a *quorate.Error, without the core knowing the
 // exported types or the exported types showing the core.
 var (
-	// Of returns the core of a *quorate.Quorum.
-	Of func(quorum any) *Quorum
+	// CoreOf returns the core of a *quorate.Quorum.
+	CoreOf func(quorum any) *Quorum
 	// WrapError makes the exported error of a failed operation.
 	WrapError = func(_, _ string, err error) error { return err }
 	// Option makes a quorate.Option of a setting that users cannot make, for tests.

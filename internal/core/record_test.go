@@ -30,7 +30,7 @@ type client struct {
 
 func register(t *testing.T, q *quorate.Quorum) client {
 	t.Helper()
-	c := core.Of(q)
+	c := core.CoreOf(q)
 	spec, err := c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: core.Override(c, "test", []quorate.Option{})})
 	require.NoError(t, err)
 	return client{c.Register(spec), c, spec}

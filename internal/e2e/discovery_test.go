@@ -241,5 +241,5 @@ func TestDiscoveryWithoutASet(t *testing.T) {
 		m.Unlock()
 	}
 	assert.False(t, d.asked(2)())
-	require.NoError(t, core.Of(q).Close(deadline(t)))
+	require.NoError(t, core.CoreOf(q).Close(deadline(t)))
 }

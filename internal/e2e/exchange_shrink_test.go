@@ -22,7 +22,7 @@ func TestHolderGetsItsPlaceAsTheSetShrinks(t *testing.T) {
 	c := redistest.Start(t, 3)
 	timing := e2e.Timing(leaseUnderLoad)
 	operator := e2e.OpenAt(t, c.URLs(), timing)
-	require.NoError(t, core.Of(operator).BootstrapSet(deadline(t)))
+	require.NoError(t, core.CoreOf(operator).BootstrapSet(deadline(t)))
 	proxies, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
 	holder, waiter := e2e.OpenAt(t, urls, timing), e2e.OpenAt(t, c.URLs(), timing)
 	late := lateness.Measure(t)

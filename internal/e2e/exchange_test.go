@@ -94,7 +94,7 @@ func recorded(t *testing.T, q *quorate.Quorum) {
 	t.Helper()
 	var err error
 	require.True(t, e2e.Eventually(func() bool {
-		err = core.Of(q).BootstrapSet(deadline(t))
+		err = core.CoreOf(q).BootstrapSet(deadline(t))
 		return err == nil
 	}), "%v", err)
 }
@@ -144,7 +144,7 @@ func TestExchangeUnderLoad(t *testing.T) {
 	timing := e2e.Timing(leaseUnderLoad)
 	urls := c.URLs()
 	operator := e2e.OpenAt(t, urls[:3], timing)
-	require.NoError(t, core.Of(operator).BootstrapSet(deadline(t)))
+	require.NoError(t, core.CoreOf(operator).BootstrapSet(deadline(t)))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var users crowd

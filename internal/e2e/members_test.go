@@ -109,7 +109,7 @@ func TestConnectAsksTheOddNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
 	timing := e2e.Timing(4 * time.Second) // a node timeout of a second
-	require.NoError(t, core.Of(e2e.OpenAt(t, c.URLs()[:3], timing)).BootstrapSet(deadline(t)))
+	require.NoError(t, core.CoreOf(e2e.OpenAt(t, c.URLs()[:3], timing)).BootstrapSet(deadline(t)))
 	_, odd := proxy.Start(t, c.URLs()[3:], proxy.Fault{Delay: 1500 * time.Millisecond})
 	q, err := quorate.Connect(deadline(t), append(c.URLs()[:2:2], odd...), quorate.WithLogger(nil), timing)
 	if err == nil {
@@ -134,7 +134,7 @@ func TestSetIsRecordedInUse(t *testing.T) {
 		h, err := holder.Holder(t.Context())
 		return err == nil && h.Waiters == 1
 	}))
-	require.NoError(t, core.Of(e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl))).BootstrapSet(deadline(t)))
+	require.NoError(t, core.CoreOf(e2e.OpenAt(t, c.URLs(), e2e.Timing(ttl))).BootstrapSet(deadline(t)))
 	for i := range 3 {
 		assert.Contains(t, e2e.MarkerKey(t.Context(), c.Node(i)), ":{}:1.")
 	}
@@ -151,7 +151,7 @@ func TestTTLBeyondTheSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := e2e.Open(t, c, e2e.Timing(400*time.Millisecond))
-	require.NoError(t, core.Of(q).BootstrapSet(deadline(t)))
+	require.NoError(t, core.CoreOf(q).BootstrapSet(deadline(t)))
 	long, err := quorate.Connect(deadline(t), c.URLs(), quorate.WithLogger(nil), e2e.Timing(10*time.Minute))
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 	require.Nil(t, long)
@@ -171,7 +171,7 @@ func TestCopyOfANode(t *testing.T) {
 	c := redistest.Start(t, 4)
 	urls := c.URLs()
 	first := e2e.OpenAt(t, urls[:3], e2e.Timing(400*time.Millisecond))
-	require.NoError(t, core.Of(first).BootstrapSet(deadline(t)))
+	require.NoError(t, core.CoreOf(first).BootstrapSet(deadline(t)))
 	from, to := c.Node(0).Client(), c.Node(3).Client()
 	for _, key := range from.Keys(t.Context(), "*").Val() {
 		require.NoError(t, to.Restore(t.Context(), key, 0, from.Dump(t.Context(), key).Val()).Err())
@@ -228,7 +228,7 @@ func TestMostNodesLoseTheirData(t *testing.T) {
 			c := redistest.Start(t, 3)
 			timing := e2e.Timing(400 * time.Millisecond)
 			q := e2e.OpenAt(t, c.URLs(), timing)
-			require.NoError(t, core.Of(q).BootstrapSet(deadline(t)))
+			require.NoError(t, core.CoreOf(q).BootstrapSet(deadline(t)))
 			home := e2e.MarkerKey(t.Context(), c.Node(0))
 			if !how.connected {
 				require.NoError(t, q.Close())
