@@ -28,7 +28,7 @@ import (
 // and does what the claim says. It is safe for concurrent use. mu guards all fields
 // from claim on, except the atomic alarms.
 //
-// Invariant: after each event of the claim flushUnlock runs before mu is free. Without
+// Invariant: after each event of the claim stepUnlock runs before mu is free. Without
 // it a request could stay unsent, a deadline unset or a waiter asleep.
 type attempt struct {
 	q     *Quorum
@@ -50,7 +50,7 @@ type attempt struct {
 	alarms alarms
 }
 
-// ending is what flushUnlock is to know beside the event.
+// ending is what stepUnlock is to know beside the event.
 // The zero value is the usual one.
 type ending uint8
 
@@ -107,7 +107,7 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 			a.note(i, n.err()) // a try may be over before the link has refused the join
 		}
 	}
-	a.flushUnlock(now)
+	a.stepUnlock(now)
 	return a
 }
 
@@ -119,7 +119,7 @@ func (a *attempt) event(f func(c *protocol.Attempt, now protocol.Time)) {
 	a.mu.Lock()
 	now := a.q.now()
 	f(&a.claim, now)
-	a.flushUnlock(now)
+	a.stepUnlock(now)
 }
 
 // together is for how many claims at most the scheduler collects requests before it sends them.
@@ -215,7 +215,7 @@ func (a *attempt) leave() bool {
 	now := a.q.now()
 	held := a.claim.Valid(now)
 	a.claim.Leave(now)
-	a.flushUnlock(now)
+	a.stepUnlock(now)
 	return held
 }
 
@@ -232,6 +232,6 @@ func (a *attempt) take() protocol.Phase {
 	}
 	dones.Put(a.done)
 	a.done = nil
-	a.flushUnlock(now)
+	a.stepUnlock(now)
 	return phase
 }

@@ -8,8 +8,8 @@ import (
 
 // This file owns the end of an event: what follows for the caller, the timers, the nodes and the observer, in which order.
 
-// flushUnlock ends an event.
-func (a *attempt) flushUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
+// stepUnlock ends an event.
+func (a *attempt) stepUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
 
 // endUnlock queues the claim's requests, does what follows from a change of phase,
 // unlocks a.mu, writes the requests and then calls the owner and the observer.

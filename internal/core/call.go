@@ -144,7 +144,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	// With a.mu held: offer still reads c after the link has taken it, under the
 	// same lock. carryOut comes last, since it takes the locks of other attempts.
 	c.free()
-	a.flushUnlock(now)
+	a.stepUnlock(now)
 	q.driver.carryOut(do)
 }
 

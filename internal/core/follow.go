@@ -88,7 +88,7 @@ func (r *records) regroup(g protocol.Group) {
 		if !i.over {
 			i.in.Regroup(now, g)
 		}
-		i.flushUnlock(now)
+		i.writeUnlock(now)
 	}
 }
 
@@ -103,7 +103,7 @@ func (r *records) exclude(s *members, outside, others uint32) {
 			i.in.Exclude(now, outside|last, others)
 			i.in.Exclude(now, last, 0)
 		}
-		i.flushUnlock(now)
+		i.writeUnlock(now)
 	}
 }
 

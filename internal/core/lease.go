@@ -176,7 +176,7 @@ func (l *Lease) expire() bool {
 	now := a.q.now()
 	a.claim.Tick(now)
 	phase := a.claim.Phase()
-	a.flushUnlock(now) // the owner ends the lease, unless another goroutine is about to have it do that
+	a.stepUnlock(now) // the owner ends the lease, unless another goroutine is about to have it do that
 	switch {
 	case !phase.Final():
 		return false

@@ -62,9 +62,9 @@ func (r *Register) start(i *registerCall) *registerCall {
 	if outside := q.members.outside.Load(); outside != 0 {
 		i.in.Exclude(now, outside, 0)
 	}
-	// An hour is a start value: flushUnlock sets the time that the RegisterOp wants.
+	// An hour is a start value: writeUnlock sets the time that the RegisterOp wants.
 	i.timer = time.AfterFunc(time.Hour, i.tick)
-	i.flushUnlock(now)
+	i.writeUnlock(now)
 	return i
 }
 
@@ -151,7 +151,7 @@ func (i *registerCall) tick() {
 	if !i.over {
 		i.in.Tick(now)
 	}
-	i.flushUnlock(now)
+	i.writeUnlock(now)
 }
 
 // up passes on that a node's connection has come back.
@@ -161,17 +161,17 @@ func (i *registerCall) up(node int) {
 	if !i.over {
 		i.in.Up(now, node)
 	}
-	i.flushUnlock(now)
+	i.writeUnlock(now)
 }
 
-// flushUnlock queues the requests in order, and ends the operation if it is decided. It
+// writeUnlock queues the requests in order, and ends the operation if it is decided. It
 // unlocks i.mu before it writes.
 // Invariant: each event of the RegisterOp ends here. Otherwise a request would stay
 // unsent, or the caller would wait for an operation that is decided.
 //
 // An open or a put follows its hold: once the hold is lost, no node votes for the
 // claim any more, and the RegisterOp decides how long it is worth trying.
-func (i *registerCall) flushUnlock(now protocol.Time) {
+func (i *registerCall) writeUnlock(now protocol.Time) {
 	if i.over {
 		i.mu.Unlock()
 		return
@@ -245,7 +245,7 @@ func (r *records) early(by time.Duration) {
 		if !i.over {
 			i.in.Early(now, by)
 		}
-		i.flushUnlock(now)
+		i.writeUnlock(now)
 	}
 }
 

@@ -134,5 +134,5 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		}
 		i.in.Reply(now, c.req, a, verdict)
 	}
-	i.flushUnlock(now)
+	i.writeUnlock(now)
 }

@@ -122,7 +122,7 @@ func (a *attempt) refuse() {
 	a.mu.Lock()
 	now := a.q.now()
 	a.claim.Refuse(now)
-	a.flushUnlock(now)
+	a.stepUnlock(now)
 }
 
 // refused is the error of a claim that ends, or does not begin, because of the wall
