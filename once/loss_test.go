@@ -62,7 +62,7 @@ func TestRecordedAfterTheLoss(t *testing.T) {
 }
 
 // A run cannot be recorded over one that has begun later.
-func TestOverrun(t *testing.T) {
+func TestEarlierRunIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	qs := fleet(t, c, 2, e2e.Timing(ttl))

@@ -196,7 +196,8 @@ func TestResource(t *testing.T) {
 	}
 }
 
-func TestTorn(t *testing.T) {
+// A number that changes while a claim holds the lock is reported.
+func TestChangeUnderAReadLockIsReported(t *testing.T) {
 	read := func(op string, value int64) access {
 		return access{request: request{what: doRead, name: "n", op: op}, value: value, ok: true}
 	}

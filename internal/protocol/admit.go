@@ -40,7 +40,7 @@ func (c *Claim) barred(p *peer) bool { return p.extra().barred && !p.vote && c.R
 // replaced when that incarnation was first heard of, or, a holder's, when it
 // first voted again.
 func (c *Claim) usable(p *peer, now Time) bool {
-	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact)) && !p.outside && !p.unheard && now >= p.extra().backFrom
+	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact)) && !p.outside && !p.unproven && now >= p.extra().backFrom
 }
 
 // Exclude says which nodes, a bit for each, are not known to be of the set that the client counts on: see
@@ -61,7 +61,7 @@ func (c *Claim) Exclude(now Time, nodes, others uint32) {
 		}
 		out := nodes&(1<<i) != 0 && c.Rules.on(RuleSetOutside)
 		if p.outside && !out && p.held && c.Rules.on(RuleSetHeard) {
-			if p.unheard = true; !p.refused { // else its connection ends, and Up has it asked
+			if p.unproven = true; !p.refused { // else its connection ends, and Up has it asked
 				p.ask(now)
 			}
 		}

@@ -53,7 +53,7 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 		}
 	case Missing: // the view is of a claim that is not there any more: back by rule 6
 		*p = peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, askAt: now, behind: p.behind}
-	case Recovering: // lost its memory: not before the guard time is over
+	case Recovering: // lost its data: not before the guard time is over
 		again := peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
 		if c.phase == Holding && c.usable(p, now) && c.Rules.on(RuleOutlast) {
 			// The guard time outlasts the lease that it has forgotten, so that still
@@ -134,7 +134,7 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 	if !same || !c.running(p, now) {
 		c.viewBegins(now, p)
 	}
-	p.held, p.ticket, p.incarnation, p.ackSent, p.unheard = true, a.Ticket, a.Incarnation, r.Sent, false
+	p.held, p.ticket, p.incarnation, p.ackSent, p.unproven = true, a.Ticket, a.Incarnation, r.Sent, false
 	if p.extraOrNil != nil {
 		p.extraOrNil.leaseEnds = 0
 	}

@@ -167,7 +167,7 @@ func (c *Claim) fitsNow(now Time) bool {
 
 // fitsIn is fitsNow for one set of nodes.
 func (c *Claim) fitsIn(now Time, set uint32) bool {
-	if alike, sum := c.equalDigests(now, set); alike >= needOf(set) && (!c.resizeKnown() || sum+c.Weight <= c.capacity(now)) {
+	if equal, sum := c.equalDigests(now, set); equal >= needOf(set) && (!c.resizeKnown() || sum+c.Weight <= c.capacity(now)) {
 		return true
 	}
 	if c.fitsBySum(now, set) {

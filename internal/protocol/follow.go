@@ -25,7 +25,7 @@ func (m *Membership) follows(has NodeSet) bool {
 // follow has the client count on a later configuration of its set. Nodes that stay are known to be members.
 func (m *Membership) follow(by int, c *Configuration) {
 	was := m.config
-	m.config, m.narrow = c, m.narrow || !c.widens(was)
+	m.config, m.restartJoining = c, m.restartJoining || !c.widens(was)
 	for j := range m.nodes {
 		n := &m.nodes[j]
 		if n.place >= 0 {
@@ -235,7 +235,7 @@ func (m *Membership) Know(addr string) {
 // Addr returns the address of a node.
 func (m *Membership) Addr(node int) string { return m.addrs[node] }
 
-// Group returns which nodes the client asks, and which of them make a quorum. It says Narrow once.
+// Group returns which nodes the client asks, and which of them make a quorum. It says RestartJoining once.
 func (m *Membership) Group() Group {
 	if m.config == nil || m.config.Stamp.Epoch() == 1 {
 		m.known = max(m.known, m.listed)
@@ -246,7 +246,7 @@ func (m *Membership) Group() Group {
 		return g
 	}
 	asked := uint32(0)
-	g := Group{Sets: m.config.Quorums(m.slot, m.rules), Successor: SuccessorName(m.config.Stamp), Narrow: m.narrow}
+	g := Group{Sets: m.config.Quorums(m.slot, m.rules), Successor: SuccessorName(m.config.Stamp), RestartJoining: m.restartJoining}
 	if m.config.Stage == Learning {
 		g.TakeBack = WindowOf(m.config.Guard)
 	}
@@ -255,7 +255,7 @@ func (m *Membership) Group() Group {
 	}
 	g.Deciders = Quorums{present: m.deciders()}
 	m.known = max(m.known, m.listed, bits.Len32(asked))
-	m.narrow, g.Nodes, g.Absent = false, m.known, ^asked&(1<<m.known-1)
+	m.restartJoining, g.Nodes, g.Absent = false, m.known, ^asked&(1<<m.known-1)
 	return g
 }
 

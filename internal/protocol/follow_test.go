@@ -63,8 +63,8 @@ func TestQuorumsOfAnExchange(t *testing.T) {
 	assert.Equal(t, protocol.Majority(3), done.Quorums(at, protocol.Rules{}))
 }
 
-// followsAStranger has a client of the set ABC see a later configuration of another set at C's address.
-func followsAStranger(t assert.TestingT, rules protocol.Rules) {
+// followsAnotherSet has a client of the set ABC see a later configuration of another set at C's address.
+func followsAnotherSet(t assert.TestingT, rules protocol.Rules) {
 	set, other := setOf(1, "A", "B", "C"), setOf(2, "X", "Y", "C")
 	_, _, later := replaced(other)
 	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
@@ -78,7 +78,7 @@ func followsAStranger(t assert.TestingT, rules protocol.Rules) {
 
 func TestAClientFollowsItsOwnSetOnly(t *testing.T) {
 	t.Parallel()
-	followsAStranger(t, protocol.Rules{})
+	followsAnotherSet(t, protocol.Rules{})
 }
 
 func TestAClientFollowsItsSet(t *testing.T) {
@@ -93,7 +93,7 @@ func TestAClientFollowsItsSet(t *testing.T) {
 
 	v := meet(m, "r", []int{0}, recordedAt(joint, "A"))
 	assert.Equal(t, protocol.SetFits, v.Fault)
-	both := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1011), Deciders: protocol.Majority(3), Successor: protocol.SuccessorName(joint.Stamp), Narrow: true}
+	both := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1011), Deciders: protocol.Majority(3), Successor: protocol.SuccessorName(joint.Stamp), RestartJoining: true}
 	assert.Equal(t, both, m.Group(), "an epoch was missed")
 	assert.Equal(t, "D", m.Addr(3))
 	m.Out = nil
@@ -105,8 +105,8 @@ func TestAClientFollowsItsSet(t *testing.T) {
 	m.Met(1, "r1", recordedAt(done, "B"))
 	g := m.Group()
 	after := protocol.Joint(0b1011, 0)
-	assert.Equal(t, protocol.Group{Nodes: 4, Sets: after, Deciders: after, Successor: protocol.SuccessorName(done.Stamp), Absent: 0b0100, Narrow: true}, g)
-	assert.False(t, m.Group().Narrow, "it is said once")
+	assert.Equal(t, protocol.Group{Nodes: 4, Sets: after, Deciders: after, Successor: protocol.SuccessorName(done.Stamp), Absent: 0b0100, RestartJoining: true}, g)
+	assert.False(t, m.Group().RestartJoining, "it is said once")
 	assert.Equal(t, protocol.SetRetired, m.Met(2, "r2", recordedAt(joint, "C")).Fault)
 }
 
@@ -419,12 +419,12 @@ func TestAListWhoseNodesHaveAllBeenExchanged(t *testing.T) {
 		m.Met(1, "r1", recordedAt(c, "w"))
 		assert.Equal(t, left.Stamp, m.Stamp())
 	}
-	stranger := setOf(7, "a", "z")
-	stranger.Stamp = protocol.StampOf(9, ballot(7))
+	another := setOf(7, "a", "z")
+	another.Stamp = protocol.StampOf(9, ballot(7))
 	m := protocol.NewMembership([]string{"a", "b"}, protocol.Rules{})
 	m.Exchanges = true
 	meet(m, "r", []int{1}, recordedAt(now, "b"))
-	meet(m, "r", []int{0}, recordedAt(stranger, "a"))
+	meet(m, "r", []int{0}, recordedAt(another, "a"))
 	assert.Equal(t, now.Stamp, m.Stamp())
 }
 

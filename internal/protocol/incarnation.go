@@ -8,10 +8,10 @@ import "time"
 //
 // Each node is in one of these states. A connection begins in unknown, or in shared.
 //
-//	         Show, no twin            Check, another incarnation
+//	         Show, no duplicate       Check, another incarnation
 //	unknown ---------------> voting ---------------------------> the connection ends
 //	   |                       | Distrust: its clock jumped
-//	   | Show, a twin          v
+//	   | Show, a duplicate     v
 //	   +---------> copied   marking: it is made to begin another incarnation
 //	                 |         ^  |
 //	   which case?   +---------+  | Marked: Show decides again

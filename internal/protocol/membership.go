@@ -68,8 +68,9 @@ type Membership struct {
 	asked  uint32         // counts the questions to members, see vouched
 	others uint32         // nodes that have shown another identity than before, since Others was asked
 	doubts uint32         // nodes that have shown their first identity, which may be that of another server, since Doubts was asked
-	narrow bool           // it has begun to count since a claim of before may have been admitted without its nodes
-	nodes  []setNode
+	// restartJoining: the configuration has begun to count since a claim of before may have been admitted without its nodes.
+	restartJoining bool
+	nodes          []setNode
 }
 
 // setNode is one address of the list.

@@ -25,7 +25,7 @@ func (m *Membership) judge(i int) {
 	case m.behind(i):
 		m.move(i)
 	default:
-		m.stranger(i)
+		m.nonMember(i)
 	}
 }
 
@@ -37,7 +37,7 @@ func (m *Membership) member(i int) {
 		n.fault = SetWrong
 		return
 	}
-	if j := m.twin(i); j >= 0 && m.rules.on(RuleSetCopy) {
+	if j := m.copyOf(i); j >= 0 && m.rules.on(RuleSetCopy) {
 		// One of the two has the other's data. The one that is where the member was recorded is the member.
 		// Where neither address is the recorded one, the first to be seen stays: it has given votes already, and taking them away
 		// would lose holds for nothing.
@@ -83,9 +83,9 @@ func (m *Membership) places(i, at int) {
 	}
 }
 
-// twin returns another address that shows the identity of node i and reaches another run of a server, -1 if there is
+// copyOf returns another address that shows the identity of node i and reaches another run of a server, -1 if there is
 // none. Where runs are not known, both may be one server: that is for Incarnations to find out.
-func (m *Membership) twin(i int) int {
+func (m *Membership) copyOf(i int) int {
 	n := &m.nodes[i]
 	for j := range m.nodes {
 		o := &m.nodes[j]
@@ -134,11 +134,11 @@ func (m *Membership) astray(i, at int) bool {
 	return true
 }
 
-// stranger judges a node that has no configuration, or another one.
+// nonMember judges a node that has no configuration, or another one.
 //
 // Invariant: a node that has recorded another set stays with that. Without the rule the client of ABC makes C, which is a member
 // of CDE with an earlier ballot, one of its own, and the clients of CDE that are connected lose a member.
-func (m *Membership) stranger(i int) {
+func (m *Membership) nonMember(i int) {
 	if n := &m.nodes[i]; n.has.Config == nil && m.aliased() || n.has.Regains && m.config.Kin(n.has.Config) {
 		m.lost(i, SetLost)
 	} else if n.has.Config != nil && m.config.Kin(n.has.Config) && m.ofAnother(i) {

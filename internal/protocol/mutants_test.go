@@ -49,7 +49,7 @@ func TestMutants(t *testing.T) {
 		{"a node of another set is made a member of this one", protocol.RuleSetKin, anotherSetStays},
 		{"each refusal breaks the connection to a node without a vote", protocol.RuleSetPatient, refusedWithoutAVote},
 		{"another set is proposed than a node has accepted", protocol.RuleSetAccepted, acceptedIsProposed},
-		{"a node of another set says what counts", protocol.RuleSetFollow, followsAStranger},
+		{"a node of another set says what counts", protocol.RuleSetFollow, followsAnotherSet},
 		{"an empty server of a newer list is taken for a member", protocol.RuleSetSeen, movesToAnEmptyServer},
 		{"so is a copy of a member that the list names where it was", protocol.RuleSetUnlisted, movesToACopy},
 		{"a client counts members without a number", protocol.RuleSetRoom, outlivesItsNumbers},

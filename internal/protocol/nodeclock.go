@@ -5,7 +5,7 @@ import "time"
 // A lease ends by the node's wall clock, and the client takes it to end by its
 // own monotonic clock. A node's clock that is set ahead ends leases early. So
 // does, for the client, a clock of its own that stands still while the machine
-// sleeps. Both look alike: the node's clock is suddenly ahead of the client's.
+// sleeps. Both look the same: the node's clock is suddenly ahead of the client's.
 //
 // ClockBounds notices that the two clocks have parted. Clocks judges which of
 // them it was, by what the other nodes show:
@@ -199,7 +199,7 @@ func (c *Clocks) noteEvidence(node int, r Reading) {
 		}
 		lo, hi := w.parted(r)
 		parted := lo > 0 || hi < 0
-		if alike := lo <= k.hi && k.lo <= hi; !parted && (!alike || !c.Rules.on(RuleExclude)) {
+		if overlap := lo <= k.hi && k.lo <= hi; !parted && (!overlap || !c.Rules.on(RuleExclude)) {
 			k.steady |= 1 << node
 		}
 	}

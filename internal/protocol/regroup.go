@@ -14,7 +14,9 @@ type Group struct {
 	Successor string
 	Absent    uint32 // nodes that are asked nothing, a bit for each
 	TakeBack  Window // holders ask nodes to take them back, see takeback.go: the guard time of the set; 0: they do not
-	Narrow    bool   // claims of before may have been admitted by nodes that are not asked any more
+	// RestartJoining: attempts that are not settled start again, as claims of before may have been admitted by nodes that are not
+	// asked any more.
+	RestartJoining bool
 }
 
 // Regroup has the claim count on other nodes. It keeps its ticket.
@@ -39,7 +41,7 @@ func (c *Claim) Regroup(now Time, g Group) {
 	for c.Nodes = uint8(g.Nodes); len(c.peers) < g.Nodes; {
 		c.peers = append(c.peers, peer{outside: true})
 	}
-	if g.Narrow && c.phase == Joining && !c.Postponed() && c.Rules.on(RuleNarrow) {
+	if g.RestartJoining && c.phase == Joining && !c.Postponed() && c.Rules.on(RuleNarrow) {
 		c.end(now, Expired)
 		return
 	}

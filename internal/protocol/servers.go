@@ -125,8 +125,8 @@ func (s *Servers) OtherAddress(now Time, i int, inc Incarnation) int {
 	return -1
 }
 
-// Vote says that address i has shown this incarnation. If Twin returns no other
-// address, i votes with it from now on. Vote returns what Twin does.
+// Vote says that address i has shown this incarnation. If OtherAddress returns no
+// other address, i votes with it from now on. Vote returns what OtherAddress does.
 //
 // Invariant: an address that is refused a vote keeps no other one for longer than the
 // leases run that it gave. Without that, two addresses that change places keep each

@@ -5,7 +5,7 @@ import "github.com/quorate/quorate/internal/protocol"
 // A node has room for so many requests of one process. The others wait at the process.
 // What is sent, and when, is decided by the code that runs in production
 // (protocol.Attempt, protocol.RegisterOp, protocol.Backlog). This file
-// does what core/flow.go and core/asking.go do.
+// does what core/flow.go, core/register_call.go and core/register_request.go do.
 
 // full reports whether the node has no room for a request. An urgent one finds room when
 // others do not. Without a connection all requests fail, which takes no room.
@@ -64,7 +64,7 @@ func (l *link) depart(m *message) bool {
 	if l.full(m.req.Class()) {
 		return false
 	}
-	l.roomy(m)
+	l.checkRoom(m)
 	if m.inq != nil {
 		m.inq.Departed(&m.req)
 		l.transfer(m)
@@ -116,9 +116,9 @@ func (l *link) pump() {
 	}
 }
 
-// roomy holds what is sent to the room of its node. A leave that a connection begins with
+// checkRoom fails if more is sent than the node has room for. A leave that a connection begins with
 // is not sent here.
-func (l *link) roomy(m *message) {
+func (l *link) checkRoom(m *message) {
 	w := l.proc.w
 	if room := w.window; l.up && room > 0 && l.pending >= room+room/4 {
 		w.fail("room", "process %s sends %v to node %d with %d requests unanswered there", l.proc.name, m.req.Op, l.idx, l.pending)
