@@ -87,7 +87,7 @@ func TestCostOfManyWaiters(t *testing.T) {
 		}
 	}
 	for i, n := range inUse {
-		t.Logf("%d in use: an Acquire and its Release in a crowd cost a node %.0f bytes and %.1f µs", n, bytes[i], usec[i])
+		t.Logf("%d in use: an Acquire and its Release among many claims cost a node %.0f bytes and %.1f µs", n, bytes[i], usec[i])
 	}
 	require.LessOrEqual(t, bytes[1], 2*bytes[0])
 	require.LessOrEqual(t, usec[1], 1.5*usec[0])

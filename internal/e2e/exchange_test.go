@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// crowd is many clients that lock some names in turn, and what they see.
-type crowd struct {
+// rotation is many clients that lock some names in turn, and what they see.
+type rotation struct {
 	names    [16]tenancy
 	holds    atomic.Int64
 	overlaps atomic.Int64
@@ -37,7 +37,7 @@ type tenancy struct {
 }
 
 // begin notes that a hold has begun. One that is over shows nothing: its goroutine is late.
-func (c *crowd) begin(at *tenancy, l quorate.Lease) {
+func (c *rotation) begin(at *tenancy, l quorate.Lease) {
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	if l.Context().Err() != nil {
@@ -62,7 +62,7 @@ func (at *tenancy) end(l quorate.Lease) {
 }
 
 // join has a client lock one name again and again until ctx ends.
-func (c *crowd) join(ctx context.Context, t *testing.T, q *quorate.Quorum, i int) {
+func (c *rotation) join(ctx context.Context, t *testing.T, q *quorate.Quorum, i int) {
 	at := &c.names[i%len(c.names)]
 	m := mutex.New(q, fmt.Sprint("name ", i%len(c.names)))
 	c.all.Go(func() {
@@ -147,7 +147,7 @@ func TestExchangeUnderLoad(t *testing.T) {
 	require.NoError(t, core.CoreOf(operator).BootstrapSet(deadline(t)))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var users crowd
+	var users rotation
 	paused := beat(ctx, c.Node(1), c.Node(4), c.Node(5)) // these run until the end
 	var kept []*mutex.Mutex
 	var log e2e.Log // of all clients

@@ -75,9 +75,9 @@ func (c *contenders) disperse() {
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	crowd := startContenders(t, c, e2e.Timing(long))
+	users := startContenders(t, c, e2e.Timing(long))
 	for i := range 30 {
-		crowd.more(t, 20)
+		users.more(t, 20)
 		require.NoError(t, c.Node(i%3).Client().ScriptFlush(t.Context()).Err())
 		if i%5 == 0 {
 			for j := range 3 {
@@ -85,10 +85,10 @@ func TestScriptFlush(t *testing.T) {
 			}
 		}
 	}
-	crowd.more(t, 20)
-	crowd.disperse()
-	t.Log(crowd.holds.Load(), "holds,", crowd.lost.Load(), "lost")
-	assert.LessOrEqual(t, crowd.lost.Load(), int64(6), "at most one each, by the end of the test")
+	users.more(t, 20)
+	users.disperse()
+	t.Log(users.holds.Load(), "holds,", users.lost.Load(), "lost")
+	assert.LessOrEqual(t, users.lost.Load(), int64(6), "at most one each, by the end of the test")
 	e2e.Clean(t, c)
 
 	// Also for a client that only asks, and for one that only leaves.
@@ -117,7 +117,7 @@ func TestFlushAll(t *testing.T) {
 	const ttl = 400 * time.Millisecond
 	c := redistest.Start(t, 3)
 	timing := e2e.Timing(ttl)
-	crowd := startContenders(t, c, timing)
+	users := startContenders(t, c, timing)
 	flush := func(nodes ...int) {
 		for _, i := range nodes {
 			require.NoError(t, c.Node(i).Client().FlushAll(t.Context()).Err())
@@ -125,17 +125,17 @@ func TestFlushAll(t *testing.T) {
 	}
 	// One at a time, with time to repair in between: no caller has to wait.
 	for i := range 3 {
-		crowd.more(t, 100)
+		users.more(t, 100)
 		flush(i)
 		ready(t, c, timing)
 	}
-	crowd.more(t, 100)
+	users.more(t, 100)
 	flush(0, 1)
-	crowd.more(t, 100)
+	users.more(t, 100)
 	flush(0, 1, 2)
-	crowd.more(t, 100)
-	crowd.disperse()
-	t.Log(crowd.holds.Load(), "holds,", crowd.lost.Load(), "lost")
+	users.more(t, 100)
+	users.disperse()
+	t.Log(users.holds.Load(), "holds,", users.lost.Load(), "lost")
 	e2e.Clean(t, c)
 }
 

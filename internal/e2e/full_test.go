@@ -52,13 +52,13 @@ func fullServers(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
 	require.NoError(t, down.LockContext(ctx))
 	require.NoError(t, sem.Acquire(ctx, 1))
 	const many = 100 // go out together
-	var crowd []locker
+	var lockers []locker
 	for i := range many {
 		var l locker = mutex.New(q, "one of many "+strconv.Itoa(i))
 		if i%2 == 0 {
 			l = rwmutex.New(q, "one of many "+strconv.Itoa(i))
 		}
-		crowd = append(crowd, l)
+		lockers = append(lockers, l)
 		require.NoError(t, l.LockContext(ctx))
 	}
 	next := make(chan error, 1)
@@ -95,7 +95,7 @@ func fullServers(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
 	assert.NoError(t, down.RUnlockContext(ctx))
 	sem.Release(1)
 	var all sync.WaitGroup
-	for _, l := range crowd {
+	for _, l := range lockers {
 		all.Go(func() { assert.NoError(t, l.UnlockContext(ctx)) })
 	}
 	all.Wait()

@@ -11,7 +11,7 @@ import (
 // at a time two hundred times, and is served then. That is no claim that spins.
 func TestLongQueueTakesManySmallPortions(t *testing.T) {
 	g := generator{
-		name: "crowd",
+		name: "many claims",
 		set: func(r *rand.Rand, s *setting) {
 			plain(r, s, 1)
 			s.nodes, s.portion = 1, 1

@@ -70,7 +70,7 @@ func (s *sequence) succession() (parts []part) {
 // is as if it had not been asked for.
 func (s *sequence) inBatches(ctx context.Context) error {
 	wanted := s.anything()
-	if s.alike != nil && s.rng.IntN(2) == 0 {
+	if s.common != nil && s.rng.IntN(2) == 0 {
 		wanted = s.succession()
 	}
 	var parts []part

@@ -47,7 +47,7 @@ type sequence struct {
 	actors  []*actor
 	resizes protocol.Ticket
 	incs    map[protocol.Incarnation]bool
-	alike   *actor // what one client's claims have in common, which go out together; nil: nothing
+	common  *actor // what one client's claims have in common, which go out together; nil: nothing
 	herd    bool   // more claims than one request deals with
 	done    int    // parts of requests of many that were done
 	mixed   int    // requests of many in which two claims had something done
@@ -85,8 +85,8 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 		}
 	}
 	if rng.IntN(2) == 0 && !s.herd {
-		s.alike = &actor{}
-		s.renew(s.alike)
+		s.common = &actor{}
+		s.renew(s.common)
 	}
 	for i := range fleet {
 		c := capacity
@@ -123,8 +123,8 @@ func (s *sequence) renew(a *actor) {
 	if s.timed && s.rng.IntN(2) == 0 {
 		a.terms.TTL = time.Duration(40+s.rng.IntN(40)) * time.Millisecond
 	}
-	if s.alike != nil && a != s.alike {
-		a.owner, a.terms.TTL, a.terms.Notify = s.alike.owner, s.alike.terms.TTL, true
+	if s.common != nil && a != s.common {
+		a.owner, a.terms.TTL, a.terms.Notify = s.common.owner, s.common.terms.TTL, true
 	}
 }
 

@@ -40,7 +40,7 @@ func (x *space) actions(s state, to []action) []action {
 	if s.claims[0] == 0 {
 		return to // nothing before the first start makes a difference: nodes do nothing unasked
 	}
-	for i := range uint8(len(x.cfg.Parties)) {
+	for i := range uint8(len(x.cfg.Claims)) {
 		if s.claims[i] == 0 {
 			continue
 		}
@@ -74,14 +74,14 @@ func (x *space) actions(s state, to []action) []action {
 // starts: claims start in turn, the first at base. A claim may start below
 // another one's T0 only while client clocks can differ by as much.
 func (x *space) starts(s state, to []action) []action {
-	for i := range x.cfg.Parties {
+	for i := range x.cfg.Claims {
 		if s.claims[i] != 0 {
 			continue
 		}
 	tickets:
-		for _, t := range x.cfg.Parties[i].Propose {
+		for _, t := range x.cfg.Claims[i].Propose {
 			for j := range i {
-				if p := &x.claims[s.claims[j]]; t <= max(x.cfg.Parties[j].Propose[0], p.ticket) {
+				if p := &x.claims[s.claims[j]]; t <= max(x.cfg.Claims[j].Propose[0], p.ticket) {
 					if x.cfg.Skew != Unbounded && int(s.left.since[j]) > x.cfg.Skew {
 						continue tickets
 					}
@@ -262,13 +262,13 @@ func (x *space) pass(s *state, asleep int) string {
 		}
 		s.cols[z] = x.col(c)
 	}
-	for i := range x.cfg.Parties {
-		if s.left.since[i] <= uint8(max(x.cfg.Skew, 0)) && s.claims[len(x.cfg.Parties)-1] == 0 && s.claims[i] != 0 {
+	for i := range x.cfg.Claims {
+		if s.left.since[i] <= uint8(max(x.cfg.Skew, 0)) && s.claims[len(x.cfg.Claims)-1] == 0 && s.claims[i] != 0 {
 			s.left.since[i]++
 		}
 	}
 	wrong := ""
-	for i := range x.cfg.Parties {
+	for i := range x.cfg.Claims {
 		if s.claims[i] == 0 || x.claims[s.claims[i]].final {
 			continue
 		}

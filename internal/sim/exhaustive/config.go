@@ -30,7 +30,7 @@ type ClaimConfig struct {
 
 // Config says what the search goes through. Durations are in units.
 type Config struct {
-	Parties  []ClaimConfig // in the order in which they start
+	Claims  []ClaimConfig // in the order in which they start
 	Capacity uint64
 	TTL      int
 	Guard    int
@@ -84,7 +84,7 @@ func Mutex(ttl int, same bool) Config {
 		b.Residue, b.Propose = 0, []protocol.Ticket{base - protocol.Residues, base, base + protocol.Residues}
 	}
 	return Config{
-		Parties: []ClaimConfig{a, b}, Capacity: 1, TTL: ttl, Guard: 2 * ttl,
+		Claims: []ClaimConfig{a, b}, Capacity: 1, TTL: ttl, Guard: 2 * ttl,
 		Delay: Unbounded, Beats: Unbounded, Units: Unbounded, Raises: Unbounded,
 	}
 }
@@ -93,9 +93,9 @@ func Mutex(ttl int, same bool) Config {
 // order in which they start.
 func Semaphore(ttl int) Config {
 	c := Mutex(ttl, false)
-	c.Capacity, c.Parties = 2, nil
+	c.Capacity, c.Claims = 2, nil
 	for i := range 3 {
-		c.Parties = append(c.Parties, ClaimConfig{Weight: 1, Residue: byte(i), Propose: []protocol.Ticket{base + protocol.Ticket(i)}})
+		c.Claims = append(c.Claims, ClaimConfig{Weight: 1, Residue: byte(i), Propose: []protocol.Ticket{base + protocol.Ticket(i)}})
 	}
 	return c
 }
@@ -105,12 +105,12 @@ const base = 10 * protocol.Residues
 
 func (c *Config) id(claim int) protocol.ID {
 	// The first two bytes make jitter (renew.go), and there is none in units; the others must differ.
-	return protocol.ID{3: byte(1 + claim), 15: c.Parties[claim].Residue}
+	return protocol.ID{3: byte(1 + claim), 15: c.Claims[claim].Residue}
 }
 
 func (c *Config) terms(claim int) protocol.Terms {
 	return protocol.Terms{
-		ID: c.id(claim), Weight: c.Parties[claim].Weight, Capacity: c.Capacity, TTL: time.Duration(c.TTL) * unit,
+		ID: c.id(claim), Weight: c.Claims[claim].Weight, Capacity: c.Capacity, TTL: time.Duration(c.TTL) * unit,
 		Counting: c.Capacity > 1,
 	}
 }

@@ -34,8 +34,8 @@ func apart(c *Config) { c.Apart = [][2]int{{1, 0}} }
 // brief has both leave a node out at first: the same one, or not.
 func brief(first, second uint32) func(*Config) {
 	return func(c *Config) {
-		c.Parties[0].Later, c.Parties[0].After = first, 1
-		c.Parties[1].Later, c.Parties[1].After = second, 1
+		c.Claims[0].Later, c.Claims[0].After = first, 1
+		c.Claims[1].Later, c.Claims[1].After = second, 1
 	}
 }
 

@@ -6,7 +6,7 @@ package exhaustive
 // (save where a leave was given up or overtaken: a lease clears that).
 func (x *space) stuck(s state) string {
 	for z := range uint8(nodes) {
-		for i := range uint8(len(x.cfg.Parties)) {
+		for i := range uint8(len(x.cfg.Claims)) {
 			l := x.linkOf(&s, i, z)
 			l.late = link{}.late
 			x.setLink(&s, i, z, l)

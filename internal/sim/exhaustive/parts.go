@@ -66,7 +66,7 @@ func (x *space) compute(e claimEvent) claimMove {
 	var wrong string
 	switch e.kind {
 	case evStart:
-		claimConfig := x.cfg.Parties[e.slot]
+		claimConfig := x.cfg.Claims[e.slot]
 		c.Start(p.at, e.ticket, claimConfig.Later, time.Duration(claimConfig.After)*unit)
 	case evAnswer:
 		c.Answer(p.at, x.request(p, e), x.answer(x.msgs[e.msg]))
@@ -143,9 +143,9 @@ func (x *space) answer(m message) protocol.Answer {
 		HasTotals: m.told, Listed: m.listed, Sum: m.sum, Digest: m.digest,
 		AllSum: m.allSum, AllDigest: m.allDigest,
 	}
-	for i := range x.cfg.Parties {
+	for i := range x.cfg.Claims {
 		if m.lower&(1<<i) != 0 {
-			a.Lower = append(a.Lower, protocol.Lower{ID: x.cfg.id(i), Weight: x.cfg.Parties[i].Weight})
+			a.Lower = append(a.Lower, protocol.Lower{ID: x.cfg.id(i), Weight: x.cfg.Claims[i].Weight})
 		}
 	}
 	return a

@@ -89,7 +89,7 @@ func (x *space) canonical(s state) state {
 // that the claim would defer another node than the world says, and fewer states
 // would be searched than there are.
 func (x *space) interchangeable(s state, order [nodes]int) bool {
-	for i, p := range x.cfg.Parties {
+	for i, p := range x.cfg.Claims {
 		if s.claims[i] != 0 {
 			continue
 		}
@@ -109,7 +109,7 @@ func (x *space) interchangeable(s state, order [nodes]int) bool {
 // leaves out more, and is a bound like the others.)
 func (x *space) open(s state) bool {
 	var weight uint64
-	for i, p := range x.cfg.Parties {
+	for i, p := range x.cfg.Claims {
 		c := &x.claims[s.claims[i]]
 		if x.cfg.Raises != Unbounded && c.ticket > base+protocol.Residues*protocol.Ticket(x.cfg.Raises+1) {
 			return false
@@ -184,7 +184,7 @@ func (x *space) happen(s *state, i uint8, e claimEvent) string {
 // overCapacity reports more valid holders than there is room for.
 func (x *space) overCapacity(s state) string {
 	var weight uint64
-	for i, p := range x.cfg.Parties {
+	for i, p := range x.cfg.Claims {
 		if x.claims[s.claims[i]].valid {
 			weight += p.Weight
 		}

@@ -61,7 +61,7 @@ func (t *teller) tell(s state, a action, next state) {
 		t.flush()
 		t.lines = append(t.lines, t.words(s, a))
 	}
-	for i := range t.cfg.Parties {
+	for i := range t.cfg.Claims {
 		was, is := &t.claims[s.claims[i]], &t.claims[next.claims[i]]
 		phase := ""
 		switch {

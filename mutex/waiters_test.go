@@ -32,7 +32,7 @@ func TestManyWaiters(t *testing.T) {
 			if n >= names {
 				n -= names
 			}
-			m := mutex.New(q, "crowd "+strconv.Itoa(n))
+			m := mutex.New(q, "contended "+strconv.Itoa(n))
 			all.Go(func() {
 				for r := range rounds {
 					m.Lock()
