@@ -88,7 +88,7 @@ func TestLingeringClaimIsLost(t *testing.T) {
 	token := m.Lease().Token()
 	m.Unlock()
 	for i := range c.Len() {
-		require.NoError(t, c.Node(i).Restart()) // without memory: the guard time passes first
+		require.NoError(t, c.Node(i).Restart()) // without their data: the guard time passes first
 	}
 	require.True(t, e2e.Eventually(func() bool { return slices.Contains(seen.kinds(), quorate.EventLost) }))
 	m.Lock()

@@ -176,9 +176,9 @@ func bootstrapCommand() *cobra.Command {
 		Use:   "bootstrap",
 		Short: "Declare brand-new nodes ready, once, before their first use",
 		Long: `Declares that the nodes are brand-new: that no lease was ever given on them, so
-that they may vote at once instead of sitting out their guard time.
+that they may vote at once instead of after their guard time.
 
-Never call it after a failure. A node that lost its memory may have forgotten
+Never call it after a failure. A node that lost its data may have forgotten
 leases that still run; if it votes again at once, two may hold the same lock.
 
 The nodes also record that they are the set of this list. Clients with another

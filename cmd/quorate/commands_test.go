@@ -37,7 +37,7 @@ func TestCheckAndBootstrap(t *testing.T) {
 	assert.Equal(t, 0, status, errs)
 	assert.Contains(t, out, "3 of 3 nodes are ready, 2 are needed: 1 more may fail.")
 
-	// Two nodes lose their memory: they must not vote for a while.
+	// Two nodes lose their data: they must not vote for a while.
 	flush(t, ns.URLs()[:2]...)
 	status, out, _ = call("check")
 	assert.Equal(t, 2, status)

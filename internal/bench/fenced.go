@@ -9,8 +9,8 @@ import (
 )
 
 // The fenced floor is the floor of a lock that has what a plain key has not: a
-// token that outlasts the release, nodes that sit out a guard time when they have
-// lost their memory, and clocks that are watched. It makes the calls that this
+// token that outlasts the release, nodes that do not vote for a guard time when they have
+// lost their data, and clocks that are watched. It makes the calls that this
 // cannot do without, in one script each, and nothing of what decides by them: to
 // lock, what time it is, what is known of the name and of the node's memory, the
 // key if it is free, and its holder; to unlock, the owner of the key, which is

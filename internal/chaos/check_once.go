@@ -77,7 +77,7 @@ func (r *round) check(ops map[string]*operation, limit time.Duration, once *once
 			completed++
 			found = append(found, r.untold(o, ops[o.After])...)
 		}
-		// A run that has been overtaken may still go on, but not one with a claim.
+		// A run that has been superseded may still go on, but not one with a claim.
 		if first != nil && o.Op != first.Value && o.held() && o.valid() > first.Begin {
 			found = append(found, violation{At: first.Begin, What: fmt.Sprintf("%s is run though it is done", r.name), Ops: []*operation{first, o}})
 		}

@@ -25,7 +25,7 @@ func (s rivalStats) String() string {
 }
 
 // intrusions finds holds of ours that were valid while a rival's was, by its own Until. README and
-// docs/from-redsync.md promise that there is none, except where a node has lost its memory: a
+// docs/from-redsync.md promise that there is none, except where a node has lost its data: a
 // rival waits for no guard time. That leaves:
 //
 //   - Theirs first, then ours: without a loss between our oldest vote, at most a ttl old, and the
@@ -76,7 +76,7 @@ func heldInOrder(ops []*operation) []*operation {
 	return held
 }
 
-// excused says whether a node has lost its memory between since and last, or its clock was set
+// excused says whether a node has lost its data between since and last, or its clock was set
 // between since and jumps. When exactly it did is not known: it may have been as much as slack after its end.
 func excused(losses []memoryLoss, since, last, jumps int64, slack time.Duration) bool {
 	return slices.ContainsFunc(losses, func(l memoryLoss) bool {

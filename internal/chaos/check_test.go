@@ -135,7 +135,7 @@ func TestOvertaken(t *testing.T) {
 	assert.Zero(t, found(2, 20, a, b), "they do not conflict")
 	mate := &operation{Op: "c", Weight: 1, Token: ticket(1), Phase: allWell, Call: 90, Begin: 110}
 	assert.Zero(t, found(1, 20, mate, a, b), "the claim had asked before")
-	before := &operation{Op: "c0.1.1", Weight: 1, Token: ticket(0), Phase: healing, Call: 90, Begin: 95, End: 115}
+	before := &operation{Op: "c0.1.1", Weight: 1, Token: ticket(0), Phase: afterFaults, Call: 90, Begin: 95, End: 115}
 	a.Op = "c0.1.2"
 	assert.Zero(t, found(1, 20, before, a, b), "its process had the lock until then")
 	before.End = 105
@@ -207,7 +207,7 @@ func TestChangeUnderAReadLockIsReported(t *testing.T) {
 	assert.Len(t, other.torn(), 1)
 }
 
-// No more nodes are robbed of their memory than the protocol bears.
+// No more nodes lose their data than the protocol tolerates.
 func TestMemory(t *testing.T) {
 	tells := marker{incarnation: 7, whole: true}
 	m := newMemory(newRoster(5).all, time.Hour, func(int) (marker, error) { return tells, nil })

@@ -180,7 +180,7 @@ func (c *client) setWall(off time.Duration) error {
 	return c.worker.Tell(fmt.Sprintf(sayWall, int64(off)))
 }
 
-// beCalm tells it, and all its later lives, that all has been healed.
+// beCalm tells it, and all its later lives, that all faults have ended.
 func (c *client) beCalm() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

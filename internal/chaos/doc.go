@@ -9,7 +9,7 @@
 // and what it got, on the machine's one monotonic clock; a resource that the
 // clients write to writes down what reached it. When all is over the checkers
 // read both: see check_overlap.go, check_model.go, check_wait.go,
-// check_leader.go, check_once.go, check_heal.go, check_rival.go, check_wall.go and
+// check_leader.go, check_once.go, check_repair.go, check_rival.go, check_wall.go and
 // resource.go.
 //
 // # What a hold is
@@ -35,9 +35,9 @@
 //
 // A redsync client locks the names of mutexes and elections meanwhile, by their plain
 // keys. Its holds end by its own Until, and are judged together with ours, except where
-// a node has lost its memory in a way that redsync does not bear: see check_rival.go.
+// a node has lost its data in a way that redsync does not bear: see check_rival.go.
 // It keeps its list of nodes while the set changes, and gets the new list after each exchange: see lists.go.
-// It stops when all is healed: a client that polls delays those that wait without a bound.
+// It stops when all faults have ended: a client that polls delays those that wait without a bound.
 //
 // # Controls
 //

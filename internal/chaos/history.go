@@ -77,19 +77,19 @@ type phase int
 
 const (
 	underFaults phase = iota
-	healing           // faults are over, and what they have left behind still may be there
+	afterFaults       // faults are over, and what they have left behind still may be there
 	allWell
 )
 
 // phases are the moments when the second and the third of them began.
-type phases struct{ healed, well, ended int64 }
+type phases struct{ faultsOver, well, ended int64 }
 
 func (p phases) of(at int64) phase {
 	switch {
 	case at >= p.well:
 		return allWell
-	case at >= p.healed:
-		return healing
+	case at >= p.faultsOver:
+		return afterFaults
 	default:
 		return underFaults
 	}

@@ -216,7 +216,7 @@ func (n *nemesis) ids(addrs []string) (ids []int) {
 	return ids
 }
 
-// lostSince says whether a node has a reason to be within its guard time: it has lost its memory since then, or it entered.
+// lostSince says whether a node has a reason to be within its guard time: it has lost its data since then, or it entered.
 func (n *nemesis) lostSince(node int, then int64) bool {
 	return n.memory.lostSince(node, then) || n.roster.enteredSince(node, then)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// memory sees to it that no more nodes are without memory than the protocol
+// memory sees to it that no more nodes are without their data than the protocol
 // bears: a minority at a time, each from the moment it forgets until it votes
 // again, a guard time after the first client has noticed, and has been repaired.
 // It stands between the nemesis and the nodes, so that neither a restart that takes
@@ -46,7 +46,7 @@ type marker struct {
 	set         protocol.NodeSet
 }
 
-// loss is when a node lost its memory, and when it was back; zero while it is not.
+// loss is when a node lost its data, and when it was back; zero while it is not.
 type loss struct {
 	at, back time.Time
 	// The incarnation under which it goes on until a client notices that something
@@ -68,7 +68,7 @@ func newMemory(sets func() [][]int, guard time.Duration, ask func(int) (marker, 
 	return &memory{guard: guard, sets: sets, marker: ask, lost: map[int]loss{}}
 }
 
-// lose asks whether the node may lose its memory now, and if so takes it that it does.
+// lose asks whether the node may lose its data now, and if so takes it that it does.
 func (m *memory) lose(node int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *memory) lose(node int) error {
 		}
 		member = true
 		if few := len(lo.Intersect(set, without)); few >= minority(len(set)) {
-			return fmt.Errorf("%w: %d nodes are without memory already", errSkip, few)
+			return fmt.Errorf("%w: %d nodes are without their data already", errSkip, few)
 		}
 	}
 	if !member { // what has left the set stays with its data
@@ -102,7 +102,7 @@ func (m *memory) lose(node int) error {
 	return nil
 }
 
-// over says whether a node votes again, and is a witness of what is recorded.
+// over says whether a node votes again, and attests what is recorded.
 func (m *memory) over(n int, l loss) bool {
 	// A node tells its age in seconds, so one of them may be added.
 	if l.back.IsZero() || time.Since(l.back) < m.guard+m.guard/10+time.Second {
@@ -118,7 +118,7 @@ func (m *memory) over(n int, l loss) bool {
 	return k.born.Before(l.at) || time.Since(k.born) > m.guard+m.guard/10
 }
 
-// pretend says that the node, which is losing its memory, keeps a marker that does not tell.
+// pretend says that the node, which is losing its data, keeps a marker that does not tell.
 func (m *memory) pretend(node int) error {
 	if m.marker == nil {
 		return nil
@@ -155,7 +155,7 @@ func (m *memory) last(node int) *memoryLoss {
 	return &memoryLoss{}
 }
 
-// byClock says that the node, which is losing its memory, does so as its clock is set.
+// byClock says that the node, which is losing its data, does so as its clock is set.
 func (m *memory) byClock(node int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,7 +180,7 @@ func (m *memory) losses() []memoryLoss {
 	return slices.Clone(m.log)
 }
 
-// lostSince says whether the node has lost its memory since then, or does now, or its clock has slipped.
+// lostSince says whether the node has lost its data since then, or does now, or its clock has slipped.
 func (m *memory) lostSince(node int, then int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -85,7 +85,7 @@ var trackNames = []string{"servers", "data", "network", "clients", "sleep", "wal
 // memberTrack is the track in which operators exchange nodes of the set.
 const memberTrack = "members"
 
-// run does harm until ctx ends. When it returns all is healed.
+// run does harm until ctx ends. When it returns all faults have ended.
 func (n *nemesis) run(ctx context.Context) error {
 	n.began = now()
 	var all, clocks sync.WaitGroup

@@ -111,7 +111,7 @@ func (n *nemesis) shuffled(r *rand.Rand) []int {
 // allNodes are the numbers of all servers, also of those that are no members.
 func (n *nemesis) allNodes() []int { return lo.Range(len(n.nodes)) }
 
-// back says that a node that has lost its memory is there again. Its caller holds mu of the node.
+// back says that a node that has lost its data is there again. Its caller holds mu of the node.
 func (n *nemesis) back(nd *node) {
 	n.memory.back(nd.id)
 	n.retire(nd)

@@ -71,7 +71,7 @@ type harness struct {
 	began    time.Time
 	times    phases
 	left     []violation
-	pulse    *pulse // from when all was healed
+	pulse    *pulse // from when all faults had ended
 	repairs  int    // of nodes that had lost their data
 }
 
@@ -198,14 +198,14 @@ func (h *harness) version(ctx context.Context) string {
 	return info["Server"]["redis_version"]
 }
 
-// phases are: faults; all is healed; every client gets everything; all end.
+// phases are: faults; all faults have ended; every client gets everything; all end.
 func (h *harness) phases(ctx context.Context) error {
 	p := &h.plan
 	stop := h.progress(ctx)
 	defer stop()
 	bad, cancel := context.WithTimeout(ctx, p.For)
 	if p.Control != controlRedsync {
-		repairs, end := watchHealings(h.nodes, p.Guard, h.roster, &h.shown, h.nemesis.lostSince)
+		repairs, end := watchRepairs(h.nodes, p.Guard, h.roster, &h.shown, h.nemesis.lostSince)
 		defer func() {
 			end()
 			h.left, h.repairs = append(h.left, repairs.found...), repairs.n
@@ -222,7 +222,7 @@ func (h *harness) phases(ctx context.Context) error {
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
-	h.times.healed = now()
+	h.times.faultsOver = now()
 	pulse, end := watchPulse(h.nemesis.voters())
 	h.pulse = pulse
 	defer func() { end(); h.times.ended = now() }()

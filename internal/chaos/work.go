@@ -59,7 +59,7 @@ type turn struct {
 	patience   time.Duration
 	hold       time.Duration // most are shorter
 	most       time.Duration // none is longer, if not 0
-	calm       bool          // all has been healed: short holds, no tries
+	calm       bool          // all faults have ended: short holds, no tries
 	after      string        // the operation whose hold the next one goes on with
 	seen       int64         // when the hold was last seen to be valid
 }

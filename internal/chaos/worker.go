@@ -39,7 +39,7 @@ type terms struct {
 	Patience   time.Duration // how long a lock is waited for
 	Hold       time.Duration // most holds are shorter
 	Control    string
-	Calm       bool          // all has been healed
+	Calm       bool          // all faults have ended
 	Wall       time.Duration // by which the wall clock is wrong
 }
 
@@ -63,7 +63,7 @@ type clientEnv struct {
 // The lines that a client reads and writes. It ends at once when its input
 // ends, in whatever way the harness has.
 const (
-	sayCalm   = "calm"    // to it: all has been healed
+	sayCalm   = "calm"    // to it: all faults have ended
 	sayWall   = "wall %d" // to it: by how many nanoseconds its wall clock is wrong
 	sayFinish = "finish"  // to it: end what is under way, close everything
 	sayBye    = "bye"     // from it: everything is closed

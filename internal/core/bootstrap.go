@@ -272,11 +272,11 @@ func (b *bootstrap) record(ctx context.Context) error {
 		return &Failure{Err: wrong}
 	}
 	// The ballot begins with the time, so that a later call is higher without asking. A clock that is behind costs a round:
-	// errOutrun brings the highest ballot that a node has promised.
+	// errRecordingSuperseded brings the highest ballot that a node has promised.
 	ballot := protocol.NewBallot(b.q.wall.time(), chance(), "")
 	for {
 		c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: b.q.set.Guard, Retention: b.q.set.Retention}
-		// A round that was overtaken draws other identities. They count only where no
+		// A round that was superseded draws other identities. They count only where no
 		// node has accepted a configuration: what one has accepted is proposed again
 		// (rule 4).
 		for _, n := range b.q.nodes.all() {
@@ -288,7 +288,7 @@ func (b *bootstrap) record(ctx context.Context) error {
 		if err == nil {
 			b.q.members.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
 		}
-		if !errors.Is(err, errOutrun) {
+		if !errors.Is(err, errRecordingSuperseded) {
 			return err
 		}
 		select {
@@ -301,8 +301,8 @@ func (b *bootstrap) record(ctx context.Context) error {
 	}
 }
 
-// errOutrun says that another client records a set at the same moment.
-var errOutrun = errors.New("another client records the set at this moment")
+// errRecordingSuperseded says that another client records a set at the same moment.
+var errRecordingSuperseded = errors.New("another client records the set at this moment")
 
 // carryOut carries out a Recording. It returns the highest ballot that a node has
 // promised. It may end half-way: nodes that have promised serve as before, and one that
@@ -322,7 +322,7 @@ func (b *bootstrap) carryOut(ctx context.Context, r *protocol.Recording) (last p
 	case protocol.RecordForgotten:
 		return last, &Failure{Err: errSetForgotten}
 	}
-	return last, errOutrun
+	return last, errRecordingSuperseded
 }
 
 // recordSteps asks the nodes what a Recording wants to be asked. It returns the highest ballot that a node

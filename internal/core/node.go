@@ -91,8 +91,8 @@ func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
 
 // hello returns the first commands of a connection: the scripts that the node
 // lacks, and the news of a restart. The news comes first so that no claim is made on
-// a node before the node knows that it has to
-// sit out its guard time. It is the second restart detector: the newest writes
+// a node before the node knows that its
+// guard time begins. It is the second restart detector: the newest writes
 // may be gone even though the marker survived. That is so with fsync=always, too: what a run
 // has written while its append-only file was off, or before an older file was
 // put back, is not in the file, and so the file cannot tell.

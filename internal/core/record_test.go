@@ -81,7 +81,7 @@ func TestRecord(t *testing.T) {
 	assert.Positive(t, rec.Left, "the claim that recorded it is still held")
 
 	require.NoError(t, a.Put(soon(t), h, 2, []byte("more"), 0))
-	require.NoError(t, a.Put(soon(t), h, 1, []byte("late"), 0), "overtaken by the same hold's own")
+	require.NoError(t, a.Put(soon(t), h, 1, []byte("late"), 0), "superseded by the same hold's own")
 	rec, err = b.Read(soon(t))
 	require.NoError(t, err)
 	assert.Equal(t, "more", string(rec.Value))

@@ -15,7 +15,7 @@ import (
 // regain gives the set back to the nodes that lost their data, for as long as that is
 // due (docs/membership.md, rule 7). It is a task, and change starts one at a time.
 //
-// Each client of the set may do so at the same moment, and each overtakes the others.
+// Each client of the set may do so at the same moment, and each supersedes the others.
 // So it waits for a random time first, and longer after each failure. Without that no
 // recording of a thousand clients ends.
 //
@@ -55,10 +55,10 @@ func (s *members) regain() {
 		switch done, err := s.regainOnce(ctx); {
 		case done:
 			s.q.set.Logger.Info("quorate: most nodes of the set lost their data and got their places back; they vote after the guard time")
-		// To be overtaken by another client is no failure of the set: that one regains
+		// To be superseded by another client is no failure of the set: that one regains
 		// it. The warning comes once, as the attempts go on until an operator has
 		// acted.
-		case err != nil && !errors.Is(err, errOutrun) && !warned:
+		case err != nil && !errors.Is(err, errRecordingSuperseded) && !warned:
 			warned = true
 			s.q.set.Logger.Warn("quorate: most nodes of the set lost their data and cannot get their places back yet; it is tried again", "error", err)
 		}

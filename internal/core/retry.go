@@ -1,6 +1,6 @@
 package core
 
-// This file owns the pauses between attempts of one operation that were overtaken.
+// This file owns the pauses between attempts of one operation that were superseded.
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Retry paces attempts after one whose claim was lost, or overtaken by a later run,
+// Retry paces attempts after one whose claim was lost, or superseded by a later run,
 // before it came to anything. The next attempt is above what overtook it, so one
 // retry is mostly enough. It is not while a version is ahead of the clocks: then all
 // callers would keep the nodes busy with nothing.
@@ -25,7 +25,7 @@ const (
 
 // Wait waits before the next attempt: twice as long each time, and not as long as others.
 // The pauses are random between a half and the whole. With equal pauses two callers
-// that have overtaken each other once would do so each time.
+// that have superseded each other once would do so each time.
 func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	pause := min(firstRetry<<min(r.n, 16), lastRetry)
 	if r.n++; pause == lastRetry {

@@ -49,7 +49,7 @@ func TestClockThatEndsALease(t *testing.T) {
 			c := redistest.Start(t, 3, redistest.WithClock())
 			e2e.Open(t, c, e2e.Timing(ttl))
 			urls := c.URLs()
-			var seen jumps // by either: the first to see it has the node sit out its guard time
+			var seen jumps // by either: the first to see it has the node begin a guard time
 			m := mutex.New(e2e.OpenAt(t, []string{urls[0], urls[1], "redis://127.0.0.1:1"}, e2e.Timing(ttl), quorate.WithObserver(&seen)), "m")
 			q := e2e.OpenAt(t, urls, e2e.Timing(ttl), quorate.WithObserver(&seen))
 			require.NoError(t, m.LockContext(deadline(t)))

@@ -182,7 +182,7 @@ func TestFullServerIsConnectedTo(t *testing.T) {
 		r, err = other.Check(ctx)
 		return err == nil && !slices.ContainsFunc(r.Nodes, func(n quorate.NodeReport) bool { return n.Err != nil })
 	}), "%v %v", &err, &r)
-	assert.NotEmpty(t, r.Nodes[2].Recovering, "it sits out its guard time")
+	assert.NotEmpty(t, r.Nodes[2].Recovering, "it does not vote before its guard time ends")
 	assert.NoError(t, m.UnlockContext(ctx))
 	e2e.Clean(t, c)
 }

@@ -170,7 +170,7 @@ func TestForgedRecord(t *testing.T) {
 	}
 }
 
-// A run that is overtaken learns what overtook it, and is above that the next time. One
+// A run that is superseded learns what superseded it, and is above that the next time. One
 // that cannot be, since no node gives a ticket so far ahead, asks ever more rarely.
 func TestSupersededRun(t *testing.T) {
 	t.Parallel()

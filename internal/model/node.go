@@ -209,7 +209,7 @@ func (n *Node) Resize(limit uint64, at protocol.Ticket) {
 // Limit returns the newest Resize that the node knows of.
 func (n *Node) Limit() (uint64, protocol.Ticket) { return n.limit, n.limitAt }
 
-// Forget is a restart without memory: the data of all names is lost.
+// Forget is a restart without data: the data of all names is lost.
 func (n *Node) Forget() {
 	s := n.shared
 	*s = shared{Off: s.Off, Portion: s.Portion, Bucketed: s.Bucketed, asks: s.asks, longest: s.asks, counts: s.counts, first: s.first, names: s.names}
@@ -219,7 +219,7 @@ func (n *Node) Forget() {
 	}
 }
 
-// Mark is what a client does that saw a restart with memory, the newest writes possibly lost.
+// Mark is what a client does that saw a restart with the data, the newest writes possibly lost.
 func (n *Node) Mark(now int64, inc protocol.Incarnation) {
 	n.marked, n.incarnation, n.born, n.caughtUp, n.learnt = true, inc, now, false, false
 }
@@ -284,7 +284,7 @@ func (n *Node) Edges() []int64 {
 
 // AppendState appends the node's state in a canonical form: two nodes with the
 // same bytes behave the same from then on. Times are relative to now, and past
-// ones are all alike. A dead claim that has not been dropped yet still counts:
+// ones are all the same. A dead claim that has not been dropped yet still counts:
 // dropping it is what pushes the next vote.
 func (n *Node) AppendState(b []byte, now int64) []byte {
 	num := func(v uint64) { b = binary.AppendUvarint(b, v) }

@@ -67,20 +67,20 @@ func (r Rules) CanListNames(sets Quorums, node int, kept bool, caughtUp, listed 
 // it would wait for one to be repaired, and that for the run to decide what a
 // minority has.
 func (q *RegisterOp) write(now Time) {
-	taken, overrun, missing := uint32(0), uint32(0), uint32(0)
+	taken, superseded, missing := uint32(0), uint32(0), uint32(0)
 	for i := range q.peers {
 		p := &q.peers[i]
 		if p.taken {
 			taken |= 1 << i
 		}
 		if p.superseded || p.missing && q.Over {
-			overrun |= 1 << i
+			superseded |= 1 << i
 		} else if p.missing {
 			missing |= 1 << i
 		}
 	}
 	switch {
-	case q.sets().Blocked(overrun) || q.hopeless(now, overrun, missing):
+	case q.sets().Blocked(superseded) || q.hopeless(now, superseded, missing):
 		q.outcome = Superseded
 	case !q.sets().Met(taken):
 		q.evidenceFrom = 0
@@ -94,15 +94,15 @@ func (q *RegisterOp) write(now Time) {
 	}
 }
 
-// hopeless is the way out of a run that can neither win nor be overtaken: a node says that a later run has begun, and the others that could still take
+// hopeless is the way out of a run that can neither win nor be superseded: a node says that a later run has begun, and the others that could still take
 // this do not vote for its claim. A claim that is settled at q nodes is behind at the
 // others for good. So the run gives up after a while, and its claim with it: the next
 // claim may be settled at other nodes.
 //
 // Without the rule one node that keeps a version of the future holds a run up for as
 // long as that is ahead: its claim is settled there and at one node more.
-func (q *RegisterOp) hopeless(now Time, overrun, missing uint32) bool {
-	if overrun == 0 || !q.sets().Blocked(overrun|missing) || q.Op == OpPut && !q.First || !q.Rules.on(RuleHopeless) {
+func (q *RegisterOp) hopeless(now Time, superseded, missing uint32) bool {
+	if superseded == 0 || !q.sets().Blocked(superseded|missing) || q.Op == OpPut && !q.First || !q.Rules.on(RuleHopeless) {
 		q.blocked = 0
 		return false
 	}

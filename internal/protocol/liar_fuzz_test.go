@@ -215,7 +215,7 @@ func (r *round) step() {
 
 // answer is an honest one.
 func (r *round) answer(p *neighbour, q protocol.Request) {
-	if r.fate.among(24) == 0 { // it has lost its memory
+	if r.fate.among(24) == 0 { // it has lost its data
 		p.forget()
 	}
 	v := []resp.Value{{Int: int64(protocol.OK)}, {Int: p.inc}, {}, {}}

@@ -245,18 +245,18 @@ func acceptedIsProposed(t assert.TestingT, rules protocol.Rules) {
 	}
 }
 
-// A recording that a later one has overtaken has no node accept anything.
-func overtakenGivesUp(t assert.TestingT, rules protocol.Rules) {
+// A recording that is superseded has no node accept anything.
+func supersededGivesUp(t assert.TestingT, rules protocol.Rules) {
 	r := protocol.NewRecording(setOf(1, "a", "b", "c"), ballot(1), rules)
 	answer(r, protocol.NodeSet{}, protocol.NodeSet{Promised: ballot(2)}, protocol.NodeSet{})
-	assert.Equal(t, protocol.RecordOutrun, r.Outcome)
+	assert.Equal(t, protocol.RecordSuperseded, r.Outcome)
 	assert.Empty(t, r.Out)
 }
 
 func TestRecording(t *testing.T) {
 	t.Parallel()
 	acceptedIsProposed(t, protocol.Rules{})
-	overtakenGivesUp(t, protocol.Rules{})
+	supersededGivesUp(t, protocol.Rules{})
 	set := setOf(1, "a", "b", "c")
 
 	r := protocol.NewRecording(setOf(2, "a", "b", "d"), ballot(2), protocol.Rules{})

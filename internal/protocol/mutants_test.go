@@ -71,7 +71,7 @@ func TestMutants(t *testing.T) {
 		{"an operator's call ends the guard time of a node that has forgotten a lease", protocol.RuleKeepGuard, keepsGuards},
 		{"a vote of a server without an identity counts as a member's", protocol.RuleSetBlank, blankServer},
 		{"a node is spared of both sets together", protocol.RuleSpareEach, sparesOfEachSet},
-		{"a recording that is overtaken goes on", protocol.RuleSetPromised, overtakenGivesUp},
+		{"a recording that is superseded goes on", protocol.RuleSetPromised, supersededGivesUp},
 	} {
 		var f findings
 		m.test(&f, protocol.Without(m.rule))

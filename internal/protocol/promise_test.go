@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A node takes an open, loses its memory, and its guard time passes. Then it says
+// A node takes an open, loses its data, and its guard time passes. Then it says
 // that it does not vote for the claim. Its promise is gone, so it does not count,
 // even if the process was stopped when it should have noticed that the first answer is old.
 func TestOpenThatANodeHasForgotten(t *testing.T) {

@@ -57,7 +57,7 @@ type Stored struct {
 // Entry is what a node tells of a record.
 type Entry struct {
 	Stored
-	CaughtUp bool          // the node has lost nothing since it was last told everything
+	CaughtUp bool          // the node has lost nothing since it was last caught up
 	Forged   bool          // it keeps a version that is too far ahead of its clock, which it does not tell
 	Promise  Version       // of the newest run that has begun here
 	Left     time.Duration // of the lease of the claim that has recorded this; 0: it is not here, or not voted for

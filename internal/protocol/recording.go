@@ -61,14 +61,14 @@ type RecordOutcome uint8
 
 // The outcomes.
 const (
-	RecordGoesOn    RecordOutcome = iota
-	RecordDone                    // all nodes have recorded Config
-	RecordOutrun                  // another client records a set at the same moment
-	RecordOther                   // Node is of another set, Config
-	RecordSilent                  // a node has not answered
-	RecordAlready                 // the set of this list had been recorded, as Config
-	RecordTwice                   // Node is another node of the list under a second address
-	RecordForgotten               // what the set was is not known well enough to give it back
+	RecordGoesOn     RecordOutcome = iota
+	RecordDone                     // all nodes have recorded Config
+	RecordSuperseded               // another client records a set at the same moment
+	RecordOther                    // Node is of another set, Config
+	RecordSilent                   // a node has not answered
+	RecordAlready                  // the set of this list had been recorded, as Config
+	RecordTwice                    // Node is another node of the list under a second address
+	RecordForgotten                // what the set was is not known well enough to give it back
 )
 
 // Recording records the set of a list. It is not safe for concurrent use.
@@ -158,7 +158,7 @@ func (r *Recording) Answer(s RecordStep, has NodeSet) {
 	case SetAccept, SetRegain:
 		r.accepted()
 	case SetCommit:
-		r.Outcome = RecordOutrun
+		r.Outcome = RecordSuperseded
 		if r.all(func(a *NodeSet) bool { return a.Stamp() == r.Config.Stamp && a.Phase == SetRecorded }) {
 			r.Outcome = RecordDone
 			if r.before {
@@ -174,7 +174,7 @@ func (r *Recording) accepted() {
 		switch {
 		case a == nil:
 		case a.Stamp() != r.Config.Stamp || a.Phase != SetRecorded && a.Accepted != r.ballot:
-			r.Outcome = RecordOutrun
+			r.Outcome = RecordSuperseded
 			return
 		case a.Identity != r.identity(i):
 			r.Outcome, r.Node = RecordTwice, r.node(i)
@@ -216,7 +216,7 @@ func (r *Recording) promised() {
 		r.Outcome = RecordForgotten
 	case forgotten && r.rules.on(RuleSetRegain):
 		if r.before = true; outrun && r.rules.on(RuleSetPromised) {
-			r.Outcome = RecordOutrun
+			r.Outcome = RecordSuperseded
 			return
 		}
 		r.adopt(accepted.Config)
@@ -226,7 +226,7 @@ func (r *Recording) promised() {
 		r.adopt(accepted.Config)
 		r.complete()
 	case outrun && r.rules.on(RuleSetPromised):
-		r.Outcome = RecordOutrun
+		r.Outcome = RecordSuperseded
 	default:
 		if accepted != nil && r.rules.on(RuleSetAccepted) {
 			r.adopt(accepted.Config)

@@ -7,7 +7,7 @@ import "time"
 
 // The register of a name is a value with a version (ticket and id of the claim that recorded it, and a count), and a promise:
 // the version of the newest run that has begun. A run opens the register at q nodes, which promise to take nothing older, and
-// then puts. So a put that is overtaken by the next run is refused at one of its q nodes at least.
+// then puts. So a put that is superseded by the next run is refused at one of its q nodes at least.
 //
 // Invariant: an outcome is final. What is heard later changes nothing, so a caller that has its answer may be gone.
 // Outcome is what has become of a RegisterOp.
@@ -18,7 +18,7 @@ const (
 	Asking       Outcome = iota // not decided yet
 	Settled                     // a majority has it so
 	Inconclusive                // a read that found what a later run will not let a majority have
-	Superseded                  // an open or a put that a later run has overtaken
+	Superseded                  // an open or a put that a later run has superseded
 	Refused                     // so many nodes refuse for good that q cannot be reached
 )
 
@@ -152,7 +152,7 @@ func (q *RegisterOp) ask(now Time, i int) {
 		return
 	}
 	// A node that is repaired gets the newest value and the newest promise that are known, in one request. The promise matters
-	// as much as the value: without it the node would let an overtaken run record again.
+	// as much as the value: without it the node would let a superseded run record again.
 	r := Request{Node: i, Op: q.Op, Sent: now}
 	switch {
 	case p.repair:
@@ -183,7 +183,7 @@ func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 	}
 	p.refused, p.missing = false, a.Status == Missing
 	// The newest answer decides: a node that took this once, and does not now, has
-	// lost its memory since, or a later run has begun there.
+	// lost its data since, or a later run has begun there.
 	p.taken = a.Status == OK && r.Op == q.Op && q.Op != OpRead
 	if a.Record != nil {
 		p.answered, p.entry, p.answerSent = true, *a.Record, r.Sent

@@ -34,7 +34,7 @@ const (
 	RuleLater                           // what a minority has is not brought to others once a later run may have begun: that run is recorded over
 	RuleRepair                          // what a read finds on a minority is brought to a majority first: what was recorded is not found later
 	RuleAdopt                           // a run that finds a record on a minority records it again: as above
-	RuleOutlast                         // a holder counts what a node told it before it lost its memory, until that lease ends: it is lost for nothing
+	RuleOutlast                         // a holder counts what a node told it before it lost its data, until that lease ends: it is lost for nothing
 	RuleOthers                          // an open also counts nodes that are caught up and do not vote for its claim: it and the repair of a node wait for each other
 	RuleAfter                           // and asks them once it has q promises; a node is repaired by what others tell when its guard time is over: what was recorded in between is not found
 	RuleEveryList                       // a node is repaired with the names of all nodes that may be the only one to know one: it attests that nothing is recorded, which is

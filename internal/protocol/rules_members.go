@@ -4,7 +4,7 @@ package protocol
 const (
 	// Which configuration counts, and which node is which member: rules 1 to 10 of docs/membership.md.
 	RuleSetAll      Rule = firstMemberRule + iota // all nodes of a list record it: two lists are recorded, and two hold
-	RuleSetPromised                               // a recording that a later one has overtaken gives up: as above
+	RuleSetPromised                               // a recording that is superseded gives up: as above
 	RuleSetAccepted                               // what a node has accepted is proposed again: clients count on two configurations of one list
 	RuleSetList                                   // a client whose list is another one makes no claim: two holders
 	RuleSetPlace                                  // a node without a set becomes a member only where a member was: a node of another list takes a member's place, and two hold

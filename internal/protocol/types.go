@@ -59,7 +59,7 @@ func (id ID) Next(fence Ticket) Ticket {
 }
 
 // Incarnation is the random value of a node's marker: another value means that
-// the node lost its memory in between.
+// the node lost its data in between.
 type Incarnation uint64
 
 // Op is what a request asks of a node.
@@ -117,15 +117,15 @@ type Status uint8
 const (
 	OK               Status = iota + 1 // the node holds the claim (after a leave: holds it no more)
 	Missing                            // a beat for an id the node does not know; an open or a put of a claim that it does not vote for
-	Recovering                         // the node lost its memory and stores nothing yet
+	Recovering                         // the node lost its data and stores nothing yet
 	Clash                              // the name is in use with another capacity
-	StatusSuperseded                   // an open or a put that a later run has overtaken
+	StatusSuperseded                   // an open or a put that a later run has superseded
 	Ahead                              // the ticket would be too far ahead of the node's clock: nothing is stored (ticketclock.go)
 	OtherSet                           // the request counts on another configuration than the node's: nothing is stored (configuration.go)
 )
 
 func (s Status) String() string {
-	return [...]string{"?", "ok", "missing", "recovering", "clash", "overtaken", "ahead", "other set"}[s]
+	return [...]string{"?", "ok", "missing", "recovering", "clash", "superseded", "ahead", "other set"}[s]
 }
 
 // Lower is one claim with a lower ticket at a node.

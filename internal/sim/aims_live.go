@@ -206,7 +206,7 @@ var leaveAtOnce = generator{
 	plan: (*world).allLoop,
 }
 
-// amnesia: nodes lose their memory all the time.
+// amnesia: nodes lose their data all the time.
 var amnesia = generator{
 	name: "amnesia",
 	set: func(r *rand.Rand, s *setting) {

@@ -25,7 +25,7 @@ var recorded = generator{
 }
 
 // shuttle has one process reach two nodes only for a while, one of which then
-// loses its memory or comes back with an old one.
+// loses its data or comes back with an old one.
 func (w *world) shuttle() {
 	if w.draining {
 		return

@@ -311,7 +311,7 @@ func (p *proc) recordStands(r *protocol.Recording, tries int) {
 		for _, l := range p.links {
 			p.later(w.around(8*w.delay), l.connect) // meets it again
 		}
-	case protocol.RecordOutrun:
+	case protocol.RecordSuperseded:
 		if tries > 0 {
 			p.later(w.around(w.nodeTimeout), func() { p.recordSet(tries - 1) })
 		}

@@ -167,7 +167,7 @@ func (n *node) restart() {
 func (n *node) forget() {
 	n.w.tape.note("forget %d", n.idx+1)
 	defer n.w.tape.within()()
-	n.w.log("node %d has lost its memory", n.idx)
+	n.w.log("node %d has lost its data", n.idx)
 	n.lives++
 	n.model.Forget()
 	n.saved, n.unmarked, n.jumped, n.replica, n.original = nil, false, false, false, false

@@ -220,7 +220,7 @@ func (w *world) readLast(unsettled func()) {
 
 // ledger is what the record has been seen to hold, by all readers together.
 type ledger struct {
-	void  bool             // more nodes have lost their memory than may
+	void  bool             // more nodes have lost their data than may
 	best  protocol.Version // the newest that any reader got
 	opens []opened
 	puts  []protocol.Version

@@ -91,7 +91,7 @@ end
 
 local status, op, T, id = 1, A[2], A[3], A[4]
 -- save writes all of it. What has no end is kept without an expiry; all else for an hour at least, as the promise in it
--- keeps out a run that was overtaken (rule 5 of the record: a put may go on for half an hour).
+-- keeps out a run that was superseded (rule 5 of the record: a put may go on for half an hour).
 local function save()
   local words = table.concat({ pinc, pt, pid, vt, vid, seq, erased, stop, value }, ' ')
   if vt ~= '0' and stop == '0' then

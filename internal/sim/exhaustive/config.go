@@ -30,7 +30,7 @@ type ClaimConfig struct {
 
 // Config says what the search goes through. Durations are in units.
 type Config struct {
-	Claims  []ClaimConfig // in the order in which they start
+	Claims   []ClaimConfig // in the order in which they start
 	Capacity uint64
 	TTL      int
 	Guard    int
@@ -53,7 +53,7 @@ type Config struct {
 	Repeats int
 	// Beats is how many beats reach a node; the others are lost unnoticed.
 	Beats int
-	// Restarts is how many times a node loses its memory.
+	// Restarts is how many times a node loses its data.
 	Restarts int
 	// Pauses is how many units of time pass unnoticed by one of the processes.
 	Pauses int

@@ -20,7 +20,7 @@
 //     before;
 //   - the next request of a claim reaches a node, the next answer comes back (in
 //     order on one connection); a push arrives, in any order or never;
-//   - a node loses its memory (Restarts); a unit of time passes, for all, or
+//   - a node loses its data (Restarts); a unit of time passes, for all, or
 //     unnoticed by one process (Pauses); a node's clock gains a unit (Gains);
 //   - a message is given up, and still arrives at any later time, out of
 //     order, or never (Fails); a request comes twice (Repeats); a claim and a

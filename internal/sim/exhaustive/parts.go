@@ -220,7 +220,7 @@ func (x *space) later(id uint32) uint32 {
 	return x.nodes[id].step
 }
 
-// forgets is a node that has lost its memory. It notices when it is next asked.
+// forgets is a node that has lost its data. It notices when it is next asked.
 func (x *space) forgets(id uint32) uint32 {
 	p := x.nodes[id]
 	p.n, p.step = p.n.Clone(), 0

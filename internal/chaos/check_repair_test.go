@@ -8,11 +8,11 @@ import (
 )
 
 // A node that says that it is caught up has what a majority may have had.
-func TestHealings(t *testing.T) {
+func TestCaughtUpNodeHasWhatTheOthersHad(t *testing.T) {
 	type names = map[string]struct{}
 	self, has := marker{}, names{}
 	others := []names{{"a": {}, "b": {}}, {"a": {}}}
-	w := &healings{roster: newRoster(3), shown: &shown{}, guard: time.Minute, lost: func(int, int64) bool { return true }}
+	w := &repairCheck{roster: newRoster(3), shown: &shown{}, guard: time.Minute, lost: func(int, int64) bool { return true }}
 	w.track(3)
 	w.markers = append(w.markers, func() (marker, error) { return self, nil })
 	w.records = append(w.records,
@@ -42,7 +42,7 @@ func TestHealings(t *testing.T) {
 // A node that is within its guard time has lost something.
 func TestSilencedNode(t *testing.T) {
 	lost := false
-	w := &healings{guard: time.Minute, known: make([]int64, 1), since: make([]int64, 1), lost: func(int, int64) bool { return lost }}
+	w := &repairCheck{guard: time.Minute, known: make([]int64, 1), since: make([]int64, 1), lost: func(int, int64) bool { return lost }}
 	turn := func(incarnation int64) int {
 		w.suspect(0, incarnation)
 		return len(w.found)
@@ -60,7 +60,7 @@ func TestSilencedNode(t *testing.T) {
 func TestLossThatIsNoticedLate(t *testing.T) {
 	hour := int64(time.Hour)
 	var end int64 // of the loss
-	w := &healings{guard: time.Second, known: make([]int64, 1), since: make([]int64, 1), lost: func(_ int, since int64) bool { return end > since }}
+	w := &repairCheck{guard: time.Second, known: make([]int64, 1), since: make([]int64, 1), lost: func(_ int, since int64) bool { return end > since }}
 	w.suspect(0, 1)
 	w.since[0], end = now()-2*hour, now()-hour
 	w.suspect(0, 2)

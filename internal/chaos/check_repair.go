@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// healings watches nodes that have lost their data: one that says that it is caught up
+// repairCheck watches nodes that have lost their data: one that says that it is caught up
 // has what the others had when its incarnation began. It looks at the servers
 // themselves, for what clients find may be right by luck.
-type healings struct {
+type repairCheck struct {
 	guard   time.Duration
 	roster  *roster
 	shown   *shown
@@ -25,7 +25,7 @@ type healings struct {
 	since []int64 // when that was first seen, likewise
 	asked []int64 // when it was asked what it has answered last, likewise
 
-	lost func(node int, since int64) bool // whether a node has lost its memory since then
+	lost func(node int, since int64) bool // whether a node has lost its data since then
 
 	mu    sync.Mutex
 	n     int // times that a node was repaired
@@ -39,10 +39,10 @@ type lack struct {
 	changes     int // of the members, when it began
 }
 
-// watchHealings begins to watch; stop ends it.
-func watchHealings(nodes []*node, guard time.Duration, members *roster, sets *shown, lost func(int, int64) bool) (w *healings, stop func()) {
+// watchRepairs begins to watch; stop ends it.
+func watchRepairs(nodes []*node, guard time.Duration, members *roster, sets *shown, lost func(int, int64) bool) (w *repairCheck, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	w = &healings{guard: guard, roster: members, shown: sets, lost: lost}
+	w = &repairCheck{guard: guard, roster: members, shown: sets, lost: lost}
 	w.track(len(nodes))
 	var all sync.WaitGroup
 	for _, n := range nodes {
@@ -66,12 +66,12 @@ func watchHealings(nodes []*node, guard time.Duration, members *roster, sets *sh
 }
 
 // track makes room for so many nodes.
-func (w *healings) track(nodes int) {
+func (w *repairCheck) track(nodes int) {
 	w.lacks, w.known, w.since, w.asked = make([]lack, nodes), make([]int64, nodes), make([]int64, nodes), make([]int64, nodes)
 }
 
 // look sees what has become of a node.
-func (w *healings) look(node int) {
+func (w *repairCheck) look(node int) {
 	sent := now()
 	m, err := w.markers[node]()
 	if err != nil {
@@ -100,7 +100,7 @@ func (w *healings) look(node int) {
 // has lost nothing: some client has taken its own sleep, or a late answer, for a jump of the node's clock.
 // A loss may be noticed more than once, and late: on a machine that is busy with other things no client may
 // have reached the node since.
-func (w *healings) suspect(node int, incarnation int64) {
+func (w *repairCheck) suspect(node int, incarnation int64) {
 	before, since := w.known[node], w.since[node]
 	if before != incarnation {
 		w.known[node], w.since[node] = incarnation, now()
@@ -115,7 +115,7 @@ func (w *healings) suspect(node int, incarnation int64) {
 
 // others are what so many other nodes of the set have that a majority may have had it. It is the set of before,
 // while nodes are being exchanged.
-func (w *healings) others(node int, set []int) ([]string, error) {
+func (w *repairCheck) others(node int, set []int) ([]string, error) {
 	have, need := map[string]int{}, len(set)/2+1
 	if slices.Contains(set, node) {
 		need-- // it may have had it
@@ -137,7 +137,7 @@ func (w *healings) others(node int, set []int) ([]string, error) {
 }
 
 // judge looks whether a node that says so is caught up.
-func (w *healings) judge(node int, l lack) {
+func (w *repairCheck) judge(node int, l lack) {
 	has, err := w.records[node]()
 	if err != nil {
 		return // it can be looked at again
