@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// AddNodes has more nodes be the set, while locks are held and waited for. Each
+// AddNodes adds nodes to the set, while locks are held and waited for. Each
 // url is one that [Connect] takes, of a single server that is empty or was a node
 // of this set. The nodes must have recorded their set ([Quorum.Bootstrap], [Quorum.RecordSet]).
 //
@@ -38,21 +38,22 @@ func (q *Quorum) AddNodes(ctx context.Context, urls ...string) error {
 	return q.exchange(ctx, "add nodes", core.Exchange{Add: urls})
 }
 
-// RemoveNodes has the set be without some of its nodes. Each is given by its
-// address, as [Report] names it, or by a URL of that address. A node that is down
-// for good is removed like any other one: nothing waits for it. A majority of the
-// set of before and one of the rest must answer.
+// RemoveNodes removes nodes from the set. Each is given by its address, as [Report]
+// names it, or by a URL of that address. A node that is down for good is removed
+// like any other one: nothing waits for it. A majority of the set of before and one
+// of the rest must answer.
 //
 // It takes about two guard times: holders get their places at the nodes that stay
 // first. Where a node of four leaves, or of two, it takes one. All else is as
-// [Quorum.AddNodes] says. Stop the
-// server once it is removed, or empty it. It must not be in the list of a client
-// that starts when all of the list's nodes have been removed and emptied.
+// [Quorum.AddNodes] says.
+//
+// Stop the server once it is removed, or empty it. A client must not start with a
+// list whose nodes have all been removed and emptied.
 func (q *Quorum) RemoveNodes(ctx context.Context, addrs ...string) error {
 	return q.exchange(ctx, "remove nodes", core.Exchange{Remove: addrs})
 }
 
-// ReplaceNode has one node take the place of another one, in one exchange. old is
+// ReplaceNode replaces one node of the set by another one, in one exchange. old is
 // as for [Quorum.RemoveNodes], and may be down for good. url is as for
 // [Quorum.AddNodes], which says all else. It takes about two guard times.
 //

@@ -4,11 +4,6 @@ import "time"
 
 // This file owns what a Client has its runtime do.
 
-// A Client returns actions instead of calling the runtime. So it can be driven by the simulator, and no lock of it is held while
-// the runtime takes locks of claims.
-//
-// Invariant: an action may be carried out late. What it asks for is judged when the answer comes, by the state of then: Try and Incarnation say what the question was about, and an
-// answer to a question that is over changes nothing.
 // ActionKind is what is to be done.
 type ActionKind uint8
 
@@ -36,7 +31,13 @@ const (
 	ActAttempted                       // the repair of Node has been attempted once, or is over
 )
 
-// Action is one thing that a Client has its runtime do.
+// Action is one thing that a Client has its runtime do. A Client returns actions
+// instead of calling the runtime. So the simulator can drive it, and none of its
+// locks is held while the runtime takes locks of claims.
+//
+// Invariant: an action may be carried out late. Its answer is judged by the state at
+// the time of the answer: Try and Incarnation say what the question was about, and an
+// answer to a question that is over changes nothing.
 type Action struct {
 	Kind        ActionKind
 	Node        int
