@@ -2,10 +2,10 @@
 // simulation of clients, links and nodes around one name or several, without goroutines
 // and without a clock, so that a seed is a schedule and can be played again.
 //
-// The clients run the very state machine that runs in production
-// (protocol.Claim), driven as the runtime drives it: every event is followed by
-// sending what is in Out, and a Tick comes at Wake. The nodes are model.Node,
-// the reference to which the Lua scripts are held.
+// The processes run the state machines that run in production: a protocol.Client
+// each, and a protocol.Attempt for each claim. They are driven as the runtime drives
+// them: every event is followed by sending what is in Out, and a Tick comes at Wake.
+// The nodes are model.Node, the reference to which the Lua scripts are held.
 //
 // # What is simulated
 //
@@ -29,11 +29,14 @@
 //     that does so in production (protocol.Attempt, protocol.RegisterOp, protocol.Backlog).
 //   - Repair of nodes that lost their data: each process has the machine of production
 //     (protocol.Repair), and its steps are messages. Aims give nodes further names.
+//   - Exchanges of nodes, in the aims of that name: operators add, remove and replace nodes
+//     while claims go on, with the code of production (protocol.Exchange, protocol.Membership).
+//     Clients follow, operators crash and undo, and members lose their data meanwhile.
 //   - Several names, in some schedules: each process claims up to four at once, which share its
 //     connections, the room at the nodes and the nodes' markers. One of them has a record.
 //   - Another Redlock client on the same redlock key, alone or among all faults
-//     that Redlock bears: its messages are late or lost as well. Redlock does not
-//     bear a node that forgets.
+//     that Redlock tolerates: its messages are late or lost as well. Redlock does not
+//     tolerate a node that forgets.
 //   - Callers, in some schedules: goroutines of one process that share a value under a
 //     claim (protocol.LocalQueue). They lock, try, wait, cancel, downgrade and unlock, for
 //     reading and for writing. Other events come between where goroutines and locks allow
