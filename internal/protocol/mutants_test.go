@@ -72,6 +72,10 @@ func TestMutants(t *testing.T) {
 		{"a vote of a server without an identity counts as a member's", protocol.RuleSetBlank, blankServer},
 		{"a node is spared of both sets together", protocol.RuleSpareEach, sparesOfEachSet},
 		{"a recording that is superseded goes on", protocol.RuleSetPromised, supersededGivesUp},
+		{"in some history two members have one number", protocol.RuleSetNumber, manyHistories},
+		{"in some history a client stays with a server that changed its address", protocol.RuleSetAstray, manyHistories},
+		{"in some history claims do not learn what a number stands for", protocol.RuleSetTell, manyHistories},
+		{"in some history a server becomes a member that runs elsewhere", protocol.RuleSetWord, manyHistories},
 	} {
 		var f findings
 		m.test(&f, protocol.Without(m.rule))
