@@ -13,7 +13,10 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
+func TestMain(m *testing.M) {
+	e2e.Parallel(6)
+	e2e.MainWithNodes(m)
+}
 
 // quiet is a ttl so long that nothing is renewed and nothing ends while a test lasts.
 const quiet = time.Minute

@@ -103,9 +103,13 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 		local, remote := mutex.New(q, "m"), mutex.New(q, "m")
 		local.Lock()
 		var passes atomic.Int32
+		served := make(chan struct{})
 		all := lockAll(t, local, 30, func(int) {
 			passes.Add(1)
-			time.Sleep(ttl / 20) // the work that is done under the lock
+			select { // the work that is done under the lock
+			case <-time.After(ttl / 20):
+			case <-served: // what comes later shows nothing
+			}
 		})
 		waiting := lockLater(t.Context(), t, remote)
 		waiters(t, local, 1)
@@ -113,6 +117,7 @@ func TestRemoteWaiterGetsItsTurn(t *testing.T) {
 		began := time.Now()
 		local.Unlock()
 		require.NoError(t, e2e.Receive(t, waiting))
+		close(served)
 		assert.GreaterOrEqual(t, time.Since(began), ttl/4)
 		assert.LessOrEqual(t, passes.Load(), int32(6))
 		assert.Less(t, time.Since(began), ttl+late.Allow(12), "well before thirty local turns, and before any lease would end")
