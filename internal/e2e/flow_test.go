@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -50,8 +51,9 @@ func TestManyLeasesSurviveAReconnect(t *testing.T) {
 	const leases = 4000
 	c := redistest.Start(t, 3)
 	seen := &tally{}
-	const ttl = 20 * time.Second
+	const ttl = time.Minute // a machine with much else to do may take half of that for all locks
 	q := e2e.Open(t, c, e2e.Timing(ttl), quorate.WithObserver(seen))
+	late := lateness.Measure(t)
 	ms := make([]*mutex.Mutex, leases)
 	var all sync.WaitGroup
 	for g := range 32 {
@@ -77,13 +79,13 @@ func TestManyLeasesSurviveAReconnect(t *testing.T) {
 		require.NoError(t, c.Node(i).Client().Do(t.Context(), "CLIENT", "KILL", "SKIPME", "yes").Err())
 	}
 	for _, m := range ms {
-		require.True(t, e2e.Eventually(func() bool {
+		require.True(t, e2e.EventuallyWithin(ttl, func() bool {
 			l := m.Lease()
 			return l.Context().Err() != nil || l.ValidUntil().After(earlier)
 		}))
 	}
 	all.Wait()
-	assert.Zero(t, seen.lost.Load(), "locks lost")
+	assert.Zero(t, seen.lost.Load(), "locks lost (the machine was late by up to %v)", late.Most())
 	assert.EqualValues(t, c.Len(), seen.down.Load(), "each connection broke once")
 	for _, m := range ms {
 		m.Unlock()
