@@ -194,7 +194,9 @@ all clients have the same list. With --record=false nothing is recorded.`,
 			case cmd.Flags().Changed("record"):
 				bootstrap = q.BootstrapUnrecorded
 			}
-			if err := bootstrap(ctx); err != nil {
+			if err := bootstrap(ctx); errors.Is(err, quorate.ErrInvalid) {
+				return &exit{1, plain(err)} // no node that answers later changes it
+			} else if err != nil {
 				return &exit{1, fmt.Errorf("%w\nEvery node must confirm; run it again when the others answer", plain(err))}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", core.CoreOf(q).Size())

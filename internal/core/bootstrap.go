@@ -318,7 +318,7 @@ func (b *bootstrap) carryOut(ctx context.Context, r *protocol.Recording) (last p
 	case protocol.RecordOther:
 		return last, &Failure{Err: &SetError{List: b.q.members.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
 	case protocol.RecordTwice:
-		return last, &Failure{Err: fmt.Errorf("%w: node %s is the same server as another one of the list; give each server once", ErrInvalid, b.q.nodes.at(r.Node).addr)}
+		return last, &Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", ErrInvalid, b.q.addr(r.Node), b.q.addr(r.Other))}
 	case protocol.RecordForgotten:
 		return last, &Failure{Err: errSetForgotten}
 	}

@@ -63,8 +63,6 @@ var (
 		"start those that are down with their data. If that is lost, stop all clients, empty all nodes of the set, and run \"quorate bootstrap\" with their list"}
 	errSetForgotten = &MemberError{why: "too few nodes of the list can say which set it was; " +
 		"if the data of the others is lost, stop all clients, empty all nodes of the list, and run \"quorate bootstrap\""}
-	// It passes where servers have changed their addresses with each other, once each has been seen.
-	errSetAstray    = &MemberError{why: "has the data of another node of this set, which was not found to have moved here; give the set's node back its address, or empty this server if it is to take that node's place"}
 	errSetElsewhere = &MemberError{why: "was a node of this set, and has the data of another set now; give the set's node back its address, or empty this one", final: true}
 	errSetRetired   = &MemberError{why: "is no node of the set any more; take it from the list of this client", final: true}
 	errSetFull      = &MemberError{why: "is of a set that has exchanged more nodes than one process can follow; restart this process with the list of the set", final: true}
@@ -119,7 +117,7 @@ func (s *members) verdictError(v protocol.SetVerdict) error {
 	case protocol.SetElsewhere:
 		return errSetElsewhere
 	case protocol.SetAstray:
-		return errSetAstray
+		return astrayError(v)
 	case protocol.SetRetired:
 		return errSetRetired
 	case protocol.SetFull:
@@ -131,6 +129,17 @@ func (s *members) verdictError(v protocol.SetVerdict) error {
 			"empty it before it is used as a node of its own", s.q.addr(v.Other))}
 	}
 	return nil
+}
+
+// astrayError says whose data a node has. The error is not final: it passes where servers have changed their addresses with
+// each other, once each has been seen.
+func astrayError(v protocol.SetVerdict) error {
+	node := "another node of this set"
+	if k := v.Set.Member(v.Shown); k >= 0 {
+		node = v.Set.Members[k].Addr + ", " + node
+	}
+	return &MemberError{why: fmt.Sprintf("has the data of %s, which was not found to have moved here; give that node back its address, "+
+		"or empty this server if it is to be the node of the set at this address", node)}
 }
 
 // checkSet returns the error of a command in the words of this client. A node that

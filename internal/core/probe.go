@@ -120,8 +120,12 @@ var errTooOld = errors.New("is too old")
 // Redis 5 replicates what a script has written and not the script, so a script may
 // read the clock and then write.
 func suits(info transport.Info) error {
-	if info.Role == "slave" {
+	switch {
+	case info.Role != "slave":
+	case info.Master == "":
 		return errReplica
+	default:
+		return fmt.Errorf("%w; its master is %s", errReplica, info.Master)
 	}
 	major, _, _ := strings.Cut(info.Version, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < oldest {

@@ -67,7 +67,7 @@ const (
 	RecordOther                    // Node is of another set, Config
 	RecordSilent                   // a node has not answered
 	RecordAlready                  // the set of this list had been recorded, as Config
-	RecordTwice                    // Node is another node of the list under a second address
+	RecordTwice                    // Node is Other, a node of the list, under a second address
 	RecordForgotten                // what the set was is not known well enough to give it back
 )
 
@@ -79,6 +79,7 @@ type Recording struct {
 	Outcome RecordOutcome
 	Config  *Configuration
 	Node    int // of RecordOther and RecordTwice
+	Other   int // of RecordTwice
 
 	regains bool // nothing new is proposed
 	before  bool // Config had been recorded before
@@ -177,7 +178,7 @@ func (r *Recording) accepted() {
 			r.Outcome = RecordSuperseded
 			return
 		case a.Identity != r.identity(i):
-			r.Outcome, r.Node = RecordTwice, r.node(i)
+			r.Outcome, r.Node, r.Other = RecordTwice, r.node(i), r.node(r.place(a.Identity))
 			return
 		}
 	}
@@ -284,6 +285,16 @@ func (r *Recording) identity(i int) string {
 		return r.shown[i]
 	}
 	return r.Config.Members[r.Config.Place(r.addrs[i])].Identity
+}
+
+// place returns the index of the address whose node has an identity, 0 for an identity that this recording does not know.
+func (r *Recording) place(identity string) int {
+	for i := range r.addrs {
+		if r.identity(i) == identity {
+			return i
+		}
+	}
+	return 0
 }
 
 // complete brings a set that is recorded to the nodes of the list that lack it.

@@ -110,6 +110,7 @@ type Info struct {
 	RunID         string // another one: the process was restarted
 	Version       string
 	Role          string // "master" or "slave"
+	Master        string // of a replica: the address of its master
 	UptimeSeconds int64
 	AOFEnabled    bool
 	FsyncAlways   bool   // appendfsync is always; counts only with AOFEnabled

@@ -320,6 +320,7 @@ func (c *conn) identify() error {
 // parse takes one section of INFO. It ignores what it does not know: servers of other makes
 // send other fields. What is missing stays zero.
 func (i *Info) parse(section string) {
+	host := ""
 	for line := range strings.Lines(section) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch name {
@@ -331,6 +332,10 @@ func (i *Info) parse(section string) {
 			i.UptimeSeconds, _ = strconv.ParseInt(value, 10, 64)
 		case "role":
 			i.Role = value
+		case "master_host":
+			host = short(value)
+		case "master_port":
+			i.Master = net.JoinHostPort(host, short(value))
 		case "aof_enabled":
 			i.AOFEnabled = value == "1"
 		case "master_replid2":
