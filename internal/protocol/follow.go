@@ -138,7 +138,9 @@ func (m *Membership) Same(i, other int, run string) {
 		n.fault, n.other = SetAlias, other
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Cease: true})
 	case n.place >= 0 && o.place >= 0 && o.up && o.known && o.run == run && run != "":
-		n.place, n.known, n.fault = -1, false, SetFits
+		// What the number has shown is over. Else regroup takes it for C again by that, and each try at its address has all nodes be
+		// connected to again, without end.
+		n.place, n.known, n.fault, n.up, n.has = -1, false, SetFits, false, NodeSet{}
 		m.regroup(other)
 	}
 }

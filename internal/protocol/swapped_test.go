@@ -449,6 +449,14 @@ func TestANumberThatReachesAnotherMembersServer(t *testing.T) {
 	require.Equal(t, 1, m.Node(learning.Place("C")), "B's number has reached another server since")
 	m.Same(1, b, "run of B")
 	assert.NotEqual(t, 1, m.Node(learning.Place("C")), "C is looked for at B's address only")
+	for range 2 {
+		m.Met(1, "run of C", recordedAt(learning, "C")) // C is there for a moment
+		m.Out = nil
+		m.Same(1, b, "run of B")
+		m.Out = nil
+		m.Same(1, b, "run of B")
+		assert.Empty(t, m.Out, "each try has all nodes be connected to again")
+	}
 	assert.Equal(t, "C", m.Addr(m.Node(learning.Place("C"))))
 	assert.Equal(t, protocol.SetFits, m.Met(m.Node(learning.Place("C")), "run of C", recordedAt(learning, "C")).Fault)
 }
