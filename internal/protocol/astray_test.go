@@ -270,3 +270,26 @@ func TestAHolderKeepsWhatIsInDoubt(t *testing.T) {
 	c.Exclude(now, 0, 0)
 	assert.Equal(t, protocol.Holding, c.Phase())
 }
+
+// copyAtALeftAddress has a client start that meets a copy of A's data at C's address, from before C left. Then B shows what followed. A itself
+// is not reached.
+func copyAtALeftAddress(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C")
+	_, _, done := replaced(set)
+	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
+	m.Exchanges = true
+	m.Met(2, "run of C", recordedAt(set, "A"))
+	m.Down(2)
+	m.Met(1, "run of B", recordedAt(done, "B"))
+	m.Out = nil
+	m.Met(2, "run of C", recordedAt(set, "A"))
+	assert.Equal(t, 0, m.Node(done.Place("A")), "the copy is A, beside A")
+	for _, a := range m.Out {
+		assert.NotEqual(t, protocol.SetMove, a.Kind, "the copy serves the set")
+	}
+}
+
+func TestACopyAtAnAddressThatWasLeftIsNotUsed(t *testing.T) {
+	t.Parallel()
+	copyAtALeftAddress(t, protocol.Rules{})
+}

@@ -223,6 +223,9 @@ func (c *Client) Down(now Time, node int) (do []Action) {
 	c.mu.Lock()
 	// The incarnation stays known while the connection is away (RuleDownKeeps). Else the server could vote under another address
 	// while leases of this one run.
+	if node >= c.lives.Len() { // it entered the set and left before this client counted on it
+		return c.unlock(now)
+	}
 	c.lives.Down(now, node)
 	if !c.closed {
 		c.repair.Down(now, node)
@@ -235,7 +238,9 @@ func (c *Client) Down(now Time, node int) (do []Action) {
 // address gives the vote of the server back.
 func (c *Client) Failed(now Time, node int) (do []Action) {
 	c.mu.Lock()
-	c.lives.Failed(node)
+	if node < c.lives.Len() {
+		c.lives.Failed(node)
+	}
 	return c.unlock(now)
 }
 

@@ -465,3 +465,11 @@ func TestRegistersOfASuccession(t *testing.T) {
 	brings, succession := (&protocol.Group{}).Brings(0, "quorate set 3.x")
 	assert.True(t, brings && !succession, "a client without a set takes it for a record")
 }
+
+// A node that entered the set may have left it before this client counted on it.
+func TestANodeThatLeavesBeforeItIsKnown(t *testing.T) {
+	t.Parallel()
+	p := newProcess(3, protocol.Rules{})
+	p.Down(p.now, 5)
+	p.Failed(p.now, 5)
+}

@@ -606,9 +606,6 @@ func histories(t assert.TestingT, rules protocol.Rules, first uint64, n int) {
 	}
 }
 
-// manyHistories plays as many histories as a run of the tests does.
-func manyHistories(t assert.TestingT, rules protocol.Rules) { histories(t, rules, 1, 2000) }
-
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	histories(t, protocol.Rules{}, *seed, *seeds)

@@ -116,7 +116,9 @@ func (m *Membership) another(i, at int) int {
 // that does not reach C, and reaches a copy of it at A's address, holds by the copy and B, while another client holds by A and C.
 func (m *Membership) astray(i, at int) bool {
 	home := m.config.Place(m.addrs[i])
-	if home < 0 || home == at || m.nodes[i].place == at || !m.rules.on(RuleSetAstray) {
+	// An address of a member of before is no other name of a member either: a server that has left may have a copy.
+	former := home < 0 && slices.Contains(m.config.Former, m.addrs[i])
+	if home < 0 && !former || home == at || m.nodes[i].place == at || !m.rules.on(RuleSetAstray) {
 		return false
 	}
 	for j := range m.nodes {
@@ -127,7 +129,7 @@ func (m *Membership) astray(i, at int) bool {
 		// Up does not matter for the first: a node that is refused is connected for a moment only.
 		shows := m.config.Member(o.has.Identity) // a node that is no member may have left, and the member come back there
 		left := m.addrs[j] == m.config.Members[at].Addr && shows >= 0 && shows != at
-		if left || o.up && o.fault == SetFits && o.has.Identity == m.config.Members[home].Identity {
+		if left || home >= 0 && o.up && o.fault == SetFits && o.has.Identity == m.config.Members[home].Identity {
 			return len(m.nodes) >= maxNodes // the other member needs a number of its own
 		}
 	}

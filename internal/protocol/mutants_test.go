@@ -59,6 +59,7 @@ func TestMutants(t *testing.T) {
 		{"a vote of one member counts as another's", protocol.RuleSetOther, anotherMember},
 		{"a view of before counts once its node is known", protocol.RuleSetHeard, heardAsAMember},
 		{"what one member says of a record counts as another's", protocol.RuleSetAnswer, asOf},
+		{"a copy of a member's data is used at an address that was left", protocol.RuleSetAstray, copyAtALeftAddress},
 		{"a server that has left becomes the member at whose address it is", protocol.RuleSetAstray, retiredElsewhere},
 		{"an empty server becomes the member that was seen at the address of another one", protocol.RuleSetAstray, entersWhereAnotherWas},
 		{"claims do not learn what a number stands for", protocol.RuleSetTell, staleGroup},
@@ -82,3 +83,6 @@ func TestMutants(t *testing.T) {
 		assert.NotZero(t, f.n, m.name)
 	}
 }
+
+// manyHistories plays as many histories as a run of the tests does.
+func manyHistories(t assert.TestingT, rules protocol.Rules) { histories(t, rules, 1, 2000) }
