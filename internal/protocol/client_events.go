@@ -221,11 +221,11 @@ func (c *Client) Subscribed(now Time, node int) (do []Action) {
 // Down says that the connection to a node has ended.
 func (c *Client) Down(now Time, node int) (do []Action) {
 	c.mu.Lock()
-	// The incarnation stays known while the connection is away (RuleDownKeeps). Else the server could vote under another address
-	// while leases of this one run.
 	if node >= c.lives.Len() { // it entered the set and left before this client counted on it
 		return c.unlock(now)
 	}
+	// The incarnation stays known while the connection is away (RuleDownKeeps). Else the server could vote under another address
+	// while leases of this one run.
 	c.lives.Down(now, node)
 	if !c.closed {
 		c.repair.Down(now, node)
