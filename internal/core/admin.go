@@ -263,7 +263,7 @@ func (n *node) look(ctx context.Context) NodeReport {
 	// (cmd/quorate: TestShortCommandRepairsANode).
 	q.repairs.await(ctx, n) // which began with the connection
 	if r.Err = q.driver.duplicate(n.index); r.Err == nil && n.err() == nil {
-		r.Err = n.outside()
+		r.Err = n.q.members.unfit(n.index)
 	}
 	if r.Set = n.shown(); r.Err != nil {
 		return r

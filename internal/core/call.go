@@ -104,7 +104,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	var verdict protocol.Verdict
 	switch {
 	case err != nil:
-		err = a.q.members.checkSet(c.req.Node, err)
+		err = q.members.explainDown(c.req.Node, q.members.checkSet(c.req.Node, err))
 	case c.req.Op == protocol.OpLeave:
 		_, err = script.DecodeLeave(v)
 	default:

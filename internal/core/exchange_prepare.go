@@ -163,10 +163,29 @@ func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configurati
 	case has.Config != nil:
 		return nil
 	}
-	// A server without a set that has a marker was used by clients of some list. They would go on to count on it, as the set's
-	// clients do: two majorities, each with its vote.
-	used, err := client.Exists(ctx, script.Home("").Marker(q.set.Prefix)).Result()
-	if err == nil && used > 0 {
+	return x.unused(ctx, client)
+}
+
+// unused reports why a server without a set may be counted on by clients of another list, nil if it is not.
+//
+// Invariant: a server that votes for clients of another list is not taken from them. They would have one node less, and no
+// operator would know why.
+//
+// A marker alone is no vote. A client marks each server of its list as it connects, and finds out afterwards that the
+// others are of a set. So clients that are given the new list before the exchange mark the server that is to be added, and
+// an operator could not add it while they run: TestExchangeTakesAMarkedServer.
+func (x *exchange) unused(ctx context.Context, client *redis.Client) error {
+	prefix := x.q.set.Prefix
+	marker, err := client.Get(ctx, script.MarkerKey(prefix)).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// The number of all keys, and not a search for those of the prefix: a search would take long where other programs keep their data.
+	keys, err := client.DBSize(ctx).Result()
+	if m, ok := parseMarker(marker); err == nil && (keys > 1 || !ok || m.caughtUp) {
 		err = errInUse
 	}
 	return err

@@ -284,6 +284,52 @@ func TestExchangeIsRefused(t *testing.T) {
 	assert.ErrorContains(t, plain.Exchange(minute(t), Exchange{Remove: c.URLs()[5:]}), "no set is recorded")
 }
 
+// Clients that are given the new list before the exchange mark the server that is to be added. They are refused, the exchange
+// takes the server while they run, and they work afterwards.
+func TestExchangeTakesAMarkedServer(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	operator, q := gives(t, c, 3)
+	for i := range 2 { // the new node is the first to answer
+		require.NoError(t, c.Node(i).Stop())
+	}
+	early, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(3).Client()}, exchangeSettings())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = early.Close(context.Background()) })
+	spec, err := early.NewSpec(Spec{Name: "first", Weight: 1, Capacity: 1, Set: &early.set})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		return c.Node(3).Client().Exists(t.Context(), script.MarkerKey(operator.set.Prefix)).Val() == 1
+	}, time.Minute, time.Millisecond)
+	for i := range 2 {
+		require.NoError(t, c.Node(i).Cont())
+	}
+	var wrong *SetError
+	// Until the new node is known to be no member, this client may hold by the votes of the set, like each of its clients.
+	require.Eventually(t, func() bool {
+		h, err := early.Acquire(within(t), spec, false, nil)
+		if err == nil {
+			h.Release()
+		}
+		return errors.As(err, &wrong)
+	}, time.Minute, time.Millisecond)
+	first := held(t, q, "first")
+	kept := keeps(t, first)
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:], Remove: c.URLs()[2:3]}))
+	ended := make(chan *Hold, 1)
+	go func() {
+		h, err := early.Acquire(minute(t), spec, false, nil)
+		for ; errors.As(err, &wrong); h, err = early.Acquire(minute(t), spec, false, nil) { // it has not heard of the exchange yet
+			time.Sleep(time.Millisecond)
+		}
+		assert.NoError(t, err)
+		ended <- h
+	}()
+	kept()
+	first.Release()
+	(<-ended).Release()
+}
+
 // A new node that dies is given up: the set is as before, and the next call adds another one.
 func TestExchangeIsGivenUp(t *testing.T) {
 	t.Parallel()

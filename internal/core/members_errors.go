@@ -161,6 +161,16 @@ func (s *members) checkSet(node int, err error) error {
 	return cmp.Or(s.verdictError(v), error(errOtherSet))
 }
 
+// explainDown returns why a node has no vote where the error says no more than that its connection was given up to judge the
+// node again. That goes on for as long as the node has no vote, so half of all requests find the node without a connection.
+// The error of a call would name the pause in place of its reason: TestForgetfulNode.
+func (s *members) explainDown(node int, err error) error {
+	if !errors.Is(err, errRejudged) {
+		return err
+	}
+	return cmp.Or(s.unfit(node), err)
+}
+
 // outOfSet returns why a claim with these settings cannot be made, nil if it can. Each
 // call asks it, so it reads the copies and takes no lock. set may be a primitive's own:
 // two primitives of one Quorum may have different ttls.

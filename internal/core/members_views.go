@@ -64,12 +64,11 @@ func (s *members) room(added []protocol.Member) bool {
 	return s.known.Room(&protocol.Configuration{Members: added}) >= 0
 }
 
-// outside returns why a node that is connected has no vote in the set, nil if it has.
+// unfit returns why a node has no vote in the set, nil if it has, as far as its last connection has shown.
 // The error is made after mu is free: verdictError takes mu.
-func (n *node) outside() error {
-	s := n.q.members
+func (s *members) unfit(node int) error {
 	s.mu.Lock()
-	v := s.known.Verdict(n.index)
+	v := s.known.Verdict(node)
 	s.mu.Unlock()
 	return s.verdictError(v)
 }

@@ -92,7 +92,7 @@ func (c *registerRequest) Append(dst []byte) []byte {
 func (c *registerRequest) Reply(v []resp.Value, err error) {
 	i, node := c.i, c.req.Node
 	var a protocol.Answer
-	if err = i.q.members.checkSet(node, err); err == nil {
+	if err = i.q.members.explainDown(node, i.q.members.checkSet(node, err)); err == nil {
 		a, err = script.DecodeRecord(v)
 	}
 	var verdict protocol.Verdict

@@ -128,7 +128,7 @@ func (c *Configuration) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d %d %d %d", c.Stamp, Layout, c.Guard.Milliseconds(), c.Retention.Milliseconds(), len(c.Members))
 	for _, m := range c.Members {
-		fmt.Fprintf(&b, " %s %s", m.Identity, quoted.Replace(m.Addr))
+		b.WriteString(" " + m.Identity + " " + quoted.Replace(m.Addr))
 	}
 	c.appendExchange(&b)
 	return b.String()
