@@ -67,11 +67,11 @@ func TestListWithAServerTwice(t *testing.T) {
 	urls, addrs := c.URLs(), c.Addrs()
 	require.NoError(t, e2e.DeclareUnrecorded(urls))
 	for _, args := range [][]string{{"lock", "x"}, {"check"}, {"bootstrap"}} {
-		says(t, exitUsage, []string{urls[0], urls[1], urls[0]}, args, "nodes 1 and 3 are the same server, "+addrs[0])
+		says(t, exitUsage, []string{urls[0], urls[1], urls[0]}, args, "nodes 1 and 3 are the same server, "+addrs[0], "give each server once")
 	}
 	alias := "localhost" + strings.TrimPrefix(addrs[0], "127.0.0.1")
 	twice := []string{urls[0], urls[1], alias}
-	for args, status := range map[string]int{"lock x": exitUsage, "check": exitDegraded, "members list": exitDegraded} {
+	for args, status := range map[string]int{"lock x": exitUsage, "check": exitDegraded, "members list": exitDegraded, "bootstrap": 1} {
 		says(t, status, twice, strings.Fields(args), addrs[0], alias, "is the same server as", "give each server once")
 	}
 }
@@ -86,7 +86,7 @@ func TestListWithACopy(t *testing.T) {
 	copied := addrs[3] + ": has a copy of the data of " + addrs[0]
 	list := []string{urls[0], urls[1], urls[3]}
 	says(t, exitDegraded, list, []string{"check"}, copied, "empty it before it is used")
-	says(t, 1, list, []string{"bootstrap"}, copied, "empty it before it is used")
+	says(t, 1, list, []string{"bootstrap"}, copied, "empty it before it is used", "do what the node's error says")
 	says(t, exitDegraded, list, []string{"members", "list"}, copied, "empty it before it is used")
 }
 

@@ -128,6 +128,10 @@ func (b *bootstrap) declare(ctx context.Context) error {
 	return nil
 }
 
+// errUnfit says what to do about servers that cannot be nodes of a set that is to be recorded. It does not advise to go without
+// a record: that would declare nodes ready, of which one is counted twice.
+var errUnfit = fmt.Errorf("%w: the nodes record their set only when each server of the list can be one of them; do what the node's error says", ErrNoQuorum)
+
 // errNotWhole says what to do about nodes that do not answer while a set is to be recorded.
 var errNotWhole = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that do not, "+
 	"or declare the others without a record by \"quorate bootstrap --record=false\" or Quorum.BootstrapUnrecorded", ErrNoQuorum)
@@ -145,7 +149,17 @@ func (b *bootstrap) whole(err error) error {
 	// A Failure is not changed once it is returned: the copy is.
 	c := *f
 	c.Err = errNotWhole
+	if slices.ContainsFunc(f.Nodes, func(n NodeFailure) bool { return unfit(n.Err) }) {
+		c.Err = errUnfit
+	}
 	return &c
+}
+
+// unfit reports whether a node's error is about which server it is.
+func unfit(err error) bool {
+	_, member := errors.AsType[*MemberError](err)
+	_, duplicate := errors.AsType[*DuplicateError](err)
+	return member || duplicate
 }
 
 // judge finds out whether a set that Bootstrap was called for is to be recorded. Nothing depends on what clients do between this

@@ -155,7 +155,7 @@ func checkClients(clients []redis.UniversalClient) error {
 		// server show when both are connected: see protocol/servers.go.
 		name := nameOf(c, i) // of two Sentinel sets the incarnations tell whether they are one
 		if j, dup := at[name]; dup {
-			return fmt.Errorf("%w: nodes %d and %d are the same server, %s: its vote would count twice", ErrInvalid, j+1, i+1, name)
+			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", ErrInvalid, j+1, i+1, name)
 		}
 		at[name] = i
 	}

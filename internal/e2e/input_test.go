@@ -117,7 +117,7 @@ func TestBadNodes(t *testing.T) {
 		{"nil", []redis.UniversalClient{one, nil, two}, "node 2 is"},
 		{"typed nil", []redis.UniversalClient{one, two, typedNil}, "node 3 is nil"},
 		{"the same client twice", []redis.UniversalClient{one, two, one}, "nodes 1 and 3 are the same server, " + c.Node(0).Addr()},
-		{"the same server twice", []redis.UniversalClient{one, two, again}, "its vote would count twice"},
+		{"the same server twice", []redis.UniversalClient{one, two, again}, "whose vote would count twice"},
 		{"not a single server", []redis.UniversalClient{one, two, ring}, "must be one master, a *redis.Client"},
 	} {
 		t.Run(bad.what, func(t *testing.T) {
