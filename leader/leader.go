@@ -59,7 +59,7 @@ const (
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type Election struct {
-	_    noCopy
+	_    core.NoCopy
 	q    *core.Quorum
 	spec *core.Spec
 	reg  *core.Register
@@ -73,12 +73,6 @@ type Election struct {
 	running bool
 	term    *term // won, and neither resigned nor replaced since; it may be lost
 }
-
-// noCopy makes go vet report copies.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
 
 // An Option changes a setting of one Election: a [quorate.SharedOption]. It is
 // safe for concurrent use.

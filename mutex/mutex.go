@@ -36,15 +36,9 @@ import (
 // n < m. Across processes there is no shared memory: what a holder has written
 // to a resource, a later holder sees as far as the resource itself promises.
 type Mutex struct {
-	_ noCopy
+	_ core.NoCopy
 	q *localqueue.Queue
 }
-
-// noCopy makes go vet report copies.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
 
 // An Option changes a setting of one Mutex: a [quorate.SharedOption], or a
 // [quorate.LockOption] such as [quorate.WithLinger]. It is safe for concurrent

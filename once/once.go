@@ -46,7 +46,7 @@ import (
 // The name is claimed as a mutex's is. Do not use it for a mutex too. A call
 // waits for another Redlock client that holds the key of that name.
 type Once struct {
-	_ noCopy
+	_ core.NoCopy
 	// done is what is known here of the recorded run. It is first because it
 	// is all that the hot path looks at.
 	done atomic.Pointer[completion]
@@ -58,12 +58,6 @@ type Once struct {
 	err  error         // of the name; every call that would ask the nodes tells it
 	turn chan struct{} // full while a goroutine acts for all of this process
 }
-
-// noCopy makes go vet report copies.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
 
 // New returns the Once of the given name. All values of the name share the
 // work, in every process.

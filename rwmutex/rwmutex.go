@@ -44,15 +44,9 @@ func (upgradeError) Is(target error) bool { return errors.Is(target, quorate.Err
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type RWMutex struct {
-	_ noCopy
+	_ core.NoCopy
 	q *localqueue.Queue
 }
-
-// noCopy makes go vet report copies.
-type noCopy struct{}
-
-func (*noCopy) Lock()   {}
-func (*noCopy) Unlock() {}
 
 // An Option changes a setting of one RWMutex: a [quorate.SharedOption], or a
 // [quorate.LockOption] such as [quorate.WithLinger]. It is safe for concurrent

@@ -11,3 +11,13 @@ var (
 	// Option makes a quorate.Option of a setting that users cannot make, for tests.
 	Option func(Setting) any
 )
+
+// NoCopy has go vet report copies of a primitive that has it as a field. A copy would have its own
+// idea of who holds.
+type NoCopy struct{}
+
+// Lock and Unlock are what go vet looks for.
+func (*NoCopy) Lock() {}
+
+// Unlock see Lock.
+func (*NoCopy) Unlock() {}
