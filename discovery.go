@@ -12,9 +12,9 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// WithDiscovery has a function say where the nodes are. It returns all of them, as
-// the elements that [Connect] takes. [Connect] calls it first, and uses its own
-// urls, which may be empty, only if the function fails.
+// WithDiscovery has a function say where the nodes are. It returns all of them,
+// as the elements that [Connect] takes. [Connect] calls it first, and uses its
+// own urls, which may be empty, only if the function fails.
 //
 // Once the nodes have recorded their set ([Quorum.Bootstrap]), the function is
 // called again while a node cannot be reached, or while the nodes are another
@@ -45,9 +45,9 @@ func WithDiscovery(f func(ctx context.Context) ([]string, error)) Option {
 
 // DiscoverSRV returns a function for [WithDiscovery] that looks up the DNS SRV
 // records of _service._proto.name: one record for each node. It returns
-// host:port for each, in the order of the names. All records count, whatever their
-// priority and weight. With empty service and proto it looks up name itself. It
-// asks the resolver of package net, and is safe for concurrent use.
+// host:port for each, in the order of the names. All records count, whatever
+// their priority and weight. With empty service and proto it looks up name
+// itself. It asks the resolver of package net, and is safe for concurrent use.
 func DiscoverSRV(service, proto, name string) func(ctx context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		_, records, err := net.DefaultResolver.LookupSRV(ctx, service, proto, name)
@@ -63,8 +63,9 @@ func DiscoverSRV(service, proto, name string) func(ctx context.Context) ([]strin
 	}
 }
 
-// discover is Connect with a function that says where the nodes are. A list that the nodes refuse, because
-// they are another set, may be an old one. So the function is asked again, and only what it says twice is final.
+// discover is Connect with a function that says where the nodes are. A list
+// that the nodes refuse, because they are another set, may be an old one. So
+// the function is asked again, and only what it says twice is final.
 func discover(ctx context.Context, urls []string, set core.Settings) (*Quorum, error) {
 	var refused []string
 	for pause := 5 * set.NodeTimeout; ; pause *= 2 {

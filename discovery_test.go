@@ -14,7 +14,8 @@ import (
 	"github.com/quorate/quorate"
 )
 
-// srvAnswer answers a question for the SRV records of a name with the given targets, at port 6379.
+// srvAnswer answers a question for the SRV records of a name with the given
+// targets, at port 6379.
 func srvAnswer(question []byte, targets ...string) []byte {
 	end := 12
 	for question[end] != 0 {
@@ -36,7 +37,8 @@ func srvAnswer(question []byte, targets ...string) []byte {
 	return a
 }
 
-// DiscoverSRV returns what the records of a service name, always in the same order.
+// DiscoverSRV returns what the records of a service name, always in the same
+// order.
 func TestDiscoverSRV(t *testing.T) {
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 // The kinds of failure. Test for them with [errors.Is]: an error may match the
 // error of a context or of a node beside its kind.
 var (
-	// ErrHeld ("held by another client") says that another claim holds the name, or
-	// is ahead in the queue.
+	// ErrHeld ("held by another client") says that another claim holds the
+	// name, or is ahead in the queue.
 	ErrHeld error = errHeld
 	// ErrNoQuorum ("no quorum of nodes") says that fewer than a majority of the
 	// nodes could be asked, or agreed. Each node's own error is in [Error].
@@ -21,21 +21,22 @@ var (
 	// before a majority of the nodes renewed it, or [WithMaxHold] or
 	// [WithoutRenewal] ended it.
 	ErrLost error = errLost
-	// ErrNotHeld ("not held") says that what was to be released or extended is not
-	// held.
+	// ErrNotHeld ("not held") says that what was to be released or extended is
+	// not held.
 	ErrNotHeld error = errNotHeld
 	// ErrClosed ("quorum closed") says that the [Quorum] has been closed.
 	ErrClosed error = errClosed
-	// ErrReleased ("released") is the cause of a lease's context after its release,
-	// see [Lease].
+	// ErrReleased ("released") is the cause of a lease's context after its
+	// release, see [Lease].
 	ErrReleased error = errReleased
-	// ErrClock ("wrong wall clock") says, beside ErrNoQuorum, that a majority of the
-	// nodes contradicts this process's wall clock by more than the skew, see
-	// [WithSkew]. The process makes no claims until the clock has been set right.
+	// ErrClock ("wrong wall clock") says, beside ErrNoQuorum, that a majority
+	// of the nodes contradicts this process's wall clock by more than the skew,
+	// see [WithSkew]. The process makes no claims until the clock has been set
+	// right.
 	ErrClock error = errClock
-	// ErrInvalid ("invalid use") says that the call can never succeed as it is: an
-	// unusable name, no nodes, a node twice, a wrong setting, or a name that is in
-	// use for another kind of primitive. The text names the remedy.
+	// ErrInvalid ("invalid use") says that the call can never succeed as it is:
+	// an unusable name, no nodes, a node twice, a wrong setting, or a name that
+	// is in use for another kind of primitive. The text names the remedy.
 	ErrInvalid error = errInvalid
 )
 
@@ -45,10 +46,10 @@ var (
 	errClosed, errReleased, errClock, errInvalid = core.ErrClosed, core.ErrReleased, core.ErrClock, core.ErrInvalid
 )
 
-// An Error is how an operation failed. Err is one of the kinds, alone or with the
-// error of the context that ended the wait. [errors.Is] and [errors.As] see Err
-// and the error of each node. No error contains a password. An Error is safe for
-// concurrent use: the library does not change it any more.
+// An Error is how an operation failed. Err is one of the kinds, alone or with
+// the error of the context that ended the wait. [errors.Is] and [errors.As] see
+// Err and the error of each node. No error contains a password. An Error is
+// safe for concurrent use: the library does not change it any more.
 type Error struct {
 	Op     string      // "lock", "unlock", ...
 	Name   string      // of the primitive; empty where there is none

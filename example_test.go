@@ -38,8 +38,8 @@ func Example() {
 	// locked elsewhere: false
 }
 
-// Connect takes what a configuration has: one address for each element, or a list
-// in one string, with or without redis://.
+// Connect takes what a configuration has: one address for each element, or a
+// list in one string, with or without redis://.
 func ExampleConnect() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -68,8 +68,8 @@ func ExampleConnect_settings() {
 	// true
 }
 
-// Nodes with TLS and a user: the Quorum's own connections use the options of the
-// clients.
+// Nodes with TLS and a user: the Quorum's own connections use the options of
+// the clients.
 func ExampleNew_tls() {
 	pem, err := os.ReadFile("ca.pem")
 	if err != nil {
@@ -120,8 +120,8 @@ func ExampleQuorum_Check() {
 	// a majority is ready: true
 }
 
-// Brand-new nodes look like nodes that lost their data, so they do not vote for a
-// guard time. The program that sets them up says that they are new.
+// Brand-new nodes look like nodes that lost their data, so they do not vote for
+// a guard time. The program that sets them up says that they are new.
 func ExampleQuorum_Bootstrap() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -135,8 +135,8 @@ func ExampleQuorum_Bootstrap() {
 	// <nil>
 }
 
-// A node of the list is down as the nodes are declared new, and the program is to start all the same. The set is
-// recorded later.
+// A node of the list is down as the nodes are declared new, and the program is
+// to start all the same. The set is recorded later.
 func ExampleQuorum_BootstrapUnrecorded() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
@@ -149,7 +149,8 @@ func ExampleQuorum_BootstrapUnrecorded() {
 	}
 }
 
-// The nodes are in use, and record which of them are the set. A client with another list is refused from then on.
+// The nodes are in use, and record which of them are the set. A client with
+// another list is refused from then on.
 func ExampleQuorum_RecordSet() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
@@ -186,7 +187,8 @@ func ExampleQuorum_Close() {
 	// <nil>
 }
 
-// A lease is one hold: its token, the context that ends with it, and its deadline.
+// A lease is one hold: its token, the context that ends with it, and its
+// deadline.
 func ExampleLease() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -211,8 +213,8 @@ func ExampleLease() {
 	// the next token is higher: true
 }
 
-// The row refuses a holder that slept through its lease. The comparison is a part
-// of the write, and the column is a BIGINT that begins as 0.
+// The row refuses a holder that slept through its lease. The comparison is a
+// part of the write, and the column is a BIGINT that begins as 0.
 func ExampleLease_sql() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -243,7 +245,8 @@ func ExampleLease_sql() {
 	}
 }
 
-// An error has its kind, how many nodes agreed, and what each of the others said.
+// An error has its kind, how many nodes agreed, and what each of the others
+// said.
 func ExampleError() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -261,8 +264,9 @@ func ExampleError() {
 	// unlock invoices true 0
 }
 
-// A process that locks the same name again and again keeps its claim for a while,
-// so most locks cost no round trip. Another process gets the lock at once.
+// A process that locks the same name again and again keeps its claim for a
+// while, so most locks cost no round trip. Another process gets the lock at
+// once.
 func ExampleWithLinger() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -303,8 +307,8 @@ func ExampleWithoutRenewal() {
 	// <nil> true
 }
 
-// A holder that is stuck loses the lock: no later than a minute and one TTL after
-// it began. Its context ends then.
+// A holder that is stuck loses the lock: no later than a minute and one TTL
+// after it began. Its context ends then.
 func ExampleWithMaxHold() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -320,8 +324,8 @@ func ExampleWithMaxHold() {
 	// <nil>
 }
 
-// The nodes' addresses come from a file that a deployment keeps up to date. A node
-// that moves with its data is found again.
+// The nodes' addresses come from a file that a deployment keeps up to date. A
+// node that moves with its data is found again.
 func ExampleWithDiscovery() {
 	ctx := context.Background()
 	list := filepath.Join(os.TempDir(), "quorate-nodes")
@@ -343,7 +347,8 @@ func ExampleWithDiscovery() {
 	// true
 }
 
-// One SRV record names each node. Records have no passwords, so a function adds them.
+// One SRV record names each node. Records have no passwords, so a function adds
+// them.
 func ExampleDiscoverSRV() {
 	ctx := context.Background()
 	records := quorate.DiscoverSRV("redis", "tcp", "locks.example.com") // _redis._tcp.locks.example.com
@@ -375,7 +380,8 @@ func ExampleQuorum_ReplaceNode() {
 	}
 }
 
-// Three nodes become five, in one exchange. Each of the new ones is an empty server.
+// Three nodes become five, in one exchange. Each of the new ones is an empty
+// server.
 func ExampleQuorum_AddNodes() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -403,8 +409,8 @@ func ExampleQuorum_RemoveNodes() {
 	}
 }
 
-// A process that exchanged nodes has died. Check says how far it came. What it did
-// is given up.
+// A process that exchanged nodes has died. Check says how far it came. What it
+// did is given up.
 func ExampleQuorum_UndoExchange() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

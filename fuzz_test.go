@@ -36,11 +36,12 @@ func nowhere(tb testing.TB) []redis.UniversalClient {
 	return []redis.UniversalClient{c}
 }
 
-// FuzzNames takes two names, as any user may choose them, and two prefixes. Each name is refused by all
-// primitives, with ErrInvalid, or by none; and two that are let through share no
-// key that any request is about, whatever prefix is used, save that the same name
-// under another prefix is the same key to other Redlock clients. No name reaches
-// the keys by which a node is looked after.
+// FuzzNames takes two names, as any user may choose them, and two prefixes.
+// Each name is refused by all primitives, with ErrInvalid, or by none; and two
+// that are let through share no key that any request is about, whatever prefix
+// is used, save that the same name under another prefix is the same key to
+// other Redlock clients. No name reaches the keys by which a node is looked
+// after.
 func FuzzNames(f *testing.F) {
 	seeds := []string{
 		"", "m", "invoices", "m:n", "m:r", "m:q", ":n", ":n:p", "quorate", "quorate:", "quorate:marker", "quorate:heal", "marker", ":heal", "a:b:marker",
@@ -107,7 +108,8 @@ func usable(t *testing.T, q *quorate.Quorum, name string) bool {
 
 // keysOf returns the keys of a name that stand in the requests about it, save
 // the marker, which must be in each. What is beside the name has its own: the
-// only one that requests of both name is the record of how many permits there are.
+// only one that requests of both name is the record of how many permits there
+// are.
 func keysOf(t *testing.T, prefix, name string) map[string]bool {
 	t.Helper()
 	keys, shared := map[string]bool{}, 0
@@ -147,9 +149,9 @@ func requested(t *testing.T, command []byte, prefix string) map[string]bool {
 	return keys
 }
 
-// FuzzOptions takes any settings. They are refused with ErrInvalid, or hold what
-// the protocol rests on, in numbers that do not come round, and what a node then
-// says of them is believed.
+// FuzzOptions takes any settings. They are refused with ErrInvalid, or hold
+// what the protocol rests on, in numbers that do not come round, and what a
+// node then says of them is believed.
 func FuzzOptions(f *testing.F) {
 	s := int64(time.Second)
 	f.Add(8*s, 20*s, 2*s, s/5, int64(0), int64(0), 300*s, "quorate")

@@ -8,36 +8,39 @@ import (
 // A Lease is one hold: from the moment that a Lock, or its like, returned until
 // the release or the loss. It is safe for concurrent use.
 type Lease interface {
-	// Token returns the fencing token. It rises with every holder of the name, over
-	// all processes. So a resource that remembers the highest token it has seen, and
-	// refuses lower ones, cannot be written to by a holder that lost its lock and has
-	// not noticed yet. The token is below 2^63, and about 1.8e18 today. That is above
-	// 2^53, the largest integer that numbers of JavaScript and Lua hold exactly.
+	// Token returns the fencing token. It rises with every holder of the name,
+	// over all processes. So a resource that remembers the highest token it has
+	// seen, and refuses lower ones, cannot be written to by a holder that lost
+	// its lock and has not noticed yet. The token is below 2^63, and about
+	// 1.8e18 today. That is above 2^53, the largest integer that numbers of
+	// JavaScript and Lua hold exactly.
 	Token() uint64
-	// Context returns a context that ends when the hold ends. [context.Cause] then is
-	// [ErrReleased], [ErrLost] or [ErrClosed].
+	// Context returns a context that ends when the hold ends. [context.Cause]
+	// then is [ErrReleased], [ErrLost] or [ErrClosed].
 	//
-	// Its Err compares with the deadline. So Err says that the hold has ended from the
-	// deadline on, and before another process can hold the name. It does so in a
-	// process so busy that no other goroutine has run since, too. The clock must keep
-	// to the drift of 1%.
+	// Its Err compares with the deadline. So Err says that the hold has ended
+	// from the deadline on, and before another process can hold the name. It
+	// does so in a process so busy that no other goroutine has run since, too.
+	// The clock must keep to the drift of 1%.
 	//
-	// Done is closed by a timer, or by the first call of Err after the deadline: on a
-	// busy process it may be late. A context that package context derives from this
-	// one, as [context.WithCancel] does, ends with it at once, but its own Err knows
-	// only what Done knows. Where a late end does harm, ask this context before each
-	// step, and give the token to the resource.
+	// Done is closed by a timer, or by the first call of Err after the
+	// deadline: on a busy process it may be late. A context that package
+	// context derives from this one, as [context.WithCancel] does, ends with it
+	// at once, but its own Err knows only what Done knows. Where a late end
+	// does harm, ask this context before each step, and give the token to the
+	// resource.
 	//
 	// The contexts that the Do methods and packages once and leader give to a
 	// function are of the same kind.
 	Context() context.Context
-	// ValidUntil returns when the hold ends unless it is renewed before, on this
-	// process's monotonic clock. Renewal moves it every third of the TTL.
+	// ValidUntil returns when the hold ends unless it is renewed before, on
+	// this process's monotonic clock. Renewal moves it every third of the TTL.
 	ValidUntil() time.Time
 }
 
-// A Holder is the process that holds a name, as a majority of the nodes sees it.
-// It is a plain value, safe for concurrent use as long as no goroutine changes it.
+// A Holder is the process that holds a name, as a majority of the nodes sees
+// it. It is a plain value, safe for concurrent use as long as no goroutine
+// changes it.
 type Holder struct {
 	Token   uint64        // of its claim's first hold; a hand-over inside its process is not visible from outside
 	Host    string        // of the process

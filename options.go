@@ -9,19 +9,20 @@ import (
 
 // An Option is a setting of [New] and [Connect]. Every option of this package
 // is one. [WithGuard], [WithSkew], [WithRetention], [WithPrefix], [WithLogger],
-// [WithObserver] and [WithDiscovery] are no more than that: they concern the nodes and the
-// connections, which all primitives of a [Quorum] share. A [LockOption] or a
-// [SharedOption] given here is the default for all that is made from the Quorum.
+// [WithObserver] and [WithDiscovery] are no more than that: they concern the
+// nodes and the connections, which all primitives of a [Quorum] share. A
+// [LockOption] or a [SharedOption] given here is the default for all that is
+// made from the Quorum.
 //
 // New and Connect refuse a wrong value, a contradiction and a nil option with
 // [ErrInvalid] and the remedy. An Option is safe for concurrent use and may be
 // given to several calls.
 type Option interface{ option() }
 
-// A LockOption is an [Option] that the New of packages [mutex] and [rwmutex] take,
-// too, for one lock. An option that is nil, wrong, or contradicts the settings
-// of the [Quorum] is a programmer's error there: New panics and names the
-// remedy. A LockOption is safe for concurrent use.
+// A LockOption is an [Option] that the New of packages [mutex] and [rwmutex]
+// take, too, for one lock. An option that is nil, wrong, or contradicts the
+// settings of the [Quorum] is a programmer's error there: New panics and names
+// the remedy. A LockOption is safe for concurrent use.
 //
 // [mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex
 // [rwmutex]: https://pkg.go.dev/github.com/quorate/quorate/rwmutex
@@ -68,8 +69,8 @@ func WithTTL(d time.Duration) SharedOption { return shared(func(s *core.Settings
 
 // WithNodeTimeout sets how long to wait for one node's reply before treating
 // the node as unresponsive. No call waits for a node that its answer does not
-// need. A node whose round trip is longer than half of the node timeout is given
-// two round trips, at most TTL/4. Default 200 ms; from 1 ms to TTL/4.
+// need. A node whose round trip is longer than half of the node timeout is
+// given two round trips, at most TTL/4. Default 200 ms; from 1 ms to TTL/4.
 func WithNodeTimeout(d time.Duration) SharedOption {
 	return shared(func(s *core.Settings) { s.NodeTimeout = d })
 }
@@ -86,18 +87,18 @@ func WithMaxHold(d time.Duration) SharedOption {
 func WithoutRenewal() SharedOption { return shared(func(s *core.Settings) { s.NoRenewal = true }) }
 
 // WithLinger keeps the claim of a lock for d after the last Unlock, so that the
-// next Lock of the same value costs no round trip. The claim is given up at once
-// when another claim is queued behind it. Default 0: it is given up at Unlock.
-// It cannot be negative.
+// next Lock of the same value costs no round trip. The claim is given up at
+// once when another claim is queued behind it. Default 0: it is given up at
+// Unlock. It cannot be negative.
 func WithLinger(d time.Duration) LockOption {
 	return lockSetting{setting{func(s *core.Settings) { s.Linger = d }}}
 }
 
-// WithGuard sets how long a node that lost its data does not vote, so that every
-// lease that it has forgotten has ended by then. Default 20 s; from
-// 2*TTL + 2*skew to 720 h (docs/protocol.md, "Restarted nodes"). It must be the
-// same for all clients of the nodes. A node uses the longest that clients have
-// shown to it, but forgets that with its data.
+// WithGuard sets how long a node that lost its data does not vote, so that
+// every lease that it has forgotten has ended by then. Default 20 s; from 2*TTL
+// + 2*skew to 720 h (docs/protocol.md, "Restarted nodes"). It must be the same
+// for all clients of the nodes. A node uses the longest that clients have shown
+// to it, but forgets that with its data.
 func WithGuard(d time.Duration) Option {
 	return setting{func(s *core.Settings) { s.Guard = d }}
 }
@@ -125,9 +126,9 @@ func WithPrefix(p string) Option {
 	return setting{func(s *core.Settings) { s.Prefix = p }}
 }
 
-// WithLogger sets where the Quorum logs: nodes that come and go, waiting for the
-// guard time, clocks that jump, lost holds. Default [slog.Default]; nil logs
-// nothing.
+// WithLogger sets where the Quorum logs: nodes that come and go, waiting for
+// the guard time, clocks that jump, lost holds. Default [slog.Default]; nil
+// logs nothing.
 func WithLogger(l *slog.Logger) Option {
 	return setting{func(s *core.Settings) { s.Logger = l }}
 }

@@ -37,7 +37,8 @@ type Quorum struct {
 //
 // It fails with [ErrInvalid] when there are no nodes or more than 31, when a
 // node is nil, given twice, neither a single master (a *redis.Client) nor a
-// cluster (a *redis.ClusterClient), or has a Limiter, and when an option is nil, wrong, or contradicts another.
+// cluster (a *redis.ClusterClient), or has a Limiter, and when an option is
+// nil, wrong, or contradicts another.
 func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 	set, err := settings(opts)
 	if err != nil {
@@ -58,12 +59,13 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 // or unix:// (the absolute path of a socket):
 // redis://user:password@host:port/database. An element of urls may contain
 // several addresses with commas between them and white space around each, so a
-// configured list can be given as it is. Write %2C for a comma in a password.
-// A Sentinel set is one node: redis://host:26379?master_name=NAME&addr=host2:26379,
-// as redis.ParseFailoverURL takes it. So is a Redis Cluster:
+// configured list can be given as it is. Write %2C for a comma in a password. A
+// Sentinel set is one node:
+// redis://host:26379?master_name=NAME&addr=host2:26379, as
+// redis.ParseFailoverURL takes it. So is a Redis Cluster:
 // redis+cluster://host:6379?addr=host2:6379, and rediss+cluster:// with TLS.
-// All clients must use the same nodes. With [WithDiscovery] a function says which
-// they are, and urls are used only where it fails.
+// All clients must use the same nodes. With [WithDiscovery] a function says
+// which they are, and urls are used only where it fails.
 //
 // It fails with [ErrInvalid] as [New] does, for an address that is empty or
 // cannot be parsed, and for two addresses of one server. The error names the
@@ -89,7 +91,8 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 	return connect(ctx, all, set)
 }
 
-// connect makes a Quorum of the nodes at these addresses, and waits for a majority of them.
+// connect makes a Quorum of the nodes at these addresses, and waits for a
+// majority of them.
 func connect(ctx context.Context, all []core.Address, set core.Settings) (*Quorum, error) {
 	nodes := make([]redis.UniversalClient, 0, len(all))
 	for _, o := range all {
@@ -108,7 +111,8 @@ func connect(ctx context.Context, all []core.Address, set core.Settings) (*Quoru
 	return q, nil
 }
 
-// mustCore returns the core of a Quorum that New or Connect has made, and panics for any other one.
+// mustCore returns the core of a Quorum that New or Connect has made, and
+// panics for any other one.
 func (q *Quorum) mustCore() *core.Quorum {
 	if q == nil || q.core == nil {
 		panic("quorate: a nil or zero Quorum has no nodes; use quorate.New or quorate.Connect")
@@ -134,8 +138,8 @@ func settings(opts []Option) (core.Settings, error) {
 // Close releases all that is still held, ends every wait with [ErrClosed], and
 // closes the connections. It takes at most the node timeout, and that only when
 // a node does not answer: Close then returns the error of that node, and what
-// was held there ends with its lease. A second Close returns ErrClosed. Inside a
-// call of an [Observer] Close does nothing and fails with [ErrInvalid].
+// was held there ends with its lease. A second Close returns ErrClosed. Inside
+// a call of an [Observer] Close does nothing and fails with [ErrInvalid].
 //
 // Calls that cannot return an error and must not return without the lock, such
 // as Lock, RLock and once.Do, do not return any more; the log says so. They do
@@ -171,11 +175,12 @@ func (q *Quorum) closeOwn() {
 // calls whose lists differ and have a common node, one fails.
 //
 // It fails with [ErrNoQuorum] unless every node has confirmed before the
-// context ended, within ten node timeouts at most; with [ErrInvalid] when a node
-// is of another set; and with [ErrClosed]. While a brand-new set has a node that
-// does not answer, nothing is recorded and no node is declared new: start that
-// node and call Bootstrap again, or see [Quorum.BootstrapUnrecorded].
-// It is safe for concurrent use, by several processes as well.
+// context ended, within ten node timeouts at most; with [ErrInvalid] when a
+// node is of another set; and with [ErrClosed]. While a brand-new set has a
+// node that does not answer, nothing is recorded and no node is declared new:
+// start that node and call Bootstrap again, or see
+// [Quorum.BootstrapUnrecorded]. It is safe for concurrent use, by several
+// processes as well.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
 	return wrapError("bootstrap", "", q.mustCore().Bootstrap(ctx))
 }
@@ -194,19 +199,20 @@ func (q *Quorum) BootstrapUnrecorded(ctx context.Context) error {
 }
 
 // RecordSet has all nodes record that they are the set of this list, with the
-// guard time and the retention of this Quorum. From then on a client with another
-// list is refused, with [ErrInvalid] and both lists, and so are programs of a
-// version that knows no sets. [Quorum.AddNodes] and its kin need it.
+// guard time and the retention of this Quorum. From then on a client with
+// another list is refused, with [ErrInvalid] and both lists, and so are
+// programs of a version that knows no sets. [Quorum.AddNodes] and its kin need
+// it.
 //
-// Bootstrap does the same to brand-new nodes. Here the nodes may be in use: holds
-// and waits go on, and a guard time that runs goes on if any node votes. A set
-// that is recorded already is left as it is.
+// Bootstrap does the same to brand-new nodes. Here the nodes may be in use:
+// holds and waits go on, and a guard time that runs goes on if any node votes.
+// A set that is recorded already is left as it is.
 //
-// It fails with [ErrInvalid], and changes nothing, when a node is of another set;
-// with [ErrNoQuorum] unless every node has confirmed before the context ended,
-// within ten node timeouts at most; and with [ErrClosed]. A recording that was
-// cut short keeps nodes from serving: call it again.
-// It is safe for concurrent use, by several processes as well.
+// It fails with [ErrInvalid], and changes nothing, when a node is of another
+// set; with [ErrNoQuorum] unless every node has confirmed before the context
+// ended, within ten node timeouts at most; and with [ErrClosed]. A recording
+// that was cut short keeps nodes from serving: call it again. It is safe for
+// concurrent use, by several processes as well.
 func (q *Quorum) RecordSet(ctx context.Context) error {
 	return wrapError("record set", "", q.mustCore().BootstrapSet(ctx))
 }

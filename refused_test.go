@@ -17,7 +17,8 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// server is one of our own making. It answers each command with what answer returns.
+// server is one of our own making. It answers each command with what answer
+// returns.
 func server(t *testing.T, answer func(line string) string) (addr string) {
 	return redistest.Answer(t, func(words []string) string { return answer(strings.Join(words, " ")) })
 }
@@ -97,7 +98,8 @@ func (r records) Handle(_ context.Context, x slog.Record) error {
 	return nil
 }
 
-// A program that publishes nonsense on a client's channel does not fill its log.
+// A program that publishes nonsense on a client's channel does not fill its
+// log.
 func TestMalformedPushesAreLoggedSeldom(t *testing.T) {
 	c := redistest.Start(t, 1)
 	var lines atomic.Int32

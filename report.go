@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// A Report is what [Quorum.Check] found. It is a plain value, safe for concurrent
-// use as long as no goroutine changes it.
+// A Report is what [Quorum.Check] found. It is a plain value, safe for
+// concurrent use as long as no goroutine changes it.
 type Report struct {
 	Nodes  []NodeReport // in the order of New or Connect
 	Quorum int          // nodes needed: N/2 + 1
@@ -27,8 +27,8 @@ type Report struct {
 }
 
 // A SetReport is what the nodes have recorded of the set that they are, see
-// [Quorum.Bootstrap]. It is a plain value, safe for concurrent use as long as no
-// goroutine changes it.
+// [Quorum.Bootstrap]. It is a plain value, safe for concurrent use as long as
+// no goroutine changes it.
 type SetReport struct {
 	Recorded   bool          // from then on clients with another list are refused
 	Stamp      string        // names the record; empty: no node has one
@@ -44,8 +44,8 @@ type SetReport struct {
 	Note       string        // the remedy, where no set is recorded, not at all nodes, or nodes are being exchanged
 }
 
-// A NodeReport is what [Quorum.Check] found about one node. It is a plain value,
-// safe for concurrent use as long as no goroutine changes it.
+// A NodeReport is what [Quorum.Check] found about one node. It is a plain
+// value, safe for concurrent use as long as no goroutine changes it.
 type NodeReport struct {
 	Node       string        // address
 	Err        error         // why it could not be asked; the rest is then zero
@@ -68,8 +68,8 @@ type NodeReport struct {
 	Buckets    []int         // of a shard: the buckets that it has
 }
 
-// A Repair says how far the repair of a node is that is not caught up. It is a plain
-// value, safe for concurrent use as long as no goroutine changes it.
+// A Repair says how far the repair of a node is that is not caught up. It is a
+// plain value, safe for concurrent use as long as no goroutine changes it.
 type Repair struct {
 	Running bool   // a client repairs the node now: this one or another
 	Host    string // of that client
@@ -87,9 +87,9 @@ func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" 
 // brand-new node, and repairs a node that lost its data from the others. Check
 // waits until that has been tried.
 //
-// It waits for each node until ctx ends, and ten node timeouts at most. It fails
-// with [ErrNoQuorum], beside the full report, when fewer than a majority of the
-// nodes answer and vote; and with [ErrClosed] after [Quorum.Close].
+// It waits for each node until ctx ends, and ten node timeouts at most. It
+// fails with [ErrNoQuorum], beside the full report, when fewer than a majority
+// of the nodes answer and vote; and with [ErrClosed] after [Quorum.Close].
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	r := Report{Quorum: q.mustCore().Size()/2 + 1}
 	s, err := q.core.Survey(ctx)

@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/leader"
 )
 
-// A fleet of workers, of which one at a time hands out the work. Every worker runs
-// the same lines; here all of them are in one process.
+// A fleet of workers, of which one at a time hands out the work. Every worker
+// runs the same lines; here all of them are in one process.
 func Example() {
 	ctx, shutdown := context.WithCancel(context.Background())
 	defer shutdown()
@@ -41,8 +41,9 @@ func Example() {
 			scheduler := leader.New(q, "scheduler", id)
 			err := scheduler.Run(ctx, leader.Callbacks{
 				OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
-					// What the scheduler writes goes with lease.Token(), so that one that
-					// was asleep when it lost the leadership cannot spoil it.
+					// What the scheduler writes goes with lease.Token(), so
+					// that one that was asleep when it lost the leadership
+					// cannot spoil it.
 					for n := range 3 {
 						select {
 						case jobs <- n + 1:
@@ -65,8 +66,8 @@ func Example() {
 	// job 3 is done
 }
 
-// Run campaigns, leads, and campaigns again when the term has ended. With Once it
-// leads one term.
+// Run campaigns, leads, and campaigns again when the term has ended. With Once
+// it leads one term.
 func ExampleElection_Run() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -210,8 +211,8 @@ func ExampleElection_Observe() {
 	// <nil> <nil>
 }
 
-// HealthCheck is for a readiness probe: a leader that goes on after its term has
-// ended is to be restarted.
+// HealthCheck is for a readiness probe: a leader that goes on after its term
+// has ended is to be restarted.
 func ExampleElection_HealthCheck() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -47,7 +47,8 @@ func TestLost(t *testing.T) {
 	require.NoError(t, a.Resign(soon(t)))
 }
 
-// A loss that the caller has not looked at does not keep it from campaigning again.
+// A loss that the caller has not looked at does not keep it from campaigning
+// again.
 func TestCampaignAfterALoss(t *testing.T) {
 	t.Parallel()
 	const ttl = 200 * time.Millisecond

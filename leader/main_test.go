@@ -20,7 +20,8 @@ func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 // test lasts: what is heard then, has been pushed.
 const quiet = time.Minute
 
-// cluster starts three servers, and sees in the end that nothing is left on them.
+// cluster starts three servers, and sees in the end that nothing is left on
+// them.
 func cluster(t *testing.T) *redistest.Cluster {
 	t.Helper()
 	c := redistest.Start(t, 3)

@@ -90,7 +90,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// A leader that ends without resigning is seen to be gone when its lease has ended.
+// A leader that ends without resigning is seen to be gone when its lease has
+// ended.
 func TestObserveALeaseThatEnds(t *testing.T) {
 	t.Parallel()
 	const ttl = 600 * time.Millisecond
@@ -112,7 +113,8 @@ func TestObserveALeaseThatEnds(t *testing.T) {
 	require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
 }
 
-// A slow observer gets the newest state, and never an old one after a newer one.
+// A slow observer gets the newest state, and never an old one after a newer
+// one.
 func TestObserveSlowly(t *testing.T) {
 	t.Parallel()
 	const values = 50
@@ -149,7 +151,8 @@ func TestObserveSlowly(t *testing.T) {
 	require.NoError(t, a.Resign(soon(t)))
 }
 
-// An observer gets one error while the nodes cannot be reached, and the state when they can be again.
+// An observer gets one error while the nodes cannot be reached, and the state
+// when they can be again.
 func TestObserveWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	const ttl = 800 * time.Millisecond
@@ -171,8 +174,8 @@ func TestObserveWithoutQuorum(t *testing.T) {
 		thaw()
 		require.ErrorIs(t, a.Resign(soon(t)), quorate.ErrLost)
 		require.NoError(t, a.Campaign(soon(t), ""))
-		// The nodes may still have the old term for a moment, before they come to
-		// what was sent to them meanwhile.
+		// The nodes may still have the old term for a moment, before they come
+		// to what was sent to them meanwhile.
 		for s = e2e.Receive(t, all); s.l.Term != a.Lease().Token(); s = e2e.Receive(t, all) {
 			if s.err != nil {
 				require.ErrorIs(t, s.err, leader.ErrNoLeader)

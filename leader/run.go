@@ -16,31 +16,33 @@ import (
 // functions of one participant are called from two goroutines, OnNewLeader from
 // the second.
 type Callbacks struct {
-	// OnStartedLeading is the leader's work, and must be given. Its context ends when
-	// the term is lost, no later than a lock's would ([context.Cause] then is
-	// [quorate.ErrLost] or [quorate.ErrClosed]), and when Run's context ends; it has
-	// the values of that. The lease's token is the term. Run gives the leadership up
-	// when OnStartedLeading returns, and not before.
+	// OnStartedLeading is the leader's work, and must be given. Its context
+	// ends when the term is lost, no later than a lock's would ([context.Cause]
+	// then is [quorate.ErrLost] or [quorate.ErrClosed]), and when Run's context
+	// ends; it has the values of that. The lease's token is the term. Run gives
+	// the leadership up when OnStartedLeading returns, and not before.
 	OnStartedLeading func(ctx context.Context, lease quorate.Lease)
 
 	// OnStoppedLeading is called once for each OnStartedLeading, after that has
-	// returned or panicked and the leadership has been given up. err is nil when this
-	// participant has resigned, and otherwise matches [quorate.ErrLost], or
-	// [quorate.ErrClosed] when the Quorum was closed. To learn of a loss while
-	// OnStartedLeading still runs, use [context.AfterFunc] with its context.
+	// returned or panicked and the leadership has been given up. err is nil
+	// when this participant has resigned, and otherwise matches
+	// [quorate.ErrLost], or [quorate.ErrClosed] when the Quorum was closed. To
+	// learn of a loss while OnStartedLeading still runs, use
+	// [context.AfterFunc] with its context.
 	OnStoppedLeading func(err error)
 
-	// OnNewLeader is called for each new term that is seen, this participant's own
-	// included. As [Election.Observe], it may leave out terms that are over already.
-	// Calls come from one goroutine, one after the other, while Run runs.
+	// OnNewLeader is called for each new term that is seen, this participant's
+	// own included. As [Election.Observe], it may leave out terms that are over
+	// already. Calls come from one goroutine, one after the other, while Run
+	// runs.
 	OnNewLeader func(Leader)
 
-	// Value is what others see in [Leader]; [Election.Proclaim] replaces it for a
-	// term. At most [MaxValue] bytes of UTF-8.
+	// Value is what others see in [Leader]; [Election.Proclaim] replaces it for
+	// a term. At most [MaxValue] bytes of UTF-8.
 	Value string
 
-	// Once makes Run return at the end of the first term, instead of campaigning
-	// again.
+	// Once makes Run return at the end of the first term, instead of
+	// campaigning again.
 	Once bool
 }
 
@@ -168,7 +170,8 @@ func (e *Election) announce(ctx context.Context, cancel context.CancelCauseFunc,
 		all.Go(func() {
 			defer func() {
 				// A panic of this goroutine would end the process at once, the
-				// leadership still held. So it ends Run first, and then is Run's.
+				// leadership still held. So it ends Run first, and then is
+				// Run's.
 				if panicked = recover(); panicked != nil {
 					cancel(errors.New("OnNewLeader has panicked"))
 				}

@@ -104,7 +104,8 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 	require.Empty(t, s.stopped, "once for each start")
 	require.Empty(t, s.started)
 
-	// A candidate whose context ends in the queue has never started, so it never stops.
+	// A candidate whose context ends in the queue has never started, so it
+	// never stops.
 	ctx, cancel = context.WithCancelCause(soon(t))
 	done = run(ctx, a, s.callbacks())
 	waiters(t, m, 1)

@@ -90,8 +90,8 @@ func TestStartsAndStops(t *testing.T) {
 				err := e2e.Receive(t, run(ctx, e, leader.Callbacks{
 					Once: how%2 == i%2,
 					OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
-						// The last leader's context has ended, or ends late and the clock says that the
-						// leadership is over.
+						// The last leader's context has ended, or ends late and
+						// the clock says that the leadership is over.
 						if before := newest.Swap(&term{ctx: ctx, lease: lease}); before != nil && before.ctx.Err() == nil {
 							assert.False(t, time.Now().Before(before.lease.ValidUntil()), "two lead")
 						}

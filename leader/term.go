@@ -38,8 +38,9 @@ func (e *Election) win(ctx context.Context, value string) (*term, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Invariant: a majority has recorded the term before Campaign or Run report it.
-	// So a process that acts as a leader is found by every process that asks for one.
+	// Invariant: a majority has recorded the term before Campaign or Run report
+	// it. So a process that acts as a leader is found by every process that
+	// asks for one.
 	if err := e.write(ctx, t, value); err != nil {
 		_ = e.end(t)
 		return nil, err
@@ -100,8 +101,8 @@ func (t *term) over() error {
 	}
 }
 
-// end gives the term up. It does not wait for the nodes, and fails when the term
-// had ended by itself.
+// end gives the term up. It does not wait for the nodes, and fails when the
+// term had ended by itself.
 func (e *Election) end(t *term) error {
 	if !t.hold.Valid() && t.lease.Lost() == nil {
 		t.lease.End(core.ErrLost) // its timer is just about to tell
@@ -118,9 +119,10 @@ func (e *Election) end(t *term) error {
 // ended returns when the term has ended, or will unless it is renewed.
 func (t *term) ended() time.Time {
 	until := t.hold.ValidUntil()
-	// Note: to take this for the whole answer is wrong, and so is the time at which
-	// the loss was noticed. A process that was stopped notices late, when it wakes up;
-	// and a claim that nodes have forgotten has no deadline any more.
+	// Note: to take this for the whole answer is wrong, and so is the time at
+	// which the loss was noticed. A process that was stopped notices late, when
+	// it wakes up; and a claim that nodes have forgotten has no deadline any
+	// more.
 	if t.lease.Lost() != nil && until.Before(t.since) && !t.lostAt.IsZero() {
 		return t.lostAt
 	}

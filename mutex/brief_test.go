@@ -66,7 +66,8 @@ func TestShortHold(t *testing.T) {
 	var locks atomic.Int64
 	stop := bustle(t, q, &locks)
 
-	// A lock and an unlock write three keys at a node: 15 in all, 9 at three nodes.
+	// A lock and an unlock write three keys at a node: 15 in all, 9 at three
+	// nodes.
 	require.True(t, e2e.Eventually(func() bool {
 		before, n := sets(t, c), locks.Load()
 		if !assert.True(t, e2e.Eventually(func() bool { return locks.Load() > n+500 })) {
@@ -91,7 +92,8 @@ func TestShortHold(t *testing.T) {
 		}), "%s is brought to all nodes", name)
 		require.NoError(t, m.UnlockContext(t.Context()))
 
-		// Released at once it is free at once, also for a client that begins with other nodes.
+		// Released at once it is free at once, also for a client that begins
+		// with other nodes.
 		require.NoError(t, m.LockContext(t.Context()))
 		assert.False(t, elsewhere.TryLock(), "%s is held", name)
 		require.NoError(t, m.UnlockContext(t.Context()))
@@ -101,8 +103,9 @@ func TestShortHold(t *testing.T) {
 	stop()
 }
 
-// A node that was never asked for the lock holds no claim of it. So the release at
-// one of the three that were asked suffices to know that a majority of five is free.
+// A node that was never asked for the lock holds no claim of it. So the release
+// at one of the three that were asked suffices to know that a majority of five
+// is free.
 func TestUnlockOfAShortHold(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
@@ -116,7 +119,8 @@ func TestUnlockOfAShortHold(t *testing.T) {
 	}
 	seen := false
 	for i := 0; i < 500 && !seen; i++ {
-		// A lock that was only ever at three nodes has left its fence there, and will be there again.
+		// A lock that was only ever at three nodes has left its fence there,
+		// and will be there again.
 		m := mutex.New(q, "m "+strconv.Itoa(i))
 		keys = count()
 		require.NoError(t, m.LockContext(t.Context()))
@@ -151,8 +155,8 @@ func TestUnlockOfAShortHold(t *testing.T) {
 	e2e.Clean(t, c)
 }
 
-// Two of five nodes hang. Some of the names begin with them. Each call succeeds,
-// and none waits long.
+// Two of five nodes hang. Some of the names begin with them. Each call
+// succeeds, and none waits long.
 func TestShortHoldWithNodesThatHang(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)

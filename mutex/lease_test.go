@@ -43,7 +43,8 @@ func TestLeaseEndsWithTheHold(t *testing.T) {
 	assert.Same(t, lease.Context(), lease.Context())
 	assert.InDelta(t, quiet, time.Until(lease.ValidUntil()), float64(quiet/10))
 
-	// To the next goroutine of this value it is another hold, though the claim is the same.
+	// To the next goroutine of this value it is another hold, though the claim
+	// is the same.
 	next := lockLater(t.Context(), t, m)
 	m.Unlock()
 	assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased)
@@ -171,7 +172,8 @@ func TestExtend(t *testing.T) {
 	lateness.Undisturbed(t, func() error { return extends(t.Context(), m, ttl) })
 }
 
-// extends locks m, extends the hold beyond its ttl, and has it end. It returns what goes wrong.
+// extends locks m, extends the hold beyond its ttl, and has it end. It returns
+// what goes wrong.
 func extends(ctx context.Context, m *mutex.Mutex, ttl time.Duration) error {
 	const slack = 2 * time.Millisecond // and drift: see quorate.Lease.ValidUntil
 	if err := m.LockContext(ctx); err != nil {

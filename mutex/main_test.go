@@ -18,10 +18,12 @@ func TestMain(m *testing.M) {
 	e2e.MainWithNodes(m)
 }
 
-// quiet is a ttl so long that nothing is renewed and nothing ends while a test lasts.
+// quiet is a ttl so long that nothing is renewed and nothing ends while a test
+// lasts.
 const quiet = time.Minute
 
-// cluster starts three servers, and sees in the end that nothing is left on them.
+// cluster starts three servers, and sees in the end that nothing is left on
+// them.
 func cluster(t *testing.T) *redistest.Cluster {
 	t.Helper()
 	c := redistest.Start(t, 3)

@@ -43,7 +43,8 @@ func TestTwoValuesExcludeEachOther(t *testing.T) {
 	a.Unlock()
 }
 
-// Only a node that can know it counts for "not held". A node that lost its data does not, nor one that does not answer.
+// Only a node that can know it counts for "not held". A node that lost its data
+// does not, nor one that does not answer.
 func TestHolderNotKnown(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

@@ -35,7 +35,8 @@ func lockAll(t *testing.T, m *mutex.Mutex, n int, in func(i int)) *sync.WaitGrou
 	return &all
 }
 
-// It runs by itself: on a machine that other tests keep busy a request is repeated whose answer is late.
+// It runs by itself: on a machine that other tests keep busy a request is
+// repeated whose answer is late.
 func TestFirstComeFirstServedWithoutARoundTrip(t *testing.T) {
 	c := cluster(t)
 	q := e2e.Open(t, c, e2e.Timing(quiet))
@@ -137,8 +138,8 @@ func TestTurnsAcrossValues(t *testing.T) {
 		m := mutex.New(q, "m")
 		all.Go(func() {
 			m.Lock()
-			// Between values nothing but the nodes orders memory: the race detector
-			// cannot know that, so a lock orders the appends for it.
+			// Between values nothing but the nodes orders memory: the race
+			// detector cannot know that, so a lock orders the appends for it.
 			orderMu.Lock()
 			order = append(order, i)
 			orderMu.Unlock()

@@ -38,7 +38,8 @@ func (g *guarded) enter(t *testing.T, token uint64) {
 	g.inside.Add(-1)
 }
 
-// Many goroutines on several values in several quorums, which give up at random.
+// Many goroutines on several values in several quorums, which give up at
+// random.
 func TestStress(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -93,7 +94,8 @@ func lockSomehow(t *testing.T, m *mutex.Mutex) bool {
 	}
 }
 
-// The same value by many goroutines: the plainest program that sync.Mutex serves.
+// The same value by many goroutines: the plainest program that sync.Mutex
+// serves.
 func TestStressOneValue(t *testing.T) {
 	t.Parallel()
 	q := e2e.Open(t, cluster(t), e2e.Timing(10*time.Second))

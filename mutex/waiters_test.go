@@ -13,8 +13,8 @@ import (
 )
 
 // Where many goroutines are at work, requests of many names go out as one. Some
-// names here have one user, others two, in two processes; and the servers forget
-// the scripts in between.
+// names here have one user, others two, in two processes; and the servers
+// forget the scripts in between.
 func TestManyWaiters(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

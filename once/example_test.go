@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-// Every replica of a service calls this as it starts. One migrates the database.
-// The others wait for that and go on.
+// Every replica of a service calls this as it starts. One migrates the
+// database. The others wait for that and go on.
 func Example() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -41,7 +41,8 @@ func Example() {
 	// replica 2 serves
 }
 
-// Do mirrors sync.Once: it waits through outages and returns when the work is done.
+// Do mirrors sync.Once: it waits through outages and returns when the work is
+// done.
 func ExampleOnce_Do() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -222,8 +223,8 @@ func ExampleOnce_Reset() {
 	// rebuilt
 }
 
-// With WithDurable the work is run only if the record would survive a restart of
-// all nodes.
+// With WithDurable the work is run only if the record would survive a restart
+// of all nodes.
 func ExampleWithDurable() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

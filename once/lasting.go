@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// This file owns the context in which what was done is recorded: it outlasts the end of the hold.
+// This file owns the context in which what was done is recorded: it outlasts
+// the end of the hold.
 
 // lasting returns a context that ends with ctx, but not before d is over.
 func lasting(ctx context.Context, d time.Duration) (context.Context, func()) {

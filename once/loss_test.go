@@ -45,7 +45,8 @@ func TestLost(t *testing.T) {
 	require.NoError(t, a.DoContext(t.Context(), never(t)))
 }
 
-// Work that is done in spite of the loss is recorded, if no other run has begun since.
+// Work that is done in spite of the loss is recorded, if no other run has begun
+// since.
 func TestRecordedAfterTheLoss(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

@@ -127,8 +127,8 @@ func TestAllWaitersLearnAtOnce(t *testing.T) {
 	t.Logf("%d returned within %v", n, time.Since(ended).Round(time.Millisecond))
 }
 
-// Work that ends by an error, a panic or Goexit is not done: only its caller gets
-// the error. The next caller runs it, first here and then elsewhere.
+// Work that ends by an error, a panic or Goexit is not done: only its caller
+// gets the error. The next caller runs it, first here and then elsewhere.
 func TestNotDone(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
@@ -201,7 +201,8 @@ func TestKeepFor(t *testing.T) {
 	var runs atomic.Int32
 	f := func() { runs.Add(1) }
 	for i := range 2 {
-		// A node that got the record late keeps it a little longer. A client that finds it there takes it for done.
+		// A node that got the record late keeps it a little longer. A client
+		// that finds it there takes it for done.
 		require.True(t, e2e.Eventually(func() bool {
 			a.Do(f)
 			return int(runs.Load()) == i+1

@@ -65,10 +65,10 @@ type own struct {
 // Apply leaves the settings of other primitives as they are, see apply.
 func (own) Apply(*core.Settings) {}
 
-// KeepFor sets how long the nodes remember that the work is done. After that the
-// next call runs it again. What a process knows ends then too, by its wall
-// clock. Whole milliseconds, at least the retention ([quorate.WithRetention], by
-// default 5 min). Default 0: without end.
+// KeepFor sets how long the nodes remember that the work is done. After that
+// the next call runs it again. What a process knows ends then too, by its wall
+// clock. Whole milliseconds, at least the retention ([quorate.WithRetention],
+// by default 5 min). Default 0: without end.
 func KeepFor(d time.Duration) Option {
 	return own{set: func(s *settings) { s.keep = d }}
 }
@@ -83,8 +83,8 @@ func KeepFor(d time.Duration) Option {
 // [Once.Do] waits through the latter.
 //
 // With appendfsync everysec a node that loses its power may lose the last
-// second. The record is lost only if a majority loses it within the second after
-// it was made.
+// second. The record is lost only if a majority loses it within the second
+// after it was made.
 func WithDurable() Option {
 	return own{set: func(s *settings) { s.durable = true }}
 }

@@ -77,7 +77,8 @@ func TestClosedWhileItCannotBeRecorded(t *testing.T) {
 	runs := 0
 	once.New(qs[1], "o").Do(func() { runs++ })
 	assert.Equal(t, 1, runs)
-	// A claim that could not leave is dropped by the next request at its node, and a free lock asks two of three.
+	// A claim that could not leave is dropped by the next request at its node,
+	// and a free lock asks two of three.
 	m := mutex.New(qs[1], "o")
 	for i := range c.Len() {
 		require.True(t, e2e.Eventually(func() bool {
@@ -178,7 +179,8 @@ func TestDurableNotKnown(t *testing.T) {
 	assert.ErrorIs(t, o.DoContext(t.Context(), never(t)), once.ErrNotDurable, "two do keep too little")
 }
 
-// Once a majority is known to keep its records on disk, no other node is waited for.
+// Once a majority is known to keep its records on disk, no other node is waited
+// for.
 func TestDurableWithOneThatHangs(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, redistest.WithAOF("always"))

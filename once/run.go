@@ -80,9 +80,10 @@ func (o *Once) do(ctx context.Context, w work) (*completion, error) {
 	if c := o.known(); c != nil { // another goroutine has seen to it
 		return c, nil
 	}
-	// Most callers come long after the work was done, so ask before claiming. When
-	// the nodes cannot be asked, the claim waits for them, and has their errors. A
-	// record that is undecided does not exist yet: the claim finds out.
+	// Most callers come long after the work was done, so ask before claiming.
+	// When the nodes cannot be asked, the claim waits for them, and has their
+	// errors. A record that is undecided does not exist yet: the claim finds
+	// out.
 	rec, err := o.reg.Read(ctx)
 	switch {
 	case err == nil && rec.Exists:
@@ -162,8 +163,9 @@ func (c *claim) get(ctx context.Context) (*turn, error) {
 // the latter a thousand waiters would get their turns one after the other, with
 // nothing to do.
 //
-// Invariant: the caller's goroutine waits for the claim, because there the observer is
-// called. In a goroutine of its own a panic of the observer would end the process.
+// Invariant: the caller's goroutine waits for the claim, because there the
+// observer is called. In a goroutine of its own a panic of the observer would
+// end the process.
 func (o *Once) wait(ctx context.Context) (*turn, *completion, error) {
 	watch := o.reg.Watch()
 	defer watch.Close()
@@ -195,8 +197,8 @@ func (o *Once) wait(ctx context.Context) (*turn, *completion, error) {
 	return nil, c, err
 }
 
-// recorded waits until work is recorded, or the context ends. An error of the watch
-// is the claim's as well.
+// recorded waits until work is recorded, or the context ends. An error of the
+// watch is the claim's as well.
 func recorded(ctx context.Context, watch *core.Watch) core.Record {
 	for {
 		select {
@@ -233,11 +235,12 @@ func Lease(ctx context.Context) quorate.Lease {
 }
 
 // run runs f under the claim, unless it turns out that it has been done, and
-// releases the claim however that ends: also when f panics or ends its goroutine.
+// releases the claim however that ends: also when f panics or ends its
+// goroutine.
 func (o *Once) run(ctx context.Context, t *turn, w work) (*completion, error) {
 	inner, stop := t.lease.Derive(context.WithValue(ctx, leaseKey{}, t.lease))
-	// A run that comes to nothing has nothing to erase: f only runs where nothing
-	// is recorded, and nothing is recorded before it has returned.
+	// A run that comes to nothing has nothing to erase: f only runs where
+	// nothing is recorded, and nothing is recorded before it has returned.
 	defer func() {
 		stop()
 		t.release()
@@ -313,7 +316,8 @@ func (o *Once) record(ctx context.Context, t *turn, values [][]byte, insist bool
 		o.pause(core.WrapError("record", o.spec.Name, notRecorded(err)))
 	}
 	if errors.Is(err, core.ErrLost) {
-		// A later run has begun. If it has found this one on some node, all is well.
+		// A later run has begun. If it has found this one on some node, all is
+		// well.
 		if rec, rerr := o.reg.Read(ctx); rerr == nil && rec.Exists && bytes.Equal(rec.Value, value) {
 			return o.know(rec)
 		}

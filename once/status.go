@@ -14,7 +14,8 @@ type State string
 
 // The states of the work.
 const (
-	// NotStarted ("not started"): no process runs the work, or it ran and failed.
+	// NotStarted ("not started"): no process runs the work, or it ran and
+	// failed.
 	NotStarted State = "not started"
 	// Running ("running"): a process has the claim.
 	Running State = "running"
@@ -32,9 +33,9 @@ type Status struct {
 	Host  string // of the process that did it, or runs it
 	PID   int    // of that process
 	Token uint64 // the fencing token of that run
-	// When is when the work was done. While it runs, it is when its process claimed
-	// the name: before the work began, if it waited for another run that failed. By
-	// that process's clock.
+	// When is when the work was done. While it runs, it is when its process
+	// claimed the name: before the work began, if it waited for another run
+	// that failed. By that process's clock.
 	When    time.Time
 	Until   time.Time // Done: how long the nodes remember that; zero: without end
 	Waiters int       // Running: claims queued behind it
@@ -61,7 +62,8 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 	var same core.Holder // has been seen since
 	var since time.Time
 	for {
-		// The other way round a run that ends in between would be seen as neither.
+		// The other way round a run that ends in between would be seen as
+		// neither.
 		h, herr := o.q.Holder(ctx, o.spec)
 		if herr != nil && !errors.Is(herr, core.ErrNotHeld) {
 			return Status{}, herr
@@ -85,8 +87,9 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 		}
 		switch {
 		case rec.Undecided && (herr != nil || time.Since(since) < o.set.NodeTimeout):
-			// It may be done. The holder of the name may run the work, which then is not
-			// done, or only be finding out for its own Status: that does not take long.
+			// It may be done. The holder of the name may run the work, which
+			// then is not done, or only be finding out for its own Status: that
+			// does not take long.
 			select {
 			case <-time.After(o.set.NodeTimeout / 16):
 			case <-asked.Done():
@@ -157,7 +160,8 @@ func (o *Once) erasure(rec core.Record) time.Duration {
 	if !rec.Exists {
 		return o.set.keep // what is recorded by others of this name
 	}
-	// Another process may have recorded it for longer than the settings here say.
+	// Another process may have recorded it for longer than the settings here
+	// say.
 	if c, err := completed(rec); err != nil || !c.expires || c.Until.Sub(c.When) > o.set.keep {
 		return 0
 	}

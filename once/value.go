@@ -147,7 +147,8 @@ func (s *shared[R]) encode(v *R) ([][]byte, error) {
 	return values, nil
 }
 
-// unrecordable is the error of a value that f has returned and that cannot be recorded.
+// unrecordable is the error of a value that f has returned and that cannot be
+// recorded.
 func unrecordable(format string, args ...any) error {
 	return notRecorded(fmt.Errorf("%w: "+format, append([]any{core.ErrInvalid}, args...)...))
 }

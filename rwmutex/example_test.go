@@ -13,7 +13,8 @@ import (
 	"github.com/quorate/quorate/rwmutex"
 )
 
-// Any number of processes read the catalogue. A process that writes it is alone.
+// Any number of processes read the catalogue. A process that writes it is
+// alone.
 func ExampleRWMutex() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -94,7 +95,8 @@ func ExampleRWMutex_TryRLockContext() {
 	// being written: take the old copy
 }
 
-// Do and RDo run a function under the lock. Its context ends when the lock is lost.
+// Do and RDo run a function under the lock. Its context ends when the lock is
+// lost.
 func ExampleRWMutex_RDo() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -113,8 +115,8 @@ func ExampleRWMutex_RDo() {
 	// <nil> <nil>
 }
 
-// The writer goes on as a reader of what it has written. No other writer gets in
-// between.
+// The writer goes on as a reader of what it has written. No other writer gets
+// in between.
 func ExampleRWMutex_Downgrade() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

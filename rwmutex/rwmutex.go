@@ -54,8 +54,8 @@ type RWMutex struct {
 type Option interface{ quorate.LockOption }
 
 // New returns an RWMutex of the given name. A name serves one kind of
-// primitive: while a [mutex.Mutex] of that name is in use, every call that would
-// lock an RWMutex fails with [quorate.ErrInvalid] and names both kinds.
+// primitive: while a [mutex.Mutex] of that name is in use, every call that
+// would lock an RWMutex fails with [quorate.ErrInvalid] and names both kinds.
 // [RWMutex.RLock] and [RWMutex.Lock] log that and try again.
 //
 // A wrong or nil option is a programmer's error: New panics and names the

@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-// Two permits for the whole fleet: no more than two films are encoded at a time.
+// Two permits for the whole fleet: no more than two films are encoded at a
+// time.
 func ExampleWeighted() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -49,7 +50,8 @@ func ExampleWeighted_Acquire() {
 	// true
 }
 
-// A lease has a token and a context of its own, and gives its permits back itself.
+// A lease has a token and a context of its own, and gives its permits back
+// itself.
 func ExampleWeighted_AcquireLease() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -72,7 +74,8 @@ func ExampleWeighted_AcquireLease() {
 	// over: true
 }
 
-// TryAcquireLease says why there is no lease: too few permits, or too few nodes.
+// TryAcquireLease says why there is no lease: too few permits, or too few
+// nodes.
 func ExampleWeighted_TryAcquireLease() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379

@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// A Lease is a number of permits held as one, and a [quorate.Lease]. It is made by
-// [Weighted.AcquireLease] and [Weighted.TryAcquireLease]. It is safe for
+// A Lease is a number of permits held as one, and a [quorate.Lease]. It is made
+// by [Weighted.AcquireLease] and [Weighted.TryAcquireLease]. It is safe for
 // concurrent use.
 type Lease struct {
 	lease  *core.Lease
@@ -26,7 +26,8 @@ func (l *Lease) Token() uint64 { return l.lease.Token() }
 // Context returns a context that ends when the hold ends, see [quorate.Lease].
 func (l *Lease) Context() context.Context { return l.lease.Context() }
 
-// ValidUntil returns when the hold ends unless it is renewed before, see [quorate.Lease].
+// ValidUntil returns when the hold ends unless it is renewed before, see
+// [quorate.Lease].
 func (l *Lease) ValidUntil() time.Time { return l.lease.ValidUntil() }
 
 // Release gives the permits back. It does not wait for the nodes. It fails with

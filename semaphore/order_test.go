@@ -14,8 +14,9 @@ import (
 )
 
 // TestWeightsInOrder queues claims of one to five permits, each by another of
-// several processes than the one before, while others are being served. The first
-// claim of the queue is admitted as soon as it fits, and no claim is admitted before it.
+// several processes than the one before, while others are being served. The
+// first claim of the queue is admitted as soon as it fits, and no claim is
+// admitted before it.
 func TestWeightsInOrder(t *testing.T) {
 	t.Parallel()
 	const permits, length = 5, 8 // of the queue

@@ -29,8 +29,8 @@ func TestResize(t *testing.T) {
 		require.ErrorIs(t, s[0].Resize(patient(t), n), quorate.ErrInvalid)
 	}
 	require.NoError(t, s[0].Acquire(patient(t), 2))
-	// More permits admit the waiters at once: with the default ttl the next renewal
-	// comes only after seconds.
+	// More permits admit the waiters at once: with the default ttl the next
+	// renewal comes only after seconds.
 	waiter := make(chan error, 1)
 	queued := e2e.NewQueued(patient(t))
 	go func() { waiter <- s[1].Acquire(queued, 2) }()
@@ -68,7 +68,8 @@ func TestResize(t *testing.T) {
 	require.ErrorIs(t, s[0].Acquire(patient(t), 5), quorate.ErrInvalid)
 }
 
-// A waiter for more permits than a Resize leaves gets an error, instead of waiting without end.
+// A waiter for more permits than a Resize leaves gets an error, instead of
+// waiting without end.
 func TestResizeBelowWhatIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := processes(t, 2, 3)
@@ -84,7 +85,8 @@ func TestResizeBelowWhatIsWaitedFor(t *testing.T) {
 	s[1].Release(1)
 }
 
-// The number outlives the semaphore's use, and binds clients that declare another.
+// The number outlives the semaphore's use, and binds clients that declare
+// another.
 func TestResizeStays(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -103,8 +105,8 @@ func TestResizeStays(t *testing.T) {
 	b.Release(2)
 }
 
-// A node that missed the Resize, or has lost it, gets it from the next client that
-// asks. Until then neither node votes by the old number.
+// A node that missed the Resize, or has lost it, gets it from the next client
+// that asks. Until then neither node votes by the old number.
 func TestResizeMissedAndForgotten(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

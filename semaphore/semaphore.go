@@ -283,8 +283,8 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 	return l, nil
 }
 
-// there asks the nodes how many permits there are. A try does not wait for nodes
-// that are down: TryAcquire has no context that could end it.
+// there asks the nodes how many permits there are. A try does not wait for
+// nodes that are down: TryAcquire has no context that could end it.
 func (s *Weighted) there(ctx context.Context, try bool) (uint64, error) {
 	if !try {
 		return s.q.Permits(ctx, s.spec)

@@ -31,7 +31,8 @@ func processes(t *testing.T, k int, n int64, opts ...quorate.Option) []*semaphor
 	return all
 }
 
-// A node lists 256 claims at most. More than that ask at one moment, and there is room for all.
+// A node lists 256 claims at most. More than that ask at one moment, and there
+// is room for all.
 func TestMoreClaimsThanANodeLists(t *testing.T) {
 	const claims = 400
 	ctx := patient(t)

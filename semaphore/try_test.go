@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-// A try for more permits than NewWeighted says asks the nodes whether a Resize has
-// made more. It does not wait for nodes that are down, as no try does.
+// A try for more permits than NewWeighted says asks the nodes whether a Resize
+// has made more. It does not wait for nodes that are down, as no try does.
 func TestTryDoesNotWaitForTheNumber(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

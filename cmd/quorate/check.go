@@ -91,7 +91,8 @@ func (j *checkJob) tell(r quorate.Report) int {
 	return 0
 }
 
-// tell prints the report; bad says that a node answers and is not fit for its task.
+// tell prints the report; bad says that a node answers and is not fit for its
+// task.
 func tell(w io.Writer, r quorate.Report) (bad bool) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "NODE\tSTATE\tVERSION\tROLE\tPERSISTENCE\tEVICTION\tCLOCK\tROUND TRIP")
@@ -138,8 +139,9 @@ func row(tab io.Writer, name string, n *quorate.NodeReport) {
 		offset(n.Offset), n.RoundTrip.Round(10*time.Microsecond))
 }
 
-// unfit reports whether a node answers and is not fit for its task. That it is still within its guard
-// time, or not repaired yet, is a warning too, but passes by itself.
+// unfit reports whether a node answers and is not fit for its task. That it is
+// still within its guard time, or not repaired yet, is a warning too, but
+// passes by itself.
 func unfit(n *quorate.NodeReport) bool {
 	if len(n.Shards) > 0 {
 		return lo.SomeBy(n.Shards, func(s quorate.NodeReport) bool { return unfit(&s) })
@@ -159,7 +161,8 @@ func spare(r quorate.Report) string {
 	return fmt.Sprintf("%d more may fail.", more)
 }
 
-// offset tells how far a clock is ahead or behind, as far as that can be measured.
+// offset tells how far a clock is ahead or behind, as far as that can be
+// measured.
 func offset(d time.Duration) string {
 	if d.Abs() < time.Millisecond {
 		return "same"

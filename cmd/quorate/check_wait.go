@@ -18,21 +18,23 @@ type checkJob struct {
 	errs    io.Writer
 }
 
-// How often the nodes are asked while the command waits, and how often it says so
-// though nothing has changed.
+// How often the nodes are asked while the command waits, and how often it says
+// so though nothing has changed.
 const (
 	askEvery = 250 * time.Millisecond
 	sayEvery = 10 * time.Second
 )
 
-// Exit statuses of "quorate check", as monitoring programs understand them: fine, degraded, broken.
+// Exit statuses of "quorate check", as monitoring programs understand them:
+// fine, degraded, broken.
 const (
 	exitDegraded = 1
 	exitBroken   = 2
 )
 
-// run asks the nodes once, or until one more may be restarted, and returns the exit
-// status. It waits for timeout at most, and until ctx ends. Each question is bounded, too.
+// run asks the nodes once, or until one more may be restarted, and returns the
+// exit status. It waits for timeout at most, and until ctx ends. Each question
+// is bounded, too.
 func (j *checkJob) run(ctx context.Context, q *quorate.Quorum) int {
 	limit := patience
 	if j.wait {
@@ -94,8 +96,8 @@ func state(n *quorate.NodeReport) string {
 	return fmt.Sprintf("being repaired, %d records left", n.Repair.Left)
 }
 
-// waitsFor names the nodes that are not ready, and why. It stays the same while only
-// times and numbers change.
+// waitsFor names the nodes that are not ready, and why. It stays the same while
+// only times and numbers change.
 func waitsFor(r quorate.Report) (text string) {
 	for i := range r.Nodes {
 		switch n := &r.Nodes[i]; {

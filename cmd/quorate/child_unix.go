@@ -32,7 +32,8 @@ func startChild(cmd *exec.Cmd, valid func() bool) (*child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
 	// A group in the background cannot read from the terminal: the child would
-	// stop at the first question it asks. So it gets the terminal if we have it.
+	// stop at the first question it asks. So it gets the terminal if we have
+	// it.
 	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
 		if fg, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP); err == nil && fg == unix.Getpgrp() {
 			c.tty = tty
@@ -86,9 +87,9 @@ func (c *child) wait() {
 	}
 }
 
-// stopped follows a child that was stopped from the terminal (Ctrl-Z): the shell
-// must get its terminal back. We stop too, and with us the renewal; after the
-// lease has ended the child is not let go on.
+// stopped follows a child that was stopped from the terminal (Ctrl-Z): the
+// shell must get its terminal back. We stop too, and with us the renewal; after
+// the lease has ended the child is not let go on.
 func (c *child) stopped() {
 	if c.tty == nil {
 		return
@@ -110,7 +111,8 @@ func (c *child) stopped() {
 	_ = syscall.Kill(-c.pid, syscall.SIGCONT)
 }
 
-// dismiss ends the guard: the command has ended, and this process with it in good order.
+// dismiss ends the guard: the command has ended, and this process with it in
+// good order.
 func (c *child) dismiss() {
 	if c.guard != nil {
 		c.guard.dismiss()

@@ -57,7 +57,8 @@ func TestCheckAndBootstrap(t *testing.T) {
 	status, _, _ = call("check", "--all")
 	assert.Equal(t, 0, status)
 
-	// One node of three lost its data: a majority is left, but no other node may follow it.
+	// One node of three lost its data: a majority is left, but no other node
+	// may follow it.
 	flush(t, ns.URLs()[0])
 	status, _, _ = call("check")
 	assert.Equal(t, 1, status, "one node does not vote")
@@ -82,8 +83,8 @@ func TestCheckAndBootstrap(t *testing.T) {
 	assert.Contains(t, out, "nothing can be locked")
 }
 
-// The check and the list of members say whether a set is recorded, which, and how each node stands to it. That no set is
-// recorded is a note, no failure.
+// The check and the list of members say whether a set is recorded, which, and
+// how each node stands to it. That no set is recorded is a note, no failure.
 func TestMembersList(t *testing.T) {
 	c := redistest.Start(t, 4)
 	three, odd := strings.Join(c.URLs()[:3], ","), strings.Join([]string{c.URLs()[0], c.URLs()[1], c.URLs()[3]}, ",")
@@ -128,7 +129,8 @@ func TestMembersList(t *testing.T) {
 	assert.Contains(t, out, ": "+members+"\n")
 }
 
-// The command records the set of brand-new nodes, and says so. That of nodes in use is recorded by --record alone, and none by --record=false.
+// The command records the set of brand-new nodes, and says so. That of nodes in
+// use is recorded by --record alone, and none by --record=false.
 func TestBootstrapRecords(t *testing.T) {
 	c := redistest.Start(t, 4)
 	nodes := func(i ...int) string {
@@ -156,7 +158,8 @@ func TestBootstrapRecords(t *testing.T) {
 	assert.Contains(t, out, "They have recorded their set")
 }
 
-// Without a node of the list nothing is recorded, and the message says what to do in words of the command.
+// Without a node of the list nothing is recorded, and the message says what to
+// do in words of the command.
 func TestBootstrapWithoutANode(t *testing.T) {
 	c := redistest.Start(t, 3)
 	require.NoError(t, c.Node(1).Kill())
@@ -168,7 +171,8 @@ func TestBootstrapWithoutANode(t *testing.T) {
 	assert.Contains(t, out, "Note: no set of nodes is recorded")
 }
 
-// The command waits until all nodes vote. It says what it waits for, and for how long at most.
+// The command waits until all nodes vote. It says what it waits for, and for
+// how long at most.
 func TestCheckWait(t *testing.T) {
 	ns := startNodes(t, 3)
 	flush(t, ns.URLs()[0])

@@ -16,10 +16,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// This file owns the settings of the nodes. Each is a flag --NAME, an environment variable
-// QUORATE_NAME and a key NAME in the file of --config. The first of them that is given counts.
+// This file owns the settings of the nodes. Each is a flag --NAME, an
+// environment variable QUORATE_NAME and a key NAME in the file of --config. The
+// first of them that is given counts.
 //
-// Invariant: no error quotes what a file contains but the name of a key, as it may contain passwords.
+// Invariant: no error quotes what a file contains but the name of a key, as it
+// may contain passwords.
 
 // shared are the settings that a file or the environment can give, too.
 var shared = []string{"nodes", "prefix", "guard", "username-file", "password-file", "tls-ca", "tls-cert", "tls-key"}
@@ -114,7 +116,8 @@ func readConfig(path string) (map[string]string, error) {
 		case key == "nodes" && value.Kind == yaml.SequenceNode:
 			var nodes []string
 			for _, n := range value.Content {
-				// One that is left out would have this client count on other nodes than the others.
+				// One that is left out would have this client count on other
+				// nodes than the others.
 				if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
 					return nil, fmt.Errorf("%s, line %d: a node is one address, such as host:port", path, n.Line)
 				}
@@ -128,7 +131,8 @@ func readConfig(path string) (map[string]string, error) {
 	return all, nil
 }
 
-// check reads each file once, so that a missing one is an error of the command line.
+// check reads each file once, so that a missing one is an error of the command
+// line.
 func (a *access) check() error {
 	switch {
 	case a.username != "" && a.password == "":
@@ -157,7 +161,8 @@ func (a *access) check() error {
 	return nil
 }
 
-// credentials reads them for a connection. The user's name in an address goes before the file's.
+// credentials reads them for a connection. The user's name in an address goes
+// before the file's.
 func (a *access) credentials(user string) (name, password string, err error) {
 	name = user
 	for _, f := range []struct {

@@ -56,7 +56,8 @@ func TestWhereSettingsComeFrom(t *testing.T) {
 	assert.EqualValues(t, 1, server.Client().Exists(t.Context(), "of-the-flag:{x}").Val())
 }
 
-// A user, a password and TLS come from files. The password is read again for each command.
+// A user, a password and TLS come from files. The password is read again for
+// each command.
 func TestAccessByFiles(t *testing.T) {
 	ca, cert, key := certificates(t)
 	server := tlsServer(t, ca, cert, key)
@@ -86,7 +87,8 @@ func TestAccessByFiles(t *testing.T) {
 	assert.Contains(t, errs, "rediss://")
 }
 
-// The files are for the master of a Sentinel set, too. They do not go to the Sentinels, which have no such user.
+// The files are for the master of a Sentinel set, too. They do not go to the
+// Sentinels, which have no such user.
 func TestAccessByFilesToASentinelSet(t *testing.T) {
 	servers := redistest.Start(t, 2, redistest.WithArgs("--min-replicas-to-write", "1")) // else check warns
 	sentinels := redistest.StartSentinels(t, servers, "mymaster")
@@ -109,7 +111,8 @@ func TestAccessByFilesToASentinelSet(t *testing.T) {
 	assert.NotContains(t, errs, "another")
 }
 
-// What is wrong with the settings is an error of the command line, names where it stands, and quotes no password.
+// What is wrong with the settings is an error of the command line, names where
+// it stands, and quotes no password.
 func TestWrongSettings(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for _, c := range []struct {
@@ -159,7 +162,8 @@ func TestMessagesNameFlags(t *testing.T) {
 	}
 }
 
-// certificates makes an authority's certificate that is the server's and the client's, too.
+// certificates makes an authority's certificate that is the server's and the
+// client's, too.
 func certificates(t *testing.T) (ca, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -179,7 +183,8 @@ type secured struct {
 	tls string
 }
 
-// tlsServer starts a server that wants a client's certificate, or skips the test if the server was built without TLS.
+// tlsServer starts a server that wants a client's certificate, or skips the
+// test if the server was built without TLS.
 func tlsServer(t *testing.T, ca, cert, key string) secured {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -115,8 +115,9 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 	return q, func() { end(q); closeAll() }, nil
 }
 
-// ask is a command that asks all nodes one thing. Its context ends after patience, since a node may not answer.
-// What the library logs is left out: the command prints the same.
+// ask is a command that asks all nodes one thing. Its context ends after
+// patience, since a node may not answer. What the library logs is left out: the
+// command prints the same.
 func (t *target) ask(do func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		q, done, err := t.open(io.Discard)
@@ -130,8 +131,8 @@ func (t *target) ask(do func(ctx context.Context, cmd *cobra.Command, q *quorate
 	}
 }
 
-// end closes q. A repair of a node that lost its data, which the connection began, is
-// tried first: a fleet may consist of nothing but short commands.
+// end closes q. A repair of a node that lost its data, which the connection
+// began, is tried first: a fleet may consist of nothing but short commands.
 func end(q *quorate.Quorum) {
 	core.CoreOf(q).AwaitRepairs(context.Background())
 	_ = q.Close()
@@ -142,8 +143,8 @@ func plain(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "quorate: "))
 }
 
-// plainLog is a slog.Handler for a person at a terminal: the few things that the
-// library has to tell, without time and level.
+// plainLog is a slog.Handler for a person at a terminal: the few things that
+// the library has to tell, without time and level.
 type plainLog struct {
 	mu sync.Mutex
 	w  io.Writer

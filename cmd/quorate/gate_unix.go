@@ -18,18 +18,18 @@ const gateName = "start-when-guarded"
 
 // gate holds a command back until its guard exists.
 //
-// Invariant: the command runs no instruction of its own before its process group has a
-// guard. Without the gate this process may be killed between the start of the command and
-// the start of the guard. On a busy machine that is long enough for the command to start
-// children, and nothing would end them.
+// Invariant: the command runs no instruction of its own before its process
+// group has a guard. Without the gate this process may be killed between the
+// start of the command and the start of the guard. On a busy machine that is
+// long enough for the command to start children, and nothing would end them.
 //
-// The child begins as this program. It waits at the reading end of a pipe, and then becomes
-// the command in the same process. If this process dies first, the pipe closes and the
-// command never begins.
+// The child begins as this program. It waits at the reading end of a pipe, and
+// then becomes the command in the same process. If this process dies first, the
+// pipe closes and the command never begins.
 type gate struct{ r, w *os.File }
 
-// newGate rewrites cmd so that the command waits for open. A command that cannot be
-// found is an error here, as it is in [exec.Cmd.Start].
+// newGate rewrites cmd so that the command waits for open. A command that
+// cannot be found is an error here, as it is in [exec.Cmd.Start].
 func newGate(cmd *exec.Cmd) (*gate, error) {
 	if cmd.Err != nil {
 		return nil, cmd.Err
@@ -42,8 +42,9 @@ func newGate(cmd *exec.Cmd) (*gate, error) {
 	//
 	//	cmd.ExtraFiles = []*os.File{r}
 	//
-	// It would be descriptor 3 of the command, in the place of what this process was
-	// started with: the jobserver of make, or the socket of a service manager.
+	// It would be descriptor 3 of the command, in the place of what this
+	// process was started with: the jobserver of make, or the socket of a
+	// service manager.
 	fd := int(r.Fd())
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 		_, _ = r.Close(), w.Close()
@@ -66,8 +67,8 @@ func (g *gate) close() {
 	_ = g.w.Close()
 }
 
-// passGate waits at the gate, which is at a descriptor, and becomes the command. It returns on
-// failure only.
+// passGate waits at the gate, which is at a descriptor, and becomes the
+// command. It returns on failure only.
 func passGate(fd int, path string, argv []string) error {
 	pipe := os.NewFile(uintptr(fd), "gate")
 	unix.CloseOnExec(fd)

@@ -18,12 +18,12 @@ import (
 const guardName = "guard-group"
 
 // guard is a process that ends a command's process group if this process dies
-// without an orderly end (SIGKILL, out of memory). The kernel ends a child with its
-// parent on Linux only, and the child's own children nowhere. They would go on
-// working under a lock that the next holder gets when the lease ends.
+// without an orderly end (SIGKILL, out of memory). The kernel ends a child with
+// its parent on Linux only, and the child's own children nowhere. They would go
+// on working under a lock that the next holder gets when the lease ends.
 //
-// The guard holds the reading end of a pipe. Only this process has the writing end,
-// so its end closes the pipe, however it comes about.
+// The guard holds the reading end of a pipe. Only this process has the writing
+// end, so its end closes the pipe, however it comes about.
 type guard struct {
 	cmd  *exec.Cmd
 	pipe *os.File
@@ -56,7 +56,8 @@ func startGuard(group int) (*guard, error) {
 	return &guard{cmd, w}, nil
 }
 
-// dismiss ends the guard after an orderly end. What the command has left running stays.
+// dismiss ends the guard after an orderly end. What the command has left
+// running stays.
 func (g *guard) dismiss() {
 	_, _ = g.pipe.Write([]byte{1})
 	_ = g.pipe.Close()

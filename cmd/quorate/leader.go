@@ -81,8 +81,9 @@ none; 75 if too few nodes could be asked.`,
 
 // lead runs the command as a leader, and again after a loss if told to.
 func (j *leaderJob) lead(cmd *cobra.Command, args []string) error {
-	// Between two terms there is no command to pass a signal on to; and one that came
-	// as the command was being ended has reached that, and is meant for us as well.
+	// Between two terms there is no command to pass a signal on to; and one
+	// that came as the command was being ended has reached that, and is meant
+	// for us as well.
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	defer signal.Stop(stop)

@@ -45,7 +45,8 @@ func TestLeaderRunsTheCommand(t *testing.T) {
 	assert.Contains(t, out, fmt.Sprintf("process %d on ", p.cmd.Process.Pid))
 	assert.Contains(t, out, `, value "http://two"`)
 
-	// Another machine of the fleet waits, and runs it as soon as the first one has resigned.
+	// Another machine of the fleet waits, and runs it as soon as the first one
+	// has resigned.
 	next := start(t, "leader", "x", "--", "echo", "next")
 	waits(t, rival(t, ns, "x"))
 	assert.Empty(t, next.out.String())
@@ -67,7 +68,8 @@ func TestLeaderRunsTheCommand(t *testing.T) {
 func TestLeaderSignals(t *testing.T) {
 	ns := startNodes(t, 3)
 	e := candidate(t, ns)
-	// It resigns when the command has ended, not when the command gets the signal.
+	// It resigns when the command has ended, not when the command gets the
+	// signal.
 	p := start(t, "leader", "x", "--", "sh", "-c", `trap 'echo asked; read x </dev/null; sleep 0.3; echo over; exit 7' TERM; echo leads; while :; do sleep 0.02; done`)
 	p.says("leads")
 	p.signal(syscall.SIGTERM)

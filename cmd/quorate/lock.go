@@ -115,7 +115,8 @@ func commandArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// nameOrCommand wants a name alone with one of two flags, and what commandArgs wants without.
+// nameOrCommand wants a name alone with one of two flags, and what commandArgs
+// wants without.
 func nameOrCommand(cmd *cobra.Command, args []string, flag string, set bool, other string, otherSet bool) error {
 	switch verb := cmd.Name(); {
 	case set && otherSet:
@@ -170,7 +171,8 @@ func (j *lockJob) run(ctx context.Context) error {
 	defer end(q)
 	told, status := j.hold(g.lease(), sigs)
 
-	// On a context of its own: whatever ended the command must not keep the lock.
+	// On a context of its own: whatever ended the command must not keep the
+	// lock.
 	switch err := g.release(context.WithoutCancel(ctx)); {
 	case errors.Is(err, quorate.ErrLost) && told:
 		return &exit{code: exitLost}
@@ -196,7 +198,8 @@ func (j *lockJob) lock(ctx context.Context, sigs <-chan os.Signal) (q *quorate.Q
 		}
 	}()
 	q, g, err = j.locked(ctx)
-	// From here on signals are the command's; one that came just before still ends it all.
+	// From here on signals are the command's; one that came just before still
+	// ends it all.
 	cancel(nil)
 	<-watched
 	if i, ok := errors.AsType[*interrupted](context.Cause(ctx)); ok {
@@ -300,7 +303,8 @@ func (j *lockJob) hold(lease quorate.Lease, sigs <-chan os.Signal) (told bool, e
 	}
 }
 
-// cannotRun is the end of a command that did not begin, with the status that shells give.
+// cannotRun is the end of a command that did not begin, with the status that
+// shells give.
 func cannotRun(err error) *exit {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return &exit{127, err}

@@ -31,7 +31,8 @@ func TestLockKilledTakesTheCommandAlong(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, syscall.Kill(pid, 0))
 			p.signal(syscall.SIGKILL)
-			// Wait also waits for each process that has the output open, and that is this one.
+			// Wait also waits for each process that has the output open, and
+			// that is this one.
 			select {
 			case <-p.ended:
 			case <-time.After(10 * time.Second):
@@ -42,8 +43,8 @@ func TestLockKilledTakesTheCommandAlong(t *testing.T) {
 	}
 }
 
-// A process that is killed between the start of the command and the start of its guard
-// leaves no command behind: the command has not begun.
+// A process that is killed between the start of the command and the start of
+// its guard leaves no command behind: the command has not begun.
 func TestLockKilledBeforeTheGuardExists(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -76,8 +77,8 @@ func TestLockLeavesWhatTheCommandHasLeftRunning(t *testing.T) {
 	assert.NoError(t, syscall.Kill(pid, syscall.SIGKILL), "it goes on")
 }
 
-// A command gets the files that this process was started with, and no others: so it gets a
-// jobserver of make, or the socket of a service manager.
+// A command gets the files that this process was started with, and no others:
+// so it gets a jobserver of make, or the socket of a service manager.
 func TestCommandGetsTheOpenFiles(t *testing.T) {
 	startNodes(t, 1)
 	r, w, err := os.Pipe()

@@ -66,7 +66,8 @@ func TestLockRunsTheCommand(t *testing.T) {
 	assert.NoError(t, rival(t, ns, "x").TryLockContext(t.Context()), "released whatever became of the command")
 }
 
-// Several processes raise a number in a file with nothing but the lock to protect it.
+// Several processes raise a number in a file with nothing but the lock to
+// protect it.
 func TestLockExcludes(t *testing.T) {
 	startNodes(t, 3)
 	file := filepath.Join(t.TempDir(), "number")

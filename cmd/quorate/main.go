@@ -20,7 +20,8 @@ const (
 	exitNoLock = 75 // the lock was not to be had
 )
 
-// exit is an error with the status to leave with. With err nil all has been said.
+// exit is an error with the status to leave with. With err nil all has been
+// said.
 type exit struct {
 	code int
 	err  error

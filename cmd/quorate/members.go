@@ -64,7 +64,8 @@ Exit status:
 	return cmd
 }
 
-// tellSet prints the set that the nodes have recorded, and which nodes do not belong to it.
+// tellSet prints the set that the nodes have recorded, and which nodes do not
+// belong to it.
 func tellSet(w io.Writer, r quorate.Report) {
 	s := &r.Set
 	if s.Stamp != "" {

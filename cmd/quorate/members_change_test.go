@@ -15,8 +15,9 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// The command replaces a node that is dead while a lock is held, and goes on with the list of before. It says what it
-// waits for, and at the end which nodes the set has.
+// The command replaces a node that is dead while a lock is held, and goes on
+// with the list of before. It says what it waits for, and at the end which
+// nodes the set has.
 func TestMembersChange(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
@@ -50,9 +51,10 @@ func TestMembersChange(t *testing.T) {
 	m.Unlock()
 }
 
-// The list of members shows how far an exchange is, and one that is interrupted is given up while
-// a lock is held. New nodes learn for a guard time: with one of ten minutes they still do when the
-// interrupt comes, however slow the machine is.
+// The list of members shows how far an exchange is, and one that is interrupted
+// is given up while a lock is held. New nodes learn for a guard time: with one
+// of ten minutes they still do when the interrupt comes, however slow the
+// machine is.
 func TestMembersInterrupted(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
@@ -81,8 +83,8 @@ func TestMembersInterrupted(t *testing.T) {
 	assert.Equal(t, 0, status, out)
 }
 
-// An exchange whose command was killed stays half-way, the list of members says so, and undo
-// gives it up.
+// An exchange whose command was killed stays half-way, the list of members says
+// so, and undo gives it up.
 func TestMembersUndo(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)

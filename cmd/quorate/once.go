@@ -92,7 +92,8 @@ done; 1 if not; 75 if too few nodes could be asked.`,
 	return cmd
 }
 
-// start connects, and does what is asked for, within --wait and unless a signal comes.
+// start connects, and does what is asked for, within --wait and unless a signal
+// comes.
 func (j *onceJob) start(ctx context.Context) error {
 	j.sigs = make(chan os.Signal, 8)
 	signal.Notify(j.sigs, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -163,7 +164,8 @@ func (j *onceJob) patience() time.Duration {
 	return j.wait
 }
 
-// heed makes a signal end the wait, until the function that it returns is called.
+// heed makes a signal end the wait, until the function that it returns is
+// called.
 func (j *onceJob) heed() (relax func()) {
 	enough, over := make(chan struct{}), make(chan struct{})
 	go func() {

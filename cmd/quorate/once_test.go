@@ -193,8 +193,8 @@ func TestOnceUsage(t *testing.T) {
 	}
 }
 
-// A command repairs a node that lost its data, also one that ends at once: a fleet
-// may consist of nothing but short commands.
+// A command repairs a node that lost its data, also one that ends at once: a
+// fleet may consist of nothing but short commands.
 func TestShortCommandRepairsANode(t *testing.T) {
 	ns := startNodes(t, 3)
 	o, err := redis.ParseURL(ns.URLs()[0])

@@ -11,8 +11,8 @@ import (
 // messages come from other clients and from nodes. One that contains escape
 // sequences could change what the terminal shows, or does.
 //
-// Invariant: no control character but newline and tab passes; it is written as Go
-// writes it in a quoted string.
+// Invariant: no control character but newline and tab passes; it is written as
+// Go writes it in a quoted string.
 type printable struct{ w io.Writer }
 
 func (p printable) Write(text []byte) (int, error) {

@@ -56,8 +56,9 @@ func recordJobs(t *testing.T, list []string, n int) {
 	require.NoError(t, q.Close())
 }
 
-// A command that repairs a node is killed when it has brought some of the records. "quorate check" says of another process how many it
-// has left, and the next command brings the rest.
+// A command that repairs a node is killed when it has brought some of the
+// records. "quorate check" says of another process how many it has left, and
+// the next command brings the rest.
 func TestRepairGoesOnAfterAKill(t *testing.T) {
 	t.Parallel()
 	const runs = 1000
@@ -71,7 +72,8 @@ func TestRepairGoesOnAfterAKill(t *testing.T) {
 	lateness.Undisturbed(t, func() error {
 		require.NoError(t, node.Client().FlushAll(t.Context()).Err())
 		p := start(t, append(check, "--wait")...)
-		// Another command that connects now would repair the node itself, so the turn is read from the node.
+		// Another command that connects now would repair the node itself, so
+		// the turn is read from the node.
 		left := 0
 		if !e2e.Eventually(func() bool {
 			_, count, _ := strings.Cut(node.Client().Get(t.Context(), "quorate:heal").Val(), " ")

@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-// restart restarts a server and waits as "quorate check --wait" does, by a new process's
-// connections.
+// restart restarts a server and waits as "quorate check --wait" does, by a new
+// process's connections.
 func restart(t *testing.T, node *redistest.Server, list []string, timing quorate.Option) {
 	t.Helper()
 	require.NoError(t, node.Restart())
@@ -29,7 +29,8 @@ func restart(t *testing.T, node *redistest.Server, list []string, timing quorate
 	require.NoError(t, q.Close())
 }
 
-// within is a context of a call that must not wait for long: the machine may be busy.
+// within is a context of a call that must not wait for long: the machine may be
+// busy.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*e2e.Patience)
@@ -37,15 +38,17 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// Servers that keep no file are restarted one after the other, as the guide says. The only
-// clients that are connected all the while hold a lock and wait for it. The holder keeps the
-// lock, what Once has recorded stays recorded, and afterwards one node may fail.
+// Servers that keep no file are restarted one after the other, as the guide
+// says. The only clients that are connected all the while hold a lock and wait
+// for it. The holder keeps the lock, what Once has recorded stays recorded, and
+// afterwards one node may fail.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	rolls(t, false)
 }
 
-// So it is if a node is replaced in the middle. All clients have the list of before.
+// So it is if a node is replaced in the middle. All clients have the list of
+// before.
 func TestRollingRestartAndAReplacement(t *testing.T) {
 	t.Parallel()
 	rolls(t, true)

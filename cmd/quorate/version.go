@@ -21,8 +21,8 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// buildVersion is the module version, the Go version and platform, and where the
-// build was made from a checkout, its revision.
+// buildVersion is the module version, the Go version and platform, and where
+// the build was made from a checkout, its revision.
 func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -8,7 +8,8 @@ import (
 // This file owns how a message of the library reads at a terminal.
 
 var (
-	// settingWithValue is an option with its value, such as WithTTL(8s), and settingAlone one without.
+	// settingWithValue is an option with its value, such as WithTTL(8s), and
+	// settingAlone one without.
 	settingWithValue = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger)\(([^()]*)\)`)
 	settingAlone     = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger)\b`)
 	calls            = strings.NewReplacer(" or call Quorum.Bootstrap once", " once", " or Quorum.BootstrapUnrecorded", "", "a WithNodeTimeout", "the node timeout")
@@ -20,7 +21,8 @@ var flagOf = map[string]string{
 	"Skew": "the skew", "Retention": "the retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger",
 }
 
-// inFlags names flags and commands where the library names options and calls of Go.
+// inFlags names flags and commands where the library names options and calls of
+// Go.
 func inFlags(text string) string {
 	text = calls.Replace(text)
 	text = settingWithValue.ReplaceAllStringFunc(text, func(s string) string {

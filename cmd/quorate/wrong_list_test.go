@@ -20,7 +20,8 @@ func copyData(t *testing.T, from, to *redistest.Server) {
 	}
 }
 
-// says runs a command with a list until the nodes have answered in time and it says all texts. It must end with the given status.
+// says runs a command with a list until the nodes have answered in time and it
+// says all texts. It must end with the given status.
 func says(t *testing.T, status int, list []string, args []string, texts ...string) {
 	t.Helper()
 	list = []string{"--nodes", strings.Join(list, ",")}
@@ -41,7 +42,8 @@ func says(t *testing.T, status int, list []string, args []string, texts ...strin
 	}), "%q with %q ends with %d: %s", args, list, got, said)
 }
 
-// Each command refuses a list that is not that of the set, says which node is odd and which nodes the set has.
+// Each command refuses a list that is not that of the set, says which node is
+// odd and which nodes the set has.
 func TestListOfAnotherSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -76,7 +78,8 @@ func TestListWithAServerTwice(t *testing.T) {
 	}
 }
 
-// A server with a copy of a node's data has no vote. The message names the server and the node, and says what to do.
+// A server with a copy of a node's data has no vote. The message names the
+// server and the node, and says what to do.
 func TestListWithACopy(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)

@@ -107,8 +107,8 @@ func listing(pkg *types.Package) (lines []string) {
 	return lines
 }
 
-// methods are the exported methods that a pointer to a type has, also those that
-// it has by embedding.
+// methods are the exported methods that a pointer to a type has, also those
+// that it has by embedding.
 func methods(typ types.Type) (all []*types.Func) {
 	for sel := range types.NewMethodSet(types.NewPointer(typ)).Methods() {
 		if m := sel.Obj().(*types.Func); m.Exported() {
@@ -132,7 +132,8 @@ func TestNoInternalTypes(t *testing.T) {
 	}
 }
 
-// hiddenIn returns the types that an exported object shows and users cannot name.
+// hiddenIn returns the types that an exported object shows and users cannot
+// name.
 func hiddenIn(obj types.Object) (hidden []string) {
 	seen := map[types.Type]bool{}
 	var visit func(types.Type)

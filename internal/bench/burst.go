@@ -11,8 +11,8 @@ import (
 
 // burst is clients with connections of their own that all ask for a new name at
 // the same moment: those whose tickets cross need more rounds. A request per
-// claim and node beyond a join and a leave is one of a further round; the join is
-// the first.
+// claim and node beyond a join and a leave is one of a further round; the join
+// is the first.
 func burst(clients int) bench {
 	return bench{
 		Name: "burst", Group: "burst", Title: fmt.Sprintf("%d clients join at once, each with connections of its own, N=5", clients),

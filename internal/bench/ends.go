@@ -12,8 +12,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// ends writes the name of each line beside its end, in the line's colour, so that a reader
-// need not look anything up in a legend. Names that would cover each other move apart.
+// ends writes the name of each line beside its end, in the line's colour, so
+// that a reader need not look anything up in a legend. Names that would cover
+// each other move apart.
 type ends struct{ all []end }
 
 type end struct {
@@ -78,8 +79,9 @@ func (e *ends) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// apart moves heights, which rise, so that each is at least a gap above the last one, and none
-// is below the floor. Those that are too close move up and down alike.
+// apart moves heights, which rise, so that each is at least a gap above the
+// last one, and none is below the floor. Those that are too close move up and
+// down alike.
 func apart(heights []vg.Length, gap, floor vg.Length) []vg.Length {
 	type group struct {
 		sum vg.Length // of where its members would begin

@@ -7,7 +7,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Names that would cover each other move up and down alike, and none below the floor.
+// Names that would cover each other move up and down alike, and none below the
+// floor.
 func TestApart(t *testing.T) {
 	assert.Equal(t, []vg.Length{0, 20, 40}, apart([]vg.Length{0, 20, 40}, 10, 0), "nothing is in the way")
 	assert.Equal(t, []vg.Length{45, 55}, apart([]vg.Length{50, 50}, 10, 0))

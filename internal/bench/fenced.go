@@ -9,12 +9,13 @@ import (
 )
 
 // The fenced floor is the floor of a lock that has what a plain key has not: a
-// token that outlasts the release, nodes that do not vote for a guard time when they have
-// lost their data, and clocks that are watched. It makes the calls that this
-// cannot do without, in one script each, and nothing of what decides by them: to
-// lock, what time it is, what is known of the name and of the node's memory, the
-// key if it is free, and its holder; to unlock, the owner of the key, which is
-// deleted, and the token stays. What is between it and the floor is not the library's.
+// token that outlasts the release, nodes that do not vote for a guard time when
+// they have lost their data, and clocks that are watched. It makes the calls
+// that this cannot do without, in one script each, and nothing of what decides
+// by them: to lock, what time it is, what is known of the name and of the
+// node's memory, the key if it is free, and its holder; to unlock, the owner of
+// the key, which is deleted, and the token stays. What is between it and the
+// floor is not the library's.
 
 const (
 	fencedLock = `local clock, had = redis.call("TIME"), redis.call("MGET", KEYS[2], KEYS[3])

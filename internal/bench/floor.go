@@ -139,7 +139,8 @@ func (w *wire) send(command []byte, b *ballot) {
 	}
 }
 
-// flush writes what is there until nothing is. w.mu is held, but not while writing.
+// flush writes what is there until nothing is. w.mu is held, but not while
+// writing.
 func (w *wire) flush() {
 	for !w.writing && len(w.out) > 0 {
 		buf := w.out

@@ -125,7 +125,8 @@ func holdBeside(ctx context.Context, st *stage, l library, n nodes, k int) error
 }
 
 // renewal is what k leases cost a process that does nothing but hold them: with
-// a ttl of 30 s each is renewed every 10 s, which is how long a turn should last.
+// a ttl of 30 s each is renewed every 10 s, which is how long a turn should
+// last.
 func renewal(k int) bench {
 	const ttl = 30 * time.Second
 	return bench{
@@ -179,8 +180,8 @@ func holding(ctx context.Context, n nodes, d time.Duration) (figures, error) {
 	}, nil
 }
 
-// shortLived is what n names that were locked once and never again leave behind:
-// a node keeps each one's last ticket for the retention.
+// shortLived is what n names that were locked once and never again leave
+// behind: a node keeps each one's last ticket for the retention.
 func shortLived(n int) bench {
 	// As long as it takes to lock them all, and some time to look.
 	retention := 5*time.Second + time.Duration(n)*250*time.Microsecond
@@ -220,8 +221,8 @@ func shortLived(n int) bench {
 	}
 }
 
-// forgotten waits until the nodes have forgotten all but a few names, which they
-// must soon after the retention.
+// forgotten waits until the nodes have forgotten all but a few names, which
+// they must soon after the retention.
 func forgotten(ctx context.Context, n nodes, retention time.Duration) error {
 	const few = 100 // markers, and what Redis's sampling overlooks for a while
 	ctx, cancel := context.WithTimeout(ctx, 2*retention+time.Minute)
@@ -257,8 +258,9 @@ func permitsInUse(k int) bench {
 			}
 			st.onClose(func() { _ = q.Close() })
 			s := semaphore.NewWeighted(q, "permits", int64(k)+1)
-			// One after the other: with 64 at a time, from some thousand permits on, nodes
-			// were seen to answer so late that connections were given up.
+			// One after the other: with 64 at a time, from some thousand
+			// permits on, nodes were seen to answer so late that connections
+			// were given up.
 			for range k {
 				if err := s.Acquire(ctx, 1); err != nil {
 					return err

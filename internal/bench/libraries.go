@@ -15,7 +15,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// ttl is every library's lease: what both quorate and redsync choose by default.
+// ttl is every library's lease: what both quorate and redsync choose by
+// default.
 const ttl = 8 * time.Second
 
 // library is one of those compared.
@@ -205,8 +206,8 @@ type redsyncMutex struct {
 
 func (m *redsyncMutex) Lock(ctx context.Context) error {
 	if m.c.failFast {
-		// A fail-fast mutex must not be used twice: an unlock that is still on its
-		// way to a slow node reads the value that the next lock writes.
+		// A fail-fast mutex must not be used twice: an unlock that is still on
+		// its way to a slow node reads the value that the next lock writes.
 		m.m = m.c.newMutex(m.name)
 	}
 	err := m.m.LockContext(ctx)

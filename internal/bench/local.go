@@ -36,8 +36,9 @@ func local(name, title string, ours func(context.Context, *quorate.Quorum) (call
 				{quorateName, func(ctx context.Context, d time.Duration) (figures, error) {
 					before := n.account(ctx)
 					calls, took, err := f.loop(d)
-					// Now and then a claim that is kept is renewed, and after 1,024 holds it
-					// has no more tokens: then there is a new one, for two requests.
+					// Now and then a claim that is kept is renewed, and after
+					// 1,024 holds it has no more tokens: then there is a new
+					// one, for two requests.
 					asked := spent(before, n.account(ctx), byScript, 1)[requests]
 					if err == nil && asked > 2+d.Seconds()+float64(calls)/500 {
 						err = fmt.Errorf("%d calls that were to cost no request have cost a node %.0f", calls, asked)

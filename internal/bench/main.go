@@ -1,5 +1,6 @@
 // Command bench measures quorate against other libraries and against the floor:
-// the bare commands, multiplexed on raw connections, without any library's logic.
+// the bare commands, multiplexed on raw connections, without any library's
+// logic.
 //
 // All figures are of one run on one machine, where clients and servers share
 // the processors, so only ratios say anything. The sides of a bench take turns

@@ -16,9 +16,10 @@ import (
 // Redis.)
 
 // rueidisClient is rueidislock with one key for a lock, as there is one node.
-// On a busy machine waiters were seen not to be woken up though the lock was free,
-// with NoLoopTracking, and without it with the default TryNextAfter of 20 ms. So
-// the former is off, and an attempt may take a second: there is no next key to try.
+// On a busy machine waiters were seen not to be woken up though the lock was
+// free, with NoLoopTracking, and without it with the default TryNextAfter of 20
+// ms. So the former is off, and an attempt may take a second: there is no next
+// key to try.
 type rueidisClient struct{ l rueidislock.Locker }
 
 func openRueidis(_ context.Context, n nodes) (client, error) {
@@ -44,8 +45,8 @@ type rueidisMutex struct {
 	unlock func()
 }
 
-// rueidisPatience is much longer than any wait is here. A client that waits longer
-// counts as one that was not woken up.
+// rueidisPatience is much longer than any wait is here. A client that waits
+// longer counts as one that was not woken up.
 const rueidisPatience = 2 * time.Second
 
 func (m *rueidisMutex) Lock(ctx context.Context) error {

@@ -38,7 +38,8 @@ var charts = []chart{
 	{file: "permits-node", series: "permits", figure: nodeTime, title: "One client, beside permits in use, 5 nodes", x: "permits in use", y: "µs in commands at each node", logX: true},
 }
 
-// theme is what a plot looks like on a page of one kind. The background is the page's own.
+// theme is what a plot looks like on a page of one kind. The background is the
+// page's own.
 type theme struct {
 	suffix     string // of the file
 	text, grid color.Color
@@ -54,8 +55,8 @@ func rgb(hex uint32) color.Color {
 	return color.RGBA{R: uint8(hex >> 16), G: uint8(hex >> 8), B: uint8(hex), A: 0xff} //nolint:gosec // cut off on purpose
 }
 
-// style is how one side is drawn: in colours that differ for colour-blind readers, too, and
-// with a mark of its own. No plot relies on its colours.
+// style is how one side is drawn: in colours that differ for colour-blind
+// readers, too, and with a mark of its own. No plot relies on its colours.
 type style struct {
 	light, dark color.Color
 	mark        draw.GlyphDrawer
@@ -72,7 +73,8 @@ var styles = map[string]style{
 	bsmName:     {rgb(0xa0508a), rgb(0xe39ac8), draw.TriangleGlyph{}},
 }
 
-// draw writes all plots for which there are results into a folder, in each theme.
+// draw writes all plots for which there are results into a folder, in each
+// theme.
 func (r *Results) draw(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // everyone may read it
 		return err
@@ -188,7 +190,8 @@ func (c chart) axes(points []Result, t theme) *plot.Plot {
 	return p
 }
 
-// round are the ticks of a logarithmic axis: 1, 2 and 5 times each power of ten.
+// round are the ticks of a logarithmic axis: 1, 2 and 5 times each power of
+// ten.
 func round(low, high float64) (ticks []plot.Tick) {
 	for power := math.Pow10(int(math.Floor(math.Log10(low)))); power <= high; power *= 10 {
 		for _, n := range []float64{1, 2, 5} {

@@ -127,8 +127,8 @@ func TestBothContend(t *testing.T) {
 		if n := inside.Add(1); n != 1 {
 			return fmt.Errorf("%d inside at once", n)
 		}
-		// Atomic for the race detector's sake only: the race detector cannot see
-		// a lock that is held on other servers. The increment is not.
+		// Atomic for the race detector's sake only: the race detector cannot
+		// see a lock that is held on other servers. The increment is not.
 		n := counter.Load()
 		time.Sleep(200 * time.Microsecond)
 		counter.Store(n + 1)

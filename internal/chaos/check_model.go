@@ -95,8 +95,9 @@ func steps(ops []*operation) (all []porcupine.Operation) {
 		if o.Begin == 0 {
 			continue
 		}
-		// A process that was stopped between its admission and reading the clock was
-		// admitted before the validity ended, and that was no later than this.
+		// A process that was stopped between its admission and reading the
+		// clock was admitted before the validity ended, and that was no later
+		// than this.
 		end := o.valid()
 		got, from := min(o.Begin, end-1), end
 		if got < o.Call { // it was stopped in the middle of looking at the clock: all that is known is that it was admitted
@@ -119,10 +120,10 @@ func accesses(log []access, name string) (all []porcupine.Operation) {
 	return all
 }
 
-// split cuts a history where nothing is under way: there is no waiter and no holder.
-// A history is linearizable if and only if its parts are, each from the state in
-// which the one before has left the object. Without it the checker's memory
-// grows with the square of the history's length.
+// split cuts a history where nothing is under way: there is no waiter and no
+// holder. A history is linearizable if and only if its parts are, each from the
+// state in which the one before has left the object. Without it the checker's
+// memory grows with the square of the history's length.
 func split(all []porcupine.Operation) (parts [][]porcupine.Operation) {
 	slices.SortStableFunc(all, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	held := map[*operation]bool{}

@@ -77,7 +77,8 @@ func (r *round) check(ops map[string]*operation, limit time.Duration, once *once
 			completed++
 			found = append(found, r.untold(o, ops[o.After])...)
 		}
-		// A run that has been superseded may still go on, but not one with a claim.
+		// A run that has been superseded may still go on, but not one with a
+		// claim.
 		if first != nil && o.Op != first.Value && o.held() && o.valid() > first.Begin {
 			found = append(found, violation{At: first.Begin, What: fmt.Sprintf("%s is run though it is done", r.name), Ops: []*operation{first, o}})
 		}
@@ -99,9 +100,9 @@ func (r *round) check(ops map[string]*operation, limit time.Duration, once *once
 	return append(found, r.linear(ops[first.Value], limit, models)...)
 }
 
-// untold is about a run whose function has returned without an error: its caller
-// gets its value, or the error that it was not recorded. A caller that was killed
-// gets nothing.
+// untold is about a run whose function has returned without an error: its
+// caller gets its value, or the error that it was not recorded. A caller that
+// was killed gets nothing.
 func (r *round) untold(run, by *operation) []violation {
 	var wrong string
 	switch {
@@ -136,9 +137,10 @@ func writeOnce() porcupine.Model {
 	}
 }
 
-// linear checks the round against the model: no client learns that it is done before
-// a run has been, and no later call gets anything else. Runs whose value no client
-// got are left out: the earliest that they can have been recorded is never.
+// linear checks the round against the model: no client learns that it is done
+// before a run has been, and no later call gets anything else. Runs whose value
+// no client got are left out: the earliest that they can have been recorded is
+// never.
 func (r *round) linear(run *operation, limit time.Duration, stats *modelStats) []violation {
 	if run == nil || run.Done == 0 {
 		return []violation{{What: fmt.Sprintf("%s has a value that no run has returned", r.name), Ops: r.asks}}

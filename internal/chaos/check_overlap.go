@@ -7,7 +7,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// holds are what the judge of the test kit reads: the operations that were answered with a hold.
+// holds are what the judge of the test kit reads: the operations that were
+// answered with a hold.
 func holds(ops []*operation) []judge.Hold[*operation] {
 	return lo.FilterMap(ops, func(o *operation, _ int) (judge.Hold[*operation], bool) {
 		return judge.Hold[*operation]{Of: o, From: o.Begin, To: o.valid(), Weight: o.Weight, Token: o.Token, Continued: o.Shrunk}, o.held()

@@ -10,10 +10,12 @@ import (
 	"github.com/samber/lo"
 )
 
-// This file owns whether the servers had the processors that they need. On a machine that is busy with other
-// things no server may answer for ten seconds. What clients do not get then says nothing of the library.
+// This file owns whether the servers had the processors that they need. On a
+// machine that is busy with other things no server may answer for ten seconds.
+// What clients do not get then says nothing of the library.
 
-// prompt is how soon a healthy server answers the harness, which is on no simulated network.
+// prompt is how soon a healthy server answers the harness, which is on no
+// simulated network.
 const prompt = time.Second
 
 // pulse is when servers did not answer the harness. mu guards it.
@@ -55,7 +57,8 @@ func (p *pulse) watch(ctx context.Context, node int, server *redistest.Server) {
 	}
 }
 
-// stopped reports whether so many servers were late between from and to that no quorum was prompt.
+// stopped reports whether so many servers were late between from and to that no
+// quorum was prompt.
 func (p *pulse) stopped(from, to int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,8 +68,9 @@ func (p *pulse) stopped(from, to int64) bool {
 	return len(p.late)-late < p.quorum
 }
 
-// excuse removes from what was found the violations of liveness of a time in which the servers were stopped, and
-// returns how many these were. ended is when the clients had ended.
+// excuse removes from what was found the violations of liveness of a time in
+// which the servers were stopped, and returns how many these were. ended is
+// when the clients had ended.
 func (p *pulse) excuse(found []violation, ended int64) (left []violation, excused int) {
 	left = slices.DeleteFunc(found, func(v violation) bool {
 		from, to := ended-int64(patience), ended

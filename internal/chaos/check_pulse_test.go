@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// What clients did not get is excused while no quorum of servers answered the harness, and nothing else is.
+// What clients did not get is excused while no quorum of servers answered the
+// harness, and nothing else is.
 func TestExcuse(t *testing.T) {
 	at := func(d time.Duration) int64 { return int64(time.Hour + d) }
 	p := &pulse{quorum: 2, late: [][]span{{{at(0), at(time.Second)}}, {{at(0), at(time.Second)}}, nil}}

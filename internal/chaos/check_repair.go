@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// repairCheck watches nodes that have lost their data: one that says that it is caught up
-// has what the others had when its incarnation began. It looks at the servers
-// themselves, for what clients find may be right by luck.
+// repairCheck watches nodes that have lost their data: one that says that it is
+// caught up has what the others had when its incarnation began. It looks at the
+// servers themselves, for what clients find may be right by luck.
 type repairCheck struct {
 	guard   time.Duration
 	roster  *roster
@@ -96,10 +96,11 @@ func (w *repairCheck) look(node int) {
 	}
 }
 
-// suspect finds a node that has begun a new incarnation, and so is within its guard time, though it
-// has lost nothing: some client has taken its own sleep, or a late answer, for a jump of the node's clock.
-// A loss may be noticed more than once, and late: on a machine that is busy with other things no client may
-// have reached the node since.
+// suspect finds a node that has begun a new incarnation, and so is within its
+// guard time, though it has lost nothing: some client has taken its own sleep,
+// or a late answer, for a jump of the node's clock. A loss may be noticed more
+// than once, and late: on a machine that is busy with other things no client
+// may have reached the node since.
 func (w *repairCheck) suspect(node int, incarnation int64) {
 	before, since := w.known[node], w.since[node]
 	if before != incarnation {
@@ -113,8 +114,8 @@ func (w *repairCheck) suspect(node int, incarnation int64) {
 	w.found = append(w.found, violation{At: now(), What: fmt.Sprintf("node %d is within its guard time, though it has lost nothing for %v", node, 3*w.guard)})
 }
 
-// others are what so many other nodes of the set have that a majority may have had it. It is the set of before,
-// while nodes are being exchanged.
+// others are what so many other nodes of the set have that a majority may have
+// had it. It is the set of before, while nodes are being exchanged.
 func (w *repairCheck) others(node int, set []int) ([]string, error) {
 	have, need := map[string]int{}, len(set)/2+1
 	if slices.Contains(set, node) {
@@ -160,8 +161,8 @@ func (w *repairCheck) judge(node int, l lack) {
 	}
 }
 
-// records are the names of what the node remembers for good: what has been done once. (The
-// leader's record is dropped some time after it has been erased.)
+// records are the names of what the node remembers for good: what has been done
+// once. (The leader's record is dropped some time after it has been erased.)
 func (n *node) records() (map[string]struct{}, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -172,7 +173,8 @@ func (n *node) records() (map[string]struct{}, error) {
 	}
 	texts, err := n.admin.MGet(ctx, keys...).Result()
 	for i, text := range texts {
-		// "<of the promise: three words> <ticket> <id> <seq> <erased> <end, 0 for never> <value>"
+		// "<of the promise: three words> <ticket> <id> <seq> <erased> <end, 0
+		// for never> <value>"
 		s, _ := text.(string)
 		if f := strings.SplitN(s, " ", 9); len(f) == 9 && f[3] != "0" && f[7] == "0" {
 			names[keys[i]] = struct{}{}

@@ -56,7 +56,8 @@ func TestSilencedNode(t *testing.T) {
 	assert.Equal(t, 1, turn(3), "it is said once")
 }
 
-// A loss that is noticed only when the machine has time again explains one new incarnation, not two.
+// A loss that is noticed only when the machine has time again explains one new
+// incarnation, not two.
 func TestLossThatIsNoticedLate(t *testing.T) {
 	hour := int64(time.Hour)
 	var end int64 // of the loss

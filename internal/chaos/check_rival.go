@@ -9,7 +9,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// besideRival ends what a violation says of a hold that was valid at the same time.
+// besideRival ends what a violation says of a hold that was valid at the same
+// time.
 const besideRival = "held beside a rival"
 
 // rivalStats is what redsync clients have had beside ours.
@@ -24,9 +25,9 @@ func (s rivalStats) String() string {
 	return fmt.Sprintf("%d; %d; %d; %d", s.Holds, s.Judged, s.Outside, s.Excused)
 }
 
-// intrusions finds holds of ours that were valid while a rival's was, by its own Until. README and
-// docs/from-redsync.md promise that there is none, except where a node has lost its data: a
-// rival waits for no guard time. That leaves:
+// intrusions finds holds of ours that were valid while a rival's was, by its
+// own Until. README and docs/from-redsync.md promise that there is none, except
+// where a node has lost its data: a rival waits for no guard time. That leaves:
 //
 //   - Theirs first, then ours: without a loss between our oldest vote, at most a ttl old, and the
 //     rival's success, some node of its majority had our claim behind the rival's key, and has the key still,
@@ -34,8 +35,9 @@ func (s rivalStats) String() string {
 //     A clock that jumps ends the key without the node's noticing, so that must not have been until ours began.
 //   - Ours first, then theirs: without a loss within our last ttl, some node of the rival's majority had our key.
 //
-// That node is of the rival's list, so no other node's loss is an excuse. While nodes are exchanged there is such a node
-// until a set counts alone whose majorities may miss those of the list: see lists.go.
+// That node is of the rival's list, so no other node's loss is an excuse. While
+// nodes are exchanged there is such a node until a set counts alone whose
+// majorities may miss those of the list: see lists.go.
 func intrusions(ours, theirs []*operation, lists lists, all []memoryLoss, ttl time.Duration, stats *rivalStats) (found []violation) {
 	ours = heldInOrder(ours)
 	for _, r := range heldInOrder(theirs) {
@@ -76,8 +78,9 @@ func heldInOrder(ops []*operation) []*operation {
 	return held
 }
 
-// excused says whether a node has lost its data between since and last, or its clock was set
-// between since and jumps. When exactly it did is not known: it may have been as much as slack after its end.
+// excused says whether a node has lost its data between since and last, or its
+// clock was set between since and jumps. When exactly it did is not known: it
+// may have been as much as slack after its end.
 func excused(losses []memoryLoss, since, last, jumps int64, slack time.Duration) bool {
 	return slices.ContainsFunc(losses, func(l memoryLoss) bool {
 		until := last

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A hold of ours beside a rival's is a fault, whichever was first, unless a node had lost its
-// memory where that may be the reason.
+// A hold of ours beside a rival's is a fault, whichever was first, unless a
+// node had lost its memory where that may be the reason.
 func TestIntrusions(t *testing.T) {
 	const ttl = 50 * time.Nanosecond
 	judge := func(ours, theirs *operation, losses ...memoryLoss) (found, judged, excused int) {
@@ -44,8 +44,9 @@ func TestIntrusions(t *testing.T) {
 	}
 }
 
-// While nodes are exchanged a rival's list is as good as ever until a set counts alone whose majorities may miss those of the
-// list. A loss of a node that is not in the list excuses nothing.
+// While nodes are exchanged a rival's list is as good as ever until a set
+// counts alone whose majorities may miss those of the list. A loss of a node
+// that is not in the list excuses nothing.
 func TestIntrusionsWhileNodesAreExchanged(t *testing.T) {
 	const ttl = 50 * time.Nanosecond
 	judge := func(until int64, ours, theirs *operation, losses ...memoryLoss) (int, rivalStats) {
@@ -75,7 +76,8 @@ func TestIntrusionsWhileNodesAreExchanged(t *testing.T) {
 	}
 }
 
-// A list excludes ours until some node may have shown a set that it does not meet, and that was not known when the list was given out.
+// A list excludes ours until some node may have shown a set that it does not
+// meet, and that was not known when the list was given out.
 func TestListsAndSets(t *testing.T) {
 	assert.True(t, meet([]int{0, 1, 2}, []int{0, 1, 2}))
 	assert.False(t, meet([]int{0, 1, 2}, []int{0, 1, 3}), "1 and 2, 0 and 3")

@@ -236,7 +236,8 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, m.lose(1), "it has had its guard time")
 }
 
-// A node whose marker does not show the loss has lost its data unnoticed until a client notices.
+// A node whose marker does not show the loss has lost its data unnoticed until
+// a client notices.
 func TestMemoryThatPretends(t *testing.T) {
 	tells := marker{incarnation: 7, whole: true, born: time.Now().Add(-time.Hour)}
 	m := newMemory(newRoster(3).all, time.Second, func(int) (marker, error) { return tells, nil })
@@ -250,8 +251,9 @@ func TestMemoryThatPretends(t *testing.T) {
 	require.NoError(t, m.lose(1))
 }
 
-// A jump of a clock that no client can tell from a jump of its own is over when the leases of
-// before have ended. Without that, nothing would be done to data for the rest of the run.
+// A jump of a clock that no client can tell from a jump of its own is over when
+// the leases of before have ended. Without that, nothing would be done to data
+// for the rest of the run.
 func TestJumpThatIsNeverNoticed(t *testing.T) {
 	tells := marker{incarnation: 7, whole: true, born: time.Now().Add(-time.Hour)}
 	m := newMemory(newRoster(3).all, time.Second, func(int) (marker, error) { return tells, nil })

@@ -51,14 +51,15 @@ func starved(p *plan, h *history, stats *waitStats) (found []violation) {
 	return found
 }
 
-// overtaken finds, when all was well, operations that asked more than the bound later
-// than another that they exclude, and got the lock before it. Less than that can be
-// the way from the clock to the lock on a busy machine.
+// overtaken finds, when all was well, operations that asked more than the bound
+// later than another that they exclude, and got the lock before it. Less than
+// that can be the way from the clock to the lock on a busy machine.
 //
-// Goroutines of one process share a claim: readers hold it together, writers pass
-// it on. Such a one has asked when the first of them did. A goroutine that cannot share the claim waits in its process: its
-// own claim begins when that hold ends. A claim that has not been settled
-// within a ttl, on a machine that stood still, begins again, with a new place.
+// Goroutines of one process share a claim: readers hold it together, writers
+// pass it on. Such a one has asked when the first of them did. A goroutine that
+// cannot share the claim waits in its process: its own claim begins when that
+// hold ends. A claim that has not been settled within a ttl, on a machine that
+// stood still, begins again, with a new place.
 func overtaken(all []*operation, capacity, epoch int64, ttl, bound time.Duration, stats *waitStats) (found []violation) {
 	asked, ops := map[uint64]int64{}, all
 	for _, o := range ops {
@@ -84,8 +85,8 @@ func overtaken(all []*operation, capacity, epoch int64, ttl, bound time.Duration
 	return found
 }
 
-// inLine is when the operation's claim can have begun: at its call, or when the last hold of another claim ended that its
-// process had of the name meanwhile.
+// inLine is when the operation's claim can have begun: at its call, or when the
+// last hold of another claim ended that its process had of the name meanwhile.
 func (o *operation) inLine(ops []*operation) int64 {
 	at := o.Call
 	for _, before := range ops {

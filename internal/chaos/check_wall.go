@@ -16,18 +16,21 @@ type wallStats struct {
 	Held    int // holds of claims that were made meanwhile, before it was noticed
 }
 
-// contradicted says that the operation failed since the nodes contradict the client's wall clock.
+// contradicted says that the operation failed since the nodes contradict the
+// client's wall clock.
 func (o *operation) contradicted() bool {
 	return o.Failed > 0 && strings.Contains(o.Err, quorate.ErrNoQuorum.Error()+": this process's wall clock is ")
 }
 
-// lately is how long a client may go on thinking that its clock is wrong, and how much
-// later it may say so: it looks each second, and a majority must answer.
+// lately is how long a client may go on thinking that its clock is wrong, and
+// how much later it may say so: it looks each second, and a majority must
+// answer.
 const lately = 5 * time.Second
 
-// refusals finds clients that were refused though their clocks were right. A client learns that its clock is right
-// from a majority of the nodes. That a majority answers is certain only while clients get holds: on a
-// machine that is busy with other things none may get one for half a minute.
+// refusals finds clients that were refused though their clocks were right. A
+// client learns that its clock is right from a majority of the nodes. That a
+// majority answers is certain only while clients get holds: on a machine that
+// is busy with other things none may get one for half a minute.
 func refusals(h *history, stats *wallStats) (found []violation) {
 	stats.Set = h.Set
 	var begun []int64 // the seconds in which holds began
@@ -57,20 +60,23 @@ func refusals(h *history, stats *wallStats) (found []violation) {
 	return found
 }
 
-// The ticket of a token is in microseconds. Nodes give none that is further ahead of their clocks than
-// half of the guard time. A claim that waits for long, or is shared, has an old one.
+// The ticket of a token is in microseconds. Nodes give none that is further
+// ahead of their clocks than half of the guard time. A claim that waits for
+// long, or is shared, has an old one.
 const (
 	aheadMore = time.Second // clocks that drift, and the time between two looks at a clock
 	agedMost  = time.Minute
 )
 
-// ticketTime is the time, as of now, that the ticket of the operation's token shows.
+// ticketTime is the time, as of now, that the ticket of the operation's token
+// shows.
 func (o *operation) ticketTime(epoch int64) int64 {
 	return int64(o.claim())*int64(time.Microsecond) - epoch
 }
 
-// astray finds holds whose token is far from the time: a client with a wrong clock has
-// brought it in, and others go on from there. epoch is the wall clock's time when now was 0.
+// astray finds holds whose token is far from the time: a client with a wrong
+// clock has brought it in, and others go on from there. epoch is the wall
+// clock's time when now was 0.
 func astray(ops []*operation, epoch int64, window time.Duration) (found []violation) {
 	for _, o := range ops {
 		if !o.held() {

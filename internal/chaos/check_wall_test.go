@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// A client whose clock is wrong is refused. One whose clock is right is not, except for a while
-// after it was set right.
+// A client whose clock is wrong is refused. One whose clock is right is not,
+// except for a while after it was set right.
 func TestRefusals(t *testing.T) {
 	refused := (&core.WallError{By: year, Nodes: 2, Of: 3, Allowed: time.Second}).Error()
 	at := func(d time.Duration) int64 { return int64(time.Hour + d) }

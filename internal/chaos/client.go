@@ -37,7 +37,8 @@ type client struct {
 	lists   map[string]rivalList
 }
 
-// start begins a life, unless another fault has done so since the client was killed.
+// start begins a life, unless another fault has done so since the client was
+// killed.
 func (c *client) start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,8 +154,8 @@ func (c *client) signal(s syscall.Signal) error {
 	return c.worker.Signal(s)
 }
 
-// restart kills the process, and starts it again after down with a wall clock that is
-// wrong by off.
+// restart kills the process, and starts it again after down with a wall clock
+// that is wrong by off.
 func (c *client) restart(ctx context.Context, down, off time.Duration) error {
 	if err := c.kill(); err != nil {
 		return err
@@ -169,7 +170,8 @@ func (c *client) restart(ctx context.Context, down, off time.Duration) error {
 	return c.launch()
 }
 
-// setWall sets its wall clock, and that of all its later lives, to be wrong by off.
+// setWall sets its wall clock, and that of all its later lives, to be wrong by
+// off.
 func (c *client) setWall(off time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

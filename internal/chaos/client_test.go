@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two faults that meet both start a client that was killed. It runs once: a second process
-// would hear nothing from the harness, and go on when the run has ended.
+// Two faults that meet both start a client that was killed. It runs once: a
+// second process would hear nothing from the harness, and go on when the run
+// has ended.
 func TestClientIsStartedOnce(t *testing.T) {
 	c := &client{dir: t.TempDir()}
 	require.NoError(t, c.start())

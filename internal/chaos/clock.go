@@ -26,8 +26,9 @@ func stamp(t time.Time) int64 {
 	return n + int64(time.Until(t))
 }
 
-// wallClock is a client's wall clock, which may be wrong. The client's process shares the
-// machine's; a Go program does not read it by the C library, so that cannot lie to it.
+// wallClock is a client's wall clock, which may be wrong. The client's process
+// shares the machine's; a Go program does not read it by the C library, so that
+// cannot lie to it.
 type wallClock struct{ off atomic.Int64 }
 
 func (w *wallClock) now() time.Time { return time.Now().Round(0).Add(time.Duration(w.off.Load())) }

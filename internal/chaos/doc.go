@@ -9,35 +9,37 @@
 // and what it got, on the machine's one monotonic clock; a resource that the
 // clients write to writes down what reached it. When all is over the checkers
 // read both: see check_overlap.go, check_model.go, check_wait.go,
-// check_leader.go, check_once.go, check_repair.go, check_rival.go, check_wall.go and
-// resource.go.
+// check_leader.go, check_once.go, check_repair.go, check_rival.go,
+// check_wall.go and resource.go.
 //
 // # What a hold is
 //
 // A hold counts from the moment after Lock returned until the earliest of: the
 // moment before Unlock was called, the moment the lease's context was seen to
 // have ended, and the last ValidUntil that was written down; where the validity
-// was taken back before its time, because a node has forgotten it, until the last
-// moment at which it was seen. A process that is killed or stopped is held to
-// what it last knew. Whatever the order in which a
-// process is interrupted between looking at the clock and writing it down, the
-// interval so judged is inside the true one: what the checkers report is real.
+// was taken back before its time, because a node has forgotten it, until the
+// last moment at which it was seen. A process that is killed or stopped is held
+// to what it last knew. Whatever the order in which a process is interrupted
+// between looking at the clock and writing it down, the interval so judged is
+// inside the true one: what the checkers report is real.
 //
 // # What is done once
 //
-// Round after round all clients want the same thing done, and get from the nodes
-// which run it was that did it. All get the same one, no call returns before that
-// run has, and no run begins with a valid claim after that. What a run had done
-// as its process was killed, or could not be recorded, is done again: such runs
-// are counted.
+// Round after round all clients want the same thing done, and get from the
+// nodes which run it was that did it. All get the same one, no call returns
+// before that run has, and no run begins with a valid claim after that. What a
+// run had done as its process was killed, or could not be recorded, is done
+// again: such runs are counted.
 //
 // # Rivals
 //
-// A redsync client locks the names of mutexes and elections meanwhile, by their plain
-// keys. Its holds end by its own Until, and are judged together with ours, except where
-// a node has lost its data in a way that redsync does not bear: see check_rival.go.
-// It keeps its list of nodes while the set changes, and gets the new list after each exchange: see lists.go.
-// It stops when all faults have ended: a client that polls delays those that wait without a bound.
+// A redsync client locks the names of mutexes and elections meanwhile, by their
+// plain keys. Its holds end by its own Until, and are judged together with
+// ours, except where a node has lost its data in a way that redsync does not
+// bear: see check_rival.go. It keeps its list of nodes while the set changes,
+// and gets the new list after each exchange: see lists.go. It stops when all
+// faults have ended: a client that polls delays those that wait without a
+// bound.
 //
 // # Controls
 //
@@ -45,11 +47,12 @@
 // There are a resource that takes any token, redsync under the same faults, and
 // rivals that lock other keys than they say.
 //
-// A build with the tag mutants can leave out rules of the library, one at a time;
-// see rules_mutants.go. Real servers show votes-only and no-both, with faults of their
-// own, and no-exact. The others need faults to meet in ways that are rare within a minute, such
-// as a late push and a rival, or clocks that stand still while a machine sleeps: the
-// simulator (internal/sim) shows each of them.
+// A build with the tag mutants can leave out rules of the library, one at a
+// time; see rules_mutants.go. Real servers show votes-only and no-both, with
+// faults of their own, and no-exact. The others need faults to meet in ways
+// that are rare within a minute, such as a late push and a rival, or clocks
+// that stand still while a machine sleeps: the simulator (internal/sim) shows
+// each of them.
 //
 // # Exit status
 //
@@ -59,6 +62,7 @@
 // An interrupt ends everything, and is a run that says nothing.
 //
 // It needs a Unix system; where it is not Linux, processes of a harness that is
-// killed are left behind. The track clocks needs libfaketime: without it, name the
-// other tracks with -tracks. Disks are slow only where there is a C compiler.
+// killed are left behind. The track clocks needs libfaketime: without it, name
+// the other tracks with -tracks. Disks are slow only where there is a C
+// compiler.
 package main

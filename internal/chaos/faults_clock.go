@@ -31,9 +31,9 @@ var (
 // clocks are the tracks that need servers with clocks of their own.
 var clocks = []string{"clocks", "drift"}
 
-// jump sets a node's clock, or sets right one that is wrong: clients are refused
-// while a majority of the nodes contradicts their wall clock. It waits for its turn to
-// take a node's memory, of which other tracks leave little.
+// jump sets a node's clock, or sets right one that is wrong: clients are
+// refused while a majority of the nodes contradicts their wall clock. It waits
+// for its turn to take a node's memory, of which other tracks leave little.
 func jump(from, to time.Duration) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		nd, by := n.pick(r), between(r, from, to+1).Round(time.Millisecond)
@@ -47,7 +47,8 @@ func jump(from, to time.Duration) func(context.Context, *nemesis, *rand.Rand) (s
 	}
 }
 
-// inTurn does again and again what takes a node's memory, until it is not skipped or time is up.
+// inTurn does again and again what takes a node's memory, until it is not
+// skipped or time is up.
 func (n *nemesis) inTurn(ctx context.Context, do func() error) error {
 	for end := time.Now().Add(2 * n.plan.Guard); ; wait(ctx, n.plan.TTL/20) {
 		if err := do(); !errors.Is(err, errSkip) || time.Now().After(end) || ctx.Err() != nil {
@@ -88,16 +89,18 @@ func drift(rate float64) func(context.Context, *nemesis, *rand.Rand) (string, er
 	}
 }
 
-// driftMost is how far a clock may drift off the machine's. The clocks of clients within the skew
-// may be off by half of it, in the other direction.
+// driftMost is how far a clock may drift off the machine's. The clocks of
+// clients within the skew may be off by half of it, in the other direction.
 const driftMost = skew / 4
 
-// towards returns the speed that a clock with that offset may have: rate, or the opposite one where the clock
-// is off by driftMost and rate leads further away.
+// towards returns the speed that a clock with that offset may have: rate, or
+// the opposite one where the clock is off by driftMost and rate leads further
+// away.
 //
-// Invariant: without jumps, no clock is off by more than about driftMost, however long the run is. The
-// protocol promises nothing while the clocks of a majority are off by more than the skew, and a clock that is
-// slow by 0.5% is off by 1 s after 200 s: every client is then refused, rightly.
+// Invariant: without jumps, no clock is off by more than about driftMost,
+// however long the run is. The protocol promises nothing while the clocks of a
+// majority are off by more than the skew, and a clock that is slow by 0.5% is
+// off by 1 s after 200 s: every client is then refused, rightly.
 func towards(off time.Duration, rate float64) float64 {
 	if off > driftMost && rate > 1 || off < -driftMost && rate < 1 {
 		return 2 - rate
@@ -105,7 +108,8 @@ func towards(off time.Duration, rate float64) float64 {
 	return rate
 }
 
-// steer keeps the drift of each node's clock within its bound until ctx ends. Then it ends the drift.
+// steer keeps the drift of each node's clock within its bound until ctx ends.
+// Then it ends the drift.
 func (n *nemesis) steer(ctx context.Context, each time.Duration) error {
 	for ; ctx.Err() == nil; wait(ctx, each) {
 		n.apart = max(n.apart, apart(n.voters()))
@@ -120,8 +124,9 @@ func (n *nemesis) steer(ctx context.Context, each time.Duration) error {
 	})...)
 }
 
-// setSpeed has a node's clock run at the speed that choose returns for its offset and its speed. A server that
-// hears of it late has a clock that jumps by 1% of the delay. A client may notice a jump of 0.2 ms.
+// setSpeed has a node's clock run at the speed that choose returns for its
+// offset and its speed. A server that hears of it late has a clock that jumps
+// by 1% of the delay. A client may notice a jump of 0.2 ms.
 func (n *nemesis) setSpeed(nd *node, choose func(off time.Duration, rate float64) float64) error {
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
@@ -137,7 +142,8 @@ func (n *nemesis) setSpeed(nd *node, choose func(off time.Duration, rate float64
 	return err
 }
 
-// apart returns how far at least the clocks of a majority are off the machine's.
+// apart returns how far at least the clocks of a majority are off the
+// machine's.
 func apart(nodes []*node) time.Duration {
 	offs := lo.Map(nodes, func(n *node, _ int) time.Duration { return n.off().Abs() })
 	slices.Sort(offs)

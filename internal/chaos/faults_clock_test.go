@@ -12,7 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// However long a run is, and however seldom a fault comes to a clock, its drift keeps to its bound.
+// However long a run is, and however seldom a fault comes to a clock, its drift
+// keeps to its bound.
 func TestDriftIsBounded(t *testing.T) {
 	for _, between := range []int{1, 10, 100, 1000} { // seconds between two faults of one clock
 		r := rand.New(rand.NewPCG(1, uint64(between)))
@@ -30,7 +31,8 @@ func TestDriftIsBounded(t *testing.T) {
 	}
 }
 
-// The speed of a server's clock turns round before it is off by more than the bound, and is right in the end.
+// The speed of a server's clock turns round before it is off by more than the
+// bound, and is right in the end.
 func TestSteer(t *testing.T) {
 	c, err := redistest.Run(1, redistest.WithClock())
 	redistest.SkipIfMissing(t, err)
@@ -54,7 +56,8 @@ func TestSteer(t *testing.T) {
 	assert.ErrorContains(t, (&result{Apart: skew}).enough(), "off by 1s")
 }
 
-// The check of guard times allows for a clock that has slipped, and no other check does.
+// The check of guard times allows for a clock that has slipped, and no other
+// check does.
 func TestSlip(t *testing.T) {
 	m := newMemory(newRoster(3).all, time.Second, nil)
 	m.slip(1, now())

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// onSlowDisk does something to one node that has every write on its disk before it
-// answers, while each of them takes long there.
+// onSlowDisk does something to one node that has every write on its disk before
+// it answers, while each of them takes long there.
 func (n *nemesis) onSlowDisk(pick int, delay time.Duration, do func(*node) error) (string, error) {
 	var slow []*node
 	for _, nd := range n.voters() {
@@ -36,8 +36,9 @@ func slowDisk(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	})
 }
 
-// cutPower ends a node in the middle of a sync, mostly, and all that is not on the
-// disk is gone. It has answered nothing of that, but the library takes a restart for a loss.
+// cutPower ends a node in the middle of a sync, mostly, and all that is not on
+// the disk is gone. It has answered nothing of that, but the library takes a
+// restart for a loss.
 func cutPower(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	pick, delay := r.Int(), between(r, n.plan.TTL/100, n.plan.TTL/2)
 	after, down := between(r, delay, 4*delay), between(r, 0, n.plan.TTL*2)

@@ -11,9 +11,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
-// What delays one kind of a client's connections, and not the other. A push may then
-// tell of a vote that has been taken back since, or come before the answer that it
-// belongs to. Every way from a client to a node has a delay of its own.
+// What delays one kind of a client's connections, and not the other. A push may
+// then tell of a vote that has been taken back since, or come before the answer
+// that it belongs to. Every way from a client to a node has a delay of its own.
 var lateHarms = []harm{
 	{"pushes late by up to 1.5 ttl, commands not", late(proxy.Pushes)},
 	{"commands or answers late by up to 1.5 ttl, pushes not", late(proxy.Commands)},
@@ -53,7 +53,8 @@ func late(kind proxy.Kind) func(context.Context, *nemesis, *rand.Rand) (string, 
 	}
 }
 
-// heldBack keeps the pushes of some nodes to all clients, and delivers them when it is over.
+// heldBack keeps the pushes of some nodes to all clients, and delivers them
+// when it is over.
 func heldBack(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	d, from := between(r, n.plan.TTL/4, n.plan.TTL*3/2), n.some(r, func(voters int) int { return 1 + r.IntN(voters) })
 	for _, c := range n.wires {

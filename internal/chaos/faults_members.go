@@ -13,8 +13,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
-// What is done to the set: operators exchange its nodes by the public calls, each in a process of its own, while all
-// else fails. Clients start with the list of the beginning, and follow.
+// What is done to the set: operators exchange its nodes by the public calls,
+// each in a process of its own, while all else fails. Clients start with the
+// list of the beginning, and follow.
 var memberHarms = []harm{
 	{"node of the set replaced", replaceNodes(1)},
 	{"two nodes of the set replaced at once", replaceNodes(2)},
@@ -29,8 +30,8 @@ var memberHarms = []harm{
 	{"client stopped across two exchanges", sleepThrough},
 }
 
-// partedReplacement shows two holders if a majority of one set is enough while both count. It is also a track of its own,
-// for the control no-both.
+// partedReplacement shows two holders if a majority of one set is enough while
+// both count. It is also a track of its own, for the control no-both.
 var partedReplacement = harm{"most nodes of the set replaced, clients parted", replaceMost}
 
 // swap draws the replacement of so many nodes of a set.
@@ -53,8 +54,9 @@ func replaceNodes(nodes int) func(context.Context, *nemesis, *rand.Rand) (string
 	}
 }
 
-// replaceMost replaces a majority of the set. Meanwhile half of the clients reach only the nodes that leave, which are a
-// majority of the set of before. The other half reach only the nodes of the next set.
+// replaceMost replaces a majority of the set. Meanwhile half of the clients
+// reach only the nodes that leave, which are a majority of the set of before.
+// The other half reach only the nodes of the next set.
 func replaceMost(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	set, err := n.set(ctx)
 	if err != nil {
@@ -100,8 +102,10 @@ func resize(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	return target, nil
 }
 
-// removeDead kills a node for good, and removes it from a set of more than three, or replaces it. It is started again
-// when it is to enter as another node, or if it could not be removed. It waits for its turn to take a node's memory.
+// removeDead kills a node for good, and removes it from a set of more than
+// three, or replaces it. It is started again when it is to enter as another
+// node, or if it could not be removed. It waits for its turn to take a node's
+// memory.
 func removeDead(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	set, err := n.set(ctx)
 	if err != nil {
@@ -136,7 +140,8 @@ func (n *nemesis) kill(nd *node) error {
 	return nd.server.Kill()
 }
 
-// killOperator kills an operator at some time. The same call goes on with what that has left, or another one undoes it.
+// killOperator kills an operator at some time. The same call goes on with what
+// that has left, or another one undoes it.
 func killOperator(undo bool) func(context.Context, *nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 		set, err := n.set(ctx)
@@ -177,7 +182,8 @@ func twoOperators(ctx context.Context, n *nemesis, r *rand.Rand) (string, error)
 	return fmt.Sprintf("%v, %v", one, other), n.exchange(ctx, one, other)
 }
 
-// comeBack removes a node that keeps its data, restarts its server with that data, and has it enter again.
+// comeBack removes a node that keeps its data, restarts its server with that
+// data, and has it enter again.
 func comeBack(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	set, err := n.set(ctx)
 	if err != nil {
@@ -198,7 +204,8 @@ func comeBack(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	return c.String() + ", and back", n.exchange(ctx, change{c.remove, c.add})
 }
 
-// again restarts a server that is no member. One that keeps its data in memory is stopped for a moment only.
+// again restarts a server that is no member. One that keeps its data in memory
+// is stopped for a moment only.
 func (n *nemesis) again(nd *node) error {
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
@@ -208,7 +215,8 @@ func (n *nemesis) again(nd *node) error {
 	return nd.restart()
 }
 
-// copyData starts a server with the files of a member. It must not be let in. Then it is emptied.
+// copyData starts a server with the files of a member. It must not be let in.
+// Then it is emptied.
 func copyData(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	set, err := n.set(ctx)
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 
 // What the library does not bear, by what it says of itself: nodes that evict
 // keys. That takes a part of a node's data and may leave it the marker, so that
-// no client ever notices. It is no part of a run
-// unless it is asked for with -tracks, and counts as loss of memory there.
+// no client ever notices. It is no part of a run unless it is asked for with
+// -tracks, and counts as loss of memory there.
 var misuseHarms = []harm{
 	{"keys evicted", evict},
 }
 
-// evict has a node throw keys away at random until half of what they take is free.
+// evict has a node throw keys away at random until half of what they take is
+// free.
 func evict(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	nd, d := n.pick(r), n.short(r)
 	nd.mu.Lock()

@@ -28,7 +28,8 @@ var serverHarms = []harm{
 }
 
 // killServer kills one with SIGKILL and starts it again, empty if it kept its
-// data in memory. Whatever it has on its disk, the library takes a restart for a loss.
+// data in memory. Whatever it has on its disk, the library takes a restart for
+// a loss.
 func killServer(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	nd, down := n.pick(r), between(r, 0, n.plan.TTL*2)
 	nd.mu.Lock()
@@ -166,7 +167,8 @@ func (n *nemesis) uproot(ctx context.Context, nd *node) (err error) {
 	return err
 }
 
-// insist tries to undo a fault, up to twenty times: on a busy machine a server may not answer in time.
+// insist tries to undo a fault, up to twenty times: on a busy machine a server
+// may not answer in time.
 func insist(undo func() error) (err error) {
 	for range 20 {
 		if err = undo(); err == nil {
@@ -178,8 +180,8 @@ func insist(undo func() error) (err error) {
 }
 
 // replicate makes a node a replica of another, and a master again. Its memory
-// then is the other's, and the marker in it says that all is well. It is a copy of that node then, and
-// refused, until an operator empties it.
+// then is the other's, and the marker in it says that all is well. It is a copy
+// of that node then, and refused, until an operator empties it.
 func replicate(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	ids := n.shuffled(r)[:2]
 	nd, of, d, after := n.nodes[ids[0]], n.nodes[ids[1]], n.length(r), n.length(r)
@@ -217,8 +219,9 @@ func replicate(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
 	return target, errors.Join(err, nd.empty(alive))
 }
 
-// empty does what an operator does with a copy of another node's data. The file of the replication goes as well: a server that
-// keeps its data in memory would come back with it.
+// empty does what an operator does with a copy of another node's data. The file
+// of the replication goes as well: a server that keeps its data in memory would
+// come back with it.
 func (n *node) empty(ctx context.Context) error {
 	err := insist(func() error { return n.admin.FlushAll(ctx).Err() })
 	if rerr := os.Remove(filepath.Join(n.server.Dir(), "dump.rdb")); !errors.Is(rerr, fs.ErrNotExist) {

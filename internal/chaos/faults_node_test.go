@@ -12,8 +12,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A server that keeps its data in memory and was a replica comes back empty. The file of the replication would have it come back
-// as a copy of the other one, which no client counts on.
+// A server that keeps its data in memory and was a replica comes back empty.
+// The file of the replication would have it come back as a copy of the other
+// one, which no client counts on.
 func TestACopyIsEmptiedForGood(t *testing.T) {
 	c := redistest.Start(t, 2)
 	nd, of := &node{server: c.Node(0), admin: connectAdmin(c.Node(0).Addr())}, c.Node(1).Client()

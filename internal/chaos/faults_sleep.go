@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// What happens to clients whose machine sleeps: they are stopped, for less or more than a
-// ttl, and meanwhile their connections end, or the answers to what they have asked
-// wait for them.
+// What happens to clients whose machine sleeps: they are stopped, for less or
+// more than a ttl, and meanwhile their connections end, or the answers to what
+// they have asked wait for them.
 var sleepHarms = []harm{
 	{"one client asleep, its connections end", asleep(oneSleeps, true)},
 	{"some clients asleep, their connections end", asleep(someSleep, true)},

@@ -13,9 +13,10 @@ const (
 	year = 365 * day
 )
 
-// What is done to the wall clocks of clients: one is wrong from the start of the process,
-// or is set while it runs, ahead or back; and right again after a while. What is
-// within the skew must not be noticed. Any other client must not be either.
+// What is done to the wall clocks of clients: one is wrong from the start of
+// the process, or is set while it runs, ahead or back; and right again after a
+// while. What is within the skew must not be noticed. Any other client must not
+// be either.
 var wallHarms = []harm{
 	{"client started with its wall clock wrong, within the skew", wrongFromStart(skew/4, skew/2)},
 	{"client started with its wall clock wrong by 1.5 to 6 s", wrongFromStart(3*skew/2, 6*skew)},

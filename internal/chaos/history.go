@@ -49,13 +49,13 @@ func (o *operation) held() bool { return o.Begin > 0 && o.valid() > o.Begin }
 // life is the client's life that the operation is of: the prefix of its name.
 func (o *operation) life() string { return o.Op[:max(0, strings.LastIndexByte(o.Op, '.'))] }
 
-// claim tells the claims of one name apart: a token is a claim's ticket and which
-// of its holders it is, below 2^10.
+// claim tells the claims of one name apart: a token is a claim's ticket and
+// which of its holders it is, below 2^10.
 func (o *operation) claim() uint64 { return o.Token >> 10 }
 
-// valid is the end of that interval. A hold that is lost before its time, because
-// a node has forgotten it, has no ValidUntil any more: then it is the last moment
-// at which it had one.
+// valid is the end of that interval. A hold that is lost before its time,
+// because a node has forgotten it, has no ValidUntil any more: then it is the
+// last moment at which it had one.
 func (o *operation) valid() int64 {
 	if o.End > 0 {
 		return max(min(o.End, o.Until), o.Seen)
@@ -63,8 +63,8 @@ func (o *operation) valid() int64 {
 	return o.Until
 }
 
-// sighting is the answer that a client got when it asked for the leader, or whether
-// something is done: the token of the leader or of the run, 0 for none.
+// sighting is the answer that a client got when it asked for the leader, or
+// whether something is done: the token of the leader or of the run, 0 for none.
 type sighting struct {
 	By, Kind, Name string
 	From, To       int64

@@ -76,8 +76,8 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 	return r.enough()
 }
 
-// enough fails when too little was done under faults, as what stands still breaks
-// no rule, or when the faults were more than the protocol bears.
+// enough fails when too little was done under faults, as what stands still
+// breaks no rule, or when the faults were more than the protocol bears.
 func (r *result) enough() error {
 	if r.Apart > skew/2 {
 		return fmt.Errorf("the clocks of a majority of the servers were off by %v, and only %v is borne", r.Apart, skew/2)
@@ -99,7 +99,8 @@ func (r *result) enough() error {
 	if r.Plan.Rivals > 0 && r.Rivals.Judged == 0 && r.Plan.For >= time.Minute {
 		return fmt.Errorf("%d holds of rivals, of which none can be judged", r.Rivals.Holds)
 	}
-	// An exchange takes ten seconds at the least, and twice as long when all else fails. A control fails without one.
+	// An exchange takes ten seconds at the least, and twice as long when all
+	// else fails. A control fails without one.
 	if slices.Contains(r.Plan.Tracks, memberTrack) && r.Plan.Control == "" && r.Exchanges.Done == 0 && r.Plan.For >= 2*time.Minute {
 		return fmt.Errorf("%d exchanges of nodes have failed, and none has been carried out", r.Exchanges.Failed)
 	}
@@ -143,7 +144,8 @@ type faultCount struct {
 	failed     int // the harness could not carry it out to its end
 }
 
-// faultCounts are all kinds of the plan's tracks, those that were never done too.
+// faultCounts are all kinds of the plan's tracks, those that were never done
+// too.
 func (r *result) faultCounts() (counts []faultCount) {
 	for _, track := range r.Plan.Tracks {
 		for _, k := range tracks[track] {

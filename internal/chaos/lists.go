@@ -7,12 +7,16 @@ import (
 	"github.com/samber/lo"
 )
 
-// This file owns what a rival and the library promise each other while the nodes of the set are exchanged.
+// This file owns what a rival and the library promise each other while the
+// nodes of the set are exchanged.
 //
-// A redsync client has a list of nodes, and does not follow the set. The harness gives it the new list after each exchange,
-// as docs/membership.md asks of operators. Two lists exclude each other if each majority of the one has a node in common
-// with each majority of the other. A hold of ours needs a majority of each set that counts. So the list of before excludes
-// ours until the new set counts alone. From then until the rival has its new list nothing is promised.
+// A redsync client has a list of nodes, and does not follow the set. The
+// harness gives it the new list after each exchange, as docs/membership.md asks
+// of operators. Two lists exclude each other if each majority of the one has a
+// node in common with each majority of the other. A hold of ours needs a
+// majority of each set that counts. So the list of before excludes ours until
+// the new set counts alone. From then until the rival has its new list nothing
+// is promised.
 
 // rivalList is what a rival has in one of its lives.
 type rivalList struct {
@@ -26,7 +30,8 @@ type listing struct {
 	until int64 // a set counts since then whose majorities may miss those of the list; 0 for none
 }
 
-// lists are those of each life of the rivals, by the prefix of the names of its operations.
+// lists are those of each life of the rivals, by the prefix of the names of its
+// operations.
 type lists map[string]listing
 
 func (ls lists) of(o *operation) listing { return ls[o.life()] }
@@ -61,8 +66,9 @@ func (s *shown) note(set protocol.NodeSet, from int64) {
 	s.sets[set.Stamp()] = &alone{set.Config.Addrs(), from, now()}
 }
 
-// until returns the moment from which a list excludes ours no more; 0 if that did not come. A client counts on a set
-// only after a node has shown it. Sets that were seen before the list was given out are over.
+// until returns the moment from which a list excludes ours no more; 0 if that
+// did not come. A client counts on a set only after a node has shown it. Sets
+// that were seen before the list was given out are over.
 func (s *shown) until(l rivalList) (until int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +80,8 @@ func (s *shown) until(l rivalList) (until int64) {
 	return until
 }
 
-// meet reports whether each majority of one set has a node in common with each majority of the other.
+// meet reports whether each majority of one set has a node in common with each
+// majority of the other.
 func meet[T comparable](a, b []T) bool {
 	return majority(len(a))+majority(len(b)) > len(lo.Union(a, b))
 }

@@ -12,12 +12,15 @@ import (
 	"github.com/samber/lo"
 )
 
-// This file owns how the nemesis has operators exchange the nodes of the set, and how it finds out which set counts.
+// This file owns how the nemesis has operators exchange the nodes of the set,
+// and how it finds out which set counts.
 
-// operators are how many exchange nodes at once, at the most. Each has its own ways to the servers.
+// operators are how many exchange nodes at once, at the most. Each has its own
+// ways to the servers.
 const operators = 2
 
-// members is what the track of that name needs. Its fault of the moment alone uses it, but for the counts.
+// members is what the track of that name needs. Its fault of the moment alone
+// uses it, but for the counts.
 type members struct {
 	orders  []orders // of each operator; what to do is missing
 	entered int      // nodes, since clients were last started again
@@ -57,8 +60,9 @@ const (
 	mostEntered    = 16 // a client has 32 numbers for nodes in its life
 )
 
-// spare returns k servers that are no members, ready to enter: some are empty, and some have the data of the time when they
-// were members. It fails if there are too few.
+// spare returns k servers that are no members, ready to enter: some are empty,
+// and some have the data of the time when they were members. It fails if there
+// are too few.
 func (n *nemesis) spare(r *rand.Rand, k int) ([]int, error) {
 	free := lo.Without(n.allNodes(), n.roster.voters()...)
 	order, flush := r.Perm(len(free)), r.IntN(2) == 0
@@ -75,7 +79,8 @@ func (n *nemesis) spare(r *rand.Rand, k int) ([]int, error) {
 	return chosen, nil
 }
 
-// ready has a server run that is to enter, with a clock that is right. What clients begin with stays as it is.
+// ready has a server run that is to enter, with a clock that is right. What
+// clients begin with stays as it is.
 func (n *nemesis) ready(nd *node, flush bool) (err error) {
 	nd.mu.Lock()
 	defer nd.mu.Unlock()
@@ -96,7 +101,8 @@ func (n *nemesis) ready(nd *node, flush bool) (err error) {
 	return err
 }
 
-// leaving draws k members that may be removed from a set. One of those that clients begin with stays.
+// leaving draws k members that may be removed from a set. One of those that
+// clients begin with stays.
 func (n *nemesis) leaving(r *rand.Rand, set []int, k int) []int {
 	for {
 		chosen := lo.Map(some(r, k, len(set)), func(i int, _ int) int { return set[i] })
@@ -106,7 +112,8 @@ func (n *nemesis) leaving(r *rand.Rand, set []int, k int) []int {
 	}
 }
 
-// set is the one that counts. What a fault of before has left half-way is undone first.
+// set is the one that counts. What a fault of before has left half-way is
+// undone first.
 func (n *nemesis) set(ctx context.Context) ([]int, error) {
 	if n.roster.unsettled() {
 		if err := n.settle(ctx, nil); err != nil {
@@ -117,7 +124,8 @@ func (n *nemesis) set(ctx context.Context) ([]int, error) {
 	return set, nil
 }
 
-// begin starts an operator for each change. What may come of that counts from now on.
+// begin starts an operator for each change. What may come of that counts from
+// now on.
 func (n *nemesis) begin(changes ...change) (started []*operator, err error) {
 	set, _ := n.roster.now()
 	may := [][]int{}
@@ -139,8 +147,9 @@ func (n *nemesis) begin(changes ...change) (started []*operator, err error) {
 	return started, err
 }
 
-// exchange has operators carry out changes, all at once, and returns when it is known which set counts. An operator that
-// fails says so in the error: faults may last for too long.
+// exchange has operators carry out changes, all at once, and returns when it is
+// known which set counts. An operator that fails says so in the error: faults
+// may last for too long.
 func (n *nemesis) exchange(ctx context.Context, changes ...change) error {
 	started, err := n.begin(changes...)
 	var set []string
@@ -158,8 +167,9 @@ func (n *nemesis) exchange(ctx context.Context, changes ...change) error {
 	return errors.Join(err, n.settle(ctx, set))
 }
 
-// settle finds out which set counts: the given one, or what is left when an operator has undone what was left half-way. It does
-// that also when ctx has ended. Then the servers that have left stay as they are, or stop.
+// settle finds out which set counts: the given one, or what is left when an
+// operator has undone what was left half-way. It does that also when ctx has
+// ended. Then the servers that have left stay as they are, or stop.
 func (n *nemesis) settle(ctx context.Context, set []string) (err error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
@@ -216,7 +226,8 @@ func (n *nemesis) ids(addrs []string) (ids []int) {
 	return ids
 }
 
-// lostSince says whether a node has a reason to be within its guard time: it has lost its data since then, or it entered.
+// lostSince says whether a node has a reason to be within its guard time: it
+// has lost its data since then, or it entered.
 func (n *nemesis) lostSince(node int, then int64) bool {
 	return n.memory.lostSince(node, then) || n.roster.enteredSince(node, then)
 }

@@ -17,9 +17,9 @@ import (
 
 // memory sees to it that no more nodes are without their data than the protocol
 // bears: a minority at a time, each from the moment it forgets until it votes
-// again, a guard time after the first client has noticed, and has been repaired.
-// It stands between the nemesis and the nodes, so that neither a restart that takes
-// long nor a client that comes late can break the rule.
+// again, a guard time after the first client has noticed, and has been
+// repaired. It stands between the nemesis and the nodes, so that neither a
+// restart that takes long nor a client that comes late can break the rule.
 type memory struct {
 	guard  time.Duration
 	sets   func() [][]int                 // that may count
@@ -38,7 +38,8 @@ type memoryLoss struct {
 	clock    bool  // the node's clock was set
 }
 
-// marker is what a node remembers of itself, and what it has recorded of its set; the zero marker when it has none.
+// marker is what a node remembers of itself, and what it has recorded of its
+// set; the zero marker when it has none.
 type marker struct {
 	incarnation int64
 	born        time.Time // since when it counts its guard time, by the machine's clock
@@ -46,19 +47,23 @@ type marker struct {
 	set         protocol.NodeSet
 }
 
-// loss is when a node lost its data, and when it was back; zero while it is not.
+// loss is when a node lost its data, and when it was back; zero while it is
+// not.
 type loss struct {
 	at, back time.Time
-	// The incarnation under which it goes on until a client notices that something
-	// has happened: 0 where the marker goes with the memory, or a new run tells.
+	// The incarnation under which it goes on until a client notices that
+	// something has happened: 0 where the marker goes with the memory, or a new
+	// run tells.
 	pretends int64
-	// It has lost nothing, but its clock was set. Clients that cannot tell whose clock it was
-	// let their leases and its votes bear the jump, and leave the node alone: so it may never
-	// be noticed, and is over when the leases of before have ended.
+	// It has lost nothing, but its clock was set. Clients that cannot tell
+	// whose clock it was let their leases and its votes bear the jump, and
+	// leave the node alone: so it may never be noticed, and is over when the
+	// leases of before have ended.
 	clock bool
 }
 
-// unnoticed says whether the node goes on under the marker of before, and that still matters.
+// unnoticed says whether the node goes on under the marker of before, and that
+// still matters.
 func (m *memory) unnoticed(l loss, k marker) bool {
 	aged := l.clock && !l.back.IsZero() && time.Since(l.back) > 3*m.guard
 	return l.pretends != 0 && k.incarnation == l.pretends && !aged
@@ -68,11 +73,13 @@ func newMemory(sets func() [][]int, guard time.Duration, ask func(int) (marker, 
 	return &memory{guard: guard, sets: sets, marker: ask, lost: map[int]loss{}}
 }
 
-// lose asks whether the node may lose its data now, and if so takes it that it does.
+// lose asks whether the node may lose its data now, and if so takes it that it
+// does.
 func (m *memory) lose(node int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// Two jumps that no client has noticed may cancel out, and then no client ever does.
+	// Two jumps that no client has noticed may cancel out, and then no client
+	// ever does.
 	if l := m.lost[node]; l.pretends != 0 {
 		if k, err := m.marker(node); err != nil || m.unnoticed(l, k) {
 			return fmt.Errorf("%w: no client has noticed what came before", errSkip)
@@ -118,7 +125,8 @@ func (m *memory) over(n int, l loss) bool {
 	return k.born.Before(l.at) || time.Since(k.born) > m.guard+m.guard/10
 }
 
-// pretend says that the node, which is losing its data, keeps a marker that does not tell.
+// pretend says that the node, which is losing its data, keeps a marker that
+// does not tell.
 func (m *memory) pretend(node int) error {
 	if m.marker == nil {
 		return nil
@@ -155,7 +163,8 @@ func (m *memory) last(node int) *memoryLoss {
 	return &memoryLoss{}
 }
 
-// byClock says that the node, which is losing its data, does so as its clock is set.
+// byClock says that the node, which is losing its data, does so as its clock is
+// set.
 func (m *memory) byClock(node int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,8 +174,8 @@ func (m *memory) byClock(node int) {
 	m.lost[node] = l
 }
 
-// slip says that the node's clock has jumped by so little that no lease suffers. A client that notices has
-// the node count a guard time all the same.
+// slip says that the node's clock has jumped by so little that no lease
+// suffers. A client that notices has the node count a guard time all the same.
 func (m *memory) slip(node int, from int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,7 +189,8 @@ func (m *memory) losses() []memoryLoss {
 	return slices.Clone(m.log)
 }
 
-// lostSince says whether the node has lost its data since then, or does now, or its clock has slipped.
+// lostSince says whether the node has lost its data since then, or does now, or
+// its clock has slipped.
 func (m *memory) lostSince(node int, then int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -119,7 +119,8 @@ func (n *node) aofSize() (path string, size int64, err error) {
 }
 
 // cut kills the server and takes from its log what it wrote in the last d, as a
-// power cut does to what was not yet on the disk. The log ends within a command.
+// power cut does to what was not yet on the disk. The log ends within a
+// command.
 func (n *node) cut(ctx context.Context, d time.Duration) error {
 	path, size, err := n.aofSize()
 	if err != nil {
@@ -132,7 +133,8 @@ func (n *node) cut(ctx context.Context, d time.Duration) error {
 	return os.Truncate(path, max(0, size-3))
 }
 
-// ownKeys begin what a node keeps of itself: since when it has remembered, and its set.
+// ownKeys begin what a node keeps of itself: since when it has remembered, and
+// its set.
 var ownKeys = regexp.MustCompile(`^quorate:(marker$|\{\}:)`)
 
 // recorded returns what the node has recorded of its set.
@@ -166,7 +168,8 @@ var fence = regexp.MustCompile(`^S\d+ [0-9a-f]+$`)
 // recordKey is where a node keeps what is recorded of a name, for good.
 var recordKey = regexp.MustCompile(`\}(:n)?:r$`)
 
-// contents is what a key holds, and for how long. It explains a key that should have gone.
+// contents is what a key holds, and for how long. It explains a key that should
+// have gone.
 var contents = redis.NewScript(`
 local kind, more = redis.call('TYPE', KEYS[1]).ok, ', for ' .. redis.call('PTTL', KEYS[1]) .. ' ms'
 if kind == 'string' then
@@ -179,8 +182,8 @@ end
 return kind .. more`)
 
 // leftovers says what is on the server that should not be there when all
-// clients have gone: connections, and keys other than fences
-// and records. A server that is no member any more keeps its keys.
+// clients have gone: connections, and keys other than fences and records. A
+// server that is no member any more keeps its keys.
 func (n *node) leftovers(ctx context.Context, member bool) ([]string, error) {
 	list, err := n.admin.ClientList(ctx).Result()
 	if err != nil {
@@ -203,9 +206,9 @@ func (n *node) leftovers(ctx context.Context, member bool) ([]string, error) {
 		if ownKeys.MatchString(k) || recordKey.MatchString(k) {
 			continue
 		}
-		// What a client that was killed or cut off has left under a name without further
-		// requests goes when the key does, by a clock that may have been set back: that is so
-		// only of the rounds of once.
+		// What a client that was killed or cut off has left under a name
+		// without further requests goes when the key does, by a clock that may
+		// have been set back: that is so only of the rounds of once.
 		if strings.Contains(k, "once-") {
 			if left, err := n.admin.PTTL(ctx, k).Result(); err == nil && left != -1 {
 				continue
@@ -231,8 +234,9 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// restart starts the server again, up to three times: on a busy machine it may not answer in time, and a server
-// that stays down until the end is a fault for which nothing is planned.
+// restart starts the server again, up to three times: on a busy machine it may
+// not answer in time, and a server that stays down until the end is a fault for
+// which nothing is planned.
 func (n *node) restart() (err error) {
 	for range 3 {
 		if err = n.server.Restart(); err == nil {

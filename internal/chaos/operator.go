@@ -15,11 +15,12 @@ import (
 	"github.com/quorate/quorate/internal/testkit/worker"
 )
 
-// operatorEnv holds the orders of an operator: a process that finds it set is one. It exchanges nodes once, by the
-// public calls, and ends.
+// operatorEnv holds the orders of an operator: a process that finds it set is
+// one. It exchanges nodes once, by the public calls, and ends.
 const operatorEnv = "QUORATE_CHAOS_OPERATOR"
 
-// orders are what an operator is to do: nodes are added, removed, both, or an exchange is undone.
+// orders are what an operator is to do: nodes are added, removed, both, or an
+// exchange is undone.
 type orders struct {
 	Terms       terms
 	Add, Remove []string // addresses
@@ -40,7 +41,8 @@ const (
 	saySet    = "set"     // and the addresses of the set, as it knows it
 )
 
-// asOperator is an operator's main, where this process is one, and returns its exit status.
+// asOperator is an operator's main, where this process is one, and returns its
+// exit status.
 func asOperator() (isOperator bool, status int) {
 	var o orders
 	isOperator, err := worker.Terms(operatorEnv, &o)
@@ -119,7 +121,8 @@ func (p *operator) take(line string) {
 	}
 }
 
-// wait returns the set as the operator has left it. An operator is killed when ctx ends.
+// wait returns the set as the operator has left it. An operator is killed when
+// ctx ends.
 func (p *operator) wait(ctx context.Context) (set []string, err error) {
 	select {
 	case <-p.Done():

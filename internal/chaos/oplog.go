@@ -64,8 +64,8 @@ func createLog(path, prefix string) (*oplog, error) {
 	return &oplog{prefix: prefix, file: f}, nil
 }
 
-// write writes e down. Its time is the caller's: only the caller knows on which side
-// of what the clock must be read.
+// write writes e down. Its time is the caller's: only the caller knows on which
+// side of what the clock must be read.
 func (l *oplog) write(e event) {
 	switch e.E {
 	case evBegin:

@@ -44,7 +44,8 @@ const (
 	controlNoBoth   = "no-both"  // with the tag mutants: one of two sets is enough while nodes are exchanged
 )
 
-// controlFor is how long a control runs at the most: it is to fail, and does so soon.
+// controlFor is how long a control runs at the most: it is to fail, and does so
+// soon.
 const controlFor = time.Minute
 
 // skew is how far clocks may be apart that are not being set.
@@ -122,7 +123,8 @@ func (p *plan) exchanges() bool {
 	return len(lo.Intersect(p.Tracks, []string{memberTrack, "parted"})) > 0
 }
 
-// spares are how many servers there are that are no members when the run begins.
+// spares are how many servers there are that are no members when the run
+// begins.
 const spares = 4
 
 func (p *plan) servers() int { return p.Nodes + lo.Ternary(p.exchanges(), spares, 0) }
@@ -130,7 +132,8 @@ func (p *plan) servers() int { return p.Nodes + lo.Ternary(p.exchanges(), spares
 // fenced says whether the resource looks at tokens: not where there are none.
 func (p *plan) fenced() bool { return p.Control != controlUnfenced && p.Control != controlRedsync }
 
-// plain are the names whose redlock keys are in use: those of mutexes and leaders.
+// plain are the names whose redlock keys are in use: those of mutexes and
+// leaders.
 func (p *plan) plain() []string {
 	if p.Control == controlRedsync {
 		return names(controlRedsync)

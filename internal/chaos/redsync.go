@@ -14,8 +14,8 @@ import (
 
 // redsyncWork is the same work with redsync, under the same faults: a control.
 // It is used as it is meant to be: the expiry is our ttl, all else is its
-// default. A hold is judged by its Until, and none is meant to last for more than
-// half of that, so that it needs no Extend.
+// default. A hold is judged by its Until, and none is meant to last for more
+// than half of that, so that it needs no Extend.
 type redsyncWork struct {
 	rs   *redsync.Redsync
 	name string
@@ -38,7 +38,8 @@ func (w redsyncWork) do(ctx context.Context, t *turn) {
 	t.begin(op, lease)
 	t.use(op, lease, true)
 	t.end(op, lease, func() error {
-		// What it says of an unlock that came too late or found too few nodes is its own affair.
+		// What it says of an unlock that came too late or found too few nodes
+		// is its own affair.
 		_, _ = m.UnlockContext(context.WithoutCancel(ctx))
 		return nil
 	})

@@ -195,7 +195,8 @@ func writeViolations(b *strings.Builder, results []*result) {
 	}
 }
 
-// The report stands between these lines of a document. All else in it is written by hand, and stays as it is.
+// The report stands between these lines of a document. All else in it is
+// written by hand, and stays as it is.
 const begin, end = "<!-- chaos: begin -->\n", "<!-- chaos: end -->"
 
 // around is the text of a document before the report, and the text after it.

@@ -12,8 +12,9 @@ import (
 
 // resource is what the locks protect: a number for each name, which a holder
 // reads and writes back increased. It is fenced: it remembers the highest token
-// that has come and refuses what is older. So two holders at a time, or a holder
-// that sleeps through its lease and goes on writing, show as a lost update.
+// that has come and refuses what is older. So two holders at a time, or a
+// holder that sleeps through its lease and goes on writing, show as a lost
+// update.
 //
 // Unfenced it refuses nothing, as a resource without tokens does.
 type resource struct {
@@ -99,8 +100,8 @@ func (r *resource) accept() {
 	}
 }
 
-// request is a line: what, the name, the token, whether its holder is exclusive,
-// the operation, and for a write the number that it has read.
+// request is a line: what, the name, the token, whether its holder is
+// exclusive, the operation, and for a write the number that it has read.
 type request struct {
 	what  string // read or write
 	name  string
@@ -152,7 +153,8 @@ func (r *resource) handle(q request) (value int64, ok bool) {
 }
 
 func (r *resource) carryOut(c *cell, a access) (ok bool) {
-	// A reader may come after a reader with a higher token, but not after a writer.
+	// A reader may come after a reader with a higher token, but not after a
+	// writer.
 	bar := c.written
 	if a.alone {
 		bar = c.highest

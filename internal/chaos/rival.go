@@ -13,16 +13,19 @@ import (
 	"github.com/samber/lo"
 )
 
-// rival is the kind of the operations of redsync clients that lock the names of mutexes and
-// elections by their redlock keys. Its work is not asked for by -work but by -rivals.
+// rival is the kind of the operations of redsync clients that lock the names of
+// mutexes and elections by their redlock keys. Its work is not asked for by
+// -work but by -rivals.
 const rival = "rival"
 
-// rivalWork tries for a name by redsync, and holds it for a while. It does not extend a
-// hold; one that lasts for longer than the expiry is over by redsync's own Until.
+// rivalWork tries for a name by redsync, and holds it for a while. It does not
+// extend a hold; one that lasts for longer than the expiry is over by redsync's
+// own Until.
 //
-// Each try has a mutex, and so a value, of its own: redsync gives all tries of one call the same
-// value, and the release of an earlier try that comes late ends the hold of a later one. That would be
-// redsync's fault alone, and make holds look valid that are not.
+// Each try has a mutex, and so a value, of its own: redsync gives all tries of
+// one call the same value, and the release of an earlier try that comes late
+// ends the hold of a later one. That would be redsync's fault alone, and make
+// holds look valid that are not.
 type rivalWork struct {
 	rs   *redsync.Redsync
 	name string // of the operations
@@ -63,14 +66,16 @@ func (w rivalWork) do(ctx context.Context, t *turn) {
 	})
 }
 
-// connectRival is a client as redsync needs it: one whose requests end with their context.
+// connectRival is a client as redsync needs it: one whose requests end with
+// their context.
 func connectRival(o *redis.Options) *redis.Client {
 	o.ContextTimeoutEnabled, o.MaxRetries = true, -1
 	return redis.NewClient(o)
 }
 
-// uprootRival deletes what a rival has set on a node whose clock was set back: it would keep the name
-// from all claims there until the clock has come so far again.
+// uprootRival deletes what a rival has set on a node whose clock was set back:
+// it would keep the name from all claims there until the clock has come so far
+// again.
 func (n *nemesis) uprootRival(ctx context.Context, nd *node) (err error) {
 	for _, name := range names(rival) {
 		switch v, gerr := nd.admin.Get(ctx, name).Result(); {

@@ -8,10 +8,12 @@ import (
 	"github.com/samber/lo"
 )
 
-// roster is which servers the recorded set consists of, as far as the harness knows. Its methods are safe for concurrent use.
+// roster is which servers the recorded set consists of, as far as the harness
+// knows. Its methods are safe for concurrent use.
 //
-// Invariant: each set that may count is in sets. While nodes are being exchanged, and as long as an exchange is left
-// half-way, these are several. So no fault takes the data of more than a minority of a set that counts.
+// Invariant: each set that may count is in sets. While nodes are being
+// exchanged, and as long as an exchange is left half-way, these are several. So
+// no fault takes the data of more than a minority of a set that counts.
 type roster struct {
 	mu      sync.Mutex
 	sets    [][]int // the first one is that of before
@@ -31,7 +33,8 @@ func (s *roster) all() [][]int {
 	return slices.Clone(s.sets)
 }
 
-// now is the set that counts, as far as no exchange is under way, and how often the sets have changed.
+// now is the set that counts, as far as no exchange is under way, and how often
+// the sets have changed.
 func (s *roster) now() (set []int, changes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +80,8 @@ func (s *roster) settled(set []int) (left []int) {
 // unsettled says whether it is not known which set counts.
 func (s *roster) unsettled() bool { return len(s.all()) > 1 }
 
-// enteredSince says whether the server became a member since then, or is about to.
+// enteredSince says whether the server became a member since then, or is about
+// to.
 func (s *roster) enteredSince(node int, then int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,16 +115,19 @@ func (n *nemesis) shuffled(r *rand.Rand) []int {
 // allNodes are the numbers of all servers, also of those that are no members.
 func (n *nemesis) allNodes() []int { return lo.Range(len(n.nodes)) }
 
-// back says that a node that has lost its data is there again. Its caller holds mu of the node.
+// back says that a node that has lost its data is there again. Its caller holds
+// mu of the node.
 func (n *nemesis) back(nd *node) {
 	n.memory.back(nd.id)
 	n.retire(nd)
 }
 
-// retire stops a server that is no member any more, and has lost its data. Its caller holds mu of the node.
+// retire stops a server that is no member any more, and has lost its data. Its
+// caller holds mu of the node.
 //
-// Invariant: no such server runs. A client that starts with a list of such servers takes them for nodes that have
-// recorded no set (docs/membership.md, Limits of an exchange).
+// Invariant: no such server runs. A client that starts with a list of such
+// servers takes them for nodes that have recorded no set (docs/membership.md,
+// Limits of an exchange).
 func (n *nemesis) retire(nd *node) {
 	if n.plan.exchanges() && !n.roster.has(nd.id) && !nd.knowsSet() {
 		_ = nd.server.Kill()

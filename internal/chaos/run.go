@@ -171,7 +171,8 @@ func (h *harness) orders() []orders {
 	})
 }
 
-// bootstrap has the nodes record that they are a set, and declares them ready: they are new.
+// bootstrap has the nodes record that they are a set, and declares them ready:
+// they are new.
 func (h *harness) bootstrap(ctx context.Context) error {
 	clients := lo.Map(h.nodes[:h.plan.Nodes], func(n *node, _ int) redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: n.server.Addr()})
@@ -198,7 +199,8 @@ func (h *harness) version(ctx context.Context) string {
 	return info["Server"]["redis_version"]
 }
 
-// phases are: faults; all faults have ended; every client gets everything; all end.
+// phases are: faults; all faults have ended; every client gets everything; all
+// end.
 func (h *harness) phases(ctx context.Context) error {
 	p := &h.plan
 	stop := h.progress(ctx)
@@ -229,8 +231,8 @@ func (h *harness) phases(ctx context.Context) error {
 	for _, c := range h.clients {
 		h.blame(c, c.beCalm())
 	}
-	// What may still be: a node that is within its guard time, a lease of a client
-	// that died, a long hold.
+	// What may still be: a node that is within its guard time, a lease of a
+	// client that died, a long hold.
 	wait(ctx, p.Guard+2*p.TTL)
 	h.times.well = now()
 	if wait(ctx, p.Calm); ctx.Err() != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
-// wires are the ways from each client to each node: wires[client][node]. One for each pair, so that a partition can
-// part clients too.
+// wires are the ways from each client to each node: wires[client][node]. One
+// for each pair, so that a partition can part clients too.
 type wires [][]*proxy.Proxy
 
 func openWires(clients int, nodes []*node) (wires, error) {
@@ -42,7 +42,8 @@ func (ws wires) close() {
 	}
 }
 
-// set imposes a fault on the wires between some clients and some nodes, for connections of all kinds.
+// set imposes a fault on the wires between some clients and some nodes, for
+// connections of all kinds.
 func (ws wires) set(clients, nodes []int, which proxy.Direction, f proxy.Fault) {
 	for _, c := range clients {
 		for _, n := range nodes {
@@ -51,8 +52,8 @@ func (ws wires) set(clients, nodes []int, which proxy.Direction, f proxy.Fault) 
 	}
 }
 
-// cut ends all connections between some clients and all nodes, and reports how many
-// there were. New connections pass, or suffer what is imposed on them.
+// cut ends all connections between some clients and all nodes, and reports how
+// many there were. New connections pass, or suffer what is imposed on them.
 func (ws wires) cut(clients []int) (ended int) {
 	for _, c := range clients {
 		for _, p := range ws[c] {

@@ -19,8 +19,8 @@ type work interface {
 }
 
 // primitive is all that the suite knows of a kind of work. A new one is a file
-// with its work and an entry here; the checkers need nothing
-// but the capacity, except for once.
+// with its work and an entry here; the checkers need nothing but the capacity,
+// except for once.
 type primitive struct {
 	names    int   // how many are in use at a time
 	capacity int64 // of each: holds that are valid together never weigh more

@@ -16,8 +16,9 @@ const (
 	looks     = 4
 )
 
-// leaderWork campaigns, leads and resigns. A participant leads for all goroutines that
-// share it, so each goroutine takes one of its own for an operation.
+// leaderWork campaigns, leads and resigns. A participant leads for all
+// goroutines that share it, so each goroutine takes one of its own for an
+// operation.
 type leaderWork struct{ free chan *leader.Election }
 
 func openLeader(e *clientEnv, name string) work {

@@ -18,9 +18,9 @@ const roundTime = 500 * time.Millisecond
 // runs are the operations of the function that once is to run; see onceWork.
 const runs = "run"
 
-// onceWork has, round after round, something done once. Each call is made with a
-// new value, which knows nothing and must ask the nodes; some ask about a round
-// that is long over. What they share is which run it was that did it.
+// onceWork has, round after round, something done once. Each call is made with
+// a new value, which knows nothing and must ask the nodes; some ask about a
+// round that is long over. What they share is which run it was that did it.
 type onceWork struct {
 	q     *quorate.Quorum
 	name  string
@@ -58,7 +58,8 @@ func (w onceWork) do(ctx context.Context, t *turn) {
 	t.log.write(event{T: now(), E: evBegin, Op: op, Value: value})
 }
 
-// carryOut is the function that is to be run once. It returns the name of its own operation.
+// carryOut is the function that is to be run once. It returns the name of its
+// own operation.
 func (t *turn) carryOut(ctx context.Context, of string) (string, error) {
 	lease := once.Lease(ctx)
 	op := t.log.call(event{Kind: runs, Name: t.name, Weight: 1, After: of})
@@ -66,7 +67,8 @@ func (t *turn) carryOut(ctx context.Context, of string) (string, error) {
 	q := request{what: doRead, name: t.name, token: lease.Token(), alone: true, op: op}
 	value, ok := t.visit(q)
 	t.stay(op, lease)
-	// Half of them do not mind that their claim is lost: that is what tokens are for.
+	// Half of them do not mind that their claim is lost: that is what tokens
+	// are for.
 	if ctx.Err() != nil && t.rand.IntN(2) == 0 {
 		t.ended(op, lease, false)
 		return "", context.Cause(ctx)

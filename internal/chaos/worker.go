@@ -70,7 +70,8 @@ const (
 	sayDone   = "done"    // from it, each second: holds begun, refusals
 )
 
-// asWorker is a client's main, where this process is one, and returns its exit status.
+// asWorker is a client's main, where this process is one, and returns its exit
+// status.
 func asWorker() (isWorker bool, status int) {
 	var tm terms
 	isWorker, err := worker.Terms(workerEnv, &tm)
@@ -159,7 +160,8 @@ func serve(tm terms, log *oplog) error {
 func (e *clientEnv) connect() (err error) {
 	ours := !slices.Contains(e.Work, rival)
 	for _, addr := range e.Addrs {
-		// Nodes that enter the set later are connected to with the same options, so by the client's own way, too.
+		// Nodes that enter the set later are connected to with the same
+		// options, so by the client's own way, too.
 		o := &redis.Options{Addr: addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, e.Ways[addr])
 		}}

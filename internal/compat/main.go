@@ -1,5 +1,5 @@
-// Command compat runs the acceptance suite (TestCompatibility of internal/e2e) on one server binary
-// after the other, and writes what came of it as a table.
+// Command compat runs the acceptance suite (TestCompatibility of internal/e2e)
+// on one server binary after the other, and writes what came of it as a table.
 //
 //	go run ./internal/compat [-md docs/compatibility.md] /usr/bin/redis-server /opt/valkey/valkey-server
 //
@@ -57,13 +57,15 @@ func run(servers []string, md string) error {
 	return nil
 }
 
-// row is what came of the suite on one server: by part, what came of it alone and on three.
+// row is what came of the suite on one server: by part, what came of it alone
+// and on three.
 type row struct {
 	name, version string
 	results       map[string]string // by the name of the subtest: pass, fail or skip
 }
 
-// described is what a server says of itself, such as "Redis server v=7.0.15 sha=…".
+// described is what a server says of itself, such as "Redis server v=7.0.15
+// sha=…".
 var described = regexp.MustCompile(`^(\w+) server v=(\S+)`)
 
 // try runs the suite on one server.
@@ -95,7 +97,8 @@ func try(server string) (row, error) {
 	return r, r.read(events, ran)
 }
 
-// read takes the results from what go test writes. A failure's text goes to the standard error.
+// read takes the results from what go test writes. A failure's text goes to the
+// standard error.
 func (r *row) read(events []byte, ran error) error {
 	lines := bufio.NewScanner(bytes.NewReader(events))
 	lines.Buffer(nil, 1<<20)

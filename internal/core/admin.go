@@ -14,21 +14,23 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// This file owns the questions about nodes and names that no claim asks: Ready, Holder
-// and Check. Each is bounded by a context or a number of node timeouts.
+// This file owns the questions about nodes and names that no claim asks: Ready,
+// Holder and Check. Each is bounded by a context or a number of node timeouts.
 //
 // They are commands of their own (ask.go), and no claim is begun for them.
 
 // Ready waits until a majority of the nodes is connected. It gives up when the
 // context ends, or when so many have failed for good that this cannot be.
 //
-// With buckets it is the first one that must have a majority: a bucket begins with its first name.
+// With buckets it is the first one that must have a majority: a bucket begins
+// with its first name.
 func (q *Quorum) Ready(ctx context.Context) error {
 	if q.buckets != nil {
 		return q.buckets.all[0].Load().Ready(ctx)
 	}
-	// Nothing says when a majority is connected: nodes come and go, and what is enough changes with the set. So this looks
-	// each 2 ms, for as long as the call lasts.
+	// Nothing says when a majority is connected: nodes come and go, and what is
+	// enough changes with the set. So this looks each 2 ms, for as long as the
+	// call lasts.
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -40,8 +42,9 @@ func (q *Quorum) Ready(ctx context.Context) error {
 		if err := q.members.outOfSet(&q.set); err != nil {
 			return &Failure{Err: err}
 		}
-		// The sets are read before the list of nodes: a node is made before claims count on it. In the other order a set
-		// could have a node for which the list has no entry.
+		// The sets are read before the list of nodes: a node is made before
+		// claims count on it. In the other order a set could have a node for
+		// which the list has no entry.
 		sets, refused, list := q.driver.sets(), uint32(0), q.nodes.all()
 		errs := make([]error, len(list))
 		for i, n := range list {
@@ -51,8 +54,9 @@ func (q *Quorum) Ready(ctx context.Context) error {
 				refused |= 1 << i
 			}
 		}
-		// A majority is enough, even where another node is refused for good: what a call needs is a quorum, and the
-		// node's error is in Check. Only where refusals leave no quorum is the wait pointless.
+		// A majority is enough, even where another node is refused for good:
+		// what a call needs is a quorum, and the node's error is in Check. Only
+		// where refusals leave no quorum is the wait pointless.
 		err := q.nodes.reached(sets, errs)
 		if err == nil {
 			if wrong := q.members.judged(ctx); wrong != nil {
@@ -60,8 +64,8 @@ func (q *Quorum) Ready(ctx context.Context) error {
 			}
 			return nil
 		}
-		// errs has what each node says at this moment, so the error names those that
-		// are missing.
+		// errs has what each node says at this moment, so the error names those
+		// that are missing.
 		if sets.Blocked(refused) {
 			return err
 		}
@@ -75,9 +79,9 @@ func (q *Quorum) Ready(ctx context.Context) error {
 	}
 }
 
-// tried waits for the first attempt to connect, which may still be under way. Without
-// it a process that has just begun would report each node as down. It returns at once
-// ever after, also while the node is down: that is an answer.
+// tried waits for the first attempt to connect, which may still be under way.
+// Without it a process that has just begun would report each node as down. It
+// returns at once ever after, also while the node is down: that is an answer.
 func (n *node) tried(ctx context.Context) {
 	select {
 	case <-n.ready:
@@ -85,9 +89,9 @@ func (n *node) tried(ctx context.Context) {
 	}
 }
 
-// Holder is the holder of a name as the nodes show it: see the root package's Holder.
-// It is a view and no proof: the name may have another holder when the caller reads
-// it.
+// Holder is the holder of a name as the nodes show it: see the root package's
+// Holder. It is a view and no proof: the name may have another holder when the
+// caller reads it.
 type Holder struct {
 	Token   uint64
 	Host    string
@@ -97,20 +101,21 @@ type Holder struct {
 	Foreign bool
 }
 
-// Holder asks all nodes for the holder of a name of capacity 1.
-// An onlooker is no waiter: it has no claim, and the holder does not learn of it. A
-// node that may have forgotten claims, as it is younger than a guard time, is no
+// Holder asks all nodes for the holder of a name of capacity 1. An onlooker is
+// no waiter: it has no claim, and the holder does not learn of it. A node that
+// may have forgotten claims, as it is younger than a guard time, is no
 // evidence.
 func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, &Failure{Err: ErrClosed}
 	}
 	q.AwaitFirst(ctx)
-	// An onlooker waits no longer than a claim waits for its furthest node, and a majority of answers is enough.
+	// An onlooker waits no longer than a claim waits for its furthest node, and
+	// a majority of answers is enough.
 	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
 	defer cancel()
-	// By index, for all indices that there can be: the set may grow while the nodes are
-	// asked.
+	// By index, for all indices that there can be: the set may grow while the
+	// nodes are asked.
 	queues := make([]script.Queue, maxNodes)
 	errs := q.nodes.ask(ctx, func(dst []byte, _ *node) []byte {
 		return script.AppendInspect(dst, q.keys(s), 1)
@@ -125,8 +130,9 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	queues = queues[:len(errs)]
 	heads, rest := make([]protocol.Head, len(queues)), time.Duration(0)
 	for i, queue := range queues {
-		// A node that began less than a guard time ago may lack the holder, and show the first waiter as the head. Its
-		// word would make "not held" of a name that is held.
+		// A node that began less than a guard time ago may lack the holder, and
+		// show the first waiter as the head. Its word would make "not held" of
+		// a name that is held.
 		if errs[i] == nil && queue.Memory < q.set.Guard {
 			errs[i] = errForgetful
 		}
@@ -136,8 +142,9 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 			heads[i].Holder = queue.Claims[0].ID
 		}
 	}
-	// Which head is the holder is decided in package protocol, as the simulator asks as well. Left and Waiters come
-	// from one node of those that name it: they differ by a round trip between nodes, and only inform.
+	// Which head is the holder is decided in package protocol, as the simulator
+	// asks as well. Left and Waiters come from one node of those that name it:
+	// they differ by a round trip between nodes, and only inform.
 	kind, node, most := protocol.FindHolder(heads, sets, rules())
 	switch kind {
 	case protocol.HeldByClaim:
@@ -153,8 +160,9 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	return Holder{}, &Failure{Err: ErrNotHeld}
 }
 
-// parseOwner reads host and process from a channel made by New. A channel of another
-// form has no host. The parts are counted from the end, as a prefix may contain colons.
+// parseOwner reads host and process from a channel made by New. A channel of
+// another form has no host. The parts are counted from the end, as a prefix may
+// contain colons.
 func parseOwner(channel string) (host string, pid int) {
 	parts := strings.Split(channel, ":")
 	if len(parts) < 3 {
@@ -193,16 +201,17 @@ type NodeReport struct {
 	repairErr error // why this client could not repair it
 }
 
-// Check asks every node for what bears on safety. Each report is given to report, one
-// at a time, until that says that it has heard enough; no node is waited for then. It
-// fails with ErrClosed, and reports nothing, when the Quorum is closed.
+// Check asks every node for what bears on safety. Each report is given to
+// report, one at a time, until that says that it has heard enough; no node is
+// waited for then. It fails with ErrClosed, and reports nothing, when the
+// Quorum is closed.
 //
-// report is called with a lock of Check held, one report after the other. The nodes are
-// asked at the same time, so the whole takes as long as the slowest node, ten node
-// timeouts at most.
+// report is called with a lock of Check held, one report after the other. The
+// nodes are asked at the same time, so the whole takes as long as the slowest
+// node, ten node timeouts at most.
 //
-// Check begins no claim and changes nothing on a node. An operator may call it as often
-// as a monitor does, also while nodes are down.
+// Check begins no claim and changes nothing on a node. An operator may call it
+// as often as a monitor does, also while nodes are down.
 func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool)) error {
 	if q.isClosed() {
 		return &Failure{Err: ErrClosed}
@@ -231,13 +240,15 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 // It runs on a goroutine of its own, and may block for as long as its context
 // allows.
 func (n *node) checkNode(ctx context.Context) NodeReport {
-	// Ten node timeouts bound all of its questions together. A node that answers each of them late is reported with
-	// what it has told until then, and holds up no report of another one.
+	// Ten node timeouts bound all of its questions together. A node that
+	// answers each of them late is reported with what it has told until then,
+	// and holds up no report of another one.
 	ctx, cancel := context.WithTimeout(ctx, 10*n.q.set.NodeTimeout)
 	defer cancel()
 	n.tried(ctx)
-	// A short command that learns the set from one node connects to the others again. Without a second look it would
-	// report a node as refused for the set that the next handshake names. A refusal that lasts is reported.
+	// A short command that learns the set from one node connects to the others
+	// again. Without a second look it would report a node as refused for the
+	// set that the next handshake names. A refusal that lasts is reported.
 	lasts := time.After(n.q.set.NodeTimeout)
 	for {
 		r := n.look(ctx)
@@ -258,9 +269,9 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 func (n *node) look(ctx context.Context) NodeReport {
 	q := n.q
 	r := NodeReport{Index: n.index, Addr: n.addr}
-	// A short command may be the only client. Without this wait it would report a node
-	// as not caught up, and end while its own repair of that node is under way
-	// (cmd/quorate: TestShortCommandRepairsANode).
+	// A short command may be the only client. Without this wait it would report
+	// a node as not caught up, and end while its own repair of that node is
+	// under way (cmd/quorate: TestShortCommandRepairsANode).
 	q.repairs.await(ctx, n) // which began with the connection
 	if r.Err = q.driver.duplicate(n.index); r.Err == nil && n.err() == nil {
 		r.Err = n.q.members.unfit(n.index)
@@ -269,8 +280,10 @@ func (n *node) look(ctx context.Context) NodeReport {
 		return r
 	}
 	r.Server = n.info().Addr
-	// Two clocks: the round trip is measured by the monotonic one, and the node's time is compared with the wall clock
-	// that tickets begin with. A step of the wall clock between the two lines would look like a node that is off.
+	// Two clocks: the round trip is measured by the monotonic one, and the
+	// node's time is compared with the wall clock that tickets begin with. A
+	// step of the wall clock between the two lines would look like a node that
+	// is off.
 	before, wall := time.Now(), q.wall.time()
 	v, err := n.do(ctx, "TIME")
 	r.RoundTrip = time.Since(before)
@@ -285,7 +298,8 @@ func (n *node) look(ctx context.Context) NodeReport {
 	// middle is wrong by half a round trip at most.
 	at := time.UnixMilli(millis)
 	r.Offset = at.Sub(wall.Add(r.RoundTrip / 2))
-	// What a user may not ask stays empty. A node that does not answer counts as not asked.
+	// What a user may not ask stays empty. A node that does not answer counts
+	// as not asked.
 	allowed := func(words ...string) []resp.Value {
 		v, err := n.do(ctx, words...)
 		if _, refused := errors.AsType[resp.Error](err); !refused && r.Err == nil {
@@ -300,16 +314,17 @@ func (n *node) look(ctx context.Context) NodeReport {
 	if r.AOF {
 		r.Fsync = text(allowed("CONFIG", "GET", "appendfsync"), 1)
 	}
-	// The set is read again, though the connection has shown it: an operator looks at Check while nodes are exchanged,
-	// and a node may have moved since.
+	// The set is read again, though the connection has shown it: an operator
+	// looks at Check while nodes are exchanged, and a node may have moved
+	// since.
 	if v := allowed("GET", script.SetKey(q.set.Prefix)); len(v) == 1 && r.Err == nil {
 		if set, ok := protocol.ParseNodeSet(text(v, 0)); ok {
 			r.Set = &set
 		}
 	}
 	m, ok := parseMarker(text(allowed("GET", q.members.markerKey()), 0))
-	// The turn is a key at the node itself, so it tells of the repair by any client, also one that has died: the key
-	// ends with the turn.
+	// The turn is a key at the node itself, so it tells of the repair by any
+	// client, also one that has died: the key ends with the turn.
 	if !m.caughtUp && r.Err == nil {
 		if turn, ok := parseTurn(text(allowed("GET", q.repairs.turn()), 0)); ok {
 			r.Repairing = &turn
@@ -317,13 +332,15 @@ func (n *node) look(ctx context.Context) NodeReport {
 		r.repairErr = q.repairs.why(n)
 	}
 	if ok && r.Err == nil {
-		// A node that was a replica a moment ago has its master's marker, which says that the node votes.
+		// A node that was a replica a moment ago has its master's marker, which
+		// says that the node votes.
 		r.Err = q.driver.checkIncarnation(n.index, m.inc)
 	}
 	if r.Err != nil {
 		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Server: r.Server}
 	}
-	// Without a marker no client has met the node: its guard time has not begun, and takes the whole of it once it has.
+	// Without a marker no client has met the node: its guard time has not
+	// begun, and takes the whole of it once it has.
 	if r.Recovering = q.set.Guard; ok {
 		r.Recovering = m.recovers(at, q.set.Guard)
 	}
@@ -333,10 +350,11 @@ func (n *node) look(ctx context.Context) NodeReport {
 	return r
 }
 
-// describe takes over what INFO says of the server. replicas counts those of a master
-// that goes on when it is cut off from them. Such a master and the replica that takes
-// its place both vote for a while, and the new one lacks the last writes of the old
-// one. min-replicas-to-write ends that, so a master that has it is not warned of.
+// describe takes over what INFO says of the server. replicas counts those of a
+// master that goes on when it is cut off from them. Such a master and the
+// replica that takes its place both vote for a while, and the new one lacks the
+// last writes of the old one. min-replicas-to-write ends that, so a master that
+// has it is not warned of.
 func (r *NodeReport) describe(info string) {
 	stops := false
 	for line := range strings.Lines(info) {

@@ -15,7 +15,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// recordedBy has an operator record the set that q uses, and waits until q knows each member.
+// recordedBy has an operator record the set that q uses, and waits until q
+// knows each member.
 func recordedBy(t *testing.T, operator, q *Quorum) {
 	t.Helper()
 	require.NoError(t, operator.BootstrapSet(within(t)))
@@ -25,8 +26,9 @@ func recordedBy(t *testing.T, operator, q *Quorum) {
 	require.Eventually(t, func() bool { return q.members.config.Load() != nil && q.members.outside.Load() == 0 }, time.Minute, time.Millisecond)
 }
 
-// The nodes were restarted, one after the other, while a client without a set was running. Then the set is recorded. A hold
-// that began after the restarts stays.
+// The nodes were restarted, one after the other, while a client without a set
+// was running. Then the set is recorded. A hold that began after the restarts
+// stays.
 func TestHoldOutlastsTheRecordOfRestartedNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -45,7 +47,8 @@ func TestHoldOutlastsTheRecordOfRestartedNodes(t *testing.T) {
 	mine.Release()
 }
 
-// The user of the client may not ask INFO, so it is not known which run of a server an address reaches.
+// The user of the client may not ask INFO, so it is not known which run of a
+// server an address reaches.
 func TestHoldOutlastsTheRecordWhereRunsAreNotKnown(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns the commands whose caller waits for the answer: those of bootstrap, check,
-// inspection and repairs. They belong to no claim.
+// This file owns the commands whose caller waits for the answer: those of
+// bootstrap, check, inspection and repairs. They belong to no claim.
 //
 // Invariant: no wait here is without a bound. A command itself has no timeout,
 // because a late answer keeps its place in the order of the connection; so each
@@ -22,10 +22,9 @@ func (n *node) do(ctx context.Context, words ...string) ([]resp.Value, error) {
 	return n.answer(ctx, resp.AppendCommand(nil, words...))
 }
 
-// answer is do for an encoded command. The values belong to the caller: those of a
-// reply are valid during the reply only.
-// The channel has room for the answer, so that the reader never waits for a caller
-// that has given up.
+// answer is do for an encoded command. The values belong to the caller: those
+// of a reply are valid during the reply only. The channel has room for the
+// answer, so that the reader never waits for a caller that has given up.
 func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error) {
 	type answer struct {
 		v   []resp.Value
@@ -35,8 +34,8 @@ func (n *node) answer(ctx context.Context, command []byte) ([]resp.Value, error)
 	c := &adminRequest{command: command}
 	again := 0
 	c.reply = func(v []resp.Value, err error) {
-		// The command has not been carried out. It follows the scripts, on the same
-		// connection.
+		// The command has not been carried out. It follows the scripts, on the
+		// same connection.
 		if forgotten(err) && again < maxLoads {
 			again++
 			n.reload(c)

@@ -1,7 +1,7 @@
 package core
 
-// This file owns the life of one attempt in the runtime: its start, the events that
-// reach its claim, what follows from a change of phase, and its end.
+// This file owns the life of one attempt in the runtime: its start, the events
+// that reach its claim, what follows from a change of phase, and its end.
 //
 // An attempt is driven by several goroutines, one at a time under its mu:
 //
@@ -11,8 +11,8 @@ package core
 //	one per deadline    the end of a hold
 //	pump's              a request that had waited for room, see flow.go
 //
-// None of them blocks under mu: queue hands requests to links that never block, and
-// everything that may block runs after mu is free.
+// None of them blocks under mu: queue hands requests to links that never block,
+// and everything that may block runs after mu is free.
 
 import (
 	"runtime"
@@ -24,19 +24,20 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// attempt drives one protocol.Attempt: it passes the time and the events to the claim,
-// and does what the claim says. It is safe for concurrent use. mu guards all fields
-// from claim on, except the atomic alarms.
+// attempt drives one protocol.Attempt: it passes the time and the events to the
+// claim, and does what the claim says. It is safe for concurrent use. mu guards
+// all fields from claim on, except the atomic alarms.
 //
-// Invariant: after each event of the claim stepUnlock runs before mu is free. Without
-// it a request could stay unsent, a deadline unset or a waiter asleep.
+// Invariant: after each event of the claim stepUnlock runs before mu is free.
+// Without it a request could stay unsent, a deadline unset or a waiter asleep.
 type attempt struct {
 	q     *Quorum
 	spec  *Spec
 	owner Owner // nil: no callbacks
 
-	// standing is for readers without mu: until when the claim is held, 0 if it is not.
-	// The lowest bit says whether a claim waits behind it, at the price of a nanosecond.
+	// standing is for readers without mu: until when the claim is held, 0 if it
+	// is not. The lowest bit says whether a claim waits behind it, at the price
+	// of a nanosecond.
 	standing atomic.Int64
 
 	mu    sync.Mutex
@@ -60,9 +61,9 @@ const (
 	closing          // the Quorum closes
 )
 
-// note keeps the newest thing that a node said against the claim.
-// It replaces what the node said before. So an error shows why the node does not
-// count now, and not why it did not a minute ago. Called with a.mu held.
+// note keeps the newest thing that a node said against the claim. It replaces
+// what the node said before. So an error shows why the node does not count now,
+// and not why it did not a minute ago. Called with a.mu held.
 func (a *attempt) note(node int, err error) {
 	switch {
 	case err == nil:
@@ -74,15 +75,14 @@ func (a *attempt) note(node int, err error) {
 	}
 }
 
-// dones are spare channels for attempts. An attempt sends once, so a channel from
-// which that was received is empty and belongs to no attempt.
-// The pool saves an allocation on the uncontended path.
+// dones are spare channels for attempts. An attempt sends once, so a channel
+// from which that was received is empty and belongs to no attempt. The pool
+// saves an allocation on the uncontended path.
 var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
-// start makes an attempt and sends its joins.
-// The caller holds no lock. start begins the claim and queues its joins. It waits
-// for no node. A node that is unhealthy gets the join too, but no decision waits for
-// its answer.
+// start makes an attempt and sends its joins. The caller holds no lock. start
+// begins the claim and queues its joins. It waits for no node. A node that is
+// unhealthy gets the join too, but no decision waits for its answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := newID()
 	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
@@ -91,7 +91,8 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rules(),
 	}, time.Now()
 	for i, n := range q.nodes.all() {
-		// MinimalFanout is for tests: as if each node had much to do, so that the fewest nodes are asked.
+		// MinimalFanout is for tests: as if each node had much to do, so that
+		// the fewest nodes are asked.
 		state := n.link.State(wall)
 		q.driver.client.See(&begin, i, protocol.Link{Up: state.Err == nil, Waiting: state.Waiting, Busy: state.Busy || s.Set.MinimalFanout})
 	}
@@ -111,9 +112,9 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	return a
 }
 
-// event passes an event to the claim and does what follows from it.
-// It takes the time after it has the lock. A goroutine that waited for the lock
-// would otherwise tell the claim a time that is before an event that the claim has
+// event passes an event to the claim and does what follows from it. It takes
+// the time after it has the lock. A goroutine that waited for the lock would
+// otherwise tell the claim a time that is before an event that the claim has
 // already seen.
 func (a *attempt) event(f func(c *protocol.Attempt, now protocol.Time)) {
 	a.mu.Lock()
@@ -122,12 +123,13 @@ func (a *attempt) event(f func(c *protocol.Attempt, now protocol.Time)) {
 	a.stepUnlock(now)
 }
 
-// together is for how many claims at most the scheduler collects requests before it sends them.
+// together is for how many claims at most the scheduler collects requests
+// before it sends them.
 const together = 2 * transport.MaxBatch
 
-// tick wakes the attempts that are due. Their requests, mostly renewals, are queued
-// first and written together.
-// It runs on the goroutine of the ticks scheduler.
+// tick wakes the attempts that are due. Their requests, mostly renewals, are
+// queued first and written together. It runs on the goroutine of the ticks
+// scheduler.
 //
 // Note: Here is an incorrect version:
 //
@@ -135,13 +137,13 @@ const together = 2 * transport.MaxBatch
 //		d.a.tick(ordinary)
 //	}
 //
-// Each renewal would then be a write of its own, and most of the time that 100,000
-// renewals take would go into system calls.
+// Each renewal would then be a write of its own, and most of the time that
+// 100,000 renewals take would go into system calls.
 func (q *Quorum) tick(due []alarm) {
 	for ; len(due) > together; due = due[together:] {
 		q.tick(due[:together])
-		// Where processors are few, the readers of the answers would otherwise wait
-		// until all that is due has been sent.
+		// Where processors are few, the readers of the answers would otherwise
+		// wait until all that is due has been sent.
 		runtime.Gosched()
 	}
 	for _, d := range due {
@@ -160,8 +162,8 @@ func (q *Quorum) tick(due []alarm) {
 }
 
 // touch prefetches an attempt. Touching a whole batch before handling the first
-// lets the cache misses overlap. The result has no meaning: it keeps the compiler
-// from removing the reads.
+// lets the cache misses overlap. The result has no meaning: it keeps the
+// compiler from removing the reads.
 func (a *attempt) touch() bool {
 	return a.spec.quiet() && a.standing.Load() > a.alarms[ticks].Load()
 }
@@ -174,14 +176,14 @@ func (a *attempt) tick(how ending) {
 	a.endUnlock(now, how)
 }
 
-// queue hands the claim's requests to the links, in order. It runs with a.mu held, so
-// a leave cannot overtake its own join on its way to the link. The caller writes them
-// when a.mu is free again: the first answers come while the last requests are being
-// written, and their readers need a.mu. It returns the nodes whose links need a Flush,
-// a bit for each.
-// Invariant: the requests of one claim reach a link in the order of Out. A leave
-// before its own join would leave the join standing at the node: the name would
-// stay taken for a lease with no holder.
+// queue hands the claim's requests to the links, in order. It runs with a.mu
+// held, so a leave cannot overtake its own join on its way to the link. The
+// caller writes them when a.mu is free again: the first answers come while the
+// last requests are being written, and their readers need a.mu. It returns the
+// nodes whose links need a Flush, a bit for each.
+// Invariant: the requests of one claim reach a link in the order of Out. A
+// leave before its own join would leave the join standing at the node: the name
+// would stay taken for a lease with no holder.
 func (a *attempt) queue() (nodes uint32) {
 	for i := range a.claim.Out {
 		r := &a.claim.Out[i]
@@ -193,23 +195,22 @@ func (a *attempt) queue() (nodes uint32) {
 	return nodes
 }
 
-// It is the function of the timer of WithMaxHold, so it runs in a goroutine of its
-// own. The hold then ends by itself at its deadline, and is reported as lost.
+// It is the function of the timer of WithMaxHold, so it runs in a goroutine of
+// its own. The hold then ends by itself at its deadline, and is reported as
+// lost.
 func (a *attempt) stopRenewal() {
 	a.event(func(c *protocol.Attempt, _ protocol.Time) { c.StopRenewal() })
 }
 
-// token is ticket * 2^10 + n.
-// Tokens of one claim rise with n, and those of a later claim are above all of
-// them, because its ticket is higher. It reads the ticket without mu: a ticket does
-// not change once the claim is admitted.
+// token is ticket * 2^10 + n. Tokens of one claim rise with n, and those of a
+// later claim are above all of them, because its ticket is higher. It reads the
+// ticket without mu: a ticket does not change once the claim is admitted.
 func (a *attempt) token(n int) uint64 { return uint64(a.claim.Ticket())*MaxPasses + uint64(n) }
 
 // leave withdraws the claim from every node. It does not wait, and reports
-// whether there was a hold to end.
-// What held means is decided with the lock held, and once: either this release
-// ended the hold, or the deadline did. Otherwise a hold could be reported as lost
-// and as released.
+// whether there was a hold to end. What held means is decided with the lock
+// held, and once: either this release ended the hold, or the deadline did.
+// Otherwise a hold could be reported as lost and as released.
 func (a *attempt) leave() bool {
 	a.mu.Lock()
 	now := a.q.now()
@@ -219,10 +220,10 @@ func (a *attempt) leave() bool {
 	return held
 }
 
-// take returns the phase of the attempt to a caller that takes the hold, if there is
-// one. It is called once, after done has received.
-// Invariant: only take puts done back into the pool. It has received from done, so
-// the channel is empty.
+// take returns the phase of the attempt to a caller that takes the hold, if
+// there is one. It is called once, after done has received.
+// Invariant: only take puts done back into the pool. It has received from done,
+// so the channel is empty.
 func (a *attempt) take() protocol.Phase {
 	a.mu.Lock()
 	now := a.q.now()

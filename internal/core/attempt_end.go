@@ -6,15 +6,18 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the end of an event: what follows for the caller, the timers, the nodes and the observer, in which order.
+// This file owns the end of an event: what follows for the caller, the timers,
+// the nodes and the observer, in which order.
 
 // stepUnlock ends an event.
 func (a *attempt) stepUnlock(now protocol.Time) { a.endUnlock(now, ordinary) }
 
-// endUnlock queues the claim's requests, does what follows from a change of phase,
-// unlocks a.mu, writes the requests and then calls the owner and the observer.
+// endUnlock queues the claim's requests, does what follows from a change of
+// phase, unlocks a.mu, writes the requests and then calls the owner and the
+// observer.
 //
-// Invariant: the holder's context ends before a node can get the leave, see below.
+// Invariant: the holder's context ends before a node can get the leave, see
+// below.
 func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	news := a.claim.News(a.spec.shared)
 	a.publish(news) // first: what is sent below may let the next one in
@@ -32,16 +35,16 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	//	a.q.nodes.flush(a.queue())
 	//	a.owner.Ended(ErrLost)
 	//
-	// A node that gets the leave gives its vote to the next at once, and the next
-	// could have the lock before this holder's context has ended.
+	// A node that gets the leave gives its vote to the next at once, and the
+	// next could have the lock before this holder's context has ended.
 	var leaves []protocol.Request
 	if ended != nil {
 		if on(RuleEndFirst) {
 			leaves, a.claim.Out = a.claim.Out, nil
 		}
-		// Close waits for it. Without that Close could end the connections while the
-		// owner's callback runs, and the leaves that follow it would be lost: the name
-		// would stay taken for a lease.
+		// Close waits for it. Without that Close could end the connections
+		// while the owner's callback runs, and the leaves that follow it would
+		// be lost: the name would stay taken for a lease.
 		a.q.telling.Add(1)
 	}
 	nodes := a.queue()
@@ -51,8 +54,8 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	switch {
 	case how != unflushed:
 		a.q.nodes.flush(nodes)
-	// A tick handles many claims and writes to the nodes once, at its end. Before a callback of the user that must not be
-	// waited for.
+	// A tick handles many claims and writes to the nodes once, at its end.
+	// Before a callback of the user that must not be waited for.
 	case ended != nil || waiters: // requests of other attempts must not wait for the owner's callback
 		a.q.nodes.flush(a.q.nodes.mask())
 	}
@@ -65,11 +68,12 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		a.q.nodes.flush(nodes)
 		a.q.telling.Add(-1)
 	}
-	// The log and the observer come last: the contexts have ended, and the leaves are
-	// sent. They get a goroutine of their own, as they may block, or end it. This goroutine
-	// may be the scheduler's that renews all claims, or one that tells claims of another
-	// configuration: no claim would be renewed, and requests would name the configuration of
-	// before for good (TestLoggerThatBlocksAtALoss).
+	// The log and the observer come last: the contexts have ended, and the
+	// leaves are sent. They get a goroutine of their own, as they may block, or
+	// end it. This goroutine may be the scheduler's that renews all claims, or
+	// one that tells claims of another configuration: no claim would be
+	// renewed, and requests would name the configuration of before for good
+	// (TestLoggerThatBlocksAtALoss).
 	if ended == ErrLost {
 		go a.reportLoss(now, why)
 	}
@@ -78,9 +82,10 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 	}
 }
 
-// publish has those that hold no lock see until when the claim holds, and whether
-// others wait for it. Called with a.mu held. It stores 0 for a claim that has ended, so
-// Hold.Valid is false before a leave is queued, and before the owner hears of the end.
+// publish has those that hold no lock see until when the claim holds, and
+// whether others wait for it. Called with a.mu held. It stores 0 for a claim
+// that has ended, so Hold.Valid is false before a leave is queued, and before
+// the owner hears of the end.
 func (a *attempt) publish(news protocol.News) {
 	standing := protocol.Time(0)
 	if news.Phase == protocol.Holding {
@@ -91,15 +96,17 @@ func (a *attempt) publish(news protocol.News) {
 	a.standing.Store(int64(standing))
 }
 
-// follow sets the timers for the phase that the claim is in now, and wakes the caller
-// that waits for it. Called with a.mu held.
+// follow sets the timers for the phase that the claim is in now, and wakes the
+// caller that waits for it. Called with a.mu held.
 //
-// Invariant: an attempt sends on done once: at its admission, or at its end if it was
-// never admitted. done has room for one, so the send does not block under a.mu.
+// Invariant: an attempt sends on done once: at its admission, or at its end if
+// it was never admitted. done has room for one, so the send does not block
+// under a.mu.
 func (a *attempt) follow(news protocol.News) {
 	if news.Changed() && news.Phase == protocol.Holding {
-		// The time of WithMaxHold begins when the caller gets the lock. It ends the renewals only, so the lease that is there then
-		// still covers what the holder is doing.
+		// The time of WithMaxHold begins when the caller gets the lock. It ends
+		// the renewals only, so the lease that is there then still covers what
+		// the holder is doing.
 		if a.spec.Set.MaxHold > 0 {
 			a.ends = time.AfterFunc(a.spec.Set.MaxHold, a.stopRenewal)
 		}
@@ -117,8 +124,8 @@ func (a *attempt) follow(news protocol.News) {
 			a.done <- struct{}{}
 		}
 	}
-	// The scheduler takes the new time whether it is earlier or later than the one before. One that is woken too early finds
-	// nothing to do.
+	// The scheduler takes the new time whether it is earlier or later than the
+	// one before. One that is woken too early finds nothing to do.
 	if !news.Phase.Final() {
 		a.q.ticks.set(a, a.claim.Wake())
 		if news.Phase == protocol.Holding {

@@ -1,6 +1,7 @@
 package core
 
-// This file owns the attempts by id: pushes and the events of a node find them here.
+// This file owns the attempts by id: pushes and the events of a node find them
+// here.
 
 import (
 	"sync"
@@ -8,17 +9,19 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// attempts are the attempts of a Quorum that are under way or held, by id, and none that has
-// ended. It is safe for concurrent use: each shard has a lock of its own.
+// attempts are the attempts of a Quorum that are under way or held, by id, and
+// none that has ended. It is safe for concurrent use: each shard has a lock of
+// its own.
 //
-// There are 16 shards: the readers of all nodes look up pushes here while callers
-// begin and end attempts. With one map all of them would meet at one lock.
+// There are 16 shards: the readers of all nodes look up pushes here while
+// callers begin and end attempts. With one map all of them would meet at one
+// lock.
 type attempts struct{ shards [16]shard }
 
-// shard is a part of the attempts by id, for pushes to find them. mu guards attempts,
-// and is held for one access to the map only.
-// Lock order: attempt.mu, then shard.mu. A push finds its attempt first and locks
-// it after shard.mu is free.
+// shard is a part of the attempts by id, for pushes to find them. mu guards
+// attempts, and is held for one access to the map only.
+// Lock order: attempt.mu, then shard.mu. A push finds its attempt first and
+// locks it after shard.mu is free.
 type shard struct {
 	mu       sync.Mutex
 	attempts map[protocol.ID]*attempt
@@ -30,14 +33,15 @@ func (s *attempts) init() {
 	}
 }
 
-// shard is the shard of an attempt. Byte 2 of an id is random, so shards are even.
+// shard is the shard of an attempt. Byte 2 of an id is random, so shards are
+// even.
 func (s *attempts) shard(id protocol.ID) *shard { return &s.shards[id[2]%byte(len(s.shards))] }
 
 // add lets pushes find the attempt. Called with a.mu held.
-// Invariant: an attempt is registered before its first request is queued. A node
-// may push the vote before the goroutine that began the attempt goes on. Without
-// the entry that push is dropped, and the claim waits for its next beat with the
-// lock free.
+// Invariant: an attempt is registered before its first request is queued. A
+// node may push the vote before the goroutine that began the attempt goes on.
+// Without the entry that push is dropped, and the claim waits for its next beat
+// with the lock free.
 func (s *attempts) add(id protocol.ID, a *attempt) {
 	p := s.shard(id)
 	p.mu.Lock()
@@ -55,7 +59,8 @@ func (s *attempts) drop(a *attempt) {
 	p.mu.Unlock()
 }
 
-// find returns the attempt with an id, nil if it has ended. The caller holds no lock.
+// find returns the attempt with an id, nil if it has ended. The caller holds no
+// lock.
 func (s *attempts) find(id protocol.ID) *attempt {
 	p := s.shard(id)
 	p.mu.Lock()
@@ -63,10 +68,10 @@ func (s *attempts) find(id protocol.ID) *attempt {
 	return p.attempts[id]
 }
 
-// all returns the attempts that are under way or held.
-// It is a copy, so the caller locks the attempts with no shard locked. An attempt
-// that begins meanwhile may be missing: it asks the nodes by itself, and when the
-// Quorum closes, its Pending.Wait cancels it.
+// all returns the attempts that are under way or held. It is a copy, so the
+// caller locks the attempts with no shard locked. An attempt that begins
+// meanwhile may be missing: it asks the nodes by itself, and when the Quorum
+// closes, its Pending.Wait cancels it.
 func (s *attempts) all() []*attempt {
 	var as []*attempt
 	for i := range s.shards {

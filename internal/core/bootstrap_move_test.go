@@ -11,8 +11,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// While discovery moves a member it has no connection. Such a member has not answered, and Bootstrap tries again
-// until it has. Before, it counted as one that had.
+// While discovery moves a member it has no connection. Such a member has not
+// answered, and Bootstrap tries again until it has. Before, it counted as one
+// that had.
 func TestBootstrapWaitsForAMemberThatMoves(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -34,7 +35,8 @@ func TestBootstrapWaitsForAMemberThatMoves(t *testing.T) {
 	require.NoError(t, q.BootstrapSet(within(t)))
 }
 
-// The error of an operation on a record counts answers. A node that was not asked has given none.
+// The error of an operation on a record counts answers. A node that was not
+// asked has given none.
 func TestFailureCountsAnswers(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

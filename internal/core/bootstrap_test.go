@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// guardIsKept reports whether a node that has just lost its data stays within its guard time when an operator records the set,
-// which is in use.
+// guardIsKept reports whether a node that has just lost its data stays within
+// its guard time when an operator records the set, which is in use.
 func guardIsKept(t *testing.T) bool {
 	c := redistest.Start(t, 3)
 	operator, _ := gives(t, c, 3)
@@ -36,15 +36,18 @@ func guardIsKept(t *testing.T) bool {
 	return wait > 0
 }
 
-// A node that lost its data does not vote because an operator records the set once more. Before, it voted at once, beside the
-// holders that it had forgotten.
+// A node that lost its data does not vote because an operator records the set
+// once more. Before, it voted at once, beside the holders that it had
+// forgotten.
 func TestBootstrapKeepsAGuardTimeThatRuns(t *testing.T) {
 	t.Parallel()
 	assert.True(t, guardIsKept(t))
 }
 
-// A call that could not declare one node the first time declares it when it tries again: that none of them voted before it began
-// is what counts. Before, the node stayed within its guard time, and with another node down there was no quorum.
+// A call that could not declare one node the first time declares it when it
+// tries again: that none of them voted before it began is what counts. Before,
+// the node stayed within its guard time, and with another node down there was
+// no quorum.
 func TestBootstrapTriesAgain(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -102,8 +105,9 @@ func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 	return left
 }
 
-// Brand-new nodes record their set by Bootstrap alone, called at once after New, and a client with another list is refused. To call it again
-// changes nothing.
+// Brand-new nodes record their set by Bootstrap alone, called at once after
+// New, and a client with another list is refused. To call it again changes
+// nothing.
 func TestBootstrapRecordsBrandNewNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -127,7 +131,8 @@ func TestBootstrapRecordsBrandNewNodes(t *testing.T) {
 	require.ErrorIs(t, wrong.Bootstrap(within(t)), ErrInvalid)
 }
 
-// leavesAUsedSet reports whether Bootstrap leaves a set alone that is in use, and returns a client of it.
+// leavesAUsedSet reports whether Bootstrap leaves a set alone that is in use,
+// and returns a client of it.
 func leavesAUsedSet(t *testing.T) (left bool, q *Quorum) {
 	c := redistest.Start(t, 3)
 	require.NoError(t, brandNew(t, c.Node(0)).BootstrapUnrecorded(within(t))) // a client of another list
@@ -136,8 +141,9 @@ func leavesAUsedSet(t *testing.T) (left bool, q *Quorum) {
 	return len(recorded(t, c, 0, 1, 2)) == 0, q
 }
 
-// A set that is in use is recorded by the operator's word only: clients of another list, and programs that know no sets, would be refused
-// because a deployment calls Bootstrap once more.
+// A set that is in use is recorded by the operator's word only: clients of
+// another list, and programs that know no sets, would be refused because a
+// deployment calls Bootstrap once more.
 func TestBootstrapLeavesAUsedSet(t *testing.T) {
 	t.Parallel()
 	left, q := leavesAUsedSet(t)
@@ -145,7 +151,8 @@ func TestBootstrapLeavesAUsedSet(t *testing.T) {
 	assert.Equal(t, []time.Duration{0, 0, 0}, guardLeft(t, q), "all nodes vote")
 }
 
-// Without a node of the list nothing is recorded, and the error says what to do.
+// Without a node of the list nothing is recorded, and the error says what to
+// do.
 func TestBootstrapNeedsEachNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -164,8 +171,8 @@ func TestBootstrapNeedsEachNode(t *testing.T) {
 	}
 }
 
-// A recording that a client has begun, and has not ended, is ended by the next Bootstrap of its list. One of another
-// list is refused.
+// A recording that a client has begun, and has not ended, is ended by the next
+// Bootstrap of its list. One of another list is refused.
 func TestBootstrapEndsARecording(t *testing.T) {
 	t.Parallel()
 	for accepted := 1; accepted <= 3; accepted++ {
@@ -196,7 +203,8 @@ func TestBootstrapEndsARecording(t *testing.T) {
 	}
 }
 
-// Of two lists that are declared at the same time one is recorded at most. The other call says which set the nodes are.
+// Of two lists that are declared at the same time one is recorded at most. The
+// other call says which set the nodes are.
 func TestBootstrapOfTwoListsAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 15 {

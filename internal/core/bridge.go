@@ -8,12 +8,13 @@ var (
 	CoreOf func(quorum any) *Quorum
 	// WrapError makes the exported error of a failed operation.
 	WrapError = func(_, _ string, err error) error { return err }
-	// Option makes a quorate.Option of a setting that users cannot make, for tests.
+	// Option makes a quorate.Option of a setting that users cannot make, for
+	// tests.
 	Option func(Setting) any
 )
 
-// NoCopy has go vet report copies of a primitive that has it as a field. A copy would have its own
-// idea of who holds.
+// NoCopy has go vet report copies of a primitive that has it as a field. A copy
+// would not know of the holds of the original.
 type NoCopy struct{}
 
 // Lock and Unlock are what go vet looks for.

@@ -2,16 +2,20 @@ package core
 
 // This file owns the buckets of a Quorum of which a node is a Redis Cluster.
 //
-// A server of a cluster carries out a request only if all its keys lie in one slot, and a name's
-// keys need the node's marker. So such a Quorum has buckets. A name is in the same bucket at each
-// node, and all keys of a bucket lie in one slot: script.BucketPrefix is their hash tag. A bucket
-// has a marker, a guard time, a repair and a recorded set of its own, and it is lost, moved and
-// failed over as one. To the protocol it is N nodes. So each bucket is a Quorum, which begins with
-// the first use of a name that is in it, and nothing in package protocol knows of buckets.
+// A server of a cluster carries out a request only if all its keys lie in one
+// slot, and a name's keys need the node's marker. So such a Quorum has buckets.
+// A name is in the same bucket at each node, and all keys of a bucket lie in
+// one slot: script.BucketPrefix is their hash tag. A bucket has a marker, a
+// guard time, a repair and a recorded set of its own, and it is lost, moved and
+// failed over as one. To the protocol it is N nodes. So each bucket is a
+// Quorum, which begins with the first use of a name that is in it, and nothing
+// in package protocol knows of buckets.
 //
-// Servers beside a cluster in one list have buckets, too: the votes for a name must be comparable.
+// Servers beside a cluster in one list have buckets, too: the votes for a name
+// must be comparable.
 //
-// The Quorum that has the buckets has no nodes itself. It passes on what concerns all nodes.
+// The Quorum that has the buckets has no nodes itself. It passes on what
+// concerns all nodes.
 
 import (
 	"context"
@@ -26,9 +30,9 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// buckets are those of a Quorum. It is safe for concurrent use. mu guards the beginning
-// of a bucket and closed; all is read without it. Lock order: mu comes before every
-// lock of a bucket's Quorum.
+// buckets are those of a Quorum. It is safe for concurrent use. mu guards the
+// beginning of a bucket and closed; all is read without it. Lock order: mu
+// comes before every lock of a bucket's Quorum.
 //
 // Invariant: a bucket that has begun stays. Primitives keep the Quorum that For
 // returned.
@@ -40,8 +44,8 @@ type buckets struct {
 	all     [script.Buckets]atomic.Pointer[Quorum] // nil: no name of it has been used
 }
 
-// newBucketed makes a Quorum with buckets. The first one begins at once, so that clients that
-// cannot be used are refused here.
+// newBucketed makes a Quorum with buckets. The first one begins at once, so
+// that clients that cannot be used are refused here.
 func newBucketed(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	set.said = new(atomic.Int64)
 	q := &Quorum{set: set, closing: make(chan struct{}), buckets: &buckets{clients: clients}}
@@ -53,19 +57,22 @@ func newBucketed(clients []redis.UniversalClient, set Settings) (*Quorum, error)
 	return q, err
 }
 
-// For returns the Quorum that has a name: q itself, or that of the name's bucket.
+// For returns the Quorum that has a name: q itself, or that of the name's
+// bucket.
 func (q *Quorum) For(name string) *Quorum {
 	if q.buckets == nil {
 		return q
 	}
-	// No lock where the bucket has begun, as it has for all but the first use of it.
+	// No lock where the bucket has begun, as it has for all but the first use
+	// of it.
 	b := script.BucketOf(name)
 	if had := q.buckets.all[b].Load(); had != nil {
 		return had
 	}
 	made, err := q.buckets.begin(b)
 	if err != nil {
-		// A primitive's constructor has no error to return, and this one cannot happen.
+		// A primitive's constructor has no error to return, and this one cannot
+		// happen.
 		panic("quorate: " + err.Error()) // the first bucket has begun with the same clients and settings
 	}
 	return made
@@ -78,7 +85,8 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	if had := s.all[b].Load(); had != nil {
 		return had, nil
 	}
-	// The prefix is all that tells a bucket from another: keys, markers and the record of the set are below it.
+	// The prefix is all that tells a bucket from another: keys, markers and the
+	// record of the set are below it.
 	set := s.q.set
 	set.base, set.Prefix = set.Prefix, script.BucketPrefix(set.Prefix, b)
 	set.Logger = set.Logger.With("bucket", b)
@@ -86,8 +94,8 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A primitive may be made after Close. It gets a bucket that is closed, not an
-	// error that its constructor could not return.
+	// A primitive may be made after Close. It gets a bucket that is closed, not
+	// an error that its constructor could not return.
 	if s.closed {
 		_ = made.Close(context.Background()) // each call fails with ErrClosed
 	}
@@ -95,10 +103,11 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 	return made, nil
 }
 
-// AwaitFirst waits until a bucket that has just begun has reached a majority of its nodes, or has
-// tried to reach each of them, for the time of a connection at most. Without it a try at the first
-// name of a bucket fails although Connect has reached the nodes. It does nothing for a Quorum without
-// buckets, and nothing once it has waited.
+// AwaitFirst waits until a bucket that has just begun has reached a majority of
+// its nodes, or has tried to reach each of them, for the time of a connection
+// at most. Without it a try at the first name of a bucket fails although
+// Connect has reached the nodes. It does nothing for a Quorum without buckets,
+// and nothing once it has waited.
 func (q *Quorum) AwaitFirst(ctx context.Context) {
 	if q.set.base == "" || q.reached.Load() {
 		return
@@ -119,8 +128,9 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 				up |= 1 << n.index
 			}
 		}
-		// What was tried and failed is not waited for: the connections go on by themselves, and the call that comes next says what
-		// each node has answered.
+		// What was tried and failed is not waited for: the connections go on by
+		// themselves, and the call that comes next says what each node has
+		// answered.
 		if q.driver.sets().Met(up) || tried == q.nodes.size() {
 			break
 		}
@@ -135,8 +145,9 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 	q.reached.Store(true)
 }
 
-// begun are the buckets that have begun. One that begins meanwhile may be missing.
-// close has set closed before it looks, so such a bucket is closed by begin.
+// begun are the buckets that have begun. One that begins meanwhile may be
+// missing. close has set closed before it looks, so such a bucket is closed by
+// begin.
 func (s *buckets) begun() (all []*Quorum) {
 	for i := range s.all {
 		if b := s.all[i].Load(); b != nil {
@@ -161,14 +172,16 @@ func (s *buckets) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// atOnce is how many buckets Check and Bootstrap ask at a time. Each has a connection to each node.
+// atOnce is how many buckets Check and Bootstrap ask at a time. Each has a
+// connection to each node.
 const atOnce = 16
 
 // each calls f for every bucket, and begins those that have not begun.
 func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 	errs := make([]error, script.Buckets)
-	// 64 buckets of five nodes are 320 connections. To make them all at one moment would be a burst of logins at each server of the
-	// cluster, for a report.
+	// 64 buckets of five nodes are 320 connections. To make them all at one
+	// moment would be a burst of logins at each server of the cluster, for a
+	// report.
 	room := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	for b := range script.Buckets {
@@ -183,7 +196,8 @@ func (s *buckets) each(f func(b int, bucket *Quorum) error) error {
 		})
 	}
 	wg.Wait()
-	// The first bucket that fails stands for all: what is wrong is nearly always wrong for the server, and so for most of them.
+	// The first bucket that fails stands for all: what is wrong is nearly
+	// always wrong for the server, and so for most of them.
 	for b, err := range errs {
 		if err != nil {
 			return inBucket(b, err)

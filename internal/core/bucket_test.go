@@ -12,7 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A listing of the names in a bucket fails while the slot moves: a part of them is at another server.
+// A listing of the names in a bucket fails while the slot moves: a part of them
+// is at another server.
 func TestListingNeedsTheWholeSlot(t *testing.T) {
 	t.Parallel()
 	assert.False(t, listsHalfASlot(t))

@@ -1,15 +1,15 @@
 package core
 
-// This file owns the way of one request of a claim: what it is on the wire, alone
-// or in a batch, and what its answer does.
+// This file owns the way of one request of a claim: what it is on the wire,
+// alone or in a batch, and what its answer does.
 //
-// The life of a call: offer (flow.go) takes one from the pool. The link appends it,
-// and later calls Reply on the goroutine that reads the node's answers. Reply
-// judges the answer, gives it to the claim, and puts the call back.
+// The life of a call: offer (flow.go) takes one from the pool. The link appends
+// it, and later calls Reply on the goroutine that reads the node's answers.
+// Reply judges the answer, gives it to the claim, and puts the call back.
 //
 // Invariant: a call ends once: in Reply, or where it turns out to be needless
-// (transmit, sendAlone). Without that a spare call would be in two attempts, and
-// one attempt would get the answer of the other.
+// (transmit, sendAlone). Without that a spare call would be in two attempts,
+// and one attempt would get the answer of the other.
 
 import (
 	"cmp"
@@ -21,10 +21,10 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// call is one request on its way; it is a transport.Command. While it waits for room,
-// a.mu guards it. From Append on it belongs to the link, until Reply. It fills a cache
-// line, because another processor may take the answers.
-// Its fields are not written between Append and the answer.
+// call is one request on its way; it is a transport.Command. While it waits for
+// room, a.mu guards it. From Append on it belongs to the link, until Reply. It
+// fills a cache line, because another processor may take the answers. Its
+// fields are not written between Append and the answer.
 type call struct {
 	a     *attempt
 	req   protocol.Request
@@ -37,8 +37,8 @@ type call struct {
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // Until makes a leave outlast a broken connection, for as long as the lease
-// that it is to end could last; everything else is the claim's to send again.
-// A leave that is lost with its connection would keep the name taken for a lease.
+// that it is to end could last; everything else is the claim's to send again. A
+// leave that is lost with its connection would keep the name taken for a lease.
 // For the others the claim may want something else by the time there is a
 // connection.
 func (c *call) Until() time.Time {
@@ -48,16 +48,16 @@ func (c *call) Until() time.Time {
 	return c.a.q.clock.when(c.req.Sent.Add(c.a.spec.Set.TTL))
 }
 
-// Append encodes the request.
-// The link calls it with its own lock held, so it takes none and does not block.
+// Append encodes the request. The link calls it with its own lock held, so it
+// takes none and does not block.
 func (c *call) Append(dst []byte) []byte {
 	a := c.a
 	return script.AppendCommand(dst, a.q.keys(a.spec), &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
 }
 
-// Kind says which other requests it may share a batch with; 0: none.
-// Requests of a contended name go alone: their answers say more than a batch has
-// room for. See [batch].
+// Kind says which other requests it may share a batch with; 0: none. Requests
+// of a contended name go alone: their answers say more than a batch has room
+// for. See [batch].
 func (c *call) Kind() uint64 {
 	if c.alone || !c.a.spec.quiet() {
 		return 0
@@ -86,18 +86,19 @@ func (c *call) again(load bool) bool {
 	return true
 }
 
-// free puts the call back. Without the reset a spare call would keep its attempt alive.
-// Called by the one that ends the call, and the call is not used afterwards.
+// free puts the call back. Without the reset a spare call would keep its
+// attempt alive. Called by the one that ends the call, and the call is not used
+// afterwards.
 func (c *call) free() {
 	*c = call{}
 	calls.Put(c)
 }
 
-// Reply takes the answer; it runs on the node's reader goroutine, and so must not
-// block. Decoding and judging run without a.mu: they concern the node only.
+// Reply takes the answer; it runs on the node's reader goroutine, and so must
+// not block. Decoding and judging run without a.mu: they concern the node only.
 // Invariant: the answer is judged before the claim gets it. A vote of an
-// incarnation that does not count, or with a clock that has jumped, would otherwise
-// be a vote until the next event.
+// incarnation that does not count, or with a clock that has jumped, would
+// otherwise be a vote until the next event.
 func (c *call) Reply(v []resp.Value, err error) {
 	a, q := c.a, c.a.q
 	var ans protocol.Answer
@@ -114,8 +115,8 @@ func (c *call) Reply(v []resp.Value, err error) {
 		verdict = q.driver.judge(a.spec, &c.req, &ans)
 	}
 	a.mu.Lock()
-	// A SCRIPT FLUSH is no answer of the claim's. The request goes again, and the
-	// claim does not learn of it.
+	// A SCRIPT FLUSH is no answer of the claim's. The request goes again, and
+	// the claim does not learn of it.
 	if forgotten(err) && c.loads < maxLoads {
 		if c.loads++; c.again(true) {
 			a.mu.Unlock()
@@ -135,39 +136,40 @@ func (c *call) Reply(v []resp.Value, err error) {
 		a.answered(&c.req, &ans)
 		do = q.driver.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
 		// The node votes and the vote does not count yet. Without this note the
-		// error of a Lock that fails here would list a node that voted as one that
-		// has not answered.
+		// error of a Lock that fails here would list a node that voted as one
+		// that has not answered.
 		if _, counts := a.claim.Node(c.req.Node, now); ans.Vote && !counts && ans.Late > 0 {
 			a.note(c.req.Node, &LateError{Late: ans.Late})
 		}
 	}
-	// With a.mu held: offer still reads c after the link has taken it, under the
-	// same lock. carryOut comes last, since it takes the locks of other attempts.
+	// With a.mu held: offer still reads c after the link has taken it, under
+	// the same lock. carryOut comes last, since it takes the locks of other
+	// attempts.
 	c.free()
 	a.stepUnlock(now)
 	q.driver.carryOut(do)
 }
 
-// failed notes why a request has come to nothing. What a node said before explains more
-// than that its leave has failed.
-// Called with a.mu held.
+// failed notes why a request has come to nothing. What a node said before
+// explains more than that its leave has failed. Called with a.mu held.
 func (a *attempt) failed(r *protocol.Request, err error) {
 	if r.Op != protocol.OpLeave || a.errs[r.Node] == nil {
 		a.note(r.Node, err)
 	}
 }
 
-// answered notes what an answer says against the claim.
-// An answer that says nothing against the claim removes what the node said before.
-// Called with a.mu held.
+// answered notes what an answer says against the claim. An answer that says
+// nothing against the claim removes what the node said before. Called with a.mu
+// held.
 func (a *attempt) answered(r *protocol.Request, ans *protocol.Answer) {
 	if r.Op != protocol.OpLeave {
 		a.note(r.Node, cmp.Or(a.q.driver.mismatch(&a.claim, r, ans), refusal(a.spec, *ans)))
 	}
 }
 
-// judge has the Client judge an answer, and carries out what follows for the whole Quorum.
-// The caller holds no lock: what follows may be events of every claim.
+// judge has the Client judge an answer, and carries out what follows for the
+// whole Quorum. The caller holds no lock: what follows may be events of every
+// claim.
 func (d *driver) judge(s *Spec, r *protocol.Request, a *protocol.Answer) protocol.Verdict {
 	v, do := d.client.Reply(d.q.now(), s.shared, r, a)
 	d.carryOut(do)

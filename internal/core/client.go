@@ -9,27 +9,29 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// protocol.Client decides which replies count, whether clocks have parted and which nodes
-// are repaired. This file gives it the time, and carries out what it says.
+// protocol.Client decides which replies count, whether clocks have parted and
+// which nodes are repaired. This file gives it the time, and carries out what
+// it says.
 //
-// Invariant: what the Client says is carried out without the Client's lock held. Some of it
-// sends, some calls the logger, and either may lead to another event of the Client.
+// Invariant: what the Client says is carried out without the Client's lock
+// held. Some of it sends, some calls the logger, and either may lead to another
+// event of the Client.
 
 // driver owns the Client of a Quorum and the timer that it asks for. It has the
-// Client's actions carried out by the parts of q. It is safe for concurrent use: the
-// Client and the timer have locks of their own.
+// Client's actions carried out by the parts of q. It is safe for concurrent
+// use: the Client and the timer have locks of their own.
 //
-// Lock order: the lock of an attempt or a registerCall, then those of the Client. So an
-// event of the Client may come from under a.mu. Its actions may not be carried out
-// there: most of them are events of other attempts.
+// Lock order: the lock of an attempt or a registerCall, then those of the
+// Client. So an event of the Client may come from under a.mu. Its actions may
+// not be carried out there: most of them are events of other attempts.
 type driver struct {
 	q      *Quorum
 	client *protocol.Client
 	timer  clientTimer
 }
 
-// The seed is random, so that the clients of a fleet do not try to repair a node at
-// the same moments.
+// The seed is random, so that the clients of a fleet do not try to repair a
+// node at the same moments.
 func (d *driver) init(q *Quorum, nodes int) {
 	d.q = q
 	d.client = protocol.NewClient(protocol.ClientConfig{
@@ -39,22 +41,23 @@ func (d *driver) init(q *Quorum, nodes int) {
 	d.timer.start(d.tick)
 }
 
-// clientTimer is when the Client wants a Tick. It is safe for concurrent use; mu guards at.
+// clientTimer is when the Client wants a Tick. It is safe for concurrent use;
+// mu guards at.
 //
-// Invariant: the timer fires at the earliest time that was asked for since it fired last.
-// Two goroutines may ask in any order.
+// Invariant: the timer fires at the earliest time that was asked for since it
+// fired last. Two goroutines may ask in any order.
 // Note: Here is an incorrect version: timer.Reset with every time that is asked
-// for. A goroutine that got its action first may carry it out last, and the later
-// time would replace the earlier. The Client would then wake too late to see a
-// clock jump.
+// for. A goroutine that got its action first may carry it out last, and the
+// later time would replace the earlier. The Client would then wake too late to
+// see a clock jump.
 type clientTimer struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	at    protocol.Time // 0: it does not run
 }
 
-// The timer runs for the first time when the Client asks for it. An hour is only a
-// start value, and a tick that comes for no reason does no harm.
+// The timer runs for the first time when the Client asks for it. An hour is
+// only a start value, and a tick that comes for no reason does no harm.
 func (t *clientTimer) start(tick func()) {
 	t.timer = time.AfterFunc(time.Hour, func() {
 		t.mu.Lock()
@@ -77,8 +80,9 @@ func (t *clientTimer) set(now, at protocol.Time) {
 
 // stop ends the timer for good.
 //
-// Invariant: nothing keeps a closed Quorum. The timer reaches it through tick. Without the rule a process that
-// opens and closes many keeps each for as long as its timer was set, up to an hour.
+// Invariant: nothing keeps a closed Quorum. The timer reaches it through tick.
+// Without the rule a process that opens and closes many keeps each for as long
+// as its timer was set, up to an hour.
 func (t *clientTimer) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,21 +93,21 @@ func (t *clientTimer) stop() {
 // stopped is earlier than any time that is asked for, and not 0.
 const stopped = protocol.Time(math.MinInt64)
 
-// It runs in the goroutine of the timer. After Close has begun, the Client needs
-// the time no more.
+// It runs in the goroutine of the timer. After Close has begun, the Client
+// needs the time no more.
 func (d *driver) tick() {
 	if !d.q.isClosed() {
 		d.carryOut(d.client.Tick(d.q.now()))
 	}
 }
 
-// carryOut does what the Client says. The caller holds no lock of an attempt or a registerCall.
-// It first waits until New has made all nodes. New waits for no connection, so this
-// is short; if New fails, closing ends the wait.
+// carryOut does what the Client says. The caller holds no lock of an attempt or
+// a registerCall. It first waits until New has made all nodes. New waits for no
+// connection, so this is short; if New fails, closing ends the wait.
 //
 // Any goroutine may be here: a reader with a reply, the timer, a caller. Two of
-// them may carry out their actions in any order. The Client allows for that: late
-// is right at any time.
+// them may carry out their actions in any order. The Client allows for that:
+// late is right at any time.
 func (d *driver) carryOut(do []protocol.Action) {
 	if len(do) == 0 {
 		return
@@ -125,8 +129,8 @@ func (d *driver) carryOut(do []protocol.Action) {
 	}
 }
 
-// It must not block for long: the goroutine may be the reader of a node. What waits
-// for nodes is a question with a reply, or a task.
+// It must not block for long: the goroutine may be the reader of a node. What
+// waits for nodes is a question with a reply, or a task.
 func (d *driver) act(a *protocol.Action) {
 	n := d.q.nodes.at(a.Node)
 	switch a.Kind {
@@ -143,8 +147,8 @@ func (d *driver) act(a *protocol.Action) {
 		d.q.records.early(a.By)
 	case protocol.ActTime:
 		for i, n := range d.q.nodes.all() {
-			// A node that is down is left out: probe asks it for the time when it is
-			// connected to again.
+			// A node that is down is left out: probe asks it for the time when
+			// it is connected to again.
 			if a.Nodes&(1<<i) != 0 && n.err() == nil {
 				n.send(n.askTime())
 			}
@@ -171,21 +175,21 @@ func (d *driver) act(a *protocol.Action) {
 }
 
 // report tells the log and the observer what the Client has found out.
-// Invariant: it runs after all of act. A logger may block, and an observer may end
-// its goroutine; what is to be done for safety is done by then.
+// Invariant: it runs after all of act. A logger may block, and an observer may
+// end its goroutine; what is to be done for safety is done by then.
 func (d *driver) report(n *node, a *protocol.Action) {
 	switch a.Kind {
 	case protocol.ActDuplicate:
-		// An operator has nothing to mend where a set that exchanged nodes knows one by
-		// two names.
+		// An operator has nothing to mend where a set that exchanged nodes
+		// knows one by two names.
 		if !d.twice(n.index, a.Other) {
 			return
 		}
 		d.q.set.Logger.Warn("quorate: two nodes are the same server; the first keeps its vote, the second gets none: give each server once",
 			"first", d.q.nodes.at(a.Other).addr, "second", n.addr)
 	case protocol.ActJumped:
-		// Noted before it is logged: a logger that blocks must not keep the jump from
-		// Check.
+		// Noted before it is logged: a logger that blocks must not keep the
+		// jump from Check.
 		n.jump.note(a.By)
 		d.q.set.Logger.Warn("quorate: a node's clock has jumped; it does not vote for a guard time", "node", n.addr, "by", a.By)
 		d.q.observer.callApart(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})

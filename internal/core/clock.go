@@ -12,12 +12,13 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Leases end by their node's wall clock. protocol.Client judges by the times that the nodes
-// tell whether one of these clocks has jumped, or this process's has stood still. This file
-// asks the nodes.
+// Leases end by their node's wall clock. protocol.Client judges by the times
+// that the nodes tell whether one of these clocks has jumped, or this process's
+// has stood still. This file asks the nodes.
 
-// jump is the last jump of a node's clock, for Check: after the loss of a lock an operator must be
-// able to see the cause after the node has recovered. mu guards it.
+// jump is the last jump of a node's clock, for Check: after the loss of a lock
+// an operator must be able to see the cause after the node has recovered. mu
+// guards it.
 type jump struct {
 	mu   sync.Mutex
 	by   time.Duration
@@ -36,9 +37,9 @@ func (j *jump) last() (time.Duration, time.Time) {
 	return j.by, j.when
 }
 
-// askTime returns a question for a node's time. It is to be sent at once: the time from
-// askTime to the answer bounds the node's clock. A question that waited would give wide
-// bounds, and a jump within these goes unnoticed.
+// askTime returns a question for a node's time. It is to be sent at once: the
+// time from askTime to the answer bounds the node's clock. A question that
+// waited would give wide bounds, and a jump within these goes unnoticed.
 func (n *node) askTime() *adminRequest {
 	q := n.q
 	sent := q.now()
@@ -49,9 +50,9 @@ func (n *node) askTime() *adminRequest {
 	}}
 }
 
-// showTime takes the time that a node has told. It is evidence about clocks and nothing
-// else, so what the Client makes of the reading itself is dropped, and what follows
-// from it is carried out.
+// showTime takes the time that a node has told. It is evidence about clocks and
+// nothing else, so what the Client makes of the reading itself is dropped, and
+// what follows from it is carried out.
 func (d *driver) showTime(node int, r protocol.Reading) {
 	_, _, do := d.client.Time(node, r)
 	d.carryOut(do)
@@ -66,16 +67,18 @@ func (e *JumpedError) Error() string {
 
 var errParted = errors.New("its clock and this process's have parted, and what it says does not count for a moment")
 
-// LateError is a node that votes for a claim, and whose vote does not count yet.
+// LateError is a node that votes for a claim, and whose vote does not count
+// yet.
 type LateError struct{ Late time.Duration }
 
 func (e *LateError) Error() string {
 	return fmt.Sprintf("its clock and this process's have parted, so its vote counts %v after it was given", e.Late.Round(time.Millisecond))
 }
 
-// askGuard reads the longest guard time that clients have shown to a node. The Client
-// wants it for a node in doubt: leases of a client with a longer guard time may run
-// there for longer than this client's own (docs/protocol.md, Clocks, 3).
+// askGuard reads the longest guard time that clients have shown to a node. The
+// Client wants it for a node in doubt: leases of a client with a longer guard
+// time may run there for longer than this client's own (docs/protocol.md,
+// Clocks, 3).
 func (n *node) askGuard() {
 	q := n.q
 	n.send(&adminRequest{command: resp.AppendCommand(nil, "GET", q.members.markerKey()), reply: func(v []resp.Value, err error) {
@@ -85,9 +88,10 @@ func (n *node) askGuard() {
 	}})
 }
 
-// recount has a node whose clock was set back count its guard time again if it began by
-// a time that has not come yet. A node that began earlier is unchanged. Its run is not
-// judged here, as hello has judged it when the connection began.
+// recount has a node whose clock was set back count its guard time again if it
+// began by a time that has not come yet. A node that began earlier is
+// unchanged. Its run is not judged here, as hello has judged it when the
+// connection began.
 func (n *node) recount() {
 	q := n.q
 	n.send(&adminRequest{command: n.mark(n.info(), n.info().Run(), script.Kept), reply: func(v []resp.Value, err error) {
@@ -97,9 +101,9 @@ func (n *node) recount() {
 	}})
 }
 
-// Microseconds are cut off, so the node's clock shows up to a millisecond more than
-// this: what judges by it allows for that. The numbers are bounded to 40 bits, so a
-// time that a broken server tells overflows nothing.
+// Microseconds are cut off, so the node's clock shows up to a millisecond more
+// than this: what judges by it allows for that. The numbers are bounded to 40
+// bits, so a time that a broken server tells overflows nothing.
 func decodeTime(v []resp.Value) (millis int64, err error) {
 	if len(v) != 2 {
 		return 0, script.ErrAnswer

@@ -17,15 +17,15 @@ func (q *Quorum) isClosed() bool {
 	}
 }
 
-// Close ends things in an order that matters. First what starts something new (watches, repairs,
-// tasks), then the claims, whose leaves are queued, then the schedulers, then the
-// connections, which send the leaves. If the connections went first, everything that this process
-// holds would stay taken for a lease.
+// Close ends things in an order that matters. First what starts something new
+// (watches, repairs, tasks), then the claims, whose leaves are queued, then the
+// schedulers, then the connections, which send the leaves. If the connections
+// went first, everything that this process holds would stay taken for a lease.
 //
-// Close leaves all claims that are held or queued, sends the leaves within the node
-// timeout, and ends every goroutine. In a call of the observer it does nothing but
-// fail with ErrInvalid: it would wait for the goroutine that makes the call. A second
-// call fails with ErrClosed.
+// Close leaves all claims that are held or queued, sends the leaves within the
+// node timeout, and ends every goroutine. In a call of the observer it does
+// nothing but fail with ErrInvalid: it would wait for the goroutine that makes
+// the call. A second call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
 	if q.observer.inside() || q.buckets != nil && slices.ContainsFunc(q.buckets.begun(), func(b *Quorum) bool { return b.observer.inside() }) {
 		return &Failure{Err: errCloseInObserver}
@@ -47,11 +47,13 @@ func (q *Quorum) Close(ctx context.Context) error {
 		for _, a := range q.attempts.all() {
 			a.close()
 		}
-		// No lock of an attempt is held here: a batch under way may need it to end.
+		// No lock of an attempt is held here: a batch under way may need it to
+		// end.
 		q.ticks.close()
 		q.deadlines.close()
 		q.driver.timer.stop()
-		// An Ended callback may be under way. Its leaves are sent after it, so wait for it, with a bound.
+		// An Ended callback may be under way. Its leaves are sent after it, so
+		// wait for it, with a bound.
 		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}

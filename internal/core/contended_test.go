@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A client that finds other claims at a name asks all nodes the next time, readers
-// among readers too, until a claim is alone there.
+// A client that finds other claims at a name asks all nodes the next time,
+// readers among readers too, until a claim is alone there.
 func TestContendedNameAsksAllNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -48,7 +48,8 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 	settled(h2)
 	assert.True(t, two.quiet())
 
-	// The nodes that are asked last have not heard of the claims that the first know.
+	// The nodes that are asked last have not heard of the claims that the first
+	// know.
 	a := (*attempt)(h2)
 	for _, sum := range []int64{1, 0} {
 		r := protocol.Request{Op: protocol.OpJoin, Ticket: a.claim.Ticket(), Sent: there.now()}

@@ -1,7 +1,8 @@
 package core
 
-// This file owns how a client learns that a node has another address: by a function of the user. Which node an
-// address belongs to is decided by package protocol, from what the server there keeps.
+// This file owns how a client learns that a node has another address: by a
+// function of the user. Which node an address belongs to is decided by package
+// protocol, from what the server there keeps.
 
 import (
 	"context"
@@ -23,18 +24,21 @@ import (
 // Discover returns the addresses of the nodes as they are now.
 type Discover func(ctx context.Context) ([]string, error)
 
-// The bounds of calls to the user's function. The function may ask a DNS server or a registry that fails with the node,
-// so it is called the less often, the longer it does not help.
+// The bounds of calls to the user's function. The function may ask a DNS server
+// or a registry that fails with the node, so it is called the less often, the
+// longer it does not help.
 const (
 	discoverTimeout = 10 * time.Second // of one call of the function
 	discoverLongest = 30 * time.Second // the longest pause between two calls
 )
 
-// discovery asks the user's function while a node cannot be reached, and has nodes go on at the addresses where their
-// members are found. Its methods are safe for concurrent use. One goroutine asks and moves, and another one
-// is in the function.
+// discovery asks the user's function while a node cannot be reached, and has
+// nodes go on at the addresses where their members are found. Its methods are
+// safe for concurrent use. One goroutine asks and moves, and another one is in
+// the function.
 //
-// Invariant: nothing waits for the function but its own goroutine. It may hang, and it may ignore its context.
+// Invariant: nothing waits for the function but its own goroutine. It may hang,
+// and it may ignore its context.
 type discovery struct {
 	q      *Quorum
 	wake   chan struct{} // a node is down, or the list is refused. It has room for one
@@ -67,9 +71,9 @@ func (d *discovery) init(q *Quorum) {
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 }
 
-// wanted has the function asked before long, if it still seems to help then. It never
-// blocks, as its callers are readers and events of members. One wake-up that waits
-// stands for all.
+// wanted has the function asked before long, if it still seems to help then. It
+// never blocks, as its callers are readers and events of members. One wake-up
+// that waits stands for all.
 func (d *discovery) wanted() {
 	select {
 	case d.wake <- struct{}{}:
@@ -79,9 +83,10 @@ func (d *discovery) wanted() {
 
 // run is a task. It ends when the Quorum closes.
 func (d *discovery) run() {
-	// Invariant: the function is asked only while it may help, and with growing pauses. All clients of a fleet notice a node
-	// that goes down at the same moment. Without the pause each of them would ask the user's DNS server at once, and again
-	// with each attempt to connect.
+	// Invariant: the function is asked only while it may help, and with growing
+	// pauses. All clients of a fleet notice a node that goes down at the same
+	// moment. Without the pause each of them would ask the user's DNS server at
+	// once, and again with each attempt to connect.
 	first := 5 * d.q.set.NodeTimeout // most nodes that break a connection are back by then
 	pause := first
 	for {
@@ -96,7 +101,8 @@ func (d *discovery) run() {
 			if due == nil {
 				continue
 			}
-			// A node that breaks its connection again and again wakes this goroutine each time.
+			// A node that breaks its connection again and again wakes this
+			// goroutine each time.
 			select { // the pause lasts, whatever wakes it
 			case <-due:
 			case <-d.ctx.Done():
@@ -113,11 +119,11 @@ func (d *discovery) run() {
 	}
 }
 
-// helps reports whether a node may be at another address than this client knows. Without a recorded set nothing says which
-// server is which node.
+// helps reports whether a node may be at another address than this client
+// knows. Without a recorded set nothing says which server is which node.
 func (d *discovery) helps() bool {
-	// A refused list helps as well: the client may have begun with addresses of nodes that have left, and the function may
-	// know those of the set.
+	// A refused list helps as well: the client may have begun with addresses of
+	// nodes that have left, and the function may know those of the set.
 	s := d.q.members
 	if s.config.Load() == nil {
 		return false
@@ -127,15 +133,16 @@ func (d *discovery) helps() bool {
 
 // look asks the function, and moves the nodes that are found at new addresses.
 func (d *discovery) look() {
-	// Invariant: the function runs once at a time. One that hangs is left alone, and its goroutine ends with it: a second call
-	// beside it would leave a goroutine behind for each pause.
+	// Invariant: the function runs once at a time. One that hangs is left
+	// alone, and its goroutine ends with it: a second call beside it would
+	// leave a goroutine behind for each pause.
 	if d.busy.Swap(true) {
 		return // it has failed, which is known
 	}
 	all, err := d.q.set.discover(d.ctx, func() { d.busy.Store(false) })
 	if err != nil {
-		// It is logged when it begins to fail, not each time. Until it works again each error of a node that is down says so,
-		// see because.
+		// It is logged when it begins to fail, not each time. Until it works
+		// again each error of a node that is down says so, see because.
 		if was := d.failed.Swap(&DiscoveryError{err}); was == nil && !d.q.isClosed() {
 			d.q.set.Logger.Warn("quorate: a node cannot be reached, and the discovery of its address fails", "error", &DiscoveryError{err})
 		}
@@ -149,15 +156,17 @@ func (d *discovery) look() {
 		found[a.Addr] = a
 		d.q.nodes.offer(a)
 	}
-	// Invariant: an address is nothing but a hint. What is at it is read first, and package protocol compares that with the
-	// set's record. A server with a copy of a member's data, or an empty one, gets no vote by being named.
+	// Invariant: an address is nothing but a hint. What is at it is read first,
+	// and package protocol compares that with the set's record. A server with a
+	// copy of a member's data, or an empty one, gets no vote by being named.
 	for i, has := range d.probe(all) {
 		if has != nil {
 			d.move(list[i], *has, list)
 		}
 	}
-	// A node that was met by another client's exchange was connected to with the options of the first node, as no URL had
-	// named it. Now one does, and it may have another password.
+	// A node that was met by another client's exchange was connected to with
+	// the options of the first node, as no URL had named it. Now one does, and
+	// it may have another password.
 	for _, n := range d.q.nodes.live() {
 		if a, named := found[n.addr]; named && !a.plain && n.err() != nil && n.beside(a) {
 			d.reconnect(n, n.addr, func() {})
@@ -165,8 +174,9 @@ func (d *discovery) look() {
 	}
 }
 
-// beside reports whether a node beside the client's list was connected to with other credentials than those of its URL: with
-// those of the first node, as its URL was not known.
+// beside reports whether a node beside the client's list was connected to with
+// other credentials than those of its URL: with those of the first node, as its
+// URL was not known.
 func (n *node) beside(a Address) bool {
 	c, is := n.client.(*redis.Client)
 	if !is {
@@ -176,9 +186,9 @@ func (n *node) beside(a Address) bool {
 	return n.own && (o.Username != a.Username || o.Password != a.Password || o.DB != a.DB || (o.TLSConfig == nil) != (a.TLSConfig == nil))
 }
 
-// discover calls the user's function in a goroutine of its own, which calls over when
-// the function returns. Close does not wait for that goroutine: a function that ignores
-// its context would keep a process from ending.
+// discover calls the user's function in a goroutine of its own, which calls
+// over when the function returns. Close does not wait for that goroutine: a
+// function that ignores its context would keep a process from ending.
 func (s *Settings) discover(ctx context.Context, over func()) ([]Address, error) {
 	type answer struct {
 		all []Address
@@ -186,7 +196,8 @@ func (s *Settings) discover(ctx context.Context, over func()) ([]Address, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
-	// It has room for the answer, so the goroutine ends although nothing waits for it any more.
+	// It has room for the answer, so the goroutine ends although nothing waits
+	// for it any more.
 	done := make(chan answer, 1)
 	go func() {
 		defer over()
@@ -201,9 +212,9 @@ func (s *Settings) discover(ctx context.Context, over func()) ([]Address, error)
 	}
 }
 
-// addresses calls the user's function, and judges its list as that of Connect is
-// judged. One address that makes no sense spoils the list: to use the rest would move
-// nodes by a list that its author did not mean.
+// addresses calls the user's function, and judges its list as that of Connect
+// is judged. One address that makes no sense spoils the list: to use the rest
+// would move nodes by a list that its author did not mean.
 func (s *Settings) addresses(ctx context.Context) ([]Address, error) {
 	urls, err := s.Discover(ctx)
 	if err != nil {
@@ -219,10 +230,12 @@ func (s *Settings) addresses(ctx context.Context) ([]Address, error) {
 	return all, s.PrepareAll(all)
 }
 
-// FirstAddresses returns what the user's function says at the start. If it fails they are urls.
+// FirstAddresses returns what the user's function says at the start. If it
+// fails they are urls.
 func (s *Settings) FirstAddresses(ctx context.Context, urls []string) ([]Address, error) {
-	// A failing function at the start is no error where there is a list: the list was good enough before. Without one the
-	// call fails, and says whether the input or the registry is to blame.
+	// A failing function at the start is no error where there is a list: the
+	// list was good enough before. Without one the call fails, and says whether
+	// the input or the registry is to blame.
 	all, err := s.discover(ctx, func() {})
 	if err == nil {
 		return all, nil
@@ -243,7 +256,8 @@ func (s *Settings) FirstAddresses(ctx context.Context, urls []string) ([]Address
 	return nil, &Failure{Err: fmt.Errorf("%w: %w", ErrNoQuorum, why)}
 }
 
-// probe returns what the servers keep at the addresses that are no node's, nil if that cannot be found out.
+// probe returns what the servers keep at the addresses that are no node's, nil
+// if that cannot be found out.
 func (d *discovery) probe(all []Address) []*protocol.NodeSet {
 	ctx, cancel := context.WithTimeout(d.ctx, 5*d.q.set.NodeTimeout)
 	defer cancel()
@@ -266,12 +280,14 @@ func (d *discovery) probe(all []Address) []*protocol.NodeSet {
 	}
 }
 
-// keeps returns what the server at an address keeps, nil if that cannot be found out.
-// It asks with a client of its own, and never as a node: a node would leave a marker
-// there, and its guard time would begin at a server that may be any program's.
+// keeps returns what the server at an address keeps, nil if that cannot be
+// found out. It asks with a client of its own, and never as a node: a node
+// would leave a marker there, and its guard time would begin at a server that
+// may be any program's.
 func (d *discovery) keeps(ctx context.Context, addr string) *protocol.NodeSet {
-	// One command on one connection, with the options of the node's URL, or of the first node. No retry: a server that does
-	// not answer is looked at again after the pause.
+	// One command on one connection, with the options of the node's URL, or of
+	// the first node. No retry: a server that does not answer is looked at
+	// again after the pause.
 	o, err := d.q.nodes.optionsAt(addr)
 	if err != nil {
 		return nil
@@ -287,12 +303,14 @@ func (d *discovery) keeps(ctx context.Context, addr string) *protocol.NodeSet {
 	return nil
 }
 
-// move has a node go on at another address, if protocol.Membership finds one to be there.
+// move has a node go on at another address, if protocol.Membership finds one to
+// be there.
 func (d *discovery) move(addr string, has protocol.NodeSet, list []string) {
 	s := d.q.members
-	// The decision and the move are apart, as the old connection is dropped in between, which takes other locks. One goroutine
-	// moves nodes, so the member is moved by nothing else meanwhile. If it has left the set, Move finds no place for it.
-	// Moves only looks, so no claim has to hear of it.
+	// The decision and the move are apart, as the old connection is dropped in
+	// between, which takes other locks. One goroutine moves nodes, so the
+	// member is moved by nothing else meanwhile. If it has left the set, Move
+	// finds no place for it. Moves only looks, so no claim has to hear of it.
 	s.mu.Lock()
 	i := s.known.Moves(addr, has, list)
 	s.mu.Unlock()
@@ -306,14 +324,16 @@ func (d *discovery) move(addr string, has protocol.NodeSet, list []string) {
 	})
 }
 
-// reconnect has another connection take the place of a node's, which judges no server from then on. dropped is called in between.
+// reconnect has another connection take the place of a node's, which judges no
+// server from then on. dropped is called in between.
 func (d *discovery) reconnect(n *node, addr string, dropped func()) {
 	c, err := d.q.nodes.clientAt(addr)
 	if err != nil {
 		return
 	}
-	// Invariant: the connection of before has ended before the member is at its new address. Otherwise a late answer of the
-	// old server, which may be a copy, would count as one of the member.
+	// Invariant: the connection of before has ended before the member is at its
+	// new address. Otherwise a late answer of the old server, which may be a
+	// copy, would count as one of the member.
 	d.q.nodes.drop(n.index)
 	dropped()
 	if d.q.nodes.connect(d.q, n.index, c, true) != nil {
@@ -321,7 +341,8 @@ func (d *discovery) reconnect(n *node, addr string, dropped func()) {
 	}
 }
 
-// because adds to an error of a node that is down why no other address of it is known.
+// because adds to an error of a node that is down why no other address of it is
+// known.
 func (n *node) because(err error) error {
 	if why := n.q.discovery.failed.Load(); why != nil && err != nil && n.err() != nil {
 		return &undiscovered{err, err.Error() + "; " + why.Error()}
@@ -329,7 +350,8 @@ func (n *node) because(err error) error {
 	return err
 }
 
-// undiscovered is a node's error, and that of the function. What follows from it goes by the node's.
+// undiscovered is a node's error, and that of the function. What follows from
+// it goes by the node's.
 type undiscovered struct {
 	error
 	text string

@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A node that enters the set is reached with the credentials of the first node, and with those that the function of
-// WithDiscovery names if that fails.
+// A node that enters the set is reached with the credentials of the first node,
+// and with those that the function of WithDiscovery names if that fails.
 func TestDiscoveryNamesTheCredentialsOfANodeThatEnters(t *testing.T) {
 	t.Parallel()
 	c, other := redistest.Start(t, 1), redistest.Start(t, 1, redistest.WithPassword("secret"))

@@ -15,11 +15,12 @@
 //	nodes.mu
 //	flow.mu or the one of a link, never both
 //
-// scheduler.mu, shard.mu, members.mu, clientTimer.mu and jump.mu are leaves: no lock is taken under them.
+// scheduler.mu, shard.mu, members.mu, clientTimer.mu and jump.mu are leaves: no
+// lock is taken under them.
 //
-// None is held while a node is waited for, nor in a callback of a primitive, the observer
-// or the logger: a callback may call the same value again, so a lock held there would
-// deadlock.
+// None is held while a node is waited for, nor in a callback of a primitive,
+// the observer or the logger: a callback may call the same value again, so a
+// lock held there would deadlock.
 //
 // # Goroutines
 //

@@ -1,8 +1,8 @@
 package core
 
-// This file owns what errors of the core say. A Failure has a sentinel that says
-// what is the matter, and for each node what that node had to do with it. No
-// decision depends on a text here, save forGood's.
+// This file owns what errors of the core say. A Failure has a sentinel that
+// says what is the matter, and for each node what that node had to do with it.
+// No decision depends on a text here, save forGood's.
 
 import (
 	"crypto/tls"
@@ -56,8 +56,9 @@ func (f *Failure) Unwrap() []error {
 	return errs
 }
 
-// RecoveringError is a node that is new or lost its data, and does not vote yet. Wait
-// is what is left of its guard time when it answered. Advice counts these errors.
+// RecoveringError is a node that is new or lost its data, and does not vote
+// yet. Wait is what is left of its guard time when it answered. Advice counts
+// these errors.
 type RecoveringError struct{ Wait time.Duration }
 
 func (e *RecoveringError) Error() string {
@@ -72,8 +73,8 @@ func (e *ClashError) Error() string {
 	return fmt.Sprintf("the name is in use as %s, not as %s; choose another name", kind(e.InForce), kind(e.Asked))
 }
 
-// Writer is what a writer of an rwmutex weighs, and the capacity that its readers share. More
-// claims of readers than this would need as many processes.
+// Writer is what a writer of an rwmutex weighs, and the capacity that its
+// readers share. More claims of readers than this would need as many processes.
 const Writer = 1 << 30
 
 // kind names the primitives of a capacity: all that a node knows of the kind.
@@ -95,17 +96,17 @@ func Misuse(err error) bool {
 	return errors.Is(err, ErrInvalid) && !clash
 }
 
-// NeverReturn waits without end, for a call that cannot succeed, cannot fail and
-// must not return.
+// NeverReturn waits without end, for a call that cannot succeed, cannot fail
+// and must not return.
 func NeverReturn(log *slog.Logger, why error) {
 	log.Error("quorate: a call that cannot return an error waits without end; end its goroutine before Close, or use the variant with a context", "error", why)
 	select {}
 }
 
-// rejected is the error of an attempt that so many nodes refuse for good that it cannot
-// have a quorum. A clash, and a list that is not the set's, are the caller's to mend,
-// so the sentinel is ErrInvalid: with ErrNoQuorum an operator would look at nodes that
-// are well.
+// rejected is the error of an attempt that so many nodes refuse for good that
+// it cannot have a quorum. A clash, and a list that is not the set's, are the
+// caller's to mend, so the sentinel is ErrInvalid: with ErrNoQuorum an operator
+// would look at nodes that are well.
 func (a *attempt) rejected() error {
 	f := a.failure(ErrNoQuorum)
 	if _, clash := errors.AsType[*ClashError](f); clash {
@@ -124,11 +125,11 @@ var (
 	errForeign  = errors.New("another Redlock client holds the redlock key")
 )
 
-// forGood reports whether a node's error will not go away by waiting.
-// It goes by the server's words, since Redis has no codes for most of these. A word
-// that is missing here costs time and no safety: the node is tried again until the
-// caller's context ends. A word that is here by mistake would make a Lock fail that
-// could have succeeded.
+// forGood reports whether a node's error will not go away by waiting. It goes
+// by the server's words, since Redis has no codes for most of these. A word
+// that is missing here costs time and no safety: the node is tried again until
+// the caller's context ends. A word that is here by mistake would make a Lock
+// fail that could have succeeded.
 func forGood(err error) bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errClusterMode) || clusterMode(err) {
 		return true
@@ -142,19 +143,21 @@ func forGood(err error) bool {
 	if e, member := errors.AsType[*MemberError](err); member {
 		return e.final
 	}
-	// The words are compared as they come. Each is tested on the servers that have it (internal/compat), as a later version may
-	// word it otherwise.
+	// The words are compared as they come. Each is tested on the servers that
+	// have it (internal/compat), as a later version may word it otherwise.
 	msg := err.Error()
 	for _, code := range []string{
 		"remote error: tls: certificate required", // a server that wants one of the client
 		"cluster support disabled",                // a server that is given as a cluster
 		"WRONGTYPE", "WRONGPASS", "NOAUTH", "NOPERM", "ERR unknown command", "ERR AUTH",
-		// A login that an older server refuses, and a database that a server does not have.
+		// A login that an older server refuses, and a database that a server
+		// does not have.
 		"ERR invalid password", "ERR Client sent AUTH", "ERR wrong number of arguments for 'auth'",
 		"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed",
 		// A server that does not tell its version, and is too old.
 		"Write commands not allowed after non deterministic commands",
-		// A right that a script's own commands lack, in the words of Redis 7.0 and of later ones.
+		// A right that a script's own commands lack, in the words of Redis 7.0
+		// and of later ones.
 		"ERR The user executing the script can't", "ERR ACL failure in script",
 	} {
 		if strings.Contains(msg, code) {
@@ -183,8 +186,8 @@ func explain(s *Spec, err error) error {
 	return err
 }
 
-// lostWhy says what ended a hold. Called with a.mu held, before the leaves are sent:
-// what the nodes said last is still that of the hold.
+// lostWhy says what ended a hold. Called with a.mu held, before the leaves are
+// sent: what the nodes said last is still that of the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
 	err := ErrLost
 	switch {
@@ -205,8 +208,9 @@ func (a *attempt) failure(err error) *Failure {
 
 // failureAt is failure with a.mu held.
 func (a *attempt) failureAt(now protocol.Time, err error) *Failure {
-	// A node that has voted is left out: what is listed is what was missing. Where nothing was heard from a node, "has not
-	// answered" tells a caller to look at the network, and "has not been asked yet" that it was too early.
+	// A node that has voted is left out: what is listed is what was missing.
+	// Where nothing was heard from a node, "has not answered" tells a caller to
+	// look at the network, and "has not been asked yet" that it was too early.
 	f := &Failure{Err: err, Votes: a.claim.Votes(now), Needed: a.claim.Quorum()}
 	for i, n := range a.q.nodes.all() {
 		if !a.claim.Asks(i) {

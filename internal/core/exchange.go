@@ -1,11 +1,14 @@
 package core
 
-// This file owns one call of Quorum.Exchange: what the caller asked for, the rounds until the set has changed, and the
-// three ways in which the call ends without that. What a round does is in exchange_round.go. protocol.Exchange decides
-// what follows the configuration that counts, and protocol.Membership what each client does then.
+// This file owns one call of Quorum.Exchange: what the caller asked for, the
+// rounds until the set has changed, and the three ways in which the call ends
+// without that. What a round does is in exchange_round.go. protocol.Exchange
+// decides what follows the configuration that counts, and protocol.Membership
+// what each client does then.
 //
-// Invariant: a call that ends leaves a set that serves. Each configuration on the way counts a quorum of the old members,
-// of the new ones, or of both. So a call may die between any two rounds, and the next call goes on or undoes it.
+// Invariant: a call that ends leaves a set that serves. Each configuration on
+// the way counts a quorum of the old members, of the new ones, or of both. So a
+// call may die between any two rounds, and the next call goes on or undoes it.
 
 import (
 	"context"
@@ -24,7 +27,8 @@ type Exchange struct {
 	Progress func(ExchangeProgress)
 }
 
-// ExchangeProgress is how far an exchange has come. It is reported when that changes.
+// ExchangeProgress is how far an exchange has come. It is reported when that
+// changes.
 type ExchangeProgress struct {
 	Epoch uint64
 	Stage string        // stable, learning or joint
@@ -32,7 +36,8 @@ type ExchangeProgress struct {
 	Left  time.Duration // how long that takes at least
 }
 
-// ExchangeError is an exchange that was not carried out, and the state of the set.
+// ExchangeError is an exchange that was not carried out, and the state of the
+// set.
 type ExchangeError struct {
 	Why   error
 	State string
@@ -43,8 +48,8 @@ func (e *ExchangeError) Error() string { return e.Why.Error() + "; " + e.State }
 // Unwrap returns why.
 func (e *ExchangeError) Unwrap() error { return e.Why }
 
-// exchange is one call of Exchange. Only its caller's goroutine uses it, so it has no
-// lock. The goroutines that look at the members get none of its fields.
+// exchange is one call of Exchange. Only its caller's goroutine uses it, so it
+// has no lock. The goroutines that look at the members get none of its fields.
 type exchange struct {
 	q       *Quorum
 	ask     Exchange
@@ -56,11 +61,14 @@ type exchange struct {
 	gone    error                   // why the exchange is given up
 }
 
-// Exchange has other nodes be the set, while locks are held and waited for. It returns when a majority of the new set
-// serves it. An exchange that another client has left half-way is finished first.
+// Exchange has other nodes be the set, while locks are held and waited for. It
+// returns when a majority of the new set serves it. An exchange that another
+// client has left half-way is finished first.
 //
-// When ctx ends, or a node that enters cannot be reached for a guard time, the exchange is undone if it is this
-// call's and that is still possible. A call that dies leaves the set half-way, where it is safe: the next call goes on with it.
+// When ctx ends, or a node that enters cannot be reached for a guard time, the
+// exchange is undone if it is this call's and that is still possible. A call
+// that dies leaves the set half-way, where it is safe: the next call goes on
+// with it.
 func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	switch {
 	case q.isClosed():
@@ -68,8 +76,9 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	case q.buckets != nil:
 		return &Failure{Err: fmt.Errorf("%w: a set with clusters cannot exchange its nodes", ErrInvalid)}
 	}
-	// Without a majority nothing can be decided. Ready also fails for a list that is
-	// another one than the set's, so such a client never proposes a configuration.
+	// Without a majority nothing can be decided. Ready also fails for a list
+	// that is another one than the set's, so such a client never proposes a
+	// configuration.
 	if err := q.Ready(ctx); err != nil {
 		return err
 	}
@@ -78,12 +87,12 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	if c == nil {
 		return &Failure{Err: fmt.Errorf("%w: no set is recorded, so its nodes cannot be exchanged: record it first with \"quorate bootstrap --record\"", ErrInvalid)}
 	}
-	// Guard is measured by this process's clock, and the leases that it has to outlast
-	// by the nodes' and other clients'. So it is longer by what clocks may differ in
-	// speed, and by the skew on both sides. Patience bounds how long the call waits for
-	// a new node that answered prepare and does not any more
-	// (TestNodeThatDiesWhileItEntersIsGivenUp). A guard time is enough for a server
-	// that restarts.
+	// Guard is measured by this process's clock, and the leases that it has to
+	// outlast by the nodes' and other clients'. So it is longer by what clocks
+	// may differ in speed, and by the skew on both sides. Patience bounds how
+	// long the call waits for a new node that answered prepare and does not any
+	// more (TestNodeThatDiesWhileItEntersIsGivenUp). A guard time is enough for
+	// a server that restarts.
 	x.e = protocol.Exchange{Guard: c.Guard + c.Guard/50 + 2*q.set.Skew, Patience: max(c.Guard, 20*q.set.NodeTimeout), Undo: ask.Undo, Rules: rules()}
 	if err := x.prepare(ctx, c); err != nil {
 		return &Failure{Err: err}
@@ -106,8 +115,8 @@ func (q *Quorum) SetAddrs() []string {
 // run goes round until the exchange is over, given up, or ctx ends.
 func (x *exchange) run(ctx context.Context) error {
 	q := x.q
-	// A round asks each member once. Half a node timeout between two rounds is a few commands per second, for the length of
-	// the exchange.
+	// A round asks each member once. Half a node timeout between two rounds is
+	// a few commands per second, for the length of the exchange.
 	tick := time.NewTicker(max(q.set.NodeTimeout/2, time.Millisecond))
 	defer tick.Stop()
 	for {
@@ -121,13 +130,14 @@ func (x *exchange) run(ctx context.Context) error {
 			return x.undone(x.gone)
 		case outcome == protocol.ExchangeUnfit:
 			return fmt.Errorf("%w: %s", ErrInvalid, x.unfit())
-		// It does not pass: each round would fail in the same way. The set is half-way
-		// and serves, and a process that has followed fewer exchanges ends it.
+		// It does not pass: each round would fail in the same way. The set is
+		// half-way and serves, and a process that has followed fewer exchanges
+		// ends it.
 		case errors.Is(err, errSetFull):
 			return &ExchangeError{fmt.Errorf("%w: this process has followed too many exchanges to go on; let another process go on", ErrInvalid), x.state()}
-		// Any other error passes, or ctx ends: a node that is down, a lock of the
-		// register that another operator holds. To give up here would leave the set
-		// half-way for a lost packet.
+		// Any other error passes, or ctx ends: a node that is down, a lock of
+		// the register that another operator holds. To give up here would leave
+		// the set half-way for a lost packet.
 		case err != nil:
 			q.set.Logger.Debug("quorate: a step of an exchange of nodes has failed and is taken again", "error", err)
 		}
@@ -135,15 +145,16 @@ func (x *exchange) run(ctx context.Context) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return x.abandon(ContextError(ctx))
-		// Close does not undo: that needs the nodes, and Close is about to end their
-		// connections.
+		// Close does not undo: that needs the nodes, and Close is about to end
+		// their connections.
 		case <-q.closing:
 			return &ExchangeError{ErrClosed, x.state()}
 		}
 	}
 }
 
-// undone is the error of an exchange that was given up, by this client or by another one.
+// undone is the error of an exchange that was given up, by this client or by
+// another one.
 func (x *exchange) undone(why error) error {
 	if why == nil {
 		why = fmt.Errorf("%w: another client has undone the exchange", ErrInvalid)
@@ -151,9 +162,9 @@ func (x *exchange) undone(why error) error {
 	return &ExchangeError{why, "the set is as it was before"}
 }
 
-// abandon undoes what this call has begun, if that is possible, within a bound. A
-// change that another client has begun is left as it is: that client may be at work,
-// and the next call of any operator goes on with it or undoes it.
+// abandon undoes what this call has begun, if that is possible, within a bound.
+// A change that another client has begun is left as it is: that client may be
+// at work, and the next call of any operator goes on with it or undoes it.
 func (x *exchange) abandon(why error) error {
 	// The step that was decided last may not have been looked at yet.
 	if c := x.q.members.config.Load(); c != nil {
@@ -161,14 +172,15 @@ func (x *exchange) abandon(why error) error {
 	}
 	if x.gone = why; x.e.Mine() && !x.ask.Undo {
 		x.e.Undo = true
-		// The caller's context is over, and to undo takes a lock, a read and a put at the nodes. A bound of its own lets Ctrl-C leave
-		// the set as it was, where the nodes answer, and ends soon where they do not.
+		// The caller's context is over, and to undo takes a lock, a read and a
+		// put at the nodes. A bound of its own lets Ctrl-C leave the set as it
+		// was, where the nodes answer, and ends soon where they do not.
 		ctx, cancel := context.WithTimeout(context.Background(), x.q.Rounds(&x.q.set, 8)+2*x.q.set.NodeTimeout)
 		defer cancel()
 		for ctx.Err() == nil && !x.q.isClosed() {
 			switch outcome, _ := x.round(ctx); outcome {
-			// The last step was decided before the undo: the change is carried out, and
-			// that is no error.
+			// The last step was decided before the undo: the change is carried
+			// out, and that is no error.
 			case protocol.ExchangeDone:
 				return nil
 			case protocol.ExchangeUndone:

@@ -1,7 +1,8 @@
 package core
 
-// This file owns what an exchange finds out about the disks of the nodes: whether a node that restarts may come back with the
-// configuration of before. protocol.Exchange decides what follows from it (RuleExchangeSaved).
+// This file owns what an exchange finds out about the disks of the nodes:
+// whether a node that restarts may come back with the configuration of before.
+// protocol.Exchange decides what follows from it (RuleExchangeSaved).
 
 import (
 	"context"
@@ -12,14 +13,17 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// fsyncLag is how long a write may be missing from an append-only file: appendfsync everysec promises a second, and Redis waits
-// for another one where the disk is busy.
+// fsyncLag is how long a write may be missing from an append-only file:
+// appendfsync everysec promises a second, and Redis waits for another one where
+// the disk is busy.
 const fsyncLag = 2 * time.Second
 
-// saveAgain is the pause after a snapshot that has failed, or that could not begin beside another one.
+// saveAgain is the pause after a snapshot that has failed, or that could not
+// begin beside another one.
 const saveAgain = time.Second
 
-// disk is what one exchange knows of the disk of one member since that has moved. One goroutine uses it at a time.
+// disk is what one exchange knows of the disk of one member since that has
+// moved. One goroutine uses it at a time.
 type disk struct {
 	since   protocol.Time // when the member was first seen to have moved; 0: it was not
 	saving  bool          // this exchange has had a snapshot begun
@@ -27,12 +31,15 @@ type disk struct {
 	settled bool          // what it is, is known
 }
 
-// saved reports whether a restart of n brings back what it keeps now, or nothing. It has the node write a snapshot if it keeps only these:
-// the last one may be an hour old.
+// saved reports whether a restart of n brings back what it keeps now, or
+// nothing. It has the node write a snapshot if it keeps only these: the last
+// one may be an hour old.
 //
-// Invariant: a snapshot counts that this exchange has had begun after the member had moved. One that was under way then may lack the move.
-// A node that refuses to say what it keeps, or to write a snapshot, counts as saved: without that no managed server could be a member
-// of an exchange. The log says what an operator has to see to.
+// Invariant: a snapshot counts that this exchange has had begun after the
+// member had moved. One that was under way then may lack the move. A node that
+// refuses to say what it keeps, or to write a snapshot, counts as saved:
+// without that no managed server could be a member of an exchange. The log says
+// what an operator has to see to.
 func (d *disk) saved(ctx context.Context, n *node) bool {
 	q := n.q
 	if d.since == 0 {
@@ -77,7 +84,8 @@ func (d *disk) saved(ctx context.Context, n *node) bool {
 	return false
 }
 
-// refused reports whether an error is a node's refusal, which no other try changes.
+// refused reports whether an error is a node's refusal, which no other try
+// changes.
 func (d *disk) refused(n *node, err error) bool {
 	e, refused := err.(resp.Error)
 	if !refused || e.Code() == "ERR" && (strings.Contains(string(e), "in progress") || strings.Contains(string(e), "child process")) || e.Code() == "LOADING" || e.Code() == "BUSY" {

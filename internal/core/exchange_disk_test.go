@@ -13,7 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A node that keeps snapshots only, or an append-only file, does not come back with the set of before an exchange.
+// A node that keeps snapshots only, or an append-only file, does not come back
+// with the set of before an exchange.
 func TestExchangeIsOnDisk(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]redistest.Option{
@@ -39,7 +40,8 @@ func TestExchangeIsOnDisk(t *testing.T) {
 	}
 }
 
-// What a node refuses to tell is no reason to wait without end, and what passes is none to go on.
+// What a node refuses to tell is no reason to wait without end, and what passes
+// is none to go on.
 func TestWhatANodeSaysOfItsDisk(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)

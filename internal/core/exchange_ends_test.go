@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// What an operator that died had decided, and no node shows yet, is undone by the next call, too. Without that a later
-// call begins with it.
+// What an operator that died had decided, and no node shows yet, is undone by
+// the next call, too. Without that a later call begins with it.
 func TestDecisionThatNoNodeShowsIsUndone(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -53,7 +53,8 @@ func TestExchangeOfAHungNode(t *testing.T) {
 	hold.Release()
 }
 
-// A node that dies while it enters is given up when it has not answered for a guard time, in each stage. The set is as before.
+// A node that dies while it enters is given up when it has not answered for a
+// guard time, in each stage. The set is as before.
 func TestNodeThatDiesWhileItEntersIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for _, stage := range []string{"learning", "joint"} {
@@ -84,7 +85,8 @@ func TestNodeThatDiesWhileItEntersIsGivenUp(t *testing.T) {
 	}
 }
 
-// A call that ends right after its change was decided, and before it has looked at the nodes again, undoes the change.
+// A call that ends right after its change was decided, and before it has looked
+// at the nodes again, undoes the change.
 func TestExchangeThatEndsAsItsChangeIsDecided(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)

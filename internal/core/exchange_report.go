@@ -1,7 +1,7 @@
 package core
 
-// This file owns the words about an exchange: its progress, the state of the set in an error, and why a change is unfit.
-// No step depends on them.
+// This file owns the words about an exchange: its progress, the state of the
+// set in an error, and why a change is unfit. No step depends on them.
 
 import (
 	"slices"
@@ -11,12 +11,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// report tells the caller how far the exchange is, if that has changed. It runs on the
-// goroutine of Exchange, with no lock held. A Progress function that blocks delays the
-// rounds of this call. It delays no claim, and no client that follows what was decided.
+// report tells the caller how far the exchange is, if that has changed. It runs
+// on the goroutine of Exchange, with no lock held. A Progress function that
+// blocks delays the rounds of this call. It delays no claim, and no client that
+// follows what was decided.
 //
-// Left is no part of the comparison: it changes with each round. A command that prints
-// each report would print two lines a node timeout, for minutes.
+// Left is no part of the comparison: it changes with each round. A command that
+// prints each report would print two lines a node timeout, for minutes.
 func (x *exchange) report(c, next *protocol.Configuration, left time.Duration) {
 	p := ExchangeProgress{Epoch: c.Stamp.Epoch(), Stage: c.Stage.String()}
 	var silent []string
@@ -27,14 +28,14 @@ func (x *exchange) report(c, next *protocol.Configuration, left time.Duration) {
 	}
 	switch {
 	case next != nil:
-	// A new node that does not answer is named before all else. An operator can start
-	// it. The rest passes with time.
+	// A new node that does not answer is named before all else. An operator can
+	// start it. The rest passes with time.
 	case len(silent) > 0:
 		p.Await = strings.Join(silent, " ") + " to answer"
 	case c.Stage == protocol.Learning:
 		p.Await, p.Left = "the new nodes to take in what the others have", left
-		// Where no node enters, Learning is for holders alone (docs/membership.md, rule
-		// 23).
+		// Where no node enters, Learning is for holders alone
+		// (docs/membership.md, rule 23).
 		if !slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return m.Role == protocol.Enters }) {
 			p.Await, p.Left = "holders to get their places at the nodes that stay", x.e.Left(x.q.now())
 		}
@@ -50,9 +51,9 @@ func (x *exchange) report(c, next *protocol.Configuration, left time.Duration) {
 	x.ask.Progress(p)
 }
 
-// state says how far the set has come, for an error. It reads the configuration of this
-// moment and not that of the last round. A step may have been decided since, and an
-// operator acts on what the error says.
+// state says how far the set has come, for an error. It reads the configuration
+// of this moment and not that of the last round. A step may have been decided
+// since, and an operator acts on what the error says.
 func (x *exchange) state() string {
 	c := x.q.members.config.Load()
 	if c == nil {
@@ -65,8 +66,8 @@ func (x *exchange) state() string {
 }
 
 // unfit says why the change makes no sense for the set: it puts into words what
-// protocol.Configuration.Fits has found. That looks at stable sets only, so each member
-// of counted stays.
+// protocol.Configuration.Fits has found. That looks at stable sets only, so
+// each member of counted stays.
 func (x *exchange) unfit() string {
 	c := x.counted
 	for _, m := range x.goal.Add {

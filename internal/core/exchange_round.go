@@ -1,10 +1,12 @@
 package core
 
-// This file owns one round of an exchange: it asks each member how far it is, lets protocol.Exchange propose what
-// follows, and has the nodes decide it.
+// This file owns one round of an exchange: it asks each member how far it is,
+// lets protocol.Exchange propose what follows, and has the nodes decide it.
 //
-// Invariant: what follows a configuration is decided by the register of that configuration, under its lock. Two callers
-// that exchange nodes at the same time therefore agree on each step, and each carries on what the other one decided.
+// Invariant: what follows a configuration is decided by the register of that
+// configuration, under its lock. Two callers that exchange nodes at the same
+// time therefore agree on each step, and each carries on what the other one
+// decided.
 
 import (
 	"context"
@@ -19,23 +21,24 @@ import (
 
 // round looks at the nodes once, and goes on with the exchange if it is time.
 //
-// Invariant: the configuration is read once, at the beginning. What the nodes say is about that one, and what is proposed
-// follows it. If another client's step begins to count meanwhile, the register of the old one answers with it.
+// Invariant: the configuration is read once, at the beginning. What the nodes
+// say is about that one, and what is proposed follows it. If another client's
+// step begins to count meanwhile, the register of the old one answers with it.
 func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) {
 	q := x.q
 	c := q.members.config.Load()
 	if c == nil {
 		return protocol.ExchangeGoesOn, errors.New("every node of the list has lost its data")
 	}
-	// Invariant: x.e counts on c before it gets what the members of c say. They are
-	// known to it by their places in the configuration, and the next one has others
-	// there.
+	// Invariant: x.e counts on c before it gets what the members of c say. They
+	// are known to it by their places in the configuration, and the next one
+	// has others there.
 	x.count(c)
 	left := x.look(ctx, c)
 	next, ask := x.e.Propose(q.now(), protocol.NewBallot(q.wall.time(), chance(), ""))
 	// GaveUp names the member in each round from then on, by its place in the
-	// configuration of that moment. gone keeps what was said first, or the end of the
-	// caller's context, which abandon has put there.
+	// configuration of that moment. gone keeps what was said first, or the end
+	// of the caller's context, which abandon has put there.
 	if k, silent := x.e.GaveUp(); k >= 0 && x.gone == nil {
 		x.gone = fmt.Errorf("%w: %s is to be added and has not answered for %v", ErrNoQuorum, c.Members[k].Addr, silent.Round(time.Second))
 	}
@@ -49,9 +52,10 @@ func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) 
 	return protocol.ExchangeGoesOn, x.decide(ctx, c, next)
 }
 
-// count has the exchange count on the configuration that the client counts on. The pointer tells one configuration from another: each
-// step makes a new one. It changes as well when a member turns out to be a node by another name, and then the members are
-// looked at afresh, which costs one round.
+// count has the exchange count on the configuration that the client counts on.
+// The pointer tells one configuration from another: each step makes a new one.
+// It changes as well when a member turns out to be a node by another name, and
+// then the members are looked at afresh, which costs one round.
 func (x *exchange) count(c *protocol.Configuration) {
 	if c != x.counted {
 		x.e.Decided(x.q.now(), c)
@@ -61,8 +65,9 @@ func (x *exchange) count(c *protocol.Configuration) {
 
 // decide has what follows c decided, or read if next is nil, and counts on it.
 //
-// Invariant: this client counts on what the register says, never on what it proposed. An operator that died may have had
-// another change decided, which no node shows yet.
+// Invariant: this client counts on what the register says, never on what it
+// proposed. An operator that died may have had another change decided, which no
+// node shows yet.
 func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) error {
 	decided, err := x.q.succeed(ctx, c, next)
 	switch {
@@ -72,10 +77,10 @@ func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) 
 		x.e.Read()
 		return nil
 	}
-	// The operator's client follows like every other: Membership has the members moved.
-	// If this process dies before the first one moves, no node shows the decision. The
-	// register keeps it, and the next operator finds it there
-	// (TestDecisionThatNoNodeShowsIsUndone).
+	// The operator's client follows like every other: Membership has the
+	// members moved. If this process dies before the first one moves, no node
+	// shows the decision. The register keeps it, and the next operator finds it
+	// there (TestDecisionThatNoNodeShowsIsUndone).
 	x.q.members.change(-1, func(m *protocol.Membership) {
 		if !m.Decide(decided) {
 			err = errSetFull
@@ -84,21 +89,22 @@ func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) 
 	return err
 }
 
-// look asks each member how far it is. It returns the longest guard time that a node has left which enters. All are asked at
-// once, so a node that does not answer costs a round its own timeout and no more. A member that this client has no
-// connection to counts as silent.
+// look asks each member how far it is. It returns the longest guard time that a
+// node has left which enters. All are asked at once, so a node that does not
+// answer costs a round its own timeout and no more. A member that this client
+// has no connection to counts as silent.
 func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left time.Duration) {
 	q := x.q
-	// Each goroutine writes its own element of looks. x.e gets the results below, after
-	// all have ended: it is not safe for concurrent use.
+	// Each goroutine writes its own element of looks. x.e gets the results
+	// below, after all have ended: it is not safe for concurrent use.
 	members := q.members.slots(c)
 	looks, saved := make([]protocol.RepairResult, len(members)), make([]bool, len(members))
 	var all sync.WaitGroup
 	asked := q.now()
 	for k, i := range members {
 		looks[k].Err = errNoAnswer
-		// follow makes a node after Membership has given it a number, so there may be
-		// none yet.
+		// follow makes a node after Membership has given it a number, so there
+		// may be none yet.
 		if i < 0 || i >= q.nodes.size() {
 			continue
 		}
@@ -127,28 +133,32 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 	return left
 }
 
-// lookAs reads a node's marker as one of a configuration. A node that does not serve
-// that is an error: it has no key of that stamp. A node that is behind therefore counts
-// as silent, and what it says of an earlier configuration never counts for this one
-// (rule 16).
+// lookAs reads a node's marker as one of a configuration. A node that does not
+// serve that is an error: it has no key of that stamp. A node that is behind
+// therefore counts as silent, and what it says of an earlier configuration
+// never counts for this one (rule 16).
 func (n *node) lookAs(ctx context.Context, stamp protocol.Stamp) (res protocol.RepairResult) {
 	n.tried(ctx)
 	return n.lookAt(ctx, script.HomeOf(stamp).Marker(n.q.set.Prefix), true)
 }
 
-// succeed has the nodes decide which configuration follows c: next, or what was decided before. With nil nothing is
-// proposed, and nil is returned if nothing was decided.
+// succeed has the nodes decide which configuration follows c: next, or what was
+// decided before. With nil nothing is proposed, and nil is returned if nothing
+// was decided.
 //
-// Invariant: the lock and the record of the register count the nodes that stay or leave. Without that an exchange whose
-// new nodes cannot be reached could not be undone.
+// Invariant: the lock and the record of the register count the nodes that stay
+// or leave. Without that an exchange whose new nodes cannot be reached could
+// not be undone.
 func (q *Quorum) succeed(ctx context.Context, c, next *protocol.Configuration) (*protocol.Configuration, error) {
 	spec, err := q.NewSpec(Spec{Name: protocol.SuccessorName(c.Stamp), Weight: 1, Capacity: 1, Set: &q.set})
 	if err != nil {
 		return nil, err
 	}
 	spec.succession = true
-	// Four leases bound one attempt. The lock of the register is held by another operator for a few round trips, or by one that
-	// died for a lease. The caller tries again with the next round, and looks at the nodes in between.
+	// Four leases bound one attempt. The lock of the register is held by
+	// another operator for a few round trips, or by one that died for a lease.
+	// The caller tries again with the next round, and looks at the nodes in
+	// between.
 	ctx, cancel := context.WithTimeout(ctx, 4*q.set.TTL)
 	defer cancel()
 	h, err := q.Acquire(ctx, spec, false, nil)
@@ -157,8 +167,9 @@ func (q *Quorum) succeed(ctx context.Context, c, next *protocol.Configuration) (
 	}
 	defer h.Release()
 	r := q.Register(spec)
-	// To open is to read at a majority, and to keep older runs from recording. So of two operators whose locks follow one
-	// another the second one finds what the first one has put, or the first one's put fails.
+	// To open is to read at a majority, and to keep older runs from recording.
+	// So of two operators whose locks follow one another the second one finds
+	// what the first one has put, or the first one's put fails.
 	rec, err := r.Open(ctx, h)
 	switch {
 	case err != nil:
@@ -172,9 +183,10 @@ func (q *Quorum) succeed(ctx context.Context, c, next *protocol.Configuration) (
 	case next == nil:
 		return nil, nil
 	}
-	// A Put that fails may have reached some nodes, or all. So protocol.Exchange takes
-	// a first step for this call's own until the register has been read, and an
-	// interrupted call undoes it (TestExchangeThatEndsAsItsChangeIsDecided). The record
-	// has no end: an operator may come back to an exchange that is half-way after days.
+	// A Put that fails may have reached some nodes, or all. So
+	// protocol.Exchange takes a first step for this call's own until the
+	// register has been read, and an interrupted call undoes it
+	// (TestExchangeThatEndsAsItsChangeIsDecided). The record has no end: an
+	// operator may come back to an exchange that is half-way after days.
 	return next, r.Put(ctx, h, 1, []byte(next.String()), 0)
 }

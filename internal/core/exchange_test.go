@@ -22,7 +22,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// exchangeSettings have an exchange take about ten seconds: its guard time is four and a half.
+// exchangeSettings have an exchange take about ten seconds: its guard time is
+// four and a half.
 func exchangeSettings() Settings {
 	set := Defaults()
 	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 2*time.Second, 100*time.Millisecond, 4500*time.Millisecond, 500*time.Millisecond
@@ -56,8 +57,9 @@ type tenancy struct {
 	hold *Hold
 }
 
-// begin fails the test if the hold of before is valid as this one is, or has the greater token. It reports whether h is
-// still valid: one that a late goroutine brings after its end shows nothing.
+// begin fails the test if the hold of before is valid as this one is, or has
+// the greater token. It reports whether h is still valid: one that a late
+// goroutine brings after its end shows nothing.
 func (n *tenancy) begin(t *testing.T, h *Hold) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -92,8 +94,9 @@ func watched(t *testing.T, q *Quorum) *lateness.Lateness {
 	return late
 }
 
-// mustLast fails the test if a hold is lost. It is excused if the machine stood still for so much of its last lease that a renewal of
-// it failed for that: the next one begins a third of a lease later.
+// mustLast fails the test if a hold is lost. It is excused if the machine stood
+// still for so much of its last lease that a renewal of it failed for that: the
+// next one begins a third of a lease later.
 func mustLast(t *testing.T, late *lateness.Lateness, h *Hold) {
 	t.Helper()
 	if !h.Valid() {
@@ -159,8 +162,10 @@ func (c *crowd) waited(w waiting, ttl time.Duration) {
 	}
 }
 
-// users are 24 goroutines that lock and unlock 8 names, until stop. It returns how often they did, and how long the longest
-// wait was. The test fails if two hold a name at once, a hold is lost, a token falls, or a wait outlasts a lease.
+// users are 24 goroutines that lock and unlock 8 names, until stop. It returns
+// how often they did, and how long the longest wait was. The test fails if two
+// hold a name at once, a hold is lost, a token falls, or a wait outlasts a
+// lease.
 func users(t *testing.T, qs ...*Quorum) (stop func() (int64, time.Duration)) {
 	t.Helper()
 	const goroutines = 24
@@ -185,7 +190,8 @@ func users(t *testing.T, qs ...*Quorum) (stop func() (int64, time.Duration)) {
 	}
 }
 
-// A node is replaced, then two are added, then all but one removed. Holds stay, and locks go on.
+// A node is replaced, then two are added, then all but one removed. Holds stay,
+// and locks go on.
 func TestExchange(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 6)
@@ -215,7 +221,8 @@ func TestExchange(t *testing.T) {
 	first.Release()
 }
 
-// gives is a set of the first nodes of a cluster, recorded, and two of its clients.
+// gives is a set of the first nodes of a cluster, recorded, and two of its
+// clients.
 func gives(t *testing.T, c *redistest.Cluster, members int) (operator, q *Quorum) {
 	t.Helper()
 	var list []*redistest.Server
@@ -246,7 +253,8 @@ func TestExchangeOfADeadNode(t *testing.T) {
 	first.Release()
 }
 
-// What makes no sense, and a server that cannot be a node of the set, is refused at once, and nothing is begun.
+// What makes no sense, and a server that cannot be a node of the set, is
+// refused at once, and nothing is begun.
 func TestExchangeIsRefused(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 6)
@@ -284,8 +292,9 @@ func TestExchangeIsRefused(t *testing.T) {
 	assert.ErrorContains(t, plain.Exchange(minute(t), Exchange{Remove: c.URLs()[5:]}), "no set is recorded")
 }
 
-// Clients that are given the new list before the exchange mark the server that is to be added. They are refused, the exchange
-// takes the server while they run, and they work afterwards.
+// Clients that are given the new list before the exchange mark the server that
+// is to be added. They are refused, the exchange takes the server while they
+// run, and they work afterwards.
 func TestExchangeTakesAMarkedServer(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -305,7 +314,8 @@ func TestExchangeTakesAMarkedServer(t *testing.T) {
 		require.NoError(t, c.Node(i).Cont())
 	}
 	var wrong *SetError
-	// Until the new node is known to be no member, this client may hold by the votes of the set, like each of its clients.
+	// Until the new node is known to be no member, this client may hold by the
+	// votes of the set, like each of its clients.
 	require.Eventually(t, func() bool {
 		h, err := early.Acquire(within(t), spec, false, nil)
 		if err == nil {
@@ -330,7 +340,8 @@ func TestExchangeTakesAMarkedServer(t *testing.T) {
 	(<-ended).Release()
 }
 
-// A new node that dies is given up: the set is as before, and the next call adds another one.
+// A new node that dies is given up: the set is as before, and the next call
+// adds another one.
 func TestExchangeIsGivenUp(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
@@ -360,7 +371,8 @@ func TestExchangeIsGivenUp(t *testing.T) {
 	first.Release()
 }
 
-// The next call finishes what an operator that died has left half-way, in each stage, or undoes it.
+// The next call finishes what an operator that died has left half-way, in each
+// stage, or undoes it.
 func TestExchangeIsFinishedByTheNext(t *testing.T) {
 	t.Parallel()
 	for _, stage := range []string{"learning", "joint"} {
@@ -398,7 +410,8 @@ func TestExchangeIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-// Two operators exchange nodes at once: each does what it was asked for, one after the other.
+// Two operators exchange nodes at once: each does what it was asked for, one
+// after the other.
 func TestTwoOperators(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
@@ -420,8 +433,9 @@ func TestTwoOperators(t *testing.T) {
 	hold.Release()
 }
 
-// A node that lost its data gets the record of what follows the configuration. Without that two nodes, one after the
-// other, lose what was decided, and another configuration is decided.
+// A node that lost its data gets the record of what follows the configuration.
+// Without that two nodes, one after the other, lose what was decided, and
+// another configuration is decided.
 func TestRegisterOfASuccessionIsRepaired(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -458,7 +472,8 @@ func finds(t *testing.T, q *Quorum, name string, by *Hold) {
 	}
 }
 
-// A process that starts with the list of before finds the set, and its lock keeps out the others.
+// A process that starts with the list of before finds the set, and its lock
+// keeps out the others.
 func TestListOfBefore(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 6)
@@ -476,7 +491,8 @@ func TestListOfBefore(t *testing.T) {
 	held(t, late, "first").Release()
 }
 
-// A client names the nodes by other addresses than the set does: each of them has one vote, and one is removed by its name.
+// A client names the nodes by other addresses than the set does: each of them
+// has one vote, and one is removed by its name.
 func TestExchangeUnderOtherNames(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
@@ -512,7 +528,8 @@ func TestExchangeUnderOtherNames(t *testing.T) {
 	first.Release()
 }
 
-// A client that hears of nothing for two exchanges has lost its hold when it comes back, and follows the set.
+// A client that hears of nothing for two exchanges has lost its hold when it
+// comes back, and follows the set.
 func TestClientThatMissesTwoExchanges(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
@@ -570,8 +587,10 @@ func (c *cuttable) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// All nodes of a list have left since. One of them has entered again, the other still runs with what it had. A client with that list uses
-// the set, whichever of the two it meets first, and the node that left long ago can be added again.
+// All nodes of a list have left since. One of them has entered again, the other
+// still runs with what it had. A client with that list uses the set, whichever
+// of the two it meets first, and the node that left long ago can be added
+// again.
 func TestListWhoseNodesHaveAllLeft(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -596,7 +615,8 @@ func TestListWhoseNodesHaveAllLeft(t *testing.T) {
 	assert.Equal(t, []string{c.Addrs()[1], c.Addrs()[0]}, nodesOf(operator))
 }
 
-// A node that was removed while it was down comes back with its data. It has no vote, and changes nothing.
+// A node that was removed while it was down comes back with its data. It has no
+// vote, and changes nothing.
 func TestRemovedNodeComesBack(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4, redistest.WithAOF("always"))

@@ -1,7 +1,7 @@
 package core
 
-// This file owns the way of a request from its claim or operation to the link of
-// its node, at once or by a backlog.
+// This file owns the way of a request from its claim or operation to the link
+// of its node, at once or by a backlog.
 
 import (
 	"context"
@@ -13,20 +13,23 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// flow keeps the requests of claims that a node has no room for yet, and sends them when
-// it has. What is sent, and when, is for [protocol.Attempt] and [protocol.Backlog] to
-// decide. It is safe for concurrent use; mu guards the backlog and what belongs to it.
-// Lock order: attempt.mu or registerCall.mu, then flow.mu or Ordered.mu, never both of these.
+// flow keeps the requests of claims that a node has no room for yet, and sends
+// them when it has. What is sent, and when, is for [protocol.Attempt] and
+// [protocol.Backlog] to decide. It is safe for concurrent use; mu guards the
+// backlog and what belongs to it.
+// Lock order: attempt.mu or registerCall.mu, then flow.mu or Ordered.mu, never
+// both of these.
 //
-// The obvious alternative is a queue of bytes inside the link, and it was worse. What lies
-// in such a queue for a second has lost a second of its lease, cannot be taken back, and
-// is followed by the claim's next try. Here a request waits as a wish: a newer one of the
-// claim replaces it, a leave cancels a join that was never sent, and the lease counts
-// from the moment at which the request is sent.
+// The obvious alternative is a queue of bytes inside the link, and it was
+// worse. What lies in such a queue for a second has lost a second of its lease,
+// cannot be taken back, and is followed by the claim's next try. Here a request
+// waits as a wish: a newer one of the claim replaces it, a leave cancels a join
+// that was never sent, and the lease counts from the moment at which the
+// request is sent.
 //
-// Memory is bounded by the claims and the operations on records: each has at most one
-// request here for a node. Callers wait for these anyway, so they are not asked to wait a
-// second time.
+// Memory is bounded by the claims and the operations on records: each has at
+// most one request here for a node. Callers wait for these anyway, so they are
+// not asked to wait a second time.
 type flow struct {
 	mu      sync.Mutex
 	backlog protocol.Backlog[queued]
@@ -38,7 +41,8 @@ type flow struct {
 	pumps   sync.WaitGroup
 }
 
-// note wakes the call that waits until the backlog is empty. Called with f.mu held.
+// note wakes the call that waits until the backlog is empty. Called with f.mu
+// held.
 func (f *flow) note() {
 	if f.empty != nil && f.backlog.Len() == 0 {
 		close(f.empty)
@@ -46,17 +50,18 @@ func (f *flow) note() {
 	}
 }
 
-// queued is a request that waits for room at a node.
-// [call] and [registerRequest] are such requests, and a notice is one without an answer.
+// queued is a request that waits for room at a node. [call] and
+// [registerRequest] are such requests, and a notice is one without an answer.
 type queued interface {
 	transport.Command
-	// transmit sends the request, unless it has lost its sense. It reports false when there
-	// is no room: the request goes on waiting. Its owner's lock must not be held.
+	// transmit sends the request, unless it has lost its sense. It reports
+	// false when there is no room: the request goes on waiting. Its owner's
+	// lock must not be held.
 	transmit(n *node) bool
 }
 
-// put has a request wait. Called with the owner's lock held. It reports false when the
-// flow is closed.
+// put has a request wait. Called with the owner's lock held. It reports false
+// when the flow is closed.
 // Invariant: a request that put has taken is transmitted, or its node's flow is
 // closed. A caller that gets false still owns the request.
 func (n *node) put(k protocol.Class, c queued) bool {
@@ -72,9 +77,9 @@ func (n *node) put(k protocol.Class, c queued) bool {
 	return true
 }
 
-// room says that the node may have room for more.
-// The link calls it, and up does: a connection that begins has room. It blocks for
-// nothing but flow.mu, so the reader of the node may call it.
+// room says that the node may have room for more. The link calls it, and up
+// does: a connection that begins has room. It blocks for nothing but flow.mu,
+// so the reader of the node may call it.
 func (n *node) room() {
 	f := &n.flow
 	f.mu.Lock()
@@ -86,10 +91,9 @@ func (n *node) room() {
 	n.start()
 }
 
-// start has a goroutine send what waits, if none does. It ends when nothing waits or
-// there is no room. Called with flow.mu held.
-// A goroutine that ends where there is nothing to do needs no signal, and an idle
-// node costs none.
+// start has a goroutine send what waits, if none does. It ends when nothing
+// waits or there is no room. Called with flow.mu held. A goroutine that ends
+// where there is nothing to do needs no signal, and an idle node costs none.
 func (n *node) start() {
 	f := &n.flow
 	if !f.pumping && !f.blocked && !f.closed && f.backlog.Len() > 0 {
@@ -98,13 +102,14 @@ func (n *node) start() {
 	}
 }
 
-// pump sends what waits, in a goroutine of its own, because it takes the locks of the owners
-// one after the other. It flushes every so many requests: the node then works on the first
-// while the rest is encoded.
+// pump sends what waits, in a goroutine of its own, because it takes the locks
+// of the owners one after the other. It flushes every so many requests: the
+// node then works on the first while the rest is encoded.
 //
-// Invariant: pump ends only when nothing waits, or when the link will call Room. again is set
-// where Room was called while pump ran. Without it the call would be lost between the
-// refusal of the link and the end of pump, and the backlog would rest until the next request.
+// Invariant: pump ends only when nothing waits, or when the link will call
+// Room. again is set where Room was called while pump ran. Without it the call
+// would be lost between the refusal of the link and the end of pump, and the
+// backlog would rest until the next request.
 func (n *node) pump() {
 	f := &n.flow
 	sent := 0
@@ -133,8 +138,8 @@ func (n *node) pump() {
 		f.mu.Lock()
 		f.backlog.Return(k, c)
 		f.note()
-		// There was no room. If the link has called Room since, it will not call
-		// again for this refusal, so the loop goes on.
+		// There was no room. If the link has called Room since, it will not
+		// call again for this refusal, so the loop goes on.
 		stop := !f.again
 		if f.again = false; stop {
 			f.pumping, f.blocked = false, true
@@ -148,9 +153,9 @@ func (n *node) pump() {
 
 var errTooLate = errors.New("the node had no room for the release before the lease ended")
 
-// transmit sends a claim's request that has waited. The claim may have ended meanwhile, or want
-// something else by now: protocol.Client.Depart decides that.
-// It runs on pump's goroutine, and takes a.mu.
+// transmit sends a claim's request that has waited. The claim may have ended
+// meanwhile, or want something else by now: protocol.Client.Depart decides
+// that. It runs on pump's goroutine, and takes a.mu.
 func (c *call) transmit(n *node) bool {
 	a := c.a
 	a.mu.Lock()
@@ -163,8 +168,8 @@ func (c *call) transmit(n *node) bool {
 		c.free()
 		return true
 	}
-	// Depart has set when the request was sent, and with it when the claim wants to
-	// be woken.
+	// Depart has set when the request was sent, and with it when the claim
+	// wants to be woken.
 	if c.req.Op != protocol.OpLeave {
 		a.q.ticks.set(a, a.claim.Wake())
 	}
@@ -186,10 +191,10 @@ func taking(took transport.Fate) protocol.Taking {
 	return protocol.NotSent
 }
 
-// offer sends a request, or has it wait for room at its node. Called with a.mu held.
-// It reports whether the link is to be flushed.
-// Most requests are handed to the link at once. One waits if the link is full, or
-// if others of its class or a more urgent one wait already: it would overtake them.
+// offer sends a request, or has it wait for room at its node. Called with a.mu
+// held. It reports whether the link is to be flushed. Most requests are handed
+// to the link at once. One waits if the link is full, or if others of its class
+// or a more urgent one wait already: it would overtake them.
 func (a *attempt) offer(r *protocol.Request) (flush bool) {
 	n := a.q.nodes.at(r.Node)
 	way := a.claim.Offer(r, n.flow.backlog.Behind)
@@ -228,9 +233,9 @@ func urgency(k protocol.Class) transport.Urgency {
 	return transport.Normal
 }
 
-// send sends commands, in order. They do not wait for room: they are few, and the
-// connection itself needs them (loading scripts, asking for the time).
-// The caller may hold a lock of the runtime: it never calls Reply. But Flush may
+// send sends commands, in order. They do not wait for room: they are few, and
+// the connection itself needs them (loading scripts, asking for the time). The
+// caller may hold a lock of the runtime: it never calls Reply. But Flush may
 // write, so it is not for a lock that others wait for.
 func (n *node) send(cmds ...transport.Command) {
 	for _, c := range cmds {
@@ -245,10 +250,10 @@ func (n *node) err() error { return n.link.State(time.Time{}).Err }
 // info is what the node said of itself as the latest connection began.
 func (n *node) info() *transport.Info { return n.link.State(time.Time{}).Info }
 
-// drain is a part of Close. Leaves that wait for room are sent first, or what they release
-// would stay taken for a lease. It waits until nothing waits for the node any more, or the context ends. Then what
-// still waits is given up.
-// It runs on a goroutine of Close, one for each node.
+// drain is a part of Close. Leaves that wait for room are sent first, or what
+// they release would stay taken for a lease. It waits until nothing waits for
+// the node any more, or the context ends. Then what still waits is given up. It
+// runs on a goroutine of Close, one for each node.
 func (n *node) drain(ctx context.Context) {
 	f := &n.flow
 	f.mu.Lock()

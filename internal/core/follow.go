@@ -1,7 +1,8 @@
 package core
 
-// This file carries out what protocol.Membership decides when a set exchanges its nodes: which nodes
-// this client connects to and leaves, and what claims and operations count on.
+// This file carries out what protocol.Membership decides when a set exchanges
+// its nodes: which nodes this client connects to and leaves, and what claims
+// and operations count on.
 
 import (
 	"context"
@@ -15,18 +16,22 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// follow has all that is under way count on the configuration that counts now. If another goroutine does so already, that one goes on with it.
+// follow has all that is under way count on the configuration that counts now.
+// If another goroutine does so already, that one goes on with it.
 //
-// Invariant: one goroutine at a time, without a lock. Two could give claims an earlier group after a later one, and a lock
-// would be held in callbacks of the claims that end.
+// Invariant: one goroutine at a time, without a lock. Two could give claims an
+// earlier group after a later one, and a lock would be held in callbacks of the
+// claims that end.
 func (s *members) follow() {
 	for s.followed() {
 	}
 }
 
-// followed reports whether there was something to do. A set whose nodes were never exchanged changes nothing.
+// followed reports whether there was something to do. A set whose nodes were
+// never exchanged changes nothing.
 //
-// Invariant: New has made the nodes of the list before. Without that their numbers would be taken here.
+// Invariant: New has made the nodes of the list before. Without that their
+// numbers would be taken here.
 func (s *members) followed() bool {
 	if c := s.config.Load(); c == nil || c.Stamp.Epoch() == 1 {
 		return false
@@ -38,8 +43,9 @@ func (s *members) followed() bool {
 	}
 	s.mu.Lock()
 	c := s.known.Config()
-	// counted is set before the work, not after it: what another goroutine learns meanwhile is another configuration, and the
-	// loop of follow finds it.
+	// counted is set before the work, not after it: what another goroutine
+	// learns meanwhile is another configuration, and the loop of follow finds
+	// it.
 	if s.following || c == s.counted {
 		s.mu.Unlock()
 		return false
@@ -51,8 +57,10 @@ func (s *members) followed() bool {
 		addrs = append(addrs, s.known.Addr(i))
 	}
 	s.mu.Unlock()
-	// The nodes are made before the claims hear of them, and are connected to after that. In the first order reversed a claim would
-	// send to an index without a node. In the second one a vote could come for a claim that does not count the node yet.
+	// The nodes are made before the claims hear of them, and are connected to
+	// after that. In the first order reversed a claim would send to an index
+	// without a node. In the second one a vote could come for a claim that does
+	// not count the node yet.
 	entered := s.enter(addrs)
 	defer func() { // also when a callback ends the goroutine
 		for _, n := range entered {
@@ -68,8 +76,9 @@ func (s *members) followed() bool {
 
 // regroup has all that is under way count on other nodes.
 //
-// Invariant: an attempt is in q.attempts, and an operation in q.records, before it reads the Client's group. The
-// Client gets the new group before they are listed here. So each counts on the new group, by its start or by this call.
+// Invariant: an attempt is in q.attempts, and an operation in q.records, before
+// it reads the Client's group. The Client gets the new group before they are
+// listed here. So each counts on the new group, by its start or by this call.
 func (q *Quorum) regroup(g protocol.Group) {
 	q.driver.carryOut(q.driver.client.Regroup(q.now(), g))
 	for _, a := range q.attempts.all() {
@@ -79,8 +88,8 @@ func (q *Quorum) regroup(g protocol.Group) {
 	q.watches.signal()
 }
 
-// regroup has the operations under way count on other nodes. A node that has entered
-// gets the request too, where the operation still needs answers.
+// regroup has the operations under way count on other nodes. A node that has
+// entered gets the request too, where the operation still needs answers.
 func (r *records) regroup(g protocol.Group) {
 	for _, i := range r.all() {
 		i.mu.Lock()
@@ -92,8 +101,9 @@ func (r *records) regroup(g protocol.Group) {
 	}
 }
 
-// exclude has the operations under way hear which nodes are not known to be members, and which have become others. See members.change
-// for why the last value follows that of the event.
+// exclude has the operations under way hear which nodes are not known to be
+// members, and which have become others. See members.change for why the last
+// value follows that of the event.
 func (r *records) exclude(s *members, outside, others uint32) {
 	for _, i := range r.all() {
 		i.mu.Lock()
@@ -107,12 +117,15 @@ func (r *records) exclude(s *members, outside, others uint32) {
 	}
 }
 
-// enter makes the nodes that are new. Their connections begin when claims count on them.
+// enter makes the nodes that are new. Their connections begin when claims count
+// on them.
 //
-// Invariant: each number that the Client knows is that of a node. One that cannot be connected to counts as down.
+// Invariant: each number that the Client knows is that of a node. One that
+// cannot be connected to counts as down.
 func (s *members) enter(addrs []string) (made []*node) {
 	q := s.q
-	// Numbers only grow, and follow runs in one goroutine, so nothing else appends to the list.
+	// Numbers only grow, and follow runs in one goroutine, so nothing else
+	// appends to the list.
 	for i := q.nodes.size(); i < len(addrs); i++ {
 		c, err := q.nodes.clientAt(addrs[i])
 		if err != nil {
@@ -123,14 +136,16 @@ func (s *members) enter(addrs []string) (made []*node) {
 	return made
 }
 
-// keep has a node be connected to while it is a member, and ends it when it is none any more.
+// keep has a node be connected to while it is a member, and ends it when it is
+// none any more.
 //
-// Invariant: it looks again after what it has done. Two events may have their actions carried out in either order. Without
-// that a node that leaves the set and enters again at once stays dropped, and its vote is missing.
+// Invariant: it looks again after what it has done. Two events may have their
+// actions carried out in either order. Without that a node that leaves the set
+// and enters again at once stays dropped, and its vote is missing.
 func (s *members) keep(i int) {
 	q := s.q
-	// Begin may be said of a number before follow has made the node. follow connects
-	// what it makes, so nothing is lost.
+	// Begin may be said of a number before follow has made the node. follow
+	// connects what it makes, so nothing is lost.
 	if i >= q.nodes.size() { // follow makes it
 		return
 	}
@@ -143,8 +158,8 @@ func (s *members) keep(i int) {
 		s.keep(i)
 		return
 	}
-	// A task: connect waits until the node that had the index has ended, for a node
-	// timeout, and the caller may be a reader.
+	// A task: connect waits until the node that had the index has ended, for a
+	// node timeout, and the caller may be a reader.
 	q.tasks.start(func() {
 		c, err := q.nodes.clientAt(addr)
 		if err == nil {
@@ -158,16 +173,16 @@ func (s *members) keep(i int) {
 	})
 }
 
-// wants reports whether a node is to be connected to, and where. Both under one lock:
-// the address is that of the member that is wanted.
+// wants reports whether a node is to be connected to, and where. Both under one
+// lock: the address is that of the member that is wanted.
 func (s *members) wants(i int) (is bool, addr string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known.Wants(i), s.known.Addr(i)
 }
 
-// offer says with which credentials an address is to be connected to that may become a node. Without a URL they are those
-// of the first node.
+// offer says with which credentials an address is to be connected to that may
+// become a node. Without a URL they are those of the first node.
 func (s *nodes) offer(a Address) {
 	if a.plain {
 		return
@@ -186,9 +201,10 @@ func (s *nodes) offered(addr string) *redis.Options {
 	return s.offers[addr]
 }
 
-// clientAt returns a client of an address, with the options of the first node that is a single server, and with its credentials
-// unless others were offered.
-// A certificate is to be that of the address, unless the options name one for all nodes.
+// clientAt returns a client of an address, with the options of the first node
+// that is a single server, and with its credentials unless others were offered.
+// A certificate is to be that of the address, unless the options name one for
+// all nodes.
 func (s *nodes) clientAt(addr string) (redis.UniversalClient, error) {
 	o, err := s.optionsAt(addr)
 	if err != nil {
@@ -204,8 +220,9 @@ func (s *nodes) optionsAt(addr string) (*redis.Options, error) {
 			continue
 		}
 		o := *c.Options()
-		// The options are those of a node that works: user, password, TLS, timeouts. What belongs to the address of that node must
-		// not come along: its dialer, its socket, its name in the certificate.
+		// The options are those of a node that works: user, password, TLS,
+		// timeouts. What belongs to the address of that node must not come
+		// along: its dialer, its socket, its name in the certificate.
 		o.Addr, o.Network, o.PushNotificationProcessor = addr, "tcp", nil
 		if addr[:1] == "/" {
 			o.Network = "unix"
@@ -216,9 +233,9 @@ func (s *nodes) optionsAt(addr string) (*redis.Options, error) {
 				o.TLSConfig.ServerName = host
 			}
 		}
-		// What the URL of this very address says comes before what the first node has:
-		// another user or another certificate there is the reason to name it
-		// (TestDiscoveryNamesTheCredentialsOfANodeThatEnters).
+		// What the URL of this very address says comes before what the first
+		// node has: another user or another certificate there is the reason to
+		// name it (TestDiscoveryNamesTheCredentialsOfANodeThatEnters).
 		if a := s.offered(addr); a != nil {
 			o.Network, o.Username, o.Password, o.DB, o.TLSConfig, o.Dialer = a.Network, a.Username, a.Password, a.DB, a.TLSConfig, nil
 			o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider = nil, a.CredentialsProviderContext, nil
@@ -232,12 +249,12 @@ func (s *nodes) optionsAt(addr string) (*redis.Options, error) {
 	return nil, fmt.Errorf("%w: no node of the list is a single server, whose options could be used", ErrInvalid)
 }
 
-// nowhere is the way to a node for which there is none: each command is refused. A
-// member whose address this client cannot use gets one, so that its number is never
-// without a node.
+// nowhere is the way to a node for which there is none: each command is
+// refused. A member whose address this client cannot use gets one, so that its
+// number is never without a node.
 //
-// Append answers in a goroutine: a Transport calls no Reply in Append, because the
-// caller may hold the lock that Reply takes.
+// Append answers in a goroutine: a Transport calls no Reply in Append, because
+// the caller may hold the lock that Reply takes.
 type nowhere struct{ err error }
 
 func (w nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {

@@ -13,8 +13,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A client follows its set while a node is replaced, whether it decides the steps or learns them from the nodes. It
-// connects to the node that enters and leaves the one that goes. Holds stay.
+// A client follows its set while a node is replaced, whether it decides the
+// steps or learns them from the nodes. It connects to the node that enters and
+// leaves the one that goes. Holds stay.
 func TestClientsFollowTheirSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -60,7 +61,8 @@ func TestClientsFollowTheirSet(t *testing.T) {
 	first.Release()
 }
 
-// leaving is a Quorum of a set of three nodes, and a configuration in which the third one leaves.
+// leaving is a Quorum of a set of three nodes, and a configuration in which the
+// third one leaves.
 func leaving(t *testing.T) (q *Quorum, joint *protocol.Configuration) {
 	t.Helper()
 	c := redistest.Start(t, 3)
@@ -70,7 +72,8 @@ func leaving(t *testing.T) (q *Quorum, joint *protocol.Configuration) {
 	return q, set.Begin(protocol.Change{Remove: []string{c.Node(2).Addr()}}, protocol.NewBallot(time.Now(), chance(), ""))
 }
 
-// namesTooEarly reports whether requests name a configuration that a claim does not know yet.
+// namesTooEarly reports whether requests name a configuration that a claim does
+// not know yet.
 func namesTooEarly(t *testing.T) bool {
 	q, joint := leaving(t)
 	h := held(t, q, "n")
@@ -95,7 +98,8 @@ func TestRequestsNameASetThatClaimsKnow(t *testing.T) {
 	assert.False(t, namesTooEarly(t))
 }
 
-// Two goroutines that learn of two steps may carry them out in either order. What counts is what the set is at the end.
+// Two goroutines that learn of two steps may carry them out in either order.
+// What counts is what the set is at the end.
 func TestAStepThatIsCarriedOutLate(t *testing.T) {
 	t.Parallel()
 	q, joint := leaving(t)

@@ -1,18 +1,19 @@
 package core
 
-// This file owns an acquisition from Begin to Release, as the primitives see it.
+// This file owns an acquisition from Begin to Release, as the primitives see
+// it.
 //
 // A primitive calls Begin, then Wait until it has a Hold or an error. A Pending
-// becomes a Hold by its admission: both are the attempt, seen by callers that may
-// do different things with it.
+// becomes a Hold by its admission: both are the attempt, seen by callers that
+// may do different things with it.
 //
 //	Begin ---> Pending --- Wait: admitted ---> Hold --- Release, or lost
 //	              |  \---- Wait: the context ends --> still queued: Wait again, or Cancel
 //	              \------- Wait: any other error ---> over
 //
-// Invariant: each attempt that Begin started is ended by Cancel, by Release or by
-// its claim. Otherwise its claim would be renewed, and the name taken, for as long
-// as the process lives.
+// Invariant: each attempt that Begin started is ended by Cancel, by Release or
+// by its claim. Otherwise its claim would be renewed, and the name taken, for
+// as long as the process lives.
 
 import (
 	"cmp"
@@ -32,10 +33,10 @@ type Pending struct {
 	began protocol.Time
 }
 
-// Owner gets the events of its hold. No lock is held during a callback.
-// Its methods run on the goroutine of the event: a reader, a scheduler's, the
-// caller's own. It must not wait for a node: the reader that it runs on may be the
-// one that would bring the answer.
+// Owner gets the events of its hold. No lock is held during a callback. Its
+// methods run on the goroutine of the event: a reader, a scheduler's, the
+// caller's own. It must not wait for a node: the reader that it runs on may be
+// the one that would bring the answer.
 type Owner interface {
 	Ended(cause error) // the hold has ended by itself: ErrLost or ErrClosed; called at most once
 	Waiting()          // a claim has begun to wait behind it
@@ -50,10 +51,9 @@ func (f OnEnd) Ended(cause error) { f(cause) }
 // Waiting does nothing.
 func (f OnEnd) Waiting() {}
 
-// Begin starts an acquisition, without waiting for any node. If o is nil, the hold has
-// no callbacks.
-// A wrong wall clock ends it here: the claim would have no place in the order. See
-// wall.go.
+// Begin starts an acquisition, without waiting for any node. If o is nil, the
+// hold has no callbacks. A wrong wall clock ends it here: the claim would have
+// no place in the order. See wall.go.
 func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.isClosed() {
 		return nil, &Failure{Err: ErrClosed}
@@ -119,9 +119,9 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 	}
 }
 
-// acquired calls the observer. If that panics, or ends its goroutine, the caller does
-// not get the hold, so the hold is cancelled: nothing else would release it.
-// Called without a lock, on the caller's goroutine.
+// acquired calls the observer. If that panics, or ends its goroutine, the
+// caller does not get the hold, so the hold is cancelled: nothing else would
+// release it. Called without a lock, on the caller's goroutine.
 func (p *Pending) acquired() {
 	q, h := p.a.q, (*Hold)(p.a)
 	if q.set.Observe == nil {
@@ -142,7 +142,8 @@ func CutShort(sentinel error, ctx context.Context) *Failure {
 	return &Failure{Err: &cutShort{sentinel, ContextError(ctx)}}
 }
 
-// ContextError returns the context's error, with its cause where that says more.
+// ContextError returns the context's error, with its cause where that says
+// more.
 func ContextError(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); !errors.Is(cause, err) {
@@ -173,16 +174,16 @@ type cutShort struct{ sentinel, ctx error }
 func (e *cutShort) Error() string   { return e.ctx.Error() + " while waiting: " + e.sentinel.Error() }
 func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
 
-// Queued reports whether the attempt goes on after Wait, which its context has cut
-// short. When Wait has failed for another reason the attempt has ended, and one more Wait
-// would wait for what has been seen already.
-// It reads done without a.mu: only take, which the same goroutine calls, writes it.
+// Queued reports whether the attempt goes on after Wait, which its context has
+// cut short. When Wait has failed for another reason the attempt has ended, and
+// one more Wait would wait for what has been seen already. It reads done
+// without a.mu: only take, which the same goroutine calls, writes it.
 func (p *Pending) Queued() bool { return p.a.done != nil }
 
-// Cancel withdraws the claim from every node, without waiting for them.
-// The leaves go out although the caller's context has ended. If they went with it,
-// the claim would keep its place for a lease, and the next waiter would wait for a
-// caller that is gone.
+// Cancel withdraws the claim from every node, without waiting for them. The
+// leaves go out although the caller's context has ended. If they went with it,
+// the claim would keep its place for a lease, and the next waiter would wait
+// for a caller that is gone.
 func (p *Pending) Cancel() { p.a.leave() }
 
 // Acquire is Begin, Wait, and Cancel when the context ends.
@@ -223,19 +224,19 @@ func (h *Hold) ValidUntil() time.Time {
 	return h.q.clock.when(h.claim.Deadline())
 }
 
-// Standing returns how the claim stands now.
-// It takes no lock, since a hand-over inside the process asks each time. standing
-// holds deadline and waiters in one word, so the two belong together.
+// Standing returns how the claim stands now. It takes no lock, since a
+// hand-over inside the process asks each time. standing holds deadline and
+// waiters in one word, so the two belong together.
 func (h *Hold) Standing() protocol.Standing {
 	standing, now := h.standing.Load(), h.q.now()
 	valid := int64(now) < standing&^1
 	return protocol.Standing{At: now, Valid: valid, Usable: valid && !h.spec.Set.NoRenewal, Waiters: standing&1 != 0}
 }
 
-// Pass lets the claim serve another holder of this process, if it is usable. The time
-// of WithMaxHold starts again for that holder.
-// If the timer of WithMaxHold has fired, the renewal has stopped, and the next
-// holder would have a lease that only runs out.
+// Pass lets the claim serve another holder of this process, if it is usable.
+// The time of WithMaxHold starts again for that holder. If the timer of
+// WithMaxHold has fired, the renewal has stopped, and the next holder would
+// have a lease that only runs out.
 func (h *Hold) Pass() protocol.Standing {
 	s := h.Standing()
 	if s.Usable && h.ends != nil && !h.ends.Reset(h.spec.Set.MaxHold) {
@@ -253,9 +254,8 @@ func (h *Hold) Shrink(weight uint64) bool {
 	return h.Valid()
 }
 
-// Release leaves every node. It does not wait for them.
-// It reports the hold as released or as lost, never both: leave decides that with
-// the lock held.
+// Release leaves every node. It does not wait for them. It reports the hold as
+// released or as lost, never both: leave decides that with the lock held.
 func (h *Hold) Release() {
 	if !(*attempt)(h).leave() {
 		return // lost at the last moment, and reported as lost
@@ -263,11 +263,12 @@ func (h *Hold) Release() {
 	h.q.observer.call(Event{Kind: EventReleased, Name: h.spec.Name, Token: h.Token(0), Took: h.q.now().Sub(h.since)})
 }
 
-// Released waits until a quorum is known to be free of the claim, the nodes have
-// had their time, or the context ends. A node is free of it if it confirms the release
-// or was never asked; both count as Votes of the error.
-// Note: Here is an incorrect version: to wait for q confirmations. A node that was
-// never asked, because the nodes asked first sufficed, has nothing to confirm.
+// Released waits until a quorum is known to be free of the claim, the nodes
+// have had their time, or the context ends. A node is free of it if it confirms
+// the release or was never asked; both count as Votes of the error.
+// Note: Here is an incorrect version: to wait for q confirmations. A node that
+// was never asked, because the nodes asked first sufficed, has nothing to
+// confirm.
 func (h *Hold) Released(ctx context.Context) error {
 	a := (*attempt)(h)
 	a.until(ctx, a.q.driver.furthest(a.spec.Set), func() bool {
@@ -293,10 +294,10 @@ func (h *Hold) Released(ctx context.Context) error {
 }
 
 // Renew asks every node for a new lease and waits until q have given it, the
-// nodes have had their time twice, or the context ends.
-// The deadline that it waits for is computed before the requests are sent: a
-// renewal that was under way before, and ends earlier, does not satisfy a caller
-// that wants a whole lease from now on.
+// nodes have had their time twice, or the context ends. The deadline that it
+// waits for is computed before the requests are sent: a renewal that was under
+// way before, and ends earlier, does not satisfy a caller that wants a whole
+// lease from now on.
 func (h *Hold) Renew(ctx context.Context) error {
 	a := (*attempt)(h)
 	var want protocol.Time

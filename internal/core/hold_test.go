@@ -14,8 +14,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A claim is refused as the wall clock is wrong, and the wall clock is found right before the goroutine that ends the claim has run. The
-// caller gets the lock: neither is the Quorum closed, nor the wall clock wrong.
+// A claim is refused as the wall clock is wrong, and the wall clock is found
+// right before the goroutine that ends the claim has run. The caller gets the
+// lock: neither is the Quorum closed, nor the wall clock wrong.
 func TestRefusalThatComesTooLate(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
@@ -51,7 +52,8 @@ func (h blockingHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A logger blocks as it hears of a loss that the scheduler of renewals was the first to find. Other holds are renewed all the same.
+// A logger blocks as it hears of a loss that the scheduler of renewals was the
+// first to find. Other holds are renewed all the same.
 func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)

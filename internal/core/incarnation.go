@@ -1,8 +1,9 @@
 package core
 
-// This file owns the commands by which the Client learns which data a server has:
-// two addresses may be one server, and one address may get another server's data.
-// What follows from the answers is in protocol/incarnation.go and servers.go.
+// This file owns the commands by which the Client learns which data a server
+// has: two addresses may be one server, and one address may get another
+// server's data. What follows from the answers is in protocol/incarnation.go
+// and servers.go.
 
 import (
 	"context"
@@ -15,16 +16,16 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// DuplicateError says that a node is the same server as another one, under another address.
+// DuplicateError says that a node is the same server as another one, under
+// another address.
 type DuplicateError struct{ Addr string } // of the other
 
 func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("is the same server as %s, whose vote would count twice; give each server once", e.Addr)
 }
 
-// beginIncarnation has a node begin another incarnation.
-// a.Try comes back with the result, so that the Client knows an answer to an older
-// question.
+// beginIncarnation has a node begin another incarnation. a.Try comes back with
+// the result, so that the Client knows an answer to an older question.
 func (n *node) beginIncarnation(a *protocol.Action) {
 	q := n.q
 	lost, try := script.Lost, a.Try
@@ -37,10 +38,10 @@ func (n *node) beginIncarnation(a *protocol.Action) {
 	}})
 }
 
-// compare finds out whether two nodes with one incarnation are one server: a key that
-// is written to the one is there at the other.
-// It needs answers of two nodes, so it runs in a task: a reader that waited here
-// would wait for its own node.
+// compare finds out whether two nodes with one incarnation are one server: a
+// key that is written to the one is there at the other. It needs answers of two
+// nodes, so it runs in a task: a reader that waited here would wait for its own
+// node.
 func (n *node) compare(a protocol.Action) {
 	q := n.q
 	q.tasks.start(func() {
@@ -51,9 +52,9 @@ func (n *node) compare(a protocol.Action) {
 	})
 }
 
-// duplicate returns why node i does not vote, nil if it may. forGood takes it for
-// final: the list is at fault. A claim that waited for such a node would wait without
-// end.
+// duplicate returns why node i does not vote, nil if it may. forGood takes it
+// for final: the list is at fault. A claim that waited for such a node would
+// wait without end.
 func (d *driver) duplicate(i int) error {
 	if other := d.client.Duplicate(i); other >= 0 {
 		return &DuplicateError{d.q.addr(other)}
@@ -61,7 +62,8 @@ func (d *driver) duplicate(i int) error {
 	return nil
 }
 
-// addr is what node i is called. New knows the names of its list before the nodes are there.
+// addr is what node i is called. New knows the names of its list before the
+// nodes are there.
 func (q *Quorum) addr(i int) string {
 	if i < q.nodes.size() {
 		return q.nodes.at(i).addr
@@ -69,8 +71,9 @@ func (q *Quorum) addr(i int) string {
 	return q.addrs[i]
 }
 
-// twice reports whether two nodes are members, as far as is known. A set that has exchanged nodes may know one by another
-// address than the list; then one of the two has no vote, and there is nothing to mend.
+// twice reports whether two nodes are members, as far as is known. A set that
+// has exchanged nodes may know one by another address than the list; then one
+// of the two has no vote, and there is nothing to mend.
 func (d *driver) twice(i, j int) bool {
 	g := d.client.Group()
 	return j >= 0 && g.Absent&(1<<i|1<<j) == 0
@@ -88,18 +91,19 @@ func (d *driver) duplicates() error {
 
 var errOtherIncarnation = errors.New("has lost its data, or got another node's, since the connection began")
 
-// checkIncarnation says why a reply of that incarnation does not count. It is for
-// answers beside claims and records, such as a marker. The caller holds no lock: what
-// follows may be an event of each claim.
+// checkIncarnation says why a reply of that incarnation does not count. It is
+// for answers beside claims and records, such as a marker. The caller holds no
+// lock: what follows may be an event of each claim.
 func (d *driver) checkIncarnation(node int, inc protocol.Incarnation) error {
 	why, do := d.client.Check(d.q.now(), node, inc)
 	d.carryOut(do)
 	return d.uncounted(node, why)
 }
 
-// uncounted returns why a reply of a node does not count, nil if it counts. A duplicate
-// whose other address has left the server since the verdict is no duplicate any more.
-// Its reply did not count all the same, so it gets the other error.
+// uncounted returns why a reply of a node does not count, nil if it counts. A
+// duplicate whose other address has left the server since the verdict is no
+// duplicate any more. Its reply did not count all the same, so it gets the
+// other error.
 func (d *driver) uncounted(node int, why protocol.Why) error {
 	switch why {
 	case protocol.Counts:
@@ -115,9 +119,9 @@ func (d *driver) uncounted(node int, why protocol.Why) error {
 }
 
 // sameServer writes a key to one node and looks for it at another one. The key
-// ends in :heal, as no name does.
-// The key has a random id: what another client compares at the same time is another
-// key. It ends by itself, in case the DEL is lost.
+// ends in :heal, as no name does. The key has a random id: what another client
+// compares at the same time is another key. It ends by itself, in case the DEL
+// is lost.
 func (d *driver) sameServer(ctx context.Context, n, other *node) (bool, error) {
 	key := d.q.set.Prefix + ":" + newID().String() + ":heal"
 	if _, err := n.do(ctx, "SET", key, "1", "PX", strconv.FormatInt((10*d.q.set.NodeTimeout).Milliseconds(), 10)); err != nil {

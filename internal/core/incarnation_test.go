@@ -15,9 +15,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// Two servers whose markers have one incarnation, and name each its own run, both
-// vote after a while. A replica has such a marker if a script had made it, which
-// cannot know the run, and the next client named the replica's own.
+// Two servers whose markers have one incarnation, and name each its own run,
+// both vote after a while. A replica has such a marker if a script had made it,
+// which cannot know the run, and the next client named the replica's own.
 func TestCopiedIncarnationOfAKnownRun(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -2,12 +2,12 @@ package core
 
 // This file owns what ends a holder's contexts, and when.
 //
-// Invariant: the contexts of a lease have ended before a node can let another claim
-// in. On a release they end before the leaves are queued. On a loss they end at the
-// deadline, which is before the nodes' own.
+// Invariant: the contexts of a lease have ended before a node can let another
+// claim in. On a release they end before the leaves are queued. On a loss they
+// end at the deadline, which is before the nodes' own.
 //
-// Lock order: lease.mu is taken with no lock of an attempt held, and expire takes
-// the attempt's lock with no lease.mu held.
+// Lock order: lease.mu is taken with no lock of an attempt held, and expire
+// takes the attempt's lock with no lease.mu held.
 
 import (
 	"context"
@@ -29,9 +29,9 @@ type Lease struct {
 	cause        error         // why the hold has ended; nil while it has not
 }
 
-// leaseContext is a context that ends with a lease: synchronously, in the goroutine
-// that ends the lease. So it has ended before a leave that lets another in is
-// sent.
+// leaseContext is a context that ends with a lease: synchronously, in the
+// goroutine that ends the lease. So it has ended before a leave that lets
+// another in is sent.
 //
 // Note: Here is an incorrect way to derive one:
 //
@@ -119,7 +119,8 @@ func (l *Lease) Derive(ctx context.Context) (inner context.Context, stop func())
 	}
 }
 
-// End ends the hold; the first cause stays. It returns what Lost does from then on.
+// End ends the hold; the first cause stays. It returns what Lost does from then
+// on.
 func (l *Lease) End(cause error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,9 +168,9 @@ func (l *Lease) end(cause error) {
 // expire ends a claim that is past its deadline, and the lease with it. It
 // reports whether the claim has ended.
 //
-// Invariant: a lease ends by itself only when its claim is final. An answer that
-// arrived before the deadline may be extending it just now: whether it was in
-// time is decided with the attempt's lock held, and once.
+// Invariant: a lease ends by itself only when its claim is final. An answer
+// that arrived before the deadline may be extending it just now: whether it was
+// in time is decided with the attempt's lock held, and once.
 func (l *Lease) expire() bool {
 	a := (*attempt)(l.hold)
 	a.mu.Lock()

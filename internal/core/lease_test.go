@@ -39,8 +39,8 @@ func TestOwnerHearsOfALossBeforeTheNodes(t *testing.T) {
 	assert.True(t, left, "it is sent afterwards")
 }
 
-// loss has a holder lose its hold. It reports whether the node still kept the claim
-// when the owner heard of that, and whether it does not afterwards.
+// loss has a holder lose its hold. It reports whether the node still kept the
+// claim when the owner heard of that, and whether it does not afterwards.
 func loss(t *testing.T) (first, left bool) {
 	c := redistest.Start(t, 1)
 	q := idle(t, c)
@@ -66,8 +66,9 @@ func TestContextsEndBeforeALeaveIsSent(t *testing.T) {
 	assert.True(t, contextsEndBeforeLeaves(t))
 }
 
-// contextsEndBeforeLeaves reports whether the contexts of a lease that is released have
-// ended when the hold reports its release, which it does as it sends the leaves.
+// contextsEndBeforeLeaves reports whether the contexts of a lease that is
+// released have ended when the hold reports its release, which it does as it
+// sends the leaves.
 func contextsEndBeforeLeaves(t *testing.T) bool {
 	q := idle(t, redistest.Start(t, 1))
 	released, before := false, false

@@ -12,19 +12,19 @@ import (
 )
 
 // localClock is the clock by which this process judges its leases. It never
-// goes back, setting the wall clock does not move it, and on Linux it counts the
-// time for which the machine was suspended.
+// goes back, setting the wall clock does not move it, and on Linux it counts
+// the time for which the machine was suspended.
 //
 // Go's monotonic clock stands still while the machine is suspended, and the
-// leases on the nodes do not. A holder that goes by it takes its lease for valid
-// after the wake-up for as much longer as the machine slept, while the next
-// holder is in.
+// leases on the nodes do not. A holder that goes by it takes its lease for
+// valid after the wake-up for as much longer as the machine slept, while the
+// next holder is in.
 //
 // CLOCK_BOOTTIME counts that time, but to read it is a system call, 150 ns
 // instead of 30. So now reads what time.Now reads, the wall clock and the
 // monotonic one. The difference of these two changes when the machine was
-// suspended, and when the wall clock was set. Only then CLOCK_BOOTTIME is read, to
-// tell the one from the other. So the first call after the wake-up is right
+// suspended, and when the wall clock was set. Only then CLOCK_BOOTTIME is read,
+// to tell the one from the other. So the first call after the wake-up is right
 // already, in whatever goroutine it is.
 //
 // It is safe for concurrent use.
@@ -52,8 +52,9 @@ const steady = time.Millisecond
 
 func newLocalClock() *localClock { return localClockOf(slept) }
 
-// startReads is how often a new clock tries to read how long the machine has slept. A read fails on a machine that is too
-// busy to make three system calls within a millisecond.
+// startReads is how often a new clock tries to read how long the machine has
+// slept. A read fails on a machine that is too busy to make three system calls
+// within a millisecond.
 const startReads = 20
 
 func localClockOf(slept func() (time.Duration, bool)) *localClock {
@@ -74,8 +75,8 @@ func (b *clockBase) from(at protocol.Time) *clockBase {
 	return &clockBase{at: at, when: t, wall: t.UnixNano(), slept: b.slept, known: b.known}
 }
 
-// It takes no lock in the usual case, since every event of every claim reads the
-// clock.
+// It takes no lock in the usual case, since every event of every claim reads
+// the clock.
 func (c *localClock) now() protocol.Time {
 	t, b := time.Now(), c.base.Load()
 	past := t.Sub(b.when)
@@ -86,7 +87,8 @@ func (c *localClock) now() protocol.Time {
 }
 
 // countSleep finds out whether the machine was suspended, and counts that.
-// Under mu, or two goroutines that have found the same sleep would count it twice.
+// Under mu, or two goroutines that have found the same sleep would count it
+// twice.
 func (c *localClock) countSleep() protocol.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +97,9 @@ func (c *localClock) countSleep() protocol.Time {
 	b.at = was.at.Add(b.when.Sub(was.when))
 	switch d, ok := c.slept(); {
 	case !ok:
-	// Invariant: only a difference of two reads is sleep. The first read alone tells of all sleep since the machine was started: it
-	// would end each hold of a process that never slept.
+	// Invariant: only a difference of two reads is sleep. The first read alone
+	// tells of all sleep since the machine was started: it would end each hold
+	// of a process that never slept.
 	case !was.known:
 		b.slept, b.known = d, true
 	case d-was.slept > steady:

@@ -115,8 +115,9 @@ func TestSuspendedHolder(t *testing.T) {
 	}
 }
 
-// A machine that was too busy at first says later for how long it has slept since it was started. The clock does not take that for
-// sleep, and counts what comes after.
+// A machine that was too busy at first says later for how long it has slept
+// since it was started. The clock does not take that for sleep, and counts what
+// comes after.
 func TestSleepThatCouldNotBeReadAtFirst(t *testing.T) {
 	t.Parallel()
 	slept, ok := time.Duration(0), false

@@ -1,7 +1,7 @@
 package core
 
-// This file owns the reading of a node's marker, the key in which a node keeps what
-// it must know after a restart.
+// This file owns the reading of a node's marker, the key in which a node keeps
+// what it must know after a restart.
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// marker is a node's record of its own data: its incarnation, when that began, and
-// whether it is caught up. mark.lua says how it is written.
+// marker is a node's record of its own data: its incarnation, when that began,
+// and whether it is caught up. mark.lua says how it is written.
 type marker struct {
 	inc      protocol.Incarnation
 	born     time.Time // when its guard time began, by its own clock
@@ -28,9 +28,10 @@ type marker struct {
 	guard, retention time.Duration // the longest that any client has shown to the node
 }
 
-// A marker that cannot be read is treated as none: the node is taken for one without
-// data. That is safe: such a node does not vote. A guard time that overflows is cut to
-// the longest one, and not to a negative one, for the same reason.
+// A marker that cannot be read is treated as none: the node is taken for one
+// without data. That is safe: such a node does not vote. A guard time that
+// overflows is cut to the longest one, and not to a negative one, for the same
+// reason.
 func parseMarker(text string) (m marker, ok bool) {
 	var inc, born, guard, retention int64
 	var run string
@@ -44,9 +45,9 @@ func parseMarker(text string) (m marker, ok bool) {
 	}, true
 }
 
-// runOf is the run that a client tells the node as a connection begins. A server forgets that
-// it was a replica when it has been without replicas for an hour. It has lost nothing then,
-// and its marker still says so.
+// runOf is the run that a client tells the node as a connection begins. A
+// server forgets that it was a replica when it has been without replicas for an
+// hour. It has lost nothing then, and its marker still says so.
 func runOf(info *transport.Info, text string) string {
 	if !on(RuleRolledBack) {
 		return info.RunID
@@ -57,15 +58,16 @@ func runOf(info *transport.Info, text string) string {
 	return info.Run()
 }
 
-// recovers returns how much of its guard time the node has left when its clock shows now.
-// The longest guard time counts that any client has shown to the node: leases of
-// clients with a longer one may still run.
+// recovers returns how much of its guard time the node has left when its clock
+// shows now. The longest guard time counts that any client has shown to the
+// node: leases of clients with a longer one may still run.
 func (m *marker) recovers(now time.Time, guard time.Duration) time.Duration {
 	return max(0, m.born.Add(max(guard, m.guard)).Sub(now))
 }
 
-// marker reads a node's marker, which is at the key of a configuration. One that is not of the incarnation that the
-// connection began with says nothing: the node may have been another one's replica.
+// marker reads a node's marker, which is at the key of a configuration. One
+// that is not of the incarnation that the connection began with says nothing:
+// the node may have been another one's replica.
 func (n *node) marker(ctx context.Context, key string) (marker, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.timeout(&n.q.set))
 	defer cancel()
@@ -77,9 +79,10 @@ func (n *node) marker(ctx context.Context, key string) (marker, error) {
 func (n *node) markerWithin(ctx context.Context, key string) (marker, error) {
 	q := n.q
 	v, err := n.do(ctx, "GET", key)
-	// A node that has recorded its set keeps a key of another type there, so that
-	// programs of earlier versions stop. To this client it says the same as OTHERSET
-	// does in a script's answer (TestSetIsRecordedWhileAClientConnects).
+	// A node that has recorded its set keeps a key of another type there, so
+	// that programs of earlier versions stop. To this client it says the same
+	// as OTHERSET does in a script's answer
+	// (TestSetIsRecordedWhileAClientConnects).
 	if e, refused := errors.AsType[resp.Error](err); refused && e.Code() == "WRONGTYPE" { // where the marker of a node is that has recorded no set
 		err = resp.Error(script.OtherSet)
 	}

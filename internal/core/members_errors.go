@@ -1,7 +1,9 @@
 package core
 
-// This file owns the errors about the set of nodes: of a list that is not that of the set, of a node that has no vote in
-// it, and of a ttl that its guard time does not cover. Each one that does not pass by itself says what an operator is to do.
+// This file owns the errors about the set of nodes: of a list that is not that
+// of the set, of a node that has no vote in it, and of a ttl that its guard
+// time does not cover. Each one that does not pass by itself says what an
+// operator is to do.
 //
 // Invariant: a *MemberError that is final does not pass by itself.
 
@@ -17,10 +19,11 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// SetError says that a client's list of nodes is another one than that of the set
-// (docs/membership.md, rule 6). It is an error of all calls and of all nodes: a client
-// that went on with the nodes that fit would count majorities of another number of
-// nodes. TestBootstrapOfTwoListsAtOnce has two lists that share nodes.
+// SetError says that a client's list of nodes is another one than that of the
+// set (docs/membership.md, rule 6). It is an error of all calls and of all
+// nodes: a client that went on with the nodes that fit would count majorities
+// of another number of nodes. TestBootstrapOfTwoListsAtOnce has two lists that
+// share nodes.
 type SetError struct {
 	List  []string // of the client
 	Set   []string // of the nodes
@@ -41,13 +44,14 @@ func (e *SetError) Error() string {
 // Unwrap returns the kind.
 func (e *SetError) Unwrap() error { return ErrInvalid }
 
-// MemberError says why a node of the list has no vote in its set. It is a verdict of
-// protocol.Membership, not an answer of the node: the node may be well.
+// MemberError says why a node of the list has no vote in its set. It is a
+// verdict of protocol.Membership, not an answer of the node: the node may be
+// well.
 //
-// final has forGood take the node for lost to the call. A call fails at once where
-// final errors leave no quorum. A final error that passes would fail calls that only
-// had to wait, and one that stays and is not final has them wait until their contexts
-// end.
+// final has forGood take the node for lost to the call. A call fails at once
+// where final errors leave no quorum. A final error that passes would fail
+// calls that only had to wait, and one that stays and is not final has them
+// wait until their contexts end.
 type MemberError struct {
 	why   string
 	final bool // it does not pass by itself
@@ -70,10 +74,11 @@ var (
 	errRejudged     = errors.New("the set of nodes has become known")
 )
 
-// TTLError is a ttl that the guard time of the set does not cover (docs/membership.md,
-// rule 9). The client's own settings may be right for themselves: the set was recorded
-// with the guard time of another client. A node that lost its data would vote by that
-// one, while a lease of this ttl runs (e2e: TestTTLBeyondTheSet).
+// TTLError is a ttl that the guard time of the set does not cover
+// (docs/membership.md, rule 9). The client's own settings may be right for
+// themselves: the set was recorded with the guard time of another client. A
+// node that lost its data would vote by that one, while a lease of this ttl
+// runs (e2e: TestTTLBeyondTheSet).
 type TTLError struct{ TTL, Skew, Guard time.Duration }
 
 func (e *TTLError) Error() string {
@@ -85,7 +90,8 @@ func (e *TTLError) Error() string {
 // Unwrap returns the kind.
 func (e *TTLError) Unwrap() error { return ErrInvalid }
 
-// setError returns the error for a verdict that concerns all nodes, nil if there is none. Called with s.mu held.
+// setError returns the error for a verdict that concerns all nodes, nil if
+// there is none. Called with s.mu held.
 func (s *members) setError(v protocol.SetVerdict) *SetError {
 	if v.Fault != protocol.SetWrong {
 		return nil
@@ -97,8 +103,8 @@ func (s *members) setError(v protocol.SetVerdict) *SetError {
 	return e
 }
 
-// verdictError returns why a node has no vote, nil if it has. It takes s.mu, so no
-// event of Membership may call it.
+// verdictError returns why a node has no vote, nil if it has. It takes s.mu, so
+// no event of Membership may call it.
 func (s *members) verdictError(v protocol.SetVerdict) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +114,8 @@ func (s *members) verdictError(v protocol.SetVerdict) error {
 	case protocol.SetPending:
 		return errSetPending
 	case protocol.SetLost:
-		// Nothing is regained between two sets (rule 19), so to wait for the other
-		// nodes, which errSetLost advises, would not end.
+		// Nothing is regained between two sets (rule 19), so to wait for the
+		// other nodes, which errSetLost advises, would not end.
 		if v.Set != nil && v.Set.Stage != protocol.Stable {
 			return errSetBetween
 		}
@@ -131,8 +137,9 @@ func (s *members) verdictError(v protocol.SetVerdict) error {
 	return nil
 }
 
-// astrayError says whose data a node has. The error is not final: it passes where servers have changed their addresses with
-// each other, once each has been seen.
+// astrayError says whose data a node has. The error is not final: it passes
+// where servers have changed their addresses with each other, once each has
+// been seen.
 func astrayError(v protocol.SetVerdict) error {
 	node := "another node of this set"
 	if k := v.Set.Member(v.Shown); k >= 0 {
@@ -142,15 +149,15 @@ func astrayError(v protocol.SetVerdict) error {
 		"or empty this server if it is to be the node of the set at this address", node)}
 }
 
-// checkSet returns the error of a command in the words of this client. A node that
-// refuses it because of its set is asked which one it is of: Refused has it be
-// connected to again, and the next handshake reads its record.
+// checkSet returns the error of a command in the words of this client. A node
+// that refuses it because of its set is asked which one it is of: Refused has
+// it be connected to again, and the next handshake reads its record.
 //
-// The caller holds no lock: change calls attempts. Mostly it is the reader of the node
-// that refused. So a client learns that its set has gone on with its first request
-// there, and not with the next connection, which may be weeks later. Membership leaves
-// the connection of a node alone that is known to have no vote: Bootstrap needs that
-// one (TestSetIsRecordedByABusyClient).
+// The caller holds no lock: change calls attempts. Mostly it is the reader of
+// the node that refused. So a client learns that its set has gone on with its
+// first request there, and not with the next connection, which may be weeks
+// later. Membership leaves the connection of a node alone that is known to have
+// no vote: Bootstrap needs that one (TestSetIsRecordedByABusyClient).
 func (s *members) checkSet(node int, err error) error {
 	e, refused := errors.AsType[resp.Error](err)
 	if !refused || e.Code() != script.OtherSet {
@@ -161,9 +168,11 @@ func (s *members) checkSet(node int, err error) error {
 	return cmp.Or(s.verdictError(v), error(errOtherSet))
 }
 
-// explainDown returns why a node has no vote where the error says no more than that its connection was given up to judge the
-// node again. That goes on for as long as the node has no vote, so half of all requests find the node without a connection.
-// The error of a call would name the pause in place of its reason: TestForgetfulNode.
+// explainDown returns why a node has no vote where the error says no more than
+// that its connection was given up to judge the node again. That goes on for as
+// long as the node has no vote, so half of all requests find the node without a
+// connection. The error of a call would name the pause in place of its reason:
+// TestForgetfulNode.
 func (s *members) explainDown(node int, err error) error {
 	if !errors.Is(err, errRejudged) {
 		return err
@@ -171,9 +180,9 @@ func (s *members) explainDown(node int, err error) error {
 	return cmp.Or(s.unfit(node), err)
 }
 
-// outOfSet returns why a claim with these settings cannot be made, nil if it can. Each
-// call asks it, so it reads the copies and takes no lock. set may be a primitive's own:
-// two primitives of one Quorum may have different ttls.
+// outOfSet returns why a claim with these settings cannot be made, nil if it
+// can. Each call asks it, so it reads the copies and takes no lock. set may be
+// a primitive's own: two primitives of one Quorum may have different ttls.
 func (s *members) outOfSet(set *Settings) error {
 	if wrong := s.wrong.Load(); wrong != nil {
 		return wrong

@@ -17,8 +17,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// The set becomes known by node 1, and node 0 is known to be a member. If the two events overlap, no claim ever hears that node 0 was
-// outside, and what it said before counts.
+// The set becomes known by node 1, and node 0 is known to be a member. If the
+// two events overlap, no claim ever hears that node 0 was outside, and what it
+// said before counts.
 func TestEventsThatOverlap(t *testing.T) {
 	for _, overlap := range []bool{false, true} {
 		c := redistest.Start(t, 3)
@@ -54,7 +55,8 @@ func TestEventsThatOverlap(t *testing.T) {
 				assert.Equal(t, protocol.SetFits, v.Fault)
 			})
 		}
-		// Node 0 answers nothing from here on. The claim asks it at once when it is known, and its answer would count.
+		// Node 0 answers nothing from here on. The claim asks it at once when
+		// it is known, and its answer would count.
 		require.NoError(t, c.Node(0).Stop())
 		if overlap {
 			a.mu.Lock() // as if it were the last of many claims, or another event had it

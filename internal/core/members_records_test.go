@@ -10,8 +10,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// The set becomes known by node 1 while a read is under way that node 0 has answered. Neither that read nor one
-// that starts later counts what node 0 says before it is known to be a member.
+// The set becomes known by node 1 while a read is under way that node 0 has
+// answered. Neither that read nor one that starts later counts what node 0 says
+// before it is known to be a member.
 func TestReadsHearWhichNodesAreOutside(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

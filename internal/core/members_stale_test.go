@@ -24,7 +24,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// through returns a client of a server that reaches it by a proxy. Other servers that its options are used for are reached directly.
+// through returns a client of a server that reaches it by a proxy. Other
+// servers that its options are used for are reached directly.
 func through(t *testing.T, s *redistest.Server) (redis.UniversalClient, *proxy.Proxy) {
 	t.Helper()
 	p, err := proxy.Open(s.Addr())
@@ -48,9 +49,10 @@ func keepsOf(t *testing.T, s *redistest.Server) protocol.NodeSet {
 	return has
 }
 
-// A client sleeps while C is replaced by D, and C comes back with its data. Then A loses its data. The client wakes, parted from B and
-// D. What B said before the exchange is no word for A: the client holds nothing while another one holds by B and D
-// (internal/sim/testdata/exchange-stale-word.txt).
+// A client sleeps while C is replaced by D, and C comes back with its data.
+// Then A loses its data. The client wakes, parted from B and D. What B said
+// before the exchange is no word for A: the client holds nothing while another
+// one holds by B and D (internal/sim/testdata/exchange-stale-word.txt).
 func TestNoPlaceByWordsOfBeforeTheLoss(t *testing.T) {
 	t.Parallel()
 	t.Run("FLUSHALL", func(t *testing.T) {
@@ -71,7 +73,8 @@ func TestNoPlaceByWordsOfBeforeTheLoss(t *testing.T) {
 	})
 }
 
-// A node without files is restarted. The members are asked and answer, so the log does not say that too few of them can.
+// A node without files is restarted. The members are asked and answer, so the
+// log does not say that too few of them can.
 func TestPlaceIsGivenBackWithoutAWarning(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -112,7 +115,8 @@ func wakesAfterAnExchange(t *testing.T, loses func(*redistest.Server) error) {
 	other := begins(exchangeSettings(), toA, b.Client(), left.Client())
 	require.NoError(t, other.BootstrapSet(within(t)))
 
-	// A process that sleeps notices no time that passes. This one is awake, so it must not notice that its connections hang.
+	// A process that sleeps notices no time that passes. This one is awake, so
+	// it must not notice that its connections hang.
 	set := exchangeSettings()
 	var judged atomic.Int32 // connections to A that have shown what it keeps
 	toA, fromA := through(t, a)
@@ -156,7 +160,8 @@ func wakesAfterAnExchange(t *testing.T, loses func(*redistest.Server) error) {
 		assert.NoError(t, err)
 		got <- h
 	}()
-	// The first connection finds A without its data, and the next ones find that B does not say so again.
+	// The first connection finds A without its data, and the next ones find
+	// that B does not say so again.
 	require.Eventually(t, func() bool { return judged.Load() >= 5 || keepsOf(t, a).Config != nil }, time.Minute, time.Millisecond)
 	if !assert.Nil(t, keepsOf(t, a).Config, "A has got a place in a set that is over") {
 		h := <-got
@@ -168,7 +173,8 @@ func wakesAfterAnExchange(t *testing.T, loses func(*redistest.Server) error) {
 	assert.NotEmpty(t, keepsOf(t, a).Text, "it keeps a word, so the members were asked")
 	assert.Empty(t, got)
 
-	// B answers again. The client follows its set, A gets its place there, and the lock passes on.
+	// B answers again. The client follows its set, A gets its place there, and
+	// the lock passes on.
 	fromB.Release()
 	want := []string{a.Addr(), b.Addr(), c.Node(3).Addr()}
 	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(sleeper)) }, time.Minute, time.Millisecond)

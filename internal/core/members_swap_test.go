@@ -16,8 +16,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// Two servers change their addresses with each other while a client runs. It uses both again, at the latest a guard time
-// later. Before, each was refused for good because of the other.
+// Two servers change their addresses with each other while a client runs. It
+// uses both again, at the latest a guard time later. Before, each was refused
+// for good because of the other.
 func TestServersChangeAddressesUnderAClient(t *testing.T) {
 	t.Parallel()
 	t.Run("of an exchanged set", func(t *testing.T) {
@@ -35,7 +36,8 @@ func TestServersChangeAddressesUnderAClient(t *testing.T) {
 	})
 }
 
-// changesAddresses has the first and the last of three nodes change their addresses.
+// changesAddresses has the first and the last of three nodes change their
+// addresses.
 func changesAddresses(t *testing.T, c *redistest.Cluster, nodes ...int) {
 	var swapped atomic.Bool
 	var clients []redis.UniversalClient

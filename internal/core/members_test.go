@@ -23,7 +23,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// within is a context that ends with the test, or after a time that no busy machine needs.
+// within is a context that ends with the test, or after a time that no busy
+// machine needs.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -31,8 +32,9 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// A claim whose settings were made apart from the Quorum's counts on the set of that Quorum, too. Without that each
-// request is refused, and each node is connected to again without end.
+// A claim whose settings were made apart from the Quorum's counts on the set of
+// that Quorum, too. Without that each request is refused, and each node is
+// connected to again without end.
 func TestSettingsMadeApart(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
@@ -46,8 +48,9 @@ func TestSettingsMadeApart(t *testing.T) {
 	h.Release()
 }
 
-// A set is recorded while a client connects, after it has read which set each node is of. It learns the set, and
-// connects again: no error says that anything is wrong with a key.
+// A set is recorded while a client connects, after it has read which set each
+// node is of. It learns the set, and connects again: no error says that
+// anything is wrong with a key.
 func TestSetIsRecordedWhileAClientConnects(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -88,8 +91,9 @@ func TestSetIsRecordedWhileAClientConnects(t *testing.T) {
 	h.Release()
 }
 
-// A client records the set while its own claims ask the nodes all the time. Each node refuses the requests that name no
-// set, and is connected to again: Bootstrap goes on with what the nodes have accepted.
+// A client records the set while its own claims ask the nodes all the time.
+// Each node refuses the requests that name no set, and is connected to again:
+// Bootstrap goes on with what the nodes have accepted.
 func TestSetIsRecordedByABusyClient(t *testing.T) {
 	t.Parallel()
 	for range 10 {
@@ -117,8 +121,9 @@ func TestSetIsRecordedByABusyClient(t *testing.T) {
 	}
 }
 
-// An address of the list leads to a server with another member's data from some moment on, and a third member is away. What the first one
-// said counts no more: the hold ends at once, long before its leases do.
+// An address of the list leads to a server with another member's data from some
+// moment on, and a third member is away. What the first one said counts no
+// more: the hold ends at once, long before its leases do.
 func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -152,7 +157,8 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	mine.Release()
 }
 
-// The servers of a set have changed their addresses with each other. A client that starts then uses each of them, once it has seen where they are.
+// The servers of a set have changed their addresses with each other. A client
+// that starts then uses each of them, once it has seen where they are.
 func TestServersThatChangedAddresses(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -176,7 +182,8 @@ func TestServersThatChangedAddresses(t *testing.T) {
 	held(t, q, "first").Release()
 }
 
-// A set that another version of the library has recorded is refused with an error that says so.
+// A set that another version of the library has recorded is refused with an
+// error that says so.
 func TestSetOfAnotherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)

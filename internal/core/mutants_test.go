@@ -28,8 +28,8 @@ func contextsEndLate(t *testing.T) bool {
 	return false
 }
 
-// Each rule of this package has a test that finds that it is missing. None of them
-// runs beside another one.
+// Each rule of this package has a test that finds that it is missing. None of
+// them runs beside another one.
 func TestMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string

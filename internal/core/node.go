@@ -3,8 +3,9 @@ package core
 // This file owns what this client knows of one node, and the events of its
 // connection: the handshake, up, down, and pushes.
 //
-// The link calls hello, up, down and push on its own goroutines. They must not wait
-// for the node: such a goroutine would wait for an answer that it reads itself.
+// The link calls hello, up, down and push on its own goroutines. They must not
+// wait for the node: such a goroutine would wait for an answer that it reads
+// itself.
 
 import (
 	"cmp"
@@ -21,8 +22,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// node is one master as this client sees it. Each field says which goroutine writes it;
-// the others are set once, or have locks of their own.
+// node is one master as this client sees it. Each field says which goroutine
+// writes it; the others are set once, or have locks of their own.
 type node struct {
 	q               *Quorum
 	index           int
@@ -54,7 +55,8 @@ func (q *Quorum) blankNode(i int, addr string) *node {
 	}
 }
 
-// It returns at once. The link connects by itself, again and again until the node ends.
+// It returns at once. The link connects by itself, again and again until the
+// node ends.
 func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
 	n := q.blankNode(i, nameOf(c, i))
 	n.client = c
@@ -68,8 +70,9 @@ func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
 		Room:        n.room,
 		// A node that enters is made before claims count on it, and connects
-		// afterwards. Its events are for an index that the Client must know by then.
-		// And link is set below, while hello already asks it what the node said.
+		// afterwards. Its events are for an index that the Client must know by
+		// then. And link is set below, while hello already asks it what the
+		// node said.
 		Probe:       func() []transport.Command { <-n.placed; return n.probe() },
 		Hello:       n.hello,
 		HelloFailed: func(error) { n.leaving() },
@@ -90,12 +93,12 @@ func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
 }
 
 // hello returns the first commands of a connection: the scripts that the node
-// lacks, and the news of a restart. The news comes first so that no claim is made on
-// a node before the node knows that its
-// guard time begins. It is the second restart detector: the newest writes
-// may be gone even though the marker survived. That is so with fsync=always, too: what a run
-// has written while its append-only file was off, or before an older file was
-// put back, is not in the file, and so the file cannot tell.
+// lacks, and the news of a restart. The news comes first so that no claim is
+// made on a node before the node knows that its guard time begins. It is the
+// second restart detector: the newest writes may be gone even though the marker
+// survived. That is so with fsync=always, too: what a run has written while its
+// append-only file was off, or before an older file was put back, is not in the
+// file, and so the file cannot tell.
 func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	q := n.q
 	if err := suits(info); err != nil {
@@ -105,20 +108,24 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	if p.cluster {
 		return nil, errClusterMode
 	}
-	// The order below is that of the questions: is this a server that can be a node; is it another node under a second
-	// address; which set is it of; has it forgotten anything. Each answer is a reason not to ask the next question.
+	// The order below is that of the questions: is this a server that can be a
+	// node; is it another node under a second address; which set is it of; has
+	// it forgotten anything. Each answer is a reason not to ask the next
+	// question.
 	run := runOf(&info, p.marker)
 	other, do := q.driver.client.Connect(q.now(), n.index, run, info.RoundTrip)
 	q.driver.carryOut(do)
-	// A duplicate gets no further, and gets no vote: its server votes under the other
-	// address (e2e: TestOneServerUnderTwoAddresses). Membership hears of it because a
-	// set that has exchanged nodes may name that server by the other address.
+	// A duplicate gets no further, and gets no vote: its server votes under the
+	// other address (e2e: TestOneServerUnderTwoAddresses). Membership hears of
+	// it because a set that has exchanged nodes may name that server by the
+	// other address.
 	if other >= 0 {
 		q.members.change(n.index, func(m *protocol.Membership) { m.Same(n.index, other, run) })
 		return nil, q.driver.uncounted(n.index, protocol.Duplicate)
 	}
-	// Membership may want a step at the node before anything else is said there, such as the move to the configuration that
-	// counts. The scripts come first, as the step is one of them.
+	// Membership may want a step at the node before anything else is said
+	// there, such as the move to the configuration that counts. The scripts
+	// come first, as the step is one of them.
 	own, done, err := n.meet(run)
 	cmds := append(loads(p.missing), own...)
 	if err != nil {
@@ -127,9 +134,9 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	if done {
 		return cmds, err
 	}
-	// The marker was read at the home of the probe. If the set has become known since,
-	// it is the marker of a key that counts no more, and the node is marked at the new
-	// one.
+	// The marker was read at the home of the probe. If the set has become known
+	// since, it is the marker of a key that counts no more, and the node is
+	// marked at the new one.
 	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked && p.home == q.members.home() {
 		n.show(got)
 		m, _ := parseMarker(p.marker)
@@ -149,11 +156,12 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	}}, n.askTime()), nil
 }
 
-// leaving ends the connection's life in the state machine if the connection fails
-// before it is up: the link calls no Down for it. hello has called Client.Connect by
-// then, which takes the vote of the server for this address. Without leaving, the
-// address passes for connected and keeps that vote from the server's other addresses
-// (TestFailedHandshakeEndsTheConnection, TestFailedKillEndsTheConnection).
+// leaving ends the connection's life in the state machine if the connection
+// fails before it is up: the link calls no Down for it. hello has called
+// Client.Connect by then, which takes the vote of the server for this address.
+// Without leaving, the address passes for connected and keeps that vote from
+// the server's other addresses (TestFailedHandshakeEndsTheConnection,
+// TestFailedKillEndsTheConnection).
 func (n *node) leaving() {
 	q := n.q
 	q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
@@ -162,21 +170,23 @@ func (n *node) leaving() {
 	}
 }
 
-// show passes on which incarnation a node has as its connection begins. Until then no
-// push of the node counts, as another address may vote for its server. What was pushed
-// before is made good: the claims ask the node (TestPushBeforeTheIncarnationIsKnown).
+// show passes on which incarnation a node has as its connection begins. Until
+// then no push of the node counts, as another address may vote for its server.
+// What was pushed before is made good: the claims ask the node
+// (TestPushBeforeTheIncarnationIsKnown).
 func (n *node) show(inc protocol.Incarnation) {
 	q := n.q
 	q.driver.carryOut(q.driver.client.Show(q.now(), n.index, inc))
 }
 
 // mark tells a node which run of the server this client sees, and whether that
-// has lost memory: see script.AppendMark.
-// The id is the next incarnation's, if the node begins one: a fresh random number,
-// so that no two incarnations of any nodes are ever equal.
+// has lost memory: see script.AppendMark. The id is the next incarnation's, if
+// the node begins one: a fresh random number, so that no two incarnations of
+// any nodes are ever equal.
 func (n *node) mark(info *transport.Info, run, lost string) []byte {
 	q := n.q
-	// The uptime says whether a marker without a run was made in this very run: a script makes one without knowing the run.
+	// The uptime says whether a marker without a run was made in this very run:
+	// a script makes one without knowing the run.
 	up := time.Duration(info.UptimeSeconds) * time.Second
 	if info.WasReplica || n.slot != "" {
 		up = 0 // a marker of this time may have come from the master of then, or with its slot from another server
@@ -184,8 +194,8 @@ func (n *node) mark(info *transport.Info, run, lost string) []byte {
 	return script.AppendMark(nil, q.members.markerKey(), newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
 }
 
-// loads are the commands that give a node scripts. The capacity has room for the mark
-// and the question for the time that hello may add.
+// loads are the commands that give a node scripts. The capacity has room for
+// the mark and the question for the time that hello may add.
 func loads(scripts []script.Script) []transport.Command {
 	cmds := make([]transport.Command, 0, len(scripts)+2)
 	for _, s := range scripts {
@@ -194,14 +204,14 @@ func loads(scripts []script.Script) []transport.Command {
 	return cmds
 }
 
-// maxLoads is how often the scripts are loaded for one command: a client may flush
-// them again between the load and the command.
+// maxLoads is how often the scripts are loaded for one command: a client may
+// flush them again between the load and the command.
 const maxLoads = 8
 
 // forgotten reports whether a node has answered that it does not know the
-// script, which it did as the connection began: a client has called SCRIPT FLUSH.
-// The claim has not been lost by that: it lies in keys, and not in the script
-// cache.
+// script, which it did as the connection began: a client has called SCRIPT
+// FLUSH. The claim has not been lost by that: it lies in keys, and not in the
+// script cache.
 func forgotten(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && e.Code() == "NOSCRIPT"
@@ -222,16 +232,16 @@ func (c *adminRequest) Reply(v []resp.Value, err error) {
 	}
 }
 
-// up runs when a connection to a node is ready. Every claim asks the node again, as it may
-// have lost claims or given votes meanwhile.
+// up runs when a connection to a node is ready. Every claim asks the node
+// again, as it may have lost claims or given votes meanwhile.
 func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
-	// own is false while the node may have another node's data. Its marker says nothing
-	// of its own guard time then. The claims ask again in either case, which the
-	// Client's actions say.
+	// own is false while the node may have another node's data. Its marker says
+	// nothing of its own guard time then. The claims ask again in either case,
+	// which the Client's actions say.
 	own, do := q.driver.client.Up(q.now(), n.index)
 	if own {
 		n.begun()
@@ -240,10 +250,9 @@ func (n *node) up() {
 	n.room()
 }
 
-// down runs when a connection has ended. Claims learn it at once, so no waiter counts on
-// a push from that node.
-// The Client comes before the log: a logger that blocks must not keep waiters from
-// asking the other nodes.
+// down runs when a connection has ended. Claims learn it at once, so no waiter
+// counts on a push from that node. The Client comes before the log: a logger
+// that blocks must not keep waiters from asking the other nodes.
 func (n *node) down(err error) {
 	q := n.q
 	q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
@@ -258,10 +267,10 @@ func (n *node) down(err error) {
 	}
 }
 
-// gone passes on to the claims that a node's connection has ended. A waiter then counts
-// the node as dead until it answers again (rule 4), and settles at q others if it has
-// to. Without that it finds out with its beat, a third of a ttl later
-// (internal/sim/testdata/down.txt).
+// gone passes on to the claims that a node's connection has ended. A waiter
+// then counts the node as dead until it answers again (rule 4), and settles at
+// q others if it has to. Without that it finds out with its beat, a third of a
+// ttl later (internal/sim/testdata/down.txt).
 func (n *node) gone() {
 	q := n.q
 	if q.isClosed() {
@@ -272,10 +281,10 @@ func (n *node) gone() {
 	}
 }
 
-// onSubscribeDown logs that a node's pushes do not arrive, if that will not pass with
-// the node's own trouble: the ACL forbids the channel. The node votes all the same. The
-// transport subscribes again each second, so an ACL that is mended needs no new
-// connection.
+// onSubscribeDown logs that a node's pushes do not arrive, if that will not
+// pass with the node's own trouble: the ACL forbids the channel. The node votes
+// all the same. The transport subscribes again each second, so an ACL that is
+// mended needs no new connection.
 func (n *node) onSubscribeDown(err error) {
 	q := n.q
 	if !q.isClosed() && forGood(err) {
@@ -283,9 +292,9 @@ func (n *node) onSubscribeDown(err error) {
 	}
 }
 
-// recheck asks a node about every claim: pushes from the time without a connection
-// are lost, and the claims may be lost, too.
-// It is a request for each claim, which waits for room like every other.
+// recheck asks a node about every claim: pushes from the time without a
+// connection are lost, and the claims may be lost, too. It is a request for
+// each claim, which waits for room like every other.
 func (n *node) recheck() {
 	q := n.q
 	for _, a := range q.attempts.all() {
@@ -297,8 +306,9 @@ func (n *node) recheck() {
 	q.watches.signal()
 }
 
-// push takes a message of a node on the channel of this client. Any program may publish
-// there, so a message that makes no sense is logged, not more than now and then, and dropped.
+// push takes a message of a node on the channel of this client. Any program may
+// publish there, so a message that makes no sense is logged, not more than now
+// and then, and dropped.
 func (n *node) push(payload string) {
 	q := n.q
 	m, err := script.ParsePush(payload)
@@ -308,8 +318,9 @@ func (n *node) push(payload string) {
 		}
 		return
 	}
-	// Invariant: a push is judged before a claim gets it, as a reply is in call.Reply.
-	// A server that was another node's replica pushes votes that it has not given.
+	// Invariant: a push is judged before a claim gets it, as a reply is in
+	// call.Reply. A server that was another node's replica pushes votes that it
+	// has not given.
 	counts, do := q.driver.client.Push(q.now(), n.index, &m)
 	q.driver.carryOut(do)
 	switch {
@@ -325,9 +336,9 @@ func (n *node) push(payload string) {
 	}
 }
 
-// close ends an attempt because its Quorum closes. Its leaves are queued here and sent
-// by the links, which close after it. The owner gets ErrClosed and not ErrLost: the
-// hold was given up.
+// close ends an attempt because its Quorum closes. Its leaves are queued here
+// and sent by the links, which close after it. The owner gets ErrClosed and not
+// ErrLost: the hold was given up.
 func (a *attempt) close() {
 	a.mu.Lock()
 	now := a.q.now()

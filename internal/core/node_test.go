@@ -19,16 +19,17 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A connection whose handshake fails ends there: a guard time later another address
-// may vote for the server.
+// A connection whose handshake fails ends there: a guard time later another
+// address may vote for the server.
 func TestFailedHandshakeEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	assert.True(t, failedHandshakeEnds(t))
 }
 
-// failedHandshakeEnds reports whether another address may vote for a server a guard
-// time after the last handshake of the first address has failed. The address could not
-// be dialed before, so the link has reported already that the node is down.
+// failedHandshakeEnds reports whether another address may vote for a server a
+// guard time after the last handshake of the first address has failed. The
+// address could not be dialed before, so the link has reported already that the
+// node is down.
 func failedHandshakeEnds(t *testing.T) bool {
 	server := redistest.Start(t, 1).Node(0)
 	run := server.Client().InfoMap(t.Context(), "server").Item("Server", "run_id")
@@ -67,14 +68,15 @@ func failedHandshakeEnds(t *testing.T) bool {
 	return other < 0
 }
 
-// The same where the node knows everything already, so the client has no first commands, but the last
-// connection is to be killed first.
+// The same where the node knows everything already, so the client has no first
+// commands, but the last connection is to be killed first.
 func TestFailedKillEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	assert.True(t, failedKillEnds(t))
 }
 
-// killCut is a connection that breaks when it is to carry CLIENT KILL, if cut is set.
+// killCut is a connection that breaks when it is to carry CLIENT KILL, if cut
+// is set.
 type killCut struct {
 	net.Conn
 	cut *atomic.Bool
@@ -93,8 +95,9 @@ func (c *killCut) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// failedKillEnds reports whether another address may vote for a server a guard time after the first address
-// could not have the server kill its last connection.
+// failedKillEnds reports whether another address may vote for a server a guard
+// time after the first address could not have the server kill its last
+// connection.
 func failedKillEnds(t *testing.T) bool {
 	server := redistest.Start(t, 1).Node(0)
 	run := server.Client().InfoMap(t.Context(), "server").Item("Server", "run_id")
@@ -136,10 +139,11 @@ func TestPushBeforeTheIncarnationIsKnown(t *testing.T) {
 	assert.True(t, earlyPushCounts(t))
 }
 
-// earlyPushCounts has a node give its vote to a waiter while the node's incarnation is
-// not known, as on a connection that began with a marker which could not be read. It
-// reports whether the waiter hears of the vote when the incarnation becomes known. The
-// waiter would ask the node by itself only minutes later.
+// earlyPushCounts has a node give its vote to a waiter while the node's
+// incarnation is not known, as on a connection that began with a marker which
+// could not be read. It reports whether the waiter hears of the vote when the
+// incarnation becomes known. The waiter would ask the node by itself only
+// minutes later.
 func earlyPushCounts(t *testing.T) bool {
 	c := redistest.Start(t, 1)
 	q := idle(t, c)
@@ -164,7 +168,8 @@ func earlyPushCounts(t *testing.T) bool {
 	require.NoError(t, err)
 	n.push(m.Payload) // its own connection may not have delivered it yet
 
-	// Every claim is asked about in show, so the waiter's request is before the PING.
+	// Every claim is asked about in show, so the waiter's request is before the
+	// PING.
 	n.show(inc)
 	_, err = n.do(t.Context(), "PING")
 	require.NoError(t, err)

@@ -16,21 +16,25 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns the set of a Quorum's nodes, and the questions that are put to all of them.
+// This file owns the set of a Quorum's nodes, and the questions that are put to
+// all of them.
 
-// maxNodes is how many nodes a client can have: sets of nodes are a uint32 in the whole protocol.
+// maxNodes is how many nodes a client can have: sets of nodes are a uint32 in
+// the whole protocol.
 const maxNodes = 32
 
-// nodes are the nodes of a Quorum, by index. They may come and go while it runs. It is safe for concurrent use: mu
-// guards changes. Readers see a list that is not written to.
+// nodes are the nodes of a Quorum, by index. They may come and go while it
+// runs. It is safe for concurrent use: mu guards changes. Readers see a list
+// that is not written to.
 // Lock order: mu, then the lock of a link. No callback of a link takes mu.
 //
-// Invariant: a node keeps its index while it lives. When it is dropped it stays in the list, with a connection that
-// is closed, until another node takes the index. So a request that is still meant for it fails at once, as at a node
+// Invariant: a node keeps its index while it lives. When it is dropped it stays
+// in the list, with a connection that is closed, until another node takes the
+// index. So a request that is still meant for it fails at once, as at a node
 // that is down, and no reader has to ask whether there is a node.
 //
-// Invariant: a node begins after the last one with its index has ended. Without that the late end of a
-// connection would be taken for that of the next one.
+// Invariant: a node begins after the last one with its index has ended. Without
+// that the late end of a connection would be taken for that of the next one.
 type nodes struct {
 	mu     sync.Mutex
 	closed bool
@@ -45,9 +49,9 @@ func (s *nodes) all() []*node {
 	return nil
 }
 
-// live are the nodes that were not dropped. It is for what looks at nodes one by one:
-// reports, discovery, the check of a new server. What counts votes goes by the Client's
-// Group.
+// live are the nodes that were not dropped. It is for what looks at nodes one
+// by one: reports, discovery, the check of a new server. What counts votes goes
+// by the Client's Group.
 func (s *nodes) live() []*node {
 	return slices.DeleteFunc(slices.Clone(s.all()), func(n *node) bool { return n.dropped.Load() })
 }
@@ -56,8 +60,9 @@ func (s *nodes) at(i int) *node { return (*s.list.Load())[i] }
 
 func (s *nodes) size() int { return len(s.all()) }
 
-// connect begins a node with index i: the next one, or that of a node that was dropped. It waits until that has
-// ended, which is bounded, and for nothing else. The node connects by itself, again and again until it is dropped.
+// connect begins a node with index i: the next one, or that of a node that was
+// dropped. It waits until that has ended, which is bounded, and for nothing
+// else. The node connects by itself, again and again until it is dropped.
 func (s *nodes) connect(q *Quorum, i int, c redis.UniversalClient, own bool) error {
 	n, err := s.place(q, i, c, own)
 	if err == nil {
@@ -66,7 +71,8 @@ func (s *nodes) connect(q *Quorum, i int, c redis.UniversalClient, own bool) err
 	return err
 }
 
-// enter adds a node whose connection waits until n.placed is closed. Without a client it counts as down.
+// enter adds a node whose connection waits until n.placed is closed. Without a
+// client it counts as down.
 func (s *nodes) enter(q *Quorum, i int, addr string, c redis.UniversalClient) *node {
 	if c != nil {
 		if n, err := s.place(q, i, c, true); err == nil {
@@ -91,9 +97,9 @@ func (s *nodes) place(q *Quorum, i int, c redis.UniversalClient, own bool) (*nod
 		if !old.dropped.Load() {
 			return nil, fmt.Errorf("%w: %s is in use already", ErrInvalid, old.addr)
 		}
-		// Without mu: the task that ends old may have to wait for a node timeout, and
-		// nodes.close takes mu. closing ends the wait where Close has begun before that
-		// task could start.
+		// Without mu: the task that ends old may have to wait for a node
+		// timeout, and nodes.close takes mu. closing ends the wait where Close
+		// has begun before that task could start.
 		select {
 		case <-old.ended:
 		case <-q.closing:
@@ -123,16 +129,18 @@ func (s *nodes) place(q *Quorum, i int, c redis.UniversalClient, own bool) (*nod
 	return n, nil
 }
 
-// drop ends a node for good. It does not wait for that: n.ended is closed when nothing of the node is left.
-// What the node has not answered a node timeout later ends with an error, as at a node that is down.
+// drop ends a node for good. It does not wait for that: n.ended is closed when
+// nothing of the node is left. What the node has not answered a node timeout
+// later ends with an error, as at a node that is down.
 func (s *nodes) drop(i int) {
 	n := s.at(i)
 	if n.dropped.Swap(true) {
 		return
 	}
 	q := n.q
-	// It is a task: the caller may be the link's own goroutine, in the handshake that
-	// has shown that the node has left its set. The link's Close waits for that one.
+	// It is a task: the caller may be the link's own goroutine, in the
+	// handshake that has shown that the node has left its set. The link's Close
+	// waits for that one.
 	q.tasks.start(func() { // or Close ends it
 		defer close(n.ended)
 		ctx, cancel := context.WithTimeout(context.Background(), n.timeout(&q.set))
@@ -146,13 +154,14 @@ func (s *nodes) drop(i int) {
 	})
 }
 
-// close ends all nodes at the same time. One bound is for all, so a node that hangs costs no more than a node
-// that answers late.
+// close ends all nodes at the same time. One bound is for all, so a node that
+// hangs costs no more than a node that answers late.
 func (s *nodes) close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	// No node is added from here on: place sees closed under mu. What is in the list now is all there will be to end.
+	// No node is added from here on: place sees closed under mu. What is in the
+	// list now is all there will be to end.
 	errs := make([]error, s.size())
 	var wg sync.WaitGroup
 	for i, n := range s.all() {
@@ -165,7 +174,8 @@ func (s *nodes) close(ctx context.Context) error {
 // end ends what a node has: goroutines, connections and timers.
 func (n *node) end(ctx context.Context) error {
 	n.drain(ctx)
-	// ready is closed after the link: a call that waits for the first attempt goes on, and finds the error of a closed node.
+	// ready is closed after the link: a call that waits for the first attempt
+	// goes on, and finds the error of a closed node.
 	err := n.link.Close(ctx)
 	n.first.Do(func() { close(n.ready) })
 	if n.later != nil { // no connection begins any more
@@ -177,13 +187,14 @@ func (n *node) end(ctx context.Context) error {
 	return err
 }
 
-// settle ends what has found no room until the node ended: the connection is closed, so
-// each request fails.
+// settle ends what has found no room until the node ended: the connection is
+// closed, so each request fails.
 //
-// Invariant: each request that a flow has taken is answered. Without that a claim would
-// wait for an answer that does not come (TestDroppedNodeAnswersWhatWaitsForRoom).
-// flow.mu is free while transmit runs, as in pump: transmit takes its owner's lock, and
-// owners take flow.mu under theirs.
+// Invariant: each request that a flow has taken is answered. Without that a
+// claim would wait for an answer that does not come
+// (TestDroppedNodeAnswersWhatWaitsForRoom). flow.mu is free while transmit
+// runs, as in pump: transmit takes its owner's lock, and owners take flow.mu
+// under theirs.
 func (n *node) settle() {
 	f := &n.flow
 	for {
@@ -199,8 +210,8 @@ func (n *node) settle() {
 	}
 }
 
-// mask has a bit for each node. With 32 nodes the shift leaves 0, and 0 - 1 has all
-// bits.
+// mask has a bit for each node. With 32 nodes the shift leaves 0, and 0 - 1 has
+// all bits.
 func (s *nodes) mask() uint32 { return 1<<s.size() - 1 }
 
 // flush writes the requests that are queued for the nodes, a bit for each.
@@ -211,10 +222,10 @@ func (s *nodes) flush(nodes uint32) {
 	}
 }
 
-// ask puts a question to every node for which encode returns one, and waits until all
-// have replied or the context ends. take is called for one reply at a time.
-// A reply of an address that is a duplicate of another is an error: its server is
-// counted where it votes.
+// ask puts a question to every node for which encode returns one, and waits
+// until all have replied or the context ends. take is called for one reply at a
+// time. A reply of an address that is a duplicate of another is an error: its
+// server is counted where it votes.
 func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
 	list := s.all()
 	errs := make([]error, len(list))
@@ -225,22 +236,24 @@ func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte
 			errs[i] = errDropped
 			continue
 		}
-		// Invariant: each node is asked in a goroutine of its own, and replies are taken one at a time. So the caller's take needs no
-		// lock, and a node that hangs delays none but the caller.
+		// Invariant: each node is asked in a goroutine of its own, and replies
+		// are taken one at a time. So the caller's take needs no lock, and a
+		// node that hangs delays none but the caller.
 		all.Go(func() {
 			command := encode(nil, n)
 			if command == nil {
 				return
 			}
-			// The caller's context bounds the wait. An answer that comes later is
-			// dropped, so take is never called after ask has returned.
+			// The caller's context bounds the wait. An answer that comes later
+			// is dropped, so take is never called after ask has returned.
 			v, err := n.answer(ctx, command)
-			// A refusal for the set is made the error that names both lists, here and not by each caller.
+			// A refusal for the set is made the error that names both lists,
+			// here and not by each caller.
 			err = n.q.members.checkSet(i, err)
 			mu.Lock()
 			defer mu.Unlock()
-			// It is asked after the answer: that the two are one server may have been
-			// found out while the command was on its way.
+			// It is asked after the answer: that the two are one server may
+			// have been found out while the command was on its way.
 			if err == nil {
 				err = n.q.driver.duplicate(i)
 			}
@@ -254,19 +267,21 @@ func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte
 	return errs
 }
 
-// asked makes a Failure of what the nodes said, or nil if need of them replied well.
+// asked makes a Failure of what the nodes said, or nil if need of them replied
+// well.
 func (s *nodes) asked(errs []error, need int) error {
 	f := &Failure{Err: ErrNoQuorum, Needed: need, Nodes: s.failed(errs)}
-	// need counts answers, not members: Bootstrap needs that of each node of the list,
-	// whatever the set makes of it. A node that was dropped asks for no remedy, and is
-	// not counted as failed.
+	// need counts answers, not members: Bootstrap needs that of each node of
+	// the list, whatever the set makes of it. A node that was dropped asks for
+	// no remedy, and is not counted as failed.
 	if f.Votes = len(errs) - len(f.Nodes); f.Votes >= need {
 		return nil
 	}
 	return f
 }
 
-// reached returns nil if the nodes that replied well are a quorum, else a Failure of what the nodes said.
+// reached returns nil if the nodes that replied well are a quorum, else a
+// Failure of what the nodes said.
 func (s *nodes) reached(sets protocol.Quorums, errs []error) error {
 	good := uint32(0)
 	for i, err := range errs {
@@ -282,8 +297,8 @@ func (s *nodes) reached(sets protocol.Quorums, errs []error) error {
 
 var errDropped = errors.New("is not used any more")
 
-// failed are the nodes that have failed, and why.
-// In the order of the addresses, so that two errors of one Quorum can be compared.
+// failed are the nodes that have failed, and why. In the order of the
+// addresses, so that two errors of one Quorum can be compared.
 func (s *nodes) failed(errs []error) (f []NodeFailure) {
 	for i, err := range errs {
 		if err != nil && !errors.Is(err, errDropped) {

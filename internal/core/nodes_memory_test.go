@@ -16,7 +16,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// inMemory is a Quorum of three nodes in memory. Their clients go by the nodes' addresses.
+// inMemory is a Quorum of three nodes in memory. Their clients go by the nodes'
+// addresses.
 func inMemory(t *testing.T) (*core.Quorum, memory.Nodes, []redis.UniversalClient, core.Settings) {
 	t.Helper()
 	nodes := memory.NewNodes(3)
@@ -38,7 +39,8 @@ func inMemory(t *testing.T) (*core.Quorum, memory.Nodes, []redis.UniversalClient
 	return q, nodes, clients, set
 }
 
-// Requests that wait for room at a node that is dropped are answered, and nothing waits for it any more.
+// Requests that wait for room at a node that is dropped are answered, and
+// nothing waits for it any more.
 func TestDroppedNodeAnswersWhatWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	q, nodes, _, set := inMemory(t)
@@ -69,7 +71,8 @@ func TestDroppedNodeAnswersWhatWaitsForRoom(t *testing.T) {
 	require.Eventually(t, func() bool { return nodes[0].Size()+nodes[1].Size() == 0 }, time.Minute, time.Millisecond)
 }
 
-// Nodes come and go while locks are in use. No hold is lost, since a majority stays.
+// Nodes come and go while locks are in use. No hold is lost, since a majority
+// stays.
 func TestNodesComeAndGoUnderLoad(t *testing.T) {
 	t.Parallel()
 	q, nodes, clients, set := inMemory(t)
@@ -84,7 +87,8 @@ func TestNodesComeAndGoUnderLoad(t *testing.T) {
 	for i := range 8 {
 		users.Go(func() {
 			for k := 0; ; k++ {
-				// Another name each time: a node that comes back has the claims whose releases did not reach it.
+				// Another name each time: a node that comes back has the claims
+				// whose releases did not reach it.
 				s, err := q.NewSpec(core.Spec{Name: strconv.Itoa(i) + "." + strconv.Itoa(k), Weight: 1, Capacity: 1, ShortHold: true, Set: &set})
 				if err == nil {
 					h, err := q.Acquire(soon(t), s, false, nil)

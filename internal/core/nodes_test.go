@@ -13,7 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// replaceable is a Quorum of the first three servers, and the client of a fourth one that could take the place of any, as no set is recorded.
+// replaceable is a Quorum of the first three servers, and the client of a
+// fourth one that could take the place of any, as no set is recorded.
 func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalClient) {
 	t.Helper()
 	set := Defaults()
@@ -39,8 +40,8 @@ func gone(t *testing.T, ended <-chan struct{}) {
 	}
 }
 
-// A node that is dropped takes its connections, subscriptions and requests with it. Holds stay, and go on at the node
-// that takes its place.
+// A node that is dropped takes its connections, subscriptions and requests with
+// it. Holds stay, and go on at the node that takes its place.
 func TestANodeComesAndGoes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -76,7 +77,8 @@ func TestANodeComesAndGoes(t *testing.T) {
 	assert.False(t, subscribed(2))
 }
 
-// What a node that hangs has not answered ends when the node is dropped, and so does a hold's release there.
+// What a node that hangs has not answered ends when the node is dropped, and so
+// does a hold's release there.
 func TestDroppedNodeEndsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)

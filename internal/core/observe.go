@@ -11,14 +11,15 @@ import (
 
 // observer calls the application's observer. It is safe for concurrent use.
 //
-// Invariant: no lock is held during a call, which may use the Quorum. Only Close must not wait in one.
+// Invariant: no lock is held during a call, which may use the Quorum. Only
+// Close must not wait in one.
 type observer struct {
 	f    func(Event)  // nil: none
 	busy atomic.Int32 // calls under way
 }
 
-// call calls the observer, and counts the calls under way: see inside. It is for a
-// goroutine of the application, which the application's observer may end.
+// call calls the observer, and counts the calls under way: see inside. It is
+// for a goroutine of the application, which the application's observer may end.
 func (o *observer) call(e Event) {
 	if o.f != nil {
 		o.busy.Add(1)
@@ -27,10 +28,12 @@ func (o *observer) call(e Event) {
 	}
 }
 
-// callApart is call for a goroutine of the library. It waits for the observer, so the order of events stays.
+// callApart is call for a goroutine of the library. It waits for the observer,
+// so the order of events stays.
 //
-// Invariant: an observer ends no goroutine of the library. An observer may end its goroutine, as t.FailNow in a test
-// does. Without the rule the goroutine that connects to a node ends with it, and the node stays down.
+// Invariant: an observer ends no goroutine of the library. An observer may end
+// its goroutine, as t.FailNow in a test does. Without the rule the goroutine
+// that connects to a node ends with it, and the node stays down.
 func (o *observer) callApart(e Event) {
 	if o.f == nil {
 		return

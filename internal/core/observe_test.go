@@ -31,7 +31,8 @@ func deep(frames int, f func()) {
 	runtime.KeepAlive(frames)
 }
 
-// After stop nothing keeps the timer, and through it the Quorum, for up to an hour.
+// After stop nothing keeps the timer, and through it the Quorum, for up to an
+// hour.
 func TestClientTimerStops(t *testing.T) {
 	t.Parallel()
 	var timer clientTimer
@@ -44,7 +45,8 @@ func TestClientTimerStops(t *testing.T) {
 
 const hour = 3600_000_000_000
 
-// A goroutine of the library goes on though the observer ends the goroutine that calls it.
+// A goroutine of the library goes on though the observer ends the goroutine
+// that calls it.
 func TestObserverThatExits(t *testing.T) {
 	t.Parallel()
 	var o observer

@@ -1,10 +1,10 @@
 package core
 
-// This file owns what a connection asks a node before it is used, and what makes a
-// server unfit to be a node.
+// This file owns what a connection asks a node before it is used, and what
+// makes a server unfit to be a node.
 //
-// A handshake is two steps: the questions of probe, then what hello (node.go) makes
-// of the answers. No request of a claim is sent before both have ended.
+// A handshake is two steps: the questions of probe, then what hello (node.go)
+// makes of the answers. No request of a claim is sent before both have ended.
 
 import (
 	"cmp"
@@ -21,10 +21,10 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// probed is what a node has answered as a connection began. If the node knows the
-// scripts and its marker names its run, there is nothing to tell it, and the
-// handshake is over after one round trip. So a fleet that reconnects at once sends
-// little: the scripts are 40 times as long as all the rest.
+// probed is what a node has answered as a connection began. If the node knows
+// the scripts and its marker names its run, there is nothing to tell it, and
+// the handshake is over after one round trip. So a fleet that reconnects at
+// once sends little: the scripts are 40 times as long as all the rest.
 type probed struct {
 	set     string      // what it has recorded of its set
 	home    script.Home // the marker is of that
@@ -37,16 +37,16 @@ type probed struct {
 	cluster bool            // it is in cluster mode
 }
 
-// perProbe is how many scripts one command asks for. A server that wants a password
-// accepts at most 10 words from a client before AUTH, and it may parse all commands
-// that have arrived before it executes the first.
+// perProbe is how many scripts one command asks for. A server that wants a
+// password accepts at most 10 words from a client before AUTH, and it may parse
+// all commands that have arrived before it executes the first.
 const perProbe = 8
 
 // probe returns the questions whose answers hello needs.
 // All are sent at once, so they cost one round trip together.
 //
-// The time is asked for right behind the marker: how much of the guard time is left
-// is the difference of the two, by the node's own clock.
+// The time is asked for right behind the marker: how much of the guard time is
+// left is the difference of the two, by the node's own clock.
 func (n *node) probe() []transport.Command {
 	q := n.q
 	p := &n.probed
@@ -83,7 +83,8 @@ func (n *node) probe() []transport.Command {
 		}
 		cmds = append(cmds, &adminRequest{command: resp.AppendCommand(nil, words...), reply: func(v []resp.Value, err error) {
 			for i, s := range some {
-				// If the user may not ask, or the answer makes no sense, all are sent.
+				// If the user may not ask, or the answer makes no sense, all
+				// are sent.
 				if err != nil || len(v) != len(some) || v[i].Int != 1 {
 					p.missing = append(p.missing, s)
 				}
@@ -94,11 +95,11 @@ func (n *node) probe() []transport.Command {
 }
 
 // reload sends c again to a node that does not know the scripts. The scripts go
-// before it, unless they are under way already. Without that, each of the commands
-// that were in flight during a SCRIPT FLUSH would send all scripts again, and overflow
-// the link.
-// The first that finds a script missing loads all; the others only go again, behind
-// the scripts in the order of the connection.
+// before it, unless they are under way already. Without that, each of the
+// commands that were in flight during a SCRIPT FLUSH would send all scripts
+// again, and overflow the link. The first that finds a script missing loads
+// all; the others only go again, behind the scripts in the order of the
+// connection.
 func (n *node) reload(c transport.Command) {
 	if !n.loading.CompareAndSwap(false, true) {
 		n.send(c)
@@ -109,16 +110,15 @@ func (n *node) reload(c transport.Command) {
 	n.send(append(cmds, c)...)
 }
 
-// oldest is the first version of Redis in which a script may write after it has read
-// the clock.
+// oldest is the first version of Redis in which a script may write after it has
+// read the clock.
 const oldest = 5
 
 var errTooOld = errors.New("is too old")
 
-// suits refuses a server that is too old. A server that does not tell its version
-// passes.
-// Redis 5 replicates what a script has written and not the script, so a script may
-// read the clock and then write.
+// suits refuses a server that is too old. A server that does not tell its
+// version passes. Redis 5 replicates what a script has written and not the
+// script, so a script may read the clock and then write.
 func suits(info transport.Info) error {
 	switch {
 	case info.Role != "slave":
@@ -139,25 +139,26 @@ var errReplica = errors.New("is a replica, and a node must be a master: give the
 var errClusterMode = errors.New("is in cluster mode, and a node must not be: there a request's keys must share a slot, " +
 	"and those of a name and of the node do not; give the cluster as a whole, by redis+cluster://host:port or redis.NewClusterClient, or a server of its own that runs with cluster-enabled no")
 
-// clusterMode reports whether a node's error is one that only servers in cluster mode give.
-// Invariant: no call waits for such a node. A lock there would wait without end: its
-// request is refused as often as it is sent.
+// clusterMode reports whether a node's error is one that only servers in
+// cluster mode give.
+// Invariant: no call waits for such a node. A lock there would wait without
+// end: its request is refused as often as it is sent.
 func clusterMode(err error) bool {
 	e, ok := errors.AsType[resp.Error](err)
 	return ok && on(RuleClusterMode) && slices.Contains([]string{"CROSSSLOT", "CLUSTERDOWN", "MOVED", "ASK"}, e.Code())
 }
 
-// seldom limits a log line that others can cause: one a minute. It is not safe for
-// concurrent use.
-// A minute: a reader of the log sees the line, and a program that publishes at this
-// prefix a thousand times a second fills no disk.
+// seldom limits a log line that others can cause: one a minute. It is not safe
+// for concurrent use. A minute: a reader of the log sees the line, and a
+// program that publishes at this prefix a thousand times a second fills no
+// disk.
 type seldom struct {
 	last time.Time
 	more int
 }
 
-// note takes one occasion. If a line is due, it returns how many there were since the
-// last one.
+// note takes one occasion. If a line is due, it returns how many there were
+// since the last one.
 func (s *seldom) note(now time.Time) (more int, due bool) {
 	if !s.last.IsZero() && now.Sub(s.last) < time.Minute {
 		s.more++

@@ -16,16 +16,17 @@ type Repairing struct {
 	Left int // records that it has yet to bring; -1: it lists them still
 }
 
-// The turn to repair a node is a key there. Its value is the client's channel, and how
-// many records are left, so that each client can tell how long it may take.
+// The turn to repair a node is a key there. Its value is the client's channel,
+// and how many records are left, so that each client can tell how long it may
+// take.
 
 // turnOf is the value of the key: see parseTurn.
 func turnOf(channel string, left int) string { return channel + " " + strconv.Itoa(left) }
 
-// parseTurn reads what turnOf has written. ok is false if no client has the turn. A
-// channel has no blank: hostname replaces those, and Settings.Check refuses them in a
-// prefix. What another program wrote there may show as process 0, and harms nothing:
-// only Check reads it.
+// parseTurn reads what turnOf has written. ok is false if no client has the
+// turn. A channel has no blank: hostname replaces those, and Settings.Check
+// refuses them in a prefix. What another program wrote there may show as
+// process 0, and harms nothing: only Check reads it.
 func parseTurn(value string) (r Repairing, ok bool) {
 	channel, left, found := strings.Cut(value, " ")
 	if !found {
@@ -47,9 +48,10 @@ func (r *Repairing) String() string {
 	return fmt.Sprintf("process %d on %s has %d records left to bring", r.PID, r.Host, r.Left)
 }
 
-// lacks says why a node that votes is not caught up, as far as that is known, and what
-// to do about it. Another client's repair comes first: while it is under way an
-// operator has to wait only, whatever this client's own attempt has failed for.
+// lacks says why a node that votes is not caught up, as far as that is known,
+// and what to do about it. Another client's repair comes first: while it is
+// under way an operator has to wait only, whatever this client's own attempt
+// has failed for.
 func (r *NodeReport) lacks() string {
 	switch {
 	case r.Repairing != nil:
@@ -60,9 +62,10 @@ func (r *NodeReport) lacks() string {
 	return repairRemedy
 }
 
-// restartable reports whether one node more may be restarted of those that a group
-// counts: see protocol.MayRestart. A node without a report counts as one that does not
-// vote. That is how a node counts that was dropped, or that was made after the reports.
+// restartable reports whether one node more may be restarted of those that a
+// group counts: see protocol.MayRestart. A node without a report counts as one
+// that does not vote. That is how a node counts that was dropped, or that was
+// made after the reports.
 func restartable(nodes []NodeReport, g protocol.Group) bool {
 	health := make([]protocol.NodeHealth, g.Nodes)
 	for i := range nodes {
@@ -73,22 +76,24 @@ func restartable(nodes []NodeReport, g protocol.Group) bool {
 	return rules().MayRestart(health, g.Sets)
 }
 
-// Votes reports whether the node answers and votes. An empty role is unknown: the user
-// may not ask INFO, and the handshake refuses a replica only where it can tell.
+// Votes reports whether the node answers and votes. An empty role is unknown:
+// the user may not ask INFO, and the handshake refuses a replica only where it
+// can tell.
 func (r *NodeReport) Votes() bool {
 	return r.Err == nil && r.Recovering == 0 && (r.Role == "" || r.Role == "master")
 }
 
-// why returns why the last attempt to repair a node has failed; nil: it has not, or
-// another client had the turn.
+// why returns why the last attempt to repair a node has failed; nil: it has
+// not, or another client had the turn.
 func (r *repairer) why(n *node) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed[n.index]
 }
 
-// outcome returns why an attempt has failed, nil if it has not, and keeps that for why.
-// It runs in the goroutine of a step that only reports, before the logger is called.
+// outcome returns why an attempt has failed, nil if it has not, and keeps that
+// for why. It runs in the goroutine of a step that only reports, before the
+// logger is called.
 func (r *repairer) outcome(s *protocol.RepairStep) error {
 	q, err := r.q, s.Err
 	switch {

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What a client writes of its repair is read by each other client, and what another program has written does no harm.
+// What a client writes of its repair is read by each other client, and what
+// another program has written does no harm.
 func TestTurnToRepair(t *testing.T) {
 	t.Parallel()
 	const channel = "quorate:host-1:4711:0123456789abcdef"

@@ -2,9 +2,10 @@ package core
 
 // This file owns what all claims of a process share, and its end.
 //
-// A Quorum ties the parts of one process together: a node with its connection for
-// each address, the attempts by their ids, the operations on records, two
-// schedulers, the clocks, and the Client that decides. It decides nothing itself.
+// A Quorum ties the parts of one process together: a node with its connection
+// for each address, the attempts by their ids, the operations on records, two
+// schedulers, the clocks, and the Client that decides. It decides nothing
+// itself.
 
 import (
 	"context"
@@ -23,10 +24,10 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Quorum is one client's connections to N nodes and the claims it has on them. It is
-// safe for concurrent use: New sets its fields, and each part that changes later has a
-// lock of its own, named at its type. There is no lock of the whole Quorum, so a call
-// of one claim waits for no call of another one.
+// Quorum is one client's connections to N nodes and the claims it has on them.
+// It is safe for concurrent use: New sets its fields, and each part that
+// changes later has a lock of its own, named at its type. There is no lock of
+// the whole Quorum, so a call of one claim waits for no call of another one.
 type Quorum struct {
 	set     Settings
 	nodes   nodes
@@ -56,9 +57,10 @@ type Quorum struct {
 	reached    atomic.Bool // of a bucket: see AwaitFirst
 }
 
-// New connects to the nodes. It returns at once; nodes that cannot be reached are tried
-// again until Close. An error is about the settings or the clients, never about a node:
-// a process must start while a minority of its nodes is down.
+// New connects to the nodes. It returns at once; nodes that cannot be reached
+// are tried again until Close. An error is about the settings or the clients,
+// never about a node: a process must start while a minority of its nodes is
+// down.
 func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	if err := set.Check(); err != nil {
 		return nil, err
@@ -78,8 +80,9 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 		set: set, clock: newLocalClock(), waker: newWaker(), wall: wall{show: set.Wall, allowed: protocol.WallAllowed(set.Skew, set.Guard, set.TTL)},
 		built: make(chan struct{}), closing: make(chan struct{}),
 	}
-	// The channel ends in random text. Hosts may share a name and processes a pid,
-	// as in containers: with equal channels each would get the pushes of the other.
+	// The channel ends in random text. Hosts may share a name and processes a
+	// pid, as in containers: with equal channels each would get the pushes of
+	// the other.
 	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
 	q.attempts.init()
 	q.observer.f = set.Observe
@@ -88,32 +91,34 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.driver.init(q, len(clients))
 	q.repairs = newRepairer(q)
 	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
-	// A goroutine for each deadline that has passed. What follows from one calls
-	// the owner, and an owner that does not return must not keep other holds beyond
-	// their ends.
+	// A goroutine for each deadline that has passed. What follows from one
+	// calls the owner, and an owner that does not return must not keep other
+	// holds beyond their ends.
 	q.deadlines = newScheduler(deadlines, q.now, func(due []alarm) {
 		for _, d := range due {
 			go d.a.tick(ordinary)
 		}
 	})
 	for i, c := range clients {
-		// All names come before the first connection. Its handshake may find that
-		// two addresses are one server, and its error names the other address.
+		// All names come before the first connection. Its handshake may find
+		// that two addresses are one server, and its error names the other
+		// address.
 		q.addrs = append(q.addrs, nameOf(c, i))
 	}
 	q.members = newMembers(q, q.addrs)
 	q.discovery.init(q)
-	// Close ends the nodes that were made before the one that cannot be. It also closes
-	// closing, so that an event of theirs which waits for built goes on.
+	// Close ends the nodes that were made before the one that cannot be. It
+	// also closes closing, so that an event of theirs which waits for built
+	// goes on.
 	for i, c := range clients {
 		if err := q.nodes.connect(q, i, c, false); err != nil {
 			q.Close(context.Background())
 			return nil, err
 		}
 	}
-	// From here on the Client's actions are carried out. Its first Tick sets the
-	// timer; without that the clocks would not be polled until some event asked for
-	// a timer.
+	// From here on the Client's actions are carried out. Its first Tick sets
+	// the timer; without that the clocks would not be polled until some event
+	// asked for a timer.
 	close(q.built)
 	q.driver.tick()
 	q.tasks.start(q.wakeUps)
@@ -126,9 +131,9 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	return q, nil
 }
 
-// checkClients refuses clients that cannot be a set of independent masters. Errors count
-// the nodes from 1 on, as those of ParseNodes do.
-// A ring client routes each key to another server that knows nothing of slots, so it is none.
+// checkClients refuses clients that cannot be a set of independent masters.
+// Errors count the nodes from 1 on, as those of ParseNodes do. A ring client
+// routes each key to another server that knows nothing of slots, so it is none.
 func checkClients(clients []redis.UniversalClient) error {
 	if len(clients) == 0 {
 		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", ErrInvalid)
@@ -162,9 +167,9 @@ func checkClients(clients []redis.UniversalClient) error {
 	return nil
 }
 
-// hostname lets an operator find the process by PUBSUB CHANNELS, or by the queue of a
-// name. It is this host's, fit to be part of a channel's name: parseOwner cuts the
-// channel at colons, and parseTurn at a blank.
+// hostname lets an operator find the process by PUBSUB CHANNELS, or by the
+// queue of a name. It is this host's, fit to be part of a channel's name:
+// parseOwner cuts the channel at colons, and parseTurn at a blank.
 func hostname() string {
 	h, err := os.Hostname()
 	if err != nil || h == "" {
@@ -178,7 +183,8 @@ func hostname() string {
 	}, h)
 }
 
-// Size returns N: the nodes that have a vote. While two sets count it is those of both.
+// Size returns N: the nodes that have a vote. While two sets count it is those
+// of both.
 func (q *Quorum) Size() int {
 	if q.buckets != nil {
 		return len(q.addrs)
@@ -186,7 +192,8 @@ func (q *Quorum) Size() int {
 	return bits.OnesCount32(q.driver.sets().All())
 }
 
-// now is the time of the process's own monotonic clock, which deadlines are measured by.
+// now is the time of the process's own monotonic clock, which deadlines are
+// measured by.
 func (q *Quorum) now() protocol.Time { return q.clock.now() }
 
 func newID() protocol.ID {

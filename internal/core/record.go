@@ -1,12 +1,12 @@
 package core
 
-// This file owns the operations on the record of a name, as primitives see them:
-// read, open, put, erase. Each is one protocol.RegisterOp that a registerCall
-// (register_call.go) drives.
+// This file owns the operations on the record of a name, as primitives see
+// them: read, open, put, erase. Each is one protocol.RegisterOp that a
+// registerCall (register_call.go) drives.
 //
 // Invariant: a value is returned as recorded only if a majority has it. A value
-// that a minority has may be found by no later reader, so a caller that acted on it
-// would have acted on nothing.
+// that a minority has may be found by no later reader, so a caller that acted
+// on it would have acted on nothing.
 
 import (
 	"context"
@@ -15,7 +15,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Record is what the nodes keep of a name beside its claims, as a majority has it.
+// Record is what the nodes keep of a name beside its claims, as a majority has
+// it.
 type Record struct {
 	Exists bool          // something is recorded, and was not erased since
 	Value  []byte        // what
@@ -56,9 +57,9 @@ func (i *registerCall) record() Record {
 }
 
 // Read returns what a majority has agreed on. What only some of the nodes have
-// is brought to the others first; where a run that came to nothing has left that
-// open, one of our own decides, unless another client holds the name.
-// It takes one round trip where a majority agrees, and writes nothing then.
+// is brought to the others first; where a run that came to nothing has left
+// that open, one of our own decides, unless another client holds the name. It
+// takes one round trip where a majority agrees, and writes nothing then.
 func (r *Register) Read(ctx context.Context) (Record, error) {
 	in := protocol.RegisterOp{Op: protocol.OpRead, Alive: true}
 	rec, err := r.read(ctx, in, protocol.Terms{})
@@ -80,11 +81,10 @@ func (r *Register) read(ctx context.Context, in protocol.RegisterOp, watch proto
 	return i.record(), nil
 }
 
-// decide has a run of its own find out what the last one, which began and came to
-// nothing, has left open: whether a minority's record stands. It reports whether it
-// could; not while the name is held.
-// A try, so it takes no place in a queue: a client that holds the name is deciding
-// the same by its own work.
+// decide has a run of its own find out what the last one, which began and came
+// to nothing, has left open: whether a minority's record stands. It reports
+// whether it could; not while the name is held. A try, so it takes no place in
+// a queue: a client that holds the name is deciding the same by its own work.
 func (r *Register) decide(ctx context.Context) bool {
 	q, s := r.q, r.spec.WithWeight(1)
 	s.Capacity = 1
@@ -108,10 +108,10 @@ func (h *Hold) version(seq uint64) protocol.Version {
 // Open begins a run under the hold: from here on no earlier hold can record
 // anything. It returns what has been recorded before; a record on any node
 // counts, and is recorded again. It fails with ErrLost when the hold ends
-// before, or a later one has begun a run.
-// The two steps are those of Paxos: the promise of a majority, then the newest
-// value again under the new run's version. Without the second step a value that a
-// minority has would be found by this run, and perhaps not by the next.
+// before, or a later one has begun a run. The two steps are those of Paxos: the
+// promise of a majority, then the newest value again under the new run's
+// version. Without the second step a value that a minority has would be found
+// by this run, and perhaps not by the next.
 func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
@@ -135,15 +135,17 @@ func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 
 // Put records value under the hold's ticket and waits until a majority has it.
 // It tries for as long as ctx lasts, also when the hold is lost meanwhile; it
-// fails with ErrLost when a later hold has begun a run, when no node can take it
-// any more, or half an hour after the loss. Of one hold's writes
-// the one with the highest seq stays. keep is how long the nodes remember; 0: without end.
+// fails with ErrLost when a later hold has begun a run, when no node can take
+// it any more, or half an hour after the loss. Of one hold's writes the one
+// with the highest seq stays. keep is how long the nodes remember; 0: without
+// end.
 func (r *Register) Put(ctx context.Context, h *Hold, seq uint64, value []byte, keep time.Duration) error {
 	return r.put(ctx, h, protocol.Stored{Version: h.version(seq), Value: value, Keep: keep})
 }
 
-// PutFirst is Put of a run's first write where no Open came before. It fails with
-// ErrLost also where too few nodes come to vote for the hold, and another one refuses it.
+// PutFirst is Put of a run's first write where no Open came before. It fails
+// with ErrLost also where too few nodes come to vote for the hold, and another
+// one refuses it.
 func (r *Register) PutFirst(ctx context.Context, h *Hold, value []byte) error {
 	return r.begin(ctx, h, protocol.RegisterOp{Stored: protocol.Stored{Version: h.version(0), Value: value}, First: true})
 }
@@ -167,12 +169,12 @@ func (r *Register) begin(ctx context.Context, h *Hold, in protocol.RegisterOp) e
 	return r.start(&registerCall{hold: h, in: in}).wait(ctx)
 }
 
-// Retire erases and releases the hold in one go, without waiting for the
-// nodes: each of them erases before it gives the vote to the next, for the two
-// go to it in this order on one connection.
-// The put is given up at once, with the requests already queued: its caller has no
-// use for the outcome. ClassOfRecord puts an erasure into the class of the leaves,
-// so it is before the leave also where both wait for room.
+// Retire erases and releases the hold in one go, without waiting for the nodes:
+// each of them erases before it gives the vote to the next, for the two go to
+// it in this order on one connection. The put is given up at once, with the
+// requests already queued: its caller has no use for the outcome. ClassOfRecord
+// puts an erasure into the class of the leaves, so it is before the leave also
+// where both wait for room.
 func (r *Register) Retire(h *Hold, seq uint64, keep time.Duration) {
 	if h.Valid() && !r.q.isClosed() {
 		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}

@@ -26,8 +26,8 @@ func everywhere(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// A run that finds a record on a minority records it again. What it then records
-// itself is not taken for a repetition of that.
+// A run that finds a record on a minority records it again. What it then
+// records itself is not taken for a repetition of that.
 func TestOwnWriteAfterAnAdoptedRecord(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -50,8 +50,8 @@ func TestOwnWriteAfterAnAdoptedRecord(t *testing.T) {
 	h.Release()
 }
 
-// A server that comes back with an old snapshot cannot attest, also when no client
-// was there to see it within the guard time.
+// A server that comes back with an old snapshot cannot attest, also when no
+// client was there to see it within the guard time.
 func TestOldSnapshot(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -83,8 +83,8 @@ func TestOldSnapshot(t *testing.T) {
 	assert.Equal(t, "done", string(rec.Value))
 }
 
-// A node that has lost its data is not caught up before all nodes that may know have
-// repaired it: one that cannot be asked may be the only one.
+// A node that has lost its data is not caught up before all nodes that may know
+// have repaired it: one that cannot be asked may be the only one.
 func TestNodeIsCaughtUpOnceItIsRepaired(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

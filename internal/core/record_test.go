@@ -119,7 +119,8 @@ func TestRecordOnAMinority(t *testing.T) {
 			for i := range 2 {
 				require.NoError(t, c.Node(i).Client().Del(t.Context(), key).Err())
 			}
-			// Read may have its answer from the two others; this one must be heard.
+			// Read may have its answer from the two others; this one must be
+			// heard.
 			require.NoError(t, c.Node(0).Stop())
 			var rec core.Record
 			var err error

@@ -1,7 +1,7 @@
 package core
 
-// This file owns the log line that says why no lock can be acquired when nodes are
-// new. Nothing else depends on it.
+// This file owns the log line that says why no lock can be acquired when nodes
+// are new. Nothing else depends on it.
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// recovering logs once per episode that there is no quorum until the guard time of
-// some nodes is over. mu guards it.
-// An episode begins when a quorum becomes impossible, and ends when one is
-// possible. Without that rule the line would come with every answer.
-// Where only time says that a node votes again, the episode lasts for lateAnswers longer.
-// Otherwise an answer that the node sent before that time and that arrives after it begins
-// a second episode, with a second line that says "wait=3ms" (TestEpisodeOutlastsLateAnswers).
+// recovering logs once per episode that there is no quorum until the guard time
+// of some nodes is over. mu guards it. An episode begins when a quorum becomes
+// impossible, and ends when one is possible. Without that rule the line would
+// come with every answer. Where only time says that a node votes again, the
+// episode lasts for lateAnswers longer. Otherwise an answer that the node sent
+// before that time and that arrives after it begins a second episode, with a
+// second line that says "wait=3ms" (TestEpisodeOutlastsLateAnswers).
 type recovering struct {
 	mu     sync.Mutex
 	until  [maxNodes]time.Time // per node
@@ -27,13 +27,15 @@ type recovering struct {
 	logged bool
 }
 
-// lateAnswers is how much later than its guard time a node may still be heard to
-// recover. It bounds no wait: it only keeps one episode from being logged twice.
+// lateAnswers is how much later than its guard time a node may still be heard
+// to recover. It bounds no wait: it only keeps one episode from being logged
+// twice.
 const lateAnswers = 2 * time.Second
 
 const (
-	// emptyNodes and forgetfulNodes are what the log says. A node without data is
-	// brand-new, or has forgotten everything. No one can tell these two apart but the operator.
+	// emptyNodes and forgetfulNodes are what the log says. A node without data
+	// is brand-new, or has forgotten everything. No one can tell these two
+	// apart but the operator.
 	emptyNodes = "quorate: the nodes hold no data of Quorate: they are brand-new or lost everything, " +
 		"so no lock can be acquired until the guard time is over; " + bootstrapAdvice
 	forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
@@ -42,10 +44,10 @@ const (
 	bootstrapAdvice = "if no client has ever used these nodes, run \"quorate bootstrap\" or call Quorum.Bootstrap once: it ends the wait now"
 )
 
-// begun notes whether a node is within its guard time as a connection to it begins. So
-// the log says at once that no lock can be acquired, before the first call. Without it
-// the first Lock on brand-new nodes waits for a guard time, and nothing says what to do
-// (e2e: TestBrandNewNodesNameTheRemedy).
+// begun notes whether a node is within its guard time as a connection to it
+// begins. So the log says at once that no lock can be acquired, before the
+// first call. Without it the first Lock on brand-new nodes waits for a guard
+// time, and nothing says what to do (e2e: TestBrandNewNodesNameTheRemedy).
 //
 // It runs in up, after the handshake that has filled probed.
 func (n *node) begun() {
@@ -69,8 +71,8 @@ func (n *node) begun() {
 	}
 }
 
-// noteRecovering notes for the log whether the node is within its guard time. The
-// caller holds no lock: the logger and the observer are called here.
+// noteRecovering notes for the log whether the node is within its guard time.
+// The caller holds no lock: the logger and the observer are called here.
 func (n *node) noteRecovering(a protocol.Answer) {
 	q := n.q
 	if q.driver.sets().All()&(1<<n.index) == 0 { // it enters the set, and is not needed for a quorum yet
@@ -87,15 +89,16 @@ func (n *node) noteRecovering(a protocol.Answer) {
 	q.observer.callApart(Event{Kind: EventWaiting, Took: wait, Node: n.addr})
 }
 
-// note takes an answer of one of so many nodes. If a quorum has just become impossible it
-// returns how many nodes recover, for how long, and what the log says of it. It calls
-// nothing while it holds r.mu: an observer that locks waits for answers, and their readers
-// wait for r.mu.
+// note takes an answer of one of so many nodes. If a quorum has just become
+// impossible it returns how many nodes recover, for how long, and what the log
+// says of it. It calls nothing while it holds r.mu: an observer that locks
+// waits for answers, and their readers wait for r.mu.
 func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (out int, wait time.Duration, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// until is a time and not a flag: a node that does not answer any more counts as
-	// one that recovers until its guard time would be over, and not longer.
+	// until is a time and not a flag: a node that does not answer any more
+	// counts as one that recovers until its guard time would be over, and not
+	// longer.
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
 		r.until[node], r.empty[node] = time.Time{}, false
 	}
@@ -113,8 +116,8 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 			}
 		}
 	}
-	// The log counts nodes, and not votes: it tells an operator which nodes are new. What counts is decided
-	// elsewhere.
+	// The log counts nodes, and not votes: it tells an operator which nodes are
+	// new. What counts is decided elsewhere.
 	lacking := func(out int) bool { return nodes-out < nodes/2+1 }
 	switch {
 	case !lacking(late):
@@ -128,10 +131,11 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 	return out, wait, text
 }
 
-// Advice says what the operator can do about nodes within their guard time. It is empty
-// unless they alone would make a quorum of need nodes. Where they are fewer, other
-// nodes are down, and Bootstrap would not mend that. In a set that is in use and not
-// recorded it would let a node vote that has forgotten a lease.
+// Advice says what the operator can do about nodes within their guard time. It
+// is empty unless they alone would make a quorum of need nodes. Where they are
+// fewer, other nodes are down, and Bootstrap would not mend that. In a set that
+// is in use and not recorded it would let a node vote that has forgotten a
+// lease.
 func Advice(need int, errs []error) string {
 	out := 0
 	for _, err := range errs {

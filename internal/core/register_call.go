@@ -11,18 +11,18 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns the operations on records that are under way: it passes answers, failures
-// and times to protocol.RegisterOp, and does what that says.
+// This file owns the operations on records that are under way: it passes
+// answers, failures and times to protocol.RegisterOp, and does what that says.
 //
-// Invariant: an operation that has begun is in Quorum.records until it is over, so that a lost
-// connection, a jumped clock and Close reach it.
+// Invariant: an operation that has begun is in Quorum.records until it is over,
+// so that a lost connection, a jumped clock and Close reach it.
 
-// registerCall drives one protocol.RegisterOp, as attempt drives a claim. It is safe for
-// concurrent use; mu guards the fields below mu. done is closed once, when
-// the operation is decided or given up.
-// What stands above mu is set before the registerCall starts. Lock order: i.mu, then
-// records.mu or flow.mu. No lock of an attempt is taken under i.mu: whether the
-// hold is valid is read without one.
+// registerCall drives one protocol.RegisterOp, as attempt drives a claim. It is
+// safe for concurrent use; mu guards the fields below mu. done is closed once,
+// when the operation is decided or given up. What stands above mu is set before
+// the registerCall starts. Lock order: i.mu, then records.mu or flow.mu. No
+// lock of an attempt is taken under i.mu: whether the hold is valid is read
+// without one.
 type registerCall struct {
 	q     *Quorum
 	spec  *Spec
@@ -47,9 +47,8 @@ var (
 		"set the clock right, or, if it is right, delete the name's key that ends in }:r together with the key that ends in :marker there: the other nodes then repair it")
 )
 
-// start starts a registerCall.
-// The caller fills in what the registerCall is about, and holds no lock. The result is
-// under way when start returns.
+// start starts a registerCall. The caller fills in what the registerCall is
+// about, and holds no lock. The result is under way when start returns.
 func (r *Register) start(i *registerCall) *registerCall {
 	q := r.q
 	i.q, i.spec, i.done = q, r.spec, make(chan struct{})
@@ -62,16 +61,17 @@ func (r *Register) start(i *registerCall) *registerCall {
 	if outside := q.members.outside.Load(); outside != 0 {
 		i.in.Exclude(now, outside, 0)
 	}
-	// An hour is a start value: writeUnlock sets the time that the RegisterOp wants.
+	// An hour is a start value: writeUnlock sets the time that the RegisterOp
+	// wants.
 	i.timer = time.AfterFunc(time.Hour, i.tick)
 	i.writeUnlock(now)
 	return i
 }
 
-// wait waits until it is decided, and returns why it cannot be. It ends with the context and
-// when the Quorum closes. The operation ends then, too: a put that has been sent may still
-// be recorded, which is why an error of it never says that nothing was recorded.
-// One goroutine waits for one registerCall.
+// wait waits until it is decided, and returns why it cannot be. It ends with
+// the context and when the Quorum closes. The operation ends then, too: a put
+// that has been sent may still be recorded, which is why an error of it never
+// says that nothing was recorded. One goroutine waits for one registerCall.
 func (i *registerCall) wait(ctx context.Context) error {
 	select {
 	case <-i.done:
@@ -104,9 +104,9 @@ func (i *registerCall) outcome() protocol.Outcome {
 	return i.in.Outcome()
 }
 
-// failure names every node that has something to do with it. Called with i.mu held. An
-// answer without an error counts as a vote. A node that was not asked yet is not named: a
-// repair asks its target first. No decision goes by Votes.
+// failure names every node that has something to do with it. Called with i.mu
+// held. An answer without an error counts as a vote. A node that was not asked
+// yet is not named: a repair asks its target first. No decision goes by Votes.
 func (i *registerCall) failure(err error) *Failure {
 	f := &Failure{Err: err, Needed: i.in.Quorum()}
 	for n, err := range i.errs {
@@ -121,9 +121,8 @@ func (i *registerCall) failure(err error) *Failure {
 	return f
 }
 
-// end gives up what is not decided yet.
-// Requests that a link has are sent all the same: a node may have got the first of
-// them already.
+// end gives up what is not decided yet. Requests that a link has are sent all
+// the same: a node may have got the first of them already.
 func (i *registerCall) end(err error) {
 	i.mu.Lock()
 	if !i.over {
@@ -143,8 +142,8 @@ func (i *registerCall) finish() {
 	close(i.done)
 }
 
-// It is the function of the timer, and runs in a goroutine of its own. A timer that
-// fires while the registerCall ends does nothing.
+// It is the function of the timer, and runs in a goroutine of its own. A timer
+// that fires while the registerCall ends does nothing.
 func (i *registerCall) tick() {
 	i.mu.Lock()
 	now := i.q.now()
@@ -164,13 +163,13 @@ func (i *registerCall) up(node int) {
 	i.writeUnlock(now)
 }
 
-// writeUnlock queues the requests in order, and ends the operation if it is decided. It
-// unlocks i.mu before it writes.
-// Invariant: each event of the RegisterOp ends here. Otherwise a request would stay
-// unsent, or the caller would wait for an operation that is decided.
+// writeUnlock queues the requests in order, and ends the operation if it is
+// decided. It unlocks i.mu before it writes.
+// Invariant: each event of the RegisterOp ends here. Otherwise a request would
+// stay unsent, or the caller would wait for an operation that is decided.
 //
-// An open or a put follows its hold: once the hold is lost, no node votes for the
-// claim any more, and the RegisterOp decides how long it is worth trying.
+// An open or a put follows its hold: once the hold is lost, no node votes for
+// the claim any more, and the RegisterOp decides how long it is worth trying.
 func (i *registerCall) writeUnlock(now protocol.Time) {
 	if i.over {
 		i.mu.Unlock()
@@ -209,8 +208,9 @@ func (i *registerCall) writeUnlock(now protocol.Time) {
 	i.q.nodes.flush(nodes)
 }
 
-// records are the register calls under way. It is safe for concurrent use: mu guards the map, and is held
-// for an access to it only: each registerCall is called after it is free.
+// records are the register calls under way. It is safe for concurrent use: mu
+// guards the map, and is held for an access to it only: each registerCall is
+// called after it is free.
 type records struct {
 	mu    sync.Mutex
 	calls map[*registerCall]struct{}
@@ -228,8 +228,8 @@ func (r *records) drop(i *registerCall) {
 	r.mu.Unlock()
 }
 
-// all copies the map. Lock order: i.mu, then records.mu, because
-// finish drops the registerCall with i.mu held. To lock the register calls under r.mu would
+// all copies the map. Lock order: i.mu, then records.mu, because finish drops
+// the registerCall with i.mu held. To lock the register calls under r.mu would
 // be the other order, and a deadlock.
 func (r *records) all() []*registerCall {
 	r.mu.Lock()

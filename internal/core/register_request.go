@@ -7,21 +7,23 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns the requests of operations on records, from the operation to the link
-// and back. What waits for room, and what is sent when its turn comes, is for
-// [protocol.RegisterOp] to decide, as it is for [protocol.Attempt] with claims: see flow.
+// This file owns the requests of operations on records, from the operation to
+// the link and back. What waits for room, and what is sent when its turn comes,
+// is for [protocol.RegisterOp] to decide, as it is for [protocol.Attempt] with
+// claims: see flow.
 
-// registerRequest is one request on its way; it is a transport.Command. While it waits for room,
-// i.mu guards it. From Append on it belongs to the link, until Reply.
+// registerRequest is one request on its way; it is a transport.Command. While
+// it waits for room, i.mu guards it. From Append on it belongs to the link,
+// until Reply.
 type registerRequest struct {
 	i     *registerCall
 	req   protocol.Request
 	loads int // how often the scripts have been loaded for it
 }
 
-// offer sends a request, or has it wait for room at its node. Called with i.mu held. It
-// reports whether the link is to be flushed. The lock keeps Reply out until the operation
-// knows where its request is.
+// offer sends a request, or has it wait for room at its node. Called with i.mu
+// held. It reports whether the link is to be flushed. The lock keeps Reply out
+// until the operation knows where its request is.
 func (i *registerCall) offer(r *protocol.Request) (flush bool) {
 	n := i.q.nodes.at(r.Node)
 	way := i.in.Offer(r, n.flow.backlog.Behind)
@@ -56,17 +58,17 @@ func (c *registerRequest) transmit(n *node) bool {
 	return true
 }
 
-// notice is a command that may wait for room, and whose answer is of no interest.
-// A watch that ends sends one. If it is lost, the node drops the watch after two
-// ttl.
+// notice is a command that may wait for room, and whose answer is of no
+// interest. A watch that ends sends one. If it is lost, the node drops the
+// watch after two ttl.
 type notice struct{ adminRequest }
 
 func (c *notice) transmit(n *node) bool { return n.link.Append(c, transport.Normal) != transport.Full }
 
 // notify sends a notice, after the operations on records that wait for room.
-// watches.close may call it for thousands of watches at once, of some kilobytes each.
-// Past the backlog they would break the connection, as their reads once did
-// (TestManyWatchesSurviveAReconnect).
+// watches.close may call it for thousands of watches at once, of some kilobytes
+// each. Past the backlog they would break the connection, as their reads once
+// did (TestManyWatchesSurviveAReconnect).
 func (n *node) notify(command []byte) {
 	c := &notice{adminRequest{command: command}}
 	waits := n.flow.backlog.Behind(protocol.Records) || !c.transmit(n)
@@ -85,10 +87,9 @@ func (c *registerRequest) Append(dst []byte) []byte {
 	return script.AppendCommand(dst, i.q.keys(i.spec), &i.terms, i.q.channel, i.q.set.Guard, i.q.set.Retention, c.req)
 }
 
-// Reply takes the answer.
-// It runs on the reader's goroutine, as [call.Reply] does, and judges the answer
-// before it takes i.mu for the same reason: what follows from the verdict may take
-// the lock of any attempt.
+// Reply takes the answer. It runs on the reader's goroutine, as [call.Reply]
+// does, and judges the answer before it takes i.mu for the same reason: what
+// follows from the verdict may take the lock of any attempt.
 func (c *registerRequest) Reply(v []resp.Value, err error) {
 	i, node := c.i, c.req.Node
 	var a protocol.Answer
@@ -103,10 +104,10 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 	now := i.q.now()
 	switch {
 	case i.over:
-	// The node has not carried the request out. It goes again behind the scripts,
-	// and the operation does not learn of it.
-	// No answer and no failure reaches the RegisterOp here, so it goes on to count the
-	// request as under way.
+	// The node has not carried the request out. It goes again behind the
+	// scripts, and the operation does not learn of it. No answer and no failure
+	// reaches the RegisterOp here, so it goes on to count the request as under
+	// way.
 	case forgotten(err) && c.loads < maxLoads:
 		c.loads++
 		i.q.nodes.at(node).reload(c)
@@ -117,8 +118,8 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		i.errs[node] = i.q.driver.uncounted(node, verdict.Why)
 		i.in.Reply(now, c.req, a, verdict)
 	default:
-		// What the node says against the operation is for the error only. What it
-		// decides is for the RegisterOp.
+		// What the node says against the operation is for the error only. What
+		// it decides is for the RegisterOp.
 		i.errs[node] = refusal(i.spec, a)
 		switch {
 		case a.Status == protocol.Missing:

@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// However much a process records at one moment, no connection breaks, and a renewal does
-// not wait for it.
+// However much a process records at one moment, no connection breaks, and a
+// renewal does not wait for it.
 func TestManyValuesAtOnce(t *testing.T) {
 	t.Parallel()
 	assert.Zero(t, breaksByValues(t), "connections that broke")
@@ -32,8 +32,8 @@ func underWay(t *testing.T, q *Quorum, n int) {
 	}, time.Minute, time.Millisecond)
 }
 
-// breaksByValues records many long values while a node stands still, and counts the
-// connections that break.
+// breaksByValues records many long values while a node stands still, and counts
+// the connections that break.
 func breaksByValues(t *testing.T) int {
 	const values, size = 40, 512 << 10
 	c := redistest.Start(t, 1)
@@ -65,14 +65,16 @@ func breaksByValues(t *testing.T) int {
 	return int(down.Load())
 }
 
-// However many records a process watches, a new connection does not break by that.
+// However many records a process watches, a new connection does not break by
+// that.
 func TestManyWatchesSurviveAReconnect(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, 1, breaksByWatches(t), "connections that broke, with the one that was cut")
 }
 
-// breaksByWatches has a connection break while many records are watched, and the node
-// stand still as the next one begins. It counts the connections that break.
+// breaksByWatches has a connection break while many records are watched, and
+// the node stand still as the next one begins. It counts the connections that
+// break.
 func breaksByWatches(t *testing.T) int {
 	const watches = 4000 // of which each asks with 4.3 kB, 17 MB in all
 	c := redistest.Start(t, 1)

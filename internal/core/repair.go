@@ -4,8 +4,8 @@ package core
 // names, reading records. Which step comes next is protocol.Repair's to say.
 //
 // Each client repairs, whatever primitives it uses, and a key at the nodes says
-// whose turn it is. If two clients believe that it is theirs, both bring the same
-// records, and no harm is done.
+// whose turn it is. If two clients believe that it is theirs, both bring the
+// same records, and no harm is done.
 
 import (
 	"context"
@@ -20,11 +20,12 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// repairer takes the steps of repairs that protocol.Client says, and reports how each
-// has ended. It decides nothing itself.
+// repairer takes the steps of repairs that protocol.Client says, and reports
+// how each has ended. It decides nothing itself.
 //
-// A repairer is safe for concurrent use; mu guards the fields below it. Invariant: mu
-// is not held while a step is taken, so no event waits for a node.
+// A repairer is safe for concurrent use; mu guards the fields below it.
+// Invariant: mu is not held while a step is taken, so no event waits for a
+// node.
 type repairer struct {
 	q      *Quorum
 	ctx    context.Context // ends with the Quorum
@@ -43,10 +44,10 @@ func newRepairer(q *Quorum) *repairer {
 	return r
 }
 
-// close ends what is under way, and waits for it. closed is set before ctx ends: a step
-// that begins afterwards would use connections that are closing. Client.Close has the
-// turns given up, so that another client may go on at once and not when the turn's key
-// expires.
+// close ends what is under way, and waits for it. closed is set before ctx
+// ends: a step that begins afterwards would use connections that are closing.
+// Client.Close has the turns given up, so that another client may go on at once
+// and not when the turn's key expires.
 func (r *repairer) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -56,8 +57,9 @@ func (r *repairer) close() {
 	r.tasks.Wait()
 }
 
-// start has a step taken, by a goroutine of its own: the logger and the observer may
-// block, and claims and the readers of answers must not wait for these.
+// start has a step taken, by a goroutine of its own: the logger and the
+// observer may block, and claims and the readers of answers must not wait for
+// these.
 func (r *repairer) start(s *protocol.RepairStep) {
 	if s.Kind == protocol.RepairYield { // should another client have its turn by now, the two do the same twice
 		r.q.nodes.at(s.Node).send(&adminRequest{command: resp.AppendCommand(nil, "DEL", r.turn())})
@@ -81,8 +83,9 @@ func (r *repairer) done(s *protocol.RepairStep, res protocol.RepairResult) {
 
 // step takes a step and reports how it has ended.
 //
-// Invariant: it reports also when the observer or the logger ends the goroutine. Without
-// that the machine waits for the step, and this client never repairs the node again.
+// Invariant: it reports also when the observer or the logger ends the
+// goroutine. Without that the machine waits for the step, and this client never
+// repairs the node again.
 func (r *repairer) step(s *protocol.RepairStep) {
 	if !s.Reported() {
 		r.log(s, r.outcome(s))
@@ -102,8 +105,8 @@ var errStepEnded = errors.New("the observer or the logger has ended the goroutin
 
 var errUndecided = errors.New("a run is under way that decides what is recorded")
 
-// log reports what the machine says for the log: why an attempt has failed, or that the
-// node is caught up.
+// log reports what the machine says for the log: why an attempt has failed, or
+// that the node is caught up.
 func (r *repairer) log(s *protocol.RepairStep, err error) {
 	addr := r.q.nodes.at(s.Target).addr
 	if s.Kind == protocol.RepairDone {
@@ -117,10 +120,11 @@ func (r *repairer) log(s *protocol.RepairStep, err error) {
 	}
 }
 
-// AwaitRepairs waits until every repair under way has been attempted once, ctx ends,
-// or ten node timeouts have passed. So a process that is about to end does not leave a
-// repair half-done, and waits neither for a guard time nor for a node that cannot be
-// reached. What a client has brought stays: the next client goes on from there.
+// AwaitRepairs waits until every repair under way has been attempted once, ctx
+// ends, or ten node timeouts have passed. So a process that is about to end
+// does not leave a repair half-done, and waits neither for a guard time nor for
+// a node that cannot be reached. What a client has brought stays: the next
+// client goes on from there.
 func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	if q.buckets != nil {
 		for _, b := range q.buckets.begun() {
@@ -135,11 +139,13 @@ func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	}
 }
 
-// await waits until the repair of a node has been attempted once, if one is under way.
+// await waits until the repair of a node has been attempted once, if one is
+// under way.
 func (r *repairer) await(ctx context.Context, n *node) {
 	r.mu.Lock()
-	// The channel is made before the Client is asked. In the other order an attempt that ends in between would close nothing,
-	// and the call would wait until its context ends.
+	// The channel is made before the Client is asked. In the other order an
+	// attempt that ends in between would close nothing, and the call would wait
+	// until its context ends.
 	if r.attempted[n.index] == nil {
 		r.attempted[n.index] = make(chan struct{})
 	}
@@ -154,8 +160,9 @@ func (r *repairer) await(ctx context.Context, n *node) {
 	}
 }
 
-// wake has the calls go on that wait for a node's repair. The next call of await makes
-// a new channel, so an attempt wakes only the calls that came before its end.
+// wake has the calls go on that wait for a node's repair. The next call of
+// await makes a new channel, so an attempt wakes only the calls that came
+// before its end.
 func (r *repairer) wake(n *node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,18 +184,21 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 	case protocol.RepairLook:
 		return n.lookAt(ctx, q.members.markerKey(), s.Node == s.Target)
 	case protocol.RepairTurn:
-		// The turn is taken at the node that is repaired, and read from the others. A command line process that asks while its
-		// connections are being made would find no majority, and leave the repair to a client that may not exist.
+		// The turn is taken at the node that is repaired, and read from the
+		// others. A command line process that asks while its connections are
+		// being made would find no majority, and leave the repair to a client
+		// that may not exist.
 		for _, n := range q.nodes.all() {
 			n.tried(ctx) // a process connects to all nodes at the same time, and may end soon
 		}
-		// NX and PX are the whole of the turn. It saves work and decides nothing: a client that is paused beyond its turn brings the
-		// same records a second time.
+		// NX and PX are the whole of the turn. It saves work and decides
+		// nothing: a client that is paused beyond its turn brings the same
+		// records a second time.
 		v, err := r.ask(n, "SET", r.turn(), turnOf(q.channel, -1), "PX", millis(s.For), "NX")
 		return protocol.RepairResult{Err: err, OK: text(v, 0) == "OK"}
-	// XX: a turn that has expired stays over, so the next client can take it. If one
-	// has it by now, the key names this client again, and both bring the same records.
-	// Check of any client shows the number.
+	// XX: a turn that has expired stays over, so the next client can take it.
+	// If one has it by now, the key names this client again, and both bring the
+	// same records. Check of any client shows the number.
 	case protocol.RepairStay:
 		_, res.Err = r.ask(n, "SET", r.turn(), turnOf(q.channel, s.Count), "PX", millis(s.For), "XX")
 	case protocol.RepairList:
@@ -198,8 +208,9 @@ func (r *repairer) take(s *protocol.RepairStep) (res protocol.RepairResult) {
 	case protocol.RepairDecide:
 		spec, err := q.repairs.specOf(s)
 		return protocol.RepairResult{Err: err, OK: err == nil && q.Register(spec).decide(ctx)}
-	// The script compares the incarnation. A node that has lost its data again since
-	// the names were listed stays unmarked, as it lacks what was brought before.
+	// The script compares the incarnation. A node that has lost its data again
+	// since the names were listed stays unmarked, as it lacks what was brought
+	// before.
 	case protocol.RepairMark:
 		v, err := r.answer(q.nodes.at(s.Target), script.AppendCaughtUp(nil, q.members.markerKey(), s.Incarnation))
 		return protocol.RepairResult{Err: err, OK: len(v) == 1 && v[0].Int == 1}
@@ -222,10 +233,12 @@ func (r *repairer) answer(n *node, command []byte) ([]resp.Value, error) {
 	return n.answer(ctx, command)
 }
 
-// lookAt reads a node's marker, which is at the key of a configuration, and how much of its guard time is left.
+// lookAt reads a node's marker, which is at the key of a configuration, and how
+// much of its guard time is left.
 func (n *node) lookAt(ctx context.Context, key string, clock bool) (res protocol.RepairResult) {
 	q := n.q
-	// The time is asked only of a node whose guard time may run: most looks are at healthy nodes, and take one command.
+	// The time is asked only of a node whose guard time may run: most looks are
+	// at healthy nodes, and take one command.
 	m, err := n.marker(ctx, key)
 	res = protocol.RepairResult{Err: err, Incarnation: m.inc, CaughtUp: m.caughtUp, Kept: m.kept, Run: n.info().Run()}
 	if err != nil || !clock || m.caughtUp {
@@ -245,12 +258,14 @@ func (n *node) lookAt(ctx context.Context, key string, clock bool) (res protocol
 	return res
 }
 
-// listNames lists a portion of the names, as "name}side", that have a record on a node.
-// SCAN gives each name that is there during the whole listing at least once.
+// listNames lists a portion of the names, as "name}side", that have a record on
+// a node. SCAN gives each name that is there during the whole listing at least
+// once.
 func (n *node) listNames(ctx context.Context, cursor string) (names []string, next string, err error) {
 	q := n.q
-	// A name may hold any byte, so what is special to SCAN's patterns is quoted. A portion is bounded by COUNT: Redis looks at a
-	// thousand keys, some tenths of a millisecond, and the next portion is another command.
+	// A name may hold any byte, so what is special to SCAN's patterns is
+	// quoted. A portion is bounded by COUNT: Redis looks at a thousand keys,
+	// some tenths of a millisecond, and the next portion is another command.
 	begin, end := q.set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
 	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
@@ -276,11 +291,13 @@ func (n *node) listNames(ctx context.Context, cursor string) (names []string, ne
 	return names, next, err
 }
 
-// hasSlot fails unless the server has all keys of the bucket, if the node has buckets.
+// hasSlot fails unless the server has all keys of the bucket, if the node has
+// buckets.
 //
-// Invariant: a listing begins and ends on a server that has the whole slot. SCAN has no keys, so the
-// server that the slot has left answers it: without the names that have moved, and the node that
-// is repaired would count as caught up without them.
+// Invariant: a listing begins and ends on a server that has the whole slot.
+// SCAN has no keys, so the server that the slot has left answers it: without
+// the names that have moved, and the node that is repaired would count as
+// caught up without them.
 func (n *node) hasSlot(ctx context.Context) error {
 	if n.slot == "" || !on(RuleWholeSlot) {
 		return nil
@@ -289,21 +306,22 @@ func (n *node) hasSlot(ctx context.Context) error {
 	return err
 }
 
-// specOf returns the spec of a name as nodes list it: "name}side". A name has no brace
-// (CheckName), so the first one ends it.
+// specOf returns the spec of a name as nodes list it: "name}side". A name has
+// no brace (CheckName), so the first one ends it.
 func (r *repairer) specOf(step *protocol.RepairStep) (*Spec, error) {
 	bare, side, _ := strings.Cut(step.Name, "}")
 	return r.q.NewSpec(Spec{Name: bare, side: side, succession: step.Succession, Set: &r.q.set})
 }
 
-// repairName brings one name's record to a node. It is a read that does not count the
-// target: what a node that has forgotten says of a record is no evidence
-// (docs/protocol.md, The record, 4).
+// repairName brings one name's record to a node. It is a read that does not
+// count the target: what a node that has forgotten says of a record is no
+// evidence (docs/protocol.md, The record, 4).
 func (r *repairer) repairName(ctx context.Context, step *protocol.RepairStep) protocol.RepairResult {
 	s, err := r.specOf(step)
 	if err != nil {
-		// Another program, or a later version, may have made such a key. To fail here would keep the node from being caught up for
-		// good because of a key that no client of this version asks for.
+		// Another program, or a later version, may have made such a key. To
+		// fail here would keep the node from being caught up for good because
+		// of a key that no client of this version asks for.
 		return protocol.RepairResult{Outcome: protocol.Settled} // there is no register of this name
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.set, 4))
@@ -313,7 +331,8 @@ func (r *repairer) repairName(ctx context.Context, step *protocol.RepairStep) pr
 	return protocol.RepairResult{Err: err, Outcome: i.outcome()}
 }
 
-// spreadNumber brings the number of a semaphore's permits to the nodes that have missed it.
+// spreadNumber brings the number of a semaphore's permits to the nodes that
+// have missed it.
 func (r *repairer) spreadNumber(ctx context.Context, name string) error {
 	number, err := r.q.number(&Spec{Name: name, Set: &r.q.set})
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leavingHandler ends the goroutine that logs that a number of permits could not be brought.
+// leavingHandler ends the goroutine that logs that a number of permits could
+// not be brought.
 type leavingHandler struct {
 	slog.Handler
 	ended *atomic.Int32
@@ -30,8 +31,9 @@ func (h leavingHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// An observer or a logger may end the goroutine in which it is called, as a test does
-// that fails. The step has ended then, and a repair does not wait for it.
+// An observer or a logger may end the goroutine in which it is called, as a
+// test does that fails. The step has ended then, and a repair does not wait for
+// it.
 func TestRepairStepWhoseGoroutineEnds(t *testing.T) {
 	t.Parallel()
 	var ended atomic.Int32

@@ -12,11 +12,12 @@ import (
 
 // This file owns the number of a semaphore's permits. It is a record beside the
 // semaphore's name, written under a lock of its own: a full semaphore admits no
-// claim, so a Resize under a claim of the semaphore would wait for the holders. The
-// nodes read it with every request of the semaphore's claims, and return it with
-// every answer.
+// claim, so a Resize under a claim of the semaphore would wait for the holders.
+// The nodes read it with every request of the semaphore's claims, and return it
+// with every answer.
 
-// number is the number of permits of one semaphore. It has no state of its own, so it is safe for concurrent use.
+// number is the number of permits of one semaphore. It has no state of its own,
+// so it is safe for concurrent use.
 type number struct {
 	q    *Quorum
 	spec *Spec // of the semaphore
@@ -29,13 +30,13 @@ func (q *Quorum) number(s *Spec) (*number, error) {
 	return &number{q: q, spec: s, lock: lock}, err
 }
 
-// set changes how many permits a semaphore has, for all clients.
-// It returns when a majority has the number. From then on every quorum of votes
-// contains a node that knows it, so a smaller number holds for each claim that is
-// admitted later. Nodes that have missed it are given it by repairs.
+// set changes how many permits a semaphore has, for all clients. It returns
+// when a majority has the number. From then on every quorum of votes contains a
+// node that knows it, so a smaller number holds for each claim that is admitted
+// later. Nodes that have missed it are given it by repairs.
 //
-// Claims that hold are not ended by a smaller number: new ones are admitted when
-// enough of the old have left.
+// Claims that hold are not ended by a smaller number: new ones are admitted
+// when enough of the old have left.
 func (s *number) set(ctx context.Context, n uint64) error {
 	r := s.q.Register(s.lock)
 	var h *Hold
@@ -47,7 +48,8 @@ func (s *number) set(ctx context.Context, n uint64) error {
 		if _, err = r.Open(ctx, h); err == nil {
 			break
 		}
-		// No other call resizes under this claim, so the next one is above what overtook it.
+		// No other call resizes under this claim, so the next one is above what
+		// overtook it.
 		if h.Release(); !errors.Is(err, ErrLost) {
 			return err
 		}
@@ -60,9 +62,9 @@ func (s *number) set(ctx context.Context, n uint64) error {
 	return nil
 }
 
-// serveWaiters has every node serve the claims that fit now: any request does that.
-// Without that the waiters would learn of a larger number with their next beat. The
-// beat is of an id that has no claim, so it changes nothing else.
+// serveWaiters has every node serve the claims that fit now: any request does
+// that. Without that the waiters would learn of a larger number with their next
+// beat. The beat is of an id that has no claim, so it changes nothing else.
 func (s *number) serveWaiters() {
 	q := s.q
 	t := protocol.Terms{ID: newID(), Weight: 1, Capacity: s.spec.Capacity, Counting: true, TTL: s.spec.Set.TTL}
@@ -72,10 +74,9 @@ func (s *number) serveWaiters() {
 	}
 }
 
-// get asks the nodes how many permits a semaphore has: as the last Resize
-// said, or else as declared.
-// A node that has never seen a Resize has no record, and the capacity of the spec
-// holds.
+// get asks the nodes how many permits a semaphore has: as the last Resize said,
+// or else as declared. A node that has never seen a Resize has no record, and
+// the capacity of the spec holds.
 func (s *number) get(ctx context.Context) (uint64, error) {
 	rec, err := s.q.Register(s.lock).Read(ctx)
 	if err == nil && rec.Undecided {

@@ -12,9 +12,9 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// A server that comes back with all its data, with fsync=always, too, begins a new
-// incarnation: what it did while its file was off, or before an older file was put
-// back, is not in the file.
+// A server that comes back with all its data, with fsync=always, too, begins a
+// new incarnation: what it did while its file was off, or before an older file
+// was put back, is not in the file.
 func TestEachRestartIsALossOfData(t *testing.T) {
 	t.Parallel()
 	assert.True(t, restartIsALoss(t))
@@ -35,9 +35,9 @@ func restartIsALoss(t *testing.T) bool {
 	}
 }
 
-// A master that was a replica for a moment begins a new incarnation, though its process is the
-// same and its marker names it: it has the memory of a replica, which may have lacked what was
-// written last.
+// A master that was a replica for a moment begins a new incarnation, though its
+// process is the same and its marker names it: it has the memory of a replica,
+// which may have lacked what was written last.
 func TestARolledBackMasterHasLostData(t *testing.T) {
 	t.Parallel()
 	assert.True(t, rollbackIsALoss(t))
@@ -61,7 +61,8 @@ func rollbackIsALoss(t *testing.T) bool {
 	}
 }
 
-// replicate gives one server the data of another one, and makes it a master again.
+// replicate gives one server the data of another one, and makes it a master
+// again.
 func replicate(t *testing.T, from, to *redistest.Cluster) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(from.Node(0).Addr())

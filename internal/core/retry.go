@@ -1,6 +1,7 @@
 package core
 
-// This file owns the pauses between attempts of one operation that were superseded.
+// This file owns the pauses between attempts of one operation that were
+// superseded.
 
 import (
 	"context"
@@ -8,24 +9,25 @@ import (
 	"time"
 )
 
-// Retry paces attempts after one whose claim was lost, or superseded by a later run,
-// before it came to anything. The next attempt is above what overtook it, so one
-// retry is mostly enough. It is not while a version is ahead of the clocks: then all
-// callers would keep the nodes busy with nothing.
+// Retry paces attempts after one whose claim was lost, or superseded by a later
+// run, before it came to anything. The next attempt is above what overtook it,
+// so one retry is mostly enough. It is not while a version is ahead of the
+// clocks: then all callers would keep the nodes busy with nothing.
 type Retry struct{ n int }
 
 const (
-	// Longer than a round trip in one region: the run that was in the way is mostly
-	// over.
+	// Longer than a round trip in one region: the run that was in the way is
+	// mostly over.
 	firstRetry = 5 * time.Millisecond
-	// The longest pause. The ninth failure in a row reaches it, and is the first
-	// that is logged.
+	// The longest pause. The ninth failure in a row reaches it, and is the
+	// first that is logged.
 	lastRetry = time.Second
 )
 
-// Wait waits before the next attempt: twice as long each time, and not as long as others.
-// The pauses are random between a half and the whole. With equal pauses two callers
-// that have superseded each other once would do so each time.
+// Wait waits before the next attempt: twice as long each time, and not as long
+// as others. The pauses are random between a half and the whole. With equal
+// pauses two callers that have superseded each other once would do so each
+// time.
 func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	pause := min(firstRetry<<min(r.n, 16), lastRetry)
 	if r.n++; pause == lastRetry {

@@ -5,9 +5,10 @@ package core
 // other build the checks cost nothing.
 type Rule uint16
 
-// The rules of this package. The comment says what happens without each. A rule is
-// here if it is about what package protocol has not: contexts and callbacks, the
-// handshake, the commands beside claims. TestMutants leaves each of them out.
+// The rules of this package. The comment says what happens without each. A rule
+// is here if it is about what package protocol has not: contexts and callbacks,
+// the handshake, the commands beside claims. TestMutants leaves each of them
+// out.
 const (
 	RuleEndFirst    Rule = 1 << iota // the holder hears of a loss before the leaves are sent: the next holder is in while it goes on
 	RuleEndAtOnce                    // contexts end in the goroutine that ends the lease, not in one of their own: as above, on a busy process

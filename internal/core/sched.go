@@ -1,7 +1,7 @@
 package core
 
-// This file owns the times at which attempts are woken: to renew, to ask again, and to
-// end at their deadlines.
+// This file owns the times at which attempts are woken: to renew, to ask again,
+// and to end at their deadlines.
 
 import (
 	"slices"
@@ -21,15 +21,17 @@ const (
 )
 
 // scheduler wakes attempts. It owns one heap and one goroutine, and is safe for
-// concurrent use. mu guards due, next, and the alarms of its kind in all attempts.
+// concurrent use. mu guards due, next, and the alarms of its kind in all
+// attempts.
 //
-// Invariant: mu is held only while the heap changes, never while sending, calling
-// back or waiting. So nothing that happens to one claim, nor an owner or observer
-// that does not return, delays the deadline of another.
+// Invariant: mu is held only while the heap changes, never while sending,
+// calling back or waiting. So nothing that happens to one claim, nor an owner
+// or observer that does not return, delays the deadline of another.
 //
-// The scheduler of the deadlines replaces a timer for each hold, and is as punctual:
-// its goroutine sleeps until the first deadline, on the same clock of the runtime, and
-// starts a goroutine for each attempt that is due, as those timers would.
+// The scheduler of the deadlines replaces a timer for each hold, and is as
+// punctual: its goroutine sleeps until the first deadline, on the same clock of
+// the runtime, and starts a goroutine for each attempt that is due, as those
+// timers would.
 type scheduler struct {
 	kind int // which of an attempt's times
 	now  func() protocol.Time
@@ -49,8 +51,8 @@ type alarm struct {
 	a  *attempt
 }
 
-// alarms are when an attempt is woken by each scheduler, 0: not at all. They are
-// written with scheduler.mu held.
+// alarms are when an attempt is woken by each scheduler, 0: not at all. They
+// are written with scheduler.mu held.
 type alarms [schedulers]atomic.Int64
 
 // The goroutine runs until close.
@@ -65,10 +67,10 @@ func newScheduler(kind int, now func() protocol.Time, wake func(as []alarm)) *sc
 
 // set makes sure that a is woken at t or earlier. Called with a.mu held.
 //
-// A wake-up that moves to a later time is left where it is: it fires early, finds
-// nothing due, and is set again. So the common case, a claim whose answers arrive,
-// needs no work here. No wake-up is lost: if it has just been taken out, a tick
-// follows, which waits for a.mu and sets the next one.
+// A wake-up that moves to a later time is left where it is: it fires early,
+// finds nothing due, and is set again. So the common case, a claim whose
+// answers arrive, needs no work here. No wake-up is lost: if it has just been
+// taken out, a tick follows, which waits for a.mu and sets the next one.
 func (s *scheduler) set(a *attempt, t protocol.Time) {
 	t = max(t, 1)
 	if at := a.alarms[s.kind].Load(); t == protocol.Never || at != 0 && t >= protocol.Time(at) {
@@ -86,10 +88,10 @@ func (s *scheduler) set(a *attempt, t protocol.Time) {
 	}
 }
 
-// look has the goroutine look at the clock now.
-// Called without s.mu, by set and when the machine wakes up: a timer of the runtime
-// stands still while the machine sleeps. One signal that waits is enough, since the
-// goroutine reads the clock afresh.
+// look has the goroutine look at the clock now. Called without s.mu, by set and
+// when the machine wakes up: a timer of the runtime stands still while the
+// machine sleeps. One signal that waits is enough, since the goroutine reads
+// the clock afresh.
 func (s *scheduler) look() {
 	select {
 	case s.kick <- struct{}{}:
@@ -97,25 +99,27 @@ func (s *scheduler) look() {
 	}
 }
 
-// drop removes the wake-up of a. Called with a.mu held.
-// The entry becomes void, and is removed later: see wakeHeap. A wake-up that has
-// just been taken out still comes: a tick of a claim that is final does nothing.
+// drop removes the wake-up of a. Called with a.mu held. The entry becomes void,
+// and is removed later: see wakeHeap. A wake-up that has just been taken out
+// still comes: a tick of a claim that is final does nothing.
 func (s *scheduler) drop(a *attempt) {
 	s.mu.Lock()
 	s.due.drop(a)
 	s.mu.Unlock()
 }
 
-// close ends the goroutine and waits for it, so no attempt is woken after it returns. The
-// caller must hold no attempt's lock: a batch under way may need it.
+// close ends the goroutine and waits for it, so no attempt is woken after it
+// returns. The caller must hold no attempt's lock: a batch under way may need
+// it.
 func (s *scheduler) close() {
 	close(s.stop)
 	<-s.done
 }
 
-// run is the scheduler's goroutine. It takes all that is due at once, so that requests of
-// many claims go out in one write for each node, and looks at the clock again after each
-// batch: to wake 100,000 claims takes longer than a timer's resolution.
+// run is the scheduler's goroutine. It takes all that is due at once, so that
+// requests of many claims go out in one write for each node, and looks at the
+// clock again after each batch: to wake 100,000 claims takes longer than a
+// timer's resolution.
 func (s *scheduler) run() {
 	defer close(s.done)
 	timer := time.NewTimer(time.Hour)
@@ -155,14 +159,15 @@ func (s *scheduler) run() {
 
 // wakeHeap orders alarms by their times; guarded by scheduler.mu.
 //
-// An attempt that sets or drops its alarm moves nothing in the heap: the earlier
-// alarm becomes void. A void alarm is removed when its turn comes, when it is the last
-// in the list (that of a lock that was released at once), or when more than a fifth
-// are void. So the order depends on the times in the list alone, and no attempt is
-// read to keep it. There may be a great many attempts, none in the processor's cache:
-// to read them took longer than all the rest. For the same reason each entry has four
-// children, as many as a cache line holds. container/heap would allocate for each
-// entry that comes or goes.
+// An attempt that sets or drops its alarm moves nothing in the heap: the
+// earlier alarm becomes void. A void alarm is removed when its turn comes, when
+// it is the last in the list (that of a lock that was released at once), or
+// when more than a fifth are void. So the order depends on the times in the
+// list alone, and no attempt is read to keep it. There may be a great many
+// attempts, none in the processor's cache: to read them took longer than all
+// the rest. For the same reason each entry has four children, as many as a
+// cache line holds. container/heap would allocate for each entry that comes or
+// goes.
 type wakeHeap struct {
 	kind  int
 	list  []alarm
@@ -170,16 +175,18 @@ type wakeHeap struct {
 }
 
 const (
-	// fork is how many children an entry has: four alarms of 16 bytes fill a cache line.
+	// fork is how many children an entry has: four alarms of 16 bytes fill a
+	// cache line.
 	fork = 4
-	// fewVoids is how many void alarms are not worth a sweep. A process with a few locks, taken and
-	// given back at once, would otherwise sweep a short list with each of them.
+	// fewVoids is how many void alarms are not worth a sweep. A process with a
+	// few locks, taken and given back at once, would otherwise sweep a short
+	// list with each of them.
 	fewVoids = 64
 )
 
-// put adds an alarm; one that the attempt had before is void.
-// The order of the two steps matters: the alarm is stored in the attempt first, so
-// a sweep takes the older entry for void.
+// put adds an alarm; one that the attempt had before is void. The order of the
+// two steps matters: the alarm is stored in the attempt first, so a sweep takes
+// the older entry for void.
 func (h *wakeHeap) put(one alarm) {
 	if one.a.alarms[h.kind].Swap(int64(one.at)) == 0 {
 		h.valid++
@@ -221,7 +228,8 @@ func (h *wakeHeap) pop() (one alarm, valid bool) {
 	return one, valid
 }
 
-// is reports whether the alarm is valid: its attempt has set no other one since.
+// is reports whether the alarm is valid: its attempt has set no other one
+// since.
 func (one alarm) is(kind int) bool { return one.a.alarms[kind].Load() == int64(one.at) }
 
 // sink puts one where i is free, or below that.
@@ -242,9 +250,8 @@ func (h *wakeHeap) sink(i int, one alarm) {
 	h.list[i] = one
 }
 
-// sweep removes all void alarms.
-// A sweep removes at least a fifth of the list, so its cost is a constant for each
-// alarm that became void.
+// sweep removes all void alarms. A sweep removes at least a fifth of the list,
+// so its cost is a constant for each alarm that became void.
 func (h *wakeHeap) sweep() {
 	h.list = slices.DeleteFunc(h.list, func(one alarm) bool { return !one.is(h.kind) })
 	for i, one := range slices.Backward(h.list) {

@@ -12,8 +12,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Attempts come, go and move. The attempt that is due comes first, at the newest of
-// the times that were set for it, and void alarms are not kept for long.
+// Attempts come, go and move. The attempt that is due comes first, at the
+// newest of the times that were set for it, and void alarms are not kept for
+// long.
 func TestWakeHeap(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -11,10 +11,11 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns what a node that is a Sentinel set, or a cluster, has of its own: its URL and its name.
+// This file owns what a node that is a Sentinel set, or a cluster, has of its
+// own: its URL and its name.
 
-// Address is where a node is: a server, the Sentinels of a set, or some servers of a cluster. The
-// options of the latter two say only how to connect.
+// Address is where a node is: a server, the Sentinels of a set, or some servers
+// of a cluster. The options of the latter two say only how to connect.
 type Address struct {
 	*redis.Options
 	failover *redis.FailoverOptions // nil: no Sentinel set
@@ -39,8 +40,9 @@ func (a Address) Client() redis.UniversalClient {
 	return redis.NewFailoverClient(&o)
 }
 
-// Prepare has f change the credentials and the TLS of the node. Those of a Sentinel set
-// are its masters'. The Sentinels keep the user and the password of the URL.
+// Prepare has f change the credentials and the TLS of the node. Those of a
+// Sentinel set are its masters'. The Sentinels keep the user and the password
+// of the URL.
 func (a Address) Prepare(f func(*redis.Options) error) error {
 	if o := a.cluster; o != nil {
 		each := &redis.Options{Addr: o.Addrs[0], Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig}
@@ -91,9 +93,9 @@ func parseAddress(raw string) (Address, error) {
 	}, failover: o}, nil
 }
 
-// parseCluster parses the URL of a cluster, with the scheme of a server. Errors quote
-// nothing of it. The part before the query is parsed as that of a server first: those
-// errors say which characters of a password have to be escaped.
+// parseCluster parses the URL of a cluster, with the scheme of a server. Errors
+// quote nothing of it. The part before the query is parsed as that of a server
+// first: those errors say which characters of a password have to be escaped.
 func parseCluster(raw string) (Address, error) {
 	if _, err := ParseURL(strings.SplitN(raw, "?", 2)[0]); err != nil {
 		return Address{}, err
@@ -103,18 +105,18 @@ func parseCluster(raw string) (Address, error) {
 		return Address{}, fmt.Errorf("the URL of a cluster is not of the form %s: %s",
 			"redis+cluster://user:password@host:6379?addr=host2:6379", "a cluster has no databases, and go-redis documents the options at ParseClusterURL")
 	}
-	// The Quorum dials by itself. A pool of the client would be idle connections at
-	// each server.
+	// The Quorum dials by itself. A pool of the client would be idle
+	// connections at each server.
 	o.MinIdleConns = 0
 	return Address{Options: &redis.Options{
 		Addr: o.Addrs[0], DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
 	}, cluster: o}, nil
 }
 
-// nameOf is what node i is called in errors and in the log. The address of a set
-// changes with its master, so a set is named by its place. checkClients takes equal
-// names for one server, so the name of a set or a cluster must not be that of another
-// one.
+// nameOf is what node i is called in errors and in the log. The address of a
+// set changes with its master, so a set is named by its place. checkClients
+// takes equal names for one server, so the name of a set or a cluster must not
+// be that of another one.
 func nameOf(c redis.UniversalClient, i int) string {
 	if c, is := c.(*redis.ClusterClient); is {
 		if addrs := c.Options().Addrs; len(addrs) > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// The URL of a Sentinel set is one node beside others. What is wrong with it is said without a
-// word of it.
+// The URL of a Sentinel set is one node beside others. What is wrong with it is
+// said without a word of it.
 func TestURLsOfSentinelSets(t *testing.T) {
 	t.Parallel()
 	nodes, err := ParseNodes([]string{"redis://:pw@a:26379/2?master_name=m&addr=b:26379&username=u&password=secret&dial_timeout=3, c:6379"})

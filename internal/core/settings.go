@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Settings are what the options of the root package set. They do not change once a
-// Quorum or a primitive has them, so they need no lock.
+// Settings are what the options of the root package set. They do not change
+// once a Quorum or a primitive has them, so they need no lock.
 type Settings struct {
 	TTL           time.Duration
 	Skew          time.Duration
@@ -40,8 +40,8 @@ type Settings struct {
 	said *atomic.Int64 // of all buckets: when one has logged that it waits, in Unix seconds
 }
 
-// maySay reports whether to log what goes for each bucket alike. Of the buckets one says it: they
-// are lost and begin together.
+// maySay reports whether to log what goes for each bucket alike. Of the buckets
+// one says it: they are lost and begin together.
 func (s *Settings) maySay(now time.Time) bool {
 	if s.said == nil {
 		return true
@@ -61,9 +61,10 @@ func (s *Settings) connect(client redis.UniversalClient, cfg transport.Config) (
 }
 
 // PrepareAll calls Prepare for the options of all addresses. Its error matches
-// ErrInvalid. Each list that comes from outside passes through it: Connect's, that of
-// WithDiscovery, and the nodes of an exchange. Without it the nodes of one of these
-// would be reached without the credentials that the command was given.
+// ErrInvalid. Each list that comes from outside passes through it: Connect's,
+// that of WithDiscovery, and the nodes of an exchange. Without it the nodes of
+// one of these would be reached without the credentials that the command was
+// given.
 func (s *Settings) PrepareAll(all []Address) error {
 	if s.Prepare == nil {
 		return nil
@@ -79,8 +80,10 @@ func (s *Settings) PrepareAll(all []Address) error {
 // Defaults returns the settings that hold when no option is given.
 func Defaults() Settings {
 	return Settings{
-		// Eight seconds: a holder bears two lost renewals in a row, and a holder that has died is in the way for no longer than
-		// that. The guard time is the least for that ttl and skew; the skew is what NTP keeps on a machine that works.
+		// Eight seconds: a holder bears two lost renewals in a row, and a
+		// holder that has died is in the way for no longer than that. The guard
+		// time is the least for that ttl and skew; the skew is what NTP keeps
+		// on a machine that works.
 		TTL:         8 * time.Second,
 		Skew:        2 * time.Second,
 		Guard:       20 * time.Second,
@@ -92,16 +95,18 @@ func Defaults() Settings {
 }
 
 // Drift is how much earlier than a node this process takes a lease to end
-// (docs/protocol.md, Clocks). It is of this ttl: a primitive with a longer one gives
-// away more.
+// (docs/protocol.md, Clocks). It is of this ttl: a primitive with a longer one
+// gives away more.
 func (s *Settings) Drift() time.Duration { return protocol.Drift(s.TTL) }
 
-// Check names the first setting that is wrong or contradicts another, and the remedy.
-// A setting that is wrong is refused here, once, and not where it would first do
-// harm: a guard time that is too short loses a lock only when a node restarts.
+// Check names the first setting that is wrong or contradicts another, and the
+// remedy. A setting that is wrong is refused here, once, and not where it would
+// first do harm: a guard time that is too short loses a lock only when a node
+// restarts.
 func (s *Settings) Check() error {
 	switch {
-	// Each message says what would go wrong and a value that is right, as it is often the first thing that a user reads.
+	// Each message says what would go wrong and a value that is right, as it is
+	// often the first thing that a user reads.
 	case s.TTL < 10*time.Millisecond:
 		return fmt.Errorf("WithTTL(%v): a lease must last at least 10ms to survive one round trip; choose seconds (a number without a unit counts nanoseconds)", s.TTL)
 	case s.TTL%time.Millisecond != 0:
@@ -163,8 +168,8 @@ func Change[O any](s *Settings, opts []O) error {
 // Override returns the Quorum's settings as a primitive's options change them.
 // Without options it returns the Quorum's own, which must not be changed. It
 // panics when an option is wrong or contradicts another: a programmer's error.
-// The copy is made once for each value of a primitive, so an option costs nothing
-// at a Lock.
+// The copy is made once for each value of a primitive, so an option costs
+// nothing at a Lock.
 func Override[O any](q *Quorum, primitive string, opts []O) *Settings {
 	if len(opts) == 0 {
 		return &q.set
@@ -179,12 +184,13 @@ func Override[O any](q *Quorum, primitive string, opts []O) *Settings {
 	return &set
 }
 
-// MaxName is the longest name in bytes: it is part of five keys. Every request has
-// them, so a long name costs bandwidth with each renewal, and memory at each node.
+// MaxName is the longest name in bytes: it is part of five keys. Every request
+// has them, so a long name costs bandwidth with each renewal, and memory at
+// each node.
 const MaxName = 1024
 
-// CheckName says what is wrong with a primitive's name. It is asked of names that nodes
-// list, too: another program may have made such a key (repairName).
+// CheckName says what is wrong with a primitive's name. It is asked of names
+// that nodes list, too: another program may have made such a key (repairName).
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -193,10 +199,12 @@ func CheckName(name string) error {
 		return fmt.Errorf("%w: the name is %d bytes long, at most %d are allowed; hash it", ErrInvalid, len(name), MaxName)
 	case strings.ContainsAny(name, "{}"):
 		return fmt.Errorf("%w: the name %q contains a brace, which would change the slot that its keys hash to; choose another separator", ErrInvalid, name)
-	// A brace would move the slot, and these two ends would be keys by which the clients look after a node: a lock of that name
-	// would have the node begin another incarnation.
+	// A brace would move the slot, and these two ends would be keys by which
+	// the clients look after a node: a lock of that name would have the node
+	// begin another incarnation.
 	case strings.HasSuffix(name, ":marker") || strings.HasSuffix(name, ":heal"):
-		// The name is a key itself, for other Redlock clients, and the only keys of ours without a brace end like that.
+		// The name is a key itself, for other Redlock clients, and the only
+		// keys of ours without a brace end like that.
 		return fmt.Errorf("%w: the name %q ends in :marker or :heal, as keys do by which nodes are looked after; choose another end", ErrInvalid, name)
 	}
 	return nil
@@ -217,7 +225,8 @@ const (
 	EventClockJumped EventKind = "clock jumped"
 )
 
-// Event is something an observer may count. No decision of the library depends on one.
+// Event is something an observer may count. No decision of the library depends
+// on one.
 type Event struct {
 	Kind  EventKind
 	Name  string        // of the primitive; empty for node events

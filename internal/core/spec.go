@@ -2,17 +2,17 @@ package core
 
 // This file owns what a primitive asks the nodes for.
 //
-// Invariant: all claims of one value share one protocol.Name, because the clock of
-// its tickets is there: a claim of this process must be above the claims that it
-// has seen.
+// Invariant: all claims of one value share one protocol.Name, because the clock
+// of its tickets is there: a claim of this process must be above the claims
+// that it has seen.
 
 import (
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Spec is what a primitive asks for; one Spec serves many attempts. It is safe for
-// concurrent use: NewSpec sets its fields.
+// Spec is what a primitive asks for; one Spec serves many attempts. It is safe
+// for concurrent use: NewSpec sets its fields.
 type Spec struct {
 	Name       string
 	Weight     uint64
@@ -26,10 +26,12 @@ type Spec struct {
 	side       string         // of the name: a lock, queue and record of its own, beside those of the name; empty: the name itself
 }
 
-// keys are the keys of a spec's name, with the marker of the configuration that this client counts on.
+// keys are the keys of a spec's name, with the marker of the configuration that
+// this client counts on.
 //
-// Invariant: the Quorum says which configuration that is, whatever settings the spec has. Settings that were made
-// apart from the Quorum name none, so each node refuses their requests and is connected to again without end.
+// Invariant: the Quorum says which configuration that is, whatever settings the
+// spec has. Settings that were made apart from the Quorum name none, so each
+// node refuses their requests and is connected to again without end.
 func (q *Quorum) keys(s *Spec) script.Keys {
 	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(q.members.home())
 }

@@ -1,6 +1,7 @@
 package core
 
-// This file owns the reports about all nodes at once, and how those of a node's buckets become one.
+// This file owns the reports about all nodes at once, and how those of a node's
+// buckets become one.
 
 import (
 	"cmp"
@@ -14,9 +15,9 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Survey is what Check finds out about all nodes. It is a view of one client at one
-// moment. An operator that restarts a node by MayRestart asks again before the next
-// one.
+// Survey is what Check finds out about all nodes. It is a view of one client at
+// one moment. An operator that restarts a node by MayRestart asks again before
+// the next one.
 type Survey struct {
 	Nodes      []NodeReport // in the order of the list
 	Ready      int          // nodes that answer and vote; of the bucket where these are fewest
@@ -25,15 +26,16 @@ type Survey struct {
 	LongestTTL time.Duration
 }
 
-// Survey asks all nodes, see Check. It fails only if the Quorum is closed, or, with
-// buckets, if one of them cannot begin: a node that does not answer is a report with an
-// error.
+// Survey asks all nodes, see Check. It fails only if the Quorum is closed, or,
+// with buckets, if one of them cannot begin: a node that does not answer is a
+// report with an error.
 func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 	if q.buckets != nil {
 		return q.buckets.survey(ctx)
 	}
 	var s Survey
-	// All nodes are waited for, up to ten node timeouts: unlike a lock, a report is of use only with the nodes that fail.
+	// All nodes are waited for, up to ten node timeouts: unlike a lock, a
+	// report is of use only with the nodes that fail.
 	err := q.Check(ctx, func(n NodeReport) bool {
 		s.Nodes = append(s.Nodes, n)
 		return false
@@ -47,16 +49,17 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 			s.Ready++
 		}
 	}
-	// The group is read after the reports. If the set has changed meanwhile, a node of the new one has no report, and counts
-	// as one that does not vote: the answer is then "not yet", and never a "yes" for a set of before.
+	// The group is read after the reports. If the set has changed meanwhile, a
+	// node of the new one has no report, and counts as one that does not vote:
+	// the answer is then "not yet", and never a "yes" for a set of before.
 	s.MayRestart = restartable(s.Nodes, q.driver.client.Group())
 	s.Set, s.LongestTTL = q.members.reportSet(s.Nodes)
 	return s, nil
 }
 
-// survey asks all nodes of all buckets, and puts the reports together. It begins the
-// buckets that have not begun: a bucket that no name has used yet may be the one that
-// its server has lost.
+// survey asks all nodes of all buckets, and puts the reports together. It
+// begins the buckets that have not begun: a bucket that no name has used yet
+// may be the one that its server has lost.
 func (set *buckets) survey(ctx context.Context) (Survey, error) {
 	if set.q.isClosed() {
 		return Survey{}, &Failure{Err: ErrClosed}
@@ -68,8 +71,8 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 	}); err != nil {
 		return Survey{}, err
 	}
-	// Each bucket is a set of its own, and a name is in one of them. So the whole is ready, and bears a restart, as far as its
-	// worst bucket does.
+	// Each bucket is a set of its own, and a name is in one of them. So the
+	// whole is ready, and bears a restart, as far as its worst bucket does.
 	s := Survey{Nodes: make([]NodeReport, len(set.q.addrs)), Ready: all[0].Ready, MayRestart: true}
 	odd := -1 // the bucket whose set is shown: each records its own
 	for b := range all {
@@ -85,20 +88,21 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 		s.Nodes[i] = set.merge(i, func(b int) *NodeReport { return &all[b].Nodes[i] })
 		s.Nodes[i].Set = all[odd].Nodes[i].Set
 	}
-	// One bucket stands for all. If some have recorded their set and others have not,
-	// it is one that has not: Bootstrap was cut short, and an operator has to call it
-	// again.
+	// One bucket stands for all. If some have recorded their set and others
+	// have not, it is one that has not: Bootstrap was cut short, and an
+	// operator has to call it again.
 	s.Set, s.LongestTTL = all[odd].Set, all[odd].LongestTTL
 	return s, nil
 }
 
-// merge puts the reports of all buckets about one node together: by server, and as a
-// whole, which is as good as the worst of them. A name is in one bucket, so an average
-// would call a node well at which some names cannot be locked.
+// merge puts the reports of all buckets about one node together: by server, and
+// as a whole, which is as good as the worst of them. A name is in one bucket,
+// so an average would call a node well at which some names cannot be locked.
 func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 	var shards []NodeReport
-	// Buckets that one server has, and that fail in the same way, are one entry: 64 lines about one server that is down would
-	// hide the one that is not.
+	// Buckets that one server has, and that fail in the same way, are one
+	// entry: 64 lines about one server that is down would hide the one that is
+	// not.
 	place := map[string]int{}
 	for b := range script.Buckets {
 		r := *of(b)
@@ -116,7 +120,8 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 		shards[k].Buckets = append(shards[k].Buckets, b)
 		shards[k].worsen(&r)
 	}
-	// A server's warnings are made of its worst bucket, once. Those of each bucket would repeat what is said of the server.
+	// A server's warnings are made of its worst bucket, once. Those of each
+	// bucket would repeat what is said of the server.
 	whole := shards[0]
 	whole.Buckets = nil
 	for k := range shards {
@@ -128,7 +133,8 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 		whole.worsen(s)
 	}
 	whole.Addr, whole.Warnings = set.q.addrs[i], shards[0].Warnings
-	// A plain server beside a cluster in one list has buckets as well, and is shown as what it is.
+	// A plain server beside a cluster in one list has buckets as well, and is
+	// shown as what it is.
 	if len(shards) == 1 && !isCluster(set.clients[i]) {
 		return whole
 	}
@@ -144,9 +150,9 @@ func (set *buckets) merge(i int, of func(b int) *NodeReport) NodeReport {
 	return whole
 }
 
-// shard is what a server of a cluster is called in warnings. An operator can find a
-// server, and buckets are in no command of Redis. So the server comes first, where it
-// is known.
+// shard is what a server of a cluster is called in warnings. An operator can
+// find a server, and buckets are in no command of Redis. So the server comes
+// first, where it is known.
 func (r *NodeReport) shard() string {
 	of := "bucket " + strconv.Itoa(r.Buckets[0])
 	if n := len(r.Buckets); n > 1 {
@@ -160,8 +166,9 @@ func (r *NodeReport) shard() string {
 
 // worsen makes r as good as the worse one of both.
 func (r *NodeReport) worsen(o *NodeReport) {
-	// What a reader acts upon is the worst value, field by field. The result may be one that no bucket has, such as the offset
-	// of one and the age of another.
+	// What a reader acts upon is the worst value, field by field. The result
+	// may be one that no bucket has, such as the offset of one and the age of
+	// another.
 	if r.Err == nil {
 		r.Err = o.Err
 	}

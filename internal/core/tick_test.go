@@ -46,7 +46,8 @@ func TestBeatsGoOutTogether(t *testing.T) {
 		d.a.mu.Unlock()
 	}
 	require.Zero(t, renewed())
-	// Nothing else is sent meanwhile that could take with it what is left lying.
+	// Nothing else is sent meanwhile that could take with it what is left
+	// lying.
 	before := c.Calls(t, "evalsha")
 	require.Positive(t, before)
 	q.tick(due)
@@ -70,7 +71,8 @@ func observed(t *testing.T, c *redistest.Cluster, observe func(Event)) *Quorum {
 	return declared(t, c, set)
 }
 
-// declared is a Quorum with these settings, whose nodes are ready and have recorded no set.
+// declared is a Quorum with these settings, whose nodes are ready and have
+// recorded no set.
 func declared(t *testing.T, c *redistest.Cluster, set Settings) *Quorum {
 	t.Helper()
 	var clients []redis.UniversalClient

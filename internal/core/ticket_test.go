@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However many attempts a client makes, no ticket that it proposes runs ahead of its
-// wall clock. Retention and guard time rest on that.
+// However many attempts a client makes, no ticket that it proposes runs ahead
+// of its wall clock. Retention and guard time rest on that.
 func TestTicketsStayWithTheClock(t *testing.T) {
 	t.Parallel()
 	set := Defaults()
@@ -36,8 +36,9 @@ func TestTicketsStayWithTheClock(t *testing.T) {
 	assert.LessOrEqual(t, lead, 20*time.Millisecond)
 }
 
-// What a claim is configured with is what the simulator configures it with: a field that
-// is left out switches a rule off, and no schedule of the simulator shows that.
+// What a claim is configured with is what the simulator configures it with: a
+// field that is left out switches a rule off, and no schedule of the simulator
+// shows that.
 func TestClaimsAreConfigured(t *testing.T) {
 	set := Defaults()
 	set.Logger = slog.New(slog.DiscardHandler)

@@ -14,13 +14,15 @@ import (
 )
 
 // ParseNodes parses the addresses of nodes. Each element is one address, or
-// several with commas between them. White space around an address is ignored. Each address is a URL of ParseURL, or
-// host:port for redis://host:port, or the URL of a Sentinel set or a cluster. Errors match ErrInvalid and name the node by
-// its place, from 1 on.
+// several with commas between them. White space around an address is ignored.
+// Each address is a URL of ParseURL, or host:port for redis://host:port, or the
+// URL of a Sentinel set or a cluster. Errors match ErrInvalid and name the node
+// by its place, from 1 on.
 //
-// An empty address is an error, also behind a comma at the end. Invariant: all clients
-// use the same nodes. An address that is left out because a variable is unset would
-// break it: of "$A,$B" the client would use A alone, beside a majority without A.
+// An empty address is an error, also behind a comma at the end. Invariant: all
+// clients use the same nodes. An address that is left out because a variable is
+// unset would break it: of "$A,$B" the client would use A alone, beside a
+// majority without A.
 func ParseNodes(lists []string) ([]Address, error) {
 	var all []Address
 	for _, list := range lists {
@@ -44,10 +46,10 @@ func ParseNodes(lists []string) ([]Address, error) {
 	return all, nil
 }
 
-// ParseURL is redis.ParseURL with errors that quote nothing of the URL but the name of
-// an option. The parsers of Go and go-redis quote the part that they do not
-// understand, and that is part of the password where the password contains a
-// character that ends it.
+// ParseURL is redis.ParseURL with errors that quote nothing of the URL but the
+// name of an option. The parsers of Go and go-redis quote the part that they do
+// not understand, and that is part of the password where the password contains
+// a character that ends it.
 func ParseURL(raw string) (*redis.Options, error) {
 	scheme, _, found := strings.Cut(raw, "://")
 	if !found || scheme != "redis" && scheme != "rediss" && scheme != "unix" {
@@ -70,9 +72,9 @@ func ParseURL(raw string) (*redis.Options, error) {
 		o.MinIdleConns = 0
 		return o, nil
 	}
-	// The error of go-redis may quote a part of the URL, so it is not passed on. Each
-	// option is tried alone, to find the one that is refused, and only its name is
-	// shown.
+	// The error of go-redis may quote a part of the URL, so it is not passed
+	// on. Each option is tried alone, to find the one that is refused, and only
+	// its name is shown.
 	for name, values := range u.Query() {
 		alone := *u
 		alone.Path, alone.RawPath = "", ""

@@ -1,7 +1,7 @@
 package core
 
-// This file owns the callers that wait for a change of an attempt that is not its
-// end.
+// This file owns the callers that wait for a change of an attempt that is not
+// its end.
 
 import (
 	"context"
@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// wait is a goroutine that waits until a condition of an attempt holds. A change that
-// can make one hold calls wakeWaits before a.mu is free. a.mu guards a wait while it is
-// in the attempt's list. Otherwise it belongs to its goroutine.
+// wait is a goroutine that waits until a condition of an attempt holds. A
+// change that can make one hold calls wakeWaits before a.mu is free. a.mu
+// guards a wait while it is in the attempt's list. Otherwise it belongs to its
+// goroutine.
 type wait struct {
 	so    func() bool   // called with a.mu held
 	woken chan struct{} // has room for one, so that waking it never blocks
@@ -19,15 +20,17 @@ type wait struct {
 	next  *wait
 }
 
-// waits are spare ones. Invariant: a spare wait is in no attempt's list, and its
-// channels are empty. Otherwise its next user would wake at once, for nothing.
+// waits are spare ones. Invariant: a spare wait is in no attempt's list, and
+// its channels are empty. Otherwise its next user would wake at once, for
+// nothing.
 var waits = sync.Pool{New: func() any {
 	return &wait{woken: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 }}
 
-// until is for callers that wait for something that is no end of an attempt: a renewal, or the
-// leaves of a release. It waits until so holds, for at most d and for as long as the context lasts. It
-// reports whether so held. so is called with a.mu held.
+// until is for callers that wait for something that is no end of an attempt: a
+// renewal, or the leaves of a release. It waits until so holds, for at most d
+// and for as long as the context lasts. It reports whether so held. so is
+// called with a.mu held.
 func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bool {
 	a.mu.Lock()
 	if so() {
@@ -38,8 +41,9 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 	w.so, w.next, a.waits = so, a.waits, w
 	a.mu.Unlock()
 
-	// Without a.mu: the answers that make the condition hold need it. What wakes this
-	// goroutine calls so under a.mu first, so no look at the attempt is needed here.
+	// Without a.mu: the answers that make the condition hold need it. What
+	// wakes this goroutine calls so under a.mu first, so no look at the attempt
+	// is needed here.
 	w.timer.Reset(d)
 	woken := false
 	select {
@@ -52,17 +56,18 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 		<-w.woken // at the last moment
 		woken = true
 	}
-	// A timer that was stopped delivers nothing later, so the spare wait is empty. so
-	// is cleared, because it is a closure over the attempt, which the pool would keep
-	// alive.
+	// A timer that was stopped delivers nothing later, so the spare wait is
+	// empty. so is cleared, because it is a closure over the attempt, which the
+	// pool would keep alive.
 	w.timer.Stop()
 	w.so, w.next = nil, nil
 	waits.Put(w)
 	return woken
 }
 
-// dropWait takes w from the list. It reports whether it was there. If not, wakeWaits
-// has taken it and has sent to woken under the same a.mu, so until receives at once.
+// dropWait takes w from the list. It reports whether it was there. If not,
+// wakeWaits has taken it and has sent to woken under the same a.mu, so until
+// receives at once.
 func (a *attempt) dropWait(w *wait) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,8 +81,8 @@ func (a *attempt) dropWait(w *wait) bool {
 }
 
 // wakeWaits wakes the goroutines whose conditions hold. Called with a.mu held.
-// endUnlock calls it after each event, and transmit when it gives a leave up: a release
-// that waits for that leave would otherwise wait for its whole bound.
+// endUnlock calls it after each event, and transmit when it gives a leave up: a
+// release that waits for that leave would otherwise wait for its whole bound.
 func (a *attempt) wakeWaits() {
 	for p := &a.waits; *p != nil; {
 		w := *p

@@ -1,7 +1,7 @@
 package core
 
-// This file owns how a suspended machine is noticed on Linux: by how long it slept,
-// and by a file that becomes readable when it wakes up.
+// This file owns how a suspended machine is noticed on Linux: by how long it
+// slept, and by a file that becomes readable when it wakes up.
 
 import (
 	"errors"
@@ -24,8 +24,9 @@ const (
 
 // slept is how much CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC. The two cannot
 // be read at one moment; of a few attempts the quickest is the most exact one.
-// The result is taken only if the three reads lay within a millisecond: a goroutine
-// that was interrupted between them would take the interruption for sleep.
+// The result is taken only if the three reads lay within a millisecond: a
+// goroutine that was interrupted between them would take the interruption for
+// sleep.
 func slept() (d time.Duration, ok bool) {
 	took := time.Duration(math.MaxInt64)
 	for range 10 {
@@ -52,19 +53,20 @@ func readClock(id uintptr) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), errno == 0
 }
 
-// waker tells when the machine wakes up. It is a timer of the kernel that is cancelled
-// when the wall clock is set, which a wake-up does. It is set to a time that does not
-// come. Where times have 32 bits their last second is in 2038: from then on wait
-// reports false, as after close. Deadlines are right all the same, since localClock
-// counts the sleep at the next call, but an idle holder's context ends late.
+// waker tells when the machine wakes up. It is a timer of the kernel that is
+// cancelled when the wall clock is set, which a wake-up does. It is set to a
+// time that does not come. Where times have 32 bits their last second is in
+// 2038: from then on wait reports false, as after close. Deadlines are right
+// all the same, since localClock counts the sleep at the next call, but an idle
+// holder's context ends late.
 //
-// A read of it needs no thread: the file is in the runtime's poller, as a socket
-// is.
+// A read of it needs no thread: the file is in the runtime's poller, as a
+// socket is.
 type waker struct{ f *os.File }
 
-// newWaker returns one that never tells anything where the kernel has no such timer, as
-// in some sandboxes. No error follows from that: localClock does not need it, see
-// wakeUps.
+// newWaker returns one that never tells anything where the kernel has no such
+// timer, as in some sandboxes. No error follows from that: localClock does not
+// need it, see wakeUps.
 func newWaker() waker {
 	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockRealtime, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errno != 0 {
@@ -84,9 +86,9 @@ func newWaker() waker {
 	return waker{f}
 }
 
-// wait waits for the next wake-up, and reports false after close. ECANCELED is the
-// kernel's word that the clock was set. If an operator sets it the schedulers wake as
-// well, and find nothing due.
+// wait waits for the next wake-up, and reports false after close. ECANCELED is
+// the kernel's word that the clock was set. If an operator sets it the
+// schedulers wake as well, and find nothing due.
 func (w waker) wait() bool {
 	if w.f == nil {
 		return false

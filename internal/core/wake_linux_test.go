@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A waker that expires wakes nothing from then on. Times of 64 bits have no last second in 2038.
+// A waker that expires wakes nothing from then on. Times of 64 bits have no
+// last second in 2038.
 func TestWakerDoesNotExpire(t *testing.T) {
 	t.Parallel()
 	w := newWaker()

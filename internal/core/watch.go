@@ -4,8 +4,8 @@ package core
 // elections and for their observers.
 //
 // Invariant: what Latest shows never goes back to an older version. Nodes may
-// forget a record, and a node that was away may show an older one. A candidate that
-// saw the older one would follow a leader that has resigned.
+// forget a record, and a node that was away may show an older one. A candidate
+// that saw the older one would follow a leader that has resigned.
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Watch is a view of a record that is kept up to date. It owns one goroutine, and is
-// safe for concurrent use; mu guards rec, known, err and pushed. Updates come by pushes,
-// and by asking again every third of the ttl and when the lease of the claim that
-// recorded it is due to end.
+// Watch is a view of a record that is kept up to date. It owns one goroutine,
+// and is safe for concurrent use; mu guards rec, known, err and pushed. Updates
+// come by pushes, and by asking again every third of the ttl and when the lease
+// of the claim that recorded it is due to end.
 // Lock order: w.mu is a leaf.
 type Watch struct {
 	r       *Register
@@ -64,16 +64,16 @@ func (w *Watch) Latest() (rec Record, known bool, err error) {
 	return w.rec, w.known, w.err
 }
 
-// Close ends the watch.
-// It waits for the goroutine, which is at most reading: its context has ended, so
-// the read ends too.
+// Close ends the watch. It waits for the goroutine, which is at most reading:
+// its context has ended, so the read ends too.
 func (w *Watch) Close() {
 	w.cancel()
 	<-w.over
 }
 
-// forget saves the nodes pushes that no goroutine reads any more. It ends the watch on the nodes, without waiting for them. A node drops a watch by
-// itself after two ttl at most.
+// forget saves the nodes pushes that no goroutine reads any more. It ends the
+// watch on the nodes, without waiting for them. A node drops a watch by itself
+// after two ttl at most.
 func (w *Watch) forget() {
 	q := w.r.q
 	t := w.terms
@@ -84,7 +84,8 @@ func (w *Watch) forget() {
 	}
 }
 
-// signal signals, without waiting: a signal that has not been received yet stands for this one.
+// signal signals, without waiting: a signal that has not been received yet
+// stands for this one.
 func (w *Watch) signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -93,15 +94,18 @@ func (w *Watch) signal(c chan struct{}) {
 }
 
 // pushGrace is how long a watch waits for a majority to push a change before it
-// asks: the first node that has it is not worth asking all of them. 5 ms are more than the
-// nodes of one region differ by, and less than a person or a failover notices.
+// asks: the first node that has it is not worth asking all of them. 5 ms are
+// more than the nodes of one region differ by, and less than a person or a
+// failover notices.
 const pushGrace = 5 * time.Millisecond
 
-// run is the watch's goroutine. It reads when a majority has pushed, pushGrace after a
-// minority has, and otherwise every third of the ttl, since pushes may be lost.
+// run is the watch's goroutine. It reads when a majority has pushed, pushGrace
+// after a minority has, and otherwise every third of the ttl, since pushes may
+// be lost.
 //
-// Note: Here is an incorrect reaction to a push: to believe it. It is one node's word, and a
-// record that a minority has may never be decided. A push is only a reason to read.
+// Note: Here is an incorrect reaction to a push: to believe it. It is one
+// node's word, and a record that a minority has may never be decided. A push is
+// only a reason to read.
 func (w *Watch) run(ctx context.Context) {
 	defer close(w.over)
 	q, set := w.r.q, w.r.spec.Set
@@ -129,8 +133,8 @@ func (w *Watch) run(ctx context.Context) {
 		case <-w.now:
 		case <-timer.C:
 		}
-		// A read takes one round to read, and a second if what a minority has must
-		// be brought to the others.
+		// A read takes one round to read, and a second if what a minority has
+		// must be brought to the others.
 		asked, cancel := context.WithTimeout(ctx, q.Rounds(set, 2))
 		rec, err := w.r.read(asked, protocol.RegisterOp{Op: protocol.OpRead, Alive: true}, w.terms)
 		cancel()
@@ -138,8 +142,8 @@ func (w *Watch) run(ctx context.Context) {
 			return
 		}
 		w.take(rec, err)
-		// Pushes may be lost, and a node drops a watch that it has not been shown
-		// for a while. Each read shows it again.
+		// Pushes may be lost, and a node drops a watch that it has not been
+		// shown for a while. Each read shows it again.
 		pause := set.TTL / 3
 		switch {
 		case err != nil:
@@ -152,9 +156,8 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// take takes what a read has found.
-// Changed signals only what a caller can see: another version, an end of the lease,
-// or whether nodes answer.
+// take takes what a read has found. Changed signals only what a caller can see:
+// another version, an end of the lease, or whether nodes answer.
 func (w *Watch) take(rec Record, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,9 +179,10 @@ func (w *Watch) take(rec Record, err error) {
 	}
 }
 
-// push takes a node's word that the record was written under a ticket.
-// It runs on a node's reader, and does not block. The push that makes the majority
-// causes a read at once; each later one is for a record that this read will find.
+// push takes a node's word that the record was written under a ticket. It runs
+// on a node's reader, and does not block. The push that makes the majority
+// causes a read at once; each later one is for a record that this read will
+// find.
 func (w *Watch) push(node int, t protocol.Ticket) {
 	w.mu.Lock()
 	w.pushed[node] = max(w.pushed[node], t)

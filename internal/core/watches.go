@@ -8,12 +8,14 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// watches are the watches that have not ended, by id. It is safe for concurrent use; mu
-// guards all and closed. Lock order: mu, then the lock of a flow or a link. No lock of
-// a Watch is taken under mu: signal only sends to a channel that has room or is full.
+// watches are the watches that have not ended, by id. It is safe for concurrent
+// use; mu guards all and closed. Lock order: mu, then the lock of a flow or a
+// link. No lock of a Watch is taken under mu: signal only sends to a channel
+// that has room or is full.
 //
-// Invariant: each watch is ended at the nodes once, by its goroutine or by close. The goroutine may see that the
-// Quorum closes only after the connections have closed, and the nodes would go on pushing for two ttl.
+// Invariant: each watch is ended at the nodes once, by its goroutine or by
+// close. The goroutine may see that the Quorum closes only after the
+// connections have closed, and the nodes would go on pushing for two ttl.
 type watches struct {
 	mu     sync.Mutex
 	all    map[protocol.ID]*Watch
@@ -34,15 +36,16 @@ func (s *watches) drop(w *Watch) bool {
 	return !s.closed
 }
 
-// find returns the watch with an id, nil if it has ended. Nodes may push for such a one
-// for two ttl, if the word that it has ended was lost.
+// find returns the watch with an id, nil if it has ended. Nodes may push for
+// such a one for two ttl, if the word that it has ended was lost.
 func (s *watches) find(id protocol.ID) *Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[id]
 }
 
-// signal has all watches read soon: their pushes may have been lost with a connection.
+// signal has all watches read soon: their pushes may have been lost with a
+// connection.
 func (s *watches) signal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

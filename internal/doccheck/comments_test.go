@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// persons are banned in comments beside banned. A document may write of people, but in the
-// code the actor is a node, a client, a claim, a holder, a waiter or a caller.
+// persons are banned in comments beside banned. A document may write of people,
+// but in the code the actor is a node, a client, a claim, a holder, a waiter or
+// a caller.
 var persons = regexp.MustCompile(`(?i)\b(who|whom)\b`)
 
-// No comment of a Go or Lua file, and no text in a Go file, has a banned word outside of
-// quotations. The two files that list the words are left out.
+// No comment of a Go or Lua file, and no text in a Go file, has a banned word
+// outside of quotations. The two files that list the words are left out.
 func TestWordsOfTheCode(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -1,5 +1,6 @@
-// Package doccheck compiles or runs each block of code in the documents, and holds the
-// documents to the code: links, commands, log lines, warnings, and the words that they use.
+// Package doccheck compiles or runs each block of code in the documents, and
+// holds the documents to the code: links, commands, log lines, warnings, and
+// the words that they use.
 package doccheck
 
 import (
@@ -64,8 +65,8 @@ func schedule(context.Context, uint64)       {}
 func work()                                  {}
 `
 
-// Every Go block compiles: a whole program as it stands; declarations beside what
-// the reader has; statements in a function.
+// Every Go block compiles: a whole program as it stands; declarations beside
+// what the reader has; statements in a function.
 func TestGoBlocksCompile(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp(root, "doccheck-") // inside the module, so that it resolves the imports
@@ -97,8 +98,8 @@ func fragment(line string) bool {
 
 var selector = regexp.MustCompile(`\b([a-z0-9]+)\.[A-Z]`)
 
-// program makes a file of a block. Positions are those of the document. No package is
-// called main, so nothing is linked.
+// program makes a file of a block. Positions are those of the document. No
+// package is called main, so nothing is linked.
 func program(of block) string {
 	at, block := fmt.Sprintf("//line %s:%d\n", of.name, of.line), of.text
 	if strings.Contains(block, "package main") {
@@ -127,7 +128,8 @@ var (
 	mark    = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// Every relative link leads to a file, and to a heading there. Every picture is there.
+// Every relative link leads to a file, and to a heading there. Every picture is
+// there.
 func TestLinks(t *testing.T) {
 	texts := documents(t)
 	for name, text := range texts {

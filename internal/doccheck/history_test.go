@@ -16,8 +16,8 @@ var (
 	mutantName = regexp.MustCompile(`mutant "([^"]+)"`)
 )
 
-// Invariant: whatever shows a fault again is found by its name. A test or a mutant that is
-// renamed is renamed in the documents.
+// Invariant: whatever shows a fault again is found by its name. A test or a
+// mutant that is renamed is renamed in the documents.
 func TestNamedTestsExist(t *testing.T) {
 	tests := testSources(t)
 	for name, text := range documents(t) {

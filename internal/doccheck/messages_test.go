@@ -67,7 +67,8 @@ func constants(files []*ast.File) map[string]string {
 
 var verb = regexp.MustCompile(`%[-+#]?[\d.*]*(\[\d\][.\d*]*)?[a-zA-Z]`)
 
-// written is a string as it stands in the code, with … for what only a run shows.
+// written is a string as it stands in the code, with … for what only a run
+// shows.
 func written(e ast.Expr, known map[string]string) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -146,7 +147,8 @@ func logged(t *testing.T) []message {
 	return all
 }
 
-// variants are the texts that a variable is given in a file, or what the expression says itself.
+// variants are the texts that a variable is given in a file, or what the
+// expression says itself.
 func variants(f *ast.File, e ast.Expr, known map[string]string) (texts []string) {
 	variable := name(e)
 	ast.Inspect(f, func(n ast.Node) bool {

@@ -23,8 +23,9 @@ var (
 	ruleName = regexp.MustCompile(`(?:Rule|node\.)\w+`)
 )
 
-// Invariant: each rule that a mutant leaves out stands in one row of the protocol's table, with
-// its proof and all of its traces. Without the test the table ages with each rule and trace.
+// Invariant: each rule that a mutant leaves out stands in one row of the
+// protocol's table, with its proof and all of its traces. Without the test the
+// table ages with each rule and trace.
 func TestRuleTable(t *testing.T) {
 	_, table, _ := strings.Cut(documents(t)["docs/protocol.md"], ruleTable)
 	table, _, _ = strings.Cut(table, "\n## ")

@@ -54,7 +54,8 @@ func built(t *testing.T) string {
 	return path
 }
 
-// place is where a block runs: a folder, programs that stand for others, and nodes.
+// place is where a block runs: a folder, programs that stand for others, and
+// nodes.
 type place struct {
 	t     *testing.T
 	dir   string
@@ -120,7 +121,8 @@ func TestShellBlocks(t *testing.T) {
 	}
 }
 
-// installs: internal/release installs from what a release publishes. Here the names are looked at.
+// installs: internal/release installs from what a release publishes. Here the
+// names are looked at.
 func installs(t *testing.T, b block) {
 	for _, dir := range []string{".", "cmd/quorate"} {
 		mod, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// banned are words that make a sentence hard to read for a person whose first language is not
-// English: actors without a name, and old forms.
+// banned are words that make a sentence hard to read for a person whose first
+// language is not English: actors without a name, and old forms.
 var banned = regexp.MustCompile(`(?i)\b(unwell|mishaps?|inquiry|inquiries|rubbish|nobody|somebody|everybody|anybody|whoever|anew|for ever|as of this|be it|told of|he|his|him|himself|` +
 	`(is|are|was|were|been|be|being|not|gets|get) told)\b`)
 

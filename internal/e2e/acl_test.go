@@ -24,8 +24,8 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-// needed are the rights that a client must have, as docs/security.md gives them;
-// NAME is the tenant's.
+// needed are the rights that a client must have, as docs/security.md gives
+// them; NAME is the tenant's.
 var needed = strings.Fields(`
 	~NAME:* ~NAME-job:* &NAME:push:*
 	+ping +evalsha +script|exists +script|load +subscribe +publish +time +scan +info +config|get
@@ -38,7 +38,8 @@ var needed = strings.Fields(`
 var useful = strings.Fields(`+client|id +client|kill`)
 
 // refused is what a server says to a user that lacks a right: in the words of
-// Redis 7.0, in those of later ones, or in those of both for what is not done by a script.
+// Redis 7.0, in those of later ones, or in those of both for what is not done
+// by a script.
 var refused = []string{"The user executing the script can't", "ACL failure in script", "NOPERM"}
 
 // lacking is what is said where it is not the server's own words.
@@ -51,7 +52,8 @@ var lacking = map[string]string{
 	"+hdel": "is damaged",            // half of a leave has been done
 }
 
-// hasChannels reports whether a server has rights to channels: those before Redis 6.2 have none.
+// hasChannels reports whether a server has rights to channels: those before
+// Redis 6.2 have none.
 func hasChannels(t *testing.T, s *redistest.Server) bool {
 	t.Helper()
 	version := s.Client().InfoMap(t.Context(), "server").Item("Server", "redis_version")
@@ -98,13 +100,14 @@ func (u *tenant) serves(ctx context.Context) error {
 }
 
 // A client needs the rights that docs/security.md gives it, and each of them:
-// with all of them everything works, and without any one of them something fails.
+// with all of them everything works, and without any one of them something
+// fails.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("everysec"))
 	require.NoError(t, newTenant(t, c, "all", slices.Concat(needed, useful)).serves(deadline(t)))
-	// Of the rights to find out which scripts a server lacks and to load them one is enough
-	// where they are there already.
+	// Of the rights to find out which scripts a server lacks and to load them
+	// one is enough where they are there already.
 	require.NoError(t, newTenant(t, c, "reader", lo.Without(needed, "+script|load")).serves(deadline(t)))
 	require.NoError(t, newTenant(t, c, "loader", lo.Without(needed, "+script|exists")).serves(deadline(t)))
 	assert.ErrorContains(t, newTenant(t, c, "neither", lo.Without(needed, "+script|load", "+script|exists")).serves(deadline(t)), "NOPERM")
@@ -122,7 +125,8 @@ func TestRights(t *testing.T) {
 		u := newTenant(t, c, fmt.Sprint("tenant", i), slices.Concat(needed[:i], needed[i+1:]))
 		wg.Go(func() {
 			defer func() { <-atOnce }()
-			// Some wait for what does not come. Less patience only ends that sooner.
+			// Some wait for what does not come. Less patience only ends that
+			// sooner.
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			err := u.serves(ctx)
@@ -137,7 +141,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A client that cannot get pushes writes that to its log, as nothing else fails.
+// A client that cannot get pushes writes that to its log, as nothing else
+// fails.
 func TestWithoutSubscribe(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
@@ -149,8 +154,8 @@ func TestWithoutSubscribe(t *testing.T) {
 	require.NoError(t, q.Close())
 }
 
-// Commands of the scripts that no user has a right for would be found out by TestRights,
-// but only where it gets to them.
+// Commands of the scripts that no user has a right for would be found out by
+// TestRights, but only where it gets to them.
 func TestRightsForScripts(t *testing.T) {
 	t.Parallel()
 	command := regexp.MustCompile(`call\('(\w+)'|try\('(\w+)'`)
@@ -183,8 +188,9 @@ func TestRightsAsDocumented(t *testing.T) {
 	assert.ElementsMatch(t, lo.Without(strings.Fields(want), "&quorate:push:*"), strings.Fields(older))
 }
 
-// A managed server may refuse INFO, CONFIG and CLIENT. Everything works without them. Check does not
-// claim what it cannot know, and what must be on a disk is refused.
+// A managed server may refuse INFO, CONFIG and CLIENT. Everything works without
+// them. Check does not claim what it cannot know, and what must be on a disk is
+// refused.
 func TestFewerRights(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("everysec"))
@@ -223,7 +229,8 @@ func fewerRights(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// A right that is lacking inside a script is for good as well: no lock waits for it.
+// A right that is lacking inside a script is for good as well: no lock waits
+// for it.
 func TestRightLackingInAScript(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -241,7 +248,8 @@ func TestRightLackingInAScript(t *testing.T) {
 	}
 }
 
-// A user's wrong password, and a user that is switched off, are reported at once.
+// A user's wrong password, and a user that is switched off, are reported at
+// once.
 func TestWrongUser(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -54,7 +54,8 @@ func TestCancelledLeavesNothing(t *testing.T) {
 		name  string
 		free  bool // no client holds it
 		delay time.Duration
-		// before comes before LockContext is called, during while it waits, after when it has returned.
+		// before comes before LockContext is called, during while it waits,
+		// after when it has returned.
 		before, during, after func(*testing.T, scene)
 	}{
 		{name: "behind a holder", during: func(t *testing.T, s scene) { queued(t, s.holder, 1) }},
@@ -155,7 +156,8 @@ func TestCancelledLeavesNothing(t *testing.T) {
 	}
 }
 
-// unlock is UnlockContext where a busy machine may not confirm it within the node timeout. Clean sees that it arrives.
+// unlock is UnlockContext where a busy machine may not confirm it within the
+// node timeout. Clean sees that it arrives.
 func unlock(t *testing.T, m *mutex.Mutex) {
 	t.Helper()
 	if err := m.UnlockContext(t.Context()); !errors.Is(err, quorate.ErrNoQuorum) {

@@ -38,9 +38,9 @@ func (j *jumps) all() []quorate.Event {
 	return j.seen
 }
 
-// A holder has two nodes of three, and the clock of one of them jumps ahead: its
-// lease has ended there. A waiter with the third node's vote must not have the
-// lock before the holder has lost it.
+// A holder has two nodes of three, and the clock of one of them jumps ahead:
+// its lease has ended there. A waiter with the third node's vote must not have
+// the lock before the holder has lost it.
 func TestClockThatEndsALease(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
@@ -78,8 +78,8 @@ func TestClockThatEndsALease(t *testing.T) {
 			assert.Error(t, lease.Context().Err(), "the first holder's context has ended before")
 			other.Unlock()
 
-			// A client that has only just connected may be unable to tell whose clock it
-			// was. Then it has doubted itself, and there is no event.
+			// A client that has only just connected may be unable to tell whose
+			// clock it was. Then it has doubted itself, and there is no event.
 			for _, e := range seen.all() {
 				assert.Equal(t, c.Node(1).Addr(), e.Node)
 				assert.InDelta(t, time.Minute, e.Took, float64(5*time.Second))
@@ -100,8 +100,9 @@ func waiting(t *testing.T, c *redistest.Cluster, name string, claims int64) bool
 	return false
 }
 
-// A clock that is set costs its own node a guard time, and no holder its lock. The
-// observer and Check report it. One that only runs fast or slow costs nothing.
+// A clock that is set costs its own node a guard time, and no holder its lock.
+// The observer and Check report it. One that only runs fast or slow costs
+// nothing.
 func TestClockThatJumps(t *testing.T) {
 	t.Parallel()
 	const ttl = 4 * time.Second // a machine may stand still for seconds
@@ -151,7 +152,8 @@ func TestClockThatJumps(t *testing.T) {
 }
 
 // When all nodes seem to have jumped it is the client's own clock that stood
-// still, as on a machine that was asleep. That is nothing to punish the nodes for.
+// still, as on a machine that was asleep. That is nothing to punish the nodes
+// for.
 func TestClockThatStoodStill(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithClock())

@@ -21,8 +21,9 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-// A server in cluster mode refuses requests with keys of several slots. Every call says that at
-// once, and what to do, whether the server has slots and whether the user may ask for INFO.
+// A server in cluster mode refuses requests with keys of several slots. Every
+// call says that at once, and what to do, whether the server has slots and
+// whether the user may ask for INFO.
 func TestClusterModeIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []string{"no slots", "all slots"} {
@@ -109,7 +110,8 @@ func refusesClusterMode(t *testing.T, url string) {
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits without end")) > 0 }))
 }
 
-// A user that may use neither INFO nor MGET can connect. Each request then says what is wrong.
+// A user that may use neither INFO nor MGET can connect. Each request then says
+// what is wrong.
 func TestClusterModeIsRefusedByRequests(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1, redistest.WithArgs("--cluster-enabled", "yes")).Node(0)

@@ -50,7 +50,8 @@ func otherMaster(s *redistest.Sharded, than *redistest.Server) *redistest.Server
 	return nil
 }
 
-// Every primitive works on a cluster, by a client of New and by a URL of Connect, for names of all shards.
+// Every primitive works on a cluster, by a client of New and by a URL of
+// Connect, for names of all shards.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	s := cluster(t)
@@ -129,7 +130,8 @@ func TestCluster(t *testing.T) {
 	assert.Equal(t, script.Buckets, buckets)
 }
 
-// clusterUnderLoad starts a cluster, which is the only node, and three clients that contend for a lock.
+// clusterUnderLoad starts a cluster, which is the only node, and three clients
+// that contend for a lock.
 func clusterUnderLoad(t *testing.T, timing quorate.Option) (*redistest.Sharded, *load) {
 	t.Helper()
 	s := cluster(t)
@@ -140,8 +142,9 @@ func clusterUnderLoad(t *testing.T, timing quorate.Option) (*redistest.Sharded, 
 	return s, l
 }
 
-// One node that is a cluster: the master of the name's shard is killed. Its replica has the bucket's
-// marker, and may lack what was written last, so it does not vote before its guard time.
+// One node that is a cluster: the master of the name's shard is killed. Its
+// replica has the bucket's marker, and may lack what was written last, so it
+// does not vote before its guard time.
 func TestClusterAlone(t *testing.T) {
 	t.Parallel()
 	const ttl, guard = time.Second, 3 * time.Second
@@ -163,8 +166,9 @@ func TestClusterAlone(t *testing.T) {
 	l.judge(t)
 }
 
-// A cluster as one of three nodes, beside two servers: a failover there and a slot that moves stop
-// no lock, and the cluster counts again after its guard time.
+// A cluster as one of three nodes, beside two servers: a failover there and a
+// slot that moves stop no lock, and the cluster counts again after its guard
+// time.
 func TestClusterOfThree(t *testing.T) {
 	t.Parallel()
 	const ttl, guard = time.Second, 3 * time.Second
@@ -201,8 +205,9 @@ func TestClusterOfThree(t *testing.T) {
 	l.judge(t)
 }
 
-// A slot that moves is served by no server until all of it has moved, whichever keys move first. Neither
-// server votes on a part of a queue meanwhile. The name waits, and goes on after a guard time.
+// A slot that moves is served by no server until all of it has moved, whichever
+// keys move first. Neither server votes on a part of a queue meanwhile. The
+// name waits, and goes on after a guard time.
 func TestClusterMove(t *testing.T) {
 	t.Parallel()
 	const ttl, guard = time.Second, 3 * time.Second

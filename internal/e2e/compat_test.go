@@ -18,8 +18,9 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// TestCompatibility is what internal/compat runs on one server binary after the other. With the
-// server on the PATH the other tests of this package show as much, so it is skipped then.
+// TestCompatibility is what internal/compat runs on one server binary after the
+// other. With the server on the PATH the other tests of this package show as
+// much, so it is skipped then.
 func TestCompatibility(t *testing.T) {
 	if os.Getenv(suite.Variable) == "" {
 		t.Skip("make compat runs it")
@@ -79,11 +80,13 @@ func TestCompatibility(t *testing.T) {
 	}
 }
 
-// slow is a ttl that a busy machine keeps: the suite judges servers, not the machine.
+// slow is a ttl that a busy machine keeps: the suite judges servers, not the
+// machine.
 const slow = 3 * time.Second
 
-// restarts has each server killed and started again. A lock is held all the while where others vote,
-// and had again where none does. Each server is ready again in the end.
+// restarts has each server killed and started again. A lock is held all the
+// while where others vote, and had again where none does. Each server is ready
+// again in the end.
 func restarts(t *testing.T, c *redistest.Cluster) {
 	q := e2e.Open(t, c, e2e.Timing(slow))
 	held, m := mutex.New(q, "held"), mutex.New(q, "m")

@@ -54,9 +54,9 @@ func TestCostWithManyPermitsInUse(t *testing.T) {
 	require.LessOrEqual(t, usec[1], 1.5*usec[0])
 }
 
-// TestCostOfManyWaiters is the same for 16 users on four Quorums that come and go all
-// the time, with room for just them: the nodes never all say the same, so only
-// lists can show that there is room, and the lists must not be of all.
+// TestCostOfManyWaiters is the same for 16 users on four Quorums that come and
+// go all the time, with room for just them: the nodes never all say the same,
+// so only lists can show that there is room, and the lists must not be of all.
 func TestCostOfManyWaiters(t *testing.T) {
 	t.Parallel()
 	const rounds, patience, users = 3, 20, 16
@@ -170,8 +170,8 @@ func (m *meter) read(t *testing.T) (a account) {
 		a.calls += number(scripts, 1)
 		a.usec += number(scripts, 2)
 		a.bytes += number(input, 1) + number(output, 1)
-		// Command and reply as they are on the wire. A server counts what it has
-		// sent, so this reply will be in its next account.
+		// Command and reply as they are on the wire. A server counts what it
+		// has sent, so this reply will be in its next account.
 		m.own += float64(len("*3\r\n$4\r\ninfo\r\n$5\r\nstats\r\n$12\r\ncommandstats\r\n") + len("$1234\r\n\r\n") + len(info))
 	}
 	return a

@@ -82,8 +82,9 @@ func copies(t *testing.T, from, to *redistest.Server) {
 	require.NoError(t, to.Restart())
 }
 
-// A client whose list comes from a function finds a server again that moves with its data, while it holds a lock and
-// another one waits: the hold and the place stay, and the node counts at its new address.
+// A client whose list comes from a function finds a server again that moves
+// with its data, while it holds a lock and another one waits: the hold and the
+// place stay, and the node counts at its new address.
 func TestDiscoveryFindsANodeThatHasMoved(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4, redistest.WithAOF("always"), redistest.WithPassword("secret"))
@@ -118,7 +119,8 @@ func TestDiscoveryFindsANodeThatHasMoved(t *testing.T) {
 	waiter.Unlock()
 }
 
-// An empty server at a new address gets no vote, whatever the function says, while the member's server is down.
+// An empty server at a new address gets no vote, whatever the function says,
+// while the member's server is down.
 func TestDiscoveryGivesAnEmptyServerNoVote(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -136,7 +138,8 @@ func TestDiscoveryGivesAnEmptyServerNoVote(t *testing.T) {
 	assert.Zero(t, c.Node(3).Client().DBSize(t.Context()).Val(), "the server was left as it was")
 }
 
-// A function that fails or hangs delays nothing. What it fails with stands beside the node's error, without passwords.
+// A function that fails or hangs delays nothing. What it fails with stands
+// beside the node's error, without passwords.
 func TestDiscoveryFails(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -220,7 +223,8 @@ func TestConnectWithDiscovery(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// Without a recorded set the function is asked at the start only: nothing else says which server is which node.
+// Without a recorded set the function is asked at the start only: nothing else
+// says which server is which node.
 func TestDiscoveryWithoutASet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

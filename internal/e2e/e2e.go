@@ -30,9 +30,10 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// Parallel parses the flags of a test binary. Without -parallel it lets n tests run at once: a test has
-// servers of its own and mostly waits, so go test's default, the number of processors, leaves those idle.
-// Tests that keep the processors busy, or that judge how long something took, are not parallel.
+// Parallel parses the flags of a test binary. Without -parallel it lets n tests
+// run at once: a test has servers of its own and mostly waits, so go test's
+// default, the number of processors, leaves those idle. Tests that keep the
+// processors busy, or that judge how long something took, are not parallel.
 func Parallel(n int) {
 	_ = flag.Set("test.parallel", strconv.Itoa(n)) // before Parse, where -parallel replaces it
 	flag.Parse()
@@ -45,7 +46,8 @@ func Main(m *testing.M) {
 	goleak.VerifyTestMain(m, NeverReturns)
 }
 
-// Quiet drops what Quorums log by default, unless the tests are verbose: what a test that fails says would be lost in it.
+// Quiet drops what Quorums log by default, unless the tests are verbose: what a
+// test that fails says would be lost in it.
 func Quiet() {
 	if !testing.Verbose() {
 		slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -55,9 +57,9 @@ func Quiet() {
 // NodesVariable has the nodes of the examples. The command reads it, too.
 const NodesVariable = "QUORATE_NODES"
 
-// MainWithNodes is the TestMain of a package with examples. All of them connect to
-// one set of nodes, by $QUORATE_NODES as a reader would. They cannot skip themselves
-// where there is no server to run them on, so this does.
+// MainWithNodes is the TestMain of a package with examples. All of them connect
+// to one set of nodes, by $QUORATE_NODES as a reader would. They cannot skip
+// themselves where there is no server to run them on, so this does.
 func MainWithNodes(m *testing.M) {
 	flag.Parse()
 	Quiet()
@@ -105,7 +107,8 @@ func declare(urls []string, bootstrap func(q *quorate.Quorum, ctx context.Contex
 	return errors.Join(insist(ctx, func(ctx context.Context) error { return bootstrap(q, ctx) }), q.Close())
 }
 
-// NeverReturns ignores goroutines that wait on a closed Quorum in a call that cannot fail.
+// NeverReturns ignores goroutines that wait on a closed Quorum in a call that
+// cannot fail.
 var NeverReturns = goleak.IgnoreTopFunction("github.com/quorate/quorate/internal/core.NeverReturn")
 
 // Patience is how long a test waits for what must happen soon. Nothing depends
@@ -116,7 +119,8 @@ const Patience = 20 * time.Second
 // within 10 ms and the longest node timeout.
 func Timing(ttl time.Duration) quorate.Option { return Guarded(ttl, 2*ttl+20*time.Millisecond) }
 
-// MinimalFanout has attempts ask a quorum of nodes first, as they do where many are at work.
+// MinimalFanout has attempts ask a quorum of nodes first, as they do where many
+// are at work.
 func MinimalFanout() quorate.Option {
 	return Setting(func(s *core.Settings) { s.MinimalFanout = true })
 }
@@ -145,7 +149,8 @@ func Open(t testing.TB, c *redistest.Cluster, opts ...quorate.Option) *quorate.Q
 	return q
 }
 
-// insist bootstraps until the nodes answer in time: with the short node timeouts of tests a busy machine is too slow.
+// insist bootstraps until the nodes answer in time: with the short node
+// timeouts of tests a busy machine is too slow.
 func insist(ctx context.Context, bootstrap func(context.Context) error) error {
 	for {
 		if err := bootstrap(ctx); err == nil || ctx.Err() != nil || !errors.Is(err, quorate.ErrNoQuorum) {
@@ -203,7 +208,8 @@ func Leftovers(ctx context.Context, s *redistest.Server) ([]string, error) {
 	return left, nil
 }
 
-// MarkerKey is the key of a server's marker, which moves when the set of the server is recorded.
+// MarkerKey is the key of a server's marker, which moves when the set of the
+// server is recorded.
 func MarkerKey(ctx context.Context, s *redistest.Server) string {
 	text, _ := s.Client().Get(ctx, script.SetKey(core.Defaults().Prefix)).Result()
 	set, _ := protocol.ParseNodeSet(text)
@@ -235,8 +241,9 @@ func Clean(t testing.TB, c *redistest.Cluster) {
 // for what no event tells.
 func Eventually(cond func() bool) bool { return EventuallyWithin(Patience, cond) }
 
-// EventuallyWithin is Eventually for what takes longer now and then, such as the failover of a Sentinel that has stood still for
-// two seconds: it does nothing for half a minute then.
+// EventuallyWithin is Eventually for what takes longer now and then, such as
+// the failover of a Sentinel that has stood still for two seconds: it does
+// nothing for half a minute then.
 func EventuallyWithin(d time.Duration, cond func() bool) bool {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -248,13 +255,15 @@ func EventuallyWithin(d time.Duration, cond func() bool) bool {
 	return true
 }
 
-// Receive waits for what must happen soon. It fails the test when that has not happened after Patience.
+// Receive waits for what must happen soon. It fails the test when that has not
+// happened after Patience.
 func Receive[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	return ReceiveWithin(t, Patience, c)
 }
 
-// ReceiveWithin is Receive where the time matters. A channel that is closed gives the zero value.
+// ReceiveWithin is Receive where the time matters. A channel that is closed
+// gives the zero value.
 func ReceiveWithin[T any](t testing.TB, d time.Duration, c <-chan T) (v T) {
 	t.Helper()
 	select {

@@ -17,8 +17,9 @@ import (
 
 const leaseUnderLoad = 2 * time.Second
 
-// Three nodes become one, and a later waiter reached that one first: the holder is there behind it. The hold goes on, also
-// after a further lease and without the nodes that left. The waiter holds when it ends, with a higher token.
+// Three nodes become one, and a later waiter reached that one first: the holder
+// is there behind it. The hold goes on, also after a further lease and without
+// the nodes that left. The waiter holds when it ends, with a higher token.
 func TestHolderGetsItsPlaceAsTheSetShrinks(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -43,7 +43,8 @@ type tenancy struct {
 	token uint64
 }
 
-// begin notes that a hold has begun. One that is over shows nothing: its goroutine is late.
+// begin notes that a hold has begun. One that is over shows nothing: its
+// goroutine is late.
 func (c *rotation) begin(at *tenancy, l quorate.Lease) {
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -131,14 +132,16 @@ func mustLast(t *testing.T, late *lateness.Lateness, l quorate.Lease) {
 	}
 }
 
-// excused fails the test for a hold whose lease ended at that moment, unless the machine stood still for so much of the lease that two
-// renewals of it may have failed: renewals begin a third of a lease apart.
+// excused fails the test for a hold whose lease ended at that moment, unless
+// the machine stood still for so much of the lease that two renewals of it may
+// have failed: renewals begin a third of a lease apart.
 func excused(t *testing.T, late *lateness.Lateness, end time.Time) {
 	t.Helper()
 	assert.Greater(t, late.Within(end.Add(-rotationLease), end), rotationLease/3, "a hold is lost, %v ago", time.Since(end))
 }
 
-// recorded has the nodes record their set. On a busy machine an attempt may be too slow for the short times of a test.
+// recorded has the nodes record their set. On a busy machine an attempt may be
+// too slow for the short times of a test.
 func recorded(t *testing.T, q *quorate.Quorum) {
 	t.Helper()
 	var err error
@@ -151,9 +154,10 @@ func recorded(t *testing.T, q *quorate.Quorum) {
 // rotationLease outlasts a machine that stands still for two seconds.
 const rotationLease = 3500 * time.Millisecond
 
-// While 64 clients lock 16 names and as many hold one lock each all the while, nodes of a set of three are exchanged. No two hold one name, no
-// hold is lost, tokens rise, no client waits for longer than a lease, and all locks are had again. Each exchange takes two guard times of
-// seven seconds.
+// While 64 clients lock 16 names and as many hold one lock each all the while,
+// nodes of a set of three are exchanged. No two hold one name, no hold is lost,
+// tokens rise, no client waits for longer than a lease, and all locks are had
+// again. Each exchange takes two guard times of seven seconds.
 func TestExchangeUnderLoad(t *testing.T) {
 	t.Parallel()
 	t.Run("a node is replaced", func(t *testing.T) {
@@ -174,7 +178,8 @@ func TestExchangeUnderLoad(t *testing.T) {
 	})
 }
 
-// exchangeUnderLoad has an operator change the set of the first three servers. Some servers stay or come, and the others leave.
+// exchangeUnderLoad has an operator change the set of the first three servers.
+// Some servers stay or come, and the others leave.
 func exchangeUnderLoad(t *testing.T, c *redistest.Cluster, stay, leave []int, changes ...func(context.Context, *quorate.Quorum) error) {
 	t.Helper()
 	urls, timing := c.URLs()[:3], e2e.Timing(rotationLease)

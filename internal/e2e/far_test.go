@@ -20,9 +20,9 @@ import (
 	"github.com/quorate/quorate/once"
 )
 
-// However far the nodes are, a client connects, and a free name is had by a try: here
-// a round trip takes longer than the node timeout, and five of them longer than a
-// node may be silent.
+// However far the nodes are, a client connects, and a free name is had by a
+// try: here a round trip takes longer than the node timeout, and five of them
+// longer than a node may be silent.
 func TestFarNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -64,9 +64,9 @@ func farLock(ctx context.Context, m *mutex.Mutex) error {
 	return m.UnlockContext(ctx)
 }
 
-// What takes several questions to far nodes has the time for that: a leader is seen,
-// work that is done is known to be done, and a node that lost its data is repaired,
-// though the round trip is longer than two node timeouts.
+// What takes several questions to far nodes has the time for that: a leader is
+// seen, work that is done is known to be done, and a node that lost its data is
+// repaired, though the round trip is longer than two node timeouts.
 func TestFarNodesAndRecords(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -15,7 +15,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// connectAll connects so many clients at once, and waits until each has its node.
+// connectAll connects so many clients at once, and waits until each has its
+// node.
 func connectAll(t *testing.T, n int, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -38,9 +39,9 @@ func connectAll(t *testing.T, n int, url string) {
 	assert.Zero(t, failed.Load(), "of %d clients", n)
 }
 
-// Many clients that connect at once over a narrow way all get in. That takes many
-// times as long as one step of a handshake may take. No client sends a script twice,
-// or to a node that knows it.
+// Many clients that connect at once over a narrow way all get in. That takes
+// many times as long as one step of a handshake may take. No client sends a
+// script twice, or to a node that knows it.
 func TestFleetConnectsAtOnce(t *testing.T) {
 	t.Parallel()
 	const clients = 60

@@ -20,7 +20,8 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// tally counts what a Quorum tells its observer, and calls up for each node that is up.
+// tally counts what a Quorum tells its observer, and calls up for each node
+// that is up.
 type tally struct {
 	lost, down atomic.Int64
 	up         atomic.Pointer[func(addr string)]
@@ -39,14 +40,14 @@ func (c *tally) Observe(e quorate.Event) {
 	}
 }
 
-// bulky is a name as long as a name may be. 2,000 requests with such names are as many
-// bytes as 25,000 with short ones.
+// bulky is a name as long as a name may be. 2,000 requests with such names are
+// as many bytes as 25,000 with short ones.
 func bulky(i int) string { return strings.Repeat("x", 1000) + strconv.Itoa(i) }
 
-// Each node's connections break once while a process holds many locks, and each node is
-// busy for a moment when it is back. The requests by which all claims ask again are more
-// than a node can be sent at once. No lock is lost, and no connection breaks for their
-// number.
+// Each node's connections break once while a process holds many locks, and each
+// node is busy for a moment when it is back. The requests by which all claims
+// ask again are more than a node can be sent at once. No lock is lost, and no
+// connection breaks for their number.
 func TestManyLeasesSurviveAReconnect(t *testing.T) {
 	const leases = 4000
 	c := redistest.Start(t, 3)
@@ -93,8 +94,9 @@ func TestManyLeasesSurviveAReconnect(t *testing.T) {
 	e2e.Clean(t, c)
 }
 
-// A node stands still for a moment while many goroutines lock, and unlock without waiting
-// for it. What they do meanwhile is not more than the node can take afterwards.
+// A node stands still for a moment while many goroutines lock, and unlock
+// without waiting for it. What they do meanwhile is not more than the node can
+// take afterwards.
 func TestUnlocksKeepToANodesRoom(t *testing.T) {
 	c := redistest.Start(t, 3)
 	seen := &tally{}

@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// contenders contends for one lock until it is stopped, and fails the test when two
-// hold it at a time.
+// contenders contends for one lock until it is stopped, and fails the test when
+// two hold it at a time.
 type contenders struct {
 	inside atomic.Int32
 	holds  atomic.Int64
@@ -149,8 +149,8 @@ func ready(t *testing.T, c *redistest.Cluster, timing quorate.Option) {
 	}))
 }
 
-// A holder whose servers have all forgotten it learns that at its next renewal, and
-// no other client has the lock before its lease would have ended.
+// A holder whose servers have all forgotten it learns that at its next renewal,
+// and no other client has the lock before its lease would have ended.
 func TestFlushAllWhileHeld(t *testing.T) {
 	t.Parallel()
 	const ttl = 4 * time.Second // a machine may stand still for a second

@@ -31,8 +31,8 @@ func fill(t *testing.T, c *redis.Client) {
 	require.ErrorContains(t, c.Set(t.Context(), "one more", "x", 0).Err(), "OOM")
 }
 
-// Servers that have reached maxmemory refuse new locks. What is held is renewed, given
-// back, handed over and made lighter as ever.
+// Servers that have reached maxmemory refuse new locks. What is held is
+// renewed, given back, handed over and made lighter as ever.
 func TestFullServers(t *testing.T) {
 	t.Parallel()
 	fullServers(t, redistest.Start(t, 3), 4*time.Second) // a machine may stand still for a second
@@ -106,8 +106,8 @@ func fullServers(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
 	assert.Equal(t, oom, refusals(t, c), "commands that the servers refused")
 }
 
-// A leader and a run of Once that have begun before the servers were full end as ever: what they
-// record goes through, and so does what waits for it.
+// A leader and a run of Once that have begun before the servers were full end
+// as ever: what they record goes through, and so does what waits for it.
 func TestFullServersRecord(t *testing.T) {
 	t.Parallel()
 	fullServersRecord(t, redistest.Start(t, 3), 4*time.Second)
@@ -158,7 +158,8 @@ func fullServersRecord(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
 	assert.ErrorContains(t, err, "maxmemory")
 }
 
-// A client connects to a full server, also where it has news: here a run that the marker does not name.
+// A client connects to a full server, also where it has news: here a run that
+// the marker does not name.
 func TestFullServerIsConnectedTo(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -192,7 +193,8 @@ type locker interface {
 	UnlockContext(ctx context.Context) error
 }
 
-// refusals counts the errors by which the servers have refused commands at maxmemory.
+// refusals counts the errors by which the servers have refused commands at
+// maxmemory.
 func refusals(t *testing.T, c *redistest.Cluster) (all []string) {
 	t.Helper()
 	for i := range c.Len() {

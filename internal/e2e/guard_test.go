@@ -64,8 +64,9 @@ func TestFreshServersWaitForTheGuardTime(t *testing.T) {
 	e2e.Clean(t, c)
 }
 
-// A client that connects to brand-new nodes says so at once, with the remedy, and so
-// does every error that is due to them. Nodes that lost their data later have a line of their own.
+// A client that connects to brand-new nodes says so at once, with the remedy,
+// and so does every error that is due to them. Nodes that lost their data later
+// have a line of their own.
 func TestBrandNewNodesNameTheRemedy(t *testing.T) {
 	const guard = time.Hour
 	c := redistest.Start(t, 3)
@@ -179,7 +180,8 @@ func TestRestartWithAppendOnlyFile(t *testing.T) {
 }
 
 // A server whose append-only file was off for a while comes back with the file
-// of before, whose marker says that all is well. The holder cannot reach it any more.
+// of before, whose marker says that all is well. The holder cannot reach it any
+// more.
 func TestRestartWithFileOfBefore(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("always"))

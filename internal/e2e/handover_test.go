@@ -25,7 +25,8 @@ func queued(t *testing.T, m *mutex.Mutex, n int) {
 	}), "%d waiters", n)
 }
 
-// The next process has the lock by a push: long before it would have asked again.
+// The next process has the lock by a push: long before it would have asked
+// again.
 func TestHandOverBetweenProcesses(t *testing.T) {
 	t.Parallel()
 	const ttl, rounds = 8 * time.Second, 50
@@ -96,7 +97,8 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 			got <- time.Now()
 		}()
 		queued(t, a, 1)
-		// It knows so, too: until it has heard of its place no push can give it its turn.
+		// It knows so, too: until it has heard of its place no push can give it
+		// its turn.
 		require.NoError(t, holder.Extend(t.Context()))
 		unlocked := time.Now()
 		holder.Unlock()
@@ -111,7 +113,8 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 	assert.Less(t, all[rounds/2], 2*trip+late.Allow(6)) // each way passes a proxy, the node and both clients
 }
 
-// A waiter behind a process that has been killed has the lock when that lease ends.
+// A waiter behind a process that has been killed has the lock when that lease
+// ends.
 func TestHolderKilled(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second
@@ -129,7 +132,8 @@ func TestHolderKilled(t *testing.T) {
 			waiting <- time.Now()
 		}()
 		queued(t, mutex.New(q, "m"), 1)
-		// It has been renewed at least once, and is killed at any time between two renewals.
+		// It has been renewed at least once, and is killed at any time between
+		// two renewals.
 		require.True(t, e2e.Eventually(func() bool { return time.Since(at) > ttl/2+i*ttl/15 }))
 		require.NoError(t, w.Signal(os.Kill))
 		killed := time.Now() // no renewal can come later
@@ -172,8 +176,9 @@ func TestWaiterKilled(t *testing.T) {
 	buried(t, c, m)
 }
 
-// buried sees that nothing remains of the processes that died holding or waiting for
-// m: a server drops such a claim at the first request after its lease has ended.
+// buried sees that nothing remains of the processes that died holding or
+// waiting for m: a server drops such a claim at the first request after its
+// lease has ended.
 func buried(t *testing.T, c *redistest.Cluster, m *mutex.Mutex) {
 	t.Helper()
 	require.True(t, e2e.Eventually(func() bool {

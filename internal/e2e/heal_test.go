@@ -25,9 +25,9 @@ func caughtUp(t *testing.T, n *redistest.Server) {
 	}), "%s is not caught up", n.Addr())
 }
 
-// Servers without persistence are restarted one after the other, each when the one
-// before is caught up. The only client that is connected holds a lock, and has never
-// heard of a record. What Once has recorded stays recorded.
+// Servers without persistence are restarted one after the other, each when the
+// one before is caught up. The only client that is connected holds a lock, and
+// has never heard of a record. What Once has recorded stays recorded.
 func TestLockHolderRepairsNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -50,8 +50,8 @@ func TestLockHolderRepairsNodes(t *testing.T) {
 	}))
 }
 
-// Brand-new servers that have only been used for a lock lose one of them for good:
-// Once does not wait for it, as the other two are caught up.
+// Brand-new servers that have only been used for a lock lose one of them for
+// good: Once does not wait for it, as the other two are caught up.
 func TestOnceAfterNewNodesServedLocks(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -71,8 +71,8 @@ func TestOnceAfterNewNodesServedLocks(t *testing.T) {
 	assert.True(t, ran)
 }
 
-// Check says what to do about a node that cannot be repaired, and has nothing to
-// say once the node that knows is back.
+// Check says what to do about a node that cannot be repaired, and has nothing
+// to say once the node that knows is back.
 func TestCheckNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("always"))
@@ -92,8 +92,9 @@ func TestCheckNamesTheRemedy(t *testing.T) {
 	assert.Empty(t, report.Nodes[0].Warnings)
 }
 
-// A node that was another one's replica has that one's marker, which says that the
-// node votes. Check does not count it before its guard time has begun and ended.
+// A node that was another one's replica has that one's marker, which says that
+// the node votes. Check does not count it before its guard time has begun and
+// ended.
 func TestCheckAfterANodeWasAReplica(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -38,7 +38,8 @@ func (h *tracer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// The hooks of the clients given to New see each request of a lock at each node.
+// The hooks of the clients given to New see each request of a lock at each
+// node.
 func TestHooksSeeLocks(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.Start(t, 3)

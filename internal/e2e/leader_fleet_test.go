@@ -146,8 +146,8 @@ var faults = map[string]func(f *fleet, b outset) (next outset, took time.Duratio
 }
 
 // pause lets time pass: something is to go wrong at any time of a term, and not
-// only when it has begun. It returns the newest term: where others are at work on
-// the machine, a leader may lose without our doing.
+// only when it has begun. It returns the newest term: where others are at work
+// on the machine, a leader may lose without our doing.
 func (f *fleet) pause(d time.Duration, b outset) outset {
 	select {
 	case <-time.After(d):
@@ -199,8 +199,9 @@ func TestLeaderFleet(t *testing.T) {
 			}
 		}
 	}
-	// A process may be elected at the moment when it is to end: it records the term and
-	// never leads. So all observers stop before the first process ends.
+	// A process may be elected at the moment when it is to end: it records the
+	// term and never leads. So all observers stop before the first process
+	// ends.
 	lookAway()
 	<-watched
 	var alive []*member
@@ -259,8 +260,9 @@ type tenure struct {
 
 func (t tenure) String() string { return fmt.Sprintf("term %d of %s", t.term, t.of) }
 
-// judgeTerms reads what processes have written down. It fails unless the terms rise and none begins before the one before it
-// has ended; and unless every process has seen rising terms, and only such that there were.
+// judgeTerms reads what processes have written down. It fails unless the terms
+// rise and none begins before the one before it has ended; and unless every
+// process has seen rising terms, and only such that there were.
 func judgeTerms(logs map[string][]string) ([]judge.Hold[tenure], error) {
 	all, err := tenures(logs)
 	if err != nil {

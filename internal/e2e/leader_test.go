@@ -36,10 +36,10 @@ func (a admissions) Observe(e quorate.Event) {
 }
 
 // TestLeaderSuccession measures how long it takes from the call of Resign until
-// the next in line leads: half a round trip for the leave and half a one for the
-// push, and the next one has the claim; one more, and a majority has recorded
-// it. It does so over loopback, where the work counts, and where a round trip
-// takes so long that nothing else does.
+// the next in line leads: half a round trip for the leave and half a one for
+// the push, and the next one has the claim; one more, and a majority has
+// recorded it. It does so over loopback, where the work counts, and where a
+// round trip takes so long that nothing else does.
 func TestLeaderSuccession(t *testing.T) {
 	t.Parallel()
 	t.Run("over loopback", func(t *testing.T) {
@@ -50,7 +50,8 @@ func TestLeaderSuccession(t *testing.T) {
 		const trip, patience = 80 * time.Millisecond, 5
 		c := redistest.Start(t, 3)
 		_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: trip / 2})
-		// Whatever else runs here only adds to the times: of several series, one must do.
+		// Whatever else runs here only adds to the times: of several series,
+		// one must do.
 		for series := 1; ; series++ {
 			held, led, real := succession(t, c, urls, 15)
 			require.GreaterOrEqual(t, held, trip)
@@ -62,8 +63,8 @@ func TestLeaderSuccession(t *testing.T) {
 	})
 }
 
-// succession returns how long it takes from Resign until the next in line has the
-// claim and until it leads, and how long a round trip takes: the medians.
+// succession returns how long it takes from Resign until the next in line has
+// the claim and until it leads, and how long a round trip takes: the medians.
 func succession(t *testing.T, c *redistest.Cluster, urls []string, rounds int) (_, _, trip time.Duration) {
 	t.Helper()
 	const ttl = 8 * time.Second
@@ -88,7 +89,8 @@ func succession(t *testing.T, c *redistest.Cluster, urls []string, rounds int) (
 			got <- time.Now()
 		}()
 		queued(t, watch, 1)
-		// It knows so, too: until it has heard of its place no push can give it its turn.
+		// It knows so, too: until it has heard of its place no push can give it
+		// its turn.
 		require.NoError(t, now.Proclaim(t.Context(), ""))
 		began := time.Now()
 		resigned := make(chan error, 1)
@@ -127,9 +129,9 @@ func ping(t *testing.T, urls []string) time.Duration {
 	return trips[len(trips)/2]
 }
 
-// A leader that is cut off from every server learns it before another one leads,
-// as the holder of a lock does: at the moment another one leads, the context of what
-// it has started has ended.
+// A leader that is cut off from every server learns it before another one
+// leads, as the holder of a lock does: at the moment another one leads, the
+// context of what it has started has ended.
 func TestLeaderCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl, size = time.Second, 25 // a deadline 12 ms before the nodes'
@@ -213,7 +215,8 @@ func TestSleepingLeader(t *testing.T) {
 
 			w.tell(t, "lead end")
 			w.until(t, "ended")
-			// A busy machine may lose the term, or be too slow for the nodes' answers.
+			// A busy machine may lose the term, or be too slow for the nodes'
+			// answers.
 			if err := next.Resign(t.Context()); !errors.Is(err, quorate.ErrLost) && !errors.Is(err, quorate.ErrNoQuorum) {
 				require.NoError(t, err)
 			}

@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// Each Quorum has one connection to each node, so a server with its default maxclients serves
-// almost 10,000 of them. QUORATE_QUORUMS=3000 opens as many.
+// Each Quorum has one connection to each node, so a server with its default
+// maxclients serves almost 10,000 of them. QUORATE_QUORUMS=3000 opens as many.
 func TestManyQuorums(t *testing.T) {
 	t.Parallel()
 	quorums := 60

@@ -22,8 +22,9 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// contend has programs with the given Quorums lock many names for a while. It returns the number of
-// holds, of those that overlapped, and the last error of each program.
+// contend has programs with the given Quorums lock many names for a while. It
+// returns the number of holds, of those that overlapped, and the last error of
+// each program.
 func contend(t *testing.T, d time.Duration, programs ...*quorate.Quorum) (holds, overlaps int64, errs []error) {
 	t.Helper()
 	const names = 16
@@ -65,11 +66,13 @@ func contend(t *testing.T, d time.Duration, programs ...*quorate.Quorum) (holds,
 
 var listsFor = flag.Duration("lists", 2500*time.Millisecond, "how long the programs of TestTwoLists lock")
 
-// otherLists are lists, by the numbers of their servers, beside that of the first three.
+// otherLists are lists, by the numbers of their servers, beside that of the
+// first three.
 var otherLists = map[string][]int{"ABD": {0, 1, 3}, "ABCDE": {0, 1, 2, 3, 4}}
 
-// twoLists returns two programs with different lists, and the URLs of the second list. All servers vote. If the set is recorded, it is
-// that of the first program.
+// twoLists returns two programs with different lists, and the URLs of the
+// second list. All servers vote. If the set is recorded, it is that of the
+// first program.
 func twoLists(t *testing.T, c *redistest.Cluster, list []int, recorded bool, timing quorate.Option) (first, second *quorate.Quorum, other []string) {
 	t.Helper()
 	urls := c.URLs()
@@ -88,8 +91,9 @@ func twoLists(t *testing.T, c *redistest.Cluster, list []int, recorded bool, tim
 	return first, e2e.OpenAt(t, other, timing), other
 }
 
-// Two programs whose lists of nodes differ never hold one name at the same time, once the nodes were declared new. The one whose list is
-// not that of the set gets an error that names both lists, and holds nothing.
+// Two programs whose lists of nodes differ never hold one name at the same
+// time, once the nodes were declared new. The one whose list is not that of the
+// set gets an error that names both lists, and holds nothing.
 func TestTwoLists(t *testing.T) {
 	t.Parallel()
 	for name, list := range otherLists {
@@ -120,7 +124,8 @@ func TestTwoLists(t *testing.T) {
 	}
 }
 
-// Where the set is not recorded, the programs of TestTwoLists hold one name at the same time. So that test can fail.
+// Where the set is not recorded, the programs of TestTwoLists hold one name at
+// the same time. So that test can fail.
 func TestTwoListsWithoutASet(t *testing.T) {
 	t.Parallel()
 	for name, list := range otherLists {
@@ -136,8 +141,8 @@ func TestTwoListsWithoutASet(t *testing.T) {
 	}
 }
 
-// Connect refuses a wrong list though the odd node is further away than the node timeout. The two others are the set's
-// and answer at once.
+// Connect refuses a wrong list though the odd node is further away than the
+// node timeout. The two others are the set's and answer at once.
 func TestConnectAsksTheOddNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -152,8 +157,8 @@ func TestConnectAsksTheOddNode(t *testing.T) {
 	assert.ErrorContains(t, err, odd[0][len("redis://"):]+" is not one of them")
 }
 
-// The set is recorded while clients hold and wait that were connected before: holders keep their holds, and
-// waiters their places.
+// The set is recorded while clients hold and wait that were connected before:
+// holders keep their holds, and waiters their places.
 func TestSetIsRecordedInUse(t *testing.T) {
 	t.Parallel()
 	const ttl = 4 * time.Second // a machine may stand still for a second
@@ -179,7 +184,8 @@ func TestSetIsRecordedInUse(t *testing.T) {
 	e2e.Clean(t, c)
 }
 
-// A ttl that the guard time of the set does not cover is refused, of a Quorum and of a lock.
+// A ttl that the guard time of the set does not cover is refused, of a Quorum
+// and of a lock.
 func TestTTLBeyondTheSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -216,8 +222,9 @@ func TestCopyOfANode(t *testing.T) {
 	}))
 }
 
-// A node that lost its data gets its place back from the clients that are connected, or from the next one that
-// comes. A client with another list does not.
+// A node that lost its data gets its place back from the clients that are
+// connected, or from the next one that comes. A client with another list does
+// not.
 func TestNodeGetsItsPlaceBack(t *testing.T) {
 	t.Parallel()
 	for name, connected := range map[string]bool{"connected": true, "comes then": false} {
@@ -242,8 +249,10 @@ func TestNodeGetsItsPlaceBack(t *testing.T) {
 	}
 }
 
-// Nodes that keep their data in memory are restarted at one time, or one after the other. They come back by themselves after their guard time,
-// to the same set if one node was left: with a client that was connected all the time, or with one that comes then.
+// Nodes that keep their data in memory are restarted at one time, or one after
+// the other. They come back by themselves after their guard time, to the same
+// set if one node was left: with a client that was connected all the time, or
+// with one that comes then.
 func TestMostNodesLoseTheirData(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]struct {

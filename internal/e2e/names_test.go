@@ -14,9 +14,9 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// The name of a mutex is a key, so a user that chooses names chooses keys. One that
-// had locked quorate:heal would have kept the nodes from ever being repaired;
-// quorate:marker could never have been locked.
+// The name of a mutex is a key, so a user that chooses names chooses keys. One
+// that had locked quorate:heal would have kept the nodes from ever being
+// repaired; quorate:marker could never have been locked.
 func TestNamesThatAreKeysOfOurs(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)

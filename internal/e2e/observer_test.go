@@ -19,7 +19,8 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-// wild ends the goroutine that calls it, one way or the other, at one kind of event.
+// wild ends the goroutine that calls it, one way or the other, at one kind of
+// event.
 type wild struct {
 	at   quorate.EventKind
 	name string
@@ -106,7 +107,8 @@ func TestObserverThatDoesNotReturn(t *testing.T) {
 	m.Unlock()
 }
 
-// An observer that ends the goroutine ends none of the library's: a node that was down comes back.
+// An observer that ends the goroutine ends none of the library's: a node that
+// was down comes back.
 func TestObserverThatExitsAsANodeGoes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
@@ -121,7 +123,8 @@ func TestObserverThatExitsAsANodeGoes(t *testing.T) {
 	m.Unlock()
 }
 
-// Close in a call of the observer would wait for the goroutine that makes the call.
+// Close in a call of the observer would wait for the goroutine that makes the
+// call.
 func TestCloseInsideTheObserver(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)

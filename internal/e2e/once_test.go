@@ -39,7 +39,8 @@ func init() { modes["once"] = migrate }
 //	end TOKEN NS
 //	returned NS
 //
-// When it has lost its claim it calls again, as a replica does that is started again.
+// When it has lost its claim it calls again, as a replica does that is started
+// again.
 func migrate(q *quorate.Quorum, _ string, args []string) error {
 	name, ledger := args[0], args[1]
 	note := func(what string, token uint64) error {
@@ -116,10 +117,10 @@ func (f *migrators) kill(t *testing.T, w *process) {
 }
 
 // Every replica of a service migrates the database as it starts: sixteen
-// processes, again and again. The migrating process is killed at random points, and
-// one server of the three is restarted empty now and then. The migration is
-// completed once, all return, and no process waits longer than a lease while
-// no migration runs.
+// processes, again and again. The migrating process is killed at random points,
+// and one server of the three is restarted empty now and then. The migration is
+// completed once, all return, and no process waits longer than a lease while no
+// migration runs.
 //
 // Completed is what has been recorded. A process that is killed between the
 // end of its migration and its being recorded has not completed it, and no

@@ -22,9 +22,9 @@ import (
 
 var runs = flag.Int("runs", 100, "how many holders TestHolderCutOff cuts off")
 
-// A holder that is cut off from every server learns it before another client can
-// have the lock: at the moment another one has it, the first one's context has
-// ended.
+// A holder that is cut off from every server learns it before another client
+// can have the lock: at the moment another one has it, the first one's context
+// has ended.
 func TestHolderCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl, batch = 500 * time.Millisecond, 25
@@ -64,7 +64,8 @@ func TestHolderCutOff(t *testing.T) {
 			})
 		}
 		for i := range batch {
-			// On a busy machine the first may lose its lock before this one waits.
+			// On a busy machine the first may lose its lock before this one
+			// waits.
 			require.True(t, e2e.Eventually(func() bool {
 				h, err := second[i].Holder(t.Context())
 				return in[i].Load() || err == nil && h.Waiters == 1
@@ -94,7 +95,8 @@ func TestHolderCutOff(t *testing.T) {
 }
 
 // The same for a hold that ends by itself while all servers can be reached: the
-// holder gives it back then, and no other client may learn that before the holder does.
+// holder gives it back then, and no other client may learn that before the
+// holder does.
 func TestHoldThatEndsByItself(t *testing.T) {
 	t.Parallel()
 	const ttl, batch = 300 * time.Millisecond, 25

@@ -51,14 +51,17 @@ func judgeNumber(t *testing.T, uses []use) {
 	t.Logf("%d uses; the longest wait was %v", len(uses), time.Duration(longest).Round(time.Millisecond))
 }
 
-// judgeOrder: no claim is granted before those that queued earlier, unless both fit.
+// judgeOrder: no claim is granted before those that queued earlier, unless both
+// fit.
 func judgeOrder(t *testing.T, uses []use) {
 	require.Empty(t, judge.Overtakes(holds(uses), permitsInAll))
 }
 
-// judgeDemand: while more than five want one permit each and there is no fault, all five are in use but for
-// the moments in which they change hands. Those take longer where the machine has much else to do, so the
-// share is only reported. A permit that is not given out shows in the peak of the second half of such a time.
+// judgeDemand: while more than five want one permit each and there is no fault,
+// all five are in use but for the moments in which they change hands. Those
+// take longer where the machine has much else to do, so the share is only
+// reported. A permit that is not given out shows in the peak of the second half
+// of such a time.
 func judgeDemand(t *testing.T, uses []use, quiet []span) {
 	for _, q := range quiet {
 		share := judge.Used(holds(uses), permitsInAll, q.from, q.to)

@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/rwmutex"
 )
 
-// A node gives no more than 32 claims the vote in one request. The others follow at
-// once all the same: their next beats are minutes away.
+// A node gives no more than 32 claims the vote in one request. The others
+// follow at once all the same: their next beats are minutes away.
 func TestReadersFollowAWriter(t *testing.T) {
 	t.Parallel()
 	const readers = 150
@@ -48,7 +48,8 @@ func TestReadersFollowAWriter(t *testing.T) {
 	e2e.Clean(t, c)
 }
 
-// A node tells no more than 32 watchers of a change in one request. The others hear of it at once all the same.
+// A node tells no more than 32 watchers of a change in one request. The others
+// hear of it at once all the same.
 func TestManyObservers(t *testing.T) {
 	t.Parallel()
 	const observers = 100

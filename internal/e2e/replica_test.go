@@ -19,7 +19,8 @@ import (
 
 // A node that was another one's replica for a moment has that one's memory, and
 // its marker, which says that all is well. It must not vote before its guard
-// time, neither for a client that was connected all the time nor for one that comes then.
+// time, neither for a client that was connected all the time nor for one that
+// comes then.
 func TestNodeThatWasAReplica(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
@@ -58,9 +59,9 @@ func TestNodeThatWasAReplica(t *testing.T) {
 }
 
 // A server that was a replica until a moment ago writes to its append-only file
-// only when that has been rewritten, whatever appendfsync says: what it confirms
-// before is lost in a restart, which brings back a marker that says that all is
-// well. So nothing is done with it until then.
+// only when that has been rewritten, whatever appendfsync says: what it
+// confirms before is lost in a restart, which brings back a marker that says
+// that all is well. So nothing is done with it until then.
 func TestNodeThatDoesNotLogYet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 2, redistest.WithAOF("always"))
@@ -88,7 +89,8 @@ func TestNodeThatDoesNotLogYet(t *testing.T) {
 	defer cancel()
 	assert.ErrorContains(t, m.LockContext(ctx), "does not write to its append-only file yet")
 
-	// It is killed before the file is there: nothing has been confirmed that could be lost.
+	// It is killed before the file is there: nothing has been confirmed that
+	// could be lost.
 	require.NoError(t, node.Restart())
 	require.NoError(t, m.LockContext(deadline(t)))
 	m.Unlock()

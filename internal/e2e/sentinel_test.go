@@ -18,10 +18,12 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// mostFailover is how long a Sentinel set may take for one: see e2e.EventuallyWithin.
+// mostFailover is how long a Sentinel set may take for one: see
+// e2e.EventuallyWithin.
 const mostFailover = 90 * time.Second
 
-// load are workers that lock one name again and again, and write down when they held it.
+// load are workers that lock one name again and again, and write down when they
+// held it.
 type load struct {
 	began time.Time
 	stop  context.CancelFunc
@@ -74,7 +76,8 @@ func (l *load) busy(t *testing.T) {
 	}))
 }
 
-// after waits for a hold that began after the given time, and returns when the first one did.
+// after waits for a hold that began after the given time, and returns when the
+// first one did.
 func (l *load) after(t *testing.T, at int64) (first int64) {
 	t.Helper()
 	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
@@ -106,8 +109,9 @@ func set(t *testing.T) (*redistest.Cluster, *redistest.Sentinels) {
 	return c, redistest.StartSentinels(t, c, "mymaster")
 }
 
-// One node that is a Sentinel set: its master is killed. The replica that takes its place has
-// its marker, and may lack what was written last, so it does not vote before its guard time.
+// One node that is a Sentinel set: its master is killed. The replica that takes
+// its place has its marker, and may lack what was written last, so it does not
+// vote before its guard time.
 func TestSentinelAlone(t *testing.T) {
 	t.Parallel()
 	const ttl, guard = time.Second, 3 * time.Second
@@ -137,8 +141,8 @@ func TestSentinelAlone(t *testing.T) {
 	l.judge(t)
 }
 
-// A Sentinel set as one of three nodes: a failover there stops no lock, and the set counts again
-// after its guard time.
+// A Sentinel set as one of three nodes: a failover there stops no lock, and the
+// set counts again after its guard time.
 func TestSentinelOfThree(t *testing.T) {
 	t.Parallel()
 	const ttl, guard = time.Second, 3 * time.Second

@@ -15,7 +15,8 @@ import (
 )
 
 // Clients with different settings exclude each other all the same: the one with
-// the short ttl and retention drops no lease of the other, and Check names the difference.
+// the short ttl and retention drops no lease of the other, and Check names the
+// difference.
 func TestSettingsThatDiffer(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -30,7 +31,8 @@ func TestSettingsThatDiffer(t *testing.T) {
 	m := mutex.New(long, "m")
 	require.NoError(t, m.LockContext(t.Context()))
 	other := mutex.New(short, "m")
-	// held tries until a majority has answered: a busy machine may be too slow for the first try.
+	// held tries until a majority has answered: a busy machine may be too slow
+	// for the first try.
 	held := func(m *mutex.Mutex) {
 		var err error
 		e2e.Eventually(func() bool {

@@ -197,7 +197,8 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 		killed := time.Now()
 		_ = c.Node(0).Kill()
 		_ = c.Node(0).Restart()
-		// It votes again after the guard time, and knows all claims once all have renewed.
+		// It votes again after the guard time, and knows all claims once all
+		// have renewed.
 		fault <- span{killed.UnixNano(), time.Now().Add(guard + ttl).UnixNano()}
 	})
 	defer middle.Stop()
@@ -235,7 +236,8 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 	return uses, quiet
 }
 
-// holds are what the judge of the test kit reads. A writer takes all of what readers share.
+// holds are what the judge of the test kit reads. A writer takes all of what
+// readers share.
 func holds(uses []use) []judge.Hold[use] {
 	return lo.Map(uses, func(u use, _ int) judge.Hold[use] {
 		weight := u.weight

@@ -18,7 +18,8 @@ import (
 // A machine sleeps: its monotonic clock stands still, and its connections are
 // gone when it wakes. Its client cannot tell that from nodes whose clocks were
 // set, as long as it has reached few of them. It must not silence a node: an
-// unrelated client keeps its lock, and the client that slept gets it afterwards.
+// unrelated client keeps its lock, and the client that slept gets it
+// afterwards.
 func TestClientThatSlept(t *testing.T) {
 	t.Parallel()
 	const ttl = 8 * time.Second
@@ -28,8 +29,8 @@ func TestClientThatSlept(t *testing.T) {
 	}{{1, 300 * time.Millisecond}, {3, time.Second}, {3, time.Hour}} {
 		t.Run(fmt.Sprintf("%d nodes, %v", r.nodes, r.slept), func(t *testing.T) {
 			c := redistest.Start(t, r.nodes, redistest.WithClock())
-			// The nodes' clocks are set here, and the client's wall clock is not: it must not
-			// count as wrong.
+			// The nodes' clocks are set here, and the client's wall clock is
+			// not: it must not count as wrong.
 			guard := 2*ttl + 4*r.slept + time.Second
 			e2e.Open(t, c, e2e.Guarded(ttl, guard))
 			ways, urls := proxy.Start(t, c.URLs(), proxy.Fault{})

@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// A key that another client has left at one node bars every claim there, and harms nothing
-// else: the two other nodes serve each of the contending claims.
+// A key that another client has left at one node bars every claim there, and
+// harms nothing else: the two other nodes serve each of the contending claims.
 func TestStrayKey(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

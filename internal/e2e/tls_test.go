@@ -30,8 +30,9 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// guarded are three servers that a tenant reaches over TLS, with a password, and
-// the test as well without. They have one certificate, which vouches for itself.
+// guarded are three servers that a tenant reaches over TLS, with a password,
+// and the test as well without. They have one certificate, which vouches for
+// itself.
 type guarded struct {
 	*tenant
 	addrs []string // for TLS
@@ -209,8 +210,9 @@ func TestTLSRefused(t *testing.T) {
 		})
 	}
 
-	// To speak TLS to a server that does not, or not to one that does, is answered
-	// with nothing that makes sense: it is waited for until the context ends.
+	// To speak TLS to a server that does not, or not to one that does, is
+	// answered with nothing that makes sense: it is waited for until the
+	// context ends.
 	for _, u := range []string{"redis://app:secret@" + g.addrs[0], "rediss://app:secret@" + g.servers[0].Addr()} {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		_, err := quorate.Connect(ctx, []string{u}, append(g.options(), quorate.WithNodeTimeout(100*time.Millisecond))...)
@@ -220,7 +222,8 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
-// A server that wants a certificate of the client refuses one without it, which is reported at once.
+// A server that wants a certificate of the client refuses one without it, which
+// is reported at once.
 func TestTLSWithoutCertificate(t *testing.T) {
 	t.Parallel()
 	g := startTLSWith(t, 1, "yes")

@@ -17,9 +17,9 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// Five processes try a free name at the same moment, and each is the closest to a
-// node of its own. One of them has it, every time: a job that a scheduler starts
-// everywhere at once, behind a TryLock, runs once.
+// Five processes try a free name at the same moment, and each is the closest to
+// a node of its own. One of them has it, every time: a job that a scheduler
+// starts everywhere at once, behind a TryLock, runs once.
 func TestOneOfManyTries(t *testing.T) {
 	const n = 5
 	late := lateness.Measure(t)

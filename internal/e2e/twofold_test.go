@@ -33,8 +33,8 @@ func withoutInfo(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// One server under two addresses has one vote, with and without INFO: while another
-// client holds with the two other servers, no other client does.
+// One server under two addresses has one vote, with and without INFO: while
+// another client holds with the two other servers, no other client does.
 func TestOneServerUnderTwoAddresses(t *testing.T) {
 	t.Parallel()
 	for _, info := range []bool{true, false} {
@@ -82,7 +82,8 @@ func TestOneServerUnderTwoAddresses(t *testing.T) {
 			assert.Equal(t, 1, dup)
 			require.ErrorIs(t, m.TryLockContext(t.Context()), quorate.ErrHeld)
 
-			// Nor does the other address get a vote by being the first to come back.
+			// Nor does the other address get a vote by being the first to come
+			// back.
 			for range 3 {
 				require.NoError(t, first.Client().Do(t.Context(), "CLIENT", "KILL", "SKIPME", "yes").Err())
 				require.True(t, e2e.Eventually(func() bool {

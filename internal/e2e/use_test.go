@@ -59,7 +59,8 @@ type step struct {
 	do   func(u *tenant, ctx context.Context, q *quorate.Quorum) error
 }
 
-// alone are the steps that one server suffices for; everything, those that three do.
+// alone are the steps that one server suffices for; everything, those that
+// three do.
 var (
 	alone = []step{
 		{"bootstrap", func(_ *tenant, ctx context.Context, q *quorate.Quorum) error { return q.Bootstrap(ctx) }},
@@ -161,7 +162,8 @@ func pass(ctx context.Context, a, b *mutex.Mutex, turn <-chan error) error {
 }
 
 // dead: a claim behind processes that have died has the nodes find that out.
-// Two dead claims stay in a queue until the next request, however late it comes.
+// Two dead claims stay in a queue until the next request, however late it
+// comes.
 func (u *tenant) dead(ctx context.Context, q *quorate.Quorum) error {
 	join := func(c *redis.Client) error {
 		keys := script.NewKeys(u.name, u.job("dead")).At(u.home(c))
@@ -204,8 +206,9 @@ func (u *tenant) otherClient(ctx context.Context, q *quorate.Quorum) error {
 
 var fence = regexp.MustCompile(`^S\d+`)
 
-// settle: two servers have given higher tickets than is proposed, and not the same. They are
-// no farther ahead than half of the guard time: nodes refuse tickets beyond that.
+// settle: two servers have given higher tickets than is proposed, and not the
+// same. They are no farther ahead than half of the guard time: nodes refuse
+// tickets beyond that.
 func (u *tenant) settle(ctx context.Context, q *quorate.Quorum) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -360,7 +363,8 @@ func (u *tenant) reconnect(ctx context.Context, q *quorate.Quorum) error {
 		return err
 	}
 	for {
-		// Asked again and again: the first answers may be those of the two others.
+		// Asked again and again: the first answers may be those of the two
+		// others.
 		_, err := once.New(q, u.job("o")).Status(ctx)
 		if text, _ := u.servers[2].Client().Get(ctx, marker).Result(); strings.HasSuffix(text, " w") {
 			return err

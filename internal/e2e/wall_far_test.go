@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// A client whose nodes are farther away than a node timeout learns that its wall clock is
-// wrong, and that it is right again.
+// A client whose nodes are farther away than a node timeout learns that its
+// wall clock is wrong, and that it is right again.
 func TestWrongWallClockFarNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -52,9 +52,9 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.buf.String(), text)
 }
 
-// A client whose wall clock is wrong is refused with the reason, and is served when the
-// clock is right again. It asks the nodes for little meanwhile, leaves nothing behind,
-// and keeps what it holds. Others notice nothing.
+// A client whose wall clock is wrong is refused with the reason, and is served
+// when the clock is right again. It asks the nodes for little meanwhile, leaves
+// nothing behind, and keeps what it holds. Others notice nothing.
 func TestWrongWallClock(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]time.Duration{"ahead": year, "49 h ahead": 49 * time.Hour, "a bit ahead": 3 * time.Second, "behind": -49 * time.Hour} {
@@ -109,8 +109,8 @@ func TestWrongWallClock(t *testing.T) {
 	}
 }
 
-// Nothing that a client with a wrong clock did, or tried, keeps the others out: no
-// election, no work to be done once, no Resize.
+// Nothing that a client with a wrong clock did, or tried, keeps the others out:
+// no election, no work to be done once, no Resize.
 func TestWrongWallClockPoisonsNothing(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -134,9 +134,9 @@ func TestWrongWallClockPoisonsNothing(t *testing.T) {
 	require.NoError(t, semaphore.NewWeighted(healthy, "s", 2).Resize(deadline(t), 4))
 }
 
-// A record that is forged on one node of three, in the far future, or left there by
-// an older release with a wrong clock, keeps no client out, is not believed, and goes
-// with the next write.
+// A record that is forged on one node of three, in the far future, or left
+// there by an older release with a wrong clock, keeps no client out, is not
+// believed, and goes with the next write.
 func TestForgedRecord(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -170,8 +170,9 @@ func TestForgedRecord(t *testing.T) {
 	}
 }
 
-// A run that is superseded learns what superseded it, and is above that the next time. One
-// that cannot be, since no node gives a ticket so far ahead, asks ever more rarely.
+// A run that is superseded learns what superseded it, and is above that the
+// next time. One that cannot be, since no node gives a ticket so far ahead,
+// asks ever more rarely.
 func TestSupersededRun(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -202,8 +203,9 @@ func TestSupersededRun(t *testing.T) {
 	assert.Less(t, c.Calls(t, "evalsha")-before, 600, "in three seconds")
 }
 
-// Tokens rise whatever a client's wall clock shows, also where it was set back a moment
-// ago and no node has contradicted it yet, and the fence has been forgotten.
+// Tokens rise whatever a client's wall clock shows, also where it was set back
+// a moment ago and no node has contradicted it yet, and the fence has been
+// forgotten.
 func TestTokensRiseThoughTheWallClockFalls(t *testing.T) {
 	for name, once := range map[string]func(q *quorate.Quorum) (uint64, error){
 		"try": func(q *quorate.Quorum) (uint64, error) {
@@ -249,8 +251,9 @@ func TestTokensRiseThoughTheWallClockFalls(t *testing.T) {
 	}
 }
 
-// ahead puts a record into a node that is an hour ahead of its clock, under each of the
-// names: as written past the scripts, or left there while a clock was wrong.
+// ahead puts a record into a node that is an hour ahead of its clock, under
+// each of the names: as written past the scripts, or left there while a clock
+// was wrong.
 func ahead(t *testing.T, s *redistest.Server, names ...string) {
 	t.Helper()
 	const id = "ffffffffffffffffffffffffffffffff"
@@ -260,8 +263,8 @@ func ahead(t *testing.T, s *redistest.Server, names ...string) {
 	}
 }
 
-// A record that is an hour ahead on one node of three is not believed and not spread, and
-// keeps no client waiting, whichever node answers first.
+// A record that is an hour ahead on one node of three is not believed and not
+// spread, and keeps no client waiting, whichever node answers first.
 func TestRecordAhead(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -307,8 +310,8 @@ func TestRecordAhead(t *testing.T) {
 	}
 }
 
-// Where the other nodes do not suffice, the error of each operation names the node that
-// keeps a record of the future, and says what to do. That helps.
+// Where the other nodes do not suffice, the error of each operation names the
+// node that keeps a record of the future, and says what to do. That helps.
 func TestRecordAheadIsNamed(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

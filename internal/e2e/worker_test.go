@@ -98,7 +98,8 @@ func work(tm terms) error {
 	return q.Close()
 }
 
-// commands are what a worker is sent; they end with the test, in whatever way that ends.
+// commands are what a worker is sent; they end with the test, in whatever way
+// that ends.
 var commands = bufio.NewScanner(os.Stdin)
 
 // modes are what else a worker can do, by the first word of a command: other
@@ -135,7 +136,8 @@ type process struct {
 	lines chan string // closed when the process has ended
 }
 
-// startWorker starts a worker on the servers of c, and returns when it is ready.
+// startWorker starts a worker on the servers of c, and returns when it is
+// ready.
 func startWorker(t *testing.T, c *redistest.Cluster, tm terms) *process {
 	t.Helper()
 	return startWorkerAt(t, c.URLs(), tm)
@@ -195,7 +197,8 @@ func (p *process) held(t *testing.T) (token uint64, at time.Time) {
 	return token, time.Unix(0, ns)
 }
 
-// kill ends the worker as kill -9 does, and returns when it is gone and all that it has reported was read.
+// kill ends the worker as kill -9 does, and returns when it is gone and all
+// that it has reported was read.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Kill())

@@ -1,15 +1,18 @@
 // Package localqueue lets the goroutines of a process that share one value of a
-// primitive take part in the protocol as one participant. They queue, pass a claim on
-// between them without a round trip, and share a claim where they only read.
+// primitive take part in the protocol as one participant. They queue, pass a
+// claim on between them without a round trip, and share a claim where they only
+// read.
 //
-// [protocol.LocalQueue] decides all of that. This package has the lock around it, wakes
-// goroutines, and asks package core for what is to be done at the nodes.
+// [protocol.LocalQueue] decides all of that. This package has the lock around
+// it, wakes goroutines, and asks package core for what is to be done at the
+// nodes.
 //
-// The order of locks: [Queue] has one, mu, which is the innermost one here. Package core
-// calls [Queue.Ended] and [Queue.Waiting] with none of its own held, and this package
-// calls core with mu held only to make and to end a lease, which never waits. What sends or waits
-// (Begin, Wait, Release, Shrink, Renew) is called without mu. Else a hung node would
-// keep every goroutine that unlocks the value from going on.
+// The order of locks: [Queue] has one, mu, which is the innermost one here.
+// Package core calls [Queue.Ended] and [Queue.Waiting] with none of its own
+// held, and this package calls core with mu held only to make and to end a
+// lease, which never waits. What sends or waits (Begin, Wait, Release, Shrink,
+// Renew) is called without mu. Else a hung node would keep every goroutine that
+// unlocks the value from going on.
 package localqueue
 
 import (
@@ -30,12 +33,13 @@ const (
 	Read  = protocol.Read  // any number of goroutines hold it together
 )
 
-// Queue is one participant. It must not be copied. It is safe for concurrent use.
+// Queue is one participant. It must not be copied. It is safe for concurrent
+// use.
 //
-// It has no goroutine of its own. A caller that finds no claim in the process gets it from the
-// nodes in its own goroutine, under its own context. If that ends, the task goes to the next
-// caller together with the place in the nodes' queue, so a cancelled caller costs the
-// others nothing.
+// It has no goroutine of its own. A caller that finds no claim in the process
+// gets it from the nodes in its own goroutine, under its own context. If that
+// ends, the task goes to the next caller together with the place in the nodes'
+// queue, so a cancelled caller costs the others nothing.
 type Queue struct {
 	quorum      *core.Quorum
 	write, read *core.Spec // by mode
@@ -48,16 +52,17 @@ type Queue struct {
 	timer        *time.Timer // calls lingered
 }
 
-// waiter is a goroutine in the queue. Invariant: once it has left the queue, turn gets
-// exactly one value, unless GiveUp took it out. A turn that was lost would leave the claim
-// without an owner, or all later waiters without a goroutine that asks the nodes.
+// waiter is a goroutine in the queue. Invariant: once it has left the queue,
+// turn gets exactly one value, unless GiveUp took it out. A turn that was lost
+// would leave the claim without an owner, or all later waiters without a
+// goroutine that asks the nodes.
 type waiter struct {
 	mode Mode
 	turn chan turn
 }
 
-// turn is what a caller waits for: either the lock, or the task of getting it from the nodes: with a
-// place in their queue already when pending is not nil.
+// turn is what a caller waits for: either the lock, or the task of getting it
+// from the nodes: with a place in their queue already when pending is not nil.
 type turn struct {
 	locked  bool
 	pending *core.Pending
@@ -91,8 +96,8 @@ func (q *Queue) Name() string { return q.write.Name }
 // set returns the settings, the same for both modes.
 func (q *Queue) set() *core.Settings { return q.write.Set }
 
-// spec returns what is asked of the nodes for a mode. Queues without readers never ask for
-// Read, so nil is never used.
+// spec returns what is asked of the nodes for a mode. Queues without readers
+// never ask for Read, so nil is never used.
 func (q *Queue) spec(mode Mode) *core.Spec {
 	if mode == Read {
 		return q.read
@@ -132,9 +137,10 @@ func (q *Queue) Lock(ctx context.Context, mode Mode, try bool) error {
 }
 
 // renewLease makes the lease of the next turn under the claim; the one before
-// has ended. Called with q.mu held. A lease that no caller has seen is used again: an
-// uncontended Lock and Unlock then allocate nothing. One that a caller may have kept is not,
-// because its context and its token are those of a turn that is over.
+// has ended. Called with q.mu held. A lease that no caller has seen is used
+// again: an uncontended Lock and Unlock then allocate nothing. One that a
+// caller may have kept is not, because its context and its token are those of a
+// turn that is over.
 func (q *Queue) renewLease() {
 	hold, n := q.state.Claim()
 	if q.leaseExposed {
@@ -144,8 +150,8 @@ func (q *Queue) renewLease() {
 	}
 }
 
-// await waits for the turn in the local queue. It ends with the caller's context, or when
-// the Quorum closes: no wait outlasts both.
+// await waits for the turn in the local queue. It ends with the caller's
+// context, or when the Quorum closes: no wait outlasts both.
 func (q *Queue) await(ctx context.Context, w *waiter) error {
 	select {
 	case t := <-w.turn:
@@ -159,9 +165,10 @@ func (q *Queue) await(ctx context.Context, w *waiter) error {
 	q.mu.Lock()
 	gone := q.state.GiveUp(w)
 	q.mu.Unlock()
-	// Note: Here is an incorrect end: if !gone { return nil }, as the turn has come after all.
-	// The caller has asked for the end of its context, and may have given up what it
-	// wanted the lock for. It gives the turn back, and no other caller waits for it.
+	// Note: Here is an incorrect end: if !gone { return nil }, as the turn has
+	// come after all. The caller has asked for the end of its context, and may
+	// have given up what it wanted the lock for. It gives the turn back, and no
+	// other caller waits for it.
 	if !gone { // the turn came at the same time: it goes to the next
 		if t := <-w.turn; t.locked {
 			_, _ = q.Unlock(w.mode)
@@ -201,8 +208,8 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 	}
 	hold, err := pending.Wait(ctx)
 	if err != nil {
-		// Note: Here is an incorrect condition: ctx.Err() != nil. The context may end after
-		// the nodes have refused the claim.
+		// Note: Here is an incorrect condition: ctx.Err() != nil. The context
+		// may end after the nodes have refused the claim.
 		if pending.Queued() {
 			queued = pending
 		}
@@ -220,8 +227,8 @@ func (q *Queue) acquire(ctx context.Context, mode Mode, try bool, pending *core.
 	return nil
 }
 
-// letIn wakes callers that hold the value now. Called without q.mu, and never blocks:
-// turn has room for one.
+// letIn wakes callers that hold the value now. Called without q.mu, and never
+// blocks: turn has room for one.
 func letIn(ws []*waiter) {
 	for _, w := range ws {
 		w.turn <- turn{locked: true}

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// lateContext ends just after a call has begun to wait for the nodes, but tells so only
-// when it is asked.
+// lateContext ends just after a call has begun to wait for the nodes, but tells
+// so only when it is asked.
 type lateContext struct {
 	watchedContext
 	over atomic.Bool
@@ -37,8 +37,9 @@ func (c *watchedContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// The nodes refuse a claim for good, and its caller's context ends at the same time. The
-// next caller makes an attempt of its own: there is no place at the nodes to take over.
+// The nodes refuse a claim for good, and its caller's context ends at the same
+// time. The next caller makes an attempt of its own: there is no place at the
+// nodes to take over.
 func TestNextCallerDoesNotWaitForAnAttemptThatHasEnded(t *testing.T) {
 	t.Parallel()
 	qs := queues(t, 1)

@@ -10,13 +10,15 @@ import (
 
 // This file owns the end of a hold: Unlock, Downgrade, lingering, and losses.
 //
-// Invariant: the lease has ended, with its contexts, before the next caller gets the value and
-// before a leave is sent. Without that two goroutines, or two processes, work at one time.
+// Invariant: the lease has ended, with its contexts, before the next caller
+// gets the value and before a leave is sent. Without that two goroutines, or
+// two processes, work at one time.
 
-// Unlock ends one goroutine's hold. It waits for no node: leaves are sent, and not awaited. It returns the claim if that was released
-// on the nodes, and fails with ErrNotHeld, ErrLost or ErrClosed.
-// The caller is the goroutine that unlocks. The next one runs as soon as it gets
-// its turn, without a round trip if the claim is passed on.
+// Unlock ends one goroutine's hold. It waits for no node: leaves are sent, and
+// not awaited. It returns the claim if that was released on the nodes, and
+// fails with ErrNotHeld, ErrLost or ErrClosed. The caller is the goroutine that
+// unlocks. The next one runs as soon as it gets its turn, without a round trip
+// if the claim is passed on.
 func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	q.mu.Lock()
 	x := q.state.Unlock(mode)
@@ -27,8 +29,9 @@ func (q *Queue) Unlock(mode Mode) (*core.Hold, error) {
 	case protocol.UnlockShared:
 		lost := q.lease.Lost()
 		q.mu.Unlock()
-		// The deadline has passed, but the goroutine of the timer has not run yet. The caller must
-		// learn of the loss all the same: this is the last call in which it can.
+		// The deadline has passed, but the goroutine of the timer has not run
+		// yet. The caller must learn of the loss all the same: this is the last
+		// call in which it can.
 		if lost == nil && x.Lost {
 			lost = core.ErrLost
 		}
@@ -70,11 +73,11 @@ func failure(lost error) error {
 	return &core.Failure{Err: lost}
 }
 
-// Downgrade makes the writer a reader without a gap: the claim keeps its place, and only its
-// weight falls, so no other writer comes between. It waits for no node.
-// Readers are let in after the claim has become lighter, never before: until then
-// other processes take this one for a writer, and the readers would be in on a
-// promise that is not kept yet.
+// Downgrade makes the writer a reader without a gap: the claim keeps its place,
+// and only its weight falls, so no other writer comes between. It waits for no
+// node. Readers are let in after the claim has become lighter, never before:
+// until then other processes take this one for a writer, and the readers would
+// be in on a promise that is not kept yet.
 func (q *Queue) Downgrade() error {
 	q.mu.Lock()
 	hold, ok := q.state.Downgrade()
@@ -82,7 +85,8 @@ func (q *Queue) Downgrade() error {
 	if !ok {
 		return &core.Failure{Err: core.ErrNotHeld}
 	}
-	// Without q.mu, because the claim may turn out to be lost, and then Ended is called.
+	// Without q.mu, because the claim may turn out to be lost, and then Ended
+	// is called.
 	shrunk := hold.Shrink(q.read.Weight)
 	q.mu.Lock()
 	turns := q.state.Downgraded(shrunk)
@@ -94,10 +98,10 @@ func (q *Queue) Downgrade() error {
 	return nil
 }
 
-// lingered runs when the time may be over for which a claim lingers. One timer serves
-// any number of releases: it sleeps on when there has been another meanwhile.
-// It runs in the goroutine of the timer, and may come after the claim was taken
-// again: then LocalQueue returns no hold.
+// lingered runs when the time may be over for which a claim lingers. One timer
+// serves any number of releases: it sleeps on when there has been another
+// meanwhile. It runs in the goroutine of the timer, and may come after the
+// claim was taken again: then LocalQueue returns no hold.
 func (q *Queue) lingered() {
 	q.mu.Lock()
 	q.timer = nil
@@ -108,8 +112,8 @@ func (q *Queue) lingered() {
 	q.giveUp(hold)
 }
 
-// Waiting is called when a claim begins to wait behind this one, in a goroutine that
-// also serves other claims. So it waits for no node.
+// Waiting is called when a claim begins to wait behind this one, in a goroutine
+// that also serves other claims. So it waits for no node.
 func (q *Queue) Waiting() {
 	q.mu.Lock()
 	q.giveUp(q.state.Waiting())
@@ -127,8 +131,8 @@ func (q *Queue) giveUp(hold *core.Hold) {
 	}
 }
 
-// dropLingering forgets the lease of a claim that lingered, and its timer. Called with
-// q.mu held.
+// dropLingering forgets the lease of a claim that lingered, and its timer.
+// Called with q.mu held.
 func (q *Queue) dropLingering() {
 	if q.lease = nil; q.timer != nil {
 		q.timer.Stop()
@@ -136,10 +140,10 @@ func (q *Queue) dropLingering() {
 	}
 }
 
-// Ended is called when a claim has ended by itself. It may be an earlier one. It returns
-// after the contexts of the lease have ended: only then the leaves are sent.
-// Core calls it with no lock held. It waits for nothing but q.mu, which is never
-// held while a node is waited for.
+// Ended is called when a claim has ended by itself. It may be an earlier one.
+// It returns after the contexts of the lease have ended: only then the leaves
+// are sent. Core calls it with no lock held. It waits for nothing but q.mu,
+// which is never held while a node is waited for.
 func (q *Queue) Ended(cause error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,7 +155,8 @@ func (q *Queue) Ended(cause error) {
 	}
 }
 
-// Extend waits for the nodes without mu, so other goroutines may unlock meanwhile. It renews the claim now and waits until a majority has done so.
+// Extend waits for the nodes without mu, so other goroutines may unlock
+// meanwhile. It renews the claim now and waits until a majority has done so.
 func (q *Queue) Extend(ctx context.Context, mode Mode) error {
 	q.mu.Lock()
 	hold := q.state.Held(mode)
@@ -162,9 +167,9 @@ func (q *Queue) Extend(ctx context.Context, mode Mode) error {
 	return hold.Renew(ctx)
 }
 
-// Lease marks the lease as exposed, so it is never used again for a later turn: see renewLease. It
-// returns the hold of the goroutine, or the readers, that have it locked
-// in this mode; nil if none has.
+// Lease marks the lease as exposed, so it is never used again for a later turn:
+// see renewLease. It returns the hold of the goroutine, or the readers, that
+// have it locked in this mode; nil if none has.
 func (q *Queue) Lease(mode Mode) *core.Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()

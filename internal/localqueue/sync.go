@@ -11,10 +11,10 @@ import (
 // What every primitive on a Queue does alike.
 
 // MustLock locks and never returns unlocked: through outages it waits, and it
-// panics if the name is unusable. Nodes that refuse for good are logged and asked
-// again. When the Quorum is closed it does not return.
-// A second between the tries: each has waited for the nodes already, and an
-// operator reads one line a second and not thousands.
+// panics if the name is unusable. Nodes that refuse for good are logged and
+// asked again. When the Quorum is closed it does not return. A second between
+// the tries: each has waited for the nodes already, and an operator reads one
+// line a second and not thousands.
 func (q *Queue) MustLock(op string, mode Mode) {
 	for {
 		err := core.WrapError(op, q.Name(), q.Lock(context.Background(), mode, false))

@@ -4,8 +4,8 @@ package model
 //
 // Every request runs in the same order: the marker, the guard time, the end of
 // leases, votes that have become possible, the request itself, votes again. The
-// order is the scripts' too, and the answers depend on it: a request must see the
-// queue as if each lease had been dropped at the moment of its end.
+// order is the scripts' too, and the answers depend on it: a request must see
+// the queue as if each lease had been dropped at the moment of its end.
 
 import (
 	"slices"
@@ -18,8 +18,8 @@ import (
 // caught up.
 const untilCaughtUp = 100 * time.Millisecond
 
-// visit is one request being handled. It lives as long as one call of Handle and
-// changes the Node in place.
+// visit is one request being handled. It lives as long as one call of Handle
+// and changes the Node in place.
 type visit struct {
 	*Node
 	now  int64
@@ -33,7 +33,8 @@ type visit struct {
 }
 
 // Handle takes one request at now, and returns the answer and the pushes that
-// it set off. fresh is the incarnation the node takes if it finds itself without a marker.
+// it set off. fresh is the incarnation the node takes if it finds itself
+// without a marker.
 func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request, fresh protocol.Incarnation) (protocol.Answer, []Out) {
 	v := &visit{Node: n, now: now, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
 	a := v.handle(t, owner, r, fresh)
@@ -52,8 +53,9 @@ func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Requ
 // handle starts a new incarnation where the marker is missing, and passes the
 // request on if the node votes.
 func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh protocol.Incarnation) protocol.Answer {
-	// Invariant: a node serves the claims of its own configuration only. A vote for another one's could be the
-	// one that both have. To take a claim away is safe at any time.
+	// Invariant: a node serves the claims of its own configuration only. A vote
+	// for another one's could be the one that both have. To take a claim away
+	// is safe at any time.
 	if v.refuses() {
 		if r.Op == protocol.OpLeave {
 			v.remove(t)
@@ -62,16 +64,16 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		}
 		return protocol.Answer{Status: protocol.OtherSet}
 	}
-	// Invariant: a node without a marker votes for no claim until every lease that it
-	// may have lost has ended. A vote before that could admit a second holder beside
-	// the one whose lease was lost.
+	// Invariant: a node without a marker votes for no claim until every lease
+	// that it may have lost has ended. A vote before that could admit a second
+	// holder beside the one whose lease was lost.
 	if !v.marked {
 		v.marked, v.incarnation, v.born = true, fresh, v.now
 	}
 	rest := v.Recovering(v.now)
 	if rest == 0 && v.counting && !v.caughtUp && !v.learnt && !v.off(ResizeKnown) {
-		// It may have lost a Resize. Its wait for the repair is bounded: with no client to repair it
-		// the semaphore must work again.
+		// It may have lost a Resize. Its wait for the repair is bounded: with
+		// no client to repair it the semaphore must work again.
 		rest = min(untilCaughtUp, time.Duration(max(0, v.born+2*v.guard()-v.now))*time.Millisecond)
 	}
 	if v.counting && v.hidden(v.limitAt) {
@@ -84,7 +86,8 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		if r.Op != protocol.OpLeave {
 			return protocol.Answer{Status: protocol.Recovering, Incarnation: v.incarnation, Wait: rest}
 		}
-		// To take a claim away is safe at any time; to vote for the next one is not.
+		// To take a claim away is safe at any time; to vote for the next one is
+		// not.
 		v.remove(t)
 		v.notifiedUpTo = 0
 		return protocol.Answer{Status: protocol.OK}
@@ -112,8 +115,8 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 	return a
 }
 
-// claim handles a request of a claim at a node that votes. Invariant: a claim that
-// is refused (Missing, Clash, Ahead) leaves the queue unchanged.
+// claim handles a request of a claim at a node that votes. Invariant: a claim
+// that is refused (Missing, Clash, Ahead) leaves the queue unchanged.
 func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
 	if r.Op == protocol.OpLeave {
 		if v.find(t.ID) >= 0 {
@@ -135,8 +138,9 @@ func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protoc
 		return protocol.Answer{Status: protocol.Clash, Incarnation: v.incarnation, Capacity: v.capacity}
 	case v.takeBack(i, t, owner, r):
 	case v.target(i, t.ID, r) > max(v.fence, v.top()) && !v.off(Top):
-		// The bound is half of the guard time ahead of the clock. So a node that loses its data
-		// and votes again a guard time later gives no ticket below the fence that it lost.
+		// The bound is half of the guard time ahead of the clock. So a node
+		// that loses its data and votes again a guard time later gives no
+		// ticket below the fence that it lost.
 		return protocol.Answer{Status: protocol.Ahead, Incarnation: v.incarnation, Wait: v.until(v.target(i, t.ID, r))}
 	case i < 0:
 		if v.capacity = t.Capacity; v.resized() {
@@ -162,18 +166,19 @@ func (v *visit) claim(t protocol.Terms, owner string, r protocol.Request) protoc
 	return v.answer(i, r.List, from)
 }
 
-// target is the ticket that a join or a settle of claim i brings about; i is -1 for
-// an unknown one. That is inserted at T0 if that is above the fence, by a settle also
-// at the fence if this very claim had been given it. A known claim only ever moves
-// to a higher ticket, and only by a settle.
+// target is the ticket that a join or a settle of claim i brings about; i is -1
+// for an unknown one. That is inserted at T0 if that is above the fence, by a
+// settle also at the fence if this very claim had been given it. A known claim
+// only ever moves to a higher ticket, and only by a settle.
 func (v *visit) target(i int, id protocol.ID, r protocol.Request) protocol.Ticket {
 	ticket := r.Ticket
 	if i >= 0 {
 		switch {
 		case r.Op != protocol.OpSettle || v.claims[i].Ticket >= ticket:
 			return v.claims[i].Ticket
-		// The fence was given to another: had it been this claim's, it would be there.
-		// That one may have left, but it can come back to it, and may have held it.
+		// The fence was given to another: had it been this claim's, it would be
+		// there. That one may have left, but it can come back to it, and may
+		// have held it.
 		case (ticket == v.fence || v.taken(ticket)) && !v.off(Equality):
 			return v.next(id)
 		}
@@ -194,8 +199,8 @@ func (v *visit) target(i int, id protocol.ID, r protocol.Request) protocol.Ticke
 	return ticket
 }
 
-// insert stores an unknown claim, without a vote: advance gives it. A vote is given in one place
-// only, so the order of tickets cannot be passed over.
+// insert stores an unknown claim, without a vote: advance gives it. A vote is
+// given in one place only, so the order of tickets cannot be passed over.
 func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
 	v.keepFence(t)
 	v.place(Claim{
@@ -204,15 +209,16 @@ func (v *visit) insert(t protocol.Terms, owner string, r protocol.Request) {
 	})
 }
 
-// reclaim takes back a claim that has settled on other nodes, or keeps its lease alive. So
-// the claim is back in its place when the guard time ends. Without that a claim with a
-// higher ticket could be there first, and the node would not take the other one at its
-// ticket any more (InsertAboveFence): a holder would lose the majority when the
-// next node lost its data.
+// reclaim takes back a claim that has settled on other nodes, or keeps its
+// lease alive. So the claim is back in its place when the guard time ends.
+// Without that a claim with a higher ticket could be there first, and the node
+// would not take the other one at its ticket any more (InsertAboveFence): a
+// holder would lose the majority when the next node lost its data.
 //
-// Invariant: no claim has a view of this queue of this incarnation that is still counted. So
-// none lacks the claim, whatever its ticket. The fence shows that: it is 0 until the node
-// serves the name, and then outlives all that it has answered.
+// Invariant: no claim has a view of this queue of this incarnation that is
+// still counted. So none lacks the claim, whatever its ticket. The fence shows
+// that: it is 0 until the node serves the name, and then outlives all that it
+// has answered.
 func (v *visit) reclaim(t protocol.Terms, owner string, r protocol.Request) {
 	i := v.find(t.ID)
 	switch {
@@ -241,9 +247,10 @@ func (v *visit) reclaimed() {
 	}
 }
 
-// settle brings the known claim i to ticket T, or to the next free ticket above it.
-// Invariant: a claim's ticket only rises. If it fell, the claim could move before
-// claims that have votes, and the views of these would lack it.
+// settle brings the known claim i to ticket T, or to the next free ticket above
+// it.
+// Invariant: a claim's ticket only rises. If it fell, the claim could move
+// before claims that have votes, and the views of these would lack it.
 func (v *visit) settle(i int, t protocol.Terms, r protocol.Request) {
 	ticket := v.target(i, t.ID, r)
 	v.claims[i].Weight = min(v.claims[i].Weight, t.Weight) // a holder may give back a part
@@ -256,10 +263,11 @@ func (v *visit) settle(i int, t protocol.Terms, r protocol.Request) {
 	v.keepFence(t)
 	c := v.claims[i]
 	v.claims = slices.Delete(v.claims, i, i+1)
-	// Invariant: votes go to the claims in the order of their tickets. At its new place the
-	// claim needs a new vote, as it may have moved behind others. It keeps its vote while a claim
-	// behind it has one: after a Resize to fewer permits it could not get the vote back, and
-	// would lose what the others keep.
+	// Invariant: votes go to the claims in the order of their tickets. At its
+	// new place the claim needs a new vote, as it may have moved behind others.
+	// It keeps its vote while a claim behind it has one: after a Resize to
+	// fewer permits it could not get the vote back, and would lose what the
+	// others keep.
 	v.releaseRedlockKey(c.ID)
 	c.Ticket, c.Voted = ticket, c.Voted && slices.ContainsFunc(v.claims, func(o Claim) bool { return o.Voted && o.Ticket > ticket })
 	if !v.off(SettleRefresh) {
@@ -268,8 +276,9 @@ func (v *visit) settle(i int, t protocol.Terms, r protocol.Request) {
 	v.place(c)
 }
 
-// refresh renews the lease of claim i, and of the redlock key if the claim has a mutex's
-// vote. If another client has taken the key meanwhile, the claim loses its vote.
+// refresh renews the lease of claim i, and of the redlock key if the claim has
+// a mutex's vote. If another client has taken the key meanwhile, the claim
+// loses its vote.
 func (v *visit) refresh(i int, t protocol.Terms) {
 	v.keepFence(t)
 	c := &v.claims[i]
@@ -280,8 +289,9 @@ func (v *visit) refresh(i int, t protocol.Terms) {
 	}
 }
 
-// remove never refuses: to take a claim away is safe in any state of the node. It takes the claim away, and the redlock key if it was its own. The key
-// is looked at even when the claim is unknown: the two may have been lost apart.
+// remove never refuses: to take a claim away is safe in any state of the node.
+// It takes the claim away, and the redlock key if it was its own. The key is
+// looked at even when the claim is unknown: the two may have been lost apart.
 func (v *visit) remove(t protocol.Terms) {
 	if i := v.find(t.ID); i >= 0 {
 		v.claims = slices.Delete(v.claims, i, i+1)
@@ -292,6 +302,7 @@ func (v *visit) remove(t protocol.Terms) {
 	}
 }
 
-// resized is asked before the capacity of a request is compared with that in force: after a
-// Resize clients of both numbers may be at work. It reports whether the newest Resize gives the capacity, and not the request.
+// resized is asked before the capacity of a request is compared with that in
+// force: after a Resize clients of both numbers may be at work. It reports
+// whether the newest Resize gives the capacity, and not the request.
 func (v *visit) resized() bool { return v.counting && v.limit > 0 }

@@ -3,9 +3,9 @@
 // scripts are held to it by internal/script/conformance.
 //
 // It has no clock: every call passes the time in milliseconds of the node's own
-// clock. It bounds its work as the scripts do, because how much a request does is
-// visible in the answers. A Node is not safe for concurrent use: like a Redis
-// server, it handles one request after the other.
+// clock. It bounds its work as the scripts do, because how much a request does
+// is visible in the answers. A Node is not safe for concurrent use: like a
+// Redis server, it handles one request after the other.
 package model
 
 import (
@@ -19,7 +19,8 @@ import (
 )
 
 // Portion is how many claims one request reads, votes for or pushes to at most,
-// besides its own: a node serves no other client meanwhile. A list may be eight times as long.
+// besides its own: a node serves no other client meanwhile. A list may be eight
+// times as long.
 const Portion = 32
 
 // Claim is a claim as a node keeps it.
@@ -39,11 +40,11 @@ type Out struct {
 	Push  protocol.Push
 }
 
-// Node is one node's data of one name, and what the node keeps once for all names. Name
-// returns the same node's data of another name.
+// Node is one node's data of one name, and what the node keeps once for all
+// names. Name returns the same node's data of another name.
 //
-// Invariant: claims are sorted by ticket and the voted ones are a prefix: votes go
-// in the order of tickets.
+// Invariant: claims are sorted by ticket and the voted ones are a prefix: votes
+// go in the order of tickets.
 type Node struct {
 	*shared
 
@@ -56,8 +57,9 @@ type Node struct {
 	limitAt  protocol.Ticket // of that Resize
 	claims   []Claim
 
-	// Bounds of all leases, so that a request need not look at each claim to find that none has ended. They may be
-	// wider than the leases are: that costs one sweep. Narrower, and a dead claim would keep its weight.
+	// Bounds of all leases, so that a request need not look at each claim to
+	// find that none has ended. They may be wider than the leases are: that
+	// costs one sweep. Narrower, and a dead claim would keep its weight.
 	firstExpiry  int64           // no claim's lease ends before; while claims are being dropped, of those up to droppedUpTo
 	lastExpiry   int64           // no claim's lease ends later, with the same exception
 	droppedUpTo  protocol.Ticket // up to which claims whose lease has ended have been dropped; 0: not under way
@@ -77,9 +79,10 @@ type Node struct {
 
 // shared is what a node keeps once: its marker, and its names.
 //
-// Invariant: all names of a node have one marker, so they are lost together, and wait for
-// one guard time. With a marker for each name a node would vote for one name at once after a
-// loss that only a request for another name has shown.
+// Invariant: all names of a node have one marker, so they are lost together,
+// and wait for one guard time. With a marker for each name a node would vote
+// for one name at once after a loss that only a request for another name has
+// shown.
 type shared struct {
 	Bucketed bool  // it is a bucket of a node in cluster mode: its names have no redlock key
 	Off      Rules // rules that are switched off; zero in every honest node
@@ -101,10 +104,12 @@ type shared struct {
 	names map[string]*Node // the others
 }
 
-// bornLongAgo is the birth of a marker that a bootstrap wrote: any guard has passed since.
+// bornLongAgo is the birth of a marker that a bootstrap wrote: any guard has
+// passed since.
 const bornLongAgo = math.MinInt64 / 2
 
-// forGood is the end of a redlock key without a lease. Half of the range, as a ttl may be added to it.
+// forGood is the end of a redlock key without a lease. Half of the range, as a
+// ttl may be added to it.
 const forGood = math.MaxInt64 / 2
 
 // promise is what a client rests on at each node: for how long a node that has
@@ -112,7 +117,8 @@ const forGood = math.MaxInt64 / 2
 // Invariant: every lease is shorter than either.
 type promise struct{ guard, retention int64 }
 
-// New returns a brand-new node: no marker, so it will recover for guard from the first request on.
+// New returns a brand-new node: no marker, so it will recover for guard from
+// the first request on.
 func New(guard time.Duration) *Node {
 	n := &Node{shared: &shared{}}
 	n.first = n
@@ -131,7 +137,8 @@ func (n *Node) Show(guard, retention time.Duration) {
 	n.longest.retention = max(n.longest.retention, n.asks.retention)
 }
 
-// guard is how long the node does not vote after a loss of memory, in milliseconds.
+// guard is how long the node does not vote after a loss of memory, in
+// milliseconds.
 func (n *Node) guard() int64 {
 	if n.off(LongestGuard) {
 		return n.asks.guard
@@ -142,7 +149,8 @@ func (n *Node) guard() int64 {
 // Guard returns the longest guard time that clients have shown to the node.
 func (n *Node) Guard() time.Duration { return time.Duration(n.longest.guard) * time.Millisecond }
 
-// Name returns the node's data of a name. The empty name is the one that New has returned.
+// Name returns the node's data of a name. The empty name is the one that New
+// has returned.
 func (n *Node) Name(name string) *Node {
 	if name == "" {
 		return n.first
@@ -158,7 +166,8 @@ func (n *Node) Name(name string) *Node {
 	return m
 }
 
-// Names returns the names that were asked for, but for the empty one, in their order.
+// Names returns the names that were asked for, but for the empty one, in their
+// order.
 func (n *Node) Names() []string { return slices.Sorted(maps.Keys(n.names)) }
 
 // Clone returns an independent copy, with all names.
@@ -187,8 +196,9 @@ func (n *Node) copied(s *shared) *Node {
 	return &c
 }
 
-// Bootstrap declares the node ready at once. A node that has an incarnation keeps it. With keep a guard time that runs is
-// kept, and so it is if it begins now.
+// Bootstrap declares the node ready at once. A node that has an incarnation
+// keeps it. With keep a guard time that runs is kept, and so it is if it begins
+// now.
 func (n *Node) Bootstrap(now int64, inc protocol.Incarnation, keep bool) {
 	if !n.marked {
 		n.Mark(now, inc)
@@ -219,7 +229,8 @@ func (n *Node) Forget() {
 	}
 }
 
-// Mark is what a client does that saw a restart with the data, the newest writes possibly lost.
+// Mark is what a client does that saw a restart with the data, the newest
+// writes possibly lost.
 func (n *Node) Mark(now int64, inc protocol.Incarnation) {
 	n.marked, n.incarnation, n.born, n.caughtUp, n.learnt = true, inc, now, false, false
 }
@@ -235,7 +246,8 @@ func (n *Node) Claims(now int64) []Claim {
 	return live
 }
 
-// Size returns how many claims it keeps, with those whose lease has ended and that it has not dropped yet.
+// Size returns how many claims it keeps, with those whose lease has ended and
+// that it has not dropped yet.
 func (n *Node) Size() int { return len(n.claims) }
 
 // Fence returns the highest ticket ever given.
@@ -244,7 +256,8 @@ func (n *Node) Fence() protocol.Ticket { return n.fence }
 // Incarnation returns the marker's value, and whether there is one.
 func (n *Node) Incarnation() (protocol.Incarnation, bool) { return n.incarnation, n.marked }
 
-// Recovering tells how much of the guard time is left at now, 0 when the node votes.
+// Recovering tells how much of the guard time is left at now, 0 when the node
+// votes.
 func (n *Node) Recovering(now int64) time.Duration {
 	if !n.marked {
 		return time.Duration(n.guard()) * time.Millisecond
@@ -258,8 +271,9 @@ func (n *Node) Empty(now int64) bool {
 }
 
 // Edges returns the moments at which something ends by the clock alone: leases
-// (of claims not dropped yet, too), the redlock key, the guard time. A request that a real server gets within a
-// millisecond or two of one of them may be answered either way.
+// (of claims not dropped yet, too), the redlock key, the guard time. A request
+// that a real server gets within a millisecond or two of one of them may be
+// answered either way.
 func (n *Node) Edges() []int64 {
 	var edges []int64
 	if n.marked {
@@ -284,8 +298,8 @@ func (n *Node) Edges() []int64 {
 
 // AppendState appends the node's state in a canonical form: two nodes with the
 // same bytes behave the same from then on. Times are relative to now, and past
-// ones are all the same. A dead claim that has not been dropped yet still counts:
-// dropping it is what pushes the next vote.
+// ones are all the same. A dead claim that has not been dropped yet still
+// counts: dropping it is what pushes the next vote.
 func (n *Node) AppendState(b []byte, now int64) []byte {
 	num := func(v uint64) { b = binary.AppendUvarint(b, v) }
 	rest := func(end int64) { num(uint64(max(0, end-now))) }

@@ -12,7 +12,8 @@ import (
 
 const ms = time.Millisecond
 
-// bench drives one node with readable claims: claim 'a' has residue 0, 'b' 1, and so on.
+// bench drives one node with readable claims: claim 'a' has residue 0, 'b' 1,
+// and so on.
 type bench struct {
 	*Node
 	t    *testing.T
@@ -109,7 +110,8 @@ func TestTickets(t *testing.T) {
 	assert.Equal(t, protocol.Ticket(832), b.settle('a', 700).Ticket, "tickets never fall")
 }
 
-// A ticket at the fence belongs to the claim it was given to, also after that claim has left.
+// A ticket at the fence belongs to the claim it was given to, also after that
+// claim has left.
 func TestFenceOfOneWhoLeft(t *testing.T) {
 	b := newBench(t, 2)
 	b.join('a', 640)
@@ -191,9 +193,10 @@ func TestRecovering(t *testing.T) {
 	assert.Equal(t, protocol.OK, b.join('a', 640).Status)
 }
 
-// Within the guard time claims that have settled elsewhere are taken back at their tickets, in
-// any order, and get no vote. A claim that joins afterwards is behind them. Once the name has
-// been served no claim comes before one that has seen the queue.
+// Within the guard time claims that have settled elsewhere are taken back at
+// their tickets, in any order, and get no vote. A claim that joins afterwards
+// is behind them. Once the name has been served no claim comes before one that
+// has seen the queue.
 func TestReclaim(t *testing.T) {
 	b := newBench(t, 1)
 	b.Forget()
@@ -250,7 +253,8 @@ func TestMutants(t *testing.T) {
 	assert.Equal(t, protocol.OK, b.join('a', 640).Status)
 }
 
-// All names of a node have one marker, and are lost together. Their claims do not meet.
+// All names of a node have one marker, and are lost together. Their claims do
+// not meet.
 func TestNamesShareAMarker(t *testing.T) {
 	b := newBench(t, 1)
 	other := &bench{Node: b.Name("other"), t: t, now: b.now, cap: 1}

@@ -1,10 +1,11 @@
 package model
 
-// This file owns the redlock key of a mutex: the plain key that clients of other Redlock
-// libraries lock.
+// This file owns the redlock key of a mutex: the plain key that clients of
+// other Redlock libraries lock.
 //
-// Invariant: while a mutex's claim has the vote here, the redlock key names it and lasts
-// as long as its lease. Without that another Redlock client takes the key beside a holder.
+// Invariant: while a mutex's claim has the vote here, the redlock key names it
+// and lasts as long as its lease. Without that another Redlock client takes the
+// key beside a holder.
 // Invariant: a key that another client has set is never overwritten.
 
 import (
@@ -13,7 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// SetPlain is another Redlock client's SET NX PX on the redlock key; without a ttl it is for good.
+// SetPlain is another Redlock client's SET NX PX on the redlock key; without a
+// ttl it is for good.
 func (n *Node) SetPlain(now int64, value string, ttl time.Duration) bool {
 	if n.redlockKeyAt(now) != "" {
 		return false
@@ -25,7 +27,8 @@ func (n *Node) SetPlain(now int64, value string, ttl time.Duration) bool {
 	return true
 }
 
-// DelPlain is another client's compare-and-delete on the redlock key; value "" deletes whatever is there.
+// DelPlain is another client's compare-and-delete on the redlock key; value ""
+// deletes whatever is there.
 func (n *Node) DelPlain(now int64, value string) bool {
 	p := n.redlockKeyAt(now)
 	if p == "" || (value != "" && p != value) {
@@ -44,7 +47,8 @@ func (v *visit) mayTakeRedlockKey(c *Claim) bool {
 	return p == "" || p == c.ID.String()
 }
 
-// takeRedlockKey makes the redlock key name claim c for as long as its lease, unless it is another's.
+// takeRedlockKey makes the redlock key name claim c for as long as its lease,
+// unless it is another's.
 func (v *visit) takeRedlockKey(c *Claim) bool {
 	if !v.mayTakeRedlockKey(c) {
 		return false
@@ -60,7 +64,8 @@ func (v *visit) releaseRedlockKey(id protocol.ID) {
 	}
 }
 
-// hasRedlockKey reports whether the name has a redlock key, as a mutex has that is in no bucket.
+// hasRedlockKey reports whether the name has a redlock key, as a mutex has that
+// is in no bucket.
 func (v *visit) hasRedlockKey() bool { return v.capacity == 1 && !v.counting && !v.Bucketed }
 
 // redlockKeyAt is the redlock key's value at now.

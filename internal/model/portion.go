@@ -1,8 +1,8 @@
 package model
 
-// This file bounds the work of one request: a node serves no other client while a
-// script runs. What exceeds the portion stays noted in the queue (droppedUpTo,
-// notifiedUpTo, over), and the next request goes on with it.
+// This file bounds the work of one request: a node serves no other client while
+// a script runs. What exceeds the portion stays noted in the queue
+// (droppedUpTo, notifiedUpTo, over), and the next request goes on with it.
 //
 // Invariant: a claim whose lease has ended gets no vote, dropped or not.
 
@@ -17,12 +17,12 @@ import (
 func (n *Node) portion() int { return cmp.Or(n.Portion, Portion) }
 
 // purge drops the claims whose lease has ended, in the order of tickets and a
-// portion at a time. One that is not dropped yet counts as if its lease were longer,
-// which is safe at any time, but gets no vote.
+// portion at a time. One that is not dropped yet counts as if its lease were
+// longer, which is safe at any time, but gets no vote.
 //
-// One that would outlast the longest retention was given before the clock was set
-// back, as every lease is shorter than that. How much of it is left is not known any
-// more, so it gets as much as it may have at most.
+// One that would outlast the longest retention was given before the clock was
+// set back, as every lease is shorter than that. How much of it is left is not
+// known any more, so it gets as much as it may have at most.
 func (v *visit) purge(t protocol.Terms) {
 	last := v.now + t.TTL.Milliseconds() + v.longest.retention
 	if v.off(LongestLease) {
@@ -43,8 +43,9 @@ func (v *visit) purge(t protocol.Terms) {
 	if end < len(v.claims) && !v.off(Resume) {
 		v.droppedUpTo = v.claims[end-1].Ticket
 	}
-	// Invariant: the claims before first have been looked at by this sweep, and are kept as they are. Their leases
-	// may have ended since: firstExpiry then begins the next sweep.
+	// Invariant: the claims before first have been looked at by this sweep, and
+	// are kept as they are. Their leases may have ended since: firstExpiry then
+	// begins the next sweep.
 	live := slices.Clone(v.claims[:first])
 	for _, c := range v.claims[first:end] {
 		if c.Expiry > v.now && !(v.off(LongestLease) && c.Expiry > last) {
@@ -65,8 +66,8 @@ func (n *Node) lasts(expiry int64) {
 }
 
 // advance gives the vote to one claim after the other, in ticket order, for as
-// long as they fit and a portion at most. Votes are never taken back here: the claims
-// below a claim only ever leave.
+// long as they fit and a portion at most. Votes are never taken back here: the
+// claims below a claim only ever leave.
 func (v *visit) advance() {
 	var sum, digest uint64
 	v.over = false
@@ -100,8 +101,9 @@ func (v *visit) advance() {
 	}
 }
 
-// resume pushes to holders that a claim has begun to wait. If this request has left
-// work over, it asks one client for another request, so that the work goes on soon.
+// resume pushes to holders that a claim has begun to wait. If this request has
+// left work over, it asks one client for another request, so that the work goes
+// on soon.
 func (v *visit) resume() {
 	waits := v.unvoted() > 0
 	switch {
@@ -114,8 +116,9 @@ func (v *visit) resume() {
 	if !waits || !left || v.off(Ask) {
 		return
 	}
-	// The one that sent this request lives; if its claim has left, the first one that
-	// waits. The scripts look for one that listens, among those that wait.
+	// The one that sent this request lives; if its claim has left, the first
+	// one that waits. The scripts look for one that listens, among those that
+	// wait.
 	i := v.find(v.self)
 	if i < 0 {
 		i = slices.IndexFunc(v.claims, func(c Claim) bool { return !c.Voted })
@@ -124,8 +127,9 @@ func (v *visit) resume() {
 	v.outs = append(v.outs, Out{c.Owner, protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Ask: true}})
 }
 
-// notifyHolders goes through the holders in the order of tickets, and notes where it stops, so
-// each holder hears once of the first waiter. It pushes to a portion of the holders that a claim waits.
+// notifyHolders goes through the holders in the order of tickets, and notes
+// where it stops, so each holder hears once of the first waiter. It pushes to a
+// portion of the holders that a claim waits.
 func (v *visit) notifyHolders() {
 	from, pushed := v.notifiedUpTo, 0
 	v.notifiedUpTo = 0
@@ -144,8 +148,9 @@ func (v *visit) notifyHolders() {
 	v.notifiedUpTo = 0
 }
 
-// listable bounds what one answer holds. A claim that gets no list gets totals instead, which
-// suffice where there is room. It reports whether few enough claims have votes from the ticket from on to list them.
+// listable bounds what one answer holds. A claim that gets no list gets totals
+// instead, which suffice where there is room. It reports whether few enough
+// claims have votes from the ticket from on to list them.
 func (v *visit) listable(c *Claim, from protocol.Ticket) bool {
 	n := 0
 	for _, o := range v.claims {

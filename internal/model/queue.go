@@ -2,9 +2,10 @@ package model
 
 // This file owns the order of the queue and the fence.
 //
-// Invariant: the fence is the highest ticket that the node has given, and it outlives
-// the claim that had it by the retention time. Without that a claim could get a ticket
-// below that of a holder that the node no longer knows, and a fencing token could fall.
+// Invariant: the fence is the highest ticket that the node has given, and it
+// outlives the claim that had it by the retention time. Without that a claim
+// could get a ticket below that of a holder that the node no longer knows, and
+// a fencing token could fall.
 
 import (
 	"slices"
@@ -23,8 +24,9 @@ func (v *visit) enqueue(c Claim) {
 	v.lasts(c.Expiry)
 }
 
-// place puts a claim into the queue and raises the fence to its ticket. Only it and reclaimed
-// raise the fence, so the claim that was given the fence is always known.
+// place puts a claim into the queue and raises the fence to its ticket. Only it
+// and reclaimed raise the fence, so the claim that was given the fence is
+// always known.
 func (v *visit) place(c Claim) {
 	v.enqueue(c)
 	if c.Ticket > v.fence {
@@ -44,9 +46,9 @@ func (v *visit) forgetFence() {
 	}
 }
 
-// next is the lowest ticket above the fence with the residue of id. Without residues
-// two claims could take the same ticket on two nodes again and again, and neither
-// would settle.
+// next is the lowest ticket above the fence with the residue of id. Without
+// residues two claims could take the same ticket on two nodes again and again,
+// and neither would settle.
 func (v *visit) next(id protocol.ID) protocol.Ticket {
 	if v.off(Residue) {
 		return v.fence + 1
@@ -59,7 +61,8 @@ func (n *Node) window() protocol.Window {
 	return protocol.WindowOf(time.Duration(n.guard()) * time.Millisecond)
 }
 
-// top is the highest ticket that the fence may be raised to now: see [visit.claim].
+// top is the highest ticket that the fence may be raised to now: see
+// [visit.claim].
 func (v *visit) top() protocol.Ticket { return v.window().Top(v.now) }
 
 // until is how long it takes until the ticket is no longer above top.
@@ -71,7 +74,8 @@ func (v *visit) until(t protocol.Ticket) time.Duration {
 // forged reports whether no client's clock can have given the ticket.
 func (v *visit) forged(t protocol.Ticket) bool { return protocol.Forged(t, v.now) && !v.off(FarFuture) }
 
-// hidden: the node would not store the version, so it is forged, or the clock was set back since.
+// hidden: the node would not store the version, so it is forged, or the clock
+// was set back since.
 func (v *visit) hidden(t protocol.Ticket) bool {
 	return v.forged(t) || t > v.top() && !protocol.Forged(t, v.now) && !v.off(NearFuture)
 }
@@ -81,16 +85,18 @@ func (v *visit) keepFence(t protocol.Terms) {
 	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.longest.retention
 }
 
-// forgetOld bounds the memory of a node: a million short-lived names must not fill it. A
-// later claim gets a higher ticket all the same, as tickets stay near the clock. It drops the fence of a name without claims after the retention time.
+// forgetOld bounds the memory of a node: a million short-lived names must not
+// fill it. A later claim gets a higher ticket all the same, as tickets stay
+// near the clock. It drops the fence of a name without claims after the
+// retention time.
 func (v *visit) forgetOld() {
 	if len(v.claims) == 0 && v.fenceEnd <= v.now {
 		v.fence, v.fenceOf = 0, protocol.ID{}
 	}
 }
 
-// taken reports whether a claim has the ticket here. Two claims with one ticket would have one
-// fencing token.
+// taken reports whether a claim has the ticket here. Two claims with one ticket
+// would have one fencing token.
 func (v *visit) taken(t protocol.Ticket) bool {
 	return slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Ticket == t })
 }

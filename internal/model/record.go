@@ -1,12 +1,13 @@
 package model
 
-// This file owns the register beside a name: one Paxos acceptor, whose ballots are
-// tickets of claims.
+// This file owns the register beside a name: one Paxos acceptor, whose ballots
+// are tickets of claims.
 //
-// Invariant: once a run has begun here (open), no earlier run puts anything here.
-// Two majorities share a node, so a later run finds what an earlier one has
-// recorded on a majority. A node that loses its data loses promises, too. So it does
-// not count as evidence that nothing was recorded until it is caught up.
+// Invariant: once a run has begun here (open), no earlier run puts anything
+// here. Two majorities share a node, so a later run finds what an earlier one
+// has recorded on a majority. A node that loses its data loses promises, too.
+// So it does not count as evidence that nothing was recorded until it is caught
+// up.
 
 import (
 	"cmp"
@@ -54,8 +55,9 @@ func promiseOf(r protocol.Request) protocol.Ticket {
 	return r.Promise.Ticket
 }
 
-// open is phase 1 of a run: the node promises to obey no earlier run. The run's claim
-// must have the vote here, as only a claim that may hold the name may write.
+// open is phase 1 of a run: the node promises to obey no earlier run. The run's
+// claim must have the vote here, as only a claim that may hold the name may
+// write.
 func (v *visit) open(s protocol.Stored) protocol.Status {
 	switch {
 	case v.superseded(s.Version) || v.storedVersion().Run(s.Version) > 0:
@@ -72,8 +74,9 @@ func (v *visit) open(s protocol.Stored) protocol.Status {
 	return protocol.OK
 }
 
-// put is phase 2: the run records. A run that has not opened here may put only while
-// its claim has the vote here, and never after a later run has opened here.
+// put is phase 2: the run records. A run that has not opened here may put only
+// while its claim has the vote here, and never after a later run has opened
+// here.
 func (v *visit) put(s protocol.Stored) protocol.Status {
 	switch {
 	case v.storedVersion().Run(s.Version) == 0 && v.storedVersion().Seq >= s.Seq: // again, or late
@@ -88,8 +91,9 @@ func (v *visit) put(s protocol.Stored) protocol.Status {
 	return protocol.OK
 }
 
-// repair brings the record and the promise that other nodes have. It only ever raises
-// either. A promise that comes this way lets no run record (promiseIn is 0).
+// repair brings the record and the promise that other nodes have. It only ever
+// raises either. A promise that comes this way lets no run record (promiseIn is
+// 0).
 func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Status {
 	if s.Run(promise) > 0 {
 		promise = protocol.Version{Ticket: s.Ticket, ID: s.ID}
@@ -107,9 +111,9 @@ func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Sta
 	return protocol.OK
 }
 
-// storedVersion is the version that is recorded. One of the
-// far future is as good as none: whatever comes takes its place. One that is hidden
-// and less far ahead keeps lower runs out: it is true if the clock was set back.
+// storedVersion is the version that is recorded. One of the far future is as
+// good as none: whatever comes takes its place. One that is hidden and less far
+// ahead keeps lower runs out: it is true if the clock was set back.
 func (v *visit) storedVersion() protocol.Version {
 	if v.forged(v.stored.Ticket) {
 		return protocol.Version{}
@@ -117,7 +121,8 @@ func (v *visit) storedVersion() protocol.Version {
 	return v.stored.Version
 }
 
-// newestPromise is the promise of the newest run that has begun here, with the same exception.
+// newestPromise is the promise of the newest run that has begun here, with the
+// same exception.
 func (v *visit) newestPromise() protocol.Version {
 	if v.forged(v.promise.Ticket) {
 		return protocol.Version{}
@@ -131,27 +136,30 @@ func (v *visit) superseded(o protocol.Version) bool {
 }
 
 // began reports whether the run of o is the newest that has begun here, in this
-// incarnation. A promise of an earlier incarnation keeps lower runs out, but the node
-// may have lost the promise of a newer one.
+// incarnation. A promise of an earlier incarnation keeps lower runs out, but
+// the node may have lost the promise of a newer one.
 func (v *visit) began(o protocol.Version) bool {
 	return v.promise.Run(o) == 0 && (v.promiseIn == v.incarnation || v.off(PromiseIncarnation))
 }
 
-// promised makes the run of s the newest that has begun here. The incarnation is kept with it: after a loss of memory the
-// promise still keeps lower runs out, and is no leave to record (PromiseIncarnation).
+// promised makes the run of s the newest that has begun here. The incarnation
+// is kept with it: after a loss of memory the promise still keeps lower runs
+// out, and is no leave to record (PromiseIncarnation).
 func (v *visit) promised(s protocol.Stored) {
 	v.promise, v.promiseIn = protocol.Version{Ticket: s.Ticket, ID: s.ID}, v.incarnation
 }
 
-// votesFor reports whether the claim of o is here, at its ticket, with the vote and
-// a lease that has not ended. A claim that is not dropped yet, though its lease has ended, gives no leave: the next claim may
-// have been admitted elsewhere.
+// votesFor reports whether the claim of o is here, at its ticket, with the vote
+// and a lease that has not ended. A claim that is not dropped yet, though its
+// lease has ended, gives no leave: the next claim may have been admitted
+// elsewhere.
 func (v *visit) votesFor(o protocol.Version) bool {
 	i := v.find(o.ID)
 	return i >= 0 && v.claims[i].Voted && v.claims[i].Ticket == o.Ticket && v.claims[i].Expiry > v.now
 }
 
-// store records s, and pushes the change to the watchers. The push comes after the record: a client that gets it reads at once.
+// store records s, and pushes the change to the watchers. The push comes after
+// the record: a client that gets it reads at once.
 func (v *visit) store(s protocol.Stored) {
 	v.stored = s
 	v.stored.Keep = 0
@@ -164,10 +172,11 @@ func (v *visit) store(s protocol.Stored) {
 	v.notifyWatchers()
 }
 
-// notifyWatchers pushes to watchers that the record has changed since they read it, in the
-// order of their reads, a portion at most. The push ends the watch: a client that
-// gets it reads, and thereby watches again. That read pushes to the next watchers. Without the portion one put under a name
-// that thousands watch would block the node for all other names.
+// notifyWatchers pushes to watchers that the record has changed since they read
+// it, in the order of their reads, a portion at most. The push ends the watch:
+// a client that gets it reads, and thereby watches again. That read pushes to
+// the next watchers. Without the portion one put under a name that thousands
+// watch would block the node for all other names.
 func (v *visit) notifyWatchers() {
 	pushed := 0
 	for _, w := range v.watchers {
@@ -184,8 +193,8 @@ func (v *visit) notifyWatchers() {
 	}
 }
 
-// keepRegister keeps record and promise for as long as the one lasts, and for an
-// hour at least, in which no put of an earlier run can still be under way.
+// keepRegister keeps record and promise for as long as the one lasts, and for
+// an hour at least, in which no put of an earlier run can still be under way.
 func (v *visit) keepRegister() {
 	v.promiseEnd = v.now + protocol.Remember.Milliseconds()
 	if v.stored.Version != (protocol.Version{}) {
@@ -193,8 +202,9 @@ func (v *visit) keepRegister() {
 	}
 }
 
-// watch notes, for one ttl at least and two at most, that a client wants to hear of changes; a ttl
-// of 0 that it does no longer. An id that is zero wants to hear nothing.
+// watch notes, for one ttl at least and two at most, that a client wants to
+// hear of changes; a ttl of 0 that it does no longer. An id that is zero wants
+// to hear nothing.
 func (v *visit) watch(t protocol.Terms, owner string) {
 	if t.ID == (protocol.ID{}) {
 		return
@@ -216,7 +226,8 @@ func (v *visit) watch(t protocol.Terms, owner string) {
 // entry is the record as the node returns it.
 func (v *visit) entry() *protocol.Entry {
 	if v.hidden(max(v.stored.Ticket, v.promise.Ticket)) {
-		// The node cannot attest that nothing else was recorded: the hidden version may have replaced it.
+		// The node cannot attest that nothing else was recorded: the hidden
+		// version may have replaced it.
 		e := &protocol.Entry{Forged: true}
 		if !v.hidden(v.stored.Ticket) {
 			e.Stored = v.stored
@@ -249,21 +260,23 @@ func (n *Node) Forge(s protocol.Stored, promise protocol.Version) {
 	n.promise, n.promiseIn, n.promiseEnd = promise, 0, forGood
 }
 
-// Forged reports whether the node keeps a version that it does not return at now.
+// Forged reports whether the node keeps a version that it does not return at
+// now.
 func (n *Node) Forged(now int64) bool {
 	newest := max(n.stored.Ticket, n.promise.Ticket)
 	return newest > n.window().Top(now) || protocol.Forged(newest, now)
 }
 
-// Complete marks the node as caught up in the incarnation inc. A repair that began in
-// an earlier incarnation says nothing of what was lost since.
+// Complete marks the node as caught up in the incarnation inc. A repair that
+// began in an earlier incarnation says nothing of what was lost since.
 func (n *Node) Complete(inc protocol.Incarnation) {
 	if n.marked && n.incarnation == inc {
 		n.caughtUp = true
 	}
 }
 
-// HasRegister reports whether the node would list the name: it has recorded or promised something.
+// HasRegister reports whether the node would list the name: it has recorded or
+// promised something.
 func (n *Node) HasRegister() bool {
 	return n.stored.Version != (protocol.Version{}) || n.promise != (protocol.Version{})
 }

@@ -1,8 +1,10 @@
 package model
 
-// This file owns how a holder is taken back at its ticket, below the fence: see protocol/takeback.go.
+// This file owns how a holder is taken back at its ticket, below the fence: see
+// protocol/takeback.go.
 //
-// Invariant: afterwards the queue and the votes are as if the claim had been there at that ticket all along.
+// Invariant: afterwards the queue and the votes are as if the claim had been
+// there at that ticket all along.
 
 import (
 	"slices"
@@ -10,9 +12,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// takeBack stores claim i at the ticket of r if r asks for that; i is -1 for an unknown one. Claims with higher tickets lose their
-// votes, the highest first, until there is room. It reports whether it did so. Otherwise nothing has changed: the claim does not fit beside
-// the lower ones with votes, or too many claims would lose theirs.
+// takeBack stores claim i at the ticket of r if r asks for that; i is -1 for an
+// unknown one. Claims with higher tickets lose their votes, the highest first,
+// until there is room. It reports whether it did so. Otherwise nothing has
+// changed: the claim does not fit beside the lower ones with votes, or too many
+// claims would lose theirs.
 func (v *visit) takeBack(i int, t protocol.Terms, owner string, r protocol.Request) bool {
 	if !r.Back || r.Ticket == 0 || r.Ticket >= v.fence || i >= 0 && v.claims[i].Ticket <= r.Ticket || v.taken(r.Ticket) {
 		return false
@@ -43,7 +47,8 @@ func (v *visit) takeBack(i int, t protocol.Terms, owner string, r protocol.Reque
 		v.claims = slices.Delete(v.claims, i, i+1)
 	}
 	c.Ticket, c.Expiry = r.Ticket, v.now+t.TTL.Milliseconds()
-	// Votes are a prefix of the queue: below a claim that keeps its vote it has one at once. Else advance gives it.
+	// Votes are a prefix of the queue: below a claim that keeps its vote it has
+	// one at once. Else advance gives it.
 	c.Voted = slices.ContainsFunc(v.claims, func(o Claim) bool { return o.Voted && o.Ticket > c.Ticket })
 	v.keepFence(t)
 	v.enqueue(c)
@@ -51,8 +56,11 @@ func (v *visit) takeBack(i int, t protocol.Terms, owner string, r protocol.Reque
 	return true
 }
 
-// makeRoom returns from where on claims have to give their votes up so that a claim of the weight fits at a ticket, and
-// whether it does. Claims with votes below the ticket keep them, whatever their weight: they are ahead of it. Claim i is that claim itself. After a Resize none gives its vote up: a holder could not get it back.
+// makeRoom returns from where on claims have to give their votes up so that a
+// claim of the weight fits at a ticket, and whether it does. Claims with votes
+// below the ticket keep them, whatever their weight: they are ahead of it.
+// Claim i is that claim itself. After a Resize none gives its vote up: a holder
+// could not get it back.
 func (v *visit) makeRoom(i int, weight uint64, ticket protocol.Ticket) (last int, ok bool) {
 	sum, votes := uint64(0), 0
 	for j, o := range v.claims {

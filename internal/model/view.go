@@ -1,10 +1,11 @@
 package model
 
-// This file owns what an answer tells of a claim: its vote, and the claims below it.
+// This file owns what an answer tells of a claim: its vote, and the claims
+// below it.
 //
-// Invariant: what an answer tells of the lower claims is all of them or more, never
-// less. A client that counts claims from it may refuse for nothing, and never admits
-// one too many.
+// Invariant: what an answer tells of the lower claims is all of them or more,
+// never less. A client that counts claims from it may refuse for nothing, and
+// never admits one too many.
 
 import (
 	"cmp"
@@ -14,11 +15,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// waitHintDepth is how many waiters ahead still allow a guess at when to ask again.
+// waitHintDepth is how many waiters ahead still allow a guess at when to ask
+// again.
 const waitHintDepth = 8
 
-// answer describes the claim i and its view: the claims with votes below it. A list
-// holds those from the ticket from on, and totals stand for those below from.
+// answer describes the claim i and its view: the claims with votes below it. A
+// list holds those from the ticket from on, and totals stand for those below
+// from.
 func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	c := &v.claims[i]
 	asked := list && c.Voted
@@ -31,8 +34,8 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 		a.Waiters = a.Waiters || (j != i && !o.Voted)
 	}
 	// The totals of the voted claims tell what lies below the last of them, and
-	// below no other without a walk. Where the list is too long for that they tell more:
-	// what lies above as well.
+	// below no other without a walk. Where the list is too long for that they
+	// tell more: what lies above as well.
 	last := c.Voted && (i+1 == len(v.claims) || !v.claims[i+1].Voted)
 	if a.HasTotals, a.Listed = last || list, list; a.HasTotals {
 		for _, o := range v.claims[:i] {
@@ -57,10 +60,10 @@ func (v *visit) answer(i int, list bool, from protocol.Ticket) protocol.Answer {
 	return a
 }
 
-// all adds the totals of all claims with votes but claim i to an answer to a request for a
-// list. Where there is no list they stand for the lower claims.
-// Without them two nodes, of which one has too long a list, never tell of the same set, and the claim waits
-// though there is room.
+// all adds the totals of all claims with votes but claim i to an answer to a
+// request for a list. Where there is no list they stand for the lower claims.
+// Without them two nodes, of which one has too long a list, never tell of the
+// same set, and the claim waits though there is room.
 func (v *visit) all(a *protocol.Answer, i int) {
 	var sum, digest uint64
 	for j, o := range v.claims {
@@ -78,9 +81,9 @@ func (v *visit) all(a *protocol.Answer, i int) {
 	}
 }
 
-// wait guesses when asking again may help the unvoted claim i, and reports whether
-// another client's redlock key is all that blocks it. A guess that is too late costs
-// time only: a vote comes by a push, too.
+// wait guesses when asking again may help the unvoted claim i, and reports
+// whether another client's redlock key is all that blocks it. A guess that is
+// too late costs time only: a vote comes by a push, too.
 func (v *visit) wait(i int) (time.Duration, bool) {
 	until, ahead := int64(0), 0
 	if v.hasRedlockKey() {
@@ -110,7 +113,8 @@ func (v *visit) wait(i int) (time.Duration, bool) {
 	return v.rest(until), false
 }
 
-// rest is the hint of an answer: how long it takes until end, 1 ms at least: 0 means that there is no hint.
+// rest is the hint of an answer: how long it takes until end, 1 ms at least: 0
+// means that there is no hint.
 func (v *visit) rest(end int64) time.Duration {
 	return time.Duration(max(1, end-v.now)) * time.Millisecond
 }

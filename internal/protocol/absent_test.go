@@ -10,8 +10,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// left is a read of ABD, whose client has the list ABC: number 2 is C, which has left and is asked nothing. A says that the claim
-// of the leader runs, D does not have it, and B does not answer.
+// left is a read of ABD, whose client has the list ABC: number 2 is C, which
+// has left and is asked nothing. A says that the claim of the leader runs, D
+// does not have it, and B does not answer.
 func left(t *testing.T, q *protocol.RegisterOp) (now protocol.Time) {
 	t.Helper()
 	now = protocol.Time(time.Hour)
@@ -28,7 +29,8 @@ func left(t *testing.T, q *protocol.RegisterOp) (now protocol.Time) {
 	return now.Add(1)
 }
 
-// A reader that wants to know whether the leader is alive waits for a slow node, and not for one that has left.
+// A reader that wants to know whether the leader is alive waits for a slow
+// node, and not for one that has left.
 func TestReadDoesNotWaitForANodeThatHasLeft(t *testing.T) {
 	t.Parallel()
 	q := &protocol.RegisterOp{Alive: true}
@@ -40,7 +42,8 @@ func TestReadDoesNotWaitForANodeThatHasLeft(t *testing.T) {
 	assert.Equal(t, protocol.Settled, q.Outcome(), "it waits for C without end")
 }
 
-// A number of permits is brought to each node that answers, also where a node has left.
+// A number of permits is brought to each node that answers, also where a node
+// has left.
 func TestNumberIsSpreadThoughANodeHasLeft(t *testing.T) {
 	t.Parallel()
 	q := &protocol.RegisterOp{All: true}
@@ -49,7 +52,8 @@ func TestNumberIsSpreadThoughANodeHasLeft(t *testing.T) {
 	assert.Equal(t, protocol.Settled, q.Outcome(), "it waits for C without end")
 }
 
-// So it is where the node has left while the operation went on, and lacks what the others have.
+// So it is where the node has left while the operation went on, and lacks what
+// the others have.
 func TestNumberIsSpreadThoughANodeLeaves(t *testing.T) {
 	t.Parallel()
 	q := &protocol.RegisterOp{Op: protocol.OpRead, All: true, Nodes: 3, NodeTimeout: 50 * time.Millisecond, MaxPause: time.Second, Fresh: 20 * time.Second}

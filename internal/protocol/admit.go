@@ -6,20 +6,22 @@ import (
 	"time"
 )
 
-// This file owns rules 3, 4 and 5: which views admit a claim, what a waiter does, and
-// until when a holder holds.
+// This file owns rules 3, 4 and 5: which views admit a claim, what a waiter
+// does, and until when a holder holds.
 //
-// Invariant: a claim is held at a time t only if rule 3 admits it with the views that
-// are usable at t. So the deadline is the first end of a lease at which rule 3 fails.
+// Invariant: a claim is held at a time t only if rule 3 admits it with the
+// views that are usable at t. So the deadline is the first end of a lease at
+// which rule 3 fails.
 
-// running: the node holds the claim as far as this client knows. The node may hold it for
-// longer: it takes the lease to begin when the request arrives, and this client when it was sent.
+// running: the node holds the claim as far as this client knows. The node may
+// hold it for longer: it takes the lease to begin when the request arrives, and
+// this client when it was sent.
 func (c *Claim) running(p *peer, now Time) bool {
 	return p.held && (now < c.leaseEnds(p) || !c.Rules.on(RuleLease))
 }
 
-// leaseEnds is when the lease ends, and with it the view, that the newest acknowledgement
-// brought: s + ttl - drift.
+// leaseEnds is when the lease ends, and with it the view, that the newest
+// acknowledgement brought: s + ttl - drift.
 func (c *Claim) leaseEnds(p *peer) Time {
 	if m := p.extraOrNil; m != nil && m.leaseEnds != 0 {
 		return m.leaseEnds
@@ -31,9 +33,10 @@ func (c *Claim) leaseEnds(p *peer) Time {
 	return until
 }
 
-// barred: no claim has the vote of the node, for another Redlock client has its key there. It
-// does not tell claims apart, so it must not be one of the q at which T is settled:
-// of two claims each may have that node and one more, and be behind at the third.
+// barred: no claim has the vote of the node, for another Redlock client has its
+// key there. It does not tell claims apart, so it must not be one of the q at
+// which T is settled: of two claims each may have that node and one more, and
+// be behind at the third.
 func (c *Claim) barred(p *peer) bool { return p.extra().barred && !p.vote && c.Rules.on(RuleBarred) }
 
 // usable is rule 3 (a) and (c); a view of another incarnation (b) has been
@@ -43,12 +46,15 @@ func (c *Claim) usable(p *peer, now Time) bool {
 	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact)) && !p.outside && !p.unproven && now >= p.extra().backFrom
 }
 
-// Exclude says which nodes, a bit for each, are not known to be of the set that the client counts on: see
-// Membership.Outside. A holder keeps what it had from them; no lease of theirs is renewed. Others are the nodes by whose number another
-// member is reached from now on: what they said is forgotten, by a holder as well.
+// Exclude says which nodes, a bit for each, are not known to be of the set that
+// the client counts on: see Membership.Outside. A holder keeps what it had from
+// them; no lease of theirs is renewed. Others are the nodes by whose number
+// another member is reached from now on: what they said is forgotten, by a
+// holder as well.
 //
-// Invariant: what a claim knows of a number was said by the member that the number stands for. Without that a vote of A counts as
-// that of D: the client reaches D at A's address, and D's number is in another majority than A's.
+// Invariant: what a claim knows of a number was said by the member that the
+// number stands for. Without that a vote of A counts as that of D: the client
+// reaches D at A's address, and D's number is in another majority than A's.
 func (c *Claim) Exclude(now Time, nodes, others uint32) {
 	holds := c.phase == Holding
 	if !c.Rules.on(RuleSetOther) {
@@ -73,8 +79,9 @@ func (c *Claim) Exclude(now Time, nodes, others uint32) {
 	}
 }
 
-// Known reports whether a quorum is known to hold the claim, without the nodes whose vote
-// does not count yet. If not, what is missing is not the turn but the nodes.
+// Known reports whether a quorum is known to hold the claim, without the nodes
+// whose vote does not count yet. If not, what is missing is not the turn but
+// the nodes.
 func (c *Claim) Known(now Time) bool {
 	known := uint32(0)
 	for i := range c.peers {
@@ -88,7 +95,8 @@ func (c *Claim) Known(now Time) bool {
 // Votes counts the nodes whose usable views vote for the claim.
 func (c *Claim) Votes(now Time) int { return bits.OnesCount32(c.voting(now) & c.Sets.All()) }
 
-// Voted reports whether a quorum votes for the claim. A claim that is counted may have to wait all the same.
+// Voted reports whether a quorum votes for the claim. A claim that is counted
+// may have to wait all the same.
 func (c *Claim) Voted(now Time) bool { return c.Sets.Met(c.voting(now)) }
 
 // voting returns the nodes whose usable views vote for the claim.
@@ -158,8 +166,9 @@ func (c *Claim) wait(now Time) {
 		c.end(now, Expired)
 		return
 	case !c.Try && !c.Sets.Met(aliveExact) && c.Sets.Met(alive) && top > c.ticket && c.Rules.on(RuleRaise):
-		// "A waiter whose exact nodes die may raise T and settle again." So may one
-		// where another client's key bars all claims: such a node gives no vote.
+		// "A waiter whose exact nodes die may raise T and settle again." So may
+		// one where another client's key bars all claims: such a node gives no
+		// vote.
 		c.began = now
 		c.follow(now, top)
 		return
@@ -167,23 +176,25 @@ func (c *Claim) wait(now Time) {
 	c.count(now, votes)
 }
 
-// votesLater: the node has voted, and its vote counts later. A try does not wait for
-// that for longer than for the answer of the furthest node: a quarter of the ttl.
+// votesLater: the node has voted, and its vote counts later. A try does not
+// wait for that for longer than for the answer of the furthest node: a quarter
+// of the ttl.
 func (c *Claim) votesLater(p *peer) bool {
 	ripe := p.extra().countsFrom
 	return ripe != 0 && !(c.Try && ripe > c.began.Add(c.TTL/4))
 }
 
-// outvoted decides when a try gives up (rule 4). As soon as the votes still to come
-// cannot make it q, other claims are ahead on a majority. A holder is ahead for as
-// long as it holds. Tries that start at the same moment are ahead of each other, each
-// on some nodes, until all of them are settled; then the lowest ticket has every vote.
-// So a try that any node has voted for stays for as long as that settling may take.
+// outvoted decides when a try gives up (rule 4). As soon as the votes still to
+// come cannot make it q, other claims are ahead on a majority. A holder is
+// ahead for as long as it holds. Tries that start at the same moment are ahead
+// of each other, each on some nodes, until all of them are settled; then the
+// lowest ticket has every vote. So a try that any node has voted for stays for
+// as long as that settling may take.
 //
-// Invariant: of tries that meet only each other, one is admitted. The first claim on a
-// node has that node's vote, so at least one try stays, and each try that leaves makes
-// the others' way shorter. Without the rule each of three tries finds another one ahead
-// on two of three nodes, and all of them give up.
+// Invariant: of tries that meet only each other, one is admitted. The first
+// claim on a node has that node's vote, so at least one try stays, and each try
+// that leaves makes the others' way shorter. Without the rule each of three
+// tries finds another one ahead on two of three nodes, and all of them give up.
 func (c *Claim) outvoted(now Time, votes, open uint32) bool {
 	if c.Sets.Met(votes | open) {
 		if c.giveUpAt > 0 && now >= c.giveUpAt {
@@ -195,20 +206,23 @@ func (c *Claim) outvoted(now Time, votes, open uint32) bool {
 		return true
 	}
 	if c.giveUpAt == 0 {
-		// The time so far is a measure of this client's round trips. The rest depends on
-		// the id: two tries that give up at the same moment make way for neither.
+		// The time so far is a measure of this client's round trips. The rest
+		// depends on the id: two tries that give up at the same moment make way
+		// for neither.
 		stay := 2 * max(now.Sub(c.began), time.Millisecond/2)
 		c.giveUpAt = now.Add(min(stay+stay*time.Duration(c.ID[2])/256, c.NodeTimeout))
 	}
 	return now >= c.giveUpAt
 }
 
-// overdue is a time to give up that has passed while an answer was still to come.
+// overdue is a time to give up that has passed while an answer was still to
+// come.
 const overdue Time = 1
 
-// hinted is when enough nodes may have come round to make q votes: each node says when the
-// leases that are ahead of the claim end there. Without the hint the waiters of a holder that
-// has died find out with their next beats, up to a third of a ttl later.
+// hinted is when enough nodes may have come round to make q votes: each node
+// says when the leases that are ahead of the claim end there. Without the hint
+// the waiters of a holder that has died find out with their next beats, up to a
+// third of a ttl later.
 func (c *Claim) hinted() Time {
 	if !c.Rules.on(RuleHint) {
 		return Never
@@ -246,16 +260,18 @@ func (c *Claim) hinted() Time {
 	return at
 }
 
-// leasesEnd is when the waiter's leases will have ended on too many nodes. Its place in the
-// queue is gone then, and it starts again rather than wait for a turn that cannot come.
+// leasesEnd is when the waiter's leases will have ended on too many nodes. Its
+// place in the queue is gone then, and it starts again rather than wait for a
+// turn that cannot come.
 func (c *Claim) leasesEnd() Time {
 	return c.quorumDeadline(func(p *peer) bool { return p.held })
 }
 
-// holdOn recomputes the deadline after each event, because an answer may take a vote away as
-// well as prolong a lease. A deadline that only ever moved on would count a node that has lost
-// its data until the lease ends, which the node has forgotten: "a claim is held at time t only while rule 3
-// still admits it with the views usable at t".
+// holdOn recomputes the deadline after each event, because an answer may take a
+// vote away as well as prolong a lease. A deadline that only ever moved on
+// would count a node that has lost its data until the lease ends, which the
+// node has forgotten: "a claim is held at time t only while rule 3 still admits
+// it with the views usable at t".
 func (c *Claim) holdOn(now Time) {
 	was := c.deadline
 	c.saveAdmitted(now)
@@ -291,8 +307,9 @@ func (c *Claim) validUntil(now Time) Time {
 	return now
 }
 
-// quorumDeadline returns when the peers that match and have a running lease are no quorum any more: the q-th longest
-// lease of each set, and the earlier of the two.
+// quorumDeadline returns when the peers that match and have a running lease are
+// no quorum any more: the q-th longest lease of each set, and the earlier of
+// the two.
 func (c *Claim) quorumDeadline(match func(*peer) bool) Time {
 	at := c.setDeadline(c.Sets.present, match)
 	if c.Sets.next != 0 {

@@ -2,13 +2,15 @@ package protocol
 
 import "time"
 
-// This file owns what a node's answer, push or silence changes in the view of that node.
+// This file owns what a node's answer, push or silence changes in the view of
+// that node.
 //
-// Invariant: a view only gains what its node said in the same incarnation and at the
-// same ticket, and an older answer never replaces a newer one.
+// Invariant: a view only gains what its node said in the same incarnation and
+// at the same ticket, and an older answer never replaces a newer one.
 
-// Answer takes a node's answer to r. If r is merged, the claim has wanted to repeat r
-// meanwhile, and the repetition was not sent: the answer is the answer to both.
+// Answer takes a node's answer to r. If r is merged, the claim has wanted to
+// repeat r meanwhile, and the repetition was not sent: the answer is the answer
+// to both.
 func (c *Claim) Answer(now Time, r Request, a Answer) {
 	c.expire(now)
 	p := &c.peers[r.Node]
@@ -24,8 +26,9 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 		return
 	}
 	if a.Status == OK && a.Late > 0 && c.Counting && c.phase != Holding {
-		// Leases that ended early are missing in what it tells. It may be so for half a guard
-		// time, so the claim asks less and less often, as it asks a node that is silent.
+		// Leases that ended early are missing in what it tells. It may be so
+		// for half a guard time, so the claim asks less and less often, as it
+		// asks a node that is silent.
 		p.refused = false
 		c.noteSilence(now, p)
 		c.advance(now)
@@ -56,9 +59,9 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 	case Recovering: // lost its data: not before the guard time is over
 		again := peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
 		if c.phase == Holding && c.usable(p, now) && c.Rules.on(RuleOutlast) {
-			// The guard time outlasts the lease that it has forgotten, so that still
-			// keeps others out: a node that has come back is worth no less to a holder
-			// than one that has not.
+			// The guard time outlasts the lease that it has forgotten, so that
+			// still keeps others out: a node that has come back is worth no
+			// less to a holder than one that has not.
 			again.held, again.ticket, again.incarnation, again.vote, again.pushUnsure = true, p.ticket, p.incarnation, p.vote, p.pushUnsure
 			m := p.extra()
 			again.extraOrNil = &peerExtra{lowerSet: m.lowerSet, admittedSet: m.admittedSet, limit: m.limit, limitAt: m.limitAt, leaseEnds: c.leaseEnds(p), shrinkPending: m.shrinkPending}
@@ -73,13 +76,14 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 // credible reports whether a node's answer that it holds the claim counts
 // (ticketclock.go). A holder has its ticket, so only the others need to ask.
 //
-// The ticket must not be so far ahead that other nodes refuse it: one node whose
-// clock is wrong, or that keeps a forged ticket, must not draw the claim after it.
+// The ticket must not be so far ahead that other nodes refuse it: one node
+// whose clock is wrong, or that keeps a forged ticket, must not draw the claim
+// after it.
 //
-// Where a view begins, the ticket must not be old. The node may have forgotten a
-// later one that was admitted. It has not if it held the claim until now. And a
-// claim that is on q nodes exactly is in the view of every later one at some node
-// that has not forgotten it.
+// Where a view begins, the ticket must not be old. The node may have forgotten
+// a later one that was admitted. It has not if it held the claim until now. And
+// a claim that is on q nodes exactly is in the view of every later one at some
+// node that has not forgotten it.
 func (c *Claim) credible(now Time, p *peer, a Answer) bool {
 	if c.Window == 0 || c.phase == Holding {
 		return true
@@ -91,9 +95,9 @@ func (c *Claim) credible(now Time, p *peer, a Answer) bool {
 		c.Sets.Attested(c.exact(now)) || !c.Rules.on(RuleOld)
 }
 
-// rejectAnswer takes an answer that does not count because the ticket and the node's
-// clock are too far apart: as if there had been none, but for the time after
-// which the node may give the ticket.
+// rejectAnswer takes an answer that does not count because the ticket and the
+// node's clock are too far apart: as if there had been none, but for the time
+// after which the node may give the ticket.
 func (c *Claim) rejectAnswer(now Time, p *peer, r Request, a Answer) {
 	failures := min(p.failures, mostFailures-1)
 	*p = peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, pendingSince: p.pendingSince, askAt: Never, failures: failures + 1}
@@ -109,9 +113,9 @@ func (c *Claim) rejectAnswer(now Time, p *peer, r Request, a Answer) {
 // acknowledge takes the lease and the view that came with an answer.
 //
 // Within one incarnation and at one ticket a view only ever loses claims, so a
-// vote stays given and the newest lists are the smallest, unless the node may have
-// stored the claim twice (doubt). An answer at another ticket or of another
-// incarnation starts a new view.
+// vote stays given and the newest lists are the smallest, unless the node may
+// have stored the claim twice (doubt). An answer at another ticket or of
+// another incarnation starts a new view.
 func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 	same := p.held && p.ticket == a.Ticket && (p.incarnation == a.Incarnation || !c.Rules.on(RuleIncarnation))
 	if same && c.voteOvertook(now, p, a) {
@@ -159,24 +163,26 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 	}
 }
 
-// distrustPushes: a node may have taken its vote back, within one incarnation and at one
-// ticket. Then only answers say whether it votes. A push is a reason to ask.
+// distrustPushes: a node may have taken its vote back, within one incarnation
+// and at one ticket. Then only answers say whether it votes. A push is a reason
+// to ask.
 //
-// A node that stores the claim once, and keeps it, keeps its vote. It takes the vote
-// back in two cases only. (a) The lease ends, another client takes the redlock key,
-// and a settle stores the claim again at the same ticket. That takes a second
-// request that may store the claim at this ticket. (b) The redlock key is another
-// client's though the lease has not ended. The answer to the claim's next request
-// says so.
+// A node that stores the claim once, and keeps it, keeps its vote. It takes the
+// vote back in two cases only. (a) The lease ends, another client takes the
+// redlock key, and a settle stores the claim again at the same ticket. That
+// takes a second request that may store the claim at this ticket. (b) The
+// redlock key is another client's though the lease has not ended. The answer to
+// the claim's next request says so.
 //
-// Without the rule: the push of a vote is under way for longer than the lease. When
-// it arrives the claim is back without a vote, at the same ticket and in the same
-// incarnation, and another Redlock client holds with this node's key.
+// Without the rule: the push of a vote is under way for longer than the lease.
+// When it arrives the claim is back without a vote, at the same ticket and in
+// the same incarnation, and another Redlock client holds with this node's key.
 func (c *Claim) distrustPushes(p *peer) { p.pushUnsure = c.Rules.on(RulePushOnce) }
 
-// voteCounts reports whether a vote that a node gives now counts now. Where its clock
-// may have jumped ahead it counts when the clock that the node had before would
-// show the same: no lease that the jump has ended early still runs by then.
+// voteCounts reports whether a vote that a node gives now counts now. Where its
+// clock may have jumped ahead it counts when the clock that the node had before
+// would show the same: no lease that the jump has ended early still runs by
+// then.
 func (c *Claim) voteCounts(now Time, p *peer, late time.Duration) bool {
 	if late == 0 || p.vote {
 		return true
@@ -213,8 +219,8 @@ func (c *Claim) Push(now Time, node int, m Push) {
 		return
 	}
 	if !c.takeVote(p, m) {
-		// Pushes come on a connection of their own: this one may have overtaken the
-		// answer that tells of its ticket. Tickets at a node only rise.
+		// Pushes come on a connection of their own: this one may have overtaken
+		// the answer that tells of its ticket. Tickets at a node only rise.
 		early := &p.extra().earlyPush
 		if c.Rules.on(RuleStash) && (m.Ticket > early.Ticket || m.Incarnation != early.Incarnation) {
 			p.mutableExtra().earlyPush = m
@@ -226,8 +232,8 @@ func (c *Claim) Push(now Time, node int, m Push) {
 		p.ask(now)
 	}
 	if c.advance(now); c.phase == Holding {
-		// Rule 8: in at once. The lease is an old one, but no older than a waiter's
-		// beats are apart, unless some of them were lost.
+		// Rule 8: in at once. The lease is an old one, but no older than a
+		// waiter's beats are apart, unless some of them were lost.
 		if c.deadline.Sub(now) < c.TTL/2 {
 			c.beatAt = now
 			c.advance(now)
@@ -236,8 +242,8 @@ func (c *Claim) Push(now Time, node int, m Push) {
 }
 
 // takeVote turns p's view into a vote if the push belongs to it: same
-// incarnation, same ticket. If the push may be older than the view the node is to
-// be asked.
+// incarnation, same ticket. If the push may be older than the view the node is
+// to be asked.
 func (c *Claim) takeVote(p *peer, m Push) bool {
 	if !p.held ||
 		c.Rules.on(RulePushTicket) && m.Ticket != p.ticket ||
@@ -298,10 +304,11 @@ func (c *Claim) Up(now Time, node int) {
 	c.advance(now)
 }
 
-// Down says that a node's connection is gone. Until the node answers again it counts as
-// one that does not answer, so waiters that were settled there settle again on the nodes
-// that are left (rule 4). Without the rule they find out when two requests in a row have
-// failed, and the first of them is the next beat.
+// Down says that a node's connection is gone. Until the node answers again it
+// counts as one that does not answer, so waiters that were settled there settle
+// again on the nodes that are left (rule 4). Without the rule they find out
+// when two requests in a row have failed, and the first of them is the next
+// beat.
 func (c *Claim) Down(now Time, node int) {
 	if c.expire(now); c.phase.Final() || node >= len(c.peers) {
 		return
@@ -327,9 +334,10 @@ func (c *Claim) Suspect(now Time, node int) {
 // Early says that the leases that some nodes gave, a bit for each, end so much
 // earlier than the claim takes them to: clocks have parted, see Clocks.
 //
-// Invariant: the deadline that a holder keeps while nodes are exchanged ends earlier, too. It rests on leases whose nodes
-// may have forgotten the claim since. Without the rule a client holds that slept through an exchange, and has found out:
-// another claim holds by the nodes that count now.
+// Invariant: the deadline that a holder keeps while nodes are exchanged ends
+// earlier, too. It rests on leases whose nodes may have forgotten the claim
+// since. Without the rule a client holds that slept through an exchange, and
+// has found out: another claim holds by the nodes that count now.
 func (c *Claim) Early(now Time, nodes uint32, by time.Duration) {
 	if c.expire(now); c.phase.Final() {
 		return
@@ -354,7 +362,8 @@ func (c *Claim) Early(now Time, nodes uint32, by time.Duration) {
 	c.advance(now)
 }
 
-// mostEarly is by how much the leases of a node end earlier at most since the holder has kept its deadline.
+// mostEarly is by how much the leases of a node end earlier at most since the
+// holder has kept its deadline.
 func (c *Claim) mostEarly() (d time.Duration) {
 	for i := range c.peers {
 		d = max(d, c.peers[i].extra().early)

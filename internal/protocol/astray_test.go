@@ -22,7 +22,8 @@ func onlyOneEach(t assert.TestingT, m *protocol.Membership) {
 	}
 }
 
-// exchanging is a client of ABC that has met B and C, and not A. C is being replaced by D.
+// exchanging is a client of ABC that has met B and C, and not A. C is being
+// replaced by D.
 func exchanging(rules protocol.Rules) (m *protocol.Membership, set, joint *protocol.Configuration) {
 	set = setOf(1, "A", "B", "C")
 	_, joint, _ = replaced(set)
@@ -32,7 +33,8 @@ func exchanging(rules protocol.Rules) (m *protocol.Membership, set, joint *proto
 	return m, set, joint
 }
 
-// copyAtAnotherAddress has the client meet a copy of D's data at A's address: before it counts on the configuration that has D, and after.
+// copyAtAnotherAddress has the client meet a copy of D's data at A's address:
+// before it counts on the configuration that has D, and after.
 func copyAtAnotherAddress(t assert.TestingT, rules protocol.Rules) {
 	m, _, joint := exchanging(rules)
 	meet(m, "x", []int{0}, recordedAt(joint, "D"))
@@ -57,7 +59,8 @@ func TestACopyAtAnotherMembersAddressIsNotUsed(t *testing.T) {
 	copyAtAnotherAddress(t, protocol.Rules{})
 }
 
-// numbersOfSwapped has the client reach C at A's address and B at C's before nodes are exchanged, and A nowhere.
+// numbersOfSwapped has the client reach C at A's address and B at C's before
+// nodes are exchanged, and A nowhere.
 func numbersOfSwapped(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
 	_, joint, _ := replaced(set)
@@ -81,7 +84,8 @@ func TestAMemberWhoseAddressLeadsToAnotherHasItsOwnNumber(t *testing.T) {
 	numbersOfSwapped(t, protocol.Rules{})
 }
 
-// Two servers have changed their addresses with each other. Both are used once that was seen.
+// Two servers have changed their addresses with each other. Both are used once
+// that was seen.
 func TestServersThatChangedTheirAddresses(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -96,7 +100,8 @@ func TestServersThatChangedTheirAddresses(t *testing.T) {
 	assert.Equal(t, 0, m.Node(done.Place("D")))
 }
 
-// waits is a claim of a set of three that waits, with the vote of node 0 alone. node has a node answer.
+// waits is a claim of a set of three that waits, with the vote of node 0 alone.
+// node has a node answer.
 func waits(t assert.TestingT, rules protocol.Rules) (c *protocol.Claim, now protocol.Time, node func(i int, vote bool)) {
 	const ticket = 64
 	c = protocol.NewClaim(protocol.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Second}, Nodes: 3, NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond, Rules: rules})
@@ -134,7 +139,8 @@ func TestAViewOfBeforeCountsWithTheNextAnswer(t *testing.T) {
 	heardAsAMember(t, protocol.Rules{})
 }
 
-// anotherMember has another member be reached by the number of a node that has voted.
+// anotherMember has another member be reached by the number of a node that has
+// voted.
 func anotherMember(t assert.TestingT, rules protocol.Rules) {
 	c, now, node := waits(t, rules)
 	c.Exclude(now.Add(1), 0, 0b001)
@@ -170,7 +176,8 @@ func TestOthersAreThoseThatShowAnotherIdentity(t *testing.T) {
 	assert.Zero(t, m.Others(), "that is said once")
 }
 
-// blankServer has a client that starts meet an empty server at A's address, which leads to A once the set is known.
+// blankServer has a client that starts meet an empty server at A's address,
+// which leads to A once the set is known.
 func blankServer(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
 	for _, x := range []struct {
@@ -199,7 +206,8 @@ func TestAnEmptyServerAtAMembersAddressIsNotTheMember(t *testing.T) {
 	blankServer(t, protocol.Rules{})
 }
 
-// Between the two servers without an identity, the second of which is recorded as a member, the first one's vote does not become that of the second.
+// Between the two servers without an identity, the second of which is recorded
+// as a member, the first one's vote does not become that of the second.
 func TestTheSecondOfTwoEmptyServersIsRecorded(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -210,7 +218,8 @@ func TestTheSecondOfTwoEmptyServersIsRecorded(t *testing.T) {
 	assert.Equal(t, uint32(1), m.Doubts())
 }
 
-// The address led to an empty server, and the newer list names another one, where the member shows itself.
+// The address led to an empty server, and the newer list names another one,
+// where the member shows itself.
 func TestAVoteOfAnEmptyServerDoesNotMove(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -223,7 +232,8 @@ func TestAVoteOfAnEmptyServerDoesNotMove(t *testing.T) {
 	assert.Equal(t, uint32(4), m.Doubts())
 }
 
-// emptied is a client of ABC whose nodes have all been emptied, so that it counts on no set any more.
+// emptied is a client of ABC whose nodes have all been emptied, so that it
+// counts on no set any more.
 func emptied(t *testing.T) (m *protocol.Membership, set *protocol.Configuration) {
 	set = setOf(1, "A", "B", "C")
 	m = protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
@@ -237,7 +247,8 @@ func emptied(t *testing.T) (m *protocol.Membership, set *protocol.Configuration)
 	return m, set
 }
 
-// Each address led to an empty server, and then C's leads to C. What the empty server said is not C's.
+// Each address led to an empty server, and then C's leads to C. What the empty
+// server said is not C's.
 func TestAnEmptyServerIsNotTheMemberThatWasForgotten(t *testing.T) {
 	t.Parallel()
 	m, set := emptied(t)
@@ -254,7 +265,8 @@ func TestASetIsRecordedAfterOneThatWasForgotten(t *testing.T) {
 	assert.Zero(t, m.Others()|m.Doubts(), "what was said is forgotten, also by holders")
 }
 
-// A holder keeps what a node said of which it is not known that it is the member. A waiter counts it with the next answer.
+// A holder keeps what a node said of which it is not known that it is the
+// member. A waiter counts it with the next answer.
 func TestAHolderKeepsWhatIsInDoubt(t *testing.T) {
 	t.Parallel()
 	c, now, node := waits(t, protocol.Rules{})
@@ -271,8 +283,9 @@ func TestAHolderKeepsWhatIsInDoubt(t *testing.T) {
 	assert.Equal(t, protocol.Holding, c.Phase())
 }
 
-// copyAtALeftAddress has a client start that meets a copy of A's data at C's address, from before C left. Then B shows what followed. A itself
-// is not reached.
+// copyAtALeftAddress has a client start that meets a copy of A's data at C's
+// address, from before C left. Then B shows what followed. A itself is not
+// reached.
 func copyAtALeftAddress(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
 	_, _, done := replaced(set)

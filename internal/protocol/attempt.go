@@ -2,16 +2,17 @@ package protocol
 
 import "time"
 
-// This file owns one attempt of a process: its claim, what becomes of the requests that
-// the claim wants sent, and what the process takes from the replies.
+// This file owns one attempt of a process: its claim, what becomes of the
+// requests that the claim wants sent, and what the process takes from the
+// replies.
 
-// Attempt is one claim and all that goes with it in its process. It is not safe for
-// concurrent use: a lock of the runtime guards it, and many Attempts may be used at a
-// time. A [Client] may be called while that lock is held.
+// Attempt is one claim and all that goes with it in its process. It is not safe
+// for concurrent use: a lock of the runtime guards it, and many Attempts may be
+// used at a time. A [Client] may be called while that lock is held.
 //
-// After each event Out holds what the claim wants sent. The runtime gives each of these
-// requests to Offer, in order, and calls Sent. Then News says what has become of the
-// attempt, and Wake when it wants a Tick.
+// After each event Out holds what the claim wants sent. The runtime gives each
+// of these requests to Offer, in order, and calls Sent. Then News says what has
+// become of the attempt, and Wake when it wants a Tick.
 type Attempt struct {
 	Claim
 	outbox
@@ -47,9 +48,10 @@ type Link struct {
 	Busy    bool          // more is unanswered than one caller has, in the usual case
 }
 
-// See takes how the connection to a node stands as the attempt starts. TTL and NodeTimeout are set before.
-// An answer can be expected soon if the node is connected and no request has been
-// unanswered for longer than the node may take.
+// See takes how the connection to a node stands as the attempt starts. TTL and
+// NodeTimeout are set before. An answer can be expected soon if the node is
+// connected and no request has been unanswered for longer than the node may
+// take.
 func (c *Client) See(b *Begin, node int, l Link) {
 	if !l.Up || l.Waiting >= c.fanout.NodeTimeout(node, b.NodeTimeout, b.TTL) {
 		b.Unhealthy |= 1 << node
@@ -65,8 +67,9 @@ type Deferral struct {
 	After time.Duration
 }
 
-// Start makes an attempt and has it ask for its places. Nodes that are unhealthy are asked
-// and not waited for. It returns which nodes are asked later.
+// Start makes an attempt and has it ask for its places. Nodes that are
+// unhealthy are asked and not waited for. It returns which nodes are asked
+// later.
 func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	g := c.group.Load()
 	sets, absent := g.of(b.Succession)
@@ -102,9 +105,9 @@ func (c *Client) propose(a *Attempt, n *Name) Ticket {
 
 // Answer takes a node's answer to r, which Reply has judged.
 //
-// Invariant: what is under way is known before the claim gets the answer. Without that an
-// answer that serves for two requests serves for one, and the claim takes a node that has
-// answered for silent.
+// Invariant: what is under way is known before the claim gets the answer.
+// Without that an answer that serves for two requests serves for one, and the
+// claim takes a node that has answered for silent.
 func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, v Verdict) (do []Action) {
 	if !v.Counts() {
 		c.Fail(now, a, r, v.Why == Duplicate)
@@ -128,7 +131,8 @@ func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, 
 		a.landed(r)
 	}
 	if r.Op == OpJoin && ans.Status == OK {
-		// Nodes that are asked later may not know the claims that the first nodes know.
+		// Nodes that are asked later may not know the claims that the first
+		// nodes know.
 		a.met = a.met || !ans.Vote || !ans.HasTotals || ans.Sum > 0
 		n.Meet(a.met)
 	}
@@ -143,9 +147,9 @@ func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, 
 	return do
 }
 
-// foreignPoll is how often the head of a queue asks whether another Redlock client still
-// holds the redlock key. A node publishes every other release, but not that one. The other
-// waiters do not ask.
+// foreignPoll is how often the head of a queue asks whether another Redlock
+// client still holds the redlock key. A node publishes every other release, but
+// not that one. The other waiters do not ask.
 const foreignPoll = 100 * time.Millisecond
 
 // Fail takes a request that will not be answered, for good or for now.
@@ -158,16 +162,16 @@ func (c *Client) Fail(now Time, a *Attempt, r *Request, forGood bool) {
 	a.Claim.Fail(now, *r, forGood)
 }
 
-// Reload reports whether a request is to be sent once more that its node could not carry
-// out, because it did not know the script. Not after the claim's own leave: the claim
-// would stay at the node for a lease.
+// Reload reports whether a request is to be sent once more that its node could
+// not carry out, because it did not know the script. Not after the claim's own
+// leave: the claim would stay at the node for a lease.
 func (a *Attempt) Reload(r *Request) bool { return r.Op == OpLeave || !a.Phase().Final() }
 
-// Up says that a node may have pushed what did not arrive, or has lost the claim. It is
-// asked, unless a request waits that is about to ask it.
+// Up says that a node may have pushed what did not arrive, or has lost the
+// claim. It is asked, unless a request waits that is about to ask it.
 //
-// Invariant: it is asked although the same request may be under way. The answer to that
-// one may be from before the push that was lost.
+// Invariant: it is asked although the same request may be under way. The answer
+// to that one may be from before the push that was lost.
 func (a *Attempt) Up(now Time, node int) {
 	if a.waits(node) == nil {
 		a.fresh = a.Rules.on(RuleAskAgain)
@@ -181,16 +185,16 @@ func (a *Attempt) Renew(now Time) {
 	a.Claim.Renew(now)
 }
 
-// Take has a caller take the hold, if there is one: the admission may have ended before
-// the caller came to run.
+// Take has a caller take the hold, if there is one: the admission may have
+// ended before the caller came to run.
 func (a *Attempt) Take(now Time) Phase {
 	a.Tick(now)
 	a.taken = a.Phase() == Holding
 	return a.Phase()
 }
 
-// Refuse ends the attempt if it has not been admitted: with this process's wall clock it
-// has no place in the order.
+// Refuse ends the attempt if it has not been admitted: with this process's wall
+// clock it has no place in the order.
 func (a *Attempt) Refuse(now Time) {
 	if a.Phase() < Holding {
 		a.refused = true
@@ -198,15 +202,16 @@ func (a *Attempt) Refuse(now Time) {
 	}
 }
 
-// Refused reports whether Refuse has ended the attempt. The wall clock may be right again by the time that the caller sees the end: then
-// it may start another attempt.
+// Refused reports whether Refuse has ended the attempt. The wall clock may be
+// right again by the time that the caller sees the end: then it may start
+// another attempt.
 func (a *Attempt) Refused() bool { return a.refused }
 
 // Valid reports whether the claim is held now.
 func (a *Attempt) Valid(now Time) bool { return a.Phase() == Holding && now < a.Deadline() }
 
-// Free returns the nodes that are known to be free of the claim after its end, a bit for
-// each, and whether each node has confirmed that or has had its time.
+// Free returns the nodes that are known to be free of the claim after its end,
+// a bit for each, and whether each node has confirmed that or has had its time.
 func (a *Attempt) Free() (nodes uint32, all bool) { return a.free, a.ended >= a.Nodes }
 
 // left notes the end of a leave.
@@ -226,14 +231,15 @@ type News struct {
 // Changed reports whether the phase is another one.
 func (n *News) Changed() bool { return n.Was != n.Phase }
 
-// Lost reports whether the caller that has the hold is to learn that it is lost.
+// Lost reports whether the caller that has the hold is to learn that it is
+// lost.
 func (n *News) Lost() bool { return n.Taken && n.Was == Holding && n.Phase == Lost }
 
 // Over reports whether the attempt has ended just now.
 func (n *News) Over() bool { return n.Phase.Final() && !n.Was.Final() }
 
-// News says what has become of the attempt. At its end a node that was never asked is free
-// of the claim.
+// News says what has become of the attempt. At its end a node that was never
+// asked is free of the claim.
 func (a *Attempt) News(n *Name) News {
 	news := News{Was: a.phase, Phase: a.Phase(), Taken: a.taken}
 	a.phase = news.Phase

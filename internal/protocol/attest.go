@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// This file owns what the answers of nodes prove about a record: which nodes can attest
-// that there is nothing newer, and when an operation is decided.
+// This file owns what the answers of nodes prove about a record: which nodes
+// can attest that there is nothing newer, and when an operation is decided.
 //
-// Invariant: what was recorded at a majority is known to at least one of any q nodes
-// that are caught up, or of all nodes.
+// Invariant: what was recorded at a majority is known to at least one of any q
+// nodes that are caught up, or of all nodes.
 
-// attestingQuorum reports whether the nodes that have answered can attest that there is
-// nothing newer: q nodes that are caught up, since what a majority has recorded is on
-// one of them, or all nodes, since no other node is left to ask. A node that lost its
-// data and is not caught up attests nothing. While the nodes are being exchanged these are the nodes of the set of
-// before: the others have not been brought everything yet.
+// attestingQuorum reports whether the nodes that have answered can attest that
+// there is nothing newer: q nodes that are caught up, since what a majority has
+// recorded is on one of them, or all nodes, since no other node is left to ask.
+// A node that lost its data and is not caught up attests nothing. While the
+// nodes are being exchanged these are the nodes of the set of before: the
+// others have not been brought everything yet.
 func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 	caughtUp, all, set := uint32(0), uint32(0), q.sets().present
 	for i := range q.peers {
@@ -32,13 +33,16 @@ func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
 	return q.sets().Met(all) && (most(set, caughtUp) || all&set == set)
 }
 
-// CanListNames reports whether the other nodes that have listed their names suffice to
-// repair a node: all of them are listed, and of these caughtUp are caught up. It is
-// attestingQuorum before the names are known. kept says that the node has kept its data since it entered.
+// CanListNames reports whether the other nodes that have listed their names
+// suffice to repair a node: all of them are listed, and of these caughtUp are
+// caught up. It is attestingQuorum before the names are known. kept says that
+// the node has kept its data since it entered.
 //
-// Invariant: while both sets count, a node that lost its data is repaired only if the new set does not count alone yet: a majority
-// of its other nodes, or all of these, still serve both. So the node has forgotten nothing that the new set alone recorded.
-// Without the rule it is brought what nodes know that have left, and it attests that nothing was recorded since.
+// Invariant: while both sets count, a node that lost its data is repaired only
+// if the new set does not count alone yet: a majority of its other nodes, or
+// all of these, still serve both. So the node has forgotten nothing that the
+// new set alone recorded. Without the rule it is brought what nodes know that
+// have left, and it attests that nothing was recorded since.
 func (r Rules) CanListNames(sets Quorums, node int, kept bool, caughtUp, listed uint32) bool {
 	next := sets.next &^ (1 << node)
 	if !kept && next != 0 && !most(sets.next, listed) && next&^listed != 0 && r.on(RuleRepairBoth) {
@@ -53,19 +57,20 @@ func (r Rules) CanListNames(sets Quorums, node int, kept bool, caughtUp, listed 
 }
 
 // write decides an open or a put: it is done when a majority has taken it. An
-// open also tells what was recorded before, and for that it needs nodes that know.
+// open also tells what was recorded before, and for that it needs nodes that
+// know.
 //
-// A node that knows need not have promised. A node that has promised takes nothing of
-// an earlier run any more. So what such a run can still bring to a majority has
-// been taken by one of them before, and the open finds it there; unless that
-// one has forgotten it since. But it has not promised before its guard time was
-// over, and that is longer than an answer counts: a put that rests on what was
-// forgotten had its majority by then, and any q nodes that are caught up and are asked
-// afterwards know of it.
+// A node that knows need not have promised. A node that has promised takes
+// nothing of an earlier run any more. So what such a run can still bring to a
+// majority has been taken by one of them before, and the open finds it there;
+// unless that one has forgotten it since. But it has not promised before its
+// guard time was over, and that is longer than an answer counts: a put that
+// rests on what was forgotten had its majority by then, and any q nodes that
+// are caught up and are asked afterwards know of it.
 //
-// Were it otherwise, a run that has too few nodes that are caught up among those that vote for
-// it would wait for one to be repaired, and that for the run to decide what a
-// minority has.
+// Were it otherwise, a run that has too few nodes that are caught up among
+// those that vote for it would wait for one to be repaired, and that for the
+// run to decide what a minority has.
 func (q *RegisterOp) write(now Time) {
 	taken, superseded, missing := uint32(0), uint32(0), uint32(0)
 	for i := range q.peers {
@@ -94,13 +99,15 @@ func (q *RegisterOp) write(now Time) {
 	}
 }
 
-// hopeless is the way out of a run that can neither win nor be superseded: a node says that a later run has begun, and the others that could still take
-// this do not vote for its claim. A claim that is settled at q nodes is behind at the
-// others for good. So the run gives up after a while, and its claim with it: the next
-// claim may be settled at other nodes.
+// hopeless is the way out of a run that can neither win nor be superseded: a
+// node says that a later run has begun, and the others that could still take
+// this do not vote for its claim. A claim that is settled at q nodes is behind
+// at the others for good. So the run gives up after a while, and its claim with
+// it: the next claim may be settled at other nodes.
 //
-// Without the rule one node that keeps a version of the future holds a run up for as
-// long as that is ahead: its claim is settled there and at one node more.
+// Without the rule one node that keeps a version of the future holds a run up
+// for as long as that is ahead: its claim is settled there and at one node
+// more.
 func (q *RegisterOp) hopeless(now Time, superseded, missing uint32) bool {
 	if superseded == 0 || !q.sets().Blocked(superseded|missing) || q.Op == OpPut && !q.First || !q.Rules.on(RuleHopeless) {
 		q.blocked = 0
@@ -112,8 +119,9 @@ func (q *RegisterOp) hopeless(now Time, superseded, missing uint32) bool {
 	return now >= q.blocked.Add(q.MaxPause)
 }
 
-// askAllSince makes ask again all nodes that have answered before a certain moment, which is
-// now, unless it was set before. The excepted nodes have told enough.
+// askAllSince makes ask again all nodes that have answered before a certain
+// moment, which is now, unless it was set before. The excepted nodes have told
+// enough.
 func (q *RegisterOp) askAllSince(now Time, except func(*registerPeer) bool) {
 	first := q.evidenceFrom == 0
 	if first {
@@ -136,9 +144,9 @@ func (q *RegisterOp) answeredSince(p *registerPeer) bool {
 // might not find it. That must not be done once a later run may have begun, for
 // it may have found nothing: then that run decides, or the next.
 //
-// A node is repaired by what others tell after its guard time is over. What they
-// told before may be too old: a put that rests on what the node has forgotten
-// counts, and can be completed, for about as long.
+// A node is repaired by what others tell after its guard time is over. What
+// they told before may be too old: a put that rests on what the node has
+// forgotten counts, and can be completed, for about as long.
 func (q *RegisterOp) read(now Time) {
 	if q.Repair != 0 {
 		repaired := &q.peers[q.Repair-1]
@@ -194,8 +202,9 @@ func (q *RegisterOp) read(now Time) {
 	}
 }
 
-// answered: every node that is asked has told what it has, or failed to. A node that has left the set tells nothing any more. Without
-// that a read of a client that knew it waits without end.
+// answered: every node that is asked has told what it has, or failed to. A node
+// that has left the set tells nothing any more. Without that a read of a client
+// that knew it waits without end.
 func (q *RegisterOp) answered() bool {
 	for i := range q.peers {
 		if p := &q.peers[i]; !p.answered && p.failures == 0 && q.Absent&(1<<i) == 0 {
@@ -205,7 +214,8 @@ func (q *RegisterOp) answered() bool {
 	return true
 }
 
-// lacking: a node that is asked, and has told what it has, lacks the newest, and has not failed since.
+// lacking: a node that is asked, and has told what it has, lacks the newest,
+// and has not failed since.
 func (q *RegisterOp) lacking() bool {
 	for i := range q.peers {
 		if p := &q.peers[i]; p.answered && q.lacks(i) && p.failures == 0 && q.Absent&(1<<i) == 0 {
@@ -215,15 +225,16 @@ func (q *RegisterOp) lacking() bool {
 	return false
 }
 
-// lacks: a node has not got the newest yet; one that is to be repaired lacks the
-// newest promise, too.
+// lacks: a node has not got the newest yet; one that is to be repaired lacks
+// the newest promise, too.
 func (q *RegisterOp) lacks(i int) bool {
 	e := &q.peers[i].entry
 	return e.Version.Compare(q.newest.Version) < 0 || i == q.Repair-1 && e.Promise.Run(q.promise) < 0
 }
 
-// certain keeps a reader from taking a leader for gone because one node is slow: whether the claim that has recorded the newest still runs is known,
-// or every node that is left to ask has failed to answer.
+// certain keeps a reader from taking a leader for gone because one node is
+// slow: whether the claim that has recorded the newest still runs is known, or
+// every node that is left to ask has failed to answer.
 func (q *RegisterOp) certain() bool {
 	if _, certain := q.Left(); certain {
 		return true

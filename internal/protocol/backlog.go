@@ -2,24 +2,25 @@ package protocol
 
 import "sync/atomic"
 
-// Class is how urgent a request is for a node that cannot take all of them at once.
+// Class is how urgent a request is for a node that cannot take all of them at
+// once.
 type Class uint8
 
 // The classes, the most urgent first.
 const (
-	// Certain is what finds room at every time: the connection itself needs it, and it is
-	// little. It never waits.
+	// Certain is what finds room at every time: the connection itself needs it,
+	// and it is little. It never waits.
 	Certain Class = iota
-	// Renewals keep what is held, and leaves let the next claim in. A hold that is not
-	// renewed in time is lost, and a leave makes later work possible, so both come before
-	// all the rest.
+	// Renewals keep what is held, and leaves let the next claim in. A hold that
+	// is not renewed in time is lost, and a leave makes later work possible, so
+	// both come before all the rest.
 	Renewals
 	// Waits keep the places of the claims that wait.
 	Waits
 	// Joins are new work. A caller that locks can wait for them.
 	Joins
-	// Records are operations on records. They may be long, and a client that connects again
-	// has one for each record that it watches.
+	// Records are operations on records. They may be long, and a client that
+	// connects again has one for each record that it watches.
 	Records
 	classes
 )
@@ -35,12 +36,12 @@ func ClassOf(phase Phase, op Op) Class {
 	return Waits
 }
 
-// Backlog holds the requests of one client for one node that the node has no room for
-// yet. It is not safe for concurrent use, except for Behind.
+// Backlog holds the requests of one client for one node that the node has no
+// room for yet. It is not safe for concurrent use, except for Behind.
 //
-// Invariant: at most one request of a claim is in the backlog, because a newer request
-// replaces an older one that has not been sent. So the order in which the backlog gives
-// requests out cannot turn the requests of one claim around.
+// Invariant: at most one request of a claim is in the backlog, because a newer
+// request replaces an older one that has not been sent. So the order in which
+// the backlog gives requests out cannot turn the requests of one claim around.
 type Backlog[T any] struct {
 	queues [classes][]T
 	heads  [classes]int
@@ -48,10 +49,11 @@ type Backlog[T any] struct {
 	wait   atomic.Uint32 // classes of which requests wait, a bit for each
 }
 
-// turns is the order in which the classes below Renewals are served. A class that has
-// nothing gives its turn to the most urgent one that has. Without turns, so many waiting
-// claims that a node does nothing but refresh them would keep every new claim out, also
-// those of free names, and every operation on a record.
+// turns is the order in which the classes below Renewals are served. A class
+// that has nothing gives its turn to the most urgent one that has. Without
+// turns, so many waiting claims that a node does nothing but refresh them would
+// keep every new claim out, also those of free names, and every operation on a
+// record.
 var turns = [...]Class{Joins, Waits, Records, Waits}
 
 // Put adds a request at the end of its class.
@@ -60,8 +62,8 @@ func (b *Backlog[T]) Put(k Class, r T) {
 	b.wait.Store(b.wait.Load() | 1<<k)
 }
 
-// Behind reports whether requests of the class or of a more urgent one wait. It is safe
-// for concurrent use.
+// Behind reports whether requests of the class or of a more urgent one wait. It
+// is safe for concurrent use.
 func (b *Backlog[T]) Behind(k Class) bool {
 	return b.wait.Load()&(2<<k-1) != 0
 }
@@ -106,7 +108,8 @@ func (b *Backlog[T]) Take(k Class) T {
 	return r
 }
 
-// Return puts a request back that Take has just removed: there was no room for it.
+// Return puts a request back that Take has just removed: there was no room for
+// it.
 func (b *Backlog[T]) Return(k Class, r T) {
 	if h := &b.heads[k]; *h > 0 {
 		*h--

@@ -14,8 +14,8 @@ func drained(b *Backlog[string]) (all []string) {
 	return all
 }
 
-// Renewals go first, in their order. A join goes after three requests of waiting claims,
-// so neither of these keeps the other out.
+// Renewals go first, in their order. A join goes after three requests of
+// waiting claims, so neither of these keeps the other out.
 func TestBacklogOrder(t *testing.T) {
 	t.Parallel()
 	var b Backlog[string]
@@ -57,7 +57,8 @@ func TestBacklogServesRecords(t *testing.T) {
 	}
 }
 
-// The leave of a claim must not overtake the erasure that its holder wanted before it.
+// The leave of a claim must not overtake the erasure that its holder wanted
+// before it.
 func TestClassOfRecord(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -131,8 +132,8 @@ func started() *Claim {
 	return c
 }
 
-// An attempt that has not been sent yet is not abandoned. When it is sent it begins, with
-// a ticket of then, and its lease counts from then.
+// An attempt that has not been sent yet is not abandoned. When it is sent it
+// begins, with a ticket of then, and its lease counts from then.
 func TestPostponedAttempt(t *testing.T) {
 	t.Parallel()
 	c := started()
@@ -171,9 +172,9 @@ func TestPostponedAttempt(t *testing.T) {
 	}
 }
 
-// The answer to a request that was to be repeated is the answer to the repetition, too:
-// its lease counts from the request, and the node is not waited for any more. So it is
-// with a failure.
+// The answer to a request that was to be repeated is the answer to the
+// repetition, too: its lease counts from the request, and the node is not
+// waited for any more. So it is with a failure.
 func TestMergedRequest(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {
@@ -207,8 +208,8 @@ func TestMergedRequest(t *testing.T) {
 	}
 }
 
-// What a dead connection means: the node is not one of those at which a waiter is
-// settled, until it answers.
+// What a dead connection means: the node is not one of those at which a waiter
+// is settled, until it answers.
 func TestDownCountsUntilAnAnswer(t *testing.T) {
 	t.Parallel()
 	c := started()

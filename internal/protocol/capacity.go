@@ -7,8 +7,8 @@ import (
 
 // This file owns how many permits there are and how many a claim asks for.
 //
-// Invariant: a larger number counts only when q views tell of it, a smaller one as soon
-// as one view does.
+// Invariant: a larger number counts only when q views tell of it, a smaller one
+// as soon as one view does.
 
 // Limit returns how many permits there are as far as is known, and the newest
 // Resize that a node has shown, 0 for none.
@@ -21,8 +21,8 @@ func (c *Claim) newestLimit() (newest Ticket) {
 	return newest
 }
 
-// MissedResize reports whether the node that gave an answer does not know the newest
-// number of permits that any node knows: see Repair.MissedResize.
+// MissedResize reports whether the node that gave an answer does not know the
+// newest number of permits that any node knows: see Repair.MissedResize.
 func (c *Claim) MissedResize(a *Answer) bool { return a.Status == OK && a.LimitAt < c.newestLimit() }
 
 // resized takes what a node says of the number of permits.
@@ -60,8 +60,8 @@ func (c *Claim) capacity(now Time) uint64 {
 	return n
 }
 
-// agreed returns the view with the newest Resize that q usable views know of, in each of the sets; nil
-// while there are fewer views.
+// agreed returns the view with the newest Resize that q usable views know of,
+// in each of the sets; nil while there are fewer views.
 func (c *Claim) agreed(now Time) *peerExtra {
 	a := c.agreedIn(now, c.Sets.present)
 	if a == nil || c.Sets.next == 0 {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// This file owns the life of a claim: it starts (rule 1), each event advances it, and
-// it ends (rule 7). What an event tells is taken in answer.go. What follows from it is
-// decided by rule:
+// This file owns the life of a claim: it starts (rule 1), each event advances
+// it, and it ends (rule 7). What an event tells is taken in answer.go. What
+// follows from it is decided by rule:
 //
 //	answer.go     what an answer, a push or a failure tells of its node
 //	settle.go     rule 2: T is settled at q nodes
@@ -17,8 +17,8 @@ import (
 //	renew.go      rule 6: renewals, and what is sent again
 //	takeback.go   a holder's place at nodes that have it at a higher ticket
 //
-// Invariant: advance runs after each event, so a claim's phase, deadline and Wake are
-// always those of what it knows.
+// Invariant: advance runs after each event, so a claim's phase, deadline and
+// Wake are always those of what it knows.
 
 // Phase is where an attempt stands.
 //
@@ -50,8 +50,9 @@ const (
 // Final reports whether nothing more will come of the attempt.
 func (p Phase) Final() bool { return p >= Lost }
 
-// Config is what one attempt is made with. Rules is not the last field: a last one without size
-// takes a word, and that puts an attempt into the next size class.
+// Config is what one attempt is made with. Rules is not the last field: a last
+// one without size takes a word, and that puts an attempt into the next size
+// class.
 type Config struct {
 	Terms
 	Rules       Rules
@@ -67,9 +68,10 @@ type Config struct {
 	Absent      uint32        // of these, nodes that are asked nothing, a bit for each
 }
 
-// Drift returns how much earlier than a node a client takes a lease to end: 1% of the ttl
-// for clocks that run at different speeds, 2% for jumps of the node's clock that other
-// clients cannot notice, 2 ms for the node's resolution.
+// Drift returns how much earlier than a node a client takes a lease to end: 1%
+// of the ttl for clocks that run at different speeds, 2% for jumps of the
+// node's clock that other clients cannot notice, 2 ms for the node's
+// resolution.
 func Drift(ttl time.Duration) time.Duration { return 3*ttl/100 + 2*time.Millisecond }
 
 // Claim is one attempt of one participant. Its methods take the time and an
@@ -128,20 +130,22 @@ func (c *Claim) Waiters() bool {
 	return false
 }
 
-// Asks reports whether the claim asks a node: it is a member of the configuration that the claim counts on.
+// Asks reports whether the claim asks a node: it is a member of the
+// configuration that the claim counts on.
 func (c *Claim) Asks(node int) bool { return node < len(c.peers) && c.Absent&(1<<node) == 0 }
 
-// Node reports whether a node is known to hold the claim, and whether it votes for it.
+// Node reports whether a node is known to hold the claim, and whether it votes
+// for it.
 func (c *Claim) Node(i int, now Time) (holds, votes bool) {
 	p := &c.peers[i]
 	return c.running(p, now), p.vote && c.usable(p, now)
 }
 
-// Start sends join(id, T0) to all nodes at once (rule 1), but for those that are
-// in later, a bit for each. These are asked after a while, or as soon as the
-// others cannot make q votes by themselves. To the claim they are nodes that are
-// far away, so nothing rests on it; and a hold that is over before has cost only
-// q of the nodes something.
+// Start sends join(id, T0) to all nodes at once (rule 1), but for those that
+// are in later, a bit for each. These are asked after a while, or as soon as
+// the others cannot make q votes by themselves. To the claim they are nodes
+// that are far away, so nothing rests on it; and a hold that is over before has
+// cost only q of the nodes something.
 func (c *Claim) Start(now Time, t0 Ticket, later uint32, after time.Duration) {
 	c.ticket, c.began, c.countAt = t0, now, Never
 	c.beatAt = c.nextBeat(now)
@@ -162,10 +166,10 @@ func (c *Claim) Start(now Time, t0 Ticket, later uint32, after time.Duration) {
 // Untouched says that nothing has ever been sent to the node.
 func (c *Claim) Untouched(node int) bool { return c.peers[node].neverSent() }
 
-// Postpone says that there is no room for any of the joins at their nodes yet, so the
-// attempt has not begun. It is not abandoned before it has (rule 2): an attempt that is
-// abandoned unsent starts again at the end of the queue for room, and under a load that
-// lasts for a ttl no attempt would ever get in.
+// Postpone says that there is no room for any of the joins at their nodes yet,
+// so the attempt has not begun. It is not abandoned before it has (rule 2): an
+// attempt that is abandoned unsent starts again at the end of the queue for
+// room, and under a load that lasts for a ttl no attempt would ever get in.
 func (c *Claim) Postpone() {
 	if c.phase == Joining {
 		c.began = Never.Add(-c.TTL)
@@ -175,13 +179,13 @@ func (c *Claim) Postpone() {
 // Postponed reports whether the attempt has not begun.
 func (c *Claim) Postponed() bool { return c.began == Never.Add(-c.TTL) }
 
-// Begin begins a postponed attempt, with a ticket of now: T0 must not be older than the
-// attempt (rule 2).
+// Begin begins a postponed attempt, with a ticket of now: T0 must not be older
+// than the attempt (rule 2).
 func (c *Claim) Begin(now Time, t0 Ticket) { c.ticket, c.began = t0, now }
 
-// Depart says that r, which has waited at this client for room at its node, is sent now.
-// It returns r with a new s: "s is before the request left", and a lease that counted
-// from before the wait would be the shorter for it.
+// Depart says that r, which has waited at this client for room at its node, is
+// sent now. It returns r with a new s: "s is before the request left", and a
+// lease that counted from before the wait would be the shorter for it.
 func (c *Claim) Depart(now Time, r Request) Request {
 	p := &c.peers[r.Node]
 	p.pendingSince, p.askAt, p.hinted = now, Never, false
@@ -219,9 +223,10 @@ func (c *Claim) expire(now Time) {
 // end makes the attempt final and leaves every node, "also where the join's
 // outcome is unknown".
 //
-// What was to be sent before is dropped: a settle behind the leave would store the claim
-// again, and no client would ever remove it. A request that has been sent already cannot
-// come later than the leave, since the requests of a claim keep their order to each node.
+// What was to be sent before is dropped: a settle behind the leave would store
+// the claim again, and no client would ever remove it. A request that has been
+// sent already cannot come later than the leave, since the requests of a claim
+// keep their order to each node.
 func (c *Claim) end(now Time, phase Phase) {
 	c.phase, c.Out = phase, c.Out[:0]
 	for i := range c.peers {
@@ -233,9 +238,9 @@ func (c *Claim) end(now Time, phase Phase) {
 
 // advance draws the conclusions of what is known now.
 //
-// The order of the phases is that of the rules, so one event may take a claim from Joining
-// to Holding. sendDue comes last: it must not renew a claim that has just been lost, nor ask
-// for a vote that has just been counted.
+// The order of the phases is that of the rules, so one event may take a claim
+// from Joining to Holding. sendDue comes last: it must not renew a claim that
+// has just been lost, nor ask for a vote that has just been counted.
 func (c *Claim) advance(now Time) {
 	refusals := uint32(0)
 	for i := range c.peers {
@@ -271,9 +276,9 @@ func (c *Claim) advance(now Time) {
 
 // Wake returns when the claim wants a Tick. A holder's deadline is included.
 //
-// Invariant: what depends on time alone has its moment here: a deadline, the end of a try,
-// a silent node. Without one of them the claim rests until an answer comes, and a claim
-// whose nodes are all silent would never end.
+// Invariant: what depends on time alone has its moment here: a deadline, the
+// end of a try, a silent node. Without one of them the claim rests until an
+// answer comes, and a claim whose nodes are all silent would never end.
 func (c *Claim) Wake() Time {
 	if c.phase.Final() {
 		return Never
@@ -311,14 +316,16 @@ func (c *Claim) Wake() Time {
 	return w
 }
 
-// outs are spare arrays for Out: a claim that has nothing to send, as those that
-// are held have nearly always, has none.
+// outs are spare arrays for Out: a claim that has nothing to send, as those
+// that are held have nearly always, has none.
 var outs = sync.Pool{New: func() any { return new([outSize]Request) }}
 
-// outSize is enough for what one event makes a claim send to as many nodes as there usually are.
+// outSize is enough for what one event makes a claim send to as many nodes as
+// there usually are.
 const outSize = 8
 
-// Sent empties Out: its requests are on their way. The caller must not use the old Out any more.
+// Sent empties Out: its requests are on their way. The caller must not use the
+// old Out any more.
 func (c *Claim) Sent() {
 	if cap(c.Out) >= outSize {
 		outs.Put((*[outSize]Request)(c.Out[:outSize]))
@@ -326,16 +333,16 @@ func (c *Claim) Sent() {
 	c.Out = nil
 }
 
-// send appends a request to Out. It is the only place that does, so each request of a claim
-// updates what the claim knows to be under way.
+// send appends a request to Out. It is the only place that does, so each
+// request of a claim updates what the claim knows to be under way.
 func (c *Claim) send(now Time, node int, op Op) {
 	p := &c.peers[node]
 	if op == OpSettle || op == OpJoin && !p.neverSent() {
 		c.distrustPushes(p)
 	}
 	p.pendingSince, p.askAt, p.hinted = now, Never, false
-	// A holder whose views differ learns the lists in time: when a node goes, the
-	// rest must still admit it.
+	// A holder whose views differ learns the lists in time: when a node goes,
+	// the rest must still admit it.
 	list := op == OpBeat && c.Counting && (c.phase == Waiting && c.countPause > 0 || c.phase == Holding && c.differ(now) && c.Rules.on(RuleLists))
 	t := c.ticket
 	if list {

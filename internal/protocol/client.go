@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// This file owns what one client process decides beside its single claims: which replies
-// count, whether a clock has jumped, which nodes are repaired, and what follows from each
-// event. The events are in client_events.go. What the runtime is to do is in action.go.
+// This file owns what one client process decides beside its single claims:
+// which replies count, whether a clock has jumped, which nodes are repaired,
+// and what follows from each event. The events are in client_events.go. What
+// the runtime is to do is in action.go.
 //
 // Each event is handled whole, in this order:
 //
@@ -19,17 +20,18 @@ import (
 //	repair        does its node lack something?          repair.go
 //	claim         the claim's part: Attempt, RegisterOp   attempt.go, register.go
 //
-// Invariant: a reply that does not count changes nothing but what finds out why. Its
-// node's time is no evidence: it may be another server's. Its ticket moves no clock.
+// Invariant: a reply that does not count changes nothing but what finds out
+// why. Its node's time is no evidence: it may be another server's. Its ticket
+// moves no clock.
 
-// Client is what one process decides beside its single claims. Its methods take the time
-// and an event, and return what the runtime is to do. The runtime moves bytes and timers,
-// and the simulator drives the same Client.
+// Client is what one process decides beside its single claims. Its methods take
+// the time and an event, and return what the runtime is to do. The runtime
+// moves bytes and timers, and the simulator drives the same Client.
 //
 // # What may run concurrently
 //
-// A Client is safe for concurrent use. It has its own locks, so that the replies of many
-// nodes are judged at a time:
+// A Client is safe for concurrent use. It has its own locks, so that the
+// replies of many nodes are judged at a time:
 //
 //   - A reply of the incarnation that its node votes with, whose time is within the bounds
 //     of the node's clock, takes the lock of these bounds only. So does nearly every reply.
@@ -37,10 +39,11 @@ import (
 //     Client says to another part happens before any other event.
 //   - What the runtime is to do it does after the call, without a lock of the Client.
 //
-// The part of one claim is an [Attempt], and a lock of the runtime guards each of these.
-// Lock order: the lock of an Attempt, then mu, then the locks of the bounds. So the
-// runtime may call a Client while it holds the lock of an Attempt, but it gives the claims
-// what an [Action] has for them only when it holds none.
+// The part of one claim is an [Attempt], and a lock of the runtime guards each
+// of these.
+// Lock order: the lock of an Attempt, then mu, then the locks of the bounds. So
+// the runtime may call a Client while it holds the lock of an Attempt, but it
+// gives the claims what an [Action] has for them only when it holds none.
 type Client struct {
 	ClientConfig
 	window Window
@@ -133,10 +136,11 @@ func (c *Client) Window() Window { return c.window }
 // Voting returns the incarnation that a node votes with, 0 if it does not vote.
 func (c *Client) Voting(node int) Incarnation { return Incarnation(c.votes[node].Load()) }
 
-// Duplicate returns the address that votes for the server of a node, -1 if there is none.
+// Duplicate returns the address that votes for the server of a node, -1 if
+// there is none.
 //
-// Invariant: the runtime makes a node that enters the set before the Client counts on it, so it may ask for one that the Client
-// does not know yet.
+// Invariant: the runtime makes a node that enters the set before the Client
+// counts on it, so it may ask for one that the Client does not know yet.
 func (c *Client) Duplicate(node int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,8 +150,8 @@ func (c *Client) Duplicate(node int) int {
 	return c.lives.Duplicate(node)
 }
 
-// Bounds returns since when the bounds of a node's clock are known, 0 if they are not, and
-// how far apart they are.
+// Bounds returns since when the bounds of a node's clock are known, 0 if they
+// are not, and how far apart they are.
 func (c *Client) Bounds(now Time, node int) (at Time, width time.Duration) {
 	b := &c.bounds[node]
 	b.mu.Lock()
@@ -155,9 +159,10 @@ func (c *Client) Bounds(now Time, node int) (at Time, width time.Duration) {
 	return b.At(), b.Width(now)
 }
 
-// Attempted reports whether nothing is to be waited for at a node: its repair was
-// attempted once, or is not under way. When it becomes true, there is an Action. Nothing is to be waited for at a node that the
-// Client does not know yet: see Duplicate.
+// Attempted reports whether nothing is to be waited for at a node: its repair
+// was attempted once, or is not under way. When it becomes true, there is an
+// Action. Nothing is to be waited for at a node that the Client does not know
+// yet: see Duplicate.
 func (c *Client) Attempted(node int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,11 +180,12 @@ func (c *Client) judgeClocks(event func(j *Clocks)) {
 	}
 }
 
-// unlock ends an event: it does what the parts of the Client say to each other, publishes
-// what is read without a lock, and unlocks c.mu. It returns what the runtime is to do.
+// unlock ends an event: it does what the parts of the Client say to each other,
+// publishes what is read without a lock, and unlocks c.mu. It returns what the
+// runtime is to do.
 //
-// Invariant: votes is written before the actions are carried out. A reply that is judged
-// by an old value is judged as if it had come before the event.
+// Invariant: votes is written before the actions are carried out. A reply that
+// is judged by an old value is judged as if it had come before the event.
 func (c *Client) unlock(now Time) []Action {
 	for len(c.lives.Out) > 0 || len(c.clocks.Out) > 0 || len(c.repair.Out) > 0 {
 		c.nodeActions(now)

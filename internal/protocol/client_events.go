@@ -2,13 +2,16 @@ package protocol
 
 import "time"
 
-// This file owns the events of a Client: replies, pushes, connections, answers to what it asked, and time. Each one is taken
-// under c.mu as a whole, and returns what the runtime is to do once the lock is released.
+// This file owns the events of a Client: replies, pushes, connections, answers
+// to what it asked, and time. Each one is taken under c.mu as a whole, and
+// returns what the runtime is to do once the lock is released.
 //
-// Invariant: nearly all replies take no lock that is shared by all nodes. A reply of the incarnation that votes, whose time is within
-// the bounds of its node's clock, counts at once: see judge and within. All claims of a process would wait for one another else.
-// Verdict is what a Client says of a reply. The zero Verdict is of a reply that was not
-// judged, and such a one does not count.
+// Invariant: nearly all replies take no lock that is shared by all nodes. A
+// reply of the incarnation that votes, whose time is within the bounds of its
+// node's clock, counts at once: see judge and within. All claims of a process
+// would wait for one another else. Verdict is what a Client says of a reply.
+// The zero Verdict is of a reply that was not judged, and such a one does not
+// count.
 type Verdict struct {
 	Why      Why
 	Guarding bool // its node is within its guard time, or was until this reply
@@ -29,10 +32,11 @@ const (
 // Counts reports whether the reply counts.
 func (v Verdict) Counts() bool { return v.Why == Counts }
 
-// Reply judges the answer a to the request r of a claim, or of an operation on a record,
-// at a name. It sets a.Late. The runtime carries out what is returned, then it gives the
-// reply and the Verdict to the claim or the operation. A node's word that it has removed a
-// claim always counts: no vote rests on it.
+// Reply judges the answer a to the request r of a claim, or of an operation on
+// a record, at a name. It sets a.Late. The runtime carries out what is
+// returned, then it gives the reply and the Verdict to the claim or the
+// operation. A node's word that it has removed a claim always counts: no vote
+// rests on it.
 func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do []Action) {
 	if r.Op == OpLeave {
 		return Verdict{Why: Counts}, nil
@@ -49,13 +53,15 @@ func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do 
 	if e := a.Record; e != nil {
 		seen = max(e.Ticket, e.Promise.Ticket)
 	}
-	// The client's next ticket is to be above what its nodes have given. Otherwise each of its attempts would be moved up by the
-	// nodes, one after the other, and settle a round trip later.
+	// The client's next ticket is to be above what its nodes have given.
+	// Otherwise each of its attempts would be moved up by the nodes, one after
+	// the other, and settle a round trip later.
 	if seen > r.Ticket && r.Op != OpBeat { // else it is the claim's own, or an earlier one's
 		n.tickets.Observe(seen, c.Wall(), c.window)
 	}
-	// An answer may say that its node is not caught up, or does not know of a Resize. Any such answer starts the repair, so a
-	// client that uses locks only repairs as well.
+	// An answer may say that its node is not caught up, or does not know of a
+	// Resize. Any such answer starts the repair, so a client that uses locks
+	// only repairs as well.
 	if Lacks(a, n.Counting) {
 		c.mu.Lock()
 		c.look(now, r.Node)
@@ -64,9 +70,9 @@ func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do 
 	return v, do
 }
 
-// Push judges a push, and sets m.Late. If it counts, the runtime carries out what is
-// returned, and then gives the push to the claim. A word about a record is no evidence:
-// the node is asked.
+// Push judges a push, and sets m.Late. If it counts, the runtime carries out
+// what is returned, and then gives the push to the claim. A word about a record
+// is no evidence: the node is asked.
 func (c *Client) Push(now Time, node int, m *Push) (counts bool, do []Action) {
 	if m.Changed {
 		return true, nil
@@ -76,10 +82,11 @@ func (c *Client) Push(now Time, node int, m *Push) (counts bool, do []Action) {
 	return why == Counts, do
 }
 
-// judge finds out whether a reply or a push counts, and how much later a vote does.
+// judge finds out whether a reply or a push counts, and how much later a vote
+// does.
 //
-// Invariant: the incarnation comes first. Without that the time that a server of another
-// node's data shows moves the bounds of the node's clock.
+// Invariant: the incarnation comes first. Without that the time that a server
+// of another node's data shows moves the bounds of the node's clock.
 //
 // Note: Here is an incorrect order:
 //
@@ -87,8 +94,9 @@ func (c *Client) Push(now Time, node int, m *Push) (counts bool, do []Action) {
 //	late, why = c.read(node, r)
 //	c.nodeActions(now)
 //
-// The reply that shows a new incarnation is judged by the bounds of the last one, and the
-// bounds that it begins are forgotten. A jump before the next reply goes unnoticed.
+// The reply that shows a new incarnation is judged by the bounds of the last
+// one, and the bounds that it begins are forgotten. A jump before the next
+// reply goes unnoticed.
 func (c *Client) judge(now Time, node int, inc Incarnation, r Reading) (late time.Duration, why Why, do []Action) {
 	if inc != 0 && c.votes[node].Load() == uint64(inc) && c.within(node, r) {
 		return 0, Counts, nil
@@ -103,7 +111,8 @@ func (c *Client) judge(now Time, node int, inc Incarnation, r Reading) (late tim
 	return late, why, c.unlock(now)
 }
 
-// check finds out whether what a node says in an incarnation counts. Called with c.mu held.
+// check finds out whether what a node says in an incarnation counts. Called
+// with c.mu held.
 func (c *Client) check(now Time, node int, inc Incarnation, push bool) Why {
 	counts := false
 	if node >= c.lives.Len() {
@@ -135,7 +144,8 @@ func (c *Client) read(node int, r Reading) (late time.Duration, why Why) {
 	return late, why
 }
 
-// Check judges what a node says beside claims and records, by its incarnation alone.
+// Check judges what a node says beside claims and records, by its incarnation
+// alone.
 func (c *Client) Check(now Time, node int, inc Incarnation) (why Why, do []Action) {
 	if inc != 0 && c.votes[node].Load() == uint64(inc) {
 		return Counts, nil
@@ -145,11 +155,12 @@ func (c *Client) Check(now Time, node int, inc Incarnation) (why Why, do []Actio
 	return why, c.unlock(now)
 }
 
-// within takes a reading into the bounds of the node's clock, and reports whether it is within them. It
-// takes the lock of these bounds only.
+// within takes a reading into the bounds of the node's clock, and reports
+// whether it is within them. It takes the lock of these bounds only.
 //
-// Invariant: a reading counts without Client.mu only while no clock is known to have parted. Without the rule
-// a reply would count at once whose vote counts later (RuleLate).
+// Invariant: a reading counts without Client.mu only while no clock is known to
+// have parted. Without the rule a reply would count at once whose vote counts
+// later (RuleLate).
 func (c *Client) within(node int, r Reading) bool {
 	if c.parted.Load() {
 		return false
@@ -161,8 +172,8 @@ func (c *Client) within(node int, r Reading) bool {
 	return ok
 }
 
-// Time takes what a node says when it is asked for its time. It returns what Reply would
-// make of it.
+// Time takes what a node says when it is asked for its time. It returns what
+// Reply would make of it.
 func (c *Client) Time(node int, r Reading) (late time.Duration, why Why, do []Action) {
 	if c.within(node, r) {
 		return 0, Counts, nil
@@ -172,10 +183,10 @@ func (c *Client) Time(node int, r Reading) (late time.Duration, why Why, do []Ac
 	return late, why, c.unlock(r.Received)
 }
 
-// Connect says that a connection to a node begins, which reaches the given run of a
-// server, empty if that is unknown, and how long its first round trip took. It returns the
-// address that votes for that server instead, -1 if there is none. With another address
-// the connection must not be used.
+// Connect says that a connection to a node begins, which reaches the given run
+// of a server, empty if that is unknown, and how long its first round trip
+// took. It returns the address that votes for that server instead, -1 if there
+// is none. With another address the connection must not be used.
 func (c *Client) Connect(now Time, node int, run string, trip time.Duration) (other int, do []Action) {
 	c.mu.Lock()
 	if other = c.lives.Connect(now, node, run); other < 0 {
@@ -191,14 +202,16 @@ func (c *Client) Show(now Time, node int, inc Incarnation) (do []Action) {
 	return c.unlock(now)
 }
 
-// Up says that a connection to a node is ready for requests. The claims may have missed
-// what the node pushed, and the node may have lost claims or given votes meanwhile, so
-// each of them asks. own is false while the node may have another node's data.
+// Up says that a connection to a node is ready for requests. The claims may
+// have missed what the node pushed, and the node may have lost claims or given
+// votes meanwhile, so each of them asks. own is false while the node may have
+// another node's data.
 func (c *Client) Up(now Time, node int) (own bool, do []Action) {
 	c.mu.Lock()
 	own = c.lives.Up(now, node)
-	// The claims ask also where the node has lost nothing: a push that was sent while the connection was away is gone, and with it
-	// the only word of a turn.
+	// The claims ask also where the node has lost nothing: a push that was sent
+	// while the connection was away is gone, and with it the only word of a
+	// turn.
 	c.act(Action{Kind: ActAsk, Node: node})
 	if c.wall.lacks(node) {
 		c.act(Action{Kind: ActWall, Nodes: 1 << node, Try: c.wall.try})
@@ -211,7 +224,8 @@ func (c *Client) Up(now Time, node int) (own bool, do []Action) {
 	return own, c.unlock(now)
 }
 
-// Subscribed says that the connection for a node's pushes is ready: some may be lost.
+// Subscribed says that the connection for a node's pushes is ready: some may be
+// lost.
 func (c *Client) Subscribed(now Time, node int) (do []Action) {
 	c.mu.Lock()
 	c.act(Action{Kind: ActAsk, Node: node})
@@ -224,8 +238,9 @@ func (c *Client) Down(now Time, node int) (do []Action) {
 	if node >= c.lives.Len() { // it entered the set and left before this client counted on it
 		return c.unlock(now)
 	}
-	// The incarnation stays known while the connection is away (RuleDownKeeps). Else the server could vote under another address
-	// while leases of this one run.
+	// The incarnation stays known while the connection is away (RuleDownKeeps).
+	// Else the server could vote under another address while leases of this one
+	// run.
 	c.lives.Down(now, node)
 	if !c.closed {
 		c.repair.Down(now, node)
@@ -234,8 +249,8 @@ func (c *Client) Down(now Time, node int) (do []Action) {
 	return c.unlock(now)
 }
 
-// Failed says that a connection has ended before it was Up: its handshake failed. Its
-// address gives the vote of the server back.
+// Failed says that a connection has ended before it was Up: its handshake
+// failed. Its address gives the vote of the server back.
 func (c *Client) Failed(now Time, node int) (do []Action) {
 	c.mu.Lock()
 	if node < c.lives.Len() {
@@ -244,14 +259,16 @@ func (c *Client) Failed(now Time, node int) (do []Action) {
 	return c.unlock(now)
 }
 
-// Marked says which incarnation a node has after an ActMark; without ok that is unknown.
+// Marked says which incarnation a node has after an ActMark; without ok that is
+// unknown.
 func (c *Client) Marked(now Time, node int, try uint32, inc Incarnation, ok bool) (do []Action) {
 	c.mu.Lock()
 	c.lives.Marked(now, node, try, inc, ok)
 	return c.unlock(now)
 }
 
-// Compared says whether the nodes of an ActCompare are one server; without ok that is unknown.
+// Compared says whether the nodes of an ActCompare are one server; without ok
+// that is unknown.
 func (c *Client) Compared(now Time, node int, try uint32, other int, same, ok bool) (do []Action) {
 	c.mu.Lock()
 	c.lives.Compared(node, try, other, same, ok)
@@ -265,15 +282,16 @@ func (c *Client) Recounted(now Time, node int, inc Incarnation) (do []Action) {
 	return c.unlock(now)
 }
 
-// Guarded says which guard time is the longest that clients have shown to a node.
+// Guarded says which guard time is the longest that clients have shown to a
+// node.
 func (c *Client) Guarded(now Time, node int, guard time.Duration) (do []Action) {
 	c.mu.Lock()
 	c.judgeClocks(func(j *Clocks) { j.Guard(now, node, guard) })
 	return c.unlock(now)
 }
 
-// Recovers says whether a node is within its guard time as its connection begins. It
-// reports whether that is so, or was until now.
+// Recovers says whether a node is within its guard time as its connection
+// begins. It reports whether that is so, or was until now.
 func (c *Client) Recovers(node int, recovers bool) (guarding bool) {
 	guarding = recovers || c.fanout.Recovering(node)
 	c.fanout.Recovers(node, recovers)
@@ -293,7 +311,8 @@ func (c *Client) Bootstrapped(now Time) (do []Action) {
 	return c.unlock(now)
 }
 
-// MissedResize says that a node does not know the newest number of permits of a semaphore.
+// MissedResize says that a node does not know the newest number of permits of a
+// semaphore.
 func (c *Client) MissedResize(now Time, name string) (do []Action) {
 	c.mu.Lock()
 	if !c.closed {
@@ -309,8 +328,9 @@ func (c *Client) StepDone(now Time, s *RepairStep, res RepairResult) (do []Actio
 	return c.unlock(now)
 }
 
-// Tick lets time pass. With a ttl of 1 s or more, no bound of a connected node's clock is
-// older than three eighths of it: protocol.md, "Clocks", counts on half of one.
+// Tick lets time pass. With a ttl of 1 s or more, no bound of a connected
+// node's clock is older than three eighths of it: protocol.md, "Clocks", counts
+// on half of one.
 func (c *Client) Tick(now Time) (do []Action) {
 	c.mu.Lock()
 	c.alarm = Never // the runtime's clock may have woken it too early
@@ -335,7 +355,8 @@ func (c *Client) Tick(now Time) (do []Action) {
 	return c.unlock(now)
 }
 
-// Close ends the repairs. Steps under way are still reported, so that turns are given up.
+// Close ends the repairs. Steps under way are still reported, so that turns are
+// given up.
 func (c *Client) Close(now Time) (do []Action) {
 	c.mu.Lock()
 	c.closed = true

@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The runtime makes a node that enters before the Client counts on it. A call that comes between these two may ask for it:
-// without the rule the process panics.
+// The runtime makes a node that enters before the Client counts on it. A call
+// that comes between these two may ask for it: without the rule the process
+// panics.
 func TestNodeThatTheClientDoesNotKnowYet(t *testing.T) {
 	t.Parallel()
 	c := NewClient(ClientConfig{Nodes: 3})

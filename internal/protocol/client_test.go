@@ -81,8 +81,8 @@ func (p *process) answer(r protocol.Request, a protocol.Answer) protocol.Verdict
 	return v
 }
 
-// A reply of another incarnation moves nothing: neither the bounds of the node's clock nor
-// the tickets of the name.
+// A reply of another incarnation moves nothing: neither the bounds of the
+// node's clock nor the tickets of the name.
 func TestReplyThatDoesNotCount(t *testing.T) {
 	t.Parallel()
 	otherIncarnationShowsATicket(t, protocol.Rules{})
@@ -111,7 +111,8 @@ func TestReplyThatWasNotJudged(t *testing.T) {
 	assert.Equal(t, protocol.Joining, p.a.Phase())
 }
 
-// The answer to a request that the claim wanted to repeat is the answer to both.
+// The answer to a request that the claim wanted to repeat is the answer to
+// both.
 func TestAnswerOfARequestThatWasRepeated(t *testing.T) {
 	t.Parallel()
 	mergedAnswer(t, protocol.Rules{})
@@ -131,7 +132,8 @@ func mergedAnswer(t assert.TestingT, rules protocol.Rules) {
 	assert.Len(t, p.sent, 3, "no node is asked before the next beat")
 }
 
-// After a reconnect a node is asked though it has not answered the same request yet.
+// After a reconnect a node is asked though it has not answered the same request
+// yet.
 func TestNodeIsAskedAfterAReconnect(t *testing.T) {
 	t.Parallel()
 	askedAgain(t, protocol.Rules{})
@@ -180,8 +182,8 @@ func openWithoutAHold(t assert.TestingT, rules protocol.Rules) {
 	assert.False(t, put.Follow(p.now.Add(protocol.LatePut+1), false))
 }
 
-// A node whose clock was set back counts its guard time again, and claims ask it when what
-// it says counts again.
+// A node whose clock was set back counts its guard time again, and claims ask
+// it when what it says counts again.
 func TestClockThatWasSetBack(t *testing.T) {
 	t.Parallel()
 	clockSetBack(t, protocol.Rules{})
@@ -220,8 +222,8 @@ func polled(t assert.TestingT, rules protocol.Rules) {
 	}
 }
 
-// Two goroutines may carry out what two events have said in any order, so each time at
-// which a Tick is wanted is said once, and again after each Tick.
+// Two goroutines may carry out what two events have said in any order, so each
+// time at which a Tick is wanted is said once, and again after each Tick.
 func TestWakeIsSaidAgainAfterATick(t *testing.T) {
 	t.Parallel()
 	p := newProcess(3, protocol.Rules{})
@@ -229,9 +231,10 @@ func TestWakeIsSaidAgainAfterATick(t *testing.T) {
 	assert.True(t, has(p.Tick(p.now+1), protocol.ActWake), "also where the Tick came too early")
 }
 
-// The first reply of an incarnation begins the bounds of its node's clock, also when that reply
-// is what shows the incarnation. Without that a jump between the first reply and the second goes
-// unnoticed: the node has ended a lease that this process counts on.
+// The first reply of an incarnation begins the bounds of its node's clock, also
+// when that reply is what shows the incarnation. Without that a jump between
+// the first reply and the second goes unnoticed: the node has ended a lease
+// that this process counts on.
 func TestFirstReplyBeginsTheBounds(t *testing.T) {
 	t.Parallel()
 	firstReply(t, protocol.Rules{})

@@ -23,10 +23,10 @@ const clockRate = 50
 //
 // The client's clock may stand still while an answer is on its way, and longer
 // than until the node gave it. Then the node is further ahead than the answer
-// shows. Invariant: the lower end is right in spite of that, as it only ever rises
-// with what the node has shown. The upper end is right for what the client's clock
-// did before asked. So nothing that follows shows a jump of this node unless it
-// excludes that the client's clock has stood still since asked.
+// shows. Invariant: the lower end is right in spite of that, as it only ever
+// rises with what the node has shown. The upper end is right for what the
+// client's clock did before asked. So nothing that follows shows a jump of this
+// node unless it excludes that the client's clock has stood still since asked.
 type ClockBounds struct {
 	span
 	known bool
@@ -55,11 +55,11 @@ func (b *ClockBounds) remember(now Time) {
 	}
 }
 
-// before returns the newest bounds that rest only on what was heard before t, the
-// zero span if there are none. The newest of all may rest on readings since.
-// Example: this process's clock stands still for 20 ms. The bounds of a node are
-// wide, so its next reading is within them, and moves them. From then on they seem
-// to show that nothing has happened.
+// before returns the newest bounds that rest only on what was heard before t,
+// the zero span if there are none. The newest of all may rest on readings
+// since. Example: this process's clock stands still for 20 ms. The bounds of a
+// node are wide, so its next reading is within them, and moves them. From then
+// on they seem to show that nothing has happened.
 func (b *ClockBounds) before(t Time) span {
 	if !b.known {
 		return span{}
@@ -121,8 +121,8 @@ func (b *ClockBounds) Take(r Reading) bool {
 	return true
 }
 
-// begin sets the bounds by one reading alone. The past is dropped: it is of another clock, or
-// of the same one before it was set.
+// begin sets the bounds by one reading alone. The past is dropped: it is of
+// another clock, or of the same one before it was set.
 func (b *ClockBounds) begin(r Reading) {
 	low, top := r.bounds()
 	b.known, b.asked, b.span, b.past = true, r.Sent, span{r.Received, low, top}, [9]span{}

@@ -5,17 +5,19 @@ import (
 	"time"
 )
 
-// This file owns the judgement: whose clock it was, the node's or this process's. The cases
-// and their evidence are in nodeclock.go.
+// This file owns the judgement: whose clock it was, the node's or this
+// process's. The cases and their evidence are in nodeclock.go.
 //
-// The order matters. If q nodes have parted by as much, that settles it: this process's clock
-// stood still, and no node is blamed for it. Only then is each case looked at by itself. A
-// case that no evidence settles is taken for both at once: this process's leases end
-// earlier, and the node's votes count later. Both are safe whichever clock it was.
+// The order matters. If q nodes have parted by as much, that settles it: this
+// process's clock stood still, and no node is blamed for it. Only then is each
+// case looked at by itself. A case that no evidence settles is taken for both
+// at once: this process's leases end earlier, and the node's votes count later.
+// Both are safe whichever clock it was.
 //
-// Invariant: a node is made to begin another incarnation only if q other nodes exclude that
-// this process's clock stood still by as much. Without that one client that slept has
-// every node marked, and no client gets a lock for a guard time.
+// Invariant: a node is made to begin another incarnation only if q other nodes
+// exclude that this process's clock stood still by as much. Without that one
+// client that slept has every node marked, and no client gets a lock for a
+// guard time.
 
 // judge decides what can be decided.
 func (c *Clocks) judge(now Time) {
@@ -56,10 +58,11 @@ func (c *Clocks) due(k *clockCase) Time {
 // doubt: it is unknown whose clock it was. If the node's is ahead, its leases
 // end earlier by this process's clock in either case.
 //
-// Invariant: a case in doubt stays open until all leases have ended that the node gave to
-// any client. Clients with longer settings have shown theirs to the node. Without the rule
-// a client with a short guard time counts the node's votes at once after half of that,
-// and the node then drops another client's long lease early by the jump: two holders.
+// Invariant: a case in doubt stays open until all leases have ended that the
+// node gave to any client. Clients with longer settings have shown theirs to
+// the node. Without the rule a client with a short guard time counts the node's
+// votes at once after half of that, and the node then drops another client's
+// long lease early by the jump: two holders.
 func (c *Clocks) doubt(node int) {
 	k := &c.cases[node]
 	k.doubted = true
@@ -80,14 +83,14 @@ func (c *Clocks) Guard(now Time, node int, guard time.Duration) {
 	c.judge(now)
 }
 
-// slowNodeFactor is how many times Wait the client relies on the other nodes' leases
-// while none of these nodes answers. They may only be slow, and show then that
-// this process's clock has not stood still. No more than a ttl: a node timeout is
-// a quarter of that at most.
+// slowNodeFactor is how many times Wait the client relies on the other nodes'
+// leases while none of these nodes answers. They may only be slow, and show
+// then that this process's clock has not stood still. No more than a ttl: a
+// node timeout is a quarter of that at most.
 const slowNodeFactor = 4
 
-// shortenAll: no other node shows that this process's clock has not stood still, so
-// the leases that they gave end earlier as well.
+// shortenAll: no other node shows that this process's clock has not stood
+// still, so the leases that they gave end earlier as well.
 func (c *Clocks) shortenAll(node int) {
 	k := &c.cases[node]
 	if k.allShortened = true; k.steady == 0 {
@@ -95,9 +98,9 @@ func (c *Clocks) shortenAll(node int) {
 	}
 }
 
-// shorten has leases at nodes end earlier, unless they do for another case that may
-// have the same cause. If a clock was set back, leases last longer: no reason to
-// rely on that.
+// shorten has leases at nodes end earlier, unless they do for another case that
+// may have the same cause. If a clock was set back, leases last longer: no
+// reason to rely on that.
 func (c *Clocks) shorten(k *clockCase, nodes uint32) {
 	for i := range c.cases {
 		if o := &c.cases[i]; o.open && o.lo <= k.hi && k.lo <= o.hi {
@@ -110,8 +113,9 @@ func (c *Clocks) shorten(k *clockCase, nodes uint32) {
 	}
 }
 
-// judgeOwnClock: this process's clock has stood still if a majority of the nodes, at
-// least two, may have parted from it by as much: a majority does not jump.
+// judgeOwnClock: this process's clock has stood still if a majority of the
+// nodes, at least two, may have parted from it by as much: a majority does not
+// jump.
 func (c *Clocks) judgeOwnClock(now Time) {
 	if !c.Rules.on(RuleStood) {
 		return
@@ -120,7 +124,8 @@ func (c *Clocks) judgeOwnClock(now Time) {
 		if !c.cases[i].open {
 			continue
 		}
-		// Intervals that have a point in common have the greatest of their lower ends.
+		// Intervals that have a point in common have the greatest of their
+		// lower ends.
 		nodes := uint32(0)
 		for j := range c.cases {
 			if k := &c.cases[j]; k.open && k.lo <= c.cases[i].lo && c.cases[i].lo <= k.hi {

@@ -9,11 +9,13 @@ import (
 	"time"
 )
 
-// This file owns what a set of nodes is: the configuration that its nodes have recorded, and the
-// order of configurations. docs/membership.md states the rules and proves them.
+// This file owns what a set of nodes is: the configuration that its nodes have
+// recorded, and the order of configurations. docs/membership.md states the
+// rules and proves them.
 
-// Ballot orders what several clients propose. Two are never equal, and a later one is higher. It is
-// 11 hexadecimal digits of milliseconds and 8 of chance, so nodes compare ballots as texts.
+// Ballot orders what several clients propose. Two are never equal, and a later
+// one is higher. It is 11 hexadecimal digits of milliseconds and 8 of chance,
+// so nodes compare ballots as texts.
 type Ballot string
 
 const ballotLength = 11 + 8
@@ -39,8 +41,8 @@ func (b Ballot) millis() int64 {
 	return n
 }
 
-// Stamp names one configuration: "<epoch>.<ballot>", with the ballot under which it was proposed
-// first. The empty Stamp stands for no configuration.
+// Stamp names one configuration: "<epoch>.<ballot>", with the ballot under
+// which it was proposed first. The empty Stamp stands for no configuration.
 type Stamp string
 
 // StampOf returns the stamp of a configuration of that epoch.
@@ -78,8 +80,8 @@ type Member struct {
 	Role     Role   // while the nodes are being exchanged
 }
 
-// Configuration is which nodes make a quorum, and what all their clients share. It does not change:
-// another set of nodes is another Configuration.
+// Configuration is which nodes make a quorum, and what all their clients share.
+// It does not change: another set of nodes is another Configuration.
 type Configuration struct {
 	Stamp     Stamp
 	Guard     time.Duration
@@ -109,21 +111,25 @@ func (c *Configuration) Place(addr string) int {
 	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Addr == addr })
 }
 
-// Kin reports whether two configurations are of one set: they go back to the same first one, or have a member in common. All nodes may
-// have been exchanged in between. The stamp of the first one has a ballot, and identities are random, so it is no other set. Members are
-// looked at for a set that was exchanged by a version that wrote no Origin.
+// Kin reports whether two configurations are of one set: they go back to the
+// same first one, or have a member in common. All nodes may have been exchanged
+// in between. The stamp of the first one has a ballot, and identities are
+// random, so it is no other set. Members are looked at for a set that was
+// exchanged by a version that wrote no Origin.
 func (c *Configuration) Kin(o *Configuration) bool {
 	return c.origin() == o.origin() || slices.ContainsFunc(o.Members, func(m Member) bool { return c.Member(m.Identity) >= 0 })
 }
 
 func (c *Configuration) origin() Stamp { return cmp.Or(c.Origin, c.Stamp) }
 
-// Entering reports whether an address is that of a member that enters. It is false for no configuration.
+// Entering reports whether an address is that of a member that enters. It is
+// false for no configuration.
 func (c *Configuration) Entering(addr string) bool {
 	return c != nil && slices.ContainsFunc(c.Members, func(m Member) bool { return m.Addr == addr && m.Role == Enters })
 }
 
-// String returns the configuration as nodes keep it. ParseConfiguration reads it.
+// String returns the configuration as nodes keep it. ParseConfiguration reads
+// it.
 func (c *Configuration) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d %d %d %d", c.Stamp, Layout, c.Guard.Milliseconds(), c.Retention.Milliseconds(), len(c.Members))
@@ -140,20 +146,23 @@ var (
 	unquoted = strings.NewReplacer("%25", "%", "%20", " ", "%0a", "\n", "%0d", "\r", "%09", "\t")
 )
 
-// maxMembers bounds what is read. maxNodes bounds how many nodes a client knows in its life: it has a bit for each.
+// maxMembers bounds what is read. maxNodes bounds how many nodes a client knows
+// in its life: it has a bit for each.
 const (
 	maxMembers = 31
 	maxNodes   = 32
 )
 
-// Layout is the version of the keys and scripts that the clients of a set share. A set is recorded with the version of the client that
-// recorded it.
+// Layout is the version of the keys and scripts that the clients of a set
+// share. A set is recorded with the version of the client that recorded it.
 //
-// Invariant: a client of another version is refused by each node of the set. Without that a fleet whose clients are upgraded one by one has
-// two kinds of clients with other keys at the same nodes, and each kind has a holder.
+// Invariant: a client of another version is refused by each node of the set.
+// Without that a fleet whose clients are upgraded one by one has two kinds of
+// clients with other keys at the same nodes, and each kind has a holder.
 const Layout = 1
 
-// LayoutOf returns with which Layout a node has recorded its set, from what the node keeps; 0 if that makes no sense.
+// LayoutOf returns with which Layout a node has recorded its set, from what the
+// node keeps; 0 if that makes no sense.
 func LayoutOf(text string) int {
 	words := strings.Fields(text)
 	if len(words) < 6 {
@@ -168,8 +177,9 @@ func LayoutOf(text string) int {
 
 // ParseConfiguration reads what String returns.
 func ParseConfiguration(text string) (*Configuration, bool) {
-	// The text is a node's, so another program may have written it. What makes no sense is no configuration, and the node is
-	// refused; nothing of it may end the process or count.
+	// The text is a node's, so another program may have written it. What makes
+	// no sense is no configuration, and the node is refused; nothing of it may
+	// end the process or count.
 	words := strings.Fields(text)
 	if len(words) < 5 || words[1] != strconv.Itoa(Layout) {
 		return nil, false
@@ -187,7 +197,8 @@ func ParseConfiguration(text string) (*Configuration, bool) {
 	c.Guard, c.Retention = time.Duration(min(guard, most))*time.Millisecond, time.Duration(min(kept, most))*time.Millisecond
 	for i := range int(n) {
 		m := Member{Identity: words[5+2*i], Addr: unquoted.Replace(words[6+2*i])}
-		// One identity or one address twice would be one node with two votes, in the list of every client.
+		// One identity or one address twice would be one node with two votes,
+		// in the list of every client.
 		if c.Member(m.Identity) >= 0 || c.Place(m.Addr) >= 0 {
 			return nil, false
 		}

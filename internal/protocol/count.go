@@ -5,12 +5,14 @@ import (
 	"time"
 )
 
-// This file owns the counting rule, which only semaphores need: votes alone admit too
-// many. Three claims of two permits may each have the votes of another majority.
+// This file owns the counting rule, which only semaphores need: votes alone
+// admit too many. Three claims of two permits may each have the votes of
+// another majority.
 //
 // Invariant: leaving out a view, or knowing less of one, can only refuse.
 
-// lowerSet is a node's list or total of the claims before this one, where they count.
+// lowerSet is a node's list or total of the claims before this one, where they
+// count.
 type lowerSet struct {
 	known        bool
 	sum, digest  uint64
@@ -24,11 +26,12 @@ type lowerSet struct {
 // totals are what is known of claims that are not listed.
 type totals struct{ sum, digest uint64 }
 
-// takeLowerSet takes what an answer says of the lower claims. Where votes are all
-// that is needed it is not asked for, and not kept.
+// takeLowerSet takes what an answer says of the lower claims. Where votes are
+// all that is needed it is not asked for, and not kept.
 func (c *Claim) takeLowerSet(m *peerExtra, r Request, a Answer) {
-	// A holder keeps the digests it was admitted by: newer views are subsets, but
-	// one that is newer than the others would no longer compare equal to them.
+	// A holder keeps the digests it was admitted by: newer views are subsets,
+	// but one that is newer than the others would no longer compare equal to
+	// them.
 	if a.HasTotals && (!m.known || c.phase != Holding) {
 		m.known, m.sum, m.digest, m.all = true, a.Sum, a.Digest, totals{a.Sum, a.Digest}
 		if a.Listed {
@@ -62,10 +65,11 @@ const (
 	fullDepth    = 6
 )
 
-// listFrom is where the lists begin that are asked for. What differs between the
-// nodes is mostly recent, so they go back for a second first; when the totals of
-// what is older differ too, sixteen times as far, and then to the beginning. A node does not
-// tell more than some hundred claims: where there are more, a sixteenth as far.
+// listFrom is where the lists begin that are asked for. What differs between
+// the nodes is mostly recent, so they go back for a second first; when the
+// totals of what is older differ too, sixteen times as far, and then to the
+// beginning. A node does not tell more than some hundred claims: where there
+// are more, a sixteenth as far.
 func (c *Claim) listFrom() Ticket {
 	if back := shortestList << (4 * c.listDepth); c.listDepth < fullDepth && c.ticket > back {
 		return c.ticket - back
@@ -73,9 +77,9 @@ func (c *Claim) listFrom() Ticket {
 	return 0
 }
 
-// deepenLists has the next lists go back further if the older claims are not the same in
-// q of the views that are listed; in all of them for a holder, since any node may
-// go and the rest must still admit it.
+// deepenLists has the next lists go back further if the older claims are not
+// the same in q of the views that are listed; in all of them for a holder,
+// since any node may go and the rest must still admit it.
 func (c *Claim) deepenLists(now Time) {
 	for _, set := range c.Sets.sets() {
 		listed, need := c.listed(now, set), needOf(set)
@@ -109,23 +113,24 @@ func (c *Claim) count(now Time, votes uint32) {
 	}
 }
 
-// fits is the counting rule for semaphores. N - V nodes tell nothing, so each lower claim is
-// taken to be on all of these: "a lower claim e counts if
-// (views that contain e) + (N - V) >= q".
+// fits is the counting rule for semaphores. N - V nodes tell nothing, so each
+// lower claim is taken to be on all of these: "a lower claim e counts if (views
+// that contain e) + (N - V) >= q".
 //
 // Only voting views whose content is known are used; leaving a view out moves
 // every claim it contains from "contained" to "N - V" and adds one to the
 // others, so it can only refuse. Equal digests and sums mean equal content:
 // then each claim is in all V views, counts, and by the votes they all fit.
 //
-// Sums and digests may be of more than the lower claims: where a list is asked for a
-// node also tells those of all claims with votes. That can only refuse, too. Let q views lie
-// within one set. A claim that is not in the set is in V - q views at most, so it does
-// not count. And the node that votes for all of the set has room for it.
+// Sums and digests may be of more than the lower claims: where a list is asked
+// for a node also tells those of all claims with votes. That can only refuse,
+// too. Let q views lie within one set. A claim that is not in the set is in V -
+// q views at most, so it does not count. And the node that votes for all of the
+// set has room for it.
 //
 // A holder hears of one node after the other how it has gone on, and may not be
-// able to compare what is new with what is old. It still knows what it knew when
-// it was last admitted, and claims only ever go from a view.
+// able to compare what is new with what is old. It still knows what it knew
+// when it was last admitted, and claims only ever go from a view.
 func (c *Claim) fits(now Time) bool {
 	if c.fitsNow(now) {
 		return true
@@ -147,8 +152,9 @@ func (c *Claim) swapAdmitted() {
 	}
 }
 
-// saveAdmitted keeps what admits the claim. It costs a copy for each node, so it is done for
-// counted claims only: a vote alone admits all others, and a vote stays.
+// saveAdmitted keeps what admits the claim. It costs a copy for each node, so
+// it is done for counted claims only: a vote alone admits all others, and a
+// vote stays.
 func (c *Claim) saveAdmitted(now Time) {
 	if !c.Counting || !c.Voted(now) || !c.fitsNow(now) {
 		return
@@ -181,12 +187,14 @@ func (c *Claim) fitsIn(now Time, set uint32) bool {
 	return false
 }
 
-// equalDigests returns how many usable voting views, at most, lie within one set that a node
-// votes for, and the weight of that set: the lower claims, or all claims with votes.
+// equalDigests returns how many usable voting views, at most, lie within one
+// set that a node votes for, and the weight of that set: the lower claims, or
+// all claims with votes.
 //
-// A node that lists the lower claims tells the totals of all as well. Without the rule a
-// node whose list is too long tells the totals of all, and one whose list is not too long
-// tells those of the lower claims only: the two never compare, however long the claim asks.
+// A node that lists the lower claims tells the totals of all as well. Without
+// the rule a node whose list is too long tells the totals of all, and one whose
+// list is not too long tells those of the lower claims only: the two never
+// compare, however long the claim asks.
 func (c *Claim) equalDigests(now Time, of uint32) (most int, sum uint64) {
 	for i := range c.peers {
 		if of&(1<<i) == 0 {
@@ -216,9 +224,9 @@ func (c *Claim) differ(now Time) bool {
 	return same < bits.OnesCount32(c.exact(now)&all)
 }
 
-// fitsBySum shows without any list that there is room: a claim that counts is in at
-// least k = q - (N - V) of the V views, so together they weigh at most a k-th
-// of what the views do.
+// fitsBySum shows without any list that there is room: a claim that counts is
+// in at least k = q - (N - V) of the V views, so together they weigh at most a
+// k-th of what the views do.
 func (c *Claim) fitsBySum(now Time, set uint32) bool {
 	views, sum := 0, uint64(0)
 	for i := range c.peers {
@@ -232,9 +240,9 @@ func (c *Claim) fitsBySum(now Time, set uint32) bool {
 	return views >= needOf(set) && k > 0 && c.Weight+sum/uint64(k) <= c.capacity(now)
 }
 
-// counted is shown by the lists: by those that begin at a ticket, and by those of
-// all claims. Only a total stands for the claims before the lists, and it counts
-// in any case; once where two views tell the same.
+// counted is shown by the lists: by those that begin at a ticket, and by those
+// of all claims. Only a total stands for the claims before the lists, and it
+// counts in any case; once where two views tell the same.
 func (c *Claim) counted(now Time, set uint32, from Ticket) bool {
 	type tally struct {
 		views  int

@@ -6,8 +6,8 @@ import (
 )
 
 // permit is a claim to one of three permits, of a majority of two of which two
-// others may be a part: one that both nodes have had for long, and one that only
-// the first knows. It holds by what the nodes have listed.
+// others may be a part: one that both nodes have had for long, and one that
+// only the first knows. It holds by what the nodes have listed.
 type permit struct {
 	*Claim
 	now Time
@@ -34,7 +34,8 @@ func newPermit(t *testing.T) *permit {
 	return c
 }
 
-// answers are those of the first nodes to what has been asked; the others are silent.
+// answers are those of the first nodes to what has been asked; the others are
+// silent.
 func (c *permit) answers(a ...Answer) {
 	out := append([]Request(nil), c.Out...)
 	c.Out = c.Out[:0]
@@ -65,7 +66,8 @@ func TestHolderHearsOfOneNodeFirst(t *testing.T) {
 			if c.Phase() != Holding {
 				t.Fatalf("phase %d: lost, though no more are before it than ever", c.Phase())
 			}
-			// And the other has come back without its memory: what it told still counts.
+			// And the other has come back without its memory: what it told
+			// still counts.
 			c.now++
 			c.Answer(c.now, Request{Node: 1, Op: OpBeat, Ticket: mine, Sent: c.now}, Answer{Status: Recovering, Incarnation: 2, Wait: c.TTL})
 			if c.Phase() != Holding {

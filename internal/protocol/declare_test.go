@@ -8,7 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// leavesUsed: a set that clients use is not recorded, also if some node does not answer.
+// leavesUsed: a set that clients use is not recorded, also if some node does
+// not answer.
 func leavesUsed(t assert.TestingT, rules protocol.Rules) {
 	d := protocol.Declaration{Rules: rules}
 	assert.True(t, d.Judge([]protocol.NodeUse{protocol.UseUnknown, protocol.UseMade, protocol.UseNone}))
@@ -40,7 +41,8 @@ func TestDeclaration(t *testing.T) {
 	assert.True(t, d.Judge([]protocol.NodeUse{protocol.UseBegun, protocol.UseUnknown, protocol.UseMade}))
 	assert.True(t, d.Set, "what was begun is ended")
 
-	// No node votes: the guard times of these incarnations end, also when the call tries again.
+	// No node votes: the guard times of these incarnations end, also when the
+	// call tries again.
 	assert.False(t, d.Declared(false, []protocol.Incarnation{7, 8, 9}))
 	for range 2 {
 		of, any := d.Ends(2)

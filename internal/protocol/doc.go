@@ -1,11 +1,11 @@
 // Package protocol is the algorithm: how one client process acquires, keeps and
-// releases claims on a quorum of independent nodes. Everything in it is pure. It has
-// no clock, no goroutine and no network. The runtime (internal/core) and the simulator
-// (internal/sim) drive the same code: they pass the time and an event, and take what
-// is to be sent and when to wake.
+// releases claims on a quorum of independent nodes. Everything in it is pure.
+// It has no clock, no goroutine and no network. The runtime (internal/core) and
+// the simulator (internal/sim) drive the same code: they pass the time and an
+// event, and take what is to be sent and when to wake.
 //
-// A process has one [Client], an [Attempt] for each of its claims, and a [RegisterOp] for
-// each operation on a record:
+// A process has one [Client], an [Attempt] for each of its claims, and a
+// [RegisterOp] for each operation on a record:
 //
 //	                 +--------------------- Client -----------------------+
 //	reply, push ---> | incarnation, clocks, guard time, tickets, repair   | --> Action:

@@ -6,17 +6,19 @@ import (
 	"time"
 )
 
-// This file owns how the nodes of a set are exchanged: which configuration may follow which one.
+// This file owns how the nodes of a set are exchanged: which configuration may
+// follow which one.
 //
 //	            the new nodes take in        a majority of each        the new set
 //	Stable ---> Learning ------------------> Joint ------------------> Stable
 //	   ^           |                           |
 //	   `-----------+---------- undone ---------'
 //
-// Invariant: a configuration and the next one have a set in common of which both need a majority. So of two
-// claims that are admitted under them, one after the other, the later one meets the earlier one at a node.
-// Only the step from Joint to the new set is without such a set for clients that count on what was before Joint.
-// These cannot hold any more by then: see Exchange.
+// Invariant: a configuration and the next one have a set in common of which
+// both need a majority. So of two claims that are admitted under them, one
+// after the other, the later one meets the earlier one at a node. Only the step
+// from Joint to the new set is without such a set for clients that count on
+// what was before Joint. These cannot hold any more by then: see Exchange.
 
 // Stage is how far an exchange of nodes has come.
 type Stage uint8
@@ -42,7 +44,8 @@ const (
 
 const roles = "sle"
 
-// appendExchange writes what a configuration has beside its members: nothing, if nodes were never exchanged.
+// appendExchange writes what a configuration has beside its members: nothing,
+// if nodes were never exchanged.
 func (c *Configuration) appendExchange(b *strings.Builder) {
 	if c.Stage == Stable && len(c.Former) == 0 && c.Origin == "" {
 		return
@@ -107,7 +110,8 @@ func (c *Configuration) Fits(ch Change) bool {
 	return !slices.ContainsFunc(ch.Remove, func(a string) bool { return c.Place(a) < 0 })
 }
 
-// Begin returns the first configuration of a change. Where no node is added, and no holder can be left with too few nodes, none has to learn.
+// Begin returns the first configuration of a change. Where no node is added,
+// and no holder can be left with too few nodes, none has to learn.
 func (c *Configuration) Begin(ch Change, b Ballot) *Configuration {
 	n := c.follow(b, Learning)
 	for i := range n.Members {
@@ -125,8 +129,10 @@ func (c *Configuration) Begin(ch Change, b Ballot) *Configuration {
 	return n
 }
 
-// strands reports whether a majority of the nodes that stay or leave can have so few nodes that stay that these, and all that enter,
-// are no majority of the new set. A holder with such a majority needs the time to be taken back, see takeback.go.
+// strands reports whether a majority of the nodes that stay or leave can have
+// so few nodes that stay that these, and all that enter, are no majority of the
+// new set. A holder with such a majority needs the time to be taken back, see
+// takeback.go.
 func (c *Configuration) strands() bool {
 	var count [3]int
 	for _, m := range c.Members {
@@ -203,22 +209,27 @@ const (
 	ExchangeUnfit                  // the change makes no sense for the set
 )
 
-// Exchange decides for the client that exchanges nodes what the next configuration is, and when it may be proposed.
-// An exchange that another client has left half-way is finished first. It is not safe for concurrent use.
+// Exchange decides for the client that exchanges nodes what the next
+// configuration is, and when it may be proposed. An exchange that another
+// client has left half-way is finished first. It is not safe for concurrent
+// use.
 //
-// The successor of a configuration is decided by a majority of the nodes that stay or leave: it is recorded
-// in a register beside the claims, see SuccessorName.
+// The successor of a configuration is decided by a majority of the nodes that
+// stay or leave: it is recorded in a register beside the claims, see
+// SuccessorName.
 //
-// Invariant: the new set alone counts only when no client can hold by the set of before alone, whose leases have ended a
-// guard time after a majority of that set has refused its requests. And fences of the set of before are older by then than any ticket that
-// the new set gives.
+// Invariant: the new set alone counts only when no client can hold by the set
+// of before alone, whose leases have ended a guard time after a majority of
+// that set has refused its requests. And fences of the set of before are older
+// by then than any ticket that the new set gives.
 type Exchange struct {
 	Guard time.Duration // how long Jointly lasts at least: the guard time, and the skew of clocks
 	Goal  Change        // the zero value: what is under way is ended, and nothing else is begun
 	Undo  bool          // what is under way is given up. It may be set at any time
 	Rules Rules
 
-	// Patience is how long a node that enters may be silent before the change is given up; 0: it never is.
+	// Patience is how long a node that enters may be silent before the change
+	// is given up; 0: it never is.
 	Patience time.Duration
 
 	config *Configuration
@@ -250,7 +261,8 @@ func (e *Exchange) Decided(now Time, c *Configuration) {
 	}
 }
 
-// has reports whether a change is the one under way, or else whether nothing of it is left to do.
+// has reports whether a change is the one under way, or else whether nothing of
+// it is left to do.
 func (c *Configuration) has(ch Change, underWay bool) bool {
 	for _, m := range ch.Add {
 		if at := c.Place(m.Addr); at < 0 || underWay && c.Members[at].Role != Enters {
@@ -270,7 +282,8 @@ func (e *Exchange) Mine() bool {
 	return e.config != nil && (e.begun && e.config.Stage != Stable || e.sent)
 }
 
-// Left returns how long the stage lasts yet, at least: Jointly, or Learning where a holder could be left with too few nodes.
+// Left returns how long the stage lasts yet, at least: Jointly, or Learning
+// where a holder could be left with too few nodes.
 func (e *Exchange) Left(now Time) time.Duration {
 	if e.config == nil || e.config.Stage == Stable || e.config.Stage == Learning && !e.config.strands() || e.began == 0 {
 		return e.Guard
@@ -278,13 +291,16 @@ func (e *Exchange) Left(now Time) time.Duration {
 	return max(0, e.Guard-now.Sub(e.began))
 }
 
-// Read says that nothing had been decided to follow the configuration when its register was read.
+// Read says that nothing had been decided to follow the configuration when its
+// register was read.
 func (e *Exchange) Read() { e.read, e.sent = true, false }
 
 // Outcome returns what has become of the exchange.
 //
-// Invariant: to give up whatever is under way is over when the register has been read. An operator that died may have decided
-// a change that no node shows yet, and so may this call have. Without the rule the next exchange begins with that change, though it was given up.
+// Invariant: to give up whatever is under way is over when the register has
+// been read. An operator that died may have decided a change that no node shows
+// yet, and so may this call have. Without the rule the next exchange begins
+// with that change, though it was given up.
 func (e *Exchange) Outcome() ExchangeOutcome {
 	wants := len(e.Goal.Add)+len(e.Goal.Remove) > 0
 	switch {
@@ -302,12 +318,14 @@ func (e *Exchange) Outcome() ExchangeOutcome {
 	return ExchangeGoesOn
 }
 
-// readOneIn is in how many rounds the register is read once, though nothing is proposed.
+// readOneIn is in how many rounds the register is read once, though nothing is
+// proposed.
 const readOneIn = 8
 
-// Propose returns what is to follow the configuration that was decided last, nil if it is to stay for now, and whether
-// the register is to be asked. It is asked now and then in any case: a client that died may have decided what follows, and
-// no node shows that yet.
+// Propose returns what is to follow the configuration that was decided last,
+// nil if it is to stay for now, and whether the register is to be asked. It is
+// asked now and then in any case: a client that died may have decided what
+// follows, and no node shows that yet.
 func (e *Exchange) Propose(now Time, b Ballot) (next *Configuration, ask bool) {
 	if e.config == nil {
 		return nil, false
@@ -338,8 +356,8 @@ func (e *Exchange) propose(now Time, b Ballot) *Configuration {
 	return e.config.Finish(b)
 }
 
-// lose gives the change up if a node that enters has been silent for too long. What another client has begun is for that
-// client, or an operator, to give up.
+// lose gives the change up if a node that enters has been silent for too long.
+// What another client has begun is for that client, or an operator, to give up.
 func (e *Exchange) lose(now Time) {
 	for i := range e.nodes {
 		n := &e.nodes[i]
@@ -354,18 +372,23 @@ func (e *Exchange) Awaits(member int) bool {
 	return e.config.Stage != Stable && e.config.Members[member].Role == Enters && e.nodes[member].silent != 0
 }
 
-// GaveUp returns the member because of which the change was given up, and for how long that had been silent. It is -1 if there is none.
+// GaveUp returns the member because of which the change was given up, and for
+// how long that had been silent. It is -1 if there is none.
 func (e *Exchange) GaveUp() (member int, silent time.Duration) { return e.gone - 1, e.away }
 
-// Moved says that a member serves the configuration that was decided last, as it was asked at some time. saved says that it serves it
-// after a restart, too, or comes back empty; see Saves.
+// Moved says that a member serves the configuration that was decided last, as
+// it was asked at some time. saved says that it serves it after a restart, too,
+// or comes back empty; see Saves.
 //
-// Invariant: a majority serves that configuration at one moment, and so for good. Without the second look A moves, loses its data,
-// and gets its place in the configuration of before by the word of B and C, which have not moved. Then B moves. A and C
-// serve the one of before, and the new set counts without them (trace exchange-moves-back).
+// Invariant: a majority serves that configuration at one moment, and so for
+// good. Without the second look A moves, loses its data, and gets its place in
+// the configuration of before by the word of B and C, which have not moved.
+// Then B moves. A and C serve the one of before, and the new set counts without
+// them (trace exchange-moves-back).
 //
-// Invariant: each node of that majority serves it after a restart as well. Without that A comes back with an older file, which has the
-// configuration of before (trace exchange-old-file).
+// Invariant: each node of that majority serves it after a restart as well.
+// Without that A comes back with an older file, which has the configuration of
+// before (trace exchange-old-file).
 func (e *Exchange) Moved(now, asked Time, member int, saved bool) {
 	n := &e.nodes[member]
 	n.moved = true
@@ -379,15 +402,19 @@ func (e *Exchange) Moved(now, asked Time, member int, saved bool) {
 	}
 }
 
-// Saves reports whether a member has to have its move on disk: it stays or leaves, and the new set counts alone next.
+// Saves reports whether a member has to have its move on disk: it stays or
+// leaves, and the new set counts alone next.
 func (e *Exchange) Saves(member int) bool {
 	return e.config != nil && e.config.Stage == Jointly && e.config.Members[member].Role != Enters && e.began == 0 && e.Rules.on(RuleExchangeSaved)
 }
 
-// Silent says that a member does not answer: it may have lost its data since it was looked at.
+// Silent says that a member does not answer: it may have lost its data since it
+// was looked at.
 //
-// Invariant: a member counts for the next configuration by what it has told last, and only while it answers. Without the rule the new
-// set counts alone by a member that was caught up, crashed and comes back empty: what is recorded is at no node of that set.
+// Invariant: a member counts for the next configuration by what it has told
+// last, and only while it answers. Without the rule the new set counts alone by
+// a member that was caught up, crashed and comes back empty: what is recorded
+// is at no node of that set.
 func (e *Exchange) Silent(now Time, member int) {
 	n := &e.nodes[member]
 	if e.Rules.on(RuleExchangeSilent) {
@@ -404,7 +431,8 @@ func (e *Exchange) Looked(member int, votes, caughtUp bool) {
 	n.votes, n.caught, n.silent = votes, caughtUp, 0
 }
 
-// majority reports whether a majority of the members without a role is as wanted.
+// majority reports whether a majority of the members without a role is as
+// wanted.
 func (e *Exchange) majority(without Role, is func(n *exchanging) bool) bool {
 	all, have := 0, 0
 	for i := range e.nodes {
@@ -419,8 +447,8 @@ func (e *Exchange) majority(without Role, is func(n *exchanging) bool) bool {
 	return 2*have > all
 }
 
-// Next returns whether what follows the configuration may be proposed now. It is
-// Join after Learning, and Finish after Jointly.
+// Next returns whether what follows the configuration may be proposed now. It
+// is Join after Learning, and Finish after Jointly.
 func (e *Exchange) Next(now Time) bool {
 	if e.config == nil || e.config.Stage == Stable || e.began == 0 {
 		return false
@@ -434,8 +462,9 @@ func (e *Exchange) Next(now Time) bool {
 	return ready && (now.Sub(e.began) >= e.Guard || !e.Rules.on(RuleExchangeWait))
 }
 
-// learnt reports whether each node that enters has taken in what the others have. A node that cannot be reached holds the
-// exchange up, and it is for the operator to give it up.
+// learnt reports whether each node that enters has taken in what the others
+// have. A node that cannot be reached holds the exchange up, and it is for the
+// operator to give it up.
 func (e *Exchange) learnt() bool {
 	for i := range e.nodes {
 		if n := &e.nodes[i]; e.config.Members[i].Role == Enters && !(n.moved && n.votes && n.caught) {
@@ -445,15 +474,18 @@ func (e *Exchange) learnt() bool {
 	return true
 }
 
-// settled reports whether each holder has had the time to get its place at the nodes that stay.
+// settled reports whether each holder has had the time to get its place at the
+// nodes that stay.
 //
-// Invariant: what a node that takes a holder back is evidence of counts half a guard time later. Before that a majority of the new set
-// may not have the holder, and it would be lost as soon as one is needed.
+// Invariant: what a node that takes a holder back is evidence of counts half a
+// guard time later. Before that a majority of the new set may not have the
+// holder, and it would be lost as soon as one is needed.
 func (e *Exchange) settled(now Time) bool {
 	return !e.config.strands() || now.Sub(e.began) >= e.Guard || !e.Rules.on(RuleExchangeTake)
 }
 
-// Over reports whether a majority of the new set has moved to it. A second change may begin.
+// Over reports whether a majority of the new set has moved to it. A second
+// change may begin.
 func (e *Exchange) Over() bool {
 	return e.config != nil && e.config.Stage == Stable && e.majority(Enters, func(n *exchanging) bool { return n.moved })
 }

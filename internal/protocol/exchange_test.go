@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file tests what an Exchange decides: what has become of it, what it proposes, and which members that rests on.
+// This file tests what an Exchange decides: what has become of it, what it
+// proposes, and which members that rests on.
 
 const exchangeGuard = 20 * time.Second
 
@@ -24,7 +25,8 @@ func entering(add, remove string) (ch protocol.Change) {
 	return ch
 }
 
-// decided is an Exchange for which c was decided at a time, and which the given members have moved to since.
+// decided is an Exchange for which c was decided at a time, and which the given
+// members have moved to since.
 func decided(e protocol.Exchange, now protocol.Time, c *protocol.Configuration, moved ...int) *protocol.Exchange {
 	e.Guard = exchangeGuard
 	e.Decided(now, c)
@@ -32,7 +34,8 @@ func decided(e protocol.Exchange, now protocol.Time, c *protocol.Configuration, 
 	return &e
 }
 
-// staysSaved: a member that would come back as it was before counts for the wait when it has a newer file.
+// staysSaved: a member that would come back as it was before counts for the
+// wait when it has a newer file.
 func staysSaved(t assert.TestingT, rules protocol.Rules) {
 	joint := setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)).Join(ballot(3))
 	e := protocol.Exchange{Rules: rules, Guard: exchangeGuard}
@@ -59,7 +62,8 @@ func TestAMajorityHasItsMoveOnDisk(t *testing.T) {
 	assert.False(t, e.Saves(0), "the wait has begun")
 }
 
-// serve has members be seen to serve what was decided, twice: a majority of them does so at one moment.
+// serve has members be seen to serve what was decided, twice: a majority of
+// them does so at one moment.
 func serve(e *protocol.Exchange, now protocol.Time, members ...int) {
 	for range 2 {
 		for _, i := range members {
@@ -68,7 +72,8 @@ func serve(e *protocol.Exchange, now protocol.Time, members ...int) {
 	}
 }
 
-// A majority that serves the configuration at one moment serves it for good. One that was seen one by one may not.
+// A majority that serves the configuration at one moment serves it for good.
+// One that was seen one by one may not.
 func staysMoved(t assert.TestingT, rules protocol.Rules) {
 	joint := setOf(1, "A", "B", "C").Begin(entering("D", "C"), ballot(2)).Join(ballot(3))
 	e := decided(protocol.Exchange{Rules: rules}, 1, joint)
@@ -120,7 +125,8 @@ func TestOutcomeOfAnExchange(t *testing.T) {
 	assert.Equal(t, protocol.ExchangeGoesOn, new(protocol.Exchange).Outcome(), "no configuration is known")
 }
 
-// A majority is more than half: one of two members does not serve the new set, and one of two does not begin the wait.
+// A majority is more than half: one of two members does not serve the new set,
+// and one of two does not begin the wait.
 func TestHalfOfTheMembersIsNoMajority(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B")
@@ -138,7 +144,8 @@ func TestHalfOfTheMembersIsNoMajority(t *testing.T) {
 	assert.True(t, e.Next(late.Add(exchangeGuard)))
 }
 
-// The change was begun by this client, and another one has given it up: it is not begun again.
+// The change was begun by this client, and another one has given it up: it is
+// not begun again.
 func TestAChangeThatAnotherClientGaveUpIsOver(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -156,7 +163,8 @@ func TestAChangeThatAnotherClientGaveUpIsOver(t *testing.T) {
 	assert.False(t, ask)
 }
 
-// The change that is under way is this client's only if the same nodes enter and leave.
+// The change that is under way is this client's only if the same nodes enter
+// and leave.
 func TestAnotherChangeIsNotMine(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -171,7 +179,8 @@ func TestAnotherChangeIsNotMine(t *testing.T) {
 	assert.True(t, decided(protocol.Exchange{Goal: entering("D", "C")}, 1, underWay).Mine())
 }
 
-// A set that no majority of its members serves yet is not the set to begin with: another client may know what follows it.
+// A set that no majority of its members serves yet is not the set to begin
+// with: another client may know what follows it.
 func TestAChangeBeginsWhenItsSetIsServed(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -186,7 +195,8 @@ func TestAChangeBeginsWhenItsSetIsServed(t *testing.T) {
 	assert.Equal(t, protocol.Learning, next.Stage)
 }
 
-// A change that was proposed may have been decided, though the answer did not come. It is given up when the register was read since.
+// A change that was proposed may have been decided, though the answer did not
+// come. It is given up when the register was read since.
 func TestWhatWasProposedIsReadBeforeItIsGivenUp(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -216,7 +226,8 @@ func TestWhatWasProposedIsReadBeforeItIsGivenUp(t *testing.T) {
 	assert.Equal(t, protocol.Stable, undo.Stage)
 }
 
-// What is given up has been read for the configuration that counts now, in each round until it was.
+// What is given up has been read for the configuration that counts now, in each
+// round until it was.
 func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -242,7 +253,8 @@ func TestWhatIsGivenUpIsReadInEachRound(t *testing.T) {
 	assert.Equal(t, protocol.ExchangeGoesOn, e.Outcome(), "the register of another configuration was read")
 }
 
-// The wait begins when a majority of the set of before has moved, whatever the new nodes do, and later moves prolong nothing.
+// The wait begins when a majority of the set of before has moved, whatever the
+// new nodes do, and later moves prolong nothing.
 func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	t.Parallel()
 	joint := setOf(1, "A", "B", "C").Begin(entering("DEF", "ABC"), ballot(2)).Join(ballot(3))
@@ -275,7 +287,8 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	assert.Equal(t, exchangeGuard, learning.Left(at(time.Second)), "it has not begun while D learns")
 }
 
-// A member of the new set counts for what follows if it serves the present configuration, votes and is caught up.
+// A member of the new set counts for what follows if it serves the present
+// configuration, votes and is caught up.
 func TestWhichMembersCountForTheNext(t *testing.T) {
 	t.Parallel()
 	learning := setOf(1, "A").Begin(entering("D", "A"), ballot(2))
@@ -295,7 +308,8 @@ func TestWhichMembersCountForTheNext(t *testing.T) {
 	assert.False(t, e.Next(protocol.Time(2*exchangeGuard)), "the set of before has not moved: D has not learnt from it")
 }
 
-// A new node that answers again is not given up, and without Patience no node is. GaveUp says what was so when it was.
+// A new node that answers again is not given up, and without Patience no node
+// is. GaveUp says what was so when it was.
 func TestPatienceWithNewNodes(t *testing.T) {
 	t.Parallel()
 	const patience = time.Second
@@ -341,7 +355,8 @@ func TestFormerMembers(t *testing.T) {
 	assert.Equal(t, was, set.Former, "no node has left")
 }
 
-// A set has 31 members at most while it is exchanged, and as many former ones: what is recorded can be read again.
+// A set has 31 members at most while it is exchanged, and as many former ones:
+// what is recorded can be read again.
 func TestASetIsBounded(t *testing.T) {
 	t.Parallel()
 	addrs := strings.Split("ABCDEFGHIJKLMNOPQRSTUVWXYZabcde", "")

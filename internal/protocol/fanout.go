@@ -9,29 +9,33 @@ import (
 	"time"
 )
 
-// This file owns which nodes an attempt asks first, and how long to wait for an answer.
-// Safety does not rest on either: to a claim, a deferred node is one that is far away.
+// This file owns which nodes an attempt asks first, and how long to wait for an
+// answer. Safety does not rest on either: to a claim, a deferred node is one
+// that is far away.
 
-// Fanout knows how long each node takes to answer one client. It is safe for concurrent
-// use. At most one goroutine at a time may report the answers of a node.
+// Fanout knows how long each node takes to answer one client. It is safe for
+// concurrent use. At most one goroutine at a time may report the answers of a
+// node.
 //
-// Most locks are free, and given back at once. A lock that is both need reach only a
-// quorum of nodes. So where the nodes' time is scarce, an attempt at a name at which no
-// other client was met of late asks q nodes first. It asks the deferred nodes when the
-// first do not suffice, or after a while: a lock that is kept survives the loss of as
-// many nodes as ever. See [Claim.Start]. An attempt that is alone asks all nodes at once,
-// and has the answers of the quickest.
+// Most locks are free, and given back at once. A lock that is both need reach
+// only a quorum of nodes. So where the nodes' time is scarce, an attempt at a
+// name at which no other client was met of late asks q nodes first. It asks the
+// deferred nodes when the first do not suffice, or after a while: a lock that
+// is kept survives the loss of as many nodes as ever. See [Claim.Start]. An
+// attempt that is alone asks all nodes at once, and has the answers of the
+// quickest.
 //
-// All clients begin with the same nodes at a name, so the second client meets the first
-// one there. Each node is among the first for as many names as any other.
+// All clients begin with the same nodes at a name, so the second client meets
+// the first one there. Each node is among the first for as many names as any
+// other.
 type Fanout struct {
 	rules Rules
 	nodes []nodeTimes
 	known atomic.Int32 // how many of them there are
 }
 
-// nodeTimes is how long one node takes to answer. It fills a cache line, because another
-// processor reports each node's answers.
+// nodeTimes is how long one node takes to answer. It fills a cache line,
+// because another processor reports each node's answers.
 type nodeTimes struct {
 	ewma       atomic.Int64 // a moving average, in nanoseconds
 	best       atomic.Int64 // the shortest of late, in nanoseconds; 0: not known
@@ -55,16 +59,18 @@ func NewFanout(nodes int, rules Rules) *Fanout {
 }
 
 const (
-	// deferDelay is what the first nodes are given beyond what such nodes have taken of late,
-	// before the deferred nodes are asked. A lock that is kept for less is never anywhere else.
+	// deferDelay is what the first nodes are given beyond what such nodes have
+	// taken of late, before the deferred nodes are asked. A lock that is kept
+	// for less is never anywhere else.
 	deferDelay = 500 * time.Microsecond
-	// slowMargin is by how much longer a node may take than others and still be one of the first.
+	// slowMargin is by how much longer a node may take than others and still be
+	// one of the first.
 	slowMargin = 250 * time.Microsecond
-	// probeEvery is how often all nodes are asked at once in any case, so that it is known
-	// how long each one takes: one attempt in so many.
+	// probeEvery is how often all nodes are asked at once in any case, so that
+	// it is known how long each one takes: one attempt in so many.
 	probeEvery = 32
-	// routeWindow is after how long an answer says nothing about the route any more: the route
-	// to a node may change while the connection lasts.
+	// routeWindow is after how long an answer says nothing about the route any
+	// more: the route to a node may change while the connection lasts.
 	routeWindow = 10 * time.Second
 )
 
@@ -76,8 +82,8 @@ func (f *Fanout) Begin(now Time, node int, trip time.Duration) {
 	n.since.Store(int64(now))
 }
 
-// Answered takes how long a node took to answer a request. No longer time than timeout
-// counts in the average.
+// Answered takes how long a node took to answer a request. No longer time than
+// timeout counts in the average.
 func (f *Fanout) Answered(now Time, node int, took, timeout time.Duration) {
 	n := &f.nodes[node]
 	if old, d := n.ewma.Load(), int64(min(took, timeout)); old == 0 {
@@ -118,8 +124,9 @@ type Start struct {
 	Group     Group // without Sets: all nodes
 }
 
-// Defer returns which nodes an attempt defers, a bit for each, and for how long. Nodes that
-// are unhealthy are asked at once, and not waited for: they may be well again.
+// Defer returns which nodes an attempt defers, a bit for each, and for how
+// long. Nodes that are unhealthy are asked at once, and not waited for: they
+// may be well again.
 func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
 	if s.Group.Sets == (Quorums{}) {
 		s.Group.Sets = Majority(len(f.all()))
@@ -164,10 +171,10 @@ func (f *Fanout) Defer(s Start) (nodes uint32, after time.Duration) {
 	return nodes, min(3*usual+deferDelay, s.Timeout/4)
 }
 
-// NodeTimeout returns how long to wait for an answer of a node: at least timeout, and at
-// most a quarter of the ttl, so that a renewal can be tried again. Without it a node that
-// is further away than timeout counts as silent always, and no TryLock of a free name
-// succeeds there.
+// NodeTimeout returns how long to wait for an answer of a node: at least
+// timeout, and at most a quarter of the ttl, so that a renewal can be tried
+// again. Without it a node that is further away than timeout counts as silent
+// always, and no TryLock of a free name succeeds there.
 func (f *Fanout) NodeTimeout(node int, timeout, ttl time.Duration) time.Duration {
 	return allow(time.Duration(f.nodes[node].best.Load()), timeout, ttl)
 }
@@ -176,9 +183,9 @@ func allow(trip, timeout, ttl time.Duration) time.Duration {
 	return max(timeout, min(2*trip, ttl/4))
 }
 
-// QuorumTimeout returns how long to wait for a node that is needed: the nearest nodes that
-// are well make a quorum, and the furthest of them decides. No call waits for a
-// node that is further away than these.
+// QuorumTimeout returns how long to wait for a node that is needed: the nearest
+// nodes that are well make a quorum, and the furthest of them decides. No call
+// waits for a node that is further away than these.
 func (f *Fanout) QuorumTimeout(unhealthy uint32, timeout, ttl time.Duration) time.Duration {
 	far := false
 	for i := range f.all() {
@@ -199,8 +206,8 @@ func (f *Fanout) Longest(timeout, ttl time.Duration) time.Duration {
 	return longest
 }
 
-// Trip returns how long a round trip to the nearest majority of the nodes that are well
-// takes, 0 if none is.
+// Trip returns how long a round trip to the nearest majority of the nodes that
+// are well takes, 0 if none is.
 func (f *Fanout) Trip(unhealthy uint32) time.Duration {
 	var trips []int64
 	for i := range f.all() {

@@ -134,7 +134,8 @@ func TestFanoutWaitsForTheNearestQuorum(t *testing.T) {
 	nearest(t, protocol.Rules{})
 }
 
-// nearest holds the time that a needed node is waited for to the distance of the nearest quorum.
+// nearest holds the time that a needed node is waited for to the distance of
+// the nearest quorum.
 func nearest(t assert.TestingT, rules protocol.Rules) {
 	for _, c := range []struct {
 		trips     []time.Duration

@@ -5,16 +5,22 @@ import (
 	"slices"
 )
 
-// This file owns how a client follows its set from one configuration to the next.
+// This file owns how a client follows its set from one configuration to the
+// next.
 //
-// Invariant: a client counts on a later configuration only if it is one of the same set. A node says that a configuration is recorded
-// only if it was decided, and what follows each one was decided once. So it is the one that the client would come to by
-// those in between, also if no member of the present one is left that shows the way.
+// Invariant: a client counts on a later configuration only if it is one of the
+// same set. A node says that a configuration is recorded only if it was
+// decided, and what follows each one was decided once. So it is the one that
+// the client would come to by those in between, also if no member of the
+// present one is left that shows the way.
 
-// follows reports whether what a node has shown is a later configuration of the set that the client counts on.
+// follows reports whether what a node has shown is a later configuration of the
+// set that the client counts on.
 //
-// Invariant: a configuration of an exchange that goes on is shown by a member of the present one. Most nodes of that may have lost their data
-// since, and have been given it back without what followed: then a node that was to enter may be the only one that shows it.
+// Invariant: a configuration of an exchange that goes on is shown by a member
+// of the present one. Most nodes of that may have lost their data since, and
+// have been given it back without what followed: then a node that was to enter
+// may be the only one that shows it.
 func (m *Membership) follows(has NodeSet) bool {
 	if m.config == nil || has.Config.Stamp.Epoch() <= m.config.Stamp.Epoch() {
 		return false
@@ -22,7 +28,8 @@ func (m *Membership) follows(has NodeSet) bool {
 	return m.config.Member(has.Identity) >= 0 || has.Config.Stage == Stable && m.config.Kin(has.Config) || !m.rules.on(RuleSetFollow)
 }
 
-// follow has the client count on a later configuration of its set. Nodes that stay are known to be members.
+// follow has the client count on a later configuration of its set. Nodes that
+// stay are known to be members.
 func (m *Membership) follow(by int, c *Configuration) {
 	was := m.config
 	m.config, m.restartJoining = c, m.restartJoining || !c.widens(was)
@@ -38,8 +45,9 @@ func (m *Membership) follow(by int, c *Configuration) {
 	m.regroup(by)
 }
 
-// Decide says that a configuration follows which the client counts on: this client has decided it, or read that it
-// was decided. It reports whether the client counts on that configuration or a later one.
+// Decide says that a configuration follows which the client counts on: this
+// client has decided it, or read that it was decided. It reports whether the
+// client counts on that configuration or a later one.
 func (m *Membership) Decide(c *Configuration) bool {
 	switch {
 	case m.config == nil:
@@ -53,13 +61,16 @@ func (m *Membership) Decide(c *Configuration) bool {
 	return true
 }
 
-// room reports whether the client has a number for each member of a configuration.
+// room reports whether the client has a number for each member of a
+// configuration.
 //
-// Invariant: each member has a bit of its own. Without the rule a client that has seen 30 replacements of a node counts a
-// majority of two nodes of three, and after 31 a majority of one.
+// Invariant: each member has a bit of its own. Without the rule a client that
+// has seen 30 replacements of a node counts a majority of two nodes of three,
+// and after 31 a majority of one.
 func (m *Membership) room(c *Configuration) bool { return m.Room(c) >= 0 || !m.rules.on(RuleSetRoom) }
 
-// Room returns how many numbers are left when each member of a configuration has one. It is negative if they are too few.
+// Room returns how many numbers are left when each member of a configuration
+// has one. It is negative if they are too few.
 func (m *Membership) Room(c *Configuration) int {
 	left := maxNodes - len(m.nodes)
 	for k := range c.Members {
@@ -70,7 +81,8 @@ func (m *Membership) Room(c *Configuration) int {
 	return left
 }
 
-// numbered reports whether slot finds a node that is a member of c, once the client counts on c.
+// numbered reports whether slot finds a node that is a member of c, once the
+// client counts on c.
 func (m *Membership) numbered(c *Configuration, member int) bool {
 	for j, addr := range m.addrs {
 		place := -1
@@ -87,7 +99,8 @@ func (m *Membership) numbered(c *Configuration, member int) bool {
 // regroup finds out which nodes are members, and has them be judged again.
 func (m *Membership) regroup(by int) {
 	for j := range m.nodes {
-		// The connection of a node that was refused has ended. What it has shown says where the member may be found.
+		// The connection of a node that was refused has ended. What it has
+		// shown says where the member may be found.
 		if n := &m.nodes[j]; (n.up || n.fault == SetAstray || n.fault == SetAlias) && n.place < 0 && n.has.Config != nil {
 			if k := m.config.Member(n.has.Identity); k >= 0 && !m.seen(k) && !m.astray(j, k) {
 				n.place = k
@@ -118,16 +131,20 @@ func (m *Membership) seen(member int) bool {
 	return slices.ContainsFunc(m.nodes, func(n setNode) bool { return n.place == member })
 }
 
-// unmet reports whether a node of the list is no member by its address, and may be one by what it will show.
+// unmet reports whether a node of the list is no member by its address, and may
+// be one by what it will show.
 func (m *Membership) unmet(i int) bool {
 	return i < m.listed && m.Member(i) < 0 && !m.nodes[i].met && !slices.Contains(m.config.Former, m.addrs[i])
 }
 
-// Same says that node i reaches the server that another node has reached before, and which run of it that is.
+// Same says that node i reaches the server that another node has reached
+// before, and which run of it that is.
 //
-// Invariant: an address leads to one server. If the other number stands for the member that this server is, that member is not the one
-// for which number i stands. Without that the servers of two addresses change back, and the number that stands for C by the address
-// of B is refused as long as B has a connection: C is asked by no number.
+// Invariant: an address leads to one server. If the other number stands for the
+// member that this server is, that member is not the one for which number i
+// stands. Without that the servers of two addresses change back, and the number
+// that stands for C by the address of B is refused as long as B has a
+// connection: C is asked by no number.
 func (m *Membership) Same(i, other int, run string) {
 	if m.config == nil || m.config.Stamp.Epoch() == 1 {
 		return
@@ -138,18 +155,22 @@ func (m *Membership) Same(i, other int, run string) {
 		n.fault, n.other = SetAlias, other
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Cease: true})
 	case n.place >= 0 && o.place >= 0 && o.up && o.known && o.run == run && run != "":
-		// What the number has shown is over. Else regroup takes it for C again by that, and each try at its address has all nodes be
-		// connected to again, without end.
+		// What the number has shown is over. Else regroup takes it for C again
+		// by that, and each try at its address has all nodes be connected to
+		// again, without end.
 		n.place, n.known, n.fault, n.up, n.has = -1, false, SetFits, false, NodeSet{}
 		m.regroup(other)
 	}
 }
 
-// alias has a node of the list be the member that it shows itself to be, where the set records another address than the list.
-// If the client uses that address already, it goes on with it. It returns false for a node that is no member.
+// alias has a node of the list be the member that it shows itself to be, where
+// the set records another address than the list. If the client uses that
+// address already, it goes on with it. It returns false for a node that is no
+// member.
 //
-// Invariant: a member has one number, so one vote, by whatever addresses the client reaches it. Without the rule a client that
-// names its nodes otherwise than the set connects to each of them twice.
+// Invariant: a member has one number, so one vote, by whatever addresses the
+// client reaches it. Without the rule a client that names its nodes otherwise
+// than the set connects to each of them twice.
 func (m *Membership) alias(i int) bool {
 	n := &m.nodes[i]
 	if i >= m.listed || n.has.Config == nil || slices.Contains(m.config.Former, m.addrs[i]) {
@@ -174,7 +195,8 @@ func (m *Membership) alias(i int) bool {
 	return false
 }
 
-// widens reports whether each quorum of a configuration has one of the configuration o that it follows directly.
+// widens reports whether each quorum of a configuration has one of the
+// configuration o that it follows directly.
 func (c *Configuration) widens(o *Configuration) bool {
 	if c.Stamp.Epoch() != o.Stamp.Epoch()+1 {
 		return false
@@ -190,11 +212,13 @@ func (c *Configuration) widens(o *Configuration) bool {
 	return true
 }
 
-// slot returns which node a member is, and makes one if none is. Two nodes may have one address, if the server there is another
-// member than the one that is recorded there.
+// slot returns which node a member is, and makes one if none is. Two nodes may
+// have one address, if the server there is another member than the one that is
+// recorded there.
 //
-// Invariant: no two members have one number (RuleSetNumber). Without the rule C is replaced by D, and a client that reaches D, or a copy
-// of its data, at A's address counts its vote as that of A and of D.
+// Invariant: no two members have one number (RuleSetNumber). Without the rule C
+// is replaced by D, and a client that reaches D, or a copy of its data, at A's
+// address counts its vote as that of A and of D.
 func (m *Membership) slot(member int) int {
 	for j := range m.nodes {
 		if m.nodes[j].place == member {
@@ -237,7 +261,8 @@ func (m *Membership) Know(addr string) {
 // Addr returns the address of a node.
 func (m *Membership) Addr(node int) string { return m.addrs[node] }
 
-// Group returns which nodes the client asks, and which of them make a quorum. It says RestartJoining once.
+// Group returns which nodes the client asks, and which of them make a quorum.
+// It says RestartJoining once.
 func (m *Membership) Group() Group {
 	if m.config == nil || m.config.Stamp.Epoch() == 1 {
 		m.known = max(m.known, m.listed)
@@ -261,7 +286,8 @@ func (m *Membership) Group() Group {
 	return g
 }
 
-// deciders are the nodes whose majority decides which configuration follows: those that stay or leave.
+// deciders are the nodes whose majority decides which configuration follows:
+// those that stay or leave.
 func (m *Membership) deciders() (nodes uint32) {
 	for k, member := range m.config.Members {
 		if member.Role != Enters {
@@ -279,8 +305,10 @@ func (m *Membership) Wants(i int) bool {
 // retired reports whether a node is no member of the set any more, or not yet.
 func (m *Membership) retired(i int) bool { return m.config.Stamp.Epoch() > 1 && m.Member(i) < 0 }
 
-// notFormer returns a node of the client's list that is no member of the set, and was none, -1 if there is none. An address that the set
-// records is of the set, whatever is there. Without that a client that met an empty server at B's address, and B at another one, is refused for good.
+// notFormer returns a node of the client's list that is no member of the set,
+// and was none, -1 if there is none. An address that the set records is of the
+// set, whatever is there. Without that a client that met an empty server at B's
+// address, and B at another one, is refused for good.
 func (m *Membership) notFormer() int {
 	for i := range m.listed {
 		n := &m.nodes[i]
@@ -292,13 +320,15 @@ func (m *Membership) notFormer() int {
 	return -1
 }
 
-// behind reports whether a node serves an earlier configuration of the set, and is a member of this one.
+// behind reports whether a node serves an earlier configuration of the set, and
+// is a member of this one.
 func (m *Membership) behind(i int) bool {
 	n := &m.nodes[i]
 	return n.has.Config != nil && !n.has.Regains && n.has.Config.Stamp.Epoch() < m.config.Stamp.Epoch() && m.config.Member(n.has.Identity) >= 0
 }
 
-// move has a member serve the configuration that the client counts on. It keeps what it has.
+// move has a member serve the configuration that the client counts on. It keeps
+// what it has.
 func (m *Membership) move(i int) {
 	n := &m.nodes[i]
 	n.has.Config, n.has.Phase = m.config, SetRecorded

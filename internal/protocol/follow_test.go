@@ -63,7 +63,8 @@ func TestQuorumsOfAnExchange(t *testing.T) {
 	assert.Equal(t, protocol.Majority(3), done.Quorums(at, protocol.Rules{}))
 }
 
-// followsAnotherSet has a client of the set ABC see a later configuration of another set at C's address.
+// followsAnotherSet has a client of the set ABC see a later configuration of
+// another set at C's address.
 func followsAnotherSet(t assert.TestingT, rules protocol.Rules) {
 	set, other := setOf(1, "A", "B", "C"), setOf(2, "X", "Y", "C")
 	_, _, later := replaced(other)
@@ -110,7 +111,8 @@ func TestAClientFollowsItsSet(t *testing.T) {
 	assert.Equal(t, protocol.SetRetired, m.Met(2, "r2", recordedAt(joint, "C")).Fault)
 }
 
-// countsSilent reports whether the new set may count alone by a member that was caught up and does not answer any more.
+// countsSilent reports whether the new set may count alone by a member that was
+// caught up and does not answer any more.
 func countsSilent(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A")
 	joint := set.Begin(protocol.Change{Add: []protocol.Member{{Identity: "b", Addr: "B"}}, Remove: []string{"A"}}, ballot(2)).Join(ballot(3))
@@ -163,7 +165,8 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	assert.True(t, e.Over())
 }
 
-// A client gets to know nodes beside those of its list, and what is under way asks them.
+// A client gets to know nodes beside those of its list, and what is under way
+// asks them.
 func TestAClientGrows(t *testing.T) {
 	t.Parallel()
 	p := newProcess(3, protocol.Rules{})
@@ -200,7 +203,8 @@ func stepOf(e *protocol.Exchange, now protocol.Time, c *protocol.Configuration) 
 	}
 }
 
-// A change is begun, finished, and then nothing is left to do. What another client left half-way is ended first.
+// A change is begun, finished, and then nothing is left to do. What another
+// client left half-way is ended first.
 func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 	t.Parallel()
 	const guard, ballot = 20 * time.Second, protocol.Ballot("0000000000000000009")
@@ -246,7 +250,8 @@ func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 	assert.Equal(t, protocol.ExchangeUnfit, e.Outcome(), "no node is left")
 }
 
-// undoesWhatWasRead reports whether to give up what is under way is over before the register was read.
+// undoesWhatWasRead reports whether to give up what is under way is over before
+// the register was read.
 func undoesWhatWasRead(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
 	e := protocol.Exchange{Guard: time.Second, Undo: true, Rules: rules}
@@ -264,7 +269,8 @@ func TestWhatIsGivenUpWasRead(t *testing.T) {
 	undoesWhatWasRead(t, protocol.Rules{})
 }
 
-// A change whose new node is silent for too long is given up by the client that began it, in each stage, and by no other one.
+// A change whose new node is silent for too long is given up by the client that
+// began it, in each stage, and by no other one.
 func TestAChangeWhoseNewNodeIsSilentIsGivenUp(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -321,7 +327,8 @@ func TestTheRegisterIsReadNowAndThen(t *testing.T) {
 	assert.Equal(t, 2, asked)
 }
 
-// The register of what follows counts the nodes that stay or leave. What is under way there ends when another configuration counts.
+// The register of what follows counts the nodes that stay or leave. What is
+// under way there ends when another configuration counts.
 func TestASuccessionCountsTheDeciders(t *testing.T) {
 	t.Parallel()
 	p := newProcess(4, protocol.Rules{})
@@ -341,7 +348,8 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 	assert.Equal(t, protocol.Superseded, open.Outcome())
 }
 
-// A client that names the nodes otherwise than the set has one number for each member.
+// A client that names the nodes otherwise than the set has one number for each
+// member.
 func TestAMemberUnderTwoNames(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "a", "b", "c")
@@ -378,9 +386,11 @@ func TestAMemberUnderTwoNames(t *testing.T) {
 	assert.Equal(t, protocol.SetFits, m.Wrong().Fault)
 }
 
-// A client with the list of the beginning meets a node that has left long ago, and one that has left and entered again. The two
-// configurations have no member in common. The client counts on the later one, whichever it meets first, and uses nothing of
-// the other. A node of another set is refused as ever.
+// A client with the list of the beginning meets a node that has left long ago,
+// and one that has left and entered again. The two configurations have no
+// member in common. The client counts on the later one, whichever it meets
+// first, and uses nothing of the other. A node of another set is refused as
+// ever.
 func TestAListWhoseNodesHaveAllBeenExchanged(t *testing.T) {
 	t.Parallel()
 	first := setOf(1, "a", "b")
@@ -410,7 +420,8 @@ func TestAListWhoseNodesHaveAllBeenExchanged(t *testing.T) {
 		assert.Equal(t, -1, m.Member(0))
 		assert.Equal(t, 0, m.Member(1))
 	}
-	// An exchange that goes on is followed by the word of a member of the present set only.
+	// An exchange that goes on is followed by the word of a member of the
+	// present set only.
 	further := now.Begin(protocol.Change{Add: []protocol.Member{{Identity: "w1", Addr: "w"}}, Remove: []string{"y"}}, ballot(5))
 	for _, c := range []*protocol.Configuration{further, further.Join(ballot(6))} {
 		m := protocol.NewMembership([]string{"a", "b"}, protocol.Rules{})
@@ -428,7 +439,8 @@ func TestAListWhoseNodesHaveAllBeenExchanged(t *testing.T) {
 	assert.Equal(t, now.Stamp, m.Stamp())
 }
 
-// A node of the list that reaches the server of a member that is used already is left, before it shows anything.
+// A node of the list that reaches the server of a member that is used already
+// is left, before it shows anything.
 func TestANameOfAMemberThatIsUsed(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "a", "b", "c")
@@ -466,7 +478,8 @@ func TestRegistersOfASuccession(t *testing.T) {
 	assert.True(t, brings && !succession, "a client without a set takes it for a record")
 }
 
-// A node that entered the set may have left it before this client counted on it.
+// A node that entered the set may have left it before this client counted on
+// it.
 func TestANodeThatLeavesBeforeItIsKnown(t *testing.T) {
 	t.Parallel()
 	p := newProcess(3, protocol.Rules{})

@@ -12,9 +12,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file plays random histories of a set that one client follows. Servers are restarted and change their addresses with each other, a
-// server comes back with a copy of another one's data, connections break, and an operator exchanges nodes. After each step a
-// history checks what keeps two holders apart:
+// This file plays random histories of a set that one client follows. Servers
+// are restarted and change their addresses with each other, a server comes back
+// with a copy of another one's data, connections break, and an operator
+// exchanges nodes. After each step a history checks what keeps two holders
+// apart:
 //
 //   - each member has a number of its own
 //   - a number with a vote reaches the server of the member for which it stands
@@ -22,7 +24,8 @@ import (
 //   - two numbers never count one identity
 //   - no server becomes a member whose own server runs at the member's address.
 //
-// Some histories end with a quiet time, in which each server is at its own address. Then the client uses all members.
+// Some histories end with a quiet time, in which each server is at its own
+// address. Then the client uses all members.
 
 var (
 	seeds = flag.Int("seeds", 2000, "how many histories of a set to play")
@@ -53,7 +56,8 @@ func (s *server) record(c *protocol.Configuration, identity string) {
 	s.keeps.Text = s.keeps.String()
 }
 
-// views is what a client's claims count: for each number the identity of the node whose answer they have, empty for none.
+// views is what a client's claims count: for each number the identity of the
+// node whose answer they have, empty for none.
 type views struct {
 	waiter, holder [numbers]string
 	outside        [numbers]bool // the number was not known to be a member when the claims looked last
@@ -87,10 +91,12 @@ type history struct {
 
 var addresses = []string{"A", "B", "C", "D", "E", "F"}
 
-// newHistory has a set of A, B and C, which the client's list names. D, E and F are empty servers.
+// newHistory has a set of A, B and C, which the client's list names. D, E and F
+// are empty servers.
 func newHistory(seed uint64, rules protocol.Rules) *history {
 	h := &history{rand: rand.New(rand.NewPCG(seed, 7)), home: map[string]*server{}, leads: map[string]*server{}, named: map[string]bool{}, ballots: 10}
-	// A copy of a member's data may keep a client from using the member, so a history with copies has no quiet end.
+	// A copy of a member's data may keep a client from using the member, so a
+	// history with copies has no quiet end.
 	h.quiet = seed%3 == 0
 	h.copies, h.finds = seed%3 == 1, !h.quiet
 	h.config = setOf(1, addresses[:3]...)
@@ -126,7 +132,8 @@ func (h *history) address() string { return addresses[h.rand.IntN(len(addresses)
 
 func (h *history) server() *server { return h.servers[h.rand.IntN(len(h.servers))] }
 
-// member returns the server that has the data of a member, nil for none. A copy is not that server.
+// member returns the server that has the data of a member, nil for none. A copy
+// is not that server.
 func (h *history) member(identity string) *server {
 	for _, s := range h.servers {
 		if !s.copied && s.keeps.Identity == identity {
@@ -167,7 +174,8 @@ func (h *history) step() {
 	}
 }
 
-// settle does what the client asks for after an event. by is the number whose connection begins, -1 for none.
+// settle does what the client asks for after an event. by is the number whose
+// connection begins, -1 for none.
 func (h *history) settle(by int) {
 	out := h.client.Out
 	h.client.Out = nil
@@ -191,7 +199,8 @@ func (h *history) settle(by int) {
 	}
 }
 
-// exclude has the client's claims learn what the numbers stand for: see protocol.Claim.Exclude.
+// exclude has the client's claims learn what the numbers stand for: see
+// protocol.Claim.Exclude.
 func (h *history) exclude() {
 	outside, others, doubts := h.client.Outside(), h.client.Others(), h.client.Doubts()
 	v := &h.views
@@ -232,8 +241,10 @@ func (h *history) carryOut(s *server, x protocol.RecordStep) {
 	}
 }
 
-// checkPlace checks that a server does not get the place of a member that runs at its own address. The list of a user may have named
-// the address as that of the member, though. Such a list is wrong once the address leads to another server, and the history ends.
+// checkPlace checks that a server does not get the place of a member that runs
+// at its own address. The list of a user may have named the address as that of
+// the member, though. Such a list is wrong once the address leads to another
+// server, and the history ends.
 func (h *history) checkPlace(s *server, x protocol.RecordStep) {
 	own := x.Config.Members[x.Config.Member(x.Identity)].Addr
 	o, at := h.member(x.Identity), h.client.Addr(x.Node)
@@ -302,7 +313,8 @@ func (h *history) connect(i int) {
 	}
 }
 
-// answer has a node answer the client's claims, if it serves requests for the client's configuration.
+// answer has a node answer the client's claims, if it serves requests for the
+// client's configuration.
 func (h *history) answer(i int) {
 	s, c := h.conns[i], h.client.Config()
 	if s == nil || c == nil || s.keeps.Stamp() != c.Stamp || h.client.Verdict(i).Fault != protocol.SetFits {
@@ -347,7 +359,8 @@ func (h *history) restart() {
 	h.disconnectServer(s)
 }
 
-// copyData has a server that is no member come back with the data of another one.
+// copyData has a server that is no member come back with the data of another
+// one.
 func (h *history) copyData() {
 	s, o := h.server(), h.server()
 	if !h.copies || h.one(2) || s == o || o.keeps.Config == nil || h.config.Member(s.keeps.Identity) >= 0 {
@@ -400,7 +413,8 @@ func (h *history) operate() {
 	h.decide(next, undone)
 }
 
-// change draws an exchange at random. A server is added that is empty, or a node of the set from before at its own address.
+// change draws an exchange at random. A server is added that is empty, or a
+// node of the set from before at its own address.
 func (h *history) change() (ch protocol.Change) {
 	c := h.config
 	for _, addr := range addresses {
@@ -420,7 +434,8 @@ func (h *history) change() (ch protocol.Change) {
 	return ch
 }
 
-// enter gives the members that enter their data: no set counts them before that.
+// enter gives the members that enter their data: no set counts them before
+// that.
 func (h *history) enter() {
 	for _, m := range h.config.Members {
 		if m.Role == protocol.Enters && h.member(m.Identity) == nil {
@@ -432,8 +447,9 @@ func (h *history) enter() {
 	}
 }
 
-// decide has the members take the configuration of before, and some the next one. What was said before the present
-// configuration ends with a guard time, which passes before a new set counts.
+// decide has the members take the configuration of before, and some the next
+// one. What was said before the present configuration ends with a guard time,
+// which passes before a new set counts.
 func (h *history) decide(next *protocol.Configuration, undone bool) {
 	was, v := h.config, &h.views
 	for _, m := range was.Members {
@@ -493,7 +509,8 @@ func (h *history) checkNumber(i int, identity string) string {
 	return ""
 }
 
-// connected reports whether a number is connected to a server that the client takes for a member.
+// connected reports whether a number is connected to a server that the client
+// takes for a member.
 func (h *history) connected(i int) bool {
 	return h.conns[i] != nil && h.client.Outside()&(1<<i) == 0 && h.client.Judged(i)
 }
@@ -514,8 +531,8 @@ func (h *history) checkVotes() string {
 	return ""
 }
 
-// calm begins a quiet time: the exchange has ended, every member runs at its own address with the latest configuration, and all
-// connections have ended.
+// calm begins a quiet time: the exchange has ended, every member runs at its
+// own address with the latest configuration, and all connections have ended.
 func (h *history) calm() {
 	h.say("a quiet time begins")
 	if h.config.Stage == protocol.Learning {
@@ -542,7 +559,8 @@ func (h *history) calm() {
 	}
 }
 
-// serves returns what keeps the client from using all members, empty for nothing.
+// serves returns what keeps the client from using all members, empty for
+// nothing.
 func (h *history) serves() string {
 	c := h.client.Config()
 	switch {
@@ -595,7 +613,8 @@ func (h *history) play() (fault string) {
 	return h.serves()
 }
 
-// histories plays the histories of some seeds until one of them goes wrong, and prints that one.
+// histories plays the histories of some seeds until one of them goes wrong, and
+// prints that one.
 func histories(t assert.TestingT, rules protocol.Rules, first uint64, n int) {
 	for s := first; s < first+uint64(n); s++ {
 		h := newHistory(s, rules)

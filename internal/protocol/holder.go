@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// This file owns the question which claim holds a name, as far as an onlooker can tell.
-// Nothing is decided by the answer: it is for people and for monitoring. It may be
-// out of date when it arrives, so no program may take a free name for its own.
+// This file owns the question which claim holds a name, as far as an onlooker
+// can tell. Nothing is decided by the answer: it is for people and for
+// monitoring. It may be out of date when it arrives, so no program may take a
+// free name for its own.
 
 // Head is what one node tells an onlooker of a name.
 type Head struct {
@@ -27,14 +28,16 @@ const (
 	HeldUnknown                     // the nodes that are not known could make a claim its holder
 )
 
-// FindHolder returns the holder of a name of capacity 1 by what all nodes tell. For HeldByClaim
-// it returns a node that votes for the claim. It also returns the most votes of any claim. The zero value of sets is a majority of all.
+// FindHolder returns the holder of a name of capacity 1 by what all nodes tell.
+// For HeldByClaim it returns a node that votes for the claim. It also returns
+// the most votes of any claim. The zero value of sets is a majority of all.
 //
-// While nodes are being exchanged a claim that has a majority of one set only may hold by a lease of before. So the holder is not known then.
+// While nodes are being exchanged a claim that has a majority of one set only
+// may hold by a lease of before. So the holder is not known then.
 //
-// Invariant: a name is free only if the nodes that have not answered, or may have forgotten
-// a lease, could make no claim its holder. Without the rule an onlooker that reaches one
-// node of a holder takes the name for free.
+// Invariant: a name is free only if the nodes that have not answered, or may
+// have forgotten a lease, could make no claim its holder. Without the rule an
+// onlooker that reaches one node of a holder takes the name for free.
 func FindHolder(heads []Head, sets Quorums, rules Rules) (kind HolderKind, node, most int) {
 	if sets == (Quorums{}) {
 		sets = Majority(len(heads))

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A run's first operation that one node refuses for a later run, and another does not vote
-// for, ends after a while. A put of a run that has been opened goes on: these nodes have
-// promised to take it.
+// A run's first operation that one node refuses for a later run, and another
+// does not vote for, ends after a while. A put of a run that has been opened
+// goes on: these nodes have promised to take it.
 func TestRunThatNoQuorumCanTake(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -2,11 +2,12 @@ package protocol
 
 import "time"
 
-// This file owns which replies of which node count. A reply counts if it is of the
-// incarnation that the node's connection began with, and if no other address of this
-// client votes with that incarnation.
+// This file owns which replies of which node count. A reply counts if it is of
+// the incarnation that the node's connection began with, and if no other
+// address of this client votes with that incarnation.
 //
-// Each node is in one of these states. A connection begins in unknown, or in shared.
+// Each node is in one of these states. A connection begins in unknown, or in
+// shared.
 //
 //	         Show, no duplicate       Check, another incarnation
 //	unknown ---------------> voting ---------------------------> the connection ends
@@ -20,15 +21,16 @@ import "time"
 //	                 | not known: comparing writes a key to one and reads it at the other
 //	                 +-------> shared: two addresses of one server; this one gets no vote
 //
-// Invariant: a reply of another incarnation than the connection began with never
-// counts. Without the rule a node becomes a replica of another node and then a master
-// again, on the same connection. It then has the other node's data, and its marker says
-// that the node may vote. A claim that the other node votes for gets a second vote
-// beside a holder that had the vote of what the node has lost.
+// Invariant: a reply of another incarnation than the connection began with
+// never counts. Without the rule a node becomes a replica of another node and
+// then a master again, on the same connection. It then has the other node's
+// data, and its marker says that the node may vote. A claim that the other node
+// votes for gets a second vote beside a holder that had the vote of what the
+// node has lost.
 
-// Incarnations decides which replies count, for one client. Its methods take the time
-// and an event of one address. Out is what is to be done about that address then, in
-// order. It is not safe for concurrent use.
+// Incarnations decides which replies count, for one client. Its methods take
+// the time and an event of one address. Out is what is to be done about that
+// address then, in order. It is not safe for concurrent use.
 type Incarnations struct {
 	Out []NodeAction
 
@@ -84,8 +86,8 @@ type NodeAction struct {
 	Try   uint32      // to be passed to Marked or Compared
 }
 
-// NewIncarnations returns what a client knows of so many addresses at its start. No
-// lease outlasts the guard time.
+// NewIncarnations returns what a client knows of so many addresses at its
+// start. No lease outlasts the guard time.
 func NewIncarnations(addresses int, guard time.Duration, rules Rules) *Incarnations {
 	s := &Incarnations{servers: NewServers(addresses, guard, rules), rules: rules}
 	s.grow(addresses)
@@ -100,9 +102,10 @@ func (s *Incarnations) grow(addresses int) {
 	}
 }
 
-// Connect says that a connection to address i begins, which reaches the given run of a
-// server, empty if that is unknown. It returns the address that votes for that server
-// instead, -1 if there is none. With another address the connection must not be used.
+// Connect says that a connection to address i begins, which reaches the given
+// run of a server, empty if that is unknown. It returns the address that votes
+// for that server instead, -1 if there is none. With another address the
+// connection must not be used.
 func (s *Incarnations) Connect(now Time, i int, run string) (other int) {
 	n := &s.nodes[i]
 	n.state = unknown
@@ -172,9 +175,9 @@ func (s *Incarnations) Check(now Time, i int, inc Incarnation) bool {
 // Len returns how many addresses there are.
 func (s *Incarnations) Len() int { return len(s.nodes) }
 
-// CheckPush reports whether a push of that incarnation counts. A push that comes before
-// the incarnation is known does not: another address may vote for this server. The
-// node is asked then as soon as it is known.
+// CheckPush reports whether a push of that incarnation counts. A push that
+// comes before the incarnation is known does not: another address may vote for
+// this server. The node is asked then as soon as it is known.
 func (s *Incarnations) CheckPush(i int, inc Incarnation) bool {
 	n := &s.nodes[i]
 	if n.state == unknown {
@@ -183,7 +186,8 @@ func (s *Incarnations) CheckPush(i int, inc Incarnation) bool {
 	return n.state == voting && (n.incarnation == inc || !s.rules.on(RuleOwnIncarnation))
 }
 
-// Voting returns the incarnation that address i votes with, 0 if it does not vote.
+// Voting returns the incarnation that address i votes with, 0 if it does not
+// vote.
 func (s *Incarnations) Voting(i int) Incarnation {
 	if n := &s.nodes[i]; n.state == voting {
 		return n.incarnation
@@ -191,11 +195,12 @@ func (s *Incarnations) Voting(i int) Incarnation {
 	return 0
 }
 
-// Duplicate returns the address that votes for the server of address i, -1 if there is none.
+// Duplicate returns the address that votes for the server of address i, -1 if
+// there is none.
 func (s *Incarnations) Duplicate(i int) int { return s.nodes[i].same }
 
-// Up says that a connection is ready for requests. It reports whether it is known that
-// the node has its own data.
+// Up says that a connection is ready for requests. It reports whether it is
+// known that the node has its own data.
 func (s *Incarnations) Up(now Time, i int) bool {
 	if s.nodes[i].state == copied {
 		s.resolve(now, i)
@@ -210,22 +215,24 @@ func (s *Incarnations) Down(now Time, i int) { s.servers.Down(now, i) }
 // Failed says that the connection to address i has ended before it was used.
 func (s *Incarnations) Failed(i int) { s.servers.Failed(i) }
 
-// resolve finds out about a node that has another address's incarnation. Either one of the
-// two has the other's data, whose replica it was, and its own is lost; or both are one
-// server. The runs of the servers tell, where they are known: one run under two
-// addresses gets no second connection.
+// resolve finds out about a node that has another address's incarnation. Either
+// one of the two has the other's data, whose replica it was, and its own is
+// lost; or both are one server. The runs of the servers tell, where they are
+// known: one run under two addresses gets no second connection.
 //
-// Of two servers with one incarnation either may be the copy. The marker need not name
-// another run: a replica's marker names none if a script has made it. This node begins
-// another incarnation in either case. That suffices: for a guard time the two have one vote
-// between them, and q votes without a claim's lost one need both.
+// Of two servers with one incarnation either may be the copy. The marker need
+// not name another run: a replica's marker names none if a script has made it.
+// This node begins another incarnation in either case. That suffices: for a
+// guard time the two have one vote between them, and q votes without a claim's
+// lost one need both.
 //
-// Invariant: a node whose incarnation another address has left, without INFO, begins another
-// incarnation too. It may be the same server, which has lost nothing, or a copy, whose own
-// data is lost. No other address can tell. Without the rule node 2 takes a record; 2 becomes
-// 1's replica and a master again; 1 takes the record, which has a majority now, and fails; 2,
-// with 1's data of before, and 3 attest that nothing is recorded. The price is a guard time
-// without the vote of a server that has moved.
+// Invariant: a node whose incarnation another address has left, without INFO,
+// begins another incarnation too. It may be the same server, which has lost
+// nothing, or a copy, whose own data is lost. No other address can tell.
+// Without the rule node 2 takes a record; 2 becomes 1's replica and a master
+// again; 1 takes the record, which has a majority now, and fails; 2, with 1's
+// data of before, and 3 attest that nothing is recorded. The price is a guard
+// time without the vote of a server that has moved.
 func (s *Incarnations) resolve(now Time, i int) {
 	n := &s.nodes[i]
 	duplicate, named := s.servers.OtherAddress(now, i, n.incarnation), s.servers.Run(i) != ""
@@ -250,13 +257,13 @@ func (s *Incarnations) votes(i int, inc Incarnation) bool {
 	return s.nodes[i].state == voting && s.nodes[i].incarnation == inc
 }
 
-// Compared says whether the nodes of a NodeCompare are one server. Without ok it could
-// not be found out. Then the next answer asks again.
+// Compared says whether the nodes of a NodeCompare are one server. Without ok
+// it could not be found out. Then the next answer asks again.
 //
-// Invariant: the other address voted with the incarnation all the while. Without the rule it
-// has reached another server meanwhile, which lacks the key that this node got.
-// Then this node is made to begin another incarnation though it has lost nothing, and does
-// not vote for a guard time.
+// Invariant: the other address voted with the incarnation all the while.
+// Without the rule it has reached another server meanwhile, which lacks the key
+// that this node got. Then this node is made to begin another incarnation
+// though it has lost nothing, and does not vote for a guard time.
 func (s *Incarnations) Compared(i int, try uint32, other int, same, ok bool) {
 	n := &s.nodes[i]
 	switch {
@@ -279,8 +286,8 @@ func (s *Incarnations) mark(i int, inc Incarnation) {
 	s.do(NodeAction{Kind: NodeMark, Node: i, Inc: inc, Try: n.attempt})
 }
 
-// Marked says which incarnation a node has after a NodeMark. Without ok it could not be
-// found out, and the next reply asks again.
+// Marked says which incarnation a node has after a NodeMark. Without ok it
+// could not be found out, and the next reply asks again.
 func (s *Incarnations) Marked(now Time, i int, try uint32, inc Incarnation, ok bool) {
 	n := &s.nodes[i]
 	switch {
@@ -294,16 +301,16 @@ func (s *Incarnations) Marked(now Time, i int, try uint32, inc Incarnation, ok b
 	}
 }
 
-// ClockJumped says that nothing counts that a node says in its present incarnation: its
-// clock has jumped.
+// ClockJumped says that nothing counts that a node says in its present
+// incarnation: its clock has jumped.
 func (s *Incarnations) ClockJumped(i int) {
 	if n := &s.nodes[i]; n.state == voting {
 		s.mark(i, n.incarnation)
 	}
 }
 
-// Counted says which incarnation a voting node has after it was asked to count its
-// guard time again.
+// Counted says which incarnation a voting node has after it was asked to count
+// its guard time again.
 func (s *Incarnations) Counted(now Time, i int, inc Incarnation) {
 	if n := &s.nodes[i]; n.state == voting && n.incarnation != inc {
 		s.Show(now, i, inc)

@@ -30,8 +30,8 @@ func (l *lives) out() []protocol.NodeAction {
 	return out
 }
 
-// connected has each address reach a server of its own, whose run has the given name
-// and number, with an incarnation of its own from 1 on.
+// connected has each address reach a server of its own, whose run has the given
+// name and number, with an incarnation of its own from 1 on.
 func (l *lives) connected(t assert.TestingT, run string, addresses int) {
 	for i := range addresses {
 		name := run
@@ -66,7 +66,8 @@ func TestReplyOfAnotherIncarnation(t *testing.T) {
 	assert.True(t, l.Check(l.now, 0, 9))
 }
 
-// A push that comes before the incarnation is known has the node asked when it is known.
+// A push that comes before the incarnation is known has the node asked when it
+// is known.
 func TestPushBeforeTheIncarnation(t *testing.T) {
 	t.Parallel()
 	earlyPush(t, protocol.Rules{})
@@ -143,8 +144,8 @@ func TestAddressesThatAreCompared(t *testing.T) {
 	assert.Equal(t, protocol.NodeCompare, l.out()[0].Kind, "it is tried again")
 }
 
-// The other address reaches another server while the two are compared: nothing is known
-// of this one then, which has lost nothing.
+// The other address reaches another server while the two are compared: nothing
+// is known of this one then, which has lost nothing.
 func TestAddressThatMovesWhileItIsCompared(t *testing.T) {
 	t.Parallel()
 	l := newLives(2)
@@ -166,7 +167,8 @@ func TestAddressThatMovesWhileItIsCompared(t *testing.T) {
 	assert.True(t, l.Check(l.now, 1, 1))
 }
 
-// An address shows the incarnation that another one has left a guard time ago. It reaches a copy, perhaps.
+// An address shows the incarnation that another one has left a guard time ago.
+// It reaches a copy, perhaps.
 func TestIncarnationThatAnotherAddressHasLeft(t *testing.T) {
 	t.Parallel()
 	leftBehind(t, protocol.Rules{})
@@ -217,8 +219,8 @@ func TestNodeWhoseClockJumped(t *testing.T) {
 	assert.Len(t, l.out(), 3)
 }
 
-// wired is an Incarnations of addresses whose servers do not name their runs, and what each
-// address reaches.
+// wired is an Incarnations of addresses whose servers do not name their runs,
+// and what each address reaches.
 type wired struct {
 	*lives
 	at   []int                  // per address: its server
@@ -248,8 +250,8 @@ func (w *wired) reach(i, server int) {
 	w.Up(w.now, i)
 }
 
-// pass lets time pass, in which each address is asked again and again, and does what is to
-// be done.
+// pass lets time pass, in which each address is asked again and again, and does
+// what is to be done.
 func (w *wired) pass(d time.Duration) {
 	for end := w.now.Add(d); w.now <= end; w.now = w.now.Add(guardTime / 16) {
 		for i, server := range w.at {
@@ -299,8 +301,8 @@ func changedPlaces(t assert.TestingT, rules protocol.Rules) {
 	assert.NotZero(t, w.Voting(1))
 }
 
-// A server votes under an address though another one, which shares the server of a third
-// address now, has voted for it before.
+// A server votes under an address though another one, which shares the server
+// of a third address now, has voted for it before.
 func TestServerOfAnAddressThatIsShared(t *testing.T) {
 	t.Parallel()
 	w := newWired(t, protocol.Rules{}, 3)
@@ -314,8 +316,8 @@ func TestServerOfAnAddressThatIsShared(t *testing.T) {
 	assert.NotZero(t, w.Voting(2))
 }
 
-// A server that another address votes for by now keeps that vote when the first address
-// comes back.
+// A server that another address votes for by now keeps that vote when the first
+// address comes back.
 func TestServerThatChangesItsAddress(t *testing.T) {
 	t.Parallel()
 	changedOwner(t, protocol.Rules{})

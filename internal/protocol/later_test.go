@@ -54,7 +54,8 @@ func (b *deferring) is(want Phase) {
 	}
 }
 
-// A lock that is given back at once has never been anywhere but at the first nodes.
+// A lock that is given back at once has never been anywhere but at the first
+// nodes.
 func TestShortHoldAsksOnlyAQuorum(t *testing.T) {
 	t.Parallel()
 	b := newDeferring(t, false)
@@ -70,7 +71,8 @@ func TestShortHoldAsksOnlyAQuorum(t *testing.T) {
 	}
 }
 
-// One that is kept is brought to all nodes, and from then on it makes no difference.
+// One that is kept is brought to all nodes, and from then on it makes no
+// difference.
 func TestKeptHoldAsksTheDeferredNodes(t *testing.T) {
 	t.Parallel()
 	b := newDeferring(t, false)
@@ -85,7 +87,8 @@ func TestKeptHoldAsksTheDeferredNodes(t *testing.T) {
 	b.asked(OpLeave, 0, 1, 2, 3, 4)
 }
 
-// The others are asked as soon as the first cannot make q votes, whatever the reason.
+// The others are asked as soon as the first cannot make q votes, whatever the
+// reason.
 func TestFirstDoNotSuffice(t *testing.T) {
 	t.Parallel()
 	for name, happens := range map[string]func(b *deferring, rs []Request){
@@ -114,8 +117,9 @@ func TestFirstDoNotSuffice(t *testing.T) {
 	}
 }
 
-// A try is over only when all have had their say, or it cannot be had any more. One
-// that has a vote stays for a moment: those ahead of it may not be settled yet.
+// A try is over only when all have had their say, or it cannot be had any more.
+// One that has a vote stays for a moment: those ahead of it may not be settled
+// yet.
 func TestTryAsksTheDeferredNodes(t *testing.T) {
 	t.Parallel()
 	for no := range 3 { // which of the first three answers says so
@@ -153,8 +157,9 @@ func TestTryAsksTheDeferredNodes(t *testing.T) {
 	b.is(NoQuorum)
 }
 
-// A process may stand still while its try stays for a vote. When it goes on, its leases
-// have lapsed, and the try is over: it must not ask to be woken at once, over and over.
+// A process may stand still while its try stays for a vote. When it goes on,
+// its leases have lapsed, and the try is over: it must not ask to be woken at
+// once, over and over.
 func TestTryWhoseLeasesLapse(t *testing.T) {
 	t.Parallel()
 	b := newDeferring(t, true)

@@ -14,17 +14,17 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// FuzzLiars has some nodes, fewer than a majority, say whatever the decoder lets
-// through, answers as well as pushes, while the others are honest: these vote
-// or do not, forget, are silent, refuse, and answer late.
+// FuzzLiars has some nodes, fewer than a majority, say whatever the decoder
+// lets through, answers as well as pushes, while the others are honest: these
+// vote or do not, forget, are silent, refuse, and answer late.
 //
 // A claim must never be held unless
 //
 //	nodes that lie + honest nodes whose vote at exactly T still runs >= q
 //
-// so a node that lies can only ever give its own vote: no lie makes another node's
-// vote of nothing, keeps it alive, or brings it to another ticket. Where the
-// honest nodes do not vote, no claim is ever held.
+// so a node that lies can only ever give its own vote: no lie makes another
+// node's vote of nothing, keeps it alive, or brings it to another ticket. Where
+// the honest nodes do not vote, no claim is ever held.
 func FuzzLiars(f *testing.F) {
 	for i := range uint64(40) {
 		f.Add(happenings(i))
@@ -275,7 +275,8 @@ func (r *round) number() int64 {
 	return some[r.fate.among(len(some))]
 }
 
-// lie is whatever can be encoded, most of it in the shape of an answer that votes.
+// lie is whatever can be encoded, most of it in the shape of an answer that
+// votes.
 func (r *round) lie(q protocol.Request) {
 	v := []resp.Value{{Int: int64(r.fate.among(8))}, {Int: int64(r.fate.among(3))}, {Int: r.number()}, {Int: int64(r.fate.among(64))}}
 	more := r.fate.among(10)

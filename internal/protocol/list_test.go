@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A node does not list very many claims. The claim then asks for a list that begins later.
+// A node does not list very many claims. The claim then asks for a list that
+// begins later.
 func TestListThatIsTooLong(t *testing.T) {
 	t.Parallel()
 	c := NewClaim(Config{

@@ -2,8 +2,8 @@ package protocol
 
 import "time"
 
-// This file owns the local queue: which of the callers of one process that share a
-// value holds it next, and what becomes of the claim that they share.
+// This file owns the local queue: which of the callers of one process that
+// share a value holds it next, and what becomes of the claim that they share.
 //
 //	       Lock               Admitted
 //	idle --------> getting ----------------> held (Write or Read)
@@ -13,8 +13,10 @@ import "time"
 //	 |               `- Unlock: it is left --' |
 //	 `------------------ Unlock: it lingers ---'
 //
-// Invariant: at most one caller holds the value for writing, and none beside it.
-// Invariant: the claim in LocalQueue has the weight of the mode in which it is held.
+// Invariant: at most one caller holds the value for writing, and none beside
+// it.
+// Invariant: the claim in LocalQueue has the weight of the mode in which it is
+// held.
 // Invariant: while callers wait, one caller holds the value or gets its claim.
 // Invariant: a claim that is neither held nor lingers has been left.
 
@@ -29,19 +31,20 @@ const (
 	Read                // any number of callers hold it together
 )
 
-// HandOvers is how many tokens one claim has. The token of its n-th hand-over inside
-// the process is ticket·HandOvers + n. With a larger n it would be the token of another
-// claim.
+// HandOvers is how many tokens one claim has. The token of its n-th hand-over
+// inside the process is ticket·HandOvers + n. With a larger n it would be the
+// token of another claim.
 const HandOvers = 1 << 10
 
-// While a waiter is known at the nodes, the callers of one process hand a claim over at
-// most maxPasses times in a row, and for at most a part of the ttl.
+// While a waiter is known at the nodes, the callers of one process hand a claim
+// over at most maxPasses times in a row, and for at most a part of the ttl.
 //
 // Note: Here is an incorrect hand-over:
 //
 //	if q.line.size() > 0 { handOver() }
 //
-// A process whose callers always wait would keep the name from every other process.
+// A process whose callers always wait would keep the name from every other
+// process.
 const (
 	maxPasses = 32
 	passShare = 4
@@ -62,9 +65,9 @@ type SharedClaim interface {
 	Pass() Standing     // likewise; if it is usable, the time for which a caller may hold it starts again
 }
 
-// LocalQueue is the callers of one process that share a value, of which one claim at
-// most is at the nodes. Each method is an event, and returns what is to be done. C is a
-// caller. LocalQueue is not safe for concurrent use.
+// LocalQueue is the callers of one process that share a value, of which one
+// claim at most is at the nodes. Each method is an event, and returns what is
+// to be done. C is a caller. LocalQueue is not safe for concurrent use.
 type LocalQueue[C comparable, H SharedClaim] struct {
 	Rules  Rules
 	TTL    time.Duration
@@ -94,14 +97,14 @@ const (
 	LockWait                           // it waits: see Wait
 )
 
-// Lock is a caller that wants the value. A try does not wait for a turn. The claim
-// before, if there is one, is in the way of LockGet and is left first.
+// Lock is a caller that wants the value. A try does not wait for a turn. The
+// claim before, if there is one, is in the way of LockGet and is left first.
 func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) {
 	var none H
 	switch {
 	case q.mode == idle:
-		// Invariant: a claim serves one mode. A writer under the claim of a reader would
-		// hold the value beside the readers of other processes.
+		// Invariant: a claim serves one mode. A writer under the claim of a
+		// reader would hold the value beside the readers of other processes.
 		if q.claim != none && q.kind == mode && q.pass() {
 			q.mode, q.callers = mode, 1
 			return LockEntered, none
@@ -121,9 +124,9 @@ func (q *LocalQueue[C, H]) Lock(mode Mode, try bool) (do LockOutcome, before H) 
 }
 
 // shareable reports whether one more reader may come in under the claim: beside
-// readers only, behind every caller that waits, and not while a claim waits behind this
-// one at the nodes. That can only be a writer's. Readers that went on coming would starve
-// either writer.
+// readers only, behind every caller that waits, and not while a claim waits
+// behind this one at the nodes. That can only be a writer's. Readers that went
+// on coming would starve either writer.
 func (q *LocalQueue[C, H]) shareable() bool {
 	if q.mode != Read && (q.mode != Write || q.Rules.on(RuleShare)) || q.line.size() > 0 && q.Rules.on(RuleInLine) {
 		return false
@@ -135,15 +138,16 @@ func (q *LocalQueue[C, H]) shareable() bool {
 // Wait queues a caller that Lock has told to.
 func (q *LocalQueue[C, H]) Wait(c C, mode Mode) { q.line.push(inLine[C]{c, mode}) }
 
-// GiveUp takes a caller that no longer wants to wait out of the queue. It reports
-// whether the caller was there. If not, the caller's turn has come at the same time.
-// Then the caller gives it back at once, by Unlock or Next, or the others would wait
-// without end.
+// GiveUp takes a caller that no longer wants to wait out of the queue. It
+// reports whether the caller was there. If not, the caller's turn has come at
+// the same time. Then the caller gives it back at once, by Unlock or Next, or
+// the others would wait without end.
 func (q *LocalQueue[C, H]) GiveUp(c C) bool { return q.line.remove(c) }
 
-// Admitted says that the claim that a caller has got is held, in that caller's mode.
-// Readers at the head of the queue come in too: they were here before any writer of
-// this process. It reports whether the caller learns at once that the claim is lost.
+// Admitted says that the claim that a caller has got is held, in that caller's
+// mode. Readers at the head of the queue come in too: they were here before any
+// writer of this process. It reports whether the caller learns at once that the
+// claim is lost.
 func (q *LocalQueue[C, H]) Admitted(mode Mode, claim H) (in []C, lost bool) {
 	q.mode, q.kind, q.callers = mode, mode, 1
 	q.claim, q.n, q.passes = claim, 0, 0
@@ -167,10 +171,11 @@ type LocalTask[C comparable] struct {
 	Withdraw bool // that attempt is withdrawn
 }
 
-// Next says that the caller that was to get the claim for mode has failed or has given
-// up, or that the claim has been given back. The next caller gets the task. queued says
-// that an attempt is still queued at the nodes. The next caller takes over its place if
-// it wants the same mode; that of a try, which does not wait, is good for no other caller.
+// Next says that the caller that was to get the claim for mode has failed or
+// has given up, or that the claim has been given back. The next caller gets the
+// task. queued says that an attempt is still queued at the nodes. The next
+// caller takes over its place if it wants the same mode; that of a try, which
+// does not wait, is good for no other caller.
 func (q *LocalQueue[C, H]) Next(mode Mode, try, queued bool) (t LocalTask[C]) {
 	if q.mode = idle; q.line.size() > 0 && q.Rules.on(RuleNext) {
 		w := q.line.pop(q.Rules)
@@ -181,7 +186,8 @@ func (q *LocalQueue[C, H]) Next(mode Mode, try, queued bool) (t LocalTask[C]) {
 	return t
 }
 
-// Claim returns the claim, and which turn under it is under way: n of its token.
+// Claim returns the claim, and which turn under it is under way: n of its
+// token.
 func (q *LocalQueue[C, H]) Claim() (claim H, n int) { return q.claim, int(q.n) }
 
 // Held returns the claim if callers hold the value in the mode, else none.
@@ -192,8 +198,9 @@ func (q *LocalQueue[C, H]) Held(mode Mode) (claim H) {
 	return claim
 }
 
-// Downgrade begins to make the writer a reader: its claim keeps its place and gets as
-// light as a reader's. Then Downgraded is called. It reports whether there is a writer.
+// Downgrade begins to make the writer a reader: its claim keeps its place and
+// gets as light as a reader's. Then Downgraded is called. It reports whether
+// there is a writer.
 func (q *LocalQueue[C, H]) Downgrade() (claim H, ok bool) {
 	if q.mode != Write || q.shrinks {
 		return claim, false
@@ -202,8 +209,8 @@ func (q *LocalQueue[C, H]) Downgrade() (claim H, ok bool) {
 	return q.claim, true
 }
 
-// Downgraded says whether the claim has become lighter; if not, it was lost. It returns
-// the readers that come in.
+// Downgraded says whether the claim has become lighter; if not, it was lost. It
+// returns the readers that come in.
 func (q *LocalQueue[C, H]) Downgraded(shrunk bool) (in []C) {
 	if q.shrinks = false; shrunk {
 		q.mode, q.kind = Read, Read

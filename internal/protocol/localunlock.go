@@ -2,12 +2,13 @@ package protocol
 
 import "time"
 
-// This file owns what becomes of the shared claim once a caller gives the value back: it
-// goes to the next caller, lingers for one that may come, or is left.
+// This file owns what becomes of the shared claim once a caller gives the value
+// back: it goes to the next caller, lingers for one that may come, or is left.
 //
-// Invariant: a claim serves another caller only while it is usable, and while a waiter is
-// known at the nodes only for so many callers and for so long. Without the first a caller
-// gets a hold that is lost; without the second a busy process keeps the name from all others.
+// Invariant: a claim serves another caller only while it is usable, and while a
+// waiter is known at the nodes only for so many callers and for so long.
+// Without the first a caller gets a hold that is lost; without the second a
+// busy process keeps the name from all others.
 
 // UnlockOutcome is what is to be done when a caller has unlocked.
 type UnlockOutcome uint8
@@ -31,9 +32,9 @@ type LocalUnlock[C comparable, H SharedClaim] struct {
 
 // Unlock ends one caller's hold. A hold that was lost is ended by Unlock too.
 //
-// Invariant: while a Downgrade is under way no Unlock changes the mode. An Unlock by
-// mistake would hand the claim over to another writer, and then it would become a
-// reader's.
+// Invariant: while a Downgrade is under way no Unlock changes the mode. An
+// Unlock by mistake would hand the claim over to another writer, and then it
+// would become a reader's.
 func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	if q.mode != mode || q.shrinks && q.Rules.on(RuleShrinks) {
 		x.Do = UnlockNotHeld
@@ -56,12 +57,12 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 		x.Do = UnlockLingers
 		return x
 	}
-	// Not idle yet: a caller that came now would queue at the nodes behind the claim
-	// of its own process.
+	// Not idle yet: a caller that came now would queue at the nodes behind the
+	// claim of its own process.
 	//
-	// A lost claim is left too. An answer from just before the deadline may have
-	// renewed it since it was looked at, and it would be renewed as long as the process
-	// lives.
+	// A lost claim is left too. An answer from just before the deadline may
+	// have renewed it since it was looked at, and it would be renewed as long
+	// as the process lives.
 	if x.Do = UnlockLeave; !x.Lost || q.Rules.on(RuleLostLeft) {
 		x.Claim = q.claim
 	}
@@ -70,8 +71,8 @@ func (q *LocalQueue[C, H]) Unlock(mode Mode) (x LocalUnlock[C, H]) {
 	return x
 }
 
-// pass makes the claim serve one more caller, a writer with the next token, unless it
-// may not.
+// pass makes the claim serve one more caller, a writer with the next token,
+// unless it may not.
 func (q *LocalQueue[C, H]) pass() bool {
 	if q.n+1 >= HandOvers && q.Rules.on(RulePassTokens) {
 		return false
@@ -95,8 +96,8 @@ func (q *LocalQueue[C, H]) pass() bool {
 	return true
 }
 
-// Waiting says that a claim waits behind the shared one. A claim that only lingers is
-// left.
+// Waiting says that a claim waits behind the shared one. A claim that only
+// lingers is left.
 func (q *LocalQueue[C, H]) Waiting() (leave H) {
 	if q.mode == idle && q.Rules.on(RuleLingerYield) {
 		leave = q.drop()
@@ -104,8 +105,9 @@ func (q *LocalQueue[C, H]) Waiting() (leave H) {
 	return leave
 }
 
-// Lingered says that the time may be over for which the claim lingers. It returns the
-// claim that is left, or after how long Lingered is to be called again, or neither.
+// Lingered says that the time may be over for which the claim lingers. It
+// returns the claim that is left, or after how long Lingered is to be called
+// again, or neither.
 func (q *LocalQueue[C, H]) Lingered() (leave H, again time.Duration) {
 	var none H
 	if q.mode != idle || q.claim == none {

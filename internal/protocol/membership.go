@@ -5,16 +5,18 @@ import (
 	"slices"
 )
 
-// This file owns what a client concludes from what its nodes have recorded of their set: which
-// configuration it counts on, and whether its list is that of the set.
+// This file owns what a client concludes from what its nodes have recorded of
+// their set: which configuration it counts on, and whether its list is that of
+// the set.
 //
 //	no set is known -- a node shows one, and the list is that set's --> it counts on that set
 //	       |                                                               |
 //	       +-- the list is another one --> refused <-- a node of the list is none of the set's
 //
-// Invariant: a client counts on one configuration only, and each of its requests names it. A node
-// serves the requests of its own configuration only. So two claims that hold at one time had their votes
-// from majorities of one set.
+// Invariant: a client counts on one configuration only, and each of its
+// requests names it. A node serves the requests of its own configuration only.
+// So two claims that hold at one time had their votes from majorities of one
+// set.
 
 // SetFault is what is wrong with a node of the list.
 type SetFault uint8
@@ -50,11 +52,13 @@ type SetAction struct {
 	Begin     bool // the node is a member from here on: connect to it
 	Cease     bool // it is none any more: end the connection
 
-	// Ask is not 0 if the node is to be asked what it keeps, on the connection that it has: see Told.
+	// Ask is not 0 if the node is to be asked what it keeps, on the connection
+	// that it has: see Told.
 	Ask uint32
 }
 
-// Membership is what a client knows of its nodes' set. It is not safe for concurrent use.
+// Membership is what a client knows of its nodes' set. It is not safe for
+// concurrent use.
 type Membership struct {
 	Out       []SetAction
 	Exchanges bool // the nodes can become others: the runtime connects to nodes beside those of the list
@@ -68,7 +72,8 @@ type Membership struct {
 	asked  uint32         // counts the questions to members, see vouched
 	others uint32         // nodes that have shown another identity than before, since Others was asked
 	doubts uint32         // nodes that have shown their first identity, which may be that of another server, since Doubts was asked
-	// restartJoining: the configuration has begun to count since a claim of before may have been admitted without its nodes.
+	// restartJoining: the configuration has begun to count since a claim of
+	// before may have been admitted without its nodes.
 	restartJoining bool
 	nodes          []setNode
 }
@@ -117,9 +122,10 @@ func (m *Membership) Stamp() Stamp {
 	return m.config.Stamp
 }
 
-// Met says what node i, which the given run of a server is, keeps as a connection begins. Unless the
-// verdict is SetFits the connection must not be used. A step for node i in Out comes before all that is
-// said to it on the connection.
+// Met says what node i, which the given run of a server is, keeps as a
+// connection begins. Unless the verdict is SetFits the connection must not be
+// used. A step for node i in Out comes before all that is said to it on the
+// connection.
 func (m *Membership) Met(i int, run string, has NodeSet) SetVerdict {
 	n := &m.nodes[i]
 	n.mixed = n.mixed || n.blank && (n.run != run || run == "")
@@ -151,8 +157,9 @@ func (m *Membership) Met(i int, run string, has NodeSet) SetVerdict {
 
 // Outside returns the nodes, a bit for each, that are not known to be members.
 //
-// Invariant: a view that such a node has given lets no claim in. Without the rule a process with the list
-// ABD has the vote of D, learns from A which set is recorded, and gets B's vote as a client of that set.
+// Invariant: a view that such a node has given lets no claim in. Without the
+// rule a process with the list ABD has the vote of D, learns from A which set
+// is recorded, and gets B's vote as a client of that set.
 func (m *Membership) Outside() (nodes uint32) {
 	for i := range m.nodes {
 		if m.config != nil && !m.nodes[i].known {
@@ -164,12 +171,16 @@ func (m *Membership) Outside() (nodes uint32) {
 
 // shows says that node i has an identity, if it is not empty.
 //
-// Invariant: what a server said that had no identity counts as that of a member only if the same run of a server shows the
-// identity. Without the rule a client that starts meets an empty server at A's address and has its vote. Then the address leads to A, and
-// B votes as well: it holds, beside a client that has A and C.
+// Invariant: what a server said that had no identity counts as that of a member
+// only if the same run of a server shows the identity. Without the rule a
+// client that starts meets an empty server at A's address and has its vote.
+// Then the address leads to A, and B votes as well: it holds, beside a client
+// that has A and C.
 //
-// A node that was restarted before its set is recorded looks the same. So what was said is not forgotten: it is that of a node that was not
-// known to be a member, which lets no claim in, and which a holder keeps. Without that each hold is lost when a set is recorded that is in use.
+// A node that was restarted before its set is recorded looks the same. So what
+// was said is not forgotten: it is that of a node that was not known to be a
+// member, which lets no claim in, and which a holder keeps. Without that each
+// hold is lost when a set is recorded that is in use.
 func (m *Membership) shows(i int, identity string) {
 	n := &m.nodes[i]
 	if identity == "" {
@@ -184,16 +195,19 @@ func (m *Membership) shows(i int, identity string) {
 	n.shown, n.blank, n.mixed = identity, false, false
 }
 
-// Others returns the nodes, a bit for each, that have become other members since it was called last: see Claim.Exclude. It is
-// called after each event, before Config and Group are.
+// Others returns the nodes, a bit for each, that have become other members
+// since it was called last: see Claim.Exclude. It is called after each event,
+// before Config and Group are.
 func (m *Membership) Others() (nodes uint32) {
 	m.tell()
 	nodes, m.others = m.others, 0
 	return nodes
 }
 
-// Doubts returns the nodes, a bit for each, that have turned out to be members since it was called last, and of which it is not known that the
-// same server said what was said before. To claims and operations each of them was outside until now: see Claim.Exclude. It is called after each event.
+// Doubts returns the nodes, a bit for each, that have turned out to be members
+// since it was called last, and of which it is not known that the same server
+// said what was said before. To claims and operations each of them was outside
+// until now: see Claim.Exclude. It is called after each event.
 func (m *Membership) Doubts() (nodes uint32) {
 	nodes, m.doubts = m.doubts, 0
 	return nodes
@@ -201,8 +215,10 @@ func (m *Membership) Doubts() (nodes uint32) {
 
 // tell finds out which member each number stands for.
 //
-// Invariant: what counts on the nodes learns when a number stands for another member, also by a configuration that it knows. Without
-// the rule C is to be replaced by D, and a client that has met neither finds D at C's address: D, which has no vote yet, votes as C.
+// Invariant: what counts on the nodes learns when a number stands for another
+// member, also by a configuration that it knows. Without the rule C is to be
+// replaced by D, and a client that has met neither finds D at C's address: D,
+// which has no vote yet, votes as C.
 func (m *Membership) tell() {
 	if m.config == nil || m.config.Stamp.Epoch() == 1 || !m.rules.on(RuleSetTell) {
 		return
@@ -219,7 +235,8 @@ func (m *Membership) tell() {
 		if n.told == id {
 			continue
 		}
-		// Before the first exchange nothing is noted. What a number has said then is that of the identity that it has shown last.
+		// Before the first exchange nothing is noted. What a number has said
+		// then is that of the identity that it has shown last.
 		if was := cmp.Or(n.stood, n.shown); id != "" && was != "" && was != id {
 			m.others |= 1 << i
 		}
@@ -232,7 +249,8 @@ func (m *Membership) tell() {
 	m.heard = m.config
 }
 
-// Judged reports whether what is known about node i is from after the set became known.
+// Judged reports whether what is known about node i is from after the set
+// became known.
 func (m *Membership) Judged(i int) bool { return !m.nodes[i].again }
 
 // Has returns what node i has shown that it keeps, nil if it has shown nothing.
@@ -263,7 +281,8 @@ func (m *Membership) Wrong() SetVerdict {
 	return SetVerdict{}
 }
 
-// wrong returns a node because of which the list is another one than the set's, -1 if there is none.
+// wrong returns a node because of which the list is another one than the set's,
+// -1 if there is none.
 func (m *Membership) wrong() int {
 	if !m.rules.on(RuleSetList) {
 		return -1
@@ -277,7 +296,8 @@ func (m *Membership) wrong() int {
 	return slices.IndexFunc(m.nodes, func(n setNode) bool { return n.fault == SetWrong })
 }
 
-// Up says that the connection to node i is ready. It may have begun before the set became known.
+// Up says that the connection to node i is ready. It may have begun before the
+// set became known.
 func (m *Membership) Up(i int) {
 	if m.nodes[i].again {
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
@@ -287,12 +307,13 @@ func (m *Membership) Up(i int) {
 // Down says that the connection to node i has ended.
 func (m *Membership) Down(i int) { m.nodes[i].up = false }
 
-// Refused says that node i has refused a request for its configuration: the next connection shows
-// which one it has.
+// Refused says that node i has refused a request for its configuration: the
+// next connection shows which one it has.
 //
-// Invariant: the connection to a node that has no vote yet, and is known to have none, outlasts what the node refuses.
-// Bootstrap needs that connection. Without the rule the claims of a busy client break it with each request,
-// and the client never records its set.
+// Invariant: the connection to a node that has no vote yet, and is known to
+// have none, outlasts what the node refuses. Bootstrap needs that connection.
+// Without the rule the claims of a busy client break it with each request, and
+// the client never records its set.
 func (m *Membership) Refused(i int) {
 	n := &m.nodes[i]
 	if waits := n.fault != SetFits && m.rules.on(RuleSetPatient); n.up && !n.again && !waits {
@@ -312,7 +333,8 @@ func (m *Membership) Recorded(r *Recording) {
 	}
 }
 
-// adopt has the client count on a configuration. What the other nodes are is judged again.
+// adopt has the client count on a configuration. What the other nodes are is
+// judged again.
 func (m *Membership) adopt(by int, c *Configuration) {
 	m.config = c
 	for j := range m.nodes {
@@ -335,16 +357,17 @@ func (m *Membership) reconnect(but int) {
 	}
 }
 
-// fits reports whether a later configuration may be that of this list: each node is a member, or has
-// not shown what it is.
+// fits reports whether a later configuration may be that of this list: each
+// node is a member, or has not shown what it is.
 func (m *Membership) fits(c *Configuration) bool {
 	return len(c.Members) == m.listed && !slices.ContainsFunc(m.nodes, func(n setNode) bool {
 		return n.up && n.has.Config != nil && c.Member(n.has.Identity) < 0
 	})
 }
 
-// forget has the client count on no set any more: every node of its list has lost its data, and so
-// would be used without a set by a client that starts now.
+// forget has the client count on no set any more: every node of its list has
+// lost its data, and so would be used without a set by a client that starts
+// now.
 func (m *Membership) forget() {
 	for i := range m.listed {
 		if n := &m.nodes[i]; !n.up || n.has.Config != nil {

@@ -60,7 +60,8 @@ func TestConfigurationAsText(t *testing.T) {
 	assert.Greater(t, later, ballot(9), "whatever the clock shows")
 }
 
-// meetAll has a client meet the nodes of its list in order, and once more where it has to connect again.
+// meetAll has a client meet the nodes of its list in order, and once more where
+// it has to connect again.
 func meetAll(m *protocol.Membership, run string, sets ...protocol.NodeSet) {
 	for i, s := range sets {
 		m.Met(i, fmt.Sprint(run, i), s)
@@ -73,7 +74,8 @@ func meetAll(m *protocol.Membership, run string, sets ...protocol.NodeSet) {
 	m.Out = nil
 }
 
-// meet has a client of three addresses meet nodes, and returns the last verdict.
+// meet has a client of three addresses meet nodes, and returns the last
+// verdict.
 func meet(m *protocol.Membership, run string, at []int, sets ...protocol.NodeSet) (v protocol.SetVerdict) {
 	for i, s := range sets {
 		v = m.Met(at[i], fmt.Sprint(run, at[i]), s)
@@ -81,7 +83,8 @@ func meet(m *protocol.Membership, run string, at []int, sets ...protocol.NodeSet
 	return v
 }
 
-// A client whose list is not that of the set is refused at every node, and learns which set it is.
+// A client whose list is not that of the set is refused at every node, and
+// learns which set it is.
 func listsDiffer(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "a", "b", "c")
 	for _, odd := range []protocol.NodeSet{{}, recordedAt(setOf(2, "d", "e", "f"), "d")} {
@@ -100,8 +103,8 @@ func TestListsThatDiffer(t *testing.T) {
 	listsDiffer(t, protocol.Rules{})
 }
 
-// A client goes on without a set where none is recorded, and adopts it when a node shows one. Until then
-// the other nodes are outside.
+// A client goes on without a set where none is recorded, and adopts it when a
+// node shows one. Until then the other nodes are outside.
 func TestSetIsAdopted(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "a", "b", "c")
@@ -120,7 +123,8 @@ func TestSetIsAdopted(t *testing.T) {
 	assert.Zero(t, m.Outside())
 }
 
-// The connection to a node whose set is about to be recorded outlasts what the node refuses.
+// The connection to a node whose set is about to be recorded outlasts what the
+// node refuses.
 func refusedWithoutAVote(t assert.TestingT, rules protocol.Rules) {
 	half := recordedAt(setOf(1, "a", "b", "c"), "a")
 	half.Phase = protocol.SetAccepted
@@ -135,7 +139,8 @@ func TestRefusedByANodeWithoutAVote(t *testing.T) {
 	refusedWithoutAVote(t, protocol.Rules{})
 }
 
-// A node without data gets back what it was by the word of q members, and only where a member was.
+// A node without data gets back what it was by the word of q members, and only
+// where a member was.
 func wordOfMembers(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "a", "b", "c")
 	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
@@ -154,7 +159,8 @@ func TestNodeGetsItsPlaceBack(t *testing.T) {
 	assert.Equal(t, protocol.SetRestore, last.Kind)
 	assert.Equal(t, set.Members[2].Identity, last.Identity)
 
-	// By another name it is known to be the member where this client has seen it.
+	// By another name it is known to be the member where this client has seen
+	// it.
 	m = protocol.NewMembership([]string{"a", "b", "alias"}, protocol.Rules{})
 	meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), recordedAt(set, "c"))
 	m.Down(2)
@@ -185,8 +191,9 @@ func copyOfAMember(t assert.TestingT, rules protocol.Rules) {
 	assert.Equal(t, protocol.SetFits, m.Verdict(1).Fault)
 }
 
-// A copy that is met before the member is judged again, also when its connection gets ready only after
-// the member was met: the Reconnect of then ends no connection. Without that the copy keeps the vote.
+// A copy that is met before the member is judged again, also when its
+// connection gets ready only after the member was met: the Reconnect of then
+// ends no connection. Without that the copy keeps the vote.
 func TestCopyThatIsMetFirst(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "a", "b", "c")
@@ -204,8 +211,9 @@ func TestCopyThatIsMetFirst(t *testing.T) {
 	assert.Equal(t, 2, v.Other)
 }
 
-// A client that reaches the members by other addresses than the set records goes on without a member that
-// lost its data, and does not make it a member. With the recorded addresses such a list is refused.
+// A client that reaches the members by other addresses than the set records
+// goes on without a member that lost its data, and does not make it a member.
+// With the recorded addresses such a list is refused.
 func TestEmptyNodeAmongAliases(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "a", "b", "c")
@@ -271,7 +279,8 @@ func TestRecording(t *testing.T) {
 	assert.Equal(t, protocol.RecordStep{Node: 1, Kind: protocol.SetRestore, Identity: set.Members[1].Identity, Config: set, Seen: "x"}, r.Out[0])
 }
 
-// A node that has recorded another set is not made a member of this one, whichever was recorded first.
+// A node that has recorded another set is not made a member of this one,
+// whichever was recorded first.
 func anotherSetStays(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(2, "a", "b", "c")
 	for _, other := range []int{1, 3} {

@@ -2,15 +2,20 @@ package protocol
 
 import "slices"
 
-// This file owns which node of a client goes on at another address, once a newer list of addresses names one.
+// This file owns which node of a client goes on at another address, once a
+// newer list of addresses names one.
 
-// Moves returns the node that goes on at an address of a newer list, -1 if none does. has is what a server shows there.
+// Moves returns the node that goes on at an address of a newer list, -1 if none
+// does. has is what a server shows there.
 //
-// Invariant: a node moves only to an address where the member that it was shows itself. Without the rule an empty server of the
-// newer list gets the place of a member that this client cannot reach, and two servers have one vote.
+// Invariant: a node moves only to an address where the member that it was shows
+// itself. Without the rule an empty server of the newer list gets the place of
+// a member that this client cannot reach, and two servers have one vote.
 //
-// Invariant: a node whose address is in the newer list stays there. A server that shows its identity at another address has a
-// copy of its data. Without the rule the client counts on the copy while the member is down, and other clients count on the member.
+// Invariant: a node whose address is in the newer list stays there. A server
+// that shows its identity at another address has a copy of its data. Without
+// the rule the client counts on the copy while the member is down, and other
+// clients count on the member.
 func (m *Membership) Moves(addr string, has NodeSet, list []string) int {
 	if m.config == nil || slices.Contains(m.addrs, addr) {
 		return -1
@@ -40,8 +45,10 @@ func (m *Membership) Moves(addr string, has NodeSet, list []string) int {
 	return odd
 }
 
-// Move has a node go on at an address, for which Moves has returned it. The connection to that address begins afterwards.
-// If the list was refused because of that node, it is not any more: nodes that were refused a connection connect again by themselves.
+// Move has a node go on at an address, for which Moves has returned it. The
+// connection to that address begins afterwards. If the list was refused because
+// of that node, it is not any more: nodes that were refused a connection
+// connect again by themselves.
 func (m *Membership) Move(i int, addr string, has NodeSet) {
 	n := &m.nodes[i]
 	m.addrs[i] = addr
@@ -53,5 +60,6 @@ func (m *Membership) Move(i int, addr string, has NodeSet) {
 	m.shows(i, has.Identity)
 }
 
-// List returns the addresses of the client's list, as its nodes have moved since.
+// List returns the addresses of the client's list, as its nodes have moved
+// since.
 func (m *Membership) List() []string { return slices.Clone(m.addrs[:m.listed]) }

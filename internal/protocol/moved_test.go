@@ -8,7 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// lostSight is a client of a recorded set of a, b and c that has met all three, and does not reach c any more.
+// lostSight is a client of a recorded set of a, b and c that has met all three,
+// and does not reach c any more.
 func lostSight(rules protocol.Rules) (*protocol.Membership, *protocol.Configuration) {
 	set := setOf(1, "a", "b", "c")
 	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
@@ -17,8 +18,8 @@ func lostSight(rules protocol.Rules) (*protocol.Membership, *protocol.Configurat
 	return m, set
 }
 
-// A node goes on at an address where its member shows itself. There it is a member, and it gets its place back if it loses its
-// data there.
+// A node goes on at an address where its member shows itself. There it is a
+// member, and it gets its place back if it loses its data there.
 func TestANodeGoesOnAtAnotherAddress(t *testing.T) {
 	t.Parallel()
 	m, set := lostSight(protocol.Rules{})
@@ -37,7 +38,8 @@ func TestANodeGoesOnAtAnotherAddress(t *testing.T) {
 	assert.Equal(t, protocol.SetRestore, m.Out[len(m.Out)-1].Kind)
 }
 
-// A client whose list is another one than the set's uses a newer list that is the set's.
+// A client whose list is another one than the set's uses a newer list that is
+// the set's.
 func TestAListThatIsRefusedIsReplaced(t *testing.T) {
 	t.Parallel()
 	set, other := setOf(1, "a", "b", "c"), setOf(9, "d", "e", "f")
@@ -69,13 +71,15 @@ func movesToACopy(t assert.TestingT, rules protocol.Rules) {
 	assert.Equal(t, -1, m.Moves("d", recordedAt(set, "c"), []string{"a", "b", "c", "d"}))
 }
 
-// A member that cannot be reached is not replaced by an empty server, whatever the newer list says.
+// A member that cannot be reached is not replaced by an empty server, whatever
+// the newer list says.
 func TestNoNodeMovesToAnEmptyServer(t *testing.T) {
 	t.Parallel()
 	movesToAnEmptyServer(t, protocol.Rules{})
 }
 
-// A member that cannot be reached, and that the newer list still names, is not replaced by a copy of its data.
+// A member that cannot be reached, and that the newer list still names, is not
+// replaced by a copy of its data.
 func TestNoNodeMovesToACopy(t *testing.T) {
 	t.Parallel()
 	movesToACopy(t, protocol.Rules{})

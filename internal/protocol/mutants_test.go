@@ -15,7 +15,8 @@ type findings struct{ n int }
 
 func (f *findings) Errorf(string, ...any) { f.n++ }
 
-// The rules that the simulator does not run each have a test that finds that it is missing.
+// The rules that the simulator does not run each have a test that finds that it
+// is missing.
 func TestMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string

@@ -5,7 +5,8 @@ import "time"
 // A lease ends by the node's wall clock, and the client takes it to end by its
 // own monotonic clock. A node's clock that is set ahead ends leases early. So
 // does, for the client, a clock of its own that stands still while the machine
-// sleeps. Both look the same: the node's clock is suddenly ahead of the client's.
+// sleeps. Both look the same: the node's clock is suddenly ahead of the
+// client's.
 //
 // ClockBounds notices that the two clocks have parted. Clocks judges which of
 // them it was, by what the other nodes show:
@@ -24,8 +25,8 @@ import "time"
 //	                  earlier
 //
 // The obvious rule is wrong: to blame every node that has parted. The first
-// node that a client reaches after a sleep would be silenced for a guard time by
-// a client that cannot know better, and then the next node, and all of them.
+// node that a client reaches after a sleep would be silenced for a guard time
+// by a client that cannot know better, and then the next node, and all of them.
 
 // ClockEventKind is what is to be done about clocks.
 type ClockEventKind uint8
@@ -69,9 +70,10 @@ type clockCase struct {
 }
 
 // Clocks judges the clocks of all nodes for one process. Its methods take what
-// has happened; Out is what is to be done then, and Wake is when it wants a Tick.
-// It is not safe for concurrent use. A runtime may call [ClockBounds.Take]
-// instead of Read while Open is false, under a lock for each node.
+// has happened; Out is what is to be done then, and Wake is when it wants a
+// Tick. It is not safe for concurrent use. A runtime may call
+// [ClockBounds.Take] instead of Read while Open is false, under a lock for each
+// node.
 type Clocks struct {
 	Wait    time.Duration // how long the other nodes are waited for: a node timeout
 	Longest time.Duration // no lease that a client with the same settings was given lasts longer: half the guard time
@@ -91,7 +93,8 @@ func NewClocks(bounds []*ClockBounds, wait, guard time.Duration) *Clocks {
 	return c
 }
 
-// grow has it judge the clocks of more nodes. Nothing is known of them from before.
+// grow has it judge the clocks of more nodes. Nothing is known of them from
+// before.
 func (c *Clocks) grow(bounds []*ClockBounds) {
 	for _, b := range bounds {
 		b.gap = 2 * c.Longest / 512 // so that the past goes back by a quarter of the guard time at least
@@ -176,8 +179,9 @@ func (c *Clocks) suspect(node int, r Reading) {
 	c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1<<len(c.bounds) - 1})
 }
 
-// caseLasts is how long the case stays open. When it closes, all leases have ended
-// that the node's clock may end early. A clock that was set back ends none early.
+// caseLasts is how long the case stays open. When it closes, all leases have
+// ended that the node's clock may end early. A clock that was set back ends
+// none early.
 func (c *Clocks) caseLasts(k *clockCase) time.Duration {
 	if k.hi < 0 {
 		return c.Wait
@@ -185,8 +189,8 @@ func (c *Clocks) caseLasts(k *clockCase) time.Duration {
 	return c.Longest
 }
 
-// noteEvidence notes for which cases a reading shows that this process's clock has
-// not stood still: what was known of this node before excludes that.
+// noteEvidence notes for which cases a reading shows that this process's clock
+// has not stood still: what was known of this node before excludes that.
 func (c *Clocks) noteEvidence(node int, r Reading) {
 	for i := range c.cases {
 		k := &c.cases[i]
@@ -228,8 +232,8 @@ func (c *Clocks) Wake() Time {
 	return w
 }
 
-// IncarnationBegan says that another incarnation of a node has begun, with the clock as it
-// is. Its guard time outlasts all leases of before.
+// IncarnationBegan says that another incarnation of a node has begun, with the
+// clock as it is. Its guard time outlasts all leases of before.
 func (c *Clocks) IncarnationBegan(node int) {
 	c.bounds[node].Forget(0)
 	if c.cases[node].open {

@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// A node whose clock is in doubt is in doubt until the longest lease has ended that any
-// client may have there, and for as long as that is not known.
+// A node whose clock is in doubt is in doubt until the longest lease has ended
+// that any client may have there, and for as long as that is not known.
 func TestDoubtLastsForTheLongestLease(t *testing.T) {
 	t.Parallel()
 	const guard, longest = 2 * time.Second, time.Minute

@@ -16,7 +16,8 @@ func at(sent, received Time, ahead int64) Reading {
 	return Reading{Sent: sent, Received: received, Millis: ahead + int64(sent/testMS) + 1}
 }
 
-// A node 1e12 ms ahead of us answers requests; in each row, after all rows before it.
+// A node 1e12 ms ahead of us answers requests; in each row, after all rows
+// before it.
 func TestBoundsNoticeAJump(t *testing.T) {
 	t.Parallel()
 	const ms = testMS
@@ -58,7 +59,8 @@ func TestBoundsNoticeAJump(t *testing.T) {
 	assert.True(t, b.Take(at(2400*ms, 2402*ms, 5)), "the next answer sets the bounds")
 }
 
-// court is a judge over nodes whose clocks are ahead of this process's by ahead milliseconds.
+// court is a judge over nodes whose clocks are ahead of this process's by ahead
+// milliseconds.
 type court struct {
 	*Clocks
 	t     *testing.T
@@ -80,7 +82,8 @@ func newCourt(t *testing.T, nodes int) *court {
 	return c
 }
 
-// receive has a node answer within 2 ms, and returns whether that counts at once.
+// receive has a node answer within 2 ms, and returns whether that counts at
+// once.
 func (c *court) receive(node int) bool {
 	counts, late := c.answer(node)
 	return counts && late == 0
@@ -98,7 +101,8 @@ func (c *court) Tick(now Time) {
 	c.guards()
 }
 
-// guards answers what is asked about guard times: they are those of this client.
+// guards answers what is asked about guard times: they are those of this
+// client.
 func (c *court) guards() {
 	asked := c.Out
 	c.Out = nil
@@ -145,7 +149,8 @@ func TestJumpThatOthersContradict(t *testing.T) {
 	}
 }
 
-// What was sent before the suspicion, and what is known only since, is no evidence.
+// What was sent before the suspicion, and what is known only since, is no
+// evidence.
 func TestEvidenceIsFreshAndRestsOnTheTimeBefore(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
@@ -207,7 +212,8 @@ func TestWeSlept(t *testing.T) {
 	}
 }
 
-// Nodes that have parted from us by different times have jumped, or so it may be.
+// Nodes that have parted from us by different times have jumped, or so it may
+// be.
 func TestDifferentJumpsAreNotASleep(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
@@ -218,8 +224,9 @@ func TestDifferentJumpsAreNotASleep(t *testing.T) {
 	assert.NotContains(t, c.kinds(), ClockStood)
 }
 
-// A client alone with a node cannot tell. Its leases end earlier, and the node's
-// votes count when its old clock would show the new time, for half the guard time.
+// A client alone with a node cannot tell. Its leases end earlier, and the
+// node's votes count when its old clock would show the new time, for half the
+// guard time.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	for _, r := range []struct {
@@ -266,8 +273,9 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// Another node that has not parted from us shows that we have not slept: only the
-// leases of the suspect end earlier. If it turns out later that it was asleep, nothing ends twice.
+// Another node that has not parted from us shows that we have not slept: only
+// the leases of the suspect end earlier. If it turns out later that it was
+// asleep, nothing ends twice.
 func TestDoubtOfOneNode(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
@@ -323,8 +331,9 @@ func TestEarly(t *testing.T) {
 	assert.Equal(t, Lost, c.Phase())
 }
 
-// The deadline that a holder keeps while nodes are exchanged ends earlier, too: once, where two clocks show one sleep. What clocks had
-// shown when it was kept is in it.
+// The deadline that a holder keeps while nodes are exchanged ends earlier, too:
+// once, where two clocks show one sleep. What clocks had shown when it was kept
+// is in it.
 func TestEarlyWhileADeadlineIsKept(t *testing.T) {
 	t.Parallel()
 	c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute})
@@ -374,8 +383,9 @@ func TestLateVote(t *testing.T) {
 	}
 }
 
-// A node that has refused a request is asked again with the next beats only. A push
-// of it whose vote counts later does not have the claim wake up for nothing until then.
+// A node that has refused a request is asked again with the next beats only. A
+// push of it whose vote counts later does not have the claim wake up for
+// nothing until then.
 func TestLateVoteOfANodeThatRefused(t *testing.T) {
 	c := NewClaim(Config{Terms: Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute})
 	c.Start(1, 64, 0, 0)
@@ -401,9 +411,9 @@ func TestLateVoteOfANodeThatRefused(t *testing.T) {
 	assert.Equal(t, Holding, c.Phase(), "by the answer to a beat")
 }
 
-// A vote counts later by that much after the node has given it. A push may be older
-// than the view, and a lease that has ended may have taken its vote with it: neither
-// tells of when the vote that an answer brings was given.
+// A vote counts later by that much after the node has given it. A push may be
+// older than the view, and a lease that has ended may have taken its vote with
+// it: neither tells of when the vote that an answer brings was given.
 func TestLateVoteThatIsNewer(t *testing.T) {
 	t.Parallel()
 	const late = time.Second
@@ -446,8 +456,8 @@ func TestLateVoteThatIsNewer(t *testing.T) {
 	}
 }
 
-// The bounds of a node took in a moment for which our clock stood still. What they
-// show since does not exclude that moment.
+// The bounds of a node took in a moment for which our clock stood still. What
+// they show since does not exclude that moment.
 func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
@@ -465,8 +475,9 @@ func TestEvidenceIsWhatWasKnownBefore(t *testing.T) {
 	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "no node is blamed")
 }
 
-// An answer of node 1 was given before our clock stood still, and is read after the
-// bounds of the others have taken that moment in. They seem to exclude it since then.
+// An answer of node 1 was given before our clock stood still, and is read after
+// the bounds of the others have taken that moment in. They seem to exclude it
+// since then.
 func TestEvidenceIsFromBeforeTheQuestion(t *testing.T) {
 	c := newCourt(t, 3)
 	c.now += 2000 * testMS
@@ -487,8 +498,8 @@ func TestEvidenceIsFromBeforeTheQuestion(t *testing.T) {
 	assert.Equal(t, []ClockEventKind{ClockAsk}, c.kinds(), "no node is blamed")
 }
 
-// Nodes that are asked all the time show whose clock it was, by what was known of
-// them a moment before the suspect was last asked.
+// Nodes that are asked all the time show whose clock it was, by what was known
+// of them a moment before the suspect was last asked.
 func TestSmallJumpOfABusyNode(t *testing.T) {
 	for _, pause := range []Time{testMS, 10 * testMS, 300 * testMS, 2000 * testMS} {
 		c := newCourt(t, 3)
@@ -505,8 +516,8 @@ func TestSmallJumpOfABusyNode(t *testing.T) {
 	}
 }
 
-// Of the bounds of any time within a quarter of the guard time some are kept that
-// are not much older than that.
+// Of the bounds of any time within a quarter of the guard time some are kept
+// that are not much older than that.
 func TestPastBounds(t *testing.T) {
 	c := newCourt(t, 3)
 	b := c.bounds[0]
@@ -524,9 +535,9 @@ func TestPastBounds(t *testing.T) {
 	}
 }
 
-// Two answers of node 0 are given in the middle of a sleep. The first one excludes
-// little, so the sleep is found with node 1. The second one shows a part of the
-// sleep, and the rest is no jump of node 0.
+// Two answers of node 0 are given in the middle of a sleep. The first one
+// excludes little, so the sleep is found with node 1. The second one shows a
+// part of the sleep, and the rest is no jump of node 0.
 func TestPartOfASleep(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
@@ -572,8 +583,8 @@ func TestPartOfASleep(t *testing.T) {
 	assert.Contains(t, c.kinds(), ClockMark)
 }
 
-// A try does not wait for a vote that counts later than an answer would be waited for.
-// What is missing then is not the turn.
+// A try does not wait for a vote that counts later than an answer would be
+// waited for. What is missing then is not the turn.
 func TestTryDoesNotWaitForALateVote(t *testing.T) {
 	t.Parallel()
 	for late, want := range map[time.Duration]Phase{200 * time.Millisecond: Waiting, 300 * time.Millisecond: NoQuorum} {

@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// outlivesItsNumbers has a client see one node of three replaced more often than it has numbers for nodes.
+// outlivesItsNumbers has a client see one node of three replaced more often
+// than it has numbers for nodes.
 func outlivesItsNumbers(t assert.TestingT, rules protocol.Rules) {
 	c := setOf(1, "A", "B", "C")
 	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
@@ -54,7 +55,8 @@ func TestAClientThatHasNoNumberLeftStops(t *testing.T) {
 	outlivesItsNumbers(t, protocol.Rules{})
 }
 
-// The address of A leads to C's server. X is another name of A, and shows where A is: so C is what it shows to be.
+// The address of A leads to C's server. X is another name of A, and shows where
+// A is: so C is what it shows to be.
 func TestMemberIsSeenByAnotherName(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -66,7 +68,8 @@ func TestMemberIsSeenByAnotherName(t *testing.T) {
 	assert.Equal(t, protocol.SetFits, m.Met(2, "run of C", recordedAt(set, "C")).Fault)
 }
 
-// D is reached at C's address, and C leaves. C is to be added again, and needs a number of its own.
+// D is reached at C's address, and C leaves. C is to be added again, and needs
+// a number of its own.
 func TestRoomCountsNumbersThatStandForOthers(t *testing.T) {
 	t.Parallel()
 	_, joint, done := replaced(setOf(1, "A", "B", "C"))

@@ -81,7 +81,8 @@ func wallClock(t assert.TestingT, rules protocol.Rules) {
 	}
 }
 
-// The first node that comes up has wall clocks compared. Those that come up next are asked at once, too.
+// The first node that comes up has wall clocks compared. Those that come up
+// next are asked at once, too.
 func TestWallClockOfLateNodes(t *testing.T) {
 	t.Parallel()
 	wallOfLateNodes(t, protocol.Rules{})

@@ -1,12 +1,13 @@
 package protocol
 
-// This file owns what becomes of the requests that one claim wants sent. A node may have
-// no room for a request yet. Then the request waits at the client, in the [Backlog] of the
-// node.
+// This file owns what becomes of the requests that one claim wants sent. A node
+// may have no room for a request yet. Then the request waits at the client, in
+// the [Backlog] of the node.
 //
-// What waits is a wish. A newer request replaces an older one, and a leave withdraws a
-// join that was never sent. A queue of encoded requests could do neither: what lies in
-// it for a second has lost a second of its lease, and comes after the claim's end.
+// What waits is a wish. A newer request replaces an older one, and a leave
+// withdraws a join that was never sent. A queue of encoded requests could do
+// neither: what lies in it for a second has lost a second of its lease, and
+// comes after the claim's end.
 //
 //	Offer ----> Drop                         nothing is sent
 //	   |
@@ -58,11 +59,12 @@ func (o *outbox) waits(node int) *Request {
 // Class returns the class of a request that Offer has seen.
 func (r *Request) Class() Class { return r.class }
 
-// Offer decides about r, which the claim wants sent. behind reports whether requests of a
-// class wait at the node, or more urgent ones. r gets its class.
+// Offer decides about r, which the claim wants sent. behind reports whether
+// requests of a class wait at the node, or more urgent ones. r gets its class.
 //
-// Invariant: the node gets a claim's requests in the order in which the claim wanted
-// them sent. At most one waits. It is replaced in its place, or withdrawn.
+// Invariant: the node gets a claim's requests in the order in which the claim
+// wanted them sent. At most one waits. It is replaced in its place, or
+// withdrawn.
 func (a *Attempt) Offer(r *Request, behind func(Class) bool) Sending {
 	o, bit := &a.outbox, uint32(1)<<r.Node
 	if r.class = Waits; o.rules.on(RuleUrgent) {
@@ -96,15 +98,15 @@ func (a *Attempt) Offer(r *Request, behind func(Class) bool) Sending {
 	return Hand
 }
 
-// Sent says that all requests of Out were offered. The caller must not use the old Out any
-// more.
+// Sent says that all requests of Out were offered. The caller must not use the
+// old Out any more.
 func (a *Attempt) Sent() {
 	a.fresh = false
 	a.Claim.Sent()
 }
 
-// Waits says that r, which stays where it is, has to wait for room. An attempt of which
-// nothing has been sent has not begun.
+// Waits says that r, which stays where it is, has to wait for room. An attempt
+// of which nothing has been sent has not begun.
 func (a *Attempt) Waits(r *Request) {
 	if a.unsent == nil {
 		a.unsent = new([32]*Request)
@@ -115,8 +117,8 @@ func (a *Attempt) Waits(r *Request) {
 	}
 }
 
-// Departed says that a link was handed r, which has not moved since, and what it did with
-// it. The link had room.
+// Departed says that a link was handed r, which has not moved since, and what
+// it did with it. The link had room.
 func (a *Attempt) Departed(r *Request, took Taking) {
 	if a.waits(r.Node) == r {
 		a.unsent[r.Node] = nil
@@ -134,8 +136,9 @@ func (a *Attempt) Departed(r *Request, took Taking) {
 	}
 }
 
-// Depart makes r, whose turn has come, what it is to be now. Without ok it is not sent: it
-// was withdrawn, or it is a leave that comes too late, as the lease has ended by itself.
+// Depart makes r, whose turn has come, what it is to be now. Without ok it is
+// not sent: it was withdrawn, or it is a leave that comes too late, as the
+// lease has ended by itself.
 func (c *Client) Depart(now Time, a *Attempt, n *Name, r *Request) (ok bool) {
 	switch {
 	case r.withdrawn:
@@ -175,9 +178,10 @@ func (o *outbox) landed(r *Request) {
 	}
 }
 
-// repeatable reports whether a claim sends such requests again when they are not answered
-// in time. On an ordered connection, where each request is answered or fails, the
-// repetition would only be carried out after the first one. So it is not sent: a node
-// that is late because it has too much to do would get several times as much. (A claim
-// that joins does not beat, so one bit for each node is enough for both.)
+// repeatable reports whether a claim sends such requests again when they are
+// not answered in time. On an ordered connection, where each request is
+// answered or fails, the repetition would only be carried out after the first
+// one. So it is not sent: a node that is late because it has too much to do
+// would get several times as much. (A claim that joins does not beat, so one
+// bit for each node is enough for both.)
 func repeatable(op Op) bool { return op == OpJoin || op == OpBeat }

@@ -1,8 +1,9 @@
 package protocol
 
-// This file owns what becomes of the requests that one operation on a record wants sent.
-// It is to a [RegisterOp] what outbox.go is to an [Attempt], with the same [Backlog] and the
-// same ways: Offer, then Departed or Waits, and Depart when the turn of what waits has come.
+// This file owns what becomes of the requests that one operation on a record
+// wants sent. It is to a [RegisterOp] what outbox.go is to an [Attempt], with
+// the same [Backlog] and the same ways: Offer, then Departed or Waits, and
+// Depart when the turn of what waits has come.
 
 // recordOutbox is what a [RegisterOp] knows of its requests.
 type recordOutbox struct {
@@ -10,11 +11,12 @@ type recordOutbox struct {
 	ended  bool          // it is decided, or given up
 }
 
-// Offer decides about r, which the operation wants sent. behind reports whether requests of
-// a class wait at the node, or more urgent ones. r gets its class.
+// Offer decides about r, which the operation wants sent. behind reports whether
+// requests of a class wait at the node, or more urgent ones. r gets its class.
 //
-// Invariant: at most one request of an operation waits for a node. A newer one takes its
-// place, so what waits is not more than the operations that callers wait for.
+// Invariant: at most one request of an operation waits for a node. A newer one
+// takes its place, so what waits is not more than the operations that callers
+// wait for.
 func (q *RegisterOp) Offer(r *Request, behind func(Class) bool) Sending {
 	if q.unsent != nil && q.unsent[r.Node] != nil {
 		waits := q.unsent[r.Node]
@@ -32,9 +34,9 @@ func (q *RegisterOp) Offer(r *Request, behind func(Class) bool) Sending {
 
 // ClassOfRecord returns the class of the requests of an operation on a record.
 //
-// Invariant: an erasure is in the class of the leaves, so a claim's leave never comes before
-// the erasure that its holder wanted sent first. Without that the next holder finds a
-// leader that has resigned.
+// Invariant: an erasure is in the class of the leaves, so a claim's leave never
+// comes before the erasure that its holder wanted sent first. Without that the
+// next holder finds a leader that has resigned.
 func ClassOfRecord(q *RegisterOp) Class {
 	switch {
 	case !q.Rules.on(RuleRecordsWait):
@@ -53,8 +55,9 @@ func (q *RegisterOp) Waits(r *Request) {
 	q.unsent[r.Node] = r
 }
 
-// Depart reports whether r, whose turn has come, is still to be sent. An erasure is sent
-// though its operation is over, since the caller of Retire does not wait for it.
+// Depart reports whether r, whose turn has come, is still to be sent. An
+// erasure is sent though its operation is over, since the caller of Retire does
+// not wait for it.
 func (q *RegisterOp) Depart(r *Request) (ok bool) {
 	return !q.ended || r.class == Renewals
 }

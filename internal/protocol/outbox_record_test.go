@@ -9,7 +9,8 @@ import (
 // none reports that nothing waits at a node.
 func none(Class) bool { return false }
 
-// At most one request of an operation waits for a node. A newer one takes its place, in its class.
+// At most one request of an operation waits for a node. A newer one takes its
+// place, in its class.
 func TestRecordRequestsAreReplaced(t *testing.T) {
 	t.Parallel()
 	q := &RegisterOp{Op: OpRead, Nodes: 1}
@@ -26,7 +27,8 @@ func TestRecordRequestsAreReplaced(t *testing.T) {
 	assert.Equal(t, Hand, q.Offer(&newer, none), "nothing waits any more")
 }
 
-// What waits is not sent once its operation has ended. An erasure is: its caller does not wait.
+// What waits is not sent once its operation has ended. An erasure is: its
+// caller does not wait.
 func TestRecordRequestsOfAnEndedOperation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -4,8 +4,8 @@ import "time"
 
 // This file owns what a claim knows of one node.
 //
-// Invariant: a peer describes one incarnation of its node. An answer or a push of
-// another incarnation replaces it or is ignored.
+// Invariant: a peer describes one incarnation of its node. An answer or a push
+// of another incarnation replaces it or is ignored.
 
 // peer is what the claim knows of one node. A process may hold a great many
 // claims, each with a peer for every node: see TestSizes.
@@ -31,8 +31,9 @@ type peer struct {
 	failures   uint8 // in a row, as far as that can count
 }
 
-// ask has the node asked now, or after the answer that is still to come: at most one request
-// of a claim is under way at a node, but what has changed since it was sent must not be missed.
+// ask has the node asked now, or after the answer that is still to come: at
+// most one request of a claim is under way at a node, but what has changed
+// since it was sent must not be missed.
 func (p *peer) ask(now Time) {
 	if p.pendingSince != 0 {
 		p.askAgain = true
@@ -46,9 +47,9 @@ func (p *peer) neverSent() bool {
 	return p.pendingSince == 0 && p.ackSent == 0 && p.failures == 0 && !p.held && !p.refused
 }
 
-// peerExtra is what a claim knows of a node beside that. It is apart for its size: a
-// process that holds 100,000 locks on five nodes has half a million peers. Claims that are not counted
-// hardly ever do.
+// peerExtra is what a claim knows of a node beside that. It is apart for its
+// size: a process that holds 100,000 locks on five nodes has half a million
+// peers. Claims that are not counted hardly ever do.
 type peerExtra struct {
 	lowerSet
 	admittedSet   lowerSet      // a holder's: when this last admitted the claim

@@ -6,8 +6,9 @@ import (
 )
 
 // A node takes an open, loses its data, and its guard time passes. Then it says
-// that it does not vote for the claim. Its promise is gone, so it does not count,
-// even if the process was stopped when it should have noticed that the first answer is old.
+// that it does not vote for the claim. Its promise is gone, so it does not
+// count, even if the process was stopped when it should have noticed that the
+// first answer is old.
 func TestOpenThatANodeHasForgotten(t *testing.T) {
 	t.Parallel()
 	const second = Time(time.Second)

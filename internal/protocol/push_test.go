@@ -42,7 +42,8 @@ func terms(id protocol.ID) protocol.Terms {
 
 func (b *bench) millis() int64 { return int64(b.now) / int64(time.Millisecond) }
 
-// other has another claim's request arrive at a node, and returns what that pushes.
+// other has another claim's request arrive at a node, and returns what that
+// pushes.
 func (b *bench) other(node int, op protocol.Op, t protocol.Ticket) []model.Out {
 	_, outs := b.nodes[node].Handle(b.millis(), terms(protocol.ID{3: 2}), "other", protocol.Request{Op: op, Ticket: t}, 0)
 	return outs
@@ -51,8 +52,8 @@ func (b *bench) other(node int, op protocol.Op, t protocol.Ticket) []model.Out {
 // out takes what the claim wants to send.
 func (b *bench) out() { b.held, b.Out = append(b.held, b.Out...), b.Out[:0] }
 
-// reach has the requests to these nodes arrive, and the answers as well, until there
-// are no more. The other requests wait.
+// reach has the requests to these nodes arrive, and the answers as well, until
+// there are no more. The other requests wait.
 func (b *bench) reach(nodes ...int) {
 	for b.out(); len(b.held) > 0; b.out() {
 		rest := b.held[:0:0]
@@ -77,7 +78,8 @@ func (b *bench) reach(nodes ...int) {
 	}
 }
 
-// pass lets time pass. The claim is awake all the while, and reaches these nodes.
+// pass lets time pass. The claim is awake all the while, and reaches these
+// nodes.
 func (b *bench) pass(d time.Duration, nodes ...int) {
 	for end := b.now.Add(d); b.now < end; b.now = b.now.Add(time.Millisecond) {
 		if b.Wake() <= b.now {
@@ -88,8 +90,8 @@ func (b *bench) pass(d time.Duration, nodes ...int) {
 }
 
 // behind is a claim that waits behind another one at the nodes 0 and 1, and has
-// not reached node 2. The other claim leaves node 0 and node 2: node 0 votes, and
-// pushes, but the push does not arrive.
+// not reached node 2. The other claim leaves node 0 and node 2: node 0 votes,
+// and pushes, but the push does not arrive.
 func behind(t *testing.T) (b *bench, push protocol.Push) {
 	b = newBench(t)
 	for z := range 3 {
@@ -108,10 +110,10 @@ func behind(t *testing.T) (b *bench, push protocol.Push) {
 	return b, push
 }
 
-// A push may arrive when the vote is gone. The claim's lease at node 0 ends while
-// the push is under way. Another Redlock client takes the redlock key of the nodes 0
-// and 2. The claim comes back at node 0, with the ticket that it had, and without a
-// vote. The push names that ticket and that incarnation.
+// A push may arrive when the vote is gone. The claim's lease at node 0 ends
+// while the push is under way. Another Redlock client takes the redlock key of
+// the nodes 0 and 2. The claim comes back at node 0, with the ticket that it
+// had, and without a vote. The push names that ticket and that incarnation.
 func TestPushOfAVoteThatIsGone(t *testing.T) {
 	t.Parallel()
 	for name, answered := range map[string]bool{"after the answer": true, "before the answer": false} {
@@ -130,8 +132,8 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 				assert.Equal(t, push.Ticket, b.last[0].Ticket)
 				b.Push(b.now, 0, push)
 			} else {
-				// The push arrives between the answer that the claim is missing and
-				// the one that it is back.
+				// The push arrives between the answer that the claim is missing
+				// and the one that it is back.
 				b.Up(b.now, 0)
 				b.out()
 				r := b.held[len(b.held)-1]
@@ -148,7 +150,8 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 			assert.Equal(t, 1, b.Votes(b.now), "node 1 votes")
 			assert.Equal(t, protocol.Waiting, b.Phase(), "the rival has the keys of the nodes 0 and 2")
 
-			// The push is worth a question, and when the rival has gone the answer is worth a vote.
+			// The push is worth a question, and when the rival has gone the
+			// answer is worth a vote.
 			b.nodes[0].DelPlain(b.millis(), "rival")
 			b.Push(b.now, 0, push)
 			b.reach(0, 1, 2)
@@ -157,8 +160,8 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 	}
 }
 
-// The redlock key may be another client's though the claim's lease has not ended: an
-// operator has removed it, or it ended a moment before the claim.
+// The redlock key may be another client's though the claim's lease has not
+// ended: an operator has removed it, or it ended a moment before the claim.
 func TestPushBeforeTheKeyWasTaken(t *testing.T) {
 	t.Parallel()
 	b, push := behind(t)
@@ -173,8 +176,8 @@ func TestPushBeforeTheKeyWasTaken(t *testing.T) {
 }
 
 // A node may store the claim a second time and not vote for it, with no word of
-// another client: it has kept the fence for the retention time, and has since given
-// lower tickets. What it pushed before does not count.
+// another client: it has kept the fence for the retention time, and has since
+// given lower tickets. What it pushed before does not count.
 func TestPushBeforeTheSecondSettle(t *testing.T) {
 	t.Parallel()
 	for name, early := range map[string]bool{"after the answer": false, "before the answer": true} {

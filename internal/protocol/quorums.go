@@ -4,12 +4,14 @@ import "math/bits"
 
 // This file owns which nodes make a quorum.
 //
-// Invariant: two quorums of the same Quorums have a common node in each set. So a claim that is admitted
-// meets each claim that was admitted by one of the sets alone.
+// Invariant: two quorums of the same Quorums have a common node in each set. So
+// a claim that is admitted meets each claim that was admitted by one of the
+// sets alone.
 
-// Quorums says which nodes make a quorum: a majority of each of its sets. There is one set, or, while the
-// nodes are being exchanged, the set of before and the set that follows. Nodes are numbered, a bit for each.
-// A node in none of the sets has no vote.
+// Quorums says which nodes make a quorum: a majority of each of its sets. There
+// is one set, or, while the nodes are being exchanged, the set of before and
+// the set that follows. Nodes are numbered, a bit for each. A node in none of
+// the sets has no vote.
 type Quorums struct {
 	present uint32
 	next    uint32 // 0: there is one set
@@ -29,8 +31,9 @@ func (q Quorums) Met(nodes uint32) bool {
 // Blocked reports whether no quorum is left without these nodes.
 func (q Quorums) Blocked(nodes uint32) bool { return !q.Met(^nodes) }
 
-// Attested reports whether the nodes have a majority of the nodes that can attest what is not recorded: those that
-// counted before, while nodes are being exchanged.
+// Attested reports whether the nodes have a majority of the nodes that can
+// attest what is not recorded: those that counted before, while nodes are being
+// exchanged.
 func (q Quorums) Attested(nodes uint32) bool { return most(q.present, nodes) }
 
 // Any reports whether the nodes have a majority of one of the sets.
@@ -41,7 +44,8 @@ func (q Quorums) Any(nodes uint32) bool {
 // All returns the nodes that have a vote.
 func (q Quorums) All() uint32 { return q.present | q.next }
 
-// Need returns how many nodes are needed, of the larger set if there are two. It is for messages.
+// Need returns how many nodes are needed, of the larger set if there are two.
+// It is for messages.
 func (q Quorums) Need() int { return max(needOf(q.present), needOf(q.next)) }
 
 // Each returns a majority of each of the sets, one after the other.

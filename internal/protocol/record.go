@@ -7,8 +7,8 @@ import (
 )
 
 // A record is what the nodes keep of a name beside its claims: that something
-// is done, which claim leads, how many permits there are. It is written under a claim,
-// and what a majority has is what counts.
+// is done, which claim leads, how many permits there are. It is written under a
+// claim, and what a majority has is what counts.
 //
 // It does not rest on leases. A run begins with open(T) on a majority: each of
 // these nodes promises to take nothing below T from then on, and tells what it
@@ -23,8 +23,8 @@ import (
 // And a node that has forgotten cannot attest that there is nothing: it is not
 // caught up until it has what the others have recorded and promised.
 
-// Remember is how long a node keeps a promise at least. A put that goes on after
-// its claim has been lost must end well before: at LatePut.
+// Remember is how long a node keeps a promise at least. A put that goes on
+// after its claim has been lost must end well before: at LatePut.
 const (
 	Remember = time.Hour
 	LatePut  = Remember / 2

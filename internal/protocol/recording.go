@@ -2,20 +2,22 @@ package protocol
 
 import "slices"
 
-// This file owns how the first configuration of a set is recorded: by all nodes of the list, or by none.
+// This file owns how the first configuration of a set is recorded: by all nodes
+// of the list, or by none.
 //
 //	promise -----------------> accept ---------------> commit ---------> recorded
 //	all nodes, no other set    all nodes               all nodes
 //
-// It is Paxos whose quorum is all nodes of a list. Two lists with a common node cannot both succeed: that node
-// accepts the one with the later promise only. A majority is not enough: ABC would be recorded
-// by A and C, and ABD by B and D.
+// It is Paxos whose quorum is all nodes of a list. Two lists with a common node
+// cannot both succeed: that node accepts the one with the later promise only. A
+// majority is not enough: ABC would be recorded by A and C, and ABD by B and D.
 //
-// A node refuses all requests that count on another configuration from its acceptance on. So no claim
-// of another list gets a vote there once the set counts.
+// A node refuses all requests that count on another configuration from its
+// acceptance on. So no claim of another list gets a vote there once the set
+// counts.
 //
-// A set that is recorded, and that most members have forgotten, comes back in the same way: each node of the list
-// that has none regains it, or none does.
+// A set that is recorded, and that most members have forgotten, comes back in
+// the same way: each node of the list that has none regains it, or none does.
 
 // RecordKind is what a node is asked for while a set is recorded.
 type RecordKind uint8
@@ -46,8 +48,9 @@ type RecordStep struct {
 	Life     string         // of SetLife: the word, which the runtime makes
 }
 
-// Enters reports whether the node begins to count with the step, beside those that did before. It may lack what these
-// record meanwhile, so it is not caught up.
+// Enters reports whether the node begins to count with the step, beside those
+// that did before. It may lack what these record meanwhile, so it is not caught
+// up.
 func (s *RecordStep) Enters() bool {
 	if s.Kind != SetMove || s.Config.Stage != Jointly {
 		return false
@@ -73,7 +76,8 @@ const (
 
 // Recording records the set of a list. It is not safe for concurrent use.
 //
-// Invariant: no step of a phase is in Out before all nodes have answered the phase before.
+// Invariant: no step of a phase is in Out before all nodes have answered the
+// phase before.
 type Recording struct {
 	Out     []RecordStep
 	Outcome RecordOutcome
@@ -92,15 +96,17 @@ type Recording struct {
 	shown   []string // by address: the identity that it has in Config already
 }
 
-// NewRecording returns a Recording of proposal, whose members are the nodes of the list in order.
+// NewRecording returns a Recording of proposal, whose members are the nodes of
+// the list in order.
 func NewRecording(proposal *Configuration, ballot Ballot, rules Rules) *Recording {
 	r := &Recording{rules: rules, ballot: ballot, Config: proposal, addrs: proposal.Addrs(), shown: make([]string, len(proposal.Members))}
 	r.ask(SetPromise)
 	return r
 }
 
-// newRegaining returns a Recording that proposes nothing new. The nodes that have lost their data get back the set that the
-// others say. at says which nodes the members of c are, nil if c is the client's list.
+// newRegaining returns a Recording that proposes nothing new. The nodes that
+// have lost their data get back the set that the others say. at says which
+// nodes the members of c are, nil if c is the client's list.
 func newRegaining(c *Configuration, at []int, ballot Ballot, rules Rules) *Recording {
 	r := &Recording{regains: true, rules: rules, ballot: ballot, Config: c, addrs: c.Addrs(), at: at, shown: make([]string, len(c.Members))}
 	r.ask(SetPromise)
@@ -191,9 +197,10 @@ func (r *Recording) all(ok func(a *NodeSet) bool) bool {
 
 // promised decides what is proposed, once all nodes have answered.
 //
-// Invariant: what a node has accepted, and may have been recorded by all nodes of its list, is
-// proposed again or nothing is. Without the rule a client that has seen it recorded counts on
-// it, while the others count on what is proposed instead.
+// Invariant: what a node has accepted, and may have been recorded by all nodes
+// of its list, is proposed again or nothing is. Without the rule a client that
+// has seen it recorded counts on it, while the others count on what is proposed
+// instead.
 func (r *Recording) promised() {
 	var accepted *NodeSet
 	outrun := false
@@ -236,12 +243,14 @@ func (r *Recording) promised() {
 	}
 }
 
-// enough reports whether a majority of those that decide what follows says that this set is recorded, or no node has lost
-// what it had.
+// enough reports whether a majority of those that decide what follows says that
+// this set is recorded, or no node has lost what it had.
 //
-// Invariant: fewer give no node its place back before all nodes of the list have accepted that. The others may be a
-// member of another set each, which gives them their places in the same way. Without the rule A gives B its place in the set
-// ABC, and D gives C its place in the set BCD: both sets have a majority.
+// Invariant: fewer give no node its place back before all nodes of the list
+// have accepted that. The others may be a member of another set each, which
+// gives them their places in the same way. Without the rule A gives B its place
+// in the set ABC, and D gives C its place in the set BCD: both sets have a
+// majority.
 func (r *Recording) enough(of *NodeSet) bool {
 	say, all := 0, 0
 	for _, m := range of.Config.Members {
@@ -287,7 +296,8 @@ func (r *Recording) identity(i int) string {
 	return r.Config.Members[r.Config.Place(r.addrs[i])].Identity
 }
 
-// place returns the index of the address whose node has an identity, 0 for an identity that this recording does not know.
+// place returns the index of the address whose node has an identity, 0 for an
+// identity that this recording does not know.
 func (r *Recording) place(identity string) int {
 	for i := range r.addrs {
 		if r.identity(i) == identity {
@@ -315,7 +325,8 @@ func (r *Recording) complete() {
 	}
 }
 
-// same reports whether a configuration is of this list: each node is a member, or is where one was.
+// same reports whether a configuration is of this list: each node is a member,
+// or is where one was.
 func (r *Recording) same(c *Configuration) bool {
 	if len(c.Members) != len(r.addrs) {
 		return false

@@ -1,15 +1,20 @@
 package protocol
 
-// This file owns when a set comes back that most of its nodes have forgotten. Recording owns how.
+// This file owns when a set comes back that most of its nodes have forgotten.
+// Recording owns how.
 
 // Regains reports whether Regain returns a Recording.
 func (m *Membership) Regains() bool { return m.Regain("") != nil }
 
-// Regain returns the Recording by which the nodes that lost their data get the set back, nil if none is due. One is due if q
-// members cannot say any more what the set is, but all of them are connected, and each says it or has lost its data.
+// Regain returns the Recording by which the nodes that lost their data get the
+// set back, nil if none is due. One is due if q members cannot say any more
+// what the set is, but all of them are connected, and each says it or has lost
+// its data.
 //
-// Invariant: while nodes are being exchanged none is due. A majority of the nodes that decide what follows may have lost that decision
-// too. What the others say of the stage may be over then, and a second decision would give the set two successors.
+// Invariant: while nodes are being exchanged none is due. A majority of the
+// nodes that decide what follows may have lost that decision too. What the
+// others say of the stage may be over then, and a second decision would give
+// the set two successors.
 func (m *Membership) Regain(b Ballot) *Recording {
 	switch {
 	case m.wrong() >= 0:
@@ -23,13 +28,16 @@ func (m *Membership) Regain(b Ballot) *Recording {
 	lost := false
 	for k := range at {
 		j := m.nodeOf(k)
-		// Each member has to be connected, and judged on this connection. One that is away may know a later configuration, and the
-		// set would have two successors of one epoch. One that is about to be judged again may have lost its data since.
+		// Each member has to be connected, and judged on this connection. One
+		// that is away may know a later configuration, and the set would have
+		// two successors of one epoch. One that is about to be judged again may
+		// have lost its data since.
 		if j < 0 || !m.nodes[j].up || m.nodes[j].again {
 			return nil
 		}
-		// SetFits: it says the set. SetLost: it is empty, at this member's place. Any other fault means that the list is not that of
-		// the set, or that a node has become part of another one: an operator has to look.
+		// SetFits: it says the set. SetLost: it is empty, at this member's
+		// place. Any other fault means that the list is not that of the set, or
+		// that a node has become part of another one: an operator has to look.
 		switch at[k] = j; m.nodes[j].fault {
 		case SetFits:
 		case SetLost:
@@ -38,7 +46,8 @@ func (m *Membership) Regain(b Ballot) *Recording {
 			return nil
 		}
 	}
-	// Where q members say the set, each empty node gets its place back by their word alone (rule 7), without all the others.
+	// Where q members say the set, each empty node gets its place back by their
+	// word alone (rule 7), without all the others.
 	if !lost || m.word(-1) {
 		return nil
 	}
@@ -54,7 +63,8 @@ func (m *Membership) Rejudge() {
 	}
 }
 
-// Again has a node be judged again. A connection that is not ready yet cannot be ended: Up does it then.
+// Again has a node be judged again. A connection that is not ready yet cannot
+// be ended: Up does it then.
 func (m *Membership) Again(i int) {
 	if n := &m.nodes[i]; n.up && !n.again {
 		n.again = true
@@ -62,14 +72,16 @@ func (m *Membership) Again(i int) {
 	}
 }
 
-// resume is Regain for a client that counts on no set. No node says any more that the set is recorded, but some have accepted to regain it.
+// resume is Regain for a client that counts on no set. No node says any more
+// that the set is recorded, but some have accepted to regain it.
 func (m *Membership) resume(b Ballot) *Recording {
 	begun := false
 	list := &Configuration{}
 	for i := range m.listed {
 		n := &m.nodes[i]
 		regains := n.fault == SetPending && n.has.Regains
-		// All nodes of the list are needed here as well. With one away it is unknown whether the list is the set's.
+		// All nodes of the list are needed here as well. With one away it is
+		// unknown whether the list is the set's.
 		if begun = begun || regains; !n.up || n.again || n.fault != SetFits && !regains {
 			return nil
 		}
@@ -88,8 +100,9 @@ func (m *Membership) nodeOf(member int) int {
 			return j
 		}
 	}
-	// A member that no node has shown itself to be is looked for at the address that was recorded. A client with other names
-	// for its nodes finds none there, and leaves the regaining to one that has the set's names.
+	// A member that no node has shown itself to be is looked for at the address
+	// that was recorded. A client with other names for its nodes finds none
+	// there, and leaves the regaining to one that has the set's names.
 	for j, a := range m.addrs {
 		if a == m.config.Members[member].Addr {
 			return j

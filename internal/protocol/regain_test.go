@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// One member alone gives no node its place back, though all others are connected and empty: a member of another set might
-// give one of them to that.
+// One member alone gives no node its place back, though all others are
+// connected and empty: a member of another set might give one of them to that.
 func wordOfOne(t assert.TestingT, rules protocol.Rules) {
 	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
 	meet(m, "run", []int{0, 1, 2}, recordedAt(setOf(1, "a", "b", "c"), "a"), protocol.NodeSet{}, protocol.NodeSet{})
@@ -19,8 +19,8 @@ func wordOfOne(t assert.TestingT, rules protocol.Rules) {
 	assert.Empty(t, restored(m))
 }
 
-// Where fewer than q members say what the set is, the nodes regain it when all nodes of the list are connected, and none of them
-// says something else.
+// Where fewer than q members say what the set is, the nodes regain it when all
+// nodes of the list are connected, and none of them says something else.
 func TestSetIsRegained(t *testing.T) {
 	t.Parallel()
 	wordOfOne(t, protocol.Rules{})
@@ -46,7 +46,8 @@ func TestSetIsRegained(t *testing.T) {
 		}
 		answer(r, sets...)
 	}
-	// One that was interrupted goes on, also where no node has it recorded any more.
+	// One that was interrupted goes on, also where no node has it recorded any
+	// more.
 	for _, first := range []protocol.NodeSet{recordedAt(set, "a"), {}} {
 		m := protocol.NewMembership([]string{"a", "b", "c"}, protocol.Rules{})
 		meetAll(m, "run", first, accepted, protocol.NodeSet{})
@@ -76,7 +77,8 @@ func TestSetIsRegained(t *testing.T) {
 	}
 }
 
-// The set of an exchange that is over is regained by its members: one of them is no node of the client's list.
+// The set of an exchange that is over is regained by its members: one of them
+// is no node of the client's list.
 func TestExchangedSetIsRegained(t *testing.T) {
 	t.Parallel()
 	_, joint, done := replaced(setOf(1, "A", "B", "C"))
@@ -107,7 +109,8 @@ func TestExchangedSetIsRegained(t *testing.T) {
 	}
 }
 
-// A node that has accepted to regain an earlier configuration is not moved to a later one: only its own list, all of it, makes it a member.
+// A node that has accepted to regain an earlier configuration is not moved to a
+// later one: only its own list, all of it, makes it a member.
 func TestNodeThatRegainsIsNotMoved(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -120,8 +123,9 @@ func TestNodeThatRegainsIsNotMoved(t *testing.T) {
 	assert.False(t, slices.ContainsFunc(m.Out, func(a protocol.SetAction) bool { return a.Kind == protocol.SetMove || a.Kind == protocol.SetRestore }))
 }
 
-// The pause before a node is judged again may end before its connection is ready. The connection is ended when it is. Without that
-// the node is not judged any more.
+// The pause before a node is judged again may end before its connection is
+// ready. The connection is ended when it is. Without that the node is not
+// judged any more.
 func TestJudgedAgainBeforeTheConnectionIsReady(t *testing.T) {
 	t.Parallel()
 	m := protocol.NewMembership([]string{"a", "b", "c"}, protocol.Rules{})

@@ -2,15 +2,18 @@ package protocol
 
 import "time"
 
-// This file owns one operation on a record: it asks the nodes, and asks those again that
-// do not answer. What the answers decide is in attest.go.
+// This file owns one operation on a record: it asks the nodes, and asks those
+// again that do not answer. What the answers decide is in attest.go.
 
-// The register of a name is a value with a version (ticket and id of the claim that recorded it, and a count), and a promise:
-// the version of the newest run that has begun. A run opens the register at q nodes, which promise to take nothing older, and
-// then puts. So a put that is superseded by the next run is refused at one of its q nodes at least.
+// The register of a name is a value with a version (ticket and id of the claim
+// that recorded it, and a count), and a promise: the version of the newest run
+// that has begun. A run opens the register at q nodes, which promise to take
+// nothing older, and then puts. So a put that is superseded by the next run is
+// refused at one of its q nodes at least.
 //
-// Invariant: an outcome is final. What is heard later changes nothing, so a caller that has its answer may be gone.
-// Outcome is what has become of a RegisterOp.
+// Invariant: an outcome is final. What is heard later changes nothing, so a
+// caller that has its answer may be gone. Outcome is what has become of a
+// RegisterOp.
 type Outcome uint8
 
 // The outcomes.
@@ -46,8 +49,9 @@ type RegisterOp struct {
 	recordOutbox
 
 	outcome Outcome
-	// The newest value that any node has shown. It is not yet what is recorded: a minority may have it, from a run that has
-	// failed. attest.go decides whether it is adopted, refused or left open.
+	// The newest value that any node has shown. It is not yet what is recorded:
+	// a minority may have it, from a run that has failed. attest.go decides
+	// whether it is adopted, refused or left open.
 	newest       Stored
 	promise      Version // the newest that any node has shown
 	gone         Time    // since when the claim of an open or a put is known to have ended; 0: it is not
@@ -58,8 +62,8 @@ type RegisterOp struct {
 
 // registerPeer is what is known of one node.
 type registerPeer struct {
-	// An entry counts only together with answerSent: a node forgets when it loses its data, and is then repaired with what the
-	// others know by then.
+	// An entry counts only together with answerSent: a node forgets when it
+	// loses its data, and is then repaired with what the others know by then.
 	entry        Entry
 	answered     bool // entry is its answer
 	taken        bool // it has taken the open or put, or has what is being repaired
@@ -89,21 +93,24 @@ func (q *RegisterOp) sets() Quorums {
 // Outcome returns what has become of it.
 func (q *RegisterOp) Outcome() Outcome { return q.outcome }
 
-// StartRegisterOp starts an operation on a record. timeout and ttl are those of its name.
+// StartRegisterOp starts an operation on a record. timeout and ttl are those of
+// its name.
 func (c *Client) StartRegisterOp(now Time, q *RegisterOp, timeout, ttl time.Duration, rules Rules) {
 	g := c.group.Load()
 	q.Sets, q.Absent = g.of(q.Succession)
 	q.Nodes, q.NodeTimeout, q.MaxPause, q.Rules = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3, rules
-	// A node that loses its data is not caught up before its guard time is over. So what it said less than a guard time ago it
-	// still has, or it says that it is recovering.
+	// A node that loses its data is not caught up before its guard time is
+	// over. So what it said less than a guard time ago it still has, or it says
+	// that it is recovering.
 	q.Fresh = c.Guard - c.Guard/50 // our clock and the node's may run at different speeds
 	q.Start(now)
 }
 
-// Follow says whether the claim of an open or a put is held, before its requests are sent.
-// It reports whether the operation goes on. A run does not begin without its claim. A put
-// goes on for LatePut at most: nodes keep a promise for Remember, and a put that comes
-// after a node has dropped the promise of a later run would record over that run.
+// Follow says whether the claim of an open or a put is held, before its
+// requests are sent. It reports whether the operation goes on. A run does not
+// begin without its claim. A put goes on for LatePut at most: nodes keep a
+// promise for Remember, and a put that comes after a node has dropped the
+// promise of a later run would record over that run.
 func (q *RegisterOp) Follow(now Time, held bool) (goes bool) {
 	if held {
 		return true
@@ -111,8 +118,9 @@ func (q *RegisterOp) Follow(now Time, held bool) (goes bool) {
 	if q.gone == 0 {
 		q.gone = now
 	}
-	// An open that is answered after its claim has ended would begin a run beside that of the next holder. A put may follow: it
-	// can only record what was done while the claim was held, and a later run's promise refuses it.
+	// An open that is answered after its claim has ended would begin a run
+	// beside that of the next holder. A put may follow: it can only record what
+	// was done while the claim was held, and a later run's promise refuses it.
 	if q.Op == OpOpen && q.Rules.on(RuleOpenHeld) || now.Sub(q.gone) > LatePut {
 		return false
 	}
@@ -132,8 +140,9 @@ func (q *RegisterOp) Reply(now Time, r Request, a Answer, v Verdict) {
 	q.Answer(now, r, a)
 }
 
-// Start asks all nodes; first only the one that is to be repaired. The others are asked when
-// that one has answered, since what counts is what they know after its guard time is over.
+// Start asks all nodes; first only the one that is to be repaired. The others
+// are asked when that one has answered, since what counts is what they know
+// after its guard time is over.
 func (q *RegisterOp) Start(now Time) {
 	q.peers = make([]registerPeer, q.Nodes)
 	for i := range q.peers {
@@ -143,16 +152,17 @@ func (q *RegisterOp) Start(now Time) {
 	}
 }
 
-// ask sends a node what it has not done yet. Each request is repeated until it is answered:
-// an open, a put and a repair are idempotent by their version.
+// ask sends a node what it has not done yet. Each request is repeated until it
+// is answered: an open, a put and a repair are idempotent by their version.
 func (q *RegisterOp) ask(now Time, i int) {
 	p := &q.peers[i]
 	if q.Absent&(1<<i) != 0 {
 		p.askAt = 0
 		return
 	}
-	// A node that is repaired gets the newest value and the newest promise that are known, in one request. The promise matters
-	// as much as the value: without it the node would let a superseded run record again.
+	// A node that is repaired gets the newest value and the newest promise that
+	// are known, in one request. The promise matters as much as the value:
+	// without it the node would let a superseded run record again.
 	r := Request{Node: i, Op: q.Op, Sent: now}
 	switch {
 	case p.repair:
@@ -173,8 +183,9 @@ func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 		q.Fail(now, r, false)
 		return
 	}
-	// Only the answer to the request that is out ends the wait. One to an older request, which took longer than the node
-	// timeout, still tells what the node has; it is used as well.
+	// Only the answer to the request that is out ends the wait. One to an older
+	// request, which took longer than the node timeout, still tells what the
+	// node has; it is used as well.
 	if p.pendingSince == r.Sent {
 		p.pendingSince = 0
 	}
@@ -182,8 +193,8 @@ func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 		return
 	}
 	p.refused, p.missing = false, a.Status == Missing
-	// The newest answer decides: a node that took this once, and does not now, has
-	// lost its data since, or a later run has begun there.
+	// The newest answer decides: a node that took this once, and does not now,
+	// has lost its data since, or a later run has begun there.
 	p.taken = a.Status == OK && r.Op == q.Op && q.Op != OpRead
 	if a.Record != nil {
 		p.answered, p.entry, p.answerSent = true, *a.Record, r.Sent
@@ -202,8 +213,9 @@ func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 		if p.superseded = q.Op != OpRead; !p.superseded {
 			q.retryLater(now, p, 0) // it has promised more since it was asked
 		}
-	// All that the node said before is void: it may have taken the put and forgotten it. It is asked again when its guard time is
-	// over, as it may be the one that makes the majority.
+	// All that the node said before is void: it may have taken the put and
+	// forgotten it. It is asked again when its guard time is over, as it may be
+	// the one that makes the majority.
 	case Recovering: // it knows nothing, and says so
 		*p = registerPeer{from: p.from}
 		q.retryLater(now, p, a.Wait)
@@ -234,7 +246,8 @@ func (q *RegisterOp) Fail(now Time, r Request, forGood bool) {
 	q.advance(now)
 }
 
-// Up says that a node's connection has come back. The operation may not count on the node yet: see Regroup.
+// Up says that a node's connection has come back. The operation may not count
+// on the node yet: see Regroup.
 func (q *RegisterOp) Up(now Time, node int) {
 	if node >= len(q.peers) {
 		return
@@ -245,12 +258,15 @@ func (q *RegisterOp) Up(now Time, node int) {
 	}
 }
 
-// Exclude says which nodes, a bit for each, are not known to be of the set that the client counts on: see
-// Membership.Outside. Others are the nodes by whose number another member is reached from now on. What these said is forgotten, as if
-// they had not been asked, and those that were are asked again.
+// Exclude says which nodes, a bit for each, are not known to be of the set that
+// the client counts on: see Membership.Outside. Others are the nodes by whose
+// number another member is reached from now on. What these said is forgotten,
+// as if they had not been asked, and those that were are asked again.
 //
-// Invariant: what a number has said counts as that of the member that the number stands for. Without that a client that reached C at A's address counts
-// what C said as that of A, once A is the only member that is left: it does not find what was recorded at A and B.
+// Invariant: what a number has said counts as that of the member that the
+// number stands for. Without that a client that reached C at A's address counts
+// what C said as that of A, once A is the only member that is left: it does not
+// find what was recorded at A and B.
 func (q *RegisterOp) Exclude(now Time, nodes, others uint32) {
 	if q.outcome != Asking || !q.Rules.on(RuleSetAnswer) {
 		return
@@ -271,7 +287,8 @@ func (q *RegisterOp) Exclude(now Time, nodes, others uint32) {
 	q.Tick(now)
 }
 
-// Early says that answers are older than this process's clock tells: it stood still.
+// Early says that answers are older than this process's clock tells: it stood
+// still.
 func (q *RegisterOp) Early(now Time, by time.Duration) {
 	for i := range q.peers {
 		q.peers[i].answerSent = q.peers[i].answerSent.Add(-by)
@@ -292,7 +309,8 @@ func (q *RegisterOp) Wake() Time {
 	if q.outcome != Asking {
 		return w
 	}
-	// Nothing more is heard of a claim that is dropped at its nodes. So the wait for their votes has a bound of its own.
+	// Nothing more is heard of a claim that is dropped at its nodes. So the
+	// wait for their votes has a bound of its own.
 	if q.blocked != 0 {
 		w = q.blocked.Add(q.MaxPause)
 	}
@@ -304,8 +322,9 @@ func (q *RegisterOp) Wake() Time {
 		case p.askAt != 0:
 			w = min(w, p.askAt)
 		}
-		// Time alone makes an answer old. Without this moment an operation that waits for one slow node would settle on answers
-		// of long ago when that node answers at last.
+		// Time alone makes an answer old. Without this moment an operation that
+		// waits for one slow node would settle on answers of long ago when that
+		// node answers at last.
 		if p.answered && q.Rules.on(RuleFresh) {
 			w = min(w, p.answerSent.Add(q.Fresh))
 		}
@@ -313,19 +332,22 @@ func (q *RegisterOp) Wake() Time {
 	return w
 }
 
-// retryLater has a node asked again after a pause that doubles with each failure, up to Patience.
-// An operation has no end of its own: its caller's context, or the loss of its claim, ends it.
+// retryLater has a node asked again after a pause that doubles with each
+// failure, up to Patience. An operation has no end of its own: its caller's
+// context, or the loss of its claim, ends it.
 func (q *RegisterOp) retryLater(now Time, p *registerPeer, wait time.Duration) {
 	p.failures++
 	pause := max(wait, q.NodeTimeout<<min(p.failures, 8)/8)
 	p.askAt = now.Add(max(min(pause, q.MaxPause), time.Millisecond))
 }
 
-// advance lets answers that are too old expire, decides, and asks again the nodes that have not answered.
+// advance lets answers that are too old expire, decides, and asks again the
+// nodes that have not answered.
 //
-// Invariant: an answer that is older than Fresh counts for nothing. The node may have
-// lost its data after it gave the answer, and have been repaired with what others knew then.
-// A put counted such an answer and was settled, though the node no longer had it.
+// Invariant: an answer that is older than Fresh counts for nothing. The node
+// may have lost its data after it gave the answer, and have been repaired with
+// what others knew then. A put counted such an answer and was settled, though
+// the node no longer had it.
 func (q *RegisterOp) advance(now Time) {
 	refusals := uint32(0)
 	for i := range q.peers {
@@ -344,8 +366,8 @@ func (q *RegisterOp) advance(now Time) {
 			refusals |= 1 << i
 		}
 	}
-	// What the answers decide comes before what is asked next: an operation that is decided sends nothing more, and leaves no
-	// request behind.
+	// What the answers decide comes before what is asked next: an operation
+	// that is decided sends nothing more, and leaves no request behind.
 	if q.Op == OpRead {
 		q.read(now)
 	} else {

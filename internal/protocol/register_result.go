@@ -13,11 +13,13 @@ func (q *RegisterOp) Newest() Stored { return q.newest }
 
 // Left returns how much is left of the lease of the claim that has recorded the
 // newest, as a majority sees it, and whether that is certain: while some nodes
-// have not answered, a claim that too few are known to hold may be held all the same.
+// have not answered, a claim that too few are known to hold may be held all the
+// same.
 func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 	left, certain = math.MaxInt64, true
-	// While both sets count a claim is held only by a majority of each. So it has ended when one of them shows that, and what is
-	// left is the shorter of the two.
+	// While both sets count a claim is held only by a majority of each. So it
+	// has ended when one of them shows that, and what is left is the shorter of
+	// the two.
 	for _, set := range q.sets().sets() {
 		if set == 0 {
 			continue
@@ -47,8 +49,9 @@ func (q *RegisterOp) leftIn(set uint32) (left time.Duration, certain bool) {
 		}
 	}
 	switch {
-	// The lease as a majority has it is the q-th longest. Where so many have dropped the claim, or never had it, that the others
-	// are no majority, it has ended, whatever these say.
+	// The lease as a majority has it is the q-th longest. Where so many have
+	// dropped the claim, or never had it, that the others are no majority, it
+	// has ended, whatever these say.
 	case len(lefts) >= needOf(set):
 		return nthLongest(lefts, needOf(set)), true
 	case !most(set, ^dead):
@@ -59,10 +62,11 @@ func (q *RegisterOp) leftIn(set uint32) (left time.Duration, certain bool) {
 	return slices.Min(lefts), false
 }
 
-// Adopt is rule 1 of the record. A value that a minority has may have been reported to a
-// caller, or may be found by no later run. To put it again under this run's version decides
-// that: from then on each run finds it. Adopt returns what an open has found and fewer than a majority are known to
-// have: it is to be put under the new run's version before any caller gets it.
+// Adopt is rule 1 of the record. A value that a minority has may have been
+// reported to a caller, or may be found by no later run. To put it again under
+// this run's version decides that: from then on each run finds it. Adopt
+// returns what an open has found and fewer than a majority are known to have:
+// it is to be put under the new run's version before any caller gets it.
 func (q *RegisterOp) Adopt() (Stored, bool) {
 	have := uint32(0)
 	for i := range q.peers {

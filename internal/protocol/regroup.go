@@ -2,33 +2,39 @@ package protocol
 
 import "strings"
 
-// This file owns what becomes of claims and operations when another configuration begins to count.
+// This file owns what becomes of claims and operations when another
+// configuration begins to count.
 
 // Group is which nodes a client asks, and which of them make a quorum.
 type Group struct {
 	Nodes int // that the client knows: those of its list, and each one that was a member since
 	Sets  Quorums
-	// Deciders make a quorum of what follows the configuration: the nodes that stay or leave. The name of that register is
-	// Successor, empty if the client knows no set.
+	// Deciders make a quorum of what follows the configuration: the nodes that
+	// stay or leave. The name of that register is Successor, empty if the
+	// client knows no set.
 	Deciders  Quorums
 	Successor string
 	Absent    uint32 // nodes that are asked nothing, a bit for each
 	TakeBack  Window // holders ask nodes to take them back, see takeback.go: the guard time of the set; 0: they do not
-	// RestartJoining: attempts that are not settled start again, as claims of before may have been admitted by nodes that are not
-	// asked any more.
+	// RestartJoining: attempts that are not settled start again, as claims of
+	// before may have been admitted by nodes that are not asked any more.
 	RestartJoining bool
 }
 
 // Regroup has the claim count on other nodes. It keeps its ticket.
 //
-// Invariant: views stay, since each tells of the queue of its node, whatever the node's clients count on. A holder
-// keeps the deadline that it had: no claim is admitted by the new nodes alone until it has passed, see Exchange.
-// Without that a claim is lost that was admitted just before the new nodes began to count.
+// Invariant: views stay, since each tells of the queue of its node, whatever
+// the node's clients count on. A holder keeps the deadline that it had: no
+// claim is admitted by the new nodes alone until it has passed, see Exchange.
+// Without that a claim is lost that was admitted just before the new nodes
+// began to count.
 //
-// Invariant: a waiter goes on once it is settled at a quorum of the new nodes, too. They insert it at its ticket.
+// Invariant: a waiter goes on once it is settled at a quorum of the new nodes,
+// too. They insert it at its ticket.
 //
-// Invariant: an attempt that is not settled starts again when the new set counts alone. It may have begun before
-// a claim of the set of before, of which the new nodes know nothing, and it may have a lower ticket.
+// Invariant: an attempt that is not settled starts again when the new set
+// counts alone. It may have begun before a claim of the set of before, of which
+// the new nodes know nothing, and it may have a lower ticket.
 func (c *Claim) Regroup(now Time, g Group) {
 	if c.expire(now); c.phase.Final() {
 		return
@@ -72,7 +78,8 @@ func (c *Claim) keep() {
 	}
 }
 
-// Regroup has the operation count on other nodes. What nodes have answered stays.
+// Regroup has the operation count on other nodes. What nodes have answered
+// stays.
 func (q *RegisterOp) Regroup(now Time, g Group) {
 	if q.Succession && q.outcome == Asking { // its register was that of the configuration of before
 		q.outcome = Superseded
@@ -98,22 +105,26 @@ func (g *Group) of(succession bool) (sets Quorums, absent uint32) {
 	return g.Sets, g.Absent
 }
 
-// SuccessorName returns the name of the register that decides which configuration follows the one with this stamp. Its
-// claims and its operations have Succession set.
+// SuccessorName returns the name of the register that decides which
+// configuration follows the one with this stamp. Its claims and its operations
+// have Succession set.
 //
-// Invariant: the register counts the nodes that stay or leave, in every stage. So an exchange is given up though its new
-// nodes cannot be reached, and two operators find there what was decided first.
+// Invariant: the register counts the nodes that stay or leave, in every stage.
+// So an exchange is given up though its new nodes cannot be reached, and two
+// operators find there what was decided first.
 func SuccessorName(s Stamp) string { return successors + string(s) }
 
 const successors = "quorate set "
 
-// Brings reports whether a node that lost its data has to get a name, and whether as the register that decides which
-// configuration follows.
+// Brings reports whether a node that lost its data has to get a name, and
+// whether as the register that decides which configuration follows.
 //
-// Invariant: what follows a configuration is repaired at the nodes that decide it, and is read from these alone. Such a register of
-// another configuration is left out: a node serves one configuration only, so no client asks for that register any more. Without
-// the rule the register of the last configuration keeps a node from being caught up that entered since: those that
-// entered never had what it has, and no run decides it again.
+// Invariant: what follows a configuration is repaired at the nodes that decide
+// it, and is read from these alone. Such a register of another configuration is
+// left out: a node serves one configuration only, so no client asks for that
+// register any more. Without the rule the register of the last configuration
+// keeps a node from being caught up that entered since: those that entered
+// never had what it has, and no run decides it again.
 func (g *Group) Brings(node int, name string) (brings, succession bool) {
 	if g.Successor == "" || !strings.HasPrefix(name, successors) {
 		return true, false
@@ -125,7 +136,8 @@ func (g *Group) Brings(node int, name string) (brings, succession bool) {
 // Group returns which nodes the client asks now.
 func (c *Client) Group() Group { return *c.group.Load() }
 
-// Regroup has the client count on other nodes. The claims and the operations under way are for the caller to tell.
+// Regroup has the client count on other nodes. The claims and the operations
+// under way are for the caller to tell.
 func (c *Client) Regroup(now Time, g Group) (do []Action) {
 	c.mu.Lock()
 	c.grow(g.Nodes)

@@ -2,11 +2,12 @@ package protocol
 
 import "time"
 
-// This file owns rule 6 and all that is sent without being asked for: renewals, second
-// tries, and the settling of nodes that are below T or have lost the claim.
+// This file owns rule 6 and all that is sent without being asked for: renewals,
+// second tries, and the settling of nodes that are below T or have lost the
+// claim.
 //
-// Invariant: sendDue sends nothing to a node at which a request of the claim is unanswered,
-// so a slow node is never flooded.
+// Invariant: sendDue sends nothing to a node at which a request of the claim is
+// unanswered, so a slow node is never flooded.
 
 // Renew asks every node for a new lease now, also when renewal has been
 // stopped, and also where an older request is still out: the lease that answers
@@ -27,22 +28,23 @@ func (c *Claim) Renew(now Time) {
 	}
 }
 
-// StopRenewal lets the claim end with the leases it has. Nothing is sent, so it works while
-// no node can be reached.
+// StopRenewal lets the claim end with the leases it has. Nothing is sent, so it
+// works while no node can be reached.
 func (c *Claim) StopRenewal() { c.noRenewal = true }
 
 // Muted reports whether StopRenewal was called.
 func (c *Claim) Muted() bool { return c.noRenewal }
 
-// nextBeat is when to beat again. It falls on one of a few moments, and what falls
-// on the same goes out together: to renew one of many claims costs less then.
+// nextBeat is when to beat again. It falls on one of a few moments, and what
+// falls on the same goes out together: to renew one of many claims costs less
+// then.
 func (c *Claim) nextBeat(now Time) Time {
 	at := now.Add(c.interval())
 	if step := Time(c.TTL / 256); step >= Time(time.Millisecond) {
 		return at / step * step
 	}
-	// Nothing to be gained. And the exhaustive search, with a ttl of a few units,
-	// takes states for one that differ in nothing but when they are.
+	// Nothing to be gained. And the exhaustive search, with a ttl of a few
+	// units, takes states for one that differ in nothing but when they are.
 	return at
 }
 
@@ -91,7 +93,8 @@ func (c *Claim) sendDue(now Time) {
 	}
 }
 
-// outOfVotes has the deferred nodes asked early: those that have been asked cannot make q votes any more.
+// outOfVotes has the deferred nodes asked early: those that have been asked
+// cannot make q votes any more.
 func (c *Claim) outOfVotes(now Time) bool {
 	if c.phase == Holding || !c.Rules.on(RuleRest) {
 		return false

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// A claim is not lost while the same q nodes answer within the node timeout, which is at
-// most a quarter of the ttl, whatever the others do. A beat is skipped at a node whose
-// answer is outstanding, so the outstanding request must be recent enough.
+// A claim is not lost while the same q nodes answer within the node timeout,
+// which is at most a quarter of the ttl, whatever the others do. A beat is
+// skipped at a node whose answer is outstanding, so the outstanding request
+// must be recent enough.
 func TestRenewalsReachTheNodesThatAnswer(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(500) {

@@ -1,26 +1,27 @@
 package protocol
 
-// This file owns Repair: which node may lack something, and the events that say so. When the next attempt follows is in
-// repair_timing.go, the form of a step in repair_step.go, and what an attempt does in repair_attempt.go.
+// This file owns Repair: which node may lack something, and the events that say
+// so. When the next attempt follows is in repair_timing.go, the form of a step
+// in repair_step.go, and what an attempt does in repair_attempt.go.
 //
-// Invariant: a node is marked as caught up only in the incarnation in which it was
-// brought every name that an attesting quorum of the other nodes listed after the
-// node's guard time. Without that a record is forgotten: the node attests that nothing
-// is recorded where a majority has recorded something.
+// Invariant: a node is marked as caught up only in the incarnation in which it
+// was brought every name that an attesting quorum of the other nodes listed
+// after the node's guard time. Without that a record is forgotten: the node
+// attests that nothing is recorded where a majority has recorded something.
 
 import (
 	"math/rand/v2"
 	"time"
 )
 
-// Repair decides for one client which nodes it repairs, by which steps and when. Its
-// methods take the time and an event. Out is what the client shall do then, and Wake is
-// when it wants a Tick. The client reports the end of each step to Done, and sees to it
-// that each step ends.
+// Repair decides for one client which nodes it repairs, by which steps and
+// when. Its methods take the time and an event. Out is what the client shall do
+// then, and Wake is when it wants a Tick. The client reports the end of each
+// step to Done, and sees to it that each step ends.
 //
-// Every client has one, whatever it uses. If only users of registers had, a fleet that
-// holds locks would let a second node restart while the first is not caught up, and a
-// record would be forgotten.
+// Every client has one, whatever it uses. If only users of registers had, a
+// fleet that holds locks would let a second node restart while the first is not
+// caught up, and a record would be forgotten.
 //
 // A Repair is not safe for concurrent use.
 type Repair struct {
@@ -52,7 +53,8 @@ func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64, rules R
 	}
 }
 
-// grow has the client know so many nodes. The attempts under way do not ask those that are added.
+// grow has the client know so many nodes. The attempts under way do not ask
+// those that are added.
 func (r *Repair) grow(nodes int) {
 	for len(r.nodes) < nodes {
 		r.nodes = append(r.nodes, nodeRepair{})
@@ -65,30 +67,33 @@ func (r *Repair) grow(nodes int) {
 	}
 }
 
-// Lacks reports whether an answer shows that its node may have to be repaired: it is
-// not caught up, or it lost its data and may have forgotten how many permits a
-// semaphore has.
+// Lacks reports whether an answer shows that its node may have to be repaired:
+// it is not caught up, or it lost its data and may have forgotten how many
+// permits a semaphore has.
 func Lacks(a *Answer, counting bool) bool {
 	return a.Record != nil && !a.Record.CaughtUp || counting && a.Status == Recovering
 }
 
-// Decides reports whether a reader follows a read by a run of its own. A register is undecided if a minority has something that a later run may not
-// have found: that run, or the next one, decides whether it stands. If no client
-// began a run, no reader would ever get an answer, and no node could be repaired. One
-// run suffices: what it decides, a majority has.
+// Decides reports whether a reader follows a read by a run of its own. A
+// register is undecided if a minority has something that a later run may not
+// have found: that run, or the next one, decides whether it stands. If no
+// client began a run, no reader would ever get an answer, and no node could be
+// repaired. One run suffices: what it decides, a majority has.
 func (r Rules) Decides(undecided, decided bool) bool {
 	return undecided && !decided && r.on(RuleRepairDecide)
 }
 
-// DecideWithin returns how long a run may take that decides a register. It claims the
-// name and opens the register, which takes two round trips, and three where claims
-// meet. A client that sees the name held for longer may take it for a run of the work.
+// DecideWithin returns how long a run may take that decides a register. It
+// claims the name and opens the register, which takes two round trips, and
+// three where claims meet. A client that sees the name held for longer may take
+// it for a run of the work.
 func DecideWithin(nodeTimeout, ttl, trip time.Duration) time.Duration {
 	return max(nodeTimeout/2, min(4*trip, ttl/2))
 }
 
-// Up says that a connection to a node has begun. The node may have lost its data
-// since the last one. And it may be the node without which others could not be repaired.
+// Up says that a connection to a node has begun. The node may have lost its
+// data since the last one. And it may be the node without which others could
+// not be repaired.
 func (r *Repair) Up(now Time, node int) {
 	r.nodes[node].up = true
 	r.Hurry(now)
@@ -97,8 +102,9 @@ func (r *Repair) Up(now Time, node int) {
 	}
 }
 
-// Hurry has nodes that wait be tried now: their guard times may have been ended. What an
-// attempt under way has learnt of that may be older, so the next one follows at once.
+// Hurry has nodes that wait be tried now: their guard times may have been
+// ended. What an attempt under way has learnt of that may be older, so the next
+// one follows at once.
 func (r *Repair) Hurry(now Time) {
 	for i := range r.nodes {
 		switch n := &r.nodes[i]; n.stage {
@@ -111,9 +117,10 @@ func (r *Repair) Hurry(now Time) {
 	r.Tick(now)
 }
 
-// Look says that a node may have to be repaired: an answer of it has shown that, or it
-// has a new incarnation. If a repair is under way there, that may have found the node
-// caught up just before the node lost its data: it looks once more in the end.
+// Look says that a node may have to be repaired: an answer of it has shown
+// that, or it has a new incarnation. If a repair is under way there, that may
+// have found the node caught up just before the node lost its data: it looks
+// once more in the end.
 func (r *Repair) Look(now Time, node int) {
 	n := &r.nodes[node]
 	switch {
@@ -126,8 +133,8 @@ func (r *Repair) Look(now Time, node int) {
 	}
 }
 
-// Down says that the connection to a node has ended. The next one begins with a look,
-// and goes on with what was listed if the node has its incarnation still.
+// Down says that the connection to a node has ended. The next one begins with a
+// look, and goes on with what was listed if the node has its incarnation still.
 func (r *Repair) Down(now Time, node int) {
 	n := &r.nodes[node]
 	n.up = false
@@ -140,16 +147,16 @@ func (r *Repair) Down(now Time, node int) {
 }
 
 // MissedResize says that a node does not know the newest number of permits of a
-// semaphore, which others know. A quick node may be ahead of a slow one by less than
-// a node timeout.
+// semaphore, which others know. A quick node may be ahead of a slow one by less
+// than a node timeout.
 func (r *Repair) MissedResize(now Time, name string, timeout time.Duration) {
 	if _, known := r.numbers[name]; !known && r.Rules.on(RuleRepairResize) {
 		r.numbers[name] = now.Add(timeout)
 	}
 }
 
-// Close ends the repairs. Steps that are under way are still reported to Done, so
-// that turns are given up.
+// Close ends the repairs. Steps that are under way are still reported to Done,
+// so that turns are given up.
 func (r *Repair) Close(now Time) {
 	clear(r.numbers)
 	for i := range r.nodes {
@@ -157,8 +164,8 @@ func (r *Repair) Close(now Time) {
 	}
 }
 
-// Attempted reports whether nothing is to be waited for at a node: its repair was
-// attempted once, or is not under way.
+// Attempted reports whether nothing is to be waited for at a node: its repair
+// was attempted once, or is not under way.
 func (r *Repair) Attempted(node int) bool {
 	n := &r.nodes[node]
 	return n.stage == repairIdle || n.attempted

@@ -17,12 +17,12 @@ import (
 //	bring the names     in batches; a register that is undecided is decided
 //	mark the node       if it is in the same incarnation still
 //
-// What an attempt has listed and brought stays for the next one, as long as the node
-// keeps its incarnation. An attempt that has failed ends when
-// nothing of it is under way any more.
+// What an attempt has listed and brought stays for the next one, as long as the
+// node keeps its incarnation. An attempt that has failed ends when nothing of
+// it is under way any more.
 
-// Bounds of what one node may list. A node whose cursor never returns to 0 would
-// otherwise fill this process's memory, or keep it busy.
+// Bounds of what one node may list. A node whose cursor never returns to 0
+// would otherwise fill this process's memory, or keep it busy.
 const (
 	maxNameBytes = 128 << 20 // of all names, with perName for each
 	perName      = 64
@@ -97,10 +97,10 @@ func (r *Repair) take(now Time, s RepairStep, res RepairResult) {
 	}
 }
 
-// looked takes what the marker of the node says. Names are listed once the guard
-// time is over: before that, other nodes may take more that rests on what the node
-// forgot. Names that were listed in an earlier incarnation count for nothing: some of
-// them have been brought, and are forgotten again.
+// looked takes what the marker of the node says. Names are listed once the
+// guard time is over: before that, other nodes may take more that rests on what
+// the node forgot. Names that were listed in an earlier incarnation count for
+// nothing: some of them have been brought, and are forgotten again.
 func (r *Repair) looked(i int, res RepairResult) {
 	n := &r.nodes[i]
 	if res.CaughtUp {
@@ -146,9 +146,10 @@ func (r *Repair) lookAtOthers(i int) {
 
 // asked takes what another node has answered.
 //
-// Invariant: a node's list counts only if its incarnation and its run are the same before the first
-// portion and after the last one. A node that forgets in between lists fewer names, and was found
-// caught up before (repair-steady.txt).
+// Invariant: a node's list counts only if its incarnation and its run are the
+// same before the first portion and after the last one. A node that forgets in
+// between lists fewer names, and was found caught up before
+// (repair-steady.txt).
 func (r *Repair) asked(i int, s RepairStep, res RepairResult) {
 	n, p := &r.nodes[i], &r.nodes[i].others[s.Node]
 	listing := n.listing == s.Node+1
@@ -201,8 +202,9 @@ func (r *Repair) portion(n *nodeRepair, p *repairPeer, res RepairResult) {
 }
 
 // list lists the names of the next node, if it can help. What was recorded on a
-// majority is on one of any q nodes that are caught up. Failing these, all the other
-// nodes must be asked: one that cannot be asked may be the only one that knows.
+// majority is on one of any q nodes that are caught up. Failing these, all the
+// other nodes must be asked: one that cannot be asked may be the only one that
+// knows.
 func (r *Repair) list(i int) {
 	n := &r.nodes[i]
 	n.listing = 0
@@ -237,9 +239,9 @@ func (r *Repair) list(i int) {
 
 // bring brings the next names to the node, or marks it as caught up.
 //
-// Invariant: the node is marked once no name is left, those that could not be read included
-// (repair-every-name.txt). The mark names the incarnation that was repaired, so a node that has
-// lost its data since ignores it.
+// Invariant: the node is marked once no name is left, those that could not be
+// read included (repair-every-name.txt). The mark names the incarnation that
+// was repaired, so a node that has lost its data since ignores it.
 func (r *Repair) bring(i int) {
 	n := &r.nodes[i]
 	r.leaveOut(i)
@@ -258,7 +260,8 @@ func (r *Repair) bring(i int) {
 	}
 }
 
-// leaveOut drops the names that the node does not need. The nodes may have been exchanged since they were listed.
+// leaveOut drops the names that the node does not need. The nodes may have been
+// exchanged since they were listed.
 func (r *Repair) leaveOut(i int) {
 	n := &r.nodes[i]
 	var names []string
@@ -274,9 +277,10 @@ func (r *Repair) leaveOut(i int) {
 	n.names, n.todo = names, todo
 }
 
-// brought takes the end of a read or of a decision. A register that is undecided is decided once in an
-// attempt: if a later run has made it undecided again, that run is alive, and the next attempt
-// reads what it records (repair-decides.txt).
+// brought takes the end of a read or of a decision. A register that is
+// undecided is decided once in an attempt: if a later run has made it undecided
+// again, that run is alive, and the next attempt reads what it records
+// (repair-decides.txt).
 func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 	n := &r.nodes[i]
 	err := res.Err
@@ -299,11 +303,12 @@ func (r *Repair) brought(i int, s RepairStep, res RepairResult) {
 	}
 }
 
-// batched ends a batch. What cannot be brought now comes after the other names, which
-// need not wait for it. If nothing of a batch could be brought, the rest would fail,
-// too, or the batch was too large. A smaller batch follows in the next attempt, since a
-// connection that breaks under a batch would break under the same one again (repair-portions.txt).
-// One name whose run is under way must not keep the others back (repair-others-first.txt).
+// batched ends a batch. What cannot be brought now comes after the other names,
+// which need not wait for it. If nothing of a batch could be brought, the rest
+// would fail, too, or the batch was too large. A smaller batch follows in the
+// next attempt, since a connection that breaks under a batch would break under
+// the same one again (repair-portions.txt). One name whose run is under way
+// must not keep the others back (repair-others-first.txt).
 func (r *Repair) batched(i int) {
 	n := &r.nodes[i]
 	n.names, n.todo = append(n.names[n.sent:], n.left...), n.todo-n.sent

@@ -4,8 +4,9 @@ import "time"
 
 // This file owns what is known of the repair of one node.
 //
-// Invariant: what an attempt has learnt ends with it (attemptState), but for the names, which are those of one
-// incarnation. A name that was brought in an earlier incarnation is forgotten again (repair-begins-again.txt).
+// Invariant: what an attempt has learnt ends with it (attemptState), but for
+// the names, which are those of one incarnation. A name that was brought in an
+// earlier incarnation is forgotten again (repair-begins-again.txt).
 
 // nodeRepair is the repair of one node.
 type nodeRepair struct {
@@ -63,15 +64,17 @@ type repairPeer struct {
 	portions    int
 }
 
-// fail notes the first reason why the attempt cannot go on. Steps that are under way are
-// still waited for, so that a result of this attempt is never taken for one of the next.
+// fail notes the first reason why the attempt cannot go on. Steps that are
+// under way are still waited for, so that a result of this attempt is never
+// taken for one of the next.
 func (n *nodeRepair) fail(err error, forGood bool) {
 	if !n.failed {
 		n.failed, n.err, n.forGood = true, err, forGood
 	}
 }
 
-// missing is how many names the node still lacks, -1 while that is being found out.
+// missing is how many names the node still lacks, -1 while that is being found
+// out.
 func (n *nodeRepair) missing() int {
 	if !n.listed {
 		return -1

@@ -8,7 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// While nodes are being exchanged, a majority of each set goes on to vote without the node that is restarted.
+// While nodes are being exchanged, a majority of each set goes on to vote
+// without the node that is restarted.
 func TestSparesOfEachSet(t *testing.T) { sparesOfEachSet(t, protocol.Rules{}) }
 
 func sparesOfEachSet(t assert.TestingT, rules protocol.Rules) {

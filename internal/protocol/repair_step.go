@@ -1,10 +1,12 @@
 package protocol
 
-// This file owns what a repair asks of its client: the steps, and the forms of a step and of its result. repair.go decides
-// when an attempt begins, repair_attempt.go which step follows which.
+// This file owns what a repair asks of its client: the steps, and the forms of
+// a step and of its result. repair.go decides when an attempt begins,
+// repair_attempt.go which step follows which.
 //
-// Invariant: each step up to RepairSpread gets exactly one Done. An attempt ends when none of its steps is under way any
-// more, so a step without an end keeps its node from being repaired by this client.
+// Invariant: each step up to RepairSpread gets exactly one Done. An attempt
+// ends when none of its steps is under way any more, so a step without an end
+// keeps its node from being repaired by this client.
 
 import (
 	"errors"
@@ -14,7 +16,8 @@ import (
 // RepairKind is what a step of a repair does.
 type RepairKind uint8
 
-// The steps. Each is followed by one call of Repair.Done, except for the last three.
+// The steps. Each is followed by one call of Repair.Done, except for the last
+// three.
 const (
 	RepairLook   RepairKind = iota // read the marker of Node; if Node is Target, also its clock
 	RepairTurn                     // take the turn to repair Node for the time For, unless another client has it
@@ -70,5 +73,6 @@ type RepairResult struct {
 // errNoMember is why a node is not asked that has no vote.
 var errNoMember = errors.New("protocol: is not a member of the set")
 
-// ErrUndecided is why a name cannot be brought to a node while its register is undecided.
+// ErrUndecided is why a name cannot be brought to a node while its register is
+// undecided.
 var ErrUndecided = errors.New("protocol: the register is undecided")

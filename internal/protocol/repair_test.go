@@ -25,7 +25,8 @@ func steps(t *testing.T, r *Repair, kinds ...RepairKind) []RepairStep {
 	return out
 }
 
-// newRepair returns a machine for three connected nodes, of which node 0 is looked at.
+// newRepair returns a machine for three connected nodes, of which node 0 is
+// looked at.
 func newRepair(t *testing.T) (*Repair, RepairStep) {
 	t.Helper()
 	r := NewRepair(3, 200*time.Millisecond, repairGuard, 1, Rules{})
@@ -65,8 +66,8 @@ func TestRepairWaitsForTheGuardTime(t *testing.T) {
 	steps(t, r, RepairTurn)
 }
 
-// A guard time that is ended while the node is looked at is not waited for, though the
-// answer to the look tells of it.
+// A guard time that is ended while the node is looked at is not waited for,
+// though the answer to the look tells of it.
 func TestRepairThatIsHurriedWhileItLooks(t *testing.T) {
 	r, look := newRepair(t)
 	r.Hurry(1)
@@ -80,8 +81,8 @@ func TestRepairThatIsHurriedWhileItLooks(t *testing.T) {
 	require.GreaterOrEqual(t, r.Wake(), at.Add(repairGuard/2), "it has not been ended")
 }
 
-// A node is marked in the incarnation in which it was brought all names. A name that is
-// not decided is decided once, and comes after the others.
+// A node is marked in the incarnation in which it was brought all names. A name
+// that is not decided is decided once, and comes after the others.
 func TestRepairBringsAllNames(t *testing.T) {
 	r, look := newRepair(t)
 	s := list(t, r, look)
@@ -139,7 +140,8 @@ func TestRepairBacksOff(t *testing.T) {
 	steps(t, r, RepairLook, RepairLook)
 }
 
-// Nothing follows a connection's end until the next one, and the turn is given up.
+// Nothing follows a connection's end until the next one, and the turn is given
+// up.
 func TestRepairEndsWithTheConnection(t *testing.T) {
 	r, look := newRepair(t)
 	s := list(t, r, look)
@@ -154,8 +156,8 @@ func TestRepairEndsWithTheConnection(t *testing.T) {
 	steps(t, r, RepairLook)
 }
 
-// A node whose cursor never returns to 0 neither fills the memory nor keeps the client
-// busy, whether it lists names or none.
+// A node whose cursor never returns to 0 neither fills the memory nor keeps the
+// client busy, whether it lists names or none.
 func TestEndlessList(t *testing.T) {
 	for _, count := range []int{1000, 0} {
 		r, look := newRepair(t)
@@ -174,7 +176,8 @@ func TestEndlessList(t *testing.T) {
 	}
 }
 
-// A node that loses its data after it was seen to be caught up is looked at once more.
+// A node that loses its data after it was seen to be caught up is looked at
+// once more.
 func TestRepairLooksOnceMore(t *testing.T) {
 	r, look := newRepair(t)
 	r.Look(1, 0)

@@ -1,10 +1,12 @@
 package protocol
 
-// This file owns the times of repairs: when an attempt begins, how long a client has the turn at a node, and when the next
-// attempt follows one that has failed.
+// This file owns the times of repairs: when an attempt begins, how long a
+// client has the turn at a node, and when the next attempt follows one that has
+// failed.
 //
-// Invariant: a node that may lack something has an attempt under way, or one to come. Without that a node that failed
-// once is never caught up, and the next loss of data at another node has no quorum that can attest.
+// Invariant: a node that may lack something has an attempt under way, or one to
+// come. Without that a node that failed once is never caught up, and the next
+// loss of data at another node has no quorum that can attest.
 
 import (
 	"maps"
@@ -19,15 +21,17 @@ const (
 	quietAttempts = 24 // attempts, some ten seconds by default, until an operator should know
 )
 
-// Tick lets time pass. Late is allowed: another client may then get the turn at a node, and both bring
-// names. That costs requests and no safety, as a node keeps the newest record and promise that it gets.
+// Tick lets time pass. Late is allowed: another client may then get the turn at
+// a node, and both bring names. That costs requests and no safety, as a node
+// keeps the newest record and promise that it gets.
 func (r *Repair) Tick(now Time) {
 	for i := range r.nodes {
 		n := &r.nodes[i]
 		switch {
 		case n.stage == repairPaused && now >= n.retry:
 			r.begin(now, i)
-		// At half of the turn: one request that is lost must not let a second client begin.
+		// At half of the turn: one request that is lost must not let a second
+		// client begin.
 		case n.stage == repairing && n.turn && !n.failed && now >= n.prolong:
 			n.prolong = now.Add(r.turn() / 2)
 			r.do(i, RepairStep{Kind: RepairStay, Node: i, For: r.turn(), Count: n.missing()})
@@ -59,7 +63,8 @@ func (r *Repair) Wake() Time {
 	return w
 }
 
-// first is the shortest pause, and turn how long a client has the turn at a node.
+// first is the shortest pause, and turn how long a client has the turn at a
+// node.
 func (r *Repair) first() time.Duration { return r.NodeTimeout / 16 }
 func (r *Repair) turn() time.Duration  { return 4 * r.NodeTimeout }
 
@@ -106,8 +111,8 @@ func (r *Repair) end(now Time, i int) {
 	}
 }
 
-// pause has the next attempt follow later. Every client does this: their attempts
-// are spread, and get rarer while they fail.
+// pause has the next attempt follow later. Every client does this: their
+// attempts are spread, and get rarer while they fail.
 func (r *Repair) pause(now Time, i int) {
 	n := &r.nodes[i]
 	if !r.Rules.on(RuleRepairRetry) {

@@ -1,12 +1,14 @@
 package protocol
 
-// Rule names one rule of the client's side that safety or liveness rests on.
-// A build with the tag "mutants" can switch each off, to see the simulator
-// notice; in every other build Rules is empty and the checks cost nothing. 0 is no rule.
+// Rule names one rule of the client's side that safety or liveness rests on. A
+// build with the tag "mutants" can switch each off, to see the simulator
+// notice; in every other build Rules is empty and the checks cost nothing. 0 is
+// no rule.
 type Rule uint16
 
-// The rules. The comment says what happens without each. docs/protocol.md has for each the
-// proof and the traces, and docs/simulation.md the schedules that find its mutant.
+// The rules. The comment says what happens without each. docs/protocol.md has
+// for each the proof and the traces, and docs/simulation.md the schedules that
+// find its mutant.
 const (
 	RuleRecheck         Rule = iota + 1 // validity is rule 3 re-checked, not "any q acknowledgements": two holders after an amnesiac restart
 	RuleAbandon                         // an attempt not settled within a ttl is given up: tokens decrease

@@ -2,7 +2,8 @@ package protocol
 
 // The rules of sets of nodes. The comment says what happens without each.
 const (
-	// Which configuration counts, and which node is which member: rules 1 to 10 of docs/membership.md.
+	// Which configuration counts, and which node is which member: rules 1 to 10
+	// of docs/membership.md.
 	RuleSetAll      Rule = firstMemberRule + iota // all nodes of a list record it: two lists are recorded, and two hold
 	RuleSetPromised                               // a recording that is superseded gives up: as above
 	RuleSetAccepted                               // what a node has accepted is proposed again: clients count on two configurations of one list
@@ -15,9 +16,10 @@ const (
 	RuleSetKin                                    // a node of another recorded set stays with it: it is a member of two sets, and two hold
 	RuleSetCopy                                   // of two servers with one identity one votes: two holders
 
-	// While nodes are being exchanged: rules 11 to 22 of docs/membership.md. They matter from the first move of a node to another
-	// configuration on. In a set whose nodes were never exchanged none of them is looked at, so a mutant of one shows in the
-	// aims that exchange nodes only.
+	// While nodes are being exchanged: rules 11 to 22 of docs/membership.md.
+	// They matter from the first move of a node to another configuration on. In
+	// a set whose nodes were never exchanged none of them is looked at, so a
+	// mutant of one shows in the aims that exchange nodes only.
 	RuleSetBoth          // while nodes are being exchanged a quorum is a majority of the set of before, too: two holders
 	RuleSetEach          // and of each set, not of all nodes of both: two holders
 	RuleSetFollow        // a later configuration counts only if a member of the present one shows it: two holders

@@ -9,7 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Of two addresses that reach one server the first to be connected keeps the vote.
+// Of two addresses that reach one server the first to be connected keeps the
+// vote.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	const guard = 10 * time.Second
@@ -106,8 +107,8 @@ func TestServersThatAnAddressHasLeft(t *testing.T) {
 	assert.Equal(t, -1, s.Vote(at(2*time.Second+guard+1), 1, 7))
 }
 
-// Two addresses that come to reach each other's server vote again, at the latest a
-// guard time later, whatever order they connect in.
+// Two addresses that come to reach each other's server vote again, at the
+// latest a guard time later, whatever order they connect in.
 func TestServersThatChangePlaces(t *testing.T) {
 	t.Parallel()
 	const guard = 10 * time.Second

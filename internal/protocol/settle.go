@@ -2,11 +2,12 @@ package protocol
 
 // This file owns rule 2: a claim is settled when q nodes hold it at exactly T.
 //
-// Invariant: T only rises. Two settled claims have at least one node in common that
-// holds both at their final tickets.
+// Invariant: T only rises. Two settled claims have at least one node in common
+// that holds both at their final tickets.
 
-// exact returns the nodes that hold exactly T. Only these are evidence of the claim's place:
-// a node that holds it at a lower ticket may have let a claim between the two in.
+// exact returns the nodes that hold exactly T. Only these are evidence of the
+// claim's place: a node that holds it at a lower ticket may have let a claim
+// between the two in.
 func (c *Claim) exact(now Time) (nodes uint32) {
 	for i := range c.peers {
 		if c.usable(&c.peers[i], now) {
@@ -18,9 +19,10 @@ func (c *Claim) exact(now Time) (nodes uint32) {
 
 // settle is rule 2: repeat until q nodes hold exactly T.
 //
-// T stays as it is while enough nodes may still take it. Without that a claim would
-// follow the first node that answers higher, and with it each other claim that follows in
-// turn: the rounds grow with the number of claims that join at one moment.
+// T stays as it is while enough nodes may still take it. Without that a claim
+// would follow the first node that answers higher, and with it each other claim
+// that follows in turn: the rounds grow with the number of claims that join at
+// one moment.
 //
 // Note: Here is an incorrect rule, which refuses a ticket that is too low:
 //
@@ -60,9 +62,9 @@ func (c *Claim) settle(now Time) {
 func (c *Claim) follow(now Time, top Ticket) {
 	c.settleRounds++
 	if c.settleRounds > 2 && c.Rules.on(RuleSpread) {
-		// Another claim of the same residue proposes the same T, each node keeps
-		// one of them off it, and both go on like that. Any T above serves; let
-		// the two differ.
+		// Another claim of the same residue proposes the same T, each node
+		// keeps one of them off it, and both go on like that. Any T above
+		// serves; let the two differ.
 		most := Ticket(255)
 		if w := Ticket(c.Window.half() / 2 / Residues); c.Window != 0 {
 			most = min(most, w) // no farther than the nodes let it go
@@ -73,8 +75,8 @@ func (c *Claim) follow(now Time, top Ticket) {
 }
 
 // raise makes T "the highest ticket answered", which q nodes may hold already,
-// as each of them keeps its own ticket for the claim,
-// and sends settle(id, T) to all that do not.
+// as each of them keeps its own ticket for the claim, and sends settle(id, T)
+// to all that do not.
 func (c *Claim) raise(now Time, top Ticket) {
 	c.phase, c.ticket, c.raised = Joining, top, true
 	if c.Sets.Met(c.exact(now)) {
@@ -89,6 +91,6 @@ func (c *Claim) raise(now Time, top Ticket) {
 	}
 }
 
-// awaited: an answer of the node may still come. A try waits once for a node that
-// is silent, not again with each settling round.
+// awaited: an answer of the node may still come. A try waits once for a node
+// that is silent, not again with each settling round.
 func (c *Claim) awaited(p *peer) bool { return p.pendingSince != 0 && (!c.Try || p.failures == 0) }

@@ -1,6 +1,7 @@
 package protocol
 
-// This file owns what a report says of the set: which configuration it is about, and how each node stands to it.
+// This file owns what a report says of the set: which configuration it is
+// about, and how each node stands to it.
 
 // SetStanding is how a node stands to the set that a report is about.
 type SetStanding uint8
@@ -27,16 +28,17 @@ type SetReport struct {
 	Standing []SetStanding
 }
 
-// ReportSet returns what nodes show that keep has, nil for a node that has not shown it. counted is what the client
-// counts on, nil for none.
+// ReportSet returns what nodes show that keep has, nil for a node that has not
+// shown it. counted is what the client counts on, nil for none.
 //
-// Invariant: Recorded is true only if a node says so, or the client has seen one that did. A configuration that
-// is accepted may be replaced by another one.
+// Invariant: Recorded is true only if a node says so, or the client has seen
+// one that did. A configuration that is accepted may be replaced by another
+// one.
 func ReportSet(counted *Configuration, has []*NodeSet) SetReport {
 	r := SetReport{Config: counted, Recorded: counted != nil, Standing: make([]SetStanding, len(has))}
 	var top *NodeSet
-	// A client that counts on no set yet reports the latest one that any node shows, so that an operator sees what a list is
-	// refused for.
+	// A client that counts on no set yet reports the latest one that any node
+	// shows, so that an operator sees what a list is refused for.
 	for _, n := range has {
 		if n != nil && n.Config != nil && (top == nil || n.later(top)) {
 			top = n

@@ -8,7 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// A report says which set the nodes show, how each stands to it, and that a recording has ended half-way.
+// A report says which set the nodes show, how each stands to it, and that a
+// recording has ended half-way.
 func TestReportOfASet(t *testing.T) {
 	t.Parallel()
 	set, other := setOf(1, "a", "b", "c"), setOf(2, "d", "e", "f")

@@ -5,11 +5,13 @@ import (
 	"slices"
 )
 
-// This file is for searches over many futures: copies of a claim, and its state as bytes.
+// This file is for searches over many futures: copies of a claim, and its state
+// as bytes.
 //
-// Invariant: two claims with the same bytes behave the same from then on. If a field that
-// decides something were missing, the search would take a state for one that it has seen, and
-// would report that there is no violation. TestStateIsComplete changes each field and looks.
+// Invariant: two claims with the same bytes behave the same from then on. If a
+// field that decides something were missing, the search would take a state for
+// one that it has seen, and would report that there is no violation.
+// TestStateIsComplete changes each field and looks.
 
 // Clone returns an independent copy, for searches over many futures.
 func (c *Claim) Clone() *Claim {
@@ -26,10 +28,12 @@ func (c *Claim) Clone() *Claim {
 }
 
 // Permuted returns a copy that calls node order[i] node i. Nothing in the
-// protocol tells nodes apart, so a search need not look at renamed states twice.
+// protocol tells nodes apart, so a search need not look at renamed states
+// twice.
 func (c *Claim) Permuted(order []int) *Claim {
 	d := c.Clone()
-	// What is to be sent is for the search to have sent before: a request names its node by the number of before.
+	// What is to be sent is for the search to have sent before: a request names
+	// its node by the number of before.
 	d.Out = nil
 	peers := slices.Clone(d.peers)
 	for i, from := range order {
@@ -44,7 +48,8 @@ func (c *Claim) Permuted(order []int) *Claim {
 // so is what only reports (waiters).
 func (c *Claim) AppendState(b []byte, now Time) []byte {
 	b = append(b, byte(c.phase))
-	// A claim of a try differs from one that waits in when it gives up, and in nothing else that it does later.
+	// A claim of a try differs from one that waits in when it gives up, and in
+	// nothing else that it does later.
 	b = appendFlags(b, c.noRenewal, c.raised, c.Try && c.votedOnce)
 	if c.Try {
 		b = c.appendTime(b, c.giveUpAt, now)
@@ -55,8 +60,9 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 	for _, t := range [...]Time{c.beatAt, c.countAt, c.shrunkAt} {
 		b = c.appendTime(b, t, now)
 	}
-	// The deadline of a claim that is not held is zero or of an earlier phase, and the start of an attempt matters until it is
-	// settled. To write both always would make one state look like many, and the search would not end.
+	// The deadline of a claim that is not held is zero or of an earlier phase,
+	// and the start of an attempt matters until it is settled. To write both
+	// always would make one state look like many, and the search would not end.
 	switch c.phase {
 	case Joining:
 		b = c.appendTime(b, c.began, now)
@@ -83,7 +89,8 @@ func (c *Claim) appendTime(b []byte, t, now Time) []byte {
 	case Never:
 	case 0: // none, which is not now
 		t = -Never
-	// What lies a ttl and more in the past is past in the same way: no lease, view or attempt is as old as that.
+	// What lies a ttl and more in the past is past in the same way: no lease,
+	// view or attempt is as old as that.
 	default:
 		t = max(t-now, -Time(c.TTL)-1)
 	}
@@ -103,7 +110,8 @@ func appendFlags(b []byte, flags ...bool) []byte {
 // appendPeer appends what the claim knows of a node.
 func (c *Claim) appendPeer(b []byte, p *peer, now Time) []byte {
 	m := p.extra()
-	// A hint to a node that votes, or of a claim that is held, is looked at no more.
+	// A hint to a node that votes, or of a claim that is held, is looked at no
+	// more.
 	next, hinted := p.askAt, p.hinted
 	if hinted && (p.vote || c.phase == Holding) {
 		next, hinted = Never, false

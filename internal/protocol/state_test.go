@@ -8,7 +8,8 @@ import (
 	"unsafe"
 )
 
-// reported is what no later step of a claim reads, or what another field implies.
+// reported is what no later step of a claim reads, or what another field
+// implies.
 var reported = map[string]string{
 	"Config":       "the same during a search, save for the weight",
 	"Out":          "requests, which a search takes at once",

@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// A client that runs has met A, B and D of an exchanged set. A and D change their addresses with each other. Before, both were refused for good.
+// A client that runs has met A, B and D of an exchanged set. A and D change
+// their addresses with each other. Before, both were refused for good.
 func TestServersChangeAddressesUnderAClient(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -37,7 +38,8 @@ func TestServersChangeAddressesUnderAClient(t *testing.T) {
 	assert.Zero(t, m.Outside()&0b111, "each of the three servers is used")
 }
 
-// staleGroup has D replace C, and be learning: it has no vote. C and D have each other's address. A client that starts then meets D at C's.
+// staleGroup has D replace C, and be learning: it has no vote. C and D have
+// each other's address. A client that starts then meets D at C's.
 func staleGroup(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
 	learning, _, _ := replaced(set)
@@ -59,7 +61,8 @@ func TestGroupFollowsWhatANumberStandsFor(t *testing.T) {
 	staleGroup(t, protocol.Rules{})
 }
 
-// A client whose list is of before has numbers beside its list for all members. Two of these have changed their addresses.
+// A client whose list is of before has numbers beside its list for all members.
+// Two of these have changed their addresses.
 func TestServersBesideTheListChangeAddresses(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -85,7 +88,8 @@ func TestServersBesideTheListChangeAddresses(t *testing.T) {
 	assert.Zero(t, m.Group().Sets.All()&out, "each of the three servers is used")
 }
 
-// C left and came back with another identity, while this client did not reach it. So C's address has shown what is no member at all.
+// C left and came back with another identity, while this client did not reach
+// it. So C's address has shown what is no member at all.
 func TestCopyOfAMemberThatCameBack(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -120,8 +124,10 @@ func TestCopyMetByAFreshClient(t *testing.T) {
 	assert.NotEqual(t, protocol.SetFits, v.Fault)
 }
 
-// A node votes before it is known to be a member. The claim is admitted by the two others. Then the node is known, and another one's number
-// turns out to be another member. The view of before counts for the holder, without an answer in between.
+// A node votes before it is known to be a member. The claim is admitted by the
+// two others. Then the node is known, and another one's number turns out to be
+// another member. The view of before counts for the holder, without an answer
+// in between.
 func TestHolderAsksWhatIsKnownNow(t *testing.T) {
 	t.Parallel()
 	c, now, node := waits(t, protocol.Rules{})
@@ -137,8 +143,10 @@ func TestHolderAsksWhatIsKnownNow(t *testing.T) {
 	assert.Equal(t, protocol.Lost, c.Phase(), "it holds by node 1, and by what node 0 said before it was known to be a member")
 }
 
-// A number stands for D, which is reached at C's address. The exchange is given up, and the number stands for C from then on, by its address.
-// What D has said to claims stays as what C has said: nothing shows another identity, so nothing is forgotten.
+// A number stands for D, which is reached at C's address. The exchange is given
+// up, and the number stands for C from then on, by its address. What D has said
+// to claims stays as what C has said: nothing shows another identity, so
+// nothing is forgotten.
 func TestNumberThatChangesItsMemberByFollowing(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -179,7 +187,8 @@ func TestServersOfAFirstSetChangeAddresses(t *testing.T) {
 	assert.Zero(t, m.Outside()&0b111)
 }
 
-// The pure part of that: two addresses change their servers, and the first handshake is refused by the set. Each further try of it keeps the other
+// The pure part of that: two addresses change their servers, and the first
+// handshake is refused by the set. Each further try of it keeps the other
 // address refused.
 func TestRefusedHandshakeKeepsNoVote(t *testing.T) {
 	t.Parallel()
@@ -205,8 +214,9 @@ func TestRefusedHandshakeKeepsNoVote(t *testing.T) {
 	t.Error("the second address never gets as far as Membership.Met")
 }
 
-// changedBack has the servers of A and B change their addresses, and change back after B has left. B is not given A's place because this client
-// has seen A at B's address. A is used at its own address again.
+// changedBack has the servers of A and B change their addresses, and change
+// back after B has left. B is not given A's place because this client has seen
+// A at B's address. A is used at its own address again.
 func changedBack(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
 	ch := protocol.Change{Add: []protocol.Member{{Identity: "d", Addr: "D"}}, Remove: []string{"B"}}
@@ -232,7 +242,8 @@ func changedBack(t assert.TestingT, rules protocol.Rules) {
 	assert.Equal(t, 0, m.Node(done.Place("A")))
 }
 
-// begun reports whether a number is to be connected to, by what m has said last about it.
+// begun reports whether a number is to be connected to, by what m has said last
+// about it.
 func begun(m *protocol.Membership, i int) (begun bool) {
 	for _, a := range m.Out {
 		if a.Node == i && (a.Begin || a.Cease) {
@@ -247,8 +258,9 @@ func TestServersThatChangeBack(t *testing.T) {
 	changedBack(t, protocol.Rules{})
 }
 
-// X is another name of D's address, by which this client has not reached D before. As it does, D shows what follows, and the address that the
-// set records for D is down.
+// X is another name of D's address, by which this client has not reached D
+// before. As it does, D shows what follows, and the address that the set
+// records for D is down.
 func TestAnotherNameShowsWhatFollows(t *testing.T) {
 	t.Parallel()
 	_, _, done := replaced(setOf(1, "A", "B", "C"))
@@ -264,7 +276,8 @@ func TestAnotherNameShowsWhatFollows(t *testing.T) {
 	assert.True(t, begun(m, 2), "the connection that has shown it is not used")
 }
 
-// retiredElsewhere has C leave, and D's address lead to C's server afterwards. C's data say that it was at another address.
+// retiredElsewhere has C leave, and D's address lead to C's server afterwards.
+// C's data say that it was at another address.
 func retiredElsewhere(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C") // C has not heard of D
 	_, _, done := replaced(set)
@@ -296,8 +309,8 @@ func TestServerThatHasLeftComesBack(t *testing.T) {
 	assert.Equal(t, protocol.SetFits, lostAndVouched(m, "run of C", 3, recordedAt(joint, "C")).Fault)
 }
 
-// A holder has forgotten what a number said, as it stands for another member from now on. The connection that the number had is still open
-// for a moment.
+// A holder has forgotten what a number said, as it stands for another member
+// from now on. The connection that the number had is still open for a moment.
 func TestHolderCountsNothingOfAnUnknownNumber(t *testing.T) {
 	t.Parallel()
 	c, now, _ := waits(t, protocol.Rules{})
@@ -314,7 +327,8 @@ func TestHolderCountsNothingOfAnUnknownNumber(t *testing.T) {
 	assert.Equal(t, 2, c.Votes(now.Add(2)), "what was at that number before has voted again")
 }
 
-// asOf has a read hear an old value from C, which is reached at A's address, and A be the only member that is left after that. A has more.
+// asOf has a read hear an old value from C, which is reached at A's address,
+// and A be the only member that is left after that. A has more.
 func asOf(t assert.TestingT, rules protocol.Rules) {
 	version := func(n uint64) protocol.Stored {
 		return protocol.Stored{Version: protocol.Version{Ticket: protocol.Ticket(n)}}
@@ -356,8 +370,10 @@ func TestReadForgetsWhatANumberSaid(t *testing.T) {
 	asOf(t, protocol.Rules{})
 }
 
-// seenElsewhere has a client of a set whose nodes were never exchanged have A's vote by the number of B's address: A and B have changed their
-// addresses. They change back, and an exchange begins. A gets the number of its own address, and B that by which A has voted.
+// seenElsewhere has a client of a set whose nodes were never exchanged have A's
+// vote by the number of B's address: A and B have changed their addresses. They
+// change back, and an exchange begins. A gets the number of its own address,
+// and B that by which A has voted.
 func seenElsewhere(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
 	learning, _, _ := replaced(set)
@@ -381,8 +397,10 @@ func TestWhatANumberStoodForBeforeTheFirstExchange(t *testing.T) {
 	seenElsewhere(t, protocol.Rules{})
 }
 
-// entersWhereAnotherWas has the servers of A and D change their addresses with each other while D enters, and change back as D loses its data. D's
-// address leads to an empty server, where this client has seen A. A is at its own address, and other clients count on it.
+// entersWhereAnotherWas has the servers of A and D change their addresses with
+// each other while D enters, and change back as D loses its data. D's address
+// leads to an empty server, where this client has seen A. A is at its own
+// address, and other clients count on it.
 func entersWhereAnotherWas(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
 	learning := set.Begin(protocol.Change{Add: []protocol.Member{{Identity: "d", Addr: "D"}}}, ballot(2))
@@ -410,7 +428,8 @@ func TestAnEmptyServerWhereAnotherMemberWasSeen(t *testing.T) {
 	entersWhereAnotherWas(t, protocol.Rules{})
 }
 
-// The servers of A and B have changed their addresses, and change back. B has lost its data. It gets B's place back, and the list is not refused.
+// The servers of A and B have changed their addresses, and change back. B has
+// lost its data. It gets B's place back, and the list is not refused.
 func TestServersThatChangeBackOneOfThemEmpty(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -427,8 +446,10 @@ func TestServersThatChangeBackOneOfThemEmpty(t *testing.T) {
 	assert.Equal(t, set.Members[1].Identity, restored(m))
 }
 
-// The servers of B, C and D have changed their addresses under a client of an exchanged set, and change back. C has the number of B's address by then, and
-// B one of its own there. That one connects first, so C's is refused as a second address of B's server.
+// The servers of B, C and D have changed their addresses under a client of an
+// exchanged set, and change back. C has the number of B's address by then, and
+// B one of its own there. That one connects first, so C's is refused as a
+// second address of B's server.
 func TestANumberThatReachesAnotherMembersServer(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -461,7 +482,8 @@ func TestANumberThatReachesAnotherMembersServer(t *testing.T) {
 	assert.Equal(t, protocol.SetFits, m.Met(m.Node(learning.Place("C")), "run of C", recordedAt(learning, "C")).Fault)
 }
 
-// A's address leads to an empty server, and A is met where E was to enter, which is given up. Then both are where they belong.
+// A's address leads to an empty server, and A is met where E was to enter,
+// which is given up. Then both are where they belong.
 func TestAMemberThatWasMetWhereAnotherWasToEnter(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "A", "B", "C")
@@ -487,7 +509,8 @@ func TestAMemberThatWasMetWhereAnotherWasToEnter(t *testing.T) {
 	assert.Equal(t, protocol.SetFits, m.Met(0, "run of A", recordedAt(undone, "A")).Fault)
 }
 
-// The servers of A and D have changed their addresses. A loses its data where it is: D is seen at A's address, so it is not D.
+// The servers of A and D have changed their addresses. A loses its data where
+// it is: D is seen at A's address, so it is not D.
 func TestAMemberLosesItsDataAtAnotherOnesAddress(t *testing.T) {
 	t.Parallel()
 	_, _, done := replaced(setOf(1, "A", "B", "C"))

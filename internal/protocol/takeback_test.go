@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// The vote of a node is pushed, and the push overtakes the answer to a beat that the node gave before. That answer says that the
-// node had taken a claim back. The vote is newer: a claim that was admitted by it goes on, and asks the node again. Only what that
-// answer says, the lease, does not count.
+// The vote of a node is pushed, and the push overtakes the answer to a beat
+// that the node gave before. That answer says that the node had taken a claim
+// back. The vote is newer: a claim that was admitted by it goes on, and asks
+// the node again. Only what that answer says, the lease, does not count.
 func TestAVoteThatOvertakesTookBackStays(t *testing.T) {
 	t.Parallel()
 	for name, votes := range map[string]bool{"the node votes": true, "the vote is gone": false} {

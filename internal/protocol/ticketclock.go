@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Tickets are times: a node forgets a name's fence after the retention time, and
-// everything when it loses its data. Later tickets are above what it forgot only
-// because clocks have moved on. So each ticket must stay near the clocks.
+// Tickets are times: a node forgets a name's fence after the retention time,
+// and everything when it loses its data. Later tickets are above what it forgot
+// only because clocks have moved on. So each ticket must stay near the clocks.
 //
 // Window is how near, in both directions: half of the guard time.
 //
@@ -20,9 +20,9 @@ import (
 // it, whatever any client's clock shows. The earlier one was at most half a
 // guard time ahead of the node's clock, the later one is less than half behind.
 //
-// A client needs its wall clock for nothing but being served: within the skew of
-// the nodes, a T0 stays in the window for a whole ttl, because
-// guard/2 >= ttl + skew.
+// A client needs its wall clock for nothing but being served: within the skew
+// of the nodes, a T0 stays in the window for a whole ttl, because guard/2 >=
+// ttl + skew.
 
 // Window is the guard time in milliseconds; 0 leaves tickets unbounded, as the
 // exhaustive search does, which has no wall clocks.
@@ -55,27 +55,30 @@ const LongestWait = 1000 * time.Hour
 // client that is served has a clock that far ahead: skews are at most 24 h.
 const farFuture = 48 * time.Hour
 
-// Forged reports whether no ticket can be meant to be t when a node's clock shows millis.
+// Forged reports whether no ticket can be meant to be t when a node's clock
+// shows millis.
 func Forged(t Ticket, millis int64) bool {
 	return int64(t) > millis*1000+farFuture.Microseconds()
 }
 
-// TicketClock proposes the tickets T0 for one name: the wall clock, but above the
-// highest ticket that this client has seen of the name, which saves a settling
-// round. Nothing rests on that: the nodes put every claim behind the earlier ones.
+// TicketClock proposes the tickets T0 for one name: the wall clock, but above
+// the highest ticket that this client has seen of the name, which saves a
+// settling round. Nothing rests on that: the nodes put every claim behind the
+// earlier ones.
 //
 // Note: Here is an incorrect clock, one for all names:
 //
 //	t := id.Next(max(wall, seen)); seen = t
 //
-// Each attempt moves it on by half of the residues, 32 µs. So 50,000 attempts in
-// a second, at whatever names, leave it 0.6 s ahead of the wall clock.
+// Each attempt moves it on by half of the residues, 32 µs. So 50,000 attempts
+// in a second, at whatever names, leave it 0.6 s ahead of the wall clock.
 //
 // It is safe for concurrent use.
 type TicketClock struct{ seen atomic.Uint64 }
 
-// burst is how far the proposals of one client may run ahead of its wall clock: the
-// claims that it makes at one moment, of which each is to have a T0 of its own.
+// burst is how far the proposals of one client may run ahead of its wall clock:
+// the claims that it makes at one moment, of which each is to have a T0 of its
+// own.
 const burst = 16_000 // microseconds
 
 // Propose returns T0 for a claim that starts when the wall clock shows wall, in
@@ -94,8 +97,8 @@ func (c *TicketClock) Propose(id ID, wall Ticket, w Window, rules Rules) Ticket 
 	}
 }
 
-// Observe notes a ticket that a node has shown. One that is farther ahead of the wall
-// clock than any node gives must not hide the true ones.
+// Observe notes a ticket that a node has shown. One that is farther ahead of
+// the wall clock than any node gives must not hide the true ones.
 func (c *TicketClock) Observe(t, wall Ticket, w Window) {
 	for {
 		seen := c.seen.Load()

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A try waits once for a node that hangs. When other claims have made it settle at
-// another ticket meanwhile, it does not wait for that node a second time.
+// A try waits once for a node that hangs. When other claims have made it settle
+// at another ticket meanwhile, it does not wait for that node a second time.
 func TestTryWaitsOnceForANodeThatHangs(t *testing.T) {
 	t.Parallel()
 	const timeout = 200 * time.Millisecond

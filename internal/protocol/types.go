@@ -45,11 +45,13 @@ const (
 	// congruent to its own residue, so two claims rarely propose the same one
 	// and settling does not chase its own tail.
 	Residues = 64
-	// MaxTicket bounds what a client believes: above it a number is no longer exact in Lua.
+	// MaxTicket bounds what a client believes: above it a number is no longer
+	// exact in Lua.
 	MaxTicket = Ticket(1) << 53
 )
 
-// Residue is the class of the tickets a claim may hold: the last byte of its id modulo Residues.
+// Residue is the class of the tickets a claim may hold: the last byte of its id
+// modulo Residues.
 func (id ID) Residue() Ticket { return Ticket(id[len(id)-1]) % Residues }
 
 // Next returns the lowest ticket above fence in id's residue class.
@@ -163,8 +165,9 @@ type Answer struct {
 	Late time.Duration // a vote counts so much later: see Clocks. Not in a node's answer
 }
 
-// Push is what a node says unasked. Pushes may be lost, repeated, and overtake answers: no
-// rule needs one to arrive, and each names the incarnation and the ticket that it belongs to.
+// Push is what a node says unasked. Pushes may be lost, repeated, and overtake
+// answers: no rule needs one to arrive, and each names the incarnation and the
+// ticket that it belongs to.
 type Push struct {
 	ID          ID
 	Incarnation Incarnation
@@ -181,11 +184,13 @@ type Push struct {
 	Late time.Duration // as in Answer
 }
 
-// DigestMod keeps digests exact in a Lua number: the sum of two is below 2^53. With 52
-// random bits for each claim, two different sets of claims have equal digests once in 2^52.
+// DigestMod keeps digests exact in a Lua number: the sum of two is below 2^53.
+// With 52 random bits for each claim, two different sets of claims have equal
+// digests once in 2^52.
 const DigestMod = 1 << 52
 
-// Digest is a claim's contribution to a view's digest: its first 13 hexadecimal digits.
+// Digest is a claim's contribution to a view's digest: its first 13 hexadecimal
+// digits.
 func (id ID) Digest() uint64 {
 	var d uint64
 	for _, b := range id[:6] {

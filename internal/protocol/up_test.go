@@ -6,7 +6,8 @@ import (
 )
 
 // A subscription that comes back while the join is out: the vote may have been
-// pushed between the join and the subscription, and its answer does not have it.
+// pushed between the join and the subscription, and its answer does not have
+// it.
 func TestUpWhileARequestIsOut(t *testing.T) {
 	t.Parallel()
 	c := NewClaim(Config{

@@ -10,8 +10,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// lostAndVouched has node i be met with what it keeps, until it has a word and the members have answered that they were asked. What they keep
-// has not changed. It returns the last verdict.
+// lostAndVouched has node i be met with what it keeps, until it has a word and
+// the members have answered that they were asked. What they keep has not
+// changed. It returns the last verdict.
 func lostAndVouched(m *protocol.Membership, run string, i int, has protocol.NodeSet) (v protocol.SetVerdict) {
 	for range 3 {
 		m.Out = nil
@@ -31,7 +32,8 @@ func lostAndVouched(m *protocol.Membership, run string, i int, has protocol.Node
 	return v
 }
 
-// restored returns the identity of the member that a node becomes, empty if none does.
+// restored returns the identity of the member that a node becomes, empty if
+// none does.
 func restored(m *protocol.Membership) string {
 	for _, a := range m.Out {
 		if a.Kind == protocol.SetRestore {
@@ -41,7 +43,8 @@ func restored(m *protocol.Membership) string {
 	return ""
 }
 
-// wordOfBefore: what members said before a node lost its data gives it no place.
+// wordOfBefore: what members said before a node lost its data gives it no
+// place.
 func wordOfBefore(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "a", "b", "c")
 	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
@@ -51,7 +54,8 @@ func wordOfBefore(t assert.TestingT, rules protocol.Rules) {
 	assert.Empty(t, restored(m), "a and b said so before")
 }
 
-// wordForAnotherLife: what members said before a node lost its data once more gives it no place, where the node keeps no word.
+// wordForAnotherLife: what members said before a node lost its data once more
+// gives it no place, where the node keeps no word.
 func wordForAnotherLife(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "a", "b", "c")
 	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
@@ -105,7 +109,8 @@ func TestAPlaceIsGivenBackByWordsOfThisLife(t *testing.T) {
 	assert.Equal(t, "what it keeps", m.Out[0].Seen)
 }
 
-// The members are asked as soon as the node keeps its word, and the node is connected to once more for its place alone.
+// The members are asked as soon as the node keeps its word, and the node is
+// connected to once more for its place alone.
 func TestMembersAreAskedOnceTheNodeKeepsItsWord(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "a", "b", "c")
@@ -162,7 +167,8 @@ func TestMembersAreAskedOnceTheNodeKeepsItsWord(t *testing.T) {
 	assert.True(t, v.Fault == protocol.SetLost && !v.Asks)
 }
 
-// A member that says something else than before is judged again: it has moved on, or lost its data.
+// A member that says something else than before is judged again: it has moved
+// on, or lost its data.
 func TestAMemberThatSaysSomethingElseIsJudgedAgain(t *testing.T) {
 	t.Parallel()
 	set := setOf(1, "a", "b", "c")

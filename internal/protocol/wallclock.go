@@ -7,17 +7,20 @@ import (
 	"time"
 )
 
-// This file owns whether a client's wall clock is wrong. Tickets are wall clock times, and
-// nodes refuse tickets that are too far from their own clocks (ticketclock.go). So a
-// client whose wall clock is wrong does no harm, but it would ask again and again. A
-// client that a majority of the nodes contradicts makes no claims until they agree again.
-// What it holds it keeps: leases do not rest on wall clocks.
+// This file owns whether a client's wall clock is wrong. Tickets are wall clock
+// times, and nodes refuse tickets that are too far from their own clocks
+// (ticketclock.go). So a client whose wall clock is wrong does no harm, but it
+// would ask again and again. A client that a majority of the nodes contradicts
+// makes no claims until they agree again. What it holds it keeps: leases do not
+// rest on wall clocks.
 //
-// A wrong clock is found before it does harm, and the comparison names the cause. Without it
-// every Lock fails with refusals that an operator cannot tell from a loaded node.
+// A wrong clock is found before it does harm, and the comparison names the
+// cause. Without it every Lock fails with refusals that an operator cannot tell
+// from a loaded node.
 
-// WallAllowed returns how far a wall clock may be from a node's. A ticket must stay within
-// half of the guard time of the node's clock for as long as an attempt lasts.
+// WallAllowed returns how far a wall clock may be from a node's. A ticket must
+// stay within half of the guard time of the node's clock for as long as an
+// attempt lasts.
 func WallAllowed(skew, guard, ttl time.Duration) time.Duration { return max(skew, guard/2-ttl) }
 
 // WallVerdict is what the nodes' clocks say of a client's wall clock.
@@ -30,12 +33,12 @@ const (
 	WallWrong                    // a majority contradicts it, in one direction
 )
 
-// WallComparison compares a client's wall clock with the clocks of its nodes, once. It is
-// not safe for concurrent use.
+// WallComparison compares a client's wall clock with the clocks of its nodes,
+// once. It is not safe for concurrent use.
 //
-// Invariant: only a quorum of the nodes, which are wrong in one direction, makes a wall
-// clock wrong. Without the rule one node whose clock is wrong keeps every client from its
-// locks.
+// Invariant: only a quorum of the nodes, which are wrong in one direction,
+// makes a wall clock wrong. Without the rule one node whose clock is wrong
+// keeps every client from its locks.
 type WallComparison struct {
 	sets                 Quorums
 	allowed              time.Duration
@@ -49,8 +52,8 @@ func NewWallComparison(sets Quorums, allowed time.Duration, rules Rules) *WallCo
 	return &WallComparison{sets: sets, allowed: allowed, rules: rules, by: make([]time.Duration, bits.Len32(sets.All()))}
 }
 
-// Take takes the answer of a node: the wall clock is ahead of that node's clock by low at
-// least and by top at most. It returns the verdict so far.
+// Take takes the answer of a node: the wall clock is ahead of that node's clock
+// by low at least and by top at most. It returns the verdict so far.
 func (w *WallComparison) Take(node int, low, top time.Duration) WallVerdict {
 	bit := uint32(1) << node
 	switch {
@@ -71,8 +74,8 @@ func (w *WallComparison) Take(node int, low, top time.Duration) WallVerdict {
 	return WallOpen
 }
 
-// Wrong returns by how much at least the wall clock is ahead of the nodes that contradict
-// it, negative if it is behind them, and how many they are.
+// Wrong returns by how much at least the wall clock is ahead of the nodes that
+// contradict it, negative if it is behind them, and how many they are.
 func (w *WallComparison) Wrong() (by time.Duration, nodes int) {
 	contradict, more := w.ahead, func(a, b time.Duration) bool { return a < b }
 	if bits.OnesCount32(w.behind) >= bits.OnesCount32(w.ahead) {
@@ -86,20 +89,24 @@ func (w *WallComparison) Wrong() (by time.Duration, nodes int) {
 	return by, bits.OnesCount32(contradict)
 }
 
-// WallTrouble is by how much at least a client's wall clock is ahead of the nodes that
-// contradict it, negative if it is behind them, and how many they are.
+// WallTrouble is by how much at least a client's wall clock is ahead of the
+// nodes that contradict it, negative if it is behind them, and how many they
+// are.
 type WallTrouble struct {
 	By    time.Duration
 	Nodes int
 }
 
-// wallClock is when a client compares its wall clock with the nodes' clocks: when a node
-// has come up, when an answer gives a reason, every ttl, and every second while a majority
-// contradicts it. Client.mu guards it; wrong is also read without.
+// wallClock is when a client compares its wall clock with the nodes' clocks:
+// when a node has come up, when an answer gives a reason, every ttl, and every
+// second while a majority contradicts it. Client.mu guards it; wrong is also
+// read without.
 //
-// Invariant: a comparison ends. A node that hangs delays the next one by timeout at most.
-// Invariant: while the clock is wrong, comparisons go on. Else the client never learns that
-// its clock has been set right, and makes no claims for as long as it lives.
+// Invariant: a comparison ends. A node that hangs delays the next one by
+// timeout at most.
+// Invariant: while the clock is wrong, comparisons go on. Else the client never
+// learns that its clock has been set right, and makes no claims for as long as
+// it lives.
 type wallClock struct {
 	every   time.Duration // between two comparisons
 	spacing time.Duration // at least, after an answer that gave a reason: these come with every retry
@@ -119,9 +126,10 @@ type wallClock struct {
 	wrong atomic.Pointer[WallTrouble]
 }
 
-// init sets the times. The timeout is that of a link, not a node timeout: answers of nodes
-// that are farther away count, however late. Else a client of such nodes never learns that
-// its clock is wrong, and one that has learnt it never learns that it is right again.
+// init sets the times. The timeout is that of a link, not a node timeout:
+// answers of nodes that are farther away count, however late. Else a client of
+// such nodes never learns that its clock is wrong, and one that has learnt it
+// never learns that it is right again.
 func (w *wallClock) init(cfg *ClientConfig) {
 	*w = wallClock{
 		every: max(cfg.TTL, 2*time.Second), spacing: cfg.NodeTimeout / 4, timeout: max(10*cfg.NodeTimeout, 2*time.Second),
@@ -142,10 +150,12 @@ func (w *wallClock) reason(now Time) {
 	}
 }
 
-// lacks reports whether a comparison is under way that a node which has come up has not answered.
+// lacks reports whether a comparison is under way that a node which has come up
+// has not answered.
 //
-// Invariant: such a node is asked. A comparison begins with the first node that comes up. Without the rule it waits
-// for the others until its timeout, and a claim waits meanwhile for what it cannot get.
+// Invariant: such a node is asked. A comparison begins with the first node that
+// comes up. Without the rule it waits for the others until its timeout, and a
+// claim waits meanwhile for what it cannot get.
 func (w *wallClock) lacks(node int) bool {
 	return w.comparison != nil && w.replies&(1<<node) == 0 && w.rules.on(RuleWallUp)
 }
@@ -184,11 +194,11 @@ func (w *wallClock) end(now Time) {
 	}
 }
 
-// take takes the time of a node, and the verdict. changed reports that it is another one
-// than before.
+// take takes the time of a node, and the verdict. changed reports that it is
+// another one than before.
 //
-// Invariant: the node's time was taken between the two looks at the wall clock, however
-// long the answer took and whatever this machine did meanwhile.
+// Invariant: the node's time was taken between the two looks at the wall clock,
+// however long the answer took and whatever this machine did meanwhile.
 func (w *wallClock) take(now Time, node int, try uint32, millis int64, wall Ticket) (v WallVerdict, changed bool) {
 	if w.comparison == nil || try != w.try || w.replies&(1<<node) != 0 {
 		return WallOpen, false
@@ -210,13 +220,15 @@ func (w *wallClock) take(now Time, node int, try uint32, millis int64, wall Tick
 	return v, changed
 }
 
-// WallWrong returns what is wrong with the wall clock, nil if no majority of the nodes
-// contradicts it. While it does no claim begins: it would have no place in the order.
+// WallWrong returns what is wrong with the wall clock, nil if no majority of
+// the nodes contradicts it. While it does no claim begins: it would have no
+// place in the order.
 func (c *Client) WallWrong() *WallTrouble { return c.wall.wrong.Load() }
 
-// FarTicket reports whether a node's answer to a claim does not count because of clocks:
-// old, since the node has given the claim a ticket that it may have forgotten others above,
-// or as the node refuses a ticket that is too far ahead of its clock.
+// FarTicket reports whether a node's answer to a claim does not count because
+// of clocks: old, since the node has given the claim a ticket that it may have
+// forgotten others above, or as the node refuses a ticket that is too far ahead
+// of its clock.
 func (c *Client) FarTicket(a *Attempt, r *Request, ans *Answer) (far, old bool) {
 	old = ans.Status == OK && r.Op == OpJoin && a.Phase() < Holding && c.window.Old(ans.Ticket, ans.Clock)
 	return old || ans.Status == Ahead, old

@@ -15,9 +15,9 @@ import (
 //go:embed user.go.txt
 var user []byte
 
-// install does what a user does: it gets the library into a fresh module, builds and
-// runs a program with it, and installs the command, all from a module proxy that
-// serves the tree as a release, into an empty module cache.
+// install does what a user does: it gets the library into a fresh module,
+// builds and runs a program with it, and installs the command, all from a
+// module proxy that serves the tree as a release, into an empty module cache.
 func install(t tree, version, tmp string, w io.Writer) error {
 	proxy, cache, bin, app := filepath.Join(tmp, "proxy"), filepath.Join(tmp, "cache"), filepath.Join(tmp, "bin"), filepath.Join(tmp, "app")
 	if err := publish(t, version, proxy); err != nil {
@@ -38,8 +38,9 @@ func install(t tree, version, tmp string, w io.Writer) error {
 		return err
 	}
 	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-modcacherw -trimpath", "GOBIN="+bin, "GOMODCACHE="+cache, "GOSUMDB=off",
-		// Dependencies that this machine has need not come from afar. No module is fetched from
-		// its repository: the library's must not be looked for there.
+		// Dependencies that this machine has need not come from afar. No module
+		// is fetched from its repository: the library's must not be looked for
+		// there.
 		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(here)+"/cache/download,"+strings.TrimSuffix(others, ",direct"))
 	for _, step := range [][]string{
 		{"go", "mod", "init", "example.com/app"},

@@ -3,11 +3,12 @@
 //	go run ./internal/release -version v0.1.0        # shows what it would do
 //	go run ./internal/release -version v0.1.0 -do    # commits and tags
 //
-// Both modules live in one repository and get the same version. The command requires
-// the library at that version, so the order is: requirement, checksums, commit, the
-// library's tag, the command's tag. Everything is done in a clone first. From that
-// clone it builds a module proxy, as the world will see the release, and installs
-// from it into an empty module cache. It pushes nothing.
+// Both modules live in one repository and get the same version. The command
+// requires the library at that version, so the order is: requirement,
+// checksums, commit, the library's tag, the command's tag. Everything is done
+// in a clone first. From that clone it builds a module proxy, as the world will
+// see the release, and installs from it into an empty module cache. It pushes
+// nothing.
 package main
 
 import (
@@ -30,7 +31,8 @@ func main() {
 	}
 }
 
-// release makes the release in a clone, proves that it can be installed, and takes it over.
+// release makes the release in a clone, proves that it can be installed, and
+// takes it over.
 func release(version string, do bool) error {
 	root, err := output("", "git", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -77,8 +79,8 @@ func release(version string, do bool) error {
 // commandTag is how Go finds a version of the module in that folder.
 func commandTag(version string) string { return command + "/" + version }
 
-// tag commits what prepare has changed and tags it: the library first, because the
-// command requires it.
+// tag commits what prepare has changed and tags it: the library first, because
+// the command requires it.
 func tag(dir, version string) error {
 	for _, args := range [][]string{
 		{"commit", "-q", "-a", "-m", "release: " + version},

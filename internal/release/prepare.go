@@ -43,8 +43,9 @@ func ready(root, version string) error {
 	return nil
 }
 
-// prepare changes a checkout into what is to be released: the changelog's section
-// gets its version and date, and the command requires the library at that version.
+// prepare changes a checkout into what is to be released: the changelog's
+// section gets its version and date, and the command requires the library at
+// that version.
 func prepare(dir, version string, now time.Time) error {
 	log := filepath.Join(dir, "CHANGELOG.md")
 	text, err := os.ReadFile(log)
@@ -84,7 +85,8 @@ func dateChangelog(text, version string, now time.Time) (string, error) {
 	return text[:at[1]] + heading + rest, nil
 }
 
-// requireVersion makes the command's module require the library at the version, with its checksums.
+// requireVersion makes the command's module require the library at the version,
+// with its checksums.
 func requireVersion(dir, version string) error {
 	name := filepath.Join(dir, command, "go.mod")
 	text, err := os.ReadFile(name)

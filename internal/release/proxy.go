@@ -69,7 +69,8 @@ func sums(t tree, version string) ([]string, error) {
 	}, nil
 }
 
-// publish writes both modules of the tree into a folder that serves as a module proxy.
+// publish writes both modules of the tree into a folder that serves as a module
+// proxy.
 func publish(t tree, version, proxy string) error {
 	for folder, path := range map[string]string{".": library, command: library + "/" + command} {
 		dir := filepath.Join(proxy, filepath.FromSlash(path), "@v")

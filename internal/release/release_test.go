@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A stranger with nothing but Go gets the library and the command, as the tree is now.
+// A stranger with nothing but Go gets the library and the command, as the tree
+// is now.
 func TestInstall(t *testing.T) {
 	root, err := output("", "git", "rev-parse", "--show-toplevel")
 	require.NoError(t, err)
@@ -33,7 +34,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// What users install says nothing that go install refuses, and no version that will never exist.
+// What users install says nothing that go install refuses, and no version that
+// will never exist.
 func TestPublishedModules(t *testing.T) {
 	root, err := output("", "git", "rev-parse", "--show-toplevel")
 	require.NoError(t, err)
@@ -64,7 +66,8 @@ func TestVersions(t *testing.T) {
 	assert.ErrorContains(t, ready(t.TempDir(), "v2.0.0"), "module path")
 }
 
-// The whole release in a clone: it is prepared, committed and tagged, the library first.
+// The whole release in a clone: it is prepared, committed and tagged, the
+// library first.
 func TestTags(t *testing.T) {
 	root, err := output("", "git", "rev-parse", "--show-toplevel")
 	require.NoError(t, err)

@@ -41,8 +41,9 @@ func (e Error) Code() string {
 	return string(e)
 }
 
-// ErrProtocol is in the chain of every error that means: these bytes are neither
-// RESP2 nor RESP3, or break a limit. What follows on the stream cannot be interpreted.
+// ErrProtocol is in the chain of every error that means: these bytes are
+// neither RESP2 nor RESP3, or break a limit. What follows on the stream cannot
+// be interpreted.
 var ErrProtocol = errors.New("resp: malformed reply")
 
 // Reader decodes replies from a stream.
@@ -62,13 +63,13 @@ func NewReader(r io.Reader) *Reader {
 // Read returns the next reply: one value for a scalar, the elements for an
 // array or a set, keys and values for a map, those of nested ones in their
 // place. A nil is the zero Value, also a nil array; an error inside an array is
-// a string; a boolean is 1 or 0. The values are valid until the next Read. What a
-// node sends unasked (RESP3) is read as a reply is: see IsPush.
+// a string; a boolean is 1 or 0. The values are valid until the next Read. What
+// a node sends unasked (RESP3) is read as a reply is: see IsPush.
 //
 // An error reply is returned as an Error; any other error is final.
 func (r *Reader) Read() ([]Value, error) {
-	// Values of an outgrown arena keep the old array alive, so growing the arena
-	// in the middle of a reply invalidates nothing.
+	// Values of an outgrown arena keep the old array alive, so growing the
+	// arena in the middle of a reply invalidates nothing.
 	r.vals, r.arena, r.used, r.push = r.vals[:0], r.arena[:0], 0, false
 	if cap(r.arena) > keepArena {
 		r.arena = nil

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Framing checks a stream of replies for another reader, one that allocates what a
-// length announces. Invariant: a length that Reader would refuse is refused before
-// the other reader sees it. Framing keeps no data. The zero value is ready for one
-// stream. It is not safe for concurrent use.
+// Framing checks a stream of replies for another reader, one that allocates
+// what a length announces. Invariant: a length that Reader would refuse is
+// refused before the other reader sees it. Framing keeps no data. The zero
+// value is ready for one stream. It is not safe for concurrent use.
 type Framing struct {
 	kind   byte          // of the line that is being read; 0: the line has not begun
 	digits [20]byte      // what the line says, where that is a number

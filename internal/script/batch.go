@@ -1,12 +1,12 @@
 package script
 
-// This file owns the form of a batch: the joins, beats and leaves of many names in
-// one script call, and one number for each in the answer.
+// This file owns the form of a batch: the joins, beats and leaves of many names
+// in one script call, and one number for each in the answer.
 //
 // Invariant: an item's answer is a number only where it says no more than the
-// usual: a vote, and no claim before it. In any other case the request is sent once
-// more by itself. So a batch needs no second form of each answer, and an item of it
-// cannot contradict the full form.
+// usual: a vote, and no claim before it. In any other case the request is sent
+// once more by itself. So a batch needs no second form of each answer, and an
+// item of it cannot contradict the full form.
 
 import (
 	"encoding/hex"
@@ -18,10 +18,9 @@ import (
 )
 
 // Kind says which requests may go out in one AppendBatch: those with the same
-// one. 0: r is nothing for it.
-// What differs between kinds is in the head of the call, once for all items: the
-// lease, and whether the holder wants to know of waiters. Requests of semaphores
-// have no kind: their answers carry totals.
+// one. 0: r is nothing for it. What differs between kinds is in the head of the
+// call, once for all items: the lease, and whether the holder wants to know of
+// waiters. Requests of semaphores have no kind: their answers carry totals.
 func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 	if t.Counting || r.List || r.Op != protocol.OpJoin && r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
 		return 0
@@ -33,10 +32,10 @@ func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 	return kind
 }
 
-// AppendBatch appends the EVALSHA that does several joins, beats and leaves of one
-// kind in one request, see scripts/batch.lua, given what AppendItem has made of
-// them. The owner is the channel for pushes.
-// The link calls it with its lock held, so it must not block.
+// AppendBatch appends the EVALSHA that does several joins, beats and leaves of
+// one kind in one request, see scripts/batch.lua, given what AppendItem has
+// made of them. The owner is the channel for pushes. The link calls it with its
+// lock held, so it must not block.
 func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	dst = resp.AppendArray(dst, 3+1+nKeys+4+nArgs)
 	dst = resp.AppendString(dst, "EVALSHA")
@@ -56,9 +55,10 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 // AppendItem appends what r, which must be of a kind, adds to the keys and
 // arguments of many, and says how many words these are.
 //
-// Invariant: what a state begins with is, byte for byte, what the scripts store for a claim
-// that is alone. A beat of a batch compares it with what is stored. A difference costs a
-// second request, as that item is answered by 0, and never a lease.
+// Invariant: what a state begins with is, byte for byte, what the scripts store
+// for a claim that is alone. A beat of a batch compares it with what is stored.
+// A difference costs a second request, as that item is answered by 0, and never
+// a lease.
 func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
 	kinds := "jbl"
 	if t.Capacity == 1 && tagOf(k.prefix) == "" {
@@ -88,11 +88,11 @@ func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request
 // BatchHead is how many values the answer to a batch begins with.
 const BatchHead = 2
 
-// ReplyItem never makes up a refusal: 0 says that the node did nothing for the item, so the
-// request may be sent again as it was. It appends what an item's own number stands for, after the head of the
-// answer: the answer to r by itself, or nothing.
-// The values are those that [Decode] reads, so the caller of a batch has one way to
-// take an answer.
+// ReplyItem never makes up a refusal: 0 says that the node did nothing for the
+// item, so the request may be sent again as it was. It appends what an item's
+// own number stands for, after the head of the answer: the answer to r by
+// itself, or nothing. The values are those that [Decode] reads, so the caller
+// of a batch has one way to take an answer.
 func ReplyItem(v, head []resp.Value, own int64, r protocol.Request) []resp.Value {
 	switch {
 	case own != 1 || len(head) != BatchHead:

@@ -15,7 +15,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// BenchmarkBatch reports what one name costs the server of those in one request.
+// BenchmarkBatch reports what one name costs the server of those in one
+// request.
 func BenchmarkBatch(b *testing.B) {
 	c := redistest.Start(b, 1).Node(0).Client()
 	load(b, c)

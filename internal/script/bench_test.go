@@ -46,7 +46,8 @@ func BenchmarkServer(b *testing.B) {
 						for j := range batch {
 							t := mine
 							if op != protocol.OpBeat {
-								// Each on a name of its own, or the second join would be a beat.
+								// Each on a name of its own, or the second join
+								// would be a beat.
 								t.ID[1] = byte(j)
 								if claims == 1 {
 									n.keys = script.NewKeys("bench", "name "+strconv.Itoa(j))
@@ -213,7 +214,8 @@ func values(t testing.TB, reply []any) []resp.Value {
 	return v
 }
 
-// evalsha is the server's time per EVALSHA since its statistics were reset, in microseconds.
+// evalsha is the server's time per EVALSHA since its statistics were reset, in
+// microseconds.
 func evalsha(t testing.TB, c redis.UniversalClient) float64 {
 	t.Helper()
 	info, err := c.Info(context.Background(), "commandstats").Result()

@@ -64,7 +64,8 @@ func bucketRequests(n *node, prefix string) map[string][]byte {
 	return all
 }
 
-// A server that hands a slot over refuses each request whole, whichever keys it still has.
+// A server that hands a slot over refuses each request whole, whichever keys it
+// still has.
 func TestMovingSlotIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

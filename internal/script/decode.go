@@ -2,9 +2,10 @@ package script
 
 // This file owns the reading of answers and pushes.
 //
-// Invariant: no input makes it panic, and what it accepts cannot contradict itself
-// (flags that exclude each other, a list that exceeds its totals). The state machine
-// relies on that: it checks whether an answer is plausible, never its form.
+// Invariant: no input makes it panic, and what it accepts cannot contradict
+// itself (flags that exclude each other, a list that exceeds its totals). The
+// state machine relies on that: it checks whether an answer is plausible, never
+// its form.
 
 import (
 	"errors"
@@ -23,8 +24,9 @@ var ErrAnswer = errors.New("node gave an answer that makes no sense")
 
 // Flags of an answer, its fourth value.
 //
-// Invariant: the bits are those of answer.lua, and each value behind them belongs to a flag.
-// So a value that is missing, or one too many, is seen, and none is read as another one.
+// Invariant: the bits are those of answer.lua, and each value behind them
+// belongs to a flag. So a value that is missing, or one too many, is seen, and
+// none is read as another one.
 const (
 	flagVote     = 1 << iota
 	flagWaiters  // a claim other than this one has no vote
@@ -40,8 +42,8 @@ const (
 const (
 	// exact bounds the numbers that Lua holds exactly.
 	exact = int64(1) << 53
-	// maxWait bounds a hint to something that still fits a time.Duration; guards
-	// and leases are far below.
+	// maxWait bounds a hint to something that still fits a time.Duration;
+	// guards and leases are far below.
 	maxWait = int64(protocol.LongestWait / time.Millisecond)
 	// maxClock is a time in milliseconds that still fits nanoseconds.
 	maxClock = int64(1) << 43
@@ -55,9 +57,9 @@ const (
 //	Clash      incarnation capacity
 //	Ahead      incarnation wait
 //
-// and the first value is the status and, in units of 8, the node's clock. OK with no
-// more than the wait comes as one text, see decodeText.
-// It never panics, whatever a node says, and keeps no reference to v.
+// and the first value is the status and, in units of 8, the node's clock. OK
+// with no more than the wait comes as one text, see decodeText. It never
+// panics, whatever a node says, and keeps no reference to v.
 func Decode(v []resp.Value) (protocol.Answer, error) {
 	var a protocol.Answer
 	var short [6]resp.Value
@@ -118,10 +120,11 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 //
 //	seconds microseconds incarnation ticket flags [wait]
 //
-// The status is OK. The time is as TIME tells it: to write it as one number takes a
-// script longer than all the rest of the text.
+// The status is OK. The time is as TIME tells it: to write it as one number
+// takes a script longer than all the rest of the text.
 //
-// Only an answer that is OK comes so. A refusal is a list, and is never taken for a vote because a number is missing.
+// Only an answer that is OK comes so. A refusal is a list, and is never taken
+// for a vote because a number is missing.
 func decodeText(room, v []resp.Value) []resp.Value {
 	v = resp.Numbers(room, v)
 	if len(v) < 5 {
@@ -144,10 +147,10 @@ func DecodeLeave(v []resp.Value) (protocol.Answer, error) {
 	return protocol.Answer{Status: protocol.OK}, nil
 }
 
-// decodeOK reads what follows the ticket. Each flag says which values follow, so
-// flags and the number of values must agree.
-// It is strict where the node could be another program's, and the first
-// contradiction ends it: a part of an answer is never taken.
+// decodeOK reads what follows the ticket. Each flag says which values follow,
+// so flags and the number of values must agree. It is strict where the node
+// could be another program's, and the first contradiction ends it: a part of an
+// answer is never taken.
 func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	bad := func(what string) (protocol.Answer, error) {
 		return protocol.Answer{}, fmt.Errorf("%w: %s", ErrAnswer, what)
@@ -165,7 +168,8 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 		return bad("contradictory flags")
 	}
 	if len(v) > 4 {
-		// A redlock key that is not ours may stay for as long as its owner likes.
+		// A redlock key that is not ours may stay for as long as its owner
+		// likes.
 		if v[4].Int > maxWait && !a.Foreign {
 			return bad("wait")
 		}
@@ -194,7 +198,8 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	case a.Listed && (len(all) < 2 || !total(all[0], int64(exact)) || !total(all[1], protocol.DigestMod)):
 		return bad("totals of all")
 	case a.Listed:
-		// The lower claims are among all claims. Totals of all that say less could show room that is not there.
+		// The lower claims are among all claims. Totals of all that say less
+		// could show room that is not there.
 		if a.AllSum, a.AllDigest = uint64(all[0].Int), uint64(all[1].Int); a.AllSum < a.Sum {
 			return bad("totals of all")
 		}
@@ -206,7 +211,8 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 // total reports whether v is a number below bound.
 func total(v resp.Value, bound int64) bool { return v.Str == nil && v.Int >= 0 && v.Int < bound }
 
-// decodeList reads the lower claims. The rest of the totals stands for the claims before the list.
+// decodeList reads the lower claims. The rest of the totals stands for the
+// claims before the list.
 func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	if len(v) > 0 {
 		a.Lower = make([]protocol.Lower, 0, len(v)/2)
@@ -220,7 +226,8 @@ func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 		}
 		a.Lower = append(a.Lower, protocol.Lower{ID: id, Weight: uint64(w.Int)})
 		sum, digest = sum+uint64(w.Int), (digest+id.Digest())%protocol.DigestMod
-		// Checked in each step: at the end the sum of many weights could have overflowed.
+		// Checked in each step: at the end the sum of many weights could have
+		// overflowed.
 		if sum > a.Sum {
 			return protocol.Answer{}, fmt.Errorf("%w: totals of the list", ErrAnswer)
 		}
@@ -231,11 +238,12 @@ func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	return a, nil
 }
 
-// DecodeMarker reads the answer to mark and bootstrap: the node's incarnation and its age.
-// The age may be negative: then the node began its guard time at a time that its
-// clock has not reached again.
+// DecodeMarker reads the answer to mark and bootstrap: the node's incarnation
+// and its age. The age may be negative: then the node began its guard time at a
+// time that its clock has not reached again.
 func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
-	// A marker may have been born in what is now the future, if the node's clock was set back.
+	// A marker may have been born in what is now the future, if the node's
+	// clock was set back.
 	if len(v) != 2 || v[0].Str != nil || v[1].Str != nil || v[0].Int <= 0 || v[0].Int >= exact || v[1].Int >= exact || v[1].Int <= -exact {
 		return 0, 0, fmt.Errorf("%w: marker", ErrAnswer)
 	}
@@ -245,8 +253,8 @@ func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 
 // Marked reads a marker, given the node's time in milliseconds, the run of the
 // server, and the client's guard time and retention. If ok, mark would change
-// nothing, and answer this incarnation. So a client that connects again needs a read
-// of the marker only, and no write.
+// nothing, and answer this incarnation. So a client that connects again needs a
+// read of the marker only, and no write.
 func Marked(marker, runID string, clock int64, guard, retention time.Duration) (inc protocol.Incarnation, ok bool) {
 	f := strings.Split(strings.TrimSuffix(marker, " w"), " ")
 	if len(f) != 5 || runID == "" || f[2] != runID || clock <= 0 {
@@ -272,8 +280,9 @@ func Marked(marker, runID string, clock int64, guard, retention time.Duration) (
 //	a <clock> <incarnation> <id> <ticket>    the node wants another request of the claim
 //	r <clock> <incarnation> <id> <ticket>    the record that id watches was written under ticket
 //
-// Any program may publish on the channel, so its form is checked as strictly as an
-// answer's. The incarnation and the ticket in it are for the Client to judge.
+// Any program may publish on the channel, so its form is checked as strictly as
+// an answer's. The incarnation and the ticket in it are for the Client to
+// judge.
 func ParsePush(payload string) (protocol.Push, error) {
 	var p protocol.Push
 	bad := func() (protocol.Push, error) {

@@ -3,12 +3,13 @@ package script
 // This file owns the keys of a name and the bytes of each command. The Append
 // functions write to the caller's buffer, so that a renewal allocates nothing.
 //
-// Invariant: every key that a script touches is among its KEYS. ACL rules by key, and
-// proxies that route by key, rest on that.
+// Invariant: every key that a script touches is among its KEYS. ACL rules by
+// key, and proxies that route by key, rest on that.
 //
-// Invariant: argument positions are those that the scripts read (scripts/open.lua). A word
-// that is added goes to the end: clients and scripts always come from one build, since the SHA of
-// a script names its source, but the conformance tests compare word by word.
+// Invariant: argument positions are those that the scripts read
+// (scripts/open.lua). A word that is added goes to the end: clients and scripts
+// always come from one build, since the SHA of a script names its source, but
+// the conformance tests compare word by word.
 
 import (
 	"encoding/hex"
@@ -20,8 +21,8 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Flags of a request, argument 6 of the scripts: one number for four booleans, because each
-// word of a command costs the node more than the addition.
+// Flags of a request, argument 6 of the scripts: one number for four booleans,
+// because each word of a command costs the node more than the addition.
 const (
 	flagNotify = 1 << iota
 	flagList
@@ -38,16 +39,18 @@ const (
 //	PREFIX:{NAME}:n         the side on which a semaphore's number of permits is decided
 //	PREFIX:marker           of the node, shared by all names
 //
-// Keys are values. They are put together as they are sent: a
-// process may hold a great many names.
+// Keys are values. They are put together as they are sent: a process may hold a
+// great many names.
 type Keys struct{ prefix, name, side, home string }
 
-// NewKeys returns the keys of name. With the prefix of a bucket all of them, and the marker,
-// hash to one slot. Otherwise they do save the redlock key and the marker: the node is one server.
+// NewKeys returns the keys of name. With the prefix of a bucket all of them,
+// and the marker, hash to one slot. Otherwise they do save the redlock key and
+// the marker: the node is one server.
 func NewKeys(prefix, name string) Keys { return Keys{prefix: prefix, name: name} }
 
-// At returns the keys for requests that count on the configuration of that stamp: its nodes have
-// their markers at another key, so no other node takes the request.
+// At returns the keys for requests that count on the configuration of that
+// stamp: its nodes have their markers at another key, so no other node takes
+// the request.
 func (k Keys) At(home Home) Keys {
 	k.home = string(home)
 	return k
@@ -72,15 +75,17 @@ const (
 	watchers    = ":w"
 )
 
-// ours is the state's key, and with an ending one of the others. The braces are the hash
-// tag of Redis Cluster: the keys of one name and its sides share a slot.
+// ours is the state's key, and with an ending one of the others. The braces are
+// the hash tag of Redis Cluster: the keys of one name and its sides share a
+// slot.
 func (k Keys) ours(end string) string { return k.prefix + ":{" + k.name + "}" + k.side + end }
 
 func (k Keys) appendOurs(dst []byte, end string) []byte {
 	return resp.AppendJoined(dst, k.prefix, ":{", k.name, "}", k.side, end)
 }
 
-// Plain is the redlock key, of a bucket's name the key that never exists; State, Queue and Claims are ours, Marker is the node's.
+// Plain is the redlock key, of a bucket's name the key that never exists;
+// State, Queue and Claims are ours, Marker is the node's.
 func (k Keys) Plain() string {
 	if tag := tagOf(k.prefix); tag != "" {
 		return tag + absent
@@ -158,15 +163,16 @@ const (
 // MarkerKey is the key of the marker of a node without a recorded set.
 func MarkerKey(prefix string) string { return prefix + marker }
 
-// SpreadKeys returns the key of a node's marker and two that do not exist. A server in
-// cluster mode refuses to read them together: the slots of two differ by their braces,
-// whatever the prefix is.
+// SpreadKeys returns the key of a node's marker and two that do not exist. A
+// server in cluster mode refuses to read them together: the slots of two differ
+// by their braces, whatever the prefix is.
 func SpreadKeys(marker, prefix string) []string {
 	return []string{marker, prefix + ":{a}:heal", prefix + ":{b}:heal"}
 }
 
-// Home says how the key of the marker ends for one configuration. The empty Home is that of nodes
-// without a recorded set. It is kept as a whole: a request must not allocate.
+// Home says how the key of the marker ends for one configuration. The empty
+// Home is that of nodes without a recorded set. It is kept as a whole: a
+// request must not allocate.
 type Home string
 
 // HomeOf returns the Home of a configuration, of none if the stamp is empty.
@@ -198,9 +204,10 @@ func (k Keys) markerEnd() string {
 // SetKey is the key of a node's record of the set that it belongs to.
 func SetKey(prefix string) string { return prefix + sets + "set" }
 
-// AppendCommand is on the path of each Lock and each renewal. A beat sends no weight and no owner: the
-// node has them since the join. It appends the EVALSHA that puts request r of the claim with terms
-// t to a node. Pushes for the claim will go to the channel owner.
+// AppendCommand is on the path of each Lock and each renewal. A beat sends no
+// weight and no owner: the node has them since the join. It appends the EVALSHA
+// that puts request r of the claim with terms t to a node. Pushes for the claim
+// will go to the channel owner.
 func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
 	if r.Op >= protocol.OpRead {
 		return appendRecord(dst, k, t, owner, guard, retention, r)
@@ -259,9 +266,10 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	return dst
 }
 
-// appendPromise is in every command, because no node may vote on what it does not know: the
-// longest settings that clients have shown decide (see model.Node.Show). It appends a client's guard time and retention as one word: a node
-// compares it with that of its marker.
+// appendPromise is in every command, because no node may vote on what it does
+// not know: the longest settings that clients have shown decide (see
+// model.Node.Show). It appends a client's guard time and retention as one word:
+// a node compares it with that of its marker.
 func appendPromise(dst []byte, guard, retention time.Duration) []byte {
 	var word [40]byte
 	b := strconv.AppendInt(word[:0], guard.Milliseconds(), 10)
@@ -275,10 +283,10 @@ const (
 )
 
 // AppendMark appends the EVALSHA by which a client that has just connected
-// tells the node, by the key of its marker, which run of the server it sees, how long that has lasted, and
-// whether it may have begun with an old memory: Kept, Lost, or the incarnation,
-// in decimal, that is not to be trusted though the server has not been restarted.
-// runID must not be empty: "-" says unknown.
+// tells the node, by the key of its marker, which run of the server it sees,
+// how long that has lasted, and whether it may have begun with an old memory:
+// Kept, Lost, or the incarnation, in decimal, that is not to be trusted though
+// the server has not been restarted. runID must not be empty: "-" says unknown.
 func AppendMark(dst []byte, marker string, random protocol.ID, runID, lost string, uptime, guard, retention time.Duration) []byte {
 	dst = appendMarker(dst, mark.SHA, 5, marker, random, runID)
 	dst = resp.AppendString(dst, lost)
@@ -292,15 +300,16 @@ const (
 	EndNone = "-"
 )
 
-// AppendBootstrap appends the EVALSHA that declares a node ready at once. A guard time that runs is ended if the node is of that
-// incarnation, in decimal, or with EndAny.
+// AppendBootstrap appends the EVALSHA that declares a node ready at once. A
+// guard time that runs is ended if the node is of that incarnation, in decimal,
+// or with EndAny.
 func AppendBootstrap(dst []byte, marker string, random protocol.ID, runID, end string, guard, retention time.Duration) []byte {
 	dst = appendPromise(appendMarker(dst, bootstrap.SHA, 4, marker, random, runID), guard, retention)
 	return resp.AppendString(dst, end)
 }
 
-// appendMarker appends the part that mark and bootstrap share. The node makes a new
-// incarnation from random, if it needs one.
+// appendMarker appends the part that mark and bootstrap share. The node makes a
+// new incarnation from random, if it needs one.
 func appendMarker(dst []byte, sha string, args int, marker string, random protocol.ID, runID string) []byte {
 	dst = resp.AppendArray(dst, 3+1+more(tagOf(marker))+args)
 	dst = resp.AppendString(dst, "EVALSHA")
@@ -310,8 +319,8 @@ func appendMarker(dst []byte, sha string, args int, marker string, random protoc
 	return resp.AppendString(dst, runID)
 }
 
-// AppendLoad appends the SCRIPT LOAD of s. It is sent where a node answers NOSCRIPT: after a
-// restart, or a SCRIPT FLUSH.
+// AppendLoad appends the SCRIPT LOAD of s. It is sent where a node answers
+// NOSCRIPT: after a restart, or a SCRIPT FLUSH.
 func AppendLoad(dst []byte, s Script) []byte {
 	return resp.AppendCommand(dst, "SCRIPT", "LOAD", s.Source)
 }

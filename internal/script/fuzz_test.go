@@ -16,14 +16,15 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// The fuzz targets let a node say anything, as bytes on its connection: an error
-// that wraps ErrAnswer is fine, a panic is not, nor is a belief that breaks the
-// bounds on which the protocol counts, nor one that changes when the connection
-// reads the next reply into the same memory.
+// The fuzz targets let a node say anything, as bytes on its connection: an
+// error that wraps ErrAnswer is fine, a panic is not, nor is a belief that
+// breaks the bounds on which the protocol counts, nor one that changes when the
+// connection reads the next reply into the same memory.
 //
-// Only the place of an answer on the connection tells what it is about, and nothing
-// in it does. So one that is given for another name is as good as a lie; what lies
-// can do is seen in internal/protocol. The answer to "caughtup" is not read.
+// Only the place of an answer on the connection tells what it is about, and
+// nothing in it does. So one that is given for another name is as good as a
+// lie; what lies can do is seen in internal/protocol. The answer to "caughtup"
+// is not read.
 
 const (
 	maxWait   = 1000 * time.Hour
@@ -51,8 +52,8 @@ func text(numbers ...int64) []byte {
 	return fmt.Appendf(nil, "$%d\r\n%s\r\n", len(s), s)
 }
 
-// read reads what decode makes of the reply in b, if anything: twice, with other
-// bytes in the values' memory after the second time.
+// read reads what decode makes of the reply in b, if anything: twice, with
+// other bytes in the values' memory after the second time.
 func read[T any](t *testing.T, b []byte, decode func([]resp.Value) (T, error)) (T, bool) {
 	t.Helper()
 	v, err := resp.NewReader(bytes.NewReader(b)).Read()
@@ -77,7 +78,8 @@ func read[T any](t *testing.T, b []byte, decode func([]resp.Value) (T, error)) (
 	return want, true
 }
 
-// seeds gives a target some answers that must be believed, and some that must not.
+// seeds gives a target some answers that must be believed, and some that must
+// not.
 func seeds[T any](f *testing.F, decode func([]resp.Value) (T, error), good, bad [][]byte) {
 	f.Helper()
 	for i, b := range append(good, bad...) {
@@ -95,8 +97,8 @@ func seeds[T any](f *testing.F, decode func([]resp.Value) (T, error), good, bad 
 
 var anID = strings.Repeat("0a", 16)
 
-// long is an answer with a list of claims that weigh as much as can be, and that
-// says that together they weigh sum.
+// long is an answer with a list of claims that weigh as much as can be, and
+// that says that together they weigh sum.
 func long(claims int, sum int64) []byte {
 	values := []any{aTime + 1, 7, 640, 25, 0, sum, 0, sum, 0}
 	for range claims {
@@ -281,8 +283,9 @@ func FuzzDecodeInspect(f *testing.F) {
 	})
 }
 
-// FuzzParsePush reads any text that a client may publish. What is believed is what the
-// scripts would have written, to the byte but for the letters of the id.
+// FuzzParsePush reads any text that a client may publish. What is believed is
+// what the scripts would have written, to the byte but for the letters of the
+// id.
 func FuzzParsePush(f *testing.F) {
 	good := []string{
 		"v 9 7 " + anID + " 640 1 0 0", "v 9 7 " + anID + " 640 0 3 4503599627370495", "v 9 7 " + anID + " 640 0 3 4 5 576",

@@ -1,10 +1,11 @@
 package script
 
-// This file owns the view of a name for an onlooker: the request, and the reading
-// of its answer.
+// This file owns the view of a name for an onlooker: the request, and the
+// reading of its answer.
 //
-// Invariant: a look changes nothing on the node: no marker, no vote, no lease that has
-// ended. Without that a report on a node that lost its data would begin its guard time.
+// Invariant: a look changes nothing on the node: no marker, no vote, no lease
+// that has ended. Without that a report on a node that lost its data would
+// begin its guard time.
 
 import (
 	"fmt"
@@ -42,8 +43,9 @@ func AppendInspect(dst []byte, k Keys, most int) []byte {
 	return resp.AppendInt(dst, int64(most))
 }
 
-// DecodeInspect reads the answer to AppendInspect. A node's list ends at a bound, so Queued may be more than the claims that follow.
-// It is never less: an answer that says so is no answer of ours.
+// DecodeInspect reads the answer to AppendInspect. A node's list ends at a
+// bound, so Queued may be more than the claims that follow. It is never less:
+// an answer that says so is no answer of ours.
 func DecodeInspect(v []resp.Value) (Queue, error) {
 	const head, each = 4, 6
 	bad := func(i int) (Queue, error) {

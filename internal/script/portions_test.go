@@ -19,7 +19,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// longQueue is many claims of one name, to be dealt with by requests that are bounded.
+// longQueue is many claims of one name, to be dealt with by requests that are
+// bounded.
 type longQueue struct {
 	*node
 	writer protocol.Terms
@@ -62,7 +63,8 @@ func (h *longQueue) state(t testing.TB) (voted, unvoted int) {
 	return voted, unvoted
 }
 
-// calls is how many commands a server has executed since its statistics were reset, by name.
+// calls is how many commands a server has executed since its statistics were
+// reset, by name.
 func calls(t testing.TB, c redis.UniversalClient) map[string]int {
 	t.Helper()
 	info, err := c.Info(context.Background(), "commandstats").Result()
@@ -93,8 +95,8 @@ func (h *longQueue) bounded(t *testing.T, what string, command []any) {
 	assert.Zero(t, n["hgetall"], what)
 }
 
-// No request does more than a portion of what a thousand claims make necessary, and
-// what is left is done by a few more.
+// No request does more than a portion of what a thousand claims make necessary,
+// and what is left is done by a few more.
 func TestNoRequestDealsWithAll(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
@@ -163,8 +165,9 @@ func TestTheNodeAsksForMore(t *testing.T) {
 	assert.Equal(t, h.terms(150, 1<<30).ID, asked(32).ID)
 }
 
-// BenchmarkLongQueue reports the most of the processor that a request takes of the server, and what most
-// take, in microseconds, where there are very many claims.
+// BenchmarkLongQueue reports the most of the processor that a request takes of
+// the server, and what most take, in microseconds, where there are very many
+// claims.
 func BenchmarkLongQueue(b *testing.B) {
 	c := redistest.Start(b, 1).Node(0).Client()
 	load(b, c)
@@ -222,7 +225,8 @@ func requests(b *testing.B, c redis.UniversalClient, size uint64, what string) (
 	return took[len(took)-1], took[len(took)/2]
 }
 
-// processor is how much of the processor's time a server has taken, in microseconds.
+// processor is how much of the processor's time a server has taken, in
+// microseconds.
 func processor(t testing.TB, info string) float64 {
 	t.Helper()
 	sum := 0.0

@@ -3,8 +3,8 @@ package script
 // This file owns the form of the requests and answers of operations on records.
 // What an answer means is decided in protocol/register.go.
 //
-// Invariant: one script serves all four operations, so a node reads its marker, drops what
-// has ended, and answers with the record in the same way for each.
+// Invariant: one script serves all four operations, so a node reads its marker,
+// drops what has ended, and answers with the record in the same way for each.
 
 import (
 	"encoding/hex"
@@ -18,8 +18,9 @@ import (
 // appendRecord appends the EVALSHA of an operation of a record. A read watches
 // it for t.ID, unless that is zero, for t.TTL.
 //
-// Invariant: an erasure is a put with its flag set, and not an absent value. So a repair brings an empty value as an empty value, and what
-// was erased as erased.
+// Invariant: an erasure is a put with its flag set, and not an absent value. So
+// a repair brings an empty value as an empty value, and what was erased as
+// erased.
 func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
 	args := 8
 	switch r.Op {
@@ -65,8 +66,9 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, re
 	return dst
 }
 
-// AppendCaughtUp appends the EVALSHA that says that a node is caught up: all that it lost has been
-// repaired. The node ignores it in any incarnation but inc, as it has lost more since.
+// AppendCaughtUp appends the EVALSHA that says that a node is caught up: all
+// that it lost has been repaired. The node ignores it in any incarnation but
+// inc, as it has lost more since.
 func AppendCaughtUp(dst []byte, marker string, inc protocol.Incarnation) []byte {
 	dst = resp.AppendArray(dst, 3+1+more(tagOf(marker))+1)
 	dst = resp.AppendString(dst, "EVALSHA")
@@ -80,8 +82,9 @@ func AppendCaughtUp(dst []byte, marker string, inc protocol.Incarnation) []byte 
 //	status and clock, incarnation caughtUp, ticket id of the promise, ticket id seq erased keep left value    OK, Missing, StatusSuperseded, Ahead
 //	as in Decode                                                                          Recovering
 //
-// It refuses what no script writes, value by value. An entry decides what a run records next: a number out of
-// range, taken as it is, could become the newest version of all.
+// It refuses what no script writes, value by value. An entry decides what a run
+// records next: a number out of range, taken as it is, could become the newest
+// version of all.
 func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 	if len(v) == 3 {
 		if a, err := Decode(v); err != nil || a.Status == protocol.Recovering {

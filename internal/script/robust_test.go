@@ -20,7 +20,8 @@ func join(ticket protocol.Ticket) protocol.Request {
 	return protocol.Request{Op: protocol.OpJoin, Ticket: ticket}
 }
 
-// A key of another type in the way is an error, and nothing is stored beside it.
+// A key of another type in the way is an error, and nothing is stored beside
+// it.
 func TestKeyOfAnotherType(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
@@ -152,7 +153,8 @@ func TestRetention(t *testing.T) {
 	assert.Greater(t, c.PTTL(t.Context(), n.keys.State()).Val(), time.Minute)
 }
 
-// A queue that all have dropped out of is a new key to Redis: it must get its expiry again.
+// A queue that all have dropped out of is a new key to Redis: it must get its
+// expiry again.
 func TestRetentionAfterAllExpired(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
@@ -189,7 +191,8 @@ func TestMark(t *testing.T) {
 	assert.Equal(t, third, mark("run3", script.Lost))
 	assert.NotEqual(t, third, mark("run4", script.Lost))
 
-	// A clock jump counts once in an incarnation, however many clients report it.
+	// A clock jump counts once in an incarnation, however many clients report
+	// it.
 	fourth := mark("run4", script.Lost)
 	fifth := mark("run4", fmt.Sprint(fourth))
 	assert.NotEqual(t, fourth, fifth)
@@ -201,7 +204,8 @@ func TestMark(t *testing.T) {
 	}
 
 	// A run that has lasted for long may have begun with an old memory, or have
-	// got another's since. What a script has marked in an earlier run is no better.
+	// got another's since. What a script has marked in an earlier run is no
+	// better.
 	ten := strconv.FormatInt(time.Now().Add(-10*time.Second).UnixMilli(), 10)
 	for _, run := range []string{"run5", "-"} {
 		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 "+ten+" "+run+" 0 0 w", 0).Err())
@@ -221,9 +225,9 @@ func TestMark(t *testing.T) {
 	assert.NotZero(t, marker(t, c, "run4", script.Kept, true))
 }
 
-// A claim that would outlast the longest retention was stored before the clock was
-// set back. It must neither be in the way for as long as that was, nor end before
-// its lease may have.
+// A claim that would outlast the longest retention was stored before the clock
+// was set back. It must neither be in the way for as long as that was, nor end
+// before its lease may have.
 func TestClaimOfTheFuture(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
@@ -289,7 +293,8 @@ func TestLongestRetention(t *testing.T) {
 			short.do(t, s, leave)
 			assert.Greater(t, c.PTTL(ctx, short.keys.State()).Val(), 29*time.Minute, "%d, %s first", capacity, first)
 
-			// Alone, too, in each way in which a claim that is alone can come, stay and leave.
+			// Alone, too, in each way in which a claim that is alone can come,
+			// stay and leave.
 			short.do(t, s, join(5000))
 			short.do(t, s, protocol.Request{Op: protocol.OpBeat})
 			short.do(t, s, leave)
@@ -305,8 +310,9 @@ func TestLongestRetention(t *testing.T) {
 	}
 }
 
-// A node that has lost its newest writes votes for the clients with a short guard
-// time when the longest that any client has shown to it is over, and not earlier.
+// A node that has lost its newest writes votes for the clients with a short
+// guard time when the longest that any client has shown to it is over, and not
+// earlier.
 func TestLongestGuard(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
@@ -344,8 +350,9 @@ func TestLongestGuard(t *testing.T) {
 	assert.Equal(t, "0", strings.Fields(reply)[script.BatchHead])
 }
 
-// The settings at the end of the marker of a node that is caught up are compared as text. Digits before
-// or after them belong to a longer guard time or retention, which counts.
+// The settings at the end of the marker of a node that is caught up are
+// compared as text. Digits before or after them belong to a longer guard time
+// or retention, which counts.
 func TestSettingsThatLookAlike(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
@@ -365,7 +372,8 @@ func TestSettingsThatLookAlike(t *testing.T) {
 	}
 }
 
-// Another client's key may stay for longer than Lua writes a number without an exponent.
+// Another client's key may stay for longer than Lua writes a number without an
+// exponent.
 func TestKeyOfTheFarFuture(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
@@ -378,7 +386,8 @@ func TestKeyOfTheFarFuture(t *testing.T) {
 	}
 }
 
-// A list is whole, or begins where it is asked to, and the totals agree; more than 256 claims are not listed.
+// A list is whole, or begins where it is asked to, and the totals agree; more
+// than 256 claims are not listed.
 func TestLongList(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)

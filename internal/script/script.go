@@ -1,22 +1,23 @@
 // Package script is what runs on a node: the Lua scripts, the bytes of the
-// commands that call them, and a distrustful reading of what comes back. It sends
-// nothing and decides nothing.
+// commands that call them, and a distrustful reading of what comes back. It
+// sends nothing and decides nothing.
 //
 //	protocol.Request   AppendCommand, or AppendItem and AppendBatch   EVALSHA
 //	answer of a node   Decode, DecodeRecord or ReplyItem              protocol.Answer
 //	message            ParsePush                                      protocol.Push
 //
 // internal/model says what the scripts mean. internal/script/conformance holds
-// each of them to the model. scripts/open.lua and queue.lua say how they keep the
-// state in Redis.
+// each of them to the model. scripts/open.lua and queue.lua say how they keep
+// the state in Redis.
 //
-// Three invariants hold. No script stops half-way through its writes: a key that may
-// be of another type is read before it is written, and errors of PUBLISH are caught.
-// One call blocks a server for a bounded time, whatever the length of a queue: see
-// model.Portion. An answer that breaks the format counts as no answer.
+// Three invariants hold. No script stops half-way through its writes: a key
+// that may be of another type is read before it is written, and errors of
+// PUBLISH are caught. One call blocks a server for a bounded time, whatever the
+// length of a queue: see model.Portion. An answer that breaks the format counts
+// as no answer.
 //
-// Everything here is safe for concurrent use: the scripts are built once, and the
-// functions keep no state.
+// Everything here is safe for concurrent use: the scripts are built once, and
+// the functions keep no state.
 package script
 
 import (
@@ -45,12 +46,14 @@ var (
 	set                      = build("set")
 )
 
-// All returns every script, to be loaded into a node that does not know them yet.
+// All returns every script, to be loaded into a node that does not know them
+// yet.
 func All() []Script {
 	return []Script{enter, beat, leave, mark, bootstrap, inspect, record, caughtUp, batch, set}
 }
 
-// build reads a script and puts the shared parts where it asks for them with "--@ name".
+// build reads a script and puts the shared parts where it asks for them with
+// "--@ name".
 func build(name string) Script {
 	source := read(name)
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // see above
@@ -74,8 +77,8 @@ func read(name string) string {
 	return b.String()
 }
 
-// strip leaves out comment lines and indentation, a third of the source. So a comment
-// line costs a node nothing, and changes no script's SHA.
+// strip leaves out comment lines and indentation, a third of the source. So a
+// comment line costs a node nothing, and changes no script's SHA.
 func strip(b *strings.Builder, source string) {
 	for line := range strings.Lines(source) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {

@@ -28,7 +28,8 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Config{Client: c, Sequences: *sequences, Seed: *seed})
 }
 
-// marker sends a mark, or a bootstrap, as client of the given run of the server.
+// marker sends a mark, or a bootstrap, as client of the given run of the
+// server.
 func marker(t *testing.T, c redis.UniversalClient, run, lost string, bootstrap bool) protocol.Incarnation {
 	t.Helper()
 	var random protocol.ID

@@ -2,8 +2,9 @@ package script
 
 // This file owns the commands by which a node learns which set it belongs to.
 //
-// Invariant: each answer is the whole record of the node, as text. A restore names that text, and the
-// node compares it. So a step that another client took in between is never overwritten.
+// Invariant: each answer is the whole record of the node, as text. A restore
+// names that text, and the node compares it. So a step that another client took
+// in between is never overwritten.
 
 import (
 	"fmt"
@@ -13,12 +14,13 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// OtherSet is the code of the error by which a node refuses a request that counts on another
-// configuration than its own.
+// OtherSet is the code of the error by which a node refuses a request that
+// counts on another configuration than its own.
 const OtherSet = "OTHERSET"
 
-// AppendSet appends the EVALSHA of a step of the set's register. The node begins another incarnation
-// with random if it has forgotten what it was. runID must not be empty: "-" says unknown.
+// AppendSet appends the EVALSHA of a step of the set's register. The node
+// begins another incarnation with random if it has forgotten what it was. runID
+// must not be empty: "-" says unknown.
 func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol.ID, runID string, guard, retention time.Duration) []byte {
 	op, ballot, config := s.Kind.String(), string(s.Ballot), ""
 	if s.Enters() {
@@ -32,8 +34,9 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 	}
 	if s.Config != nil {
 		config = s.Config.String()
-		// The longer of both: a client with shorter settings must not shorten what the set was recorded with.
-		// A node that lost its data would vote while a lease of another client runs.
+		// The longer of both: a client with shorter settings must not shorten
+		// what the set was recorded with. A node that lost its data would vote
+		// while a lease of another client runs.
 		guard, retention = max(guard, s.Config.Guard), max(retention, s.Config.Retention)
 	}
 	dst = resp.AppendArray(dst, 3+2+more(tagOf(prefix))+7)

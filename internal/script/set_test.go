@@ -16,8 +16,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// proposals are three sets that the node may become a member of, and two configurations that follow the first one. In the
-// last one the node begins to count.
+// proposals are three sets that the node may become a member of, and two
+// configurations that follow the first one. In the last one the node begins to
+// count.
 func proposals() (all []*protocol.Configuration) {
 	for i := range 3 {
 		b := protocol.Ballot(fmt.Sprintf("19a00000000%08x", i+1))
@@ -32,8 +33,8 @@ func proposals() (all []*protocol.Configuration) {
 	return append(all, second, third)
 }
 
-// The register of the set is that of the reference node: what it keeps after each step, and which requests
-// the node refuses then.
+// The register of the set is that of the reference node: what it keeps after
+// each step, and which requests the node refuses then.
 func TestSetIsThatOfTheModel(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
@@ -84,8 +85,9 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 	}
 }
 
-// A node keeps its incarnation when its set is recorded, begins another one when it gets its place back, and
-// does not answer programs that know of no sets.
+// A node keeps its incarnation when its set is recorded, begins another one
+// when it gets its place back, and does not answer programs that know of no
+// sets.
 func TestMarkerMovesWithTheSet(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
@@ -125,8 +127,8 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 	assert.Equal(t, []string{"run", "60000", "120000"}, after[2:], "its guard time is that of the set")
 }
 
-// A node that begins to count beside others keeps its incarnation. It attests nothing until it is caught up again, and
-// votes for semaphores if it was.
+// A node that begins to count beside others keeps its incarnation. It attests
+// nothing until it is caught up again, and votes for semaphores if it was.
 func TestANodeThatEntersVotesAndDoesNotAttest(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)

@@ -23,7 +23,8 @@ func plain(r *rand.Rand, s *setting, procs int) {
 	}
 }
 
-// shuffled returns the nodes in a random order, so that an aim can call them a, b and c.
+// shuffled returns the nodes in a random order, so that an aim can call them a,
+// b and c.
 func (w *world) shuffled() []*node {
 	ns := append([]*node(nil), w.nodes...)
 	w.rng.Shuffle(len(ns), func(i, j int) { ns[i], ns[j] = ns[j], ns[i] })
@@ -32,8 +33,9 @@ func (w *world) shuffled() []*node {
 
 func (p *proc) to(n *node) *link { return p.links[n.idx] }
 
-// link is the connection of a number. Where the server at a member's address has turned out to be another member, the member has a
-// further number, and no connection: its server is reached by another number, or not at all.
+// link is the connection of a number. Where the server at a member's address
+// has turned out to be another member, the member has a further number, and no
+// connection: its server is reached by another number, or not at all.
 func (p *proc) link(i int) *link {
 	if i < len(p.links) {
 		return p.links[i]
@@ -117,8 +119,8 @@ var restart = generator{
 }
 
 // uneven: a holder has a longer ttl, guard time and retention than another
-// client, which comes while that lease runs; or after a node of the holder's has
-// lost its newest writes.
+// client, which comes while that lease runs; or after a node of the holder's
+// has lost its newest writes.
 var uneven = generator{
 	name: "uneven",
 	set: func(r *rand.Rand, s *setting) {
@@ -275,8 +277,8 @@ var fringe = generator{
 		slow, fast := w.procs[0], w.procs[1]
 		slow.wall, fast.wall = -w.skew/2, w.skew/2
 		e, f := slow.parts[0], fast.parts[0]
-		// The third node's fence is high, so e must settle above its T0; with b's answer
-		// missing that takes a time-out.
+		// The third node's fence is high, so e must settle above its T0; with
+		// b's answer missing that takes a time-out.
 		fast.cutOff(a)
 		fast.cutOff(b)
 		w.then(w.delay, func() { f.acquire(true) })

@@ -7,10 +7,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// wrongClock: the wall clocks of processes are wrong, by anything up to days. One
-// has the lock with a ticket of the future and then another one, or one with a true
-// ticket and then another one of the past. Between them nodes lose their data, or
-// forget the fence because nothing happened for the retention time.
+// wrongClock: the wall clocks of processes are wrong, by anything up to days.
+// One has the lock with a ticket of the future and then another one, or one
+// with a true ticket and then another one of the past. Between them nodes lose
+// their data, or forget the fence because nothing happened for the retention
+// time.
 var wrongClock = generator{
 	name: "wrong clock",
 	set: func(r *rand.Rand, s *setting) {
@@ -60,8 +61,8 @@ var wrongClock = generator{
 	},
 }
 
-// polling: processes try over and over while they reach nothing, and then ask for
-// what is free.
+// polling: processes try over and over while they reach nothing, and then ask
+// for what is free.
 var polling = generator{
 	name: "polling",
 	set: func(r *rand.Rand, s *setting) {
@@ -88,8 +89,8 @@ var polling = generator{
 	},
 }
 
-// poisoned: the clock of one node is a year ahead, and a client whose clock is so,
-// too, has been there. Another node is too slow for a moment.
+// poisoned: the clock of one node is a year ahead, and a client whose clock is
+// so, too, has been there. Another node is too slow for a moment.
 var poisoned = generator{
 	name: "poisoned",
 	set: func(r *rand.Rand, s *setting) {
@@ -121,8 +122,8 @@ var poisoned = generator{
 	},
 }
 
-// forged: a record of the far future takes the place of what one node has, and at
-// times another node forgets. Runs and reads go on.
+// forged: a record of the far future takes the place of what one node has, and
+// at times another node forgets. Runs and reads go on.
 var forged = forging("forged", func(w *world, _ *node) protocol.Ticket {
 	return protocol.MaxTicket - 1 - protocol.Ticket(w.rng.IntN(1000))
 })
@@ -162,7 +163,8 @@ func forging(name string, ticket func(w *world, n *node) protocol.Ticket) genera
 				w.then(w.around(w.delay), func() { w.wipe(ns[1], false) })
 			}
 			w.then(w.around(w.nodeTimeout), func() { w.expectRead(w.procs[1], well) })
-			// Two runs at a time, so that their claims are settled at some of the nodes only.
+			// Two runs at a time, so that their claims are settled at some of
+			// the nodes only.
 			for range 2 {
 				w.then(w.around(w.ttl), func() {
 					w.expectRuns(well, w.procs[1].parts[0], w.procs[2].parts[0])
@@ -176,8 +178,9 @@ func forging(name string, ticket func(w *world, n *node) protocol.Ticket) genera
 	}
 }
 
-// expectRead has a process read; with well that succeeds although one node of three is not.
-// A read that meets a run which is just recording is inconclusive, and is repeated.
+// expectRead has a process read; with well that succeeds although one node of
+// three is not. A read that meets a run which is just recording is
+// inconclusive, and is repeated.
 func (w *world) expectRead(p *proc, well bool) {
 	tries := 0
 	var read func()
@@ -195,8 +198,9 @@ func (w *world) expectRead(p *proc, well bool) {
 	read()
 }
 
-// expectRuns has the participants begin a run each within three leases, although one node of
-// three is not well. One that has come to nothing is begun again.
+// expectRuns has the participants begin a run each within three leases,
+// although one node of three is not well. One that has come to nothing is begun
+// again.
 func (w *world) expectRuns(well bool, parts ...*participant) {
 	n := len(w.ledger.opens) + len(parts)
 	again := func() {

@@ -21,7 +21,8 @@ func (w *world) change(add, remove []*node) (ch protocol.Change) {
 	return ch
 }
 
-// changes are some changes, one after the other: to replace nodes, to go from 1 to 3 to 5, and back.
+// changes are some changes, one after the other: to replace nodes, to go from 1
+// to 3 to 5, and back.
 func (w *world) changes() (all []protocol.Change) {
 	in, out := slices.Clone(w.nodes[:w.members]), slices.Clone(w.nodes[w.members:])
 	for range 1 + w.rng.IntN(2) {
@@ -96,8 +97,9 @@ func swapSet(r *rand.Rand, s *setting) {
 	s.length = 4*s.guard + 6*s.ttl
 }
 
-// swap has the third process replace the nodes of the set. It returns them in a random order, and which process holds,
-// which one comes later, and which one is the operator.
+// swap has the third process replace the nodes of the set. It returns them in a
+// random order, and which process holds, which one comes later, and which one
+// is the operator.
 func (w *world) swap() (old, next []*node, holder, other, operator *proc) {
 	old, next = slices.Clone(w.nodes[:3]), slices.Clone(w.nodes[3:])
 	w.rng.Shuffle(3, func(i, j int) { old[i], old[j] = old[j], old[i] })
@@ -126,8 +128,9 @@ func (p *proc) mend(ns ...*node) {
 	}
 }
 
-// exchangeLeft: a holder holds by nodes that leave, and cannot be reached from then on. Another claim comes when all
-// nodes count, or when only the new ones do.
+// exchangeLeft: a holder holds by nodes that leave, and cannot be reached from
+// then on. Another claim comes when all nodes count, or when only the new ones
+// do.
 var exchangeLeft = generator{
 	name: "exchange left",
 	set:  swapSet,
@@ -167,8 +170,9 @@ var exchangeLeft = generator{
 	},
 }
 
-// exchangeKept: a holder has no lease of the new nodes when these begin to count, or a waiter no place there.
-// The holder goes on, and the waiter keeps its place.
+// exchangeKept: a holder has no lease of the new nodes when these begin to
+// count, or a waiter no place there. The holder goes on, and the waiter keeps
+// its place.
 var exchangeKept = generator{
 	name: "exchange kept",
 	set: func(r *rand.Rand, s *setting) {
@@ -209,8 +213,9 @@ var exchangeKept = generator{
 	},
 }
 
-// exchangeFalls: the last claim of the set of before has a ticket far ahead of the clocks. The first one of the new
-// set has one far behind, and was not settled when that set began to count.
+// exchangeFalls: the last claim of the set of before has a ticket far ahead of
+// the clocks. The first one of the new set has one far behind, and was not
+// settled when that set began to count.
 var exchangeFalls = generator{
 	name: "exchange falls",
 	set: func(r *rand.Rand, s *setting) {
@@ -244,7 +249,8 @@ var exchangeFalls = generator{
 	},
 }
 
-// exchangeRecords: what is recorded by the nodes that leave, just before the others count, is found later.
+// exchangeRecords: what is recorded by the nodes that leave, just before the
+// others count, is found later.
 var exchangeRecords = generator{
 	name: "exchange records",
 	set: func(r *rand.Rand, s *setting) {
@@ -282,8 +288,9 @@ var exchangeRecords = generator{
 	},
 }
 
-// exchangeAgain: an exchange is given up, and the next one is finished. A process that sleeps meanwhile has told the
-// nodes of the set in between, and that comes late.
+// exchangeAgain: an exchange is given up, and the next one is finished. A
+// process that sleeps meanwhile has told the nodes of the set in between, and
+// that comes late.
 var exchangeAgain = generator{
 	name: "exchange again",
 	set: func(r *rand.Rand, s *setting) {

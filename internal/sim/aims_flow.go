@@ -8,11 +8,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// The aims in this file walk towards nodes that have no room for all that a process
-// wants sent.
+// The aims in this file walk towards nodes that have no room for all that a
+// process wants sent.
 
-// hasty: waiters that change their minds at once, each process with room for one
-// request or two at each node. Nothing fails, so nothing is left behind.
+// hasty: waiters that change their minds at once, each process with room for
+// one request or two at each node. Nothing fails, so nothing is left behind.
 var hasty = generator{
 	name: "hasty",
 	set: func(r *rand.Rand, s *setting) {
@@ -30,9 +30,9 @@ var hasty = generator{
 	plan: (*world).allLoop,
 }
 
-// congested: a process holds, and so many of its participants want the same name that
-// each of their requests waits for about a lease for room. The hold is kept. When it ends,
-// the next one is served.
+// congested: a process holds, and so many of its participants want the same
+// name that each of their requests waits for about a lease for room. The hold
+// is kept. When it ends, the next one is served.
 var congested = generator{
 	name: "congested",
 	set: func(r *rand.Rand, s *setting) {
@@ -79,9 +79,10 @@ var unplugged = generator{
 	},
 }
 
-// brimful: a process holds several claims, and each node has room for one request. All
-// nodes stand still twice, with a join under way. Each time the renewals wait, and are sent
-// just in time. All holds are kept, because a lease counts from when its request is sent.
+// brimful: a process holds several claims, and each node has room for one
+// request. All nodes stand still twice, with a join under way. Each time the
+// renewals wait, and are sent just in time. All holds are kept, because a lease
+// counts from when its request is sent.
 var brimful = generator{
 	name: "brimful",
 	set: func(r *rand.Rand, s *setting) {
@@ -126,9 +127,9 @@ var brimful = generator{
 	},
 }
 
-// recordsWait: a process works on records and reads them, beside claims that wait, and each
-// node has room for one to four requests. No more are unanswered, and each operation on a
-// record is decided.
+// recordsWait: a process works on records and reads them, beside claims that
+// wait, and each node has room for one to four requests. No more are
+// unanswered, and each operation on a record is decided.
 var recordsWait = generator{
 	name: "recordsWait",
 	set: func(r *rand.Rand, s *setting) {
@@ -162,8 +163,8 @@ func (p *proc) allAnswered() bool {
 	return !slices.ContainsFunc(p.links, func(l *link) bool { return l.pending > 0 })
 }
 
-// throng: more claims ask for permits at one moment than a node lists, and there is room
-// for all of them. All are admitted.
+// throng: more claims ask for permits at one moment than a node lists, and
+// there is room for all of them. All are admitted.
 var throng = generator{
 	name: "throng",
 	set: func(r *rand.Rand, s *setting) {
@@ -199,9 +200,10 @@ func (w *world) expectAll(by time.Duration) {
 	})
 }
 
-// patchy: as throng, where the claims come to the nodes in three orders. Each process reaches
-// two nodes first, and the last one all of them. So the lists of its claims begin after other
-// claims at each node, and one node has too many for a list.
+// patchy: as throng, where the claims come to the nodes in three orders. Each
+// process reaches two nodes first, and the last one all of them. So the lists
+// of its claims begin after other claims at each node, and one node has too
+// many for a list.
 var patchy = generator{
 	name: "patchy",
 	set: func(r *rand.Rand, s *setting) {

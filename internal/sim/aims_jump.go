@@ -8,8 +8,8 @@ import (
 // The aims in this file walk towards clocks that are judged wrongly.
 
 // leap: a holder has two nodes of three, and the clock of one of them jumps
-// ahead, once or while the node is within its guard time. Another client waits for
-// it, or comes then.
+// ahead, once or while the node is within its guard time. Another client waits
+// for it, or comes then.
 var leap = generator{
 	name: "leap",
 	set: func(r *rand.Rand, s *setting) {
@@ -42,8 +42,9 @@ var leap = generator{
 	},
 }
 
-// doubt: as leap, and the other client reaches too few nodes to tell whose clock
-// it was: there is only one, or it cannot reach the one that would show it.
+// doubt: as leap, and the other client reaches too few nodes to tell whose
+// clock it was: there is only one, or it cannot reach the one that would show
+// it.
 var doubt = generator{
 	name: "doubt",
 	set: func(r *rand.Rand, s *setting) {
@@ -78,7 +79,8 @@ var doubt = generator{
 	},
 }
 
-// doubtful: as doubt, where the other client has shorter settings than the holder.
+// doubtful: as doubt, where the other client has shorter settings than the
+// holder.
 var doubtful = generator{
 	name: "doubtful",
 	set: func(r *rand.Rand, s *setting) {
@@ -114,8 +116,8 @@ var nap = generator{
 	},
 }
 
-// doze: a client's clock stands still for a moment, no longer than what it knows
-// of two nodes excludes, and the third one it knows better.
+// doze: a client's clock stands still for a moment, no longer than what it
+// knows of two nodes excludes, and the third one it knows better.
 var doze = generator{
 	name: "doze",
 	set: func(r *rand.Rand, s *setting) {
@@ -143,8 +145,8 @@ var doze = generator{
 
 // midsleep: a client sleeps while a node has two of its requests, one sent long
 // before the sleep and one just before. The node answers in the middle of the
-// sleep: the second answer shows a part of it, and the first one excludes little.
-// Its next answer is slow, and the one after that shows the rest.
+// sleep: the second answer shows a part of it, and the first one excludes
+// little. Its next answer is slow, and the one after that shows the rest.
 var midsleep = generator{
 	name: "midsleep",
 	set: func(r *rand.Rand, s *setting) {
@@ -201,8 +203,8 @@ var buffered = generator{
 	},
 }
 
-// overslept: a holder's machine sleeps for longer than the lease, another client
-// takes over, and the first one that wakes reaches one node alone.
+// overslept: a holder's machine sleeps for longer than the lease, another
+// client takes over, and the first one that wakes reaches one node alone.
 var overslept = generator{
 	name: "overslept",
 	set: func(r *rand.Rand, s *setting) {

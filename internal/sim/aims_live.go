@@ -42,7 +42,8 @@ func (w *world) expectHeld(t *participant, why string) {
 }
 
 // repair: a holder that one node missed, or dropped while it was cut off, is
-// there soon after that node comes back, so another one may go. No claim contends.
+// there soon after that node comes back, so another one may go. No claim
+// contends.
 var repair = generator{
 	name: "repair",
 	set: func(r *rand.Rand, s *setting) {
@@ -75,7 +76,8 @@ var repair = generator{
 }
 
 // unlike: the nodes tell the holder of a permit different things, because one
-// of them does not know of another holder, and so much is held that the totals alone do not show that there is room. Either of the others may go.
+// of them does not know of another holder, and so much is held that the totals
+// alone do not show that there is room. Either of the others may go.
 var unlike = generator{
 	name: "unlike",
 	set: func(r *rand.Rand, s *setting) {
@@ -90,7 +92,8 @@ var unlike = generator{
 		w.once(holds(t), w.ttl, w.nodeTimeout, func() { v.acquire(false) })
 		w.once(holds(v), w.ttl, w.nodeTimeout, func() { u.acquire(false) })
 		if w.rng.IntN(2) == 0 {
-			// It comes back at once, without its memory, and before u's first beat.
+			// It comes back at once, without its memory, and before u's first
+			// beat.
 			w.once(holds(u), w.ttl, w.nodeTimeout, func() { w.wipe(ns[0], false) })
 		} else {
 			w.then(w.ttl, func() {
@@ -133,8 +136,8 @@ var killed = generator{
 	},
 }
 
-// settledNodeGoes: waiters cross, and then one node goes for good: those that were
-// settled on it must settle on what is left.
+// settledNodeGoes: waiters cross, and then one node goes for good: those that
+// were settled on it must settle on what is left.
 var settledNodeGoes = generator{
 	name: "settledNodeGoes",
 	set: func(r *rand.Rand, s *setting) {
@@ -151,10 +154,10 @@ var settledNodeGoes = generator{
 	},
 }
 
-// severed: of two waiters behind a holder each is settled on node a and on one other
-// node, where it is ahead of the other waiter. Then a goes for good, and the holder
-// leaves. The connections tell the claims that a is gone, so one of the two settles on
-// the nodes that are left, long before a beat is due.
+// severed: of two waiters behind a holder each is settled on node a and on one
+// other node, where it is ahead of the other waiter. Then a goes for good, and
+// the holder leaves. The connections tell the claims that a is gone, so one of
+// the two settles on the nodes that are left, long before a beat is due.
 var severed = generator{
 	name: "severed",
 	set: func(r *rand.Rand, s *setting) {
@@ -192,7 +195,8 @@ var severed = generator{
 	},
 }
 
-// leaveAtOnce: waiters that change their minds at once, on nodes that fail in nothing.
+// leaveAtOnce: waiters that change their minds at once, on nodes that fail in
+// nothing.
 var leaveAtOnce = generator{
 	name: "leaveAtOnce",
 	set: func(r *rand.Rand, s *setting) {
@@ -302,7 +306,8 @@ var rush = generator{
 	},
 }
 
-// readers: nothing fails, and many wait for one. Each node deals with one claim at a time.
+// readers: nothing fails, and many wait for one. Each node deals with one claim
+// at a time.
 var readers = generator{
 	name: "readers",
 	set: func(r *rand.Rand, s *setting) {
@@ -315,8 +320,8 @@ var readers = generator{
 	plan: (*world).allLoop,
 }
 
-// queueDies: a holder and two waiters die, and each node deals with one claim at a time. The
-// fourth is in when their leases have ended.
+// queueDies: a holder and two waiters die, and each node deals with one claim
+// at a time. The fourth is in when their leases have ended.
 var queueDies = generator{
 	name: "queueDies",
 	set: func(r *rand.Rand, s *setting) {

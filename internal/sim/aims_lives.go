@@ -2,7 +2,8 @@ package sim
 
 import "math/rand/v2"
 
-// The aims in which an address reaches another server, or a node has another one's data.
+// The aims in which an address reaches another server, or a node has another
+// one's data.
 
 // twofold: one client's two addresses come to reach one server; another client
 // holds with the two other servers.
@@ -32,7 +33,8 @@ var twofold = generator{
 		w.then(w.around(w.delay), func() { e.acquire(false) })
 		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() {
 			f.acquire(false)
-			// The address that votes loses its connection, and the other one is the first to come back.
+			// The address that votes loses its connection, and the other one is
+			// the first to come back.
 			w.then(w.around(w.delay*8), func() {
 				other.to(first).snap()
 				moved.snap() // which is connected where it is found out by answers alone that it gets no vote
@@ -44,8 +46,8 @@ var twofold = generator{
 }
 
 // moved: another client holds with two servers. This client has the vote of the
-// third; then the address of that reaches a server of the holder, which is slow to
-// answer, and another address reaches the third server.
+// third; then the address of that reaches a server of the holder, which is slow
+// to answer, and another address reaches the third server.
 var moved = generator{
 	name: "moved",
 	set:  twofold.set,
@@ -71,8 +73,9 @@ var moved = generator{
 	},
 }
 
-// replica: a client holds with the votes of b and c, and another one has the vote of a. Then c
-// is a's replica for a moment: it has the other client's claim and not the holder's.
+// replica: a client holds with the votes of b and c, and another one has the
+// vote of a. Then c is a's replica for a moment: it has the other client's
+// claim and not the holder's.
 var replica = generator{
 	name: "replica",
 	set:  twofold.set,
@@ -97,8 +100,8 @@ var replica = generator{
 	},
 }
 
-// compared: two addresses of a client reach one server, whose run is not known. While they are
-// compared, the one that votes reaches another server.
+// compared: two addresses of a client reach one server, whose run is not known.
+// While they are compared, the one that votes reaches another server.
 var compared = generator{
 	name: "compared",
 	set: func(r *rand.Rand, s *setting) {

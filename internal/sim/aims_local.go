@@ -7,10 +7,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// The aims in this file walk towards a local queue that lets in the wrong caller, or
-// none. Callers of each process share a value.
+// The aims in this file walk towards a local queue that lets in the wrong
+// caller, or none. Callers of each process share a value.
 
-// localCalm: callers of two or three processes want the name all the time. Nothing fails.
+// localCalm: callers of two or three processes want the name all the time.
+// Nothing fails.
 var localCalm = generator{
 	name: "localCalm",
 	set: func(r *rand.Rand, s *setting) {
@@ -31,8 +32,8 @@ var localCalm = generator{
 	plan: (*world).allLoop,
 }
 
-// localOnly is what the aims start from in which one process is to be watched closely:
-// messages take the same time, and so does each turn, nearly.
+// localOnly is what the aims start from in which one process is to be watched
+// closely: messages take the same time, and so does each turn, nearly.
 func localOnly(r *rand.Rand, s *setting, callers int) {
 	plain(r, s, 2)
 	s.clean = true
@@ -43,8 +44,9 @@ func localOnly(r *rand.Rand, s *setting, callers int) {
 
 func readWrite(s *setting) { s.reading, s.capacity, s.weights = 3, 1<<30, []uint64{1, 1 << 30} }
 
-// localBusy: the callers of one process hand the claim over all the time, and a caller of
-// another process waits. Turns are short, so that there may be many, or long.
+// localBusy: the callers of one process hand the claim over all the time, and a
+// caller of another process waits. Turns are short, so that there may be many,
+// or long.
 var localBusy = generator{
 	name: "localBusy",
 	set: func(r *rand.Rand, s *setting) {
@@ -62,8 +64,8 @@ var localBusy = generator{
 	},
 }
 
-// localReaders: more readers come before the others have left. A writer waits in their
-// process, or in another one.
+// localReaders: more readers come before the others have left. A writer waits
+// in their process, or in another one.
 var localReaders = generator{
 	name: "localReaders",
 	set: func(r *rand.Rand, s *setting) {
@@ -82,8 +84,8 @@ var localReaders = generator{
 	},
 }
 
-// localTokens: two callers hand the claim over until its tokens are used up. Then a
-// process whose clock is behind gets the next ticket.
+// localTokens: two callers hand the claim over until its tokens are used up.
+// Then a process whose clock is behind gets the next ticket.
 var localTokens = generator{
 	name: "localTokens",
 	set: func(r *rand.Rand, s *setting) {
@@ -106,8 +108,9 @@ var localTokens = generator{
 	},
 }
 
-// localMistake: while a writer becomes a reader, another goroutine unlocks by mistake.
-// The next writer of the process waits, and a reader in another process.
+// localMistake: while a writer becomes a reader, another goroutine unlocks by
+// mistake. The next writer of the process waits, and a reader in another
+// process.
 var localMistake = generator{
 	name: "localMistake",
 	set: func(r *rand.Rand, s *setting) {
@@ -131,8 +134,8 @@ var localMistake = generator{
 	},
 }
 
-// localStopped: a process stands still just when a caller has found its claim admitted,
-// for longer than its lease.
+// localStopped: a process stands still just when a caller has found its claim
+// admitted, for longer than its lease.
 var localStopped = generator{
 	name: "localStopped",
 	set: func(r *rand.Rand, s *setting) {
@@ -150,8 +153,8 @@ var localStopped = generator{
 	},
 }
 
-// localRenewed: an Unlock finds the claim past its deadline, just before an answer that
-// came in time is handled. Another process wants the name.
+// localRenewed: an Unlock finds the claim past its deadline, just before an
+// answer that came in time is handled. Another process wants the name.
 var localRenewed = generator{
 	name: "localRenewed",
 	set: func(r *rand.Rand, s *setting) {

@@ -7,10 +7,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// The aims in which processes have different lists of nodes. The lists are ABC and ABD.
+// The aims in which processes have different lists of nodes. The lists are ABC
+// and ABD.
 
-// outsider has a process reach a node of its own at the address of one of the world's nodes. That node votes
-// if it is not new.
+// outsider has a process reach a node of its own at the address of one of the
+// world's nodes. That node votes if it is not new.
 func (w *world) outsider(p *proc, at *node) *node {
 	d := newNode(w, at.idx)
 	d.server, d.lives = "x", 500
@@ -25,7 +26,8 @@ func (p *proc) counts() func() bool {
 	return func() bool { return p.members.Config() != nil }
 }
 
-// apart has a claim of each process hold with two nodes: one of the common ones, and the third of its list.
+// apart has a claim of each process hold with two nodes: one of the common
+// ones, and the third of its list.
 func (w *world) apart(holder, other *proc, ns []*node) {
 	e, f := holder.parts[0], other.parts[0]
 	w.then(w.around(w.delay), func() { e.acquire(false) })
@@ -39,7 +41,8 @@ func membersSet(r *rand.Rand, s *setting) {
 	s.length = 2*s.guard + 6*s.ttl
 }
 
-// lists: a process with another list has been connected since before the set was recorded.
+// lists: a process with another list has been connected since before the set
+// was recorded.
 var lists = generator{
 	name: "lists",
 	set:  membersSet,
@@ -100,8 +103,8 @@ func (w *world) setsAgree(all []*node) {
 	}
 }
 
-// besides has one process hold without one of its nodes, and another one ask for the same name later, without
-// one of its own.
+// besides has one process hold without one of its nodes, and another one ask
+// for the same name later, without one of its own.
 func (w *world) besides(holder *proc, without *node, other *proc, withoutToo *node) {
 	holder.cutOff(without)
 	w.then(w.around(w.nodeTimeout), func() { holder.parts[0].acquire(false) })
@@ -110,7 +113,8 @@ func (w *world) besides(holder *proc, without *node, other *proc, withoutToo *no
 	w.once(holds(other.parts[0]), 2*w.ttl, w.around(w.nodeTimeout), func() {})
 }
 
-// places: a process whose list is another one meets a node without data at the place of a member.
+// places: a process whose list is another one meets a node without data at the
+// place of a member.
 var places = generator{
 	name: "places",
 	set:  membersSet,
@@ -124,8 +128,9 @@ var places = generator{
 	},
 }
 
-// copies: a process has a copy of a member's data in its list, and the member. Or another member's address leads to the copy, and the
-// process does not reach the member.
+// copies: a process has a copy of a member's data in its list, and the member.
+// Or another member's address leads to the copy, and the process does not reach
+// the member.
 var copies = generator{
 	name: "copies",
 	set:  membersSet,
@@ -150,8 +155,10 @@ var copies = generator{
 	},
 }
 
-// remnants: two sets have had two nodes in common, one after the other, and these have lost their data. One member of each set
-// is left. At about the same moment a process of each set reaches the second one of the empty nodes: each another one.
+// remnants: two sets have had two nodes in common, one after the other, and
+// these have lost their data. One member of each set is left. At about the same
+// moment a process of each set reaches the second one of the empty nodes: each
+// another one.
 var remnants = generator{
 	name: "remnants",
 	set:  membersSet,
@@ -181,7 +188,8 @@ var remnants = generator{
 	},
 }
 
-// wiped: most nodes of a set lose their data at about one time, or all, again and again. They come back by themselves.
+// wiped: most nodes of a set lose their data at about one time, or all, again
+// and again. They come back by themselves.
 var wiped = generator{
 	name: "wiped",
 	set: func(_ *rand.Rand, s *setting) {
@@ -205,7 +213,8 @@ var wiped = generator{
 	},
 }
 
-// recordedStorm: anything fails at any time, and the nodes are a set, or are recorded as one meanwhile.
+// recordedStorm: anything fails at any time, and the nodes are a set, or are
+// recorded as one meanwhile.
 var recordedStorm = generator{
 	name: "recorded storm",
 	plan: func(w *world) {
@@ -216,14 +225,16 @@ var recordedStorm = generator{
 	},
 }
 
-// operator has a process record the set, and again for as long as a recording that was interrupted has left
-// nodes that serve no client: an operator repeats a bootstrap that has failed.
+// operator has a process record the set, and again for as long as a recording
+// that was interrupted has left nodes that serve no client: an operator repeats
+// a bootstrap that has failed.
 func (w *world) operator(p *proc) {
 	p.recordSet(3)
 	w.operatorLooks(p)
 }
 
-// operatorLooks has the operator look at the nodes now and then: a request of a recording may arrive late.
+// operatorLooks has the operator look at the nodes now and then: a request of a
+// recording may arrive late.
 func (w *world) operatorLooks(p *proc) {
 	w.at(w.around(2*w.ttl), func() {
 		for _, n := range w.nodes {

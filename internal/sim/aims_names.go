@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// The aims in which each process claims several names at once. The names share the
-// connections and the room at the nodes, their data is lost at one moment, and each is held
-// to what the protocol promises by itself.
+// The aims in which each process claims several names at once. The names share
+// the connections and the room at the nodes, their data is lost at one moment,
+// and each is held to what the protocol promises by itself.
 
-// severalNames is what these aims start from. The record, the number of permits and other
-// Redlock clients are those of the first name.
+// severalNames is what these aims start from. The record, the number of permits
+// and other Redlock clients are those of the first name.
 func severalNames(r *rand.Rand, s *setting) {
 	s.nodes, s.procs = 3+2*r.IntN(2), 2+r.IntN(3)
 	s.locks = 2 + r.IntN(len(lockNames)-1)
@@ -21,7 +21,8 @@ func severalNames(r *rand.Rand, s *setting) {
 	s.hold, s.think = max(s.hold, s.ttl/20), max(s.think, s.ttl/20)
 }
 
-// wallsApart has the wall clocks of the processes be behind the true time, each by more.
+// wallsApart has the wall clocks of the processes be behind the true time, each
+// by more.
 func (w *world) wallsApart() {
 	for i, p := range w.procs {
 		p.off = -time.Duration(i) * w.skew / time.Duration(2*len(w.procs))
@@ -29,8 +30,8 @@ func (w *world) wallsApart() {
 	}
 }
 
-// manyNames: anything fails at any time, and in half of the schedules a node has room for a few
-// requests only.
+// manyNames: anything fails at any time, and in half of the schedules a node
+// has room for a few requests only.
 var manyNames = generator{
 	name: "manyNames",
 	set: func(r *rand.Rand, s *setting) {
@@ -49,7 +50,8 @@ var manyNames = generator{
 	},
 }
 
-// manyNamesCalm: nothing fails, so every name is served promptly, whatever the others do.
+// manyNamesCalm: nothing fails, so every name is served promptly, whatever the
+// others do.
 var manyNamesCalm = generator{
 	name: "manyNamesCalm",
 	set: func(r *rand.Rand, s *setting) {

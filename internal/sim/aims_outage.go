@@ -8,7 +8,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// The aims in which a node, or a client, is away while nodes are exchanged. One process holds all the while, and another one waits.
+// The aims in which a node, or a client, is away while nodes are exchanged. One
+// process holds all the while, and another one waits.
 
 func outageSet(r *rand.Rand, s *setting) {
 	plain(r, s, 3)
@@ -49,7 +50,8 @@ func (o *outage) stays() {
 	}
 }
 
-// ends waits until the exchange is over, with the nodes that are to be the set then, if that is known.
+// ends waits until the exchange is over, with the nodes that are to be the set
+// then, if that is known.
 func (o *outage) ends(set func() []*node) {
 	over := func() bool { return o.w.exchanging != nil && !o.w.exchanging.goesOn() }
 	o.w.once(over, 6*o.w.guard, o.w.ttl+o.w.ttl/2, func() {
@@ -70,8 +72,9 @@ func (o *outage) ends(set func() []*node) {
 	})
 }
 
-// exchangeGivenUp: D is added, or replaces C, and crashes for good: before, while it learns, or while both sets count.
-// The operator gives the change up, unless the new set came to count before D had been silent for long enough.
+// exchangeGivenUp: D is added, or replaces C, and crashes for good: before,
+// while it learns, or while both sets count. The operator gives the change up,
+// unless the new set came to count before D had been silent for long enough.
 var exchangeGivenUp = generator{
 	name: "exchange given up",
 	set:  outageSet,
@@ -115,8 +118,9 @@ var exchangeDead = generator{
 	},
 }
 
-// exchangeAsleep: a holder stops, or sleeps with its clock, while ABC becomes BCD and then CDE, or DE. A and B may lose their data.
-// It goes on when another claim holds. It may hold again later.
+// exchangeAsleep: a holder stops, or sleeps with its clock, while ABC becomes
+// BCD and then CDE, or DE. A and B may lose their data. It goes on when another
+// claim holds. It may hold again later.
 var exchangeAsleep = generator{
 	name: "exchange asleep",
 	set: func(r *rand.Rand, s *setting) {
@@ -161,8 +165,9 @@ var exchangeAsleep = generator{
 	},
 }
 
-// exchangeCopies: C is replaced by D, and another process reaches a copy of D's data at A's address, and not B. A process holds
-// by A and B meanwhile. The operator may stop while both sets count.
+// exchangeCopies: C is replaced by D, and another process reaches a copy of D's
+// data at A's address, and not B. A process holds by A and B meanwhile. The
+// operator may stop while both sets count.
 var exchangeCopies = generator{
 	name: "exchange copies",
 	set:  outageSet,
@@ -187,8 +192,9 @@ var exchangeCopies = generator{
 	},
 }
 
-// exchangeSpares: ABC becomes ADE, and the operator stops while both sets count. An onlooker finds again and again whether one node
-// more may be restarted, and one is stopped then. The hold is not lost.
+// exchangeSpares: ABC becomes ADE, and the operator stops while both sets
+// count. An onlooker finds again and again whether one node more may be
+// restarted, and one is stopped then. The hold is not lost.
 var exchangeSpares = generator{
 	name: "exchange spares",
 	set:  outageSet,
@@ -225,7 +231,8 @@ var exchangeSpares = generator{
 	},
 }
 
-// exchangeSwapped: nodes are exchanged, and for some processes two addresses lead to each other's servers for a while.
+// exchangeSwapped: nodes are exchanged, and for some processes two addresses
+// lead to each other's servers for a while.
 var exchangeSwapped = generator{
 	name: "exchange swapped",
 	set: func(r *rand.Rand, s *setting) {

@@ -79,7 +79,8 @@ func (n *node) deliver() {
 	n.kept = nil
 }
 
-// again has a request of a reach n a second time, from a connection that is no more.
+// again has a request of a reach n a second time, from a connection that is no
+// more.
 func (p *proc) again(a *attempt, n *node, op protocol.Op) {
 	if a != nil {
 		m := &message{att: a, link: p.to(n), terms: a.Terms, req: protocol.Request{Node: n.idx, Op: op, Ticket: a.first}}
@@ -87,8 +88,8 @@ func (p *proc) again(a *attempt, n *node, op protocol.Op) {
 	}
 }
 
-// pushOfOldTicket: the push that f is first on a is on its way while f moves behind e
-// there. Node b votes for f, since e has never been there.
+// pushOfOldTicket: the push that f is first on a is on its way while f moves
+// behind e there. Node b votes for f, since e has never been there.
 var pushOfOldTicket = generator{
 	name: "pushOfOldTicket",
 	set: func(r *rand.Rand, s *setting) {

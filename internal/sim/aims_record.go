@@ -108,8 +108,8 @@ func begun(t *participant) func() bool {
 	}
 }
 
-// bareMajority: a bare majority has the record, one of it forgets it, and the other
-// cannot be asked.
+// bareMajority: a bare majority has the record, one of it forgets it, and the
+// other cannot be asked.
 var bareMajority = generator{
 	name: "bareMajority",
 	set: func(r *rand.Rand, s *setting) {
@@ -170,8 +170,8 @@ var minority = generator{
 	},
 }
 
-// runFindsMinority: what a holder records reaches one node before it dies; the next one
-// begins its run there and finds it; and then others are asked.
+// runFindsMinority: what a holder records reaches one node before it dies; the
+// next one begins its run there and finds it; and then others are asked.
 var runFindsMinority = generator{
 	name: "runFindsMinority",
 	set: func(r *rand.Rand, s *setting) {
@@ -207,9 +207,10 @@ var runFindsMinority = generator{
 	},
 }
 
-// openWaitsForRepair: a node forgets, and cannot be repaired with what a minority has while a run
-// is under way; and too few nodes that know vote for that run's claim, for on
-// one of them another is ahead that waits for it elsewhere.
+// openWaitsForRepair: a node forgets, and cannot be repaired with what a
+// minority has while a run is under way; and too few nodes that know vote for
+// that run's claim, for on one of them another is ahead that waits for it
+// elsewhere.
 var openWaitsForRepair = generator{
 	name: "openWaitsForRepair",
 	set: func(r *rand.Rand, s *setting) {
@@ -251,9 +252,10 @@ var openWaitsForRepair = generator{
 	},
 }
 
-// putForgotten: a node takes a put and forgets it; while that still counts for the run that
-// has put, others take it too, of which one has just told a new run that it has
-// nothing. The node that forgot is the last to promise that run.
+// putForgotten: a node takes a put and forgets it; while that still counts for
+// the run that has put, others take it too, of which one has just told a new
+// run that it has nothing. The node that forgot is the last to promise that
+// run.
 var putForgotten = generator{
 	name: "putForgotten",
 	set: func(r *rand.Rand, s *setting) {
@@ -300,8 +302,8 @@ var putForgotten = generator{
 	},
 }
 
-// stretched: one node takes a put, then forgets it and is repaired by the others,
-// which know nothing of it; much later another node takes it, too.
+// stretched: one node takes a put, then forgets it and is repaired by the
+// others, which know nothing of it; much later another node takes it, too.
 var stretched = generator{
 	name: "stretched",
 	set: func(r *rand.Rand, s *setting) {

@@ -6,11 +6,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// exchangeRegress: D takes the place of C, and A loses its data. A process that has missed what follows has A be a member of
-// ABC again, or would. From then on it reaches A and C only, and the others reach B and D.
+// exchangeRegress: D takes the place of C, and A loses its data. A process that
+// has missed what follows has A be a member of ABC again, or would. From then
+// on it reaches A and C only, and the others reach B and D.
 //
-// The process sleeps through the exchange, or A loses its data when it alone has moved to the joint configuration. A may come back with a
-// snapshot of before.
+// The process sleeps through the exchange, or A loses its data when it alone
+// has moved to the joint configuration. A may come back with a snapshot of
+// before.
 var exchangeRegress = generator{
 	name: "exchange regress",
 	set:  outageSet,

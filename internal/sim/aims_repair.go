@@ -7,8 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Aims at the repair of nodes that lost their data. In most of them no claim and no
-// record matters: the nodes have further names, and one of them loses these.
+// Aims at the repair of nodes that lost their data. In most of them no claim
+// and no record matters: the nodes have further names, and one of them loses
+// these.
 
 // named is what these aims start from.
 func named(r *rand.Rand, s *setting, procs, names int) {
@@ -26,9 +27,9 @@ func (w *world) caughtUp(n *node) {
 	}
 }
 
-// repairBeforeGuardEnds: a node takes a put and forgets it. While that still counts for
-// the client that put, another node takes the put, too: it is recorded. That one cannot
-// be asked when the guard time of the first is over.
+// repairBeforeGuardEnds: a node takes a put and forgets it. While that still
+// counts for the client that put, another node takes the put, too: it is
+// recorded. That one cannot be asked when the guard time of the first is over.
 var repairBeforeGuardEnds = generator{
 	name: "repairBeforeGuardEnds",
 	set:  stretched.set,
@@ -60,8 +61,8 @@ var repairBeforeGuardEnds = generator{
 	},
 }
 
-// losesDataAgain: a node lost its data and is brought all names but one, whose run is
-// under way. Then it loses its data again, and its connections stay.
+// losesDataAgain: a node lost its data and is brought all names but one, whose
+// run is under way. Then it loses its data again, and its connections stay.
 var losesDataAgain = generator{
 	name: "losesDataAgain",
 	set:  func(r *rand.Rand, s *setting) { named(r, s, 1, 20); s.hold = s.ttl / 20 },
@@ -79,9 +80,9 @@ var losesDataAgain = generator{
 	},
 }
 
-// listerLosesData: three of five nodes have the names. One of them loses its data, and
-// another one that is asked to repair it loses its data after it was found caught up,
-// and before it lists names. The third cannot be asked.
+// listerLosesData: three of five nodes have the names. One of them loses its
+// data, and another one that is asked to repair it loses its data after it was
+// found caught up, and before it lists names. The third cannot be asked.
 var listerLosesData = generator{
 	name: "listerLosesData",
 	set:  func(r *rand.Rand, s *setting) { named(r, s, 1, 3); s.nodes, s.think = 5, s.ttl/20 },
@@ -106,8 +107,8 @@ var listerLosesData = generator{
 	},
 }
 
-// undecidedName: a node lost its data, and the run of one name is under way for a while.
-// All other names are brought meanwhile.
+// undecidedName: a node lost its data, and the run of one name is under way for
+// a while. All other names are brought meanwhile.
 var undecidedName = generator{
 	name: "undecidedName",
 	set:  func(r *rand.Rand, s *setting) { named(r, s, 1+r.IntN(3), 80) },
@@ -125,7 +126,8 @@ var undecidedName = generator{
 	},
 }
 
-// decidedName: a node lost its data, and no run is under way that would decide a name.
+// decidedName: a node lost its data, and no run is under way that would decide
+// a name.
 var decidedName = generator{
 	name: "decidedName",
 	set:  func(r *rand.Rand, s *setting) { named(r, s, 1+r.IntN(3), 5) },
@@ -137,8 +139,8 @@ var decidedName = generator{
 	},
 }
 
-// repairWaits: a node lost its data. When its guard time is over another node does not
-// answer for a while. No connection ends.
+// repairWaits: a node lost its data. When its guard time is over another node
+// does not answer for a while. No connection ends.
 var repairWaits = generator{
 	name: "repairWaits",
 	set:  func(r *rand.Rand, s *setting) { named(r, s, 1, 5) },
@@ -166,8 +168,8 @@ var repairTogether = generator{
 	},
 }
 
-// missedResize: a Resize has reached two nodes of three. Claims hear of that, and the
-// third node is brought the number.
+// missedResize: a Resize has reached two nodes of three. Claims hear of that,
+// and the third node is brought the number.
 var missedResize = generator{
 	name: "missedResize",
 	set: func(r *rand.Rand, s *setting) {

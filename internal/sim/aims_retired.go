@@ -6,10 +6,12 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// The aims in which nodes, processes and operators come back that have missed an exchange.
+// The aims in which nodes, processes and operators come back that have missed
+// an exchange.
 
-// exchangeStale: ABC is replaced by DEF, and the nodes that left still serve both sets. D loses its data, or comes back with
-// that of before. A process with the old list reaches A, B, C and D only.
+// exchangeStale: ABC is replaced by DEF, and the nodes that left still serve
+// both sets. D loses its data, or comes back with that of before. A process
+// with the old list reaches A, B, C and D only.
 var exchangeStale = generator{
 	name: "exchange stale",
 	set: func(r *rand.Rand, s *setting) {

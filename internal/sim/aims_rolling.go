@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// rolling: all nodes lose their data, one after the other, each as soon as an onlooker
-// finds that one node more may be restarted. One process holds a lock all the while, and
-// others wait for it. No process reads a record. No name is forgotten, the hold is not
-// lost, and each node is caught up soon after its guard time.
+// rolling: all nodes lose their data, one after the other, each as soon as an
+// onlooker finds that one node more may be restarted. One process holds a lock
+// all the while, and others wait for it. No process reads a record. No name is
+// forgotten, the hold is not lost, and each node is caught up soon after its
+// guard time.
 var rolling = generator{
 	name: "rolling",
 	set: func(r *rand.Rand, s *setting) {

@@ -6,7 +6,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// The aims in which a set gets smaller, and holders get their places at the nodes that stay: see protocol/takeback.go.
+// The aims in which a set gets smaller, and holders get their places at the
+// nodes that stay: see protocol/takeback.go.
 
 // shrinkSet is a set of which so many nodes stay.
 func shrinkSet(r *rand.Rand, s *setting) {
@@ -15,7 +16,8 @@ func shrinkSet(r *rand.Rand, s *setting) {
 	s.nodes = s.members
 }
 
-// shrinking is a set of which nodes leave: of those that stay, e has reached as few as it can and holds.
+// shrinking is a set of which nodes leave: of those that stay, e has reached as
+// few as it can and holds.
 type shrinking struct {
 	w             *world
 	stay, leave   []*node
@@ -24,8 +26,8 @@ type shrinking struct {
 	operator      *proc
 }
 
-// shrinks has the claim of e reach a majority with as few nodes that stay as it can, and that of f all nodes. e reaches the others
-// after that.
+// shrinks has the claim of e reach a majority with as few nodes that stay as it
+// can, and that of f all nodes. e reaches the others after that.
 func (w *world) shrinks(stay int) *shrinking {
 	all, need := w.shuffled(), w.members/2+1
 	leave := w.members - stay
@@ -44,8 +46,9 @@ func (w *world) shrinks(stay int) *shrinking {
 
 func (s *shrinking) remove() protocol.Change { return s.w.change(nil, s.leave) }
 
-// exchangeShrinks: three become two or one, five become three, two or one. The nodes that stay are a majority of the new set that does not
-// have the holder at its ticket. The hold goes on, and the waiter holds when it ends.
+// exchangeShrinks: three become two or one, five become three, two or one. The
+// nodes that stay are a majority of the new set that does not have the holder
+// at its ticket. The hold goes on, and the waiter holds when it ends.
 var exchangeShrinks = generator{
 	name: "exchange shrinks",
 	set:  shrinkSet,
@@ -75,8 +78,10 @@ var exchangeShrinks = generator{
 	},
 }
 
-// tookBack: A and B of ABCDE vote for f, as e is there at a higher ticket, and e holds by C, D and E. While D and E are to leave, A and B take e
-// back. Then e loses C, and C votes for f. If f counts what A or B told it before, or e what they have just told it, both hold.
+// tookBack: A and B of ABCDE vote for f, as e is there at a higher ticket, and
+// e holds by C, D and E. While D and E are to leave, A and B take e back. Then
+// e loses C, and C votes for f. If f counts what A or B told it before, or e
+// what they have just told it, both hold.
 var tookBack = generator{
 	name: "took back",
 	set: func(r *rand.Rand, s *setting) {

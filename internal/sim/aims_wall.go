@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// wallClocks: the wall clock of one process is set wrong, and right again a while later. The
-// clock of one node is wrong, too. At times two nodes cannot be reached while the clocks are
-// compared.
+// wallClocks: the wall clock of one process is set wrong, and right again a
+// while later. The clock of one node is wrong, too. At times two nodes cannot
+// be reached while the clocks are compared.
 var wallClocks = generator{
 	name: "wallClocks",
 	set: func(r *rand.Rand, s *setting) {

@@ -7,7 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns an attempt of a simulated process: what the runtime does around protocol.Attempt.
+// This file owns an attempt of a simulated process: what the runtime does
+// around protocol.Attempt.
 
 // attempt is an attempt of the process, and what the simulation notes about it.
 type attempt struct {

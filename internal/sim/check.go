@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// checks hold a schedule to what the protocol promises: each name by itself, and what is
-// so for all.
+// checks hold a schedule to what the protocol promises: each name by itself,
+// and what is so for all.
 type checks struct {
 	of []*checker // by name
 }
@@ -39,12 +39,13 @@ func (c *checks) changed(w *world, a *attempt, was protocol.Phase) {
 	}
 }
 
-// burst is how far ahead of its wall clock a process may propose tickets by its own attempts.
+// burst is how far ahead of its wall clock a process may propose tickets by its
+// own attempts.
 const burst = 16*time.Millisecond + protocol.Residues*time.Microsecond
 
-// began: a ticket is ahead of the wall clock only as far as tickets of its own name are. With
-// one ticket clock for all names the tickets of one that is claimed often would take all
-// others ahead, until the nodes refuse them.
+// began: a ticket is ahead of the wall clock only as far as tickets of its own
+// name are. With one ticket clock for all names the tickets of one that is
+// claimed often would take all others ahead, until the nodes refuse them.
 func (c *checks) began(w *world, a *attempt) {
 	if w.locks == 0 || w.wire != nil || a.part.register != nil {
 		return
@@ -183,8 +184,9 @@ func (c *checker) admitted(w *world, a *attempt) {
 	}
 }
 
-// prompt: while nothing that is needed fails, room is not left unused for long. A push is what
-// passes it on; a beat would do so too, but only a third of a lease later.
+// prompt: while nothing that is needed fails, room is not left unused for long.
+// A push is what passes it on; a beat would do so too, but only a third of a
+// lease later.
 func (c *checker) prompt(w *world) {
 	if w.missing > 0 && !w.eager {
 		return // time-outs count in too
@@ -211,8 +213,9 @@ func (c *checker) prompt(w *world) {
 		slow += 2 * w.nodeTimeout // a claim that is blocked by counting alone gets no push, and asks now and then
 	}
 	if w.limping {
-		// A claim may be settled on a node that fails. Where a leave does not get there,
-		// or a claim has to settle elsewhere first, that costs a lease and a beat.
+		// A claim may be settled on a node that fails. Where a leave does not
+		// get there, or a claim has to settle elsewhere first, that costs a
+		// lease and a beat.
 		slow += w.ttl + w.ttl/50 + w.ttl/3 + 4*w.nodeTimeout
 	}
 	switch {
@@ -271,9 +274,10 @@ func (c *checks) busy(w *world, a *attempt) {
 	}
 }
 
-// portions is how many requests the nodes may have asked of a beyond those of its
-// own, in the second that is being counted: for each claim that was there in that time
-// one to drop it, one to vote for it and one to tell it, and a portion with each.
+// portions is how many requests the nodes may have asked of a beyond those of
+// its own, in the second that is being counted: for each claim that was there
+// in that time one to drop it, one to vote for it and one to tell it, and a
+// portion with each.
 func (w *world) portions(a *attempt) int {
 	claims := a.claimsThen
 	for _, n := range w.nodes {
@@ -282,9 +286,9 @@ func (w *world) portions(a *attempt) int {
 	return 3 * claims / cmp.Or(w.portion, model.Portion)
 }
 
-// end is what must be so after all claims have left: nothing is anywhere, at once
-// if nothing has failed, and after a lease otherwise, which ends later where the
-// clock has been set back.
+// end is what must be so after all claims have left: nothing is anywhere, at
+// once if nothing has failed, and after a lease otherwise, which ends later
+// where the clock has been set back.
 func (c *checks) end(w *world) {
 	if w.tries && w.stats.Admissions == 0 {
 		w.fail("free", "%d processes tried a free name at the same moment, and none has it", len(w.procs))

@@ -9,18 +9,22 @@ import (
 
 // This file holds schedules to the order of claims.
 
-// passed: whatever fails, a is not admitted past claims that a majority of the nodes
-// has before it. Each of these is in so many of a's views that a counts it.
+// passed: whatever fails, a is not admitted past claims that a majority of the
+// nodes has before it. Each of these is in so many of a's views that a counts
+// it.
 //
-// While nodes are being exchanged that is so in each of the two sets by itself, and for no claims of both together. Each
-// claim that has settled has a majority of the set of before in any case. One that has a majority of the new set alone
-// has not settled yet: it goes behind the fence of the set of before, and holds by none of the two.
+// While nodes are being exchanged that is so in each of the two sets by itself,
+// and for no claims of both together. Each claim that has settled has a
+// majority of the set of before in any case. One that has a majority of the new
+// set alone has not settled yet: it goes behind the fence of the set of before,
+// and holds by none of the two.
 //
-// A holder whose deadline has passed while its process was stopped is over. A node may have taken it back (takeback.go) since
-// a was given its view of that node.
+// A holder whose deadline has passed while its process was stopped is over. A
+// node may have taken it back (takeback.go) since a was given its view of that
+// node.
 //
-// A node within its guard time does not count. a may have had its vote before it lost its data, and a late message has brought it
-// a claim of before since.
+// A node within its guard time does not count. a may have had its vote before
+// it lost its data, and a late message has brought it a claim of before since.
 func (c *checker) passed(w *world, a *attempt) {
 	for _, set := range a.Sets.Each() {
 		c.passedIn(w, a, set)
@@ -63,8 +67,8 @@ func (c *checker) passedIn(w *world, a *attempt, set protocol.Quorums) {
 	}
 }
 
-// inOrder: a claim that had settled before a began is before a in the queue, and a is
-// admitted only if it leaves that claim room.
+// inOrder: a claim that had settled before a began is before a in the queue,
+// and a is admitted only if it leaves that claim room.
 func (c *checker) inOrder(w *world, a *attempt) {
 	sum := a.Weight
 	for _, h := range c.holders {

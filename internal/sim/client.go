@@ -6,8 +6,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Each process decides with the code that runs in production (protocol.Client). This file
-// gives it the events and carries out what it says, as core/client.go does.
+// Each process decides with the code that runs in production (protocol.Client).
+// This file gives it the events and carries out what it says, as core/client.go
+// does.
 
 // begin makes the Client of a new process, which knows nothing.
 func (p *proc) begin() {
@@ -97,7 +98,8 @@ func (p *proc) act(a *protocol.Action) {
 		case step.Target >= len(p.links):
 			p.later(p.nodeTimeout(), func() { p.carryOut(p.client.StepDone(p.now(), &step, protocol.RepairResult{Err: errSilent})) })
 		case a.Step.Kind == protocol.RepairLook && !p.mends(p.link(a.Step.Target).node):
-			// Nothing is missing there, for all that this world, or this trace, knows.
+			// Nothing is missing there, for all that this world, or this trace,
+			// knows.
 			p.carryOut(p.client.StepDone(p.now(), a.Step, protocol.RepairResult{CaughtUp: true}))
 		case a.Step.Kind == protocol.RepairSpread && w.wire != nil && !w.wire.repairs && len(p.mended) == 0:
 			p.carryOut(p.client.StepDone(p.now(), a.Step, protocol.RepairResult{}))
@@ -122,8 +124,8 @@ func (p *proc) early(nodes uint32, by time.Duration) {
 	}
 }
 
-// wakeClient has the Client get its Tick. A timer that is under way and too early has the
-// Client ask again.
+// wakeClient has the Client get its Tick. A timer that is under way and too
+// early has the Client ask again.
 func (p *proc) wakeClient(t protocol.Time) {
 	w := p.w
 	at := p.when(t)
@@ -143,8 +145,8 @@ func (p *proc) wakeClient(t protocol.Time) {
 // begins has the process begin to look at the nodes' clocks.
 func (p *proc) begins() { p.carryOut(p.client.Tick(p.now())) }
 
-// reach says that the address reaches its server. It returns the address that votes for
-// that instead, or -1.
+// reach says that the address reaches its server. It returns the address that
+// votes for that instead, or -1.
 func (l *link) reach() int {
 	run := ""
 	if !l.proc.w.nameless {

@@ -9,9 +9,9 @@ import (
 
 // Close of a Quorum, and WithMaxHold.
 
-// close is what Close of a Quorum does: all claims leave, operations on the record end, and
-// callers get an error. The process is gone when the leaves are answered, or after a node
-// timeout. A new one takes its place later.
+// close is what Close of a Quorum does: all claims leave, operations on the
+// record end, and callers get an error. The process is gone when the leaves are
+// answered, or after a node timeout. A new one takes its place later.
 func (p *proc) close() {
 	w := p.w
 	if !p.alive || p.paused || p.closed {
@@ -77,7 +77,8 @@ func (a *attempt) limit() {
 	})
 }
 
-// overlong: no hold outlasts its bound by more than a lease, however long its holder keeps it.
+// overlong: no hold outlasts its bound by more than a lease, however long its
+// holder keeps it.
 func (c *checker) overlong(w *world) {
 	for _, a := range c.holders {
 		if a.ends > 0 && a.valid() && w.now > a.ends.add(w.ttl+w.ttl/20+w.late) {
@@ -86,8 +87,8 @@ func (c *checker) overlong(w *world) {
 	}
 }
 
-// closing: processes close while they hold, wait and begin, and nothing fails. What they leave
-// is passed on promptly, and no node keeps anything of them.
+// closing: processes close while they hold, wait and begin, and nothing fails.
+// What they leave is passed on promptly, and no node keeps anything of them.
 var closing = generator{
 	name: "closing",
 	set: func(r *rand.Rand, s *setting) {
@@ -112,9 +113,9 @@ var closing = generator{
 	},
 }
 
-// maxHolds: a holder keeps what it holds, and its renewal ends after a while. So does that of a
-// claim that is handed over inside of a process, counted from the hand-over. Every waiter is
-// served though no holder lets go by itself.
+// maxHolds: a holder keeps what it holds, and its renewal ends after a while.
+// So does that of a claim that is handed over inside of a process, counted from
+// the hand-over. Every waiter is served though no holder lets go by itself.
 var maxHolds = generator{
 	name: "maxHolds",
 	set: func(r *rand.Rand, s *setting) {

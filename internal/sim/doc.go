@@ -1,11 +1,13 @@
 // Package sim plays schedules against the protocol: a seeded discrete-event
-// simulation of clients, links and nodes around one name or several, without goroutines
-// and without a clock, so that a seed is a schedule and can be played again.
+// simulation of clients, links and nodes around one name or several, without
+// goroutines and without a clock, so that a seed is a schedule and can be
+// played again.
 //
-// The processes run the state machines that run in production: a protocol.Client
-// each, and a protocol.Attempt for each claim. They are driven as the runtime drives
-// them: every event is followed by sending what is in Out, and a Tick comes at Wake.
-// The nodes are model.Node, the reference to which the Lua scripts are held.
+// The processes run the state machines that run in production: a
+// protocol.Client each, and a protocol.Attempt for each claim. They are driven
+// as the runtime drives them: every event is followed by sending what is in
+// Out, and a Tick comes at Wake. The nodes are model.Node, the reference to
+// which the Lua scripts are held.
 //
 // # What is simulated
 //
@@ -92,8 +94,8 @@
 //
 // # What is not simulated
 //
-// Bytes on the wire, Lua and Redis themselves (internal/script
-// holds the scripts to model.Node); a process that connects for the first time
-// just after a node's clock has jumped. Package exhaustive, below this one,
-// searches all schedules of small cases.
+// Bytes on the wire, Lua and Redis themselves (internal/script holds the
+// scripts to model.Node); a process that connects for the first time just after
+// a node's clock has jumped. Package exhaustive, below this one, searches all
+// schedules of small cases.
 package sim

@@ -9,8 +9,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file exchanges the nodes of a set, as an operator does, with the code that runs in production
-// (protocol.Exchange, protocol.Membership). The register that decides which configuration follows is one of the nodes.
+// This file exchanges the nodes of a set, as an operator does, with the code
+// that runs in production (protocol.Exchange, protocol.Membership). The
+// register that decides which configuration follows is one of the nodes.
 
 // exchanger is a process that exchanges nodes.
 type exchanger struct {
@@ -31,7 +32,8 @@ func (p *proc) exchange(goals ...protocol.Change) *exchanger {
 	return x
 }
 
-// loop looks at the nodes now and then, until all is done. It goes on in the next life of the process.
+// loop looks at the nodes now and then, until all is done. It goes on in the
+// next life of the process.
 func (x *exchanger) loop() {
 	p, w := x.p, x.p.w
 	if x.goesOn() && p.alive && !p.paused && p.members.Config() != nil {
@@ -44,7 +46,8 @@ func (x *exchanger) loop() {
 	}
 }
 
-// pause is how long it is until the nodes are looked at again. Chance has no part in a trace.
+// pause is how long it is until the nodes are looked at again. Chance has no
+// part in a trace.
 func (x *exchanger) pause() time.Duration {
 	if x.p.w.wire != nil {
 		return x.p.w.nodeTimeout / 2
@@ -94,7 +97,8 @@ func (x *exchanger) look() {
 	}
 }
 
-// keepsFile reports whether the node comes back with a configuration after a restart, or with nothing. If not, it writes a snapshot.
+// keepsFile reports whether the node comes back with a configuration after a
+// restart, or with nothing. If not, it writes a snapshot.
 func (n *node) keepsFile(s protocol.Stamp) bool {
 	if n.saved == nil {
 		return true
@@ -113,8 +117,9 @@ func (n *node) epoch() uint64 {
 	return set.Stamp().Epoch()
 }
 
-// numbered returns which number the process gives to a node, -1 if the node is no member. Where addresses have changed their
-// servers that is not the node's own.
+// numbered returns which number the process gives to a node, -1 if the node is
+// no member. Where addresses have changed their servers that is not the node's
+// own.
 func (p *proc) numbered(n *node) int {
 	if p.members == nil || p.members.Config() == nil || p.members.Config().Stamp.Epoch() == 1 {
 		return n.idx
@@ -126,11 +131,12 @@ func (p *proc) numbered(n *node) int {
 	return slices.IndexFunc(p.links, func(l *link) bool { return p.members.Member(l.idx) == k })
 }
 
-// successor is how the names of the registers begin that decide which configuration follows.
+// successor is how the names of the registers begin that decide which
+// configuration follows.
 const successor = "quorate set "
 
-// follow has the register decide which configuration follows c: next, or what was decided before. With nil nothing
-// is proposed.
+// follow has the register decide which configuration follows c: next, or what
+// was decided before. With nil nothing is proposed.
 func (p *proc) follow(c, next *protocol.Configuration) {
 	if p.succession == nil {
 		p.succession = newParticipant(p, len(p.parts))
@@ -150,7 +156,8 @@ func (p *proc) follow(c, next *protocol.Configuration) {
 	})
 }
 
-// decides is what an operator does with its hold: it opens the register, and puts its proposal if nothing was decided.
+// decides is what an operator does with its hold: it opens the register, and
+// puts its proposal if nothing was decided.
 func (t *participant) decides(a *attempt) {
 	p, w := t.proc, t.proc.w
 	leave := func() {
@@ -198,7 +205,8 @@ func (w *world) nothingFollows(p *proc, register string) {
 	}
 }
 
-// successor: the process has read, or recorded, which configuration follows. One is decided at most.
+// successor: the process has read, or recorded, which configuration follows.
+// One is decided at most.
 func (w *world) successor(p *proc, value []byte) {
 	c, ok := protocol.ParseConfiguration(string(value))
 	if !ok {

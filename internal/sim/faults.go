@@ -2,7 +2,8 @@ package sim
 
 import "time"
 
-// span is how long a fault lasts: not long, about a beat, a lease or the guard time.
+// span is how long a fault lasts: not long, about a beat, a lease or the guard
+// time.
 func (w *world) span() time.Duration {
 	return w.around([...]time.Duration{w.nodeTimeout / 4, w.nodeTimeout * 2, w.ttl / 3, w.ttl, w.guard}[w.rng.IntN(5)])
 }
@@ -87,7 +88,8 @@ func (w *world) isolate(p *proc, d time.Duration) {
 	})
 }
 
-// restartNode restarts a node: without its memory, with all of it, or with an old one.
+// restartNode restarts a node: without its memory, with all of it, or with an
+// old one.
 func (w *world) restartNode(n *node, d time.Duration) {
 	how := w.rng.IntN(4)
 	if w.faithful {
@@ -101,7 +103,8 @@ func (w *world) restartNode(n *node, d time.Duration) {
 	w.bounce(n, d, [...]func(*node){(*node).forget, (*node).forget, func(*node) {}}[how])
 }
 
-// leapClock sets a node's clock forward by d, back, or by too little to be noticed, or nearly so.
+// leapClock sets a node's clock forward by d, back, or by too little to be
+// noticed, or nearly so.
 func (w *world) leapClock(n *node, d time.Duration) {
 	switch w.rng.IntN(4) {
 	case 0:

@@ -2,13 +2,15 @@ package sim
 
 import "github.com/quorate/quorate/internal/protocol"
 
-// A node has room for so many requests of one process. The others wait at the process.
-// What is sent, and when, is decided by the code that runs in production
-// (protocol.Attempt, protocol.RegisterOp, protocol.Backlog). This file
-// does what core/flow.go, core/register_call.go and core/register_request.go do.
+// A node has room for so many requests of one process. The others wait at the
+// process. What is sent, and when, is decided by the code that runs in
+// production (protocol.Attempt, protocol.RegisterOp, protocol.Backlog). This
+// file does what core/flow.go, core/register_call.go and
+// core/register_request.go do.
 
-// full reports whether the node has no room for a request. An urgent one finds room when
-// others do not. Without a connection all requests fail, which takes no room.
+// full reports whether the node has no room for a request. An urgent one finds
+// room when others do not. Without a connection all requests fail, which takes
+// no room.
 func (l *link) full(k protocol.Class) bool {
 	room := l.proc.w.window
 	switch k {
@@ -116,8 +118,8 @@ func (l *link) pump() {
 	}
 }
 
-// checkRoom fails if more is sent than the node has room for. A leave that a connection begins with
-// is not sent here.
+// checkRoom fails if more is sent than the node has room for. A leave that a
+// connection begins with is not sent here.
 func (l *link) checkRoom(m *message) {
 	w := l.proc.w
 	if room := w.window; l.up && room > 0 && l.pending >= room+room/4 {
@@ -145,6 +147,6 @@ func (l *link) fits(m *message) {
 	}
 }
 
-// mostSame is how often a request may be repeated on a connection: each time the process
-// may have missed a push, and when a claim is renewed at once.
+// mostSame is how often a request may be repeated on a connection: each time
+// the process may have missed a push, and when a claim is renewed at once.
 const mostSame = 3

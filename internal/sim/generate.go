@@ -78,8 +78,9 @@ var storm = generator{
 	},
 }
 
-// limping: a minority of the nodes fails in every way and all the time. That keeps
-// no claim waiting: the majority serves all claims about as promptly as ever.
+// limping: a minority of the nodes fails in every way and all the time. That
+// keeps no claim waiting: the majority serves all claims about as promptly as
+// ever.
 var limping = generator{
 	name: "limping",
 	set: func(r *rand.Rand, s *setting) {

@@ -7,8 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what a process asks of a node beside its claims, and what the simulation
-// knows of clocks: which have jumped, and whether a process could see that.
+// This file owns what a process asks of a node beside its claims, and what the
+// simulation knows of clocks: which have jumped, and whether a process could
+// see that.
 
 // about is what a message is about.
 type about uint8
@@ -54,9 +55,11 @@ func (n *node) attend(m *message) protocol.Answer {
 	return protocol.Answer{Incarnation: inc, Clock: n.millis(w.now), Wait: n.model.Guard()}
 }
 
-// left reports whether an address of the process has left the node's server a guard time ago, without INFO.
-// Another address that shows the incarnation since may then reach that server, or a copy whose own data is lost
-// ("Restarted nodes" in docs/protocol.md). No evidence tells, so the process may have the node marked.
+// left reports whether an address of the process has left the node's server a
+// guard time ago, without INFO. Another address that shows the incarnation
+// since may then reach that server, or a copy whose own data is lost
+// ("Restarted nodes" in docs/protocol.md). No evidence tells, so the process
+// may have the node marked.
 func (p *proc) left(n *node) bool {
 	return p.w.nameless && slices.ContainsFunc(p.links, func(l *link) bool {
 		return l.was == n && l.node != n && p.local(p.w.now) > l.away.Add(p.guard())
@@ -79,15 +82,16 @@ func (l *link) reading(m *message) protocol.Reading {
 	return protocol.Reading{Sent: m.req.Sent, Received: l.proc.local(l.proc.w.now), Millis: m.ans.Clock}
 }
 
-// listen notes what the process knows of the node's clock before it hears of it.
+// listen notes what the process knows of the node's clock before it hears of
+// it.
 func (l *link) listen() {
 	p := l.proc
 	at, width := p.client.Bounds(p.now(), l.idx)
 	l.met, l.bounded, l.width = false, at > 0, width
 }
 
-// noteReading notes what the process has made of a reading, how late a vote is that came with it,
-// and by how much the node's clock had jumped by then.
+// noteReading notes what the process has made of a reading, how late a vote is
+// that came with it, and by how much the node's clock had jumped by then.
 func (l *link) noteReading(r protocol.Reading, leapt time.Duration, why protocol.Why, late time.Duration) {
 	if why != protocol.Counts && why != protocol.Parted {
 		return // the reading was not looked at
@@ -99,7 +103,8 @@ func (l *link) noteReading(r protocol.Reading, leapt time.Duration, why protocol
 	if !r.Push {
 		l.leapt = leapt
 	}
-	// A node that has been met only since the sleep does not show that there was one.
+	// A node that has been met only since the sleep does not show that there
+	// was one.
 	if p.waking && l.known < p.woke && !r.Push && r.Sent >= p.woke {
 		p.waking, p.excused = false, p.w.now.add(5*p.w.nodeTimeout)
 	}
@@ -168,5 +173,6 @@ func (p *proc) wake() {
 	p.asleep, p.waking, p.woke = false, true, p.local(p.w.now)
 }
 
-// mayBeWrong: the process has slept, and cannot know that its leases have ended.
+// mayBeWrong: the process has slept, and cannot know that its leases have
+// ended.
 func (p *proc) mayBeWrong() bool { return p.asleep || p.waking || p.w.now < p.excused }

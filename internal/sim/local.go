@@ -7,10 +7,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// value is what callers of one process share: a local queue, and the participant whose
-// claims it uses. It does for protocol.LocalQueue what package localqueue does for it in
-// production; where that unlocks, or where a goroutine wakes, other events may come
-// between here too.
+// value is what callers of one process share: a local queue, and the
+// participant whose claims it uses. It does for protocol.LocalQueue what
+// package localqueue does for it in production; where that unlocks, or where a
+// goroutine wakes, other events may come between here too.
 type value struct {
 	t       *participant
 	queue   protocol.LocalQueue[*caller, *attempt]
@@ -197,7 +197,8 @@ func (v *value) lingers(d time.Duration) {
 	})
 }
 
-// tell is what follows for the callers from an event of the claim that they share.
+// tell is what follows for the callers from an event of the claim that they
+// share.
 func (v *value) tell(news protocol.News) {
 	if news.Lost() && v.queue.Ended() == protocol.EndedHold {
 		v.lease.ended = true

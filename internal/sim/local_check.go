@@ -6,8 +6,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// localCheck holds the callers of local queues to what the packages mutex and rwmutex
-// promise.
+// localCheck holds the callers of local queues to what the packages mutex and
+// rwmutex promise.
 type localCheck struct {
 	lock          int    // of the values with this name
 	written, read turnOf // with the highest token
@@ -23,8 +23,9 @@ func (c *caller) acts() bool {
 	return (c.doing == holding || c.doing == changing) && !c.lease.ended && c.lease.a.valid() && !c.v.t.proc.mayBeWrong()
 }
 
-// entered: the token of a writer is above those of all turns before, and that of a
-// reader is above those of all writers but one that has become a reader itself.
+// entered: the token of a writer is above those of all turns before, and that
+// of a reader is above those of all writers but one that has become a reader
+// itself.
 func (l *localCheck) entered(w *world, c *caller) {
 	if !c.acts() {
 		return
@@ -82,8 +83,9 @@ func (c *caller) weight() uint64 {
 	return 1
 }
 
-// longestWait is how long a turn of so many other values may take, one after the other:
-// one that has begun, 32 hand-overs or a quarter of the ttl, and one more turn.
+// longestWait is how long a turn of so many other values may take, one after
+// the other: one that has begun, 32 hand-overs or a quarter of the ttl, and one
+// more turn.
 func (w *world) longestWait(values int) time.Duration {
 	one := 5 * w.hold // around draws four and a half at most
 	if w.reading > 0 {

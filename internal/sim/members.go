@@ -7,14 +7,15 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// In the worlds of some aims a process counts on the set that its nodes have recorded, with the code
-// that runs in production (protocol.Membership and protocol.Recording). This file does what
-// core/members.go does.
+// In the worlds of some aims a process counts on the set that its nodes have
+// recorded, with the code that runs in production (protocol.Membership and
+// protocol.Recording). This file does what core/members.go does.
 
 // address is how a process names a node.
 func (n *node) address() string { return "n" + n.run() }
 
-// assemble has each process look at the sets of its nodes. If recorded, the nodes are a set already.
+// assemble has each process look at the sets of its nodes. If recorded, the
+// nodes are a set already.
 func (w *world) assemble(recorded bool) {
 	if recorded {
 		nodes := w.nodes
@@ -86,8 +87,8 @@ func (w *world) configuration(nodes []*node, chance string) *protocol.Configurat
 	return c
 }
 
-// meet finds out of which set the node is that a connection has reached. It reports whether the
-// connection may be used.
+// meet finds out of which set the node is that a connection has reached. It
+// reports whether the connection may be used.
 func (l *link) meet() bool {
 	p := l.proc
 	if p.members == nil {
@@ -115,8 +116,9 @@ func (l *link) same(other int) {
 	}
 }
 
-// regains has the process give the set back to nodes that lost their data, if protocol.Membership says so. Another process
-// may do so as well, and an answer may be lost: it looks again after a while.
+// regains has the process give the set back to nodes that lost their data, if
+// protocol.Membership says so. Another process may do so as well, and an answer
+// may be lost: it looks again after a while.
 func (p *proc) regains() {
 	w := p.w
 	if p.regaining || !p.members.Regains() || w.draining && w.idle() {
@@ -262,7 +264,8 @@ func (p *proc) stamp() protocol.Stamp {
 	return p.members.Stamp()
 }
 
-// recordSet has the process record the set of its addresses, and try again while others do so, too.
+// recordSet has the process record the set of its addresses, and try again
+// while others do so, too.
 func (p *proc) recordSet(tries int) {
 	w := p.w
 	var nodes []*node
@@ -274,7 +277,8 @@ func (p *proc) recordSet(tries int) {
 	p.recordSteps(r, tries)
 }
 
-// recordSteps sends what a Recording wants to be asked. An answer that is lost ends it.
+// recordSteps sends what a Recording wants to be asked. An answer that is lost
+// ends it.
 func (p *proc) recordSteps(r *protocol.Recording, tries int) {
 	w := p.w
 	todo := r.Out

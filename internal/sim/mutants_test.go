@@ -47,7 +47,8 @@ var mutants = []mutant{
 	{"acknowledgements at any ticket", without(protocol.RuleExact), crossing, 100, "token capacity"},
 	{"views beyond their lease", without(protocol.RuleLease), restart, 100, "capacity"},
 	{"views of another incarnation", without(protocol.RuleIncarnation), reborn, 100, "capacity"},
-	// Where memory is lost a claim is stored twice, so either rule keeps these out.
+	// Where memory is lost a claim is stored twice, so either rule keeps these
+	// out.
 	{"pushes of another incarnation", without(protocol.RulePushIncarnation, protocol.RulePushOnce, protocol.RuleOwnIncarnation), reborn, 100, "capacity"},
 	{"pushes without ticket", without(protocol.RulePushTicket), pushOfOldTicket, 100, "capacity token order"},
 	{"pushes of a vote that is gone", without(protocol.RulePushOnce), overdue, 100, "capacity"},
@@ -213,7 +214,8 @@ var mutants = []mutant{
 	{"a claim that looks lost is not left", without(protocol.RuleLostLeft), localRenewed, 100, "stuck orphan"},
 }
 
-// TestMutants finds each mutant. With -rewrite it writes into docs/simulation.md at which seed.
+// TestMutants finds each mutant. With -rewrite it writes into
+// docs/simulation.md at which seed.
 func TestMutants(t *testing.T) {
 	var mu sync.Mutex
 	seeds := map[string]uint64{} // by mutant: the first that finds it
@@ -243,8 +245,9 @@ func TestMutants(t *testing.T) {
 
 const document = "../../docs/simulation.md"
 
-// tabulate compares the rows of the document with the mutants: each has one, with its rules, its aim and its bound.
-// The seeds are written with -rewrite only: each change of the simulator moves some of them.
+// tabulate compares the rows of the document with the mutants: each has one,
+// with its rules, its aim and its bound. The seeds are written with -rewrite
+// only: each change of the simulator moves some of them.
 func tabulate(t *testing.T, seeds map[string]uint64) {
 	text, err := os.ReadFile(document)
 	if err != nil {

@@ -80,8 +80,9 @@ type link struct {
 	pending int                        // commands without an answer
 }
 
-// transfer sends a message, or does what becomes of it without a connection: a leave is
-// kept until a connection takes it or its lease has ended, everything else fails at once.
+// transfer sends a message, or does what becomes of it without a connection: a
+// leave is kept until a connection takes it or its lease has ended, everything
+// else fails at once.
 func (l *link) transfer(m *message) {
 	switch {
 	case l.up:
@@ -93,7 +94,8 @@ func (l *link) transfer(m *message) {
 	}
 }
 
-// failed has a message fail. Where failures are silent, its claim finds out by itself.
+// failed has a message fail. Where failures are silent, its claim finds out by
+// itself.
 func (l *link) failed(m *message) {
 	w := l.proc.w
 	m.silent = !w.eager
@@ -180,7 +182,8 @@ func (n *node) push(o model.Out) {
 	}})
 }
 
-// linkTo is the connection that reaches a node: where addresses have changed their servers it is not that of the node's own address.
+// linkTo is the connection that reaches a node: where addresses have changed
+// their servers it is not that of the node's own address.
 func (p *proc) linkTo(n *node) *link {
 	for _, l := range p.links {
 		if l.node == n && l.up {
@@ -244,7 +247,8 @@ func (l *link) arriveLate(m *message) {
 	w.send(event{at: w.now.add(time.Duration(w.rng.Int64N(int64(d)))), kind: evLate, m: m})
 }
 
-// connect opens a connection if one can be had; the event that makes one possible calls it again.
+// connect opens a connection if one can be had; the event that makes one
+// possible calls it again.
 func (l *link) connect() {
 	defer l.pump()
 	if l.up || l.absent || l.node.down || l.node.paused || !l.proc.alive || l.proc.paused || l.stalled[requests] || l.stalled[answers] {
@@ -252,8 +256,8 @@ func (l *link) connect() {
 	}
 	w := l.proc.w
 	if at, _ := l.proc.client.Bounds(l.proc.now(), l.idx); at == 0 && l.node.unsettled() {
-		// A process that has not heard the time before cannot see the jump: that it
-		// does not come just then is more than the protocol promises.
+		// A process that has not heard the time before cannot see the jump:
+		// that it does not come just then is more than the protocol promises.
 		w.at(w.ttl/4, l.connect)
 		return
 	}
@@ -297,8 +301,8 @@ func (l *link) point(n *node) {
 	l.was, l.node, l.away = l.node, n, l.proc.local(l.proc.w.now)
 }
 
-// tell has the claims ask again: while the connection for commands or pushes was
-// away they may have missed something.
+// tell has the claims ask again: while the connection for commands or pushes
+// was away they may have missed something.
 func (l *link) tell() {
 	w := l.proc.w
 	w.send(event{at: w.now.add(w.delay), kind: evUp, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen}})
@@ -313,7 +317,8 @@ func (l *link) cut(dirs ...int) {
 	}
 }
 
-// heal ends a partition: what was held up goes on, or the connection turns out to be broken.
+// heal ends a partition: what was held up goes on, or the connection turns out
+// to be broken.
 func (l *link) heal(broken bool) {
 	l.proc.w.tape.note("heal %s>%d%s", l.proc.label, l.idx+1, map[bool]string{true: " broken"}[broken])
 	defer l.proc.w.tape.within()()
@@ -334,7 +339,8 @@ func (l *link) heal(broken bool) {
 	l.connect()
 }
 
-// state is how the connection stands. Each has much to do, so that Fanout defers nodes.
+// state is how the connection stands. Each has much to do, so that Fanout
+// defers nodes.
 func (l *link) state() protocol.Link {
 	s := protocol.Link{Up: l.up, Busy: true}
 	if len(l.unanswered) > 0 {

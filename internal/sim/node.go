@@ -73,7 +73,8 @@ func (n *node) incarnation() protocol.Incarnation {
 	return protocol.Incarnation(1000*(n.idx+1) + n.lives)
 }
 
-// run identifies the server. That it has another one after a restart does not matter here.
+// run identifies the server. That it has another one after a restart does not
+// matter here.
 func (n *node) run() string { return n.server + strconv.Itoa(n.idx) }
 
 // delay is how long a message from or to the node takes.
@@ -86,8 +87,8 @@ func (n *node) delay() time.Duration {
 	return d * time.Duration(n.slow)
 }
 
-// data is what the node keeps of a name, counted from 0. The first one is that of the record,
-// of the number of permits and of other Redlock clients, too.
+// data is what the node keeps of a name, counted from 0. The first one is that
+// of the record, of the number of permits and of other Redlock clients, too.
 func (n *node) data(lock int) *model.Node { return n.model.Name(lockNames[lock]) }
 
 // data is what the node keeps of the name that the participant claims.
@@ -213,17 +214,17 @@ func (n *node) unsettled() bool {
 // setRight is what becomes of a clock that is wrong: it jumps once more.
 func (n *node) setRight() {
 	if n.wrong.Abs() > n.w.ttl/2 {
-		// A client that has heard nothing between two jumps that cancel out cannot see them.
-		// And all that are wrong are set right at one moment: that is a promise only where
-		// they are a minority.
+		// A client that has heard nothing between two jumps that cancel out
+		// cannot see them. And all that are wrong are set right at one moment:
+		// that is a promise only where they are a minority.
 		n.w.righted++
 		n.w.excused = n.w.excused || n.jumped || n.w.righted > n.w.spare()
 		n.jump(-n.wrong)
 	}
 }
 
-// copy has the node be another one's replica for a moment, and then a master again: it
-// has the other's data, and its connections last.
+// copy has the node be another one's replica for a moment, and then a master
+// again: it has the other's data, and its connections last.
 func (n *node) copy(o *node) {
 	n.w.tape.note("replica %d of %d", n.idx+1, o.idx+1)
 	n.w.log("node %d was a replica of node %d", n.idx, o.idx)
@@ -247,19 +248,22 @@ func (n *node) refuses(all bool) {
 	n.refuse = all
 }
 
-// setPlain is another Redlock client's: it sets the redlock key if that is free.
+// setPlain is another Redlock client's: it sets the redlock key if that is
+// free.
 func (n *node) setPlain(value string, lease time.Duration) bool {
 	n.w.tape.note("key %d %v as %s", n.idx+1, lease, strings.ReplaceAll(value, " ", "-"))
 	return n.model.SetPlain(n.millis(n.w.now), value, lease)
 }
 
-// delPlain deletes the redlock key if it has that value, or any if that is empty.
+// delPlain deletes the redlock key if it has that value, or any if that is
+// empty.
 func (n *node) delPlain(value string) {
 	n.w.tape.note("unkey %d %s", n.idx+1, strings.ReplaceAll(value, " ", "-"))
 	n.model.DelPlain(n.millis(n.w.now), value)
 }
 
-// revert is a restart from the disk: the newest writes are gone, and the marker is not.
+// revert is a restart from the disk: the newest writes are gone, and the marker
+// is not.
 func (n *node) revert() {
 	n.w.tape.note("revert %d", n.idx+1)
 	defer n.w.tape.within()()

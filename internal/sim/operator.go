@@ -7,9 +7,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what was decided of the set of nodes, and what its operator does beside exchanges.
+// This file owns what was decided of the set of nodes, and what its operator
+// does beside exchanges.
 
-// latest is the configuration that was decided last, nil where no nodes are exchanged.
+// latest is the configuration that was decided last, nil where no nodes are
+// exchanged.
 func (w *world) latest() (last *protocol.Configuration) {
 	for _, c := range w.decided {
 		if last == nil || c.Stamp.Epoch() > last.Stamp.Epoch() {
@@ -34,8 +36,8 @@ func (w *world) quorums(c *protocol.Configuration) protocol.Quorums {
 	}, protocol.Rules{})
 }
 
-// next are the sets that are about to count alone: an operator has looked at their nodes, and does not
-// know yet what these lose from now on.
+// next are the sets that are about to count alone: an operator has looked at
+// their nodes, and does not know yet what these lose from now on.
 func (w *world) next() (sets []protocol.Quorums) {
 	last := w.latest()
 	for _, x := range w.exchangers {
@@ -46,8 +48,9 @@ func (w *world) next() (sets []protocol.Quorums) {
 	return sets
 }
 
-// recordAgain is what an operator does whose set has no member left that knows it, or too few of them while nodes are
-// being exchanged. The program that exchanges nodes looks at them afterwards.
+// recordAgain is what an operator does whose set has no member left that knows
+// it, or too few of them while nodes are being exchanged. The program that
+// exchanges nodes looks at them afterwards.
 func (w *world) recordAgain() {
 	last := w.latest()
 	var lost []*node
@@ -91,8 +94,10 @@ func (w *world) retired(n *node) bool {
 	return false
 }
 
-// stopRetired is what an operator has to do: nodes that are not of the set any more are stopped, or at least do not come back
-// without their data. A process that starts with a list of such nodes alone takes them for nodes without a set.
+// stopRetired is what an operator has to do: nodes that are not of the set any
+// more are stopped, or at least do not come back without their data. A process
+// that starts with a list of such nodes alone takes them for nodes without a
+// set.
 func (w *world) stopRetired() {
 	for _, n := range w.nodes {
 		if !w.retired(n) || n.epoch() > 0 {
@@ -105,7 +110,8 @@ func (w *world) stopRetired() {
 	}
 }
 
-// exchangesEnd has the schedule last until the exchanges under way are over: each change takes two guard times at least.
+// exchangesEnd has the schedule last until the exchanges under way are over:
+// each change takes two guard times at least.
 func (w *world) exchangesEnd() {
 	for _, x := range w.exchangers {
 		w.limit = w.limit.add(time.Duration(len(x.goals)) * 3 * w.guard)
@@ -115,7 +121,8 @@ func (w *world) exchangesEnd() {
 // exchanges reports whether an exchange is under way.
 func (w *world) exchanges() bool { return slices.ContainsFunc(w.exchangers, (*exchanger).goesOn) }
 
-// dismiss ends the processes that wait for good. Their lists have to be changed.
+// dismiss ends the processes that wait for good. Their lists have to be
+// changed.
 func (w *world) dismiss() {
 	for _, p := range w.procs {
 		if !p.alive || !p.blocked() {
@@ -130,7 +137,8 @@ func (w *world) dismiss() {
 	}
 }
 
-// blocked reports whether nodes that have left and were stopped keep the process from each quorum that it knows.
+// blocked reports whether nodes that have left and were stopped keep the
+// process from each quorum that it knows.
 func (p *proc) blocked() bool {
 	gone := uint32(0)
 	for i, n := range p.w.nodes {

@@ -52,7 +52,8 @@ func (t *participant) shared() *protocol.Name {
 	return t.proc.names[t.lock]
 }
 
-// label is the name in traces: the process's, and a number for all but the first of it.
+// label is the name in traces: the process's, and a number for all but the
+// first of it.
 func (t *participant) label() string {
 	if t.no == 0 {
 		return t.proc.label
@@ -222,9 +223,9 @@ func (t *participant) releaseLater() {
 	})
 }
 
-// leftOut returns which nodes a claim asks only later, and when: in one of two cases none,
-// in one of four those that protocol.Fanout says (nil), else any that leave a quorum, drawn
-// from the id.
+// leftOut returns which nodes a claim asks only later, and when: in one of two
+// cases none, in one of four those that protocol.Fanout says (nil), else any
+// that leave a quorum, drawn from the id.
 func (p *proc) leftOut(id protocol.ID) *protocol.Deferral {
 	w := p.w
 	switch {

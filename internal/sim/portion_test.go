@@ -7,8 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// A claim that waits behind two hundred dead ones asks a node that drops one of them
-// at a time two hundred times, and is served then. That is no claim that spins.
+// A claim that waits behind two hundred dead ones asks a node that drops one of
+// them at a time two hundred times, and is served then. That is no claim that
+// spins.
 func TestLongQueueTakesManySmallPortions(t *testing.T) {
 	g := generator{
 		name: "many claims",

@@ -92,7 +92,8 @@ func (p *proc) guard() time.Duration       { return p.w.guard / p.shorter }
 func (p *proc) retention() time.Duration   { return p.w.retention / p.shorter }
 func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout / p.shorter }
 
-// adjust sets the wall clock again; two processes' never differ by more than the skew.
+// adjust sets the wall clock again; two processes' never differ by more than
+// the skew.
 func (p *proc) adjust() {
 	p.wall = p.off
 	p.erred = p.erred || p.off != 0 && p.w.wire == nil

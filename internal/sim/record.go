@@ -7,7 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// registerOp is an operation on the record, and what the simulation notes about it.
+// registerOp is an operation on the record, and what the simulation notes about
+// it.
 type registerOp struct {
 	*protocol.RegisterOp
 	proc   *proc
@@ -38,7 +39,8 @@ func (p *proc) startRegisterOp(owner *attempt, in protocol.RegisterOp, then func
 	p.startRegisterOpFor(p.w.around(persist), owner, in, then)
 }
 
-// startRegisterOpFor is inquire with the time after which the operation is given up.
+// startRegisterOpFor is inquire with the time after which the operation is
+// given up.
 func (p *proc) startRegisterOpFor(limit time.Duration, owner *attempt, in protocol.RegisterOp, then func(i *registerOp, ok bool)) {
 	var name *protocol.Name
 	if owner != nil {
@@ -193,8 +195,9 @@ func (w *world) lastly() {
 		return
 	}
 	w.lastRead = w.now.add(2*w.guard + 10*w.ttl)
-	// A run that has begun and come to nothing leaves it open what a minority has,
-	// and so does a node that goes when one has found it all: the next one decides.
+	// A run that has begun and come to nothing leaves it open what a minority
+	// has, and so does a node that goes when one has found it all: the next one
+	// decides.
 	w.at(w.guard+w.ttl/2, func() { w.procs[0].parts[0].acquire(false) })
 	w.at(w.guard+4*w.ttl, func() {
 		w.readLast(func() {
@@ -204,7 +207,8 @@ func (w *world) lastly() {
 	})
 }
 
-// readLast reads; unsettled is called when a run is to decide first, if one still may.
+// readLast reads; unsettled is called when a run is to decide first, if one
+// still may.
 func (w *world) readLast(unsettled func()) {
 	w.procs[0].startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead}, func(i *registerOp, ok bool) {
 		open := i.Outcome() == protocol.Inconclusive
@@ -231,8 +235,9 @@ type ledger struct {
 type opened struct{ run, found protocol.Version }
 
 // lost notes that a node has lost its data: of records a majority must remain
-// caught up, or be repaired before the next one goes. That is asked of a set that is about to count alone, too: its nodes
-// were looked at before, and what they lose between the look and the decision is as lost as after it.
+// caught up, or be repaired before the next one goes. That is asked of a set
+// that is about to count alone, too: its nodes were looked at before, and what
+// they lose between the look and the decision is as lost as after it.
 func (l *ledger) lost(w *world) {
 	caughtUp := uint32(0)
 	for i, n := range w.nodes {
@@ -260,7 +265,8 @@ func (l *ledger) settled(w *world, i *registerOp) {
 	reported := found
 	switch i.Op {
 	case protocol.OpOpen:
-		// What it finds on a minority it does not return before it has recorded it again.
+		// What it finds on a minority it does not return before it has recorded
+		// it again.
 		if _, few := i.Adopt(); few {
 			reported = protocol.Version{}
 		}

@@ -10,11 +10,13 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Each process repairs nodes that lost their data by the machine that runs in production
-// (protocol.Repair). This file takes its steps, as core/repair.go does.
+// Each process repairs nodes that lost their data by the machine that runs in
+// production (protocol.Repair). This file takes its steps, as core/repair.go
+// does.
 //
-// The names that nodes list are the record, the number of permits, and, in some aims,
-// further names whose registers are not simulated: a node has one, or has not.
+// The names that nodes list are the record, the number of permits, and, in some
+// aims, further names whose registers are not simulated: a node has one, or has
+// not.
 
 // The names of the record and of the number.
 const (
@@ -40,8 +42,9 @@ type repairTask struct {
 	then func(protocol.RepairResult) // of an onlooker's, or of an exchange; nil: the machine's
 }
 
-// mends: the process repairs the node if that lost its data, and the world has something
-// that a node could lack. In a trace only processes that it says so of repair nodes.
+// mends: the process repairs the node if that lost its data, and the world has
+// something that a node could lack. In a trace only processes that it says so
+// of repair nodes.
 func (p *proc) mends(n *node) bool {
 	w := p.w
 	if w.wire != nil {
@@ -118,8 +121,8 @@ func (p *proc) ask(t *repairTask, to int, limit time.Duration) {
 	}
 }
 
-// survey asks all nodes whether one more may be restarted, as "quorate check" does, and
-// calls then with the answer.
+// survey asks all nodes whether one more may be restarted, as "quorate check"
+// does, and calls then with the answer.
 func (p *proc) survey(then func(may bool)) {
 	w := p.w
 	nodes, left := make([]protocol.NodeHealth, len(w.nodes)), len(w.nodes)

@@ -9,12 +9,12 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file owns what the nodes do for the steps of a repair, and the names that they
-// list: the record and the number of permits are those of the model, further names are
-// only known or not.
+// This file owns what the nodes do for the steps of a repair, and the names
+// that they list: the record and the number of permits are those of the model,
+// further names are only known or not.
 //
-// Invariant: a node that is marked as caught up has every name that any node listed. The
-// simulator reports the violation "record" where it has not.
+// Invariant: a node that is marked as caught up has every name that any node
+// listed. The simulator reports the violation "record" where it has not.
 
 // repairStep is what a node does for one step.
 func (n *node) repairStep(m *message) (res protocol.RepairResult) {
@@ -118,8 +118,8 @@ func (p *proc) attested(n *node) bool {
 	return sets.Attested(caughtUp) || sets.All()&lacking == 0
 }
 
-// bringNumber gives a node the newest number of permits that the others that can be
-// asked know.
+// bringNumber gives a node the newest number of permits that the others that
+// can be asked know.
 func (p *proc) bringNumber(n *node) {
 	for _, o := range p.w.nodes {
 		if o != n && p.reaches(o) {

@@ -36,7 +36,8 @@ func (w *world) resize(limit uint64, nodes []*node) {
 	w.permits.limit, w.permits.since = limit, w.now
 	for _, n := range nodes {
 		n.model.Resize(limit, w.permits.at)
-		// As the client does that has resized: some request, for the nodes to look again.
+		// As the client does that has resized: some request, for the nodes to
+		// look again.
 		_, outs := n.model.Handle(n.millis(w.now), protocol.Terms{Capacity: w.capacity, Counting: true},
 			"", protocol.Request{Op: protocol.OpBeat}, n.incarnation())
 		for _, o := range outs {
@@ -45,8 +46,9 @@ func (w *world) resize(limit uint64, nodes []*node) {
 	}
 }
 
-// fits holds an admission against the number of permits: a claim that began after a
-// majority knew of the last Resize is bound by it, beside all claims that still hold.
+// fits holds an admission against the number of permits: a claim that began
+// after a majority knew of the last Resize is bound by it, beside all claims
+// that still hold.
 func (p *number) fits(w *world, a *attempt, holders []*attempt) {
 	if p.limit == 0 || a.began <= p.since {
 		return
@@ -106,8 +108,8 @@ var shrunk = generator{
 	},
 }
 
-// raised: there is one permit; a Resize to more has reached one node and failed.
-// Two processes each reach that one and one other.
+// raised: there is one permit; a Resize to more has reached one node and
+// failed. Two processes each reach that one and one other.
 var raised = generator{
 	name: "raised",
 	set: func(r *rand.Rand, s *setting) {

@@ -21,7 +21,8 @@ type rival struct {
 	until protocol.Time // of the hold; 0: none
 }
 
-// newRival returns one whose leases are as long as ours, or, if it is lossy, longer.
+// newRival returns one whose leases are as long as ours, or, if it is lossy,
+// longer.
 func newRival(w *world, lossy bool) *rival {
 	r := &rival{w: w, clock: newClock(w.rng, &w.setting), lease: w.ttl, lossy: lossy}
 	if lossy && w.rng.IntN(2) == 0 {
@@ -148,8 +149,8 @@ var foreign = generator{
 }
 
 // shared: a mutex shared with another Redlock client, and everything fails that
-// Redlock bears. It does not bear a node that forgets, in a restart or because its
-// clock jumps: the other client does not know of guard times.
+// Redlock bears. It does not bear a node that forgets, in a restart or because
+// its clock jumps: the other client does not know of guard times.
 var shared = generator{
 	name: "shared",
 	set: func(r *rand.Rand, s *setting) {
@@ -169,9 +170,9 @@ var shared = generator{
 	},
 }
 
-// overdue: e waits on a and b. The holder leaves a, and a's push for e is under way
-// until e's lease there has ended, and the rival has taken the keys of a and c. Then e comes back on
-// a, and b votes for it.
+// overdue: e waits on a and b. The holder leaves a, and a's push for e is under
+// way until e's lease there has ended, and the rival has taken the keys of a
+// and c. Then e comes back on a, and b votes for it.
 var overdue = generator{
 	name: "overdue",
 	set: func(r *rand.Rand, s *setting) {
@@ -224,8 +225,8 @@ var overdue = generator{
 	},
 }
 
-// barred: another client's key stays at one node, and of two waiters each is ahead at one
-// of the others.
+// barred: another client's key stays at one node, and of two waiters each is
+// ahead at one of the others.
 var barred = generator{
 	name: "barred",
 	set: func(r *rand.Rand, s *setting) {
@@ -259,9 +260,9 @@ var barred = generator{
 	},
 }
 
-// bygone: the rival holds by the keys of a and b, and b forgets. Claims come that
-// a is barred to. They get the votes of b and c when b's guard time is over, and the
-// rival's expiry is below that.
+// bygone: the rival holds by the keys of a and b, and b forgets. Claims come
+// that a is barred to. They get the votes of b and c when b's guard time is
+// over, and the rival's expiry is below that.
 var bygone = generator{
 	name: "bygone",
 	set: func(r *rand.Rand, s *setting) {

@@ -21,7 +21,8 @@ var (
 	file  = flag.Bool("trace", false, "with -seeds=1: print the schedule as a trace file")
 )
 
-// leavesOut returns what the flag -without leaves out. Only a build with the tag mutants has it.
+// leavesOut returns what the flag -without leaves out. Only a build with the
+// tag mutants has it.
 var leavesOut func(t *testing.T) func(*setting)
 
 // mutation is what -without asks for.
@@ -32,8 +33,8 @@ func mutation(t *testing.T) func(*setting) {
 	return leavesOut(t)
 }
 
-// printed returns a schedule as a trace. One that shows a violation is made as short as the
-// violation lets it be.
+// printed returns a schedule as a trace. One that shows a violation is made as
+// short as the violation lets it be.
 func printed(g generator, seed uint64, mutate func(*setting)) (text string, v *Violation) {
 	var x tape
 	v, _ = record(g, seed, mutate, nil, &x)
@@ -45,7 +46,8 @@ func printed(g generator, seed uint64, mutate func(*setting)) (text string, v *V
 				return strings.HasPrefix(l, "VIOLATION "+v.Kind)
 			})
 		}
-		// Of a mutant's schedule so much must stay that the rule keeps the violation out.
+		// Of a mutant's schedule so much must stay that the rule keeps the
+		// violation out.
 		bad := func(lines []string) bool { return shows(lines, mutate) && (mutate == nil || !shows(lines, nil)) }
 		head += fmt.Sprintf(" It shows: %v.", v)
 		if bad(lines) {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// However a sleep ends, the process's clock goes on with what it showed. When a crash
-// or the end of another pause came first, the clock of a process that was awake went
-// back at the end of the sleep, and that process took a healthy node's clock to have
-// jumped.
+// However a sleep ends, the process's clock goes on with what it showed. When a
+// crash or the end of another pause came first, the clock of a process that was
+// awake went back at the end of the sleep, and that process took a healthy
+// node's clock to have jumped.
 func TestClocksOfProcessesNeverGoBack(t *testing.T) {
 	for name, end := range map[string]func(p *proc){
 		"by itself": func(*proc) {},

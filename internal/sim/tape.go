@@ -10,8 +10,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// tape records a schedule as a trace: what chance and the plan of an aim decide, and in which
-// order everything arrives. What follows from that is not recorded.
+// tape records a schedule as a trace: what chance and the plan of an aim
+// decide, and in which order everything arrives. What follows from that is not
+// recorded.
 type tape struct {
 	w      *world
 	names  names
@@ -80,8 +81,8 @@ func (x *tape) note(format string, args ...any) {
 	x.lines = append(x.lines, fmt.Sprintf(format, args...))
 }
 
-// within records nothing until the function that it returns is called: what happens follows
-// from what has been recorded.
+// within records nothing until the function that it returns is called: what
+// happens follows from what has been recorded.
 func (x *tape) within() func() {
 	if x == nil {
 		return func() {}
@@ -156,7 +157,8 @@ func (x *tape) registerOp(p *proc, owner *attempt, in *protocol.RegisterOp) {
 	}
 }
 
-// shrink leaves out what a trace can do without, such that bad still holds of it.
+// shrink leaves out what a trace can do without, such that bad still holds of
+// it.
 func shrink(lines []string, bad func([]string) bool) []string {
 	for size := len(lines) / 2; size > 0; {
 		smaller := false
@@ -174,7 +176,8 @@ func shrink(lines []string, bad func([]string) bool) []string {
 	return lines
 }
 
-// blocksOf makes a trace of lines: a block ends with a line that leads to something.
+// blocksOf makes a trace of lines: a block ends with a line that leads to
+// something.
 func blocksOf(lines []string, mutate func(*setting)) []block {
 	var blocks []block
 	p, b := &player{mutate: mutate}, block{}

@@ -9,9 +9,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// A trace is a schedule as a person writes it: commands, and after "----" what they lead to.
-// The files in testdata are traces, one for each rule and one for each fault that was found.
-// CONTRIBUTING.md has the table of the commands. TestTraces plays them.
+// A trace is a schedule as a person writes it: commands, and after "----" what
+// they lead to. The files in testdata are traces, one for each rule and one for
+// each fault that was found. CONTRIBUTING.md has the table of the commands.
+// TestTraces plays them.
 //
 //	# What it shows, and what goes wrong without the rule.
 //	#
@@ -23,8 +24,8 @@ import (
 //	e joins at +1
 //	e holds, ticket +1, until 7.758s
 //
-// The world is the simulator's: the same state machines, nodes, clocks and checks. Chance has
-// no part in it, and the network is a wire.
+// The world is the simulator's: the same state machines, nodes, clocks and
+// checks. Chance has no part in it, and the network is a wire.
 
 // block is a part of a trace: commands, and what they lead to.
 type block struct {
@@ -90,8 +91,8 @@ func formatTrace(blocks []block) string {
 	return s.String()
 }
 
-// playTrace plays a trace and returns it with the output that it has now. mutate may change
-// the setting.
+// playTrace plays a trace and returns it with the output that it has now.
+// mutate may change the setting.
 func playTrace(blocks []block, mutate func(*setting)) []block {
 	p := &player{mutate: mutate, recordings: map[string]*protocol.Recording{}}
 	played := make([]block, len(blocks))
@@ -160,8 +161,8 @@ func (p *player) do(line string) (out []string) {
 	return out
 }
 
-// settings are what a trace has unless it says otherwise: a mutex on three nodes that vote,
-// exact clocks, and an empty network.
+// settings are what a trace has unless it says otherwise: a mutex on three
+// nodes that vote, exact clocks, and an empty network.
 func settings() setting {
 	s := setting{
 		nodes: 3, capacity: 1, weights: []uint64{1},

@@ -108,7 +108,8 @@ func (p *player) resize(a *args) error {
 	return nil
 }
 
-// propose LABEL N: so many attempts of the process come to nothing before anything is sent.
+// propose LABEL N: so many attempts of the process come to nothing before
+// anything is sent.
 func (p *player) propose(a *args) error {
 	q, n := p.on.process(a.next()), a.number()
 	for range n {

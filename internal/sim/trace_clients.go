@@ -9,8 +9,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// clients is all that a trace knows of client processes and their claims. A label names a
-// claim: a letter for the process, and a number for all but its first claim, as in e and e2.
+// clients is all that a trace knows of client processes and their claims. A
+// label names a claim: a letter for the process, and a number for all but its
+// first claim, as in e and e2.
 type clients interface {
 	claim(label string, try bool, weight uint64) error
 	hold(label, what string, weight uint64) error               // what a holder, or a waiter, does
@@ -24,7 +25,8 @@ type clients interface {
 	show(x *wire, label string) error
 }
 
-// cast implements clients with the processes of the simulator, around protocol.Claim.
+// cast implements clients with the processes of the simulator, around
+// protocol.Claim.
 type cast struct {
 	w      *world
 	values int // written so far
@@ -58,7 +60,8 @@ func (c *cast) meet(p *proc) {
 	p.begins()
 }
 
-// participant returns the participant of a label, which is made when it is first named.
+// participant returns the participant of a label, which is made when it is
+// first named.
 func (c *cast) participant(label string) (*participant, error) {
 	no := 1
 	if n, err := strconv.Atoi(label[1:]); err == nil {
@@ -189,8 +192,8 @@ func (c *cast) startRegisterOp(p *proc, owner *attempt, in protocol.RegisterOp, 
 	})
 }
 
-// repair has a process repair a node if that lost its data. told: it only reads the record
-// so that the node has it, which is a part of that.
+// repair has a process repair a node if that lost its data. told: it only reads
+// the record so that the node has it, which is a part of that.
 func (c *cast) repair(label string, n *node, only bool) error {
 	p := c.process(label)
 	if only {

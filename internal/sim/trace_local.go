@@ -9,9 +9,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file has the commands about the callers of one process, which share a value: see local.go.
-// The option callers of nodes gives each process so many. e/2 is the second one of e. A caller does
-// nothing by itself: it locks and unlocks when the trace says so.
+// This file has the commands about the callers of one process, which share a
+// value: see local.go. The option callers of nodes gives each process so many.
+// e/2 is the second one of e. A caller does nothing by itself: it locks and
+// unlocks when the trace says so.
 
 // caller returns the caller of a label.
 func (p *player) caller(label string) (*caller, error) {
@@ -44,8 +45,9 @@ func (p *player) lock(a *args) error {
 	return nil
 }
 
-// unlock CALLER [late DURATION]: late, it reads the clock so much later than the claim is looked at. unlock LABEL is by
-// mistake: a goroutine that does not hold the value unlocks it.
+// unlock CALLER [late DURATION]: late, it reads the clock so much later than
+// the claim is looked at. unlock LABEL is by mistake: a goroutine that does not
+// hold the value unlocks it.
 func (p *player) unlock(a *args) error {
 	label := a.next()
 	if !strings.Contains(label, "/") {
@@ -88,7 +90,8 @@ func (p *player) cancel(a *args) error {
 	return err
 }
 
-// turns LABEL N: the first two callers hold the value in turn, N times at most. It stops where the turn goes to another process.
+// turns LABEL N: the first two callers hold the value in turn, N times at most.
+// It stops where the turn goes to another process.
 func (p *player) turns(a *args) error {
 	t, err := p.on.participant(a.next())
 	n := a.number()

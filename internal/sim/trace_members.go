@@ -7,10 +7,12 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file has the commands about the set that nodes belong to: see members.go.
+// This file has the commands about the set that nodes belong to: see
+// members.go.
 
-// own LINK [empty] or own LINK copy NODE: from now on the address of LINK reaches a server that no other process has in its
-// list. It votes, has no data, or has a copy of another node's data.
+// own LINK [empty] or own LINK copy NODE: from now on the address of LINK
+// reaches a server that no other process has in its list. It votes, has no
+// data, or has a copy of another node's data.
 func (p *player) own(a *args) error {
 	l, err := p.link(a)
 	if err != nil {
@@ -33,14 +35,16 @@ func (p *player) own(a *args) error {
 	return nil
 }
 
-// members [recorded]: each process that has been named looks at the sets of its nodes. If recorded, the nodes are one.
+// members [recorded]: each process that has been named looks at the sets of its
+// nodes. If recorded, the nodes are one.
 func (p *player) members(a *args) error {
 	p.w.assemble(a.take("recorded"))
 	return nil
 }
 
-// record LABEL NODES [once]: the process records the set of its list. Only these nodes answer it. With once it stops after one
-// step of the recording, and the next such command goes on.
+// record LABEL NODES [once]: the process records the set of its list. Only
+// these nodes answer it. With once it stops after one step of the recording,
+// and the next such command goes on.
 func (p *player) recordSet(a *args) error {
 	label := a.next()
 	q := p.on.process(label)
@@ -132,7 +136,8 @@ func (p *player) operator(a *args) (*proc, error) {
 	return q, a.err
 }
 
-// exchange LABEL [add NODES] [remove NODES]: the process exchanges nodes, as an operator does.
+// exchange LABEL [add NODES] [remove NODES]: the process exchanges nodes, as an
+// operator does.
 func (p *player) exchange(a *args) error {
 	q, err := p.operator(a)
 	if err != nil {
@@ -145,7 +150,8 @@ func (p *player) exchange(a *args) error {
 	return a.err
 }
 
-// undo LABEL: the process gives up what it exchanges, or what another one has begun.
+// undo LABEL: the process gives up what it exchanges, or what another one has
+// begun.
 func (p *player) undo(a *args) error {
 	q, err := p.operator(a)
 	if err != nil {
@@ -163,7 +169,8 @@ func (p *player) undo(a *args) error {
 	return a.err
 }
 
-// decide LABEL begin [add NODES] [remove NODES], or decide LABEL join, finish or undo: the process decides at once what follows.
+// decide LABEL begin [add NODES] [remove NODES], or decide LABEL join, finish
+// or undo: the process decides at once what follows.
 func (p *player) decide(a *args) error {
 	q, err := p.operator(a)
 	if err != nil {

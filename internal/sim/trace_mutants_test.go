@@ -44,7 +44,8 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 	}
 }
 
-// untraced says of each rule that no trace is about why. internal/protocol has a mutant of each.
+// untraced says of each rule that no trace is about why. internal/protocol has
+// a mutant of each.
 var untraced = map[string]string{
 	"RuleRoute":       notRun + ": how long a call waits for a node",
 	"RuleNearest":     notRun + ": how long a call waits for a node",
@@ -69,8 +70,8 @@ var switches = map[string]func(*setting){
 	"hoard":    func(s *setting) { s.hoard = true },
 }
 
-// ruleNames returns the names of the constants that a const block of a file declares,
-// beginning with first, without those that are not exported.
+// ruleNames returns the names of the constants that a const block of a file
+// declares, beginning with first, without those that are not exported.
 func ruleNames(t *testing.T, file, first string) (names []string) {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
@@ -144,7 +145,8 @@ func mutations(t *testing.T) (names []string, by map[string]func(*setting)) {
 	return names, by
 }
 
-// claimed returns the rules that a trace says it shows, each with what goes wrong without it.
+// claimed returns the rules that a trace says it shows, each with what goes
+// wrong without it.
 func claimed(blocks []block) (all [][2]string) {
 	for _, b := range blocks {
 		for _, l := range b.before {
@@ -157,7 +159,8 @@ func claimed(blocks []block) (all [][2]string) {
 	return all
 }
 
-// Each trace that names a rule shows what goes wrong without it, and each rule has a trace.
+// Each trace that names a rule shows what goes wrong without it, and each rule
+// has a trace.
 func TestTracesFindMutants(t *testing.T) {
 	names, by := mutations(t)
 	for _, n := range rulesIn(t, "../protocol/rules*.go") {
@@ -191,7 +194,8 @@ func TestTracesFindMutants(t *testing.T) {
 	}
 }
 
-// TestTracesUnderEachMutant reports which traces each mutant changes. It checks nothing.
+// TestTracesUnderEachMutant reports which traces each mutant changes. It checks
+// nothing.
 func TestTracesUnderEachMutant(t *testing.T) {
 	if !testing.Verbose() {
 		t.Skip("a report: see it with -v")

@@ -146,7 +146,8 @@ func (p *player) reach(a *args) error {
 	return nil
 }
 
-// cut LINK requests|answers and heal LINK [broken]: no new connection is had meanwhile.
+// cut LINK requests|answers and heal LINK [broken]: no new connection is had
+// meanwhile.
 func (p *player) cut(a *args) error {
 	l, err := p.link(a)
 	if err != nil {
@@ -169,7 +170,8 @@ func (p *player) heal(a *args) error {
 	return err
 }
 
-// point LINK NODE: the address of LINK reaches the server of NODE with its next connection.
+// point LINK NODE: the address of LINK reaches the server of NODE with its next
+// connection.
 func (p *player) point(a *args) error {
 	l, err := p.link(a)
 	if err != nil {

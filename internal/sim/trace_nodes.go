@@ -50,7 +50,8 @@ func (p *player) refuse(a *args) error {
 	return err
 }
 
-// clock NODES [by DURATION] [rate FACTOR]: the clock is set by so much, or runs faster.
+// clock NODES [by DURATION] [rate FACTOR]: the clock is set by so much, or runs
+// faster.
 func (p *player) clock(a *args) error {
 	var ns []*node
 	if err := p.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
@@ -85,8 +86,9 @@ func (p *player) clock(a *args) error {
 	return a.err
 }
 
-// key NODES [DURATION] [as VALUE]: another Redlock client sets the name's redlock key there.
-// With a majority of the nodes it holds until the keys end; with manual, rival says so.
+// key NODES [DURATION] [as VALUE]: another Redlock client sets the name's
+// redlock key there. With a majority of the nodes it holds until the keys end;
+// with manual, rival says so.
 func (p *player) key(a *args) error {
 	var ns []*node
 	if err := p.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {
@@ -157,12 +159,14 @@ func (p *player) unkey(a *args) error {
 	return a.err
 }
 
-// forget NODES and revert NODES: while a node is down it loses its data, or all since save.
+// forget NODES and revert NODES: while a node is down it loses its data, or all
+// since save.
 func (p *player) forget(a *args) error { return p.onNodes(a, (*node).forget) }
 
 func (p *player) revert(a *args) error { return p.onNodes(a, (*node).revert) }
 
-// replica NODE of NODE: it was the other one's replica for a moment, and has its data.
+// replica NODE of NODE: it was the other one's replica for a moment, and has
+// its data.
 func (p *player) replica(a *args) error {
 	n, err := p.node(a.next())
 	if err != nil {
@@ -198,7 +202,8 @@ func (p *player) repair(a *args) error {
 	return p.on.repair(label, n, a.take("told"))
 }
 
-// bootstrap LABEL NODES: an operator declares these nodes ready, with the process, as those of a set that is recorded.
+// bootstrap LABEL NODES: an operator declares these nodes ready, with the
+// process, as those of a set that is recorded.
 func (p *player) bootstrap(a *args) error {
 	q := p.on.process(a.next())
 	var declared []*node
@@ -240,7 +245,8 @@ func (p *player) undecided(a *args) error {
 	return a.err
 }
 
-// forge NODES [by DURATION]: a record is there that is ahead by so much, or of the far future.
+// forge NODES [by DURATION]: a record is there that is ahead by so much, or of
+// the far future.
 func (p *player) forge(a *args) error {
 	var ns []*node
 	if err := p.onNodes(a, func(n *node) { ns = append(ns, n) }); err != nil {

@@ -73,7 +73,8 @@ func (x *wire) changed(a *attempt, was protocol.Phase) {
 	}
 }
 
-// admissible: the claim will hold before the event is over, so that it waits needs no line.
+// admissible: the claim will hold before the event is over, so that it waits
+// needs no line.
 func (a *attempt) admissible() bool { return a.Phase() == protocol.Holding }
 
 func (x *wire) note(a *attempt) { x.seen[a] = glance{a.Phase(), a.Ticket(), a.Deadline()} }

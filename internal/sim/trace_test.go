@@ -33,8 +33,8 @@ func readTrace(t *testing.T, file string) []block {
 	return blocks
 }
 
-// TestTraces plays each trace and compares what it leads to. With -rewrite it writes that
-// into the file: look at the difference before it is committed.
+// TestTraces plays each trace and compares what it leads to. With -rewrite it
+// writes that into the file: look at the difference before it is committed.
 func TestTraces(t *testing.T) {
 	for _, file := range traces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -9,11 +9,12 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// wire is the network of a world that a trace plays. A message arrives when the trace says,
-// or at once where the trace holds nothing back. Chance has no part in it.
+// wire is the network of a world that a trace plays. A message arrives when the
+// trace says, or at once where the trace holds nothing back. Chance has no part
+// in it.
 //
-// Invariant: what is under way in one direction of a connection arrives in the order in
-// which it was sent. Pushes have a connection of their own.
+// Invariant: what is under way in one direction of a connection arrives in the
+// order in which it was sent. Pushes have a connection of their own.
 type wire struct {
 	w          *world
 	names      names
@@ -50,8 +51,8 @@ func (x *wire) say(format string, args ...any) {
 	x.lines = append(x.lines, fmt.Sprintf(format, args...))
 }
 
-// start returns what a claim begins with. Its id follows from the participant and the
-// number of claims before it, so its residue is that number.
+// start returns what a claim begins with. Its id follows from the participant
+// and the number of claims before it, so its residue is that number.
 func (x *wire) start(t *participant) (protocol.ID, *protocol.Deferral) {
 	s := x.next
 	x.next = start{}
@@ -85,8 +86,8 @@ func (x *wire) keeps(e event) bool {
 	return true
 }
 
-// held reports whether a message waits for a command: because it matches a pattern, or
-// because one that was sent before it on the same connection does.
+// held reports whether a message waits for a command: because it matches a
+// pattern, or because one that was sent before it on the same connection does.
 func (x *wire) held(i int) bool {
 	e := x.flight[i]
 	if x.manual || e.kind == evLate || x.matches(e) {
@@ -100,13 +101,15 @@ func (x *wire) matches(e event) bool {
 	return slices.ContainsFunc(x.holds, func(p parcel) bool { return p.covers(is) })
 }
 
-// follows reports whether o was sent on the same connection as e and in the same direction.
+// follows reports whether o was sent on the same connection as e and in the
+// same direction.
 func follows(o, e event) bool {
 	ordered := o.kind == evRequest || o.kind == evAnswer
 	return ordered && o.kind == e.kind && o.m.link == e.m.link && o.m.gen == e.m.gen
 }
 
-// settle delivers what nothing holds back, and handles what follows within a moment.
+// settle delivers what nothing holds back, and handles what follows within a
+// moment.
 func (x *wire) settle() {
 	w := x.w
 	for range maxAtOnce {
@@ -188,7 +191,8 @@ func (p parcel) String() string {
 	return s
 }
 
-// words stand before the names of what is neither a request, nor an answer, nor a push.
+// words stand before the names of what is neither a request, nor an answer, nor
+// a push.
 var words = map[kind]string{evLate: "late ", evFail: "failure ", evUp: "up ", evDown: "down "}
 
 // covers reports whether the pattern p stands for o.
@@ -291,7 +295,8 @@ func (n *names) of(e event) parcel {
 	return p
 }
 
-// find returns the places of what a pattern stands for, or an error if nothing does.
+// find returns the places of what a pattern stands for, or an error if nothing
+// does.
 func (x *wire) find(p parcel) ([]int, error) {
 	var at []int
 	for i, e := range x.flight {

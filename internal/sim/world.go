@@ -174,8 +174,8 @@ func (w *world) at(d time.Duration, fn func()) {
 	w.queue.push(event{at: w.now.add(d), kind: evFunc, fn: fn})
 }
 
-// stop ends the faults: what is down comes up, and every waiter is to be served, but
-// no participant starts again.
+// stop ends the faults: what is down comes up, and every waiter is to be
+// served, but no participant starts again.
 func (w *world) stop() {
 	w.log("faults stop")
 	w.draining, w.steps = true, nil
@@ -214,7 +214,8 @@ func (w *world) stop() {
 	}
 }
 
-// idle: no participant holds or wants anything, and no nodes are being exchanged.
+// idle: no participant holds or wants anything, and no nodes are being
+// exchanged.
 func (w *world) idle() bool {
 	if w.exchanges() {
 		return false
@@ -254,7 +255,8 @@ func (w *world) fail(kind, format string, args ...any) {
 	}
 }
 
-// log writes a line of the trace. Callers on the hot path look at w.trace first.
+// log writes a line of the trace. Callers on the hot path look at w.trace
+// first.
 func (w *world) log(format string, args ...any) {
 	if w.trace != nil {
 		fmt.Fprintf(w.trace, "%12.6f  %s\n", float64(w.now)/1e9, fmt.Sprintf(format, args...))

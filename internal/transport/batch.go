@@ -6,27 +6,28 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns how commands become one: most of what a short script costs a node is
-// the same whatever it does. Where many callers are at work (see busyThreshold), commands
-// that go out in one write go out as one.
+// This file owns how commands become one: most of what a short script costs a
+// node is the same whatever it does. Where many callers are at work (see
+// busyThreshold), commands that go out in one write go out as one.
 //
 // Invariant: the order stays that of Append, and no command waits for company.
 
-// Batch is how several commands are sent as one. Append runs under the transport's lock
-// and must not block. Both are called for one batch at a time.
+// Batch is how several commands are sent as one. Append runs under the
+// transport's lock and must not block. Both are called for one batch at a time.
 type Batch interface {
-	// Append encodes the command, given the items' kind, their keys and arguments, and how
-	// many words these are.
+	// Append encodes the command, given the items' kind, their keys and
+	// arguments, and how many words these are.
 	Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte
-	// Reply takes the place of the items' Reply. The values and the list of items are valid
-	// until it returns; v and err are as for [Command].
+	// Reply takes the place of the items' Reply. The values and the list of
+	// items are valid until it returns; v and err are as for [Command].
 	Reply(items []Command, v []resp.Value, err error)
 }
 
 // BatchItem is a Command that may be sent in a Batch.
 type BatchItem interface {
 	Command
-	// Kind says with which others it goes: those of the same kind. 0: it goes by itself.
+	// Kind says with which others it goes: those of the same kind. 0: it goes
+	// by itself.
 	Kind() uint64
 	// AppendItem appends its keys and arguments, each an encoded word, and says
 	// how many. It is called during Append, under the same conditions.
@@ -36,10 +37,12 @@ type BatchItem interface {
 // MaxBatch bounds for how long a node is busy with one command.
 const MaxBatch = 32
 
-// batch are commands that have been appended and may still become one. The first is
-// encoded by itself, too: it stays that when no other comes before the write.
-// Invariant: while a batch is open nothing else is appended to conn.out. Each other
-// append closes it first, so the bytes and the queue of receivers have one order.
+// batch are commands that have been appended and may still become one. The
+// first is encoded by itself, too: it stays that when no other comes before the
+// write.
+// Invariant: while a batch is open nothing else is appended to conn.out. Each
+// other append closes it first, so the bytes and the queue of receivers have
+// one order.
 //
 // Ordered.mu guards it.
 type batch struct {
@@ -50,9 +53,10 @@ type batch struct {
 	first, length int // where in conn.out the first one is
 }
 
-// Two kinds of commands go by themselves beside those that are no items. With few
-// commands under way there is usually no company, and an item is encoded twice. Until
-// resendUntil a batch could not be repeated: only its leaves may be, not its joins.
+// Two kinds of commands go by themselves beside those that are no items. With
+// few commands under way there is usually no company, and an item is encoded
+// twice. Until resendUntil a batch could not be repeated: only its leaves may
+// be, not its joins.
 //
 // addToBatch adds a command to the batch; false: it is not for that.
 func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
@@ -76,7 +80,8 @@ func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 		c.out = cmd.Append(c.out)
 		p.length = len(c.out) - p.first
 	case 1:
-		// The second item has come: the first one's encoding by itself is cut off again.
+		// The second item has come: the first one's encoding by itself is cut
+		// off again.
 		c.out = c.out[:p.first]
 	}
 	if p.entries == nil {
@@ -87,7 +92,8 @@ func (c *conn) addToBatch(cmd Command, until, now time.Duration) bool {
 	return true
 }
 
-// Its time is that of its oldest item, so that State and Stall see the longest wait.
+// Its time is that of its oldest item, so that State and Stall see the longest
+// wait.
 //
 // closeBatch ends the batch: what is appended from here on comes after it.
 func (c *conn) closeBatch() {
@@ -112,8 +118,9 @@ func (c *conn) closeBatch() {
 	*p = batch{entries: p.entries[:0], keys: p.keys[:0], args: p.args[:0]}
 }
 
-// items is the reader's own, so it is reused without a lock. It is cleared afterwards:
-// an idle connection must not keep the last 32 commands, and their claims, alive.
+// items is the reader's own, so it is reused without a lock. It is cleared
+// afterwards: an idle connection must not keep the last 32 commands, and their
+// claims, alive.
 //
 // replyBatch gives the owner the answer to a batch. Only the reader calls it.
 func (c *conn) replyBatch(entries []entry, v []resp.Value, err error) {

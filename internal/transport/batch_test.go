@@ -16,7 +16,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// part is a call that says which of many it was: it appends its number to a list.
+// part is a call that says which of many it was: it appends its number to a
+// list.
 type part struct {
 	*call
 	n    int
@@ -69,8 +70,9 @@ func (b *batch) Reply(items []transport.Command, v []resp.Value, err error) {
 	}
 }
 
-// Commands that are sent at once go out as one, in the order in which they were sent,
-// also beside single ones. A command that is alone, or one of few, goes by itself.
+// Commands that are sent at once go out as one, in the order in which they were
+// sent, also beside single ones. A command that is alone, or one of few, goes
+// by itself.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1).Node(0).Client()
@@ -112,9 +114,10 @@ func newSent(l transport.Transport, p *part) *part {
 	return p
 }
 
-// batchFails sends more commands than go alone, and reports whether the last ones went as a batch. Of these the first gets the
-// node's error about the script, once. The first four find the connection idle enough to go alone, and so do those that are
-// appended when these have been answered.
+// batchFails sends more commands than go alone, and reports whether the last
+// ones went as a batch. Of these the first gets the node's error about the
+// script, once. The first four find the connection idle enough to go alone, and
+// so do those that are appended when these have been answered.
 func batchFails(t *testing.T, l *transport.Ordered, want string) bool {
 	t.Helper()
 	var cmds []transport.Command
@@ -209,7 +212,8 @@ func TestAppendLeavesToFlush(t *testing.T) {
 	}
 
 	// The writer's goroutine may still be awake from what was sent before, and
-	// takes what is appended then. So it counts that Append once left it to Flush.
+	// takes what is appended then. So it counts that Append once left it to
+	// Flush.
 	last, left := 2, false
 	for try := 0; try < 100 && !left; try++ {
 		var queued []*part

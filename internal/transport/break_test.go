@@ -252,8 +252,8 @@ func TestResets(t *testing.T) {
 	}
 }
 
-// A node that breaks each connection at its first command is given longer and longer pauses. That
-// it answers the transport's own commands shortens none.
+// A node that breaks each connection at its first command is given longer and
+// longer pauses. That it answers the transport's own commands shortens none.
 func TestPausesOfANodeThatBreaks(t *testing.T) {
 	t.Parallel()
 	began := make(chan time.Time, 1000)

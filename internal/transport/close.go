@@ -8,8 +8,8 @@ import (
 
 // This file owns the end of the link: what is still delivered, and until when.
 
-// Close see [Transport]. Lasting commands that still have no connection are waited for,
-// too.
+// Close see [Transport]. Lasting commands that still have no connection are
+// waited for, too.
 func (l *Ordered) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closed {
@@ -31,8 +31,9 @@ func (l *Ordered) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		left = l.left()
 	}
-	// The end of ctx ends run, which has watch fail the connection, and listen. wg counts them
-	// and follow. Each Reply that settle owes has been called when watch returns.
+	// The end of ctx ends run, which has watch fail the connection, and listen.
+	// wg counts them and follow. Each Reply that settle owes has been called
+	// when watch returns.
 	l.cancel()
 	l.wg.Wait()
 	l.dismiss(ctx)
@@ -63,8 +64,8 @@ func (l *Ordered) left() int {
 	return n
 }
 
-// dismiss waits for the client's hooks and provider, which may hang: a node timeout longer
-// than ctx at most.
+// dismiss waits for the client's hooks and provider, which may hang: a node
+// timeout longer than ctx at most.
 func (l *Ordered) dismiss(ctx context.Context) {
 	gone := make(chan struct{})
 	go func() {
@@ -84,9 +85,9 @@ func (l *Ordered) dismiss(ctx context.Context) {
 	}
 }
 
-// checkDrained wakes Close when nothing is pending any more. Ordered.mu is held. It is called
-// wherever one of its conditions may have come true: after an answer, a settle, a raise, or
-// leaves that were given up.
+// checkDrained wakes Close when nothing is pending any more. Ordered.mu is
+// held. It is called wherever one of its conditions may have come true: after
+// an answer, a settle, a raise, or leaves that were given up.
 func (l *Ordered) checkDrained() {
 	if l.drained != nil && !l.dying && len(l.kept) == 0 && (l.cur == nil || l.cur.pending == 0) {
 		close(l.drained)

@@ -11,16 +11,17 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns a connection to one slot of a Redis Cluster: it goes to the slot's master, and
-// follows it when a replica takes over or the slot moves.
+// This file owns a connection to one slot of a Redis Cluster: it goes to the
+// slot's master, and follows it when a replica takes over or the slot moves.
 //
-// Invariant: no command sees that a server does not serve its slot, or not all of it. The
-// connection ends instead, as if it had broken before the answer: leaves are sent again on the next
-// one, the other commands get ErrBroken, and no handshake succeeds until one server serves the
-// whole slot. A refusal is no answer of the slot: its next master may answer, and has the keys.
+// Invariant: no command sees that a server does not serve its slot, or not all
+// of it. The connection ends instead, as if it had broken before the answer:
+// leaves are sent again on the next one, the other commands get ErrBroken, and
+// no handshake succeeds until one server serves the whole slot. A refusal is no
+// answer of the slot: its next master may answer, and has the keys.
 //
-// The given client asks the servers of the cluster which of them serves which slot, and caches the
-// answer for all slots. So this package asks the client.
+// The given client asks the servers of the cluster which of them serves which
+// slot, and caches the answer for all slots. So this package asks the client.
 
 // endpoint is the server that a connection goes to.
 type endpoint struct {
@@ -28,7 +29,8 @@ type endpoint struct {
 	opts   *redis.Options
 }
 
-// to returns the endpoint of the connection, or of the next one while there is none.
+// to returns the endpoint of the connection, or of the next one while there is
+// none.
 func (l *Ordered) to() *endpoint { return l.at.Load() }
 
 // aim finds out where the next connection goes. It runs on run's goroutine.
@@ -58,26 +60,29 @@ func (l *Ordered) slotMaster(ctx context.Context) (*redis.Client, error) {
 	return within(ctx, func() (*redis.Client, error) { return l.cluster.MasterForKey(ctx, l.cfg.Slot) }, func(*redis.Client) {})
 }
 
-// lookAgain has the client ask for the slots again, in the background: a connection has ended, or
-// has failed to begin. The pause before the next one is long enough for that in the usual case.
+// lookAgain has the client ask for the slots again, in the background: a
+// connection has ended, or has failed to begin. The pause before the next one
+// is long enough for that in the usual case.
 func (l *Ordered) lookAgain() {
 	if l.cluster != nil {
 		l.cluster.ReloadState(l.ctx)
 	}
 }
 
-// hasMoved reports whether the slot has another master. The client asks for the slots every ten
-// seconds. A command finds out at once: see elsewhere.
+// hasMoved reports whether the slot has another master. The client asks for the
+// slots every ten seconds. A command finds out at once: see elsewhere.
 func (l *Ordered) hasMoved(ctx context.Context) bool {
 	client, err := l.slotMaster(ctx)
 	return err == nil && client.Options().Addr != l.to().opts.Addr
 }
 
-// elsewhere returns why a connection must end that got this answer, nil if it must not. MOVED:
-// another server has the slot. ASK and TRYAGAIN: the slot is being moved, and this server lacks some of
-// its keys. CLUSTERDOWN: the server does not know whether it still has the slot.
+// elsewhere returns why a connection must end that got this answer, nil if it
+// must not. MOVED: another server has the slot. ASK and TRYAGAIN: the slot is
+// being moved, and this server lacks some of its keys. CLUSTERDOWN: the server
+// does not know whether it still has the slot.
 //
-// The error does not wrap the answer: none of the callers may take it for one to its command.
+// The error does not wrap the answer: none of the callers may take it for one
+// to its command.
 func (c *conn) elsewhere(answer error) error {
 	e, ok := answer.(resp.Error)
 	if !ok || !c.slotted {
@@ -90,5 +95,6 @@ func (c *conn) elsewhere(answer error) error {
 	return nil
 }
 
-// errElsewhere ends a connection whose server has refused a command as another one's.
+// errElsewhere ends a connection whose server has refused a command as another
+// one's.
 var errElsewhere = errors.New("the server does not serve the whole slot now")

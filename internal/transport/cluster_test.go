@@ -13,8 +13,9 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// A connection goes to the master of its slot and follows it when the slot moves, for commands and for
-// pushes. No command sees a redirection, and one that must arrive is kept until a server has the slot.
+// A connection goes to the master of its slot and follows it when the slot
+// moves, for commands and for pushes. No command sees a redirection, and one
+// that must arrive is kept until a server has the slot.
 func TestFollowsTheSlot(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSharded(t, 2, false)

@@ -7,9 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Command is one request. The transport calls both methods. They must neither block
-// nor call Close. Append must not call the transport at all, because it runs under the
-// transport's lock. Reply may call Append and Flush.
+// Command is one request. The transport calls both methods. They must neither
+// block nor call Close. Append must not call the transport at all, because it
+// runs under the transport's lock. Reply may call Append and Flush.
 type Command interface {
 	// Append adds the encoded command to dst. It is called once, during Append,
 	// or, for a Lasting command, once for each connection it is sent on.
@@ -26,12 +26,14 @@ type Command interface {
 // It must bear being executed twice.
 type Lasting interface {
 	Command
-	// Until is when delivering it has lost its sense; the zero time: never sent again.
+	// Until is when delivering it has lost its sense; the zero time: never sent
+	// again.
 	Until() time.Time
 }
 
-// Config is fixed for the life of an Ordered. Every function may be nil. They are
-// called from the transport's goroutines and must neither block nor call Close.
+// Config is fixed for the life of an Ordered. Every function may be nil. They
+// are called from the transport's goroutines and must neither block nor call
+// Close.
 type Config struct {
 	Slot string // of a cluster: a key of the slot whose master the connection goes to
 
@@ -40,21 +42,22 @@ type Config struct {
 	MaxPending  int           // so many unanswered commands break the connection; default 65536
 	MaxBytes    int           // so many bytes of unanswered commands do; default 16 MiB
 
-	// Room is called when there is room again for what did not find any, and when that may
-	// have lost its sense meanwhile.
+	// Room is called when there is room again for what did not find any, and
+	// when that may have lost its sense meanwhile.
 	Room func()
 
 	// Probe gives the questions that each connection begins with, beside the
-	// transport's own. They must change nothing on the node, and an error as answer does not fail
-	// the connection.
+	// transport's own. They must change nothing on the node, and an error as
+	// answer does not fail the connection.
 	Probe func() []Command
-	// Hello gives the first commands that may change something. It is called when
-	// Probe's are answered. They are sent before anything else. Hello's own error
-	// fails the connection, and so does an error as answer to one of its commands.
-	// If there are no commands, the handshake has taken one round trip.
+	// Hello gives the first commands that may change something. It is called
+	// when Probe's are answered. They are sent before anything else. Hello's
+	// own error fails the connection, and so does an error as answer to one of
+	// its commands. If there are no commands, the handshake has taken one round
+	// trip.
 	Hello func(Info) ([]Command, error)
-	// HelloFailed is called if the connection fails between Hello and Up. Down is not
-	// called for it.
+	// HelloFailed is called if the connection fails between Hello and Up. Down
+	// is not called for it.
 	HelloFailed func(err error)
 
 	Batch Batch           // nil: every command goes by itself
@@ -122,9 +125,10 @@ type Info struct {
 	RoundTrip     time.Duration // of the first command
 }
 
-// Run names the memory that the server has: that of its process, until another master's takes
-// its place. A master that was a replica in between has lost what that one did not have,
-// though its process is the same and the marker that it got back says so.
+// Run names the memory that the server has: that of its process, until another
+// master's takes its place. A master that was a replica in between has lost
+// what that one did not have, though its process is the same and the marker
+// that it got back says so.
 func (i *Info) Run() string {
 	if i.RunID == "" || i.Former == "" {
 		return i.RunID
@@ -140,8 +144,8 @@ var (
 	ErrClosed = errors.New("connection closed")                 // not sent, or outcome unknown
 )
 
-// Causes of a connection's end, or of a refusal, that are our own decision. Replies see them
-// wrapped in one of the errors above.
+// Causes of a connection's end, or of a refusal, that are our own decision.
+// Replies see them wrapped in one of the errors above.
 var (
 	errStalled     = errors.New("no answer for too long")
 	errOverflow    = errors.New("too many unanswered commands")

@@ -8,17 +8,19 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns one connection: its two goroutines, and the order of bytes and receivers.
+// This file owns one connection: its two goroutines, and the order of bytes and
+// receivers.
 //
-// Invariant: each command that was appended to a connection gets exactly one Reply, from
-// the reader goroutine and in the order of Append, also when the connection breaks.
+// Invariant: each command that was appended to a connection gets exactly one
+// Reply, from the reader goroutine and in the order of Append, also when the
+// connection breaks.
 
 // conn is one connection of the link. It begins when the handshake is done and
 // ends in four steps, each exactly once: fail marks it; run closes the socket;
 // the writer ends, the reader ends; the reader settles the unanswered.
 //
-// What stands above wake is set before start, and is not changed later, except for rd and
-// items: these are the reader's alone.
+// What stands above wake is set before start, and is not changed later, except
+// for rd and items: these are the reader's alone.
 type conn struct {
 	nc      net.Conn
 	rd      *resp.Reader
@@ -59,17 +61,18 @@ type conn struct {
 }
 
 const (
-	// Without this bound an idle connection would keep the memory of its largest burst.
+	// Without this bound an idle connection would keep the memory of its
+	// largest burst.
 	keepBuffer = 256 << 10 // a write buffer above this size is not kept
-	// Leaves beyond this many bytes are not repeated. An orphan join of theirs ends with its
-	// lease, as if the leave had never come.
+	// Leaves beyond this many bytes are not repeated. An orphan join of theirs
+	// ends with its lease, as if the leave had never come.
 	maxResend = 1 << 20
 	maxSpares = 64 // of 2 kB each
 )
 
-// newConn makes the state of a connection that has not sent anything. It speaks RESP2 until
-// the node has accepted HELLO 3. wake holds one signal, so one that comes while the writer is
-// writing is not lost.
+// newConn makes the state of a connection that has not sent anything. It speaks
+// RESP2 until the node has accepted HELLO 3. wake holds one signal, so one that
+// comes while the writer is writing is not lost.
 func newConn(nc net.Conn, batcher Batch) *conn {
 	c := &conn{
 		nc:      nc,
@@ -98,16 +101,17 @@ func (c *conn) push(cmd Command, until, now time.Duration) {
 	size := len(c.out) - start
 	c.enter(entry{cmd: cmd, at: now, until: until, size: int32(size), alone: c.pending == 0})
 	c.pending++
-	// The old connection may still be alive at the node, which may read a join there
-	// after this leave. inspect sends the copy when the old connection must be gone.
+	// The old connection may still be alive at the node, which may read a join
+	// there after this leave. inspect sends the copy when the old connection
+	// must be gone.
 	if until > 0 && now < c.resendUntil && len(c.resend)+size <= maxResend {
 		c.resend = append(c.resend, c.out[start:]...)
 		c.resends++
 	}
 }
 
-// pushOwn queues a command of the transport. Neither Close nor State.Busy counts it, and no
-// hook sees it: it may contain a password.
+// pushOwn queues a command of the transport. Neither Close nor State.Busy
+// counts it, and no hook sees it: it may contain a password.
 func (c *conn) pushOwn(cmd Command, now time.Duration) {
 	c.closeBatch()
 	start := len(c.out)
@@ -117,7 +121,8 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 
 // enter queues the receiver of what has been appended to out.
 // Called with Ordered.mu held.
-// Invariant: out ends with the bytes of e, and no other receiver for them is queued.
+// Invariant: out ends with the bytes of e, and no other receiver for them is
+// queued.
 func (c *conn) enter(e entry) {
 	if c.hooks != nil && e.size > 0 && !e.own {
 		e.shown = c.hooks.show(c.out[len(c.out)-int(e.size):])
@@ -126,8 +131,8 @@ func (c *conn) enter(e entry) {
 	c.unanswered.push(e)
 }
 
-// read is the reader goroutine. It calls every Reply, with no lock held. A Reply that
-// blocks would block all later answers of the node.
+// read is the reader goroutine. It calls every Reply, with no lock held. A
+// Reply that blocks would block all later answers of the node.
 func (c *conn) read(l *Ordered) error {
 	var done []entry
 	for {
@@ -155,14 +160,14 @@ func (c *conn) read(l *Ordered) error {
 			c.served = true
 			c.pending -= max(1, len(e.batch))
 		}
-		// The list of the last batch goes back here and not after its Reply: spares is
-		// guarded by the lock, which is held now in any case.
+		// The list of the last batch goes back here and not after its Reply:
+		// spares is guarded by the lock, which is held now in any case.
 		if done != nil && len(c.spares) < maxSpares {
 			c.spares = append(c.spares, done)
 		}
 		done = nil
-		// The counts change before Reply is called. So a Reply that appends finds the
-		// room that its own answer has made.
+		// The counts change before Reply is called. So a Reply that appends
+		// finds the room that its own answer has made.
 		c.answers++
 		room := l.answered(c, e)
 		l.checkDrained()
@@ -186,9 +191,9 @@ func (c *conn) read(l *Ordered) error {
 	}
 }
 
-// start runs the connection until it is dead and settled.
-// Two goroutines. The reader settles what is unanswered only after the writer has
-// ended: otherwise the writer could still send a command that has got ErrBroken.
+// start runs the connection until it is dead and settled. Two goroutines. The
+// reader settles what is unanswered only after the writer has ended: otherwise
+// the writer could still send a command that has got ErrBroken.
 func (c *conn) start(l *Ordered) {
 	written := make(chan struct{})
 	go func() {
@@ -207,20 +212,21 @@ func (c *conn) start(l *Ordered) {
 }
 
 // fail declares c dead, once. Ordered.mu is held; run closes the socket, which
-// ends a read and a write that hang.
-// It closes no socket, because its callers hold Ordered.mu, and a close may block.
+// ends a read and a write that hang. It closes no socket, because its callers
+// hold Ordered.mu, and a close may block.
 func (l *Ordered) fail(c *conn, cause error) {
 	if c.cause != nil {
 		return
 	}
 	c.closeBatch()
-	// The items of an open batch are in no queue yet. closeBatch has put them into
-	// unanswered, where settle finds them.
+	// The items of an open batch are in no queue yet. closeBatch has put them
+	// into unanswered, where settle finds them.
 	c.cause, c.owed = cause, c.unanswered.n > 0
 	close(c.dead)
 	if l.cur == c {
-		// Between here and the end of settle there is neither a connection nor a kept
-		// leave to be seen. dying says so: Close must not take that for drained.
+		// Between here and the end of settle there is neither a connection nor
+		// a kept leave to be seen. dying says so: Close must not take that for
+		// drained.
 		l.cur, l.dying = nil, true
 		l.downErr = fmt.Errorf("%w: %w", ErrDown, cause)
 	}
@@ -231,11 +237,12 @@ func (l *Ordered) fail(c *conn, cause error) {
 // runs on the reader goroutine, so all answers of one connection come in order.
 func (l *Ordered) settle(c *conn) {
 	l.mu.Lock()
-	// From here on only this goroutine has the ring, so the rest needs the lock for
-	// l.kept only.
+	// From here on only this goroutine has the ring, so the rest needs the lock
+	// for l.kept only.
 	pending := c.unanswered // a dead connection takes no more
 	c.unanswered, c.pending = ring{}, 0
-	// After Close there is no next connection: what would be kept gets its Reply now.
+	// After Close there is no next connection: what would be kept gets its
+	// Reply now.
 	again := l.ctx.Err() == nil
 	l.mu.Unlock()
 
@@ -264,8 +271,8 @@ func (l *Ordered) settle(c *conn) {
 
 	l.mu.Lock()
 	if len(kept) > 0 {
-		// Commands that came while the connection was dying are in l.kept already, and
-		// are newer.
+		// Commands that came while the connection was dying are in l.kept
+		// already, and are newer.
 		l.kept = append(kept, l.kept...)
 	}
 	l.dying = false

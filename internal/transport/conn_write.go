@@ -5,15 +5,18 @@ import (
 	"time"
 )
 
-// This file owns how a connection writes: by the goroutine that flushes, or by the writer, one at a time.
+// This file owns how a connection writes: by the goroutine that flushes, or by
+// the writer, one at a time.
 //
-// Invariant: no two goroutines write at once, and each writes all that was appended before it in that order. Without that the bytes of two
-// commands mix on the connection.
+// Invariant: no two goroutines write at once, and each writes all that was
+// appended before it in that order. Without that the bytes of two commands mix
+// on the connection.
 
 // writeOnce writes what is pending, releasing Ordered.mu meanwhile, and reports
-// whether more has been appended since. Ordered.mu is held, and no goroutine is writing.
-// Two buffers take turns: while one is written without the lock, commands are
-// appended to the other. With one buffer each Append would wait for the socket.
+// whether more has been appended since. Ordered.mu is held, and no goroutine is
+// writing. Two buffers take turns: while one is written without the lock,
+// commands are appended to the other. With one buffer each Append would wait
+// for the socket.
 func (c *conn) writeOnce(l *Ordered) (more bool) {
 	c.closeBatch()
 	buf := c.out
@@ -23,7 +26,8 @@ func (c *conn) writeOnce(l *Ordered) (more bool) {
 	// may follow it, and nothing does, since the connection is dead then.
 	_, err := c.nc.Write(buf)
 	l.mu.Lock()
-	// spare is nil if the last buffer was too large: the next Append then allocates.
+	// spare is nil if the last buffer was too large: the next Append then
+	// allocates.
 	c.spare, c.writing = nil, false
 	if cap(buf) <= keepBuffer {
 		c.spare = buf[:0]
@@ -45,12 +49,12 @@ func (c *conn) wakeWriter() {
 	}
 }
 
-// yieldBackoff decides whether the writer yields the processor before it writes. The
-// goroutines that are ready run then, and what they append goes out in the same write.
-// Where all of them work on locks that takes little time and saves more. Beside
-// goroutines that want the processors for themselves it may take long, and then the
-// writer does not yield for a while.
-// The writer goroutine alone uses it.
+// yieldBackoff decides whether the writer yields the processor before it
+// writes. The goroutines that are ready run then, and what they append goes out
+// in the same write. Where all of them work on locks that takes little time and
+// saves more. Beside goroutines that want the processors for themselves it may
+// take long, and then the writer does not yield for a while. The writer
+// goroutine alone uses it.
 type yieldBackoff struct {
 	not   time.Time     // before that
 	pause time.Duration // the next time
@@ -62,7 +66,8 @@ const (
 	lastPause  = time.Minute
 )
 
-// yield lets the goroutines that are ready run first, unless that took long lately.
+// yield lets the goroutines that are ready run first, unless that took long
+// lately.
 func (y *yieldBackoff) yield() {
 	began := time.Now()
 	if began.Before(y.not) {
@@ -72,9 +77,10 @@ func (y *yieldBackoff) yield() {
 	y.took(began, time.Since(began))
 }
 
-// took decides, by how long a yield took, when the writer may yield again. The pause doubles
-// from firstPause to lastPause, and one short yield ends it. So a process that stays busy loses
-// one long turn a minute in the end, and notices when it is idle again.
+// took decides, by how long a yield took, when the writer may yield again. The
+// pause doubles from firstPause to lastPause, and one short yield ends it. So a
+// process that stays busy loses one long turn a minute in the end, and notices
+// when it is idle again.
 func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 	if d <= shortTurn {
 		y.pause = 0
@@ -84,8 +90,9 @@ func (y *yieldBackoff) took(began time.Time, d time.Duration) {
 	y.not = began.Add(d + y.pause)
 }
 
-// write is the writer goroutine. It and a sender that flushes take turns: writing is true
-// while either of them writes, so commands never interleave on the connection.
+// write is the writer goroutine. It and a sender that flushes take turns:
+// writing is true while either of them writes, so commands never interleave on
+// the connection.
 func (c *conn) write(l *Ordered) {
 	var turn yieldBackoff
 	for {

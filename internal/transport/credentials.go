@@ -15,13 +15,13 @@ import (
 
 // This file owns the user and password of a connection, from the login on.
 //
-// Invariant: new credentials are sent on the connection itself, in order with the commands.
-// So a node that drops a connection when its credentials expire never drops one whose
-// provider has renewed them in time.
+// Invariant: new credentials are sent on the connection itself, in order with
+// the commands. So a node that drops a connection when its credentials expire
+// never drops one whose provider has renewed them in time.
 
-// resolve returns the command that authenticates the next connection, from the first of the
-// sources that go-redis would ask; nil: none is needed.
-// A provider is the owner's code and may hang: login calls resolve by way of within.
+// resolve returns the command that authenticates the next connection, from the
+// first of the sources that go-redis would ask; nil: none is needed. A provider
+// is the owner's code and may hang: login calls resolve by way of within.
 func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
 	user, password := o.Username, o.Password
 	switch {
@@ -33,8 +33,9 @@ func resolve(ctx context.Context, o *redis.Options) (auth []string, err error) {
 	return authenticate(user, password), err
 }
 
-// authenticate is the AUTH for a user and a password; nil without a password, because there
-// is no such AUTH. A node that wants none admits the client by its PING.
+// authenticate is the AUTH for a user and a password; nil without a password,
+// because there is no such AUTH. A node that wants none admits the client by
+// its PING.
 func authenticate(user, password string) []string {
 	switch {
 	case password == "":
@@ -46,11 +47,13 @@ func authenticate(user, password string) []string {
 	}
 }
 
-// credentials are those of one connection. A provider may change them while it lasts. Each
-// connection subscribes for itself, and its subscription ends with it: see own.
+// credentials are those of one connection. A provider may change them while it
+// lasts. Each connection subscribes for itself, and its subscription ends with
+// it: see own.
 // Lock order: credentials.mu, then Ordered.mu, which apply takes.
 //
-// mu guards the fields, and is held while they are applied: so the newest are applied last.
+// mu guards the fields, and is held while they are applied: so the newest are
+// applied last.
 type credentials struct {
 	l *Ordered
 
@@ -60,10 +63,10 @@ type credentials struct {
 	apply   func(command []string) // nil: the connection is not ready
 }
 
-// watchCredentials subscribes to the streaming provider, if there is one. stop ends that.
-// Subscribe is the owner's code and may hang, so it is left behind after timeout, and stop is
-// called when it returns after all. A provider may call OnNext before the connection is in use:
-// that waits in newer until ready.
+// watchCredentials subscribes to the streaming provider, if there is one. stop
+// ends that. Subscribe is the owner's code and may hang, so it is left behind
+// after timeout, and stop is called when it returns after all. A provider may
+// call OnNext before the connection is in use: that waits in newer until ready.
 func (l *Ordered) watchCredentials(ctx context.Context, timeout time.Duration) (*credentials, func(), error) {
 	provider := l.to().opts.StreamingCredentialsProvider
 	if provider == nil {
@@ -103,7 +106,8 @@ func (c *credentials) first() []string {
 	return c.initial
 }
 
-// ready says how newer credentials are applied. Without a provider there are none.
+// ready says how newer credentials are applied. Without a provider there are
+// none.
 func (c *credentials) ready(apply func(command []string)) {
 	if c == nil {
 		return
@@ -115,8 +119,8 @@ func (c *credentials) ready(apply func(command []string)) {
 	}
 }
 
-// OnNext takes new credentials from the provider.
-// Without a password it changes nothing: a connection that is in use cannot be logged out.
+// OnNext takes new credentials from the provider. Without a password it changes
+// nothing: a connection that is in use cannot be logged out.
 func (c *credentials) OnNext(next auth.Credentials) {
 	command := authenticate(next.BasicAuth())
 	if command == nil {
@@ -135,9 +139,9 @@ func (c *credentials) OnError(err error) {
 	c.l.cfg.Notice(fmt.Errorf("the provider of credentials fails; the connection keeps those that it has: %w", err))
 }
 
-// again authenticates a connection that is in use.
-// Its Reply has nothing to end: a node that refuses a new password goes on to serve the
-// connection under the old one.
+// again authenticates a connection that is in use. Its Reply has nothing to
+// end: a node that refuses a new password goes on to serve the connection under
+// the old one.
 type again struct {
 	l       *Ordered
 	command []string
@@ -151,7 +155,8 @@ func (a *again) Reply(_ []resp.Value, err error) {
 	}
 }
 
-// A connection that is not current gets none: the next one logs in with the newest credentials.
+// A connection that is not current gets none: the next one logs in with the
+// newest credentials.
 //
 // authenticateAgain appends an AUTH to c. It neither blocks nor writes.
 func (l *Ordered) authenticateAgain(c *conn, command []string) {

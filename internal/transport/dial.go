@@ -18,15 +18,16 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns what a client's options mean for a connection: address, TLS, credentials,
-// database, OnConnect.
+// This file owns what a client's options mean for a connection: address, TLS,
+// credentials, database, OnConnect.
 //
-// Invariant: nothing of go-redis outlives the handshake, or can touch the connection later.
+// Invariant: nothing of go-redis outlives the handshake, or can touch the
+// connection later.
 
 // options returns a private copy of a client's options, reduced to what opening
 // a single connection needs: addresses, TLS, credentials, database, OnConnect.
-// The copy lets no setting through that could hold up a command or open a second
-// connection: no pool, no retries, no cache of its own.
+// The copy lets no setting through that could hold up a command or open a
+// second connection: no pool, no retries, no cache of its own.
 func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 	var o redis.Options
 	switch c := client.(type) {
@@ -43,13 +44,14 @@ func options(client redis.UniversalClient, cfg Config) (*redis.Options, error) {
 	default:
 		return nil, fmt.Errorf("client of type %T: a node is one independent master, give its *redis.Client", client)
 	}
-	// The handshake sends HELLO itself: see upgrade. In RESP3 a push could come during
-	// OnConnect, and go-redis would read it.
+	// The handshake sends HELLO itself: see upgrade. In RESP3 a push could come
+	// during OnConnect, and go-redis would read it.
 	o.Protocol = 2
 	// Without it go-redis looks at a context before a read, and not during one.
 	o.ContextTimeoutEnabled = true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = cfg.Stall, cfg.Stall, cfg.Stall
-	// A second dial inside of a handshake would be another connection: run decides when to try again.
+	// A second dial inside of a handshake would be another connection: run
+	// decides when to try again.
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.PoolSize, o.PipelinePoolSize = 1, -1
 	// No connection beside the one that is asked for.
@@ -72,15 +74,16 @@ type opened struct {
 	end   func() // called once, when the connection has ended; nil: nothing
 }
 
-// loginStep is a command by which the node lets the connection in. The node must accept it.
-// Exceptions: see hello and needless.
+// loginStep is a command by which the node lets the connection in. The node
+// must accept it. Exceptions: see hello and needless.
 type loginStep struct {
 	words []string
 	sent  bool // by go-redis; its answer is unread
 	hello bool // HELLO 3, which the node may refuse
 }
 
-// close ends a connection that no conn has: a handshake that came too late, or that a hook refused.
+// close ends a connection that no conn has: a handshake that came too late, or
+// that a hook refused.
 func (o *opened) close() { discard(o.nc) }
 
 // owned is a connection with which something else ends.
@@ -91,10 +94,11 @@ type owned struct {
 	end  func()
 }
 
-// open returns a connection that is dialed and encrypted, with nothing unread on
-// it but the answers to what go-redis has sent. Each step may take as long as timeout.
-// It runs on run's goroutine, or on that of listen. The code of the client's owner
-// that it calls may hang, so it is left behind when ctx ends: see within.
+// open returns a connection that is dialed and encrypted, with nothing unread
+// on it but the answers to what go-redis has sent. Each step may take as long
+// as timeout. It runs on run's goroutine, or on that of listen. The code of the
+// client's owner that it calls may hang, so it is left behind when ctx ends:
+// see within.
 func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
@@ -105,8 +109,9 @@ func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, err
 			if err != nil {
 				return nil, err
 			}
-			// Only a hooked dial goes by way of the client. Without hooks the copy of its options is
-			// enough, and no connection of go-redis takes part.
+			// Only a hooked dial goes by way of the client. Without hooks the
+			// copy of its options is enough, and no connection of go-redis
+			// takes part.
 			var o *opened
 			if present {
 				if o, err = l.openHooked(ctx, caught, timeout); err == nil {
@@ -126,10 +131,9 @@ func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, err
 	}, (*opened).close)
 }
 
-// own has what belongs to a connection end with it. That is not our code, so nothing but
-// Close waits for it.
-// discard calls end, which starts a goroutine for it: run calls discard, and must not wait for
-// code of the owner.
+// own has what belongs to a connection end with it. That is not our code, so
+// nothing but Close waits for it. discard calls end, which starts a goroutine
+// for it: run calls discard, and must not wait for code of the owner.
 func (l *Ordered) own(o *opened, stop func()) {
 	end := o.end
 	if o.creds == nil && end == nil {
@@ -171,11 +175,11 @@ func (l *Ordered) openPlain(ctx context.Context, creds *credentials, timeout tim
 	return &opened{nc: nc, login: steps}, nil
 }
 
-// login returns the commands that authenticate a connection, choose its database
-// and name it. The node must accept each. PING shows whether the node admits a
-// client that gives no password. HELLO does not authenticate, because every version
-// understands AUTH: see upgrade. So all commands go out together, and resp.Reader
-// bounds each answer.
+// login returns the commands that authenticate a connection, choose its
+// database and name it. The node must accept each. PING shows whether the node
+// admits a client that gives no password. HELLO does not authenticate, because
+// every version understands AUTH: see upgrade. So all commands go out together,
+// and resp.Reader bounds each answer.
 func login(ctx context.Context, o *redis.Options, creds *credentials) ([]loginStep, error) {
 	auth := creds.first()
 	if creds == nil {
@@ -197,21 +201,22 @@ func login(ctx context.Context, o *redis.Options, creds *credentials) ([]loginSt
 	return append(steps, loginStep{words: []string{"PING"}}), nil
 }
 
-// needless reports whether a node refuses a password because it wants none. It then
-// admits every client, so the refusal is no error. (go-redis authenticates by HELLO,
-// which accepts any password there.)
+// needless reports whether a node refuses a password because it wants none. It
+// then admits every client, so the refusal is no error. (go-redis authenticates
+// by HELLO, which accepts any password there.)
 func needless(refused error) bool {
 	return strings.HasPrefix(refused.Error(), "ERR AUTH <password> called without any password configured")
 }
 
-// introduce runs OnConnect. OnConnect needs a connection of go-redis, so go-redis
-// does that part of the handshake, on a client made for this one connection.
-// introduce closes the client, which held only a borrowed handle, before it
-// returns. So nothing of go-redis (pool, health check, finalizer) outlives it or
-// can touch the connection later. go-redis reads nothing ahead: in RESP2 a node
-// sends answers only, and go-redis has read them all.
+// introduce runs OnConnect. OnConnect needs a connection of go-redis, so
+// go-redis does that part of the handshake, on a client made for this one
+// connection. introduce closes the client, which held only a borrowed handle,
+// before it returns. So nothing of go-redis (pool, health check, finalizer)
+// outlives it or can touch the connection later. go-redis reads nothing ahead:
+// in RESP2 a node sends answers only, and go-redis has read them all.
 func introduce(ctx context.Context, o *redis.Options, nc net.Conn, timeout time.Duration) error {
-	// OnConnect may ignore its context. A closed socket ends its reads and writes.
+	// OnConnect may ignore its context. A closed socket ends its reads and
+	// writes.
 	stop := context.AfterFunc(ctx, func() { discard(nc) })
 	handle := &borrowed{Conn: nc}
 	once := *o
@@ -232,9 +237,9 @@ func introduce(ctx context.Context, o *redis.Options, nc net.Conn, timeout time.
 	return cmp.Or(handle.lie(), err)
 }
 
-// within returns the result of f, or the cause of ctx if that ends first. A Dialer
-// or a provider of credentials may ignore its context; go-redis's own Dialer does
-// for TLS. A late result goes to tooLate.
+// within returns the result of f, or the cause of ctx if that ends first. A
+// Dialer or a provider of credentials may ignore its context; go-redis's own
+// Dialer does for TLS. A late result goes to tooLate.
 // Note: Here is an incorrect version: to call f, and look at ctx afterwards. A
 // provider that hangs would then hang the link, and Close.
 func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T, error) {
@@ -276,12 +281,12 @@ func discard(nc net.Conn) {
 }
 
 // borrowed is the handle of a connection that ceases to work, and to close it,
-// once the owner has taken the connection back. Invariant: a length that resp.Reader
-// would refuse does not pass. Without it 38 bytes end the process, because go-redis
-// allocates what a length announces.
+// once the owner has taken the connection back. Invariant: a length that
+// resp.Reader would refuse does not pass. Without it 38 bytes end the process,
+// because go-redis allocates what a length announces.
 //
-// mu guards what stands below it. go-redis, and the AfterFunc that calls drop, run on other
-// goroutines than result.
+// mu guards what stands below it. go-redis, and the AfterFunc that calls drop,
+// run on other goroutines than result.
 type borrowed struct {
 	net.Conn
 	used, back atomic.Bool

@@ -16,18 +16,19 @@ import (
 
 // This file owns the first bytes of a connection, before it carries commands.
 //
-// Invariant: a stale connection is killed before a leave is sent again, or the leaves are
-// sent once more after a second. Without that the node may read an old join after the leave.
+// Invariant: a stale connection is killed before a leave is sent again, or the
+// leaves are sent once more after a second. Without that the node may read an
+// old join after the leave.
 
-// staleConn is a connection that broke with commands unanswered. Until it is known
-// to be dead, the node may still read from it.
+// staleConn is a connection that broke with commands unanswered. Until it is
+// known to be dead, the node may still read from it.
 type staleConn struct {
 	runID string
 	id    int64
 }
 
-// Only run calls it, so it takes no lock. At most 16 are kept. If an older one is
-// dropped, leaves are repeated as if its kill were not confirmed.
+// Only run calls it, so it takes no lock. At most 16 are kept. If an older one
+// is dropped, leaves are repeated as if its kill were not confirmed.
 func (l *Ordered) trackStale(c *conn) {
 	if len(l.stale) == 16 {
 		l.stale, l.killUnconfirmed = l.stale[1:], true
@@ -36,11 +37,12 @@ func (l *Ordered) trackStale(c *conn) {
 }
 
 // connect opens a connection and completes its handshake. Each step may take as
-// long as timeout, the whole maxConnect Stalls: see steady. With hooks, open calls them.
+// long as timeout, the whole maxConnect Stalls: see steady. With hooks, open
+// calls them.
 //
-// It returns a connection that no other goroutine knows, or an error with the socket closed.
-// If Hello was called, a failure is reported to HelloFailed, because neither Up nor Down will
-// be called for this connection.
+// It returns a connection that no other goroutine knows, or an error with the
+// socket closed. If Hello was called, a failure is reported to HelloFailed,
+// because neither Up nor Down will be called for this connection.
 func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
@@ -67,8 +69,8 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		// From here on inspect watches over the connection. A read may wait for as long as the
-		// node owes no answer.
+		// From here on inspect watches over the connection. A read may wait for
+		// as long as the node owes no answer.
 		step.timeout = 0
 		err = nc.SetDeadline(time.Time{})
 	}
@@ -83,9 +85,9 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	return c, nil
 }
 
-// handshake takes one round trip if there is nothing to tell the node, else two.
-// It runs on run's goroutine. No other goroutine knows the connection yet, so it
-// takes no lock while it waits for answers.
+// handshake takes one round trip if there is nothing to tell the node, else
+// two. It runs on run's goroutine. No other goroutine knows the connection yet,
+// so it takes no lock while it waits for answers.
 func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	// First learn which server this is, without a change to it.
 	if err := l.greet(c, w, login); err != nil {
@@ -94,16 +96,17 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	if c.info.aofNotReady() {
 		return errAOFNotReady
 	}
-	// The kills go before what Hello sends. What a stale connection has not read
-	// yet may be a join, and must be gone before this connection changes anything.
+	// The kills go before what Hello sends. What a stale connection has not
+	// read yet may be a join, and must be gone before this connection changes
+	// anything.
 	kills := l.killable(*c.info)
 	c.greeted = true
 	hello, err := l.cfg.Hello(*c.info)
 	if err != nil {
 		return err
 	}
-	// Kills and Hello's commands go out in one write. The node executes them in this order,
-	// so nothing of Hello's precedes a kill.
+	// Kills and Hello's commands go out in one write. The node executes them in
+	// this order, so nothing of Hello's precedes a kill.
 	var out []byte
 	for _, id := range kills {
 		out = resp.AppendCommand(out, "CLIENT", "KILL", "ID", strconv.FormatInt(id, 10))
@@ -133,8 +136,8 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	for i, cmd := range hello {
 		v, refused, err := c.ask()
 		if err != nil {
-			// The node may still read the rest of Hello's commands from this connection, so the
-			// next one kills it first.
+			// The node may still read the rest of Hello's commands from this
+			// connection, so the next one kills it first.
 			l.trackStale(c)
 			abandon(hello[i:], err)
 			return err
@@ -147,10 +150,10 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	return failed
 }
 
-// greet authenticates the connection and asks the node about itself, in one round
-// trip. Nothing that it sends changes anything on the node.
-// All questions are written before the first answer is read: one round trip,
-// however many there are.
+// greet authenticates the connection and asks the node about itself, in one
+// round trip. Nothing that it sends changes anything on the node. All questions
+// are written before the first answer is read: one round trip, however many
+// there are.
 func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 	out := appendSteps(nil, login)
 	for _, words := range questions {
@@ -172,7 +175,8 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 		var refused error
 		var v []resp.Value
 		v, refused, err = c.ask()
-		// Later answers may have waited behind slow ones: the first one measures the way.
+		// Later answers may have waited behind slow ones: the first one
+		// measures the way.
 		if i == 0 {
 			c.info.RoundTrip = time.Since(began)
 		}
@@ -200,8 +204,8 @@ func (l *Ordered) greet(c *conn, w io.Writer, login []loginStep) error {
 	return err
 }
 
-// upgrade adds HELLO 3 where the node knows the user already. A node may refuse it: an old
-// one, one that forbids it, or a proxy. It then goes on with RESP2.
+// upgrade adds HELLO 3 where the node knows the user already. A node may refuse
+// it: an old one, one that forbids it, or a proxy. It then goes on with RESP2.
 func upgrade(login []loginStep) []loginStep {
 	at := 0
 	if first := login[0]; first.words[0] == "AUTH" || first.sent {
@@ -210,8 +214,9 @@ func upgrade(login []loginStep) []loginStep {
 	return slices.Insert(login, at, loginStep{words: []string{"HELLO", "3"}, hello: true})
 }
 
-// subscribesBeside reports whether a server, by its answer to HELLO, is known to execute commands
-// on a subscribed connection. Others may speak RESP3 and refuse them, as miniredis does.
+// subscribesBeside reports whether a server, by its answer to HELLO, is known
+// to execute commands on a subscribed connection. Others may speak RESP3 and
+// refuse them, as miniredis does.
 func subscribesBeside(hello []resp.Value) bool {
 	for i := 0; i+1 < len(hello); i += 2 {
 		if string(hello[i].Str) == "server" {
@@ -221,8 +226,8 @@ func subscribesBeside(hello []resp.Value) bool {
 	return false
 }
 
-// appendSteps encodes the login. What go-redis has sent already is not sent again: only its
-// answer is still to be read.
+// appendSteps encodes the login. What go-redis has sent already is not sent
+// again: only its answer is still to be read.
 func appendSteps(out []byte, login []loginStep) []byte {
 	for _, s := range login {
 		if !s.sent {
@@ -233,9 +238,10 @@ func appendSteps(out []byte, login []loginStep) []byte {
 }
 
 // killable are the ids to kill. A client id means something only within one run
-// of the server: after a restart the same number is another client's connection,
-// and the old one died with the old process. A stale connection whose run or id is unknown
-// cannot be named. It may still be alive, so this connection repeats its leaves.
+// of the server: after a restart the same number is another client's
+// connection, and the old one died with the old process. A stale connection
+// whose run or id is unknown cannot be named. It may still be alive, so this
+// connection repeats its leaves.
 func (l *Ordered) killable(now Info) []int64 {
 	var ids []int64
 	for _, g := range l.stale {
@@ -249,8 +255,8 @@ func (l *Ordered) killable(now Info) []int64 {
 	return ids
 }
 
-// abandon gives the commands of a handshake that failed their one Reply. Without it a
-// command of Hello would stay under way without end.
+// abandon gives the commands of a handshake that failed their one Reply.
+// Without it a command of Hello would stay under way without end.
 func abandon(cmds []Command, cause error) {
 	err := fmt.Errorf("%w: %w", ErrBroken, cause)
 	for _, cmd := range cmds {
@@ -272,11 +278,14 @@ func (c *conn) ask() (v []resp.Value, refused, err error) {
 	return v, nil, err
 }
 
-// whyClosed adds to the error of a write why the node has closed the connection, if it has said so.
+// whyClosed adds to the error of a write why the node has closed the
+// connection, if it has said so.
 //
-// Invariant: what the node has said is read before the error counts. With TLS 1.3 the client's side of the handshake is over
-// before the server has seen that a certificate is missing. Without the rule a write that meets the closed connection hides the
-// server's alert, and no error says that a certificate is wanted.
+// Invariant: what the node has said is read before the error counts. With TLS
+// 1.3 the client's side of the handshake is over before the server has seen
+// that a certificate is missing. Without the rule a write that meets the closed
+// connection hides the server's alert, and no error says that a certificate is
+// wanted.
 func (c *conn) whyClosed(err error) error {
 	if slow(err) {
 		return err // a read would wait as long again
@@ -290,15 +299,15 @@ func (c *conn) whyClosed(err error) error {
 	return fmt.Errorf("%w: %w", err, why)
 }
 
-// questions ask a node about itself.
-// identify knows them by their index. They go out with the login, so that a connection that
-// has nothing to tell the node takes one round trip.
+// questions ask a node about itself. identify knows them by their index. They
+// go out with the login, so that a connection that has nothing to tell the node
+// takes one round trip.
 var questions = [][]string{
 	{"CLIENT", "ID"}, {"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"}, {"CONFIG", "GET", "appendfsync"},
 }
 
-// identify fills c.info from the answers to questions. None is indispensable, so a
-// refusal is not an error.
+// identify fills c.info from the answers to questions. None is indispensable,
+// so a refusal is not an error.
 func (c *conn) identify() error {
 	for i := range questions {
 		v, refused, err := c.ask()
@@ -317,8 +326,8 @@ func (c *conn) identify() error {
 	return nil
 }
 
-// parse takes one section of INFO. It ignores what it does not know: servers of other makes
-// send other fields. What is missing stays zero.
+// parse takes one section of INFO. It ignores what it does not know: servers of
+// other makes send other fields. What is missing stays zero.
 func (i *Info) parse(section string) {
 	host := ""
 	for line := range strings.Lines(section) {
@@ -348,8 +357,8 @@ func (i *Info) parse(section string) {
 	}
 }
 
-// short returns a word of a usual length, else nothing: it goes back to the node
-// with every connection.
+// short returns a word of a usual length, else nothing: it goes back to the
+// node with every connection.
 func short(s string) string {
 	if len(s) > 64 || strings.ContainsAny(s, " \t") {
 		return ""
@@ -357,16 +366,17 @@ func short(s string) string {
 	return s
 }
 
-// aofNotReady: a server that has been a replica until a moment ago writes to its
-// append-only file only when that has been rewritten. Till then fsync=always
-// keeps nothing, and a restart brings back the memory of before, with a marker
-// that says that all is well. So nothing is to be confirmed by it.
+// aofNotReady: a server that has been a replica until a moment ago writes to
+// its append-only file only when that has been rewritten. Till then
+// fsync=always keeps nothing, and a restart brings back the memory of before,
+// with a marker that says that all is well. So nothing is to be confirmed by
+// it.
 func (i *Info) aofNotReady() bool {
 	return i.AOFEnabled && i.FsyncAlways && i.WasReplica && i.Rewriting
 }
 
-// discardReply receives the answer to a repeated leave. The leave itself gets its one Reply from
-// the answer to what was sent first.
+// discardReply receives the answer to a repeated leave. The leave itself gets
+// its one Reply from the answer to what was sent first.
 type discardReply struct{}
 
 func (discardReply) Append(dst []byte) []byte  { return dst }

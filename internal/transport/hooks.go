@@ -17,16 +17,18 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns the hooks of the given client: dial hooks run for each connection, process
-// hooks see each command.
+// This file owns the hooks of the given client: dial hooks run for each
+// connection, process hooks see each command.
 //
-// go-redis keeps hooks to itself. A Conn of the client has the same hooks, and one that is
-// added to the Conn is the innermost: it ends the chain, so that go-redis sends nothing.
+// go-redis keeps hooks to itself. A Conn of the client has the same hooks, and
+// one that is added to the Conn is the innermost: it ends the chain, so that
+// go-redis sends nothing.
 //
-// Invariant: no hook runs on a goroutine that reads or writes, and none delays, changes or
-// prevents a command. Without that a slow hook would break the order of commands, or hold
-// up a leave. go-redis's own full-duplex pipeline treats its hooks in the same way. A hook
-// can refuse a connection, because no command is on it yet.
+// Invariant: no hook runs on a goroutine that reads or writes, and none delays,
+// changes or prevents a command. Without that a slow hook would break the order
+// of commands, or hold up a leave. go-redis's own full-duplex pipeline treats
+// its hooks in the same way. A hook can refuse a connection, because no command
+// is on it yet.
 
 // How a command gets to the hooks:
 //
@@ -45,8 +47,8 @@ type command struct {
 	caught bool // the client has the hook that catches dials
 }
 
-// inner is the innermost hook of a Conn. It runs a command of ours and never calls next for it,
-// so the Conn opens no connection.
+// inner is the innermost hook of a Conn. It runs a command of ours and never
+// calls next for it, so the Conn opens no connection.
 type inner struct{}
 
 func (inner) DialHook(next redis.DialHook) redis.DialHook                               { return next }
@@ -61,12 +63,12 @@ func (inner) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// catch is the hook that a client with hooks gets from us, to take over what it dials for
-// us. It does nothing for the client's own connections.
+// catch is the hook that a client with hooks gets from us, to take over what it
+// dials for us. It does nothing for the client's own connections.
 type catch struct{}
 
-// catching is the key of the handle in the context of a dial of ours. A hook that dials with
-// another context hides the handle: see errDialed.
+// catching is the key of the handle in the context of a dial of ours. A hook
+// that dials with another context hides the handle: see errDialed.
 type catching struct{}
 
 func (catch) ProcessPipelineHook(n redis.ProcessPipelineHook) redis.ProcessPipelineHook { return n }
@@ -93,8 +95,8 @@ func (catch) DialHook(next redis.DialHook) redis.DialHook {
 
 // hooks are those that a client had when a connection was opened.
 //
-// Hooks that the owner adds later count from the next connection on, because go-redis copies
-// them to the Conn.
+// Hooks that the owner adds later count from the next connection on, because
+// go-redis copies them to the Conn.
 type hooks struct {
 	l      *Ordered
 	conn   *redis.Conn
@@ -102,20 +104,21 @@ type hooks struct {
 	behind bool          // there was none. Guarded by Ordered.mu
 }
 
-// shownAtOnce bounds the goroutines in which hooks run. A command that finds no place is sent
-// all the same: only the hooks miss it, and the owner is notified once for each connection.
+// shownAtOnce bounds the goroutines in which hooks run. A command that finds no
+// place is sent all the same: only the hooks miss it, and the owner is notified
+// once for each connection.
 const shownAtOnce = 1024
 
-// newHooks copies the client's hooks as they are now. inner is added last, which makes it the
-// innermost.
+// newHooks copies the client's hooks as they are now. inner is added last,
+// which makes it the innermost.
 func newHooks(l *Ordered) *hooks {
 	h := &hooks{l: l, conn: l.to().client.Conn(), room: make(chan struct{}, shownAtOnce)}
 	h.conn.AddHook(inner{})
 	return h
 }
 
-// ping shows the PING that a connection begins with to the hooks, and opens the connection
-// inside. present says whether there is any hook.
+// ping shows the PING that a connection begins with to the hooks, and opens the
+// connection inside. present says whether there is any hook.
 func (h *hooks) ping(ctx context.Context, open func(ctx context.Context, present, caught bool) (*opened, error)) (*opened, error) {
 	var o *opened
 	cmd := &command{Cmd: redis.NewCmd(ctx, "ping")}
@@ -143,20 +146,22 @@ var (
 	own     = reflect.TypeFor[command]().PkgPath() + "."
 )
 
-// direct reports whether go-redis has called the innermost hook, and no other hook has:
-// between its functions on the stack and ours there is no other.
+// direct reports whether go-redis has called the innermost hook, and no other
+// hook has: between its functions on the stack and ours there is no other.
 func direct() bool {
 	return calledBy(own, goRedis+".", own)
 }
 
-// handedOver reports whether a call comes from go-redis itself. Another hook's connection
-// around the handle may encrypt or count, and is not there once the handle is taken back.
+// handedOver reports whether a call comes from go-redis itself. Another hook's
+// connection around the handle may encrypt or count, and is not there once the
+// handle is taken back.
 func handedOver() bool {
 	return calledBy(own, "bufio.", goRedis)
 }
 
-// calledBy reports whether the functions on the stack, from here on outwards, are of the
-// given packages, and reach the last one. Each but the last may be missing.
+// calledBy reports whether the functions on the stack, from here on outwards,
+// are of the given packages, and reach the last one. Each but the last may be
+// missing.
 func calledBy(packages ...string) bool {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -169,9 +174,9 @@ func calledBy(packages ...string) bool {
 	return strings.HasPrefix(f.Function, packages[0])
 }
 
-// openHooked opens a connection as the client opens one for a subscription, so that its dial
-// hooks run, and its process hooks see how it logs in. go-redis then has a handle that has
-// ceased to work, until the connection ends.
+// openHooked opens a connection as the client opens one for a subscription, so
+// that its dial hooks run, and its process hooks see how it logs in. go-redis
+// then has a handle that has ceased to work, until the connection ends.
 func (l *Ordered) openHooked(ctx context.Context, caught bool, timeout time.Duration) (*opened, error) {
 	if !caught {
 		l.to().client.AddHook(catch{})
@@ -203,8 +208,8 @@ func (l *Ordered) openHooked(ctx context.Context, caught bool, timeout time.Dura
 	return o, nil
 }
 
-// lend takes what was dialed, and returns the handle that go-redis gets of it. A second
-// connection is closed: the handle stands for one.
+// lend takes what was dialed, and returns the handle that go-redis gets of it.
+// A second connection is closed: the handle stands for one.
 func (b *borrowed) lend(nc net.Conn) (net.Conn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -216,8 +221,9 @@ func (b *borrowed) lend(nc net.Conn) (net.Conn, error) {
 	return b, nil
 }
 
-// drop ends the connection, if there is one. It is called by the end of a context as well, so
-// a hook that ignores its context has its reads and writes ended.
+// drop ends the connection, if there is one. It is called by the end of a
+// context as well, so a hook that ignores its context has its reads and writes
+// ended.
 func (b *borrowed) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -245,18 +251,19 @@ func (b *borrowed) result() (net.Conn, error) {
 
 // shown is a command that hooks see.
 //
-// Invariant: it is finished exactly once, by the reader with the answer, or by settle when the
-// connection has broken. Without it a goroutine of show would wait without end, and so would
-// each Close, until its bound.
+// Invariant: it is finished exactly once, by the reader with the answer, or by
+// settle when the connection has broken. Without it a goroutine of show would
+// wait without end, and so would each Close, until its bound.
 type shown struct {
 	done chan struct{}
 	val  []any
 	err  error
 }
 
-// show has the hooks see a command that has been encoded. Ordered.mu is held, so it starts a
-// goroutine and waits for nothing. The goroutine ends when the hooks have returned and finish
-// was called. The words are copied: out is reused after the write.
+// show has the hooks see a command that has been encoded. Ordered.mu is held,
+// so it starts a goroutine and waits for nothing. The goroutine ends when the
+// hooks have returned and finish was called. The words are copied: out is
+// reused after the write.
 func (h *hooks) show(encoded []byte) *shown {
 	l := h.l
 	select {
@@ -288,8 +295,9 @@ func (h *hooks) show(encoded []byte) *shown {
 	return s
 }
 
-// finish ends the command for the hooks. The values are copied: the reader's are valid until
-// its next read, and hooks may keep theirs. The close orders val and err before their readers.
+// finish ends the command for the hooks. The values are copied: the reader's
+// are valid until its next read, and hooks may keep theirs. The close orders
+// val and err before their readers.
 func (s *shown) finish(v []resp.Value, err error) {
 	for _, x := range v {
 		if x.Str != nil {
@@ -302,8 +310,8 @@ func (s *shown) finish(v []resp.Value, err error) {
 	close(s.done)
 }
 
-// words are those of a command that this package has encoded: *2 $3 GET $3 key. It checks
-// nothing, because the bytes are our own.
+// words are those of a command that this package has encoded: *2 $3 GET $3 key.
+// It checks nothing, because the bytes are our own.
 func words(encoded []byte) (ws []any) {
 	_, rest, _ := bytes.Cut(encoded, crlf)
 	for len(rest) > 0 {
@@ -317,8 +325,9 @@ func words(encoded []byte) (ws []any) {
 
 var crlf = []byte("\r\n")
 
-// Why hooks fail a connection. Each names the remedy where there is one: a hook that works for
-// go-redis's own connections may not work for one that is taken over.
+// Why hooks fail a connection. Each names the remedy where there is one: a hook
+// that works for go-redis's own connections may not work for one that is taken
+// over.
 var (
 	errSwallowed = errors.New("a ProcessHook of the client keeps the PING that a connection begins with")
 	errDialed    = errors.New("a DialHook of the client connects by itself, or does not pass on its context; let Options.Dialer connect")

@@ -92,8 +92,8 @@ func hooked(t *testing.T, o *redis.Options, s *spy, cfg transport.Config) (*redi
 	return client, open(t, client, cfg)
 }
 
-// Dial hooks run for each connection, also for the next one. Process hooks see the login, and
-// each command with its arguments and its outcome.
+// Dial hooks run for each connection, also for the next one. Process hooks see
+// the login, and each command with its arguments and its outcome.
 func TestHooksSee(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1, redistest.WithPassword("secret")).Node(0)
@@ -180,8 +180,8 @@ type upper struct{ net.Conn }
 
 func (u *upper) Write(p []byte) (int, error) { return u.Conn.Write(p) }
 
-// A hook that hangs delays no command, and Close does not wait for it for good. What it
-// does not see is reported.
+// A hook that hangs delays no command, and Close does not wait for it for good.
+// What it does not see is reported.
 func TestHookHangs(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
@@ -206,7 +206,8 @@ func TestHookHangs(t *testing.T) {
 	eventually(t, "the hooks have ended", func() bool { return s.seen("end [GET key]: and prevents nothing") == 1024 })
 }
 
-// A hook that ends its goroutine, as t.FailNow does, gives its place back. So the hooks go on seeing commands.
+// A hook that ends its goroutine, as t.FailNow does, gives its place back. So
+// the hooks go on seeing commands.
 func TestHookExits(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
@@ -269,8 +270,9 @@ func (p *provider) change(user, password string) {
 	}
 }
 
-// New credentials apply to the connections that are there: the commands go on, and the node
-// may delete the user of before. Refused ones are reported, and change nothing.
+// New credentials apply to the connections that are there: the commands go on,
+// and the node may delete the user of before. Refused ones are reported, and
+// change nothing.
 func TestCredentialsChange(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []int{2, 3} {

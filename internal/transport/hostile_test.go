@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// hostile is a node that answers some commands of each connection well, and from
-// then on sends one text again and again.
+// hostile is a node that answers some commands of each connection well, and
+// from then on sends one text again and again.
 func hostile(t *testing.T, good []string, text string) *redis.Options {
 	return &redis.Options{Addr: redistest.Serve(t, func(nc net.Conn) {
 		rd := resp.NewReader(nc)
@@ -35,8 +35,8 @@ func hostile(t *testing.T, good []string, text string) *redis.Options {
 	})}
 }
 
-// A node that lies about a length neither ends the process nor fills its memory,
-// in whichever answer of the handshake.
+// A node that lies about a length neither ends the process nor fills its
+// memory, in whichever answer of the handshake.
 func TestHostileHandshake(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

@@ -119,7 +119,8 @@ func become(user, password string) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, cn *redis.Conn) error { return cn.AuthACL(ctx, user, password).Err() }
 }
 
-// With a node that needs no news the handshake is one write, and the answers to it.
+// With a node that needs no news the handshake is one write, and the answers to
+// it.
 func TestOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	var flights atomic.Int32

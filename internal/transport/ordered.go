@@ -17,25 +17,26 @@ import (
 // the limit the writer goroutine takes that risk.
 const directLimit = 32 << 10
 
-// busyThreshold is how many commands one caller has unanswered at the most, in the
-// usual case. With more, other callers are at work as well, and the writer, which
-// runs when they have had their turn, sends the commands of all in one write.
+// busyThreshold is how many commands one caller has unanswered at the most, in
+// the usual case. With more, other callers are at work as well, and the writer,
+// which runs when they have had their turn, sends the commands of all in one
+// write.
 const busyThreshold = 4
 
-// Ordered keeps one ordered, multiplexed, full-duplex connection to one
-// Redis node, for commands and for what the node says unasked. A node that does
-// not speak RESP3 needs another one for that. It replaces a connection pool because a pool has no order: here a
-// command sent after another one is executed after it, also when the connection
-// breaks in between and another is opened.
+// Ordered keeps one ordered, multiplexed, full-duplex connection to one Redis
+// node, for commands and for what the node says unasked. A node that does not
+// speak RESP3 needs another one for that. It replaces a connection pool because
+// a pool has no order: here a command sent after another one is executed after
+// it, also when the connection breaks in between and another is opened.
 //
 // # Sending
 //
 // Append adds the encoded command to a buffer, and its receiver to the queue of
 // the unanswered. Flush writes the buffer in one system call, unless another
-// goroutine is writing: that one then writes the rest. Where many callers are at
-// work (see busyThreshold) Flush leaves the write to the writer goroutine, which
-// runs after the goroutines that were ready before it. So concurrent commands
-// share writes, and none waits for company.
+// goroutine is writing: that one then writes the rest. Where many callers are
+// at work (see busyThreshold) Flush leaves the write to the writer goroutine,
+// which runs after the goroutines that were ready before it. So concurrent
+// commands share writes, and none waits for company.
 //
 // # Waiting
 //
@@ -53,12 +54,12 @@ const busyThreshold = 4
 // stopped node has not read yet lies in its socket buffer. Therefore the next
 // connection first has the node kill the old one (CLIENT KILL ID), which throws
 // away what is unread there. Only then Lasting commands, that is leaves, are
-// sent again: otherwise an old join, read after the new leave, would leave an orphan.
-// Where the kill cannot be confirmed (no permission, no such command), leaves
-// of the first second are repeated a second later.
+// sent again: otherwise an old join, read after the new leave, would leave an
+// orphan. Where the kill cannot be confirmed (no permission, no such command),
+// leaves of the first second are repeated a second later.
 //
-// It is safe for concurrent use. mu guards what stands below it, and the part of the
-// current conn that is written and answered.
+// It is safe for concurrent use. mu guards what stands below it, and the part
+// of the current conn that is written and answered.
 type Ordered struct {
 	cfg     Config
 	cluster *redis.ClusterClient // nil: the node is no cluster
@@ -94,9 +95,9 @@ type refusal struct {
 	err error
 }
 
-// NewOrdered begins to connect and returns at once. The client is neither used for commands
-// nor closed. Its options say how to connect. Its hooks see what is dialed and sent: see
-// hooks.go.
+// NewOrdered begins to connect and returns at once. The client is neither used
+// for commands nor closed. Its options say how to connect. Its hooks see what
+// is dialed and sent: see hooks.go.
 func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
 	l := &Ordered{
@@ -132,9 +133,11 @@ func (l *Ordered) Reconnect(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cur != nil {
-		// The node has not refused the connection, so the pause is that of a connection that was used. Otherwise a node that was down for some
-		// seconds gets its place back after the longest pause: its first connection shows that it lost its data, and the next one gives it
-		// the place.
+		// The node has not refused the connection, so the pause is that of a
+		// connection that was used. Otherwise a node that was down for some
+		// seconds gets its place back after the longest pause: its first
+		// connection shows that it lost its data, and the next one gives it the
+		// place.
 		l.cur.served = true
 		l.fail(l.cur, cause)
 	}
@@ -161,9 +164,10 @@ func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 	return Taken
 }
 
-// push appends to a connection, and gives it up beyond its bounds. Ordered.mu is held. The
-// bounds hold for Certain commands as well: without them a node that answers nothing would
-// have this process run out of memory before Stall ends the connection.
+// push appends to a connection, and gives it up beyond its bounds. Ordered.mu
+// is held. The bounds hold for Certain commands as well: without them a node
+// that answers nothing would have this process run out of memory before Stall
+// ends the connection.
 func (l *Ordered) push(c *conn, cmd Command, until, now time.Duration) {
 	c.push(cmd, until, now)
 	if c.pending > l.cfg.MaxPending || c.bytes > l.cfg.MaxBytes {
@@ -171,8 +175,8 @@ func (l *Ordered) push(c *conn, cmd Command, until, now time.Duration) {
 	}
 }
 
-// Flush see [Transport]. The caller writes, unless another goroutine does, or the writer
-// goroutine shall.
+// Flush see [Transport]. The caller writes, unless another goroutine does, or
+// the writer goroutine shall.
 func (l *Ordered) Flush() {
 	l.mu.Lock()
 	c := l.cur
@@ -191,9 +195,9 @@ func (l *Ordered) Flush() {
 	l.mu.Unlock()
 }
 
-// lastsUntil is until when a command may be sent again, since epoch; 0 for one that is not
-// Lasting. It is 1 at least, because 0 would turn a leave whose time is over into a command
-// that never lasted.
+// lastsUntil is until when a command may be sent again, since epoch; 0 for one
+// that is not Lasting. It is 1 at least, because 0 would turn a leave whose
+// time is over into a command that never lasted.
 func (l *Ordered) lastsUntil(cmd Command) time.Duration {
 	k, ok := cmd.(Lasting)
 	if !ok {
@@ -222,9 +226,9 @@ func (l *Ordered) refuseOrKeep(cmd Command, until, now time.Duration) (kept bool
 	return false
 }
 
-// refuse has a goroutine deliver err. Append must not call Reply, because its caller may hold
-// the lock that Reply takes. The goroutine exists only while there is something
-// to deliver, so also after Close.
+// refuse has a goroutine deliver err. Append must not call Reply, because its
+// caller may hold the lock that Reply takes. The goroutine exists only while
+// there is something to deliver, so also after Close.
 func (l *Ordered) refuse(cmd Command, err error) {
 	l.refused = append(l.refused, refusal{cmd, err})
 	if !l.refusing {
@@ -233,8 +237,9 @@ func (l *Ordered) refuse(cmd Command, err error) {
 	}
 }
 
-// deliverRefusals calls Reply for what was refused, in the order of Append and without the lock.
-// A Reply may append, so it looks again until nothing is left.
+// deliverRefusals calls Reply for what was refused, in the order of Append and
+// without the lock. A Reply may append, so it looks again until nothing is
+// left.
 func (l *Ordered) deliverRefusals() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -251,7 +256,8 @@ func (l *Ordered) deliverRefusals() {
 	l.idle.Broadcast()
 }
 
-// now is the time since epoch, on the monotonic clock: a set wall clock moves no deadline here.
+// now is the time since epoch, on the monotonic clock: a set wall clock moves
+// no deadline here.
 func (l *Ordered) now() time.Duration { return time.Since(l.epoch) }
 
 // State see [Transport].

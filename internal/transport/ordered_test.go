@@ -140,8 +140,8 @@ func TestOrder(t *testing.T) {
 	wg.Wait()
 }
 
-// chain sends the next command from within Reply, with a lock held around Append
-// that Reply takes too.
+// chain sends the next command from within Reply, with a lock held around
+// Append that Reply takes too.
 type chain struct {
 	mu   *sync.Mutex
 	l    *transport.Ordered

@@ -10,16 +10,17 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns pushes: on the connection for commands where the node speaks RESP3, on one
-// of their own elsewhere.
+// This file owns pushes: on the connection for commands where the node speaks
+// RESP3, on one of their own elsewhere.
 //
-// Invariant: Config.Subscribed is called after each gap in which a push can have been lost.
+// Invariant: Config.Subscribed is called after each gap in which a push can
+// have been lost.
 //
-// On one connection pushes and answers come in one order, which is one of those that they
-// can come in on two. So nothing may rest on that order.
+// On one connection pushes and answers come in one order, which is one of those
+// that they can come in on two. So nothing may rest on that order.
 
-// pushes is where the pushes come from. Only run touches it, and the reader of the current
-// connection while it is up.
+// pushes is where the pushes come from. Only run touches it, and the reader of
+// the current connection while it is up.
 type pushes struct {
 	called   bool               // Subscribed or PushDown has been called
 	up       bool               // Subscribed was called last
@@ -28,14 +29,15 @@ type pushes struct {
 	addr     string             // of the server that it was begun for
 }
 
-// begin calls Subscribed: also when it is up already, because each SUBSCRIBE that is answered
-// may follow a gap.
+// begin calls Subscribed: also when it is up already, because each SUBSCRIBE
+// that is answered may follow a gap.
 func (p *pushes) begin(l *Ordered) {
 	p.called, p.up = true, true
 	l.cfg.Subscribed()
 }
 
-// end calls PushDown if that is news: once after each begin, and once if there never was one.
+// end calls PushDown if that is news: once after each begin, and once if there
+// never was one.
 func (p *pushes) end(l *Ordered, err error) {
 	if l.cfg.Channel != "" && (p.up || !p.called) {
 		p.called, p.up = true, false
@@ -43,8 +45,8 @@ func (p *pushes) end(l *Ordered, err error) {
 	}
 }
 
-// subscription is the SUBSCRIBE on the connection for commands. Its answer is a push, which
-// the reader takes for an answer: see isAnswer.
+// subscription is the SUBSCRIBE on the connection for commands. Its answer is a
+// push, which the reader takes for an answer: see isAnswer.
 type subscription struct {
 	l *Ordered
 	c *conn
@@ -54,8 +56,8 @@ func (s subscription) Append(dst []byte) []byte {
 	return resp.AppendCommand(dst, "SUBSCRIBE", s.l.cfg.Channel)
 }
 
-// Reply begins the pushes, or notes when the node refused them. If the connection breaks
-// before that, run calls end.
+// Reply begins the pushes, or notes when the node refused them. If the
+// connection breaks before that, run calls end.
 func (s subscription) Reply(_ []resp.Value, err error) {
 	if err == nil {
 		s.l.pushes.begin(s.l)
@@ -67,8 +69,9 @@ func (s subscription) Reply(_ []resp.Value, err error) {
 	}
 }
 
-// subscribeAgain asks for the pushes again where the node has refused them: what it lacks, such
-// as a right, may come while the connection lasts. Ordered.mu is held.
+// subscribeAgain asks for the pushes again where the node has refused them:
+// what it lacks, such as a right, may come while the connection lasts.
+// Ordered.mu is held.
 func (l *Ordered) subscribeAgain(c *conn, now time.Duration) {
 	if c.refusedAt > 0 && now-c.refusedAt >= maxBackoff && c.cause == nil {
 		c.refusedAt = 0
@@ -77,17 +80,18 @@ func (l *Ordered) subscribeAgain(c *conn, now time.Duration) {
 	}
 }
 
-// isAnswer reports whether what was read last answers a command.
-// Called by the reader only. In RESP3 the node answers SUBSCRIBE by a push, in the
-// place where its answer belongs.
+// isAnswer reports whether what was read last answers a command. Called by the
+// reader only. In RESP3 the node answers SUBSCRIBE by a push, in the place
+// where its answer belongs.
 func (c *conn) isAnswer(v []resp.Value) bool {
 	return !c.rd.IsPush() || len(v) == 3 && string(v[0].Str) == "subscribe"
 }
 
-// misplaced reports whether what was read last cannot be the answer to the oldest unanswered
-// command: a push answers SUBSCRIBE, and nothing else does but an error. Ordered.mu is held.
-// Without it an answer to SUBSCRIBE that a proxy repeats, or a server that pushes as in RESP2, has
-// each later answer go to the wrong command: a vote for one claim would count for another.
+// misplaced reports whether what was read last cannot be the answer to the
+// oldest unanswered command: a push answers SUBSCRIBE, and nothing else does
+// but an error. Ordered.mu is held. Without it an answer to SUBSCRIBE that a
+// proxy repeats, or a server that pushes as in RESP2, has each later answer go
+// to the wrong command: a vote for one claim would count for another.
 func (c *conn) misplaced(err error) bool {
 	if c.unanswered.n == 0 {
 		return false
@@ -104,16 +108,17 @@ func (l *Ordered) pushed(v []resp.Value) {
 	}
 }
 
-// subscribeTo begins the pushes on c. Ordered.mu is held. It is the first command of a new
-// connection.
+// subscribeTo begins the pushes on c. Ordered.mu is held. It is the first
+// command of a new connection.
 func (l *Ordered) subscribeTo(c *conn, now time.Duration) {
 	if l.cfg.Channel != "" && c.info.Protocol == 3 {
 		c.pushOwn(subscription{l, c}, now)
 	}
 }
 
-// listenBeside begins the connection for pushes where c cannot carry them. It ends that of another
-// server, which may go on publishing what is out of date, or nothing.
+// listenBeside begins the connection for pushes where c cannot carry them. It
+// ends that of another server, which may go on publishing what is out of date,
+// or nothing.
 func (l *Ordered) listenBeside(c *conn) {
 	p := &l.pushes
 	shared, addr := c.info.Protocol == 3, c.nc.RemoteAddr().String()
@@ -134,8 +139,8 @@ func (l *Ordered) listenBeside(c *conn) {
 	})
 }
 
-// keepAlive is a PING to a node that owes nothing. A subscriber cannot tell silence from a
-// node that is gone.
+// keepAlive is a PING to a node that owes nothing. A subscriber cannot tell
+// silence from a node that is gone.
 type keepAlive struct{}
 
 func (keepAlive) Append(dst []byte) []byte  { return resp.AppendCommand(dst, "PING") }
@@ -143,8 +148,8 @@ func (keepAlive) Reply([]resp.Value, error) {}
 
 // listen keeps the push connection: subscribe, read, and again when it breaks.
 // It is a goroutine of its own, and the only one that uses the connection for
-// pushes. It ends with ctx: by Close, or by listenBeside, which waits for it. So two
-// listeners never call begin and end at one time.
+// pushes. It ends with ctx: by Close, or by listenBeside, which waits for it.
+// So two listeners never call begin and end at one time.
 func (l *Ordered) listen(ctx context.Context) {
 	var pause backoff
 	for ctx.Err() == nil {
@@ -155,7 +160,8 @@ func (l *Ordered) listen(ctx context.Context) {
 		}
 		l.pushes.end(l, err)
 		if subscribed {
-			// A listener answers no command. One that stayed up for a while counts as served.
+			// A listener answers no command. One that stayed up for a while
+			// counts as served.
 			up := l.now() - began
 			pause.lasted(up, up >= minBackoff)
 		} else {
@@ -169,7 +175,8 @@ func (l *Ordered) listen(ctx context.Context) {
 //
 // A subscriber cannot tell silence from a node that is gone, hence the pings:
 // each must be answered within Stall. An answer that fails to come ends the
-// connection, and the next subscription tells the owner that it missed something.
+// connection, and the next subscription tells the owner that it missed
+// something.
 func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscribed bool, err error) {
 	o, err := l.open(ctx, timeout)
 	if err != nil {
@@ -203,7 +210,8 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 		defer close(pinged)
 		l.ping(ctx, nc)
 	}()
-	// A subscribed connection may not send AUTH, so another one takes its place.
+	// A subscribed connection may not send AUTH, so another one takes its
+	// place.
 	o.creds.ready(func([]string) { end() })
 	for {
 		v, err := rd.Read()
@@ -217,8 +225,9 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 			subscribed = true
 			l.pushes.begin(l)
 		}
-		// Until then a read may take as long as a step of the handshake. From here on it may
-		// take the interval of pings, and Stall for the answer to one.
+		// Until then a read may take as long as a step of the handshake. From
+		// here on it may take the interval of pings, and Stall for the answer
+		// to one.
 		if subscribed {
 			step.timeout = l.cfg.Stall + l.pingEvery()
 		}
@@ -228,8 +237,8 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 // pingEvery is the interval of pings: two of them fit into Stall.
 func (l *Ordered) pingEvery() time.Duration { return max(l.cfg.Stall/2, time.Millisecond) }
 
-// ping writes a ping now and then, until ctx ends or a write fails. A write that hangs
-// for Stall fails.
+// ping writes a ping now and then, until ctx ends or a write fails. A write
+// that hangs for Stall fails.
 func (l *Ordered) ping(ctx context.Context, nc net.Conn) {
 	tick := time.NewTicker(l.pingEvery())
 	defer tick.Stop()

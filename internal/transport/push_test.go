@@ -45,7 +45,8 @@ func pushes(t *testing.T, protocol int) {
 	time.Sleep(700 * time.Millisecond)
 	assert.Zero(t, log.count("push down"), "silence is kept alive by pings")
 
-	// A node that stops is noticed, and a new subscription reports what it did not publish.
+	// A node that stops is noticed, and a new subscription reports what it did
+	// not publish.
 	require.NoError(t, node.Stop())
 	eventually(t, "push down", func() bool { return log.count("push down") == 1 })
 	require.NoError(t, node.Cont())
@@ -68,8 +69,8 @@ func connections(t *testing.T, admin *redis.Client, name string) int {
 	return strings.Count(list, " name="+name+" ")
 }
 
-// A node that speaks RESP3 has one connection of a link, every other one two. The link follows
-// when another server takes the place of the first.
+// A node that speaks RESP3 has one connection of a link, every other one two.
+// The link follows when another server takes the place of the first.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
 	modern, old := redistest.Start(t, 1).Node(0), redistest.Start(t, 1, redistest.WithArgs("--rename-command", "HELLO", "")).Node(0)
@@ -109,7 +110,8 @@ func TestOneConnection(t *testing.T) {
 	}
 }
 
-// Only servers that are known to execute commands on a subscribed connection get one of both kinds.
+// Only servers that are known to execute commands on a subscribed connection
+// get one of both kinds.
 func TestOtherServersHaveTwoConnections(t *testing.T) {
 	t.Parallel()
 	for server, want := range map[string]int{"redis": 3, "valkey": 3, "miniredis": 2} {
@@ -139,8 +141,8 @@ func TestOtherServersHaveTwoConnections(t *testing.T) {
 	}
 }
 
-// Pushes come between answers at any time, also those that a command of this very connection
-// has caused, and are mistaken for none.
+// Pushes come between answers at any time, also those that a command of this
+// very connection has caused, and are mistaken for none.
 func TestPushesAmongAnswers(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
@@ -194,8 +196,9 @@ func TestPushesAmongAnswers(t *testing.T) {
 	}
 }
 
-// An answer to SUBSCRIBE that comes where another command's belongs, or the other way round, ends
-// the connection. Each later answer would go to the wrong command, a vote for one claim to another.
+// An answer to SUBSCRIBE that comes where another command's belongs, or the
+// other way round, ends the connection. Each later answer would go to the wrong
+// command, a vote for one claim to another.
 func TestSubscriptionIsNotAnotherCommandsAnswer(t *testing.T) {
 	t.Parallel()
 	const subscribed = ">3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n"
@@ -253,8 +256,8 @@ func TestPushForbidden(t *testing.T) {
 	assert.NoError(t, err, "commands do not need pushes")
 }
 
-// A node that refuses pushes is asked again, on the same connection: an operator may allow the
-// channel later.
+// A node that refuses pushes is asked again, on the same connection: an
+// operator may allow the channel later.
 func TestPushAllowedLater(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)

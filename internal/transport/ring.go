@@ -4,8 +4,8 @@ import "time"
 
 // This file owns the queue of unanswered commands.
 //
-// Invariant: entries leave in the order in which they came. RESP has no ids: the order is all
-// that says which command an answer belongs to.
+// Invariant: entries leave in the order in which they came. RESP has no ids:
+// the order is all that says which command an answer belongs to.
 
 // entry is a command that waits for its answer. Times are since Ordered.epoch.
 type entry struct {
@@ -19,8 +19,9 @@ type entry struct {
 	alone bool          // nothing was unanswered before it
 }
 
-// ring is a first-in first-out queue that allocates only to grow. It has no lock of its own:
-// Ordered.mu guards it, except in settle, which has taken it out of its connection.
+// ring is a first-in first-out queue that allocates only to grow. It has no
+// lock of its own: Ordered.mu guards it, except in settle, which has taken it
+// out of its connection.
 type ring struct {
 	buf  []entry // length zero or a power of two
 	head int
@@ -39,8 +40,8 @@ func (r *ring) push(e entry) {
 	r.n++
 }
 
-// pop takes out the oldest entry, and reports whether there was one. After a burst it
-// gives the memory back.
+// pop takes out the oldest entry, and reports whether there was one. After a
+// burst it gives the memory back.
 func (r *ring) pop() (entry, bool) {
 	if r.n == 0 {
 		return entry{}, false
@@ -54,5 +55,6 @@ func (r *ring) pop() (entry, bool) {
 	return e, true
 }
 
-// oldest is only called when the ring is not empty. It returns a copy: the slot is reused.
+// oldest is only called when the ring is not empty. It returns a copy: the slot
+// is reused.
 func (r *ring) oldest() entry { return r.buf[r.head] }

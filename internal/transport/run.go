@@ -9,24 +9,25 @@ import (
 
 // This file owns when a connection is opened, given up and opened again.
 //
-// Invariant: at most one connection carries commands. The next one is opened when all
-// commands of the last one are settled.
+// Invariant: at most one connection carries commands. The next one is opened
+// when all commands of the last one are settled.
 
 const (
-	// minBackoff is long enough that a node that refuses connections costs little, and short
-	// enough that a restarted node is back before a caller notices.
+	// minBackoff is long enough that a node that refuses connections costs
+	// little, and short enough that a restarted node is back before a caller
+	// notices.
 	minBackoff = 20 * time.Millisecond
-	// maxBackoff bounds how long a node that is back stays unused. Many clients try at random
-	// times below it, so they do not all come at one moment.
+	// maxBackoff bounds how long a node that is back stays unused. Many clients
+	// try at random times below it, so they do not all come at one moment.
 	maxBackoff = time.Second
 	// resendDelay is how long after connecting leaves are repeated when the old
 	// connection may still be alive at the node.
 	resendDelay = time.Second
 )
 
-// run connects, watches over the connection, and connects again.
-// It is a goroutine of its own, from NewOrdered to Close. Up and Down are called
-// here only, so never two at a time.
+// run connects, watches over the connection, and connects again. It is a
+// goroutine of its own, from NewOrdered to Close. Up and Down are called here
+// only, so never two at a time.
 func (l *Ordered) run() {
 	var pause backoff
 	called := false // Up or Down has been called
@@ -35,8 +36,8 @@ func (l *Ordered) run() {
 		up := err == nil
 		began := l.now()
 		if up {
-			// raise comes before Up: what Up appends must find the connection, behind the leaves
-			// that were kept.
+			// raise comes before Up: what Up appends must find the connection,
+			// behind the leaves that were kept.
 			l.listenBeside(c)
 			room := l.raise(c)
 			l.cfg.Up()
@@ -45,7 +46,8 @@ func (l *Ordered) run() {
 			}
 		} else {
 			l.lower(err)
-			// Only the first failure is news: after it the owner knows that the node is down.
+			// Only the first failure is news: after it the owner knows that the
+			// node is down.
 			if !called {
 				l.cfg.Down(err)
 			}
@@ -72,11 +74,11 @@ func (l *Ordered) run() {
 	}
 }
 
-// raise makes c the current connection. What was kept goes first: no command
-// is appended to c before that. raise reports whether a command found no room on the last
-// connection, which can no longer answer and so make room.
-// Leaves that outlasted the last connection come before any new command, so a name
-// that was released is free before this process asks for it again.
+// raise makes c the current connection. What was kept goes first: no command is
+// appended to c before that. raise reports whether a command found no room on
+// the last connection, which can no longer answer and so make room. Leaves that
+// outlasted the last connection come before any new command, so a name that was
+// released is free before this process asks for it again.
 func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Lock()
 	now := l.now()
@@ -113,9 +115,9 @@ func (l *Ordered) lower(cause error) {
 	}
 }
 
-// giveUpKept refuses the leaves that have outlasted the lease that they end, and reports whether
-// Room is to be called. Without it leaves for a node that is down for hours would fill kept, and
-// then be refused at once.
+// giveUpKept refuses the leaves that have outlasted the lease that they end,
+// and reports whether Room is to be called. Without it leaves for a node that
+// is down for hours would fill kept, and then be refused at once.
 func (l *Ordered) giveUpKept(cause error) (room bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -153,9 +155,9 @@ func (l *Ordered) watch(c *conn) {
 			l.inspect(c, &seen)
 		}
 	}
-	// A read or a write that hangs ends with its socket. The reader closes done when it has
-	// settled everything: only then may run open the next connection, or two could carry
-	// commands of one claim.
+	// A read or a write that hangs ends with its socket. The reader closes done
+	// when it has settled everything: only then may run open the next
+	// connection, or two could carry commands of one claim.
 	discard(c.nc)
 	<-c.done
 	if c.owed {
@@ -163,18 +165,18 @@ func (l *Ordered) watch(c *conn) {
 	}
 }
 
-// progress is how many answers a connection had when inspect saw that there were more.
+// progress is how many answers a connection had when inspect saw that there
+// were more.
 type progress struct {
 	answers uint64
 	at      time.Duration // since Ordered.epoch
 }
 
-// inspect is the periodic look at a living connection. A slow node keeps its connection
-// for as long as it answers at all: to connect again and to send the same once more
-// would only give it more to do.
-// It looks at the progress and not at a time for each command: a node that needs a
-// second for each of ten answers is slow, and a node that gives none for a second
-// may be gone.
+// inspect is the periodic look at a living connection. A slow node keeps its
+// connection for as long as it answers at all: to connect again and to send the
+// same once more would only give it more to do. It looks at the progress and
+// not at a time for each command: a node that needs a second for each of ten
+// answers is slow, and a node that gives none for a second may be gone.
 func (l *Ordered) inspect(c *conn, seen *progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,8 +193,8 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 		c.pushOwn(keepAlive{}, now)
 		c.wakeWriter()
 	}
-	// By now the node has most likely read what the old connection had left there. Each
-	// leave goes out once more, behind it.
+	// By now the node has most likely read what the old connection had left
+	// there. Each leave goes out once more, behind it.
 	if c.resends > 0 && now >= c.resendUntil && c.cause == nil {
 		c.closeBatch()
 		c.out = append(c.out, c.resend...)
@@ -207,9 +209,10 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 }
 
 // backoff is the pause between attempts: 20 ms doubling to 1 s, each drawn from
-// its upper half, so that many clients of a node that comes back do not meet. After
-// a timeout the next attempt may take twice as long. Without that, a node that a
-// whole fleet connects to at once can be so slow that no client ever connects.
+// its upper half, so that many clients of a node that comes back do not meet.
+// After a timeout the next attempt may take twice as long. Without that, a node
+// that a whole fleet connects to at once can be so slow that no client ever
+// connects.
 type backoff struct {
 	next time.Duration
 	slow int // attempts that took too long
@@ -226,9 +229,8 @@ func (b *backoff) stepTimeout(stall time.Duration) time.Duration {
 	return min(stall<<b.slow, maxStep*stall)
 }
 
-// failed takes why an attempt has failed.
-// Only a timeout makes the next attempt more patient. A refused connection fails at
-// once, however long it may take.
+// failed takes why an attempt has failed. Only a timeout makes the next attempt
+// more patient. A refused connection fails at once, however long it may take.
 func (b *backoff) failed(err error) {
 	if slow(err) {
 		b.slow = min(b.slow+1, 4)
@@ -236,9 +238,10 @@ func (b *backoff) failed(err error) {
 }
 
 // lasted takes how long a connection was up that has broken. After one that has
-// answered a command the pause is no longer than that, so a node whose connections
-// are reset again and again is up for half of the time. A connection that breaks
-// before any answer shortens no pause: its node may refuse every one.
+// answered a command the pause is no longer than that, so a node whose
+// connections are reset again and again is up for half of the time. A
+// connection that breaks before any answer shortens no pause: its node may
+// refuse every one.
 func (b *backoff) lasted(d time.Duration, served bool) {
 	if d > maxBackoff {
 		*b = backoff{}
@@ -247,7 +250,8 @@ func (b *backoff) lasted(d time.Duration, served bool) {
 	}
 }
 
-// sleep waits for the next attempt, and doubles the pause after that. It ends early with Close.
+// sleep waits for the next attempt, and doubles the pause after that. It ends
+// early with Close.
 func (b *backoff) sleep(ctx context.Context) {
 	d := min(max(b.next, minBackoff), maxBackoff)
 	b.next = 2 * d

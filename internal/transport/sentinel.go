@@ -6,16 +6,19 @@ import (
 	"time"
 )
 
-// This file owns a node that is a Sentinel set: the connection follows its master.
+// This file owns a node that is a Sentinel set: the connection follows its
+// master.
 //
-// The Dialer of such a client asks the Sentinels at each dial. A Sentinel that makes a master a
-// replica ends the connections to it, and the next dial goes to the new one. That does not
-// happen if the old master is cut off from the Sentinels, so this file asks now and then.
+// The Dialer of such a client asks the Sentinels at each dial. A Sentinel that
+// makes a master a replica ends the connections to it, and the next dial goes
+// to the new one. That does not happen if the old master is cut off from the
+// Sentinels, so this file asks now and then.
 
 // SentinelAddr is the address in the options of each redis.NewFailoverClient.
 const SentinelAddr = "FailoverClient"
 
-// follows reports whether the node can have another master while the connection lasts.
+// follows reports whether the node can have another master while the connection
+// lasts.
 func (l *Ordered) follows() bool { return l.cluster != nil || l.sentinels() }
 
 func (l *Ordered) sentinels() bool { return l.cluster == nil && l.to().opts.Addr == SentinelAddr }
@@ -34,9 +37,10 @@ func (l *Ordered) name() string {
 // followEvery is how often the Sentinels are asked, at most.
 const followEvery = time.Second
 
-// follow ends c when there is another master. It is a goroutine of its own for each connection,
-// and ends with it. A question that fails says nothing: the Sentinels may be down while the
-// master serves, so only another address counts.
+// follow ends c when there is another master. It is a goroutine of its own for
+// each connection, and ends with it. A question that fails says nothing: the
+// Sentinels may be down while the master serves, so only another address
+// counts.
 func (l *Ordered) follow(c *conn) {
 	tick := time.NewTicker(max(l.cfg.Stall, followEvery))
 	defer tick.Stop()
@@ -59,8 +63,9 @@ func (l *Ordered) follow(c *conn) {
 	}
 }
 
-// isRenamed reports whether the Sentinels name another master than that at an address. A dial is the
-// only question that a client of go-redis lets us ask: the connection is closed at once.
+// isRenamed reports whether the Sentinels name another master than that at an
+// address. A dial is the only question that a client of go-redis lets us ask:
+// the connection is closed at once.
 func (l *Ordered) isRenamed(ctx context.Context, at string) bool {
 	o := l.to().opts
 	nc, err := within(ctx, func() (net.Conn, error) { return o.Dialer(ctx, o.Network, o.Addr) }, discard)

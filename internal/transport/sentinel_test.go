@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// A connection follows the master that the Sentinels name, also when the one of before still
-// answers, for commands and for pushes.
+// A connection follows the master that the Sentinels name, also when the one of
+// before still answers, for commands and for pushes.
 func TestFollowsTheMaster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.Start(t, 2)

@@ -8,23 +8,24 @@ import (
 	"time"
 )
 
-// steady is a connection that must make progress: each step of a read or a write
-// has a deadline of its own. So a handshake over a slow or busy link succeeds
-// in the end, and a node that hangs is noticed as early as before.
+// steady is a connection that must make progress: each step of a read or a
+// write has a deadline of its own. So a handshake over a slow or busy link
+// succeeds in the end, and a node that hangs is noticed as early as before.
 //
 // Note: Here is an incorrect deadline:
 //
 //	nc.SetDeadline(time.Now().Add(patience))
 //
-// When many clients connect at once, none has sent all its bytes by then. All of
-// them begin again, and none ever connects.
+// When many clients connect at once, none has sent all its bytes by then. All
+// of them begin again, and none ever connects.
 type steady struct {
 	net.Conn
 	timeout time.Duration // of one step; 0: no deadlines are set
 }
 
-// stride is how much is written in one step. One deadline for a write of any length would have
-// to grow with it. On a way that carries 4 kB within a timeout each step succeeds.
+// stride is how much is written in one step. One deadline for a write of any
+// length would have to grow with it. On a way that carries 4 kB within a
+// timeout each step succeeds.
 const stride = 4 << 10
 
 func (s *steady) Read(p []byte) (int, error) {
@@ -50,8 +51,8 @@ func (s *steady) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// slow reports whether err is a timeout: of a step here, of a dial, or of the system. Only these
-// let the next attempt take longer: see backoff.
+// slow reports whether err is a timeout: of a step here, of a dial, or of the
+// system. Only these let the next attempt take longer: see backoff.
 func slow(err error) bool {
 	t, ok := errors.AsType[net.Error](err)
 	return ok && t.Timeout()

@@ -108,8 +108,8 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// keepsOrder: commands are carried out in the order of Append, whichever goroutine flushes, and each
-// gets its own answer.
+// keepsOrder: commands are carried out in the order of Append, whichever
+// goroutine flushes, and each gets its own answer.
 func keepsOrder(t *testing.T, r rig) {
 	l := r.connected(t, transport.Config{})
 	var all sync.WaitGroup
@@ -157,8 +157,9 @@ func delivers(t *testing.T, r rig) {
 	}
 }
 
-// breaksOnce: when a connection breaks, each unanswered command hears of that once, but for
-// those that last: the next connection carries them out first. Down is called once.
+// breaksOnce: when a connection breaks, each unanswered command hears of that
+// once, but for those that last: the next connection carries them out first.
+// Down is called once.
 func breaksOnce(t *testing.T, r rig) {
 	var mu sync.Mutex
 	var log []string
@@ -209,8 +210,9 @@ func breaksOnce(t *testing.T, r rig) {
 	eventually(t, "up, down, up", seen("up", "down", "up"))
 }
 
-// closes: Close waits for answers until its context ends. What is then unanswered, or
-// comes later, gets ErrClosed. No goroutine is left: see TestMain.
+// closes: Close waits for answers until its context ends. What is then
+// unanswered, or comes later, gets ErrClosed. No goroutine is left: see
+// TestMain.
 func closes(t *testing.T, r rig) {
 	l := r.connected(t, transport.Config{Channel: "ch"})
 	first := newCall("PING")
@@ -243,8 +245,8 @@ func closes(t *testing.T, r rig) {
 	require.ErrorIs(t, l.State(time.Now()).Err, transport.ErrClosed)
 }
 
-// hasRoom: a node that hangs is not given more and more. What is urgent has a reserve. Room
-// is called when there is room again.
+// hasRoom: a node that hangs is not given more and more. What is urgent has a
+// reserve. Room is called when there is room again.
 func hasRoom(t *testing.T, r rig) {
 	room := make(chan struct{}, 1000)
 	l := r.connected(t, transport.Config{Room: func() { room <- struct{}{} }, Stall: time.Minute}) // on a busy machine it takes a while
@@ -289,7 +291,8 @@ func hasRoom(t *testing.T, r rig) {
 	require.NoError(t, err)
 }
 
-// hasRoomAfterABreak: what found no room hears of it, too, when the connection that had none breaks.
+// hasRoomAfterABreak: what found no room hears of it, too, when the connection
+// that had none breaks.
 func hasRoomAfterABreak(t *testing.T, r rig) {
 	room := make(chan struct{}, 1000)
 	l := r.connected(t, transport.Config{Room: func() { room <- struct{}{} }})

@@ -59,7 +59,8 @@ func TestTLS(t *testing.T) {
 	assert.ErrorContains(t, open(t, otherServer, transport.Config{Stall: 10 * time.Second}).State(time.Now()).Err, "certificate")
 }
 
-// A server that wants a certificate says so after the client's side of the handshake. A write that comes after that must not hide it.
+// A server that wants a certificate says so after the client's side of the
+// handshake. A write that comes after that must not hide it.
 func TestCertificateIsWanted(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := selfSigned(t)

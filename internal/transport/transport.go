@@ -1,9 +1,9 @@
-// Package transport carries commands to one node, and to their owner what the node
-// answers and pushes. It knows neither what a command asks for nor the form of its
-// answer.
+// Package transport carries commands to one node, and to their owner what the
+// node answers and pushes. It knows neither what a command asks for nor the
+// form of its answer.
 //
-// [Ordered] is a connection to a Redis server. Package internal/testkit/memory has a
-// node in the process of a test. Both pass TestTransports.
+// [Ordered] is a connection to a Redis server. Package internal/testkit/memory
+// has a node in the process of a test. Both pass TestTransports.
 package transport
 
 import (
@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// Transport is the way to one node. It connects by itself, and again when a connection
-// breaks. It is safe for concurrent use.
+// Transport is the way to one node. It connects by itself, and again when a
+// connection breaks. It is safe for concurrent use.
 //
 // Invariant: the node carries out commands in the order of Append, also across
 // connections. Each command that was taken or refused gets exactly one Reply.
 type Transport interface {
-	// Append takes a command if there is room for it. It neither blocks nor calls Reply, so
-	// the caller may hold a lock that Reply takes. What Append takes may be sent at once,
-	// and is sent with the next Flush at the latest.
+	// Append takes a command if there is room for it. It neither blocks nor
+	// calls Reply, so the caller may hold a lock that Reply takes. What Append
+	// takes may be sent at once, and is sent with the next Flush at the latest.
 	Append(cmd Command, u Urgency) Fate
-	// Flush sends what Append has taken. The caller must not hold a lock for which another
-	// goroutine would wait long: Flush may write to a socket.
+	// Flush sends what Append has taken. The caller must not hold a lock for
+	// which another goroutine would wait long: Flush may write to a socket.
 	Flush()
 	// State returns how the transport stands at the given time.
 	State(now time.Time) State
-	// Reconnect gives the connection up and opens another: the node is not what it was
-	// when this one began.
+	// Reconnect gives the connection up and opens another: the node is not what
+	// it was when this one began.
 	Reconnect(cause error)
-	// Close waits until the node has answered everything, but not longer than ctx. The
-	// rest gets ErrClosed. When Close returns, no goroutine of the transport is left and no
-	// Reply will be called, save for commands appended after Close. The error says how many
-	// commands remained unanswered.
+	// Close waits until the node has answered everything, but not longer than
+	// ctx. The rest gets ErrClosed. When Close returns, no goroutine of the
+	// transport is left and no Reply will be called, save for commands appended
+	// after Close. The error says how many commands remained unanswered.
 	Close(ctx context.Context) error
 }
 

@@ -2,24 +2,25 @@ package transport
 
 import "time"
 
-// This file owns how much a connection takes: enough to keep the node busy, and no more
-// than the node answers in time.
+// This file owns how much a connection takes: enough to keep the node busy, and
+// no more than the node answers in time.
 
-// window bounds how many commands a connection has unanswered. It follows the node: what
-// a node answers within rtt + half a node timeout is not too much for it.
+// window bounds how many commands a connection has unanswered. It follows the
+// node: what a node answers within rtt + half a node timeout is not too much
+// for it.
 //
-// The obvious bound is a number, and it is wrong twice. 16,000 commands take a busy node
-// two seconds, and a renewal that comes then waits for all of them; 1,000 commands leave a
-// node that is 100 ms away idle for most of the time.
+// The obvious bound is a number, and it is wrong twice. 16,000 commands take a
+// busy node two seconds, and a renewal that comes then waits for all of them;
+// 1,000 commands leave a node that is 100 ms away idle for most of the time.
 type window struct {
 	size int
 	rtt  time.Duration // the quickest answer to a command that was alone on the way; 0: none yet
 	cut  time.Duration // when the window was last made smaller, since Ordered.epoch
 }
 
-// unit is how many bytes of commands that are not urgent count as one command. So a few
-// long ones fill the window, and an urgent one, which is short, is never far behind. A usual
-// command is shorter.
+// unit is how many bytes of commands that are not urgent count as one command.
+// So a few long ones fill the window, and an urgent one, which is short, is
+// never far behind. A usual command is shorter.
 const unit = 1 << 10
 
 const (
@@ -28,8 +29,8 @@ const (
 	mostWindow  = 16384
 )
 
-// took takes how long n commands, answered now, were unanswered. A window that was not
-// full says nothing about a larger one.
+// took takes how long n commands, answered now, were unanswered. A window that
+// was not full says nothing about a larger one.
 func (w *window) took(age, now, nodeTimeout time.Duration, n int, full bool) {
 	switch {
 	case age > w.rtt+nodeTimeout/2:
@@ -41,18 +42,18 @@ func (w *window) took(age, now, nodeTimeout time.Duration, n int, full bool) {
 	}
 }
 
-// alone takes how long a command was unanswered that had none before it. The first
-// command of each connection is one, so the distance of a node is known in time. How long
-// a command waits behind others is no measure of it: a slow node would look far away, and
-// would be sent too much for good.
+// alone takes how long a command was unanswered that had none before it. The
+// first command of each connection is one, so the distance of a node is known
+// in time. How long a command waits behind others is no measure of it: a slow
+// node would look far away, and would be sent too much for good.
 func (w *window) alone(age time.Duration) {
 	if w.rtt == 0 || age < w.rtt {
 		w.rtt = age
 	}
 }
 
-// room is the bound for a command. A quarter more is kept for the urgent ones, so that
-// they need not wait behind those that are not.
+// room is the bound for a command. A quarter more is kept for the urgent ones,
+// so that they need not wait behind those that are not.
 func (w *window) room(urgent bool) int {
 	if urgent {
 		return w.size + w.size/4
@@ -72,8 +73,8 @@ func (l *Ordered) full(until time.Duration, urgent bool) bool {
 	}
 }
 
-// answered measures an answer, and reports whether Config.Room is to be called. Ordered.mu
-// is held.
+// answered measures an answer, and reports whether Config.Room is to be called.
+// Ordered.mu is held.
 func (l *Ordered) answered(c *conn, e entry) (room bool) {
 	if !l.wanted && c.pending < leastWindow && !e.alone {
 		return false
@@ -86,7 +87,8 @@ func (l *Ordered) answered(c *conn, e entry) (room bool) {
 	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
 }
 
-// unwant reports whether a command was refused for lack of room, once. Ordered.mu is held.
+// unwant reports whether a command was refused for lack of room, once.
+// Ordered.mu is held.
 func (l *Ordered) unwant() bool {
 	wanted := l.wanted
 	l.wanted = false

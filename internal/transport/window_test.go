@@ -12,7 +12,8 @@ const (
 	nodeTimeout = 200 * ms
 )
 
-// play has a node answer window after window; answer says how long n commands take it.
+// play has a node answer window after window; answer says how long n commands
+// take it.
 func play(w *window, rounds int, answer func(n int) time.Duration) {
 	now := time.Duration(0)
 	for range rounds {
@@ -25,7 +26,8 @@ func play(w *window, rounds int, answer func(n int) time.Duration) {
 	}
 }
 
-// A window settles where the node answers within half a node timeout, however slow it is.
+// A window settles where the node answers within half a node timeout, however
+// slow it is.
 func TestWindowOfASlowNode(t *testing.T) {
 	t.Parallel()
 	w := window{size: firstWindow}
@@ -37,7 +39,8 @@ func TestWindowOfASlowNode(t *testing.T) {
 	assert.Equal(t, mostWindow, w.size, "the node is quick again")
 }
 
-// A node that is far away is not slow: its window opens though each answer takes long.
+// A node that is far away is not slow: its window opens though each answer
+// takes long.
 func TestWindowOfAFarNode(t *testing.T) {
 	t.Parallel()
 	w := window{size: firstWindow}

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A writer whose yields took long yields less and less often, until one was short again.
+// A writer whose yields took long yields less and less often, until one was
+// short again.
 func TestYieldBackoff(t *testing.T) {
 	t.Parallel()
 	var y yieldBackoff

@@ -41,7 +41,8 @@ func (s *sequence) anything() (parts []part) {
 	return parts
 }
 
-// succession has the claims that are there leave and others come, one after the other.
+// succession has the claims that are there leave and others come, one after the
+// other.
 func (s *sequence) succession() (parts []part) {
 	fence := s.node.Fence()
 	for _, c := range s.node.Claims(s.now) {
@@ -65,9 +66,9 @@ func (s *sequence) succession() (parts []part) {
 	return parts
 }
 
-// inBatches puts a few joins, beats and leaves to the node in one request, all of the one
-// name. What the node does of them is what the model does; what it does not do
-// is as if it had not been asked for.
+// inBatches puts a few joins, beats and leaves to the node in one request, all
+// of the one name. What the node does of them is what the model does; what it
+// does not do is as if it had not been asked for.
 func (s *sequence) inBatches(ctx context.Context) error {
 	wanted := s.anything()
 	if s.common != nil && s.rng.IntN(2) == 0 {

@@ -17,8 +17,8 @@ import (
 )
 
 // compareAnswer wants all the same, save for Wait: on a wall clock it is off by
-// the unknown part of a millisecond, and without a redlock key it rests on a lower bound of
-// the soonest expiry where the model knows the very moment.
+// the unknown part of a millisecond, and without a redlock key it rests on a
+// lower bound of the soonest expiry where the model knows the very moment.
 func (s *sequence) compareAnswer(got, want protocol.Answer, classic bool) error {
 	slack := time.Duration(2*s.slack) * time.Millisecond
 	low, high := want.Wait-slack, want.Wait+slack
@@ -44,8 +44,8 @@ func (s *sequence) compareClock(got int64) error {
 }
 
 // comparePushes wants the same pushes to the same owners in the same order; but
-// the watchers of a record get them in the order in which their watches end, and the
-// last millisecond of that is the clock's.
+// the watchers of a record get them in the order in which their watches end,
+// and the last millisecond of that is the clock's.
 func (s *sequence) comparePushes(msgs []*redis.Message, outs []model.Out) error {
 	outs = slices.Clone(outs)
 	for i := range outs {
@@ -83,7 +83,8 @@ func (s *sequence) comparePlain(got string) error {
 // empty wants a name that all claims have left to be down to its fence.
 func (s *sequence) empty(ctx context.Context) error {
 	if claims := s.node.Claims(s.now); len(claims) > 0 {
-		// A claim whose id was renewed by its actor without a leave taken: none can be.
+		// A claim whose id was renewed by its actor without a leave taken: none
+		// can be.
 		return fmt.Errorf("the model still has %+v", claims)
 	}
 	n, err := s.cfg.Client.Exists(ctx, s.keys.Queue(), s.keys.Claims()).Result()
@@ -115,7 +116,8 @@ func (s *sequence) history() string {
 	return "  " + strings.Join(s.log, "\n  ")
 }
 
-// words undoes the encoding of a command, for a client that wants to do it itself.
+// words undoes the encoding of a command, for a client that wants to do it
+// itself.
 func words(command []byte) ([]any, error) {
 	v, err := resp.NewReader(strings.NewReader(string(command))).Read()
 	if err != nil {

@@ -24,27 +24,30 @@ type Config struct {
 	// Advance lets d pass on the node's clock. Nil means that the clock is the
 	// wall clock: then time is let pass by sleeping, which is done sparingly.
 	Advance func(d time.Duration)
-	// Sequences is the number of sequences, Steps the length of each (default 40).
+	// Sequences is the number of sequences, Steps the length of each (default
+	// 40).
 	Sequences, Steps int
-	// Bucketed says that each name is in a bucket, as a server in cluster mode asks for; else every
-	// third one is.
+	// Bucketed says that each name is in a bucket, as a server in cluster mode
+	// asks for; else every third one is.
 	Bucketed bool
-	// Seed picks the sequences: a failure names the seed that brings it back alone.
+	// Seed picks the sequences: a failure names the seed that brings it back
+	// alone.
 	Seed uint64
 }
 
 // timeout bounds every exchange with the node.
 const timeout = 10 * time.Second
 
-// timedOneIn is how many sequences on a wall clock there are to one that sleeps.
+// timedOneIn is how many sequences on a wall clock there are to one that
+// sleeps.
 const timedOneIn = 25
 
 // Run runs the sequences and reports the first few that differ.
 //
 // On a wall clock it is not known to the millisecond when a script ran, so the
 // model is given the node's TIME from just before, and a sequence that comes
-// near a moment at which something ends is abandoned, not judged. Another one takes its place: on a busy machine
-// most of them come near one.
+// near a moment at which something ends is abandoned, not judged. Another one
+// takes its place: on a busy machine most of them come near one.
 func Run(t testing.TB, cfg Config) {
 	t.Helper()
 	if cfg.Steps == 0 {
@@ -56,7 +59,8 @@ func Run(t testing.TB, cfg Config) {
 			t.Fatalf("loading %s: %v", s.Name, err)
 		}
 	}
-	// Only sleepers gain from company, and a clock that we move cannot be shared.
+	// Only sleepers gain from company, and a clock that we move cannot be
+	// shared.
 	workers := 1
 	if cfg.Advance == nil {
 		workers = 4

@@ -1,11 +1,11 @@
 package conformance
 
-// This file owns the steps of a sequence that reach the server: each is carried out on the
-// server and on the model at one time, and the two are compared.
+// This file owns the steps of a sequence that reach the server: each is carried
+// out on the server and on the model at one time, and the two are compared.
 //
-// Invariant: the model gets the time that the server had. A step whose outcome depends on a
-// millisecond more or less abandons the sequence (errNear), so a difference is never a
-// matter of chance.
+// Invariant: the model gets the time that the server had. A step whose outcome
+// depends on a millisecond more or less abandons the sequence (errNear), so a
+// difference is never a matter of chance.
 
 import (
 	"context"

@@ -68,7 +68,8 @@ func (s *sequence) record(ctx context.Context, a *actor) error {
 	return s.requestAs(ctx, &terms, a.owner, false, r, script.DecodeRecord)
 }
 
-// forge is what a client with a wrong clock, or another writer, has left in place of the record.
+// forge is what a client with a wrong clock, or another writer, has left in
+// place of the record.
 func (s *sequence) forge(ctx context.Context) error {
 	v := protocol.Version{ID: s.actors[0].terms.ID, Ticket: s.ahead(protocol.Ticket(s.now) * 1000)}
 	promise := v
@@ -105,7 +106,8 @@ func (s *sequence) complete(ctx context.Context) error {
 	return nil
 }
 
-// sameEntry compares records: what is left of a time may be off by the unknown part of a millisecond.
+// sameEntry compares records: what is left of a time may be off by the unknown
+// part of a millisecond.
 func (s *sequence) sameEntry(got, want *protocol.Entry) error {
 	slack := time.Duration(2*s.slack) * time.Millisecond
 	for _, d := range []*[2]*time.Duration{{&got.Left, &want.Left}, {&got.Keep, &want.Keep}} {

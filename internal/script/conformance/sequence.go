@@ -13,7 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// errNear abandons a sequence whose outcome depends on a millisecond more or less.
+// errNear abandons a sequence whose outcome depends on a millisecond more or
+// less.
 var errNear = errors.New("too near an expiry")
 
 // large is a capacity that readers weigh 1 of, and writers all of.
@@ -113,7 +114,8 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 	return s
 }
 
-// renew makes the actor another attempt: a fresh id, few residues so that they meet.
+// renew makes the actor another attempt: a fresh id, few residues so that they
+// meet.
 func (s *sequence) renew(a *actor) {
 	binary.BigEndian.PutUint64(a.terms.ID[:], s.rng.Uint64())
 	binary.BigEndian.PutUint64(a.terms.ID[8:], s.rng.Uint64())
@@ -155,11 +157,12 @@ func (s *sequence) run(ctx context.Context) error {
 	return s.empty(ctx)
 }
 
-// herdOneIn is how many sequences there are to one with so many claims that one request
-// does not deal with all of them.
+// herdOneIn is how many sequences there are to one with so many claims that one
+// request does not deal with all of them.
 const herdOneIn = 20
 
-// gather has all actors join, and the first leave again: there is much to do for the next.
+// gather has all actors join, and the first leave again: there is much to do
+// for the next.
 func (s *sequence) gather(ctx context.Context) error {
 	if !s.named {
 		return nil // it would not vote
@@ -247,7 +250,8 @@ func (s *sequence) ticket(a *actor) protocol.Ticket {
 	}
 }
 
-// ahead is a ticket that is too far ahead of the node's clock, at times by more than any clock can be.
+// ahead is a ticket that is too far ahead of the node's clock, at times by more
+// than any clock can be.
 func (s *sequence) ahead(clock protocol.Ticket) protocol.Ticket {
 	switch s.rng.IntN(4) {
 	case 0:

@@ -1,8 +1,9 @@
 -- advance gives the vote to one claim after the other for as long as they fit
--- (no claim weighs nothing). It pushes a message to each, except the claim of this
--- request, which learns it from the answer. A client without the right to publish
--- must not stop half-way: a waiter asks again in time. One request gives a bounded
--- number of votes. The rest is for the next request: stale stays set.
+-- (no claim weighs nothing). It pushes a message to each, except the claim of
+-- this request, which learns it from the answer. A client without the right to
+-- publish must not stop half-way: a waiter asks again in time. One request
+-- gives a bounded number of votes. The rest is for the next request: stale
+-- stays set.
 if recovering <= 0 and (stale == '1' or C == solo and voted == 0) then
   stale = '0'
   while unvoted > 0 and C - sum > 0 do
@@ -11,15 +12,16 @@ if recovering <= 0 and (stale == '1' or C == solo and voted == 0) then
       head = call('ZRANGE', K[3], voted, voted)[1]
       s = head and call('HGET', K[4], head)
     end
-    -- The first claim that does not fit ends it, though a lighter one behind might fit: else a writer would wait for as
-    -- long as readers come.
+    -- The first claim that does not fit ends it, though a lighter one behind
+    -- might fit: else a writer would wait for as long as readers come.
     local t, w, x, f, o = match(s or '', claim)
     if not t or C - sum < w + 0 or C == solo and plain and plain ~= head then break end
     if votes == 0 or x - now <= 0 then
       stale = '1'
       break
     end
-    -- The redlock key comes with the vote and ends with the lease, so no other Redlock client gets in beside a holder.
+    -- The redlock key comes with the vote and ends with the lease, so no other
+    -- Redlock client gets in beside a holder.
     if C == solo then
       call('SET', K[1], head, 'PX', math.max(1, x - now))
       plain = head

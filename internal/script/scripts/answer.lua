@@ -1,15 +1,17 @@
--- answer describes a claim and its view: {status and time, incarnation, ticket, flags, wait,
--- sum, digest, sum and digest of all, lower ids and weights}. The list is of the claims from a ticket
--- on, so that many that have been there for long cost nothing. Where it is too long, the totals
--- are of all claims with votes but this one: those below it, and others. Were nothing told then,
--- a client could not find out that there is room, however long it asks. A list comes with those
--- totals as well, as at another node the list may be too long.
+-- answer describes a claim and its view: {status and time, incarnation, ticket,
+-- flags, wait, sum, digest, sum and digest of all, lower ids and weights}. The
+-- list is of the claims from a ticket on, so that many that have been there for
+-- long cost nothing. Where it is too long, the totals are of all claims with
+-- votes but this one: those below it, and others. Were nothing told then, a
+-- client could not find out that there is room, however long it asks. A list
+-- comes with those totals as well, as at another node the list may be too long.
 local ticket = t + 0
 local r = { at + 1, inc + 0, ticket, unvoted > (mine and 1 or 0) and 2 or 0, 0 }
 if limit then
   r[4], r[6], r[7], r[8], r[9] = r[4] + 32, 0, 0, tonumber(limit), tonumber(since)
 end
--- What this node said or pushed before may lack a claim that it took back below this one.
+-- What this node said or pushed before may lack a claim that it took back below
+-- this one.
 if passed and ticket - passed <= 0 and (call('ZRANK', K[3], id) or 0) > 0 then r[4] = r[4] + 128 end
 if mine then
   -- The wait is a guess when asking again may help: when all of up to eight
@@ -62,6 +64,7 @@ else
     end
   end
 end
--- One text is less work for a node than a list of which it finds the length later.
+-- One text is less work for a node than a list of which it finds the length
+-- later.
 if not r[6] then return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. t .. ' ' .. r[4] .. format(' %.0f', r[5]) end
 return r

@@ -1,9 +1,10 @@
--- many: joins, beats and leaves of several names in one request, where that is as
--- good as one after the other: each finds its name as a claim finds it that is alone.
--- Which does not is answered 0, nothing of it has been done, and it is sent
--- again by itself. The others are answered 1: a claim has its ticket, and is first.
--- Beats and leaves are carried out also at maxmemory: see full.lua. Here a DEL or a PEXPIRE is the
--- write that needs no memory, unless a join has written before.
+-- many: joins, beats and leaves of several names in one request, where that is
+-- as good as one after the other: each finds its name as a claim finds it that
+-- is alone. Which does not is answered 0, nothing of it has been done, and it
+-- is sent again by itself. The others are answered 1: a claim has its ticket,
+-- and is first. Beats and leaves are carried out also at maxmemory: see
+-- full.lua. Here a DEL or a PEXPIRE is the write that needs no memory, unless a
+-- join has written before.
 --
 -- KEYS  1 marker, and of each its redlock key and its state
 -- ARGV  1 guard and retention  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
@@ -15,7 +16,8 @@ local clock, had = call('TIME'), call('MGET', unpack(KEYS))
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local marker, guard, ttl, kept = had[1] or '', match(A[1], '^%d+'), A[2], A[3]
 local inc, born = match(marker, '^(%d+) (%d+) ')
--- A client whose settings are not those that the marker names asks one by one: see promise.lua.
+-- A client whose settings are not those that the marker names asks one by one:
+-- see promise.lua.
 local votes = inc and (sub(marker, -3 - #A[1]) == ' ' .. A[1] .. ' w' or match(marker, '^%d+ %d+ %S+ (%d+ %d+)') == A[1])
   and born + guard <= now
 local top = now * 1000 + guard * 500
@@ -23,7 +25,8 @@ local ends, tail = string.format('%.0f', now + ttl), A[4]
 local answer, new, gone, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5, false
 for k = 2, #K, 2 do
   local plain, key, what, id = K[k], K[k + 1], A[a], A[a + 1]
-  -- An earlier request of the batch may be of the same name: then it has the redlock key, or its claim has left.
+  -- An earlier request of the batch may be of the same name: then it has the
+  -- redlock key, or its claim has left.
   local state, done = new[key] or had[k + 1], ' 0'
   if what == 'L' or what == 'l' then
     -- As leave.lua does it, but for the redlock keys, which go all at once.
@@ -42,7 +45,8 @@ for k = 2, #K, 2 do
     end
     a = a + 2
   elseif what == 'B' or what == 'b' then
-    -- As beat.lua does it for a claim that has the vote and, where there is one, the redlock key.
+    -- As beat.lua does it for a claim that has the vote and, where there is
+    -- one, the redlock key.
     local head = A[a + 2]
     if votes and state and sub(state, 1, #head) == head and match(state, '^%d+', #head + 1) + 0 > now
       and (what == 'b' or new[key] or had[k] == id) then
@@ -57,8 +61,8 @@ for k = 2, #K, 2 do
     end
     a = a + 3
   else
-    -- As enter.lua does it with a ticket that is above the fence. A state that MGET
-    -- does not see may be of another type.
+    -- As enter.lua does it with a ticket that is above the fence. A state that
+    -- MGET does not see may be of another type.
     local fence = state and match(state, '^S(%d+) %x+$') or not state and call('TYPE', key).ok == 'none' and 0
     local ticket = A[a + 2] + 0
     if votes and fence and ticket <= top and ticket - fence > 0 then

@@ -4,8 +4,8 @@
 if recovering > 0 then return { at + 3, tonumber(inc), recovering } end
 local list = A[6] % 4 >= 2
 
--- A renewal is the most frequent request of all. Here it is one read and two writes, and the text of the
--- state is the one that batch.lua compares.
+-- A renewal is the most frequent request of all. Here it is one read and two
+-- writes, and the text of the state is the one that batch.lua compares.
 if fence and live and cid == id and not (limit and cf + 0 < 2 and cw - limit > 0) then
   local flags, hint = 1, 0
   if classic then
@@ -26,14 +26,16 @@ if fence and live and cid == id and not (limit and cf + 0 < 2 and cw - limit > 0
   if limit then return { at + 1, tonumber(inc), tonumber(ct), flags + 32, 0, 0, 0, tonumber(limit), tonumber(since), list and 0 or nil, list and 0 or nil } end
   return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. ct .. ' ' .. flags
 end
--- Another's claim without a vote waits for a redlock key that may have gone by now: the queue will see.
+-- Another's claim without a vote waits for a redlock key that may have gone by
+-- now: the queue will see.
 if fence and not (live and cf + 0 < 2) then return { at + 2, tonumber(inc), tonumber(fence) } end
 --@ full
 --@ queue
 --@ advance
 
--- A claim that is not here gets no lease: where it was, a later claim may have got the vote since. Its client settles it
--- again (rule 6), and the ticket decides.
+-- A claim that is not here gets no lease: where it was, a later claim may have
+-- got the vote since. Its client settles it again (rule 6), and the ticket
+-- decides.
 local t, w, _, f, o = match(call('HGET', K[4], id) or '', claim)
 if t then
   --@ keep

@@ -1,6 +1,7 @@
 -- bootstrap: the operator declares that this node has forgotten nothing. A
--- marker born at the beginning of time is older than any guard. To keep the guard time
--- is for a set that is in use: a node that is within it may have forgotten a lease, so it stays as it is.
+-- marker born at the beginning of time is older than any guard. To keep the
+-- guard time is for a set that is in use: a node that is within it may have
+-- forgotten a lease, so it stays as it is.
 --
 -- KEYS  1 marker   ARGV  1 random id  2 run id  3 guard and retention  4 whose guard time is ended:
 --                 0 any, - none, or that of this incarnation
@@ -21,7 +22,8 @@ else
   if kept - r > 0 then r = kept end
 end
 if ARGV[4] == '0' or ARGV[4] == inc or now - born >= g + 0 then
-  -- The run id goes with it, or the next client to connect would report this very run as a loss.
+  -- The run id goes with it, or the next client to connect would report this
+  -- very run as a loss.
   born, run, caughtUp = '0', ARGV[2], ' w'
 end
 redis.call('SET', KEYS[1], inc .. ' ' .. born .. ' ' .. run .. ' ' .. g .. ' ' .. r .. caughtUp)

@@ -1,5 +1,5 @@
--- caughtup: this node is caught up. It can attest again what is not recorded. In another
--- incarnation it has lost more since, so nothing changes.
+-- caughtup: this node is caught up. It can attest again what is not recorded.
+-- In another incarnation it has lost more since, so nothing changes.
 --
 -- KEYS  1 marker   ARGV  1 incarnation
 local marker = redis.pcall('GET', KEYS[1])

@@ -14,13 +14,15 @@ if recovering > 0 and fence and (not cid or cid == id) then
   end
   return { at + 3, tonumber(inc), recovering }
 end
--- Clients of one name with different capacities would each count by their own: the later one is refused. After a
--- Resize the recorded number counts, whatever clients were made with.
+-- Clients of one name with different capacities would each count by their own:
+-- the later one is refused. After a Resize the recorded number counts, whatever
+-- clients were made with.
 local clash = live and cap ~= A[5] and not limit
 if clash and recovering <= 0 and cf + 0 >= 2 and cx - keep <= now then return { at + 4, tonumber(inc), tonumber(cap) } end
 if recovering <= 0 and fence and not clash and not (back and A[7] - fence < 0) and (not live or cid == id and not (taken and A[7] ~= ct)) and not (limit and (live and cf + 0 < 2 and cw or A[8]) - limit > 0) then
-  -- Alone, hence first: the vote, or another client's redlock key, is all that there is to decide. No sorted set is
-  -- made, which would cost three times as much.
+  -- Alone, hence first: the vote, or another client's redlock key, is all that
+  -- there is to decide. No sorted set is made, which would cost three times as
+  -- much.
   local T, F = tonumber(A[7]), tonumber(fence)
   local flags, ticket = 1, T
   if live then
@@ -59,14 +61,16 @@ if recovering <= 0 and fence and not clash and not (back and A[7] - fence < 0) a
   if limit then return { at + 1, tonumber(inc), ticket, flags + 32, 0, 0, 0, tonumber(limit), tonumber(since), list and 0 or nil, list and 0 or nil } end
   return clock[1] .. ' ' .. clock[2] .. ' ' .. inc .. ' ' .. t .. ' ' .. flags
 end
--- A second claim, and the fence of a name that has been served is its own: nothing is taken back.
+-- A second claim, and the fence of a name that has been served is its own:
+-- nothing is taken back.
 if recovering > 0 and fence and fence ~= '0' then return { at + 3, tonumber(inc), recovering } end
 --@ queue
 --@ advance
 
 if recovering > 0 then
-  -- Within the guard time a claim that has settled elsewhere is taken back at its ticket, without a vote.
-  -- The fence is 0 until the node serves the name, so no view that a client still counts lacks the claim.
+  -- Within the guard time a claim that has settled elsewhere is taken back at
+  -- its ticket, without a vote. The fence is 0 until the node serves the name,
+  -- so no view that a client still counts lacks the claim.
   local t, w, _, f, o = match(call('HGET', K[4], id) or '', claim)
   local new = not t and F == '0' and A[7] + 0 > 0 and (limit or C == A[5]) and not call('ZRANGEBYSCORE', K[3], A[7], A[7])[1]
     and A[7] - now * 1000 - guard * 500 <= 0
@@ -87,8 +91,9 @@ if recovering > 0 then
 end
 
 clash = C ~= A[5] and voted + unvoted > 0 and not limit
--- Invariant: a claim that is refused leaves the queue as it was. Else a join that fails would move the fence, and a client that
--- tries again and again would push all tickets ahead of the clock.
+-- Invariant: a claim that is refused leaves the queue as it was. Else a join
+-- that fails would move the fence, and a client that tries again and again
+-- would push all tickets ahead of the clock.
 local waiting = unvoted
 local t, w, _, f, o = match(not clash and call('HGET', K[4], id) or '', claim)
 -- The ticket that the claim is given, false if it keeps the one it has.
@@ -105,10 +110,12 @@ elseif not clash then
   end
   if not t then
     to = A[7]
-    -- Only the claim that was given the ticket at the fence gets it back: another may have held it and left.
+    -- Only the claim that was given the ticket at the fence gets it back:
+    -- another may have held it and left.
     if above and not (settle and to == F and Fo == id) then to = above end
   elseif settle and T > t + 0 then
-    -- At the fence, too: the claim that was given it may have left, but can come back to it.
+    -- At the fence, too: the claim that was given it may have left, but can
+    -- come back to it.
     to = A[7]
     if to == F or above and call('ZRANGEBYSCORE', K[3], to, to)[1] then to = above end
   end
@@ -121,7 +128,8 @@ if not clash and far <= 0 then
     w, stale = A[8], '1'
   end
   if not t then
-    -- Without a vote: advance.lua gives it, in the order of tickets, so no claim is passed over.
+    -- Without a vote: advance.lua gives it, in the order of tickets, so no
+    -- claim is passed over.
     C, t, w, f, o = limit or A[5], to, A[8], A[6] % 2, A[9]
     unvoted = unvoted + 1
   elseif to and not low then

@@ -1,12 +1,15 @@
--- full: this request is carried out also when the server has reached maxmemory. It keeps
--- or takes away what is stored already: a lock that cannot be renewed there would be lost,
--- and a lock that cannot be given back would stay taken for a lease.
+-- full: this request is carried out also when the server has reached maxmemory.
+-- It keeps or takes away what is stored already: a lock that cannot be renewed
+-- there would be lost, and a lock that cannot be given back would stay taken
+-- for a lease.
 --
--- From Redis 5 to Valkey 9 a server at maxmemory refuses a command that may need memory
--- only as the first write of a script; later ones are let pass, because a script must not
--- stop half-way. So the first write is one that needs no memory: the removal of a member
--- that no queue has. (mark.lua and record.lua begin their writes so, too: a client must be able to connect, and
--- what a holder has done must be recorded, or it is done again. The flag allow-oom in the first line of a script would do the same,
--- but only from Redis 7 on, where an older server refuses the line itself.) A join and a repair have no
--- such write: they are refused.
+-- From Redis 5 to Valkey 9 a server at maxmemory refuses a command that may
+-- need memory only as the first write of a script; later ones are let pass,
+-- because a script must not stop half-way. So the first write is one that needs
+-- no memory: the removal of a member that no queue has. (mark.lua and
+-- record.lua begin their writes so, too: a client must be able to connect, and
+-- what a holder has done must be recorded, or it is done again. The flag
+-- allow-oom in the first line of a script would do the same, but only from
+-- Redis 7 on, where an older server refuses the line itself.) A join and a
+-- repair have no such write: they are refused.
 try('ZREM', K[3], '')

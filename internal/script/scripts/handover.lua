@@ -1,8 +1,9 @@
--- A hand-over: the holder of a mutex leaves, and others wait. It is the most frequent
--- use of a queue, so it has a fast path. Invariant: the fast path leaves the state
--- that queue.lua and advance.lua would leave. The slow path takes all exceptions: a young
--- marker, one that names other settings, a lease that has ended, votes to be passed on, keys of another type
--- or size, an expiry to be moved.
+-- A hand-over: the holder of a mutex leaves, and others wait. It is the most
+-- frequent use of a queue, so it has a fast path. Invariant: the fast path
+-- leaves the state that queue.lua and advance.lua would leave. The slow path
+-- takes all exceptions: a young marker, one that names other settings, a lease
+-- that has ended, votes to be passed on, keys of another type or size, an
+-- expiry to be moved.
 if plain == ARGV[1] and not KEYS[6] then
   local K, A, call, try, match = KEYS, ARGV, redis.call, redis.pcall, string.match
   local F, unvoted, soon, late, keys = match(state or '', '^Q(%d+ %x+) 1 1 %d+ %d+ 1 ([1-9]%d*) %d+ (%d+) (%d+) (%d+) 0$')

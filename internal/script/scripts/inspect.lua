@@ -1,6 +1,6 @@
 -- inspect: the claims queued here, in order, without changing anything. A claim
--- whose lease has ended is left out; it goes with the next request to the name. Only the first
--- hundred claims are looked at: the others count as queued.
+-- whose lease has ended is left out; it goes with the next request to the name.
+-- Only the first hundred claims are looked at: the others count as queued.
 --
 -- KEYS as in open.lua (1 to 5)   ARGV  1 the most claims to tell
 -- Returns {fence, claims queued, what another client's redlock key has left (0: none),
@@ -17,7 +17,8 @@ if type(marker) == 'table' and call('TYPE', K[5]).ok == 'zset' or not marker and
 end
 if type(marker) == 'table' then return marker end
 local born, guard = match(marker or '', '^%d+ (%d+) %S+ (%d+)')
--- A node that may have forgotten a lease says nothing about holders: an onlooker would take the name for free.
+-- A node that may have forgotten a lease says nothing about holders: an
+-- onlooker would take the name for free.
 local memory = now - (born or now)
 if memory < tonumber(guard or 0) then memory = 0 end
 local reply, queued, ours = { tonumber(fence), 0, 0, memory }, 0, {}
@@ -45,7 +46,8 @@ elseif string.sub(state, 1, 1) == 'Q' then
   end
   queued = queued + math.max(0, voted + unvoted - #claims)
 end
--- The redlock key is another client's unless one of the claims here has that id.
+-- The redlock key is another client's unless one of the claims here has that
+-- id.
 local plain = redis.pcall('GET', K[1])
 if type(plain) == 'string' and not ours[plain] and not call('HGET', K[4], plain) then reply[3] = math.max(1, call('PTTL', K[1])) end
 reply[2] = queued

@@ -3,10 +3,11 @@
 -- answered by 1.
 --
 -- The fast path: the claim is alone. Its state begins like that of one claim at
--- the fence in open.lua, with this claim's id. Neither the time nor the marker matters.
+-- the fence in open.lua, with this claim's id. Neither the time nor the marker
+-- matters.
 --
--- A leave is carried out also at maxmemory: see full.lua. The DEL of the redlock key is
--- such a write as well.
+-- A leave is carried out also at maxmemory: see full.lua. The DEL of the
+-- redlock key is such a write as well.
 local state, plain = unpack(redis.call('MGET', KEYS[2], KEYS[1]))
 local fence, only = string.match(state or '', '^(S%d+ (%x+))%+')
 if only == ARGV[1] then
@@ -22,7 +23,8 @@ end
 --@ open
 --@ full
 if fence and not (live and cf + 0 < 2 and recovering <= 0) then
-  -- The redlock key is looked at even when the claim is unknown: the two may have been lost apart.
+  -- The redlock key is looked at even when the claim is unknown: the two may
+  -- have been lost apart.
   if classic and plain == id then call('DEL', K[1]) end
   if cid == id then call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf, 'PX', keep) end
   return 1

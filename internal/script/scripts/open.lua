@@ -10,11 +10,12 @@ local K, A, call, try, match, format = KEYS, ARGV, redis.call, redis.pcall, stri
 local id, ttl = A[1], tonumber(A[2])
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
--- An answer begins with its status and with when it was given: a client sees by that whether this clock has jumped.
--- It is a text of numbers, or of one alone where there is not more to say, or where it is
--- long a list: of a list Redis finds the length when it has been written, into memory of its own.
--- A text is of an answer that is OK, and has the time in the two numbers of TIME instead: to write a number takes
--- longer than to read one.
+-- An answer begins with its status and with when it was given: a client sees by
+-- that whether this clock has jumped. It is a text of numbers, or of one alone
+-- where there is not more to say, or where it is long a list: of a list Redis
+-- finds the length when it has been written, into memory of its own. A text is
+-- of an answer that is OK, and has the time in the two numbers of TIME instead:
+-- to write a number takes longer than to read one.
 local at = now * 8
 
 -- An error must never strike after a write, so what may be of another type is
@@ -23,7 +24,8 @@ local state, marker = unpack(call('MGET', K[2], K[5]))
 state, marker = state or try('GET', K[2]), marker or try('GET', K[5])
 if state and state.err then return state end
 if marker and marker.err then
-  -- A sorted set stands there since a set of nodes is recorded: its own marker is at another key.
+  -- A sorted set stands there since a set of nodes is recorded: its own marker
+  -- is at another key.
   if call('TYPE', K[5]).ok ~= 'zset' then return marker end
   marker = '-'
 end
@@ -31,16 +33,18 @@ end
 -- No marker: the memory is gone. The time goes into the new incarnation because
 -- the same claim may be the first to come by after the next loss, too.
 --
--- Nearly always the node is caught up and the marker names this client's settings. To match all
--- of such a marker takes four times as long as to match its head and compare its end.
+-- Nearly always the node is caught up and the marker names this client's
+-- settings. To match all of such a marker takes four times as long as to match
+-- its head and compare its end.
 local inc, born = match(marker or '', '^(%d+) (%d+) ')
 local keep, guard = A[4], match(A[3], '^%d+')
 if not inc or string.sub(marker, -3 - #A[3]) ~= ' ' .. A[3] .. ' w' then
   local promised, longest
   inc, born, promised, longest = match(marker or '', '^(%d+) (%d+) %S+ ((%d+) %d+)')
   if not inc and (marker == '-' or string.sub(K[5], -7) ~= ':marker') then
-    -- The client counts on another configuration than this node (set.lua). To take a claim away is
-    -- safe all the same: a leave, which has no flags, goes on as on a node that does not vote.
+    -- The client counts on another configuration than this node (set.lua). To
+    -- take a claim away is safe all the same: a leave, which has no flags, goes
+    -- on as on a node that does not vote.
     if A[6] then return redis.error_reply('OTHERSET this node is not of that set') end
     inc, born = '0', now + 1
   elseif not inc then
@@ -55,8 +59,8 @@ end
 local recovering = born + guard - now
 
 -- A semaphore has no redlock key; and a node that has forgotten a Resize must
--- not vote by the old number, so for a semaphore it recovers until it is caught up,
--- or for another guard time when no client repairs it.
+-- not vote by the old number, so for a semaphore it recovers until it is caught
+-- up, or for another guard time when no client repairs it.
 local limit, since
 if K[6] then
   local resized = try('GET', K[6])
@@ -82,7 +86,8 @@ if one and one ~= '' then
     cid, ct = fenceOf, fence
   else
     cap, cid, ct, cw, cx, cf, co = match(one, '^ (%d+) (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
-    -- A claim that was taken back within the guard time (enter.lua): it has the fence from now on.
+    -- A claim that was taken back within the guard time (enter.lua): it has the
+    -- fence from now on.
     if fence == '0' and cid and recovering <= 0 then fence, fenceOf, taken = ct, cid, true end
   end
   if not cid then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end

@@ -9,13 +9,13 @@
 -- expired claims have been dropped and holders have heard of waiters, 0 where that is not under way. Then " <passed>" may
 -- follow, the fence when a claim was last taken back below it (takeback.lua).
 --
--- Invariant: no request looks at, votes for or tells more than most claims, however many
--- there are. A script blocks the node for all its clients.
+-- Invariant: no request looks at, votes for or tells more than most claims,
+-- however many there are. A script blocks the node for all its clients.
 --
 -- All but voted and unvoted stay the digits that they are stored as: to make a
--- number of each and digits of it again takes longer than all the commands.
--- And what is done at every request is in parts (advance, keep, withdraw, save, answer)
--- instead of functions, as it takes a while to create those.
+-- number of each and digits of it again takes longer than all the commands. And
+-- what is done at every request is in parts (advance, keep, withdraw, save,
+-- answer) instead of functions, as it takes a while to create those.
 local F, Fo, C, sum, digest, bound, voted, unvoted, notify, soon, late, keys, stale, over
 local changed, swept, called, passed = false, false, false, false
 local most, votes = 32, 32 -- votes: how many this request may still give
@@ -29,7 +29,8 @@ if not fence then
     match(state, '^Q(%d+) (%x+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d)( ?%d* ?%d* ?%d*)$')
   if not F then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
   voted, unvoted = voted + 0, unvoted + 0
-  -- Claims that were taken back within the guard time: the last one has the fence from now on.
+  -- Claims that were taken back within the guard time: the last one has the
+  -- fence from now on.
   if F == '0' and recovering <= 0 then
     local top = call('ZRANGE', K[3], -1, -1, 'WITHSCORES')
     if top[1] then F, Fo, changed, stale = format('%.0f', tonumber(top[2])), top[1], true, '1' end
@@ -40,7 +41,8 @@ if not fence then
     if swept == '0' then swept = false end
     if called == '0' then called = false end
   end
-  -- Something other than these scripts wrote here. To go on could vote twice. The keys expire soon enough.
+  -- Something other than these scripts wrote here. To go on could vote twice.
+  -- The keys expire soon enough.
   if count ~= voted + unvoted or fields ~= count then
     return redis.error_reply('ERR quorate: the queue of ' .. K[1] .. ' is damaged')
   end
@@ -60,7 +62,8 @@ local function digestOf(cid) return tonumber(string.sub(cid, 1, 13), 16) end
 local mine
 
 if fence then
-  -- A second claim, or one that does not fit: the first one moves from the string into a queue.
+  -- A second claim, or one that does not fit: the first one moves from the
+  -- string into a queue.
   F, Fo, C, sum, digest, bound, voted, unvoted = fence, fenceOf, cap, '0', '0', '0', 0, 0
   notify, soon, late, keys, stale = '0', '9007199254740992', '0', '0', '0'
   call('DEL', K[3], K[4])
@@ -79,11 +82,12 @@ end
 -- After a Resize there may be room for others. Holders keep their permits.
 if limit and C ~= limit then C, changed, stale = limit, true, '1' end
 
--- Leases that have ended, in the order of the tickets. A claim that is not dropped yet counts as if its lease
--- were longer, but gets no vote. One that would outlast the longest retention that any
--- client has shown was given before the clock was set back, as every lease is
--- shorter than that. How much of it is left is not known any more, so it gets as
--- much as it may have at most.
+-- Leases that have ended, in the order of the tickets. A claim that is not
+-- dropped yet counts as if its lease were longer, but gets no vote. One that
+-- would outlast the longest retention that any client has shown was given
+-- before the clock was set back, as every lease is shorter than that. How much
+-- of it is left is not known any more, so it gets as much as it may have at
+-- most.
 if recovering <= 0 and (swept or soon + 0 <= now or late + 0 > now + keep) then
   local ids, gone, dropped = call('ZRANGEBYSCORE', K[3], swept and '(' .. swept or '-inf', '+inf', 'LIMIT', 0, most + 1), {}, false
   local following = ids[most + 1]

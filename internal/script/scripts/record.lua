@@ -53,7 +53,8 @@ local function run(t, i, u, j)
   if i == j then return 0 end
   return i < j and -1 or 1
 end
--- left is what the lease of claim i at ticket t has left, 0 unless this node votes for it.
+-- left is what the lease of claim i at ticket t has left, 0 unless this node
+-- votes for it.
 local function left(t, i)
   if t == '0' or not state then return 0 end
   local ct, cid, cx, cf = match(state, '^S(%d+) (%x+)%+%d+ %d+ (%d+) (%d)')
@@ -90,8 +91,9 @@ local function tell()
 end
 
 local status, op, T, id = 1, A[2], A[3], A[4]
--- save writes all of it. What has no end is kept without an expiry; all else for an hour at least, as the promise in it
--- keeps out a run that was superseded (rule 5 of the record: a put may go on for half an hour).
+-- save writes all of it. What has no end is kept without an expiry; all else
+-- for an hour at least, as the promise in it keeps out a run that was
+-- superseded (rule 5 of the record: a put may go on for half an hour).
 local function save()
   local words = table.concat({ pinc, pt, pid, vt, vid, seq, erased, stop, value }, ' ')
   if vt ~= '0' and stop == '0' then
@@ -100,8 +102,8 @@ local function save()
     call('SET', K[1], words, 'PX', math.max(3600000, stop - now))
   end
 end
--- store records what was sent, and pushes to the watchers. The channel of a watch must not hear before the record can be
--- read, so the push comes last.
+-- store records what was sent, and pushes to the watchers. The channel of a
+-- watch must not hear before the record can be read, so the push comes last.
 local function store()
   vt, vid, seq, erased, value, hidden = T, id, A[5], A[6], A[8], false
   stop = A[7] == '0' and '0' or string.format('%.0f', now + A[7])
@@ -117,8 +119,9 @@ elseif op ~= 'read' then
   if kind ~= 'none' and kind ~= 'zset' then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
   if op ~= 'repair' then call('ZREM', K[2], '') end -- at maxmemory, too: see full.lua
   local promised, stored = run(ignored and '0' or pt, ignored and none or pid, T, id), run(hidden and '0' or vt, hidden and none or vid, T, id)
-  -- Invariant: promises only rise, and a promise is given to a claim that has this node's vote at this moment. A late
-  -- open of a claim that has ended would begin a run, and its put would come between two later ones.
+  -- Invariant: promises only rise, and a promise is given to a claim that has
+  -- this node's vote at this moment. A late open of a claim that has ended
+  -- would begin a run, and its put would come between two later ones.
   if op == 'open' then
     if promised > 0 or stored > 0 then
       status = 5
@@ -130,8 +133,8 @@ elseif op ~= 'read' then
         save()
       end
     end
-  -- A put needs the promise of this incarnation, or the vote. Without that a node that forgot a later promise would take
-  -- the put of the run before.
+  -- A put needs the promise of this incarnation, or the vote. Without that a
+  -- node that forgot a later promise would take the put of the run before.
   elseif op == 'put' then
     if stored == 0 and tonumber(seq) >= tonumber(A[5]) then
       status = 1 -- again, or late
@@ -143,7 +146,8 @@ elseif op ~= 'read' then
       pinc, pt, pid, ignored = inc, T, id, false
       store()
     end
-  -- A repair brings what other nodes know. Its promise keeps lower runs out, and is no run's leave to record: pinc is 0.
+  -- A repair brings what other nodes know. Its promise keeps lower runs out,
+  -- and is no run's leave to record: pinc is 0.
   else
     local t, i = A[9], A[10]
     if run(T, id, t, i) > 0 then t, i = T, id end

@@ -1,6 +1,7 @@
 -- save: of a queue, expiries are moved in steps of a quarter of the retention,
--- not at each request. The fence outlives the last claim by the retention in any case: a later claim must not get a
--- ticket below one that was held. An empty queue is a fence and its claim, as before the first claim.
+-- not at each request. The fence outlives the last claim by the retention in
+-- any case: a later claim must not get a ticket below one that was held. An
+-- empty queue is a fence and its claim, as before the first claim.
 if changed and voted + unvoted == 0 then
   call('SET', K[2], 'S' .. F .. ' ' .. Fo, 'PX', keep)
 elseif changed then

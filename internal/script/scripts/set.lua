@@ -1,6 +1,7 @@
--- set: which set of nodes this one belongs to. The register of the set's first configuration, see
--- docs/membership.md. The node's marker moves with it: a request names the configuration by the
--- key of the marker, so a node of another configuration has no such key, and refuses.
+-- set: which set of nodes this one belongs to. The register of the set's first
+-- configuration, see docs/membership.md. The node's marker moves with it: a
+-- request names the configuration by the key of the marker, so a node of
+-- another configuration has no such key, and refuses.
 --
 -- KEYS  1 set  2 marker of a node without a recorded set
 -- ARGV  1 promise, accept, commit, restore, move, enter, regain or life  2 ballot; of a restore: what the client has read here;
@@ -18,11 +19,12 @@ if not promised then return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' holds
 local base = string.sub(KEYS[1], 1, -4)
 local function markerOf(of) return base .. match(of, '^%S+') end
 
--- closed: a program that knows no sets finds a key of another type, and does nothing.
+-- closed: a program that knows no sets finds a key of another type, and does
+-- nothing.
 local function closed() call('ZADD', KEYS[2], 0, 'the set of this node is recorded in ' .. KEYS[1]) end
 
--- move gives the marker of this node to a configuration. A node without one has forgotten what it
--- did, or never did anything: its guard time begins.
+-- move gives the marker of this node to a configuration. A node without one has
+-- forgotten what it did, or never did anything: its guard time begins.
 local function move(to, forgotten, enters)
   local from = phase == '-' and KEYS[2] or markerOf(present)
   local marker = try('GET', from)
@@ -57,8 +59,9 @@ elseif op == 'restore' and ballot == (set or '') then
   promised, accepted, phase, mine, present = '0', '0', 'c', identity, config
 elseif (op == 'move' or op == 'enter') and (phase == 'p' or phase == 'c') and mine == identity and
   match(present, '^%d+') - match(config, '^%d+') < 0 then
-  -- A member serves a later configuration. One that enters begins to count beside others that record
-  -- what it may lack: it is not caught up, but knows each number of permits that it needs to ("l").
+  -- A member serves a later configuration. One that enters begins to count
+  -- beside others that record what it may lack: it is not caught up, but knows
+  -- each number of permits that it needs to ("l").
   move(config, false, op == 'enter')
   promised, accepted, phase, mine, present = '0', '0', 'c', identity, config
 end

@@ -1,5 +1,6 @@
--- withdraw takes the claim (id, t, w, f) out of the voted ones. The claim may still be in the queue or not.
--- Invariant: bound is the ticket of the last claim with a vote. It is found by rank, as those with votes are the lowest.
+-- withdraw takes the claim (id, t, w, f) out of the voted ones. The claim may
+-- still be in the queue or not. Invariant: bound is the ticket of the last
+-- claim with a vote. It is found by rank, as those with votes are the lowest.
 voted, unvoted = voted - 1, unvoted + 1
 if voted == 0 then
   sum, digest, bound, notify = '0', '0', '0', '0'

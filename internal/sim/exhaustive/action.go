@@ -220,7 +220,8 @@ func (x *space) apply(s state, a action) (state, string) {
 	return s, wrong
 }
 
-// fail gives a message up: it becomes late, and its claim gets the failure at once.
+// fail gives a message up: it becomes late, and its claim gets the failure at
+// once.
 func (x *space) fail(s *state, a action) string {
 	s.left.fails--
 	l := x.linkOf(s, a.claim, a.node)
@@ -247,7 +248,8 @@ func (x *space) asked(id msgID) msgID {
 	return x.msg(message{kind: request, op: m.op, ticket: m.ticket, list: m.list, age: m.age})
 }
 
-// pass lets a unit pass everywhere; the process of claim asleep does not notice.
+// pass lets a unit pass everywhere; the process of claim asleep does not
+// notice.
 func (x *space) pass(s *state, asleep int) string {
 	spend(&s.left.units)
 	for z := range s.cols {

@@ -21,9 +21,11 @@ type ClaimConfig struct {
 	Residue byte
 	Weight  uint64
 	// Propose lists the T0 that the claim may start with. One that is not above
-	// every other is possible only while its client's clock can be that far behind.
+	// every other is possible only while its client's clock can be that far
+	// behind.
 	Propose []protocol.Ticket
-	// Later are the nodes that it leaves out at first, a bit for each, and After for how long.
+	// Later are the nodes that it leaves out at first, a bit for each, and
+	// After for how long.
 	Later uint32
 	After int
 }
@@ -34,15 +36,17 @@ type Config struct {
 	Capacity uint64
 	TTL      int
 	Guard    int
-	// Skew is between client clocks: how long after another claim's start T0 may
-	// still be below it. Unbounded looks at exclusion alone: tokens do rely on it.
+	// Skew is between client clocks: how long after another claim's start T0
+	// may still be below it. Unbounded looks at exclusion alone: tokens do rely
+	// on it.
 	Skew  int
 	Drift int // what clients deduct from a lease
 
 	// Delay bounds how long a message travels, unless a failure hits it.
 	Delay int
 	// Fails is how many messages are given up by the claim. Each may still
-	// arrive, at any time and in any order: so this is loss, delay and overtaking.
+	// arrive, at any time and in any order: so this is loss, delay and
+	// overtaking.
 	Fails int
 	// Cuts is how many times a claim and a node lose each other for good, and
 	// the claim gets a failure, each time that it tries.
@@ -63,7 +67,8 @@ type Config struct {
 	Gains int
 
 	// Raises bounds the ticket that is pursued, in residue classes above the
-	// first: two claims of one class can chase each other without end in no time.
+	// first: two claims of one class can chase each other without end in no
+	// time.
 	Raises int
 
 	Rules protocol.Rules // of the client, for mutants
@@ -104,7 +109,8 @@ func Semaphore(ttl int) Config {
 const base = 10 * protocol.Residues
 
 func (c *Config) id(claim int) protocol.ID {
-	// The first two bytes make jitter (renew.go), and there is none in units; the others must differ.
+	// The first two bytes make jitter (renew.go), and there is none in units;
+	// the others must differ.
 	return protocol.ID{3: byte(1 + claim), 15: c.Claims[claim].Residue}
 }
 

@@ -54,9 +54,9 @@
 //     among the others.
 //
 // Always: two claims, one attempt each (three for a semaphore, not to the end),
-// no more than four pushes under way on one link, no TryLock, no second restart.
-// Two claims of one residue with a restart can outbid each other in no time, so
-// there the ticket is bounded (Raises).
+// no more than four pushes under way on one link, no TryLock, no second
+// restart. Two claims of one residue with a restart can outbid each other in no
+// time, so there the ticket is bounded (Raises).
 //
 // # Mutants
 //

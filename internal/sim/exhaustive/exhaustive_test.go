@@ -104,8 +104,8 @@ func TestExhaustive(t *testing.T) {
 }
 
 // The names of nodes do not matter, so two worlds in which the deferred nodes
-// differ in names only have the same number of states. When a search renamed nodes
-// that a claim was yet to defer, they had not.
+// differ in names only have the same number of states. When a search renamed
+// nodes that a claim was yet to defer, they had not.
 func TestNamesOfDeferredNodes(t *testing.T) {
 	if racing {
 		t.Skip("without the race detector")

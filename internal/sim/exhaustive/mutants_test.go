@@ -39,9 +39,10 @@ var mutants = []struct {
 	{name: "votes without counting", world: at(Semaphore(2), timeless), rules: protocol.RuleCounting, wrong: two, depth: 15},
 	{name: "leave only where the claim is known to be", world: at(Mutex(2, false), prompt, live), rules: protocol.RuleLeaveAll,
 		wrong: "something is left on a node without a holder", depth: 2},
-	// A recovering node that takes claims back hides this breach in a world as small as this one:
-	// the holder's claim is back before the second is admitted. The rule is needed with it, too:
-	// the random schedules find its mutant.
+	// A recovering node that takes claims back hides this breach in a world as
+	// small as this one: the holder's claim is back before the second is
+	// admitted. The rule is needed with it, too: the random schedules find its
+	// mutant.
 	{name: "holders do not re-check", world: at(Mutex(2, false), prompt, restart), rules: protocol.RuleRecheck, off: model.Reclaim, wrong: two, depth: 57},
 	{name: "no guard", world: at(Mutex(2, false), prompt, restart), off: model.Guard, wrong: two, depth: 11},
 	{name: "settle gives a ticket twice", world: at(Mutex(2, true), prompt, fails(1)), off: model.Equality, wrong: tokens, depth: 23},

@@ -184,7 +184,8 @@ func (x *space) visit(e nodeEvent) nodeMove {
 	p := x.nodes[e.node]
 	p.n, p.step = p.n.Clone(), 0
 	q := x.msgs[e.msg]
-	// What a mutex does not read is left out: it would only tell equal states apart.
+	// What a mutex does not read is left out: it would only tell equal states
+	// apart.
 	counting := x.cfg.Capacity > 1
 	r := protocol.Request{Op: q.op, Ticket: q.ticket, List: q.list}
 	a, outs := p.n.Handle(p.at, x.cfg.terms(int(e.claim)), "", r, p.life)

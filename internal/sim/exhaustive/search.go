@@ -29,7 +29,8 @@ func (r Result) String() string {
 }
 
 // search is breadth first, so what it finds first is found on a shortest path.
-// States are kept whole: two are one only when they are equal, not when a hash is.
+// States are kept whole: two are one only when they are equal, not when a hash
+// is.
 type search struct {
 	*space
 	states  []state

@@ -33,7 +33,8 @@ type space struct {
 	buf []byte
 }
 
-// claimPart is one claim at one moment of its own clock. Part 0 is a claim that has not started.
+// claimPart is one claim at one moment of its own clock. Part 0 is a claim that
+// has not started.
 type claimPart struct {
 	slot   int
 	c      *protocol.Claim // nil when final
@@ -172,7 +173,8 @@ func (x *space) claim(p claimPart) uint32 {
 		}
 	}
 	if p.final {
-		// Nothing more comes of it. Later tickets are still compared with its own.
+		// Nothing more comes of it. Later tickets are still compared with its
+		// own.
 		p.c, p.at, p.valid = nil, 0, false
 		if !p.admitted {
 			p.ticket = 0

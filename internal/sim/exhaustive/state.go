@@ -60,7 +60,8 @@ func (x *space) setLink(s *state, claim, node uint8, l link) {
 	s.cols[node] = x.col(c)
 }
 
-// canonical renames the nodes so that states which differ in names only become one.
+// canonical renames the nodes so that states which differ in names only become
+// one.
 func (x *space) canonical(s state) state {
 	best := s
 	for o, order := range orders[1:] {
@@ -84,10 +85,10 @@ func (x *space) canonical(s state) state {
 	return best
 }
 
-// interchangeable: the names of the nodes may change. A claim that has not started
-// is yet to defer nodes by their names, so these must stay the same nodes. Without
-// that the claim would defer another node than the world says, and fewer states
-// would be searched than there are.
+// interchangeable: the names of the nodes may change. A claim that has not
+// started is yet to defer nodes by their names, so these must stay the same
+// nodes. Without that the claim would defer another node than the world says,
+// and fewer states would be searched than there are.
 func (x *space) interchangeable(s state, order [nodes]int) bool {
 	for i, p := range x.cfg.Claims {
 		if s.claims[i] != 0 {

@@ -1,8 +1,11 @@
-// Package judge reads what participants have written down of their holds, and finds what must not be.
+// Package judge reads what participants have written down of their holds, and
+// finds what must not be.
 //
-// The judge does not ask the library. It is given intervals in which a participant certainly held a name: from after the
-// lock was granted to before it was given back, lost or, at the latest, no longer valid. Whatever a participant is interrupted at, the
-// interval is inside the true one. So what the judge reports is real, and what it does not report may still be.
+// The judge does not ask the library. It is given intervals in which a
+// participant certainly held a name: from after the lock was granted to before
+// it was given back, lost or, at the latest, no longer valid. Whatever a
+// participant is interrupted at, the interval is inside the true one. So what
+// the judge reports is real, and what it does not report may still be.
 //
 // All times are of one clock that all participants share.
 package judge
@@ -15,15 +18,17 @@ import (
 	"time"
 )
 
-// Hold is an interval in which a participant certainly held a name: from From, and not at To any more. A Hold whose To is
-// not above its From shows nothing, and is ignored.
+// Hold is an interval in which a participant certainly held a name: from From,
+// and not at To any more. A Hold whose To is not above its From shows nothing,
+// and is ignored.
 type Hold[T any] struct {
 	Of       T     // what the hold is of; the judge only returns and prints it
 	From, To int64 // nanoseconds
 	Weight   int64 // of the name's capacity; for a name that one participant holds, 1 of 1
 	Token    uint64
 
-	// Continued says that another hold goes on with this one's claim, and has its token: a writer has become a reader.
+	// Continued says that another hold goes on with this one's claim, and has
+	// its token: a writer has become a reader.
 	Continued bool
 }
 
@@ -41,8 +46,9 @@ func (o Overlap[T]) String() string {
 	return fmt.Sprintf("%d held at a time: %v began %v before %v ended", o.Weight, last.Of, time.Duration(o.Holds[0].To-o.At), o.Holds[0].Of)
 }
 
-// Overlaps finds the moments from which on the holds of one name weighed more than its capacity. A hold that ends at the moment at
-// which another begins is not in its way.
+// Overlaps finds the moments from which on the holds of one name weighed more
+// than its capacity. A hold that ends at the moment at which another begins is
+// not in its way.
 func Overlaps[T any](holds []Hold[T], capacity int64) (found []Overlap[T]) {
 	sweep(holds, func(at, weight int64, begins bool, in map[int]bool) {
 		if !begins || weight <= capacity {
@@ -68,7 +74,8 @@ func Peak[T any](holds []Hold[T]) (weight, at int64) {
 	return weight, at
 }
 
-// sweep calls edge at each beginning and each end of a hold, in the order of time, with what is held from then on.
+// sweep calls edge at each beginning and each end of a hold, in the order of
+// time, with what is held from then on.
 func sweep[T any](holds []Hold[T], edge func(at, weight int64, begins bool, in map[int]bool)) {
 	type event struct {
 		at     int64
@@ -113,8 +120,8 @@ func (f Fall[T]) String() string {
 	return fmt.Sprintf("%v comes after %v, and its token %d is not above %d", f.Later.Of, f.Earlier.Of, f.Later.Token, f.Earlier.Token)
 }
 
-// Falls finds holds of one name whose token is not above that of every earlier one that could not have been held together
-// with it.
+// Falls finds holds of one name whose token is not above that of every earlier
+// one that could not have been held together with it.
 func Falls[T any](holds []Hold[T], capacity int64) (found []Fall[T]) {
 	holds = slices.DeleteFunc(slices.Clone(holds), func(h Hold[T]) bool { return !h.certain() })
 	slices.SortStableFunc(holds, func(a, b Hold[T]) int { return cmp.Compare(a.From, b.From) })
@@ -133,11 +140,13 @@ func Falls[T any](holds []Hold[T], capacity int64) (found []Fall[T]) {
 	return found
 }
 
-// Overtakes finds holds of one name that began while its capacity was for claims with lower tokens, which were ahead in the queue.
+// Overtakes finds holds of one name that began while its capacity was for
+// claims with lower tokens, which were ahead in the queue.
 //
-// Tokens tell the order in which claims queued. Times alone do not tell in which order they were granted, for a process may
-// learn of it late. But a claim with a lower token that was still held later on was ahead all the time, as a
-// holder or as a waiter: there must have been room for both.
+// Tokens tell the order in which claims queued. Times alone do not tell in
+// which order they were granted, for a process may learn of it late. But a
+// claim with a lower token that was still held later on was ahead all the time,
+// as a holder or as a waiter: there must have been room for both.
 func Overtakes[T any](holds []Hold[T], capacity int64) (found []Hold[T]) {
 	holds = slices.DeleteFunc(slices.Clone(holds), func(h Hold[T]) bool { return !h.certain() })
 	slices.SortStableFunc(holds, func(a, b Hold[T]) int { return cmp.Compare(a.Token, b.Token) })
@@ -160,7 +169,8 @@ func Overtakes[T any](holds []Hold[T], capacity int64) (found []Hold[T]) {
 	return found
 }
 
-// Used is the share of a capacity that was held between two moments: 1 where all of it was, all the time.
+// Used is the share of a capacity that was held between two moments: 1 where
+// all of it was, all the time.
 func Used[T any](holds []Hold[T], capacity, from, to int64) float64 {
 	var held int64
 	for _, h := range holds {

@@ -28,7 +28,8 @@ func TestOverlaps(t *testing.T) {
 	assert.Len(t, judge.Overlaps([]hold{alone}, 1), 1, "one hold alone may weigh too much")
 }
 
-// A hold that was over before its participant looked at the clock shows nothing, in every check.
+// A hold that was over before its participant looked at the clock shows
+// nothing, in every check.
 func TestHoldsThatShowNothing(t *testing.T) {
 	t.Parallel()
 	a, over := hold{Of: "a", From: 100, To: 200, Weight: 1, Token: 5}, hold{Of: "b", From: 150, To: 150, Weight: 1, Token: 1}
@@ -67,7 +68,8 @@ func TestFalls(t *testing.T) {
 	assert.Len(t, judge.Falls([]hold{a, low, last}, 1), 1, "the highest token so far counts, and not the last one")
 }
 
-// A writer that has become a reader is one claim with one token, which readers of its process join.
+// A writer that has become a reader is one claim with one token, which readers
+// of its process join.
 func TestFallsOfAClaimThatGoesOn(t *testing.T) {
 	t.Parallel()
 	const all = 10

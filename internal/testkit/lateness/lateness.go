@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Lateness measures by how much the machine itself is late: on one that has much else to do, a goroutine runs
-// long after its time has come. A test that says how long something takes allows for that, or the next busy machine
+// Lateness measures by how much the machine itself is late: on one that has
+// much else to do, a goroutine runs long after its time has come. A test that
+// says how long something takes allows for that, or the next busy machine
 // breaks it.
 type Lateness struct {
 	most atomic.Int64
@@ -50,8 +51,9 @@ func Measure(t testing.TB) *Lateness {
 	return l
 }
 
-// Watch measures a server as well until the test ends. ask asks the server for something that takes no time. It returns an
-// error for a server that does not run: that one is not late.
+// Watch measures a server as well until the test ends. ask asks the server for
+// something that takes no time. It returns an error for a server that does not
+// run: that one is not late.
 func (l *Lateness) Watch(t testing.TB, ask func(ctx context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ticker := time.NewTicker(shortest)
@@ -81,8 +83,9 @@ func (l *Lateness) note(from, to time.Time) {
 	l.pauses = append(l.pauses, span{from, to})
 }
 
-// Within is for how much of the time between two moments the machine, or a server that is watched, stood still. A test asks in the end: a
-// pause is noted when it is over, and other goroutines may run before that.
+// Within is for how much of the time between two moments the machine, or a
+// server that is watched, stood still. A test asks in the end: a pause is noted
+// when it is over, and other goroutines may run before that.
 func (l *Lateness) Within(from, to time.Time) (still time.Duration) {
 	l.mu.Lock()
 	pauses := slices.Clone(l.pauses)
@@ -103,15 +106,17 @@ func (l *Lateness) Within(from, to time.Time) (still time.Duration) {
 	return still
 }
 
-// Most is the longest that the machine was late, or stood still. Servers mostly stand still with it, and a holder loses a
-// lease that ends meanwhile, as it must: a test whose leases are short asks before it calls a loss a fault.
+// Most is the longest that the machine was late, or stood still. Servers mostly
+// stand still with it, and a holder loses a lease that ends meanwhile, as it
+// must: a test whose leases are short asks before it calls a loss a fault.
 func (l *Lateness) Most() time.Duration { return time.Duration(l.most.Load()) }
 
 // Reset forgets what was measured so far.
 func (l *Lateness) Reset() { l.most.Store(0) }
 
-// Allow is how much longer than on an idle machine something may take that consists of so many steps, each of which may
-// have been late: nothing, on a machine that is late by 20 ms at most.
+// Allow is how much longer than on an idle machine something may take that
+// consists of so many steps, each of which may have been late: nothing, on a
+// machine that is late by 20 ms at most.
 func (l *Lateness) Allow(steps int) time.Duration {
 	late := time.Duration(l.most.Load())
 	if late <= shortest {
@@ -120,8 +125,9 @@ func (l *Lateness) Allow(steps int) time.Duration {
 	return time.Duration(steps) * late
 }
 
-// Undisturbed fails the test when f returns an error. If the machine stood still for longer than a node may be silent,
-// f has another chance: it shows what happens on a machine that does not. f leaves nothing behind.
+// Undisturbed fails the test when f returns an error. If the machine stood
+// still for longer than a node may be silent, f has another chance: it shows
+// what happens on a machine that does not. f leaves nothing behind.
 func Undisturbed(t testing.TB, f func() error) {
 	t.Helper()
 	late := Measure(t)

@@ -31,8 +31,8 @@ func NewNodes(n int) Nodes {
 
 func addr(i int) string { return fmt.Sprintf("memory:%d", i+1) }
 
-// Clients returns what quorate.New takes as nodes. They never connect, and are closed when
-// the test ends.
+// Clients returns what quorate.New takes as nodes. They never connect, and are
+// closed when the test ends.
 func (ns Nodes) Clients(t testing.TB) []redis.UniversalClient {
 	clients := make([]redis.UniversalClient, len(ns))
 	for i := range ns {
@@ -79,7 +79,8 @@ func (n *Node) freeze(frozen bool) {
 // Cut breaks all connections to the node. Clients connect again.
 func (n *Node) Cut() { n.cut(errCut) }
 
-// Stop breaks all connections to the node, and lets no client connect until Start.
+// Stop breaks all connections to the node, and lets no client connect until
+// Start.
 func (n *Node) Stop() {
 	n.mu.Lock()
 	n.down = errStopped

@@ -115,7 +115,8 @@ func TestLibraryWithoutServers(t *testing.T) {
 	}
 }
 
-// A minority that stops, hangs or loses its data keeps no call waiting, and a hold lives on.
+// A minority that stops, hangs or loses its data keeps no call waiting, and a
+// hold lives on.
 func TestNodesInTrouble(t *testing.T) {
 	t.Parallel()
 	nodes := memory.NewNodes(3)

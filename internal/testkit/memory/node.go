@@ -1,13 +1,14 @@
 // Package memory has nodes in the process of the test: the reference node of
-// internal/model behind the commands that the library sends, and a transport to it. So a
-// caughtUp Quorum runs without a server.
+// internal/model behind the commands that the library sends, and a transport to
+// it. So a caughtUp Quorum runs without a server.
 //
 //	nodes := memory.NewNodes(3)
 //	q, err := quorate.New(nodes.Clients(t), nodes.Option())
 //
-// It does what one Redis does for the library, and nothing else: the scripts but for
-// inspect, and the few plain commands that repair and the clocks need. Commands of a batch
-// go by themselves, because the transport ignores Config.Batch.
+// It does what one Redis does for the library, and nothing else: the scripts
+// but for inspect, and the few plain commands that repair and the clocks need.
+// Commands of a batch go by themselves, because the transport ignores
+// Config.Batch.
 package memory
 
 import (
@@ -26,7 +27,8 @@ import (
 	"github.com/quorate/quorate/internal/script"
 )
 
-// Node is one Redis in memory. It is safe for concurrent use; mu guards all of it.
+// Node is one Redis in memory. It is safe for concurrent use; mu guards all of
+// it.
 // Lock order: Node.mu, then Transport.mu.
 type Node struct {
 	mu        sync.Mutex
@@ -199,7 +201,8 @@ var scripts = func() map[string]string {
 	return m
 }()
 
-// eval carries out a script: its SHA, the number of its keys, the keys, the arguments.
+// eval carries out a script: its SHA, the number of its keys, the keys, the
+// arguments.
 func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 	k := 2 + int(integer(w[1]))
 	keys, args := w[2:k], w[k:]
@@ -244,7 +247,8 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 	return nil, resp.Error("NOSCRIPT no such script here")
 }
 
-// stampOf returns the stamp that the key of a marker has, empty for that of a node without a set.
+// stampOf returns the stamp that the key of a marker has, empty for that of a
+// node without a set.
 func stampOf(key string) protocol.Stamp {
 	_, stamp, _ := strings.Cut(key, ":{}:")
 	return protocol.Stamp(stamp)

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// This file owns the form of requests and answers: what internal/script encodes and
-// decodes for the client, from the node's side.
+// This file owns the form of requests and answers: what internal/script encodes
+// and decodes for the client, from the node's side.
 
 // Flags of a request and of an answer, see internal/script.
 const (
@@ -103,7 +103,8 @@ func (n *Node) record(now int64, keys, args []string) []resp.Value {
 	}
 }
 
-// handle has the reference node handle a request, and pushes what that sets off.
+// handle has the reference node handle a request, and pushes what that sets
+// off.
 func (n *Node) handle(now int64, m *model.Node, t protocol.Terms, owner string, r protocol.Request, promise string) protocol.Answer {
 	n.promise(promise)
 	if n.marker.inc == 0 {

@@ -12,11 +12,12 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// This file owns the way to a node in memory. One goroutine is the connection: it begins,
-// carries out commands in order, ends and begins again. Another one hands pushes out.
+// This file owns the way to a node in memory. One goroutine is the connection:
+// it begins, carries out commands in order, ends and begins again. Another one
+// hands pushes out.
 
-// Transport is a transport.Transport to a Node. It is safe for concurrent use. mu guards
-// what stands below it.
+// Transport is a transport.Transport to a Node. It is safe for concurrent use.
+// mu guards what stands below it.
 type Transport struct {
 	node  *Node
 	cfg   transport.Config
@@ -216,8 +217,8 @@ func (t *Transport) open() bool {
 	return !t.closed
 }
 
-// connect does what a connection begins with, and makes it the current one. What is kept
-// of the last one goes first.
+// connect does what a connection begins with, and makes it the current one.
+// What is kept of the last one goes first.
 func (t *Transport) connect() error {
 	t.mu.Lock()
 	for t.frozen && !t.closed {
@@ -288,7 +289,8 @@ func (t *Transport) serve() error {
 	}
 }
 
-// lower notes why there is no connection. What need not outlast it gets an error.
+// lower notes why there is no connection. What need not outlast it gets an
+// error.
 func (t *Transport) lower(cause error) {
 	t.mu.Lock()
 	t.up, t.flushed, t.pushes = false, 0, nil

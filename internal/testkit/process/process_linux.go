@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// dieWithParent has the kernel kill the child when the thread that starts it ends, and so when this process ends in
-// whatever way.
+// dieWithParent has the kernel kill the child when the thread that starts it
+// ends, and so when this process ends in whatever way.
 func dieWithParent(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -39,7 +39,8 @@ func stopProcess(p *os.Process) error {
 	}
 }
 
-// stands says whether no thread of a process runs. A process that has ended is an error.
+// stands says whether no thread of a process runs. A process that has ended is
+// an error.
 func stands(pid int) (bool, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err == nil && len(threads) == 0 {
@@ -56,7 +57,8 @@ func stands(pid int) (bool, error) {
 		case err != nil:
 			return false, err
 		}
-		// "pid (name) state ...", and a name may hold anything, parentheses too.
+		// "pid (name) state ...", and a name may hold anything, parentheses
+		// too.
 		if _, rest, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")); !bytes.HasPrefix(rest, []byte("T")) {
 			return false, nil
 		}

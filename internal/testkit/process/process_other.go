@@ -8,7 +8,8 @@ import (
 	"os/exec"
 )
 
-// dieWithParent can do nothing here: a child outlives a process that does not end it.
+// dieWithParent can do nothing here: a child outlives a process that does not
+// end it.
 func dieWithParent(*exec.Cmd) {}
 
 func stopProcess(*os.Process) error     { return errors.ErrUnsupported }

@@ -17,7 +17,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/process"
 )
 
-// roleEnv makes this test binary a child: one that counts, one that ends, or a parent of a child that is stopped.
+// roleEnv makes this test binary a child: one that counts, one that ends, or a
+// parent of a child that is stopped.
 const roleEnv = "QUORATE_PROCESS_ROLE"
 
 func TestMain(m *testing.M) {
@@ -79,7 +80,8 @@ func TestErr(t *testing.T) {
 	assert.NoError(t, p.Kill(), "it has ended")
 }
 
-// A process that is stopped does nothing until it is continued, and can be killed meanwhile.
+// A process that is stopped does nothing until it is continued, and can be
+// killed meanwhile.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// dieWithParent can do nothing here: a child outlives a process that does not end it.
+// dieWithParent can do nothing here: a child outlives a process that does not
+// end it.
 func dieWithParent(*exec.Cmd) {}
 
 func stopProcess(p *os.Process) error     { return p.Signal(syscall.SIGSTOP) }

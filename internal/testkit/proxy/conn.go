@@ -25,8 +25,9 @@ type conn struct {
 	ended chan struct{} // closed when both are closed
 }
 
-// end closes both connections. Their goroutines end then. The proxy no longer counts the connection when an end of it learns
-// that it is closed. The caller does not hold Proxy.mu.
+// end closes both connections. Their goroutines end then. The proxy no longer
+// counts the connection when an end of it learns that it is closed. The caller
+// does not hold Proxy.mu.
 func (c *conn) end(rst bool) {
 	c.once.Do(func() {
 		c.proxy.mu.Lock()
@@ -49,7 +50,8 @@ type piece struct {
 	err  error // the stream has ended: there is neither data nor a next piece
 }
 
-// pipe is one direction of a connection. Its read and its write are one goroutine each.
+// pipe is one direction of a connection. Its read and its write are one
+// goroutine each.
 type pipe struct {
 	conn     *conn
 	lane     *lane
@@ -94,8 +96,8 @@ func (p *pipe) enqueue(x piece) bool {
 	}
 }
 
-// subscribes says whether the beginning of a connection is one of a subscription. The client's request and the
-// server's confirmation both are.
+// subscribes says whether the beginning of a connection is one of a
+// subscription. The client's request and the server's confirmation both are.
 func subscribes(data []byte) bool {
 	return bytes.Contains(bytes.ToLower(data), []byte("$9\r\nsubscribe\r\n"))
 }
@@ -111,7 +113,8 @@ func (p *pipe) count(n int, subscribes bool) {
 	}
 }
 
-// write delivers what is queued as the faults have it, until the stream or the connection ends.
+// write delivers what is queued as the faults have it, until the stream or the
+// connection ends.
 func (p *pipe) write() {
 	for {
 		_, changed, ok := p.look()
@@ -130,8 +133,9 @@ func (p *pipe) write() {
 	}
 }
 
-// look returns whether data passes now, and what is closed when that or the fault changes. It is false when the
-// connection has ended, as it does when a Drop is lifted.
+// look returns whether data passes now, and what is closed when that or the
+// fault changes. It is false when the connection has ended, as it does when a
+// Drop is lifted.
 func (p *pipe) look() (pass bool, changed <-chan struct{}, ok bool) {
 	proxy := p.conn.proxy
 	proxy.mu.Lock()
@@ -150,7 +154,8 @@ func (p *pipe) look() (pass bool, changed <-chan struct{}, ok bool) {
 	return !held && !fault.Hold, changed, true
 }
 
-// deliver hands a piece on when it is due, and says whether the direction goes on after it.
+// deliver hands a piece on when it is due, and says whether the direction goes
+// on after it.
 func (p *pipe) deliver(x piece) bool {
 	var seen *Fault
 	var due time.Time
@@ -185,7 +190,8 @@ func (p *pipe) deliver(x piece) bool {
 	}
 }
 
-// due is when a piece passes by the fault that is imposed. A loss and a limited rate count from now: what is behind waits, too.
+// due is when a piece passes by the fault that is imposed. A loss and a limited
+// rate count from now: what is behind waits, too.
 func (p *pipe) due(x piece) time.Time {
 	f := p.fault
 	due := x.at.Add(f.late())

@@ -1,15 +1,19 @@
-// Package proxy is a TCP proxy that imposes faults on the way from clients to one Redis server.
+// Package proxy is a TCP proxy that imposes faults on the way from clients to
+// one Redis server.
 //
-// A [Proxy] stands for the network between some clients and a server. Clients that must be cut off on their own
-// get a proxy of their own. Data flows like this, for each connection and in each direction:
+// A [Proxy] stands for the network between some clients and a server. Clients
+// that must be cut off on their own get a proxy of their own. Data flows like
+// this, for each connection and in each direction:
 //
 //	one end ──read──▶ queue ──fault──▶ write──▶ other end
 //
-// One goroutine reads and one applies the [Fault] that is imposed at the moment. A fault can be imposed and
-// lifted at any time, also while data waits: data that waits is judged by the new fault at once.
+// One goroutine reads and one applies the [Fault] that is imposed at the
+// moment. A fault can be imposed and lifted at any time, also while data waits:
+// data that waits is judged by the new fault at once.
 //
-// The proxy does not understand the protocol. It only looks for SUBSCRIBE at the beginning of a connection, to
-// tell the two kinds of connections of a client apart.
+// The proxy does not understand the protocol. It only looks for SUBSCRIBE at
+// the beginning of a connection, to tell the two kinds of connections of a
+// client apart.
 package proxy
 
 import (
@@ -21,11 +25,13 @@ import (
 	"time"
 )
 
-// Proxy is the way to one server. It owns a listener, the connections through it and their goroutines, and gives
-// them all up in [Proxy.Close]. Its methods may be called concurrently.
+// Proxy is the way to one server. It owns a listener, the connections through
+// it and their goroutines, and gives them all up in [Proxy.Close]. Its methods
+// may be called concurrently.
 //
-// Invariant: p.mu is never held while data is read, written or waited for. So a fault can be imposed and a connection ended
-// whatever its ends do, a stopped process included.
+// Invariant: p.mu is never held while data is read, written or waited for. So a
+// fault can be imposed and a connection ended whatever its ends do, a stopped
+// process included.
 type Proxy struct {
 	server   string
 	listener net.Listener
@@ -48,7 +54,8 @@ type lane struct {
 	bytes            int64     // that came in so far
 }
 
-// Open returns a proxy to the server at an address. It passes data without faults.
+// Open returns a proxy to the server at an address. It passes data without
+// faults.
 func Open(server string) (*Proxy, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -64,8 +71,9 @@ func Open(server string) (*Proxy, error) {
 	return p, nil
 }
 
-// Start opens a proxy in front of each of the servers at urls for as long as a test runs, imposes f on it, and
-// returns the URLs that lead through the proxies.
+// Start opens a proxy in front of each of the servers at urls for as long as a
+// test runs, imposes f on it, and returns the URLs that lead through the
+// proxies.
 func Start(t testing.TB, urls []string, f Fault) (proxies []*Proxy, through []string) {
 	t.Helper()
 	for _, server := range urls {
@@ -88,8 +96,9 @@ func Start(t testing.TB, urls []string, f Fault) (proxies []*Proxy, through []st
 // Addr is where clients reach the server, as host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Impose puts a fault on connections of some kinds in some directions, those that are open and those to come, in place of
-// the fault before. The zero Fault lifts that one.
+// Impose puts a fault on connections of some kinds in some directions, those
+// that are open and those to come, in place of the fault before. The zero Fault
+// lifts that one.
 func (p *Proxy) Impose(d Direction, k Kind, f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,8 +119,8 @@ func (p *Proxy) Impose(d Direction, k Kind, f Fault) {
 	p.change()
 }
 
-// Hold lets nothing pass, in both directions and whatever faults are imposed, until [Proxy.Release]. Connections stay, and new ones
-// are accepted.
+// Hold lets nothing pass, in both directions and whatever faults are imposed,
+// until [Proxy.Release]. Connections stay, and new ones are accepted.
 func (p *Proxy) Hold() { p.hold(true) }
 
 // Release ends Hold. What was held arrives.
@@ -124,14 +133,15 @@ func (p *Proxy) hold(held bool) {
 	p.change()
 }
 
-// change wakes each goroutine that waits for the fault it has seen. The caller holds p.mu.
+// change wakes each goroutine that waits for the fault it has seen. The caller
+// holds p.mu.
 func (p *Proxy) change() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// End closes all connections, as the program at the other end does, and returns how many those were. Data on its way is
-// lost. New connections are accepted.
+// End closes all connections, as the program at the other end does, and returns
+// how many those were. Data on its way is lost. New connections are accepted.
 func (p *Proxy) End() int { return p.end(false) }
 
 // Reset is End with RST, as a rebooted firewall does.
@@ -158,7 +168,8 @@ func (p *Proxy) Sent() int64 {
 	return p.up.bytes
 }
 
-// Close ends the listener and all connections, and returns when no goroutine of the proxy is left.
+// Close ends the listener and all connections, and returns when no goroutine of
+// the proxy is left.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true

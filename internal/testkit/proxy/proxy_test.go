@@ -111,7 +111,8 @@ func TestDataAndItsEndPass(t *testing.T) {
 	assert.EqualValues(t, len("hello")+len(text), p.Sent())
 }
 
-// A connection to a server that is down ends, and one to a server that is up again passes.
+// A connection to a server that is down ends, and one to a server that is up
+// again passes.
 func TestServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -124,7 +125,8 @@ func TestServerThatIsDown(t *testing.T) {
 	assert.Empty(t, text)
 }
 
-// A delay is a long way, and not a narrow one: what is sent meanwhile is on its way as well.
+// A delay is a long way, and not a narrow one: what is sent meanwhile is on its
+// way as well.
 func TestDelay(t *testing.T) {
 	t.Parallel()
 	const delay, pieces = 100 * time.Millisecond, 50
@@ -287,7 +289,8 @@ func TestRate(t *testing.T) {
 	assert.GreaterOrEqual(t, time.Since(began), 2*each*time.Second/rate)
 }
 
-// A subscription is of another kind than a connection for commands. A fault of the one spares the other.
+// A subscription is of another kind than a connection for commands. A fault of
+// the one spares the other.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	p := echo(t)

@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// counted returns the moment from which libfaketime counts the rate in a process that was started at began. It is
-// later than began by what the system needs to start a process: by a second on a busy machine. Where that
-// moment is unknown, counted returns began.
+// counted returns the moment from which libfaketime counts the rate in a
+// process that was started at began. It is later than began by what the system
+// needs to start a process: by a second on a busy machine. Where that moment is
+// unknown, counted returns began.
 //
-// libfaketime keeps the moment behind the end of a file in shared memory: in its page, after two numbers of 8
-// bytes each, as seconds and nanoseconds.
+// libfaketime keeps the moment behind the end of a file in shared memory: in
+// its page, after two numbers of 8 bytes each, as seconds and nanoseconds.
 func counted(pid int, began time.Time) time.Time {
 	f, err := os.Open(fmt.Sprintf("/dev/shm/faketime_shm_%d", pid))
 	if err != nil {

@@ -13,11 +13,12 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// within is how far a clock may be from what it should show, on a machine that does other things too.
+// within is how far a clock may be from what it should show, on a machine that
+// does other things too.
 const within = 250 * time.Millisecond
 
-// ahead is how far the server's clock is ahead of the machine's. An answer that was long on its way tells too
-// little, so the server is asked again.
+// ahead is how far the server's clock is ahead of the machine's. An answer that
+// was long on its way tells too little, so the server is asked again.
 func ahead(t *testing.T, s *redistest.Server) time.Duration {
 	t.Helper()
 	for {
@@ -41,8 +42,8 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// Keys end by the wall clock, and what the server does in the background goes by the monotonic one. So it is
-// on a machine whose clock is set.
+// Keys end by the wall clock, and what the server does in the background goes
+// by the monotonic one. So it is on a machine whose clock is set.
 func TestTimersDoNotJump(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
@@ -61,7 +62,8 @@ func TestTimersDoNotJump(t *testing.T) {
 	assert.Zero(t, s.Client().Exists(ctx, "k").Val())
 }
 
-// behind is by how many seconds the time is behind the machine's that a timer of the server writes down ten times a second.
+// behind is by how many seconds the time is behind the machine's that a timer
+// of the server writes down ten times a second.
 func behind(t *testing.T, s *redistest.Server) int64 {
 	t.Helper()
 	info, err := s.Client().InfoMap(t.Context(), "server").Result()
@@ -87,8 +89,9 @@ func TestClockDrifts(t *testing.T) {
 	assert.InDelta(t, before+time.Minute, ahead(t, s), float64(within))
 }
 
-// A change of the rate is no jump, however long the process took to start. A clock that jumps by a few
-// milliseconds makes clients take the node for one that has lost its data.
+// A change of the rate is no jump, however long the process took to start. A
+// clock that jumps by a few milliseconds makes clients take the node for one
+// that has lost its data.
 func TestRateChangesWithoutAJump(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
@@ -104,7 +107,8 @@ func TestRateChangesWithoutAJump(t *testing.T) {
 	}
 }
 
-// It is the machine's clock: a new life of the server finds it as it is, and a frozen one when it goes on.
+// It is the machine's clock: a new life of the server finds it as it is, and a
+// frozen one when it goes on.
 func TestClockOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)

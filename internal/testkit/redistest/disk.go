@@ -16,17 +16,20 @@ import (
 	"time"
 )
 
-// ErrNoCompiler says that there is no C compiler, or no Linux, without which a server cannot have a disk of its own.
+// ErrNoCompiler says that there is no C compiler, or no Linux, without which a
+// server cannot have a disk of its own.
 var ErrNoCompiler = errors.New("there is no C compiler on Linux, which WithDisk needs: install one with " +
 	"`apt-get install gcc libc6-dev` (Debian, Ubuntu)")
 
-// WithDisk gives each server a disk of its own, which can be made slow with [Server.SetDisk] and lose its power with
-// [Server.CutPower]. It needs Linux and a C compiler; where that is missing, [Run] returns [ErrNoCompiler].
+// WithDisk gives each server a disk of its own, which can be made slow with
+// [Server.SetDisk] and lose its power with [Server.CutPower]. It needs Linux
+// and a C compiler; where that is missing, [Run] returns [ErrNoCompiler].
 func WithDisk() Option {
 	return func(c *config) { c.disk = true }
 }
 
-// disk is a library that stands between a server and the kernel. It is C, as redis-server is.
+// disk is a library that stands between a server and the kernel. It is C, as
+// redis-server is.
 //
 //go:embed disk.c.txt
 var disk []byte
@@ -51,8 +54,8 @@ func (s *Server) openDisk() error {
 func (s *Server) diskDir() string     { return filepath.Join(s.dir, "disk") }
 func (s *Server) diskLibrary() string { return filepath.Join(s.diskDir(), "disk.so") }
 
-// SetDisk has each write to the disk that the server waits for take that much longer, from the next one on.
-// It needs [WithDisk].
+// SetDisk has each write to the disk that the server waits for take that much
+// longer, from the next one on. It needs [WithDisk].
 func (s *Server) SetDisk(delay time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +72,9 @@ func (s *Server) setDisk(delay time.Duration) error {
 	return replace(filepath.Join(s.diskDir(), "delay"), strconv.AppendInt(nil, delay.Microseconds(), 10))
 }
 
-// CutPower ends the server as a power cut ends its machine: it is killed, and what of its append-only file was not
-// on the disk is gone. It says how much that was. It needs [WithDisk].
+// CutPower ends the server as a power cut ends its machine: it is killed, and
+// what of its append-only file was not on the disk is gone. It says how much
+// that was. It needs [WithDisk].
 func (s *Server) CutPower() (gone int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,14 +99,16 @@ func (s *Server) CutPower() (gone int64, err error) {
 	return gone, err
 }
 
-// settle takes it that all that an earlier life has left to the kernel is on the disk now.
+// settle takes it that all that an earlier life has left to the kernel is on
+// the disk now.
 func (s *Server) settle() error {
 	return s.logs(func(path string, size int64) error {
 		return os.WriteFile(s.syncedFile(path), binary.NativeEndian.AppendUint64(nil, uint64(size)), 0o600)
 	})
 }
 
-// syncedFile is where the library writes down how much of a file is on the disk.
+// syncedFile is where the library writes down how much of a file is on the
+// disk.
 func (s *Server) syncedFile(path string) string {
 	return filepath.Join(s.diskDir(), filepath.Base(path)+".synced")
 }
@@ -124,7 +130,8 @@ func (s *Server) logs(f func(path string, size int64) error) error {
 	})
 }
 
-// replace writes a file that another process may be reading: it finds the old text or the new one, whole.
+// replace writes a file that another process may be reading: it finds the old
+// text or the new one, whole.
 func replace(path string, text []byte) error {
 	if err := os.WriteFile(path+".next", text, 0o600); err != nil {
 		return fmt.Errorf("redistest: %w", err)

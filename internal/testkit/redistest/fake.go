@@ -8,9 +8,10 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 )
 
-// Serve starts a server of a test's own making, and returns its address. It calls serve
-// for each connection, in a goroutine of its own, and closes the connection when serve
-// returns. When the test has ended it waits for all of them.
+// Serve starts a server of a test's own making, and returns its address. It
+// calls serve for each connection, in a goroutine of its own, and closes the
+// connection when serve returns. When the test has ended it waits for all of
+// them.
 func Serve(t testing.TB, serve func(nc net.Conn)) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -34,8 +35,9 @@ func Serve(t testing.TB, serve func(nc net.Conn)) (addr string) {
 	return ln.Addr().String()
 }
 
-// Answer is Serve for a server that answers each command with what answer returns, as
-// it is on the wire. Commands of several connections may come at the same time.
+// Answer is Serve for a server that answers each command with what answer
+// returns, as it is on the wire. Commands of several connections may come at
+// the same time.
 func Answer(t testing.TB, answer func(words []string) string) (addr string) {
 	t.Helper()
 	return Serve(t, func(nc net.Conn) {

@@ -1,23 +1,28 @@
-// Package redistest starts real redis-server processes for tests, examples, benchmarks and commands.
+// Package redistest starts real redis-server processes for tests, examples,
+// benchmarks and commands.
 //
-// A [Cluster] is N independent masters on loopback, as a quorum wants them. It is not Redis Cluster:
-// the servers know nothing of each other. Each has a port and a directory of its own, and can be
-// killed, frozen and started again on its own.
+// A [Cluster] is N independent masters on loopback, as a quorum wants them. It
+// is not Redis Cluster: the servers know nothing of each other. Each has a port
+// and a directory of its own, and can be killed, frozen and started again on
+// its own.
 //
 // # How servers end
 //
-// [Cluster.Close] kills every server, also a frozen one, and removes its files. A process that is
-// killed or panics never gets to Close; on Linux the kernel then kills its servers (see
-// testkit/process). Elsewhere they are left running: there is no such service to ask for.
+// [Cluster.Close] kills every server, also a frozen one, and removes its files.
+// A process that is killed or panics never gets to Close; on Linux the kernel
+// then kills its servers (see testkit/process). Elsewhere they are left
+// running: there is no such service to ask for.
 //
 // # How ports are chosen
 //
-// The obvious way, to listen on port 0 and hand the port on, is wrong twice here. The port is free
-// again before the server has it, so two test binaries can be given the same one. And it comes from
-// the range that outgoing connections use, so while a server is down a client's connection may
-// take its port; a client that redials a dead server can even connect to itself. Ports are therefore
-// taken from below that range, and each is reserved for the cluster's life by a UDP socket of
-// the same number: every user of this package tries for that first, and it cannot outlive its owner.
+// The obvious way, to listen on port 0 and hand the port on, is wrong twice
+// here. The port is free again before the server has it, so two test binaries
+// can be given the same one. And it comes from the range that outgoing
+// connections use, so while a server is down a client's connection may take its
+// port; a client that redials a dead server can even connect to itself. Ports
+// are therefore taken from below that range, and each is reserved for the
+// cluster's life by a UDP socket of the same number: every user of this package
+// tries for that first, and it cannot outlive its owner.
 package redistest
 
 import (
@@ -44,8 +49,9 @@ var ErrNotInstalled = errors.New("redis-server is not on the PATH: install it wi
 // ErrClosed is returned by what needs a cluster that is still open.
 var ErrClosed = errors.New("redistest: cluster is closed")
 
-// RequireEnv names the variable that, like CI, makes a missing redis-server fail a test instead of skipping it,
-// and a missing libfaketime where apt-get could have installed it.
+// RequireEnv names the variable that, like CI, makes a missing redis-server
+// fail a test instead of skipping it, and a missing libfaketime where apt-get
+// could have installed it.
 const RequireEnv = "QUORATE_REQUIRE_REDIS"
 
 // An Option changes how each server of a cluster is started.
@@ -59,32 +65,36 @@ type config struct {
 	bus      bool
 }
 
-// WithAOF makes the servers keep an append-only file, so that [Server.Restart] brings back what was
-// written. The policy is Redis's appendfsync: "always", "everysec" or "no".
+// WithAOF makes the servers keep an append-only file, so that [Server.Restart]
+// brings back what was written. The policy is Redis's appendfsync: "always",
+// "everysec" or "no".
 func WithAOF(policy string) Option {
 	return WithArgs("--appendonly", "yes", "--appendfsync", policy)
 }
 
-// WithPassword makes the servers demand a password. [Server.URL] and [Server.Client] carry it.
+// WithPassword makes the servers demand a password. [Server.URL] and
+// [Server.Client] carry it.
 func WithPassword(password string) Option {
 	return func(c *config) { c.password = password }
 }
 
-// WithArgs adds arguments to redis-server's command line, as in WithArgs("--maxmemory", "4mb").
-// A later setting overrides an earlier one.
+// WithArgs adds arguments to redis-server's command line, as in
+// WithArgs("--maxmemory", "4mb"). A later setting overrides an earlier one.
 func WithArgs(args ...string) Option {
 	return func(c *config) { c.args = append(c.args, args...) }
 }
 
-// A Cluster is a number of running servers. Its methods may be called concurrently.
+// A Cluster is a number of running servers. Its methods may be called
+// concurrently.
 type Cluster struct {
 	servers []*Server
 	once    sync.Once
 	err     error
 }
 
-// Start runs n servers for a test, and closes them when the test has ended. Where something is not installed
-// the test is skipped or fails: see [SkipIfMissing].
+// Start runs n servers for a test, and closes them when the test has ended.
+// Where something is not installed the test is skipped or fails: see
+// [SkipIfMissing].
 func Start(t testing.TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	c, err := Run(n, opts...)
@@ -100,8 +110,9 @@ func Start(t testing.TB, n int, opts ...Option) *Cluster {
 	return c
 }
 
-// SkipIfMissing skips a test for which [Run] has not found redis-server, or what one of its options needs,
-// unless CI, or [RequireEnv], says that it must be there.
+// SkipIfMissing skips a test for which [Run] has not found redis-server, or
+// what one of its options needs, unless CI, or [RequireEnv], says that it must
+// be there.
 func SkipIfMissing(t testing.TB, err error) {
 	t.Helper()
 	required := os.Getenv(RequireEnv) != ""
@@ -120,7 +131,8 @@ func SkipIfMissing(t testing.TB, err error) {
 	}
 }
 
-// Run runs n servers until [Cluster.Close]. It returns when all of them answer, or none is left.
+// Run runs n servers until [Cluster.Close]. It returns when all of them answer,
+// or none is left.
 func Run(n int, opts ...Option) (*Cluster, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("redistest: a cluster needs at least one server, not %d", n)
@@ -144,7 +156,8 @@ func Run(n int, opts ...Option) (*Cluster, error) {
 	return c, nil
 }
 
-// Close kills the servers, closes their clients and removes their files. Closing again does nothing.
+// Close kills the servers, closes their clients and removes their files.
+// Closing again does nothing.
 func (c *Cluster) Close() error {
 	c.once.Do(func() {
 		c.err = c.each((*Server).close)
@@ -179,14 +192,15 @@ func (c *Cluster) URLs() []string {
 	return lo.Map(c.servers, func(s *Server, _ int) string { return s.URL() })
 }
 
-// Ports lie above the well-known ones and below what Linux, macOS and Windows give to outgoing connections.
+// Ports lie above the well-known ones and below what Linux, macOS and Windows
+// give to outgoing connections.
 const (
 	lowestPort  = 10_000
 	highestPort = 31_999
 )
 
-// reservePort finds a port that no program listens on and that no other user of this package has. The port is
-// ours until the returned socket is closed.
+// reservePort finds a port that no program listens on and that no other user of
+// this package has. The port is ours until the returned socket is closed.
 func reservePort() (int, net.PacketConn, error) {
 	var last error
 	for range 500 {

@@ -23,7 +23,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// childEnv makes this test binary a program that runs a cluster and comes to a bad end.
+// childEnv makes this test binary a program that runs a cluster and comes to a
+// bad end.
 const childEnv = "REDISTEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// child starts two servers, freezes one, prints their addresses, and waits for its end.
+// child starts two servers, freezes one, prints their addresses, and waits for
+// its end.
 func child(end string) {
 	c := lo.Must(redistest.Run(2))
 	lo.Must0(c.Node(1).Stop())
@@ -234,7 +236,8 @@ func TestConcurrentUse(t *testing.T) {
 	assert.True(t, s.Running() || s.Restart() == nil)
 }
 
-// The last resort: this process is gone before Close, and its servers go with it, also a frozen one.
+// The last resort: this process is gone before Close, and its servers go with
+// it, also a frozen one.
 func TestServersDieWithTheirProcess(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

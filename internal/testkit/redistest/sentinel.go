@@ -33,8 +33,9 @@ type Sentinels struct {
 	ports []net.PacketConn // reserved until the end
 }
 
-// StartSentinels makes servers 1, 2, … of c replicas of server 0, and starts three Sentinels that
-// watch over them until the test has ended. It returns when a failover can succeed.
+// StartSentinels makes servers 1, 2, … of c replicas of server 0, and starts
+// three Sentinels that watch over them until the test has ended. It returns
+// when a failover can succeed.
 func StartSentinels(t testing.TB, c *Cluster, name string) *Sentinels {
 	t.Helper()
 	s := &Sentinels{name: name}
@@ -149,7 +150,8 @@ func (s *Sentinels) URL() string {
 	return "redis://" + s.addrs[0] + "?master_name=" + s.name + "&addr=" + strings.Join(s.addrs[1:], "&addr=")
 }
 
-// Master is the address of the master that the first Sentinel names which answers.
+// Master is the address of the master that the first Sentinel names which
+// answers.
 func (s *Sentinels) Master(ctx context.Context) (string, error) {
 	for _, addr := range s.addrs {
 		c := redis.NewSentinelClient(&redis.Options{Addr: addr, MaxRetries: -1})

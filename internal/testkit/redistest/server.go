@@ -30,8 +30,8 @@ const (
 // errPortTaken says that the server could not listen on its port.
 var errPortTaken = errors.New("port is taken")
 
-// A Server is one redis-server. Its address and directory stay the same across restarts.
-// Its methods may be called concurrently.
+// A Server is one redis-server. Its address and directory stay the same across
+// restarts. Its methods may be called concurrently.
 type Server struct {
 	binary string
 	cfg    config
@@ -78,15 +78,16 @@ func (s *Server) Log() string {
 
 func (s *Server) logFile() string { return filepath.Join(s.dir, "redis.log") }
 
-// Running says whether the server's process exists. A server that was stopped by [Server.Stop] is running.
+// Running says whether the server's process exists. A server that was stopped
+// by [Server.Stop] is running.
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc.Running()
 }
 
-// Kill ends the server with SIGKILL, as a power cut does, and returns when it is gone.
-// Killing a server that is not running does nothing.
+// Kill ends the server with SIGKILL, as a power cut does, and returns when it
+// is gone. Killing a server that is not running does nothing.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,12 +104,14 @@ func (s *Server) kill() error {
 	return nil
 }
 
-// Stop freezes the server with SIGSTOP, as a long pause does, and returns when it stands still (where the
-// system lets us see that: Linux). Connections stay, the system still accepts new ones, and nothing is
-// answered until [Server.Cont].
+// Stop freezes the server with SIGSTOP, as a long pause does, and returns when
+// it stands still (where the system lets us see that: Linux). Connections stay,
+// the system still accepts new ones, and nothing is answered until
+// [Server.Cont].
 func (s *Server) Stop() error { return s.freeze("stop", (*process.Process).Stop) }
 
-// Cont lets a server that was stopped go on. It then carries out what has piled up meanwhile.
+// Cont lets a server that was stopped go on. It then carries out what has piled
+// up meanwhile.
 func (s *Server) Cont() error { return s.freeze("continue", (*process.Process).Continue) }
 
 func (s *Server) freeze(verb string, signal func(*process.Process) error) error {
@@ -123,8 +126,9 @@ func (s *Server) freeze(verb string, signal func(*process.Process) error) error 
 	return nil
 }
 
-// Restart starts the server again on the same port and in the same directory, and returns when it
-// answers. It is empty unless an append-only file brings its data back. A server that runs is killed first.
+// Restart starts the server again on the same port and in the same directory,
+// and returns when it answers. It is empty unless an append-only file brings
+// its data back. A server that runs is killed first.
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +138,8 @@ func (s *Server) Restart() error {
 	if err := s.kill(); err != nil {
 		return err
 	}
-	// A program that holds the port is only passing by: among users of this package the port is reserved.
+	// A program that holds the port is only passing by: among users of this
+	// package the port is reserved.
 	deadline := time.Now().Add(startTimeout)
 	for {
 		err := s.start()
@@ -145,8 +150,8 @@ func (s *Server) Restart() error {
 	}
 }
 
-// Client is a client of this server alone, for preparing and inspecting it. Every call returns the same
-// client. The cluster closes it.
+// Client is a client of this server alone, for preparing and inspecting it.
+// Every call returns the same client. The cluster closes it.
 func (s *Server) Client() *redis.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +226,8 @@ func (s *Server) close() error {
 	if s.client != nil {
 		errs = append(errs, s.client.Close())
 	}
-	// The port is given up last: until then no user of this package can start a server where ours still runs.
+	// The port is given up last: until then no user of this package can start a
+	// server where ours still runs.
 	if s.reservation != nil {
 		_ = s.reservation.Close()
 	}
@@ -234,7 +240,8 @@ func (s *Server) close() error {
 	return errors.Join(errs...)
 }
 
-// start begins a life of the server and waits until it answers. After an error no process is left.
+// start begins a life of the server and waits until it answers. After an error
+// no process is left.
 func (s *Server) start() error {
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -308,10 +315,12 @@ func (s *Server) awaitAnswer() error {
 	}
 }
 
-// probe asks whether the process just started answers. An answer alone does not tell: if a stranger has
-// the port, it is the stranger's. So the answer must name our process.
+// probe asks whether the process just started answers. An answer alone does not
+// tell: if a stranger has the port, it is the stranger's. So the answer must
+// name our process.
 func (s *Server) probe(ctx context.Context) error {
-	// A client that fails to dial goes on dialling in the background, so see first that a program listens.
+	// A client that fails to dial goes on dialling in the background, so see
+	// first that a program listens.
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", s.Addr())
 	if err != nil {
 		return err

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// set gives a server that is about to be started the clock and the disk that are its own, where it has such.
-// Both are libraries that answer in the kernel's place. The disk comes first, which needs
-// nothing: after libc's name the loader would not find its functions.
+// set gives a server that is about to be started the clock and the disk that
+// are its own, where it has such. Both are libraries that answer in the
+// kernel's place. The disk comes first, which needs nothing: after libc's name
+// the loader would not find its functions.
 func (s *Server) set(cmd *exec.Cmd, began time.Time) error {
 	if len(s.libraries) == 0 {
 		return nil

@@ -16,18 +16,19 @@ import (
 // slots is how many slots a Redis Cluster has.
 const slots = 16384
 
-// clusterNodeTimeout is after how long without an answer a server of a Sharded counts as down.
+// clusterNodeTimeout is after how long without an answer a server of a Sharded
+// counts as down.
 const clusterNodeTimeout = time.Second
 
-// A Sharded is a Redis Cluster: servers 0, 1, … are masters, each with as many slots as the others,
-// and as many replicas follow, in the same order.
+// A Sharded is a Redis Cluster: servers 0, 1, … are masters, each with as many
+// slots as the others, and as many replicas follow, in the same order.
 type Sharded struct {
 	*Cluster
 	masters int
 }
 
-// StartSharded runs a Redis Cluster for a test. It returns when the cluster serves all slots and
-// a replica can take over.
+// StartSharded runs a Redis Cluster for a test. It returns when the cluster
+// serves all slots and a replica can take over.
 func StartSharded(t testing.TB, masters int, replicated bool) *Sharded {
 	t.Helper()
 	n := masters
@@ -43,8 +44,8 @@ func StartSharded(t testing.TB, masters int, replicated bool) *Sharded {
 	return s
 }
 
-// withBus gives each server a port for the cluster's bus. By default that is the server's own plus
-// 10,000, which may be another server's.
+// withBus gives each server a port for the cluster's bus. By default that is
+// the server's own plus 10,000, which may be another server's.
 func withBus(c *config) { c.bus = true }
 
 func (s *Sharded) join(ctx context.Context) error {
@@ -93,7 +94,8 @@ func (s *Sharded) join(ctx context.Context) error {
 	return until(ctx, "the cluster serves all slots", func() bool { return s.Complete(ctx) })
 }
 
-// Complete reports whether each server that runs knows a cluster that serves all slots and has its replicas.
+// Complete reports whether each server that runs knows a cluster that serves
+// all slots and has its replicas.
 func (s *Sharded) Complete(ctx context.Context) bool {
 	for i := range s.Len() {
 		if !s.Node(i).Running() {
@@ -180,7 +182,8 @@ type Move struct {
 	s        *Sharded
 }
 
-// BeginMove begins to move a slot to another server, which gets none of its keys yet.
+// BeginMove begins to move a slot to another server, which gets none of its
+// keys yet.
 func (s *Sharded) BeginMove(ctx context.Context, slot int, to *Server) (*Move, error) {
 	from, err := s.Master(ctx, slot)
 	if err != nil {

@@ -1,13 +1,15 @@
-// Package worker starts worker processes, which take commands and report, a line each.
+// Package worker starts worker processes, which take commands and report, a
+// line each.
 //
 //	parent ──Tell──▶ standard input of the worker
 //	parent ◀──take── standard output of the worker
 //
-// A worker ends when its input ends. So it ends with its parent, in whatever way that ends (see also
-// testkit/process for a worker that is stopped).
+// A worker ends when its input ends. So it ends with its parent, in whatever
+// way that ends (see also testkit/process for a worker that is stopped).
 //
-// The package knows neither the commands nor the reports: those are the user's. Most workers are the program that
-// starts them, run again: see [Self] and [Terms].
+// The package knows neither the commands nor the reports: those are the user's.
+// Most workers are the program that starts them, run again: see [Self] and
+// [Terms].
 package worker
 
 import (
@@ -26,8 +28,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/process"
 )
 
-// Worker is a worker process, seen by its parent. It owns the process, its input and the goroutine that reads its
-// output. Its methods may be called concurrently.
+// Worker is a worker process, seen by its parent. It owns the process, its
+// input and the goroutine that reads its output. Its methods may be called
+// concurrently.
 type Worker struct {
 	*process.Process
 	in     io.WriteCloser
@@ -36,8 +39,9 @@ type Worker struct {
 	done   chan struct{} // closed when it has ended and all its lines were taken
 }
 
-// Start starts cmd as a worker. It calls take for each line that the worker reports, in order and one at a time, also for
-// those that a worker wrote before it was killed. A line that was written in part is passed on as it is.
+// Start starts cmd as a worker. It calls take for each line that the worker
+// reports, in order and one at a time, also for those that a worker wrote
+// before it was killed. A line that was written in part is passed on as it is.
 // Where cmd has no Stderr, [Worker.Failure] keeps its end.
 func Start(cmd *exec.Cmd, take func(line string)) (*Worker, error) {
 	w := &Worker{done: make(chan struct{})}
@@ -49,7 +53,8 @@ func Start(cmd *exec.Cmd, take func(line string)) (*Worker, error) {
 		return nil, err
 	}
 	w.in = in
-	// A pipe of cmd's own making would be closed when the process has ended, before its last lines were read.
+	// A pipe of cmd's own making would be closed when the process has ended,
+	// before its last lines were read.
 	out, outOfWorker, err := os.Pipe()
 	if err != nil {
 		_ = in.Close()
@@ -89,18 +94,19 @@ func (w *Worker) Tell(command string) error {
 // EndInput tells the worker to end.
 func (w *Worker) EndInput() { _ = w.in.Close() }
 
-// Done is closed when the worker has ended and take has returned for its last line.
+// Done is closed when the worker has ended and take has returned for its last
+// line.
 func (w *Worker) Done() <-chan struct{} { return w.done }
 
-// Kill ends the worker as kill -9 does, and returns when the process is gone. Its last lines may still be taken then: see
-// [Worker.Done].
+// Kill ends the worker as kill -9 does, and returns when the process is gone.
+// Its last lines may still be taken then: see [Worker.Done].
 func (w *Worker) Kill() error {
 	w.killed.Store(true)
 	return w.Process.Kill()
 }
 
-// End tells the worker to end, waits for that, and returns how it has ended. One that has not ended after d is killed, and
-// that is an error.
+// End tells the worker to end, waits for that, and returns how it has ended.
+// One that has not ended after d is killed, and that is an error.
 func (w *Worker) End(d time.Duration) error {
 	w.EndInput()
 	select {
@@ -112,8 +118,9 @@ func (w *Worker) End(d time.Duration) error {
 	}
 }
 
-// Failure is how the worker has ended, with the last of what it wrote to its standard error: nil if it was killed by Kill,
-// or ended with a status of 0. It must not be called before [Worker.Done] is closed.
+// Failure is how the worker has ended, with the last of what it wrote to its
+// standard error: nil if it was killed by Kill, or ended with a status of 0. It
+// must not be called before [Worker.Done] is closed.
 func (w *Worker) Failure() error {
 	err := w.Err()
 	if err == nil || w.killed.Load() {
@@ -122,7 +129,8 @@ func (w *Worker) Failure() error {
 	return fmt.Errorf("%w: %s", err, w.errors.String())
 }
 
-// Self is the command that runs this program again, as a worker that finds its terms in an environment variable.
+// Self is the command that runs this program again, as a worker that finds its
+// terms in an environment variable.
 func Self(variable string, terms any) (*exec.Cmd, error) {
 	text, err := json.Marshal(terms)
 	if err != nil {
@@ -138,7 +146,8 @@ func Self(variable string, terms any) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Terms reads what [Self] has put into the variable. It says whether this process is such a worker.
+// Terms reads what [Self] has put into the variable. It says whether this
+// process is such a worker.
 func Terms(variable string, terms any) (bool, error) {
 	text, ok := os.LookupEnv(variable)
 	if !ok {

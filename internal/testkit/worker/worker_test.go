@@ -59,7 +59,8 @@ func work(tm terms) {
 // patience only guards against hanging.
 const patience = 20 * time.Second
 
-// start starts a worker whose lines arrive in a channel, which is closed at the end.
+// start starts a worker whose lines arrive in a channel, which is closed at the
+// end.
 func start(t *testing.T, tm terms) (*worker.Worker, <-chan string) {
 	t.Helper()
 	cmd, err := worker.Self(variable, tm)

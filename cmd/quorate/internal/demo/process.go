@@ -31,7 +31,8 @@ func startNode(cmd *exec.Cmd, patience time.Duration) (*worker.Worker, string, e
 	}
 }
 
-// startWorker starts a worker, and calls take for each message of it, and with nil when it has ended.
+// startWorker starts a worker, and calls take for each message of it, and with
+// nil when it has ended.
 func startWorker(cmd *exec.Cmd, take func(*message)) (*worker.Worker, error) {
 	p, err := worker.Start(cmd, func(line string) {
 		var m message

@@ -51,7 +51,8 @@ func (st *style) worker(w int, s string) string {
 	return st.paint([]string{"36", "33", "35", "32", "34"}[w%5], s)
 }
 
-// screen prints lines as they come and, on a terminal, keeps the timeline below them.
+// screen prints lines as they come and, on a terminal, keeps the timeline below
+// them.
 type screen struct {
 	w     io.Writer
 	file  *os.File // nil: not a terminal

@@ -17,8 +17,9 @@ type hold struct {
 	fate     fate
 }
 
-// kill ends the hold as its process is killed. On a busy machine that is later than the end of
-// the lease: the process had no time to renew it either, and the next worker may hold already.
+// kill ends the hold as its process is killed. On a busy machine that is later
+// than the end of the lease: the process had no time to renew it either, and
+// the next worker may hold already.
 func (h *hold) kill(at time.Duration) { h.end, h.fate = min(at, h.until), killed }
 
 // fate is how a hold ended.

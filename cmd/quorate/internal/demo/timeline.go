@@ -10,8 +10,8 @@ import (
 const margin = 12
 
 // timeline draws one row per worker and per node, time to the right. A column
-// shows the worker that held the lock longest in it, so that a row of its own for each
-// worker does not make short holds look like two at once.
+// shows the worker that held the lock longest in it, so that a row of its own
+// for each worker does not make short holds look like two at once.
 func (s *story) timeline(now time.Duration, width int, st style) []string {
 	cols := max(width-margin-2, 20)
 	span := max(s.length, now)

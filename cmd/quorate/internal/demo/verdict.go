@@ -32,7 +32,8 @@ func (s *story) judge(number int) *verdict {
 }
 
 // judgeCount compares the number to how often it was raised. A worker that was
-// killed between writing and saying so counts if the next one has read its number.
+// killed between writing and saying so counts if the next one has read its
+// number.
 func (s *story) judgeCount(v *verdict, hs []*hold, number int) {
 	raised := 0
 	for i, h := range hs {

@@ -57,7 +57,8 @@ func TestJudge(t *testing.T) {
 	assert.False(t, (&story{nodeDown: -1}).judge(0).ok(), "nothing has happened")
 }
 
-// A worker that is killed after its lease has ended held the lock until the lease ended.
+// A worker that is killed after its lease has ended held the lock until the
+// lease ended.
 func TestKilledAfterItsLease(t *testing.T) {
 	s := example()
 	s.victim.until = s.successor.got - time.Millisecond

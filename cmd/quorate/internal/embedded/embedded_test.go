@@ -54,7 +54,8 @@ func TestExclusion(t *testing.T) {
 	require.NoError(t, b.UnlockContext(t.Context()))
 }
 
-// A push wakes the next in the queue: it is in long before its next beat, ttl/3 later.
+// A push wakes the next in the queue: it is in long before its next beat, ttl/3
+// later.
 func TestPushWakesUp(t *testing.T) {
 	ns := start(t, 3)
 	a, b := mutex.New(connect(t, ns), "x"), mutex.New(connect(t, ns), "x")
