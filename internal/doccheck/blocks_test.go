@@ -66,8 +66,8 @@ func of(t *testing.T, lang string) []block {
 	return all
 }
 
-// Each block has a language that a test of this package compiles, runs or parses.
-// Text is what a program has printed, or a formula.
+// Each block has a language that a test of this package compiles, runs or
+// parses. Text is what a program has printed, or a formula.
 func TestEveryBlockHasALanguage(t *testing.T) {
 	for _, b := range blocks(t) {
 		switch b.lang {
@@ -78,7 +78,8 @@ func TestEveryBlockHasALanguage(t *testing.T) {
 	}
 }
 
-// A configuration file of a server starts a server, which has these settings then.
+// A configuration file of a server starts a server, which has these settings
+// then.
 func TestConfBlocks(t *testing.T) {
 	t.Parallel()
 	for _, b := range of(t, "conf") {
@@ -136,8 +137,9 @@ type compose struct {
 	Volumes map[string]any
 }
 
-// A compose file has no key that is not known, and names no volume and no service that is not there.
-// Its servers start as they are configured, and its calls of the command exist.
+// A compose file has no key that is not known, and names no volume and no
+// service that is not there. Its servers start as they are configured, and its
+// calls of the command exist.
 func TestComposeBlocks(t *testing.T) {
 	t.Parallel()
 	matrix, err := os.ReadFile(filepath.Join(root, ".github/workflows/test.yml"))
@@ -175,7 +177,8 @@ func TestComposeBlocks(t *testing.T) {
 	}
 }
 
-// Statements are whole. Where sqlite3 is installed they do what the text around them says.
+// Statements are whole. Where sqlite3 is installed they do what the text around
+// them says.
 func TestSQLBlocks(t *testing.T) {
 	t.Parallel()
 	statement := regexp.MustCompile(`^(ALTER TABLE accounts ADD COLUMN|UPDATE fences SET) [^;]+;$`)
@@ -208,7 +211,8 @@ func TestSQLBlocks(t *testing.T) {
 	assert.Equal(t, "0", run("6"), "a lower one does not")
 }
 
-// A script of a document fences: a token that is lower, as a number, does not write.
+// A script of a document fences: a token that is lower, as a number, does not
+// write.
 func TestLuaBlocks(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t, 1).Node(0).Client()
@@ -228,7 +232,8 @@ func TestLuaBlocks(t *testing.T) {
 	}
 }
 
-// JavaScript is accepted by node, where that is installed, and decides by all digits.
+// JavaScript is accepted by node, where that is installed, and decides by all
+// digits.
 func TestJavaScriptBlocks(t *testing.T) {
 	t.Parallel()
 	all := of(t, "js")

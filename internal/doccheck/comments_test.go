@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,8 +19,9 @@ import (
 // a caller.
 var persons = regexp.MustCompile(`(?i)\b(who|whom)\b`)
 
-// No comment of a Go or Lua file, and no text in a Go file, has a banned word
-// outside of quotations. The two files that list the words are left out.
+// No comment of a Go file is wider than 80 columns. No comment of a Go or Lua
+// file, and no text in a Go file, has a banned word outside of quotations. The
+// two files that list the words are left out.
 func TestWordsOfTheCode(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -62,10 +64,26 @@ func goWords(t *testing.T, path string, text []byte) {
 		case token.EOF:
 			return
 		case token.COMMENT:
+			refuseWide(t, set.Position(pos), text, lit)
 			refuse(t, set.Position(pos).String(), quoted.ReplaceAllString(lit, ""), banned, persons)
 		case token.STRING:
 			refuse(t, set.Position(pos).String(), lit, banned)
 		}
+	}
+}
+
+// refuseWide reports a comment that has a line of its own and is wider than 80
+// columns, with four for a tab. Code, tables and lists in comments are as wide
+// as they have to be.
+func refuseWide(t *testing.T, at token.Position, text []byte, comment string) {
+	t.Helper()
+	indent := text[at.Offset-at.Column+1 : at.Offset]
+	body, prose := strings.CutPrefix(comment, "// ")
+	if !prose || strings.Contains(body, "  ") || !strings.Contains(body, " ") || strings.Trim(string(indent), "\t") != "" {
+		return
+	}
+	if columns := 4*len(indent) + utf8.RuneCountInString(comment); columns > 80 {
+		t.Errorf("%s: the comment has %d columns: reflow it to 80", at, columns)
 	}
 }
 

@@ -182,7 +182,8 @@ func table(t *testing.T, doc, heading string) (rows [][]string) {
 	return rows[2:]
 }
 
-// begins reports whether text begins with what a document shows of it, where … stands for anything.
+// begins reports whether text begins with what a document shows of it, where …
+// stands for anything.
 func begins(text, shown string) bool {
 	parts := strings.Split(shown, "…")
 	for i, p := range parts {
@@ -208,7 +209,8 @@ func agree(t *testing.T, doc string, texts, rows []string) {
 	}
 }
 
-// The guide explains every line that the library may log, and no other, each with its level.
+// The guide explains every line that the library may log, and no other, each
+// with its level.
 func TestLogLinesAreExplained(t *testing.T) {
 	t.Parallel()
 	var texts, rows []string
@@ -278,8 +280,8 @@ func TestKindsOfErrorsAreExplained(t *testing.T) {
 	assert.ElementsMatch(t, texts, rows, "docs/errors.md, Kinds")
 }
 
-// ours are errors of the library that no error of a node shows: kinds, and what ends a connection's
-// handshake inside, with words of its own.
+// ours are errors of the library that no error of a node shows: kinds, and what
+// ends a connection's handshake inside, with words of its own.
 var ours = regexp.MustCompile(`^(held by|no quorum|lock lost|not held|quorum closed|released|invalid use|wrong wall clock|connection closed|… while waiting|…$|…; …$|….*this process's wall clock)`)
 
 // The guide explains what the library says about a node in an error.

@@ -202,7 +202,8 @@ func makes(t *testing.T, b block) {
 	}
 }
 
-// bootstraps: brand-new nodes vote after the command, and after the job of the compose file.
+// bootstraps: brand-new nodes vote after the command, and after the job of the
+// compose file.
 func bootstraps(t *testing.T, b block) {
 	job := regexp.MustCompile(`(?m)^docker compose run --rm (\S+)$`).FindStringSubmatch(b.text)
 	require.NotNil(t, job)
@@ -224,7 +225,8 @@ func bootstraps(t *testing.T, b block) {
 	}
 }
 
-// replaces: the set has the new node instead of the old one. The shortest guard time that the command takes is 6 s.
+// replaces: the set has the new node instead of the old one. The shortest guard
+// time that the command takes is 6 s.
 func replaces(t *testing.T, b block) {
 	c := redistest.Start(t, 4)
 	urls := c.URLs()
@@ -262,7 +264,8 @@ func restarts(t *testing.T, b block) {
 			}
 			node := c.Node(int(host[len(host)-1] - 'a'))
 			assert.NoError(t, node.Restart())
-			// The guard time takes too long for a test. It is ended when the command has seen the node.
+			// The guard time takes too long for a test. It is ended when the
+			// command has seen the node.
 			ending.Go(func() {
 				assert.True(t, e2e.Eventually(func() bool { return node.Client().Exists(t.Context(), "quorate:marker").Val() == 1 }))
 				assert.NoError(t, e2e.DeclareUnrecorded(c.URLs()))

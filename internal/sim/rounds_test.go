@@ -29,8 +29,8 @@ func herd(joiners, nodes, missing int) generator {
 }
 
 // A claim settles in the rounds that protocol.md promises: means of 1.2 for 2
-// simultaneous joiners, 1.4 for 4, 1.6 for 8 and 1.8 for 16, on 3 nodes and on 5.
-// For 64 it is 2.2 at most.
+// simultaneous joiners, 1.4 for 4, 1.6 for 8 and 1.8 for 16, on 3 nodes and on
+// 5. For 64 it is 2.2 at most.
 func TestRounds(t *testing.T) {
 	promised := map[int]float64{2: 1.2, 4: 1.4, 8: 1.6, 16: 1.8, 32: 1.9, 64: 2.1}
 	for _, nodes := range []int{3, 5} {
