@@ -321,9 +321,16 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		clients = clients.And(s.rules)
 		nodes |= s.off
 	}
-	if on := clients.On(); !slices.Equal(on, []protocol.Rule{protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal, protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain, protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused, protocol.RuleWallEnds, protocol.RuleWallUp, protocol.RuleSpareEach,
-		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient, protocol.RuleSetKin, protocol.RuleSetFollow, protocol.RuleSetSeen, protocol.RuleSetUnlisted, protocol.RuleSetRoom, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,
-		protocol.RuleSetOther, protocol.RuleSetHeard, protocol.RuleSetAnswer, protocol.RuleSetBlank}) { // which protocol has
+	if on := clients.On(); !slices.Equal(on, []protocol.Rule{
+		protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal,
+		protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain,
+		protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused,
+		protocol.RuleWallEnds, protocol.RuleWallUp, protocol.RuleSpareEach,
+		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient,
+		protocol.RuleSetKin, protocol.RuleSetFollow, protocol.RuleKeepGuard, protocol.RuleLeaveUsed, protocol.RuleSetSeen,
+		protocol.RuleSetUnlisted, protocol.RuleSetRoom, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,
+		protocol.RuleSetOther, protocol.RuleSetHeard, protocol.RuleSetAnswer, protocol.RuleSetLife, protocol.RuleSetBlank,
+	}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
 	if all := model.SetHigher<<1 - 1; nodes != all {
