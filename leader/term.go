@@ -51,19 +51,14 @@ func (e *Election) win(ctx context.Context, value string) (*term, error) {
 // claim waits for the claim of a term.
 func (e *Election) claim(ctx context.Context) (*term, error) {
 	t := &term{}
-	ready := make(chan struct{})
-	defer close(ready) // also when the observer panics
-	hold, err := e.q.Acquire(ctx, e.spec, false, core.OnEnd(func(cause error) {
-		<-ready // the claim was admitted, so Acquire is about to return
-		if t.lease != nil {
-			t.lostAt = time.Now()
-			t.lease.End(cause)
-		}
-	}))
+	hold, lease, err := e.q.AcquireLease(ctx, e.spec, false, func(lease *core.Lease, cause error) {
+		t.lostAt = time.Now()
+		lease.End(cause)
+	})
 	if err != nil {
 		return nil, err
 	}
-	t.hold, t.lease, t.since = hold, hold.Lease(0), time.Now()
+	t.hold, t.lease, t.since = hold, lease, time.Now()
 	return t, nil
 }
 

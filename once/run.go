@@ -128,35 +128,13 @@ type turn struct {
 	lease *core.Lease
 }
 
-// claim is one that is waited for.
-type claim struct {
-	pending *core.Pending
-	ready   chan struct{} // closed when turn is set, or will not be
-	turn    *turn
-}
-
-func (o *Once) claim() (*claim, error) {
-	c := &claim{ready: make(chan struct{})}
-	var err error
-	c.pending, err = o.q.Begin(o.spec, false, core.OnEnd(func(cause error) {
-		<-c.ready // it was admitted, so get is about to return
-		if c.turn != nil {
-			c.turn.lease.End(cause)
-		}
-	}))
-	return c, err
-}
-
-// get waits until it is held; if it fails, nothing is left of it.
-func (c *claim) get(ctx context.Context) (*turn, error) {
-	defer close(c.ready)
-	hold, err := c.pending.Wait(ctx)
+// claim waits for this process's claim. If it fails, nothing is left of it.
+func (o *Once) claim(ctx context.Context) (*turn, error) {
+	hold, lease, err := o.q.AcquireLease(ctx, o.spec, false, func(l *core.Lease, cause error) { l.End(cause) })
 	if err != nil {
-		c.pending.Cancel()
 		return nil, err
 	}
-	c.turn = &turn{hold: hold, lease: hold.Lease(0)}
-	return c.turn, nil
+	return &turn{hold: hold, lease: lease}, nil
 }
 
 // wait waits for the claim, or until another process has done the work. Without
@@ -169,10 +147,6 @@ func (c *claim) get(ctx context.Context) (*turn, error) {
 func (o *Once) wait(ctx context.Context) (*turn, *completion, error) {
 	watch := o.reg.Watch()
 	defer watch.Close()
-	claim, err := o.claim()
-	if err != nil {
-		return nil, nil, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	var done core.Record // by another process
 	watched := make(chan struct{})
@@ -186,7 +160,7 @@ func (o *Once) wait(ctx context.Context) (*turn, *completion, error) {
 		<-watched
 	}
 	defer stop() // also when the observer panics
-	t, err := claim.get(ctx)
+	t, err := o.claim(ctx)
 	if stop(); !done.Exists {
 		return t, nil, err
 	}

@@ -129,11 +129,7 @@ func (o *Once) reset(ctx context.Context) error {
 	defer o.leave()
 	o.done.Store(nil)
 	for {
-		claim, err := o.claim()
-		if err != nil {
-			return err
-		}
-		t, err := claim.get(ctx)
+		t, err := o.claim(ctx)
 		if err != nil {
 			return closed(ctx, err)
 		}

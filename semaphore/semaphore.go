@@ -266,20 +266,15 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 			return nil, fmt.Errorf("%w: %d permits were asked for, and there are %d", core.ErrInvalid, n, there)
 		}
 	}
-	l := &Lease{weight: n}
-	ready := make(chan struct{})
-	defer close(ready)
-	hold, err := s.q.Acquire(ctx, s.spec.WithWeight(uint64(n)), try, core.OnEnd(func(cause error) {
-		<-ready // the claim was admitted, so Acquire is about to return
-		if l.lease != nil {
-			_ = l.lease.End(cause)
-			lost(l)
-		}
-	}))
+	l := &Lease{weight: n, name: s.spec.Name}
+	hold, lease, err := s.q.AcquireLease(ctx, s.spec.WithWeight(uint64(n)), try, func(lease *core.Lease, cause error) {
+		_ = lease.End(cause)
+		lost(l)
+	})
 	if err != nil {
 		return nil, err
 	}
-	l.hold, l.lease, l.name = hold, hold.Lease(0), s.spec.Name
+	l.hold, l.lease = hold, lease
 	return l, nil
 }
 

@@ -67,6 +67,28 @@ func (c *leaseContext) Err() error {
 // Lease returns a new lease, of the n-th turn under the claim.
 func (h *Hold) Lease(n int) *Lease { return &Lease{hold: h, token: h.Token(n)} }
 
+// AcquireLease is Acquire, and the lease of the hold's first turn. If the hold
+// ends by itself, end is called once and ends the lease.
+//
+// Invariant: end is called with the lease. A hold may end while Acquire is
+// about to return it, and before it has a lease: without the wait its end would
+// be lost, and the caller would go on as the holder.
+func (q *Quorum) AcquireLease(ctx context.Context, s *Spec, try bool, end func(l *Lease, cause error)) (hold *Hold, l *Lease, err error) {
+	ready := make(chan struct{})
+	defer close(ready) // also when the observer panics
+	hold, err = q.Acquire(ctx, s, try, OnEnd(func(cause error) {
+		<-ready
+		if l != nil {
+			end(l, cause)
+		}
+	}))
+	if err != nil {
+		return nil, nil, err
+	}
+	l = hold.Lease(0)
+	return hold, l, nil
+}
+
 // Again makes l, which has ended and which no caller has, the lease of the
 // claim's n-th turn.
 func (l *Lease) Again(n int) { *l = Lease{hold: l.hold, token: l.hold.Token(n)} }
