@@ -280,24 +280,10 @@ func (n *node) look(ctx context.Context) NodeReport {
 		return r
 	}
 	r.Server = n.info().Addr
-	// Two clocks: the round trip is measured by the monotonic one, and the
-	// node's time is compared with the wall clock that tickets begin with. A
-	// step of the wall clock between the two lines would look like a node that
-	// is off.
-	before, wall := time.Now(), q.wall.time()
-	v, err := n.do(ctx, "TIME")
-	r.RoundTrip = time.Since(before)
-	var millis int64
-	if err == nil {
-		millis, err = decodeTime(v)
-	}
+	at, err := n.lookAtClock(ctx, &r)
 	if r.Err = err; err != nil {
 		return r
 	}
-	// The node took its time somewhere between the two looks at the clock. The
-	// middle is wrong by half a round trip at most.
-	at := time.UnixMilli(millis)
-	r.Offset = at.Sub(wall.Add(r.RoundTrip / 2))
 	// What a user may not ask stays empty. A node that does not answer counts
 	// as not asked.
 	allowed := func(words ...string) []resp.Value {
@@ -350,32 +336,42 @@ func (n *node) look(ctx context.Context) NodeReport {
 	return r
 }
 
+// lookAtClock asks a node for its time, and notes the round trip and how far
+// the node's clock is off.
+func (n *node) lookAtClock(ctx context.Context, r *NodeReport) (time.Time, error) {
+	// Two clocks: the round trip is measured by the monotonic one, and the
+	// node's time is compared with the wall clock that tickets begin with. A
+	// step of the wall clock between the two lines would look like a node that
+	// is off.
+	before, wall := time.Now(), n.q.wall.time()
+	v, err := n.do(ctx, "TIME")
+	r.RoundTrip = time.Since(before)
+	if err != nil {
+		return time.Time{}, err
+	}
+	millis, err := decodeTime(v)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// The node took its time somewhere between the two looks at the clock. The
+	// middle is wrong by half a round trip at most.
+	at := time.UnixMilli(millis)
+	r.Offset = at.Sub(wall.Add(r.RoundTrip / 2))
+	return at, nil
+}
+
 // describe takes over what INFO says of the server. replicas counts those of a
 // master that goes on when it is cut off from them. Such a master and the
 // replica that takes its place both vote for a while, and the new one lacks the
 // last writes of the old one. min-replicas-to-write ends that, so a master that
 // has it is not warned of.
 func (r *NodeReport) describe(info string) {
-	stops := false
-	for line := range strings.Lines(info) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch key {
-		case "redis_version":
-			r.Version = value
-		case "role":
-			r.Role = value
-		case "aof_enabled":
-			r.AOF = value == "1"
-		case "maxmemory_policy":
-			r.Eviction = value
-		case "connected_slaves":
-			r.replicas, _ = strconv.Atoi(value)
-		case "min_slaves_good_slaves": // which INFO has where min-replicas-to-write is set
-			stops = true
-		}
-	}
-	if stops {
-		r.replicas = 0
+	fields := infoFields(info)
+	r.Version, r.Role, r.Eviction = fields["redis_version"], fields["role"], fields["maxmemory_policy"]
+	r.AOF = fields["aof_enabled"] == "1"
+	// INFO has the second field where min-replicas-to-write is set.
+	if _, stops := fields["min_slaves_good_slaves"]; !stops {
+		r.replicas, _ = strconv.Atoi(fields["connected_slaves"])
 	}
 }
 

@@ -134,17 +134,11 @@ func (x *exchange) suits(ctx context.Context, a Address, c *protocol.Configurati
 	if err != nil && !refusedByUser(err) {
 		return err
 	}
-	run := ""
-	for line := range strings.Lines(info) {
-		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ":"); key {
-		case "run_id":
-			run = value
-		case "role":
-			if value != "master" {
-				return errReplica
-			}
-		}
+	fields := infoFields(info)
+	if role, known := fields["role"]; known && role != "master" {
+		return errReplica
 	}
+	run := fields["run_id"]
 	// runs has the nodes of the set, and each server that this call has looked
 	// at. So of two new addresses that reach one server the second one is
 	// refused.
