@@ -255,7 +255,7 @@ func (l *link) connect() {
 		return
 	}
 	w := l.proc.w
-	if at, _ := l.proc.client.Bounds(l.proc.now(), l.idx); at == 0 && l.node.unsettled() {
+	if l.node.unsettled() && !l.timed() {
 		// A process that has not heard the time before cannot see the jump:
 		// that it does not come just then is more than the protocol promises.
 		w.at(w.ttl/4, l.connect)
@@ -285,6 +285,15 @@ func (l *link) connect() {
 			l.transmit(m)
 		}
 	}
+}
+
+// timed reports whether the process has heard the time of the node's present
+// incarnation. What it knows of an earlier one ends when the node shows the
+// present one: seed 1300013921, recorded.
+func (l *link) timed() bool {
+	at, _ := l.proc.client.Bounds(l.proc.now(), l.idx)
+	inc, _ := l.node.model.Incarnation()
+	return at > 0 && l.votes == inc
 }
 
 // again tries to connect once more after a while, as the runtime does.
