@@ -168,10 +168,13 @@ func (c *Configuration) end(b Ballot, without Role) *Configuration {
 	if without == Leaves {
 		n.Former = slices.DeleteFunc(n.Former, func(a string) bool { return n.Place(a) >= 0 })
 		for _, m := range c.Members {
-			if m.Role == Leaves && !slices.Contains(n.Former, m.Addr) && len(n.Former) < maxMembers {
+			if m.Role == Leaves && !slices.Contains(n.Former, m.Addr) {
 				n.Former = append(n.Former, m.Addr)
 			}
 		}
+		// The latest are kept. A list that is out of date names one of these,
+		// and not the first that ever left.
+		n.Former = n.Former[max(0, len(n.Former)-maxMembers):]
 	}
 	return n
 }

@@ -30,6 +30,11 @@ func (m *Membership) follows(has NodeSet) bool {
 
 // follow has the client count on a later configuration of its set. Nodes that
 // stay are known to be members.
+//
+// Invariant: an address that was another name of a member is none once the set
+// records it for another one. Without that D replaces C while D's server has a
+// copy of A's data of before. A client whose list has D meets the copy first,
+// takes D's address for a name of A, and has it go on as A beside A.
 func (m *Membership) follow(by int, c *Configuration) {
 	was := m.config
 	m.config, m.restartJoining = c, m.restartJoining || !c.widens(was)
@@ -37,12 +42,21 @@ func (m *Membership) follow(by int, c *Configuration) {
 		n := &m.nodes[j]
 		if n.place >= 0 {
 			n.place = c.Member(was.Members[n.place].Identity)
+			if !was.names(m.addrs[j]) && c.names(m.addrs[j]) && c.Place(m.addrs[j]) != n.place && m.rules.on(RuleSetAstray) {
+				n.place = -1
+			}
 		}
 		if n.place < 0 {
 			n.known = false
 		}
 	}
 	m.regroup(by)
+}
+
+// names reports whether an address is that of a member, or of a member of
+// before.
+func (c *Configuration) names(addr string) bool {
+	return c.Place(addr) >= 0 || slices.Contains(c.Former, addr)
 }
 
 // Decide says that a configuration follows which the client counts on: this
@@ -172,7 +186,15 @@ func (m *Membership) Same(i, other int, run string) {
 // client reaches it. Without the rule a client that names its nodes otherwise
 // than the set connects to each of them twice.
 func (m *Membership) alias(i int) bool {
+	awaited := m.awaited(i)
 	n := &m.nodes[i]
+	if awaited >= 0 && n.has.Config != nil && m.config.Member(n.has.Identity) == awaited {
+		o := &m.nodes[m.slot(awaited)]
+		o.place, o.known = -1, false
+		n.place, n.fault = awaited, SetFits
+		m.regroup(i)
+		return false
+	}
 	if i >= m.listed || n.has.Config == nil || slices.Contains(m.config.Former, m.addrs[i]) {
 		return false
 	}
@@ -299,7 +321,39 @@ func (m *Membership) deciders() (nodes uint32) {
 
 // Wants reports whether a node is to be connected to.
 func (m *Membership) Wants(i int) bool {
-	return m.config == nil || !m.retired(i) || m.unmet(i) && m.nodes[i].fault != SetAlias
+	return m.config == nil || !m.retired(i) || m.unmet(i) && m.nodes[i].fault != SetAlias || m.awaited(i) >= 0
+}
+
+// awaited returns which member is recorded at the address of node i, if that
+// node is none, and the member was seen elsewhere and does not answer there. It
+// is -1 if there is none.
+//
+// Invariant: a member is asked for at its own address while it does not answer
+// where it was seen. Without the rule A and D have each other's address while D
+// replaces A, and change back. A is stopped then, and no number asks at D's
+// address (RuleSetHome).
+func (m *Membership) awaited(i int) int {
+	if m.config == nil || m.config.Stamp.Epoch() == 1 || i >= len(m.nodes) || !m.rules.on(RuleSetHome) {
+		return -1
+	}
+	k := m.config.Place(m.addrs[i])
+	if k < 0 || !m.retired(i) || m.nodes[m.slot(k)].up {
+		return -1
+	}
+	return k
+}
+
+// await has the address of a member be asked while the member is awaited there,
+// and no longer.
+func (m *Membership) await() {
+	for j := range m.nodes {
+		switch {
+		case m.awaited(j) >= 0:
+			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Begin: true})
+		case m.config != nil && m.config.Place(m.addrs[j]) >= 0 && !m.Wants(j):
+			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Cease: true})
+		}
+	}
 }
 
 // retired reports whether a node is no member of the set any more, or not yet.

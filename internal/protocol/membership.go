@@ -302,10 +302,14 @@ func (m *Membership) Up(i int) {
 	if m.nodes[i].again {
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
 	}
+	m.await()
 }
 
 // Down says that the connection to node i has ended.
-func (m *Membership) Down(i int) { m.nodes[i].up = false }
+func (m *Membership) Down(i int) {
+	m.nodes[i].up = false
+	m.await()
+}
 
 // Refused says that node i has refused a request for its configuration: the
 // next connection shows which one it has.

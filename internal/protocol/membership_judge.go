@@ -108,13 +108,25 @@ func (m *Membership) copyOf(i int) int {
 // is none. It stays so until that address shows something else: servers may
 // change their addresses with each other. It matters where two numbers have one
 // address: see slot.
+//
+// Invariant: a member at its own address has its vote. Without the rule A and B
+// change their addresses and change back, and A crashes: B is refused at its
+// own address until A comes back, and of three nodes one is used (RuleSetHome).
 func (m *Membership) another(i, at int) int {
 	if m.config.Stamp.Epoch() == 1 || m.nodes[i].place == at || !m.rules.on(RuleSetNumber) {
 		return -1
 	}
-	return slices.IndexFunc(m.nodes, func(n setNode) bool {
-		return n.place == at && (n.has.Config == nil || m.config.Member(n.has.Identity) == at)
-	})
+	own := m.config.Members[at].Addr
+	for j := range m.nodes {
+		n := &m.nodes[j]
+		// A member that shows itself at its own address is not at another one,
+		// where no server answers.
+		back := !n.up && m.addrs[i] == own && m.addrs[j] != own && m.rules.on(RuleSetHome)
+		if n.place == at && !back && (n.has.Config == nil || m.config.Member(n.has.Identity) == at) {
+			return j
+		}
+	}
+	return -1
 }
 
 // astray reports whether node i, which shows a member, is at the address that
@@ -237,7 +249,7 @@ func (m *Membership) lost(i int, or SetFault) {
 	// So it is at the address of a member of before, unless a newer list names
 	// that one.
 	at, home := n.place, m.config.Place(m.addrs[i])
-	back := home >= 0 && home != at && !m.occupied(i, home) || home < 0 && i >= m.listed && !n.named
+	back := home >= 0 && home != at && !m.occupied(i, home) || home < 0 && (i >= m.listed || slices.Contains(m.config.Former, m.addrs[i])) && !n.named
 	if at < 0 {
 		at = home
 	} else if back && m.rules.on(RuleSetAstray) {

@@ -55,6 +55,7 @@ const (
 	RuleSetSince  // a node gets its place back by what members say after it lost its data: a set of before comes back, and two hold
 	RuleSetLife   // and only in the life of its data that they were asked in: as above
 	RuleSetBlank  // what a server without an identity said counts with the next answer when another one shows that of a member: as above
+	RuleSetHome   // a member is used at its own address where it does not answer at the one it was seen at: it has no vote though it runs
 )
 
 // firstMemberRule leaves room for the rules of repairs.

@@ -147,6 +147,13 @@ func (p *proc) ballot() protocol.Ballot {
 	return protocol.Ballot(fmt.Sprintf("%08x", int64(p.w.now)/int64(time.Millisecond)) + p.chance())
 }
 
+// regroupLater has what a connection's beginning or end leads to be done.
+func (p *proc) regroupLater() {
+	if p.members != nil && len(p.members.Out) > 0 {
+		p.later(1, p.regroup)
+	}
+}
+
 // regroup does what protocol.Membership says.
 func (p *proc) regroup() {
 	w := p.w
@@ -183,16 +190,15 @@ func (p *proc) regroup() {
 				w.say("%s connects to node %d again", p.label, a.Node+1)
 			}
 			continue
-		case a.Cease:
-			l.absent = true
-			p.later(1, l.snap)
+		case a.Cease, a.Begin: // the state of now decides, as in the runtime
+			if l.absent = !p.members.Wants(a.Node); l.absent {
+				p.later(1, l.snap)
+			} else {
+				p.later(1, l.connect)
+			}
 			continue
 		case a.Ask > 0:
 			l.transfer(&message{about: theSet, link: l, req: protocol.Request{Node: l.idx, Sent: p.now()}, try: a.Ask})
-			continue
-		case a.Begin:
-			l.absent = false
-			p.later(1, l.connect)
 			continue
 		}
 		n, s := l.node, a.RecordStep

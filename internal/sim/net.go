@@ -223,6 +223,7 @@ func (l *link) snap() {
 	}
 	if l.proc.alive {
 		l.proc.carryOut(l.proc.client.Down(l.proc.now(), l.idx))
+		l.proc.regroupLater()
 	}
 	l.unanswered = nil
 	if !w.hoard {
@@ -276,6 +277,10 @@ func (l *link) connect() {
 	}
 	w.log("link %s-%d is up", l.proc.name, l.idx)
 	l.up, l.pushCut = true, false
+	if l.proc.members != nil {
+		l.proc.members.Up(l.idx)
+		l.proc.regroupLater()
+	}
 	l.last = [2]moment{w.now, w.now}
 	l.ask(hello, 0)
 	leaves := l.leaves

@@ -56,6 +56,7 @@ var untraced = map[string]string{
 	"RuleSetSeen":     notRun + ": a client of the simulator learns no addresses",
 	"RuleSetUnlisted": notRun + ": as above",
 	"RuleSetFollow":   notRun + ": nodes of two recorded sets at one address",
+	"RuleSetHome":     notRun + ": a client that reaches no server at the address where it saw a member",
 	"RuleSetRoom":     notRun + ": a client that outlives 29 nodes",
 	"RuleSetHeard":    "the server at an address must change between two connections while a lease lasts, and while the set becomes known",
 }
