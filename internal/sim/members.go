@@ -193,7 +193,7 @@ func (p *proc) regroup() {
 		case a.Cease, a.Begin: // the state of now decides, as in the runtime
 			if l.absent = !p.members.Wants(a.Node); l.absent {
 				p.later(1, l.snap)
-			} else {
+			} else if a.Begin {
 				p.later(1, l.connect)
 			}
 			continue
