@@ -53,10 +53,13 @@ func (m *Membership) follow(by int, c *Configuration) {
 	m.regroup(by)
 }
 
+// left reports whether an address is that of a member of before.
+func (c *Configuration) left(addr string) bool { return slices.Contains(c.Former, addr) }
+
 // names reports whether an address is that of a member, or of a member of
 // before.
 func (c *Configuration) names(addr string) bool {
-	return c.Place(addr) >= 0 || slices.Contains(c.Former, addr)
+	return c.Place(addr) >= 0 || c.left(addr)
 }
 
 // Decide says that a configuration follows which the client counts on: this
@@ -148,7 +151,7 @@ func (m *Membership) seen(member int) bool {
 // unmet reports whether a node of the list is no member by its address, and may
 // be one by what it will show.
 func (m *Membership) unmet(i int) bool {
-	return i < m.listed && m.Member(i) < 0 && !m.nodes[i].met && !slices.Contains(m.config.Former, m.addrs[i])
+	return i < m.listed && m.Member(i) < 0 && !m.nodes[i].met && !m.config.left(m.addrs[i])
 }
 
 // Same says that node i reaches the server that another node has reached
@@ -195,7 +198,7 @@ func (m *Membership) alias(i int) bool {
 		m.regroup(i)
 		return false
 	}
-	if i >= m.listed || n.has.Config == nil || slices.Contains(m.config.Former, m.addrs[i]) {
+	if i >= m.listed || n.has.Config == nil || m.config.left(m.addrs[i]) {
 		return false
 	}
 	k := m.config.Member(n.has.Identity)
@@ -367,7 +370,7 @@ func (m *Membership) notFormer() int {
 	for i := range m.listed {
 		n := &m.nodes[i]
 		kin := n.has.Config != nil && m.config.Kin(n.has.Config) // a member of before, by another name
-		if m.Member(i) < 0 && !slices.Contains(m.config.Former, m.addrs[i]) && m.config.Place(m.addrs[i]) < 0 && n.met && n.place < 0 && !kin {
+		if m.Member(i) < 0 && !m.config.left(m.addrs[i]) && m.config.Place(m.addrs[i]) < 0 && n.met && n.place < 0 && !kin {
 			return i
 		}
 	}

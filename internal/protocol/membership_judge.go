@@ -1,9 +1,6 @@
 package protocol
 
-import (
-	"cmp"
-	"slices"
-)
+import "cmp"
 
 // This file owns what a node of the list is to the set that the client counts
 // on.
@@ -144,7 +141,7 @@ func (m *Membership) astray(i, at int) bool {
 	home := m.config.Place(m.addrs[i])
 	// An address of a member of before is no other name of a member either: a
 	// server that has left may have a copy.
-	former := home < 0 && slices.Contains(m.config.Former, m.addrs[i])
+	former := home < 0 && m.config.left(m.addrs[i])
 	if home < 0 && !former || home == at || m.nodes[i].place == at || !m.rules.on(RuleSetAstray) {
 		return false
 	}
@@ -249,7 +246,7 @@ func (m *Membership) lost(i int, or SetFault) {
 	// So it is at the address of a member of before, unless a newer list names
 	// that one.
 	at, home := n.place, m.config.Place(m.addrs[i])
-	back := home >= 0 && home != at && !m.occupied(i, home) || home < 0 && (i >= m.listed || slices.Contains(m.config.Former, m.addrs[i])) && !n.named
+	back := home >= 0 && home != at && !m.occupied(i, home) || home < 0 && (i >= m.listed || m.config.left(m.addrs[i])) && !n.named
 	if at < 0 {
 		at = home
 	} else if back && m.rules.on(RuleSetAstray) {
