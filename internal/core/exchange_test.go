@@ -267,6 +267,10 @@ func TestExchangeIsRefused(t *testing.T) {
 	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(operator.set.Prefix), copied, 0).Err())
 	assert.ErrorContains(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:4]}), "is "+c.Node(0).Addr()+" under another address")
 	require.NoError(t, c.Node(3).Client().FlushAll(t.Context()).Err())
+	marker := script.MarkerKey(operator.set.Prefix)
+	require.NoError(t, c.Node(3).Client().MSet(t.Context(), marker, "7 1 - 4500 300000", "quorate:{x}", "S1 1").Err())
+	assert.ErrorIs(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:4]}), errInUse, "it has been marked, and has a lock's state")
+	require.NoError(t, c.Node(3).Client().FlushAll(t.Context()).Err())
 	cases := []struct {
 		x    Exchange
 		says string
