@@ -65,7 +65,11 @@ func (c *Claim) AppendState(b []byte, now Time) []byte {
 	// always would make one state look like many, and the search would not end.
 	switch c.phase {
 	case Joining:
-		b = c.appendTime(b, c.began, now)
+		began := c.began
+		if c.Postponed() {
+			began = Never // however much time passes until there is room
+		}
+		b = c.appendTime(b, began, now)
 		b = binary.AppendVarint(b, int64(c.settleRounds))
 	case Waiting:
 		b = binary.AppendVarint(b, int64(c.settleRounds))

@@ -27,6 +27,9 @@ const (
 	actFailRequest // a request is given up; it becomes late
 	actFailAnswer
 	actCut     // a claim and a node lose each other for good
+	actDrop    // the connection of a claim and a node is lost and comes back
+	actFull    // a node has no room for a claim's requests
+	actRoom    // and has some again
 	actLeave   // release, or cancel
 	actRestart // of a node, without its memory
 	actGain    // a node's clock jumps
@@ -99,6 +102,14 @@ func (x *space) messages(s state, i, z uint8, to []action) []action {
 	l := x.links[id].link
 	if s.left.cuts > 0 && !l.cut {
 		to = append(to, action{kind: actCut, claim: i, node: z})
+	}
+	if l.full {
+		to = append(to, action{kind: actRoom, claim: i, node: z})
+	} else if s.left.stops > 0 && !l.cut && !x.claims[s.claims[i]].final {
+		to = append(to, action{kind: actFull, claim: i, node: z})
+	}
+	if s.left.drops > 0 && !l.cut && !x.claims[s.claims[i]].final {
+		to = append(to, action{kind: actDrop, claim: i, node: z})
 	}
 	if id == 0 {
 		return to
@@ -196,6 +207,18 @@ func (x *space) apply(s state, a action) (state, string) {
 				wrong = x.happen(&s, i, claimEvent{kind: evFail, node: z, msg: x.asked(m)})
 			}
 		}
+	case actDrop:
+		wrong = x.drop(&s, i, z)
+	case actFull:
+		s.left.stops--
+		l := x.linkOf(&s, i, z)
+		l.full = true
+		x.setLink(&s, i, z, l)
+	case actRoom:
+		l := x.linkOf(&s, i, z)
+		l.full = false
+		x.setLink(&s, i, z, l)
+		wrong = x.room(&s, i, z)
 	case actLeave:
 		wrong = x.happen(&s, i, claimEvent{kind: evLeave})
 	case actRestart:
@@ -242,6 +265,45 @@ func (x *space) fail(s *state, a action) string {
 	return x.happen(s, a.claim, claimEvent{kind: evFail, node: a.node, msg: x.asked(m)})
 }
 
+// drop loses the connection of a claim to a node. What was sent on it may still
+// arrive, but no answer to it. Then a new connection is ready for requests.
+func (x *space) drop(s *state, i, z uint8) (wrong string) {
+	s.left.drops--
+	l := x.linkOf(s, i, z)
+	lost := slices.Concat(l.requests[:], l.answers[:])
+	for _, m := range l.requests {
+		if m != 0 {
+			put(l.late[:], m)
+		}
+	}
+	l.requests, l.answers = link{}.requests, link{}.answers
+	x.setLink(s, i, z, l)
+	for _, m := range lost {
+		if m != 0 && wrong == "" && !x.claims[s.claims[i]].final {
+			wrong = x.happen(s, i, claimEvent{kind: evFail, node: z, msg: x.asked(m)})
+		}
+	}
+	if wrong == "" && !x.claims[s.claims[i]].final {
+		wrong = x.happen(s, i, claimEvent{kind: evUp, node: z})
+	}
+	return wrong
+}
+
+// room lets what waits for a node leave. An attempt of which nothing was sent
+// begins now, and by its clock it begins after all others.
+func (x *space) room(s *state, i, z uint8) string {
+	if x.claims[s.claims[i]].a == nil {
+		return ""
+	}
+	var top protocol.Ticket
+	for j, id := range s.claims {
+		if id != 0 {
+			top = max(top, x.claims[id].ticket, x.cfg.Claims[j].Propose[0])
+		}
+	}
+	return x.happen(s, i, claimEvent{kind: evRoom, node: z, ticket: x.cfg.id(int(i)).Next(top)})
+}
+
 // asked is the request that m is, or answers.
 func (x *space) asked(id msgID) msgID {
 	m := x.msgs[id]
@@ -271,7 +333,7 @@ func (x *space) pass(s *state, asleep int) string {
 	}
 	wrong := ""
 	for i := range x.cfg.Claims {
-		if s.claims[i] == 0 || x.claims[s.claims[i]].final {
+		if s.claims[i] == 0 || x.claims[s.claims[i]].a == nil {
 			continue
 		}
 		e := claimEvent{kind: evTick}

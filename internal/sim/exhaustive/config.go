@@ -59,6 +59,13 @@ type Config struct {
 	Beats int
 	// Restarts is how many times a node loses its data.
 	Restarts int
+	// Drops is how many times a claim's connection to a node is lost and comes
+	// back: the claim gets a failure for all that is under way there, each
+	// request may still arrive at any time, and the claim asks once more.
+	Drops int
+	// Stops is how many times a node has no room for the requests of a claim,
+	// for any time. What it is to get waits at the client meanwhile.
+	Stops int
 	// Pauses is how many units of time pass unnoticed by one of the processes.
 	Pauses int
 	// Units is how much time passes in all.
@@ -121,12 +128,21 @@ func (c *Config) terms(claim int) protocol.Terms {
 	}
 }
 
-func (c *Config) claim(claim int) *protocol.Claim {
-	return protocol.NewClaim(protocol.Config{
-		Terms: c.terms(claim), Nodes: nodes,
-		// Timeouts are failures that the search decides on, never the clock.
-		NodeTimeout: 1000 * unit,
-		Drift:       time.Duration(c.Drift) * unit,
-		Rules:       c.Rules,
+// timeout: timeouts are failures that the search decides on, never the clock.
+const timeout = 1000 * unit
+
+func (c *Config) begin(claim int) *protocol.Begin {
+	return &protocol.Begin{
+		Terms: c.terms(claim), NodeTimeout: timeout, Drift: time.Duration(c.Drift) * unit, Rules: c.Rules,
+		Defer: &protocol.Deferral{Nodes: c.Claims[claim].Later, After: time.Duration(c.Claims[claim].After) * unit},
+	}
+}
+
+// client returns the Client of every process, whose wall clock shows what the
+// search wants it to. It judges no reply: see doc.go.
+func (c *Config) client(wall *protocol.Ticket) *protocol.Client {
+	return protocol.NewClient(protocol.ClientConfig{
+		Nodes: nodes, TTL: time.Duration(c.TTL) * unit, NodeTimeout: timeout, Rules: c.Rules,
+		Wall: func() protocol.Ticket { return *wall },
 	})
 }

@@ -1,8 +1,9 @@
 // Package exhaustive looks at every schedule of a small case: two claims on
-// three nodes, in the code that runs in production (protocol.Claim) and on the
-// reference node (model.Node). A random schedule meets the rare ones only when
-// it is aimed at them; here the order of every message, every expiry, one
-// restart and one failure is tried in each place where it can happen.
+// three nodes, in the code that runs in production (protocol.Attempt and the
+// Client that starts it and gives it its answers) and on the reference node
+// (model.Node). A random schedule meets the rare ones only when it is aimed at
+// them; here the order of every message, every expiry, one restart and one
+// failure is tried in each place where it can happen.
 //
 // # What a state is
 //
@@ -24,7 +25,9 @@
 //     unnoticed by one process (Pauses); a node's clock gains a unit (Gains);
 //   - a message is given up, and still arrives at any later time, out of
 //     order, or never (Fails); a request comes twice (Repeats); a claim and a
-//     node lose each other for good (Cuts).
+//     node lose each other for good (Cuts), or for a moment (Drops);
+//   - a node has no room for a claim's requests for any time, and they wait at
+//     the client (Stops).
 //
 // # What is checked
 //
@@ -52,6 +55,12 @@
 //     apart, a cut, or (three beats only) a copy: but every message that no
 //     failure hits arrives within the unit in which it was sent, in any order
 //     among the others.
+//
+// The Client judges no reply here: each one counts. So the search has more
+// schedules than there are, in which an answer of another incarnation reaches
+// the claim. What the Client knows of incarnations, clocks and round trips
+// would make nearly every moment a state of its own; the random simulator
+// drives that.
 //
 // Always: two claims, one attempt each (three for a semaphore, not to the end),
 // no more than four pushes under way on one link, no TryLock, no second

@@ -41,6 +41,8 @@ func brief(first, second uint32) func(*Config) {
 
 func beats(n int) func(*Config)  { return func(c *Config) { c.Beats = n } }
 func fails(n int) func(*Config)  { return func(c *Config) { c.Fails = n } }
+func drops(n int) func(*Config)  { return func(c *Config) { c.Drops = n } }
+func stops(n int) func(*Config)  { return func(c *Config) { c.Stops = n } }
 func pauses(n int) func(*Config) { return func(c *Config) { c.Pauses = n } }
 func seldom(n int) func(*Config) { return func(c *Config) { c.Live = n } }
 
@@ -61,6 +63,11 @@ var worlds = []struct {
 	{name: "messages take any time, both leave the same node out at first", cfg: at(Mutex(2, false), beats(0), brief(0b100, 0b100))},
 	{name: "messages take any time, the second leaves a node out at first", cfg: at(Mutex(2, false), beats(0), brief(0, 0b100))},
 	{name: "messages take any time, both leave a node out at first, restart", cfg: at(Mutex(2, false), beats(0), brief(0b100, 0b010), restart), large: true},
+	{name: "messages take any time, a node has no room", cfg: at(Mutex(2, false), beats(0), stops(1))},
+	{name: "messages take any time, a connection is lost", cfg: at(Mutex(2, false), beats(0), drops(1)), large: true},
+	{name: "prompt, a node has no room", cfg: at(Mutex(2, false), prompt, stops(1), seldom(20))},
+	{name: "prompt, a node has no room, three beats, restart", cfg: at(Mutex(2, false), prompt, beats(3), stops(1), restart), large: true},
+	{name: "prompt, a connection is lost, three beats", cfg: at(Mutex(2, false), prompt, beats(3), drops(1), seldom(20)), large: true},
 	{name: "prompt, the second leaves a node out at first", cfg: at(Mutex(2, false), prompt, live, brief(0, 0b100))},
 	{name: "prompt, both leave the same node out at first, restart", cfg: at(Mutex(2, false), prompt, brief(0b100, 0b100), restart, seldom(20)), large: true},
 	{name: "prompt, each leaves another node out at first, cut off", cfg: at(Mutex(2, false), prompt, cut, brief(0b100, 0b001), seldom(20)), large: true},

@@ -10,6 +10,9 @@ func (x *space) stuck(s state) string {
 			l := x.linkOf(&s, i, z)
 			l.late = link{}.late
 			x.setLink(&s, i, z, l)
+			if l.full {
+				s, _ = x.apply(s, action{kind: actRoom, claim: i, node: z})
+			}
 		}
 	}
 	s.left = budget{beats: unbounded, units: unbounded, since: s.left.since}
@@ -22,7 +25,7 @@ func (x *space) stuck(s state) string {
 			waiting = waiting || id != 0 && !x.claims[id].final
 		}
 		if !waiting {
-			if x.cfg.Fails+x.cfg.Cuts+x.cfg.Repeats == 0 && !x.empty(s) {
+			if x.cfg.Fails+x.cfg.Cuts+x.cfg.Repeats+x.cfg.Drops == 0 && !x.empty(s) {
 				return "something is left on a node without a holder"
 			}
 			return ""

@@ -47,6 +47,7 @@ type link struct {
 	pushes   [4]msgID // a fifth is lost
 	late     [4]msgID
 	cut      bool
+	full     bool // the node has no room for requests of the claim
 }
 
 // column is a node and its links.

@@ -13,8 +13,10 @@ type claimEvent struct {
 	kind   claimEventKind
 	slot   uint8 // of a claim that starts
 	node   uint8
+	full   uint8 // nodes that have no room for requests of the claim, a bit for each
+	cut    uint8 // and those that it has lost
 	msg    msgID
-	ticket protocol.Ticket // of a claim that starts
+	ticket protocol.Ticket // T0, of a claim that starts or finds room
 }
 
 type claimEventKind uint8
@@ -27,6 +29,8 @@ const (
 	evTick
 	evPause // time passes and the process does not notice
 	evLeave
+	evUp   // the connection to a node is back
+	evRoom // a node has room again
 )
 
 type claimMove struct {
@@ -56,45 +60,31 @@ func (x *space) compute(e claimEvent) claimMove {
 	p := x.claims[e.claim]
 	p.renamed = [6]uint32{}
 	if e.kind == evStart {
-		p = claimPart{slot: int(e.slot), c: x.cfg.claim(int(e.slot)), at: epoch}
+		p = claimPart{slot: int(e.slot), a: new(protocol.Attempt), at: epoch}
 	} else {
-		p.c = p.c.Clone()
+		p.a = p.a.Clone()
 	}
-	c := p.c
-	c.Out = c.Out[:0]
-	before, deadline, wake := c.Phase(), c.Deadline(), c.Wake()
-	var wrong string
-	switch e.kind {
-	case evStart:
-		claimConfig := x.cfg.Claims[e.slot]
-		c.Start(p.at, e.ticket, claimConfig.Later, time.Duration(claimConfig.After)*unit)
-	case evAnswer:
-		c.Answer(p.at, x.request(p, e), x.answer(x.msgs[e.msg]))
-	case evPush:
-		c.Push(p.at, int(e.node), x.push(p.slot, x.msgs[e.msg]))
-	case evFail:
-		c.Fail(p.at, x.request(p, e), false)
-	case evTick:
-		p.at = p.at.Add(unit)
-		c.Tick(p.at)
+	a := p.a
+	before, deadline, wake := a.Phase(), a.Deadline(), a.Wake()
+	m := claimMove{sent: x.tell(&p, e)}
+	if e.kind == evTick && !before.Final() {
 		switch {
 		case x.mutant: // what a mutant sleeps through is of no interest
-		case wake > p.at && (len(c.Out) > 0 || c.Phase() != before):
-			wrong = "would have slept through something to do"
-		case c.Wake() <= p.at:
-			wrong = "wants to be woken again at once, without end"
+		case wake > p.at && (len(a.Out) > 0 || a.Phase() != before):
+			m.wrong = "would have slept through something to do"
+		case a.Wake() <= p.at:
+			m.wrong = "wants to be woken again at once, without end"
 		}
-	case evPause:
-		p.at = p.at.Add(unit)
-	case evLeave:
-		c.Leave(p.at)
 	}
+	m.sent = append(m.sent, x.offer(p, e)...)
+	a.Sent()
+	a.News(new(protocol.Name))
 
-	m := claimMove{phase: c.Phase(), wrong: wrong}
-	m.admitted = before != protocol.Holding && c.Phase() == protocol.Holding
-	p.ticket, p.final = c.Ticket(), c.Phase().Final()
+	m.phase = a.Phase()
+	m.admitted = before != protocol.Holding && a.Phase() == protocol.Holding
+	p.ticket, p.final = a.Ticket(), a.Phase().Final()
 	p.admitted = p.admitted || m.admitted
-	p.valid = c.Phase() == protocol.Holding && p.at < c.Deadline()
+	p.valid = a.Valid(p.at)
 	p.overdue = p.overdue || before == protocol.Holding && p.at >= deadline && !p.final
 	switch {
 	case p.overdue && p.valid:
@@ -104,30 +94,89 @@ func (x *space) compute(e claimEvent) claimMove {
 	case p.final && !x.staysFinal(p):
 		m.wrong = "came back after its end"
 	}
-	for _, r := range c.Out {
-		if r.Op == protocol.OpBeat || r.Op == protocol.OpLeave {
-			r.Ticket = 0 // not looked at
-		}
-		m.sent = append(m.sent, sent{uint8(r.Node), x.msg(message{kind: request, op: r.Op, ticket: r.Ticket, list: r.List})})
-	}
-	c.Sent()
 	m.claim = x.claim(p)
 	return m
 }
 
+// tell gives the attempt of p an event. It returns what is sent of that which
+// waited for room.
+func (x *space) tell(p *claimPart, e claimEvent) []sent {
+	a, n := p.a, new(protocol.Name)
+	switch e.kind {
+	case evStart:
+		x.wall = e.ticket - 1 // the lowest ticket above is proposed
+		x.client.Start(p.at, a, n, x.cfg.begin(p.slot))
+	case evAnswer:
+		r, answer := x.request(*p, e), x.answer(x.msgs[e.msg])
+		x.client.Answer(p.at, a, n, &r, &answer, protocol.Verdict{Why: protocol.Counts})
+	case evPush:
+		a.Push(p.at, int(e.node), x.push(p.slot, x.msgs[e.msg]))
+	case evFail:
+		r := x.request(*p, e)
+		x.client.Fail(p.at, a, &r, false)
+	case evTick:
+		p.at = p.at.Add(unit)
+		a.Tick(p.at)
+	case evPause:
+		p.at = p.at.Add(unit)
+	case evLeave:
+		a.Leave(p.at)
+	case evUp:
+		a.Up(p.at, int(e.node))
+	case evRoom:
+		x.wall = e.ticket - 1
+		if r := a.Unsent(int(e.node)); r != nil && x.client.Depart(p.at, a, n, r) {
+			return []sent{x.depart(a, r, e)}
+		}
+	}
+	return nil
+}
+
+// offer does with what the claim wants sent what the runtime does.
+func (x *space) offer(p claimPart, e claimEvent) (all []sent) {
+	for i := range p.a.Out {
+		r := p.a.Out[i]
+		// The backlog has nothing but what is of this attempt, and is replaced
+		// or withdrawn by then.
+		if p.a.Offer(&r, func(protocol.Class) bool { return false }) != protocol.Hand {
+			continue
+		}
+		if e.full&(1<<r.Node) != 0 {
+			p.a.Waits(&r)
+			continue
+		}
+		all = append(all, x.depart(p.a, &r, e))
+	}
+	return all
+}
+
+// depart hands a request to the link.
+func (x *space) depart(a *protocol.Attempt, r *protocol.Request, e claimEvent) sent {
+	took := protocol.Accepted
+	if e.cut&(1<<r.Node) != 0 {
+		took = protocol.NotSent // and a failure follows: see happen
+	}
+	a.Departed(r, took)
+	m := message{kind: request, op: r.Op, ticket: r.Ticket, list: r.List}
+	if r.Op == protocol.OpBeat || r.Op == protocol.OpLeave {
+		m.ticket = 0 // not looked at
+	}
+	return sent{uint8(r.Node), x.msg(m)}
+}
+
 // staysFinal throws everything at a claim that has ended.
 func (x *space) staysFinal(p claimPart) bool {
-	c := p.c.Clone()
-	c.Out = c.Out[:0]
+	a := p.a.Clone()
 	for i := range nodes {
-		c.Answer(p.at, protocol.Request{Node: i, Op: protocol.OpBeat, Sent: p.at}, protocol.Answer{Status: protocol.OK, Ticket: c.Ticket(), Vote: true})
-		c.Push(p.at, i, protocol.Push{ID: c.ID, Ticket: c.Ticket(), Vote: true})
-		c.Up(p.at, i)
+		r := protocol.Request{Node: i, Op: protocol.OpBeat, Sent: p.at}
+		x.client.Answer(p.at, a, new(protocol.Name), &r, &protocol.Answer{Status: protocol.OK, Ticket: a.Ticket(), Vote: true}, protocol.Verdict{Why: protocol.Counts})
+		a.Push(p.at, i, protocol.Push{ID: a.ID, Ticket: a.Ticket(), Vote: true})
+		a.Up(p.at, i)
 	}
-	c.Renew(p.at)
-	c.Tick(p.at.Add(unit))
-	c.Leave(p.at.Add(unit))
-	return c.Phase() == p.c.Phase() && len(c.Out) == 0
+	a.Renew(p.at)
+	a.Tick(p.at.Add(unit))
+	a.Leave(p.at.Add(unit))
+	return a.Phase() == p.a.Phase() && len(a.Out) == 0
 }
 
 func (x *space) request(p claimPart, e claimEvent) protocol.Request {

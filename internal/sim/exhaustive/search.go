@@ -117,6 +117,6 @@ func (s *state) hash() uint64 {
 	l := s.left
 	mix(uint64(l.fails) | uint64(l.repeats)<<8 | uint64(l.beats)<<16 | uint64(l.restarts)<<24 |
 		uint64(l.pauses)<<32 | uint64(l.gains)<<40 | uint64(l.cuts)<<48 | uint64(l.units)<<56)
-	mix(uint64(l.since[0]) | uint64(l.since[1])<<8)
+	mix(uint64(l.since[0]) | uint64(l.since[1])<<8 | uint64(l.drops)<<16 | uint64(l.stops)<<24)
 	return h
 }

@@ -12,6 +12,9 @@ type space struct {
 	cfg    Config
 	mutant bool
 
+	client *protocol.Client
+	wall   protocol.Ticket // what its wall clock shows
+
 	msgs   []message
 	msgIDs map[message]msgID
 	older  []msgID
@@ -37,7 +40,7 @@ type space struct {
 // has not started.
 type claimPart struct {
 	slot   int
-	c      *protocol.Claim // nil when final
+	a      *protocol.Attempt // nil when nothing more comes of it
 	at     protocol.Time
 	final  bool
 	ticket protocol.Ticket
@@ -66,7 +69,7 @@ type linkPart struct {
 const epoch = protocol.Time(1000 * unit)
 
 func newSpace(cfg Config) *space {
-	return &space{
+	x := &space{
 		cfg: cfg, mutant: cfg.Rules != protocol.Rules{} || cfg.Off != 0,
 		msgs: make([]message, 1), msgIDs: map[message]msgID{}, older: make([]msgID, 1),
 		links: make([]linkPart, 1), linkIDs: map[link]uint32{{}: 0},
@@ -74,6 +77,8 @@ func newSpace(cfg Config) *space {
 		claims: make([]claimPart, 1), claimIDs: map[string]uint32{}, moves: map[claimEvent]claimMove{},
 		nodes: make([]nodePart, 1), nodeIDs: map[string]uint32{}, visits: map[nodeEvent]nodeMove{},
 	}
+	x.client = cfg.client(&x.wall)
+	return x
 }
 
 func (x *space) msg(m message) msgID {
@@ -173,15 +178,16 @@ func (x *space) claim(p claimPart) uint32 {
 		}
 	}
 	if p.final {
-		// Nothing more comes of it. Later tickets are still compared with its
-		// own.
-		p.c, p.at, p.valid = nil, 0, false
-		if !p.admitted {
+		// Later tickets are still compared with its own.
+		if p.valid = false; !p.admitted {
 			p.ticket = 0
 		}
 		b = append(b, byte(p.ticket), byte(p.ticket>>8))
+	}
+	if p.a.Over() {
+		p.a, p.at = nil, 0
 	} else {
-		b = p.c.AppendState(b, p.at)
+		b = p.a.AppendState(b, p.at)
 	}
 	x.buf = b
 	id, ok := x.claimIDs[string(b)]
@@ -208,12 +214,12 @@ var orders = [6][nodes]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}
 // renamed is claim part id with the nodes in another order.
 func (x *space) renamed(id uint32, order int) uint32 {
 	p := &x.claims[id]
-	if id == 0 || p.final || order == 0 {
+	if id == 0 || p.a == nil || order == 0 {
 		return id
 	}
 	if p.renamed[order] == 0 {
 		q := *p
-		q.c, q.renamed = p.c.Permuted(orders[order][:]), [6]uint32{}
+		q.a, q.renamed = p.a.Permuted(orders[order][:]), [6]uint32{}
 		to := x.claim(q)
 		x.claims[id].renamed[order] = to
 		return to

@@ -16,8 +16,8 @@ type state struct {
 // budget is what may still go wrong, and the units since each claim's start
 // for as long as a claim's T0 depends on it.
 type budget struct {
-	fails, cuts, repeats, beats, restarts, pauses, gains, units uint8
-	since                                                       [maxClaims]uint8
+	fails, cuts, repeats, beats, restarts, pauses, gains, units, drops, stops uint8
+	since                                                                     [maxClaims]uint8
 }
 
 const unbounded = 255
@@ -42,6 +42,7 @@ func (x *space) root() state {
 		left: budget{
 			fails: bound(x.cfg.Fails), cuts: bound(x.cfg.Cuts), repeats: bound(x.cfg.Repeats), beats: bound(x.cfg.Beats),
 			restarts: bound(x.cfg.Restarts), pauses: bound(x.cfg.Pauses), gains: bound(x.cfg.Gains), units: bound(x.cfg.Units),
+			drops: bound(x.cfg.Drops), stops: bound(x.cfg.Stops),
 		},
 	}
 	for _, p := range x.cfg.Apart {
@@ -145,6 +146,13 @@ func (x *space) happen(s *state, i uint8, e claimEvent) string {
 	e.claim = s.claims[i]
 	if e.kind == evStart {
 		e.slot = i
+	}
+	for z := range uint8(nodes) {
+		if l := x.linkOf(s, i, z); l.cut {
+			e.cut |= 1 << z
+		} else if l.full {
+			e.full |= 1 << z
+		}
 	}
 	top := x.topAdmitted(*s)
 	m := x.move(e)

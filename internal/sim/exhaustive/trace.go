@@ -106,6 +106,12 @@ func (t *teller) words(s state, a action) string {
 		return fmt.Sprintf("%s gives up waiting for node %d's answer to %s", actor, z, t.msgs[l.answers[a.index]].op)
 	case actCut:
 		return fmt.Sprintf("%s and node %d lose each other for good", actor, z)
+	case actDrop:
+		return fmt.Sprintf("the connection of %s to node %d is lost and comes back", actor, z)
+	case actFull:
+		return fmt.Sprintf("node %d has no room for %s", z, actor)
+	case actRoom:
+		return fmt.Sprintf("node %d has room for %s again", z, actor)
 	case actLeave:
 		return actor + " leaves"
 	case actRestart:
