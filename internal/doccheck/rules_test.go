@@ -43,11 +43,18 @@ func TestRuleTable(t *testing.T) {
 	for rule := range known {
 		assert.Contains(t, rows, rule, "no row of docs/protocol.md has the rule")
 	}
-	traces, err := filepath.Glob(filepath.Join(root, "internal/sim/testdata/*.txt"))
-	require.NoError(t, err)
+	var traces []string
+	for _, dir := range []string{"internal/sim/testdata", "internal/protocol/testdata/traces"} {
+		files, err := filepath.Glob(filepath.Join(root, dir, "*.txt"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, dir)
+		traces = append(traces, files...)
+	}
 	for _, path := range traces {
 		name := strings.TrimSuffix(filepath.Base(path), ".txt")
-		link := "[" + name + "](../internal/sim/testdata/" + name + ".txt)"
+		file, err := filepath.Rel(root, path)
+		require.NoError(t, err)
+		link := "[" + name + "](../" + filepath.ToSlash(file) + ")"
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		assert.Contains(t, table, link, "a trace without a row")

@@ -8,7 +8,36 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/trace"
 )
+
+// traced are the rules that the traces of this package show. Those of
+// internal/sim show all others.
+var traced = map[string]protocol.Rule{
+	"RuleRoute": protocol.RuleRoute, "RuleNearest": protocol.RuleNearest, "RuleLeaveUsed": protocol.RuleLeaveUsed,
+	"RuleSetPatient": protocol.RuleSetPatient, "RuleSetRegain": protocol.RuleSetRegain, "RuleSetKin": protocol.RuleSetKin,
+	"RuleSetSeen": protocol.RuleSetSeen, "RuleSetUnlisted": protocol.RuleSetUnlisted, "RuleSetFollow": protocol.RuleSetFollow,
+	"RuleSetHome": protocol.RuleSetHome, "RuleSetRoom": protocol.RuleSetRoom, "RuleSetHeard": protocol.RuleSetHeard,
+}
+
+// Each trace shows what goes wrong without the rule that it names, and each
+// rule of the table has one.
+func TestTracesFindMutants(t *testing.T) {
+	t.Parallel()
+	shown := map[string]bool{}
+	for file, blocks := range traces(t) {
+		right := trace.Output(playTrace(t, file, blocks, protocol.Rules{}))
+		for _, c := range trace.Claims(blocks) {
+			rule, known := traced[c.Rules]
+			assert.True(t, known, "%s: %s", file, c.Rules)
+			shown[c.Rules] = true
+			assert.Empty(t, c.Shows(right, trace.Output(playTrace(t, file, blocks, protocol.Without(rule)))), file)
+		}
+	}
+	for name := range traced {
+		assert.True(t, shown[name], "no trace shows %s", name)
+	}
+}
 
 // findings counts what a test finds.
 type findings struct{ n int }

@@ -65,7 +65,7 @@ func (a *Attempt) Over() bool {
 // AppendState appends everything that the attempt's future depends on, as
 // [Claim.AppendState] does. Of an attempt that has ended that is what waits for
 // room. What only reports is left out: which nodes are free of the claim, and
-// what a caller has been told.
+// what a caller knows.
 func (a *Attempt) AppendState(b []byte, now Time) []byte {
 	b = append(b, byte(a.Phase()))
 	if !a.Phase().Final() {

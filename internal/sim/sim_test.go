@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/internal/trace"
 )
 
 var (
@@ -42,7 +44,7 @@ func printed(g generator, seed uint64, mutate func(*setting)) (text string, v *V
 	lines := x.lines
 	if v != nil {
 		shows := func(lines []string, mutate func(*setting)) bool {
-			return slices.ContainsFunc(outputOf(blocksOf(lines, mutate)), func(l string) bool {
+			return slices.ContainsFunc(trace.Output(blocksOf(lines, mutate)), func(l string) bool {
 				return strings.HasPrefix(l, "VIOLATION "+v.Kind)
 			})
 		}
@@ -57,8 +59,8 @@ func printed(g generator, seed uint64, mutate func(*setting)) (text string, v *V
 		}
 	}
 	blocks := blocksOf(lines, mutate)
-	blocks[0].before = []string{head, ""}
-	return formatTrace(blocks), v
+	blocks[0].Before = []string{head, ""}
+	return trace.Format(blocks), v
 }
 
 // chosen is the generator of a seed.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/trace"
 )
 
 // tape records a schedule as a trace: what chance and the plan of an aim
@@ -178,17 +179,17 @@ func shrink(lines []string, bad func([]string) bool) []string {
 
 // blocksOf makes a trace of lines: a block ends with a line that leads to
 // something.
-func blocksOf(lines []string, mutate func(*setting)) []block {
-	var blocks []block
-	p, b := &player{mutate: mutate}, block{}
+func blocksOf(lines []string, mutate func(*setting)) []trace.Block {
+	var blocks []trace.Block
+	p, b := &player{mutate: mutate}, trace.Block{}
 	for i, l := range lines {
-		b.commands = append(b.commands, l)
-		b.output = append(b.output, p.do(l)...)
-		if len(b.output) > 0 || i == len(lines)-1 {
-			if len(b.output) == 0 {
-				b.output = []string{"ok"}
+		b.Commands = append(b.Commands, l)
+		b.Output = append(b.Output, p.do(l)...)
+		if len(b.Output) > 0 || i == len(lines)-1 {
+			if len(b.Output) == 0 {
+				b.Output = []string{"ok"}
 			}
-			blocks, b = append(blocks, b), block{}
+			blocks, b = append(blocks, b), trace.Block{}
 		}
 	}
 	return blocks

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/trace"
 )
 
 // A trace is a schedule as a person writes it: commands, and after "----" what
@@ -27,86 +28,11 @@ import (
 // The world is the simulator's: the same state machines, nodes, clocks and
 // checks. Chance has no part in it, and the network is a wire.
 
-// block is a part of a trace: commands, and what they lead to.
-type block struct {
-	before   []string // comments and empty lines
-	commands []string
-	output   []string
-}
-
-// parseTrace reads a trace file.
-func parseTrace(text string) (blocks []block, err error) {
-	var b block
-	output := false
-	end := func() {
-		if len(b.commands) > 0 {
-			blocks = append(blocks, b)
-			b = block{}
-		}
-		output = false
-	}
-	for i, line := range strings.Split(strings.TrimRight(text, "\n")+"\n", "\n") {
-		switch {
-		case line == "":
-			if !output && len(b.commands) > 0 {
-				return nil, fmt.Errorf("line %d: commands end without ----", i+1)
-			}
-			if output {
-				end()
-			} else {
-				b.before = append(b.before, line)
-			}
-		case output:
-			b.output = append(b.output, line)
-		case line == "----":
-			output = true
-		case strings.HasPrefix(line, "#") && len(b.commands) == 0:
-			b.before = append(b.before, line)
-		default:
-			b.commands = append(b.commands, line)
-		}
-	}
-	end()
-	return blocks, nil
-}
-
-// formatTrace writes a trace file.
-func formatTrace(blocks []block) string {
-	var s strings.Builder
-	for i, b := range blocks {
-		for _, l := range b.before {
-			fmt.Fprintln(&s, l)
-		}
-		for _, l := range b.commands {
-			fmt.Fprintln(&s, l)
-		}
-		fmt.Fprintln(&s, "----")
-		for _, l := range b.output {
-			fmt.Fprintln(&s, l)
-		}
-		if i < len(blocks)-1 {
-			fmt.Fprintln(&s)
-		}
-	}
-	return s.String()
-}
-
 // playTrace plays a trace and returns it with the output that it has now.
 // mutate may change the setting.
-func playTrace(blocks []block, mutate func(*setting)) []block {
+func playTrace(blocks []trace.Block, mutate func(*setting)) []trace.Block {
 	p := &player{mutate: mutate, recordings: map[string]*protocol.Recording{}}
-	played := make([]block, len(blocks))
-	for i, b := range blocks {
-		b.output = nil
-		for _, line := range b.commands {
-			b.output = append(b.output, p.do(line)...)
-		}
-		if len(b.output) == 0 {
-			b.output = []string{"ok"}
-		}
-		played[i] = b
-	}
-	return played
+	return trace.Play(blocks, p.do)
 }
 
 // player carries out the commands of a trace.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/trace"
 )
 
 var leaveOut = flag.String("without", "", "rules to leave out, such as RulePushOnce+node.Guard")
@@ -44,24 +45,25 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 	}
 }
 
-// untraced says of each rule that no trace is about why. internal/protocol has
-// a mutant of each.
-var untraced = map[string]string{
-	"RuleRoute":       notRun + ": how long a call waits for a node",
-	"RuleNearest":     notRun + ": how long a call waits for a node",
-	"RuleLeaveUsed":   notRun + ": an operator's call of the simulator is for a set that is recorded",
-	"RuleSetPatient":  notRun + ": a connection to a node that has no vote is no connection there",
-	"RuleSetRegain":   "two recordings must cross, which a trace cannot time",
-	"RuleSetKin":      notRun + ": nodes of two recorded sets at one address",
-	"RuleSetSeen":     notRun + ": a client of the simulator learns no addresses",
-	"RuleSetUnlisted": notRun + ": as above",
-	"RuleSetFollow":   notRun + ": nodes of two recorded sets at one address",
-	"RuleSetHome":     notRun + ": a client that reaches no server at the address where it saw a member",
-	"RuleSetRoom":     notRun + ": a client that outlives 29 nodes",
-	"RuleSetHeard":    "the server at an address must change between two connections while a lease lasts, and while the set becomes known",
-}
+// traceFiles of the rules that the simulator does not run: how long a call
+// waits for a node, what a client makes of addresses that it learns, and of
+// servers that no world of the simulator has.
+const traceFiles = "../protocol/testdata/traces/*.txt"
 
-const notRun = "the simulator does not run the decision"
+// shownElsewhere returns the rules of which these show what goes wrong.
+func shownElsewhere(t *testing.T) map[string]bool {
+	shown := map[string]bool{}
+	files, err := filepath.Glob(traceFiles)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no traces: %v", err)
+	}
+	for _, file := range files {
+		for _, c := range trace.Claims(readTrace(t, file)) {
+			shown[c.Rules] = true
+		}
+	}
+	return shown
+}
 
 // switches are the mutants that are no rules.
 var switches = map[string]func(*setting){
@@ -146,20 +148,6 @@ func mutations(t *testing.T) (names []string, by map[string]func(*setting)) {
 	return names, by
 }
 
-// claimed returns the rules that a trace says it shows, each with what goes
-// wrong without it.
-func claimed(blocks []block) (all [][2]string) {
-	for _, b := range blocks {
-		for _, l := range b.before {
-			if rest, ok := strings.CutPrefix(l, "# without "); ok {
-				rules, wrong, _ := strings.Cut(rest, ": ")
-				all = append(all, [2]string{rules, wrong})
-			}
-		}
-	}
-	return all
-}
-
 // Each trace that names a rule shows what goes wrong without it, and each rule
 // has a trace.
 func TestTracesFindMutants(t *testing.T) {
@@ -172,25 +160,21 @@ func TestTracesFindMutants(t *testing.T) {
 	shown := map[string]bool{}
 	for _, file := range traces(t) {
 		blocks := readTrace(t, file)
-		right := outputOf(playTrace(blocks, nil))
-		for _, c := range claimed(blocks) {
-			for r := range strings.SplitSeq(c[0], "+") {
+		right := trace.Output(playTrace(blocks, nil))
+		for _, c := range trace.Claims(blocks) {
+			for r := range strings.SplitSeq(c.Rules, "+") {
 				shown[r] = true
 			}
-			wrong := outputOf(playTrace(blocks, leavingOut(t, c[0])))
-			switch {
-			case slices.Equal(right, wrong):
-				t.Errorf("%s: nothing changes without %s", file, c[0])
-			case !slices.ContainsFunc(wrong, func(l string) bool { return strings.Contains(l, c[1]) }):
-				t.Errorf("%s: without %s nothing contains %q:\n%s", file, c[0], c[1], join(wrong))
-			case slices.ContainsFunc(right, func(l string) bool { return strings.Contains(l, c[1]) }):
-				t.Errorf("%s: %q also with %s", file, c[1], c[0])
+			wrong := trace.Output(playTrace(blocks, leavingOut(t, c.Rules)))
+			if why := c.Shows(right, wrong); why != "" {
+				t.Errorf("%s: %s", file, why)
 			}
 		}
 	}
+	elsewhere := shownElsewhere(t)
 	for _, n := range names {
-		if known := untraced[n] != ""; shown[n] == known {
-			t.Errorf("rule %s: a trace shows it: %t, listed as untraced: %t", n, shown[n], known)
+		if shown[n] == elsewhere[n] {
+			t.Errorf("rule %s: a trace of the simulator shows it: %t, and one of internal/protocol: %t", n, shown[n], elsewhere[n])
 		}
 	}
 }
@@ -207,7 +191,7 @@ func TestTracesUnderEachMutant(t *testing.T) {
 		var files []string
 		for _, file := range traces(t) {
 			blocks := readTrace(t, file)
-			if !slices.Equal(outputOf(blocks), outputOf(playTrace(blocks, by[n]))) {
+			if !slices.Equal(trace.Output(blocks), trace.Output(playTrace(blocks, by[n]))) {
 				files = append(files, strings.TrimSuffix(filepath.Base(file), ".txt"))
 				changed[file]++
 			}

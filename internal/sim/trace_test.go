@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/internal/trace"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the traces in testdata lead to now into their files")
@@ -21,12 +23,12 @@ func traces(t *testing.T) []string {
 }
 
 // readTrace reads a trace file.
-func readTrace(t *testing.T, file string) []block {
+func readTrace(t *testing.T, file string) []trace.Block {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks, err := parseTrace(string(text))
+	blocks, err := trace.Parse(string(text))
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -41,14 +43,14 @@ func TestTraces(t *testing.T) {
 			blocks := readTrace(t, file)
 			played := playTrace(blocks, nil)
 			if *rewrite {
-				if err := os.WriteFile(file, []byte(formatTrace(played)), 0o644); err != nil {
+				if err := os.WriteFile(file, []byte(trace.Format(played)), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
 			for i, b := range blocks {
-				if !slices.Equal(b.output, played[i].output) {
-					t.Errorf("%q leads to\n%s\nand should to\n%s", b.commands, join(played[i].output), join(b.output))
+				if !slices.Equal(b.Output, played[i].Output) {
+					t.Errorf("%q leads to\n%s\nand should to\n%s", b.Commands, join(played[i].Output), join(b.Output))
 				}
 			}
 		})
@@ -56,10 +58,3 @@ func TestTraces(t *testing.T) {
 }
 
 func join(lines []string) string { return "\t" + strings.Join(lines, "\n\t") }
-
-func outputOf(blocks []block) (lines []string) {
-	for _, b := range blocks {
-		lines = append(lines, b.output...)
-	}
-	return lines
-}
