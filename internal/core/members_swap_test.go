@@ -138,3 +138,38 @@ func TestOldCopyAtTheAddressOfANewMember(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoQuorum)
 	require.Equal(t, uint64(1), keepsOf(t, c.Node(3)).Config.Stamp.Epoch(), "the copy was not moved to the set")
 }
+
+// A leaves the set of A and B, and a client follows that. While it reaches no
+// node, A enters again, and B leaves and is stopped. The client's list has A,
+// so it goes on with A.
+func TestClientWithoutAQuorumAsksItsWholeList(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 2)
+	operator, _ := gives(t, c, 2)
+	var apart atomic.Bool
+	q, err := New(routed(t, c, []int{0, 1}, func(k int) int {
+		if apart.Load() {
+			return -1
+		}
+		return k
+	}), exchangeSettings())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	require.NoError(t, q.Ready(within(t)))
+	held(t, q, "first").Release()
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Remove: c.URLs()[:1]}))
+	held(t, q, "first").Release() // it learns of the set by what its nodes refuse
+	require.Eventually(t, func() bool { return len(nodesOf(q)) == 1 }, time.Minute, time.Millisecond)
+	apart.Store(true)
+	q.nodes.at(1).link.Reconnect(errors.New("as the test wants it"))
+	require.NoError(t, c.Node(0).Client().FlushAll(t.Context()).Err())
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[:1], Remove: c.URLs()[1:]}))
+	require.NoError(t, c.Node(1).Kill())
+	apart.Store(false)
+	spec, err := q.NewSpec(Spec{Name: "second", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	h, err := q.Acquire(minute(t), spec, false, nil)
+	require.NoError(t, err)
+	h.Release()
+	require.Equal(t, []string{c.Node(0).Addr()}, nodesOf(q))
+}

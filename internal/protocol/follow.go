@@ -324,7 +324,27 @@ func (m *Membership) deciders() (nodes uint32) {
 
 // Wants reports whether a node is to be connected to.
 func (m *Membership) Wants(i int) bool {
-	return m.config == nil || !m.retired(i) || m.unmet(i) && m.nodes[i].fault != SetAlias || m.awaited(i) >= 0
+	return m.config == nil || !m.retired(i) || m.unmet(i) && m.nodes[i].fault != SetAlias || m.awaited(i) >= 0 || m.alone(i)
+}
+
+// alone reports whether the client reaches no quorum, and node i is one of its
+// list that is no member as far as is known, so that it may be one by now.
+//
+// Invariant: a client without a quorum asks each node of its list. Without that
+// the set becomes B alone, and then B and A once more while the client sleeps.
+// B leaves and is stopped. The client asks B only, for good, though its list
+// has A (RuleSetAlone).
+func (m *Membership) alone(i int) bool {
+	if m.config == nil || m.config.Stamp.Epoch() == 1 || i >= m.listed || m.nodes[i].fault == SetAlias || !m.retired(i) || !m.rules.on(RuleSetAlone) {
+		return false
+	}
+	reached := uint32(0)
+	for j := range min(len(m.nodes), maxNodes) {
+		if n := &m.nodes[j]; n.up && n.known {
+			reached |= 1 << j
+		}
+	}
+	return !m.config.Quorums(m.slot, m.rules).Met(reached)
 }
 
 // awaited returns which member is recorded at the address of node i, if that
@@ -346,16 +366,39 @@ func (m *Membership) awaited(i int) int {
 	return k
 }
 
-// await has the address of a member be asked while the member is awaited there,
-// and no longer.
+// await has a node be asked while a member is awaited at its address, or the
+// client is alone, and no longer.
 func (m *Membership) await() {
+	m.numberHomes()
 	for j := range m.nodes {
 		switch {
-		case m.awaited(j) >= 0:
+		case m.awaited(j) >= 0 || m.alone(j):
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Begin: true})
-		case m.config != nil && m.config.Place(m.addrs[j]) >= 0 && !m.Wants(j):
+		case m.config != nil && (m.config.Place(m.addrs[j]) >= 0 || j < m.listed && m.nodes[j].up) && !m.Wants(j):
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Cease: true})
 		}
+	}
+}
+
+// numberHomes makes a number for the address of each member that does not
+// answer where it was seen, if no number has that address.
+//
+// Invariant: some number has the address of each member that is awaited.
+// Without that F enters while B's address leads to it, and a client meets F
+// there only. The addresses change back, B is stopped, and no number asks at
+// F's address.
+func (m *Membership) numberHomes() {
+	if m.config == nil || m.config.Stamp.Epoch() == 1 || !m.rules.on(RuleSetHome) {
+		return
+	}
+	for k, member := range m.config.Members {
+		if m.nodes[m.slot(k)].up || slices.Contains(m.addrs, member.Addr) || len(m.nodes) >= maxNodes {
+			continue
+		}
+		m.Know(member.Addr)
+		m.known = len(m.nodes)
+		c := *m.config // the runtime makes the node as it hears of the group
+		m.config = &c
 	}
 }
 

@@ -196,3 +196,67 @@ func TestServerThatLeftLastIsKnown(t *testing.T) {
 	m.Met(1, "run of B", recordedAt(after, "B"))
 	assert.Equal(t, protocol.SetRetired, m.Met(2, "run of the last", protocol.NodeSet{}).Fault)
 }
+
+// metElsewhereOnly has A and B have each other's address. F replaces A, and has
+// B's address then. So F has the number of B's address as the client learns of
+// it, and no number has F's address. Then each server is at its own address
+// again, and B is stopped.
+func metElsewhereOnly(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B", "C")
+	change := protocol.Change{Add: []protocol.Member{{Identity: "f", Addr: "F"}}, Remove: []string{"A"}}
+	done := set.Begin(change, ballot(2)).Join(ballot(3)).Finish(ballot(4))
+	f := done.Place("F")
+	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
+	m.Exchanges = true
+	m.Met(2, "run of C", recordedAt(set, "C"))
+	m.Met(1, "run of A", recordedAt(set, "A"))
+	m.Met(0, "run of B", recordedAt(set, "B"))
+	m.Met(1, "run of A", recordedAt(set, "A"))
+	m.Down(1)
+	m.Met(1, "run of F", recordedAt(done, "F"))
+	assert.Equal(t, 1, m.Node(f))
+	m.Met(2, "run of C", recordedAt(done, "C"))
+	m.Down(0)
+	m.Down(1)
+	asked := false
+	for i := range m.Group().Nodes {
+		if m.Addr(i) == "F" && m.Wants(i) {
+			asked = true
+			m.Met(i, "run of F", recordedAt(done, "F"))
+		}
+	}
+	assert.True(t, asked, "F is asked for at its own address")
+	assert.Equal(t, "F", m.Addr(m.Node(f)))
+	assert.Zero(t, m.Outside()&(1<<m.Node(f)), "two of three members run, and F is one of them")
+}
+
+func TestMemberThatWasMetElsewhereOnly(t *testing.T) {
+	t.Parallel()
+	metElsewhereOnly(t, protocol.Rules{})
+}
+
+// sleptThroughExchanges has a client with the list AB count on A and B, and on
+// B alone once A has left. While the client reaches nothing, A enters again,
+// and B leaves and is stopped.
+func sleptThroughExchanges(t assert.TestingT, rules protocol.Rules) {
+	both := setOf(1, "A", "B")
+	alone := both.Begin(protocol.Change{Remove: []string{"A"}}, ballot(2)).Join(ballot(3)).Finish(ballot(4))
+	again := alone.Begin(protocol.Change{Add: []protocol.Member{{Identity: "a again", Addr: "A"}}, Remove: []string{"B"}}, ballot(5)).Join(ballot(6)).Finish(ballot(7))
+	m := protocol.NewMembership([]string{"A", "B"}, rules)
+	m.Exchanges = true
+	m.Met(1, "run of B", recordedAt(alone, "B"))
+	assert.False(t, m.Wants(0), "A has left, and B is reached")
+	m.Out = nil
+	m.Down(1)
+	assert.True(t, m.Wants(0) && begun(m, 0), "A is asked, as no member is reached")
+	if m.Wants(0) {
+		m.Met(0, "run of A", recordedAt(again, "A"))
+	}
+	assert.Equal(t, again.Stamp, m.Stamp())
+	assert.Zero(t, m.Outside()&1)
+}
+
+func TestClientThatSleptAsksWhatHadLeft(t *testing.T) {
+	t.Parallel()
+	sleptThroughExchanges(t, protocol.Rules{})
+}

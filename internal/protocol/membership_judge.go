@@ -289,8 +289,8 @@ func (m *Membership) lost(i int, or SetFault) {
 }
 
 // doubtful reports whether an empty server at the address of a member may be
-// another one: the one that this client has seen there last, and nowhere else
-// since.
+// another one: the one that this client has seen there last, and does not reach
+// anywhere else.
 //
 // Invariant: the empty server becomes neither of the two before one of them was
 // seen elsewhere. Without that it becomes D, as it is at D's address, while it

@@ -17,7 +17,7 @@ var traced = map[string]protocol.Rule{
 	"RuleRoute": protocol.RuleRoute, "RuleNearest": protocol.RuleNearest, "RuleLeaveUsed": protocol.RuleLeaveUsed,
 	"RuleSetPatient": protocol.RuleSetPatient, "RuleSetRegain": protocol.RuleSetRegain, "RuleSetKin": protocol.RuleSetKin,
 	"RuleSetSeen": protocol.RuleSetSeen, "RuleSetUnlisted": protocol.RuleSetUnlisted, "RuleSetFollow": protocol.RuleSetFollow,
-	"RuleSetHome": protocol.RuleSetHome, "RuleSetRoom": protocol.RuleSetRoom, "RuleSetHeard": protocol.RuleSetHeard,
+	"RuleSetHome": protocol.RuleSetHome, "RuleSetAlone": protocol.RuleSetAlone, "RuleSetRoom": protocol.RuleSetRoom, "RuleSetHeard": protocol.RuleSetHeard,
 }
 
 // Each trace shows what goes wrong without the rule that it names, and each
@@ -96,6 +96,8 @@ func TestMutants(t *testing.T) {
 		{"an emptied server becomes the member that was seen at its address", protocol.RuleSetAstray, emptiedAfterASwap},
 		{"a member is not asked at its own address while another one is stopped", protocol.RuleSetHome, stoppedAfterASwap},
 		{"a member is refused at its own address while another one is down", protocol.RuleSetHome, downAfterASwap},
+		{"a member is not asked at its own address where no number has it", protocol.RuleSetHome, metElsewhereOnly},
+		{"a client that reaches no member asks no node that had left", protocol.RuleSetAlone, sleptThroughExchanges},
 		{"a server that has left becomes the member at whose address it is", protocol.RuleSetAstray, retiredElsewhere},
 		{"an empty server becomes the member that was seen at the address of another one", protocol.RuleSetAstray, entersWhereAnotherWas},
 		{"claims do not learn what a number stands for", protocol.RuleSetTell, staleGroup},
@@ -112,6 +114,8 @@ func TestMutants(t *testing.T) {
 		{"in some history two members have one number", protocol.RuleSetNumber, manyHistories},
 		{"in some history a client stays with a server that changed its address", protocol.RuleSetAstray, manyHistories},
 		{"in some history claims do not learn what a number stands for", protocol.RuleSetTell, manyHistories},
+		{"with two clients a copy votes in some history", protocol.RuleSetAstray, rivalMany},
+		{"with two clients a member is not used in some history", protocol.RuleSetAlone, rivalMany},
 		{"in some history a server becomes a member that runs elsewhere", protocol.RuleSetWord, laterHistories},
 	} {
 		var f findings
@@ -126,3 +130,7 @@ func laterHistories(t assert.TestingT, rules protocol.Rules) { histories(t, rule
 
 // manyHistories plays as many histories as a run of the tests does.
 func manyHistories(t assert.TestingT, rules protocol.Rules) { histories(t, rules, 1, 2000) }
+
+// rivalMany plays as many histories with two clients as a run of the tests
+// does.
+func rivalMany(t assert.TestingT, rules protocol.Rules) { rivalHistories(t, rules, 1, 2000) }

@@ -56,6 +56,7 @@ const (
 	RuleSetLife   // and only in the life of its data that they were asked in: as above
 	RuleSetBlank  // what a server without an identity said counts with the next answer when another one shows that of a member: as above
 	RuleSetHome   // a member is used at its own address where it does not answer at the one it was seen at: it has no vote though it runs
+	RuleSetAlone  // a client without a quorum asks each node of its list: it waits for good after it slept through exchanges
 )
 
 // firstMemberRule leaves room for the rules of repairs.

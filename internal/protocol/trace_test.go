@@ -329,6 +329,15 @@ func (p *player) show() {
 		}
 		p.say("%d at %s: %s, %s", i, p.client.Addr(i), is, wanted)
 	}
+	for _, member := range p.client.Config().Members {
+		asks := false
+		for i := range g.Nodes {
+			asks = asks || p.client.Addr(i) == member.Addr && p.client.Wants(i)
+		}
+		if !asks {
+			p.say("no number asks at %s, for %s", member.Addr, member.Identity)
+		}
+	}
 }
 
 // ofClaim drives a claim of three nodes that hold it at its ticket.

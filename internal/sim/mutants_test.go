@@ -336,7 +336,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		protocol.RuleSetKin, protocol.RuleSetFollow, protocol.RuleKeepGuard, protocol.RuleLeaveUsed, protocol.RuleSetSeen,
 		protocol.RuleSetUnlisted, protocol.RuleSetRoom, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,
 		protocol.RuleSetOther, protocol.RuleSetHeard, protocol.RuleSetAnswer, protocol.RuleSetLife, protocol.RuleSetBlank,
-		protocol.RuleSetHome,
+		protocol.RuleSetHome, protocol.RuleSetAlone,
 	}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
