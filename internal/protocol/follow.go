@@ -374,7 +374,7 @@ func (m *Membership) await() {
 		switch {
 		case m.awaited(j) >= 0 || m.alone(j):
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Begin: true})
-		case m.config != nil && (m.config.Place(m.addrs[j]) >= 0 || j < m.listed && m.nodes[j].up) && !m.Wants(j):
+		case m.config != nil && (m.config.Place(m.addrs[j]) >= 0 || j < m.listed) && !m.Wants(j):
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: j}, Cease: true})
 		}
 	}

@@ -260,3 +260,20 @@ func TestClientThatSleptAsksWhatHadLeft(t *testing.T) {
 	t.Parallel()
 	sleptThroughExchanges(t, protocol.Rules{})
 }
+
+// A has left and does not answer. A client that loses B for a moment asks for A
+// meanwhile, and no longer.
+func TestNodeThatHadLeftIsLetGoOf(t *testing.T) {
+	t.Parallel()
+	alone := setOf(1, "A", "B").Begin(protocol.Change{Remove: []string{"A"}}, ballot(2)).Join(ballot(3)).Finish(ballot(4))
+	m := protocol.NewMembership([]string{"A", "B"}, protocol.Rules{})
+	m.Exchanges = true
+	m.Met(1, "run of B", recordedAt(alone, "B"))
+	m.Down(1)
+	assert.True(t, m.Wants(0) && begun(m, 0))
+	m.Met(1, "run of B", recordedAt(alone, "B"))
+	m.Out = nil
+	m.Up(1)
+	assert.False(t, m.Wants(0))
+	assert.Contains(t, m.Out, protocol.SetAction{RecordStep: protocol.RecordStep{Node: 0}, Cease: true})
+}
