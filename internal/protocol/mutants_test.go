@@ -11,13 +11,12 @@ import (
 	"github.com/quorate/quorate/internal/trace"
 )
 
-// traced are the rules that the traces of this package show. Those of
-// internal/sim show all others.
+// traced are the rules that the traces of this package show.
 var traced = map[string]protocol.Rule{
 	"RuleRoute": protocol.RuleRoute, "RuleNearest": protocol.RuleNearest, "RuleLeaveUsed": protocol.RuleLeaveUsed,
 	"RuleSetPatient": protocol.RuleSetPatient, "RuleSetRegain": protocol.RuleSetRegain, "RuleSetKin": protocol.RuleSetKin,
 	"RuleSetSeen": protocol.RuleSetSeen, "RuleSetUnlisted": protocol.RuleSetUnlisted, "RuleSetFollow": protocol.RuleSetFollow,
-	"RuleSetHome": protocol.RuleSetHome, "RuleSetAlone": protocol.RuleSetAlone, "RuleSetRoom": protocol.RuleSetRoom, "RuleSetHeard": protocol.RuleSetHeard,
+	"RuleSetAstray": protocol.RuleSetAstray, "RuleSetHome": protocol.RuleSetHome, "RuleSetAlone": protocol.RuleSetAlone, "RuleSetRoom": protocol.RuleSetRoom, "RuleSetHeard": protocol.RuleSetHeard,
 }
 
 // Each trace shows what goes wrong without the rule that it names, and each

@@ -45,9 +45,9 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 	}
 }
 
-// traceFiles of the rules that the simulator does not run: how long a call
-// waits for a node, what a client makes of addresses that it learns, and of
-// servers that no world of the simulator has.
+// traceFiles are of one machine. They show the rules that the simulator does
+// not run: how long a call waits for a node, what a client makes of addresses
+// that it learns, and of servers that no world of the simulator has.
 const traceFiles = "../protocol/testdata/traces/*.txt"
 
 // shownElsewhere returns the rules of which these show what goes wrong.
@@ -173,8 +173,8 @@ func TestTracesFindMutants(t *testing.T) {
 	}
 	elsewhere := shownElsewhere(t)
 	for _, n := range names {
-		if shown[n] == elsewhere[n] {
-			t.Errorf("rule %s: a trace of the simulator shows it: %t, and one of internal/protocol: %t", n, shown[n], elsewhere[n])
+		if !shown[n] && !elsewhere[n] {
+			t.Errorf("rule %s: no trace shows it", n)
 		}
 	}
 }
