@@ -198,27 +198,8 @@ func (x *space) apply(s state, a action) (state, string) {
 		}
 	case actFailRequest, actFailAnswer:
 		wrong = x.fail(&s, a)
-	case actCut:
-		s.left.cuts--
-		l := x.linkOf(&s, i, z)
-		x.setLink(&s, i, z, link{cut: true})
-		for _, m := range slices.Concat(l.requests[:], l.answers[:]) {
-			if m != 0 && wrong == "" && !x.claims[s.claims[i]].final {
-				wrong = x.happen(&s, i, claimEvent{kind: evFail, node: z, msg: x.asked(m)})
-			}
-		}
-	case actDrop:
-		wrong = x.drop(&s, i, z)
-	case actFull:
-		s.left.stops--
-		l := x.linkOf(&s, i, z)
-		l.full = true
-		x.setLink(&s, i, z, l)
-	case actRoom:
-		l := x.linkOf(&s, i, z)
-		l.full = false
-		x.setLink(&s, i, z, l)
-		wrong = x.room(&s, i, z)
+	case actCut, actDrop, actFull, actRoom:
+		wrong = x.connection(&s, a)
 	case actLeave:
 		wrong = x.happen(&s, i, claimEvent{kind: evLeave})
 	case actRestart:
@@ -241,6 +222,36 @@ func (x *space) apply(s state, a action) (state, string) {
 		x.changeAll(&s, hushes)
 	}
 	return s, wrong
+}
+
+// connection changes what a claim and a node can send to each other.
+func (x *space) connection(s *state, a action) (wrong string) {
+	i, z := a.claim, a.node
+	l := x.linkOf(s, i, z)
+	switch a.kind {
+	case actCut:
+		s.left.cuts--
+		x.setLink(s, i, z, link{cut: true})
+		for _, m := range slices.Concat(l.requests[:], l.answers[:]) {
+			if m != 0 && wrong == "" && !x.claims[s.claims[i]].final {
+				wrong = x.happen(s, i, claimEvent{kind: evFail, node: z, msg: x.asked(m)})
+			}
+		}
+		if wrong == "" && l.full {
+			wrong = x.room(s, i, z) // what has waited fails as well
+		}
+	case actDrop:
+		wrong = x.drop(s, i, z)
+	case actFull:
+		s.left.stops--
+		l.full = true
+		x.setLink(s, i, z, l)
+	case actRoom:
+		l.full = false
+		x.setLink(s, i, z, l)
+		wrong = x.room(s, i, z)
+	}
+	return wrong
 }
 
 // fail gives a message up: it becomes late, and its claim gets the failure at

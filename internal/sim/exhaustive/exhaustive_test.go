@@ -67,6 +67,7 @@ var worlds = []struct {
 	{name: "messages take any time, a connection is lost", cfg: at(Mutex(2, false), beats(0), drops(1)), large: true},
 	{name: "prompt, a node has no room", cfg: at(Mutex(2, false), prompt, stops(1), seldom(20))},
 	{name: "prompt, a node has no room, three beats, restart", cfg: at(Mutex(2, false), prompt, beats(3), stops(1), restart), large: true},
+	{name: "prompt, a node has no room, two beats, cut off", cfg: at(Mutex(2, false), prompt, beats(2), stops(1), cut), large: true},
 	{name: "prompt, a connection is lost, three beats", cfg: at(Mutex(2, false), prompt, beats(3), drops(1), seldom(20)), large: true},
 	{name: "prompt, the second leaves a node out at first", cfg: at(Mutex(2, false), prompt, live, brief(0, 0b100))},
 	{name: "prompt, both leave the same node out at first, restart", cfg: at(Mutex(2, false), prompt, brief(0b100, 0b100), restart, seldom(20)), large: true},
