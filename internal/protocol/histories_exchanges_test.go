@@ -85,28 +85,9 @@ func (r *rivals) operate() {
 	if !r.decides(0) {
 		return
 	}
-	c := r.config
-	r.ballots++
-	b := ballot(r.ballots)
-	var next *protocol.Configuration
-	undone := false
-	switch {
-	case c.Stage == protocol.Stable:
-		change := r.draws()
-		if !c.Fits(change) {
-			return
-		}
-		next = c.Begin(change, b)
-	case r.one(5):
-		next, undone = c.Undo(b), true
-	case c.Stage == protocol.Learning:
-		r.enters()
-		next = c.Join(b)
-	default:
-		next = c.Finish(b)
+	if next, undone := r.next(r.draws, r.enters); next != nil {
+		r.follows(next, undone)
 	}
-	r.say("the operator decides configuration %d: %v %v", next.Stamp.Epoch(), next.Stage, next.Addrs())
-	r.follows(next, undone)
 }
 
 // draws draws an exchange at random. Where there are many servers most of them

@@ -110,11 +110,7 @@ func (r *rivals) count() int {
 
 func (r *rivals) number() int { return r.rand.IntN(r.count()) }
 
-// rivalSteps are what may happen next. A step is as likely as its weight says.
-var rivalSteps = []struct {
-	weight int
-	happen func(*rivals)
-}{
+var rivalSteps = steps[*rivals]{
 	{8, func(r *rivals) { r.connect(r.number()) }},
 	{6, func(r *rivals) { r.answer(r.number()) }},
 	{1, func(r *rivals) { r.breakConnection(r.number()) }},
@@ -133,17 +129,7 @@ var rivalSteps = []struct {
 // step has something happen to one of the clients.
 func (r *rivals) step() {
 	r.use(r.rand.IntN(2))
-	all := 0
-	for _, s := range rivalSteps {
-		all += s.weight
-	}
-	n := r.rand.IntN(all)
-	for _, s := range rivalSteps {
-		if n -= s.weight; n < 0 {
-			s.happen(r)
-			break
-		}
-	}
+	rivalSteps.draw(r.rand)(r)
 	r.passes()
 }
 

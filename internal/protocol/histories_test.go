@@ -33,9 +33,9 @@ var (
 )
 
 const (
-	historySteps = 45
-	quietRounds  = 20
-	numbers      = 32 // the bits of a client, one for each node that it has known
+	historyLength = 45
+	quietRounds   = 20
+	numbers       = 32 // the bits of a client, one for each node that it has known
 )
 
 // server is one server of a history.
@@ -145,11 +145,28 @@ func (h *history) member(identity string) *server {
 	return nil
 }
 
-// steps are what may happen next. A step is as likely as its weight says.
-var steps = []struct {
-	weight int
-	happen func(*history)
-}{
+// steps are what may happen next.
+type steps[T any] []struct {
+	weight int // a step is as likely as that
+	happen func(T)
+}
+
+// draw draws a step.
+func (s steps[T]) draw(r *rand.Rand) func(T) {
+	all := 0
+	for _, one := range s {
+		all += one.weight
+	}
+	n := r.IntN(all)
+	for _, one := range s {
+		if n -= one.weight; n < 0 {
+			return one.happen
+		}
+	}
+	panic("no step has a weight")
+}
+
+var historySteps = steps[*history]{
 	{6, func(h *history) { h.connect(h.number()) }},
 	{2, func(h *history) { h.answer(h.number()) }},
 	{1, func(h *history) { h.breakConnection(h.number()) }},
@@ -159,21 +176,6 @@ var steps = []struct {
 	{1, (*history).restart},
 	{1, (*history).copyData},
 	{1, (*history).discover},
-}
-
-// step has something happen.
-func (h *history) step() {
-	all := 0
-	for _, s := range steps {
-		all += s.weight
-	}
-	n := h.rand.IntN(all)
-	for _, s := range steps {
-		if n -= s.weight; n < 0 {
-			s.happen(h)
-			return
-		}
-	}
 }
 
 // settle does what the client asks for after an event. by is the number whose
@@ -397,27 +399,33 @@ func (h *history) discover() {
 
 // operate has an operator decide the next configuration.
 func (h *history) operate() {
+	if next, undone := h.next(h.change, h.enter); next != nil {
+		h.decide(next, undone)
+	}
+}
+
+// next returns what an operator decides next, nil for nothing. change draws an
+// exchange, and enter gives the members that enter their data.
+func (h *history) next(change func() protocol.Change, enter func()) (next *protocol.Configuration, undone bool) {
 	h.ballots++
 	c, b := h.config, ballot(h.ballots)
-	var next *protocol.Configuration
-	undone := false
 	switch {
 	case c.Stage == protocol.Stable:
-		change := h.change()
-		if !c.Fits(change) {
-			return
+		ch := change()
+		if !c.Fits(ch) {
+			return nil, false
 		}
-		next = c.Begin(change, b)
+		next = c.Begin(ch, b)
 	case h.one(5):
 		next, undone = c.Undo(b), true
 	case c.Stage == protocol.Learning:
-		h.enter()
+		enter()
 		next = c.Join(b)
 	default:
 		next = c.Finish(b)
 	}
 	h.say("the operator decides configuration %d: %v %v", next.Stamp.Epoch(), next.Stage, next.Addrs())
-	h.decide(next, undone)
+	return next, undone
 }
 
 // change draws an exchange at random. A server is added that is empty, or a
@@ -595,8 +603,8 @@ func (h *history) play() (fault string) {
 			fault = fmt.Sprint("panic: ", p)
 		}
 	}()
-	for range historySteps {
-		if h.step(); h.over {
+	for range historyLength {
+		if historySteps.draw(h.rand)(h); h.over {
 			return ""
 		}
 		if fault := h.check(); fault != "" {
