@@ -51,7 +51,7 @@ test: redis lint ## Lint, all tests of all modules with the race detector, a min
 	@go test -count=1 -timeout 5m ./internal/sim -run TestSchedules -seeds=10000
 	@echo '== the mutants'
 	@go test -tags mutants -timeout 8m -run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' ./internal/sim/... ./semaphore
-	@QUORATE_REQUIRE_REDIS=1 go test -tags mutants -run TestMutants ./internal/core ./internal/protocol
+	@QUORATE_REQUIRE_REDIS=1 go test -tags mutants -run 'TestMutants|TestTracesFindMutants' ./internal/core ./internal/protocol
 
 .PHONY: quick
 quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces, 2,000 schedules and the links of the documents (30 seconds)
