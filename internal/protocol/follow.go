@@ -360,10 +360,20 @@ func (m *Membership) awaited(i int) int {
 		return -1
 	}
 	k := m.config.Place(m.addrs[i])
-	if k < 0 || !m.retired(i) || m.nodes[m.slot(k)].up {
+	if k < 0 || !m.retired(i) || m.nodes[m.slot(k)].up || m.movedAway(m.slot(k)) {
 		return -1
 	}
 	return k
+}
+
+// movedAway reports whether a newer list has named the address of a node.
+//
+// Invariant: such a member is not asked for at its recorded address, which the
+// list has dropped. What shows its identity there has a copy of its data. The
+// client would count on the copy while the member is away, and other clients
+// count on the member (RuleSetUnlisted).
+func (m *Membership) movedAway(i int) bool {
+	return m.nodes[i].named && m.rules.on(RuleSetUnlisted)
 }
 
 // await has a node be asked while a member is awaited at its address, or the
@@ -392,7 +402,7 @@ func (m *Membership) numberHomes() {
 		return
 	}
 	for k, member := range m.config.Members {
-		if m.nodes[m.slot(k)].up || slices.Contains(m.addrs, member.Addr) || len(m.nodes) >= maxNodes {
+		if at := m.slot(k); m.nodes[at].up || m.movedAway(at) || slices.Contains(m.addrs, member.Addr) || len(m.nodes) >= maxNodes {
 			continue
 		}
 		m.Know(member.Addr)
