@@ -113,6 +113,11 @@ func TestAStepThatIsCarriedOutLate(t *testing.T) {
 	assert.False(t, n.dropped.Load(), "a member is dropped")
 	late(joint.Finish(b))
 	gone(t, n.ended)
+	// While the members are connected to again the client is without a quorum,
+	// and asks each node of its list (RuleSetAlone).
+	require.Eventually(t, func() bool {
+		return q.nodes.at(0).err() == nil && q.nodes.at(1).err() == nil && q.nodes.at(2).dropped.Load()
+	}, time.Minute, time.Millisecond)
 	q.members.carryOut(-1, []protocol.SetAction{{RecordStep: protocol.RecordStep{Node: 2}, Begin: true}})
 	assert.True(t, q.nodes.at(2).dropped.Load(), "a node that has left is connected to")
 	again := q.members.config.Load().Begin(protocol.Change{Add: []protocol.Member{{Identity: "0123456789abcdef", Addr: n.addr}}}, b)
