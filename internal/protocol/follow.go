@@ -206,6 +206,9 @@ func (m *Membership) alias(i int) bool {
 		return false
 	}
 	j := m.slot(k)
+	if m.config.Place(m.addrs[i]) == k && m.movedAway(j) {
+		return false
+	}
 	o := &m.nodes[j]
 	if o.up && o.fault == SetFits {
 		n.fault, n.known, n.other = SetAlias, false, j
@@ -335,7 +338,10 @@ func (m *Membership) Wants(i int) bool {
 // B leaves and is stopped. The client asks B only, for good, though its list
 // has A (RuleSetAlone).
 func (m *Membership) alone(i int) bool {
-	if m.config == nil || m.config.Stamp.Epoch() == 1 || i >= m.listed || m.nodes[i].fault == SetAlias || !m.retired(i) || !m.rules.on(RuleSetAlone) {
+	if m.config == nil || m.config.Stamp.Epoch() == 1 || i >= m.listed || !m.retired(i) || !m.rules.on(RuleSetAlone) {
+		return false
+	}
+	if n := &m.nodes[i]; n.fault == SetAlias && m.nodes[n.other].up {
 		return false
 	}
 	reached := uint32(0)

@@ -118,7 +118,7 @@ func (m *Membership) another(i, at int) int {
 		n := &m.nodes[j]
 		// A member that shows itself at its own address is not at another one,
 		// where no server answers.
-		back := !n.up && m.addrs[i] == own && m.addrs[j] != own && m.rules.on(RuleSetHome)
+		back := !n.up && !m.movedAway(j) && m.addrs[i] == own && m.addrs[j] != own && m.rules.on(RuleSetHome)
 		if n.place == at && !back && (n.has.Config == nil || m.config.Member(n.has.Identity) == at) {
 			return j
 		}

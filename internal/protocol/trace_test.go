@@ -312,7 +312,7 @@ func (p *player) show() {
 		}
 	}
 	p.say("%d nodes have votes", votes)
-	if g.Nodes > 5 {
+	if g.Nodes > 8 {
 		return
 	}
 	for i := range g.Nodes {
