@@ -163,7 +163,7 @@ func (m *Membership) unmet(i int) bool {
 // that stands for C by the address of B is refused as long as B has a
 // connection: C is asked by no number.
 func (m *Membership) Same(i, other int, run string) {
-	if m.config == nil || m.config.Stamp.Epoch() == 1 {
+	if !m.exchanged() {
 		return
 	}
 	n, o := &m.nodes[i], &m.nodes[other]
@@ -292,7 +292,7 @@ func (m *Membership) Addr(node int) string { return m.addrs[node] }
 // Group returns which nodes the client asks, and which of them make a quorum.
 // It says RestartJoining once.
 func (m *Membership) Group() Group {
-	if m.config == nil || m.config.Stamp.Epoch() == 1 {
+	if !m.exchanged() {
 		m.known = max(m.known, m.listed)
 		g := Group{Nodes: m.known, Sets: Majority(m.listed), Deciders: Majority(m.listed), Absent: ^uint32(0) << m.listed & (1<<m.known - 1)}
 		if m.config != nil {
@@ -327,7 +327,7 @@ func (m *Membership) deciders() (nodes uint32) {
 
 // Wants reports whether a node is to be connected to.
 func (m *Membership) Wants(i int) bool {
-	return m.config == nil || !m.retired(i) || m.unmet(i) && m.nodes[i].fault != SetAlias || m.awaited(i) >= 0 || m.alone(i)
+	return !m.retired(i) || m.unmet(i) && m.nodes[i].fault != SetAlias || m.awaited(i) >= 0 || m.alone(i)
 }
 
 // alone reports whether the client reaches no quorum, and node i is one of its
@@ -338,7 +338,7 @@ func (m *Membership) Wants(i int) bool {
 // B leaves and is stopped. The client asks B only, for good, though its list
 // has A (RuleSetAlone).
 func (m *Membership) alone(i int) bool {
-	if m.config == nil || m.config.Stamp.Epoch() == 1 || i >= m.listed || !m.retired(i) || !m.rules.on(RuleSetAlone) {
+	if i >= m.listed || !m.retired(i) || !m.rules.on(RuleSetAlone) {
 		return false
 	}
 	if n := &m.nodes[i]; n.fault == SetAlias && m.nodes[n.other].up {
@@ -362,7 +362,7 @@ func (m *Membership) alone(i int) bool {
 // replaces A, and change back. A is stopped then, and no number asks at D's
 // address (RuleSetHome).
 func (m *Membership) awaited(i int) int {
-	if m.config == nil || m.config.Stamp.Epoch() == 1 || i >= len(m.nodes) || !m.rules.on(RuleSetHome) {
+	if !m.exchanged() || i >= len(m.nodes) || !m.rules.on(RuleSetHome) {
 		return -1
 	}
 	k := m.config.Place(m.addrs[i])
@@ -404,7 +404,7 @@ func (m *Membership) await() {
 // there only. The addresses change back, B is stopped, and no number asks at
 // F's address.
 func (m *Membership) numberHomes() {
-	if m.config == nil || m.config.Stamp.Epoch() == 1 || !m.rules.on(RuleSetHome) {
+	if !m.exchanged() || !m.rules.on(RuleSetHome) {
 		return
 	}
 	for k, member := range m.config.Members {
@@ -419,7 +419,11 @@ func (m *Membership) numberHomes() {
 }
 
 // retired reports whether a node is no member of the set any more, or not yet.
-func (m *Membership) retired(i int) bool { return m.config.Stamp.Epoch() > 1 && m.Member(i) < 0 }
+func (m *Membership) retired(i int) bool { return m.exchanged() && m.Member(i) < 0 }
+
+// exchanged reports whether nodes of the set that the client counts on were ever
+// exchanged.
+func (m *Membership) exchanged() bool { return m.config != nil && m.config.Stamp.Epoch() > 1 }
 
 // notFormer returns a node of the client's list that is no member of the set,
 // and was none, -1 if there is none. An address that the set records is of the

@@ -220,7 +220,7 @@ func (m *Membership) Doubts() (nodes uint32) {
 // replaced by D, and a client that has met neither finds D at C's address: D,
 // which has no vote yet, votes as C.
 func (m *Membership) tell() {
-	if m.config == nil || m.config.Stamp.Epoch() == 1 || !m.rules.on(RuleSetTell) {
+	if !m.exchanged() || !m.rules.on(RuleSetTell) {
 		return
 	}
 	var stands [maxNodes]string
@@ -287,7 +287,7 @@ func (m *Membership) wrong() int {
 	if !m.rules.on(RuleSetList) {
 		return -1
 	}
-	if m.config != nil && m.config.Stamp.Epoch() > 1 {
+	if m.exchanged() {
 		return m.notFormer()
 	}
 	if m.config != nil && len(m.config.Members) != m.listed {

@@ -180,11 +180,17 @@ func (p *player) change(args []string) {
 			change.Add = append(change.Add, protocol.Member{Identity: name + "." + args[i+1], Addr: args[i+1]})
 		}
 	}
-	learning := from.Begin(change, p.ballot())
-	joint := learning.Join(p.ballot())
-	for at, c := range map[string]*protocol.Configuration{name + "/learning": learning, name + "/joint": joint, name: joint.Finish(p.ballot())} {
+	for at, c := range p.exchange(from, change) {
+		at = name + at
 		p.sets[at], p.names[c.Stamp] = c, at
 	}
+}
+
+// exchange makes the three configurations of an exchange, by what names them.
+func (p *player) exchange(from *protocol.Configuration, change protocol.Change) map[string]*protocol.Configuration {
+	learning := from.Begin(change, p.ballot())
+	joint := learning.Join(p.ballot())
+	return map[string]*protocol.Configuration{"/learning": learning, "/joint": joint, "": joint.Finish(p.ballot())}
 }
 
 // keeps is what a server shows: "nothing", "nothing life L", "A of S", or
@@ -210,7 +216,7 @@ func (p *player) keeps(what []string) (has protocol.NodeSet) {
 // meet begins the connection of a number. The run of the server is named by
 // what it shows, unless the command says another one.
 func (p *player) meet(n int, what []string) {
-	run := strings.Join(what[:min(len(what), 1)], "")
+	run := what[0]
 	if i := slices.Index(what, "run"); i >= 0 {
 		run, what = what[i+1], what[:i]
 	}
@@ -273,13 +279,12 @@ func (p *player) outlive(name string, times int, last string) {
 	c := p.sets[name]
 	for i := range times {
 		next := fmt.Sprint("N", i)
-		learning := c.Begin(protocol.Change{Add: []protocol.Member{{Identity: name + "." + next, Addr: next}}, Remove: []string{last}}, p.ballot())
-		joint := learning.Join(p.ballot())
-		if c, last = joint.Finish(p.ballot()), next; !p.client.Decide(learning) {
+		x := p.exchange(c, protocol.Change{Add: []protocol.Member{{Identity: name + "." + next, Addr: next}}, Remove: []string{last}})
+		if c, last = x[""], next; !p.client.Decide(x["/learning"]) {
 			p.say("the client stops after %d exchanges", i)
 			break
 		}
-		p.client.Decide(joint)
+		p.client.Decide(x["/joint"])
 		p.client.Decide(c)
 	}
 	p.client.Out = nil // it has connected and let go of many
