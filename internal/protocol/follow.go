@@ -421,8 +421,8 @@ func (m *Membership) numberHomes() {
 // retired reports whether a node is no member of the set any more, or not yet.
 func (m *Membership) retired(i int) bool { return m.exchanged() && m.Member(i) < 0 }
 
-// exchanged reports whether nodes of the set that the client counts on were ever
-// exchanged.
+// exchanged reports whether nodes of the set that the client counts on were
+// ever exchanged.
 func (m *Membership) exchanged() bool { return m.config != nil && m.config.Stamp.Epoch() > 1 }
 
 // notFormer returns a node of the client's list that is no member of the set,
