@@ -1,12 +1,12 @@
 // Command testsum runs targets of the Makefile, one after the other, and adds
 // up the Go tests in them.
 //
-//	go run ./internal/testsum lint unit schedules
+//	go run ./internal/testsum lint unit 'sim SEEDS=5000'
 //
 // Each target runs, whatever came of those before it, and has JSON=-json set,
 // which it hands to go test. Of tests that fail the output is shown, and of
 // others nothing. The last line is the sum. A target that fails without a Go
-// test that fails counts as one failure. In CI a skipped test is a failure, too.
+// test that fails counts as one failure. In CI a skipped test is a failure.
 package main
 
 import (
@@ -21,8 +21,8 @@ import (
 
 func main() {
 	s := sum{out: os.Stdout, strict: os.Getenv("CI") != ""}
-	for _, target := range os.Args[1:] {
-		s.run(target, exec.Command("make", "-s", target, "JSON=-json"))
+	for _, stage := range os.Args[1:] {
+		s.run(stage, exec.Command("make", append(strings.Fields(stage), "-s", "JSON=-json")...))
 	}
 	if !s.report() {
 		os.Exit(1)
