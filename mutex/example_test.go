@@ -85,7 +85,7 @@ func ExampleMutex_LockContext() {
 	here, elsewhere := mutex.New(q, "invoices"), mutex.New(q, "invoices")
 	elsewhere.Lock()
 	defer elsewhere.Unlock()
-	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	err = here.LockContext(soon)
 	fmt.Println("too late:", errors.Is(err, context.DeadlineExceeded))

@@ -67,7 +67,7 @@ func ExampleRWMutex_RLockContext() {
 
 	here, elsewhere := rwmutex.New(q, "catalogue"), rwmutex.New(q, "catalogue")
 	elsewhere.Lock()
-	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	err = here.RLockContext(soon)
 	fmt.Println("a writer has it:", errors.Is(err, quorate.ErrHeld))
