@@ -61,9 +61,6 @@ var mutants = []mutant{
 	{"nodes below T stay there", without(protocol.RuleSettleBelow), halfway, 100, "stuck"},
 	{"no residues", nodesWithout(model.Residue), crossing, 100, "rounds"},
 
-	{"one node contradicts a wall clock", without(protocol.RuleWall), wallClocks, 100, "refused"},
-	{"no reason has wall clocks compared", without(protocol.RuleWallAsked), wallClocks, 100, "refused"},
-	{"a wrong wall clock is compared every ttl", without(protocol.RuleWallAgain), wallClocks, 100, "refused"},
 	{"F falls with the claims", nodesWithout(model.MonotoneFence), crossing, 100, "token"},
 	{"lost is not final", without(protocol.RuleFinal), cutoff, 100, "final"},
 	{"leave only where held", without(protocol.RuleLeaveAll), leaveAtOnce, 100, "orphan late"},
@@ -146,7 +143,7 @@ var mutants = []mutant{
 	{"a part of a sleep is all of it", without(protocol.RuleAsked), midsleep, 100, "silenced"},
 	{"what is known since the suspect was asked is evidence", without(protocol.RuleAsked), buffered, 100, "silenced"},
 	{"no client takes its own clock to have stood still", without(protocol.RuleStood), nap, 100, "lost"},
-	{"a node counts though its clock may have jumped", without(protocol.RuleLate), doubt, 100, "capacity"},
+	{"a node in doubt votes", without(protocol.RuleDoubt), doubt, 100, "capacity"},
 	{"a node in doubt counts after this client's longest lease", without(protocol.RuleLongest), doubtful, 300, "capacity"},
 	{"leases last though a clock stood still", without(protocol.RuleEarly), overslept, 100, "capacity"},
 	{"the bounds of a node's clock outlast its incarnation", without(protocol.RuleMet), leap, 100, "silenced"},
@@ -329,9 +326,9 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	}
 	if on := clients.On(); !slices.Equal(on, []protocol.Rule{
 		protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal,
-		protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain,
-		protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused,
-		protocol.RuleWallEnds, protocol.RuleWallUp, protocol.RuleSpareEach,
+		protocol.RuleJudged, protocol.RuleBegins, protocol.RuleLanded, protocol.RuleAskAgain,
+		protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RulePoll, protocol.RuleRefused,
+		protocol.RuleSpareEach,
 		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient,
 		protocol.RuleSetKin, protocol.RuleSetFollow, protocol.RuleKeepGuard, protocol.RuleLeaveUsed, protocol.RuleSetSeen,
 		protocol.RuleSetUnlisted, protocol.RuleSetRoom, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,
