@@ -141,7 +141,7 @@ func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, 
 	}
 	far, _ := c.FarTicket(a, r, ans)
 	a.Claim.Answer(now, *r, *ans)
-	if far && a.Phase() == Joining && !a.raised && c.window.Far(a.ticket, c.Clock(now)) {
+	if far && a.Phase() == Joining && !a.raised && c.window.Far(a.ticket, c.Clock(a.began)) {
 		// Its T0 is from the clock of a node that others contradict by now.
 		a.end(now, Expired)
 	}

@@ -131,7 +131,7 @@ var mutants = []mutant{
 	{"a fence is raised past the node's clock", nodesWithout(model.Top), wrongClock, 100, "token"},
 	{"a ticket of long ago counts", without(protocol.RuleOld), wrongClock, 100, "token"},
 	{"a retention time below the guard time", func(s *setting) { s.retention = s.guard / 4 }, wrongClock, 100, "token"},
-	{"attempts move the tickets on", without(protocol.RuleBurst), polling, 100, "late"},
+	{"attempts move the tickets on", without(protocol.RuleBurst), polling, 100, "late lost"},
 	{"a ticket of the far future is followed", without(protocol.RuleCeiling), poisoned, 100, "stuck"},
 	{"a record of the far future is returned", nodesWithout(model.FarFuture), forged, 100, "record stuck"},
 	{"a node with a forged record attests", without(protocol.RuleForged), forged, 100, "record"},
