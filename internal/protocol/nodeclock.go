@@ -259,12 +259,17 @@ func (c *Clocks) IncarnationBegan(node int) {
 	}
 }
 
+// sleepError is how exactly a kernel measures a sleep: some read a clock of
+// seconds.
+const sleepError = time.Second
+
 // Slept says that this process slept until a time, and that its clock counts
-// the sleep. So its deadlines say what it has lost. The kernel measures a sleep
-// no better than to a second on some machines, so nothing that is known of
-// clocks from before is evidence, and the bounds begin with the next answers. A
-// case that was open before the sleep stays open: leases of then may still run.
+// the sleep. So its deadlines say what it has lost, less the error of the
+// kernel. Nothing that is known of clocks from before is evidence, and the
+// bounds begin with the next answers. A case that was open before the sleep
+// stays open: leases of then may still run.
 func (c *Clocks) Slept(until Time) {
+	c.early(1<<len(c.bounds)-1, int64(sleepError))
 	for i, b := range c.bounds {
 		if k := &c.cases[i]; k.open && k.at >= until {
 			c.closeCase(i)

@@ -298,7 +298,9 @@ func TestSlept(t *testing.T) {
 	woke := c.now
 	c.slept(-700 * time.Millisecond) // the kernel counts too much
 	assert.False(t, c.receive(1), "this goroutine is the first to notice")
+	c.Out = nil
 	c.Slept(woke)
+	assert.Equal(t, []ClockEvent{{Kind: ClockEarly, Nodes: 7, By: time.Second}}, c.Out, "or too little")
 	c.kinds()
 	assert.False(t, c.Read(1, late), "an answer of before the sleep")
 	assert.True(t, c.receive(1))
