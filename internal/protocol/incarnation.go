@@ -308,13 +308,3 @@ func (s *Incarnations) ClockJumped(i int) {
 		s.mark(i, n.incarnation)
 	}
 }
-
-// Counted says which incarnation a voting node has after it was asked to count
-// its guard time again.
-func (s *Incarnations) Counted(now Time, i int, inc Incarnation) {
-	if n := &s.nodes[i]; n.state == voting && n.incarnation != inc {
-		s.Show(now, i, inc)
-		s.do(NodeAction{Kind: NodeAsk, Node: i})
-		s.do(NodeAction{Kind: NodeRepair, Node: i})
-	}
-}

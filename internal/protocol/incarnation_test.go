@@ -213,10 +213,6 @@ func TestNodeWhoseClockJumped(t *testing.T) {
 	l.Marked(l.now, 0, a.Try, 2, true)
 	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeVotes, Node: 0}, {Kind: protocol.NodeAsk, Node: 0}, {Kind: protocol.NodeRepair, Node: 0}}, l.out())
 	assert.True(t, l.Check(l.now, 0, 2))
-	l.Counted(l.now, 0, 2)
-	assert.Empty(t, l.out())
-	l.Counted(l.now, 0, 3)
-	assert.Len(t, l.out(), 3)
 }
 
 // wired is an Incarnations of addresses whose servers do not name their runs,

@@ -52,7 +52,7 @@ func (c *Claim) Regroup(now Time, g Group) {
 		return
 	}
 	if c.phase == Holding && c.Rules.on(RuleKeepDeadline) {
-		c.keep()
+		c.giveUpAt = c.deadline
 	}
 	if c.phase != Joining {
 		c.raised = true // what is asked for from here on is this ticket
@@ -66,16 +66,6 @@ func (c *Claim) Regroup(now Time, g Group) {
 		c.phase, c.began = Joining, now
 	}
 	c.advance(now)
-}
-
-// keep has a holder keep its deadline. What clocks have told by now is in it.
-func (c *Claim) keep() {
-	c.giveUpAt = c.deadline
-	for i := range c.peers {
-		if p := &c.peers[i]; p.extra().early != 0 {
-			p.mutableExtra().early = 0
-		}
-	}
 }
 
 // Regroup has the operation count on other nodes. What nodes have answered
