@@ -16,8 +16,8 @@ import (
 )
 
 // blackHole is a network that loses all packets until a second dial is under
-// way beside one that goes on for two seconds more. A dial from before hangs also after
-// that, as TCP sends its first packet again ever more rarely.
+// way beside one that goes on for two seconds more. A dial from before hangs
+// also after that, as TCP sends its first packet again ever more rarely.
 type blackHole struct {
 	mu      sync.Mutex
 	hanging int
