@@ -42,6 +42,7 @@ type node struct {
 	pause           time.Duration    // before that; as probed
 	malformedPushes seldom           // only touched by the reader of its pushes
 	jump            jump
+	released        atomic.Uint64 // leaves that the node has acknowledged
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
 	dropped atomic.Bool   // it ends or has ended

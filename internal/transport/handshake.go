@@ -49,7 +49,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	if err := l.aim(ctx); err != nil {
 		return nil, err
 	}
-	o, err := l.open(ctx, timeout)
+	o, err := l.openFirst(ctx, timeout)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
 	}
