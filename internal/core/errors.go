@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,17 +187,29 @@ func explain(s *Spec, err error) error {
 	return err
 }
 
-// lostWhy says what ended a hold. Called with a.mu held, before the leaves are
+// lostWhy says what ended a hold. A process that was stopped until the lease
+// had ended is the cause itself, and its nodes may be well. Called with a.mu held, before the leaves are
 // sent: what the nodes said last is still that of the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
 	err := ErrLost
+	late := a.q.ticks.stalled(now)
+	if other := a.q.deadlines.stalled(now); other.by > late.by {
+		late = other
+	}
+	slept := late.by > a.spec.Set.NodeTimeout && late.at > a.claim.Deadline().Add(-a.spec.Set.NodeTimeout)
 	switch {
 	case a.spec.Set.NoRenewal:
 		err = fmt.Errorf("%w: WithoutRenewal, and no Extend came before its end", ErrLost)
 	case a.claim.Muted():
 		err = fmt.Errorf("%w: WithMaxHold(%v) stopped its renewal", ErrLost, a.spec.Set.MaxHold)
+	case slept:
+		err = fmt.Errorf("%w: this process did not run for %v or longer", ErrLost, late.by.Round(100*time.Millisecond))
 	}
-	return a.failureAt(now, err)
+	f := a.failureAt(now, err)
+	if slept { // it could not hear an answer
+		f.Nodes = slices.DeleteFunc(f.Nodes, func(n NodeFailure) bool { return n.Err == errNoAnswer })
+	}
+	return f
 }
 
 // failure describes where the attempt stands, for an error.
