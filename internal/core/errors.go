@@ -168,6 +168,13 @@ func forGood(err error) bool {
 	return false
 }
 
+// Refused reports whether a node was reached: it has said why it is of no use,
+// or this client has found that out.
+func Refused(err error) bool {
+	_, answered := errors.AsType[resp.Error](err)
+	return answered || forGood(err) || errors.Is(err, errReplica) || errors.Is(err, resp.ErrProtocol)
+}
+
 // explain adds to a node's own words what to do, where they do not say it.
 // It keeps the node's error in the chain, for errors.As.
 func explain(s *Spec, err error) error {
