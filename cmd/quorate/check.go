@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -129,29 +130,38 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 // onTheWay is what an error says of the way to a node before the cause.
 var onTheWay = regexp.MustCompile(`^not connected: (handshake with|connect to) \S+: `)
 
-// tellCauses says why nodes cannot be asked. A node of another set comes first:
-// the others may be refused because it is in the list. Then comes each cause,
-// once.
+// tellCauses says why nodes cannot be asked. A node of another set than most
+// comes first: the others may be refused because it is in the list. Then comes
+// each cause, once.
 func tellCauses(w io.Writer, r quorate.Report) {
-	for i := range r.Nodes {
-		if n := &r.Nodes[i]; n.Err != nil && n.Membership == "other" {
-			fmt.Fprintf(w, "%s refused: it is of the set %s\n", n.Node, strings.Join(n.SetMembers, " "))
+	sets := lo.Map(r.Nodes, func(n quorate.NodeReport, _ int) string {
+		switch n.Membership {
+		case "other":
+			return strings.Join(n.SetMembers, " ")
+		case "member":
+			return strings.Join(r.Set.Members, " ")
 		}
-	}
+		return ""
+	})
+	votes := lo.CountValues(lo.Compact(sets))
+	most := lo.MaxBy(lo.Keys(votes), func(a, b string) bool { return votes[a] > votes[b] })
 	nodes := map[string][]string{}
 	var causes []string
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
-		if n.Err == nil || n.Membership == "other" {
+		if n.Err == nil {
 			continue
 		}
 		cause := state(n) + ": " + inFlags(onTheWay.ReplaceAllString(n.Err.Error(), ""))
-		if nodes[cause] == nil {
+		if odd := sets[i] != "" && sets[i] != most; odd {
+			cause = "refused: it is of the set " + sets[i]
+			causes = slices.Insert(causes, 0, cause)
+		} else if nodes[cause] == nil {
 			causes = append(causes, cause)
 		}
 		nodes[cause] = append(nodes[cause], n.Node)
 	}
-	for _, cause := range causes {
+	for _, cause := range lo.Uniq(causes) {
 		fmt.Fprintf(w, "%s %s\n", strings.Join(nodes[cause], ", "), cause)
 	}
 }

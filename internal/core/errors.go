@@ -195,8 +195,9 @@ func explain(s *Spec, err error) error {
 }
 
 // lostWhy says what ended a hold. A process that was stopped until the lease
-// had ended is the cause itself, and its nodes may be well. Called with a.mu held, before the leaves are
-// sent: what the nodes said last is still that of the hold.
+// had ended is the cause itself, and its nodes may be well. Called with a.mu
+// held, before the leaves are sent: what the nodes said last is still that of
+// the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
 	err := ErrLost
 	late := a.q.ticks.stalled(now)

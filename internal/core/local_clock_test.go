@@ -117,7 +117,7 @@ func TestSuspendedHolder(t *testing.T) {
 	}
 }
 
-// The loss of a process that was stopped names that, and no node: they are well.
+// The loss of a process that was stopped names that, and no node.
 func TestLossOfAStoppedProcess(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
