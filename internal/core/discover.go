@@ -52,14 +52,14 @@ type discovery struct {
 type DiscoveryError struct{ Err error }
 
 func (e *DiscoveryError) Error() string {
-	return "where the nodes are is not known: " + passwords.ReplaceAllString(e.Err.Error(), "://***@")
+	return "where the nodes are is not known: " + passwords().ReplaceAllString(e.Err.Error(), "://***@")
 }
 
 // Unwrap returns the function's error.
 func (e *DiscoveryError) Unwrap() error { return e.Err }
 
 // passwords are those of URLs, which the parsers of Go quote in their errors.
-var passwords = regexp.MustCompile(`://[^\s"'@]*@`)
+var passwords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^\s"'@]*@`) })
 
 var (
 	errNoAddresses   = errors.New("the function of WithDiscovery returns no address")
