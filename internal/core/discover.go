@@ -344,6 +344,7 @@ func (d *discovery) reconnect(n *node, addr string, dropped func()) {
 // because adds to an error of a node that is down why no other address of it is
 // known.
 func (n *node) because(err error) error {
+	err = namesAge(err)
 	if why := n.q.discovery.failed.Load(); why != nil && err != nil && n.err() != nil {
 		return &undiscovered{err, err.Error() + "; " + why.Error()}
 	}

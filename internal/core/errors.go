@@ -156,7 +156,7 @@ func forGood(err error) bool {
 		"ERR invalid password", "ERR Client sent AUTH", "ERR wrong number of arguments for 'auth'",
 		"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed",
 		// A server that does not tell its version, and is too old.
-		"Write commands not allowed after non deterministic commands",
+		notInOld,
 		// A right that a script's own commands lack, in the words of Redis 7.0
 		// and of later ones.
 		"ERR The user executing the script can't", "ERR ACL failure in script",
