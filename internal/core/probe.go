@@ -140,7 +140,7 @@ const needsEffects = "its scripts cannot read the clock and then write, which ta
 // notInOld is what a server before Redis 5 says of each script.
 const notInOld = "Write commands not allowed after non deterministic commands"
 
-// namesAge adds to that what it means. It is for a server that has not told its
+// namesAge adds to that what it means. It is for a server that hides its
 // version.
 func namesAge(err error) error {
 	if e, ok := errors.AsType[resp.Error](err); ok && strings.Contains(e.Error(), notInOld) {
