@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -38,6 +41,7 @@ Exit status:
       something is wrong
   2   no majority votes: nothing can be locked
   64  the command line is wrong
+  74  the report could not be written
 
 A node that was restarted does not vote for the guard time. If it lost its data,
 any connected client then brings it what was recorded, this command as well.
@@ -58,7 +62,7 @@ With --all every node must be ready and caught up.`,
 			return cobra.NoArgs(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q, done, err := t.open(io.Discard) // the table says all
+			q, done, err := t.open(cmd.Context(), io.Discard) // the table says all
 			if err != nil {
 				return err
 			}
@@ -104,10 +108,8 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 	}
 	_ = tab.Flush()
 	fmt.Fprintln(w)
+	tellCauses(w, r)
 	for _, n := range r.Nodes {
-		if n.Err != nil {
-			fmt.Fprintf(w, "%s cannot be asked: %s\n", n.Node, inFlags(n.Err.Error()))
-		}
 		for _, warning := range n.Warnings {
 			fmt.Fprintf(w, "%s: %s\n", n.Node, inFlags(warning))
 		}
@@ -125,10 +127,49 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 	return bad
 }
 
+// onTheWay is what an error says of the way to a node before the cause.
+var onTheWay = regexp.MustCompile(`^not connected: (handshake with|connect to) \S+: `)
+
+// tellCauses says why nodes cannot be asked. A node of another set than most
+// comes first: the others may be refused because it is in the list. Then comes
+// each cause, once.
+func tellCauses(w io.Writer, r quorate.Report) {
+	sets := lo.Map(r.Nodes, func(n quorate.NodeReport, _ int) string {
+		switch n.Membership {
+		case "other":
+			return strings.Join(n.SetMembers, " ")
+		case "member":
+			return strings.Join(r.Set.Members, " ")
+		}
+		return ""
+	})
+	votes := lo.CountValues(lo.Compact(sets))
+	most := lo.MaxBy(lo.Keys(votes), func(a, b string) bool { return votes[a] > votes[b] })
+	nodes := map[string][]string{}
+	var causes []string
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		if n.Err == nil {
+			continue
+		}
+		cause := state(n) + ": " + inFlags(onTheWay.ReplaceAllString(n.Err.Error(), ""))
+		if odd := sets[i] != "" && sets[i] != most; odd {
+			cause = "refused: it is of the set " + sets[i]
+			causes = slices.Insert(causes, 0, cause)
+		} else if nodes[cause] == nil {
+			causes = append(causes, cause)
+		}
+		nodes[cause] = append(nodes[cause], n.Node)
+	}
+	for _, cause := range lo.Uniq(causes) {
+		fmt.Fprintf(w, "%s %s\n", strings.Join(nodes[cause], ", "), cause)
+	}
+}
+
 // row prints what is known of a node, or of a server of it.
 func row(tab io.Writer, name string, n *quorate.NodeReport) {
 	if n.Err != nil {
-		fmt.Fprintf(tab, "%s\tunreachable\t-\t-\t-\t-\t-\t-\n", name)
+		fmt.Fprintf(tab, "%s\t%s\t-\t-\t-\t-\t-\t-\n", name, state(n))
 		return
 	}
 	persistence := lo.Ternary(n.Version == "", "unknown", "no append-only file")

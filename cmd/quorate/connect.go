@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 )
 
 // target is what the flags say about the nodes and the lease.
@@ -27,6 +30,10 @@ type target struct {
 	guard  time.Duration
 	access access
 	flags  *pflag.FlagSet
+
+	recorded bool          // the settings that the nodes have recorded count, where they have
+	retain   time.Duration // 0: what suits the guard time
+	skew     time.Duration // 0: the library's
 }
 
 func (t *target) nodeFlags(cmd *cobra.Command) {
@@ -57,15 +64,52 @@ func (t *target) list() ([]string, error) {
 }
 
 func (t *target) options(stderr io.Writer) []quorate.Option {
-	return []quorate.Option{
+	opts := []quorate.Option{
 		quorate.WithTTL(t.ttl),
 		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, time.Millisecond))),
 		quorate.WithGuard(t.guard),
 		quorate.WithPrefix(t.prefix),
 		core.Option(func(s *core.Settings) { s.Prepare = t.access.prepare }).(quorate.Option),
-		quorate.WithRetention(max(5*time.Minute, t.guard)),
+		quorate.WithRetention(cmp.Or(t.retain, max(5*time.Minute, t.guard))),
 		quorate.WithLogger(slog.New(&plainLog{w: stderr})),
 	}
+	if t.skew != 0 {
+		opts = append(opts, quorate.WithSkew(t.skew))
+	}
+	return opts
+}
+
+// takeRecord has the settings be those that the nodes have recorded with their
+// set, if any has a record.
+//
+// Invariant: the record is read before a Quorum is opened. A Quorum shows its
+// guard time to each node, and a node that has seen a longer one uses it from
+// then on.
+func (t *target) takeRecord(ctx context.Context, clients []redis.UniversalClient) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found := make([]*protocol.Configuration, len(clients))
+	var all sync.WaitGroup
+	for i, c := range clients {
+		all.Go(func() {
+			if set, ok := protocol.ParseNodeSet(c.Get(ctx, script.SetKey(t.prefix)).Val()); ok {
+				found[i] = set.Config
+			}
+		})
+	}
+	all.Wait()
+	var last *protocol.Configuration
+	for _, c := range found {
+		if c != nil && (last == nil || c.Stamp.Epoch() > last.Stamp.Epoch()) {
+			last = c
+		}
+	}
+	if last == nil {
+		return
+	}
+	t.guard, t.retain = last.Guard, last.Retention
+	t.ttl = min(t.ttl, (t.guard / 10).Round(time.Millisecond))
+	t.skew = min(2*time.Second, t.guard/2-t.ttl) // the guard time must cover it
 }
 
 // connect waits for a majority of the nodes until ctx ends.
@@ -82,7 +126,7 @@ func (t *target) connect(ctx context.Context, stderr io.Writer) (*quorate.Quorum
 }
 
 // open does not wait, for it is there to ask about nodes that may be down.
-func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
+func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, func(), error) {
 	list, err := t.list()
 	if err != nil {
 		return nil, nil, err
@@ -107,6 +151,9 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 		o.MaxRetries, o.DialerRetries = -1, 1
 		clients = append(clients, o.Client())
 	}
+	if t.recorded {
+		t.takeRecord(ctx, clients)
+	}
 	q, err := quorate.New(clients, t.options(stderr)...)
 	if err != nil {
 		closeAll()
@@ -120,7 +167,7 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 // command prints the same.
 func (t *target) ask(do func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
-		q, done, err := t.open(io.Discard)
+		q, done, err := t.open(cmd.Context(), io.Discard)
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func membersCommand() *cobra.Command {
 }
 
 func membersListCommand() *cobra.Command {
-	var t target
+	t := target{recorded: true}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Print the set that the nodes have recorded, and how each node stands to it",

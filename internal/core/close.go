@@ -55,6 +55,7 @@ func (q *Quorum) Close(ctx context.Context) error {
 		q.ticks.close()
 		q.deadlines.close()
 		q.driver.timer.stop()
+		q.reach.stop()
 		// An Ended callback may be under way. Its leaves are sent after it, so
 		// wait for it, with a bound.
 		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {

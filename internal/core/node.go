@@ -41,6 +41,7 @@ type node struct {
 	later           *time.Timer      // has the node judged again; as probed
 	pause           time.Duration    // before that; as probed
 	malformedPushes seldom           // only touched by the reader of its pushes
+	evicts          string           // the policy that was warned of; only touched as a connection begins
 	jump            jump
 	released        atomic.Uint64 // leaves that the node has acknowledged
 
@@ -238,6 +239,7 @@ func (c *adminRequest) Reply(v []resp.Value, err error) {
 func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
+	n.warnOfEviction()
 	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
 	// own is false while the node may have another node's data. Its marker says
@@ -251,6 +253,16 @@ func (n *node) up() {
 	n.room()
 }
 
+// warnOfEviction logs once that the node may throw leases away. Without
+// that only Check tells it.
+func (n *node) warnOfEviction() {
+	policy := n.info().Eviction
+	if policy != n.evicts && evicts(policy) && n.q.set.first() {
+		n.q.set.Logger.Warn("quorate: a node may throw away leases; set its maxmemory-policy to noeviction", "node", n.addr, "maxmemory-policy", policy)
+	}
+	n.evicts = policy
+}
+
 // down runs when a connection has ended. Claims learn it at once, so no waiter
 // counts on a push from that node. The Client comes before the log: a logger
 // that blocks must not keep waiters from asking the other nodes.
@@ -259,6 +271,7 @@ func (n *node) down(err error) {
 	q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
 	if !q.isClosed() {
+		q.reach.begin(q)
 		if errors.Is(err, errRejudged) || n.dropped.Load() { // logVerdict says what is wrong with it
 			q.set.Logger.Debug("quorate: a connection to a node has ended", "node", n.addr, "why", err)
 		} else {

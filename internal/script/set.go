@@ -41,7 +41,7 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 	}
 	dst = resp.AppendArray(dst, 3+2+more(tagOf(prefix))+7)
 	dst = resp.AppendString(dst, "EVALSHA")
-	dst = resp.AppendString(dst, set.SHA)
+	dst = resp.AppendString(dst, built().set.SHA)
 	dst = appendKeys(dst, SetKey(prefix), MarkerKey(prefix))
 	dst = resp.AppendString(dst, op)
 	dst = resp.AppendString(dst, ballot)
