@@ -88,7 +88,7 @@ func TestListWithACopy(t *testing.T) {
 	copyData(t, c.Node(0), c.Node(3))
 	copied := addrs[3] + ": has a copy of the data of " + addrs[0]
 	list := []string{urls[0], urls[1], urls[3]}
-	says(t, exitDegraded, list, []string{"check"}, copied, "empty it before it is used")
+	says(t, exitDegraded, list, []string{"check"}, addrs[3]+" refused: has a copy of the data of "+addrs[0], "empty it before it is used")
 	says(t, 1, list, []string{"bootstrap"}, copied, "empty it before it is used", "do what the node's error says")
 	says(t, exitDegraded, list, []string{"members", "list"}, copied, "empty it before it is used")
 }
