@@ -74,7 +74,7 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	g := c.group.Load()
 	sets, absent := g.of(b.Succession)
 	a.Claim = *NewClaim(Config{
-		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Succession: b.Succession, TakeBack: g.TakeBack > 0, BackGuard: g.TakeBack, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
+		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Succession: b.Succession, TakeBack: g.TakeBack > 0, BackGuard: g.TakeBack, Drift: b.Drift, Try: b.Try, Window: c.Window(), Rules: b.Rules,
 		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy|absent, b.NodeTimeout, b.TTL),
 	})
 	a.outbox.rules = b.Rules
@@ -100,7 +100,7 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 
 // propose returns T0 for an attempt that begins now.
 func (c *Client) propose(a *Attempt, n *Name) Ticket {
-	return n.tickets.Propose(a.ID, c.Wall(), c.window, a.Rules)
+	return n.tickets.Propose(a.ID, c.Wall(), c.Window(), a.Rules)
 }
 
 // Answer takes a node's answer to r, which Reply has judged.
@@ -110,7 +110,7 @@ func (c *Client) propose(a *Attempt, n *Name) Ticket {
 // claim takes a node that has answered for silent.
 func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, v Verdict) (do []Action) {
 	if !v.Counts() {
-		c.Fail(now, a, r, v.Why == Duplicate)
+		c.Fail(now, a, r, false)
 		return nil
 	}
 	first := a.Rules.on(RuleLanded)

@@ -20,12 +20,16 @@ const OtherSet = "OTHERSET"
 
 // AppendSet appends the EVALSHA of a step of the set's register. The node
 // begins another incarnation with random if it has forgotten what it was. runID
-// must not be empty: "-" says unknown.
-func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol.ID, runID string, guard, retention time.Duration) []byte {
+// must not be empty.
+func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol.ID, runID string) []byte {
 	op, ballot, config := s.Kind.String(), string(s.Ballot), ""
-	if s.Enters() {
+	switch {
+	case s.Enters():
 		op = "enter"
+	case s.Kind == protocol.SetCommit && s.Ready:
+		op = "ready"
 	}
+	var guard, retention time.Duration
 	switch s.Kind {
 	case protocol.SetRestore:
 		ballot = s.Seen
@@ -33,16 +37,12 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 		ballot = s.Life
 	}
 	if s.Config != nil {
-		config = s.Config.String()
-		// The longer of both: a client with shorter settings must not shorten
-		// what the set was recorded with. A node that lost its data would vote
-		// while a lease of another client runs.
-		guard, retention = max(guard, s.Config.Guard), max(retention, s.Config.Retention)
+		config, guard, retention = s.Config.String(), s.Config.Guard(), s.Config.Retention()
 	}
-	dst = resp.AppendArray(dst, 3+2+more(tagOf(prefix))+7)
+	dst = resp.AppendArray(dst, 3+1+more(tagOf(prefix))+7)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, set.SHA)
-	dst = appendKeys(dst, SetKey(prefix), MarkerKey(prefix))
+	dst = appendKeys(dst, SetKey(prefix))
 	dst = resp.AppendString(dst, op)
 	dst = resp.AppendString(dst, ballot)
 	dst = resp.AppendString(dst, s.Identity)
