@@ -51,7 +51,7 @@ func newBucketed(clients []redis.UniversalClient, set Settings) (*Quorum, error)
 	q := &Quorum{set: set, closing: make(chan struct{}), buckets: &buckets{clients: clients}}
 	q.buckets.q = q
 	for i, c := range clients {
-		q.addrs = append(q.addrs, nameOf(c, i))
+		q.addrs = append(q.addrs, set.nameOf(c, i))
 	}
 	_, err := q.buckets.begin(0)
 	return q, err
@@ -109,7 +109,7 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 // Connect has reached the nodes. It does nothing for a Quorum without buckets,
 // and nothing once it has waited.
 func (q *Quorum) AwaitFirst(ctx context.Context) {
-	if q.set.base == "" || q.reached.Load() {
+	if q.set.base == "" || q.awaited.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*q.driver.furthest(&q.set))
@@ -117,21 +117,10 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		up, tried := uint32(0), 0
-		for _, n := range q.nodes.all() {
-			select {
-			case <-n.ready:
-				tried++
-			default:
-			}
-			if n.err() == nil {
-				up |= 1 << n.index
-			}
-		}
 		// What was tried and failed is not waited for: the connections go on by
 		// themselves, and the call that comes next says what each node has
 		// answered.
-		if q.driver.sets().Met(up) || tried == q.nodes.size() {
+		if err, _ := q.reached(); err == nil || q.members.wrong.Load() != nil || q.triedAll() {
 			break
 		}
 		select {
@@ -142,7 +131,19 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 		}
 		break
 	}
-	q.reached.Store(true)
+	q.awaited.Store(true)
+}
+
+// triedAll reports whether a connection to each node has been tried once.
+func (q *Quorum) triedAll() bool {
+	for _, n := range append(q.seeds.live(), q.nodes.live()...) {
+		select {
+		case <-n.ready:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // begun are the buckets that have begun. One that begins meanwhile may be

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -59,7 +60,12 @@ func (q *Quorum) Close(ctx context.Context) error {
 		}
 		ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
 		defer cancel()
-		err = q.nodes.close(ctx)
+		err = errors.Join(q.nodes.close(ctx), q.seeds.close(ctx))
+		q.clientsMu.Lock()
+		defer q.clientsMu.Unlock()
+		for _, c := range q.offered {
+			_ = c.Close() // it has no connections
+		}
 	})
 	return err
 }

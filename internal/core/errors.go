@@ -131,10 +131,7 @@ var (
 // the caller's context ends. A word that is here by mistake would make a Lock
 // fail that could have succeeded.
 func forGood(err error) bool {
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errClusterMode) || clusterMode(err) {
-		return true
-	}
-	if _, duplicate := errors.AsType[*DuplicateError](err); duplicate {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errNoInfo) || errors.Is(err, errClusterMode) || clusterMode(err) {
 		return true
 	}
 	if _, wrong := errors.AsType[*SetError](err); wrong {

@@ -12,7 +12,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,9 +22,14 @@ import (
 type Exchange struct {
 	Add      []string // as ParseNodes takes them; the new nodes are empty servers
 	Remove   []string // addresses of members, or URLs that name them
-	Undo     bool     // what is under way is given up; Add and Remove are empty
+	Move     []Move
+	Shared   *protocol.Shared // what is not 0 is to be the set's
+	Undo     bool             // what is under way is given up; all else is empty
 	Progress func(ExchangeProgress)
 }
+
+// Move is a member that gets another address.
+type Move struct{ From, To string }
 
 // ExchangeProgress is how far an exchange has come. It is reported when that
 // changes.
@@ -85,15 +89,12 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	x := &exchange{q: q, ask: ask}
 	c := q.members.config.Load()
 	if c == nil {
-		return &Failure{Err: fmt.Errorf("%w: no set is recorded, so its nodes cannot be exchanged: record it first with \"quorate bootstrap --record\"", ErrInvalid)}
+		return &Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have recorded no set yet: run \"quorate bootstrap\"", ErrInvalid)}
 	}
-	// Guard is measured by this process's clock, and the leases that it has to
-	// outlast by the nodes' and other clients'. So it is longer by what clocks
-	// may differ in speed, and by the skew on both sides. Patience bounds how
-	// long the call waits for a new node that answered prepare and does not any
-	// more (TestNodeThatDiesWhileItEntersIsGivenUp). A guard time is enough for
-	// a server that restarts.
-	x.e = protocol.Exchange{Guard: c.Guard + c.Guard/50 + 2*q.set.Skew, Patience: max(c.Guard, 20*q.set.NodeTimeout), Undo: ask.Undo, Rules: rules()}
+	// Patience bounds how long the call waits for a new node that answered
+	// prepare and does not any more (TestNodeThatDiesWhileItEntersIsGivenUp). A
+	// guard time is enough for a server that restarts.
+	x.e = protocol.Exchange{Patience: max(c.Guard(), 20*q.set.NodeTimeout), Undo: ask.Undo, Rules: rules()}
 	if err := x.prepare(ctx, c); err != nil {
 		return &Failure{Err: err}
 	}
@@ -130,11 +131,6 @@ func (x *exchange) run(ctx context.Context) error {
 			return x.undone(x.gone)
 		case outcome == protocol.ExchangeUnfit:
 			return fmt.Errorf("%w: %s", ErrInvalid, x.unfit())
-		// It does not pass: each round would fail in the same way. The set is
-		// half-way and serves, and a process that has followed fewer exchanges
-		// ends it.
-		case errors.Is(err, errSetFull):
-			return &ExchangeError{fmt.Errorf("%w: this process has followed too many exchanges to go on; let another process go on", ErrInvalid), x.state()}
 		// Any other error passes, or ctx ends: a node that is down, a lock of
 		// the register that another operator holds. To give up here would leave
 		// the set half-way for a lost packet.

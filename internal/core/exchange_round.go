@@ -35,7 +35,7 @@ func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) 
 	// has others there.
 	x.count(c)
 	left := x.look(ctx, c)
-	next, ask := x.e.Propose(q.now(), protocol.NewBallot(q.wall.time(), chance(), ""))
+	next, ask := x.e.Propose(q.now(), protocol.NewBallot(time.Now(), chance(), ""))
 	// GaveUp names the member in each round from then on, by its place in the
 	// configuration of that moment. gone keeps what was said first, or the end
 	// of the caller's context, which abandon has put there.
@@ -81,12 +81,8 @@ func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) 
 	// members moved. If this process dies before the first one moves, no node
 	// shows the decision. The register keeps it, and the next operator finds it
 	// there (TestDecisionThatNoNodeShowsIsUndone).
-	x.q.members.change(-1, func(m *protocol.Membership) {
-		if !m.Decide(decided) {
-			err = errSetFull
-		}
-	})
-	return err
+	x.q.members.change(-1, func(m *protocol.Membership) { m.Decide(decided) })
+	return nil
 }
 
 // look asks each member how far it is. It returns the longest guard time that a
@@ -97,19 +93,18 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 	q := x.q
 	// Each goroutine writes its own element of looks. x.e gets the results
 	// below, after all have ended: it is not safe for concurrent use.
-	members := q.members.slots(c)
-	looks, saved := make([]protocol.RepairResult, len(members)), make([]bool, len(members))
+	looks, saved := make([]protocol.RepairResult, len(c.Members)), make([]bool, len(c.Members))
 	var all sync.WaitGroup
 	asked := q.now()
-	for k, i := range members {
+	for k, member := range c.Members {
 		looks[k].Err = errNoAnswer
 		// follow makes a node after Membership has given it a number, so there
 		// may be none yet.
-		if i < 0 || i >= q.nodes.size() {
+		if member.Number >= q.nodes.size() {
 			continue
 		}
 		all.Go(func() {
-			n := q.nodes.at(i)
+			n := q.nodes.at(member.Number)
 			if looks[k] = n.lookAs(ctx, c.Stamp); looks[k].Err == nil && x.e.Saves(k) {
 				ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
 				defer cancel()

@@ -84,7 +84,7 @@ func (n *node) noteRecovering(a protocol.Answer) {
 	}
 	if q.set.maySay(time.Now()) {
 		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
-			slog.Int("nodes", out), slog.Int("of", q.Size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
+			slog.Int("nodes", out), slog.Int("of", q.Size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.guard()))
 	}
 	q.observer.callApart(Event{Kind: EventWaiting, Took: wait, Node: n.addr})
 }

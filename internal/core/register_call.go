@@ -58,9 +58,6 @@ func (r *Register) start(i *registerCall) *registerCall {
 	q.records.add(i)
 	now := q.now()
 	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
-	if outside := q.members.outside.Load(); outside != 0 {
-		i.in.Exclude(now, outside, 0)
-	}
 	// An hour is a start value: writeUnlock sets the time that the RegisterOp
 	// wants.
 	i.timer = time.AfterFunc(time.Hour, i.tick)

@@ -250,7 +250,7 @@ func (n *node) lookAt(ctx context.Context, key string, clock bool) (res protocol
 	if err == nil {
 		var now int64
 		now, err = decodeTime(v)
-		res.Wait = m.recovers(time.UnixMilli(now), q.set.Guard)
+		res.Wait = m.recovers(time.UnixMilli(now), q.guard())
 	}
 	if res.Err = err; err != nil {
 		res.Wait = 0

@@ -33,7 +33,8 @@ type Settings struct {
 	Prepare       func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
 	Logger        *slog.Logger
 	Observe       func(Event) // nil: none
-	Discover      Discover    // nil: the nodes' addresses do not change
+	Discover      Discover    // nil: the list does not change
+	Names         []string    // of the nodes, as the set records them; empty: their addresses
 
 	// A bucket's Quorum has these two, and no user sets them.
 	base string        // of a bucket: the prefix without the bucket; else empty

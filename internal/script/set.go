@@ -8,6 +8,8 @@ package script
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -52,6 +54,12 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 	return appendPromise(dst, guard, retention)
 }
 
+// EvalLife returns what has a blank server keep a word, by EVAL: the server may
+// not know the script. The answer is what it keeps.
+func EvalLife(prefix, word string) (source string, keys []string, args []any) {
+	return set.Source, []string{SetKey(prefix)}, []any{protocol.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0 0"}
+}
+
 // DecodeSet reads the answer to AppendSet.
 func DecodeSet(v []resp.Value) (protocol.NodeSet, error) {
 	if len(v) != 1 || v[0].Str == nil {
@@ -62,4 +70,23 @@ func DecodeSet(v []resp.Value) (protocol.NodeSet, error) {
 		return n, fmt.Errorf("%w: set", ErrAnswer)
 	}
 	return n, nil
+}
+
+// ParseSuccessor reads what a node's register says of what follows a
+// configuration: the record as record.lua keeps it. It returns nil where that
+// is nothing, or makes no sense.
+func ParseSuccessor(text string) (v protocol.Version, c *protocol.Configuration) {
+	words := strings.SplitN(text, " ", 9)
+	if len(words) != 9 || words[6] != "0" {
+		return v, nil
+	}
+	ticket, err1 := strconv.ParseUint(words[3], 10, 64)
+	seq, err2 := strconv.ParseUint(words[5], 10, 64)
+	id, ok1 := protocol.ParseID(words[4])
+	c, ok2 := protocol.ParseConfiguration(words[8])
+	if err1 != nil || err2 != nil || !ok1 || !ok2 {
+		return v, nil
+	}
+	v.Ticket, v.ID, v.Seq = protocol.Ticket(ticket), id, seq
+	return v, c
 }

@@ -1,0 +1,132 @@
+package core
+
+// This file owns what the rest of this package reads of the set, and waits for.
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// list returns the addresses of the client's list.
+func (s *members) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.List()
+}
+
+// unfit returns why a node has no vote in the set, nil if it has, as far as its
+// last connection has shown.
+func (s *members) unfit(i int) error {
+	s.mu.Lock()
+	v := s.known.Verdict(i)
+	s.mu.Unlock()
+	return s.verdictError(v)
+}
+
+// shown returns what a node has shown of its set, nil if it has shown nothing.
+func (n *node) shown() *protocol.NodeSet {
+	s := n.q.members
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.Has(n.index)
+}
+
+// changes returns a channel that is closed with the next change of what config
+// and wrong say.
+func (s *members) changes() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.signal
+}
+
+// await waits until this client counts on a set. From the first call on blank
+// nodes record the set of the list. It fails when the list is refused, the
+// context ends or the Quorum closes. A try waits no longer than one connection
+// to each node takes, and the rounds of a recording.
+func (s *members) await(ctx context.Context, try bool) error {
+	if s.config.Load() != nil {
+		return nil
+	}
+	if try {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 2*roundsToConnect*s.q.driver.furthest(&s.q.set))
+		defer cancel()
+	}
+	s.change(-1, func(m *protocol.Membership) { m.Want() })
+	for {
+		changed := s.changes()
+		if wrong := s.wrong.Load(); wrong != nil {
+			return &Failure{Err: wrong}
+		}
+		if s.config.Load() != nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-s.q.closing:
+			return &Failure{Err: ErrClosed}
+		case <-ctx.Done():
+			f := s.unknown()
+			if !try || ctx.Err() != context.DeadlineExceeded {
+				f.Err = &cutShort{ErrNoQuorum, ContextError(ctx)}
+			}
+			return f
+		}
+	}
+}
+
+// unknown is why no set is known: what each node of the list shows.
+func (s *members) unknown() *Failure {
+	q := s.q
+	list := q.seeds.live()
+	f := &Failure{Err: ErrNoQuorum, Needed: len(list)/2 + 1}
+	for _, n := range list {
+		err := n.err()
+		if err == nil {
+			err = s.unfit(n.index)
+		}
+		if err != nil {
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: n.because(err)})
+		}
+	}
+	return f
+}
+
+// roundsToConnect is how many answers a connection may take: the pause before
+// it, the dial, the login, the probe and the mark.
+const roundsToConnect = 5
+
+// blank reports whether a majority of the client's list is connected to, and no
+// node of it has recorded a set: they are brand-new, or have forgotten all.
+func (s *members) blank() bool {
+	list := s.q.seeds.live()
+	up := 0
+	for _, n := range list {
+		if n.err() != nil {
+			continue
+		}
+		has := n.shown()
+		if has == nil || has.Recorded() != nil {
+			return false
+		}
+		up++
+	}
+	return s.config.Load() == nil && up >= len(list)/2+1
+}
+
+// longestTTL is what the guard time of a set covers: the inverse of the bound
+// in outOfSet.
+func longestTTL(c *protocol.Configuration) time.Duration {
+	return max(0, c.LeaseGuard()/2-c.Skew())
+}
+
+// reached reports whether a quorum of the set's members is connected.
+func (s *members) reached() bool {
+	if s.config.Load() == nil {
+		return false
+	}
+	err, _ := s.q.reached()
+	return err == nil
+}

@@ -1,0 +1,220 @@
+package core
+
+// This file owns how the nodes record their set: protocol.Membership says when,
+// and protocol.Recording how.
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Bootstrap has brand-new nodes record that they are the set of this client's
+// list, and vote at once. Nodes that have recorded a set keep it.
+func (q *Quorum) Bootstrap(ctx context.Context) error {
+	if q.isClosed() {
+		return &Failure{Err: ErrClosed}
+	}
+	if q.buckets != nil {
+		return q.buckets.each(func(_ int, bucket *Quorum) error { return bucket.Bootstrap(ctx) })
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	defer cancel()
+	s := q.members
+	mine, last := false, error(nil)
+	for pause := q.set.NodeTimeout / 8; ; pause = min(2*pause, q.set.NodeTimeout) {
+		changed := s.changes()
+		switch wrong := s.wrong.Load(); {
+		case wrong != nil:
+			return &Failure{Err: wrong}
+		case s.config.Load() != nil:
+			if !mine && q.set.maySay(time.Now()) {
+				q.set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.config.Load().Addrs())
+			}
+			return nil
+		}
+		if done, err := s.recordOnce(ctx, true); err != nil {
+			last = err
+		} else {
+			mine = mine || done
+		}
+		select {
+		case <-changed:
+		case <-time.After(mathrand.N(pause) + time.Millisecond):
+		case <-q.closing:
+			return &Failure{Err: ErrClosed}
+		case <-ctx.Done():
+			return s.notRecorded(last)
+		}
+	}
+}
+
+// notRecorded is why the set of the list is not recorded.
+func (s *members) notRecorded(last error) error {
+	if errors.Is(last, ErrInvalid) {
+		return last
+	}
+	f := s.unknown()
+	f.Needed, f.Votes = len(s.list()), len(s.list())-len(f.Nodes)
+	f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that do not", ErrNoQuorum)
+	return f
+}
+
+// record has the nodes record their set for as long as that is due. It is a
+// task, and change starts one at a time.
+//
+// Each client of the list may do so at the same moment, and each supersedes the
+// others. So it waits for a random time first, and longer after each failure.
+// Without that no recording of a thousand clients ends.
+func (s *members) record() {
+	select {
+	case <-s.q.built:
+	case <-s.q.closing:
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer context.AfterFunc(s.q.discovery.ctx, cancel)() // Close ends it
+	ended := false
+	defer func() { // a logger may end this goroutine: the next event starts the task again
+		if !ended {
+			s.mu.Lock()
+			s.recording = false
+			s.mu.Unlock()
+		}
+	}()
+	warned := false
+	for pause := s.q.set.NodeTimeout / 4; s.stillDue(); pause = min(2*pause, 32*s.q.set.NodeTimeout) {
+		select {
+		case <-time.After(mathrand.N(pause)):
+		case <-ctx.Done():
+			return
+		}
+		switch done, err := s.recordOnce(ctx, false); {
+		case done && s.q.set.maySay(time.Now()):
+			s.q.set.Logger.Info("quorate: the nodes have recorded their set; they vote after the guard time", "set", s.list())
+		// To be superseded by another client is no failure: that one records
+		// it. The warning comes once, as the attempts go on until an operator
+		// has acted.
+		case err != nil && !errors.Is(err, errRecordingSuperseded) && !warned:
+			warned = true
+			s.q.set.Logger.Warn("quorate: the nodes cannot record their set yet; it is tried again", "error", err)
+		}
+	}
+	ended = true
+}
+
+// stillDue reports whether record has something to do. If not, the next event
+// that gives it something starts it again.
+//
+// Invariant: recording is set back under the mu under which change looks at it.
+// Otherwise an event between the last look and the end of the task would start
+// none, and the set would stay unrecorded.
+func (s *members) stillDue() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recording = s.known.Due()
+	return s.recording
+}
+
+// errRecordingSuperseded says that another client records a set at the same
+// moment.
+var errRecordingSuperseded = errors.New("another client records the set at this moment")
+
+// recordOnce carries out the recording that is due, if one is. What the nodes
+// are is judged again then, whatever has become of it. It may end half-way:
+// nodes that have promised go on as before, and one that has accepted serves
+// nothing until the next recording ends the matter.
+func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err error) {
+	s.one.Lock()
+	defer s.one.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 10*s.q.set.NodeTimeout)
+	defer cancel()
+	shared := protocol.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
+	s.mu.Lock()
+	r := s.known.Record(protocol.NewBallot(time.Now(), chance(), s.promised), shared, ready, func() string {
+		id := newID()
+		return hex.EncodeToString(id[:8])
+	})
+	s.mu.Unlock()
+	if r == nil {
+		return false, nil
+	}
+	if err = s.recordSteps(ctx, r); err != nil {
+		s.change(-1, func(m *protocol.Membership) { m.Rejudge() })
+		return false, err
+	}
+	switch r.Outcome {
+	case protocol.RecordDone:
+		s.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
+		return true, nil
+	case protocol.RecordOther:
+		err = &Failure{Err: &SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
+	case protocol.RecordTwice:
+		err = &Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", ErrInvalid, s.q.addr(r.Node), s.q.addr(r.Other))}
+	default:
+		err = errRecordingSuperseded
+	}
+	s.change(-1, func(m *protocol.Membership) { m.Rejudge() })
+	return false, err
+}
+
+// recordSteps asks the nodes what a Recording wants to be asked: all at once,
+// and each must answer before the next step. It notes the highest ballot that a
+// node has promised: the next one is to be higher.
+func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error {
+	for len(r.Out) > 0 {
+		steps := r.Out
+		r.Out = nil
+		has, errs := make([]protocol.NodeSet, len(steps)), make([]error, len(steps))
+		var all sync.WaitGroup
+		for i, step := range steps {
+			all.Go(func() {
+				n := s.q.node(step.Node)
+				if n == nil {
+					errs[i] = errNoAnswer
+					return
+				}
+				v, err := n.answer(ctx, s.setStep(nil, n, step))
+				if err == nil {
+					has[i], err = script.DecodeSet(v)
+				}
+				errs[i] = err
+			})
+		}
+		all.Wait()
+		f := &Failure{Err: ErrNoQuorum, Needed: len(steps)}
+		for i, step := range steps {
+			if errs[i] != nil {
+				f.Nodes = append(f.Nodes, NodeFailure{Addr: s.q.addr(step.Node), Err: errs[i]})
+				continue
+			}
+			f.Votes++
+			s.mu.Lock()
+			s.promised = max(s.promised, has[i].Promised)
+			s.mu.Unlock()
+			r.Answer(step, has[i])
+		}
+		if len(f.Nodes) > 0 && len(r.Out) == 0 && r.Outcome == protocol.RecordGoesOn {
+			return f
+		}
+	}
+	return nil
+}
+
+func chance() uint32 {
+	var b [4]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err) // documented never to happen
+	}
+	return binary.BigEndian.Uint32(b[:])
+}
