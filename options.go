@@ -100,7 +100,7 @@ func WithLinger(d time.Duration) LockOption {
 // for all clients of the nodes. A node uses the longest that clients have shown
 // to it, but forgets that with its data.
 func WithGuard(d time.Duration) Option {
-	return setting{func(s *core.Settings) { s.Guard = d }}
+	return setting{func(s *core.Settings) { s.Guard, s.GuardGiven = d, true }}
 }
 
 // WithSkew sets the largest tolerated difference between the wall clocks of
@@ -124,6 +124,15 @@ func WithRetention(d time.Duration) Option {
 // Default "quorate"; not empty, and without braces, blanks and line ends.
 func WithPrefix(p string) Option {
 	return setting{func(s *core.Settings) { s.Prefix = p }}
+}
+
+// WithNodeNames sets the addresses of the nodes that are given to [New], one for
+// each, as the set records them and other clients dial them: host:port, or
+// sentinel:MASTER@HOST:PORT,HOST:PORT with the Sentinels in order. A client of a
+// Sentinel set needs one: it does not tell which set it is of. Default: the
+// address in the client's options. [Connect] takes them from its URLs.
+func WithNodeNames(names ...string) Option {
+	return setting{func(s *core.Settings) { s.Names = names }}
 }
 
 // WithLogger sets where the Quorum logs: nodes that come and go, waiting for

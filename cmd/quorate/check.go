@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -174,44 +175,34 @@ func orDash(s string) string { return lo.Ternary(s == "", "-", s) }
 
 func bootstrapCommand() *cobra.Command {
 	var t target
-	var record bool
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Declare brand-new nodes ready, once, before their first use",
 		Long: `Declares that the nodes are brand-new: that no lease was ever given on them, so
-that they may vote at once instead of after their guard time.
+that they may vote at once instead of after their guard time. They record that
+they are the set of this list, with --guard and --ttl as settings of the set.
 
-Never call it after a failure. A node that lost its data may have forgotten
-leases that still run; if it votes again at once, two may hold the same lock.
-
-The nodes also record that they are the set of this list. Clients with another
-list are refused from then on, and so are programs of earlier versions. Nodes that
-clients use already record nothing, unless the flag --record is given: give it when
-all clients have the same list. With --record=false nothing is recorded.`,
+Nodes that have recorded a set keep it, and nothing is changed. So a deployment
+may run this each time.`,
 		Args: cobra.NoArgs,
 		RunE: t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
-			bootstrap := q.Bootstrap
-			switch {
-			case record:
-				bootstrap = q.RecordSet
-			case cmd.Flags().Changed("record"):
-				bootstrap = q.BootstrapUnrecorded
+			known, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			if c := core.CoreOf(q).Recorded(known); c != nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "Already recorded, nothing changed: the set is %s.\n", strings.Join(c.Addrs(), " "))
+				return nil
 			}
-			if err := bootstrap(ctx); errors.Is(err, quorate.ErrInvalid) {
+			if err := q.Bootstrap(ctx); errors.Is(err, quorate.ErrInvalid) {
 				return &exit{1, plain(err)} // no node that answers later changes it
 			} else if err != nil {
 				return &exit{1, fmt.Errorf("%w\nEvery node must confirm; run it again when the others answer", plain(err))}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", core.CoreOf(q).Size())
-			if r, _ := q.Check(ctx); r.Set.Recorded {
-				fmt.Fprintf(cmd.OutOrStdout(), "They have recorded their set: clients with another list, or with a ttl above %v, are refused.\n", r.Set.LongestTTL)
-			} else if r.Set.Note != "" {
-				fmt.Fprintln(cmd.OutOrStdout(), "Note: "+r.Set.Note+".")
-			}
+			r, _ := q.Check(ctx)
+			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", len(r.Set.Members))
+			fmt.Fprintf(cmd.OutOrStdout(), "They have recorded their set, with a guard time of %v: clients with a ttl above %v are refused.\n", r.Set.Guard, r.Set.LongestTTL)
 			return nil
 		}),
 	}
 	t.nodeFlags(cmd)
-	cmd.Flags().BoolVar(&record, "record", false, "have the nodes record the set though clients use them; --record=false: in no case")
 	return cmd
 }

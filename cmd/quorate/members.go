@@ -102,15 +102,11 @@ func role(s *quorate.SetReport, addr string) string {
 func standing(n *quorate.NodeReport) string {
 	switch n.Membership {
 	case "member":
-		return "member"
+		return fmt.Sprintf("member %d", n.Number)
 	case "accepted":
 		return "accepted, not confirmed"
-	case "promised":
-		return "promised, not accepted"
-	case "other":
-		return "no, it is of the set " + strings.Join(n.SetMembers, " ")
-	case "none":
-		return "no record"
+	case "":
+		return "unknown"
 	}
-	return "unknown"
+	return "no: " + n.Membership
 }

@@ -93,7 +93,7 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			if err := core.CoreOf(q).Exchange(ctx, x); err != nil {
 				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "The set is now: %s\n", strings.Join(core.CoreOf(q).SetAddrs(), " "))
+			fmt.Fprintf(cmd.OutOrStdout(), "The set is now: %s\n", strings.Join(core.CoreOf(q).Recorded(ctx).Addrs(), " "))
 			if !x.Undo {
 				fmt.Fprintln(cmd.OutOrStdout(), "Clients that run follow by themselves. Give each the new list, one after the other.")
 			}

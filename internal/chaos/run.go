@@ -188,7 +188,7 @@ func (h *harness) bootstrap(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return errors.Join(q.RecordSet(ctx), q.Close())
+	return errors.Join(q.Bootstrap(ctx), q.Close())
 }
 
 func (h *harness) version(ctx context.Context) string {

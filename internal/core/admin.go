@@ -209,6 +209,7 @@ type NodeReport struct {
 	JumpedAt   time.Time
 	Warnings   []string
 	Set        *protocol.NodeSet // what it keeps of its set; nil: it has not shown that
+	Standing   string            // how it stands to the set; empty: unknown
 	Server     string            // that the connection goes to
 	Buckets    []int             // of a shard: the buckets that it has
 	Shards     []NodeReport      // of a cluster: its servers that have buckets; the rest is the worst of them
@@ -299,7 +300,8 @@ func (n *node) look(ctx context.Context) NodeReport {
 	if r.Err = n.err(); r.Err == nil {
 		r.Err = n.q.members.unfit(n.index)
 	}
-	if r.Set = n.shown(); r.Err != nil {
+	r.Set, r.Standing = n.shown(), q.members.standing(n.index)
+	if r.Err != nil {
 		return r
 	}
 	r.Server = n.info().Addr
@@ -346,7 +348,7 @@ func (n *node) look(ctx context.Context) NodeReport {
 		r.Err = q.driver.checkIncarnation(n.index, m.inc)
 	}
 	if r.Err != nil {
-		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Server: r.Server}
+		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Standing: r.Standing, Server: r.Server}
 	}
 	// Without a marker no client has met the node: its guard time has not
 	// begun, and takes the whole of it once it has.

@@ -105,12 +105,29 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	return nil
 }
 
-// SetAddrs returns the addresses of the set's members, nil if no set is known.
-func (q *Quorum) SetAddrs() []string {
-	if c := q.members.config.Load(); c != nil {
-		return c.Addrs()
+// Configuration returns the configuration that this client counts on. It waits
+// until one is known.
+func (q *Quorum) Configuration(ctx context.Context) (*protocol.Configuration, error) {
+	switch {
+	case q.isClosed():
+		return nil, &Failure{Err: ErrClosed}
+	case q.buckets != nil:
+		return q.buckets.all[0].Load().Configuration(ctx)
 	}
-	return nil
+	if err := q.members.await(ctx, true); err != nil {
+		return nil, err
+	}
+	return q.members.config.Load(), nil
+}
+
+// Recorded returns the configuration that this client counts on, nil if it is
+// found out that the nodes have recorded none. It changes nothing.
+func (q *Quorum) Recorded(ctx context.Context) *protocol.Configuration {
+	if q.buckets != nil {
+		return q.buckets.all[0].Load().Recorded(ctx)
+	}
+	_ = q.Ready(ctx)
+	return q.members.config.Load()
 }
 
 // run goes round until the exchange is over, given up, or ctx ends.

@@ -166,6 +166,9 @@ func (s *members) outOfSet(set *Settings) error {
 	c := s.config.Load()
 	switch {
 	case c == nil:
+	case set.GuardGiven && set.Guard > c.Guard():
+		return fmt.Errorf("%w: WithGuard(%v) is longer than the guard time of the set, %v, by which its nodes go: leave WithGuard out, "+
+			"or lengthen that of the set: quorate members set --guard", ErrInvalid, set.Guard, c.Guard())
 	case set.TTL > longestTTL(c):
 		return &TTLError{TTL: set.TTL, Skew: c.Skew(), Guard: c.LeaseGuard()}
 	}

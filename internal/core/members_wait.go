@@ -130,3 +130,23 @@ func (s *members) reached() bool {
 	err, _ := s.q.reached()
 	return err == nil
 }
+
+// standings are how a node stands to the set, by what is wrong with it.
+var standings = map[protocol.SetFault]string{
+	protocol.SetFits: "member", protocol.SetUnknown: "unknown", protocol.SetWrong: "unknown", protocol.SetPending: "accepted", protocol.SetLost: "blank",
+	protocol.SetBetween: "blank", protocol.SetOther: "another member's data", protocol.SetForeign: "another set's data", protocol.SetAhead: "ahead", protocol.SetRetired: "removed",
+}
+
+// standing says how a node stands to the set, empty if it has shown nothing.
+func (s *members) standing(i int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	has := s.known.Has(i)
+	switch {
+	case has == nil:
+		return ""
+	case i >= protocol.Seed && has.Config == nil:
+		return "blank"
+	}
+	return standings[s.known.Verdict(i).Fault]
+}

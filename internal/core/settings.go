@@ -21,6 +21,7 @@ type Settings struct {
 	TTL           time.Duration
 	Skew          time.Duration
 	Guard         time.Duration
+	GuardGiven    bool // by an option: a set with a shorter one is refused
 	NodeTimeout   time.Duration
 	MaxHold       time.Duration // 0: no bound
 	Linger        time.Duration

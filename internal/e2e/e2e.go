@@ -92,11 +92,6 @@ func (m withNodes) Run() int {
 // Declare declares nodes brand-new. They record their set.
 func Declare(urls []string) error { return declare(urls, (*quorate.Quorum).Bootstrap) }
 
-// DeclareUnrecorded declares nodes brand-new that record nothing.
-func DeclareUnrecorded(urls []string) error {
-	return declare(urls, (*quorate.Quorum).BootstrapUnrecorded)
-}
-
 func declare(urls []string, bootstrap func(q *quorate.Quorum, ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()

@@ -41,6 +41,8 @@ const (
 	Enters
 )
 
+func (r Role) String() string { return [...]string{"stays", "leaves", "enters"}[r] }
+
 const (
 	stages = "slj"
 	roles  = "sle"
