@@ -239,6 +239,7 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 	var mu sync.Mutex
 	over := false
 	var all sync.WaitGroup
+	q.members.settled(ctx)
 	list := q.nodes.live()
 	if q.members.config.Load() == nil {
 		list = q.seeds.live()

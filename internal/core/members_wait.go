@@ -150,3 +150,52 @@ func (s *members) standing(i int) string {
 	}
 	return standings[s.known.Verdict(i).Fault]
 }
+
+// settled waits until it is known which set this client counts on, or that none
+// can be found, and until a connection to each node of it has been tried. It
+// waits for the time of two connections to each node at most. A report of
+// before would be about the list, and not about the set.
+func (s *members) settled(ctx context.Context) {
+	q := s.q
+	ctx, cancel := context.WithTimeout(ctx, 2*roundsToConnect*q.driver.furthest(&q.set))
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !s.tried() {
+		select {
+		case <-tick.C:
+		case <-q.closing:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tried reports whether each node of the set has been connected to, or tried.
+// While none is known these are the nodes of the list: each has shown what it
+// keeps, or does not answer.
+func (s *members) tried() bool {
+	list := s.q.seeds.live()
+	if c := s.config.Load(); c != nil {
+		list = nil
+		for _, m := range c.Members {
+			n := s.q.node(m.Number)
+			if n == nil || n.addr != m.Addr {
+				return false
+			}
+			list = append(list, n)
+		}
+	}
+	for _, n := range list {
+		select {
+		case <-n.ready:
+		default:
+			return false
+		}
+		if n.err() == nil && n.shown() == nil {
+			return false
+		}
+	}
+	return true
+}
