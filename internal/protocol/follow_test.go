@@ -39,12 +39,16 @@ func TestAChangeThatMakesNoSenseIsRefused(t *testing.T) {
 	set := setOf(1, "A", "B", "C")
 	d := protocol.Member{Identity: "new", Addr: "D"}
 	for name, ch := range map[string]protocol.Change{
-		"nothing":                    {},
-		"a node that is a member":    {Add: []protocol.Member{{Identity: "new", Addr: "A"}}},
-		"an identity of a member":    {Add: []protocol.Member{{Identity: set.Members[1].Identity, Addr: "D"}}},
-		"a node that is no member":   {Remove: []string{"D"}},
-		"no node is left":            {Remove: []string{"A", "B", "C"}},
-		"a node that comes and goes": {Add: []protocol.Member{d}, Remove: []string{"D"}},
+		"nothing":                      {},
+		"a node that is a member":      {Add: []protocol.Member{{Identity: "new", Addr: "A"}}},
+		"an identity of a member":      {Add: []protocol.Member{{Identity: set.Members[1].Identity, Addr: "D"}}},
+		"a node that is no member":     {Remove: []string{"D"}},
+		"no node is left":              {Remove: []string{"A", "B", "C"}},
+		"one address twice":            {Add: []protocol.Member{d, {Identity: "newer", Addr: "D"}}},
+		"an address of no word":        {Add: []protocol.Member{{Identity: "new", Addr: "D\u00a0E"}}},
+		"one address for two":          {Move: []protocol.Member{{Identity: set.Members[0].Identity, Addr: "D"}, {Identity: set.Members[1].Identity, Addr: "D"}}},
+		"no node is left, named twice": {Remove: []string{"A", "B", "C", "A"}},
+		"a node that comes and goes":   {Add: []protocol.Member{d}, Remove: []string{"D"}},
 	} {
 		assert.False(t, set.Fits(ch), name)
 	}
