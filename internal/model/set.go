@@ -59,14 +59,14 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 }
 
 // begin has the node serve a configuration. It begins another incarnation if it
-// has forgotten what it did. Its settings are those of the configuration; a
-// guard time that runs goes on.
+// has forgotten what it did. Its settings are those of the configuration. Its
+// guard time ends when it did: a longer one is not begun again, or each node
+// would stop voting as settings are changed.
 func (n *Node) begin(now int64, c *protocol.Configuration, fresh protocol.Incarnation, forgotten bool) {
 	guard := c.Guard().Milliseconds()
-	switch {
-	case !n.marked || forgotten:
+	if !n.marked || forgotten {
 		n.Mark(now, fresh)
-	case n.born+n.longest.guard > now:
+	} else {
 		n.born += n.longest.guard - guard
 	}
 	n.longest = promise{guard, c.Retention().Milliseconds()}

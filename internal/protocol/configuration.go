@@ -60,6 +60,11 @@ func (s Stamp) Epoch() uint64 {
 	return epoch
 }
 
+func (s Stamp) ballot() Ballot {
+	_, b, _ := s.parts()
+	return b
+}
+
 // Since returns when it was proposed, by the clock of the client that did.
 func (s Stamp) Since() time.Time {
 	_, b, _ := s.parts()

@@ -62,6 +62,9 @@ func (ch *Change) Empty() bool {
 }
 
 // Fits reports whether a change of a stable set makes sense, and leaves a node.
+//
+// Invariant: what is decided can be read again. Without that two new nodes of
+// one address end the set: no client knows any more what was decided.
 func (c *Configuration) Fits(ch Change) bool {
 	if c.Stage != Stable || ch.Empty() || len(ch.Add)+len(c.Members) > maxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
 		return false
@@ -76,7 +79,13 @@ func (c *Configuration) Fits(ch Change) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(ch.Remove, func(a string) bool { return c.Place(a) < 0 })
+	if slices.ContainsFunc(ch.Remove, func(a string) bool { return c.Place(a) < 0 }) {
+		return false
+	}
+	next := c.Begin(ch, c.Stamp.ballot())
+	_, begins := ParseConfiguration(next.String())
+	_, ends := ParseConfiguration(next.Finish(c.Stamp.ballot()).String())
+	return begins && ends
 }
 
 // Begin returns the first configuration of a change. Where no node is added,

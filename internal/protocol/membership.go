@@ -123,19 +123,24 @@ func (m *Membership) Stamp() Stamp {
 func (m *Membership) List() []string { return slices.Clone(m.list) }
 
 // Relist gives the client another list. It binds nothing: the addresses are
-// asked which set counts. Connections to addresses that are in both lists go
-// on.
+// asked which set counts. Connections to addresses that are at the same place
+// of both lists go on, the others end.
 func (m *Membership) Relist(list []string) {
 	seeds := make([]contact, len(list))
-	for i, addr := range list {
-		if at := slices.Index(m.list, addr); at == i {
+	for i := range max(len(m.list), len(list)) {
+		switch {
+		case i < min(len(m.list), len(list)) && m.list[i] == list[i]:
 			seeds[i] = m.seeds[i]
+			continue
+		case i < len(list):
+			seeds[i].ended = true // tend has it begin
+		}
+		if i < len(m.list) {
+			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: Seed + i}, Cease: true})
 		}
 	}
 	m.list, m.seeds = slices.Clone(list), seeds
-	for i := range seeds {
-		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: Seed + i}, Begin: true})
-	}
+	m.tend()
 }
 
 // at returns a connection.
@@ -196,11 +201,13 @@ func (m *Membership) reached() bool {
 	return m.config.Quorums(m.rules).Met(up)
 }
 
-// tend has the connections to the list begin or end, as Wants says.
+// tend has the connections to the list begin or end, as Wants says. What was
+// shown on one that ends is forgotten: it says nothing of what the server keeps
+// when the client asks its list again.
 func (m *Membership) tend() {
 	for i := range m.seeds {
 		if n, wants := &m.seeds[i], m.Wants(Seed+i); wants == n.ended {
-			n.ended = !wants
+			*n = contact{ended: !wants}
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: Seed + i}, Begin: wants, Cease: !wants})
 		}
 	}
@@ -215,7 +222,11 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 	}
 	n := m.at(i)
 	n.up, n.again, n.met, n.has = true, false, true, has
-	m.conclude(i)
+	if m.conclude(i); m.Addr(i) == "" || !m.at(i).up { // it is a member no more, or another one by now
+		m.tend()
+		return SetVerdict{Fault: SetRetired, Node: i, Shown: has.Config, As: has.Identity, Set: m.config}
+	}
+	n = m.at(i)
 	if i >= Seed && m.config == nil {
 		n.fault = SetUnknown
 		if has.Phase == SetAccepted {
@@ -223,8 +234,8 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 		}
 	} else if i >= Seed {
 		n.fault = SetRetired
-	} else {
-		m.bind(i)
+	} else if m.bind(i); n.fault == SetFits {
+		m.remind()
 	}
 	m.tend()
 	return m.Verdict(i)

@@ -105,8 +105,7 @@ func wallOfLateNodes(t assert.TestingT, rules protocol.Rules) {
 		}
 	}
 	up := func(node int) {
-		_, do := c.Up(now, node)
-		take(do)
+		take(c.Up(now, node))
 	}
 	up(0)
 	take(c.Tick(now))

@@ -53,6 +53,29 @@ func (m *Membership) question() {
 	}
 }
 
+// remind has what is open be looked at once more, as a member has been met that
+// may say something of it.
+func (m *Membership) remind() {
+	asks := false
+	for _, member := range m.config.Members {
+		n := &m.members[member.Number]
+		switch {
+		case !n.up:
+		case n.fault == SetAhead:
+			asks = true
+		case (n.fault == SetLost || n.fault == SetBetween) && n.since == 0:
+			if m.word(-1) {
+				m.Again(member.Number)
+			}
+		case n.fault == SetLost:
+			asks = true
+		}
+	}
+	if asks {
+		m.question()
+	}
+}
+
 // Kept says what a server answered when it was to keep a word. The members are
 // asked at once, on the connections that there are. Its place comes with the
 // next connection: that one shows whether it still keeps the word.

@@ -21,8 +21,9 @@ local function markerOf(of) return base .. match(of, '^%S+') end
 local higher = config ~= '' and (present == '' or match(present, '^%d+') - match(config, '^%d+') < 0)
 
 -- begin gives the marker of this node to a configuration. A node without one
--- has forgotten what it did, or never did anything: its guard time begins. A
--- guard time that runs goes on.
+-- has forgotten what it did, or never did anything: its guard time begins. Else
+-- its guard time ends when it did: a longer one of the configuration is not
+-- begun again, or each node would stop voting as settings are changed.
 local function begin(forgotten, tail)
   local clock = call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -31,9 +32,9 @@ local function begin(forgotten, tail)
   if not inc or forgotten then
     inc = string.format('%.0f', tonumber(string.sub(ARGV[5], 1, 13), 16) % 4503599627370495 + 1)
     born, run, rest = now, ARGV[6], ''
-    if op == 'ready' then born, rest = 0, ' w' end
-  elseif born + guard > now then
-    born = born + guard - match(ARGV[7], '^%d+')
+    if op == 'ready' and phase ~= 'c' then born, rest = 0, ' w' end
+  else
+    born = math.max(0, born + guard - match(ARGV[7], '^%d+'))
   end
   if tail and rest == ' w' then rest = tail end
   if present ~= '' then call('DEL', markerOf(present)) end
