@@ -35,7 +35,7 @@
 // # Errors
 //
 // An operation that fails returns an [*Error] of one of the kinds [ErrHeld],
-// [ErrNoQuorum], [ErrLost], [ErrNotHeld], [ErrClosed], [ErrClock] and
+// [ErrNoQuorum], [ErrLost], [ErrNotHeld], [ErrClosed] and
 // [ErrInvalid]. [New] and [Connect] refuse wrong nodes and options with
 // ErrInvalid. A wrong option of a primitive is a programmer's error and panics.
 //

@@ -29,11 +29,6 @@ var (
 	// ErrReleased ("released") is the cause of a lease's context after its
 	// release, see [Lease].
 	ErrReleased error = errReleased
-	// ErrClock ("wrong wall clock") says, beside ErrNoQuorum, that a majority
-	// of the nodes contradicts this process's wall clock by more than the skew,
-	// see [WithSkew]. The process makes no claims until the clock has been set
-	// right.
-	ErrClock error = errClock
 	// ErrInvalid ("invalid use") says that the call can never succeed as it is:
 	// an unusable name, no nodes, a node twice, a wrong setting, or a name that
 	// is in use for another kind of primitive. The text names the remedy.
@@ -42,8 +37,8 @@ var (
 
 // The core makes the kinds: it cannot import this package.
 var (
-	errHeld, errNoQuorum, errLost, errNotHeld    = core.ErrHeld, core.ErrNoQuorum, core.ErrLost, core.ErrNotHeld
-	errClosed, errReleased, errClock, errInvalid = core.ErrClosed, core.ErrReleased, core.ErrClock, core.ErrInvalid
+	errHeld, errNoQuorum, errLost, errNotHeld = core.ErrHeld, core.ErrNoQuorum, core.ErrLost, core.ErrNotHeld
+	errClosed, errReleased, errInvalid        = core.ErrClosed, core.ErrReleased, core.ErrInvalid
 )
 
 // An Error is how an operation failed. Err is one of the kinds, alone or with

@@ -103,10 +103,10 @@ func WithGuard(d time.Duration) Option {
 	return setting{func(s *core.Settings) { s.Guard, s.GuardGiven = d, true }}
 }
 
-// WithSkew sets the largest tolerated difference between the wall clocks of
-// clients and nodes. The claims of a client that a majority of the nodes
-// contradicts by more fail with [ErrClock]. Tokens rise whatever the clocks
-// show, and no lease depends on them. Default 2 s; from 0 to 24 h.
+// WithSkew sets the largest tolerated difference between the clocks of the
+// nodes. A node whose clock differs by more from those of a majority serves no
+// new claims, as one that is down. Tokens rise whatever the clocks show. The
+// clocks of clients do not matter. Default 2 s; from 0 to 24 h.
 func WithSkew(d time.Duration) Option {
 	return setting{func(s *core.Settings) { s.Skew = d }}
 }

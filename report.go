@@ -56,7 +56,7 @@ type NodeReport struct {
 	AOF        bool          // an append-only file is kept
 	Fsync      string        // with AOF: always, everysec or no; empty if the node refuses CONFIG
 	Eviction   string        // maxmemory-policy; must be noeviction
-	Offset     time.Duration // its clock less this process's
+	Offset     time.Duration // its clock less the median of the nodes' clocks
 	RoundTrip  time.Duration
 	Recovering time.Duration // how much longer it does not vote
 	CaughtUp   bool          // it has all that was recorded; a node that lost its data is repaired after its guard time

@@ -145,7 +145,7 @@ func (e *Election) check(value string) error {
 // It fails with a [*quorate.Error]:
 //
 //   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], the turn, or [quorate.ErrNoQuorum], nodes;
-//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help, beside [quorate.ErrClock] when this process's clock is wrong;
+//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help;
 //   - [quorate.ErrClosed];
 //   - [quorate.ErrInvalid], also while [Election.Run] runs, which campaigns by itself, and for a value longer than [MaxValue] or not UTF-8.
 //

@@ -104,7 +104,7 @@ func (m *RWMutex) TryRLock() bool { return m.TryRLockContext(context.Background(
 // LockContext locks m for writing. It fails with a [*quorate.Error]:
 //
 //   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], the turn, or [quorate.ErrNoQuorum], nodes;
-//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help, beside [quorate.ErrClock] when this process's clock is wrong;
+//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help;
 //   - [quorate.ErrClosed] or [quorate.ErrInvalid].
 //
 // The claim is then withdrawn from every node. The end of the context ends the

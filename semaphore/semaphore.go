@@ -79,7 +79,7 @@ func checkSize(n int64) error {
 // [*quorate.Error]:
 //
 //   - when the context ends, one that matches the context's error and says what was missing: [quorate.ErrHeld], permits, or [quorate.ErrNoQuorum], nodes;
-//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help, beside [quorate.ErrClock] when this process's clock is wrong;
+//   - ErrNoQuorum at once when so many nodes refuse for good that waiting cannot help;
 //   - [quorate.ErrClosed] or [quorate.ErrInvalid].
 //
 // Nothing is then taken on any node.

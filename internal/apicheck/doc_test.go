@@ -164,7 +164,7 @@ func TestStringsAreDocumented(t *testing.T) {
 	texts := map[string]string{}
 	for name, err := range map[string]error{
 		"ErrHeld": quorate.ErrHeld, "ErrNoQuorum": quorate.ErrNoQuorum, "ErrLost": quorate.ErrLost, "ErrNotHeld": quorate.ErrNotHeld,
-		"ErrClosed": quorate.ErrClosed, "ErrReleased": quorate.ErrReleased, "ErrClock": quorate.ErrClock, "ErrInvalid": quorate.ErrInvalid,
+		"ErrClosed": quorate.ErrClosed, "ErrReleased": quorate.ErrReleased, "ErrInvalid": quorate.ErrInvalid,
 		"ErrNotRecorded": once.ErrNotRecorded, "ErrNotDurable": once.ErrNotDurable, "ErrNoLeader": leader.ErrNoLeader,
 	} {
 		texts[name] = err.Error()

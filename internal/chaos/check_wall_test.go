@@ -8,31 +8,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/quorate/quorate/internal/core"
 )
 
-// A client whose clock is wrong is refused. One whose clock is right is not,
-// except for a while after it was set right.
-func TestRefusals(t *testing.T) {
-	refused := (&core.WallError{By: year, Nodes: 2, Of: 3, Allowed: time.Second}).Error()
-	at := func(d time.Duration) int64 { return int64(time.Hour + d) }
-	wrong := &operation{Op: "a", Call: at(0), Failed: at(0), Err: "quorate: lock: " + refused, Wall: int64(year), Set: at(-time.Minute)}
-	late := &operation{Op: "b", Call: at(0), Failed: at(time.Second), Err: "quorate: lock: " + refused, Set: at(0)}
-	other := &operation{Op: "c", Call: at(0), Failed: at(0), Err: "quorate: lock: " + core.ErrNoQuorum.Error() + " (0 of 2 votes): set the wrong clock right (NTP)"}
-	within := &operation{Op: "d", Call: at(0), Begin: at(0), Until: at(time.Second), Wall: int64(skew / 2), Set: at(0)}
+// Holds of clients whose clock is wrong are counted.
+func TestWallStats(t *testing.T) {
+	held := operation{Begin: 1, Until: 2}
+	wrong := held
+	wrong.Wall = int64(year)
 	var stats wallStats
-	assert.Empty(t, refusals(&history{Ops: []*operation{wrong, late, other, within}, Set: 2}, &stats))
-	assert.Equal(t, wallStats{Set: 2, Refused: 1}, stats)
-	late.Set = at(-time.Minute)
-	right := &operation{Op: "e", Call: at(0), Failed: at(0), Err: "quorate: lock: " + refused}
-	ops := []*operation{late, right}
-	assert.Len(t, refusals(&history{Ops: ops}, &stats), 1, "of one that was set no majority may have heard")
-	for second := range lately / time.Second {
-		begin := at(-30*time.Second + second*time.Second)
-		ops = append(ops, &operation{Op: "f", Begin: begin, Until: begin + 1})
-	}
-	assert.Len(t, refusals(&history{Ops: ops}, &stats), 2)
+	stats.of(&history{Ops: []*operation{&held, &wrong}, Set: 2})
+	assert.Equal(t, wallStats{Set: 2, Held: 1}, stats)
 }
 
 // A token far from the time is found.

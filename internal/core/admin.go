@@ -365,13 +365,9 @@ func (n *node) look(ctx context.Context) NodeReport {
 // lookAtClock asks a node for its time, and notes the round trip and how far
 // the node's clock is off.
 func (n *node) lookAtClock(ctx context.Context, r *NodeReport) (time.Time, error) {
-	// Two clocks: the round trip is measured by the monotonic one, and the
-	// node's time is compared with the wall clock that tickets begin with. A
-	// step of the wall clock between the two lines would look like a node that
-	// is off.
-	before, wall := time.Now(), n.q.wall.time()
+	before := n.q.now()
 	v, err := n.do(ctx, "TIME")
-	r.RoundTrip = time.Since(before)
+	r.RoundTrip = n.q.now().Sub(before)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -382,7 +378,7 @@ func (n *node) lookAtClock(ctx context.Context, r *NodeReport) (time.Time, error
 	// The node took its time somewhere between the two looks at the clock. The
 	// middle is wrong by half a round trip at most.
 	at := time.UnixMilli(millis)
-	r.Offset = at.Sub(wall.Add(r.RoundTrip / 2))
+	r.Offset = at.Sub(n.q.driver.nodesTime(before.Add(r.RoundTrip / 2)))
 	return at, nil
 }
 
@@ -419,7 +415,7 @@ func warnings(r *NodeReport, set *Settings) []string {
 			"set min-replicas-to-write %[1]d and min-replicas-max-lag 10 there and at the replicas", r.replicas))
 	}
 	if r.Offset.Abs() > set.Skew {
-		w = append(w, fmt.Sprintf("its clock differs from this process's by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), set.Skew))
+		w = append(w, fmt.Sprintf("its clock differs from the median of the nodes' clocks by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), set.Skew))
 	}
 	if r.Jumped != 0 {
 		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; let it be slewed, not set", r.Jumped.Round(time.Millisecond), r.JumpedAt.Format(time.TimeOnly)))

@@ -135,12 +135,6 @@ func (c *call) Reply(v []resp.Value, err error) {
 	default:
 		a.answered(&c.req, &ans)
 		do = q.driver.client.Answer(now, &a.claim, a.spec.shared, &c.req, &ans, verdict)
-		// The node votes and the vote does not count yet. Without this note the
-		// error of a Lock that fails here would list a node that voted as one
-		// that has not answered.
-		if _, counts := a.claim.Node(c.req.Node, now); ans.Vote && !counts && ans.Late > 0 {
-			a.note(c.req.Node, &LateError{Late: ans.Late})
-		}
 	}
 	// With a.mu held: offer still reads c after the link has taken it, under
 	// the same lock. carryOut comes last, since it takes the locks of other

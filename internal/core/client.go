@@ -35,8 +35,8 @@ type driver struct {
 func (d *driver) init(q *Quorum) {
 	d.q = q
 	d.client = protocol.NewClient(protocol.ClientConfig{
-		TTL: d.q.set.TTL, NodeTimeout: d.q.set.NodeTimeout, Guard: d.q.set.Guard, WallAllowed: d.q.wall.allowed,
-		Wall: d.q.wall.micros, Seed: rand.Uint64(), Rules: rules(),
+		TTL: d.q.set.TTL, NodeTimeout: d.q.set.NodeTimeout, Guard: d.q.set.Guard,
+		Seed: rand.Uint64(), Rules: rules(),
 	})
 	d.timer.start(d.tick)
 }
@@ -158,18 +158,12 @@ func (d *driver) act(a *protocol.Action) {
 		}
 	case protocol.ActMark:
 		n.beginIncarnation(a)
-	case protocol.ActRecount:
-		n.recount()
 	case protocol.ActGuard:
 		n.askGuard()
 	case protocol.ActReconnect:
 		n.link.Reconnect(errOtherIncarnation)
 	case protocol.ActStep:
 		d.q.repairs.start(a.Step)
-	case protocol.ActWall:
-		d.askWall(a.Nodes, a.Try)
-	case protocol.ActWallWrong:
-		d.refuseAll()
 	case protocol.ActAttempted:
 		d.q.repairs.wake(n)
 	}
@@ -188,13 +182,7 @@ func (d *driver) report(n *node, a *protocol.Action) {
 		d.q.observer.callApart(Event{Kind: EventClockJumped, Node: n.addr, Took: a.By, Err: &JumpedError{By: a.By}})
 	case protocol.ActDoubted:
 		d.q.set.Logger.Warn("quorate: this process's clock and a node's have parted, and too few other nodes can be asked whose it was; "+
-			"for half a guard time its votes count later by that", "node", n.addr, "by", a.By)
-	case protocol.ActWallWrong:
-		if a.Changed {
-			d.reportWall()
-		}
-	case protocol.ActWallRight:
-		d.q.set.Logger.Info("quorate: the nodes' clocks agree with this process's wall clock again")
+			"it does not vote for half a guard time", "node", n.addr, "by", a.By)
 	case protocol.ActStood:
 		d.q.set.Logger.Warn("quorate: this process's clock has stood still, as that of a machine that was asleep; holds end earlier by that", "for", a.By)
 	}

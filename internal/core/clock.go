@@ -54,7 +54,7 @@ func (n *node) askTime() *adminRequest {
 // nothing else, so what the Client makes of the reading itself is dropped, and
 // what follows from it is carried out.
 func (d *driver) showTime(node int, r protocol.Reading) {
-	_, _, do := d.client.Time(node, r)
+	_, do := d.client.Time(node, r)
 	d.carryOut(do)
 }
 
@@ -67,12 +67,55 @@ func (e *JumpedError) Error() string {
 
 var errParted = errors.New("its clock and this process's have parted, and what it says does not count for a moment")
 
-// LateError is a node that votes for a claim, and whose vote does not count
-// yet.
-type LateError struct{ Late time.Duration }
+// ClockError is a node that does not take a claim's ticket, or takes it where
+// it does not count, since the ticket and the node's clock are too far apart.
+type ClockError struct{ Ahead time.Duration }
 
-func (e *LateError) Error() string {
-	return fmt.Sprintf("its clock and this process's have parted, so its vote counts %v after it was given", e.Late.Round(time.Millisecond))
+func (e *ClockError) Error() string {
+	where := "behind"
+	if e.Ahead < 0 {
+		where = "ahead of"
+	}
+	return fmt.Sprintf("its clock is %v %s the other nodes'; set the wrong clock right (NTP)", e.Ahead.Abs().Round(time.Millisecond), where)
+}
+
+// AheadError is a name that is asked for so often that its tickets have run
+// ahead of a node's clock, or a node that keeps a forged ticket.
+type AheadError struct{ Wait time.Duration }
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("its last ticket for the name is too far ahead of its clock; it gives the next one in %v", e.Wait)
+}
+
+// mismatch says why a node's answer to a claim does not count because of
+// clocks, or nil. Called with a.mu held.
+func (d *driver) mismatch(c *protocol.Attempt, r *protocol.Request, a *protocol.Answer) error {
+	far, old := d.client.FarTicket(c, r, a)
+	if !far {
+		return nil
+	}
+	if ahead := d.nodesTime(d.q.now()).Sub(time.UnixMilli(a.Clock)); old || ahead > d.q.set.Skew {
+		return &ClockError{Ahead: ahead}
+	}
+	return &AheadError{Wait: a.Wait}
+}
+
+// nodesTime is the median of the nodes' clocks at a time.
+func (d *driver) nodesTime(at protocol.Time) time.Time {
+	return time.UnixMicro(int64(d.client.Clock(at)))
+}
+
+// wall is the wall clock of this process, nil for the machine's. Ballots are
+// near it, so that people can read them. Nothing rests on it: no ticket, no
+// lease and no deadline.
+type wall func() time.Time
+
+// time is what the wall clock shows.
+func (w wall) time() time.Time {
+	if w != nil {
+		return w()
+	}
+	return time.Now().Round(0)
 }
 
 // askGuard reads the longest guard time that clients have shown to a node. The
@@ -84,19 +127,6 @@ func (n *node) askGuard() {
 	n.send(&adminRequest{command: resp.AppendCommand(nil, "GET", q.members.markerKey()), reply: func(v []resp.Value, err error) {
 		if m, ok := parseMarker(text(v, 0)); err == nil && ok {
 			q.driver.carryOut(q.driver.client.Guarded(q.now(), n.index, m.guard))
-		}
-	}})
-}
-
-// recount has a node whose clock was set back count its guard time again if it
-// began by a time that has not come yet. A node that began earlier is
-// unchanged. Its run is not judged here, as hello has judged it when the
-// connection began.
-func (n *node) recount() {
-	q := n.q
-	n.send(&adminRequest{command: n.mark(n.info(), n.info().Run(), script.Kept), reply: func(v []resp.Value, err error) {
-		if inc, _, e := script.DecodeMarker(v); err == nil && e == nil {
-			q.driver.carryOut(q.driver.client.Recounted(q.now(), n.index, inc))
 		}
 	}})
 }

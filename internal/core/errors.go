@@ -26,7 +26,6 @@ var (
 	ErrClosed   = errors.New("quorum closed")
 	ErrReleased = errors.New("released")
 	ErrInvalid  = errors.New("invalid use")
-	ErrClock    = errors.New("wrong wall clock")
 )
 
 // Failure is why an operation failed, before the root package dresses it as

@@ -197,7 +197,7 @@ func taking(took transport.Fate) protocol.Taking {
 // or a more urgent one wait already: it would overtake them.
 func (a *attempt) offer(r *protocol.Request) (flush bool) {
 	n := a.q.nodes.at(r.Node)
-	way := a.claim.Offer(r, n.flow.backlog.Behind)
+	way := a.q.driver.client.Offer(&a.claim, a.spec.shared, r, n.flow.backlog.Behind)
 	if way == protocol.Drop {
 		return false
 	}

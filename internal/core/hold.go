@@ -56,13 +56,12 @@ func (f OnEnd) Ended(cause error) { f(cause) }
 func (f OnEnd) Waiting() {}
 
 // Begin starts an acquisition, without waiting for any node. If o is nil, the
-// hold has no callbacks. A wrong wall clock ends it here: the claim would have
-// no place in the order. See wall.go.
+// hold has no callbacks.
 func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if q.isClosed() {
 		return nil, &Failure{Err: ErrClosed}
 	}
-	if err := cmp.Or(q.driver.refused(), q.members.outOfSet(s.Set)); err != nil {
+	if err := q.members.outOfSet(s.Set); err != nil {
 		return nil, &Failure{Err: err}
 	}
 	p := &Pending{q: q, spec: s, try: try, owner: o, began: q.now()}
@@ -121,17 +120,11 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		case protocol.Rejected:
 			return nil, p.a.rejected()
 		case protocol.NoQuorum:
-			return nil, p.a.failure(cmp.Or(q.driver.refused(), ErrNoQuorum))
+			return nil, p.a.failure(ErrNoQuorum)
 		}
 		// It has lapsed, or was ended.
-		switch refused := q.driver.refused(); {
-		case q.isClosed():
-			return nil, p.a.failure(ErrClosed)
-		case refused != nil:
-			return nil, p.a.failure(refused)
-		// The wall clock was wrong, and is right by now: the refusal is void.
-		case phase == protocol.Left && p.a.claim.Refused():
-		case phase == protocol.Left:
+		switch {
+		case q.isClosed(), phase == protocol.Left:
 			return nil, p.a.failure(ErrClosed)
 		case p.a.claim.Try:
 			return nil, p.a.failure(ErrNoQuorum)

@@ -14,27 +14,6 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A claim is refused as the wall clock is wrong, and the wall clock is found
-// right before the goroutine that ends the claim has run. The caller gets the
-// lock: neither is the Quorum closed, nor the wall clock wrong.
-func TestRefusalThatComesTooLate(t *testing.T) {
-	t.Parallel()
-	q := idle(t, redistest.Start(t, 1))
-	require.NoError(t, q.BootstrapSet(within(t)))
-	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
-	require.NoError(t, err)
-	first, err := q.Acquire(within(t), s, false, nil)
-	require.NoError(t, err)
-	p, err := q.Begin(s, false, nil)
-	require.NoError(t, err)
-	p.a.refuse()
-	first.Release()
-	h, err := p.Wait(within(t))
-	require.NoError(t, err)
-	assert.True(t, h.Valid())
-	h.Release()
-}
-
 // blockingHandler is a logger that does not return from a loss until it may.
 type blockingHandler struct {
 	slog.Handler

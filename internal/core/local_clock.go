@@ -43,7 +43,8 @@ type clockBase struct {
 	when  time.Time     // with a monotonic reading
 	wall  int64         // the wall clock, in nanoseconds
 	slept time.Duration
-	known bool // slept was read
+	known bool          // slept was read
+	woke  protocol.Time // when the latest sleep ended
 }
 
 // steady is by how much the difference of wall clock and monotonic clock may
@@ -72,7 +73,7 @@ func localClockOf(slept func() (time.Duration, bool)) *localClock {
 // from returns the base of this moment, at which the clock shows at.
 func (b *clockBase) from(at protocol.Time) *clockBase {
 	t := time.Now()
-	return &clockBase{at: at, when: t, wall: t.UnixNano(), slept: b.slept, known: b.known}
+	return &clockBase{at: at, when: t, wall: t.UnixNano(), slept: b.slept, known: b.known, woke: b.woke}
 }
 
 // It takes no lock in the usual case, since every event of every claim reads
@@ -104,6 +105,7 @@ func (c *localClock) countSleep() protocol.Time {
 		b.slept, b.known = d, true
 	case d-was.slept > steady:
 		b.at, b.slept = b.at.Add(d-was.slept), d
+		b.woke = b.at
 	}
 	c.base.Store(b)
 	return b.at
@@ -120,12 +122,14 @@ func (c *localClock) when(t protocol.Time) time.Time {
 // It is a goroutine of the Quorum. Without it a hold's contexts would end by as
 // much too late as the machine slept, if no call asked for the time meanwhile.
 func (q *Quorum) wakeUps() {
-	for slept := q.clock.base.Load().slept; q.waker.wait(); {
+	for was := q.clock.base.Load(); q.waker.wait(); {
 		q.woken()
-		if now := q.clock.base.Load().slept; now != slept {
-			q.set.Logger.Warn("quorate: this machine was suspended; holds whose lease ended meanwhile are lost", "for", now-slept)
-			slept = now
+		b := q.clock.base.Load()
+		if b.woke != was.woke {
+			q.driver.carryOut(q.driver.client.Slept(q.now(), b.woke))
+			q.set.Logger.Warn("quorate: this machine was suspended; holds whose lease ended meanwhile are lost", "for", b.slept-was.slept)
 		}
+		was = b
 	}
 }
 

@@ -82,7 +82,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 // open makes a Quorum of nodes that New has checked.
 func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q := &Quorum{
-		set: set, clock: newLocalClock(), waker: newWaker(), wall: wall{show: set.Wall, allowed: protocol.WallAllowed(set.Skew, set.Guard, set.TTL)},
+		set: set, clock: newLocalClock(), waker: newWaker(), wall: set.Wall,
 		built: make(chan struct{}), closing: make(chan struct{}),
 	}
 	// The channel ends in random text. Hosts may share a name and processes a

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,8 +157,7 @@ func TestClockThatStoodStill(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithClock())
 	var seen jumps
-	var wall atomic.Int64 // which a machine sets right when it wakes
-	q := e2e.Open(t, c, e2e.Timing(8*time.Second), quorate.WithObserver(&seen), wallOf(&wall))
+	q := e2e.Open(t, c, e2e.Timing(8*time.Second), quorate.WithObserver(&seen))
 	m := mutex.New(q, "m")
 	lock := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
@@ -172,7 +170,6 @@ func TestClockThatStoodStill(t *testing.T) {
 	for i := range 3 {
 		require.NoError(t, c.Node(i).SetClock(time.Hour, 1))
 	}
-	wall.Store(int64(time.Hour))
 	require.NoError(t, lock())
 	m.Unlock()
 	assert.Empty(t, seen.all())

@@ -14,19 +14,15 @@ const (
 	ActWake      ActionKind = iota + 1 // call Tick at At, or as soon after as may be
 	ActAsk                             // give Up(Node) to every claim and every operation on a record
 	ActGone                            // give Down(Node) to every claim
-	ActEarly                           // give Early(Nodes, By) to every claim and every operation on a record
+	ActEarly                           // give Early(Nodes, By) to every claim, and Early(By) to every operation on a record
 	ActTime                            // ask Nodes for their time; tell Time
 	ActMark                            // have Node begin another incarnation unless Incarnation is not its own any more; tell Marked
-	ActRecount                         // have Node count its guard time again if that began by a time that has not come; tell Recounted
 	ActGuard                           // read the longest guard time that clients have shown to Node; tell Guarded
 	ActReconnect                       // end the connection to Node: the next one finds out
 	ActStep                            // take Step; tell StepDone, except after RepairYield, RepairFailed and RepairDone
-	ActWall                            // ask Nodes for their time; tell WallTime
-	ActWallWrong                       // give Refuse to every claim; Changed: report it, too
 	ActJumped                          // Node's clock has jumped by By
 	ActDoubted                         // Node's clock or this process's has
 	ActStood                           // this process's clock has stood still for By
-	ActWallRight                       // a majority of the nodes does not contradict the wall clock any more
 	ActAttempted                       // the repair of Node has been attempted once, or is over
 )
 
@@ -46,5 +42,4 @@ type Action struct {
 	Incarnation Incarnation
 	Try         uint32 // to be passed back
 	Step        *RepairStep
-	Changed     bool
 }

@@ -46,13 +46,12 @@ func (c *Claim) usable(p *peer, now Time) bool {
 	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact)) && now >= p.extra().backFrom
 }
 
-// Known reports whether a quorum is known to hold the claim, without the nodes
-// whose vote does not count yet. If not, what is missing is not the turn but
-// the nodes.
+// Known reports whether a quorum is known to hold the claim. If not, what is
+// missing is not the turn but the nodes.
 func (c *Claim) Known(now Time) bool {
 	known := uint32(0)
 	for i := range c.peers {
-		if p := &c.peers[i]; c.running(p, now) && (p.vote || p.extra().countsFrom == 0) {
+		if p := &c.peers[i]; c.running(p, now) {
 			known |= 1 << i
 		}
 	}
@@ -117,17 +116,13 @@ func (c *Claim) wait(now Time) {
 		switch {
 		case c.usable(p, now) && p.vote:
 			votes |= 1 << i
-		case p.neverSent() || c.awaited(p) || p.held && p.ticket < c.ticket && p.failures == 0 || p.hinted && c.votesLater(p):
+		case p.neverSent() || c.awaited(p) || p.held && p.ticket < c.ticket && p.failures == 0:
 			open |= 1 << i
 		}
 	}
 	switch {
 	case c.Try && (c.outvoted(now, votes, open) || c.countPause > 0 && asked == 0):
-		phase := Busy
-		if !c.Known(now) { // what is missing is not the turn: votes are there, and do not count yet
-			phase = NoQuorum
-		}
-		c.end(now, phase)
+		c.end(now, Busy)
 		return
 	case !c.Sets.Met(known): // its leases have lapsed: it starts again, and a try gives up
 		c.end(now, Expired)
@@ -141,14 +136,6 @@ func (c *Claim) wait(now Time) {
 		return
 	}
 	c.count(now, votes)
-}
-
-// votesLater: the node has voted, and its vote counts later. A try does not
-// wait for that for longer than for the answer of the furthest node: a quarter
-// of the ttl.
-func (c *Claim) votesLater(p *peer) bool {
-	ripe := p.extra().countsFrom
-	return ripe != 0 && !(c.Try && ripe > c.began.Add(c.TTL/4))
 }
 
 // outvoted decides when a try gives up (rule 4). As soon as the votes still to

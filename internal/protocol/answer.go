@@ -25,15 +25,6 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 		c.advance(now)
 		return
 	}
-	if a.Status == OK && a.Late > 0 && c.Counting && c.phase != Holding {
-		// Leases that ended early are missing in what it tells. It may be so
-		// for half a guard time, so the claim asks less and less often, as it
-		// asks a node that is silent.
-		p.refused = false
-		c.noteSilence(now, p)
-		c.advance(now)
-		return
-	}
 	p.failures, p.refused = 0, false
 	switch a.Status {
 	case OK:
@@ -44,8 +35,6 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 			p.askAgain, p.askAt = false, now
 		case a.Wait > 0:
 			p.askAt, p.hinted = now.Add(a.Wait), true
-		case a.Vote && p.extra().countsFrom > now:
-			p.askAt, p.hinted = p.extraOrNil.countsFrom, true
 		}
 		p.waiters = a.Waiters
 		if p.extra().shrinkPending && r.Op != OpBeat && r.Sent >= c.shrunkAt {
@@ -131,9 +120,6 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 		if p.incarnation != a.Incarnation {
 			p.extraOrNil.limit, p.extraOrNil.limitAt = 0, 0
 		}
-		if !same || !a.Vote || !c.running(p, now) { // with its lease a vote may have ended, and a later one begun
-			p.extraOrNil.countsFrom = 0
-		}
 	}
 	if !same || !c.running(p, now) {
 		c.viewBegins(now, p)
@@ -149,7 +135,7 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 		c.forgetView(p)
 	}
 	pushedVote := p.vote && !p.pushUnsure && !a.Foreign && !a.Vote // by the push that voted
-	p.vote = a.Vote && c.voteCounts(now, p, a.Late) || pushedVote
+	p.vote = a.Vote || pushedVote
 	if c.Counting && !pushedVote {
 		c.takeLowerSet(p.mutableExtra(), r, a)
 	}
@@ -179,21 +165,6 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 // the same incarnation, and another Redlock client holds with this node's key.
 func (c *Claim) distrustPushes(p *peer) { p.pushUnsure = c.Rules.on(RulePushOnce) }
 
-// voteCounts reports whether a vote that a node gives now counts now. Where its
-// clock may have jumped ahead it counts when the clock that the node had before
-// would show the same: no lease that the jump has ended early still runs by
-// then.
-func (c *Claim) voteCounts(now Time, p *peer, late time.Duration) bool {
-	if late == 0 || p.vote {
-		return true
-	}
-	m := p.mutableExtra()
-	if m.countsFrom == 0 {
-		m.countsFrom = now.Add(late)
-	}
-	return now >= m.countsFrom
-}
-
 // Push takes what a node said unasked.
 func (c *Claim) Push(now Time, node int, m Push) {
 	c.expire(now)
@@ -206,16 +177,6 @@ func (c *Claim) Push(now Time, node int, m Push) {
 		return
 	}
 	if p.waiters = m.Waiters || !m.Vote; !m.Vote {
-		return
-	}
-	if m.Late > 0 && !p.vote { // the answer to a question will tell
-		switch mine := p.held && !p.refused && m.Ticket == p.ticket && m.Incarnation == p.incarnation; {
-		case mine && p.pushUnsure: // it may tell of an earlier vote: see distrustPushes
-			p.ask(now)
-			c.advance(now)
-		case mine && !c.voteCounts(now, p, m.Late) && p.pendingSince == 0:
-			p.askAt, p.hinted = p.extraOrNil.countsFrom, true
-		}
 		return
 	}
 	if !c.takeVote(p, m) {
@@ -342,31 +303,13 @@ func (c *Claim) Early(now Time, nodes uint32, by time.Duration) {
 	if c.expire(now); c.phase.Final() {
 		return
 	}
-	keeps := c.phase == Holding && c.giveUpAt > 0 && c.Rules.on(RuleKeepEarly)
-	was := c.mostEarly()
 	for i := range c.peers {
-		p := &c.peers[i]
-		if nodes&(1<<i) == 0 {
-			continue
-		}
-		if p.held {
+		if p := &c.peers[i]; nodes&(1<<i) != 0 && p.held {
 			p.mutableExtra().leaseEnds = c.leaseEnds(p).Add(-by)
 		}
-		if keeps {
-			p.mutableExtra().early += by
-		}
 	}
-	if keeps { // two clocks may have parted for one reason, so the deadline moves by as much as the most of its leases do
-		c.giveUpAt = max(c.giveUpAt.Add(-(c.mostEarly() - was)), overdue)
+	if c.phase == Holding && c.giveUpAt > 0 && c.Rules.on(RuleKeepEarly) {
+		c.giveUpAt = max(c.giveUpAt.Add(-by), overdue)
 	}
 	c.advance(now)
-}
-
-// mostEarly is by how much the leases of a node end earlier at most since the
-// holder has kept its deadline.
-func (c *Claim) mostEarly() (d time.Duration) {
-	for i := range c.peers {
-		d = max(d, c.peers[i].extra().early)
-	}
-	return d
 }

@@ -21,7 +21,6 @@ type Attempt struct {
 	fresh           bool  // what is to be sent now must not be merged with what is under way
 	met             bool  // a node knows of others at the name
 	taken           bool  // a caller has the hold
-	refused         bool  // Refuse has ended it
 	waitersReported bool  // and knows of claims that wait behind it
 }
 
@@ -89,7 +88,7 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 			Unhealthy: b.Unhealthy, Busy: b.Busy, Timeout: b.NodeTimeout, Group: *g,
 		})
 	}
-	a.Claim.Start(now, c.propose(a, n), d.Nodes, d.After)
+	a.Claim.Start(now, c.propose(now, a, n), d.Nodes, d.After)
 	for i := range g.Nodes {
 		if b.Unhealthy&(1<<i) != 0 {
 			a.Suspect(now, i)
@@ -99,8 +98,23 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 }
 
 // propose returns T0 for an attempt that begins now.
-func (c *Client) propose(a *Attempt, n *Name) Ticket {
-	return n.tickets.Propose(a.ID, c.Wall(), c.Window(), a.Rules)
+func (c *Client) propose(now Time, a *Attempt, n *Name) Ticket {
+	return n.tickets.Propose(a.ID, c.Clock(now), c.Window(), a.Rules)
+}
+
+// Offer is Attempt.Offer, and gives a join its T0.
+//
+// T0 is of when it is first sent. An attempt may start before any node's clock
+// is known, and a connection shows the clock of its node before it takes a
+// request.
+func (c *Client) Offer(a *Attempt, n *Name, r *Request, behind func(Class) bool) Sending {
+	if r.Op == OpJoin {
+		if a.sent == 0 && r.Sent != a.began && !a.Postponed() {
+			a.ticket = c.propose(r.Sent, a, n)
+		}
+		r.Ticket = a.ticket
+	}
+	return a.Offer(r, behind)
 }
 
 // Answer takes a node's answer to r, which Reply has judged.
@@ -127,6 +141,10 @@ func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, 
 	}
 	far, _ := c.FarTicket(a, r, ans)
 	a.Claim.Answer(now, *r, *ans)
+	if far && a.Phase() == Joining && !a.raised && c.Window().Far(a.ticket, c.Clock(a.began)) {
+		// Its T0 is from the clock of a node that others contradict by now.
+		a.end(now, Expired)
+	}
 	if !first {
 		a.landed(r)
 	}
@@ -135,11 +153,6 @@ func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, 
 		// nodes know.
 		a.met = a.met || !ans.Vote || !ans.HasTotals || ans.Sum > 0
 		n.Meet(a.met)
-	}
-	if far {
-		c.mu.Lock()
-		c.wall.reason(now)
-		do = c.unlock(now)
 	}
 	if a.Claim.MissedResize(ans) {
 		do = append(do, c.MissedResize(now, n.Name)...)
@@ -192,20 +205,6 @@ func (a *Attempt) Take(now Time) Phase {
 	a.taken = a.Phase() == Holding
 	return a.Phase()
 }
-
-// Refuse ends the attempt if it has not been admitted: with this process's wall
-// clock it has no place in the order.
-func (a *Attempt) Refuse(now Time) {
-	if a.Phase() < Holding {
-		a.refused = true
-		a.Leave(now)
-	}
-}
-
-// Refused reports whether Refuse has ended the attempt. The wall clock may be
-// right again by the time that the caller sees the end: then it may start
-// another attempt.
-func (a *Attempt) Refused() bool { return a.refused }
 
 // Valid reports whether the claim is held now.
 func (a *Attempt) Valid(now Time) bool { return a.Phase() == Holding && now < a.Deadline() }

@@ -52,8 +52,9 @@ type Client struct {
 	parted atomic.Bool // some clocks have: each reading may be evidence. Written with mu held
 	bounds []nodeBounds
 
+	ahead atomic.Int64 // see Clock. Written with mu held
+
 	mu        sync.Mutex
-	wall      wallClock
 	lives     *Incarnations
 	clocks    *Clocks // used with all bounds locked, too
 	repair    *Repair
@@ -70,9 +71,8 @@ type ClientConfig struct {
 	TTL         time.Duration
 	NodeTimeout time.Duration
 	Guard       time.Duration
-	WallAllowed time.Duration // how far the wall clock may be from the nodes' clocks; 0: they are not compared
-	Wall        func() Ticket // what the wall clock shows, in microseconds
-	Seed        uint64        // spreads the repairs of many clients
+	Seed        uint64              // spreads the repairs of many clients
+	Skewed      func(Ticket) Ticket // for tests: what Clock returns instead; nil: it is right
 	Rules       Rules
 }
 
@@ -95,7 +95,6 @@ func NewClient(cfg ClientConfig) *Client {
 	c.group.Store(&Group{Nodes: cfg.Nodes, Sets: Majority(cfg.Nodes), Deciders: Majority(cfg.Nodes), Window: WindowOf(cfg.Guard)})
 	c.clocks = NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
 	c.clocks.Rules = cfg.Rules
-	c.wall.init(&cfg)
 	c.attempted = make([]bool, cfg.Nodes)
 	for i := range c.attempted {
 		c.attempted[i] = true
@@ -142,6 +141,17 @@ func (c *Client) Bounds(now Time, node int) (at Time, width time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.At(), b.Width(now)
+}
+
+// Clock returns what the nodes' clocks show, in microseconds: see
+// [Clocks.Median]. Before any is known it is near 0. The wall clock of this
+// process is in nothing.
+func (c *Client) Clock(now Time) Ticket {
+	t := Ticket(max(0, int64(now)+c.ahead.Load()) / 1000)
+	if c.Skewed != nil {
+		t = c.Skewed(t)
+	}
+	return t
 }
 
 // Attempted reports whether nothing is to be waited for at a node: its repair
@@ -194,7 +204,12 @@ func (c *Client) unlock(now Time) []Action {
 		}
 	}
 	c.parted.Store(c.clocks.Open())
-	if at := min(c.repair.Wake(), c.clocks.Wake(), c.poll, c.wall.at); at < c.alarm && !c.closed {
+	c.judgeClocks(func(j *Clocks) {
+		if ahead, known := j.Median(); known {
+			c.ahead.Store(ahead)
+		}
+	})
+	if at := min(c.repair.Wake(), c.clocks.Wake(), c.poll); at < c.alarm && !c.closed {
 		c.alarm = at
 		c.act(Action{Kind: ActWake, At: at})
 	}
@@ -244,18 +259,14 @@ func (c *Client) clock(e ClockEvent) {
 		c.act(Action{Kind: ActGuard, Node: e.Node})
 	case ClockEarly:
 		c.act(Action{Kind: ActEarly, Nodes: e.Nodes, By: e.By})
-	case ClockCleared:
-		if c.Rules.on(RuleCleared) {
-			c.act(Action{Kind: ActAsk, Node: e.Node})
-		}
 	case ClockJumped:
 		c.act(Action{Kind: ActJumped, Node: e.Node, By: e.By})
 	case ClockStood:
 		c.act(Action{Kind: ActStood, By: e.By})
 	case ClockDoubted:
 		c.act(Action{Kind: ActDoubted, Node: e.Node, By: e.By})
-		if e.By < 0 && c.Rules.on(RuleRecount) {
-			c.act(Action{Kind: ActRecount, Node: e.Node})
+		if e.By < 0 { // its guard time may have begun by a time that has not come: a connection begins that again
+			c.act(Action{Kind: ActReconnect, Node: e.Node})
 		}
 	}
 }

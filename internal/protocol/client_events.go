@@ -32,15 +32,14 @@ const (
 func (v Verdict) Counts() bool { return v.Why == Counts }
 
 // Reply judges the answer a to the request r of a claim, or of an operation on
-// a record, at a name. It sets a.Late. The runtime carries out what is
-// returned, then it gives the reply and the Verdict to the claim or the
-// operation. A node's word that it has removed a claim always counts: no vote
-// rests on it.
+// a record, at a name. The runtime carries out what is returned, then it gives
+// the reply and the Verdict to the claim or the operation. A node's word that
+// it has removed a claim always counts: no vote rests on it.
 func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do []Action) {
 	if r.Op == OpLeave {
 		return Verdict{Why: Counts}, nil
 	}
-	a.Late, v.Why, do = c.judge(now, r.Node, a.Incarnation, Reading{Sent: r.Sent, Received: now, Millis: a.Clock})
+	v.Why, do = c.judge(now, r.Node, a.Incarnation, Reading{Sent: r.Sent, Received: now, Millis: a.Clock})
 	if !v.Counts() && c.Rules.on(RuleJudged) {
 		return v, do
 	}
@@ -56,7 +55,7 @@ func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do 
 	// Otherwise each of its attempts would be moved up by the nodes, one after
 	// the other, and settle a round trip later.
 	if seen > r.Ticket && r.Op != OpBeat { // else it is the claim's own, or an earlier one's
-		n.tickets.Observe(seen, c.Wall(), c.Window())
+		n.tickets.Observe(seen, c.Clock(now), c.Window())
 	}
 	// An answer may say that its node is not caught up, or does not know of a
 	// Resize. Any such answer starts the repair, so a client that uses locks
@@ -69,20 +68,18 @@ func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do 
 	return v, do
 }
 
-// Push judges a push, and sets m.Late. If it counts, the runtime carries out
-// what is returned, and then gives the push to the claim. A word about a record
-// is no evidence: the node is asked.
+// Push judges a push. If it counts, the runtime carries out what is returned,
+// and then gives the push to the claim. A word about a record is no evidence:
+// the node is asked.
 func (c *Client) Push(now Time, node int, m *Push) (counts bool, do []Action) {
 	if m.Changed {
 		return true, nil
 	}
-	late, why, do := c.judge(now, node, m.Incarnation, Reading{Received: now, Millis: m.Clock, Push: true})
-	m.Late = late
+	why, do := c.judge(now, node, m.Incarnation, Reading{Received: now, Millis: m.Clock, Push: true})
 	return why == Counts, do
 }
 
-// judge finds out whether a reply or a push counts, and how much later a vote
-// does.
+// judge finds out whether a reply or a push counts.
 //
 // Invariant: the incarnation comes first. Without that the time that a server
 // of another node's data shows moves the bounds of the node's clock.
@@ -90,24 +87,24 @@ func (c *Client) Push(now Time, node int, m *Push) (counts bool, do []Action) {
 // Note: Here is an incorrect order:
 //
 //	why = c.check(now, node, inc, r.Push)
-//	late, why = c.read(node, r)
+//	why = c.read(node, r)
 //	c.nodeActions(now)
 //
 // The reply that shows a new incarnation is judged by the bounds of the last
 // one, and the bounds that it begins are forgotten. A jump before the next
 // reply goes unnoticed.
-func (c *Client) judge(now Time, node int, inc Incarnation, r Reading) (late time.Duration, why Why, do []Action) {
+func (c *Client) judge(now Time, node int, inc Incarnation, r Reading) (why Why, do []Action) {
 	if inc != 0 && c.votes[node].Load() == uint64(inc) && c.within(node, r) {
-		return 0, Counts, nil
+		return Counts, nil
 	}
 	c.mu.Lock()
 	if why = c.check(now, node, inc, r.Push); why == Counts {
 		if c.Rules.on(RuleBegins) {
 			c.nodeActions(now)
 		}
-		late, why = c.read(node, r)
+		why = c.read(node, r)
 	}
-	return late, why, c.unlock(now)
+	return why, c.unlock(now)
 }
 
 // check finds out whether what a node says in an incarnation counts. Called
@@ -129,15 +126,14 @@ func (c *Client) check(now Time, node int, inc Incarnation, push bool) Why {
 }
 
 // read gives the judge of the clocks a reading. Called with c.mu held.
-func (c *Client) read(node int, r Reading) (late time.Duration, why Why) {
+func (c *Client) read(node int, r Reading) (why Why) {
 	why = Parted
 	c.judgeClocks(func(j *Clocks) {
-		var counts bool
-		if counts, late = j.Read(node, r); counts {
+		if j.Read(node, r) {
 			why = Counts
 		}
 	})
-	return late, why
+	return why
 }
 
 // Check judges what a node says beside claims and records, by its incarnation
@@ -155,8 +151,7 @@ func (c *Client) Check(now Time, node int, inc Incarnation) (why Why, do []Actio
 // whether it is within them. It takes the lock of these bounds only.
 //
 // Invariant: a reading counts without Client.mu only while no clock is known to
-// have parted. Without the rule a reply would count at once whose vote counts
-// later (RuleLate).
+// have parted. Without the rule the reply of a node in doubt would count (RuleDoubt).
 func (c *Client) within(node int, r Reading) bool {
 	if c.parted.Load() {
 		return false
@@ -170,13 +165,21 @@ func (c *Client) within(node int, r Reading) bool {
 
 // Time takes what a node says when it is asked for its time. It returns what
 // Reply would make of it.
-func (c *Client) Time(node int, r Reading) (late time.Duration, why Why, do []Action) {
+func (c *Client) Time(node int, r Reading) (why Why, do []Action) {
 	if c.within(node, r) {
-		return 0, Counts, nil
+		return Counts, nil
 	}
 	c.mu.Lock()
-	late, why = c.read(node, r)
-	return late, why, c.unlock(r.Received)
+	why = c.read(node, r)
+	return why, c.unlock(r.Received)
+}
+
+// Slept says that this process slept until a time, and that its clock counts
+// the sleep.
+func (c *Client) Slept(now, until Time) (do []Action) {
+	c.mu.Lock()
+	c.judgeClocks(func(j *Clocks) { j.Slept(until) })
+	return c.unlock(now)
 }
 
 // Connect says that a connection to a node begins, and how long its first round
@@ -206,11 +209,6 @@ func (c *Client) Up(now Time, node int) (do []Action) {
 	// while the connection was away is gone, and with it the only word of a
 	// turn.
 	c.act(Action{Kind: ActAsk, Node: node})
-	if c.wall.lacks(node) {
-		c.act(Action{Kind: ActWall, Nodes: 1 << node, Try: c.wall.try})
-	} else {
-		c.wall.reason(now)
-	}
 	if !c.closed {
 		c.repair.Up(now, node)
 	}
@@ -243,13 +241,6 @@ func (c *Client) Down(now Time, node int) (do []Action) {
 func (c *Client) Marked(now Time, node int, try uint32, inc Incarnation, ok bool) (do []Action) {
 	c.mu.Lock()
 	c.lives.Marked(node, try, inc, ok)
-	return c.unlock(now)
-}
-
-// Recounted says which incarnation a node has after an ActRecount.
-func (c *Client) Recounted(now Time, node int, inc Incarnation) (do []Action) {
-	c.mu.Lock()
-	c.lives.Counted(node, inc)
 	return c.unlock(now)
 }
 
@@ -308,9 +299,6 @@ func (c *Client) Tick(now Time) (do []Action) {
 	c.judgeClocks(func(j *Clocks) { j.Tick(now) })
 	if !c.closed {
 		c.repair.Tick(now)
-	}
-	if sets := c.group.Load().Sets; c.wall.tick(now, sets, c.Wall) {
-		c.act(Action{Kind: ActWall, Nodes: sets.All(), Try: c.wall.try})
 	}
 	if every := max(c.TTL/4, 250*time.Millisecond); c.poll == Never || now >= c.poll {
 		ask := uint32(0)

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// wall is what the wall clock of these tests shows: it stands still.
+// wall is what these tests take for the nodes' clocks: it stands still.
 const wall = protocol.Ticket(1_700_000_000_000_000)
 
 // process is a Client whose nodes all vote, and one attempt of it.
@@ -29,7 +30,7 @@ const (
 
 func newProcess(nodes int, rules protocol.Rules) *process {
 	p := &process{now: protocol.Time(time.Second), Client: protocol.NewClient(protocol.ClientConfig{
-		Nodes: nodes, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime, Wall: func() protocol.Ticket { return wall }, Rules: rules,
+		Nodes: nodes, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime, Skewed: func(protocol.Ticket) protocol.Ticket { return wall }, Rules: rules,
 	})}
 	for i := range nodes {
 		p.Connect(p.now, i, time.Millisecond)
@@ -182,23 +183,18 @@ func openWithoutAHold(t assert.TestingT, rules protocol.Rules) {
 	assert.False(t, put.Follow(p.now.Add(protocol.LatePut+1), false))
 }
 
-// A node whose clock was set back counts its guard time again, and claims ask
-// it when what it says counts again.
+// A node whose clock was set back counts its guard time again with the next
+// connection.
 func TestClockThatWasSetBack(t *testing.T) {
 	t.Parallel()
-	clockSetBack(t, protocol.Rules{})
-}
-
-func clockSetBack(t assert.TestingT, rules protocol.Rules) {
-	p := newProcess(1, rules)
+	p := newProcess(1, protocol.Rules{})
 	read := func(millis int64) []protocol.Action {
 		p.now += 1000
-		_, _, do := p.Time(0, protocol.Reading{Sent: p.now - 500, Received: p.now, Millis: millis})
+		_, do := p.Time(0, protocol.Reading{Sent: p.now - 500, Received: p.now, Millis: millis})
 		return do
 	}
 	assert.Empty(t, read(1_000_000))
-	assert.True(t, has(read(990_000), protocol.ActRecount))
-	assert.True(t, has(p.Tick(p.now.Add(aTimeout)), protocol.ActAsk))
+	assert.True(t, has(read(990_000), protocol.ActReconnect))
 }
 
 func has(do []protocol.Action, k protocol.ActionKind) bool {
@@ -254,4 +250,80 @@ func firstReply(t assert.TestingT, rules protocol.Rules) {
 	p.Up(p.now, 0)
 	assert.Equal(t, protocol.Counts, read(9, 5_000_000), "the clock of another server is no jump")
 	assert.Equal(t, protocol.Parted, read(9, 5_060_000), "a jump of this one is")
+}
+
+// unmet is a process that has not heard of its nodes yet.
+func unmet(nodes int) *process {
+	return &process{now: protocol.Time(time.Second), Client: protocol.NewClient(protocol.ClientConfig{
+		Nodes: nodes, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime,
+	})}
+}
+
+// meet begins the connection to a node whose clock shows so many milliseconds.
+func (p *process) meet(node int, millis int64) {
+	p.now += 1000
+	p.Connect(p.now, node, time.Millisecond)
+	p.Show(p.now, node, protocol.Incarnation(node+1))
+	p.Time(node, protocol.Reading{Sent: p.now - 500, Received: p.now, Millis: millis})
+	p.Up(p.now, node)
+}
+
+// An attempt that starts before any node's clock is known gets its T0 when it
+// is first sent, and keeps it.
+func TestT0BeforeAnyClockIsKnown(t *testing.T) {
+	t.Parallel()
+	p := unmet(3)
+	p.Start(p.now, &p.a, &p.name, &protocol.Begin{
+		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: aTTL}, NodeTimeout: aTimeout, Drift: aTTL / 32,
+	})
+	// offer hands over what is to be sent, and returns what the connected node
+	// gets, if there is one.
+	offer := func(connected int) (sent protocol.Request) {
+		for _, r := range p.a.Out {
+			require.Equal(t, protocol.Hand, p.Offer(&p.a, &p.name, &r, func(protocol.Class) bool { return false }))
+			if r.Node == connected {
+				p.a.Departed(&r, protocol.Accepted)
+				sent = r
+				continue
+			}
+			p.a.Departed(&r, protocol.NotSent)
+			defer p.Fail(p.now, &p.a, &r, false)
+		}
+		p.a.Sent()
+		return sent
+	}
+	offer(-1)
+	p.now = p.now.Add(time.Second)
+	for i := range 3 {
+		p.meet(i, 1_700_000_000_000+int64(i)*1000)
+		p.a.Up(p.now, i)
+		r := offer(i)
+		assert.Equal(t, protocol.OpJoin, r.Op)
+		assert.InDelta(t, 1_700_000_000_000_000, int64(r.Ticket), 10_000, "node %d gets the T0 of the first", i)
+	}
+	assert.InDelta(t, 1_700_000_001_000_000, int64(p.Clock(p.now)), 10_000, "the median")
+}
+
+// The first node that a client meets has a wrong clock. An attempt with a T0 by
+// that clock starts again as soon as others contradict it.
+func TestT0OfAWrongClock(t *testing.T) {
+	t.Parallel()
+	for _, off := range []int64{-3_600_000, 3_600_000} {
+		p := unmet(3)
+		p.meet(0, 1_700_000_000_000+off)
+		p.start(protocol.Rules{})
+		p.meet(1, 1_700_000_000_000)
+		p.meet(2, 1_700_000_000_000)
+		a := protocol.Answer{Status: protocol.OK, Incarnation: 2, Clock: 1_700_000_000_000, Ticket: p.a.Ticket()}
+		if off > 0 {
+			a.Status = protocol.Ahead
+		}
+		r := p.sent[1]
+		v, _ := p.Reply(p.now, &p.name, &r, &a)
+		p.Answer(p.now, &p.a, &p.name, &r, &a, v)
+		assert.Equal(t, protocol.Expired, p.a.Phase())
+		p.a = protocol.Attempt{}
+		p.start(protocol.Rules{})
+		assert.InDelta(t, 1_700_000_000_000_000, int64(p.a.Ticket()), 10_000)
+	}
 }

@@ -11,8 +11,9 @@ import (
 // The order matters. If q nodes have parted by as much, that settles it: this
 // process's clock stood still, and no node is blamed for it. Only then is each
 // case looked at by itself. A case that no evidence settles is taken for both
-// at once: this process's leases end earlier, and the node's votes count later.
-// Both are safe whichever clock it was.
+// at once: the node does not count, and this process's leases end earlier if no
+// other node shows that its clock went on. Both are safe whichever clock it
+// was.
 //
 // Invariant: a node is made to begin another incarnation only if q other nodes
 // exclude that this process's clock stood still by as much. Without that one
@@ -38,8 +39,12 @@ func (c *Clocks) judge(now Time) {
 		if !k.blamed && !k.doubted && now >= c.due(k) {
 			c.doubt(i)
 		}
-		if k.doubted && !k.blamed && !k.allShortened && now >= k.at.Add(slowNodeFactor*c.Wait) {
-			c.shortenAll(i)
+		// No other node may show that this process's clock went on. Then the
+		// leases that they gave end earlier, too.
+		if k.doubted && !k.blamed && !k.alone && now >= k.at.Add(slowNodeFactor*c.Wait) {
+			if k.alone = true; k.steady == 0 {
+				c.early(1<<len(c.bounds)-1, k.hi)
+			}
 		}
 		if now >= k.until && !k.unread {
 			c.closeCase(i)
@@ -55,23 +60,29 @@ func (c *Clocks) due(k *clockCase) Time {
 	return min(k.at.Add(c.Wait), k.until)
 }
 
-// doubt: it is unknown whose clock it was. If the node's is ahead, its leases
-// end earlier by this process's clock in either case.
+// doubt: it is unknown whose clock it was, so the node does not count until its
+// case is closed. Its leases of before end for the claims that have them: if
+// its clock was set ahead, the node has ended some, and if this process's stood
+// still, they end earlier than it takes them to. After a clock that was set
+// back leases last longer.
 //
 // Invariant: a case in doubt stays open until all leases have ended that the
 // node gave to any client. Clients with longer settings have shown theirs to
 // the node. Without the rule a client with a short guard time counts the node's
-// votes at once after half of that, and the node then drops another client's
-// long lease early by the jump: two holders.
+// votes after half of that, and the node then drops another client's long lease
+// early by the jump: two holders.
 func (c *Clocks) doubt(node int) {
 	k := &c.cases[node]
 	k.doubted = true
-	if k.hi > 0 && c.Rules.on(RuleLongest) {
+	c.Out = append(c.Out, ClockEvent{Kind: ClockDoubted, Node: node, By: k.by})
+	if k.hi <= 0 {
+		return
+	}
+	if c.Rules.on(RuleLongest) {
 		k.unread = true
 		c.Out = append(c.Out, ClockEvent{Kind: ClockGuard, Node: node})
 	}
-	c.Out = append(c.Out, ClockEvent{Kind: ClockDoubted, Node: node, By: k.by})
-	c.shorten(k, 1<<node)
+	c.early(1<<node, max(k.hi, int64(c.Longest))) // no lease is longer
 }
 
 // Guard says which guard time is the longest that clients have shown to a node.
@@ -89,27 +100,12 @@ func (c *Clocks) Guard(now Time, node int, guard time.Duration) {
 // node timeout is a quarter of that at most.
 const slowNodeFactor = 4
 
-// shortenAll: no other node shows that this process's clock has not stood
-// still, so the leases that they gave end earlier as well.
-func (c *Clocks) shortenAll(node int) {
-	k := &c.cases[node]
-	if k.allShortened = true; k.steady == 0 {
-		c.shorten(k, 1<<len(c.bounds)-1)
-	}
-}
-
-// shorten has leases at nodes end earlier, unless they do for another case that
-// may have the same cause. If a clock was set back, leases last longer: no
-// reason to rely on that.
-func (c *Clocks) shorten(k *clockCase, nodes uint32) {
-	for i := range c.cases {
-		if o := &c.cases[i]; o.open && o.lo <= k.hi && k.lo <= o.hi {
-			nodes &^= o.shortened
-		}
-	}
-	k.shortened |= nodes
-	if k.shift > 0 && nodes != 0 && c.Rules.on(RuleEarly) {
-		c.Out = append(c.Out, ClockEvent{Kind: ClockEarly, Nodes: nodes, By: time.Duration(k.shift)})
+// early has the leases that nodes gave end earlier. If two cases have one cause,
+// they end earlier twice: that is safe. After a clock was set back leases last
+// longer, which is no reason to rely on that.
+func (c *Clocks) early(nodes uint32, by int64) {
+	if by > 0 && c.Rules.on(RuleEarly) {
+		c.Out = append(c.Out, ClockEvent{Kind: ClockEarly, Nodes: nodes, By: time.Duration(by)})
 	}
 }
 
@@ -136,7 +132,7 @@ func (c *Clocks) judgeOwnClock(now Time) {
 			continue
 		}
 		c.Out = append(c.Out, ClockEvent{Kind: ClockStood, By: c.cases[i].by})
-		c.shorten(&c.cases[i], 1<<len(c.bounds)-1)
+		c.early(1<<len(c.bounds)-1, c.cases[i].hi)
 		for j, b := range c.bounds {
 			switch {
 			case nodes&(1<<j) != 0:
@@ -153,5 +149,4 @@ func (c *Clocks) judgeOwnClock(now Time) {
 func (c *Clocks) closeCase(node int) {
 	c.cases[node] = clockCase{}
 	c.open--
-	c.Out = append(c.Out, ClockEvent{Kind: ClockCleared, Node: node})
 }

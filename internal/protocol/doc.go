@@ -57,7 +57,6 @@
 //	fanout.go       which nodes are asked first, and how long to wait
 //	incarnation.go  which replies of a node count
 //	servers.go      which of two addresses of one server votes
-//	wallclock.go    whether the client's wall clock is wrong
 //	holder.go       which claim holds a name, for an onlooker
 //	localqueue.go, localunlock.go, localline.go   which caller of a process holds a value next
 //	repair.go, repair_timing.go         which node is repaired, and when

@@ -163,14 +163,6 @@ func (s *Incarnations) Marked(i int, try uint32, inc Incarnation, ok bool) {
 	}
 }
 
-// Counted says which incarnation a voting node has after it was asked to count
-// its guard time again.
-func (s *Incarnations) Counted(i int, inc Incarnation) {
-	if n := &s.nodes[i]; n.state == voting && n.incarnation != inc {
-		s.began(i, inc)
-	}
-}
-
 // began says that another incarnation of a node has begun on the connection
 // that there is.
 func (s *Incarnations) began(i int, inc Incarnation) {

@@ -74,8 +74,4 @@ func TestNodeWhoseClockJumped(t *testing.T) {
 	l.Marked(0, again.Try, 2, true)
 	assert.Equal(t, []protocol.NodeAction{{Kind: protocol.NodeVotes, Node: 0}, {Kind: protocol.NodeAsk, Node: 0}, {Kind: protocol.NodeRepair, Node: 0}}, outOf(l))
 	assert.True(t, l.Check(0, 2))
-	l.Counted(0, 2)
-	assert.Empty(t, outOf(l))
-	l.Counted(0, 3)
-	assert.Len(t, outOf(l), 3)
 }

@@ -1,6 +1,9 @@
 package protocol
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A lease ends by the node's wall clock, and the client takes it to end by its
 // own monotonic clock. A node's clock that is set ahead ends leases early. So
@@ -17,12 +20,14 @@ import "time"
 //	        |            |                         |
 //	q others cannot   q nodes, at least two,    neither, within Wait
 //	have parted as    may have parted by        |
-//	much              as much                   the client suspects itself first:
-//	        |            |                      its leases there end as much
-//	the node's clock  the client's clock        earlier, and a new vote counts as
-//	jumped: a new     stood still: all its      much later, until all leases of
-//	incarnation       leases end as much        before have ended
+//	much              as much                   the node is in doubt: what it said
+//	        |            |                      counts no more, and it does not
+//	the node's clock  the client's clock        count until all leases of before
+//	jumped: a new     stood still: all its      have ended
+//	incarnation       leases end as much
 //	                  earlier
+//
+// A node in doubt is as a node that is down, which is always safe.
 //
 // The obvious rule is wrong: to blame every node that has parted. The first
 // node that a client reaches after a sleep would be silenced for a guard time
@@ -39,7 +44,6 @@ const (
 	ClockStood                             // this process's clock has stood still: report it
 	ClockDoubted                           // Node's clock or this process's: report it
 	ClockEarly                             // the leases that Nodes gave end By earlier
-	ClockCleared                           // what Node says counts again: ask it about every claim
 	ClockGuard                             // read the longest guard time that clients have shown to Node; tell Guard
 )
 
@@ -60,11 +64,9 @@ type clockCase struct {
 	lo, hi       int64         // at least and at most
 	until        Time          // it is closed then
 	unread       bool          // the longest guard time at the node is not known, so it stays open
-	doubted      bool          // the client suspects itself: it cannot tell whose clock it was
-	allShortened bool          // leases of all nodes were shortened for it, if they had to be
+	doubted      bool          // it cannot be told whose clock it was
+	alone        bool          // no other node has shown that it was not this process's
 	blamed       bool          // the node's
-	shift        int64         // how much earlier leases end that were not shortened before
-	shortened    uint32        // the nodes whose leases have been shortened for it
 	steady       uint32        // the nodes that cannot have parted from ours by as much
 	boundsBefore []span        // what was known of all of them before asked
 }
@@ -111,20 +113,23 @@ func (c *Clocks) grow(bounds []*ClockBounds) {
 // that has not been settled.
 func (c *Clocks) Open() bool { return c.open > 0 }
 
-// Read takes a node's reading. It returns whether what came with it counts, and
-// how much later a vote does.
-func (c *Clocks) Read(node int, r Reading) (counts bool, late time.Duration) {
+// Read takes a node's reading. It returns whether what came with it counts.
+//
+// Invariant: a node in doubt does not vote. If its clock jumped ahead, it may
+// have ended leases early that other clients count on. When its case closes all
+// of these have ended. Without the rule two clients hold.
+func (c *Clocks) Read(node int, r Reading) (counts bool) {
 	b, k := c.bounds[node], &c.cases[node]
 	c.noteEvidence(node, r)
 	switch {
 	case b.Take(r):
-	case !b.known: // of before this process's clock stood still
-		return false, 0
+	case !b.known: // of before this process slept
+		return false
 	case !c.Rules.on(RuleClock):
 		b.Forget(0)
 	case r.Push: // an answer will show by how much
 		c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1 << node})
-		return false, 0
+		return false
 	default:
 		c.suspect(node, r)
 	}
@@ -136,13 +141,7 @@ func (c *Clocks) Read(node int, r Reading) (counts bool, late time.Duration) {
 	if unread && k.unread { // the answer to the first question may be lost
 		c.Out = append(c.Out, ClockEvent{Kind: ClockGuard, Node: node})
 	}
-	if doubted := k.open && k.doubted && !k.blamed; doubted && k.hi > 0 {
-		if c.Rules.on(RuleLate) {
-			late = time.Duration(k.hi)
-		}
-		return true, late
-	}
-	return !k.open, 0
+	return !k.open || k.doubted && !k.blamed && !c.Rules.on(RuleDoubt)
 }
 
 // suspect opens a case: the clocks have parted.
@@ -155,14 +154,11 @@ func (c *Clocks) suspect(node int, r Reading) {
 	}
 	lo, hi = lo-max(lo, -lo)/clockRate, hi+max(hi, -hi)/clockRate // clocks also part while one stands still
 	was := *k
-	*k = clockCase{open: true, at: r.Received, asked: b.asked, by: time.Duration(shown), lo: lo, hi: hi, shift: hi}
+	*k = clockCase{open: true, at: r.Received, asked: b.asked, by: time.Duration(shown), lo: lo, hi: hi}
 	if c.open++; was.open { // once more, before the first time was settled
 		c.open--
 		k.until = was.until
 		k.by, k.lo, k.hi = k.by+was.by, lo+was.lo, hi+was.hi
-		if !was.doubted {
-			k.shift += was.shift
-		}
 	}
 	if !c.Rules.on(RuleAsked) {
 		k.asked = b.at + 1
@@ -209,6 +205,28 @@ func (c *Clocks) noteEvidence(node int, r Reading) {
 	}
 }
 
+// Median returns by how much at least the median of the nodes' clocks is ahead
+// of this process's. Nodes in doubt are left out, if there are others.
+//
+// It takes the lower ends of the bounds: no node's clock is ahead of what is
+// taken for it, and a sleep does not make these wrong.
+func (c *Clocks) Median() (ahead int64, known bool) {
+	var buf [maxNodes]int64
+	for _, open := range []bool{false, true} {
+		clocks := buf[:0]
+		for i, b := range c.bounds {
+			if b.known && c.Sets.All()&(1<<i) != 0 && c.cases[i].open == open {
+				clocks = append(clocks, b.low)
+			}
+		}
+		if len(clocks) > 0 {
+			slices.Sort(clocks)
+			return clocks[(len(clocks)-1)/2], true
+		}
+	}
+	return 0, false
+}
+
 // Tick lets time pass.
 func (c *Clocks) Tick(now Time) { c.judge(now) }
 
@@ -221,7 +239,7 @@ func (c *Clocks) Wake() Time {
 				w = min(w, k.until)
 			}
 			switch {
-			case k.blamed || k.allShortened:
+			case k.blamed || k.alone:
 			case k.doubted:
 				w = min(w, k.at.Add(slowNodeFactor*c.Wait))
 			default:
@@ -238,5 +256,26 @@ func (c *Clocks) IncarnationBegan(node int) {
 	c.bounds[node].Forget(0)
 	if c.cases[node].open {
 		c.closeCase(node)
+	}
+}
+
+// sleepError is how exactly a kernel measures a sleep: some read a clock of
+// seconds.
+const sleepError = time.Second
+
+// Slept says that this process slept until a time, and that its clock counts
+// the sleep. So its deadlines say what it has lost, less the error of the
+// kernel. Nothing that is known of clocks from before is evidence, and the
+// bounds begin with the next answers. A case that was open before the sleep
+// stays open: leases of then may still run.
+func (c *Clocks) Slept(until Time) {
+	c.early(1<<len(c.bounds)-1, int64(sleepError))
+	for i, b := range c.bounds {
+		if k := &c.cases[i]; k.open && k.at >= until {
+			c.closeCase(i)
+		}
+		if !c.cases[i].open {
+			b.Forget(until)
+		}
 	}
 }

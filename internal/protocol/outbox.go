@@ -152,7 +152,7 @@ func (c *Client) Depart(now Time, a *Attempt, n *Name, r *Request) (ok bool) {
 		return true
 	}
 	if a.Postponed() {
-		a.Claim.Begin(now, c.propose(a, n))
+		a.Claim.Begin(now, c.propose(now, a, n))
 	}
 	if a.Rules.on(RuleDepart) {
 		k := r.class

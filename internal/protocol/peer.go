@@ -1,7 +1,5 @@
 package protocol
 
-import "time"
-
 // This file owns what a claim knows of one node.
 //
 // Invariant: a peer describes one incarnation of its node. An answer or a push
@@ -50,16 +48,14 @@ func (p *peer) neverSent() bool {
 // peers. Claims that are not counted hardly ever do.
 type peerExtra struct {
 	lowerSet
-	admittedSet   lowerSet      // a holder's: when this last admitted the claim
-	limit         uint64        // how many permits there are since
-	limitAt       Ticket        // the Resize that the node knows of; 0: none
-	shrinkPending bool          // it has not confirmed the weight of Shrink yet
-	barred        bool          // another client's key keeps all claims out there
-	leaseEnds     Time          // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks have parted; 0: as that
-	early         time.Duration // by how much leases of the node end earlier since a holder has kept its deadline: see Regroup
-	backFrom      Time          // from then on the view counts: the node may have taken the claim back, see takeback.go
-	countsFrom    Time          // from then on a vote counts that the node gave before: see Clocks; 0: at once
-	earlyPush     Push          // a push that overtook the answer it belongs to
+	admittedSet   lowerSet // a holder's: when this last admitted the claim
+	limit         uint64   // how many permits there are since
+	limitAt       Ticket   // the Resize that the node knows of; 0: none
+	shrinkPending bool     // it has not confirmed the weight of Shrink yet
+	barred        bool     // another client's key keeps all claims out there
+	leaseEnds     Time     // when the lease ends, if not as its ttl tells: the node is recovering and has forgotten it, or clocks have parted; 0: as that
+	backFrom      Time     // from then on the view counts: the node may have taken the claim back, see takeback.go
+	earlyPush     Push     // a push that overtook the answer it belongs to
 }
 
 // noExtra is never written to.

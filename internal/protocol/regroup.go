@@ -65,7 +65,7 @@ func (c *Claim) Regroup(now Time, g Group) {
 		return
 	}
 	if c.phase == Holding && c.Rules.on(RuleKeepDeadline) {
-		c.keep()
+		c.giveUpAt = c.deadline
 	}
 	if c.phase != Joining {
 		c.raised = true // what is asked for from here on is this ticket
@@ -95,16 +95,6 @@ func (c *Claim) forgetOthers(now Time, others uint32) {
 	for i := range c.peers {
 		if p := &c.peers[i]; others&(1<<i) != 0 { // what it has still to answer is from before, too
 			*p = peer{behind: p.behind, ackSent: now, pendingSince: p.pendingSince, askAt: now}
-		}
-	}
-}
-
-// keep has a holder keep its deadline. What clocks have told by now is in it.
-func (c *Claim) keep() {
-	c.giveUpAt = c.deadline
-	for i := range c.peers {
-		if p := &c.peers[i]; p.extra().early != 0 {
-			p.mutableExtra().early = 0
 		}
 	}
 }

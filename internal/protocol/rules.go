@@ -42,7 +42,7 @@ const (
 	RuleEveryList                       // a node is repaired with the names of all nodes that may be the only one to know one: it attests that nothing is recorded, which is
 	RuleRest                            // nodes that were left out at first are asked before long: a claim does not get the votes that it needs
 	RuleStay                            // a try that has a vote stays until those that met it are settled: of three tries of a free name each finds another one ahead, and none is admitted
-	RuleBurst                           // attempts move a client's tickets ahead of its wall clock by a bound at most: nodes refuse them
+	RuleBurst                           // attempts move a client's tickets ahead of the nodes' clocks by a bound at most: nodes refuse them
 	RuleOld                             // a node that takes a claim in at a ticket of half a guard time ago does not count: a token falls
 	RuleCeiling                         // a ticket that is too far ahead of the claim's own is not followed: the claim settles nowhere
 	RuleForged                          // a node that keeps a version of the far future cannot attest: what that has replaced is not found
@@ -50,14 +50,13 @@ const (
 	RuleBlame                           // a jump is the node's only if a majority of the other nodes has not parted from this client: a client that slept silences all nodes
 	RuleExclude                         // a node has not parted only if what is known of it excludes that: a client whose clock stood still for a moment silences a node
 	RuleStood                           // if a majority has parted by as much, this client's clock stood still: it has no lock for a lease after it slept
-	RuleLate                            // where it is unknown whose clock it was, a vote counts when the node's old clock would show the new time: two holders
-	RuleEarly                           // and leases end as much earlier: a client that slept goes on holding beside the next holder
-	RuleLongest                         // a node whose clock is in doubt counts at once only after the longest lease that any client has there: two holders
+	RuleDoubt                           // a node does not vote while it is unknown whether its clock jumped: two holders
+	RuleEarly                           // and leases of before end earlier: a client that slept goes on holding beside the next holder
+	RuleLongest                         // a node whose clock is in doubt counts only after the longest lease that any client has there: two holders
 	RuleAsked                           // what is known of the other nodes is from before the question that the suspect's upper bound rests on: a client that slept while the answer was on its way silences a node
 	RuleOwnIncarnation                  // a reply of another incarnation than the connection began with does not count: a node that was a replica for a moment votes with its master's data
 	RuleRoute                           // the shortest answer counts for a while only: a node whose route has become longer counts as silent always
 	RuleNearest                         // the furthest of the q nearest nodes decides how long to wait: a call waits for a node that it does not need
-	RuleWall                            // only a majority of the nodes makes a client's wall clock wrong: one node with a wrong clock keeps every client from its locks
 	RuleUnknown                         // a name is free only if the nodes that have not answered could make no claim its holder: an onlooker takes a held name for free
 	RuleMissed                          // a push before the node's incarnation is known is made up for: a waiter hears of its turn only by its next beat
 	RuleDown                            // a claim hears that a node's connection is gone: of two waiters that are each first on one of the other nodes, none is served before its beats have failed
@@ -73,16 +72,10 @@ const (
 	RuleJudged                          // a reply that does not count moves no ticket clock and starts no repair: a client's tickets follow another server's
 	RuleMet                             // the bounds of a node's clock end with its incarnation: a node that has begun another one is taken to have jumped again
 	RuleBegins                          // what a new incarnation ends is ended before the time of the reply that shows it is read: a jump before the next reply goes unnoticed
-	RuleCleared                         // claims ask a node again whose clock is in doubt no more: a waiter learns of its vote by its next beat
 	RuleLanded                          // what is under way is known before the claim gets an answer: a claim takes a node that has answered for silent
 	RuleAskAgain                        // a node whose push may be lost is asked although the same request is under way: a waiter sleeps through its turn
 	RuleForeign                         // the head of a queue asks now and then whether another client's key is gone: it waits for as long as that could last
 	RuleOpenHeld                        // a run does not begin once its claim has ended: it goes on for nothing
-	RuleRecount                         // a node whose clock was set back counts its guard time again, though it is unknown whose clock it was: it does not vote for as long as its clock was ahead
 	RulePoll                            // nodes that are not heard of are asked for their time: a jump is not noticed
 	RuleRecordsWait                     // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection
-	RuleWallAsked                       // an answer that does not count because of clocks has them compared: a client with a wrong wall clock asks in vain until the next comparison
-	RuleWallAgain                       // while a wall clock is wrong it is compared every second: a client whose clock is right again makes no claims for a ttl
-	RuleWallEnds                        // a comparison ends though a node has not answered: one node that hangs keeps a client from its locks that has set its clock right
-	RuleWallUp                          // a node that comes up while wall clocks are compared is asked, too: a client that starts with a wrong clock waits for a comparison to time out
 )

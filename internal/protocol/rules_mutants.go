@@ -12,7 +12,7 @@ const lastRepairRule = RuleRepairBoth
 const lastMemberRule = RuleExchangeRead
 
 // lastRule is the one with the highest number.
-const lastRule = RuleWallUp
+const lastRule = RuleRecordsWait
 
 // Rules is the set of rules that are switched off.
 type Rules struct{ off [5]uint64 }

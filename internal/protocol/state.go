@@ -124,12 +124,11 @@ func (c *Claim) appendPeer(b []byte, p *peer, now Time) []byte {
 		c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.marked)
 	b = binary.AppendUvarint(b, uint64(p.ticket))
 	b = binary.AppendUvarint(b, uint64(p.incarnation))
-	for _, t := range [...]Time{p.ackSent, m.countsFrom, c.leaseEnds(p), p.pendingSince, next} {
+	for _, t := range [...]Time{p.ackSent, c.leaseEnds(p), p.pendingSince, next} {
 		b = c.appendTime(b, t, now)
 	}
 	b = append(b, p.failures)
 	if c.phase == Holding {
-		b = binary.AppendVarint(b, int64(m.early))
 		b = c.appendTime(b, m.backFrom, now)
 	}
 	if c.Counting {
@@ -147,7 +146,6 @@ func (c *Claim) appendPeer(b []byte, p *peer, now Time) []byte {
 		b = binary.AppendUvarint(b, m.earlyPush.Digest)
 		b = binary.AppendUvarint(b, m.earlyPush.Limit)
 		b = binary.AppendUvarint(b, uint64(m.earlyPush.LimitAt))
-		b = binary.AppendVarint(b, int64(m.earlyPush.Late))
 	}
 	return b
 }

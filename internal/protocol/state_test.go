@@ -102,7 +102,6 @@ func TestStateOfAttemptIsComplete(t *testing.T) {
 		"phase":           "the claim's, after News",
 		"met":             "only reported, to Name",
 		"taken":           "only reported, by News",
-		"refused":         "only reported, by Refused",
 		"waitersReported": "only reported, by News",
 		"Node":            "where the request waits",
 		"Merged":          "of a request that has been answered",

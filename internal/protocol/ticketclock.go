@@ -20,12 +20,12 @@ import (
 // it, whatever any client's clock shows. The earlier one was at most half a
 // guard time ahead of the node's clock, the later one is less than half behind.
 //
-// A client needs its wall clock for nothing but being served: within the skew
-// of the nodes, a T0 stays in the window for a whole ttl, because guard/2 >=
-// ttl + skew.
+// T0 rests on nothing but being served. It is the median of the nodes' clocks,
+// so it is within the skew of the clocks of a majority of them. There it stays
+// in the window for a whole ttl, because guard/2 >= ttl + skew.
 
 // Window is the guard time in milliseconds; 0 leaves tickets unbounded, as the
-// exhaustive search does, which has no wall clocks.
+// exhaustive search does, which has no clocks.
 type Window uint32
 
 // WindowOf returns the window of a guard time.
@@ -47,12 +47,18 @@ func (w Window) Old(t Ticket, millis int64) bool {
 	return w != 0 && int64(t) <= millis*1000-w.half()
 }
 
+// Far reports whether a ticket is farther from a clock, which shows clock in
+// microseconds, than any node lets it be.
+func (w Window) Far(t, clock Ticket) bool {
+	return w != 0 && max(t, clock)-min(t, clock) > Ticket(w.half())
+}
+
 // LongestWait bounds every hint when to ask again.
 const LongestWait = 1000 * time.Hour
 
 // farFuture is how far a record's version must be ahead of a node's clock to be
-// taken for a forgery, or for the work of a client whose clock was wrong. No
-// client that is served has a clock that far ahead: skews are at most 24 h.
+// taken for a forgery, or for the work of nodes whose clocks were wrong. No T0
+// that is served is that far ahead: skews are at most 24 h.
 const farFuture = 48 * time.Hour
 
 // Forged reports whether no ticket can be meant to be t when a node's clock
@@ -61,49 +67,58 @@ func Forged(t Ticket, millis int64) bool {
 	return int64(t) > millis*1000+farFuture.Microseconds()
 }
 
-// TicketClock proposes the tickets T0 for one name: the wall clock, but above
+// TicketClock proposes the tickets T0 for one name: [Client.Clock], but above
 // the highest ticket that this client has seen of the name, which saves a
 // settling round. Nothing rests on that: the nodes put every claim behind the
 // earlier ones.
 //
 // Note: Here is an incorrect clock, one for all names:
 //
-//	t := id.Next(max(wall, seen)); seen = t
+//	t := id.Next(max(clock, seen)); seen = t
 //
 // Each attempt moves it on by half of the residues, 32 µs. So 50,000 attempts
-// in a second, at whatever names, leave it 0.6 s ahead of the wall clock.
+// in a second, at whatever names, leave it 0.6 s ahead of the nodes' clocks.
 //
 // It is safe for concurrent use.
 type TicketClock struct{ seen atomic.Uint64 }
 
-// burst is how far the proposals of one client may run ahead of its wall clock:
-// the claims that it makes at one moment, of which each is to have a T0 of its
+// burst is how far the proposals of one client may run ahead of the clock: the
+// claims that it makes at one moment, of which each is to have a T0 of its
 // own.
 const burst = 16_000 // microseconds
 
-// Propose returns T0 for a claim that starts when the wall clock shows wall, in
+// Propose returns T0 for a claim that starts when the clock shows so many
 // microseconds.
-func (c *TicketClock) Propose(id ID, wall Ticket, w Window, rules Rules) Ticket {
+func (c *TicketClock) Propose(id ID, clock Ticket, w Window, rules Rules) Ticket {
 	for {
 		seen := c.seen.Load()
 		last := Ticket(seen)
-		if w != 0 && int64(last) > int64(wall)+w.half()-Residues {
+		if w != 0 && int64(last) > int64(clock)+w.half()-Residues {
 			last = 0 // the nodes refuse what is so far ahead: they know best
 		}
-		t := id.Next(max(wall, last))
-		if t > wall+burst && rules.on(RuleBurst) || c.seen.CompareAndSwap(seen, uint64(t)) {
+		t := id.Next(max(clock, last))
+		if t > clock+burst && rules.on(RuleBurst) || c.seen.CompareAndSwap(seen, uint64(t)) {
 			return t
 		}
 	}
 }
 
 // Observe notes a ticket that a node has shown. One that is farther ahead of
-// the wall clock than any node gives must not hide the true ones.
-func (c *TicketClock) Observe(t, wall Ticket, w Window) {
+// the clock than any node gives must not hide the true ones.
+func (c *TicketClock) Observe(t, clock Ticket, w Window) {
 	for {
 		seen := c.seen.Load()
-		if uint64(t) <= seen || w != 0 && int64(t) > int64(wall)+w.half() || c.seen.CompareAndSwap(seen, uint64(t)) {
+		if uint64(t) <= seen || w != 0 && int64(t) > int64(clock)+w.half() || c.seen.CompareAndSwap(seen, uint64(t)) {
 			return
 		}
 	}
+}
+
+// FarTicket reports whether a node's answer to a claim does not count because
+// of clocks: old, since the node has given the claim a ticket that it may have
+// forgotten others above, or as the node refuses a ticket that is too far ahead
+// of its clock.
+func (c *Client) FarTicket(a *Attempt, r *Request, ans *Answer) (far, old bool) {
+	old = ans.Status == OK && r.Op == OpJoin && a.Phase() < Holding && c.Window().Old(ans.Ticket, ans.Clock)
+	return old || ans.Status == Ahead, old
 }

@@ -36,7 +36,7 @@ func ParseID(s string) (ID, bool) {
 }
 
 // Ticket is a claim's place in a name's queue and the root of its fencing
-// token: microseconds, near the wall clocks (ticketclock.go). It is below 2^53
+// token: microseconds, near the nodes' clocks (ticketclock.go). It is below 2^53
 // so that a Lua number and a sorted-set score hold it exactly.
 type Ticket uint64
 
@@ -161,8 +161,6 @@ type Answer struct {
 	Limit       uint64 // the capacity since a Resize; 0: none
 	LimitAt     Ticket // of that Resize
 	Record      *Entry // what the node has recorded: in answers to the operations of a record
-
-	Late time.Duration // a vote counts so much later: see Clocks. Not in a node's answer
 }
 
 // Push is what a node says unasked. Pushes may be lost, repeated, and overtake
@@ -180,8 +178,6 @@ type Push struct {
 	LimitAt     Ticket
 	Ask         bool // the node has left something over: it wants another request of the claim
 	Changed     bool // not of a claim: the record that ID watches has changed
-
-	Late time.Duration // as in Answer
 }
 
 // DigestMod keeps digests exact in a Lua number: the sum of two is below 2^53.

@@ -39,18 +39,18 @@ func (c *checks) changed(w *world, a *attempt, was protocol.Phase) {
 	}
 }
 
-// burst is how far ahead of its wall clock a process may propose tickets by its
-// own attempts.
+// burst is how far ahead of the nodes' clocks a process may propose tickets by
+// its own attempts.
 const burst = 16*time.Millisecond + protocol.Residues*time.Microsecond
 
-// began: a ticket is ahead of the wall clock only as far as tickets of its own
+// began: a ticket is ahead of the nodes' clocks only as far as tickets of its own
 // name are. With one ticket clock for all names the tickets of one that is
 // claimed often would take all others ahead, until the nodes refuse them.
 func (c *checks) began(w *world, a *attempt) {
 	if w.locks == 0 || w.wire != nil || a.part.register != nil {
 		return
 	}
-	most := max(a.part.proc.wallClock()+protocol.Ticket(burst.Microseconds()), c.of[a.part.lock].fence+protocol.Residues)
+	most := max(a.part.proc.client.Clock(a.local())+protocol.Ticket(burst.Microseconds()), c.of[a.part.lock].fence+protocol.Residues)
 	if a.first > most {
 		w.fail("ahead", "%v begins at %s, and no ticket of its name is above %s", a, ticketName(a.first), ticketName(most))
 	}

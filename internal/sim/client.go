@@ -19,8 +19,7 @@ func (p *proc) begin() {
 	}
 	p.client = protocol.NewClient(protocol.ClientConfig{
 		Nodes: nodes, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Guard: p.guard(),
-		Wall: p.wallClock, WallAllowed: p.wallAllowed(),
-		Seed: uint64(p.epoch)<<32 | uint64(p.index), Rules: w.rules,
+		Skewed: p.skewed, Seed: uint64(p.epoch)<<32 | uint64(p.index), Rules: w.rules,
 	})
 	p.names = nil
 	for i := range max(1, w.locks) {
@@ -69,21 +68,9 @@ func (p *proc) act(a *protocol.Action) {
 				l.askTime()
 			}
 		}
-	case protocol.ActWall:
-		for i, l := range p.links {
-			if a.Nodes&(1<<i) != 0 && l.up {
-				l.transfer(&message{about: theWall, link: l, req: protocol.Request{Node: l.idx, Sent: p.now()}, try: a.Try})
-			}
-		}
-	case protocol.ActWallWrong:
-		p.refuse(a.Changed)
-	case protocol.ActWallRight:
-		w.say("%s makes claims again", p.label)
 	case protocol.ActMark:
 		r := protocol.Request{Node: l.idx, Ticket: protocol.Ticket(a.Incarnation), Sent: p.now()}
 		l.transfer(&message{about: thatMark, link: l, req: r, try: a.Try})
-	case protocol.ActRecount:
-		l.ask(theGuard, 0)
 	case protocol.ActGuard:
 		l.ask(theLongest, 0)
 	case protocol.ActCompare:
@@ -164,7 +151,7 @@ func (l *link) judge(m *message) protocol.Verdict {
 	v, do := p.client.Reply(p.now(), m.shared(), &m.req, &m.ans)
 	p.carryOut(do)
 	if m.req.Op != protocol.OpLeave {
-		l.noteReading(l.reading(m), m.leapt, v.Why, m.ans.Late)
+		l.noteReading(l.reading(m), m.leapt, v.Why)
 	}
 	return v
 }
@@ -176,7 +163,7 @@ func (l *link) judgePush(m *protocol.Push, leapt time.Duration) (counts bool) {
 	counts, do := p.client.Push(p.now(), l.idx, m)
 	p.carryOut(do)
 	if counts {
-		l.noteReading(protocol.Reading{Received: p.now(), Millis: m.Clock, Push: true}, leapt, protocol.Counts, m.Late)
+		l.noteReading(protocol.Reading{Received: p.now(), Millis: m.Clock, Push: true}, leapt, protocol.Counts)
 	}
 	return counts
 }
@@ -185,9 +172,9 @@ func (l *link) judgePush(m *protocol.Push, leapt time.Duration) (counts bool) {
 func (l *link) judgeTime(m *message) {
 	p := l.proc
 	l.listen()
-	late, why, do := p.client.Time(l.idx, l.reading(m))
+	why, do := p.client.Time(l.idx, l.reading(m))
 	p.carryOut(do)
-	l.noteReading(l.reading(m), m.leapt, why, late)
+	l.noteReading(l.reading(m), m.leapt, why)
 }
 
 // attended takes the answer to ask.
@@ -206,8 +193,6 @@ func (l *link) attended(m *message) {
 		p.carryOut(do)
 	case theTime:
 		l.judgeTime(m)
-	case theWall:
-		p.carryOut(p.client.WallTime(now, l.idx, m.try, m.ans.Clock))
 	case thatMark:
 		p.carryOut(p.client.Marked(now, l.idx, m.try, m.ans.Incarnation, true))
 	case theLongest:
@@ -215,7 +200,5 @@ func (l *link) attended(m *message) {
 	case theSet:
 		p.members.Told(l.idx, m.try, m.set)
 		p.regroup()
-	case theGuard:
-		p.carryOut(p.client.Recounted(now, l.idx, m.ans.Incarnation))
 	}
 }

@@ -28,7 +28,10 @@ func (l *link) offer(a *attempt, r *protocol.Request) {
 		a.wanted = append(a.wanted, protocol.Request{})
 	}
 	a.wanted[l.idx] = *r
-	way := a.Offer(r, l.backlog.Behind)
+	way := l.proc.client.Offer(a.Attempt, a.part.shared(), r, l.backlog.Behind)
+	if !a.begun && r.Op == protocol.OpJoin { // T0 is of when it is first sent
+		a.first, a.ticket = a.Ticket(), a.Ticket()
+	}
 	if way == protocol.Drop {
 		return
 	}

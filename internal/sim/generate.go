@@ -115,7 +115,6 @@ var generators = []generator{
 	lists, recordings, places, copies, remnants, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
 	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeCopies, exchangeSpares, exchangeShrinks, tookBack, exchangeSwapped, exchangeRegress,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
-	wallClocks,
 }
 
 // generatorOf tells which generator a seed of TestSchedules uses.

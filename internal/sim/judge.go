@@ -19,16 +19,14 @@ const (
 	hello                   // how a connection begins: the node's incarnation, and its time
 	theTime                 // the node's
 	thatMark                // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
-	theGuard                // so it shall if its guard time began by a time that has not come yet
 	repairs                 // a step of a repair
-	theWall                 // the node's time, to compare a wall clock with
 	theLongest              // the longest guard time that clients have shown to the node
 	moves                   // a step of the register of the node's set
 	theSet                  // what the node keeps of its set
 )
 
 func (a about) String() string {
-	return [...]string{"claims", "hello", "time", "mark", "guard", "repairing", "wall", "longest", "move", "set"}[a]
+	return [...]string{"claims", "hello", "time", "mark", "repairing", "longest", "move", "set"}[a]
 }
 
 // attend does what is asked of a node outside any claim.
@@ -46,8 +44,6 @@ func (n *node) attend(m *message) protocol.Answer {
 		n.mark()
 	case m.about == theSet:
 		m.set = n.keeps()
-	case m.about == theGuard:
-		n.inspect(m.link.proc)
 	case m.about == hello && inc == 0: // it has no marker
 		n.model.Mark(n.millis(w.now), n.incarnation())
 	}
@@ -90,14 +86,14 @@ func (l *link) listen() {
 	l.met, l.bounded, l.width = false, at > 0, width
 }
 
-// noteReading notes what the process has made of a reading, how late a vote is
-// that came with it, and by how much the node's clock had jumped by then.
-func (l *link) noteReading(r protocol.Reading, leapt time.Duration, why protocol.Why, late time.Duration) {
+// noteReading notes what the process has made of a reading, and by how much the
+// node's clock had jumped by then.
+func (l *link) noteReading(r protocol.Reading, leapt time.Duration, why protocol.Why) {
 	if why != protocol.Counts && why != protocol.Parted {
 		return // the reading was not looked at
 	}
 	p := l.proc
-	if why == protocol.Counts && late == 0 && leapt != l.leapt {
+	if why == protocol.Counts && leapt != l.leapt {
 		l.unnoticed((leapt - l.leapt).Abs(), l.bounded && !l.met, l.width, r)
 	}
 	if !r.Push {

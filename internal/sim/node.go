@@ -59,7 +59,7 @@ func newNode(w *world, i int) *node {
 	return n
 }
 
-// atWall has the node's clock be a wall clock: near those of the clients.
+// atWall has the node's clock be a wall clock: near those of the others.
 func (n *node) atWall() {
 	off := int64(0)
 	if s := int64(n.w.skew); s > 0 {

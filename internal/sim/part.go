@@ -122,10 +122,6 @@ func (t *participant) acquire(try bool) {
 	if t.att != nil || !p.alive || p.closed || p.outOfSet() {
 		return
 	}
-	if p.client.WallWrong() != nil {
-		t.idleFor(w.around(w.think))
-		return
-	}
 	t.try = try
 	t.count++
 	if w.rng.IntN(16) == 0 && w.wire == nil {

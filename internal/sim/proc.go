@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// epoch is the wall clock at true time 0, in microseconds.
+// epoch is what the nodes' clocks show at true time 0, in microseconds.
 const epoch = protocol.Ticket(1_700_000_000_000_000)
 
 // proc is a client process.
@@ -16,9 +16,8 @@ type proc struct {
 	w           *world
 	name        string        // as the nodes know it
 	label       string        // in traces
-	wall        time.Duration // how far the wall clock is off
-	erred       bool          // its wall clock is wrong, or was
-	off         time.Duration // by how much it is wrong, beyond the skew
+	wall        time.Duration // how far its T0s are off
+	off         time.Duration // by how much they are wrong, beyond the skew
 	links       []*link
 	nowhere     []*link // see link
 	client      *protocol.Client
@@ -92,19 +91,25 @@ func (p *proc) guard() time.Duration       { return p.w.guard / p.shorter }
 func (p *proc) retention() time.Duration   { return p.w.retention / p.shorter }
 func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout / p.shorter }
 
-// adjust sets the wall clock again; two processes' never differ by more than
-// the skew.
+// adjust has T0s be off by another time; two processes' never differ by more
+// than the skew.
 func (p *proc) adjust() {
 	p.wall = p.off
-	p.erred = p.erred || p.off != 0 && p.w.wire == nil
 	if s := int64(p.w.skew); s > 0 && p.w.offsets {
 		p.wall += time.Duration(p.w.rng.Int64N(s+1) - s/2)
 	}
 }
 
-// wallClock is what the process's wall clock shows.
-func (p *proc) wallClock() protocol.Ticket {
-	return protocol.Ticket(int64(epoch) + (time.Duration(p.w.now) + p.wall).Microseconds())
+// skewed is what the process takes for the nodes' clocks, where these show t.
+// Nothing may rest on that but being served. A connection shows the clock of
+// its node as it begins. Here connections may be there from the start, so until
+// the process has heard of a node it takes what the first one would show if it
+// had not jumped.
+func (p *proc) skewed(t protocol.Ticket) protocol.Ticket {
+	if n := p.w.nodes[0]; t < epoch/2 {
+		t = protocol.Ticket((n.read(p.w.now) - int64(n.wrong)) / 1000)
+	}
+	return protocol.Ticket(int64(t) + p.wall.Microseconds())
 }
 
 // propose is an attempt that comes to nothing before anything of it is sent.

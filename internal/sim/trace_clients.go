@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -42,7 +41,7 @@ func (c *cast) process(label string) *proc {
 		}
 	}
 	p := newProc(w, len(w.procs))
-	p.label, p.off = label[:1], -time.Second
+	p.label = label[:1]
 	p.adjust()
 	w.procs = append(w.procs, p)
 	if !w.wire.manual { // else the command says when its clock is known

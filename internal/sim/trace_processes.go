@@ -15,7 +15,7 @@ func (p *player) process(a *args) error {
 	for len(a.words) > 0 && a.err == nil {
 		switch a.next() {
 		case "wall":
-			q.off = a.duration() - time.Second
+			q.off = a.duration()
 			q.adjust()
 		case "rate":
 			_, err := fmt.Sscan(a.next(), &q.rate)

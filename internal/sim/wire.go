@@ -238,8 +238,8 @@ func parse(args []string) (p parcel, rest []string, err error) {
 
 // operations are what a parcel may be.
 var operations = []string{
-	"join", "settle", "beat", "leave", "read", "open", "put", "repair", "hello", "time", "mark", "guard", "longest", "push",
-	"look", "turn", "stay", "list", "complete", "yield", "wall", "move", "set",
+	"join", "settle", "beat", "leave", "read", "open", "put", "repair", "hello", "time", "mark", "longest", "push",
+	"look", "turn", "stay", "list", "complete", "yield", "move", "set",
 }
 
 // repairOps name the steps of a repair that are messages.

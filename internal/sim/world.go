@@ -286,3 +286,11 @@ func (w *world) newID() protocol.ID {
 func phaseName(p protocol.Phase) string {
 	return [...]string{"joining", "waiting", "HOLDING", "LOST", "left", "taken", "no quorum", "rejected", "lapsed", "too heavy"}[p]
 }
+
+// say is a line of the output of a trace.
+func (w *world) say(format string, args ...any) {
+	w.log(format, args...)
+	if w.wire != nil {
+		w.wire.say(format, args...)
+	}
+}

@@ -138,11 +138,11 @@ func (c *Config) begin(claim int) *protocol.Begin {
 	}
 }
 
-// client returns the Client of every process, whose wall clock shows what the
-// search wants it to. It judges no reply: see doc.go.
-func (c *Config) client(wall *protocol.Ticket) *protocol.Client {
+// client returns the Client of every process, which takes for the nodes' clocks
+// what the search wants it to. It judges no reply: see doc.go.
+func (c *Config) client(clock *protocol.Ticket) *protocol.Client {
 	return protocol.NewClient(protocol.ClientConfig{
 		Nodes: nodes, TTL: time.Duration(c.TTL) * unit, NodeTimeout: timeout, Rules: c.Rules,
-		Wall: func() protocol.Ticket { return *wall },
+		Skewed: func(protocol.Ticket) protocol.Ticket { return *clock },
 	})
 }

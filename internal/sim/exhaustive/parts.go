@@ -104,7 +104,7 @@ func (x *space) tell(p *claimPart, e claimEvent) []sent {
 	a, n := p.a, new(protocol.Name)
 	switch e.kind {
 	case evStart:
-		x.wall = e.ticket - 1 // the lowest ticket above is proposed
+		x.clock = e.ticket - 1 // the lowest ticket above is proposed
 		x.client.Start(p.at, a, n, x.cfg.begin(p.slot))
 	case evAnswer:
 		r, answer := x.request(*p, e), x.answer(x.msgs[e.msg])
@@ -124,7 +124,7 @@ func (x *space) tell(p *claimPart, e claimEvent) []sent {
 	case evUp:
 		a.Up(p.at, int(e.node))
 	case evRoom:
-		x.wall = e.ticket - 1
+		x.clock = e.ticket - 1
 		if r := a.Unsent(int(e.node)); r != nil && x.client.Depart(p.at, a, n, r) {
 			return []sent{x.depart(a, r, e)}
 		}

@@ -13,7 +13,7 @@ type space struct {
 	mutant bool
 
 	client *protocol.Client
-	wall   protocol.Ticket // what its wall clock shows
+	clock  protocol.Ticket // what it takes for the nodes' clocks
 
 	msgs   []message
 	msgIDs map[message]msgID
@@ -77,7 +77,7 @@ func newSpace(cfg Config) *space {
 		claims: make([]claimPart, 1), claimIDs: map[string]uint32{}, moves: map[claimEvent]claimMove{},
 		nodes: make([]nodePart, 1), nodeIDs: map[string]uint32{}, visits: map[nodeEvent]nodeMove{},
 	}
-	x.client = cfg.client(&x.wall)
+	x.client = cfg.client(&x.clock)
 	return x
 }
 
