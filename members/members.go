@@ -5,7 +5,8 @@
 //
 // A set has members, each with a number, an identity and an address, and the
 // settings that all clients share. The nodes keep them. [quorate.Quorum.Bootstrap]
-// has brand-new nodes record their set. The rules are in docs/members.md.
+// has brand-new nodes record their set. docs/membership.md is for
+// operators.
 //
 // # What all changes have in common
 //
