@@ -58,11 +58,12 @@ type history struct {
 	decided  map[protocol.Stamp]*protocol.Configuration // which follows
 	lists    [][]string
 	versions uint64
+	liar     string
 }
 
 func newHistory(seed uint64, rules protocol.Rules) *history {
 	h := &history{world: newWorld(rules), rand: rand.New(rand.NewPCG(seed, 7)), decided: map[protocol.Stamp]*protocol.Configuration{}}
-	h.now = 100 * historyGuard
+	h.now, h.liar = 100*historyGuard, places[seed%6]
 	p := h.wanting(places[:3]...)
 	r := p.recording(h.one(2), protocol.SetRetire)
 	h.decides("", r.Config)
@@ -148,11 +149,25 @@ func (h *history) runRegister(of, next *protocol.Configuration) (found *protocol
 	for _, s := range there {
 		s.next[of.Stamp] = protocol.RecordedNext{Of: of.Stamp, Version: protocol.Version{Seq: h.versions}, Config: next}
 	}
+	h.learn(of)
 	if 2*len(there) <= len(members) {
 		return nil, false
 	}
-	h.decides(of.Stamp, next)
 	return next, false
+}
+
+// learn finds out what was decided to follow: a majority has it of one version,
+// by one run or by that and a repair.
+func (h *history) learn(of *protocol.Configuration) {
+	members, have := deciders(of), map[protocol.Version]int{}
+	for _, m := range members {
+		if s := h.at(m.Addr); s.Set().Identity == m.Identity && s.next[of.Stamp].Config != nil {
+			n := s.next[of.Stamp]
+			if have[n.Version]++; 2*have[n.Version] > len(members) {
+				h.decides(of.Stamp, n.Config)
+			}
+		}
+	}
 }
 
 // draw draws a change of the set.
@@ -290,8 +305,10 @@ func (h *history) check() string {
 	return h.fault
 }
 
-// forge has a server show a configuration of its own.
-func (h *history) forge(s *server) {
+// forge has a server show a configuration of its own: the same one in all of a
+// history, as a client may remember what it has shown.
+func (h *history) forge() {
+	s := h.at(h.liar)
 	has := s.Set()
 	if s.forged != nil {
 		s.forged = nil
@@ -383,7 +400,7 @@ func (h *history) trouble(n int, s *server) {
 			h.restart(s)
 		}
 	case n < 38:
-		h.forge(s)
+		h.forge()
 	case n < 39:
 		if s.forged == nil && s.Set().Config != nil && h.spares(s) {
 			h.say("%q loses its data", s.Set().Identity)
@@ -405,6 +422,9 @@ func (h *history) trouble(n int, s *server) {
 func (h *history) repairs(s *server) {
 	if c := s.Set().Config; c != nil && s.up && s.forged == nil && s.Recovering(h.now) == 0 {
 		h.repair(s, c)
+		for next := h.decided[""]; next != nil; next = h.decided[next.Stamp] {
+			h.learn(next)
+		}
 	}
 }
 
@@ -434,11 +454,15 @@ func (h *history) calm() string {
 		for _, a := range places {
 			h.repairs(h.at(a))
 		}
+		for k := range 2 * 32 {
+			h.vote(h.clients[k%2], k/2)
+		}
 		if fault := h.check(); fault != "" {
 			return fault
 		}
 	}
 	for i, l := range h.clients {
+		l.settle(f)
 		if !h.finds(l) {
 			l.party = h.start(h.lists[len(h.lists)-1]...)
 			l.settle(f)
