@@ -26,7 +26,7 @@ import (
 //   - a quiet time is over, and a client does not use all members.
 
 var (
-	seeds = flag.Int("seeds", 1500, "how many histories of a set to play")
+	seeds = flag.Int("seeds", 500, "how many histories of a set to play")
 	seed  = flag.Uint64("seed", 1, "the first history; with -seeds=1 it is printed")
 )
 
