@@ -129,7 +129,6 @@ type party struct {
 	conns   map[int]*server
 	asks    []protocol.SetAction // that have not been answered yet
 	begins  int                  // connections that have begun
-	record  *protocol.Recording
 	dialled map[string]bool
 }
 
