@@ -13,11 +13,10 @@ func (m *Membership) bind(k int) {
 	n, member := &m.members[k], m.config.Numbered(k)
 	shown := n.has.Recorded()
 	switch {
-	case n.has.Config == nil, shown == nil && m.void(n.has.Config):
+	// What it has accepted counts for nothing: it may be of a recording again,
+	// which not all members have accepted. It gets its place as a blank one.
+	case n.has.Config == nil, shown == nil && (n.has.Stamp() == m.config.Stamp || m.void(n.has.Config)):
 		m.lost(k)
-	case shown == nil && n.has.Stamp() == m.config.Stamp && n.has.Identity == member.Identity:
-		// The client knows that all nodes have accepted it.
-		m.goesOn(k, RecordStep{Kind: SetCommit, Identity: member.Identity, Config: m.config})
 	case shown == nil:
 		n.fault = SetPending
 	case !m.config.Kin(shown):

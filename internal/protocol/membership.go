@@ -258,6 +258,9 @@ func (m *Membership) conclude(by int) {
 
 // Verdict is what is known about a connection.
 func (m *Membership) Verdict(i int) SetVerdict {
+	if m.Addr(i) == "" {
+		return SetVerdict{Fault: SetRetired, Node: i, Set: m.config}
+	}
 	n := m.at(i)
 	v := SetVerdict{Fault: n.fault, Node: i, Shown: n.has.Config, As: n.has.Identity, Set: m.config}
 	if wrong := m.Wrong(); wrong.Fault != SetFits {
@@ -271,10 +274,10 @@ func (m *Membership) Verdict(i int) SetVerdict {
 
 // Has returns what a connection has shown, nil if it has shown nothing.
 func (m *Membership) Has(i int) *NodeSet {
-	n := m.at(i)
-	if !n.met {
+	if m.Addr(i) == "" || !m.at(i).met {
 		return nil
 	}
+	n := m.at(i)
 	has := n.has
 	return &has
 }
