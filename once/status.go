@@ -104,7 +104,7 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 	}
 }
 
-// claimed is when a claim was made. Its ticket tells: the wall clock in
+// claimed is when a claim was made. Its ticket tells: the nodes' clocks in
 // microseconds, or little more where others have claimed at the same time.
 func claimed(token uint64) time.Time { return time.UnixMicro(int64(token / core.MaxPasses)) }
 

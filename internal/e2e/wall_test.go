@@ -31,9 +31,9 @@ func wallOf(by *atomic.Int64) quorate.Option {
 	})
 }
 
-// The wall clock of a client is in nothing. Whatever it shows, and also where it
-// is set while the client works, the client is served, its tokens are near the
-// nodes' clocks, and they rise. Others notice nothing.
+// The wall clock of a client is in nothing. Whatever it shows, and also where
+// it is set while the client works, the client is served, its tokens are near
+// the nodes' clocks, and they rise. Others notice nothing.
 func TestAnyWallClock(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -151,7 +151,8 @@ func (c *Client) Check(now Time, node int, inc Incarnation) (why Why, do []Actio
 // whether it is within them. It takes the lock of these bounds only.
 //
 // Invariant: a reading counts without Client.mu only while no clock is known to
-// have parted. Without the rule the reply of a node in doubt would count (RuleDoubt).
+// have parted. Without the rule the reply of a node in doubt would count
+// (RuleDoubt).
 func (c *Client) within(node int, r Reading) bool {
 	if c.parted.Load() {
 		return false

@@ -100,9 +100,9 @@ func (c *Clocks) Guard(now Time, node int, guard time.Duration) {
 // node timeout is a quarter of that at most.
 const slowNodeFactor = 4
 
-// early has the leases that nodes gave end earlier. If two cases have one cause,
-// they end earlier twice: that is safe. After a clock was set back leases last
-// longer, which is no reason to rely on that.
+// early has the leases that nodes gave end earlier. If two cases have one
+// cause, they end earlier twice: that is safe. After a clock was set back
+// leases last longer, which is no reason to rely on that.
 func (c *Clocks) early(nodes uint32, by int64) {
 	if by > 0 && c.Rules.on(RuleEarly) {
 		c.Out = append(c.Out, ClockEvent{Kind: ClockEarly, Nodes: nodes, By: time.Duration(by)})

@@ -64,7 +64,7 @@ type clockCase struct {
 	lo, hi       int64         // at least and at most
 	until        Time          // it is closed then
 	unread       bool          // the longest guard time at the node is not known, so it stays open
-	doubted      bool          // it cannot be told whose clock it was
+	doubted      bool          // it is unknown whose clock it was
 	alone        bool          // no other node has shown that it was not this process's
 	blamed       bool          // the node's
 	steady       uint32        // the nodes that cannot have parted from ours by as much

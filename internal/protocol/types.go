@@ -36,8 +36,8 @@ func ParseID(s string) (ID, bool) {
 }
 
 // Ticket is a claim's place in a name's queue and the root of its fencing
-// token: microseconds, near the nodes' clocks (ticketclock.go). It is below 2^53
-// so that a Lua number and a sorted-set score hold it exactly.
+// token: microseconds, near the nodes' clocks (ticketclock.go). It is below
+// 2^53 so that a Lua number and a sorted-set score hold it exactly.
 type Ticket uint64
 
 const (

@@ -43,8 +43,8 @@ func (c *checks) changed(w *world, a *attempt, was protocol.Phase) {
 // its own attempts.
 const burst = 16*time.Millisecond + protocol.Residues*time.Microsecond
 
-// began: a ticket is ahead of the nodes' clocks only as far as tickets of its own
-// name are. With one ticket clock for all names the tickets of one that is
+// began: a ticket is ahead of the nodes' clocks only as far as tickets of its
+// own name are. With one ticket clock for all names the tickets of one that is
 // claimed often would take all others ahead, until the nodes refuse them.
 func (c *checks) began(w *world, a *attempt) {
 	if w.locks == 0 || w.wire != nil || a.part.register != nil {
