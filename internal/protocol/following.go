@@ -31,7 +31,7 @@ func (m *Membership) newer() *Configuration {
 func (m *Membership) later() (shown []*Configuration) {
 	for _, member := range m.config.Members {
 		n := &m.members[member.Number]
-		if c := n.has.Recorded(); member.Role != Enters && c != nil && n.has.Identity == member.Identity &&
+		if c := n.has.Recorded(); n.up && member.Role != Enters && c != nil && n.has.Identity == member.Identity &&
 			c.Kin(m.config) && c.Stamp.Epoch() > m.config.Stamp.Epoch() {
 			shown = append(shown, c)
 		}
@@ -57,6 +57,9 @@ func (m *Membership) decided(shown []*Configuration) *Configuration {
 		serves := slices.ContainsFunc(shown, func(c *Configuration) bool { return c.Stamp == next.Config.Stamp })
 		have := m.config.numbers(func(o *Member) bool {
 			n := &m.members[o.Number]
+			if !n.up {
+				return false
+			}
 			recorded := n.next.Of == next.Of && n.next.Config != nil && n.next.Config.Stamp == next.Config.Stamp &&
 				(serves || n.next.Version == next.Version || !m.rules.on(RuleSetVersion))
 			shows := n.has.Recorded() != nil && n.has.Identity == o.Identity && n.has.Stamp() == next.Config.Stamp

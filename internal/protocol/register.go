@@ -101,7 +101,7 @@ func (c *Client) StartRegisterOp(now Time, q *RegisterOp, timeout, ttl time.Dura
 	// A node that loses its data is not caught up before its guard time is
 	// over. So what it said less than a guard time ago it still has, or it says
 	// that it is recovering.
-	q.Fresh = c.Guard - c.Guard/50 // our clock and the node's may run at different speeds
+	q.Fresh = g.fresh()
 	q.Start(now)
 }
 

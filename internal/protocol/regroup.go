@@ -21,7 +21,8 @@ type Group struct {
 	// Others are the numbers that stand for another member than when the client
 	// heard of a group last.
 	Others     uint32
-	Window     Window        // how far tickets may be from clocks
+	Window     Window        // how far tickets may be from clocks: the guard time that leases fit
+	Guard      time.Duration // the longest that counts; 0: that of the Client
 	LongestTTL time.Duration // of a claim; 0: any
 	TakeBack   Window        // holders ask nodes to take them back, see takeback.go: the guard time of the set; 0: they do not
 	// RestartJoining: attempts that are not settled start again, as claims of
@@ -107,6 +108,9 @@ func (q *RegisterOp) Regroup(now Time, g Group) {
 		return
 	}
 	q.Sets, q.Absent = g.Sets, g.Absent
+	if g.Window > 0 {
+		q.Fresh = min(q.Fresh, g.fresh())
+	}
 	for q.Nodes = max(q.Nodes, g.Nodes); len(q.peers) < q.Nodes; {
 		q.peers = append(q.peers, registerPeer{})
 	}
@@ -138,6 +142,13 @@ func (q *RegisterOp) forgetOthers(now Time, others uint32) {
 			p.askAt = now.Add(1)
 		}
 	}
+}
+
+// fresh returns how long an answer about a record counts: less than a guard
+// time, as our clock and the node's may run at different speeds.
+func (g *Group) fresh() time.Duration {
+	guard := time.Duration(g.Window) * time.Millisecond
+	return guard - guard/50
 }
 
 // of returns the group for a claim or an operation.
@@ -186,7 +197,7 @@ func (c *Client) Regroup(now Time, g Group) (do []Action) {
 	c.grow(g.Nodes)
 	c.group.Store(&g)
 	c.repair.Group = g
-	c.judgeClocks(func(j *Clocks) { j.Sets = g.Sets })
+	c.judgeClocks(func(j *Clocks) { j.Sets, j.Longest = g.Sets, max(j.Longest, g.Guard/2) })
 	if !c.closed {
 		c.repair.Hurry(now)
 	}
