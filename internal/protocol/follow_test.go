@@ -286,7 +286,7 @@ func TestTheRegisterIsReadNowAndThen(t *testing.T) {
 func TestASuccessionCountsTheDeciders(t *testing.T) {
 	t.Parallel()
 	p := newProcess(4, protocol.Rules{})
-	g := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1001), Deciders: protocol.Majority(3)}
+	g := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1001), Deciders: protocol.Majority(3), Window: protocol.WindowOf(guardTime)}
 	p.Regroup(p.now, g)
 	put := &protocol.RegisterOp{Op: protocol.OpPut, Succession: true}
 	p.StartRegisterOp(p.now, put, aTimeout, aTTL, protocol.Rules{})
