@@ -36,22 +36,64 @@ help: ## This list
 	@echo 'make fuzz takes FUZZTIME (for how long each target runs): make fuzz FUZZTIME=10m'
 	@echo 'make chaos takes FOR (how long each run has faults) and SEED: make chaos FOR=30m SEED=7'
 
+# `make test` and `make verify` run these stages one after the other, each of them whatever came of the others,
+# and add up their Go tests. JSON is -json there. A stage can be run alone, too: make mutants.
+JSON ?=
+SUM  := go run ./internal/testsum
+
 .PHONY: test
-test: redis lint ## Lint, all tests of all modules with the race detector, a minute of chaos, 10,000 schedules and the mutants
-	@if [ -z '$(RACE)' ]; then echo 'No C compiler: testing without the race detector.'; fi
-	@for m in $(MODULES); do \
-		echo "== $$m: go test $(RACE) ./..."; \
-		(cd $$m && QUORATE_REQUIRE_REDIS=1 go test $(RACE) -timeout 8m $$(go list ./... | grep -v /internal/sim)) || exit 1; \
-	done
-	@echo '== the simulator, without the race detector: its schedules share nothing'
-	@go test -timeout 5m -skip TestSchedules ./internal/sim/...
-	@echo '== a minute of faults on real servers'
+test: ## Lint, all tests of all modules, 5,000 schedules: five minutes on two processors
+	@$(SUM) redis lint unit 'sim SEEDS=5000'
+
+.PHONY: verify
+verify: ## What takes longer: all tests with the race detector, 30,000 schedules, chaos, mutants, all states, fuzzing
+	@$(SUM) redis race 'sim SEEDS=30000' histories mutants states faults 'fuzz FUZZTIME=5s'
+
+# All packages of all modules. Their tests wait more than they compute, so several run at once: those of the runtime do
+# little else than wait for the end of leases and guard times.
+ALL    = $(MODULES:%=./%/...)
+GOTEST = QUORATE_REQUIRE_REDIS=1 go test $(JSON) -p 3 -parallel 4 -timeout 15m
+
+# TestSchedules is a stage of its own. TestCompatibility runs in `make verify` and `make compat`.
+SKIP := -skip '^TestSchedules$$|^TestCompatibility$$'
+
+# The packages in which goroutines share most. In `make test` they alone have the race detector.
+SHARED := . ./mutex ./rwmutex ./semaphore ./once ./leader ./internal/core ./internal/localqueue ./internal/transport
+
+.PHONY: unit
+unit: ## All tests of all modules, those of the library and its runtime with the race detector
+	@failed=0; \
+	$(GOTEST) $(SKIP) $(RACE) -parallel 8 $(SHARED) || failed=1; \
+	$(GOTEST) $(SKIP) $$(go list $(ALL) | grep -vxFf <(go list $(SHARED))) || failed=1; \
+	exit $$failed
+
+# The search for all states shares nothing, and takes long with the race detector: it has one small world here.
+.PHONY: race
+race: ## All tests of all modules with the race detector
+	@if [ -z '$(RACE)' ]; then echo 'The race detector needs a C compiler.'; exit 1; fi
+	@failed=0; \
+	$(GOTEST) -count=1 $(RACE) -parallel 8 ./internal/core || failed=1; \
+	QUORATE_COMPAT=1 $(GOTEST) -count=1 $(RACE) $$(go list $(ALL) | grep -v '/internal/sim\|/internal/core$$') || failed=1; \
+	$(GOTEST) -count=1 $(RACE) ./internal/sim -seeds=300 || failed=1; \
+	$(GOTEST) -count=1 $(RACE) ./internal/sim/exhaustive -run 'TestExhaustive/messages_take_any_time$$|TestStringOfResult' || failed=1; \
+	exit $$failed
+
+.PHONY: histories
+histories: ## Random histories of a set of nodes
+	@go test $(JSON) -count=1 -timeout 15m ./internal/protocol -run Histories -seeds=10000
+
+.PHONY: mutants
+mutants: ## The library without one of its rules at a time: a test must see it
+	@$(GOTEST) -count=1 -tags mutants -run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' -skip TestTracesUnderEachMutant \
+		./internal/sim/... ./semaphore ./internal/core ./internal/protocol
+
+.PHONY: states
+states: ## The search of all states, the large worlds too: 2 GiB
+	@go test $(JSON) -count=1 -timeout 30m ./internal/sim/exhaustive -exhaustive.full
+
+.PHONY: faults
+faults: ## A minute of chaos
 	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,sleep,walls,drift -for 30s -seed $(SEED)
-	@echo '== 10000 schedules in the simulator'
-	@go test -count=1 -timeout 5m ./internal/sim -run TestSchedules -seeds=10000
-	@echo '== the mutants'
-	@go test -tags mutants -timeout 8m -run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' ./internal/sim/... ./semaphore
-	@QUORATE_REQUIRE_REDIS=1 go test -tags mutants -run 'TestMutants|TestTracesFindMutants' ./internal/core ./internal/protocol
 
 .PHONY: quick
 quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces, 2,000 schedules and the links of the documents (30 seconds)
@@ -69,29 +111,31 @@ ALONE = cp cmd/quorate/go.mod $$t/alone.mod; cp cmd/quorate/go.sum $$t/alone.sum
 
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck, each module on its own
-	@unformatted=$$(gofmt -l .); \
-	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; exit 1; fi
-	@t=$$(mktemp -d); trap 'rm -rf "$$t"' EXIT; $(ALONE); \
+	@failed=0; unformatted=$$(gofmt -l .); \
+	if [ -n "$$unformatted" ]; then printf 'gofmt -w these files:\n%s\n' "$$unformatted"; failed=1; fi; \
+	t=$$(mktemp -d); trap 'rm -rf "$$t"' EXIT; $(ALONE); \
 	for m in $(MODULES); do \
 		echo "== $$m: go vet, staticcheck"; \
 		flag=; if [ $$m = cmd/quorate ]; then flag=-modfile=$$t/alone.mod; fi; \
-		(cd $$m && GOWORK=off go vet $$flag ./... && $(STATICCHECK) ./...) || exit 1; \
-	done
+		(cd $$m && GOWORK=off go vet $$flag ./...) || failed=1; \
+		(cd $$m && $(STATICCHECK) ./...) || failed=1; \
+	done; exit $$failed
 
 .PHONY: sim
 sim: ## Random schedules in the simulator (SEEDS=20000 SEED=1)
-	go test ./internal/sim -count=1 -timeout 0 -run TestSchedules -seeds=$(SEEDS) -seed=$(SEED)
+	@go test $(JSON) ./internal/sim -count=1 -timeout 0 -run TestSchedules -seeds=$(SEEDS) -seed=$(SEED)
 
-# A fuzz target runs for as long as it is allowed to, so `make test` plays its corpus only. An input that
+# A fuzz target runs for as long as it is allowed to, so `make unit` plays its corpus only. An input that
 # fails is written below testdata/fuzz of its package, and `go test` plays it from then on.
 .PHONY: fuzz
 fuzz: ## Each fuzz target, one after the other (FUZZTIME=1m); for nightly runs
-	@for d in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+	@failed=0; \
+	for d in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
 		for f in $$(go test $$d -list '^Fuzz' | grep '^Fuzz'); do \
 			echo "== $$d: $$f for $(FUZZTIME)"; \
-			go test $$d -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) || exit 1; \
+			go test $(JSON) $$d -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) || failed=1; \
 		done; \
-	done
+	done; exit $$failed
 
 .PHONY: bench
 bench: redis ## The benchmarks of internal/bench: results.json, docs/plots and the tables of docs/performance.md (15 minutes)
@@ -125,7 +169,7 @@ tidy: ## go mod tidy in each module
 .PHONY: release
 release: ## Rehearse a release: make release VERSION=v0.1.0; with DO=1 it tests, commits and tags
 	@if [ -z '$(VERSION)' ]; then echo 'which version? make release VERSION=v0.1.0' >&2; exit 1; fi
-	@$(if $(DO),$(MAKE) test)
+	@$(if $(DO),$(MAKE) test verify)
 	@go run ./internal/release -version $(VERSION) $(if $(DO),-do)
 
 .PHONY: redis

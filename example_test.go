@@ -23,7 +23,8 @@ import (
 // Three independent masters, of which any one may fail. Make one Quorum per
 // process, and every primitive from it.
 func Example() {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
 		log.Fatal(err)

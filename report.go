@@ -93,10 +93,13 @@ func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" 
 // fails with [ErrNoQuorum], beside the full report, when fewer than a majority
 // of the nodes answer and vote; and with [ErrClosed] after [Quorum.Close].
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
-	r := Report{Quorum: q.mustCore().Size()/2 + 1}
-	s, err := q.core.Survey(ctx)
+	s, err := q.mustCore().Survey(ctx)
 	if err != nil {
-		return Report{Quorum: r.Quorum}, wrapError("check", "", err)
+		return Report{}, wrapError("check", "", err)
+	}
+	r := Report{Quorum: len(s.Nodes)/2 + 1}
+	if s.Set != nil {
+		r.Quorum = s.Set.Quorums(protocol.Rules{}).Need()
 	}
 	r.Nodes = make([]NodeReport, len(s.Nodes))
 	for i := range s.Nodes {

@@ -69,7 +69,8 @@ func Example() {
 // Run campaigns, leads, and campaigns again when the term has ended. With Once
 // it leads one term.
 func ExampleElection_Run() {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
 		log.Fatal(err)

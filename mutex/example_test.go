@@ -14,7 +14,8 @@ import (
 
 // It is used as sync.Mutex is. A Quorum is made once per process.
 func Example() {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
 		log.Fatal(err)
@@ -85,7 +86,7 @@ func ExampleMutex_LockContext() {
 	here, elsewhere := mutex.New(q, "invoices"), mutex.New(q, "invoices")
 	elsewhere.Lock()
 	defer elsewhere.Unlock()
-	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	err = here.LockContext(soon)
 	fmt.Println("too late:", errors.Is(err, context.DeadlineExceeded))

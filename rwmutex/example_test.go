@@ -16,7 +16,8 @@ import (
 // Any number of processes read the catalogue. A process that writes it is
 // alone.
 func ExampleRWMutex() {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
 		log.Fatal(err)
@@ -67,7 +68,7 @@ func ExampleRWMutex_RLockContext() {
 
 	here, elsewhere := rwmutex.New(q, "catalogue"), rwmutex.New(q, "catalogue")
 	elsewhere.Lock()
-	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	err = here.RLockContext(soon)
 	fmt.Println("a writer has it:", errors.Is(err, quorate.ErrHeld))

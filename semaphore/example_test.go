@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"time"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/semaphore"
@@ -14,7 +15,8 @@ import (
 // Two permits for the whole fleet: no more than two films are encoded at a
 // time.
 func ExampleWeighted() {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
 		log.Fatal(err)

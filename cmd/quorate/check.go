@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -39,6 +41,7 @@ Exit status:
       something is wrong
   2   no majority votes: nothing can be locked
   64  the command line is wrong
+  74  the report could not be written
 
 A node that was restarted does not vote for the guard time. If it lost its data,
 any connected client then brings it what was recorded, this command as well.
@@ -59,7 +62,7 @@ With --all every node must be ready and caught up.`,
 			return cobra.NoArgs(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q, done, err := t.open(io.Discard) // the table says all
+			q, done, err := t.open(cmd.Context(), io.Discard) // the table says all
 			if err != nil {
 				return err
 			}
@@ -105,10 +108,8 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 	}
 	_ = tab.Flush()
 	fmt.Fprintln(w)
+	tellCauses(w, r)
 	for _, n := range r.Nodes {
-		if n.Err != nil {
-			fmt.Fprintf(w, "%s cannot be asked: %s\n", n.Node, inFlags(n.Err.Error()))
-		}
 		for _, warning := range n.Warnings {
 			fmt.Fprintf(w, "%s: %s\n", n.Node, inFlags(warning))
 		}
@@ -120,16 +121,42 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 		return bad
 	}
 	fmt.Fprintf(w, "%d of %d nodes are ready, %d are needed: nothing can be locked.\n", r.Ready, len(r.Nodes), r.Quorum)
-	if lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Recovering > 0 }) {
+	if !r.Set.Recorded {
 		fmt.Fprintln(w, "If these nodes have never been used before, \"quorate bootstrap\" makes them ready at once.")
 	}
 	return bad
 }
 
+// onTheWay is what an error says of the way to a node before the cause.
+var onTheWay = regexp.MustCompile(`^not connected: (handshake with|connect to) \S+: `)
+
+// tellCauses says why nodes cannot be asked. A node with the wrong data comes
+// first: it is what an operator has to look at. Then comes each cause, once.
+func tellCauses(w io.Writer, r quorate.Report) {
+	nodes := map[string][]string{}
+	var causes []string
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		if n.Err == nil {
+			continue
+		}
+		cause := state(n) + ": " + inFlags(onTheWay.ReplaceAllString(n.Err.Error(), ""))
+		if nodes[cause] == nil && strings.HasSuffix(n.Membership, "data") {
+			causes = slices.Insert(causes, 0, cause)
+		} else if nodes[cause] == nil {
+			causes = append(causes, cause)
+		}
+		nodes[cause] = append(nodes[cause], n.Node)
+	}
+	for _, cause := range lo.Uniq(causes) {
+		fmt.Fprintf(w, "%s %s\n", strings.Join(nodes[cause], ", "), cause)
+	}
+}
+
 // row prints what is known of a node, or of a server of it.
 func row(tab io.Writer, name string, n *quorate.NodeReport) {
 	if n.Err != nil {
-		fmt.Fprintf(tab, "%s\tunreachable\t-\t-\t-\t-\t-\t-\n", name)
+		fmt.Fprintf(tab, "%s\t%s\t-\t-\t-\t-\t-\t-\n", name, state(n))
 		return
 	}
 	persistence := lo.Ternary(n.Version == "", "unknown", "no append-only file")

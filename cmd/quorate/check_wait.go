@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
 )
 
 // checkJob is one call of "quorate check".
@@ -82,6 +83,8 @@ func (j *checkJob) safe(r quorate.Report) bool {
 // state says in a few words how a node is.
 func state(n *quorate.NodeReport) string {
 	switch {
+	case n.Err != nil && core.Refused(n.Err):
+		return "refused"
 	case n.Err != nil:
 		return "unreachable"
 	case n.Recovering > 0:
@@ -106,7 +109,7 @@ func waitsFor(r quorate.Report) (text string) {
 		case n.Err == nil && !n.CaughtUp:
 			text += n.Node + " is repaired;"
 		case n.Err != nil:
-			text += n.Node + " is unreachable;"
+			text += n.Node + " is " + state(n) + ";"
 		}
 	}
 	return text

@@ -77,7 +77,7 @@ func TestAccessByFiles(t *testing.T) {
 	assert.Equal(t, 0, status, out)
 
 	status, _, errs = call("lock", "x", "--wait", "1s", "--nodes", secure, "--password-file", password, "--tls-ca", ca, "--", "true")
-	assert.Equal(t, exitNoLock, status, "the server wants a certificate, and the default user has another password")
+	assert.Equal(t, exitNoQuorum, status, "the server wants a certificate, and the default user has another password")
 	assert.NotContains(t, errs, "of the app")
 	status, _, errs = call(append([]string{"lock", "x", "--nodes", "redis://" + addr}, append(access, "--", "true")...)...)
 	assert.Equal(t, exitUsage, status)
@@ -106,7 +106,7 @@ func TestAccessByFilesToASentinelSet(t *testing.T) {
 
 	wrong := file(t, "wrong", "another\n")
 	status, _, errs = call("lock", "x", "--config", config, "--password-file", wrong, "--wait", "20s", "--", "true")
-	assert.Equal(t, exitNoLock, status, errs)
+	assert.Equal(t, exitNoQuorum, status, errs)
 	assert.Contains(t, errs, "WRONGPASS")
 	assert.NotContains(t, errs, "another")
 }

@@ -57,7 +57,7 @@ func (t *target) list() ([]string, error) {
 }
 
 func (t *target) options(stderr io.Writer) []quorate.Option {
-	return []quorate.Option{
+	opts := []quorate.Option{
 		quorate.WithTTL(t.ttl),
 		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, time.Millisecond))),
 		quorate.WithGuard(t.guard),
@@ -66,6 +66,7 @@ func (t *target) options(stderr io.Writer) []quorate.Option {
 		quorate.WithRetention(max(5*time.Minute, t.guard)),
 		quorate.WithLogger(slog.New(&plainLog{w: stderr})),
 	}
+	return opts
 }
 
 // connect waits for a majority of the nodes until ctx ends.
@@ -82,7 +83,7 @@ func (t *target) connect(ctx context.Context, stderr io.Writer) (*quorate.Quorum
 }
 
 // open does not wait, for it is there to ask about nodes that may be down.
-func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
+func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, func(), error) {
 	list, err := t.list()
 	if err != nil {
 		return nil, nil, err
@@ -120,7 +121,7 @@ func (t *target) open(stderr io.Writer) (*quorate.Quorum, func(), error) {
 // command prints the same.
 func (t *target) ask(do func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
-		q, done, err := t.open(io.Discard)
+		q, done, err := t.open(cmd.Context(), io.Discard)
 		if err != nil {
 			return err
 		}

@@ -46,10 +46,10 @@ last one's.
 
 --who prints the leader; --watch prints it, and each change, until a signal.
 
-Exit status: the command's own, or 128+n if signal n ended it; 70 if the
-leadership was lost; 64 if the command line is wrong; 126 or 127 if the command
+Exit status: the command's own, or 128+n if signal n ended it; 69 if too
+few nodes could be asked; 70 if the leadership was lost; 64 if the command line is wrong; 126 or 127 if the command
 cannot be run or is not there. With --who: 0 if there is a leader; 1 if there is
-none; 75 if too few nodes could be asked.`,
+none; 69 if too few nodes could be asked.`,
 		Example: `  quorate leader scheduler -- ./scheduler
   quorate leader scheduler --value http://10.0.0.7:8080 -- ./scheduler
   quorate leader scheduler --who`,

@@ -142,7 +142,7 @@ func TestLeaderWatch(t *testing.T) {
 	ns.Stop(2)
 	p.says("unknown: ")
 	status, _, errs := call("leader", "x", "--who")
-	assert.Equal(t, exitNoLock, status)
+	assert.Equal(t, exitNoQuorum, status)
 	assert.Contains(t, errs, "no quorum")
 	p.signal(syscall.SIGINT)
 	assert.Equal(t, 0, p.status())

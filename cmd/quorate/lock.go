@@ -52,9 +52,10 @@ unless --pass-nodes is given. If the lock is lost while the command runs, the
 command and its children get SIGTERM, and SIGKILL after --grace. If this process
 is killed, they get SIGKILL at once.
 
-Exit status: the command's own, or 128+n if signal n ended it; 75 if the lock
-was not to be had within --wait; 70 if it was lost; 64 if the command line is
-wrong; 126 or 127 if the command cannot be run or is not there.`,
+Exit status: the command's own, or 128+n if signal n ended it; 75 if
+another client held the lock, or was ahead, for all of --wait; 69 if too few
+nodes could be asked; 70 if the lock was lost; 64 if the command line is wrong;
+126 or 127 if the command cannot be run or is not there.`,
 		Example: `  quorate lock nightly -- ./report.sh
   quorate lock nightly --wait 0 -- ./report.sh     # only if it does not run elsewhere`,
 		Args: commandArgs,
@@ -248,9 +249,12 @@ func (j *lockJob) refused(g grip, err error) error {
 	case errors.Is(err, quorate.ErrInvalid):
 		return &exit{exitUsage, plain(err)}
 	case g != nil && errors.Is(err, quorate.ErrHeld):
-		return &exit{exitNoLock, errors.New(g.holder(j.name))}
+		return &exit{exitHeld, errors.New(g.holder(j.name))}
 	}
-	return &exit{exitNoLock, plain(err)}
+	if errors.Is(err, quorate.ErrHeld) {
+		return &exit{exitHeld, plain(err)}
+	}
+	return &exit{exitNoQuorum, plain(err)}
 }
 
 // withoutNodes returns an environment that does not name the nodes: their URLs

@@ -90,7 +90,7 @@ func TestLockNotToBeHad(t *testing.T) {
 	require.NoError(t, m.LockContext(t.Context()))
 	for _, wait := range []string{"0", "2s"} {
 		p := start(t, "lock", "x", "--wait", wait, "--", "echo", "never")
-		assert.Equal(t, exitNoLock, p.status())
+		assert.Equal(t, exitHeld, p.status())
 		assert.Contains(t, p.err.String(), fmt.Sprintf("held by process %d", os.Getpid()))
 		assert.Empty(t, p.out.String())
 	}
@@ -104,7 +104,7 @@ func TestLockNotToBeHad(t *testing.T) {
 	ns.Stop(0)
 	ns.Stop(2)
 	p = start(t, "lock", "x", "--wait", "300ms", "--", "echo", "never")
-	assert.Equal(t, exitNoLock, p.status())
+	assert.Equal(t, exitNoQuorum, p.status())
 	assert.Contains(t, p.err.String(), "no quorum")
 	assert.Empty(t, p.out.String())
 }

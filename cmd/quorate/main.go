@@ -15,9 +15,11 @@ import (
 
 // Exit statuses of our own, as far as they have a name in sysexits.h.
 const (
-	exitUsage  = 64 // the command line is wrong
-	exitLost   = 70 // the lock was lost while the command ran
-	exitNoLock = 75 // the lock was not to be had
+	exitUsage    = 64 // the command line is wrong
+	exitNoQuorum = 69 // too few nodes could be asked
+	exitLost     = 70 // the lock was lost while the command ran
+	exitOutput   = 74 // the output could not be written
+	exitHeld     = 75 // another client holds the lock, or is ahead
 )
 
 // exit is an error with the status to leave with. With err nil all has been
@@ -42,14 +44,19 @@ func run(args []string, stdout, stderr io.Writer) int {
 	redis.SetLogger(silent{})
 	root := command()
 	root.SetArgs(args)
-	root.SetOut(printable{stdout})
+	out := &sink{w: stdout}
+	root.SetOut(printable{out})
 	stderr = printable{stderr}
 	root.SetErr(stderr)
 	err := root.Execute()
+	e, ok := errors.AsType[*exit](err)
+	if out.err != nil && (err == nil || ok && e.err == nil) { // the output was to say all
+		err = &exit{exitOutput, fmt.Errorf("the output could not be written: %w", out.err)}
+		e, ok = errors.AsType[*exit](err)
+	}
 	if err == nil {
 		return 0
 	}
-	e, ok := errors.AsType[*exit](err)
 	if !ok {
 		// Only cobra's own errors come without a status: flags and arguments.
 		e = &exit{exitUsage, fmt.Errorf("%w (try quorate --help)", err)}
@@ -58,6 +65,21 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "quorate: %s\n", inFlags(e.err.Error()))
 	}
 	return e.code
+}
+
+// sink remembers that a write has failed. A command whose report was not read
+// must not end as one that was.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sink) Write(text []byte) (int, error) {
+	n, err := s.w.Write(text)
+	if s.err == nil {
+		s.err = err
+	}
+	return n, err
 }
 
 // silent is for go-redis's own log: the library reports what matters in it.

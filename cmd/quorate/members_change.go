@@ -20,7 +20,7 @@ import (
 const membersHelp = `
 Locks are held, waited for and passed on all the while. The command says on the
 standard error what it waits for. --nodes is the list of before, or any list with
-nodes of the set.
+nodes of the set. The settings of the set count, whatever --guard says.
 
 If it is interrupted (Ctrl-C), or ends at --timeout, it gives the exchange up if
 that is still possible, and says what the set is. An exchange that is left
@@ -79,7 +79,7 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			return args(cmd, given)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q, done, err := t.open(io.Discard) // the error says all
+			q, done, err := t.open(cmd.Context(), io.Discard) // the error says all
 			if err != nil {
 				return err
 			}

@@ -53,11 +53,12 @@ children get SIGTERM, and SIGKILL after --grace.
 processes that know it to be done already go on knowing it.
 
 Exit status: 0 when it is done, here or elsewhere; if the command ran here and
-failed, its own, or 128+n if signal n ended it; 75 if it neither was done nor
-could be run within --wait; 70 if the claim was lost, or the command has
-succeeded and that could not be recorded; 64 if the command line is wrong; 126
-or 127 if the command cannot be run or is not there. With --status: 0 if it is
-done; 1 if not; 75 if too few nodes could be asked.`,
+failed, its own, or 128+n if signal n ended it; 75 if another client was at it
+for all of --wait; 69 if too few nodes could be asked, or with --durable keep a
+file; 70 if the claim was lost, or the command has succeeded and that could not
+be recorded; 64 if the command line is wrong; 126 or 127 if the command cannot
+be run or is not there. With --status: 0 if it is done; 1 if not; 69
+if too few nodes could be asked.`,
 		Example: `  quorate once migrate-v7 -- ./migrate
   quorate once report-$(date +%F) --keep 48h -- ./report.sh
   quorate once migrate-v7 --status`,
@@ -128,7 +129,7 @@ func (j *onceJob) start(ctx context.Context) error {
 		return nil
 	case j.wait == 0:
 		if s, err := o.Status(j.ctx); err == nil && s.State == once.Running {
-			return &exit{exitNoLock, errors.New(describeOnce(j.name, s))}
+			return &exit{exitHeld, errors.New(describeOnce(j.name, s))}
 		}
 	}
 	return j.verdict(o, o.DoContext(j.ctx, func(ctx context.Context) error {
@@ -137,7 +138,7 @@ func (j *onceJob) start(ctx context.Context) error {
 			j.timer.Stop()
 		}
 		if ctx.Err() != nil {
-			return &exit{exitNoLock, fmt.Errorf("%q: the turn came too late", j.name)}
+			return &exit{exitHeld, fmt.Errorf("%q: the turn came too late", j.name)}
 		}
 		j.ran = true
 		told, status := j.hold(once.Lease(ctx), j.sigs)
@@ -218,7 +219,7 @@ func (j *onceJob) missed(o *once.Once, err error) error {
 	e, ok := errors.AsType[*quorate.Error](err)
 	switch {
 	case o != nil && errors.Is(err, quorate.ErrHeld):
-		return &exit{exitNoLock, errors.New(j.inTheWay(o))}
+		return &exit{exitHeld, errors.New(j.inTheWay(o))}
 	case ok && errors.Is(err, quorate.ErrNoQuorum):
 		why := *e
 		why.Err = quorate.ErrNoQuorum // that --wait is over goes without saying

@@ -23,7 +23,7 @@ func onceStatus(t *testing.T, name string) (status int, out string) {
 	var errs string
 	require.Eventually(t, func() bool {
 		status, out, errs = call("once", name, "--status")
-		return status != exitNoLock
+		return status != exitNoQuorum
 	}, 20*time.Second, 5*time.Millisecond, "%s", &errs)
 	return status, out
 }
@@ -95,7 +95,7 @@ func TestOnceFails(t *testing.T) {
 		assert.NotEmpty(t, p.err.String())
 	}
 	p := start(t, "once", "y", "--durable", "--", "echo", "never")
-	assert.Equal(t, exitNoLock, p.status())
+	assert.Equal(t, exitNoQuorum, p.status())
 	assert.Contains(t, p.err.String(), "appendonly no")
 	assert.Empty(t, p.out.String())
 	status, _ := onceStatus(t, "y")
@@ -118,7 +118,7 @@ func TestOnceNotInTime(t *testing.T) {
 	p.says("in")
 	for _, wait := range []string{"0", "2s"} {
 		late := start(t, "once", "x", "--wait", wait, "--", "echo", "never")
-		assert.Equal(t, exitNoLock, late.status())
+		assert.Equal(t, exitHeld, late.status())
 		assert.Contains(t, late.err.String(), fmt.Sprintf(`"x" is being done by process %d`, p.cmd.Process.Pid))
 		assert.Empty(t, late.out.String())
 	}
@@ -131,11 +131,11 @@ func TestOnceNotInTime(t *testing.T) {
 	ns.Stop(0)
 	ns.Stop(2)
 	p = start(t, "once", "y", "--wait", "300ms", "--", "echo", "never")
-	assert.Equal(t, exitNoLock, p.status())
+	assert.Equal(t, exitNoQuorum, p.status())
 	assert.Contains(t, p.err.String(), "no quorum")
 	assert.NotContains(t, p.err.String(), "context")
 	p = start(t, "once", "x", "--wait", "300ms", "--status")
-	assert.Equal(t, exitNoLock, p.status())
+	assert.Equal(t, exitNoQuorum, p.status())
 }
 
 func TestOnceLost(t *testing.T) {

@@ -13,7 +13,7 @@ func TestSharedAndExclusive(t *testing.T) {
 	p := start(t, "lock", "y", "--shared", "--wait", "0", "--", "echo", "beside it")
 	assert.Equal(t, 0, p.status(), p.err.String())
 	p = start(t, "lock", "y", "--exclusive", "--wait", "0", "--", "echo", "never")
-	assert.Equal(t, exitNoLock, p.status())
+	assert.Equal(t, exitHeld, p.status())
 	assert.Empty(t, p.out.String())
 	p = start(t, "lock", "y", "--wait", "0", "--", "echo", "never")
 	assert.Equal(t, exitUsage, p.status(), "a name is one or the other")
@@ -28,7 +28,7 @@ func TestSem(t *testing.T) {
 		start(t, "sem", "s", "-n", "3", "--", "sh", "-c", "echo in; sleep 30").says("in")
 	}
 	p := start(t, "sem", "s", "-n", "3", "--weight", "2", "--wait", "0", "--", "echo", "never")
-	assert.Equal(t, exitNoLock, p.status())
+	assert.Equal(t, exitHeld, p.status())
 	assert.Contains(t, p.err.String(), "fewer than 2 of the 3 permits")
 	p = start(t, "sem", "s", "-n", "3", "--wait", "0", "--", "sh", "-c", `test "$QUORATE_TOKEN" -gt 0 && echo third`)
 	assert.Equal(t, 0, p.status(), p.err.String())

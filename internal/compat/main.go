@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quorate/quorate/internal/compat/suite"
@@ -66,7 +67,29 @@ type row struct {
 
 // described is what a server says of itself, such as "Redis server v=7.0.15
 // sha=…".
-var described = regexp.MustCompile(`^(\w+) server v=(\S+)`)
+// Valkey 7.2 leaves its name out: "Server v=7.2.14 sha=…".
+var described = regexp.MustCompile(`^(?:(\w+) s|S)erver v=((\d+)\S*)`)
+
+// oldest is the first version of Redis whose scripts may read the clock and
+// then write.
+const oldest = 5
+
+// describe reads what the binary at a path says of itself.
+func describe(path string, said []byte) (r row, err error) {
+	words := described.FindSubmatch(said)
+	if words == nil {
+		return r, fmt.Errorf("it says of itself %q, which is no Redis", bytes.TrimSpace(said))
+	}
+	r = row{name: string(words[1]), version: string(words[2]), results: map[string]string{}}
+	if r.name == "" {
+		name, _, _ := strings.Cut(filepath.Base(path), "-")
+		r.name = strings.ToUpper(name[:1]) + name[1:]
+	}
+	if major, err := strconv.Atoi(string(words[3])); err == nil && major < oldest {
+		return r, fmt.Errorf("%s %s is too old: its scripts cannot read the clock and then write; Redis %d.0 or later is needed", r.name, r.version, oldest)
+	}
+	return r, nil
+}
 
 // try runs the suite on one server.
 func try(server string) (row, error) {
@@ -78,9 +101,9 @@ func try(server string) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
-	words := described.FindSubmatch(out)
-	if words == nil {
-		return row{}, fmt.Errorf("it says of itself %q, which is no Redis", bytes.TrimSpace(out))
+	r, err := describe(server, out)
+	if err != nil {
+		return r, err
 	}
 	dir, err := os.MkdirTemp("", "compat-")
 	if err != nil {
@@ -93,7 +116,6 @@ func try(server string) (row, error) {
 	test := exec.Command("go", "test", "./internal/e2e", "-run", "^TestCompatibility$", "-count=1", "-timeout=10m", "-json")
 	test.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), suite.Variable+"=1")
 	events, ran := test.Output()
-	r := row{name: string(words[1]), version: string(words[2]), results: map[string]string{}}
 	return r, r.read(events, ran)
 }
 

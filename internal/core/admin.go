@@ -397,6 +397,10 @@ func (r *NodeReport) describe(info string) {
 	}
 }
 
+// evicts reports whether a server with that maxmemory-policy throws away keys
+// when it is full. An empty one is unknown.
+func evicts(policy string) bool { return policy != "" && policy != "noeviction" }
+
 // warnings says what is wrong with a node that answers.
 // Each warning says what is wrong, what follows from it and what to do.
 func warnings(r *NodeReport, set *Settings) []string {
@@ -407,7 +411,7 @@ func warnings(r *NodeReport, set *Settings) []string {
 	if r.Role != "" && r.Role != "master" {
 		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its master's")
 	}
-	if r.Eviction != "" && r.Eviction != "noeviction" {
+	if evicts(r.Eviction) {
 		w = append(w, "maxmemory-policy "+r.Eviction+" may throw away leases; set noeviction")
 	}
 	if r.replicas > 0 {

@@ -107,7 +107,9 @@ func (c *call) Reply(v []resp.Value, err error) {
 	case err != nil:
 		err = q.members.explainDown(c.req.Node, q.members.checkSet(c.req.Node, err))
 	case c.req.Op == protocol.OpLeave:
-		_, err = script.DecodeLeave(v)
+		if _, err = script.DecodeLeave(v); err == nil {
+			q.nodes.at(c.req.Node).released.Add(1)
+		}
 	default:
 		ans, err = script.Decode(v)
 	}

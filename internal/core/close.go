@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -23,10 +24,12 @@ func (q *Quorum) isClosed() bool {
 // schedulers, then the connections, which send the leaves. If the connections
 // went first, everything that this process holds would stay taken for a lease.
 //
-// Close leaves all claims that are held or queued, sends the leaves within the
-// node timeout, and ends every goroutine. In a call of the observer it does
-// nothing but fail with ErrInvalid: it would wait for the goroutine that makes
-// the call. A second call fails with ErrClosed.
+// Close leaves all claims that are held or queued, sends the leaves, and ends
+// every goroutine. It waits for a node for as long as that acknowledges leaves,
+// see whileAcknowledged. After the ttl it gives up all nodes: what was held has
+// ended by itself. In a call of the observer it does nothing but fail with
+// ErrInvalid: it would wait for the goroutine that makes the call. A second
+// call fails with ErrClosed.
 func (q *Quorum) Close(ctx context.Context) error {
 	if q.observer.inside() || q.buckets != nil && slices.ContainsFunc(q.buckets.begun(), func(b *Quorum) bool { return b.observer.inside() }) {
 		return &Failure{Err: errCloseInObserver}
@@ -53,14 +56,15 @@ func (q *Quorum) Close(ctx context.Context) error {
 		q.ticks.close()
 		q.deadlines.close()
 		q.driver.timer.stop()
+		q.reach.stop()
 		// An Ended callback may be under way. Its leaves are sent after it, so
 		// wait for it, with a bound.
 		for end := time.Now().Add(q.set.NodeTimeout); q.telling.Load() > 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
-		ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
+		ctx, cancel := context.WithTimeout(ctx, q.set.TTL)
 		defer cancel()
-		err = errors.Join(q.nodes.close(ctx), q.seeds.close(ctx))
+		err = errors.Join(q.nodes.close(ctx, q.driver.furthest(&q.set)), q.seeds.close(ctx, q.set.NodeTimeout))
 		q.clientsMu.Lock()
 		defer q.clientsMu.Unlock()
 		for _, c := range q.offered {
@@ -72,3 +76,37 @@ func (q *Quorum) Close(ctx context.Context) error {
 
 // Closing is closed when Close begins.
 func (q *Quorum) Closing() <-chan struct{} { return q.closing }
+
+// patience is for how many node timeouts Close bears with a node that has begun
+// to acknowledge leaves and has stopped: it is slow, and most likely goes on.
+const patience = 5
+
+// whileAcknowledged returns a context that ends when the node acknowledges no
+// leave any more: none for a node timeout, or for patience of these after the
+// first one. It counts turns and not time, so that a process that gets no
+// processor does not take its nodes for hung.
+//
+// Note: Here is an incorrect bound: one time for all leaves. A process with
+// 50,000 holds would leave most of them taken for a lease, at nodes that do
+// nothing but answer its leaves.
+func (n *node) whileAcknowledged(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	const turns = 8
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		tick := time.NewTicker(timeout / turns)
+		defer tick.Stop()
+		seen := n.released.Load()
+		for left := turns; left > 0; left-- {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if now := n.released.Load(); now != seen {
+				seen, left = now, patience*turns
+			}
+		}
+		cancel(fmt.Errorf("no release was acknowledged any more: %w", context.DeadlineExceeded))
+	}()
+	return ctx, func() { cancel(nil) }
+}

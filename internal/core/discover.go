@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,14 +45,14 @@ type discovery struct {
 type DiscoveryError struct{ Err error }
 
 func (e *DiscoveryError) Error() string {
-	return "where the nodes are is not known: " + passwords.ReplaceAllString(e.Err.Error(), "://***@")
+	return "where the nodes are is not known: " + passwords().ReplaceAllString(e.Err.Error(), "://***@")
 }
 
 // Unwrap returns the function's error.
 func (e *DiscoveryError) Unwrap() error { return e.Err }
 
 // passwords are those of URLs, which the parsers of Go quote in their errors.
-var passwords = regexp.MustCompile(`://[^\s"'@]*@`)
+var passwords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^\s"'@]*@`) })
 
 var (
 	errNoAddresses   = errors.New("the function of WithDiscovery returns no address")
@@ -207,6 +208,7 @@ func (s *Settings) FirstAddresses(ctx context.Context, urls []string) ([]Address
 // because adds to an error of a node that is down why no other address of it is
 // known.
 func (n *node) because(err error) error {
+	err = namesAge(err)
 	if why := n.q.discovery.failed.Load(); why != nil && err != nil && n.err() != nil {
 		return &undiscovered{err, err.Error() + "; " + why.Error()}
 	}

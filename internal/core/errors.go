@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,8 +57,7 @@ func (f *Failure) Unwrap() []error {
 }
 
 // RecoveringError is a node that is new or lost its data, and does not vote
-// yet. Wait is what is left of its guard time when it answered. Advice counts
-// these errors.
+// yet. Wait is what is left of its guard time when it answered.
 type RecoveringError struct{ Wait time.Duration }
 
 func (e *RecoveringError) Error() string {
@@ -151,7 +151,7 @@ func forGood(err error) bool {
 		"ERR invalid password", "ERR Client sent AUTH", "ERR wrong number of arguments for 'auth'",
 		"ERR DB index is out of range", "ERR invalid DB index", "ERR SELECT is not allowed",
 		// A server that does not tell its version, and is too old.
-		"Write commands not allowed after non deterministic commands",
+		notInOld,
 		// A right that a script's own commands lack, in the words of Redis 7.0
 		// and of later ones.
 		"ERR The user executing the script can't", "ERR ACL failure in script",
@@ -161,6 +161,13 @@ func forGood(err error) bool {
 		}
 	}
 	return false
+}
+
+// Refused reports whether a node was reached: it has said why it is of no use,
+// or this client has found that out.
+func Refused(err error) bool {
+	_, answered := errors.AsType[resp.Error](err)
+	return answered || forGood(err) || errors.Is(err, errReplica) || errors.Is(err, resp.ErrProtocol)
 }
 
 // explain adds to a node's own words what to do, where they do not say it.
@@ -182,17 +189,30 @@ func explain(s *Spec, err error) error {
 	return err
 }
 
-// lostWhy says what ended a hold. Called with a.mu held, before the leaves are
-// sent: what the nodes said last is still that of the hold.
+// lostWhy says what ended a hold. A process that was stopped until the lease
+// had ended is the cause itself, and its nodes may be well. Called with a.mu
+// held, before the leaves are sent: what the nodes said last is still that of
+// the hold.
 func (a *attempt) lostWhy(now protocol.Time) error {
 	err := ErrLost
+	late := a.q.ticks.stalled(now)
+	if other := a.q.deadlines.stalled(now); other.by > late.by {
+		late = other
+	}
+	slept := late.by > a.spec.Set.NodeTimeout && late.at > a.claim.Deadline().Add(-a.spec.Set.NodeTimeout)
 	switch {
 	case a.spec.Set.NoRenewal:
 		err = fmt.Errorf("%w: WithoutRenewal, and no Extend came before its end", ErrLost)
 	case a.claim.Muted():
 		err = fmt.Errorf("%w: WithMaxHold(%v) stopped its renewal", ErrLost, a.spec.Set.MaxHold)
+	case slept:
+		err = fmt.Errorf("%w: this process did not run for %v or longer", ErrLost, late.by.Round(100*time.Millisecond))
 	}
-	return a.failureAt(now, err)
+	f := a.failureAt(now, err)
+	if slept { // it could not hear an answer
+		f.Nodes = slices.DeleteFunc(f.Nodes, func(n NodeFailure) bool { return n.Err == errNoAnswer })
+	}
+	return f
 }
 
 // failure describes where the attempt stands, for an error.

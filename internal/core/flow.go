@@ -252,9 +252,10 @@ func (n *node) info() *transport.Info { return n.link.State(time.Time{}).Info }
 
 // drain is a part of Close. Leaves that wait for room are sent first, or what
 // they release would stay taken for a lease. It waits until nothing waits for
-// the node any more, or the context ends. Then what still waits is given up. It
-// runs on a goroutine of Close, one for each node.
-func (n *node) drain(ctx context.Context) {
+// the node any more, or the context ends. Then what still waits is given up,
+// and it returns how much that is. It runs on a goroutine of Close, one for
+// each node.
+func (n *node) drain(ctx context.Context) (unsent int) {
 	f := &n.flow
 	f.mu.Lock()
 	done := make(chan struct{})
@@ -267,6 +268,8 @@ func (n *node) drain(ctx context.Context) {
 	}
 	f.mu.Lock()
 	f.closed, f.empty = true, nil
+	unsent = f.backlog.Len()
 	f.mu.Unlock()
 	f.pumps.Wait()
+	return unsent
 }

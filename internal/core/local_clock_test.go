@@ -2,9 +2,11 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -112,6 +114,30 @@ func TestSuspendedHolder(t *testing.T) {
 			assert.True(t, over(h, ctx))
 			h.Release()
 		})
+	}
+}
+
+// The loss of a process that was stopped names that, and no node.
+func TestLossOfAStoppedProcess(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	log := make(lines, 1000)
+	set := Defaults()
+	set.Logger = slog.New(log)
+	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
+	require.NoError(t, err)
+	defer func() { _ = q.Close(context.Background()) }()
+	require.NoError(t, q.BootstrapUnrecorded(within(t)))
+	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	_, err = q.Acquire(within(t), s, false, OnEnd(func(error) {}))
+	require.NoError(t, err)
+	suspend(q.clock, 2*set.TTL)
+	q.woken()
+	line := log.await(t, "a hold was lost")
+	assert.Contains(t, line, "lock lost: this process did not run for 1")
+	for i := range 3 {
+		assert.NotContains(t, line, c.Node(i).Addr())
 	}
 }
 

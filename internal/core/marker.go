@@ -6,7 +6,7 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,11 +33,19 @@ type marker struct {
 // overflows is cut to the longest one, and not to a negative one, for the same
 // reason.
 func parseMarker(text string) (m marker, ok bool) {
-	var inc, born, guard, retention int64
-	var run string
-	if _, err := fmt.Sscan(text, &inc, &born, &run, &guard, &retention); err != nil {
+	words := strings.Fields(text)
+	if len(words) < 5 {
 		return m, false
 	}
+	var numbers [5]int64
+	for i := range numbers {
+		n, err := strconv.ParseInt(words[i], 10, 64)
+		if err != nil && i != 2 { // which is the run
+			return m, false
+		}
+		numbers[i] = n
+	}
+	inc, born, run, guard, retention := numbers[0], numbers[1], words[2], numbers[3], numbers[4]
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return marker{
 		inc: protocol.Incarnation(inc), born: time.UnixMilli(born), caughtUp: strings.HasSuffix(text, " w"), kept: strings.HasSuffix(text, " l"), run: run,

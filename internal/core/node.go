@@ -41,7 +41,9 @@ type node struct {
 	later           *time.Timer      // has the node judged again; as probed
 	pause           time.Duration    // before that; as probed
 	malformedPushes seldom           // only touched by the reader of its pushes
+	evicts          string           // the policy that was warned of; only touched as a connection begins
 	jump            jump
+	released        atomic.Uint64 // leaves that the node has acknowledged
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
 	dropped atomic.Bool   // it ends or has ended
@@ -230,6 +232,7 @@ func (c *adminRequest) Reply(v []resp.Value, err error) {
 func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
+	n.warnOfEviction()
 	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
 	if n.seed() {
@@ -238,6 +241,16 @@ func (n *node) up() {
 	n.begun()
 	q.driver.carryOut(q.driver.client.Up(q.now(), n.index))
 	n.room()
+}
+
+// warnOfEviction logs once that the node may throw leases away. Without
+// that only Check tells it.
+func (n *node) warnOfEviction() {
+	policy := n.info().Eviction
+	if policy != n.evicts && evicts(policy) && n.q.set.first() {
+		n.q.set.Logger.Warn("quorate: a node may throw away leases; set its maxmemory-policy to noeviction", "node", n.addr, "maxmemory-policy", policy)
+	}
+	n.evicts = policy
 }
 
 // down runs when a connection has ended. Claims learn it at once, so no waiter
@@ -250,6 +263,7 @@ func (n *node) down(err error) {
 		q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
 	}
 	if !q.isClosed() {
+		q.reach.begin(q)
 		if errors.Is(err, errRejudged) || n.dropped.Load() { // logVerdict says what is wrong with it
 			q.set.Logger.Debug("quorate: a connection to a node has ended", "node", n.addr, "why", err)
 		} else {

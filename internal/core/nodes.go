@@ -164,9 +164,9 @@ func (n *node) drop() {
 	})
 }
 
-// close ends all nodes at the same time. One bound is for all, so a node that
-// hangs costs no more than a node that answers late.
-func (s *nodes) close(ctx context.Context) error {
+// close ends all nodes at the same time, each when it has acknowledged all
+// leaves, or acknowledges none any more.
+func (s *nodes) close(ctx context.Context, timeout time.Duration) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
@@ -175,7 +175,11 @@ func (s *nodes) close(ctx context.Context) error {
 	errs := make([]error, s.size())
 	var wg sync.WaitGroup
 	for i, n := range s.all() {
-		wg.Go(func() { errs[i] = n.end(ctx) })
+		wg.Go(func() {
+			ctx, cancel := n.whileAcknowledged(ctx, timeout)
+			defer cancel()
+			errs[i] = n.end(ctx)
+		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
@@ -183,10 +187,13 @@ func (s *nodes) close(ctx context.Context) error {
 
 // end ends what a node has: goroutines, connections and timers.
 func (n *node) end(ctx context.Context) error {
-	n.drain(ctx)
+	unsent := n.drain(ctx)
 	// ready is closed after the link: a call that waits for the first attempt
 	// goes on, and finds the error of a closed node.
 	err := n.link.Close(ctx)
+	if unsent > 0 {
+		err = errors.Join(fmt.Errorf("%d requests waited for room at the node: %w", unsent, context.Cause(ctx)), err)
+	}
 	n.first.Do(func() { close(n.ready) })
 	if n.later != nil { // no connection begins any more
 		n.later.Stop()

@@ -32,7 +32,6 @@ type probed struct {
 	clock   int64           // its time, in milliseconds; 0: unknown
 	sent    protocol.Time   // when it was asked for that
 	missing []script.Script // that it does not know
-	empty   bool            // it has no marker
 	wait    time.Duration   // how much of its guard time is left as the connection begins
 	cluster bool            // it is in cluster mode
 }
@@ -65,7 +64,6 @@ func (n *node) probe() []transport.Command {
 		&adminRequest{command: resp.AppendCommand(nil, append([]string{"MGET"}, keys...)...), reply: func(v []resp.Value, err error) {
 			if p.cluster = clusterMode(err); err == nil {
 				p.marker = text(v, 0)
-				p.empty = p.marker == ""
 			}
 		}},
 		&adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {
@@ -129,9 +127,24 @@ func suits(info transport.Info) error {
 	}
 	major, _, _ := strings.Cut(info.Version, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < oldest {
-		return fmt.Errorf("server version %s %w: its scripts cannot read the clock and then write; run Redis %d.0 or later", info.Version, errTooOld, oldest)
+		return fmt.Errorf("server version %s %w: %s", info.Version, errTooOld, needsEffects)
 	}
 	return nil
+}
+
+// needsEffects says what an old server lacks, and what to do.
+const needsEffects = "its scripts cannot read the clock and then write, which takes the replication of effects; run Redis 5.0 or later, or Valkey"
+
+// notInOld is what a server before Redis 5 says of each script.
+const notInOld = "Write commands not allowed after non deterministic commands"
+
+// namesAge adds to that what it means. It is for a server that hides its
+// version.
+func namesAge(err error) error {
+	if e, ok := errors.AsType[resp.Error](err); ok && strings.Contains(e.Error(), notInOld) {
+		return fmt.Errorf("%w: the server %w: %s", err, errTooOld, needsEffects)
+	}
+	return err
 }
 
 var errReplica = errors.New("is a replica, and a node must be a master: give the master, or the Sentinels that know it")

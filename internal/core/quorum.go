@@ -21,7 +21,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -45,6 +44,7 @@ type Quorum struct {
 
 	attempts   attempts
 	recovering recovering
+	reach      reach
 	records    records
 	watches    watches
 	tasks      tasks
@@ -126,10 +126,11 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	close(q.built)
 	q.driver.tick()
 	q.tasks.start(q.wakeUps)
+	q.reach.begin(q)
 	if set.Discover != nil && set.base == "" {
 		q.tasks.start(q.discovery.run)
 	}
-	if n := len(clients); n%2 == 0 && (set.base == "" || set.Prefix == script.BucketPrefix(set.base, 0)) {
+	if n := len(clients); n%2 == 0 && set.first() {
 		set.Logger.Info("quorate: an even number of nodes: the last adds no tolerance", "nodes", n, "may_fail", (n-1)/2)
 	}
 	return q, nil

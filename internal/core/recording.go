@@ -101,7 +101,8 @@ func (s *members) record() {
 		}
 		switch done, err := s.recordOnce(ctx, false); {
 		case done && s.q.set.maySay(time.Now()):
-			s.q.set.Logger.Info("quorate: the nodes have recorded their set; they vote after the guard time", "set", s.list())
+			s.q.set.Logger.Warn("quorate: the nodes were brand-new or had forgotten everything, and have recorded their set; they vote after the guard time. "+
+				"\"quorate bootstrap\" before the first use of brand-new nodes saves that wait", "set", s.list(), "wait", s.q.guard())
 		// To be superseded by another client is no failure: that one records
 		// it. The warning comes once, as the attempts go on until an operator
 		// has acted.

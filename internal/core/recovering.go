@@ -5,7 +5,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -23,7 +22,6 @@ import (
 type recovering struct {
 	mu     sync.Mutex
 	until  [maxNodes]time.Time // per node
-	empty  [maxNodes]bool      // per node: it had no marker as its connection began
 	logged bool
 }
 
@@ -32,17 +30,9 @@ type recovering struct {
 // twice.
 const lateAnswers = 2 * time.Second
 
-const (
-	// emptyNodes and forgetfulNodes are what the log says. A node without data
-	// is brand-new, or has forgotten everything. No one can tell these two
-	// apart but the operator.
-	emptyNodes = "quorate: the nodes hold no data of Quorate: they are brand-new or lost everything, " +
-		"so no lock can be acquired until the guard time is over; " + bootstrapAdvice
-	forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
-		"they may have forgotten leases that still run, so none votes until the guard time is over; " + bootstrapAdvice
-
-	bootstrapAdvice = "if no client has ever used these nodes, run \"quorate bootstrap\" or call Quorum.Bootstrap once: it ends the wait now"
-)
+// forgetfulNodes is what the log says.
+const forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
+	"they may have forgotten leases that still run, so none votes until the guard time is over"
 
 // begun notes whether a node is within its guard time as a connection to it
 // begins. So the log says at once that no lock can be acquired, before the
@@ -63,9 +53,6 @@ func (n *node) begun() {
 	if p.wait > 0 {
 		a.Status = protocol.Recovering
 	}
-	q.recovering.mu.Lock()
-	q.recovering.empty[n.index] = p.empty
-	q.recovering.mu.Unlock()
 	if q.driver.client.Recovers(n.index, p.wait > 0) {
 		n.noteRecovering(a)
 	}
@@ -100,10 +87,10 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 	// counts as one that recovers until its guard time would be over, and not
 	// longer.
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
-		r.until[node], r.empty[node] = time.Time{}, false
+		r.until[node] = time.Time{}
 	}
-	empty, late := 0, 0
-	for i, u := range r.until {
+	late := 0
+	for _, u := range r.until {
 		left := u.Sub(now)
 		if left > -lateAnswers {
 			late++
@@ -111,9 +98,6 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 		if left > 0 {
 			out++
 			wait = max(wait, left)
-			if r.empty[i] {
-				empty++
-			}
 		}
 	}
 	// The log counts nodes, and not votes: it tells an operator which nodes are
@@ -123,28 +107,7 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 	case !lacking(late):
 		r.logged = false
 	case lacking(out) && !r.logged:
-		r.logged = true
-		if text = forgetfulNodes; empty == out {
-			text = emptyNodes
-		}
+		r.logged, text = true, forgetfulNodes
 	}
 	return out, wait, text
-}
-
-// Advice says what the operator can do about nodes within their guard time. It
-// is empty unless they alone would make a quorum of need nodes. Where they are
-// fewer, other nodes are down, and Bootstrap would not mend that. In a set that
-// is in use and not recorded it would let a node vote that has forgotten a
-// lease.
-func Advice(need int, errs []error) string {
-	out := 0
-	for _, err := range errs {
-		if _, waits := errors.AsType[*RecoveringError](err); waits {
-			out++
-		}
-	}
-	if need == 0 || out < need {
-		return ""
-	}
-	return bootstrapAdvice
 }

@@ -40,6 +40,7 @@ type scheduler struct {
 	mu   sync.Mutex
 	due  wakeHeap
 	next protocol.Time // what the goroutine sleeps for
+	late stall         // the last great one
 	kick chan struct{}
 	stop chan struct{}
 	done chan struct{}
@@ -129,6 +130,7 @@ func (s *scheduler) run() {
 		now := s.now()
 		batch = batch[:0]
 		s.mu.Lock()
+		s.late = s.late.or(stall{now, now.Sub(s.next)})
 		for len(s.due.list) > 0 && s.due.list[0].at <= now {
 			if one, valid := s.due.pop(); valid {
 				batch = append(batch, one)
@@ -155,6 +157,30 @@ func (s *scheduler) run() {
 			return
 		}
 	}
+}
+
+// stall is by how much a goroutine ran later than it had to, and when it ran.
+// The process was stopped, the machine was suspended or much too busy.
+type stall struct {
+	at protocol.Time
+	by time.Duration
+}
+
+// or returns the greater of two stalls, unless s was long before o. A loss is
+// reported within moments, and another stall may follow at once.
+func (s stall) or(o stall) stall {
+	if o.by > 0 && (o.by > s.by || o.at.Sub(s.at) > time.Second) {
+		return o
+	}
+	return s
+}
+
+// stalled returns the last great stall, the one that has just ended included:
+// an answer may reach an attempt before the scheduler's goroutine runs.
+func (s *scheduler) stalled(now protocol.Time) stall {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.late.or(stall{now, now.Sub(s.next)})
 }
 
 // wakeHeap orders alarms by their times; guarded by scheduler.mu.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 	"github.com/redis/go-redis/v9"
 )
@@ -50,6 +51,12 @@ func (s *Settings) maySay(now time.Time) bool {
 	}
 	last := s.said.Load()
 	return now.Unix()-last >= 5 && s.said.CompareAndSwap(last, now.Unix())
+}
+
+// first reports whether these are the settings of the first bucket, or of a
+// Quorum that has none. It logs what goes for each bucket alike.
+func (s *Settings) first() bool {
+	return s.base == "" || s.Prefix == script.BucketPrefix(s.base, 0)
 }
 
 // A Connector returns the way to the node that a client is for.

@@ -95,6 +95,7 @@ var shells = map[string][]func(*testing.T, block){
 	"README.md":             {installs, demonstrates, locks, makes},
 	"docs/compatibility.md": {makes},
 	"docs/deploying.md":     {bootstraps},
+	"docs/migrations.md":    {migrates},
 	"docs/operations.md":    {restarts, replaces},
 	"docs/testing.md":       {serves},
 	"docs/simulation.md":    {makes},
@@ -172,6 +173,18 @@ func locks(t *testing.T, b block) {
 		assert.Regexp(t, name+` ran with \d{19}`, out)
 	}
 	assert.Contains(t, out, "3 of 3 nodes are ready")
+}
+
+// migrates: of two replicas one runs each tool.
+func migrates(t *testing.T, b block) {
+	p := newPlace(t, redistest.Start(t, 3).URLs()...)
+	p.run("quorate bootstrap")
+	for _, name := range []string{"goose", "migrate", "atlas"} {
+		p.program("bin/"+name, `echo "$(basename "$0") ran"`)
+	}
+	script := "URL=x\n" + b.text
+	assert.Regexp(t, `(?s)^goose ran\n.*migrate ran\n.*atlas ran\n`, p.run(script))
+	assert.NotContains(t, p.run(script), " ran\n")
 }
 
 // makes: each target exists, and each flag.

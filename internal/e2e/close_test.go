@@ -1,12 +1,16 @@
 package e2e_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
@@ -54,4 +58,29 @@ func TestCloseWhileGoroutinesWait(t *testing.T) {
 	assert.Empty(t, returned, "a call that returns without the lock")
 	next.Unlock()
 	holder.Unlock()
+}
+
+// A process gives many locks back, waits for none of these releases, and closes
+// its Quorum. The nodes acknowledge them for many node timeouts. Close waits
+// for all of them.
+func TestCloseDeliversEarlierUnlocks(t *testing.T) {
+	t.Parallel()
+	const locks = 4000
+	c := redistest.Start(t, 3)
+	proxies, through := proxy.Start(t, c.URLs(), proxy.Fault{})
+	q := e2e.OpenAt(t, through, quorate.WithTTL(time.Minute), quorate.WithGuard(3*time.Minute))
+	require.NoError(t, q.Bootstrap(deadline(t)))
+	ms := make([]*mutex.Mutex, locks)
+	for i := range ms {
+		ms[i] = mutex.New(q, fmt.Sprint("name", i))
+		require.NoError(t, ms[i].LockContext(deadline(t)))
+	}
+	for _, p := range proxies {
+		p.Impose(proxy.Up, proxy.Any, proxy.Fault{Rate: 200_000})
+	}
+	for _, m := range ms {
+		m.Unlock()
+	}
+	require.NoError(t, q.Close())
+	e2e.Clean(t, c)
 }

@@ -90,7 +90,7 @@ func TestDiscoveryFindsANodeThatHasMoved(t *testing.T) {
 	c := redistest.Start(t, 4, redistest.WithAOF("always"), redistest.WithPassword("secret"))
 	var d directory
 	d.set(nil, c.URLs()[:3]...)
-	timing := e2e.Timing(2 * time.Second)
+	timing := e2e.Timing(3 * time.Second) // the node that moves votes after a guard time, within e2e.Patience
 	q := connectBy(t, d.find, timing)
 	recorded(t, q)
 	other := connectBy(t, d.find, timing)

@@ -238,7 +238,7 @@ func TestConnectWithoutServers(t *testing.T) {
 	for i := range 2 {
 		require.NoError(t, c.Node(i).Kill())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, err := quorate.Connect(ctx, c.URLs(), e2e.Timing(time.Second), quorate.WithLogger(nil))
 	require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -65,7 +65,7 @@ func TestAnyWallClock(t *testing.T) {
 	r, err := q.Check(deadline(t))
 	require.NoError(t, err)
 	for _, n := range r.Nodes {
-		assert.NotContains(t, strings.Join(n.Warnings, "\n"), "clock")
+		assert.Less(t, n.Offset.Abs(), time.Minute)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestNodeWithAWrongClock(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, strings.Join(r.Nodes[0].Warnings, "\n"), "its clock differs from the median")
 	for _, n := range r.Nodes[1:] {
-		assert.NotContains(t, strings.Join(n.Warnings, "\n"), "its clock differs")
+		assert.Less(t, n.Offset.Abs(), time.Minute)
 	}
 }
 

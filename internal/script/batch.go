@@ -39,7 +39,7 @@ func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	dst = resp.AppendArray(dst, 3+1+nKeys+4+nArgs)
 	dst = resp.AppendString(dst, "EVALSHA")
-	dst = resp.AppendString(dst, batch.SHA)
+	dst = resp.AppendString(dst, built().batch.SHA)
 	dst = resp.AppendInt(dst, int64(1+nKeys))
 	dst = resp.AppendString(dst, marker)
 	dst = append(dst, keys...)

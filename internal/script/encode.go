@@ -212,11 +212,11 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	if r.Op >= protocol.OpRead {
 		return appendRecord(dst, k, t, owner, guard, retention, r)
 	}
-	sha, args := leave.SHA, 5
+	sha, args := built().leave.SHA, 5
 	flags := 0
 	switch r.Op {
 	case protocol.OpJoin, protocol.OpSettle:
-		sha, args = enter.SHA, 9
+		sha, args = built().enter.SHA, 9
 		if t.Notify {
 			flags |= flagNotify
 		}
@@ -227,7 +227,7 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 			flags |= flagBack
 		}
 	case protocol.OpBeat:
-		sha, args = beat.SHA, 6
+		sha, args = built().beat.SHA, 6
 	}
 	if r.List {
 		flags |= flagList
@@ -288,7 +288,7 @@ const (
 // Kept, Lost, or the incarnation, in decimal, that is not to be trusted though
 // the server has not been restarted. runID must not be empty: "-" says unknown.
 func AppendMark(dst []byte, marker string, random protocol.ID, runID, lost string, uptime, guard, retention time.Duration) []byte {
-	dst = appendMarker(dst, mark.SHA, 5, marker, random, runID)
+	dst = appendMarker(dst, built().mark.SHA, 5, marker, random, runID)
 	dst = resp.AppendString(dst, lost)
 	dst = resp.AppendInt(dst, uptime.Milliseconds())
 	return appendPromise(dst, guard, retention)
@@ -304,7 +304,7 @@ const (
 // guard time that runs is ended if the node is of that incarnation, in decimal,
 // or with EndAny.
 func AppendBootstrap(dst []byte, marker string, random protocol.ID, runID, end string, guard, retention time.Duration) []byte {
-	dst = appendPromise(appendMarker(dst, bootstrap.SHA, 4, marker, random, runID), guard, retention)
+	dst = appendPromise(appendMarker(dst, built().bootstrap.SHA, 4, marker, random, runID), guard, retention)
 	return resp.AppendString(dst, end)
 }
 

@@ -289,7 +289,7 @@ func FuzzDecodeInspect(f *testing.F) {
 func FuzzParsePush(f *testing.F) {
 	good := []string{
 		"v 9 7 " + anID + " 640 1 0 0", "v 9 7 " + anID + " 640 0 3 4503599627370495", "v 9 7 " + anID + " 640 0 3 4 5 576",
-		"w 9 7 " + anID + " 640", "r 9 7 " + anID + " 9007199254740991",
+		"w 9 7 " + anID + " 640", "a 9 7 " + anID + " 640", "r 9 7 " + anID + " 9007199254740991",
 	}
 	bad := []string{
 		"v 9 7 " + anID + " 640 1 0 0 0", "v 9 7 " + anID + " 640 1 0 0 5 0", "v 9 7 " + anID + " 640 1 0 0 0 5",
@@ -316,16 +316,19 @@ func FuzzParsePush(f *testing.F) {
 		}
 		id := p.ID.String()
 		said := fmt.Sprintf("w %d %d %s %d", p.Clock, p.Incarnation, id, p.Ticket)
-		require.True(t, p.Vote || p.Waiters != p.Changed)
 		switch {
 		case p.Vote:
 			said = fmt.Sprintf("v%s %d %d %d", said[1:], map[bool]int{true: 1}[p.Waiters], p.Sum, p.Digest)
 			if p.Limit > 0 {
 				said += fmt.Sprintf(" %d %d", p.Limit, p.LimitAt)
 			}
+			p.Waiters = false // a vote may come with waiters
 		case p.Changed:
 			said = "r" + said[1:]
+		case p.Ask:
+			said = "a" + said[1:]
 		}
+		require.ElementsMatch(t, []bool{true, false, false, false}, []bool{p.Vote, p.Waiters, p.Changed, p.Ask}, "one kind")
 		require.Equal(t, said, strings.Replace(s, s[strings.Index(said, id):][:len(id)], id, 1))
 	})
 }

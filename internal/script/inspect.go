@@ -38,7 +38,7 @@ type Claim struct {
 func AppendInspect(dst []byte, k Keys, most int) []byte {
 	dst = resp.AppendArray(dst, 3+5+1)
 	dst = resp.AppendString(dst, "EVALSHA")
-	dst = resp.AppendString(dst, inspect.SHA)
+	dst = resp.AppendString(dst, built().inspect.SHA)
 	dst = k.appendClaims(dst, 5)
 	return resp.AppendInt(dst, int64(most))
 }

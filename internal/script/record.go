@@ -31,7 +31,7 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, re
 	}
 	dst = resp.AppendArray(dst, 3+5+more(tagOf(k.prefix))+args)
 	dst = resp.AppendString(dst, "EVALSHA")
-	dst = resp.AppendString(dst, record.SHA)
+	dst = resp.AppendString(dst, built().record.SHA)
 	dst = k.appendRecord(dst)
 	dst = appendPromise(dst, guard, retention)
 	dst = resp.AppendString(dst, r.Op.String())
@@ -72,7 +72,7 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, re
 func AppendCaughtUp(dst []byte, marker string, inc protocol.Incarnation) []byte {
 	dst = resp.AppendArray(dst, 3+1+more(tagOf(marker))+1)
 	dst = resp.AppendString(dst, "EVALSHA")
-	dst = resp.AppendString(dst, caughtUp.SHA)
+	dst = resp.AppendString(dst, built().caughtUp.SHA)
 	dst = appendKeys(dst, marker)
 	return resp.AppendUint(dst, uint64(inc))
 }

@@ -25,6 +25,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"strings"
+	"sync"
 )
 
 // Script is one script as it is loaded into a node. SHA is the name by which
@@ -38,18 +39,29 @@ type Script struct {
 //go:embed scripts/*.lua
 var files embed.FS
 
-// enter is join and settle: they differ in a flag.
-var (
-	enter, beat, leave       = build("enter"), build("beat"), build("leave")
-	mark, bootstrap, inspect = build("mark"), build("bootstrap"), build("inspect")
-	record, caughtUp, batch  = build("record"), build("caughtup"), build("batch")
-	set                      = build("set")
-)
+// library is all scripts. They are built at their first use: a program that
+// imports the package and connects to no node does not pay for them.
+type library struct {
+	enter, beat, leave       Script // enter is join and settle: they differ in a flag
+	mark, bootstrap, inspect Script
+	record, caughtUp, batch  Script
+	set                      Script
+}
+
+var built = sync.OnceValue(func() *library {
+	return &library{
+		build("enter"), build("beat"), build("leave"),
+		build("mark"), build("bootstrap"), build("inspect"),
+		build("record"), build("caughtup"), build("batch"),
+		build("set"),
+	}
+})
 
 // All returns every script, to be loaded into a node that does not know them
 // yet.
 func All() []Script {
-	return []Script{enter, beat, leave, mark, bootstrap, inspect, record, caughtUp, batch, set}
+	l := built()
+	return []Script{l.enter, l.beat, l.leave, l.mark, l.bootstrap, l.inspect, l.record, l.caughtUp, l.batch, l.set}
 }
 
 // build reads a script and puts the shared parts where it asks for them with

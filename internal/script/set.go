@@ -43,7 +43,7 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 	}
 	dst = resp.AppendArray(dst, 3+1+more(tagOf(prefix))+7)
 	dst = resp.AppendString(dst, "EVALSHA")
-	dst = resp.AppendString(dst, set.SHA)
+	dst = resp.AppendString(dst, built().set.SHA)
 	dst = appendKeys(dst, SetKey(prefix))
 	dst = resp.AppendString(dst, op)
 	dst = resp.AppendString(dst, ballot)
@@ -57,7 +57,7 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 // EvalLife returns what has a blank server keep a word, by EVAL: the server may
 // not know the script. The answer is what it keeps.
 func EvalLife(prefix, word string) (source string, keys []string, args []any) {
-	return set.Source, []string{SetKey(prefix)}, []any{protocol.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0 0"}
+	return built().set.Source, []string{SetKey(prefix)}, []any{protocol.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0 0"}
 }
 
 // DecodeSet reads the answer to AppendSet.

@@ -120,6 +120,7 @@ type Info struct {
 	Rewriting     bool   // the append-only file
 	WasReplica    bool   // in this run
 	Former        string // of which master: a part of its replication id
+	Eviction      string // maxmemory-policy
 	ClientID      int64
 	Protocol      int           // 3: pushes come on this connection; 2: they have one of their own
 	RoundTrip     time.Duration // of the first command

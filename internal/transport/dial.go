@@ -131,6 +131,56 @@ func (l *Ordered) open(ctx context.Context, timeout time.Duration) (*opened, err
 	}, (*opened).close)
 }
 
+// openFirst is open for an attempt that is patient. When that takes more than a
+// Stall, it opens further connections beside it, one at a time, a Stall each.
+// The first that is open is returned, the others are closed. So there are two
+// at most.
+//
+// Note: Here is an incorrect version: to wait for the patient one alone. While
+// packets are lost, TCP sends its first one again after 1, 2, 4 and 8 seconds.
+// After a cut of 20 s a node that works would stay unused for up to 16 s more.
+// To be impatient alone is wrong, too: a node that a whole fleet connects to is
+// slow for each client.
+func (l *Ordered) openFirst(ctx context.Context, timeout time.Duration) (*opened, error) {
+	if timeout <= l.cfg.Stall {
+		return l.open(ctx, timeout)
+	}
+	type result struct {
+		o       *opened
+		err     error
+		patient bool
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan result)
+	begin := func(timeout time.Duration, patient bool) {
+		l.guests.Go(func() {
+			o, err := l.open(ctx, timeout)
+			select {
+			case results <- result{o, err, patient}:
+			case <-ctx.Done():
+				if err == nil {
+					o.close()
+				}
+			}
+		})
+	}
+	begin(timeout, true)
+	next := time.NewTimer(l.cfg.Stall)
+	defer next.Stop()
+	for {
+		select {
+		case r := <-results:
+			if r.patient || !slow(r.err) {
+				return r.o, r.err
+			}
+			next.Reset(minBackoff)
+		case <-next.C:
+			begin(l.cfg.Stall, false)
+		}
+	}
+}
+
 // own has what belongs to a connection end with it. That is not our code, so
 // nothing but Close waits for it. discard calls end, which starts a goroutine
 // for it: run calls discard, and must not wait for code of the owner.

@@ -49,7 +49,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	if err := l.aim(ctx); err != nil {
 		return nil, err
 	}
-	o, err := l.open(ctx, timeout)
+	o, err := l.openFirst(ctx, timeout)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
 	}
@@ -303,7 +303,7 @@ func (c *conn) whyClosed(err error) error {
 // go out with the login, so that a connection that has nothing to tell the node
 // takes one round trip.
 var questions = [][]string{
-	{"CLIENT", "ID"}, {"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"}, {"CONFIG", "GET", "appendfsync"},
+	{"CLIENT", "ID"}, {"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"}, {"CONFIG", "GET", "appendfsync"}, {"INFO", "memory"},
 }
 
 // identify fills c.info from the answers to questions. None is indispensable,
@@ -345,6 +345,8 @@ func (i *Info) parse(section string) {
 			host = short(value)
 		case "master_port":
 			i.Master = net.JoinHostPort(host, short(value))
+		case "maxmemory_policy":
+			i.Eviction = short(value)
 		case "aof_enabled":
 			i.AOFEnabled = value == "1"
 		case "master_replid2":

@@ -56,7 +56,7 @@ func TestHostileHandshake(t *testing.T) {
 			good []string
 		}{
 			{mode: "plain"}, {"questions", slices.Repeat([]string{"+OK\r\n"}, 3)},
-			{"probe", slices.Repeat([]string{"+OK\r\n"}, 6)}, {"hello", slices.Repeat([]string{"+OK\r\n"}, 7)},
+			{"probe", slices.Repeat([]string{"+OK\r\n"}, 7)}, {"hello", slices.Repeat([]string{"+OK\r\n"}, 8)},
 			{mode: "password"}, {"password", []string{"+OK\r\n"}},
 			{mode: "OnConnect"}, {"OnConnect", []string{"-ERR unknown command 'HELLO'\r\n"}},
 		} {

@@ -52,6 +52,7 @@ func TestHandshake(t *testing.T) {
 	assert.Equal(t, "master", info.Role)
 	assert.True(t, info.AOFEnabled)
 	assert.True(t, info.FsyncAlways)
+	assert.Equal(t, "noeviction", info.Eviction)
 	v, err := do(t, l, "GET", "marker")
 	assert.Equal(t, "master", v)
 	assert.NoError(t, err)

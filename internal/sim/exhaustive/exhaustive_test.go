@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-var full = flag.Bool("exhaustive.full", false, "search the large worlds too: about ten minutes and 2 GiB")
+var full = flag.Bool("exhaustive.full", false, "search the large worlds too: 4 GiB")
 
 // at changes a configuration.
 func at(c Config, changes ...func(*Config)) Config {
@@ -93,14 +93,12 @@ var worlds = []struct {
 }
 
 func TestExhaustive(t *testing.T) {
-	for i, w := range worlds {
+	for _, w := range worlds {
+		if w.large && !*full {
+			continue
+		}
 		t.Run(w.name, func(t *testing.T) {
-			if racing && i > 0 {
-				t.Skip("without the race detector")
-			}
-			if (w.large || testing.Short()) && !*full {
-				t.Skip("large: run it with -exhaustive.full")
-			}
+			t.Parallel()
 			r := Run(w.cfg)
 			t.Log(r)
 			for _, line := range r.Trace {
@@ -116,9 +114,6 @@ func TestExhaustive(t *testing.T) {
 // differ in names only have the same number of states. When a search renamed
 // nodes that a claim was yet to defer, they had not.
 func TestNamesOfDeferredNodes(t *testing.T) {
-	if racing {
-		t.Skip("without the race detector")
-	}
 	var same, other Result
 	for i := range nodes {
 		for j := range nodes {

@@ -1,5 +1,0 @@
-//go:build !race
-
-package exhaustive
-
-const racing = false

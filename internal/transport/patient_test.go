@@ -1,0 +1,70 @@
+package transport_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/internal/transport"
+)
+
+// blackHole is a network that loses all packets until a second dial is under
+// way beside one that goes on for two seconds more. A dial from before hangs
+// also after that, as TCP sends its first packet again ever more rarely.
+type blackHole struct {
+	mu      sync.Mutex
+	hanging int
+	until   time.Time // the first of these hangs for so long
+	most    int       // dials at once
+	open    bool      // packets pass
+	ended   error     // how the last one that hung has ended
+}
+
+func (b *blackHole) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	b.mu.Lock()
+	b.open = b.open || b.hanging > 0 && time.Until(b.until) > 2*time.Second
+	b.most = max(b.most, b.hanging+1)
+	if b.open {
+		b.mu.Unlock()
+		return new(net.Dialer).DialContext(context.WithoutCancel(ctx), network, addr)
+	}
+	if b.hanging++; b.hanging == 1 {
+		b.until, _ = ctx.Deadline()
+	}
+	b.mu.Unlock()
+	<-ctx.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hanging--
+	b.ended = ctx.Err()
+	return nil, ctx.Err()
+}
+
+// A network is cut for so long that attempts to connect have become patient.
+// The first dial after the cut is not waited for behind the patient one.
+func TestDialBesideAPatientOne(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, 1).Node(0)
+	hole := &blackHole{}
+	client := redis.NewClient(&redis.Options{Addr: node.Addr(), Dialer: hole.dial})
+	t.Cleanup(func() { client.Close() })
+	var log events
+	l, err := transport.NewOrdered(client, log.config(transport.Config{Stall: 300 * time.Millisecond}))
+	require.NoError(t, err)
+	eventually(t, "up", func() bool { return log.count("up") == 1 })
+	_, err = do(t, l, "PING")
+	require.NoError(t, err)
+	require.NoError(t, shut(l))
+	hole.mu.Lock()
+	defer hole.mu.Unlock()
+	assert.Zero(t, hole.hanging, "dials that go on")
+	assert.Equal(t, 2, hole.most, "dials at once")
+	require.ErrorIs(t, hole.ended, context.Canceled)
+}
