@@ -61,7 +61,6 @@ type setting struct {
 	tries     bool // every claim tries a free name, all at the same moment: one of them is to be admitted
 	shortHold bool // claims leave nodes out at first
 	walls     bool // processes compare their wall clocks with the clocks of the nodes
-	nameless  bool // the runs of servers are not known, only the incarnations of their memory
 	eager     bool // a link that is down fails requests at once, else they time out
 
 	rules     protocol.Rules // the claims' rules

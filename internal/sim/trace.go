@@ -111,7 +111,7 @@ func (p *player) begin(a *args) error {
 		"members": &s.members,
 	}
 	flags := map[string]*bool{
-		"walls": &s.walls, "nameless": &s.nameless,
+		"walls":  &s.walls,
 		"silent": &silent, "fresh": &fresh, "manual": &manual, "repairs": &repairs,
 	}
 	for s.nodes = a.number(); len(a.words) > 0 && a.err == nil; {

@@ -26,7 +26,9 @@ type world struct {
 	undecided map[string]bool // those whose registers no run has decided
 	held      map[string]bool // those that a run is deciding
 
-	decided     map[uint64]*protocol.Configuration // by epoch, see exchange.go
+	decided     map[protocol.Stamp]*protocol.Configuration // see operator.go
+	last        int                                        // the number that was given last, in a trace; 0: that of the last member
+	added       int                                        // members so far
 	exchangers  []*exchanger
 	exchanging  *exchanger // the last one that has begun
 	ledger      ledger     // of the record
@@ -99,7 +101,9 @@ func (w *world) play() (v *Violation) {
 	}
 	for _, p := range w.procs {
 		for _, l := range p.links {
-			l.ask(hello, 0)
+			if l.up {
+				l.ask(hello, 0)
+			}
 		}
 		p.begins()
 	}
@@ -148,7 +152,7 @@ func (w *world) bound() time.Duration {
 func (w *world) dispatch(e event) {
 	w.tape.event(e)
 	switch e.kind {
-	case evFunc, evMove:
+	case evFunc:
 		e.fn()
 	case evRequest, evLate:
 		w.request(e)
