@@ -216,6 +216,10 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 	n := m.at(i)
 	n.up, n.again, n.met, n.has = true, false, true, has
 	m.conclude(i)
+	if m.Addr(i) == "" { // it has become none by that
+		m.tend()
+		return SetVerdict{Fault: SetRetired, Node: i}
+	}
 	if i >= Seed && m.config == nil {
 		n.fault = SetUnknown
 		if has.Phase == SetAccepted {
