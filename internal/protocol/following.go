@@ -149,7 +149,7 @@ func (m *Membership) forget() {
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: member.Number}, Cease: true})
 		m.members[member.Number] = contact{}
 	}
-	m.config = nil
+	m.config, m.list = nil, nil // what its list has shown before is over, too
 	m.Relist(list)
 }
 
