@@ -22,9 +22,10 @@ func (w *world) change(add, remove []*node) (ch protocol.Change) {
 }
 
 // changes are some changes, one after the other: to replace nodes, to go from 1
-// to 3 to 5, and back.
-func (w *world) changes() (all []protocol.Change) {
+// to 3 to 5, and back. Some nodes are left alone.
+func (w *world) changes(without ...*node) (all []protocol.Change) {
 	in, out := slices.Clone(w.nodes[:w.members]), slices.Clone(w.nodes[w.members:])
+	in = slices.DeleteFunc(in, func(n *node) bool { return slices.Contains(without, n) })
 	for range 1 + w.rng.IntN(2) {
 		adds := w.rng.IntN(min(2, len(out)) + 1)
 		removes := w.rng.IntN(min(2, len(in)+adds-1, len(in)) + 1)
@@ -33,8 +34,7 @@ func (w *world) changes() (all []protocol.Change) {
 		}
 		w.rng.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
 		all = append(all, w.change(out[:adds], in[:removes]))
-		// A node that has left does not come back: it has to be emptied first.
-		in, out = append(append([]*node(nil), in[removes:]...), out[:adds]...), out[adds:]
+		in, out = slices.Concat(in[removes:], out[:adds]), slices.Concat(out[adds:], in[:removes])
 	}
 	return all
 }

@@ -301,6 +301,9 @@ func (n *node) step(s protocol.RecordStep) protocol.NodeSet {
 		w.decides(c)
 	}
 	w.log("node %s: %v %s: %v", n.address(), s.Kind, s.Ballot, has.String())
+	if w.stepped != nil {
+		w.stepped()
+	}
 	return has
 }
 

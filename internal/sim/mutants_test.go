@@ -122,12 +122,7 @@ var mutants = []mutant{
 	{"an attempt is abandoned unsent", without(protocol.RulePostpone), congested, 100, "unsent"},
 	{"operations on records find room at every time", without(protocol.RuleRecordsWait), recordsWait, 100, "room"},
 	{"a broken connection takes room", func(s *setting) { s.hoard = true }, unplugged, 100, "stuck orphan late"},
-	{"two addresses of one server vote", without(protocol.RuleServer, protocol.RuleCopy), twofold, 100, "capacity"},
-	{"an address that is down loses its incarnation", without(protocol.RuleDownKeeps), twofold, 200, "capacity"},
-	{"a server votes again under another address at once", without(protocol.RuleLeft), moved, 100, "capacity"},
-	{"two addresses are compared across a reconnect", without(protocol.RuleCompared), compared, 100, "silenced"},
 	{"a reply counts though the node's data is not its own any more", without(protocol.RuleOwnIncarnation), replica, 100, "capacity"},
-	{"a node votes with another one's incarnation", without(protocol.RuleCopy), replica, 100, "capacity"},
 	{"what a request leaves over is not gone on with", nodesWithout(model.Resume), queueDies, 100, "busy lost"},
 	{"no client is asked for another request", nodesWithout(model.Ask), readers, 100, "late"},
 	{"a client is asked for a request though nothing is left over", nodesWithout(model.Enough), readers, 100, "busy"},
@@ -159,16 +154,8 @@ var mutants = []mutant{
 	{"a hold is renewed past its bound", func(s *setting) { s.unbound = true }, maxHolds, 100, "overlong stuck"},
 	{"no guard, with several names", nodesWithout(model.Guard), manyNames, 1000, "capacity"},
 	{"a node serves claims of another configuration", nodesWithout(model.SetRefuse), lists, 100, "capacity token"},
-	{"a vote of before the set was known lets a claim in", without(protocol.RuleSetOutside), lists, 100, "capacity token"},
 	{"a majority of a list records it", without(protocol.RuleSetAll), recordings, 100, "capacity token set"},
 	{"a node accepts a set below its promise", nodesWithout(model.SetPromise), recordings, 500, "set"},
-	{"a node of another list takes a member's place", without(protocol.RuleSetPlace), places, 100, "capacity token"},
-	{"one member gives nodes their places back", without(protocol.RuleSetRegain), remnants, 100, "capacity token"},
-	{"a copy at another member's address votes", without(protocol.RuleSetAstray), copies, 100, "capacity token"},
-	{"two members have one number", without(protocol.RuleSetNumber), exchangeSwapped, 700, "capacity token order"},
-	{"claims do not learn what a number stands for", without(protocol.RuleSetTell), exchangeSwapped, 100, "stuck"},
-	{"another member votes at a member's address", without(protocol.RuleSetAstray), exchangeSwapped, 100, "capacity token order record"},
-	{"two servers with one identity vote", without(protocol.RuleSetCopy, protocol.RuleSetAstray), copies, 100, "capacity token"},
 
 	{"a majority of the new set is enough while nodes are exchanged", without(protocol.RuleSetBoth), exchangeLeft, 100, "capacity token order"},
 	{"a majority of all nodes is enough while nodes are exchanged", without(protocol.RuleSetEach), exchangeLeft, 300, "capacity token order"},
@@ -328,15 +315,12 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		nodes |= s.off
 	}
 	if on := clients.On(); !slices.Equal(on, []protocol.Rule{
-		protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed, protocol.RuleOriginal,
+		protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed,
 		protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain,
-		protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll, protocol.RuleRefused,
+		protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll,
 		protocol.RuleWallEnds, protocol.RuleWallUp, protocol.RuleSpareEach,
-		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetList, protocol.RuleSetWord, protocol.RuleSetPatient,
-		protocol.RuleSetKin, protocol.RuleSetFollow, protocol.RuleKeepGuard, protocol.RuleLeaveUsed, protocol.RuleSetSeen,
-		protocol.RuleSetUnlisted, protocol.RuleSetRoom, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,
-		protocol.RuleSetOther, protocol.RuleSetHeard, protocol.RuleSetAnswer, protocol.RuleSetLife, protocol.RuleSetBlank,
-		protocol.RuleSetHome, protocol.RuleSetAlone,
+		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetWord, protocol.RuleSetFollow,
+		protocol.RuleExchangeSilent, protocol.RuleExchangeRead, protocol.RuleSetLife, protocol.RuleSetAlone,
 	}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
