@@ -61,7 +61,8 @@ func (ch *Change) Empty() bool {
 
 // Fits reports whether a change of a stable set makes sense, and leaves a node.
 func (c *Configuration) Fits(ch Change) bool {
-	if c.Stage != Stable || ch.Empty() || len(ch.Add)+len(c.Members) > maxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
+	if c.Stage != Stable || ch.Empty() || ch.Shared != nil && ch.Shared.Guard <= 2*ch.Shared.Skew || // no lease would fit
+		len(ch.Add)+len(c.Members) > maxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
 		return false
 	}
 	for _, m := range ch.Add {
