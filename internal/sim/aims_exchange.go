@@ -22,10 +22,9 @@ func (w *world) change(add, remove []*node) (ch protocol.Change) {
 }
 
 // changes are some changes, one after the other: to replace nodes, to go from 1
-// to 3 to 5, and back. Some nodes are left alone.
-func (w *world) changes(without ...*node) (all []protocol.Change) {
+// to 3 to 5, and back.
+func (w *world) changes() (all []protocol.Change) {
 	in, out := slices.Clone(w.nodes[:w.members]), slices.Clone(w.nodes[w.members:])
-	in = slices.DeleteFunc(in, func(n *node) bool { return slices.Contains(without, n) })
 	for range 1 + w.rng.IntN(2) {
 		adds := w.rng.IntN(min(2, len(out)) + 1)
 		removes := w.rng.IntN(min(2, len(in)+adds-1, len(in)) + 1)

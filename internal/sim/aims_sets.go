@@ -41,7 +41,8 @@ var liar = generator{
 			})
 		}
 		if w.rng.IntN(2) == 0 {
-			w.at(w.around(2*w.ttl), func() { w.procs[0].exchange(w.changes(bad)...) })
+			add, remove := w.nodes[3:4+w.rng.IntN(2)], w.nodes[(bad.idx+1)%3]
+			w.at(w.around(2*w.ttl), func() { w.procs[0].exchange(w.change(add, []*node{remove})) })
 		}
 	},
 }
@@ -89,10 +90,21 @@ var starts = generator{
 			p.crash()
 			p.list = list
 			p.restart()
-			o.f.acquire(false)
+			o.f.insists()
 		})
 		w.served(o.f, 4*w.guard)
 	},
+}
+
+// insists has t claim again after an error, until it holds.
+func (t *participant) insists() {
+	w := t.proc.w
+	if t.att == nil && !t.waits {
+		t.acquire(false)
+	}
+	if !holds(t)() && !w.draining {
+		w.at(w.nodeTimeout, t.insists)
+	}
 }
 
 // served waits until t holds, and fails if it does not within a time.
@@ -142,7 +154,7 @@ var dies = generator{
 }
 
 // returns: changes follow each other without a pause, and bring servers back:
-// 3 -> 1 -> 3, 3 -> 5 -> 3, or servers change their addresses. The hold goes on,
+// 3 -> 1 -> 3, 3 -> 5 -> 3, or a server changes its address. The hold goes on,
 // and the waiter keeps its place.
 var returns = generator{
 	name: "exchange returns",
@@ -161,7 +173,7 @@ var returns = generator{
 			case 1:
 				return []protocol.Change{w.change(o.next, nil), w.change(nil, o.next)}
 			}
-			return []protocol.Change{w.moves(o.old[0]), w.moves(o.old[1]), w.change(o.next[:1], o.old[2:]), w.change(o.old[2:], o.next[:1])}
+			return []protocol.Change{w.moves(o.old[0]), w.change(o.next[:1], o.old[2:]), w.change(o.old[2:], o.next[:1])}
 		}
 		w.then(w.around(w.nodeTimeout), func() { o.operator.exchange(x()...) })
 		over := func() bool { return !o.operator.w.exchanges() }
@@ -274,7 +286,7 @@ var slept = generator{
 	},
 }
 
-// numbers: a process sleeps while A leaves, and D enters with the number that A
+// reused: a process sleeps while A leaves, and D enters with the number that A
 // had, as after 32 changes. It holds by A and B, and then another process by B
 // and D.
 var reused = generator{
@@ -323,6 +335,7 @@ var shorter = generator{
 	set: func(r *rand.Rand, s *setting) {
 		outageSet(r, s)
 		s.members, s.nodes = 3, 3
+		s.skew, s.guard = 0, 2*s.ttl
 	},
 	plan: func(w *world) {
 		ns := w.shuffled()

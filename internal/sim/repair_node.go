@@ -24,7 +24,7 @@ func (n *node) repairStep(m *message) (res protocol.RepairResult) {
 	switch {
 	case n.refuse:
 		return protocol.RepairResult{Err: errRefused, ForGood: true}
-	case by.members != nil && m.stamp != set.Stamp() && (s.Kind == protocol.RepairLook || s.Kind == protocol.RepairMark):
+	case by.members != nil && n.lie == nil && m.stamp != set.Stamp() && (s.Kind == protocol.RepairLook || s.Kind == protocol.RepairMark):
 		return protocol.RepairResult{Err: errOtherSet}
 	case !marked:
 		return protocol.RepairResult{Err: errUnmarked}
