@@ -244,6 +244,7 @@ var exchangeFalls = generator{
 			other.cut(old...)
 			f.acquire(false)
 		})
+		w.once(operator.at(4), 2*w.guard, w.nodeTimeout/4, func() { other.mend(old...) }) // they say what counts now
 		w.once(holds(f), 2*w.guard, w.around(w.nodeTimeout), func() {})
 	},
 }

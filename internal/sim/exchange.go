@@ -206,7 +206,8 @@ func (w *world) successor(p *proc, value []byte) {
 	if !ok {
 		panic("a successor that makes no sense")
 	}
-	if w.wire != nil && w.latest().Stamp.Compare(c.Stamp) < 0 {
+	if w.wire != nil && w.told.Compare(c.Stamp) < 0 {
+		w.told = c.Stamp
 		w.say("%s decides epoch %d: %v, %s", p.label, c.Stamp.Epoch(), c.Stage, w.roles(c))
 	}
 	w.decides(c)
