@@ -62,7 +62,8 @@ var exchangeRegress = generator{
 				w.wipe(a, false)
 				left.mend(a)
 			})
-			w.once(meets, 4*w.nodeTimeout, 0, func() {
+			f = operator.parts[0] // the others do not learn what follows
+			w.once(meets, 12*w.nodeTimeout, 0, func() {
 				left.cut(b)
 				operator.mend(b)
 			})
@@ -71,8 +72,8 @@ var exchangeRegress = generator{
 		w.then(w.around(w.ttl/2), func() {
 			operator.mend(c)
 			f.proc.mend(b, d)
-			f.acquire(false)
 		})
+		w.once(operator.at(4), w.ttl/4, 0, func() { f.acquire(false) })
 		w.then(w.ttl/2, func() {})
 	},
 }
