@@ -127,7 +127,7 @@ func (p *proc) early(nodes uint32, by time.Duration) {
 func (p *proc) wakeClient(t protocol.Time) {
 	w := p.w
 	at := p.when(t)
-	if at == never || at >= p.clientTimer || w.draining && w.idle() && w.now >= w.lastRead {
+	if at == never || at >= p.clientTimer || w.over() {
 		return
 	}
 	p.clientTimer = max(at, w.now+1)

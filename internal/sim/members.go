@@ -158,7 +158,7 @@ func (l *link) meet() bool {
 // may be lost: it looks again after a while.
 func (p *proc) records() {
 	w := p.w
-	if p.recording || !p.members.Due() || w.draining && w.idle() || w.wire != nil {
+	if p.recording || !p.members.Due() || w.over() || w.wire != nil {
 		return
 	}
 	p.recording = true
@@ -224,7 +224,7 @@ func (p *proc) regroup() {
 			case a.Reconnect:
 				p.later(1, l.snap)
 				if p.w.wire != nil {
-					p.later(2, l.connect)
+					p.later(time.Millisecond, l.connect)
 				}
 			case a.Ask > 0:
 				l.transfer(&message{about: theSet, link: l, of: p.members.Stamp(), req: protocol.Request{Node: l.no, Sent: p.now()}, try: a.Ask})

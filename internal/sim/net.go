@@ -303,11 +303,8 @@ func (l *link) timed() bool {
 // counts as no member.
 func (l *link) again() {
 	w, p, gen := l.proc.w, l.proc, l.gen
-	if w.draining && w.idle() {
-		return
-	}
 	p.later(w.around(w.nodeTimeout), func() {
-		if l.gen == gen && l.open && !l.up {
+		if l.gen == gen && l.open && !l.up && !w.over() {
 			p.members.Again(l.no)
 			p.regroup()
 		}

@@ -40,9 +40,9 @@ func (p *player) recordSet(a *args) error {
 	}
 	once, ready := a.take("once"), a.take("ready")
 	r := p.recordings[label]
+	ballot := protocol.Ballot(fmt.Sprintf("00000000%04x%07x", q.index+1, 0))
 	if r == nil {
 		q.members.Want()
-		ballot := protocol.Ballot(fmt.Sprintf("00000000%04x%07x", q.index+1, 0))
 		if r = q.members.Record(ballot, p.w.settings(), ready, q.chance); r == nil {
 			p.x.say("%s has nothing to record", q.label)
 			return nil
@@ -66,7 +66,11 @@ func (p *player) recordSet(a *args) error {
 		p.x.say("%s has not recorded its set", q.label)
 		return nil
 	}
-	p.x.say("%s has recorded its set", q.label)
+	whose := "its set"
+	if r.Config.Stamp != protocol.StampOf(1, ballot) {
+		whose = "the set of another process"
+	}
+	p.x.say("%s has recorded %s", q.label, whose)
 	q.members.Recorded(r)
 	q.regroup()
 	return nil

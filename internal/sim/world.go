@@ -220,6 +220,9 @@ func (w *world) stop() {
 	}
 }
 
+// over: nothing more is to be done.
+func (w *world) over() bool { return w.draining && w.idle() && w.now >= w.lastRead }
+
 // idle: no participant holds or wants anything, and no nodes are being
 // exchanged.
 func (w *world) idle() bool {
