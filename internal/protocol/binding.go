@@ -54,10 +54,10 @@ func (m *Membership) bindOther(k int, shown *Configuration) {
 // void reports whether an accepted configuration cannot be recorded any more: a
 // node of its list has recorded another set, so it never accepts this one.
 func (m *Membership) void(accepted *Configuration) bool {
-	void := !m.rules.on(RuleSetVoid)
+	void := false
 	m.each(func(i int, n *contact) {
 		if c := n.has.Recorded(); n.up && c != nil && !c.Kin(accepted) && accepted.Place(m.Addr(i)) >= 0 {
-			void = true
+			void = m.rules.on(RuleSetVoid)
 		}
 	})
 	return void
