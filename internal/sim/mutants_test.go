@@ -153,6 +153,7 @@ var mutants = []mutant{
 	{"a claim whose renewal has ended is handed over", without(protocol.RulePassUsable), maxHolds, 100, "unaware overlong late"},
 	{"a hold is renewed past its bound", func(s *setting) { s.unbound = true }, maxHolds, 100, "overlong stuck"},
 	{"no guard, with several names", nodesWithout(model.Guard), manyNames, 1000, "capacity"},
+	{"a node serves claims of another configuration", nodesWithout(model.SetRefuse), exchangeRegress, 100, "capacity token"},
 	{"one node of a list says which set counts", without(protocol.RuleSetFound), liar, 100, "set"},
 	{"one member says what follows", without(protocol.RuleSetFollow), liar, 100, "set"},
 	{"a server counts at any member's address", without(protocol.RuleSetBind), twofold, 100, "capacity token"},
@@ -323,8 +324,8 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 		protocol.RuleJudged, protocol.RuleBegins, protocol.RuleCleared, protocol.RuleLanded, protocol.RuleAskAgain,
 		protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RuleRecount, protocol.RulePoll,
 		protocol.RuleWallEnds, protocol.RuleWallUp, protocol.RuleSpareEach,
-		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetWord, protocol.RuleSetFollow,
-		protocol.RuleExchangeSilent, protocol.RuleExchangeRead, protocol.RuleSetLife, protocol.RuleSetAlone,
+		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetVoid, protocol.RuleSetVersion, protocol.RuleSetLife,
+		protocol.RuleSetNumber, protocol.RuleExchangeStays, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,
 	}) { // which protocol has
 		t.Errorf("the client rules %d have no mutant", on)
 	}
