@@ -55,8 +55,8 @@ func (m *Membership) bindOther(k int, shown *Configuration) {
 func (m *Membership) void(accepted *Configuration) bool {
 	void := false
 	m.each(func(i int, n *contact) {
-		if c := n.has.Recorded(); n.up && c != nil && !c.Kin(accepted) && accepted.Place(m.Addr(i)) >= 0 && m.rules.on(RuleSetVoid) {
-			void = true
+		if c := n.has.Recorded(); n.up && c != nil && !c.Kin(accepted) && accepted.Place(m.Addr(i)) >= 0 {
+			void = m.rules.on(RuleSetVoid)
 		}
 	})
 	return void

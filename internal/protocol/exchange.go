@@ -66,7 +66,8 @@ func (ch *Change) Empty() bool {
 // Invariant: what is decided can be read again. Without that two new nodes of
 // one address end the set: no client knows any more what was decided.
 func (c *Configuration) Fits(ch Change) bool {
-	if c.Stage != Stable || ch.Empty() || len(ch.Add)+len(c.Members) > maxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
+	if c.Stage != Stable || ch.Empty() || ch.Shared != nil && ch.Shared.Guard <= 2*ch.Shared.Skew || // no lease would fit
+		len(ch.Add)+len(c.Members) > maxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
 		return false
 	}
 	for _, m := range ch.Add {

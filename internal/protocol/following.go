@@ -134,25 +134,29 @@ func (m *Membership) listed(i int, addr string) *contact {
 	return &m.seeds[i]
 }
 
-// forget has the client count on no set any more: each member of its
-// configuration has lost its data, or is of another set by now. It then does as
-// a client that starts, whose list is the members'.
+// forget has the client count on no set any more: each member that decides what
+// follows has lost its data, or is of another set by now. It then does as a
+// client that starts, whose list is theirs.
 func (m *Membership) forget() {
 	if m.config == nil {
 		return
 	}
+	var list []string
 	for _, member := range m.config.Members {
 		n := &m.members[member.Number]
+		if member.Role == Enters { // it alone decides nothing
+			continue
+		}
 		if c := n.has.Config; !n.up || c != nil && c.Kin(m.config) {
 			return
 		}
+		list = append(list, member.Addr)
 	}
-	list := m.config.Addrs()
 	for _, member := range m.config.Members {
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: member.Number}, Cease: true})
 		m.members[member.Number] = contact{}
 	}
-	m.config = nil
+	m.config, m.list = nil, nil // what its list has shown before is over, too
 	m.Relist(list)
 }
 
