@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -65,7 +64,7 @@ func (w *world) belong(c *protocol.Configuration, nodes []*node) {
 // configuration is a set of some nodes.
 func (w *world) configuration(nodes []*node, chance string) *protocol.Configuration {
 	stamp := protocol.Stamp("1.00000000" + chance)
-	c := &protocol.Configuration{Stamp: stamp, Origin: stamp, Now: w.settings(), Next: w.settings(), Last: cmp.Or(w.last, len(nodes)-1)}
+	c := &protocol.Configuration{Stamp: stamp, Origin: stamp, Now: w.settings(), Next: w.settings(), Last: len(nodes) - 1}
 	for i, n := range nodes {
 		c.Members = append(c.Members, protocol.Member{Number: i, Identity: fmt.Sprintf("%s%d", chance[:4], n.idx), Addr: n.address()})
 	}
