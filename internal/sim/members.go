@@ -247,19 +247,12 @@ func (l *link) step(s protocol.RecordStep, then func(has protocol.NodeSet)) {
 
 // stepped takes what a node keeps after a step.
 func (l *link) stepped(m *message) {
-	p := l.proc
 	if m.kept != nil {
 		m.kept(m.set)
 	} else if m.step.Kind == protocol.SetLife {
-		p.members.Kept(l.no, m.set)
-		p.regroup()
+		l.proc.members.Kept(l.no, m.set)
+		l.proc.regroup()
 	}
-}
-
-// told takes what a node says of its set, and of what follows.
-func (l *link) told(m *message) {
-	l.proc.members.Told(l.no, m.try, m.set, m.next)
-	l.proc.regroup()
 }
 
 // says is what a node says when it is asked so.
