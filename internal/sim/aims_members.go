@@ -22,28 +22,6 @@ func membersSet(r *rand.Rand, s *setting) {
 	s.length = 2*s.guard + 6*s.ttl
 }
 
-// lists: a process with another list has all nodes but one of the set's in it,
-// and one that is blank. That never counts.
-var lists = generator{
-	name: "lists",
-	set:  membersSet,
-	plan: func(w *world) {
-		ns := w.shuffled()
-		holder, other := w.procs[0], w.procs[1]
-		holder.list, other.list = ns[:3], []*node{ns[0], ns[1], ns[3]}
-		w.assemble(false)
-		w.then(w.around(w.nodeTimeout), func() { holder.parts[0].acquire(false) })
-		w.once(holder.counts(), w.ttl, w.around(w.delay), func() {
-			holder.cutOff(ns[1])
-			if w.rng.IntN(2) == 0 {
-				other.cutOff(ns[0])
-			}
-		})
-		w.once(holds(holder.parts[0]), 2*w.guard, w.around(w.nodeTimeout), func() { other.parts[0].acquire(false) })
-		w.once(holds(other.parts[0]), w.guard+2*w.ttl, w.around(w.nodeTimeout), func() {})
-	},
-}
-
 // recordings: two processes record two sets at the same moment: ABC and ABD.
 var recordings = generator{
 	name: "recordings",

@@ -286,48 +286,6 @@ var slept = generator{
 	},
 }
 
-// reused: a process sleeps while A leaves, and D enters with the number that A
-// had, as after 32 changes. It holds by A and B, and then another process by B
-// and D.
-var reused = generator{
-	name: "exchange reused",
-	set: func(r *rand.Rand, s *setting) {
-		outageSet(r, s)
-		s.length = 12*s.guard + 6*s.ttl
-		s.hold = 2 * s.length
-	},
-	plan: func(w *world) {
-		w.last = 31
-		o := w.outage()
-		a, b, c, d := w.nodes[0], w.nodes[1], w.nodes[2], o.next[0]
-		e, f := o.e, o.f
-		w.then(w.around(w.nodeTimeout), func() {
-			e.release()
-			f.release()
-		})
-		w.then(w.nodeTimeout, func() {
-			f.proc.cut(b, c)
-			f.acquire(false) // which asks A only
-		})
-		w.then(w.nodeTimeout, func() {
-			f.proc.pause()
-			o.operator.exchange(w.change(nil, []*node{a}), w.change([]*node{d}, nil))
-		})
-		over := func() bool { return !w.exchanges() }
-		w.once(over, 10*w.guard, w.around(w.nodeTimeout), func() {
-			e.proc.cut(b)
-			e.acquire(false)
-		})
-		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() {
-			f.proc.mend(b, c)
-			f.proc.cut(c)
-			f.proc.resume()
-			f.proc.cut(d)
-		})
-		w.then(w.ttl/2, func() {})
-	},
-}
-
 // shorter: the guard time of a set becomes shorter than a holder's leases need.
 // A node of the holder's loses its data, and votes when that guard time is over.
 var shorter = generator{

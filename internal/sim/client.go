@@ -194,7 +194,8 @@ func (l *link) attended(m *message) {
 	case theLongest:
 		p.carryOut(p.client.Guarded(now, l.no, m.ans.Wait))
 	case theSet:
-		l.told(m)
+		p.members.Told(l.no, m.try, m.set, m.next)
+		p.regroup()
 	case moves:
 		l.stepped(m)
 	}

@@ -112,9 +112,9 @@ var generators = []generator{
 	replica, doubtful,
 	readers, queueDies,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
-	lists, recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
+	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
 	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeShrinks, tookBack, exchangeRegress,
-	liar, twofold, starts, dies, returns, powerless, slept, reused, shorter,
+	liar, twofold, starts, dies, returns, powerless, slept, shorter,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }
 

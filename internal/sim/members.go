@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -65,7 +64,7 @@ func (w *world) belong(c *protocol.Configuration, nodes []*node) {
 // configuration is a set of some nodes.
 func (w *world) configuration(nodes []*node, chance string) *protocol.Configuration {
 	stamp := protocol.Stamp("1.00000000" + chance)
-	c := &protocol.Configuration{Stamp: stamp, Origin: stamp, Now: w.settings(), Next: w.settings(), Last: cmp.Or(w.last, len(nodes)-1)}
+	c := &protocol.Configuration{Stamp: stamp, Origin: stamp, Now: w.settings(), Next: w.settings(), Last: len(nodes) - 1}
 	for i, n := range nodes {
 		c.Members = append(c.Members, protocol.Member{Number: i, Identity: fmt.Sprintf("%s%d", chance[:4], n.idx), Addr: n.address()})
 	}
@@ -248,19 +247,12 @@ func (l *link) step(s protocol.RecordStep, then func(has protocol.NodeSet)) {
 
 // stepped takes what a node keeps after a step.
 func (l *link) stepped(m *message) {
-	p := l.proc
 	if m.kept != nil {
 		m.kept(m.set)
 	} else if m.step.Kind == protocol.SetLife {
-		p.members.Kept(l.no, m.set)
-		p.regroup()
+		l.proc.members.Kept(l.no, m.set)
+		l.proc.regroup()
 	}
-}
-
-// told takes what a node says of its set, and of what follows.
-func (l *link) told(m *message) {
-	l.proc.members.Told(l.no, m.try, m.set, m.next)
-	l.proc.regroup()
 }
 
 // says is what a node says when it is asked so.

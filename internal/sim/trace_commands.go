@@ -27,7 +27,7 @@ func init() {
 		"forget": (*player).forget, "revert": (*player).revert, "replica": (*player).replica, "cut": (*player).cut, "heal": (*player).heal,
 		"spare": (*player).spare, "holder": (*player).whoHolds, "wake": (*player).wake, "giveup": (*player).giveUp, "caughtup": (*player).caughtUp, "rival": (*player).rival,
 		"lack": (*player).lack, "undecided": (*player).undecided,
-		"subscribe": (*player).subscribe, "members": (*player).members, "list": (*player).list, "lie": (*player).lie, "lead": (*player).lead, "record": (*player).recordSet,
+		"subscribe": (*player).subscribe, "members": (*player).members, "list": (*player).list, "record": (*player).recordSet,
 		"exchange": (*player).exchange, "undo": (*player).undo, "decide": (*player).decide,
 		"lock": (*player).lock, "unlock": (*player).unlock, "downgrade": (*player).downgrade, "cancel": (*player).cancel, "turns": (*player).turns,
 		"advance": (*player).advance, "at": (*player).at, "show": (*player).show,

@@ -17,15 +17,11 @@ func (p *player) list(a *args) error {
 	return p.onNodes(a, func(n *node) { q.list = append(q.list, n) })
 }
 
-// members [recorded] [last NUMBER]: each process that has been named begins
-// with its list. If recorded, the first nodes are a set.
+// members [recorded]: each process that has been named begins with its list. If
+// recorded, the first nodes are a set.
 func (p *player) members(a *args) error {
-	recorded := a.take("recorded")
-	if a.take("last") {
-		p.w.last = a.number()
-	}
-	p.w.assemble(recorded)
-	return a.err
+	p.w.assemble(a.take("recorded"))
+	return nil
 }
 
 // record LABEL NODES [once] [ready]: the process records a set if one is due.
@@ -74,26 +70,6 @@ func (p *player) recordSet(a *args) error {
 	q.members.Recorded(r)
 	q.regroup()
 	return nil
-}
-
-// lie NODE as the other members of its set would not: it shows a later
-// configuration that it alone is a member of.
-func (p *player) lie(a *args) error {
-	return p.onNodes(a, (*node).alone)
-}
-
-// lead LINK NODE: the address of LINK leads to the server of NODE, for this
-// process.
-func (p *player) lead(a *args) error {
-	l, err := p.link(a)
-	if err != nil {
-		return err
-	}
-	n, err := p.node(a.next())
-	if err == nil {
-		l.proc.leads(l.node, n)
-	}
-	return err
 }
 
 // change reads what is added to a set and removed: [add NODES] [remove NODES].

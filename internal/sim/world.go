@@ -27,7 +27,6 @@ type world struct {
 	held      map[string]bool // those that a run is deciding
 
 	decided     map[protocol.Stamp]*protocol.Configuration // see operator.go
-	last        int                                        // the number that was given last, in a trace; 0: that of the last member
 	stepped     func()                                     // a node has carried out a step of its set's register
 	told        protocol.Stamp                             // in a trace: the last configuration of which it has said that it was decided
 	added       int                                        // members so far
