@@ -201,13 +201,11 @@ func (m *Membership) reached() bool {
 	return m.config.Quorums(m.rules).Met(up)
 }
 
-// tend has the connections to the list begin or end, as Wants says. What was
-// shown on one that ends is forgotten: it says nothing of what the server keeps
-// when the client asks its list again.
+// tend has the connections to the list begin or end, as Wants says.
 func (m *Membership) tend() {
 	for i := range m.seeds {
 		if n, wants := &m.seeds[i], m.Wants(Seed+i); wants == n.ended {
-			*n = contact{ended: !wants}
+			n.ended = !wants
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: Seed + i}, Begin: wants, Cease: !wants})
 		}
 	}
@@ -234,8 +232,8 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 		}
 	} else if i >= Seed {
 		n.fault = SetRetired
-	} else if m.bind(i); n.fault == SetFits {
-		m.remind()
+	} else {
+		m.bind(i)
 	}
 	m.tend()
 	return m.Verdict(i)
@@ -285,8 +283,13 @@ func (m *Membership) Has(i int) *NodeSet {
 // Up says that a connection is ready. The client may have learnt of another
 // configuration since it began.
 func (m *Membership) Up(i int) {
-	if m.Addr(i) != "" && m.at(i).again {
+	if m.Addr(i) == "" {
+		return
+	}
+	if n := m.at(i); n.again {
 		m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: i}, Reconnect: true})
+	} else if i < Seed && n.up && n.fault == SetFits {
+		m.remind()
 	}
 	m.tend()
 }
