@@ -79,7 +79,7 @@ func (m *Membership) decided(shown []*Configuration) *Configuration {
 // Invariant: what fewer than q nodes of the list show is not adopted. One node
 // may show anything (RuleSetFound).
 func (m *Membership) found() *Configuration {
-	if m.config != nil && (m.reached() || m.unasked()) {
+	if m.config != nil && m.reached() {
 		return nil
 	}
 	for _, set := range m.shown() {
@@ -97,18 +97,14 @@ func (m *Membership) found() *Configuration {
 	return nil
 }
 
-// unasked reports whether no node of the list has been asked.
-func (m *Membership) unasked() bool {
-	return !slices.ContainsFunc(m.seeds, func(n contact) bool { return n.met })
-}
-
 // shown returns which configurations the nodes of the list show as recorded,
 // the latest of each set first. A node of the list that is a member's address
 // is asked as that member.
 func (m *Membership) shown() (sets [][]*Configuration) {
 	for i, addr := range m.list {
-		c := m.listed(i, addr).has.Recorded()
-		if c == nil {
+		n := m.listed(i, addr)
+		c := n.has.Recorded()
+		if c == nil || m.config != nil && !n.up {
 			continue
 		}
 		at := slices.IndexFunc(sets, func(s []*Configuration) bool { return s[0].Kin(c) })
