@@ -31,13 +31,22 @@ func (m *Membership) newer() *Configuration {
 func (m *Membership) later() (shown []*Configuration) {
 	for _, member := range m.config.Members {
 		n := &m.members[member.Number]
-		if c := n.has.Recorded(); n.up && member.Role != Enters && c != nil && n.has.Identity == member.Identity &&
-			c.Kin(m.config) && c.Stamp.Epoch() > m.config.Stamp.Epoch() {
+		if c := n.has.Recorded(); member.Role != Enters && m.speaks(member.Number) && c.Stamp.Epoch() > m.config.Stamp.Epoch() {
 			shown = append(shown, c)
 		}
 	}
 	slices.SortFunc(shown, func(a, b *Configuration) int { return b.Stamp.Compare(a.Stamp) })
 	return shown
+}
+
+// speaks reports whether what the server at the address of member k keeps is
+// that member's word on what follows: it is connected, of this set, and the
+// member, or was the member and has entered again as another one. A server with
+// the data of another member is not: that one would speak twice.
+func (m *Membership) speaks(k int) bool {
+	n, member := &m.members[k], m.config.Numbered(k)
+	c := n.has.Recorded()
+	return n.up && c != nil && c.Kin(m.config) && (n.has.Identity == member.Identity || m.config.Member(n.has.Identity) < 0)
 }
 
 // decided returns what the registers of the members say was decided to follow,
@@ -57,13 +66,12 @@ func (m *Membership) decided(shown []*Configuration) *Configuration {
 		serves := slices.ContainsFunc(shown, func(c *Configuration) bool { return c.Stamp == next.Config.Stamp })
 		have := m.config.numbers(func(o *Member) bool {
 			n := &m.members[o.Number]
-			if !n.up {
+			if !m.speaks(o.Number) {
 				return false
 			}
 			recorded := n.next.Of == next.Of && n.next.Config != nil && n.next.Config.Stamp == next.Config.Stamp &&
 				(serves || n.next.Version == next.Version || !m.rules.on(RuleSetVersion))
-			shows := n.has.Recorded() != nil && n.has.Identity == o.Identity && n.has.Stamp() == next.Config.Stamp
-			return recorded || shows
+			return recorded || n.has.Stamp() == next.Config.Stamp
 		})
 		if most(deciders, have) && next.Config.Kin(m.config) {
 			return next.Config

@@ -219,7 +219,7 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 		return SetVerdict{Fault: SetRetired, Node: i}
 	}
 	n := m.at(i)
-	n.up, n.again, n.met, n.has = true, false, true, has
+	n.up, n.again, n.met, n.has, n.next = true, false, true, has, RecordedNext{}
 	if m.conclude(i); m.Addr(i) == "" || !m.at(i).up { // it is a member no more, or another one by now
 		m.tend()
 		return SetVerdict{Fault: SetRetired, Node: i, Shown: has.Config, As: has.Identity, Set: m.config}

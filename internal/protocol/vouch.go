@@ -47,7 +47,7 @@ func (m *Membership) question() {
 	m.asked++
 	for _, member := range m.config.Members {
 		n := &m.members[member.Number]
-		if member.Role != Enters && n.up && !n.again && n.has.Phase == SetRecorded && n.has.Identity == member.Identity {
+		if member.Role != Enters && !n.again && m.speaks(member.Number) {
 			m.Out = append(m.Out, SetAction{RecordStep: RecordStep{Node: member.Number}, Ask: m.asked})
 		}
 	}
@@ -102,13 +102,13 @@ func (m *Membership) Told(k int, ask uint32, has NodeSet, next RecordedNext) {
 		return
 	}
 	n := &m.members[k]
-	if has.Identity == member.Identity && next.Of == m.config.Stamp {
-		n.next = next
-	}
-	if has.Identity != member.Identity || has.Stamp() != n.has.Stamp() || has.Phase != SetRecorded {
+	if has.Identity != n.has.Identity || has.Stamp() != n.has.Stamp() || has.Phase != SetRecorded {
 		m.Again(k) // it is another server, has lost its data, or has moved
-	} else if has.Stamp() == m.config.Stamp {
-		n.answered = max(n.answered, ask)
+	} else if next.Of == m.config.Stamp {
+		n.next = next
+		if has.Stamp() == m.config.Stamp && has.Identity == member.Identity {
+			n.answered = max(n.answered, ask)
+		}
 	}
 	if c := m.newer(); c != nil {
 		m.adopt(-1, c)
