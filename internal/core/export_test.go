@@ -5,13 +5,13 @@ import "github.com/redis/go-redis/v9"
 // Drop ends a node. The channel is closed when nothing of it is left.
 func (q *Quorum) Drop(i int) <-chan struct{} {
 	n := q.nodes.at(i)
-	q.nodes.drop(i)
+	n.drop()
 	return n.ended
 }
 
-// Connect begins a node in the place of one that was dropped.
+// Connect begins a node with the number of one that was dropped.
 func (q *Quorum) Connect(i int, c redis.UniversalClient) error {
-	return q.nodes.connect(q, i, c, false)
+	return q.nodes.connect(q, i, q.nodes.at(i).addr, c, false)
 }
 
 // Waiting returns how many requests wait for room at a node.

@@ -20,7 +20,6 @@ import (
 func TestRefusalThatComesTooLate(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
-	require.NoError(t, q.BootstrapSet(within(t)))
 	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
 	require.NoError(t, err)
 	first, err := q.Acquire(within(t), s, false, nil)
@@ -61,7 +60,7 @@ func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	logger := blockingHandler{slog.DiscardHandler, make(chan struct{}, 1), make(chan struct{})}
 	set.Logger = slog.New(logger)
 	q := opened(t, set, c.Node(0))
-	require.NoError(t, q.BootstrapSet(within(t)))
+	require.NoError(t, q.Bootstrap(within(t)))
 	late := lateness.Measure(t)
 	kept := held(t, q, "kept")
 	ends := set

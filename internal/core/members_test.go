@@ -38,7 +38,7 @@ func within(t *testing.T) context.Context {
 func TestSettingsMadeApart(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
-	require.NoError(t, q.BootstrapSet(within(t)))
+	require.NoError(t, q.Bootstrap(within(t)))
 	own := Defaults()
 	own.TTL, own.Guard = time.Minute, 3*time.Minute
 	spec, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &own})
@@ -70,7 +70,7 @@ func TestSetIsRecordedWhileAClientConnects(t *testing.T) {
 			here.Do(func() { // the answers of the probe are here
 				met.Done()
 				met.Wait()
-				once.Do(func() { assert.NoError(t, first.BootstrapSet(within(t))) })
+				once.Do(func() { assert.NoError(t, first.Bootstrap(within(t))) })
 			})
 			return hello(info)
 		}
@@ -114,7 +114,7 @@ func TestSetIsRecordedByABusyClient(t *testing.T) {
 				}
 			})
 		}
-		err := q.BootstrapSet(within(t))
+		err := q.Bootstrap(within(t))
 		cancel()
 		all.Wait()
 		require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	set := Defaults()
 	set.TTL, set.Guard, set.Retention = 10*time.Minute, 25*time.Minute, time.Hour
 	set.Logger = slog.New(slog.DiscardHandler)
-	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).BootstrapSet(within(t)))
+	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).Bootstrap(within(t)))
 	var moved atomic.Bool
 	var clients []redis.UniversalClient
 	for i := range 3 {
@@ -164,7 +164,7 @@ func TestServersThatChangedAddresses(t *testing.T) {
 	c := redistest.Start(t, 3)
 	set := Defaults()
 	set.Logger = slog.New(slog.DiscardHandler)
-	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).BootstrapSet(within(t)))
+	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).Bootstrap(within(t)))
 	var clients []redis.UniversalClient
 	for i := range 3 {
 		clients = append(clients, redis.NewClient(&redis.Options{Addr: c.Node(i).Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,21 +15,24 @@ import (
 )
 
 // replaceable is a Quorum of the first three servers, and the client of a
-// fourth one that could take the place of any, as no set is recorded.
+// fourth one, which is blank and gets the place of any.
 func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalClient) {
 	t.Helper()
 	set := Defaults()
 	set.TTL, set.Guard, set.NodeTimeout = time.Minute, 3*time.Minute, time.Second // so that a busy machine ends no hold
-	bootstrapped := func(clients ...redis.UniversalClient) *Quorum {
-		q, err := New(clients, set)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = q.Close(context.Background()) }) // says what a server that was stopped has not answered
-		require.NoError(t, q.BootstrapUnrecorded(within(t)))
-		return q
-	}
-	spare := c.Node(3).Client()
-	bootstrapped(spare)
-	return bootstrapped(c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()), spare
+	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
+	require.NoError(t, q.Bootstrap(within(t)))
+	connected(t, q)
+	return q, c.Node(3).Client()
+}
+
+// connected waits until each member of the set is.
+func connected(t *testing.T, q *Quorum) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		live := q.nodes.live()
+		return len(live) > 0 && len(live) == q.Size() && !slices.ContainsFunc(live, func(n *node) bool { return n.err() != nil || q.members.unfit(n.index) != nil })
+	}, time.Minute, time.Millisecond)
 }
 
 func gone(t *testing.T, ended <-chan struct{}) {
