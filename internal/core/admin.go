@@ -64,7 +64,7 @@ func (q *Quorum) reached() (f *Failure, hopeless bool) {
 	// The sets are read before the list of nodes: a node is made before claims
 	// count on it.
 	sets, list := q.driver.sets(), q.nodes.all()
-	if q.members.config.Load() == nil {
+	if !q.members.usable() {
 		list = q.seeds.live()
 		sets = protocol.Majority(len(list))
 	}
@@ -90,7 +90,7 @@ func (q *Quorum) reached() (f *Failure, hopeless bool) {
 	if f.Votes = bits.OnesCount32(good & sets.All()); sets.Met(good) {
 		return nil, false
 	}
-	return f, sets.Blocked(refused)
+	return f, refused != 0 && sets.Blocked(refused)
 }
 
 // tried waits for the first attempt to connect, which may still be under way.

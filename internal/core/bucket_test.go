@@ -61,7 +61,7 @@ func TestNamesOfClusters(t *testing.T) {
 	defer client.Close()
 	assert.Equal(t, []string{"a:6379", "b:1"}, client.Options().Addrs)
 	assert.Equal(t, "u secret", client.Options().Username+" "+client.Options().Password)
-	assert.Equal(t, "cluster a:6379", nodes[0].Name())
+	assert.Equal(t, "cluster:a:6379,b:1", nodes[0].Name())
 	assert.NotNil(t, nodes[1].cluster.TLSConfig)
 	for url, want := range map[string]string{
 		"redis+cluster://:secret@a/3":        "a cluster has no databases",

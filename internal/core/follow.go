@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -142,10 +143,20 @@ func (s *members) keep(i int) {
 	})
 }
 
-// counts waits until claims count on a number. Its events are for the Client,
-// which must know it by then. It returns false if the Quorum closes.
+// counts waits until claims count on a number, and requests name the
+// configuration that has it. The events of the node are for the Client, which
+// must know the number by then, and its handshake reads the marker of that
+// configuration. It returns false if the number is none any more, or the Quorum
+// closes.
 func (s *members) counts(i int) bool {
-	for i < protocol.Seed && s.q.driver.client.Group().Nodes <= i {
+	for i < protocol.Seed {
+		c := s.config.Load()
+		if c == nil || c.Numbered(i) == nil {
+			return false // it is connected to when a configuration with it begins to count
+		}
+		if s.q.driver.client.Group().Nodes > i && s.home() == script.HomeOf(c.Stamp) {
+			return true
+		}
 		select {
 		case <-time.After(time.Millisecond):
 		case <-s.q.closing:

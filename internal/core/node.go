@@ -230,11 +230,11 @@ func (c *adminRequest) Reply(v []resp.Value, err error) {
 func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
-	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
 	if n.seed() {
 		return
 	}
+	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	n.begun()
 	q.driver.carryOut(q.driver.client.Up(q.now(), n.index))
 	n.room()
@@ -255,7 +255,9 @@ func (n *node) down(err error) {
 		} else {
 			q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
 		}
-		q.observer.callApart(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+		if !n.seed() { // its end may come after a member has begun at that address
+			q.observer.callApart(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+		}
 	}
 }
 

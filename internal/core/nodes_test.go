@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,10 +28,7 @@ func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalCl
 // connected waits until each member of the set is.
 func connected(t *testing.T, q *Quorum) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		live := q.nodes.live()
-		return len(live) > 0 && len(live) == q.Size() && !slices.ContainsFunc(live, func(n *node) bool { return n.err() != nil || q.members.unfit(n.index) != nil })
-	}, time.Minute, time.Millisecond)
+	require.Eventually(t, q.Connected, time.Minute, time.Millisecond)
 }
 
 func gone(t *testing.T, ended <-chan struct{}) {

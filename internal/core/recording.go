@@ -36,11 +36,11 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 		switch wrong := s.wrong.Load(); {
 		case wrong != nil:
 			return &Failure{Err: wrong}
-		case s.config.Load() != nil:
+		case s.usable():
 			if !mine && q.set.maySay(time.Now()) {
 				q.set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.config.Load().Addrs())
 			}
-			return nil
+			return q.Ready(ctx) // a try that follows finds the nodes connected
 		}
 		if done, err := s.recordOnce(ctx, true); err != nil {
 			last = err
@@ -180,7 +180,7 @@ func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error 
 		for i, step := range steps {
 			all.Go(func() {
 				n := s.q.node(step.Node)
-				if n == nil {
+				if n == nil || !stepIsFor(&step, n) {
 					errs[i] = errNoAnswer
 					return
 				}
@@ -209,6 +209,16 @@ func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error 
 		}
 	}
 	return nil
+}
+
+// stepIsFor reports whether a step is for a node. The client may have got
+// another list meanwhile, whose addresses have the indexes of those before: no
+// identity may be given to the server at another address.
+func stepIsFor(step *protocol.RecordStep, n *node) bool {
+	if n.dropped.Load() {
+		return false
+	}
+	return step.Config == nil || step.Config.Members[step.Config.Member(step.Identity)].Addr == n.addr
 }
 
 func chance() uint32 {
