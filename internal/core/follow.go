@@ -56,7 +56,9 @@ func (s *members) followed() bool {
 		s.following = false
 		s.mu.Unlock()
 	}()
-	if was != nil {
+	if was == nil {
+		s.noteList(c)
+	} else {
 		s.q.set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
 	}
 	// Each number has a node before a claim hears of it. Its connection begins
@@ -64,6 +66,15 @@ func (s *members) followed() bool {
 	s.q.nodes.grow(s.q, g.Nodes)
 	s.q.regroup(g)
 	return true
+}
+
+// noteList logs which addresses of the list are no member's. They are not used.
+func (s *members) noteList(c *protocol.Configuration) {
+	for _, addr := range s.list() {
+		if c.Place(addr) < 0 {
+			s.q.set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
+		}
+	}
 }
 
 // regroup has all that is under way count on other nodes.

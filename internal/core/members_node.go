@@ -118,8 +118,9 @@ func (n *node) logVerdict(v protocol.SetVerdict) {
 		// Each client that follows its set meets that for a moment. The second
 		// verdict is logged.
 		v.Fault == protocol.SetAhead && n.pause == 0,
-		// This client has just followed its set, and the log says so.
-		v.Fault == protocol.SetRetired && !n.seed():
+		// What is no member is not used, and the log says so as the set is
+		// found, or followed.
+		v.Fault == protocol.SetRetired:
 		return
 	}
 	s.mu.Lock()
@@ -133,9 +134,6 @@ func (n *node) logVerdict(v protocol.SetVerdict) {
 		if m := v.Set.Numbered(n.index); m == nil || m.Role == protocol.Enters {
 			return // a node that enters is blank, and gets its place in a moment
 		}
-	case protocol.SetRetired:
-		q.set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", n.addr, "set", v.Set.Addrs())
-		return
 	}
 	q.set.Logger.Warn("quorate: a node has no vote", "node", n.addr, "error", s.verdictError(v))
 }

@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // replaceable is a Quorum of the first three servers, and the client of a
-// fourth one, which is blank and gets the place of any.
+// fourth one, which could take the place of the third: it has that one's record
+// and votes.
 func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalClient) {
 	t.Helper()
 	set := Defaults()
@@ -22,6 +24,11 @@ func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalCl
 	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
 	require.NoError(t, q.Bootstrap(within(t)))
 	connected(t, q)
+	run := func(i int) string { return c.Node(i).Client().InfoMap(t.Context(), "server").Item("Server", "run_id") }
+	for _, key := range []string{script.SetKey(set.Prefix), q.members.markerKey()} {
+		value := strings.Replace(c.Node(2).Client().Get(t.Context(), key).Val(), run(2), run(3), 1)
+		require.NoError(t, c.Node(3).Client().Set(t.Context(), key, value, 0).Err())
+	}
 	return q, c.Node(3).Client()
 }
 
