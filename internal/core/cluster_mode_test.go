@@ -24,5 +24,6 @@ func clusterModeIsForGood(t *testing.T) bool {
 	defer func() { assert.NoError(t, q.Close(t.Context())) }()
 	n := q.node(protocol.Seed)
 	n.tried(t.Context())
-	return forGood(n.err())
+	err = n.err()
+	return err != nil && forGood(err)
 }

@@ -42,6 +42,7 @@ type members struct {
 	named     atomic.Pointer[naming]                 // what requests name
 	config    atomic.Pointer[protocol.Configuration] // nil: no set is known
 	wrong     atomic.Pointer[SetError]               // nil: the list is that of the set, as far as is known
+	saidBlank atomic.Bool                            // the log says that the nodes of the list hold no data
 	one       sync.Mutex                             // one recording at a time
 }
 

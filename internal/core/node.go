@@ -232,6 +232,7 @@ func (n *node) up() {
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
 	if n.seed() {
+		q.members.noteBlank()
 		return
 	}
 	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})

@@ -31,7 +31,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	defer cancel()
 	s := q.members
 	mine, last := false, error(nil)
-	for pause := q.set.NodeTimeout / 8; ; pause = min(2*pause, q.set.NodeTimeout) {
+	for pause := q.set.NodeTimeout / 8; ; {
 		changed := s.changes()
 		switch wrong := s.wrong.Load(); {
 		case wrong != nil:
@@ -42,14 +42,16 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 			}
 			return q.Ready(ctx) // a try that follows finds the nodes connected
 		}
-		if done, err := s.recordOnce(ctx, true); err != nil {
-			last = err
-		} else {
-			mine = mine || done
+		wait := time.Duration(0) // no node is asked before all are connected
+		switch done, err := s.recordOnce(ctx, true); {
+		case err != nil: // another client may record it at this moment
+			last, wait, pause = err, mathrand.N(pause), min(2*pause, q.set.NodeTimeout)
+		case done:
+			mine = true
 		}
 		select {
 		case <-changed:
-		case <-time.After(mathrand.N(pause) + time.Millisecond):
+		case <-time.After(wait + 2*time.Millisecond):
 		case <-q.closing:
 			return &Failure{Err: ErrClosed}
 		case <-ctx.Done():
