@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -148,7 +149,7 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 		return hex.EncodeToString(id[:8])
 	})
 	s.mu.Unlock()
-	if r == nil {
+	if r == nil || slices.ContainsFunc(r.Out, func(step protocol.RecordStep) bool { return !s.q.ready(step.Node) }) {
 		return false, nil
 	}
 	if err = s.recordSteps(ctx, r); err != nil {
@@ -168,6 +169,13 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 	}
 	s.change(-1, func(m *protocol.Membership) { m.Rejudge() })
 	return false, err
+}
+
+// ready reports whether a node can be asked: what it keeps is known before its
+// handshake has ended.
+func (q *Quorum) ready(i int) bool {
+	n := q.node(i)
+	return n != nil && n.err() == nil
 }
 
 // recordSteps asks the nodes what a Recording wants to be asked: all at once,
