@@ -83,6 +83,9 @@ func (e *Error) Error() string {
 		}
 		fmt.Fprintf(&b, "%s%s %v", sep, n.Node, n.Err)
 	}
+	if advice := core.Advice(e.Needed, e.Unwrap()); advice != "" && errors.Is(e.Err, ErrNoQuorum) {
+		fmt.Fprintf(&b, "; %s", advice)
+	}
 	return b.String()
 }
 

@@ -64,7 +64,7 @@ func (q *Quorum) reached() (f *Failure, hopeless bool) {
 	// The sets are read before the list of nodes: a node is made before claims
 	// count on it.
 	sets, list := q.driver.sets(), q.nodes.all()
-	if q.members.config.Load() == nil {
+	if !q.members.usable() {
 		list = q.seeds.live()
 		sets = protocol.Majority(len(list))
 	}
@@ -90,7 +90,7 @@ func (q *Quorum) reached() (f *Failure, hopeless bool) {
 	if f.Votes = bits.OnesCount32(good & sets.All()); sets.Met(good) {
 		return nil, false
 	}
-	return f, sets.Blocked(refused)
+	return f, refused != 0 && sets.Blocked(refused)
 }
 
 // tried waits for the first attempt to connect, which may still be under way.
@@ -301,6 +301,9 @@ func (n *node) look(ctx context.Context) NodeReport {
 	if r.Err = n.err(); r.Err == nil {
 		r.Err = n.q.members.unfit(n.index)
 	}
+	if r.Err == nil && n.seed() { // the set has become known meanwhile, and the connection ends
+		r.Err = errRejudged
+	}
 	r.Set, r.Standing = n.shown(), q.members.standing(n.index)
 	if r.Err != nil {
 		return r
@@ -334,6 +337,18 @@ func (n *node) look(ctx context.Context) NodeReport {
 			r.Set = &set
 		}
 	}
+	n.lookAtMarker(&r, at, allowed)
+	if r.Err != nil {
+		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Standing: r.Standing, Server: r.Server}
+	}
+	r.Jumped, r.JumpedAt = n.jump.last()
+	r.Warnings = warnings(&r, &q.set)
+	return r
+}
+
+// lookAtMarker notes whether a node votes, and whether it has been repaired.
+func (n *node) lookAtMarker(r *NodeReport, at time.Time, allowed func(words ...string) []resp.Value) {
+	q := n.q
 	m, ok := parseMarker(text(allowed("GET", q.members.markerKey()), 0))
 	// The turn is a key at the node itself, so it tells of the repair by any
 	// client, also one that has died: the key ends with the turn.
@@ -348,18 +363,12 @@ func (n *node) look(ctx context.Context) NodeReport {
 		// says that the node votes.
 		r.Err = q.driver.checkIncarnation(n.index, m.inc)
 	}
-	if r.Err != nil {
-		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Standing: r.Standing, Server: r.Server}
-	}
 	// Without a marker no client has met the node: its guard time has not
 	// begun, and takes the whole of it once it has.
 	if r.Recovering = q.guard(); ok {
 		r.Recovering = m.recovers(at, q.guard())
 	}
 	r.CaughtUp, r.marker = m.caughtUp, m
-	r.Jumped, r.JumpedAt = n.jump.last()
-	r.Warnings = warnings(&r, &q.set)
-	return r
 }
 
 // lookAtClock asks a node for its time, and notes the round trip and how far
@@ -405,9 +414,6 @@ func evicts(policy string) bool { return policy != "" && policy != "noeviction" 
 // Each warning says what is wrong, what follows from it and what to do.
 func warnings(r *NodeReport, set *Settings) []string {
 	var w []string
-	if r.Version == "" {
-		w = append(w, "it refuses INFO, so it is unknown whether it is a master, keeps an append-only file and evicts keys; allow this user the command INFO (+info)")
-	}
 	if r.Role != "" && r.Role != "master" {
 		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its master's")
 	}

@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -114,36 +113,8 @@ func (q *Quorum) AwaitFirst(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*q.driver.furthest(&q.set))
 	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		// What was tried and failed is not waited for: the connections go on by
-		// themselves, and the call that comes next says what each node has
-		// answered.
-		if err, _ := q.reached(); err == nil || q.members.wrong.Load() != nil || q.triedAll() {
-			break
-		}
-		select {
-		case <-tick.C:
-			continue
-		case <-ctx.Done():
-		case <-q.closing:
-		}
-		break
-	}
+	q.members.contacted(ctx)
 	q.awaited.Store(true)
-}
-
-// triedAll reports whether a connection to each node has been tried once.
-func (q *Quorum) triedAll() bool {
-	for _, n := range append(q.seeds.live(), q.nodes.live()...) {
-		select {
-		case <-n.ready:
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // begun are the buckets that have begun. One that begins meanwhile may be

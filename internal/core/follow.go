@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -55,7 +56,9 @@ func (s *members) followed() bool {
 		s.following = false
 		s.mu.Unlock()
 	}()
-	if was != nil {
+	if was == nil {
+		s.noteList(c)
+	} else {
 		s.q.set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
 	}
 	// Each number has a node before a claim hears of it. Its connection begins
@@ -63,6 +66,15 @@ func (s *members) followed() bool {
 	s.q.nodes.grow(s.q, g.Nodes)
 	s.q.regroup(g)
 	return true
+}
+
+// noteList logs which addresses of the list are no member's. They are not used.
+func (s *members) noteList(c *protocol.Configuration) {
+	for _, addr := range s.list() {
+		if c.Place(addr) < 0 {
+			s.q.set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
+		}
+	}
 }
 
 // regroup has all that is under way count on other nodes.
@@ -142,10 +154,20 @@ func (s *members) keep(i int) {
 	})
 }
 
-// counts waits until claims count on a number. Its events are for the Client,
-// which must know it by then. It returns false if the Quorum closes.
+// counts waits until claims count on a number, and requests name the
+// configuration that has it. The events of the node are for the Client, which
+// must know the number by then, and its handshake reads the marker of that
+// configuration. It returns false if the number is none any more, or the Quorum
+// closes.
 func (s *members) counts(i int) bool {
-	for i < protocol.Seed && s.q.driver.client.Group().Nodes <= i {
+	for i < protocol.Seed {
+		c := s.config.Load()
+		if c == nil || c.Numbered(i) == nil {
+			return false // it is connected to when a configuration with it begins to count
+		}
+		if s.q.driver.client.Group().Nodes > i && s.home() == script.HomeOf(c.Stamp) {
+			return true
+		}
 		select {
 		case <-time.After(time.Millisecond):
 		case <-s.q.closing:

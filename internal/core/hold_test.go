@@ -40,7 +40,7 @@ func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	logger := blockingHandler{slog.DiscardHandler, make(chan struct{}, 1), make(chan struct{})}
 	set.Logger = slog.New(logger)
 	q := opened(t, set, c.Node(0))
-	require.NoError(t, q.BootstrapSet(within(t)))
+	require.NoError(t, q.Bootstrap(within(t)))
 	late := lateness.Measure(t)
 	kept := held(t, q, "kept")
 	ends := set

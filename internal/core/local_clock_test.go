@@ -127,7 +127,7 @@ func TestLossOfAStoppedProcess(t *testing.T) {
 	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
 	require.NoError(t, err)
 	defer func() { _ = q.Close(context.Background()) }()
-	require.NoError(t, q.BootstrapUnrecorded(within(t)))
+	require.NoError(t, q.Bootstrap(within(t)))
 	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
 	require.NoError(t, err)
 	_, err = q.Acquire(within(t), s, false, OnEnd(func(error) {}))

@@ -38,10 +38,11 @@ type members struct {
 	counted   *protocol.Configuration // that the claims count on
 	following bool                    // a goroutine has claims count on another configuration
 	logged    map[int]protocol.SetFault
-	signal    chan struct{}                          // closed when what config or wrong says has changed
+	signal    chan struct{}                          // closed when what named, config or wrong says has changed
 	named     atomic.Pointer[naming]                 // what requests name
 	config    atomic.Pointer[protocol.Configuration] // nil: no set is known
 	wrong     atomic.Pointer[SetError]               // nil: the list is that of the set, as far as is known
+	saidBlank atomic.Bool                            // the log says that the nodes of the list hold no data
 	one       sync.Mutex                             // one recording at a time
 }
 
@@ -100,9 +101,14 @@ func (s *members) publish() {
 	config, wrong := s.known.Config(), s.setError(s.known.Wrong())
 	was, before := s.config.Swap(config), s.wrong.Swap(wrong)
 	if config != was || (wrong == nil) != (before == nil) {
-		close(s.signal)
-		s.signal = make(chan struct{})
+		s.changed()
 	}
+}
+
+// changed wakes what waits for changes. Called with s.mu held.
+func (s *members) changed() {
+	close(s.signal)
+	s.signal = make(chan struct{})
 }
 
 // name has requests name the configuration that counts now. Called with s.mu
@@ -115,8 +121,16 @@ func (s *members) name() {
 	n := naming{home: script.HomeOf(c.Stamp), guard: c.Guard(), retention: c.Retention()}
 	if n != *s.named.Load() {
 		s.named.Store(&n)
+		s.changed()
 	}
 }
+
+// usable reports whether a claim can begin: a set is known, and requests name
+// one.
+//
+// Invariant: no claim begins before requests name a set. Claims count on no
+// nodes until then, and a try would fail as if all of them were down.
+func (s *members) usable() bool { return s.config.Load() != nil && s.home() != "" }
 
 // home is the Home that requests name now.
 func (s *members) home() script.Home { return s.named.Load().home }
@@ -214,11 +228,18 @@ func (n *node) keeps(command []byte, then func(m *protocol.Membership, has proto
 			return
 		}
 		n.q.members.change(-1, func(m *protocol.Membership) {
-			if !n.dropped.Load() { // under members.mu: another node may have the index from then on
+			if n.serves(m) {
 				then(m, has)
 			}
 		})
 	}}
+}
+
+// serves reports whether a node still is the one with its index, so that what it
+// shows is that of the address. Called with members.mu held: another node may
+// have the index as soon as Membership names another address.
+func (n *node) serves(m *protocol.Membership) bool {
+	return !n.dropped.Load() && n.addr == m.Addr(n.index)
 }
 
 // setStep encodes a step of the set's register. The id is that of the

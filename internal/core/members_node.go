@@ -38,9 +38,9 @@ func (n *node) meet() (cmds []transport.Command, done bool, err error) {
 		n.later.Stop()
 	}
 	var v protocol.SetVerdict
-	left := false // under members.mu: another node may have the index from then on
+	left := false
 	for _, s := range q.members.change(n.index, func(m *protocol.Membership) {
-		if left = n.dropped.Load(); !left {
+		if left = !n.serves(m); !left {
 			v = m.Met(n.index, has)
 		}
 	}) {
@@ -67,7 +67,7 @@ func (n *node) meet() (cmds []transport.Command, done bool, err error) {
 		n.judgeAgain()
 		return cmds, true, nil
 	case protocol.SetRetired:
-		if n.index >= protocol.Seed {
+		if n.seed() {
 			return nil, true, nil // it is not needed, and its connection ends
 		}
 	}
@@ -111,9 +111,16 @@ func (n *node) judgeAgain() {
 func (n *node) logVerdict(v protocol.SetVerdict) {
 	q := n.q
 	s := q.members
+	switch {
 	// The node gets its place back once the members have answered. If they do
 	// not, their connections end, and the next verdict is logged.
-	if v.Fault == protocol.SetLost && v.Asks {
+	case v.Fault == protocol.SetLost && v.Asks,
+		// Each client that follows its set meets that for a moment. The second
+		// verdict is logged.
+		v.Fault == protocol.SetAhead && n.pause == 0,
+		// What is no member is not used, and the log says so as the set is
+		// found, or followed.
+		v.Fault == protocol.SetRetired:
 		return
 	}
 	s.mu.Lock()
@@ -126,11 +133,6 @@ func (n *node) logVerdict(v protocol.SetVerdict) {
 	case protocol.SetLost, protocol.SetBetween:
 		if m := v.Set.Numbered(n.index); m == nil || m.Role == protocol.Enters {
 			return // a node that enters is blank, and gets its place in a moment
-		}
-	case protocol.SetRetired:
-		if n.index >= protocol.Seed {
-			q.set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", n.addr, "set", v.Set.Addrs())
-			return
 		}
 	}
 	q.set.Logger.Warn("quorate: a node has no vote", "node", n.addr, "error", s.verdictError(v))

@@ -33,8 +33,8 @@ func (n *node) shown() *protocol.NodeSet {
 	return s.known.Has(n.index)
 }
 
-// changes returns a channel that is closed with the next change of what config
-// and wrong say.
+// changes returns a channel that is closed with the next change of what named,
+// config and wrong say.
 func (s *members) changes() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *members) changes() <-chan struct{} {
 // context ends or the Quorum closes. A try waits no longer than one connection
 // to each node takes, and the rounds of a recording.
 func (s *members) await(ctx context.Context, try bool) error {
-	if s.config.Load() != nil {
+	if s.usable() {
 		return nil
 	}
 	if try {
@@ -60,7 +60,10 @@ func (s *members) await(ctx context.Context, try bool) error {
 		if wrong := s.wrong.Load(); wrong != nil {
 			return &Failure{Err: wrong}
 		}
-		if s.config.Load() != nil {
+		if s.usable() {
+			if try { // it would find no node connected
+				s.contacted(ctx)
+			}
 			return nil
 		}
 		select {
@@ -73,6 +76,28 @@ func (s *members) await(ctx context.Context, try bool) error {
 				f.Err = &cutShort{ErrNoQuorum, ContextError(ctx)}
 			}
 			return f
+		}
+	}
+}
+
+// contacted waits until a majority of the set's members is connected, or a
+// connection to each of them has been tried, or ctx ends.
+func (s *members) contacted(ctx context.Context) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		// What was tried and failed is not waited for: the connections go on by
+		// themselves, and the call that comes next says what each node has
+		// answered.
+		if err, _ := s.q.reached(); err == nil || s.wrong.Load() != nil || s.tried() {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		case <-s.q.closing:
+			return
 		}
 	}
 }

@@ -233,11 +233,12 @@ func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
 	n.warnOfEviction()
-	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
 	if n.seed() {
+		q.members.noteBlank()
 		return
 	}
+	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	n.begun()
 	q.driver.carryOut(q.driver.client.Up(q.now(), n.index))
 	n.room()
@@ -269,7 +270,9 @@ func (n *node) down(err error) {
 		} else {
 			q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
 		}
-		q.observer.callApart(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+		if !n.seed() { // its end may come after a member has begun at that address
+			q.observer.callApart(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,25 +32,27 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	defer cancel()
 	s := q.members
 	mine, last := false, error(nil)
-	for pause := q.set.NodeTimeout / 8; ; pause = min(2*pause, q.set.NodeTimeout) {
+	for pause := q.set.NodeTimeout / 8; ; {
 		changed := s.changes()
 		switch wrong := s.wrong.Load(); {
 		case wrong != nil:
 			return &Failure{Err: wrong}
-		case s.config.Load() != nil:
+		case s.usable():
 			if !mine && q.set.maySay(time.Now()) {
 				q.set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.config.Load().Addrs())
 			}
-			return nil
+			return q.Ready(ctx) // a try that follows finds the nodes connected
 		}
-		if done, err := s.recordOnce(ctx, true); err != nil {
-			last = err
-		} else {
-			mine = mine || done
+		wait := time.Duration(0) // no node is asked before all are connected
+		switch done, err := s.recordOnce(ctx, true); {
+		case err != nil: // another client may record it at this moment
+			last, wait, pause = err, mathrand.N(pause), min(2*pause, q.set.NodeTimeout)
+		case done:
+			mine = true
 		}
 		select {
 		case <-changed:
-		case <-time.After(mathrand.N(pause) + time.Millisecond):
+		case <-time.After(wait + 2*time.Millisecond):
 		case <-q.closing:
 			return &Failure{Err: ErrClosed}
 		case <-ctx.Done():
@@ -147,7 +150,7 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 		return hex.EncodeToString(id[:8])
 	})
 	s.mu.Unlock()
-	if r == nil {
+	if r == nil || slices.ContainsFunc(r.Out, func(step protocol.RecordStep) bool { return !s.q.ready(step.Node) }) {
 		return false, nil
 	}
 	if err = s.recordSteps(ctx, r); err != nil {
@@ -169,6 +172,13 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 	return false, err
 }
 
+// ready reports whether a node can be asked: what it keeps is known before its
+// handshake has ended.
+func (q *Quorum) ready(i int) bool {
+	n := q.node(i)
+	return n != nil && n.err() == nil
+}
+
 // recordSteps asks the nodes what a Recording wants to be asked: all at once,
 // and each must answer before the next step. It notes the highest ballot that a
 // node has promised: the next one is to be higher.
@@ -181,7 +191,7 @@ func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error 
 		for i, step := range steps {
 			all.Go(func() {
 				n := s.q.node(step.Node)
-				if n == nil {
+				if n == nil || !stepIsFor(&step, n) {
 					errs[i] = errNoAnswer
 					return
 				}
@@ -210,6 +220,16 @@ func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error 
 		}
 	}
 	return nil
+}
+
+// stepIsFor reports whether a step is for a node. The client may have got
+// another list meanwhile, whose addresses have the indexes of those before: no
+// identity may be given to the server at another address.
+func stepIsFor(step *protocol.RecordStep, n *node) bool {
+	if n.dropped.Load() {
+		return false
+	}
+	return step.Config == nil || step.Config.Members[step.Config.Member(step.Identity)].Addr == n.addr
 }
 
 func chance() uint32 {

@@ -5,6 +5,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -30,9 +31,18 @@ type recovering struct {
 // twice.
 const lateAnswers = 2 * time.Second
 
-// forgetfulNodes is what the log says.
-const forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
-	"they may have forgotten leases that still run, so none votes until the guard time is over"
+const (
+	// emptyNodes and forgetfulNodes are what the log says. A node without data
+	// is brand-new, or has forgotten everything. No one can tell these two
+	// apart but the operator, and only before a first call has the nodes record
+	// their set.
+	emptyNodes = "quorate: the nodes hold no data of Quorate: they are brand-new or lost everything, " +
+		"so no lock can be acquired until a guard time is over; " + bootstrapAdvice
+	forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
+		"they may have forgotten leases that still run, so none votes until the guard time is over"
+
+	bootstrapAdvice = "if no client has ever used these nodes, run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock: they vote at once then"
+)
 
 // begun notes whether a node is within its guard time as a connection to it
 // begins. So the log says at once that no lock can be acquired, before the
@@ -110,4 +120,27 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 		r.logged, text = true, forgetfulNodes
 	}
 	return out, wait, text
+}
+
+// Advice says what the operator can do about nodes that have recorded no set.
+// It is empty unless they would make a quorum of need nodes: where they are
+// fewer, other nodes are down, and Bootstrap needs these, too.
+func Advice(need int, errs []error) string {
+	blank := 0
+	for _, err := range errs {
+		if errors.Is(err, errSetUnknown) {
+			blank++
+		}
+	}
+	if need == 0 || blank < need {
+		return ""
+	}
+	return bootstrapAdvice
+}
+
+// noteBlank logs that the nodes of the list hold no data, once.
+func (s *members) noteBlank() {
+	if s.blank() && !s.saidBlank.Swap(true) && s.q.set.maySay(time.Now()) {
+		s.q.set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", s.q.guard())
+	}
 }

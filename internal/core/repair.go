@@ -99,7 +99,7 @@ func (r *repairer) step(s *protocol.RepairStep) {
 
 // repairRemedy is what to do about a node that cannot be repaired.
 const repairRemedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
-	"if they are gone for good, wait until no node is within its guard time and run \"quorate bootstrap\" with the nodes that are left, which declares what these know to be all there is"
+	"if they are gone for good, replace them: quorate members replace"
 
 var errStepEnded = errors.New("the observer or the logger has ended the goroutine that repaired the node")
 

@@ -143,9 +143,13 @@ func (m *Membership) Relist(list []string) {
 	m.tend()
 }
 
-// at returns a connection.
+// at returns a connection. One to an address that has left the list shows
+// nothing.
 func (m *Membership) at(i int) *contact {
-	if i >= Seed {
+	switch {
+	case i-Seed >= len(m.seeds):
+		return &contact{fault: SetUnknown}
+	case i >= Seed:
 		return &m.seeds[i-Seed]
 	}
 	return &m.members[i]
