@@ -116,9 +116,12 @@ func (s *members) verdictError(v protocol.SetVerdict) error {
 		return &MemberError{final: true, why: "has the data of another set of nodes, " + strings.Join(v.Shown.Addrs(), " ") +
 			"; start the server of this set at its address, or move the member to the address that it has: quorate members move"}
 	case protocol.SetOther:
-		node := v.Set.Members[v.Set.Member(v.As)].Addr
+		at := v.Set.Member(v.As)
+		if at < 0 { // it has left the set since the node was judged
+			return errRejudged
+		}
 		return &MemberError{final: true, why: fmt.Sprintf("has the data of %s, another member of this set, so its vote would count twice; start it with its own data, "+
-			"or, if that member now runs here, say so: quorate members move", node)}
+			"or, if that member now runs here, say so: quorate members move", v.Set.Members[at].Addr)}
 	}
 	return nil
 }

@@ -252,6 +252,14 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoQuorum, "the server has no vote")
 }
 
+// A server has the data of a member that has left the set since it was judged.
+func TestVerdictOfAnEarlierSet(t *testing.T) {
+	t.Parallel()
+	q := idle(t, redistest.Start(t, 1))
+	v := protocol.SetVerdict{Fault: protocol.SetOther, As: "0123456789abcdef", Set: q.members.config.Load()}
+	assert.ErrorIs(t, q.members.verdictError(v), errRejudged)
+}
+
 // A member moves to another address with its data. Holds go on, and clients
 // with the list of before find it.
 func TestMemberMoves(t *testing.T) {

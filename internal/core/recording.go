@@ -139,21 +139,13 @@ var errRecordingSuperseded = errors.New("another client records the set at this 
 // nodes that have promised go on as before, and one that has accepted serves
 // nothing until the next recording ends the matter.
 func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err error) {
-	s.one.Lock()
-	defer s.one.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 10*s.q.set.NodeTimeout)
 	defer cancel()
-	shared := protocol.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
-	s.mu.Lock()
-	r := s.known.Record(protocol.NewBallot(time.Now(), chance(), s.promised), shared, ready, func() string {
-		id := newID()
-		return hex.EncodeToString(id[:8])
-	})
-	s.mu.Unlock()
-	if r == nil || slices.ContainsFunc(r.Out, func(step protocol.RecordStep) bool { return !s.q.ready(step.Node) }) {
+	r, err := s.recordDue(ctx, ready)
+	if r == nil {
 		return false, nil
 	}
-	if err = s.recordSteps(ctx, r); err != nil {
+	if err != nil {
 		s.change(-1, func(m *protocol.Membership) { m.Rejudge() })
 		return false, err
 	}
@@ -170,6 +162,25 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 	}
 	s.change(-1, func(m *protocol.Membership) { m.Rejudge() })
 	return false, err
+}
+
+// recordDue asks the nodes for the recording that is due, nil if none is. One at
+// a time: two of one client would supersede each other. The lock is not held
+// when the outcome becomes known, as a logger may call Bootstrap.
+func (s *members) recordDue(ctx context.Context, ready bool) (*protocol.Recording, error) {
+	s.one.Lock()
+	defer s.one.Unlock()
+	shared := protocol.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
+	s.mu.Lock()
+	r := s.known.Record(protocol.NewBallot(time.Now(), chance(), s.promised), shared, ready, func() string {
+		id := newID()
+		return hex.EncodeToString(id[:8])
+	})
+	s.mu.Unlock()
+	if r == nil || slices.ContainsFunc(r.Out, func(step protocol.RecordStep) bool { return !s.q.ready(step.Node) }) {
+		return nil, nil
+	}
+	return r, s.recordSteps(ctx, r)
 }
 
 // ready reports whether a node can be asked: what it keeps is known before its
