@@ -232,12 +232,12 @@ func (c *adminRequest) Reply(v []resp.Value, err error) {
 func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
-	n.warnOfEviction()
 	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
 	if n.seed() {
 		q.members.noteBlank()
 		return
 	}
+	n.warnOfEviction()
 	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
 	n.begun()
 	q.driver.carryOut(q.driver.client.Up(q.now(), n.index))

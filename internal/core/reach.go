@@ -76,8 +76,21 @@ func (q *Quorum) lookAtReach() {
 // connected, or the nodes are brand-new and wait for the first call.
 func (q *Quorum) missing() *Failure {
 	f, _ := q.reached()
-	if f != nil && q.members.blank() {
+	switch {
+	case f == nil || q.members.blank():
 		return nil
+	case q.members.config.Load() != nil:
+		return f
+	}
+	list := q.seeds.live()
+	f = &Failure{Err: ErrNoQuorum, Needed: len(list)/2 + 1}
+	for _, n := range list {
+		if err := n.err(); err != nil {
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: n.because(err)})
+		}
+	}
+	if f.Votes = len(list) - len(f.Nodes); f.Votes >= f.Needed {
+		return q.members.unknown()
 	}
 	return f
 }

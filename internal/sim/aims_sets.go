@@ -41,8 +41,10 @@ var liar = generator{
 			})
 		}
 		if w.rng.IntN(2) == 0 {
-			add, remove := w.nodes[3:4+w.rng.IntN(2)], w.nodes[(bad.idx+1)%3]
-			w.at(w.around(2*w.ttl), func() { w.procs[0].exchange(w.change(add, []*node{remove})) })
+			// The node that lies is replaced. With another one of three there is no
+			// majority of before that says what followed.
+			add := w.nodes[3 : 4+w.rng.IntN(2)]
+			w.at(w.around(2*w.ttl), func() { w.procs[0].exchange(w.change(add, []*node{bad})) })
 		}
 	},
 }
@@ -254,8 +256,21 @@ var powerless = generator{
 					w.at(w.around(w.nodeTimeout), p.restart)
 				}
 			}
+			w.forgetDecisions()
 		})
 	},
+}
+
+// forgetDecisions has what was decided be open once more that no node and no
+// process knows any longer: the site has lost its registers as well.
+func (w *world) forgetDecisions() {
+	for follows, c := range w.decided {
+		known := slices.ContainsFunc(w.nodes, func(n *node) bool { s := n.model.Set(); return s.Stamp() == c.Stamp }) ||
+			slices.ContainsFunc(w.procs, func(p *proc) bool { return p.alive && p.members.Stamp() == c.Stamp })
+		if !known && c.Stamp.Epoch() > 1 {
+			delete(w.decided, follows)
+		}
+	}
 }
 
 // slept: a process sleeps while ABC becomes DE, and A, B and C are stopped. It

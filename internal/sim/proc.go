@@ -264,7 +264,7 @@ func (p *proc) push(node int, m protocol.Push) {
 }
 
 func (p *proc) up(l *link, no int) {
-	if no != l.no {
+	if no != l.no || no < 0 || no >= protocol.Seed {
 		return
 	}
 	for _, part := range p.parts {
