@@ -97,3 +97,15 @@ func TestRegroup(t *testing.T) {
 	assert.Equal(t, protocol.Incarnation(7), p.Voting(31))
 	p.Connect(p.now, protocol.Seed, time.Millisecond)
 }
+
+// An answer about a record counts for the guard time of the set. The node may
+// have lost its data since, and have been caught up again.
+func TestAnswersAboutRecordsCountForTheGuardTimeOfTheSet(t *testing.T) {
+	t.Parallel()
+	p := newProcess(3, protocol.Rules{})
+	p.Regroup(p.now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Window: protocol.WindowOf(10 * time.Second)})
+	q := &protocol.RegisterOp{Op: protocol.OpRead}
+	p.StartRegisterOp(p.now, q, aTimeout, aTTL, protocol.Rules{})
+	assert.Less(t, q.Fresh, 10*time.Second)
+	assert.Greater(t, q.Fresh, 9*time.Second)
+}
