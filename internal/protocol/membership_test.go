@@ -295,7 +295,8 @@ func TestAClientFollowsAMajority(t *testing.T) {
 	kept := p.w.at("C").Set()
 	assert.Equal(t, set.Stamp, kept.Stamp(), "C had shown nothing of what followed, so it was not used then")
 
-	// The members are all exchanged: C, which is no member, keeps what followed.
+	// The members are all exchanged: C, which is no member, keeps what
+	// followed.
 	w := newWorld(protocol.Rules{}).serve(set, abc...)
 	p = w.start(abc...).settle(t)
 	p.Decide(learning)

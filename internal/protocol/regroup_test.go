@@ -88,7 +88,8 @@ func TestRegroup(t *testing.T) {
 	for _, test := range []func(assert.TestingT, protocol.Rules){numberOfAnother, recordOfAnother, shorterGuard} {
 		test(t, protocol.Rules{})
 	}
-	// A client that slept while its number was given again forgets what it knew.
+	// A client that slept while its number was given again forgets what it
+	// knew.
 	p := newProcess(3, protocol.Rules{})
 	g := protocol.Group{Nodes: 32, Sets: protocol.Majority(32), Others: 1 << 31}
 	p.Regroup(p.now, g)
