@@ -64,15 +64,16 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 // redis://host:26379?master_name=NAME&addr=host2:26379, as
 // redis.ParseFailoverURL takes it. So is a Redis Cluster:
 // redis+cluster://host:6379?addr=host2:6379, and rediss+cluster:// with TLS.
-// All clients must use the same nodes. With [WithDiscovery] a function says
-// which they are, and urls are used only where it fails.
+// The nodes record which set they are, and the Quorum goes by what a majority
+// of urls names (docs/membership.md). With [WithDiscovery] a function gives the
+// list, and urls are used only where it fails.
 //
 // It fails with [ErrInvalid] as [New] does, for an address that is empty or
-// cannot be parsed, and for two addresses of one server. The error names the
-// part and quotes nothing of it. It fails with [ErrNoQuorum], and each node's
-// own error in it (a wrong password, a refused connection), when the context
-// ended, which the error matches too, or when so many nodes refuse that waiting
-// cannot help.
+// cannot be parsed, and for a list that is not that of its nodes. The error
+// names the part and quotes nothing of it. It fails with [ErrNoQuorum], and
+// each node's own error in it (a wrong password, a refused connection), when
+// the context ended, which the error matches too, or when so many nodes refuse
+// that waiting cannot help.
 func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error) {
 	set, err := settings(opts)
 	if err != nil {
@@ -171,14 +172,14 @@ func (q *Quorum) closeOwn() {
 // deployment may call it each time: nodes that have recorded a set keep it, the
 // call changes nothing, and the log says so.
 //
-// Without it brand-new nodes record their set with the first call that waits for
-// them, once all of them answer, and vote after the guard time.
+// Without it brand-new nodes record their set with the first call that waits
+// for them, once all of them answer, and vote after the guard time.
 //
 // It fails with [ErrNoQuorum] unless every node has answered before the context
 // ended, within ten node timeouts at most; with [ErrInvalid] when a node is of
-// another set, and for two addresses of one server; and with [ErrClosed]. Of two
-// calls whose lists differ and have a common node, one fails. It is safe for
-// concurrent use, by several processes as well.
+// another set, and for two addresses of one server; and with [ErrClosed]. Of
+// two calls whose lists differ and have a common node, one fails. It is safe
+// for concurrent use, by several processes as well.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
 	return wrapError("bootstrap", "", q.mustCore().Bootstrap(ctx))
 }

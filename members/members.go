@@ -1,12 +1,12 @@
-// Package members says who the nodes of a set are, and changes that while locks
+// Package members says which nodes a set has, and changes that while locks
 // are held and waited for.
 //
 //	err := members.Replace(ctx, q, "lock-c:6379", "redis://lock-d:6379")
 //
 // A set has members, each with a number, an identity and an address, and the
-// settings that all clients share. The nodes keep them. [quorate.Quorum.Bootstrap]
-// has brand-new nodes record their set. docs/membership.md is for
-// operators.
+// settings that all clients share. The nodes keep them.
+// [quorate.Quorum.Bootstrap] has brand-new nodes record their set.
+// docs/membership.md is for operators.
 //
 // # What all changes have in common
 //
@@ -15,18 +15,18 @@
 // whatever their lists say. Give each the new list afterwards: a client that
 // starts finds the set by a majority of its list.
 //
-// One change is under way at a time. A call that finds another one finishes that
-// first, also one that a process has left half-way. When ctx ends, or a new node
-// has not answered for a guard time, the change is given up: the set is as
-// before, as the error says. If it cannot be given up any more, or the process
-// dies, the set is left half-way. That is safe for as long as it lasts, and
-// locks work. The next call goes on with it, and [Undo] gives it up.
+// One change is under way at a time. A call that finds another one finishes
+// that first, also one that a process has left half-way. When ctx ends, or a
+// new node has not answered for a guard time, the change is given up: the set
+// is as before, as the error says. If it cannot be given up any more, or the
+// process dies, the set is left half-way. That is safe for as long as it lasts,
+// and locks work. The next call goes on with it, and [Undo] gives it up.
 //
 // Each fails with [quorate.ErrInvalid], and changes nothing, when the change
 // makes no sense or a new server cannot be a member; with [quorate.ErrNoQuorum]
 // when too few nodes answer; with the error of ctx; and with
-// [quorate.ErrClosed]. A Quorum of Redis Clusters cannot be changed: ErrInvalid.
-// All are safe for concurrent use, by several processes as well.
+// [quorate.ErrClosed]. A Quorum of Redis Clusters cannot be changed:
+// ErrInvalid. All are safe for concurrent use, by several processes as well.
 package members
 
 import (
@@ -46,8 +46,8 @@ type Member struct {
 	Role     string // "stays", "enters" or "leaves": other than stays only while the set is being changed
 }
 
-// Settings are what all clients of a set share. A zero field of [Set]'s argument
-// is left as it is.
+// Settings are what all clients of a set share. A zero field of [Set]'s
+// argument is left as it is.
 type Settings struct {
 	Guard     time.Duration // how long a node that lost its data does not vote: see [quorate.WithGuard]
 	Retention time.Duration // how long a name's last ticket is kept: see [quorate.WithRetention]
@@ -95,7 +95,8 @@ func Remove(ctx context.Context, q *quorate.Quorum, addrs ...string) error {
 }
 
 // Replace replaces one node of the set by another one. old is as for [Remove],
-// and may be down for good. url is as for [Add]. It takes about two guard times.
+// and may be down for good. url is as for [Add]. It takes about two guard
+// times.
 //
 // A server that was emptied or got a new disk and keeps its address needs no
 // call: it takes its place by itself.
@@ -110,9 +111,9 @@ func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
 }
 
 // Set changes the settings of the set. It takes about the longer one of the
-// guard times of before and after. A guard time that no longer covers the ttl of
-// a client ends its holds: the client is refused, with [quorate.ErrInvalid] and
-// both numbers.
+// guard times of before and after. A guard time that no longer covers the ttl
+// of a client ends its holds: the client is refused, with [quorate.ErrInvalid]
+// and both numbers.
 func Set(ctx context.Context, q *quorate.Quorum, s Settings) error {
 	return change(ctx, q, "set members", core.Exchange{Shared: &protocol.Shared{Guard: s.Guard, Retention: s.Retention, Skew: s.Skew}})
 }

@@ -345,3 +345,13 @@ func TestASetIsBounded(t *testing.T) {
 	assert.False(t, full.Fits(entering("f", "A")), "there would be 32 members")
 	assert.True(t, setOf(1, addrs[:30]...).Fits(entering("f", "A")))
 }
+
+// A guard time of at most twice the skew leaves no time for a lease.
+func TestAGuardTimeThatNoLeaseFitsIsRefused(t *testing.T) {
+	t.Parallel()
+	shared := func(guard time.Duration) protocol.Change {
+		return protocol.Change{Shared: &protocol.Shared{Guard: guard, Retention: time.Hour, Skew: time.Second}}
+	}
+	assert.False(t, setOf(1, abc...).Fits(shared(2*time.Second)))
+	assert.True(t, setOf(1, abc...).Fits(shared(3*time.Second)))
+}

@@ -88,7 +88,8 @@ func TestRegroup(t *testing.T) {
 	for _, test := range []func(assert.TestingT, protocol.Rules){numberOfAnother, recordOfAnother, shorterGuard} {
 		test(t, protocol.Rules{})
 	}
-	// A client that slept while its number was given again forgets what it knew.
+	// A client that slept while its number was given again forgets what it
+	// knew.
 	p := newProcess(3, protocol.Rules{})
 	g := protocol.Group{Nodes: 32, Sets: protocol.Majority(32), Others: 1 << 31}
 	p.Regroup(p.now, g)
@@ -96,4 +97,16 @@ func TestRegroup(t *testing.T) {
 	p.Show(p.now, 31, 7)
 	assert.Equal(t, protocol.Incarnation(7), p.Voting(31))
 	p.Connect(p.now, protocol.Seed, time.Millisecond)
+}
+
+// An answer about a record counts for the guard time of the set. The node may
+// have lost its data since, and have been caught up again.
+func TestAnswersAboutRecordsCountForTheGuardTimeOfTheSet(t *testing.T) {
+	t.Parallel()
+	p := newProcess(3, protocol.Rules{})
+	p.Regroup(p.now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Window: protocol.WindowOf(10 * time.Second)})
+	q := &protocol.RegisterOp{Op: protocol.OpRead}
+	p.StartRegisterOp(p.now, q, aTimeout, aTTL, protocol.Rules{})
+	assert.Less(t, q.Fresh, 10*time.Second)
+	assert.Greater(t, q.Fresh, 9*time.Second)
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // This file plays the traces in testdata/traces. They drive one machine of the
-// protocol, with no world around it: how long a client waits for nodes (Fanout).
-// CONTRIBUTING.md has the commands.
+// protocol, with no world around it: how long a client waits for nodes
+// (Fanout). CONTRIBUTING.md has the commands.
 
 var rewrite = flag.Bool("rewrite", false, "write what the traces in testdata lead to now into their files")
 

@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// lost is a client of the set ABC whose C has lost its data, is met, and keeps a
-// word if it was given one.
+// lost is a client of the set ABC whose C has lost its data, is met, and keeps
+// a word if it was given one.
 func lost(rules protocol.Rules, connected ...int) (p *party, set *protocol.Configuration) {
 	set = setOf(1, abc...)
 	p = newWorld(rules).serve(set, abc...).start(abc...)

@@ -92,7 +92,8 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 	}
 }
 
-// markerOf is what the scripts keep of an incarnation, "" for a node without one.
+// markerOf is what the scripts keep of an incarnation, "" for a node without
+// one.
 func markerOf(m *model.Node, now int64) string {
 	inc, marked := m.Incarnation()
 	if !marked {

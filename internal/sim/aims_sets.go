@@ -302,7 +302,8 @@ var slept = generator{
 }
 
 // shorter: the guard time of a set becomes shorter than a holder's leases need.
-// A node of the holder's loses its data, and votes when that guard time is over.
+// A node of the holder's loses its data, and votes when that guard time is
+// over.
 var shorter = generator{
 	name: "exchange shorter",
 	set: func(r *rand.Rand, s *setting) {
