@@ -135,34 +135,6 @@ func ExampleQuorum_Bootstrap() {
 	// <nil>
 }
 
-// A node of the list is down as the nodes are declared new, and the program is
-// to start all the same. The set is recorded later.
-func ExampleQuorum_BootstrapUnrecorded() {
-	ctx := context.Background()
-	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.BootstrapUnrecorded(ctx); err != nil {
-		log.Print(err) // lock-c has not confirmed; the others vote
-	}
-}
-
-// The nodes are in use, and record which of them are the set. A client with
-// another list is refused from then on.
-func ExampleQuorum_RecordSet() {
-	ctx := context.Background()
-	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.RecordSet(ctx); err != nil {
-		log.Fatal(err) // some node has not confirmed: call it again when all answer
-	}
-}
-
 // To shut down, end the goroutines that wait or hold, then close.
 func ExampleQuorum_Close() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

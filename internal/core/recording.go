@@ -139,6 +139,9 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 	defer s.one.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 10*s.q.set.NodeTimeout)
 	defer cancel()
+	if err := s.twice(); err != nil {
+		return false, err
+	}
 	shared := protocol.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
 	s.mu.Lock()
 	r := s.known.Record(protocol.NewBallot(time.Now(), chance(), s.promised), shared, ready, func() string {
@@ -160,12 +163,34 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 	case protocol.RecordOther:
 		err = &Failure{Err: &SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
 	case protocol.RecordTwice:
-		err = &Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", ErrInvalid, s.q.addr(r.Node), s.q.addr(r.Other))}
+		err = sameServer(s.q.addr(r.Node), s.q.addr(r.Other))
 	default:
 		err = errRecordingSuperseded
 	}
 	s.change(-1, func(m *protocol.Membership) { m.Rejudge() })
 	return false, err
+}
+
+// twice is the error of a list with two addresses of one server, as far as their
+// runs tell. A Recording finds that out, too, but only when the servers have
+// accepted the list, and then they would accept no other one.
+func (s *members) twice() error {
+	addrs := map[string]string{}
+	for _, n := range s.q.seeds.live() {
+		run := n.info().RunID
+		if run == "" {
+			continue
+		}
+		if addrs[run] != "" {
+			return sameServer(n.addr, addrs[run])
+		}
+		addrs[run] = n.addr
+	}
+	return nil
+}
+
+func sameServer(one, other string) error {
+	return &Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", ErrInvalid, one, other)}
 }
 
 // recordSteps asks the nodes what a Recording wants to be asked: all at once,

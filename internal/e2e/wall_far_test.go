@@ -21,10 +21,10 @@ func TestWrongWallClockFarNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	healthy := e2e.Open(t, c, e2e.Timing(2*time.Second))
-	_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: 300 * time.Millisecond})
+	_, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{Delay: 300 * time.Millisecond})
 	var off atomic.Int64
 	off.Store(int64(year))
-	far, err := quorate.Connect(t.Context(), urls, e2e.Timing(2*time.Second), wallOf(&off))
+	far, err := quorate.Connect(t.Context(), urls, e2e.Through(), e2e.Timing(2*time.Second), wallOf(&off))
 	require.NoError(t, err)
 	defer func() { _ = far.Close() }() // it does not wait for what far nodes confirm
 	m := mutex.New(far, "m")
