@@ -296,8 +296,7 @@ func ExampleWithMaxHold() {
 	// <nil>
 }
 
-// The nodes' addresses come from a file that a deployment keeps up to date. A
-// node that moves with its data is found again.
+// The nodes' addresses come from a file that a deployment keeps up to date.
 func ExampleWithDiscovery() {
 	ctx := context.Background()
 	list := filepath.Join(os.TempDir(), "quorate-nodes")
@@ -335,69 +334,4 @@ func ExampleDiscoverSRV() {
 		log.Fatal(err)
 	}
 	defer q.Close()
-}
-
-// A node is dead for good, and an empty server takes its place. Nothing is
-// interrupted. The clients get the new list one after the other.
-func ExampleQuorum_ReplaceNode() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.ReplaceNode(ctx, "lock-c:6379", "redis://lock-d:6379"); err != nil {
-		log.Fatal(err) // says what the set is now, and what to do
-	}
-}
-
-// Three nodes become five, in one exchange. Each of the new ones is an empty
-// server.
-func ExampleQuorum_AddNodes() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.AddNodes(ctx, "lock-d:6379", "lock-e:6379"); err != nil {
-		log.Fatal(err)
-	}
-}
-
-// Five nodes become three, of which one may fail.
-func ExampleQuorum_RemoveNodes() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.RemoveNodes(ctx, "lock-d:6379", "lock-e:6379"); err != nil {
-		log.Fatal(err)
-	}
-}
-
-// A process that exchanged nodes has died. Check says how far it came. What it
-// did is given up.
-func ExampleQuorum_UndoExchange() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	r, err := q.Check(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if r.Set.Stage == "learning" || r.Set.Stage == "joint" {
-		if err := q.UndoExchange(ctx); err != nil {
-			log.Fatal(err)
-		}
-	}
 }

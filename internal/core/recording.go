@@ -42,6 +42,9 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 			}
 			return nil
 		}
+		if err := s.twice(); err != nil {
+			return err
+		}
 		if done, err := s.recordOnce(ctx, true); err != nil {
 			last = err
 		} else {

@@ -189,10 +189,10 @@ func TestMostNodesLoseTheirData(t *testing.T) {
 			if !how.connected {
 				q = e2e.OpenAt(t, c.URLs(), timing)
 			}
-			ready()
 			m := mutex.New(q, "m")
 			require.NoError(t, m.LockContext(deadline(t)))
 			m.Unlock()
+			ready()
 			for i := 0; i < 3 && (how.turns || how.nodes < 3); i++ {
 				assert.Equal(t, home, e2e.MarkerKey(t.Context(), c.Node(i)))
 			}

@@ -24,7 +24,7 @@ func TestOneServerUnderTwoAddresses(t *testing.T) {
 	require.NoError(t, err)
 	alias := "localhost:" + port
 	twice := []string{c.Node(0).URL(), "redis://" + alias, c.Node(2).URL()}
-	timing := e2e.Timing(20 * time.Second)
+	timing := e2e.Timing(4 * time.Second)
 	q := e2e.OpenAt(t, twice, timing)
 	err = q.Bootstrap(deadline(t))
 	require.ErrorIs(t, err, quorate.ErrInvalid)
@@ -32,7 +32,7 @@ func TestOneServerUnderTwoAddresses(t *testing.T) {
 	assert.ErrorContains(t, err, alias)
 	require.ErrorIs(t, mutex.New(q, "m").TryLockContext(t.Context()), quorate.ErrNoQuorum)
 
-	require.NoError(t, e2e.Declare(c.URLs()))
+	recorded(t, e2e.OpenAt(t, c.URLs(), timing))
 	holder := mutex.New(e2e.OpenAt(t, []string{"redis://127.0.0.1:1", c.Node(1).URL(), c.Node(2).URL()}, timing), "m")
 	require.NoError(t, holder.LockContext(deadline(t)))
 	m := mutex.New(e2e.OpenAt(t, twice, timing), "m")
