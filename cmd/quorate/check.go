@@ -77,6 +77,7 @@ With --all every node must be ready and caught up.`,
 		},
 	}
 	t.nodeFlags(cmd)
+	t.guardFlag(cmd, " (default: the set's)")
 	cmd.Flags().BoolVar(&j.all, "all", false, "every node must be ready, also where fewer would allow the next restart")
 	cmd.Flags().BoolVar(&j.wait, "wait", false, "wait until the next node may be restarted")
 	cmd.Flags().DurationVar(&j.timeout, "timeout", 10*time.Minute, "how long to wait at most, with --wait")
@@ -207,7 +208,8 @@ func bootstrapCommand() *cobra.Command {
 		Short: "Declare brand-new nodes ready, once, before their first use",
 		Long: `Declares that the nodes are brand-new: that no lease was ever given on them, so
 that they may vote at once instead of after their guard time. They record that
-they are the set of this list, with --guard and --ttl as settings of the set.
+they are the set of this list, with --guard, --retention and --skew as settings
+of the set, which all clients share.
 
 Nodes that have recorded a set keep it, and nothing is changed. So a deployment
 may run this each time.`,
@@ -231,5 +233,7 @@ may run this each time.`,
 		}),
 	}
 	t.nodeFlags(cmd)
+	t.guardFlag(cmd, " (default: 20s)")
+	t.sharedFlags(cmd, "5m", "2s")
 	return cmd
 }

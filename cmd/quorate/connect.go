@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,18 +25,29 @@ type target struct {
 	prefix string
 	config string
 	ttl    time.Duration
-	guard  time.Duration
+	guard  time.Duration // 0: it is not given; so with retention and skew
 	access access
 	flags  *pflag.FlagSet
+
+	retention, skew time.Duration
 }
 
 func (t *target) nodeFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://…, redis+cluster://… or unix:///path (default: $QUORATE_NODES)")
-	cmd.Flags().DurationVar(&t.guard, "guard", 20*time.Second, "how long a node that lost its data does not vote; the same for all users of the nodes")
 	cmd.Flags().StringVar(&t.prefix, "prefix", "quorate", "prefix of the library's own keys; the same for all users of a name")
 	cmd.Flags().StringVar(&t.config, "config", "", "YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
 	t.access.flags(cmd.Flags())
 	t.flags = cmd.Flags()
+}
+
+func (t *target) guardFlag(cmd *cobra.Command, what string) {
+	cmd.Flags().DurationVar(&t.guard, "guard", 0, "how long a node that lost its data does not vote"+what)
+}
+
+// sharedFlags are the settings of a set beside the guard time.
+func (t *target) sharedFlags(cmd *cobra.Command, retention, skew string) {
+	cmd.Flags().DurationVar(&t.retention, "retention", 0, "how long a node remembers the last ticket of a name that is no longer used (default: "+retention+")")
+	cmd.Flags().DurationVar(&t.skew, "skew", 0, "the largest tolerated difference between clocks (default: "+skew+")")
 }
 
 func (t *target) leaseFlags(cmd *cobra.Command) {
@@ -57,16 +69,25 @@ func (t *target) list() ([]string, error) {
 }
 
 func (t *target) options(stderr io.Writer) []quorate.Option {
-	opts := []quorate.Option{
+	all := []quorate.Option{
 		quorate.WithTTL(t.ttl),
 		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, time.Millisecond))),
-		quorate.WithGuard(t.guard),
 		quorate.WithPrefix(t.prefix),
 		core.Option(func(s *core.Settings) { s.Prepare = t.access.prepare }).(quorate.Option),
-		quorate.WithRetention(max(5*time.Minute, t.guard)),
 		quorate.WithLogger(slog.New(&plainLog{w: stderr})),
 	}
-	return opts
+	// What is not given is the set's. For a set that this process records it is
+	// the library's default.
+	if t.guard != 0 {
+		all = append(all, quorate.WithGuard(t.guard))
+	}
+	if t.retention != 0 || t.guard > 5*time.Minute {
+		all = append(all, quorate.WithRetention(cmp.Or(t.retention, t.guard)))
+	}
+	if t.skew != 0 {
+		all = append(all, quorate.WithSkew(t.skew))
+	}
+	return all
 }
 
 // connect waits for a majority of the nodes until ctx ends.

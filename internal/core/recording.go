@@ -43,6 +43,9 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 			}
 			return q.Ready(ctx) // a try that follows finds the nodes connected
 		}
+		if err := s.twice(); err != nil {
+			return err
+		}
 		wait := time.Duration(0) // no node is asked before all are connected
 		switch done, err := s.recordOnce(ctx, true); {
 		case err != nil: // another client may record it at this moment
@@ -141,6 +144,9 @@ var errRecordingSuperseded = errors.New("another client records the set at this 
 func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*s.q.set.NodeTimeout)
 	defer cancel()
+	if err := s.twice(); err != nil {
+		return false, err
+	}
 	r, err := s.recordDue(ctx, ready)
 	if r == nil {
 		return false, nil
@@ -156,7 +162,7 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 	case protocol.RecordOther:
 		err = &Failure{Err: &SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
 	case protocol.RecordTwice:
-		err = &Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", ErrInvalid, s.q.addr(r.Node), s.q.addr(r.Other))}
+		err = sameServer(s.q.addr(r.Node), s.q.addr(r.Other))
 	default:
 		err = errRecordingSuperseded
 	}
@@ -188,6 +194,28 @@ func (s *members) recordDue(ctx context.Context, ready bool) (*protocol.Recordin
 func (q *Quorum) ready(i int) bool {
 	n := q.node(i)
 	return n != nil && n.err() == nil
+}
+
+// twice is the error of a list with two addresses of one server, as far as their
+// runs tell. A Recording finds that out, too, but only when the servers have
+// accepted the list, and then they would accept no other one.
+func (s *members) twice() error {
+	addrs := map[string]string{}
+	for _, n := range s.q.seeds.live() {
+		run := n.info().RunID
+		if run == "" {
+			continue
+		}
+		if addrs[run] != "" {
+			return sameServer(n.addr, addrs[run])
+		}
+		addrs[run] = n.addr
+	}
+	return nil
+}
+
+func sameServer(one, other string) error {
+	return &Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", ErrInvalid, one, other)}
 }
 
 // recordSteps asks the nodes what a Recording wants to be asked: all at once,
