@@ -50,6 +50,10 @@ func leavingOut(t *testing.T, rules string) func(*setting) {
 // that it learns, and of servers that no world of the simulator has.
 const traceFiles = "../protocol/testdata/traces/*.txt"
 
+// Those tests show rules by calls of the pure packages, each with a mutant of
+// its own.
+const ruleTests = "../protocol/mutants_test.go"
+
 // shownElsewhere returns the rules of which these show what goes wrong.
 func shownElsewhere(t *testing.T) map[string]bool {
 	shown := map[string]bool{}
@@ -62,6 +66,16 @@ func shownElsewhere(t *testing.T) map[string]bool {
 			shown[c.Rules] = true
 		}
 	}
+	f, err := parser.ParseFile(token.NewFileSet(), ruleTests, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "Rule") {
+			shown[s.Sel.Name] = true
+		}
+		return true
+	})
 	return shown
 }
 
