@@ -34,7 +34,6 @@ type Quorum struct {
 	seeds   nodes  // of its list, from protocol.Seed on
 	channel string // pushes to this client, on every node
 	clock   *localClock
-	wall    wall
 	waker   waker
 	built   chan struct{} // closed when nodes is complete
 	closing chan struct{}
@@ -82,7 +81,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 // open makes a Quorum of nodes that New has checked.
 func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q := &Quorum{
-		set: set, clock: newLocalClock(), waker: newWaker(), wall: set.Wall,
+		set: set, clock: newLocalClock(), waker: newWaker(),
 		built: make(chan struct{}), closing: make(chan struct{}),
 	}
 	// The channel ends in random text. Hosts may share a name and processes a
