@@ -112,7 +112,7 @@ func TestNothingIsLostAsTheSetChanges(t *testing.T) {
 			assert.ElementsMatch(t, c.Addrs()[:3], addrs(l))
 			assert.Equal(t, "stable", l.Stage)
 
-			require.NoError(t, m.Lease().Context().Err(), "the lock is held")
+			require.NoError(t, context.Cause(m.Lease().Context()), "the lock is held")
 			assert.False(t, semaphore.NewWeighted(open(), "s", 3).TryAcquire(2), "the permits are taken")
 			require.NoError(t, once.New(open(), "o").DoContext(ctx, func(context.Context) error {
 				t.Error("it runs again")
@@ -214,6 +214,7 @@ func TestSet(t *testing.T) {
 	assert.Equal(t, before, get(t, q).Settings)
 	e2e.Receive(t, long.Lease().Context().Done())
 	require.ErrorIs(t, context.Cause(long.Lease().Context()), quorate.ErrLost)
+	long.Unlock()
 	require.ErrorIs(t, long.TryLockContext(ctx), quorate.ErrInvalid)
 	m.Unlock()
 }

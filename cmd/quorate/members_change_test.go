@@ -117,7 +117,7 @@ func TestMembersMoveAndSet(t *testing.T) {
 	members := func(args ...string) (int, string, string) {
 		return call(append(append([]string{"members"}, args...), nodes...)...)
 	}
-	status, _, errs := call(append([]string{"bootstrap", "--guard", "2s", "--skew", "10ms", "--retention", "10m"}, nodes...)...)
+	status, _, errs := call(append([]string{"bootstrap", "--guard", "3s", "--skew", "10ms", "--retention", "10m"}, nodes...)...)
 	require.Equal(t, 0, status, errs)
 	status, out, _ := call(append([]string{"bootstrap", "--guard", "9s"}, nodes...)...)
 	require.Equal(t, 0, status)
@@ -133,7 +133,7 @@ func TestMembersMoveAndSet(t *testing.T) {
 
 	status, _, errs = members("set", "--guard", "1s")
 	assert.Equal(t, 1, status)
-	assert.Contains(t, errs, "nothing was changed: clients with a ttl above 490ms, which may have one of up to 990ms now, lose what they hold")
+	assert.Contains(t, errs, "nothing was changed: clients with a ttl above 490ms, which may have one of up to 1.49s now, lose what they hold")
 	for _, args := range [][]string{{"set", "--guard", "1s", "--yes"}, {"set", "--skew", "20ms", "--guard", "3s"}} {
 		status, _, errs = members(args...)
 		require.Equal(t, 0, status, errs)

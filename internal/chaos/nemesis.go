@@ -28,7 +28,7 @@ type nemesis struct {
 	clients []*client
 	memory  *memory
 	roster  *roster
-	members members
+	members exchanges
 
 	began  int64
 	active atomic.Int64

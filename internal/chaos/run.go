@@ -182,7 +182,7 @@ func (h *harness) bootstrap(ctx context.Context) error {
 			_ = c.Close()
 		}
 	}()
-	q, err := quorate.New(clients, e2e.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := quorate.New(clients, e2e.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithSkew(skew), quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}
