@@ -20,10 +20,10 @@ import (
 )
 
 // SetError says that a client's list of nodes is another one than that of the
-// set (docs/protocol.md, "Sets of nodes", 6). It is an error of all calls and
-// of all nodes: a client that went on with the nodes that fit would count
-// majorities of another number of nodes. TestBootstrapOfTwoListsAtOnce has two
-// lists that share nodes.
+// set (docs/membership.md, rule 6). It is an error of all calls and of all
+// nodes: a client that went on with the nodes that fit would count majorities
+// of another number of nodes. TestBootstrapOfTwoListsAtOnce has two lists that
+// share nodes.
 type SetError struct {
 	List  []string // of the client
 	Set   []string // of the nodes
@@ -67,10 +67,10 @@ var (
 )
 
 // TTLError is a ttl that the guard time of the set does not cover
-// (docs/protocol.md, "Sets of nodes", 9). The client's own settings may be
-// right for themselves: the set was recorded with the guard time of another
-// client. A node that lost its data would vote by that one, while a lease of
-// this ttl runs (e2e: TestTTLBeyondTheSet).
+// (docs/membership.md, rule 9). The client's own settings may be right for
+// themselves: the set was recorded with the guard time of another client. A
+// node that lost its data would vote by that one, while a lease of this ttl
+// runs (e2e: TestTTLBeyondTheSet).
 type TTLError struct{ TTL, Skew, Guard time.Duration }
 
 func (e *TTLError) Error() string {
