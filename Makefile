@@ -93,7 +93,7 @@ states: ## The search of all states, the large worlds too: 2 GiB
 
 .PHONY: faults
 faults: ## A minute of chaos
-	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,sleep,walls,drift -for 30s -seed $(SEED)
+	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,sleep,drift -for 30s -seed $(SEED)
 
 .PHONY: quick
 quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces, 2,000 schedules and the links of the documents (30 seconds)

@@ -98,6 +98,23 @@ func ExampleNew_tls() {
 	mutex.New(q, "invoices").Lock() // waits for the nodes too
 }
 
+// A client of a Sentinel set that is made by hand needs the set's name, the
+// same one for all programs.
+func ExampleWithNodeNames() {
+	var nodes []redis.UniversalClient
+	var names []string
+	for _, sentinels := range []string{"a1:26379,a2:26379,a3:26379", "b1:26379,b2:26379,b3:26379", "c1:26379,c2:26379,c3:26379"} {
+		nodes = append(nodes, redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: strings.Split(sentinels, ",")}))
+		names = append(names, "sentinel:mymaster@"+sentinels)
+	}
+	q, err := quorate.New(nodes, quorate.WithNodeNames(names...))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	mutex.New(q, "invoices").Lock()
+}
+
 // Check says what is wrong with the nodes, and what to do about it.
 func ExampleQuorum_Check() {
 	ctx := context.Background()

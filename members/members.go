@@ -38,7 +38,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// A Member is one node of a set. It is a plain value.
+// A Member is one node of a set. It is a plain value, safe for concurrent use
+// as long as no goroutine changes it.
 type Member struct {
 	Number   int    // by which requests and votes know it; a member that enters gets a new one
 	Identity string // which goes with the node's data
@@ -47,14 +48,16 @@ type Member struct {
 }
 
 // Settings are what all clients of a set share. A zero field of [Set]'s
-// argument is left as it is.
+// argument is left as it is. They are a plain value, safe for concurrent use as
+// long as no goroutine changes it.
 type Settings struct {
 	Guard     time.Duration // how long a node that lost its data does not vote: see [quorate.WithGuard]
 	Retention time.Duration // how long a name's last ticket is kept: see [quorate.WithRetention]
 	Skew      time.Duration // the largest tolerated difference between node clocks: see [quorate.WithSkew]
 }
 
-// A List is a set as this process counts on it. It is a plain value.
+// A List is a set as this process counts on it. It is a plain value, safe for
+// concurrent use as long as no goroutine changes it.
 type List struct {
 	Epoch    uint64 // counts the configurations of the set, from 1 on
 	Stage    string // "stable"; "learning" or "joint" while the set is being changed

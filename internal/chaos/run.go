@@ -31,7 +31,6 @@ type result struct {
 	Models     modelStats
 	Once       onceStats
 	Rivals     rivalStats
-	Walls      wallStats
 	Losses     []memoryLoss
 	Lists      lists         // of rivals
 	Pushes     int64         // that came late

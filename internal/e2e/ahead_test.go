@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
@@ -21,53 +19,6 @@ import (
 	"github.com/quorate/quorate/once"
 	"github.com/quorate/quorate/semaphore"
 )
-
-const year = 365 * 24 * time.Hour
-
-// wallOf has a client's wall clock be off by what is in by.
-func wallOf(by *atomic.Int64) quorate.Option {
-	return e2e.Setting(func(s *core.Settings) {
-		s.Wall = func() time.Time { return time.Now().Add(time.Duration(by.Load())) }
-	})
-}
-
-// The wall clock of a client is in nothing. Whatever it shows, and also where
-// it is set while the client works, the client is served, its tokens are near
-// the nodes' clocks, and they rise. Others notice nothing.
-func TestAnyWallClock(t *testing.T) {
-	t.Parallel()
-	c := redistest.Start(t, 3)
-	healthy := e2e.Open(t, c, e2e.Timing(time.Second))
-	var off atomic.Int64
-	off.Store(int64(-year))
-	q := e2e.OpenAt(t, c.URLs(), e2e.Timing(time.Second), wallOf(&off))
-	last := uint64(0)
-	for _, by := range []time.Duration{year, -49 * time.Hour, 3 * time.Second, 0} {
-		for _, q := range []*quorate.Quorum{q, healthy} {
-			m := mutex.New(q, "m")
-			require.NoError(t, m.LockContext(deadline(t)))
-			token := m.Lease().Token()
-			assert.Greater(t, token, last)
-			assert.WithinDuration(t, time.Now(), time.UnixMicro(int64(token/core.MaxPasses)), 10*time.Second)
-			last = token
-			off.Store(int64(by))
-			m.Unlock()
-
-			e := leader.New(q, "e", "me")
-			require.NoError(t, e.Campaign(deadline(t), ""))
-			require.NoError(t, e.Resign(deadline(t)))
-			o := once.New(q, "o")
-			require.NoError(t, o.DoContext(deadline(t), func(context.Context) error { return nil }))
-			require.NoError(t, o.Reset(deadline(t)))
-			require.NoError(t, semaphore.NewWeighted(q, "s", 2).Resize(deadline(t), 3))
-		}
-	}
-	r, err := q.Check(deadline(t))
-	require.NoError(t, err)
-	for _, n := range r.Nodes {
-		assert.Less(t, n.Offset.Abs(), time.Minute)
-	}
-}
 
 // A node whose clock is wrong does not lead a client's tickets: they are the
 // median of the nodes' clocks. Check names the node.

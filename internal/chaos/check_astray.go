@@ -5,23 +5,6 @@ import (
 	"time"
 )
 
-// wallStats is what clients with a wrong wall clock got. They are served as
-// others are, and judged by the same checks.
-type wallStats struct {
-	Set  int // times that a clock was wrong from the start, or was set
-	Held int // holds of claims that were made meanwhile
-}
-
-// of counts that.
-func (s *wallStats) of(h *history) {
-	s.Set = h.Set
-	for _, o := range h.Ops {
-		if o.Wall != 0 && o.held() {
-			s.Held++
-		}
-	}
-}
-
 // The ticket of a token is in microseconds. Nodes give none that is further
 // ahead of their clocks than half of the guard time. A claim that waits for
 // long, or is shared, has an old one.
@@ -36,9 +19,8 @@ func (o *operation) ticketTime(epoch int64) int64 {
 	return int64(o.claim())*int64(time.Microsecond) - epoch
 }
 
-// astray finds holds whose token is far from the time: the wrong clock of a
-// client, or of one node, is in it. epoch is the wall
-// clock's time when now was 0.
+// astray finds holds whose token is far from the time: the wrong clock of one
+// node is in it. epoch is the wall clock's time when now was 0.
 func astray(ops []*operation, epoch int64, window time.Duration) (found []violation) {
 	for _, o := range ops {
 		if !o.held() {
