@@ -374,7 +374,7 @@ func TestANewerList(t *testing.T) {
 	assert.Nil(t, p.Config())
 	p.Relist(abc[:2])
 	assert.Nil(t, p.Has(protocol.Seed+2), "its connection ends later")
-	assert.Equal(t, protocol.SetUnknown, p.Verdict(protocol.Seed+2).Fault)
+	assert.Equal(t, protocol.SetRetired, p.Verdict(protocol.Seed+2).Fault)
 	assert.Equal(t, set.Stamp, p.settle(t).Stamp())
 	for i := range p.conns {
 		assert.Less(t, i, protocol.Seed, "%s is asked no more", p.Addr(i))
