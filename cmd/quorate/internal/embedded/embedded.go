@@ -42,6 +42,20 @@ func Start(n int) (*Nodes, error) { return StartAt(n, 0) }
 
 // StartAt is Start on the ports from port to port+n-1.
 func StartAt(n, port int) (*Nodes, error) {
+	ns, err := StartBlank(n, port)
+	if err != nil {
+		return nil, err
+	}
+	if err := Bootstrap(ns.URLs()); err != nil {
+		ns.Close()
+		return nil, err
+	}
+	return ns, nil
+}
+
+// StartBlank is StartAt for nodes that have recorded no set yet: they may be of
+// a set whose other nodes are in other processes.
+func StartBlank(n, port int) (*Nodes, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("%d nodes: there must be at least one", n)
 	}
@@ -58,18 +72,14 @@ func StartAt(n, port int) (*Nodes, error) {
 		}
 		ns.nodes = append(ns.nodes, nd)
 	}
-	if err := ns.bootstrap(); err != nil {
-		ns.Close()
-		return nil, err
-	}
 	return ns, nil
 }
 
-// bootstrap has the nodes record that they are a set, which votes at once.
-func (ns *Nodes) bootstrap() error {
+// Bootstrap has blank nodes record that they are a set, which votes at once.
+func Bootstrap(urls []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	q, err := quorate.Connect(ctx, ns.URLs(), quorate.WithLogger(nil))
+	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil))
 	if err != nil {
 		return err
 	}
