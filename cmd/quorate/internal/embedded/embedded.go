@@ -58,18 +58,29 @@ func StartAt(n, port int) (*Nodes, error) {
 		}
 		ns.nodes = append(ns.nodes, nd)
 	}
-	if err := ns.bootstrap(); err != nil {
+	if err := Bootstrap(ns.URLs()); err != nil {
 		ns.Close()
 		return nil, err
 	}
 	return ns, nil
 }
 
-// bootstrap has the nodes record that they are a set, which votes at once.
-func (ns *Nodes) bootstrap() error {
+// StartPart starts one node of a set whose others run elsewhere. It belongs to
+// none yet: Bootstrap must follow when all serve.
+func StartPart() (*Nodes, error) {
+	nd, err := newNode(0)
+	if err != nil {
+		return nil, err
+	}
+	return &Nodes{[]*node{nd}}, nil
+}
+
+// Bootstrap has the nodes at these URLs record that they are a set, which votes
+// at once.
+func Bootstrap(urls []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	q, err := quorate.Connect(ctx, ns.URLs(), quorate.WithLogger(nil))
+	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil))
 	if err != nil {
 		return err
 	}
