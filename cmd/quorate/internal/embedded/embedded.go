@@ -42,20 +42,6 @@ func Start(n int) (*Nodes, error) { return StartAt(n, 0) }
 
 // StartAt is Start on the ports from port to port+n-1.
 func StartAt(n, port int) (*Nodes, error) {
-	ns, err := StartBlank(n, port)
-	if err != nil {
-		return nil, err
-	}
-	if err := Bootstrap(ns.URLs()); err != nil {
-		ns.Close()
-		return nil, err
-	}
-	return ns, nil
-}
-
-// StartBlank is StartAt for nodes that have recorded no set yet: they may be of
-// a set whose other nodes are in other processes.
-func StartBlank(n, port int) (*Nodes, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("%d nodes: there must be at least one", n)
 	}
@@ -72,10 +58,25 @@ func StartBlank(n, port int) (*Nodes, error) {
 		}
 		ns.nodes = append(ns.nodes, nd)
 	}
+	if err := Bootstrap(ns.URLs()); err != nil {
+		ns.Close()
+		return nil, err
+	}
 	return ns, nil
 }
 
-// Bootstrap has blank nodes record that they are a set, which votes at once.
+// StartPart starts one node of a set whose others run elsewhere. It belongs to
+// none yet: Bootstrap must follow when all serve.
+func StartPart() (*Nodes, error) {
+	nd, err := newNode(0)
+	if err != nil {
+		return nil, err
+	}
+	return &Nodes{[]*node{nd}}, nil
+}
+
+// Bootstrap has the nodes at these URLs record that they are a set, which votes
+// at once.
 func Bootstrap(urls []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
