@@ -157,11 +157,15 @@ func insist(ctx context.Context, bootstrap func(context.Context) error) error {
 // OpenAt is Open for servers at URLs, which may be in any state.
 func OpenAt(t testing.TB, urls []string, opts ...quorate.Option) *quorate.Quorum {
 	t.Helper()
-	clients := make([]redis.UniversalClient, 0, len(urls))
-	for _, u := range urls {
-		clients = append(clients, Client(t, u))
+	all, err := core.ParseNodes(urls)
+	if err != nil {
+		t.Fatal(err)
 	}
-	q, err := quorate.New(clients, append([]quorate.Option{quorate.WithLogger(nil)}, opts...)...)
+	clients, names := make([]redis.UniversalClient, 0, len(urls)), make([]string, 0, len(urls))
+	for i, u := range urls {
+		clients, names = append(clients, Client(t, u)), append(names, all[i].Name())
+	}
+	q, err := quorate.New(clients, append([]quorate.Option{quorate.WithLogger(nil), quorate.WithNodeNames(names...)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
