@@ -210,11 +210,30 @@ func (q *Quorum) clientAt(addr string) (c redis.UniversalClient, own bool, err e
 		c, err = q.failoverAt(rest)
 		return c, true, err
 	}
+	if rest, is := strings.CutPrefix(addr, clusterName); is {
+		c, err = q.clusterAt(strings.Split(rest, ","))
+		return c, true, err
+	}
 	o, err := q.optionsAt(addr)
 	if err != nil {
 		return nil, false, err
 	}
 	return redis.NewClient(o), true, nil
+}
+
+// clusterAt returns a client of a cluster with the options of the first one of
+// the list. Another client may have named other nodes of it.
+func (q *Quorum) clusterAt(addrs []string) (redis.UniversalClient, error) {
+	q.clientsMu.Lock()
+	defer q.clientsMu.Unlock()
+	for _, name := range q.members.list() {
+		if c, is := q.clients[name].(*redis.ClusterClient); is {
+			o := *c.Options()
+			o.Addrs = addrs
+			return redis.NewClusterClient(&o), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: no node of the list is a cluster, whose options could be used", ErrInvalid)
 }
 
 // failoverAt returns a client of a Sentinel set by the name that it has in the
