@@ -146,7 +146,8 @@ func (x *exchange) refuse(c *protocol.Configuration, failed []NodeFailure) {
 		}
 		refused |= 1 << c.Members[at].Number
 		enters := c.Members[at].Role == protocol.Enters && !x.ask.Undo
-		if x.refused == nil && (enters || x.q.driver.client.Group().Deciders.Blocked(refused)) {
+		x.blocked = x.blocked || x.q.driver.client.Group().Deciders.Blocked(refused)
+		if x.refused == nil && (enters || x.blocked) {
 			x.refused = fmt.Errorf("%w: %s refuses: %w", ErrNoQuorum, f.Addr, f.Err)
 		}
 	}

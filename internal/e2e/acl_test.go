@@ -44,7 +44,7 @@ var refused = []string{"The user executing the script can't", "ACL failure in sc
 
 // lacking is what is said where it is not the server's own words.
 var lacking = map[string]string{
-	"+info":       "Check does not know the version",
+	"+info":       "refuses INFO to this user",
 	"+config|get": "Check does not know appendfsync",
 	// No waiter learns that it is its turn.
 	"+subscribe": "held by another client", "+publish": "held by another client", "&NAME:push:*": "held by another client",
