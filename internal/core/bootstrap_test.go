@@ -140,7 +140,9 @@ func TestBootstrapEndsARecording(t *testing.T) {
 		assert.Empty(t, recorded(t, c, 0, 1, 2))
 
 		if accepted == 1 { // it is refused when it has waited for ten node timeouts
-			require.ErrorIs(t, brandNew(t, c.Node(0), c.Node(3)).Bootstrap(within(t)), ErrInvalid)
+			err := brandNew(t, c.Node(0), c.Node(3)).Bootstrap(within(t))
+			require.ErrorIs(t, err, ErrInvalid)
+			assert.ErrorContains(t, err, "a recording of another list, "+strings.Join(conf.Addrs(), " ")+", has begun")
 		}
 		next := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
 		require.NoError(t, next.Bootstrap(within(t)))

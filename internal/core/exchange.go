@@ -63,6 +63,8 @@ type exchange struct {
 	shown   ExchangeProgress        // the last one
 	disks   []disk                  // of its members
 	gone    error                   // why the exchange is given up
+	refused error                   // why no other round can help
+	blocked bool                    // nothing can be decided, so it cannot be undone either
 }
 
 // Exchange has other nodes be the set, while locks are held and waited for. It
@@ -151,6 +153,10 @@ func (x *exchange) run(ctx context.Context) error {
 			return x.undone(x.gone)
 		case outcome == protocol.ExchangeUnfit:
 			return fmt.Errorf("%w: %s", ErrInvalid, x.unfit())
+		case x.blocked:
+			return &ExchangeError{x.refused, x.state()}
+		case x.refused != nil:
+			return x.abandon(x.refused)
 		// Any other error passes, or ctx ends: a node that is down, a lock of
 		// the register that another operator holds. To give up here would leave
 		// the set half-way for a lost packet.

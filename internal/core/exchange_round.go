@@ -70,6 +70,9 @@ func (x *exchange) count(c *protocol.Configuration) {
 // node shows yet.
 func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) error {
 	decided, err := x.q.succeed(ctx, c, next)
+	if f, is := errors.AsType[*Failure](err); is {
+		x.refuse(c, f.Nodes)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -114,8 +117,10 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 	}
 	all.Wait()
 	now := q.now()
+	var failed []NodeFailure
 	for k, l := range looks {
 		if l.Err != nil {
+			failed = append(failed, NodeFailure{Addr: c.Members[k].Addr, Err: l.Err})
 			x.e.Silent(now, k)
 			continue
 		}
@@ -125,7 +130,27 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 			left = max(left, l.Wait)
 		}
 	}
+	x.refuse(c, failed)
 	return left
+}
+
+// refuse notes a refusal that no other round changes: of a node that enters, or
+// of so many others that these cannot decide. A node that is removed may refuse
+// what it likes, as long as the others have a quorum.
+func (x *exchange) refuse(c *protocol.Configuration, failed []NodeFailure) {
+	refused := uint32(0)
+	for _, f := range failed {
+		at := c.Place(f.Addr)
+		if at < 0 || f.Err == nil || !forGood(f.Err) {
+			continue
+		}
+		refused |= 1 << c.Members[at].Number
+		enters := c.Members[at].Role == protocol.Enters && !x.ask.Undo
+		x.blocked = x.blocked || x.q.driver.client.Group().Deciders.Blocked(refused)
+		if x.refused == nil && (enters || x.blocked) {
+			x.refused = fmt.Errorf("%w: %s refuses: %w", ErrNoQuorum, f.Addr, f.Err)
+		}
+	}
 }
 
 // lookAs reads a node's marker as one of a configuration. A node that does not

@@ -27,9 +27,15 @@ type SetError struct {
 	List  []string // of the client
 	Set   []string // of the nodes
 	Since time.Time
+	Begun bool // the set is not recorded: a recording of it has begun, and has not ended
 }
 
 func (e *SetError) Error() string {
+	if e.Begun {
+		return fmt.Sprintf("the list of this client is %s, and a recording of another list, %s, has begun on its nodes and has not ended: give all clients the same list, and run \"quorate bootstrap\" with it; "+
+			"nodes that have accepted the other list take no other: it ends on them when all nodes of that list answer, or when they are emptied",
+			strings.Join(e.List, " "), strings.Join(e.Set, " "))
+	}
 	return fmt.Sprintf("the list of this client, %s, is not that of its nodes, which are the set %s since %s: give every client the list of the set",
 		strings.Join(e.List, " "), strings.Join(e.Set, " "), e.Since.UTC().Format(time.DateTime+" MST"))
 }

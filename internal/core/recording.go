@@ -4,6 +4,7 @@ package core
 // and protocol.Recording how.
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -43,11 +44,13 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 			}
 			return q.Ready(ctx) // a try that follows finds the nodes connected
 		}
-		if err := s.twice(); err != nil {
+		if err := cmp.Or(s.twice(), s.hopeless()); err != nil {
 			return err
 		}
 		wait := time.Duration(0) // no node is asked before all are connected
 		switch done, err := s.recordOnce(ctx, true); {
+		case refusedForGood(err):
+			return err
 		case err != nil: // another client may record it at this moment
 			last, wait, pause = err, mathrand.N(pause), min(2*pause, q.set.NodeTimeout)
 		case done:
@@ -70,9 +73,32 @@ func (s *members) notRecorded(last error) error {
 		return last
 	}
 	f := s.unknown()
+	if said, is := errors.AsType[*Failure](last); is && len(f.Nodes) == 0 {
+		f.Nodes = said.Nodes // all are connected
+	}
 	f.Needed, f.Votes = len(s.list()), len(s.list())-len(f.Nodes)
 	f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that do not", ErrNoQuorum)
 	return f
+}
+
+// hopeless is why the set of the list cannot be recorded, whatever is waited
+// for: each node of it has been tried, they show no set, and one refuses for
+// good.
+func (s *members) hopeless() error {
+	if s.config.Load() != nil || !s.tried() {
+		return nil
+	}
+	if f := s.notRecorded(nil); refusedForGood(f) && s.config.Load() == nil {
+		return f
+	}
+	return nil
+}
+
+// refusedForGood reports whether an error names a node that refuses for good: a
+// right that it lacks, for one.
+func refusedForGood(err error) bool {
+	f, is := errors.AsType[*Failure](err)
+	return is && slices.ContainsFunc(f.Nodes, func(n NodeFailure) bool { return forGood(n.Err) })
 }
 
 // record has the nodes record their set for as long as that is due. It is a
@@ -160,7 +186,7 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 		s.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
 		return true, nil
 	case protocol.RecordOther:
-		err = &Failure{Err: &SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since()}}
+		err = &Failure{Err: &SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since(), Begun: r.Begun}}
 	case protocol.RecordTwice:
 		err = sameServer(s.q.addr(r.Node), s.q.addr(r.Other))
 	default:

@@ -76,8 +76,9 @@ type Recording struct {
 	Out     []RecordStep
 	Outcome RecordOutcome
 	Config  *Configuration
-	Node    int // of RecordOther and RecordTwice
-	Other   int // of RecordTwice
+	Node    int  // of RecordOther and RecordTwice
+	Other   int  // of RecordTwice
+	Begun   bool // of RecordOther: Node has accepted Config, and it is recorded nowhere that is known
 
 	again   bool // Config was recorded before: nothing else is proposed
 	ready   bool
@@ -191,7 +192,7 @@ func (r *Recording) promised() {
 			}
 		case a.Config == nil || a.Stamp() == r.Config.Stamp || r.void(a.Config):
 		case r.again || !r.same(a.Config):
-			r.Outcome, r.Node, r.Config = RecordOther, r.at[i], a.Config
+			r.Outcome, r.Node, r.Config, r.Begun = RecordOther, r.at[i], a.Config, true
 			return
 		case accepted == nil || a.Accepted > accepted.Accepted:
 			accepted = a
