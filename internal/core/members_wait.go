@@ -42,9 +42,10 @@ func (s *members) changes() <-chan struct{} {
 }
 
 // await waits until this client counts on a set. From the first call on blank
-// nodes record the set of the list. It fails when the list is refused, the
-// context ends or the Quorum closes. A try waits no longer than one connection
-// to each node takes, and the rounds of a recording.
+// nodes record the set of the list. It fails when the list is refused, so many
+// of its nodes refuse for good that no set can be found, the context ends or
+// the Quorum closes. A try waits no longer than one connection to each node
+// takes, and the rounds of a recording.
 func (s *members) await(ctx context.Context, try bool) error {
 	if s.usable() {
 		return nil
@@ -55,6 +56,9 @@ func (s *members) await(ctx context.Context, try bool) error {
 		defer cancel()
 	}
 	s.change(-1, func(m *protocol.Membership) { m.Want() })
+	// Nothing says that a node of the list refuses for good (see Ready).
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
 	for {
 		changed := s.changes()
 		if wrong := s.wrong.Load(); wrong != nil {
@@ -66,8 +70,12 @@ func (s *members) await(ctx context.Context, try bool) error {
 			}
 			return nil
 		}
+		if f, hopeless := s.q.reached(); hopeless && s.config.Load() == nil {
+			return f
+		}
 		select {
 		case <-changed:
+		case <-tick.C:
 		case <-s.q.closing:
 			return &Failure{Err: ErrClosed}
 		case <-ctx.Done():
