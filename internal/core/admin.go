@@ -29,13 +29,18 @@ func (q *Quorum) Ready(ctx context.Context) error {
 	if q.buckets != nil {
 		return q.buckets.all[0].Load().Ready(ctx)
 	}
+	return q.readyWith(ctx, &q.set)
+}
+
+// readyWith is Ready for claims with these settings.
+func (q *Quorum) readyWith(ctx context.Context, set *Settings) error {
 	// Nothing says when a majority is connected: nodes come and go, and what is
 	// enough changes with the set. So this looks each 2 ms, for as long as the
 	// call lasts.
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if err := q.members.outOfSet(&q.set); err != nil {
+		if err := q.members.outOfSet(set); err != nil {
 			return &Failure{Err: err}
 		}
 		err, hopeless := q.reached()

@@ -218,6 +218,37 @@ func TestSetThatIsLostComesBack(t *testing.T) {
 	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
 }
 
+// All nodes lose their data while a call waits that began when the set was
+// known. That call has them record the set again.
+func TestACallThatWaitsRecordsALostSet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q, waits := gives(t, c, 3)
+	first := held(t, q, "n")
+	s, err := waits.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &waits.set})
+	require.NoError(t, err)
+	p, err := waits.Begin(s, false, nil)
+	require.NoError(t, err)
+	got, ctx := make(chan error, 1), within(t)
+	go func() {
+		h, err := p.Wait(ctx)
+		if err == nil {
+			h.Release()
+		}
+		got <- err
+	}()
+	require.Eventually(t, func() bool { return first.Standing().Waiters }, time.Minute, time.Millisecond)
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Kill())
+	}
+	_ = q.Close(context.Background()) // what it asks for would be recorded, too
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Restart())
+	}
+	require.NoError(t, <-got)
+	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
+}
+
 // A minority that remembers the set has all of its members record it again.
 func TestSetThatMostHaveLostComesBack(t *testing.T) {
 	t.Parallel()

@@ -82,8 +82,11 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	}
 	// Without a majority nothing can be decided. Ready also fails for a list
 	// that is another one than the set's, so such a client never proposes a
-	// configuration.
-	if err := q.Ready(ctx); err != nil {
+	// configuration. A ttl that is too long for the set is none here: the
+	// remedy for it is an exchange that lengthens the guard time, see succeed.
+	own := q.set
+	own.TTL = 0
+	if err := q.readyWith(ctx, &own); err != nil {
 		return err
 	}
 	x := &exchange{q: q, ask: ask}

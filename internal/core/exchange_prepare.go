@@ -45,7 +45,9 @@ func (x *exchange) prepare(ctx context.Context, c *protocol.Configuration) error
 			return err
 		}
 	}
-	x.prepareShared(c)
+	if err = x.prepareShared(c); err != nil {
+		return err
+	}
 	added, err := ParseNodes(x.ask.Add)
 	if err == nil {
 		err = x.q.set.PrepareAll(added)
@@ -121,14 +123,20 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *protocol.Configur
 	return nil
 }
 
-// prepareShared fills in the settings that are not to be changed.
-func (x *exchange) prepareShared(c *protocol.Configuration) {
+// prepareShared fills in the settings that are not to be changed. While they
+// change the shorter guard time and the larger skew count. If these covered no
+// ttl at all, the lock of the exchange's own register would have none either.
+func (x *exchange) prepareShared(c *protocol.Configuration) error {
 	if x.ask.Shared == nil {
-		return
+		return nil
 	}
 	s := *x.ask.Shared
 	s.Guard, s.Retention, s.Skew = cmp.Or(s.Guard, c.Next.Guard), cmp.Or(s.Retention, c.Next.Retention), cmp.Or(s.Skew, c.Next.Skew)
-	x.goal.Shared = &s
+	if x.goal.Shared = &s; longestTTL(&protocol.Configuration{Now: c.Next, Next: s}) == 0 {
+		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v count, which no ttl fits: choose a guard time above twice the skew", ErrInvalid,
+			min(c.Next.Guard, s.Guard), max(c.Next.Skew, s.Skew))
+	}
+	return nil
 }
 
 // errNotEmpty names FLUSHALL with its condition. A Redis server may hold other

@@ -145,7 +145,14 @@ func (n *node) lookAs(ctx context.Context, stamp protocol.Stamp) (res protocol.R
 // or leave. Without that an exchange whose new nodes cannot be reached could
 // not be undone.
 func (q *Quorum) succeed(ctx context.Context, c, next *protocol.Configuration) (*protocol.Configuration, error) {
-	spec, err := q.NewSpec(Spec{Name: protocol.SuccessorName(c.Stamp), Weight: 1, Capacity: 1, Set: &q.set})
+	// The set may have a guard time now that does not cover this client's ttl:
+	// this call may be about to give it one, or a longer one. The lock of the
+	// register has a lease that fits.
+	own := q.set
+	if most := longestTTL(c); own.TTL > most {
+		own.TTL, own.NodeTimeout = most, min(own.NodeTimeout, most/4)
+	}
+	spec, err := q.NewSpec(Spec{Name: protocol.SuccessorName(c.Stamp), Weight: 1, Capacity: 1, Set: &own})
 	if err != nil {
 		return nil, err
 	}

@@ -72,10 +72,18 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 }
 
 // start begins an attempt, once this client counts on a set.
+//
+// Invariant: what the set bounds is looked at again here. Begin may not have
+// known the set yet, and an attempt that has lapsed may have done so with a
+// change of the set. Without that a lease runs that the guard time of the set
+// does not cover.
 func (p *Pending) start(ctx context.Context) error {
 	p.a = nil
 	if err := p.q.members.await(ctx, p.try); err != nil {
 		return err
+	}
+	if err := p.q.members.outOfSet(p.spec.Set); err != nil {
+		return &Failure{Err: err}
 	}
 	p.a = p.q.start(p.spec, p.try, p.owner)
 	return nil
@@ -95,8 +103,11 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		select {
 		case <-p.a.done:
 		default:
+			changed := q.members.forgotten()
 			select {
 			case <-p.a.done:
+			case <-changed:
+				continue
 			case <-ctx.Done():
 				return nil, p.failure(ctx)
 			case <-q.closing:
@@ -105,6 +116,14 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			}
 		}
 		phase := p.a.take()
+		if phase != protocol.Holding && !p.a.spec.succession {
+			// The set may have changed since Begin looked. What was refused by
+			// its nodes meanwhile says less than this.
+			if err := q.members.outOfSet(p.spec.Set); err != nil {
+				p.Cancel()
+				return nil, &Failure{Err: err}
+			}
+		}
 		switch phase {
 		case protocol.Holding:
 			if q.isClosed() {

@@ -22,7 +22,7 @@ import (
 // members owns the state machine that decides which set this client counts on,
 // and what follows from it for the claims and the connections of q. It is safe
 // for concurrent use: mu guards known, moving, recording, promised, counted,
-// following, logged and signal. The other fields are copies for readers without
+// following and logged, and each write of signal. The other fields are copies for readers without
 // mu. Lock order: mu is a leaf.
 //
 // Invariant: requests name another configuration only once each claim knows
@@ -38,10 +38,11 @@ type members struct {
 	counted   *protocol.Configuration // that the claims count on
 	following bool                    // a goroutine has claims count on another configuration
 	logged    map[int]protocol.SetFault
-	signal    chan struct{}                          // closed when what named, config or wrong says has changed
+	signal    atomic.Pointer[chan struct{}]          // closed when what named, config or wrong says has changed
 	named     atomic.Pointer[naming]                 // what requests name
 	config    atomic.Pointer[protocol.Configuration] // nil: no set is known
 	wrong     atomic.Pointer[SetError]               // nil: the list is that of the set, as far as is known
+	wanted    atomic.Bool                            // a call has asked for a recording, see forgotten
 	saidBlank atomic.Bool                            // the log says that the nodes of the list hold no data
 	one       sync.Mutex                             // one recording at a time
 }
@@ -54,7 +55,9 @@ type naming struct {
 }
 
 func newMembers(q *Quorum, list []string) *members {
-	s := &members{q: q, known: protocol.NewMembership(list, rules()), logged: map[int]protocol.SetFault{}, signal: make(chan struct{})}
+	s := &members{q: q, known: protocol.NewMembership(list, rules()), logged: map[int]protocol.SetFault{}}
+	signal := make(chan struct{})
+	s.signal.Store(&signal)
 	s.named.Store(&naming{guard: q.set.Guard, retention: q.set.Retention})
 	return s
 }
@@ -107,8 +110,8 @@ func (s *members) publish() {
 
 // changed wakes what waits for changes. Called with s.mu held.
 func (s *members) changed() {
-	close(s.signal)
-	s.signal = make(chan struct{})
+	signal := make(chan struct{})
+	close(*s.signal.Swap(&signal))
 }
 
 // name has requests name the configuration that counts now. Called with s.mu

@@ -34,12 +34,9 @@ func (n *node) shown() *protocol.NodeSet {
 }
 
 // changes returns a channel that is closed with the next change of what named,
-// config and wrong say.
-func (s *members) changes() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.signal
-}
+// config and wrong say. A caller takes it before it reads these. Each call asks,
+// so it takes no lock.
+func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 
 // await waits until this client counts on a set. From the first call on blank
 // nodes record the set of the list. It fails when the list is refused, so many
@@ -55,12 +52,11 @@ func (s *members) await(ctx context.Context, try bool) error {
 		ctx, cancel = context.WithTimeout(ctx, 2*roundsToConnect*s.q.driver.furthest(&s.q.set))
 		defer cancel()
 	}
-	s.change(-1, func(m *protocol.Membership) { m.Want() })
 	// Nothing says that a node of the list refuses for good (see Ready).
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		changed := s.changes()
+		changed := s.forgotten()
 		if wrong := s.wrong.Load(); wrong != nil {
 			return &Failure{Err: wrong}
 		}
@@ -86,6 +82,21 @@ func (s *members) await(ctx context.Context, try bool) error {
 			return f
 		}
 	}
+}
+
+// forgotten is changes for a call that waits for nodes: if no set is known now,
+// blank nodes record the set of the list.
+//
+// Invariant: each such call looks again after each change. A call may begin
+// while a set is known, and wait when all nodes have lost their data. Without
+// that no call asks for a recording, and it waits without end.
+func (s *members) forgotten() <-chan struct{} {
+	changed := s.changes()
+	if s.config.Load() == nil && !s.wanted.Load() {
+		s.change(-1, func(m *protocol.Membership) { m.Want() })
+		s.wanted.Store(true)
+	}
+	return changed
 }
 
 // contacted waits until a majority of the set's members is connected, or a

@@ -70,12 +70,18 @@ func (r *Register) start(i *registerCall) *registerCall {
 // that has been sent may still be recorded, which is why an error of it never
 // says that nothing was recorded. One goroutine waits for one registerCall.
 func (i *registerCall) wait(ctx context.Context) error {
-	select {
-	case <-i.done:
-	case <-ctx.Done():
-		i.end(&cutShort{ErrNoQuorum, ContextError(ctx)})
-	case <-i.q.closing:
-		i.end(ErrClosed)
+	for waits := true; waits; {
+		changed := i.q.members.forgotten()
+		waits = false
+		select {
+		case <-i.done:
+		case <-changed:
+			waits = true
+		case <-ctx.Done():
+			i.end(&cutShort{ErrNoQuorum, ContextError(ctx)})
+		case <-i.q.closing:
+			i.end(ErrClosed)
+		}
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
