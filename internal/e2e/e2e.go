@@ -158,10 +158,14 @@ func insist(ctx context.Context, bootstrap func(context.Context) error) error {
 func OpenAt(t testing.TB, urls []string, opts ...quorate.Option) *quorate.Quorum {
 	t.Helper()
 	clients := make([]redis.UniversalClient, 0, len(urls))
-	for _, u := range urls {
+	names := make([]string, len(urls)) // empty: the address
+	for i, u := range urls {
 		clients = append(clients, Client(t, u))
+		if a, err := core.ParseNodes([]string{u}); err == nil && strings.HasPrefix(a[0].Name(), "sentinel:") {
+			names[i] = a[0].Name()
+		}
 	}
-	q, err := quorate.New(clients, append([]quorate.Option{quorate.WithLogger(nil)}, opts...)...)
+	q, err := quorate.New(clients, append([]quorate.Option{quorate.WithLogger(nil), quorate.WithNodeNames(names...)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

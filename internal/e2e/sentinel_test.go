@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -119,7 +120,7 @@ func TestSentinelAlone(t *testing.T) {
 	timing := e2e.Guarded(ttl, guard)
 	failover := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: s.Addrs()})
 	defer failover.Close()
-	given, err := quorate.New([]redis.UniversalClient{failover}, timing)
+	given, err := quorate.New([]redis.UniversalClient{failover}, timing, quorate.WithNodeNames("sentinel:mymaster@"+strings.Join(slices.Sorted(slices.Values(s.Addrs())), ",")))
 	require.NoError(t, err)
 	defer given.Close()
 	require.NoError(t, given.Bootstrap(t.Context()))
