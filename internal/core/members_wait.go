@@ -231,15 +231,20 @@ func (s *members) tried() bool {
 			list = append(list, n)
 		}
 	}
+	of := 0 // nodes that have shown a set, which is not known yet
 	for _, n := range list {
 		select {
 		case <-n.ready:
 		default:
 			return false
 		}
-		if n.err() == nil && n.shown() == nil {
+		has := n.shown()
+		if n.err() == nil && has == nil {
 			return false
 		}
+		if has != nil && has.Recorded() != nil {
+			of++
+		}
 	}
-	return true
+	return s.config.Load() != nil || s.wrong.Load() != nil || of <= len(list)/2
 }

@@ -56,7 +56,7 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	s := cluster(t)
 	ctx := deadline(t)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs()[:1]})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs()})
 	defer client.Close()
 	h := &tracer{calls: map[string]int{}}
 	client.OnNewNode(func(c *redis.Client) { c.AddHook(h) })

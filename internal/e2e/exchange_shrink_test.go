@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/proxy"
@@ -43,6 +44,13 @@ func TestHolderGetsItsPlaceAsTheSetShrinks(t *testing.T) {
 	proxies[0].Release()
 
 	require.NoError(t, members.Remove(ctx, operator, c.Node(1).Addr(), c.Node(2).Addr()))
+	// A client of the set of before learns from a majority of it what followed.
+	for _, q := range []*quorate.Quorum{holder, waiter} {
+		require.True(t, e2e.Eventually(func() bool {
+			r, err := q.Check(ctx)
+			return err == nil && len(r.Nodes) == 1
+		}))
+	}
 	require.NoError(t, c.Node(1).Kill())
 	require.NoError(t, c.Node(2).Kill())
 	select {
