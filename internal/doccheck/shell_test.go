@@ -354,7 +354,11 @@ func flags(t *testing.T, where, call string) {
 	if len(words) < 2 || !regexp.MustCompile(`^[a-z]+$`).MatchString(words[1]) {
 		return
 	}
-	help, err := exec.CommandContext(t.Context(), built(t), words[1], "--help").CombinedOutput()
+	verb := words[1:2]
+	if verb[0] == "members" && len(words) > 2 {
+		verb = words[1:3]
+	}
+	help, err := exec.CommandContext(t.Context(), built(t), append(verb[:len(verb):len(verb)], "--help")...).CombinedOutput()
 	assert.NoError(t, err, "%s: %s: no such verb", where, call)
 	for _, w := range words[2:] {
 		w, _, _ = strings.Cut(w, "=")
