@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,9 +133,10 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 var onTheWay = regexp.MustCompile(`^not connected: (handshake with|connect to) \S+: `)
 
 // tellCauses says why nodes cannot be asked. A node with the wrong data comes
-// first: it is what an operator has to look at. Then comes each cause, once.
+// first: it is what an operator has to look at. Then comes each cause, once, and
+// last those of nodes that answer.
 func tellCauses(w io.Writer, r quorate.Report) {
-	nodes := map[string][]string{}
+	nodes, waiting := map[string][]string{}, map[string]int{}
 	var causes []string
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
@@ -147,9 +149,13 @@ func tellCauses(w io.Writer, r quorate.Report) {
 		} else if nodes[cause] == nil {
 			causes = append(causes, cause)
 		}
+		if state(n) == noVote {
+			waiting[cause] = 1
+		}
 		nodes[cause] = append(nodes[cause], n.Node)
 	}
-	for _, cause := range lo.Uniq(causes) {
+	slices.SortStableFunc(causes, func(a, b string) int { return cmp.Compare(waiting[a], waiting[b]) })
+	for _, cause := range causes {
 		fmt.Fprintf(w, "%s %s\n", strings.Join(nodes[cause], ", "), cause)
 	}
 }

@@ -114,6 +114,7 @@ func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, f
 		return nil, nil, &exit{exitUsage, err}
 	}
 	var clients []redis.UniversalClient
+	var names []string
 	closeAll := func() {
 		for _, c := range clients {
 			_ = c.Close()
@@ -127,9 +128,9 @@ func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, f
 		}
 		o.DialTimeout, o.ReadTimeout = 2*time.Second, 2*time.Second
 		o.MaxRetries, o.DialerRetries = -1, 1
-		clients = append(clients, o.Client())
+		clients, names = append(clients, o.Client()), append(names, o.Name())
 	}
-	q, err := quorate.New(clients, t.options(stderr)...)
+	q, err := quorate.New(clients, append(t.options(stderr), quorate.WithNodeNames(names...))...)
 	if err != nil {
 		closeAll()
 		return nil, nil, &exit{exitUsage, plain(err)}

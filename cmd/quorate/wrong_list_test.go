@@ -42,8 +42,8 @@ func says(t *testing.T, status int, list []string, args []string, texts ...strin
 	}), "%q with %q ends with %d: %s", args, list, got, said)
 }
 
-// Each command refuses a list that leads to no set, and says which sets its nodes
-// are of. A list of which a majority shows the set leads to it.
+// Each command refuses a list that leads to no set, and says which sets its
+// nodes are of. A list of which a majority shows the set leads to it.
 func TestListOfAnotherSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
@@ -83,7 +83,7 @@ func TestNodeWithAnotherOnesData(t *testing.T) {
 	urls, addrs := c.URLs(), c.Addrs()
 	require.NoError(t, e2e.Declare(urls))
 	copyData(t, c.Node(0), c.Node(2))
-	says(t, exitDegraded, urls, []string{"check"}, addrs[2]+" cannot be asked: ", "has the data of "+addrs[0]+", another member of this set", "quorate members move")
+	says(t, exitDegraded, urls, []string{"check"}, addrs[2]+" refused: ", "has the data of "+addrs[0]+", another member of this set", "quorate members move")
 	says(t, exitDegraded, urls, []string{"members", "list"}, addrs[2]+"  no: another member's data")
 }
 

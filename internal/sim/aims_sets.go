@@ -41,8 +41,8 @@ var liar = generator{
 			})
 		}
 		if w.rng.IntN(2) == 0 {
-			// The node that lies is replaced. With another one of three there is no
-			// majority of before that says what followed.
+			// The node that lies is replaced. With another one of three there
+			// is no majority of before that says what followed.
 			add := w.nodes[3 : 4+w.rng.IntN(2)]
 			w.at(w.around(2*w.ttl), func() { w.procs[0].exchange(w.change(add, []*node{bad})) })
 		}
