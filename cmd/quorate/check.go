@@ -133,8 +133,8 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 var onTheWay = regexp.MustCompile(`^not connected: (handshake with|connect to) \S+: `)
 
 // tellCauses says why nodes cannot be asked. A node with the wrong data comes
-// first: it is what an operator has to look at. Then comes each cause, once, and
-// last those of nodes that answer.
+// first: it is what an operator has to look at. Then comes each cause, once,
+// and last those of nodes that answer.
 func tellCauses(w io.Writer, r quorate.Report) {
 	nodes, waiting := map[string][]string{}, map[string]int{}
 	var causes []string

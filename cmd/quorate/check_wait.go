@@ -81,7 +81,7 @@ func (j *checkJob) safe(r quorate.Report) bool {
 	return r.MayRestart
 }
 
-// noVote is the state of a node that answers, and does not count in the set yet.
+// noVote is the state of a node that answers, and does not count in the set.
 const noVote = "no vote"
 
 // state says in a few words how a node is.
