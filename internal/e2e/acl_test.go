@@ -150,6 +150,7 @@ func TestWithoutSubscribe(t *testing.T) {
 	var log e2e.Log
 	q, err := quorate.Connect(deadline(t), u.urls("secret"), append(u.options(), log.Option())...)
 	require.NoError(t, err)
+	require.NoError(t, q.Bootstrap(deadline(t)))
 	assert.True(t, e2e.Eventually(func() bool { return len(log.Lines("pushes cannot be heard")) > 0 }), log.Lines(""))
 	require.NoError(t, q.Close())
 }

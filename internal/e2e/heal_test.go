@@ -83,7 +83,7 @@ func TestCheckNamesTheRemedy(t *testing.T) {
 	q := e2e.OpenAt(t, c.URLs(), e2e.Timing(time.Second))
 	require.True(t, e2e.Eventually(func() bool { // the other client may be at it still
 		report, err := q.Check(deadline(t))
-		return err == nil && len(report.Nodes[0].Warnings) == 1 && strings.Contains(report.Nodes[0].Warnings[0], "quorate bootstrap")
+		return err == nil && len(report.Nodes[0].Warnings) == 1 && strings.Contains(report.Nodes[0].Warnings[0], "quorate members replace")
 	}))
 	require.NoError(t, c.Node(1).Restart())
 	caughtUp(t, c.Node(0))

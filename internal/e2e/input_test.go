@@ -229,7 +229,6 @@ func TestWrongPassword(t *testing.T) {
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(deadline(t)))
 	m.Unlock()
-	require.Error(t, q.Bootstrap(deadline(t)), "but Bootstrap says so")
 	_ = q.Close() // that node has not confirmed the leaves, which is an error here
 }
 
