@@ -22,10 +22,10 @@
 // scheduler.mu, shard.mu, members.mu, clientTimer.mu and jump.mu are leaves: no
 // lock is taken under them.
 //
-// members.one is held while a set is recorded, and nothing but another recording
-// waits for it. No other lock is held while a node is waited for, and none in a
-// callback of a primitive, the observer or the logger: a callback may call the
-// same value again, so a lock held there would deadlock.
+// members.one is held while a set is recorded, and nothing but another
+// recording waits for it. No other lock is held while a node is waited for, and
+// none in a callback of a primitive, the observer or the logger: a callback may
+// call the same value again, so a lock held there would deadlock.
 //
 // # Goroutines
 //

@@ -132,6 +132,14 @@ func TestLossOfAStoppedProcess(t *testing.T) {
 	require.NoError(t, err)
 	_, err = q.Acquire(within(t), s, false, OnEnd(func(error) {}))
 	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		for i := range 3 {
+			if q.nodes.at(i).err() != nil {
+				return false
+			}
+		}
+		return true
+	}, time.Minute, time.Millisecond)
 	suspend(q.clock, 2*set.TTL)
 	q.woken()
 	line := log.await(t, "a hold was lost")

@@ -22,8 +22,8 @@ import (
 // members owns the state machine that decides which set this client counts on,
 // and what follows from it for the claims and the connections of q. It is safe
 // for concurrent use: mu guards known, moving, recording, promised, counted,
-// following and logged, and each write of signal. The other fields are copies for readers without
-// mu. Lock order: mu is a leaf.
+// following and logged, and each write of signal. The other fields are copies
+// for readers without mu. Lock order: mu is a leaf.
 //
 // Invariant: requests name another configuration only once each claim knows
 // which nodes it has. Without that order a claim counts a vote of before with
@@ -238,9 +238,9 @@ func (n *node) keeps(command []byte, then func(m *protocol.Membership, has proto
 	}}
 }
 
-// serves reports whether a node still is the one with its index, so that what it
-// shows is that of the address. Called with members.mu held: another node may
-// have the index as soon as Membership names another address.
+// serves reports whether a node still is the one with its index, so that what
+// it shows is that of the address. Called with members.mu held: another node
+// may have the index as soon as Membership names another address.
 func (n *node) serves(m *protocol.Membership) bool {
 	return !n.dropped.Load() && n.addr == m.Addr(n.index)
 }

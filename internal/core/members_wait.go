@@ -34,8 +34,8 @@ func (n *node) shown() *protocol.NodeSet {
 }
 
 // changes returns a channel that is closed with the next change of what named,
-// config and wrong say. A caller takes it before it reads these. Each call asks,
-// so it takes no lock.
+// config and wrong say. A caller takes it before it reads these. Each call
+// asks, so it takes no lock.
 func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 
 // await waits until this client counts on a set. From the first call on blank

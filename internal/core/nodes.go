@@ -170,8 +170,8 @@ func (s *nodes) close(ctx context.Context, timeout time.Duration) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	// No node is added from here on: connect sees closed under mu. What is in the
-	// list now is all there will be to end.
+	// No node is added from here on: connect sees closed under mu. What is in
+	// the list now is all there will be to end.
 	errs := make([]error, s.size())
 	var wg sync.WaitGroup
 	for i, n := range s.all() {

@@ -29,7 +29,7 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 	if q.buckets != nil {
 		return q.buckets.each(func(_ int, bucket *Quorum) error { return bucket.Bootstrap(ctx) })
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*q.set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 20*q.set.NodeTimeout)
 	defer cancel()
 	s := q.members
 	mine, last := false, error(nil)
@@ -196,8 +196,8 @@ func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err er
 	return false, err
 }
 
-// recordDue asks the nodes for the recording that is due, nil if none is. One at
-// a time: two of one client would supersede each other. The lock is not held
+// recordDue asks the nodes for the recording that is due, nil if none is. One
+// at a time: two of one client would supersede each other. The lock is not held
 // when the outcome becomes known, as a logger may call Bootstrap.
 func (s *members) recordDue(ctx context.Context, ready bool) (*protocol.Recording, error) {
 	s.one.Lock()
@@ -222,9 +222,9 @@ func (q *Quorum) ready(i int) bool {
 	return n != nil && n.err() == nil
 }
 
-// twice is the error of a list with two addresses of one server, as far as their
-// runs tell. A Recording finds that out, too, but only when the servers have
-// accepted the list, and then they would accept no other one.
+// twice is the error of a list with two addresses of one server, as far as
+// their runs tell. A Recording finds that out, too, but only when the servers
+// have accepted the list, and then they would accept no other one.
 func (s *members) twice() error {
 	addrs := map[string]string{}
 	for _, n := range s.q.seeds.live() {

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"testing"
 	"time"
@@ -67,7 +68,7 @@ func observed(t *testing.T, c *redistest.Cluster, observe func(Event)) *Quorum {
 	t.Helper()
 	set := Defaults()
 	set.TTL, set.Guard, set.Retention, set.NodeTimeout = 20*time.Minute, time.Hour, 2*time.Hour, time.Minute
-	set.Observe = observe
+	set.Observe, set.Logger = observe, slog.New(slog.DiscardHandler)
 	return declared(t, c, set)
 }
 

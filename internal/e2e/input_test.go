@@ -220,7 +220,8 @@ func TestWrongPassword(t *testing.T) {
 	}
 	e2e.Clean(t, c)
 
-	// One that refuses is borne like one that is away, once the set is recorded.
+	// One that refuses is borne like one that is away, once the set is
+	// recorded.
 	require.NoError(t, e2e.Declare(c.URLs()))
 	urls := c.URLs()
 	urls[0] = "redis://:wrong@" + c.Node(0).Addr()
