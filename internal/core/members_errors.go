@@ -65,7 +65,7 @@ var (
 		"it gets its place back by itself when all nodes of the set answer: start those that are down"}
 	errSetBetween = &MemberError{why: "lost its data while the set was being changed, and too few of the others can say what it was; " +
 		"start those that are down with their data"}
-	errSetRetired = &MemberError{why: "is no member of the set; take it from the list of this client", final: true}
+	errSetRetired = &MemberError{why: "is no member of the set; take it from the list of this client"}
 	errSetAhead   = &MemberError{why: "serves a later configuration of the set, and it is being found out whether that was decided"}
 	errOtherSet   = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
 	errRejudged   = errors.New("what it counts as is found out once more")
