@@ -141,7 +141,18 @@ func Open(t testing.TB, c *redistest.Cluster, opts ...quorate.Option) *quorate.Q
 	if err := insist(ctx, q.Bootstrap); err != nil {
 		t.Fatal(err)
 	}
+	joined(q)
 	return q
+}
+
+// joined waits until each node of q's set is connected and votes. Bootstrap
+// waits for a majority only: where one node is late, a claim has nothing there,
+// and nothing there hangs.
+func joined(q *quorate.Quorum) {
+	_ = Eventually(func() bool {
+		r, err := q.Check(context.Background())
+		return err == nil && r.Ready == len(r.Nodes)
+	})
 }
 
 // insist bootstraps until the nodes answer in time: with the short node
