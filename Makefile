@@ -45,6 +45,12 @@ SUM  := go run ./internal/testsum
 test: ## Lint, all tests of all modules, 5,000 schedules: five minutes on two processors
 	@$(SUM) redis lint unit 'sim SEEDS=5000'
 
+.PHONY: weight
+weight: ## How many lines of Go and Lua a program imports with the five primitives, and how many rules there are
+	@go list -deps -f '{{if not .Standard}}{{$$d := .Dir}}{{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$d}}/{{.}} {{end}}{{range $$.EmbedFiles}}{{$$d}}/{{.}} {{end}}{{end}}{{end}}{{end}}' \
+		./mutex ./rwmutex ./semaphore ./once ./leader | tr ' ' '\n' | grep . | sort -u | xargs cat | wc -l
+	@sed -n 's/^\tRule[A-Z][A-Za-z]*.*/&/p' internal/protocol/rules*.go | wc -l
+
 .PHONY: verify
 verify: ## What takes longer: all tests with the race detector, 30,000 schedules, chaos, mutants, all states, fuzzing
 	@$(SUM) redis race 'sim SEEDS=30000' histories mutants states faults 'fuzz FUZZTIME=5s'
@@ -93,7 +99,7 @@ states: ## The search of all states, the large worlds too: 2 GiB
 
 .PHONY: faults
 faults: ## A minute of chaos
-	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,sleep,walls,drift -for 30s -seed $(SEED)
+	@go run ./internal/chaos -nodes 3,5 -tracks servers,data,network,clients,sleep,drift -for 30s -seed $(SEED)
 
 .PHONY: quick
 quick: ## What needs no server: gofmt, go vet, the tests of the pure packages, the traces, 2,000 schedules and the links of the documents (30 seconds)

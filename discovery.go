@@ -16,29 +16,27 @@ import (
 // as the elements that [Connect] takes. [Connect] calls it first, and uses its
 // own urls, which may be empty, only if the function fails.
 //
-// Once the nodes have recorded their set ([Quorum.Bootstrap]), the function is
-// called again while a node cannot be reached, or while the nodes are another
-// set than this client's list. A node whose server now runs at a new address of
-// the function is used there from then on: its identity, which goes with its
-// data, says which node it is. The set that the nodes have recorded decides
-// which nodes count, whatever the function returns. So an empty server at a new
-// address gets no vote, and neither does a copy of a node that the function
-// still names at its old address. Without a recorded set, and with a Redis
-// Cluster in the list, the function is called at the start only.
+// The function is called again while no quorum of the set is reached, and its
+// list is this client's list then: where to ask which set counts. The set that
+// the nodes have recorded decides which nodes count and at which addresses,
+// whatever the function returns. So a node that has moved has no vote before
+// the set records its new address (package members, Move). With a Redis Cluster
+// in the list the function is called at the start only.
 //
 // A new address is reached as its URL says. An address without a scheme
 // (host:port) is reached with the options of the first node of [New] or Connect
 // that is a single server: user, password, database and TLS. Return URLs if the
 // list of Connect is empty and the nodes want a password.
 //
-// The first call comes five node timeouts after a node was lost, the next ones
-// after pauses that double up to 30 s. One call is under way at a time, and its
-// context ends after 10 s or when Connect's does. No call of the library waits
-// for it but Connect. What it fails with is logged once, and stands beside the
-// errors of the nodes that cannot be reached. Passwords in URLs are left out of
-// that. After [Quorum.Close] it is not called again; a call under way
-// is left behind. It is called by one goroutine at a time, but it must be safe
-// for concurrent use if several Quorums share it. Default: none; nil is none.
+// The first call comes five node timeouts after the quorum was lost, the next
+// ones after pauses that double up to 30 s. One call is under way at a time,
+// and its context ends after 10 s or when Connect's does. No call of the
+// library waits for it but Connect. What it fails with is logged once, and
+// stands beside the errors of the nodes that cannot be reached. Passwords in
+// URLs are left out of that. After [Quorum.Close] it is not called again; a
+// call under way is left behind. It is called by one goroutine at a time, but
+// it must be safe for concurrent use if several Quorums share it. Default:
+// none; nil is none.
 func WithDiscovery(f func(ctx context.Context) ([]string, error)) Option {
 	return setting{func(s *core.Settings) { s.Discover = f }}
 }

@@ -98,6 +98,23 @@ func ExampleNew_tls() {
 	mutex.New(q, "invoices").Lock() // waits for the nodes too
 }
 
+// A client of a Sentinel set that is made by hand needs the set's name, the
+// same one for all programs.
+func ExampleWithNodeNames() {
+	var nodes []redis.UniversalClient
+	var names []string
+	for _, sentinels := range []string{"a1:26379,a2:26379,a3:26379", "b1:26379,b2:26379,b3:26379", "c1:26379,c2:26379,c3:26379"} {
+		nodes = append(nodes, redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: strings.Split(sentinels, ",")}))
+		names = append(names, "sentinel:mymaster@"+sentinels)
+	}
+	q, err := quorate.New(nodes, quorate.WithNodeNames(names...))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	mutex.New(q, "invoices").Lock()
+}
+
 // Check says what is wrong with the nodes, and what to do about it.
 func ExampleQuorum_Check() {
 	ctx := context.Background()
@@ -134,34 +151,6 @@ func ExampleQuorum_Bootstrap() {
 	fmt.Println(q.Bootstrap(ctx))
 	// Output:
 	// <nil>
-}
-
-// A node of the list is down as the nodes are declared new, and the program is
-// to start all the same. The set is recorded later.
-func ExampleQuorum_BootstrapUnrecorded() {
-	ctx := context.Background()
-	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.BootstrapUnrecorded(ctx); err != nil {
-		log.Print(err) // lock-c has not confirmed; the others vote
-	}
-}
-
-// The nodes are in use, and record which of them are the set. A client with
-// another list is refused from then on.
-func ExampleQuorum_RecordSet() {
-	ctx := context.Background()
-	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.RecordSet(ctx); err != nil {
-		log.Fatal(err) // some node has not confirmed: call it again when all answer
-	}
 }
 
 // To shut down, end the goroutines that wait or hold, then close.
@@ -325,8 +314,7 @@ func ExampleWithMaxHold() {
 	// <nil>
 }
 
-// The nodes' addresses come from a file that a deployment keeps up to date. A
-// node that moves with its data is found again.
+// The nodes' addresses come from a file that a deployment keeps up to date.
 func ExampleWithDiscovery() {
 	ctx := context.Background()
 	list := filepath.Join(os.TempDir(), "quorate-nodes")
@@ -364,69 +352,4 @@ func ExampleDiscoverSRV() {
 		log.Fatal(err)
 	}
 	defer q.Close()
-}
-
-// A node is dead for good, and an empty server takes its place. Nothing is
-// interrupted. The clients get the new list one after the other.
-func ExampleQuorum_ReplaceNode() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.ReplaceNode(ctx, "lock-c:6379", "redis://lock-d:6379"); err != nil {
-		log.Fatal(err) // says what the set is now, and what to do
-	}
-}
-
-// Three nodes become five, in one exchange. Each of the new ones is an empty
-// server.
-func ExampleQuorum_AddNodes() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.AddNodes(ctx, "lock-d:6379", "lock-e:6379"); err != nil {
-		log.Fatal(err)
-	}
-}
-
-// Five nodes become three, of which one may fail.
-func ExampleQuorum_RemoveNodes() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	if err := q.RemoveNodes(ctx, "lock-d:6379", "lock-e:6379"); err != nil {
-		log.Fatal(err)
-	}
-}
-
-// A process that exchanged nodes has died. Check says how far it came. What it
-// did is given up.
-func ExampleQuorum_UndoExchange() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer q.Close()
-	r, err := q.Check(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if r.Set.Stage == "learning" || r.Set.Stage == "joint" {
-		if err := q.UndoExchange(ctx); err != nil {
-			log.Fatal(err)
-		}
-	}
 }

@@ -96,11 +96,12 @@ func WithLinger(d time.Duration) LockOption {
 
 // WithGuard sets how long a node that lost its data does not vote, so that
 // every lease that it has forgotten has ended by then. Default 20 s; from 2*TTL
-// + 2*skew to 720 h (docs/protocol.md, "Restarted nodes"). It must be the same
-// for all clients of the nodes. A node uses the longest that clients have shown
-// to it, but forgets that with its data.
+// + 2*skew to 720 h (docs/protocol.md, "Restarted nodes"). The nodes record
+// that of the client that has them record their set, and all clients go by it.
+// A longer one than is recorded is refused with [ErrInvalid], a shorter one has
+// no effect. Package members changes it for the set.
 func WithGuard(d time.Duration) Option {
-	return setting{func(s *core.Settings) { s.Guard = d }}
+	return setting{func(s *core.Settings) { s.Guard, s.GuardGiven = d, true }}
 }
 
 // WithSkew sets the largest tolerated difference between the clocks of the
@@ -112,8 +113,8 @@ func WithSkew(d time.Duration) Option {
 }
 
 // WithRetention sets how long a node remembers the last ticket of a name that
-// no claim uses any more, so that tokens keep rising. A node uses the longest
-// that clients have shown to it. Default 5 min; from the guard time to 87600 h.
+// no claim uses any more, so that tokens keep rising. As the guard time it is
+// recorded with the set. Default 5 min; from the guard time to 87600 h.
 func WithRetention(d time.Duration) Option {
 	return setting{func(s *core.Settings) { s.Retention = d }}
 }
@@ -124,6 +125,15 @@ func WithRetention(d time.Duration) Option {
 // Default "quorate"; not empty, and without braces, blanks and line ends.
 func WithPrefix(p string) Option {
 	return setting{func(s *core.Settings) { s.Prefix = p }}
+}
+
+// WithNodeNames sets the addresses of the nodes that are given to [New], one
+// for each, as the set records them and other clients dial them: host:port, or
+// sentinel:MASTER@HOST:PORT,HOST:PORT with the Sentinels in order. A client of
+// a Sentinel set needs one: it does not tell which set it is of. Default: the
+// address in the client's options. [Connect] takes them from its URLs.
+func WithNodeNames(names ...string) Option {
+	return setting{func(s *core.Settings) { s.Names = names }}
 }
 
 // WithLogger sets where the Quorum logs: nodes that come and go, waiting for

@@ -64,15 +64,16 @@ func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 // redis://host:26379?master_name=NAME&addr=host2:26379, as
 // redis.ParseFailoverURL takes it. So is a Redis Cluster:
 // redis+cluster://host:6379?addr=host2:6379, and rediss+cluster:// with TLS.
-// All clients must use the same nodes. With [WithDiscovery] a function says
-// which they are, and urls are used only where it fails.
+// The nodes record which set they are, and the Quorum goes by what a majority
+// of urls names (docs/membership.md). With [WithDiscovery] a function gives the
+// list, and urls are used only where it fails.
 //
 // It fails with [ErrInvalid] as [New] does, for an address that is empty or
-// cannot be parsed, and for two addresses of one server. The error names the
-// part and quotes nothing of it. It fails with [ErrNoQuorum], and each node's
-// own error in it (a wrong password, a refused connection), when the context
-// ended, which the error matches too, or when so many nodes refuse that waiting
-// cannot help.
+// cannot be parsed, and for a list that is not that of its nodes. The error
+// names the part and quotes nothing of it. It fails with [ErrNoQuorum], and
+// each node's own error in it (a wrong password, a refused connection), when
+// the context ended, which the error matches too, or when so many nodes refuse
+// that waiting cannot help.
 func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error) {
 	set, err := settings(opts)
 	if err != nil {
@@ -96,7 +97,7 @@ func Connect(ctx context.Context, urls []string, opts ...Option) (*Quorum, error
 func connect(ctx context.Context, all []core.Address, set core.Settings) (*Quorum, error) {
 	nodes := make([]redis.UniversalClient, 0, len(all))
 	for _, o := range all {
-		nodes = append(nodes, o.Client())
+		nodes, set.Names = append(nodes, o.Client()), append(set.Names, o.Name())
 	}
 	q := &Quorum{owns: nodes}
 	var err error
@@ -165,57 +166,20 @@ func (q *Quorum) closeOwn() {
 	}
 }
 
-// Bootstrap declares that the nodes are brand-new: no lease was ever given on
-// them, so they cannot have forgotten one, and may vote at once. Call it when a
-// set of nodes is first put to use, never after a failure: a node that lost its
-// data must not vote for the guard time.
+// Bootstrap has brand-new nodes record that they are the set of this list, and
+// vote at once. Call it when a set of nodes is first put to use, never after a
+// failure: a node that lost its data must not vote for the guard time. A
+// deployment may call it each time: nodes that have recorded a set keep it, the
+// call changes nothing, and the log says so.
 //
-// The nodes also record that they are the set of this list, as
-// [Quorum.RecordSet] has them do, if no client has used one of them yet. If one
-// is in use and no set is recorded, all vote, nothing is recorded, and the log
-// says so. If a client has begun to record the set, the call ends that. Where a
-// set is recorded, a guard time that runs goes on if any node votes. Of two
-// calls whose lists differ and have a common node, one fails.
+// Without it brand-new nodes record their set with the first call that waits
+// for them, once all of them answer, and vote after the guard time.
 //
-// It fails with [ErrNoQuorum] unless every node has confirmed before the
-// context ended, within ten node timeouts at most; with [ErrInvalid] when a
-// node is of another set; and with [ErrClosed]. While a brand-new set has a
-// node that does not answer, nothing is recorded and no node is declared new:
-// start that node and call Bootstrap again, or see
-// [Quorum.BootstrapUnrecorded]. It is safe for concurrent use, by several
-// processes as well.
+// It fails with [ErrNoQuorum] unless every node has answered before the context
+// ended, within ten node timeouts at most; with [ErrInvalid] when a node is of
+// another set, and for two addresses of one server; and with [ErrClosed]. Of
+// two calls whose lists differ and have a common node, one fails. It is safe
+// for concurrent use, by several processes as well.
 func (q *Quorum) Bootstrap(ctx context.Context) error {
 	return wrapError("bootstrap", "", q.mustCore().Bootstrap(ctx))
-}
-
-// BootstrapUnrecorded declares that the nodes are brand-new, as
-// [Quorum.Bootstrap] does, and records no set. It is for nodes that programs of
-// earlier versions are to use, and for a start without some node. A client with
-// another list is not noticed then, and both can hold one lock.
-//
-// It fails with [ErrNoQuorum] unless every node has confirmed before the
-// context ended, within ten node timeouts at most; and with [ErrClosed]. Nodes
-// that have confirmed vote all the same. Call it again for the others.
-// It is safe for concurrent use, by several processes as well.
-func (q *Quorum) BootstrapUnrecorded(ctx context.Context) error {
-	return wrapError("bootstrap", "", q.mustCore().BootstrapUnrecorded(ctx))
-}
-
-// RecordSet has all nodes record that they are the set of this list, with the
-// guard time and the retention of this Quorum. From then on a client with
-// another list is refused, with [ErrInvalid] and both lists, and so are
-// programs of a version that knows no sets. [Quorum.AddNodes] and its kin need
-// it.
-//
-// Bootstrap does the same to brand-new nodes. Here the nodes may be in use:
-// holds and waits go on, and a guard time that runs goes on if any node votes.
-// A set that is recorded already is left as it is.
-//
-// It fails with [ErrInvalid], and changes nothing, when a node is of another
-// set; with [ErrNoQuorum] unless every node has confirmed before the context
-// ended, within ten node timeouts at most; and with [ErrClosed]. A recording
-// that was cut short keeps nodes from serving: call it again. It is safe for
-// concurrent use, by several processes as well.
-func (q *Quorum) RecordSet(ctx context.Context) error {
-	return wrapError("record set", "", q.mustCore().BootstrapSet(ctx))
 }

@@ -35,14 +35,15 @@ type SetReport struct {
 	Stamp      string        // names the record; empty: no node has one
 	Epoch      uint64        // which record of the set it is, from 1 on
 	Since      time.Time     // when it was recorded, by the clock of the client that did
-	Members    []string      // addresses, as that client named them
+	Members    []string      // addresses of the members
 	Guard      time.Duration // the settings that all clients share
 	Retention  time.Duration
-	LongestTTL time.Duration // that the guard time allows, with the skew of this client
-	Stage      string        // stable; learning or joint: nodes are being exchanged, see docs/membership.md
+	Skew       time.Duration
+	LongestTTL time.Duration // that the guard time allows
+	Stage      string        // stable; learning or joint: the set is being changed, see package members
 	Entering   []string      // addresses of the Members that are being added
 	Leaving    []string      // and of those that are being removed
-	Note       string        // the remedy, where no set is recorded, not at all nodes, or nodes are being exchanged
+	Note       string        // the remedy, where no set is recorded, or the set is being changed
 }
 
 // A NodeReport is what [Quorum.Check] found about one node. It is a plain
@@ -62,8 +63,8 @@ type NodeReport struct {
 	Repair     Repair        // how far that is
 	Jumped     time.Duration // the last jump of its clock that this Quorum has seen; 0: none
 	JumpedAt   time.Time     // when it was seen
-	Membership string        // in Report.Set: member; accepted or promised (its recording has not ended), other, none; empty: unknown
-	SetMembers []string      // with other: the addresses of the set that the node is of
+	Number     int           // of the member; -1: it is none
+	Membership string        // member, blank, accepted (its recording has not ended), ahead, removed, another member's data, another set's data; empty: unknown
 	Warnings   []string      // what is wrong, in words, with the remedy
 	Shards     []NodeReport  // of a Redis Cluster: its servers that have buckets of names; the rest is then the worst of them
 	Buckets    []int         // of a shard: the buckets that it has
@@ -92,10 +93,13 @@ func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" 
 // fails with [ErrNoQuorum], beside the full report, when fewer than a majority
 // of the nodes answer and vote; and with [ErrClosed] after [Quorum.Close].
 func (q *Quorum) Check(ctx context.Context) (Report, error) {
-	r := Report{Quorum: q.mustCore().Size()/2 + 1}
-	s, err := q.core.Survey(ctx)
+	s, err := q.mustCore().Survey(ctx)
 	if err != nil {
-		return Report{Quorum: r.Quorum}, wrapError("check", "", err)
+		return Report{}, wrapError("check", "", err)
+	}
+	r := Report{Quorum: len(s.Nodes)/2 + 1}
+	if s.Set != nil {
+		r.Quorum = s.Set.Quorums(protocol.Rules{}).Need()
 	}
 	r.Nodes = make([]NodeReport, len(s.Nodes))
 	for i := range s.Nodes {
@@ -103,11 +107,6 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	}
 	r.Ready, r.MayRestart = s.Ready, s.MayRestart
 	r.reportSet(s.Set, s.LongestTTL)
-	for i := range s.Nodes {
-		if n := &r.Nodes[i]; n.Membership == "other" {
-			n.SetMembers = s.Nodes[i].Set.Config.Addrs()
-		}
-	}
 	if r.Ready >= r.Quorum {
 		return r, nil
 	}
@@ -130,6 +129,10 @@ func report(n *core.NodeReport) NodeReport {
 	r := NodeReport{
 		Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync, Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip,
 		Recovering: n.Recovering, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings, Buckets: n.Buckets,
+		Membership: n.Standing, Number: n.Index,
+	}
+	if n.Index >= protocol.Seed {
+		r.Number = -1
 	}
 	if p := n.Repairing; p != nil {
 		r.Repair = Repair{Running: true, Host: p.Host, PID: p.PID, Left: p.Left}
@@ -140,31 +143,25 @@ func report(n *core.NodeReport) NodeReport {
 	return r
 }
 
-// reportSet fills in what the nodes show of their set.
-func (r *Report) reportSet(set protocol.SetReport, ttl time.Duration) {
-	for i, s := range set.Standing {
-		r.Nodes[i].Membership = s.String()
+// reportSet fills in the set that the client counts on.
+func (r *Report) reportSet(c *protocol.Configuration, ttl time.Duration) {
+	if c == nil {
+		r.Set.Note = "no set of nodes is recorded: if the nodes are brand-new, run \"quorate bootstrap\"; else they record it by themselves once all of them answer, and vote a guard time later"
+		return
 	}
-	if c := set.Config; c != nil {
-		r.Set = SetReport{
-			Recorded: set.Recorded, Stamp: string(c.Stamp), Epoch: c.Stamp.Epoch(), Since: c.Stamp.Since(),
-			Members: c.Addrs(), Guard: c.Guard, Retention: c.Retention, LongestTTL: ttl, Stage: c.Stage.String(),
-		}
-		for _, m := range c.Members {
-			switch m.Role {
-			case protocol.Enters:
-				r.Set.Entering = append(r.Set.Entering, m.Addr)
-			case protocol.Leaves:
-				r.Set.Leaving = append(r.Set.Leaving, m.Addr)
-			}
+	r.Set = SetReport{
+		Recorded: true, Stamp: string(c.Stamp), Epoch: c.Stamp.Epoch(), Since: c.Stamp.Since(),
+		Members: c.Addrs(), Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew(), LongestTTL: ttl, Stage: c.Stage.String(),
+	}
+	for _, m := range c.Members {
+		switch m.Role {
+		case protocol.Enters:
+			r.Set.Entering = append(r.Set.Entering, m.Addr)
+		case protocol.Leaves:
+			r.Set.Leaving = append(r.Set.Leaving, m.Addr)
 		}
 	}
-	switch {
-	case set.Half:
-		r.Set.Note = "the recording of a set has not ended at all nodes; if no client records it now, run \"quorate bootstrap --record\" with the set's list when all its nodes answer"
-	case r.Set.Stage == protocol.Learning.String() || r.Set.Stage == protocol.Jointly.String():
-		r.Set.Note = "nodes are being exchanged; if no client does that now, finish it by the same \"quorate members\" command once more, or run \"quorate members undo\""
-	case !set.Recorded:
-		r.Set.Note = "no set of nodes is recorded, so a client with another list is not noticed; run \"quorate bootstrap --record\" once when all nodes are ready"
+	if c.Stage != protocol.Stable {
+		r.Set.Note = "the set is being changed; if no client does that now, finish it by the same \"quorate members\" command once more, or run \"quorate members undo\""
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,7 @@ With --all every node must be ready and caught up.`,
 		},
 	}
 	t.nodeFlags(cmd)
+	t.guardFlag(cmd, " (default: the set's)")
 	cmd.Flags().BoolVar(&j.all, "all", false, "every node must be ready, also where fewer would allow the next restart")
 	cmd.Flags().BoolVar(&j.wait, "wait", false, "wait until the next node may be restarted")
 	cmd.Flags().DurationVar(&j.timeout, "timeout", 10*time.Minute, "how long to wait at most, with --wait")
@@ -121,7 +123,7 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 		return bad
 	}
 	fmt.Fprintf(w, "%d of %d nodes are ready, %d are needed: nothing can be locked.\n", r.Ready, len(r.Nodes), r.Quorum)
-	if lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Recovering > 0 }) {
+	if !r.Set.Recorded {
 		fmt.Fprintln(w, "If these nodes have never been used before, \"quorate bootstrap\" makes them ready at once.")
 	}
 	return bad
@@ -130,22 +132,11 @@ func tell(w io.Writer, r quorate.Report) (bad bool) {
 // onTheWay is what an error says of the way to a node before the cause.
 var onTheWay = regexp.MustCompile(`^not connected: (handshake with|connect to) \S+: `)
 
-// tellCauses says why nodes cannot be asked. A node of another set than most
-// comes first: the others may be refused because it is in the list. Then comes
-// each cause, once.
+// tellCauses says why nodes cannot be asked. A node with the wrong data comes
+// first: it is what an operator has to look at. Then comes each cause, once,
+// and last those of nodes that answer.
 func tellCauses(w io.Writer, r quorate.Report) {
-	sets := lo.Map(r.Nodes, func(n quorate.NodeReport, _ int) string {
-		switch n.Membership {
-		case "other":
-			return strings.Join(n.SetMembers, " ")
-		case "member":
-			return strings.Join(r.Set.Members, " ")
-		}
-		return ""
-	})
-	votes := lo.CountValues(lo.Compact(sets))
-	most := lo.MaxBy(lo.Keys(votes), func(a, b string) bool { return votes[a] > votes[b] })
-	nodes := map[string][]string{}
+	nodes, waiting := map[string][]string{}, map[string]int{}
 	var causes []string
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
@@ -153,15 +144,18 @@ func tellCauses(w io.Writer, r quorate.Report) {
 			continue
 		}
 		cause := state(n) + ": " + inFlags(onTheWay.ReplaceAllString(n.Err.Error(), ""))
-		if odd := sets[i] != "" && sets[i] != most; odd {
-			cause = "refused: it is of the set " + sets[i]
+		if nodes[cause] == nil && strings.HasSuffix(n.Membership, "data") {
 			causes = slices.Insert(causes, 0, cause)
 		} else if nodes[cause] == nil {
 			causes = append(causes, cause)
 		}
+		if state(n) == noVote {
+			waiting[cause] = 1
+		}
 		nodes[cause] = append(nodes[cause], n.Node)
 	}
-	for _, cause := range lo.Uniq(causes) {
+	slices.SortStableFunc(causes, func(a, b string) int { return cmp.Compare(waiting[a], waiting[b]) })
+	for _, cause := range causes {
 		fmt.Fprintf(w, "%s %s\n", strings.Join(nodes[cause], ", "), cause)
 	}
 }
@@ -215,44 +209,37 @@ func orDash(s string) string { return lo.Ternary(s == "", "-", s) }
 
 func bootstrapCommand() *cobra.Command {
 	var t target
-	var record bool
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Declare brand-new nodes ready, once, before their first use",
 		Long: `Declares that the nodes are brand-new: that no lease was ever given on them, so
-that they may vote at once instead of after their guard time.
+that they may vote at once instead of after their guard time. They record that
+they are the set of this list, with --guard, --retention and --skew as settings
+of the set, which all clients share.
 
-Never call it after a failure. A node that lost its data may have forgotten
-leases that still run; if it votes again at once, two may hold the same lock.
-
-The nodes also record that they are the set of this list. Clients with another
-list are refused from then on, and so are programs of earlier versions. Nodes that
-clients use already record nothing, unless the flag --record is given: give it when
-all clients have the same list. With --record=false nothing is recorded.`,
+Nodes that have recorded a set keep it, and nothing is changed. So a deployment
+may run this each time.`,
 		Args: cobra.NoArgs,
 		RunE: t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
-			bootstrap := q.Bootstrap
-			switch {
-			case record:
-				bootstrap = q.RecordSet
-			case cmd.Flags().Changed("record"):
-				bootstrap = q.BootstrapUnrecorded
+			known, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			if c := core.CoreOf(q).Recorded(known); c != nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "Already recorded, nothing changed: the set is %s.\n", strings.Join(c.Addrs(), " "))
+				return nil
 			}
-			if err := bootstrap(ctx); errors.Is(err, quorate.ErrInvalid) {
+			if err := q.Bootstrap(ctx); errors.Is(err, quorate.ErrInvalid) {
 				return &exit{1, plain(err)} // no node that answers later changes it
 			} else if err != nil {
 				return &exit{1, fmt.Errorf("%w\nEvery node must confirm; run it again when the others answer", plain(err))}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", core.CoreOf(q).Size())
-			if r, _ := q.Check(ctx); r.Set.Recorded {
-				fmt.Fprintf(cmd.OutOrStdout(), "They have recorded their set: clients with another list, or with a ttl above %v, are refused.\n", r.Set.LongestTTL)
-			} else if r.Set.Note != "" {
-				fmt.Fprintln(cmd.OutOrStdout(), "Note: "+r.Set.Note+".")
-			}
+			r, _ := q.Check(ctx)
+			fmt.Fprintf(cmd.OutOrStdout(), "Declared %d nodes brand-new: they vote from now on.\n", len(r.Set.Members))
+			fmt.Fprintf(cmd.OutOrStdout(), "They have recorded their set, with a guard time of %v: clients with a ttl above %v are refused.\n", r.Set.Guard, r.Set.LongestTTL)
 			return nil
 		}),
 	}
 	t.nodeFlags(cmd)
-	cmd.Flags().BoolVar(&record, "record", false, "have the nodes record the set though clients use them; --record=false: in no case")
+	t.guardFlag(cmd, " (default: 20s)")
+	t.sharedFlags(cmd, "5m", "2s")
 	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -80,11 +81,16 @@ func (j *checkJob) safe(r quorate.Report) bool {
 	return r.MayRestart
 }
 
+// noVote is the state of a node that answers, and does not count in the set.
+const noVote = "no vote"
+
 // state says in a few words how a node is.
 func state(n *quorate.NodeReport) string {
 	switch {
 	case n.Err != nil && core.Refused(n.Err):
 		return "refused"
+	case isVerdict(n.Err):
+		return noVote
 	case n.Err != nil:
 		return "unreachable"
 	case n.Recovering > 0:
@@ -97,6 +103,13 @@ func state(n *quorate.NodeReport) string {
 		return "being repaired"
 	}
 	return fmt.Sprintf("being repaired, %d records left", n.Repair.Left)
+}
+
+// isVerdict reports whether err says that a node that answers has no vote in
+// the set.
+func isVerdict(err error) bool {
+	_, is := errors.AsType[*core.MemberError](err)
+	return is
 }
 
 // waitsFor names the nodes that are not ready, and why. It stays the same while

@@ -60,6 +60,9 @@ func (t *target) resolve() error {
 	}
 	for _, name := range shared {
 		f := t.flags.Lookup(name)
+		if f == nil { // a command that goes by the settings of the set
+			continue
+		}
 		if f.Changed && f.Value.String() != "" {
 			continue
 		}

@@ -17,8 +17,6 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/script"
 )
 
 // target is what the flags say about the nodes and the lease.
@@ -27,22 +25,29 @@ type target struct {
 	prefix string
 	config string
 	ttl    time.Duration
-	guard  time.Duration
+	guard  time.Duration // 0: it is not given; so with retention and skew
 	access access
 	flags  *pflag.FlagSet
 
-	recorded bool          // the settings that the nodes have recorded count, where they have
-	retain   time.Duration // 0: what suits the guard time
-	skew     time.Duration // 0: the library's
+	retention, skew time.Duration
 }
 
 func (t *target) nodeFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.nodes, "nodes", "", "addresses of the nodes, comma-separated: host:port, redis://…, rediss://…, redis+cluster://… or unix:///path (default: $QUORATE_NODES)")
-	cmd.Flags().DurationVar(&t.guard, "guard", 20*time.Second, "how long a node that lost its data does not vote; the same for all users of the nodes")
 	cmd.Flags().StringVar(&t.prefix, "prefix", "quorate", "prefix of the library's own keys; the same for all users of a name")
 	cmd.Flags().StringVar(&t.config, "config", "", "YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
 	t.access.flags(cmd.Flags())
 	t.flags = cmd.Flags()
+}
+
+func (t *target) guardFlag(cmd *cobra.Command, what string) {
+	cmd.Flags().DurationVar(&t.guard, "guard", 0, "how long a node that lost its data does not vote"+what)
+}
+
+// sharedFlags are the settings of a set beside the guard time.
+func (t *target) sharedFlags(cmd *cobra.Command, retention, skew string) {
+	cmd.Flags().DurationVar(&t.retention, "retention", 0, "how long a node remembers the last ticket of a name that is no longer used (default: "+retention+")")
+	cmd.Flags().DurationVar(&t.skew, "skew", 0, "the largest tolerated difference between clocks (default: "+skew+")")
 }
 
 func (t *target) leaseFlags(cmd *cobra.Command) {
@@ -64,52 +69,25 @@ func (t *target) list() ([]string, error) {
 }
 
 func (t *target) options(stderr io.Writer) []quorate.Option {
-	opts := []quorate.Option{
+	all := []quorate.Option{
 		quorate.WithTTL(t.ttl),
 		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, time.Millisecond))),
-		quorate.WithGuard(t.guard),
 		quorate.WithPrefix(t.prefix),
 		core.Option(func(s *core.Settings) { s.Prepare = t.access.prepare }).(quorate.Option),
-		quorate.WithRetention(cmp.Or(t.retain, max(5*time.Minute, t.guard))),
 		quorate.WithLogger(slog.New(&plainLog{w: stderr})),
 	}
+	// What is not given is the set's. For a set that this process records it is
+	// the library's default.
+	if t.guard != 0 {
+		all = append(all, quorate.WithGuard(t.guard))
+	}
+	if t.retention != 0 || t.guard > 5*time.Minute {
+		all = append(all, quorate.WithRetention(cmp.Or(t.retention, t.guard)))
+	}
 	if t.skew != 0 {
-		opts = append(opts, quorate.WithSkew(t.skew))
+		all = append(all, quorate.WithSkew(t.skew))
 	}
-	return opts
-}
-
-// takeRecord has the settings be those that the nodes have recorded with their
-// set, if any has a record.
-//
-// Invariant: the record is read before a Quorum is opened. A Quorum shows its
-// guard time to each node, and a node that has seen a longer one uses it from
-// then on.
-func (t *target) takeRecord(ctx context.Context, clients []redis.UniversalClient) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	found := make([]*protocol.Configuration, len(clients))
-	var all sync.WaitGroup
-	for i, c := range clients {
-		all.Go(func() {
-			if set, ok := protocol.ParseNodeSet(c.Get(ctx, script.SetKey(t.prefix)).Val()); ok {
-				found[i] = set.Config
-			}
-		})
-	}
-	all.Wait()
-	var last *protocol.Configuration
-	for _, c := range found {
-		if c != nil && (last == nil || c.Stamp.Epoch() > last.Stamp.Epoch()) {
-			last = c
-		}
-	}
-	if last == nil {
-		return
-	}
-	t.guard, t.retain = last.Guard, last.Retention
-	t.ttl = min(t.ttl, (t.guard / 10).Round(time.Millisecond))
-	t.skew = min(2*time.Second, t.guard/2-t.ttl) // the guard time must cover it
+	return all
 }
 
 // connect waits for a majority of the nodes until ctx ends.
@@ -136,6 +114,7 @@ func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, f
 		return nil, nil, &exit{exitUsage, err}
 	}
 	var clients []redis.UniversalClient
+	var names []string
 	closeAll := func() {
 		for _, c := range clients {
 			_ = c.Close()
@@ -149,12 +128,9 @@ func (t *target) open(ctx context.Context, stderr io.Writer) (*quorate.Quorum, f
 		}
 		o.DialTimeout, o.ReadTimeout = 2*time.Second, 2*time.Second
 		o.MaxRetries, o.DialerRetries = -1, 1
-		clients = append(clients, o.Client())
+		clients, names = append(clients, o.Client()), append(names, o.Name())
 	}
-	if t.recorded {
-		t.takeRecord(ctx, clients)
-	}
-	q, err := quorate.New(clients, t.options(stderr)...)
+	q, err := quorate.New(clients, append(t.options(stderr), quorate.WithNodeNames(names...))...)
 	if err != nil {
 		closeAll()
 		return nil, nil, &exit{exitUsage, plain(err)}

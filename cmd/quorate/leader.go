@@ -68,6 +68,7 @@ none; 69 if too few nodes could be asked.`,
 		},
 	}
 	j.nodeFlags(cmd)
+	j.guardFlag(cmd, " (default: the set's)")
 	j.leaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "between SIGTERM and SIGKILL when the leadership is lost")
 	j.commandFlags(cmd)

@@ -132,6 +132,7 @@ func nameOrCommand(cmd *cobra.Command, args []string, flag string, set bool, oth
 
 func (j *lockJob) flags(cmd *cobra.Command) {
 	j.nodeFlags(cmd)
+	j.guardFlag(cmd, " (default: the set's)")
 	j.leaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: without end)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give

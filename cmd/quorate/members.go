@@ -18,16 +18,16 @@ import (
 func membersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "members",
-		Short: "Show which set the nodes belong to, and exchange its nodes",
+		Short: "Show which set the nodes belong to, and change it",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(membersListCommand(), membersAddCommand(), membersRemoveCommand(), membersReplaceCommand(), membersUndoCommand())
+	cmd.AddCommand(membersListCommand(), membersAddCommand(), membersRemoveCommand(), membersReplaceCommand(), membersMoveCommand(), membersSetCommand(), membersUndoCommand())
 	return cmd
 }
 
 func membersListCommand() *cobra.Command {
-	t := target{recorded: true}
+	var t target
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Print the set that the nodes have recorded, and how each node stands to it",
@@ -69,11 +69,11 @@ Exit status:
 func tellSet(w io.Writer, r quorate.Report) {
 	s := &r.Set
 	if s.Stamp != "" {
-		fmt.Fprintf(w, "Set %s, %s %s: %s\n", s.Stamp, lo.Ternary(s.Recorded, "recorded", "not recorded at all nodes, begun"), s.Since.UTC().Format(time.DateTime+" MST"), strings.Join(s.Members, " "))
+		fmt.Fprintf(w, "Set %s, recorded %s: %s\n", s.Stamp, s.Since.UTC().Format(time.DateTime+" MST"), strings.Join(s.Members, " "))
 		if s.Stage == "learning" || s.Stage == "joint" {
 			fmt.Fprintf(w, "Nodes are being exchanged (epoch %d): %s\n", s.Epoch, stages[s.Stage])
 		}
-		fmt.Fprintf(w, "Settings of the set: guard time %v, retention %v, longest ttl %v\n", s.Guard, s.Retention, s.LongestTTL)
+		fmt.Fprintf(w, "Settings of the set: guard time %v, retention %v, skew %v, longest ttl %v\n", s.Guard, s.Retention, s.Skew, s.LongestTTL)
 	}
 	for i := range r.Nodes {
 		if n := &r.Nodes[i]; s.Stamp != "" && n.Membership != "member" && n.Membership != "" {
@@ -102,15 +102,11 @@ func role(s *quorate.SetReport, addr string) string {
 func standing(n *quorate.NodeReport) string {
 	switch n.Membership {
 	case "member":
-		return "member"
+		return fmt.Sprintf("member %d", n.Number)
 	case "accepted":
 		return "accepted, not confirmed"
-	case "promised":
-		return "promised, not accepted"
-	case "other":
-		return "no, it is of the set " + strings.Join(n.SetMembers, " ")
-	case "none":
-		return "no record"
+	case "":
+		return "unknown"
 	}
-	return "unknown"
+	return "no: " + n.Membership
 }

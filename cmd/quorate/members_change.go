@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,13 +15,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
 )
 
-// membersHelp is what the help of each command says that exchanges nodes.
+// membersHelp is what the help of each command says that changes the set.
 const membersHelp = `
-Locks are held, waited for and passed on all the while. The command says on the
-standard error what it waits for. --nodes is the list of before, or any list with
-nodes of the set. The settings of the set count, whatever --guard says.
+Locks are held, waited for and passed on all the while. A change that would end
+what clients hold is refused without --yes. The command says on the standard
+error what it waits for. --nodes is the list of before, or any list with
+nodes of the set.
 
 If it is interrupted (Ctrl-C), or ends at --timeout, it gives the exchange up if
 that is still possible, and says what the set is. An exchange that is left
@@ -59,6 +62,44 @@ its address needs no command.
 		func(args []string) core.Exchange { return core.Exchange{Add: args[1:], Remove: args[:1]} })
 }
 
+func membersMoveCommand() *cobra.Command {
+	return exchangeCommand("move OLD NEW", "Give a node of the set another address", `Gives a node of the set another address, at which its server answers with the
+same data. Nothing is waited for.
+`, `  quorate members move 10.0.0.7:6379 lock-c:6379`, cobra.ExactArgs(2),
+		func(args []string) core.Exchange {
+			return core.Exchange{Move: []core.Move{{From: args[0], To: args[1]}}}
+		})
+}
+
+func membersSetCommand() *cobra.Command {
+	var s protocol.Shared
+	cmd := exchangeCommand("set", "Change what all clients of the set share", `Changes what all clients of the set share. What is not given stays. It takes about
+the longer one of the guard times of before and after.
+`, `  quorate members set --guard 40s   # for longer leases`, func(cmd *cobra.Command, args []string) error {
+		if s == (protocol.Shared{}) || min(s.Guard, s.Retention, s.Skew) < 0 {
+			return errors.New("members set: give --guard, --retention or --skew, none below 0")
+		}
+		return cobra.NoArgs(cmd, args)
+	}, func([]string) core.Exchange { return core.Exchange{Shared: &s} })
+	cmd.Flags().DurationVar(&s.Guard, "guard", 0, "how long a node that lost its data does not vote")
+	cmd.Flags().DurationVar(&s.Retention, "retention", 0, "how long a node remembers the last ticket of a name that is no longer used")
+	cmd.Flags().DurationVar(&s.Skew, "skew", 0, "the largest tolerated difference between the clocks of nodes")
+	return cmd
+}
+
+// interrupts says what a change would end, empty for nothing.
+func interrupts(x core.Exchange, c *protocol.Configuration) string {
+	if x.Shared == nil || c == nil {
+		return ""
+	}
+	now := c.LeaseGuard()/2 - c.Skew()
+	then := cmp.Or(x.Shared.Guard, c.Next.Guard)/2 - cmp.Or(x.Shared.Skew, c.Next.Skew)
+	if then >= now {
+		return ""
+	}
+	return fmt.Sprintf("clients with a ttl above %v, which may have one of up to %v now, lose what they hold and are refused. If that is meant, or no client has such a ttl, say --yes", then, now)
+}
+
 func membersUndoCommand() *cobra.Command {
 	return exchangeCommand("undo", "Give up an exchange of nodes that was left half-way", `Gives up an exchange of nodes that was left half-way, or is under way: the set is
 as it was before. It takes moments, and does not wait for nodes that were to be
@@ -68,8 +109,9 @@ added.
 
 // exchangeCommand is a command that exchanges nodes.
 func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs, what func(args []string) core.Exchange) *cobra.Command {
-	t := target{recorded: true}
+	var t target
 	var timeout time.Duration
+	var yes bool
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long + membersHelp, Example: example,
 		Args: func(cmd *cobra.Command, given []string) error {
@@ -89,11 +131,14 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			x := what(args)
+			if ends := interrupts(x, core.CoreOf(q).Recorded(ctx)); ends != "" && !yes {
+				return &exit{1, errors.New("nothing was changed: " + ends)}
+			}
 			x.Progress = func(p core.ExchangeProgress) { fmt.Fprintf(cmd.ErrOrStderr(), "quorate: %s\n", tellProgress(p)) }
 			if err := core.CoreOf(q).Exchange(ctx, x); err != nil {
 				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "The set is now: %s\n", strings.Join(core.CoreOf(q).SetAddrs(), " "))
+			fmt.Fprintf(cmd.OutOrStdout(), "The set is now: %s\n", strings.Join(core.CoreOf(q).Recorded(ctx).Addrs(), " "))
 			if !x.Undo {
 				fmt.Fprintln(cmd.OutOrStdout(), "Clients that run follow by themselves. Give each the new list, one after the other.")
 			}
@@ -101,7 +146,8 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 		},
 	}
 	t.nodeFlags(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait at most before the exchange is given up")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait at most before the change is given up")
+	cmd.Flags().BoolVar(&yes, "yes", false, "also if the change ends what clients hold")
 	return cmd
 }
 

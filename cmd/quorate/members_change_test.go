@@ -21,17 +21,17 @@ import (
 func TestMembersChange(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
-	timing := e2e.Guarded(2*time.Second, 6*time.Second) // the shortest that the command allows
-	old := []string{"--guard", "6s", "--nodes", strings.Join(c.URLs()[:3], ",")}
+	timing := e2e.Guarded(time.Second, 6*time.Second) // the longest ttl with the skew of 2s
+	old := []string{"--nodes", strings.Join(c.URLs()[:3], ",")}
 	q := e2e.OpenAt(t, c.URLs()[:3], timing)
 	change := func(args ...string) (int, string, string) {
 		return call(append(append([]string{"members"}, args...), old...)...)
 	}
 	status, _, errs := change("add", c.Node(3).Addr())
 	assert.Equal(t, 1, status)
-	assert.Contains(t, errs, "quorate bootstrap --record")
+	assert.Contains(t, errs, "quorate bootstrap")
 
-	status, _, errs = call(append([]string{"bootstrap", "--record"}, old...)...)
+	status, _, errs = call("bootstrap", "--guard", "6s", "--nodes", strings.Join(c.URLs()[:3], ","))
 	require.Equal(t, 0, status, errs)
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(within(t)))
@@ -58,8 +58,8 @@ func TestMembersChange(t *testing.T) {
 func TestMembersInterrupted(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
-	old := []string{"--guard", "10m", "--nodes", strings.Join(c.URLs()[:3], ",")}
-	status, _, errs := call(append([]string{"bootstrap", "--record"}, old...)...)
+	old := []string{"--nodes", strings.Join(c.URLs()[:3], ",")}
+	status, _, errs := call(append([]string{"bootstrap", "--guard", "10m"}, old...)...)
 	require.Equal(t, 0, status, errs)
 	m := mutex.New(e2e.OpenAt(t, c.URLs()[:3], e2e.Guarded(2*time.Second, 10*time.Minute)), "m")
 	require.NoError(t, m.LockContext(within(t)))
@@ -69,11 +69,11 @@ func TestMembersInterrupted(t *testing.T) {
 	var out string
 	require.True(t, e2e.Eventually(func() bool {
 		_, out, _ = call(append([]string{"members", "list"}, old...)...)
-		return strings.Contains(out, c.Node(4).Addr()+"  member, enters")
+		return strings.Contains(out, c.Node(4).Addr()+"  member 4, enters")
 	}), "%s", &out)
-	assert.Contains(t, out, c.Node(0).Addr()+"  member, stays")
+	assert.Contains(t, out, c.Node(0).Addr()+"  member 0, stays")
 	assert.Contains(t, out, "Nodes are being exchanged (epoch 2): the old nodes count, and the next set is prepared\n")
-	assert.Contains(t, out, "Note: nodes are being exchanged")
+	assert.Contains(t, out, "Note: the set is being changed")
 	started.signal(os.Interrupt)
 	assert.Equal(t, 1, started.status())
 	assert.Contains(t, started.err.String(), "the set is as it was before")
@@ -89,7 +89,7 @@ func TestMembersUndo(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
 	nodes := []string{"--nodes", strings.Join(c.URLs()[:3], ",")} // a guard time of 20 s
-	status, _, errs := call(append([]string{"bootstrap", "--record"}, nodes...)...)
+	status, _, errs := call(append([]string{"bootstrap"}, nodes...)...)
 	require.Equal(t, 0, status, errs)
 	set := strings.Join(c.Addrs()[:3], " ")
 	p := start(t, append([]string{"members", "replace", c.Node(2).URL(), c.Node(3).URL()}, nodes...)...)
@@ -108,10 +108,46 @@ func TestMembersUndo(t *testing.T) {
 	assert.Equal(t, 0, status, "%s%s", out, errs)
 }
 
+// A node gets another address, and the set other settings. What would end holds
+// wants the operator's word.
+func TestMembersMoveAndSet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	nodes := []string{"--nodes", strings.Join(c.URLs(), ",")}
+	members := func(args ...string) (int, string, string) {
+		return call(append(append([]string{"members"}, args...), nodes...)...)
+	}
+	status, _, errs := call(append([]string{"bootstrap", "--guard", "3s", "--skew", "10ms", "--retention", "10m"}, nodes...)...)
+	require.Equal(t, 0, status, errs)
+	status, out, _ := call(append([]string{"bootstrap", "--guard", "9s"}, nodes...)...)
+	require.Equal(t, 0, status)
+	assert.Contains(t, out, "Already recorded, nothing changed")
+
+	alias := "localhost:" + c.Node(2).Addr()[len("127.0.0.1:"):]
+	status, _, errs = members("move", c.Node(2).Addr(), c.Node(1).Addr())
+	assert.Equal(t, 1, status)
+	assert.Contains(t, errs, "is not the member")
+	status, out, errs = members("move", c.Node(2).Addr(), alias)
+	require.Equal(t, 0, status, errs)
+	assert.Contains(t, out, "The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), alias}, " "))
+
+	status, _, errs = members("set", "--guard", "1s")
+	assert.Equal(t, 1, status)
+	assert.Contains(t, errs, "nothing was changed: clients with a ttl above 490ms, which may have one of up to 1.49s now, lose what they hold")
+	for _, args := range [][]string{{"set", "--guard", "1s", "--yes"}, {"set", "--skew", "20ms", "--guard", "3s"}} {
+		status, _, errs = members(args...)
+		require.Equal(t, 0, status, errs)
+	}
+	require.True(t, e2e.Eventually(func() bool {
+		_, out, _ = members("list")
+		return strings.Contains(out, "guard time 3s, retention 10m0s, skew 20ms, longest ttl 1.48s")
+	}), "%s", &out)
+}
+
 // What makes no sense is refused as the command line is read.
 func TestMembersChangeUsage(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"add"}, {"remove"}, {"replace", "a:1"}, {"undo", "a:1"}, {"add", "a:1", "--timeout", "0s"}} {
+	for _, args := range [][]string{{"add"}, {"remove"}, {"replace", "a:1"}, {"undo", "a:1"}, {"move", "a:1"}, {"set"}, {"set", "--guard", "-1s"}, {"add", "a:1", "--timeout", "0s"}} {
 		status, _, errs := call(append([]string{"members", "--nodes", "127.0.0.1:1"}, args...)...)
 		assert.Equal(t, exitUsage, status, errs)
 	}

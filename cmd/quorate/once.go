@@ -80,6 +80,7 @@ if too few nodes could be asked.`,
 		},
 	}
 	j.nodeFlags(cmd)
+	j.guardFlag(cmd, " (default: the set's)")
 	j.leaseFlags(cmd)
 	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the work to be done, or for the turn to do it; 0 asks once (default: without end)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give

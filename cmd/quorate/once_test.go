@@ -15,6 +15,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 )
 
 // onceStatus is what --status says, when the nodes have answered in time.
@@ -201,18 +204,23 @@ func TestShortCommandRepairsANode(t *testing.T) {
 	require.NoError(t, err)
 	c := redis.NewClient(o)
 	defer func() { _ = c.Close() }()
-	marker, err := c.Get(t.Context(), "quorate:marker").Result()
+	text, err := c.Get(t.Context(), script.SetKey("quorate")).Result()
+	require.NoError(t, err)
+	set, ok := protocol.ParseNodeSet(text)
+	require.True(t, ok)
+	key := script.HomeOf(set.Stamp()).Marker("quorate")
+	marker, err := c.Get(t.Context(), key).Result()
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(marker, " w"))
 	for range 5 { // it must not be a matter of luck
-		require.NoError(t, c.Set(t.Context(), "quorate:marker", strings.TrimSuffix(marker, " w"), 0).Err())
+		require.NoError(t, c.Set(t.Context(), key, strings.TrimSuffix(marker, " w"), 0).Err())
 		p := start(t, "lock", "x", "--", "true")
 		require.Equal(t, 0, p.status(), p.err.String())
-		repaired := c.Get(t.Context(), "quorate:marker").Val() // it names the command's settings now
+		repaired := c.Get(t.Context(), key).Val() // it names the command's settings now
 		assert.True(t, strings.HasSuffix(repaired, " w"), repaired)
 		assert.Equal(t, strings.Fields(marker)[:3], strings.Fields(repaired)[:3], "the incarnation is the same")
 	}
-	require.NoError(t, c.Set(t.Context(), "quorate:marker", strings.TrimSuffix(marker, " w"), 0).Err())
+	require.NoError(t, c.Set(t.Context(), key, strings.TrimSuffix(marker, " w"), 0).Err())
 	p := start(t, "check")
 	assert.Equal(t, 0, p.status(), p.out.String())
 }

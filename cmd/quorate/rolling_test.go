@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/members"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
 )
@@ -60,7 +60,7 @@ func rolls(t *testing.T, replaces bool) {
 	list, nodes := c.URLs()[:3], []*redistest.Server{c.Node(0), c.Node(1), c.Node(2)}
 	timing := e2e.Timing(2 * time.Second) // a machine may stand still for a second
 	first := e2e.OpenAt(t, list, timing)
-	require.True(t, e2e.Eventually(func() bool { return core.CoreOf(first).BootstrapSet(within(t)) == nil }))
+	require.True(t, e2e.Eventually(func() bool { return first.Bootstrap(within(t)) == nil }))
 	once.New(first, "migration").Do(func() {})
 	require.NoError(t, first.Close())
 
@@ -91,7 +91,7 @@ func rolls(t *testing.T, replaces bool) {
 		restart(t, nodes[i], list, timing)
 		if replaces && i == 0 {
 			operator := e2e.OpenAt(t, list, timing)
-			require.NoError(t, operator.ReplaceNode(within(t), c.Node(1).Addr(), c.URLs()[3]))
+			require.NoError(t, members.Replace(within(t), operator, c.Node(1).Addr(), c.URLs()[3]))
 			nodes[1] = c.Node(3)
 		}
 		if late.Most() < time.Second/2 { // else the machine stood still for a part of the lease

@@ -12,13 +12,13 @@ var (
 	// settingAlone one without.
 	settingWithValue = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger)\(([^()]*)\)`)
 	settingAlone     = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger)\b`)
-	calls            = strings.NewReplacer(" or call Quorum.Bootstrap once", " once", " or Quorum.BootstrapUnrecorded", "", "a WithNodeTimeout", "the node timeout")
+	calls            = strings.NewReplacer(" or call Quorum.Bootstrap once", " once", "a WithNodeTimeout", "the node timeout")
 )
 
 // flagOf are the flags for options, and what a user calls those that have none.
 var flagOf = map[string]string{
 	"TTL": "--ttl", "Guard": "--guard", "Prefix": "--prefix",
-	"Skew": "the skew", "Retention": "the retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger",
+	"Skew": "--skew", "Retention": "--retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger",
 }
 
 // inFlags names flags and commands where the library names options and calls of

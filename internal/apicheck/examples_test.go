@@ -32,6 +32,8 @@ var trivial = map[string]string{
 
 	"once.New": "the package's example", "once.State.String": "it implements fmt.Stringer", "once.KeepFor": "ValueContext",
 
+	"members.Replace": "the package's example",
+
 	"leader.New": "the package's example", "leader.Election.ID": "it returns what New was given", "leader.Election.Resign": "Campaign",
 }
 

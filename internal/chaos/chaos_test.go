@@ -76,7 +76,7 @@ func TestControlUnfenced(t *testing.T) {
 // Rivals that take other keys than they say are seen beside our holds.
 func TestControlRival(t *testing.T) {
 	p := small(t, controlRival)
-	p.For, p.Tracks = 3*time.Second, []string{"sleep", "walls"}
+	p.For, p.Tracks = 3*time.Second, []string{"sleep"}
 	r := carryOut(t, p)
 	assert.True(t, r.asExpected())
 	assert.Empty(t, r.tooMany(), "it is not the lock that failed")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -30,10 +29,9 @@ type client struct {
 	over    chan struct{}  // closed when it has ended and was judged
 	bye     *atomic.Bool   // it has said so, or is being killed: its end is no surprise
 	calm    bool
-	frozen  bool          // no fault lets it go on
-	wall    time.Duration // by which its wall clock is wrong
-	crashes atomic.Int64  // ends that were a surprise
-	listed  int64         // when it got its list of nodes
+	frozen  bool         // no fault lets it go on
+	crashes atomic.Int64 // ends that were a surprise
+	listed  int64        // when it got its list of nodes
 	lists   map[string]rivalList
 }
 
@@ -87,7 +85,7 @@ func (c *client) launch() error {
 	c.lives++
 	tm.Prefix = fmt.Sprintf("c%d.%d", c.id, c.lives)
 	tm.Log = filepath.Join(c.dir, tm.Prefix+".log")
-	tm.Calm, tm.Wall = c.calm, c.wall
+	tm.Calm = c.calm
 	if c.lists == nil {
 		c.lists = map[string]rivalList{}
 	}
@@ -152,34 +150,6 @@ func (c *client) signal(s syscall.Signal) error {
 		return nil
 	}
 	return c.worker.Signal(s)
-}
-
-// restart kills the process, and starts it again after down with a wall clock
-// that is wrong by off.
-func (c *client) restart(ctx context.Context, down, off time.Duration) error {
-	if err := c.kill(); err != nil {
-		return err
-	}
-	wait(ctx, down)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wall = off
-	if err := c.end(); err != nil { // another fault has started it meanwhile
-		return err
-	}
-	return c.launch()
-}
-
-// setWall sets its wall clock, and that of all its later lives, to be wrong by
-// off.
-func (c *client) setWall(off time.Duration) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wall = off
-	if c.worker == nil {
-		return nil
-	}
-	return c.worker.Tell(fmt.Sprintf(sayWall, int64(off)))
 }
 
 // beCalm tells it, and all its later lives, that all faults have ended.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,18 +23,4 @@ func now() int64 {
 func stamp(t time.Time) int64 {
 	n := now()
 	return n + int64(time.Until(t))
-}
-
-// wallClock is a client's wall clock, which may be wrong. The client's process
-// shares the machine's; a Go program does not read it by the C library, so that
-// cannot lie to it.
-type wallClock struct{ off atomic.Int64 }
-
-func (w *wallClock) now() time.Time { return time.Now().Round(0).Add(time.Duration(w.off.Load())) }
-
-// set makes the clock wrong by off, and has the log say since when.
-func (w *wallClock) set(off time.Duration, log *oplog) {
-	if time.Duration(w.off.Swap(int64(off))) != off {
-		log.write(event{T: now(), E: evWall, Wall: int64(off)})
-	}
 }

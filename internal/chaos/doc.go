@@ -10,7 +10,7 @@
 // clients write to writes down what reached it. When all is over the checkers
 // read both: see check_overlap.go, check_model.go, check_wait.go,
 // check_leader.go, check_once.go, check_repair.go, check_rival.go,
-// check_wall.go and resource.go.
+// check_astray.go and resource.go.
 //
 // # What a hold is
 //

@@ -7,9 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/samber/lo"
 
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 )
 
@@ -28,6 +32,7 @@ var memberHarms = []harm{
 	{"node removed, back with its data of before", comeBack},
 	{"data of a node copied to a server that is to be added", copyData},
 	{"client stopped across two exchanges", sleepThrough},
+	{"node with a forged record of the set", forge},
 }
 
 // partedReplacement shows two holders if a majority of one set is enough while
@@ -280,4 +285,34 @@ func sleepThrough(ctx context.Context, n *nemesis, r *rand.Rand) (string, error)
 		err = errors.Join(err, serr)
 	}
 	return target, errors.Join(err, cl.thaw())
+}
+
+// forge has one node show that it is alone in a far later configuration of the
+// set, until it gets its own record back. No client may believe it. A node that
+// has lost its data meanwhile stays as it is.
+func forge(ctx context.Context, n *nemesis, r *rand.Rand) (string, error) {
+	nd, d := n.pick(r), n.length(r)
+	nd.mu.Lock()
+	defer nd.mu.Unlock()
+	target := fmt.Sprintf("node %d for %v", nd.id, d.Round(time.Millisecond))
+	key := script.SetKey(core.Defaults().Prefix)
+	own, err := nd.admin.Get(ctx, key).Result()
+	has, ok := protocol.ParseNodeSet(own)
+	if err != nil || !ok || has.Recorded() == nil || has.Config.Member(has.Identity) < 0 {
+		return target, errors.Join(fmt.Errorf("%w: the node is no member", errSkip), err)
+	}
+	c := *has.Config
+	c.Stamp, c.Stage = protocol.StampOf(99, protocol.NewBallot(time.Now(), r.Uint32(), "")), protocol.Stable
+	c.Members = []protocol.Member{c.Members[c.Member(has.Identity)]}
+	c.Members[0].Role = protocol.Stays
+	forged := fmt.Sprintf("0 0 c %s %s", has.Identity, c.String())
+	alive := context.WithoutCancel(ctx)
+	if err = nd.admin.Set(alive, key, forged, 0).Err(); err != nil {
+		return target, err
+	}
+	wait(ctx, d)
+	return target, insist(func() error {
+		const back = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end return 1"
+		return nd.admin.Eval(alive, back, []string{key}, forged, own).Err()
+	})
 }

@@ -31,8 +31,6 @@ type operation struct {
 	Round          string // of once: which piece of work it was about
 	Value          string // of once: what it got
 	Done           int64  // of a run for once: when it had been carried out
-	Wall           int64  // by how much the client's wall clock was wrong at the call
-	Set            int64  // when that clock had last been set before the end of the call; 0 for never
 }
 
 func (o *operation) String() string {
@@ -102,7 +100,6 @@ type history struct {
 	Told     []sighting
 	Lives    int // of clients
 	Late     int // clients that closed without every node's word
-	Set      int // times that a client's wall clock was wrong from its start, or was set
 	Troubles []string
 }
 
@@ -132,7 +129,6 @@ func (h *history) load(path string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	var wall, set int64
 	s := bufio.NewScanner(f)
 	s.Buffer(nil, 1<<24) // stacks may be in it
 	for s.Scan() {
@@ -144,12 +140,8 @@ func (h *history) load(path string) error {
 			return s.Err()
 		}
 		switch e.E {
-		case evWall:
-			wall, set = e.Wall, e.T
-			h.Set++
-			continue
 		case evCall:
-			o := &operation{Op: e.Op, Kind: e.Kind, Name: e.Name, Weight: e.Weight, After: e.After, Round: e.Round, Call: e.T, Wall: wall}
+			o := &operation{Op: e.Op, Kind: e.Kind, Name: e.Name, Weight: e.Weight, After: e.After, Round: e.Round, Call: e.T}
 			if before := h.ByOp[e.After]; before != nil {
 				before.Shrunk = true
 			}
@@ -172,9 +164,6 @@ func (h *history) load(path string) error {
 			return fmt.Errorf("%s: %s of an operation that was never called: %s", path, e.E, e.Op)
 		}
 		o.note(e)
-		if e.E == evFail || e.E == evBegin {
-			o.Set = set
-		}
 	}
 	return s.Err()
 }

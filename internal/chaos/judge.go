@@ -29,7 +29,6 @@ func (r *result) judge(ctx context.Context, dir string, ps phases) (err error) {
 	for _, t := range h.Troubles {
 		r.Violations = append(r.Violations, violation{What: "client " + t})
 	}
-	r.Walls.of(h)
 	byName := h.by(func(o *operation) bool { return o.Begin > 0 && o.Kind != rival })
 	theirs := h.by(func(o *operation) bool { return o.Begin > 0 && o.Kind == rival })
 	epoch := r.Began.UnixNano() - r.began

@@ -19,11 +19,10 @@ import (
 // ways to the servers.
 const operators = 2
 
-// members is what the track of that name needs. Its fault of the moment alone
+// exchanges is what the track of members needs. Its fault of the moment alone
 // uses it, but for the counts.
-type members struct {
-	orders  []orders // of each operator; what to do is missing
-	entered int      // nodes, since clients were last started again
+type exchanges struct {
+	orders []orders // of each operator; what to do is missing
 
 	done, failed, killed, copies atomic.Int64
 	found                        []violation
@@ -36,7 +35,7 @@ type exchangeStats struct {
 	Copies       int64 // attempts to add a server with a copy of a member's data
 }
 
-func (m *members) stats() exchangeStats {
+func (m *exchanges) stats() exchangeStats {
 	return exchangeStats{m.done.Load(), m.failed.Load(), m.killed.Load(), m.copies.Load()}
 }
 
@@ -57,7 +56,6 @@ const (
 	exchangeWithin = 30 * time.Second // an operator gives up then
 	undoWithin     = 10 * time.Second
 	settleWithin   = time.Minute
-	mostEntered    = 16 // a client has 32 numbers for nodes in its life
 )
 
 // spare returns k servers that are no members, ready to enter: some are empty,
@@ -75,7 +73,6 @@ func (n *nemesis) spare(r *rand.Rand, k int) ([]int, error) {
 			return nil, err
 		}
 	}
-	n.members.entered += k
 	return chosen, nil
 }
 
@@ -197,18 +194,6 @@ func (n *nemesis) settle(ctx context.Context, set []string) (err error) {
 	err = nil
 	for _, c := range n.clients[n.plan.Clients:] { // rivals do not follow
 		err = errors.Join(err, c.relist(set))
-	}
-	return errors.Join(err, n.renew())
-}
-
-// renew starts the clients again before they run out of numbers for nodes.
-func (n *nemesis) renew() (err error) {
-	if n.members.entered < mostEntered {
-		return nil
-	}
-	n.members.entered = 0
-	for _, c := range n.clients {
-		err = errors.Join(err, c.kill(), c.start())
 	}
 	return err
 }

@@ -28,7 +28,7 @@ type nemesis struct {
 	clients []*client
 	memory  *memory
 	roster  *roster
-	members members
+	members exchanges
 
 	began  int64
 	active atomic.Int64
@@ -70,7 +70,6 @@ var tracks = map[string][]harm{
 	"network": networkHarms,
 	"clients": clientHarms,
 	"sleep":   sleepHarms,
-	"walls":   wallHarms,
 	"members": memberHarms,
 	"clocks":  clockHarms,
 	"drift":   driftHarms,
@@ -80,7 +79,7 @@ var tracks = map[string][]harm{
 }
 
 // trackNames in a fixed order: those of a run that does not say otherwise.
-var trackNames = []string{"servers", "data", "network", "clients", "sleep", "walls", "clocks", memberTrack}
+var trackNames = []string{"servers", "data", "network", "clients", "sleep", "clocks", memberTrack}
 
 // memberTrack is the track in which operators exchange nodes of the set.
 const memberTrack = "members"

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/testkit/worker"
+	"github.com/quorate/quorate/members"
 )
 
 // operatorEnv holds the orders of an operator: a process that finds it set is
@@ -74,7 +75,13 @@ func (o *orders) carryOut() error {
 	ctx, cancel := context.WithTimeout(context.Background(), o.Within)
 	defer cancel()
 	err := o.exchange(ctx, e.quorum)
-	fmt.Println(strings.Join(append([]string{saySet}, core.CoreOf(e.quorum).SetAddrs()...), " "))
+	if l, gerr := members.Get(context.Background(), e.quorum); gerr == nil {
+		say := []string{saySet}
+		for _, m := range l.Members {
+			say = append(say, m.Addr)
+		}
+		fmt.Println(strings.Join(say, " "))
+	}
 	_ = e.quorum.Close() // a node that is cut off may not have confirmed its last words
 	return err
 }
@@ -82,13 +89,13 @@ func (o *orders) carryOut() error {
 func (o *orders) exchange(ctx context.Context, q *quorate.Quorum) error {
 	switch {
 	case o.Undo:
-		return q.UndoExchange(ctx)
+		return members.Undo(ctx, q)
 	case len(o.Add) == 0:
-		return q.RemoveNodes(ctx, o.Remove...)
+		return members.Remove(ctx, q, o.Remove...)
 	case len(o.Remove) == 0:
-		return q.AddNodes(ctx, o.Add...)
+		return members.Add(ctx, q, o.Add...)
 	case len(o.Add) == 1 && len(o.Remove) == 1:
-		return q.ReplaceNode(ctx, o.Remove[0], o.Add[0])
+		return members.Replace(ctx, q, o.Remove[0], o.Add[0])
 	}
 	return core.CoreOf(q).Exchange(ctx, core.Exchange{Add: o.Add, Remove: o.Remove})
 }

@@ -19,7 +19,6 @@ const (
 	evDone  = "done"  // what once is to run has been carried out
 	evTold  = "told"  // the client's answer when it asked for the leader, or whether something is done
 	evLate  = "late"  // Close did not wait any longer for some node's word, and has said so
-	evWall  = "wall"  // by how much the client's wall clock is wrong from now on
 	evError = "error" // the client's own trouble: the run is void, or something is left behind
 )
 
@@ -40,7 +39,6 @@ type event struct {
 	Round  string `json:"r,omitempty"`     // call of once: which piece of work
 	Value  string `json:"v,omitempty"`     // begin of once: what its run has returned; told: the answer in words
 	From   int64  `json:"from,omitempty"`  // told: when it asked
-	Wall   int64  `json:"wall,omitempty"`  // wall: in nanoseconds
 	Err    string `json:"err,omitempty"`
 }
 

@@ -24,7 +24,6 @@ func (r *result) print(out io.Writer) {
 		fmt.Fprintf(out, "once: %s\n", r.Once)
 	}
 	fmt.Fprintf(out, "%d pushes and %d pieces of requests and answers came late; %d connections ended while their client slept\n", r.Pushes, r.Pieces, r.Ended)
-	fmt.Fprintf(out, "wall clocks of clients set %d times: %d holds of clients whose clock was wrong\n", r.Walls.Set, r.Walls.Held)
 	fmt.Fprintf(out, "clocks of a majority of the servers: off by %v at most\n", r.Apart)
 	fmt.Fprintf(out, "%s: %v\n", rivalRow, r.Rivals)
 	fmt.Fprintf(out, "%d times a node that lost its data was repaired\n", r.Repairs)
@@ -155,7 +154,6 @@ func markdown(results []*result, simulator string) string {
 	})
 	row("pushes that came late; pieces of requests and answers", func(r *result) string { return fmt.Sprintf("%d; %d", r.Pushes, r.Pieces) })
 	row("connections ended while their client slept", func(r *result) string { return fmt.Sprint(r.Ended) })
-	row("holds of clients whose wall clock was wrong", func(r *result) string { return count(r.Walls.Held) })
 	row("the most that the clocks of a majority of the servers were off", func(r *result) string { return r.Apart.String() })
 	row(rivalRow, func(r *result) string { return r.Rivals.String() })
 	row("longest wait when all was well", func(r *result) string { return r.Waits.Calm.Round(time.Millisecond).String() })

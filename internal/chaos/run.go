@@ -31,7 +31,6 @@ type result struct {
 	Models     modelStats
 	Once       onceStats
 	Rivals     rivalStats
-	Walls      wallStats
 	Losses     []memoryLoss
 	Lists      lists         // of rivals
 	Pushes     int64         // that came late
@@ -182,13 +181,13 @@ func (h *harness) bootstrap(ctx context.Context) error {
 			_ = c.Close()
 		}
 	}()
-	q, err := quorate.New(clients, e2e.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := quorate.New(clients, e2e.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithSkew(skew), quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return errors.Join(q.RecordSet(ctx), q.Close())
+	return errors.Join(q.Bootstrap(ctx), q.Close())
 }
 
 func (h *harness) version(ctx context.Context) string {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/worker"
 	"github.com/redis/go-redis/v9"
@@ -39,8 +38,7 @@ type terms struct {
 	Patience   time.Duration // how long a lock is waited for
 	Hold       time.Duration // most holds are shorter
 	Control    string
-	Calm       bool          // all faults have ended
-	Wall       time.Duration // by which the wall clock is wrong
+	Calm       bool // all faults have ended
 }
 
 // omit leaves out the rule of the library that the control is about, if any.
@@ -57,17 +55,15 @@ type clientEnv struct {
 	terms
 	quorum  *quorate.Quorum
 	clients []redis.UniversalClient
-	wall    wallClock
 }
 
 // The lines that a client reads and writes. It ends at once when its input
 // ends, in whatever way the harness has.
 const (
-	sayCalm   = "calm"    // to it: all faults have ended
-	sayWall   = "wall %d" // to it: by how many nanoseconds its wall clock is wrong
-	sayFinish = "finish"  // to it: end what is under way, close everything
-	sayBye    = "bye"     // from it: everything is closed
-	sayDone   = "done"    // from it, each second: holds begun, refusals
+	sayCalm   = "calm"   // to it: all faults have ended
+	sayFinish = "finish" // to it: end what is under way, close everything
+	sayBye    = "bye"    // from it: everything is closed
+	sayDone   = "done"   // from it, each second: holds begun, refusals
 )
 
 // asWorker is a client's main, where this process is one, and returns its exit
@@ -104,7 +100,6 @@ func workerMain(tm terms) int {
 
 func serve(tm terms, log *oplog) error {
 	e := &clientEnv{terms: tm}
-	e.wall.set(tm.Wall, log)
 	if err := e.connect(); err != nil {
 		return err
 	}
@@ -139,10 +134,6 @@ func serve(tm terms, log *oplog) error {
 	all.Go(func() { tell(ctx, log) })
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
-		var off int64
-		if _, err := fmt.Sscanf(in.Text(), sayWall, &off); err == nil {
-			e.wall.set(time.Duration(off), log)
-		}
 		switch in.Text() {
 		case sayCalm:
 			calm.Store(true)
@@ -176,7 +167,6 @@ func (e *clientEnv) connect() (err error) {
 	}
 	opts := []quorate.Option{
 		e2e.Guarded(e.TTL, e.Guard), quorate.WithRetention(e.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)),
-		e2e.Setting(func(s *core.Settings) { s.Wall = e.wall.now }),
 	}
 	if chance(e.Seed, e.Prefix, "minimal fanout").IntN(2) == 0 {
 		opts = append(opts, e2e.MinimalFanout())

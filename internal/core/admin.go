@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,55 +29,73 @@ func (q *Quorum) Ready(ctx context.Context) error {
 	if q.buckets != nil {
 		return q.buckets.all[0].Load().Ready(ctx)
 	}
+	return q.readyWith(ctx, &q.set)
+}
+
+// readyWith is Ready for claims with these settings.
+func (q *Quorum) readyWith(ctx context.Context, set *Settings) error {
 	// Nothing says when a majority is connected: nodes come and go, and what is
 	// enough changes with the set. So this looks each 2 ms, for as long as the
 	// call lasts.
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// Before anything is counted: two addresses of one server are a mistake
-		// that no waiting mends.
-		if err := q.driver.duplicates(); err != nil {
-			return err
-		}
-		if err := q.members.outOfSet(&q.set); err != nil {
+		if err := q.members.outOfSet(set); err != nil {
 			return &Failure{Err: err}
 		}
-		// The sets are read before the list of nodes: a node is made before
-		// claims count on it. In the other order a set could have a node for
-		// which the list has no entry.
-		sets, refused, list := q.driver.sets(), uint32(0), q.nodes.all()
-		errs := make([]error, len(list))
-		for i, n := range list {
-			if n.dropped.Load() {
-				errs[i] = errDropped
-			} else if errs[i] = n.err(); errs[i] != nil && forGood(errs[i]) {
-				refused |= 1 << i
-			}
-		}
-		// A majority is enough, even where another node is refused for good:
-		// what a call needs is a quorum, and the node's error is in Check. Only
-		// where refusals leave no quorum is the wait pointless.
-		err := q.nodes.reached(sets, errs)
-		if err == nil {
-			if wrong := q.members.judged(ctx); wrong != nil {
-				return &Failure{Err: wrong}
-			}
+		err, hopeless := q.reached()
+		if err == nil || q.members.blank() {
 			return nil
 		}
-		// errs has what each node says at this moment, so the error names those
-		// that are missing.
-		if sets.Blocked(refused) {
+		if hopeless {
 			return err
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			f := err.(*Failure)
-			f.Err = &cutShort{ErrNoQuorum, ContextError(ctx)}
-			return f
+			err.Err = &cutShort{ErrNoQuorum, ContextError(ctx)}
+			return err
 		}
 	}
+}
+
+// reached returns nil if a quorum of the set's members is connected, else what
+// each node says, and whether no waiting helps: so many refuse for good. While
+// no set is known the nodes are those of the list.
+//
+// A majority is enough, even where another node is refused for good: what a
+// call needs is a quorum, and the node's error is in Check.
+func (q *Quorum) reached() (f *Failure, hopeless bool) {
+	// The sets are read before the list of nodes: a node is made before claims
+	// count on it.
+	sets, list := q.driver.sets(), q.nodes.all()
+	if !q.members.usable() {
+		list = q.seeds.live()
+		sets = protocol.Majority(len(list))
+	}
+	good, refused := uint32(0), uint32(0)
+	f = &Failure{Err: ErrNoQuorum, Needed: sets.Need()}
+	for i, n := range list {
+		if n.dropped.Load() {
+			continue
+		}
+		err := n.err()
+		if err == nil {
+			err = q.members.unfit(n.index)
+		}
+		if err == nil {
+			good |= 1 << i
+			continue
+		}
+		if forGood(err) {
+			refused |= 1 << i
+		}
+		f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: n.because(err)})
+	}
+	if f.Votes = bits.OnesCount32(good & sets.All()); sets.Met(good) {
+		return nil, false
+	}
+	return f, refused != 0 && sets.Blocked(refused)
 }
 
 // tried waits for the first attempt to connect, which may still be under way.
@@ -110,6 +129,9 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		return Holder{}, &Failure{Err: ErrClosed}
 	}
 	q.AwaitFirst(ctx)
+	if err := q.members.await(ctx, true); err != nil {
+		return Holder{}, err
+	}
 	// An onlooker waits no longer than a claim waits for its furthest node, and
 	// a majority of answers is enough.
 	ctx, cancel := context.WithTimeout(ctx, q.driver.furthest(&q.set))
@@ -133,7 +155,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		// A node that began less than a guard time ago may lack the holder, and
 		// show the first waiter as the head. Its word would make "not held" of
 		// a name that is held.
-		if errs[i] == nil && queue.Memory < q.set.Guard {
+		if errs[i] == nil && queue.Memory < q.guard() {
 			errs[i] = errForgetful
 		}
 		heads[i] = protocol.Head{Known: errs[i] == nil, Foreign: queue.Foreign}
@@ -192,6 +214,7 @@ type NodeReport struct {
 	JumpedAt   time.Time
 	Warnings   []string
 	Set        *protocol.NodeSet // what it keeps of its set; nil: it has not shown that
+	Standing   string            // how it stands to the set; empty: unknown
 	Server     string            // that the connection goes to
 	Buckets    []int             // of a shard: the buckets that it has
 	Shards     []NodeReport      // of a cluster: its servers that have buckets; the rest is the worst of them
@@ -221,7 +244,12 @@ func (q *Quorum) Check(ctx context.Context, report func(NodeReport) (enough bool
 	var mu sync.Mutex
 	over := false
 	var all sync.WaitGroup
-	for _, n := range q.nodes.live() {
+	q.members.settled(ctx)
+	list := q.nodes.live()
+	if q.members.config.Load() == nil {
+		list = q.seeds.live()
+	}
+	for _, n := range list {
 		all.Go(func() {
 			r := n.checkNode(ctx)
 			r.Err = n.because(r.Err)
@@ -252,7 +280,7 @@ func (n *node) checkNode(ctx context.Context) NodeReport {
 	lasts := time.After(n.q.set.NodeTimeout)
 	for {
 		r := n.look(ctx)
-		if !judgedAgain(r.Err) {
+		if !errors.Is(r.Err, errRejudged) && !errors.Is(r.Err, errOtherSet) {
 			return r
 		}
 		select {
@@ -272,11 +300,17 @@ func (n *node) look(ctx context.Context) NodeReport {
 	// A short command may be the only client. Without this wait it would report
 	// a node as not caught up, and end while its own repair of that node is
 	// under way (cmd/quorate: TestShortCommandRepairsANode).
-	q.repairs.await(ctx, n) // which began with the connection
-	if r.Err = q.driver.duplicate(n.index); r.Err == nil && n.err() == nil {
+	if !n.seed() {
+		q.repairs.await(ctx, n) // which began with the connection
+	}
+	if r.Err = n.err(); r.Err == nil {
 		r.Err = n.q.members.unfit(n.index)
 	}
-	if r.Set = n.shown(); r.Err != nil {
+	if r.Err == nil && n.seed() { // the set has become known meanwhile, and the connection ends
+		r.Err = errRejudged
+	}
+	r.Set, r.Standing = n.shown(), q.members.standing(n.index)
+	if r.Err != nil {
 		return r
 	}
 	r.Server = n.info().Addr
@@ -308,6 +342,18 @@ func (n *node) look(ctx context.Context) NodeReport {
 			r.Set = &set
 		}
 	}
+	n.lookAtMarker(&r, at, allowed)
+	if r.Err != nil {
+		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Standing: r.Standing, Server: r.Server}
+	}
+	r.Jumped, r.JumpedAt = n.jump.last()
+	r.Warnings = warnings(&r, &q.set)
+	return r
+}
+
+// lookAtMarker notes whether a node votes, and whether it has been repaired.
+func (n *node) lookAtMarker(r *NodeReport, at time.Time, allowed func(words ...string) []resp.Value) {
+	q := n.q
 	m, ok := parseMarker(text(allowed("GET", q.members.markerKey()), 0))
 	// The turn is a key at the node itself, so it tells of the repair by any
 	// client, also one that has died: the key ends with the turn.
@@ -322,18 +368,12 @@ func (n *node) look(ctx context.Context) NodeReport {
 		// says that the node votes.
 		r.Err = q.driver.checkIncarnation(n.index, m.inc)
 	}
-	if r.Err != nil {
-		return NodeReport{Index: n.index, Addr: n.addr, Err: r.Err, Set: r.Set, Server: r.Server}
-	}
 	// Without a marker no client has met the node: its guard time has not
 	// begun, and takes the whole of it once it has.
-	if r.Recovering = q.set.Guard; ok {
-		r.Recovering = m.recovers(at, q.set.Guard)
+	if r.Recovering = q.guard(); ok {
+		r.Recovering = m.recovers(at, q.guard())
 	}
 	r.CaughtUp, r.marker = m.caughtUp, m
-	r.Jumped, r.JumpedAt = n.jump.last()
-	r.Warnings = warnings(&r, &q.set)
-	return r
 }
 
 // lookAtClock asks a node for its time, and notes the round trip and how far
@@ -379,9 +419,6 @@ func evicts(policy string) bool { return policy != "" && policy != "noeviction" 
 // Each warning says what is wrong, what follows from it and what to do.
 func warnings(r *NodeReport, set *Settings) []string {
 	var w []string
-	if r.Version == "" {
-		w = append(w, "it refuses INFO, so it is unknown whether it is a master, keeps an append-only file and evicts keys; allow this user the command INFO (+info)")
-	}
 	if r.Role != "" && r.Role != "master" {
 		w = append(w, "it is a "+r.Role+", not a master: it cannot be written to, and its votes would be its master's")
 	}
@@ -394,10 +431,6 @@ func warnings(r *NodeReport, set *Settings) []string {
 	}
 	if r.Offset.Abs() > set.Skew {
 		w = append(w, fmt.Sprintf("its clock differs from the median of the nodes' clocks by %v, more than the skew of %v", r.Offset.Round(time.Millisecond), set.Skew))
-	}
-	if m := &r.marker; m.guard > set.Guard || m.retention > set.Retention {
-		w = append(w, fmt.Sprintf("clients have used it with WithGuard(%v) and WithRetention(%v), this one has %v and %v; the longest count, "+
-			"but a node that loses its data forgets them: set the same in all clients", m.guard, m.retention, set.Guard, set.Retention))
 	}
 	if r.Jumped != 0 {
 		w = append(w, fmt.Sprintf("its clock jumped by %+v at %s; let it be slewed, not set", r.Jumped.Round(time.Millisecond), r.JumpedAt.Format(time.TimeOnly)))

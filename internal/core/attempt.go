@@ -100,9 +100,6 @@ func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	q.attempts.add(id, a)
 	now := q.now()
 	q.driver.client.Start(now, &a.claim, s.shared, &begin)
-	if outside := q.members.outside.Load(); outside != 0 {
-		a.claim.Exclude(now, outside, 0)
-	}
 	for i, n := range q.nodes.all() {
 		if begin.Unhealthy&(1<<i) != 0 {
 			a.note(i, n.err()) // a try may be over before the link has refused the join

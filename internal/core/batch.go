@@ -25,8 +25,7 @@ type batch struct {
 // Append encodes the script call.
 // The link calls it with its lock held.
 func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
-	set := &b.q.set
-	return script.AppendBatch(dst, b.q.members.markerKey(), set.Guard, set.Retention, b.q.channel, kind, keys, args, nKeys, nArgs)
+	return script.AppendBatch(dst, b.q.members.markerKey(), b.q.guard(), b.q.retention(), b.q.channel, kind, keys, args, nKeys, nArgs)
 }
 
 // Reply gives each request its answer. An error says nothing of a single

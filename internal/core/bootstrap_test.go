@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,58 +18,6 @@ import (
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
-
-// guardIsKept reports whether a node that has just lost its data stays within
-// its guard time when an operator records the set, which is in use.
-func guardIsKept(t *testing.T) bool {
-	c := redistest.Start(t, 3)
-	operator, _ := gives(t, c, 3)
-	require.NoError(t, operator.BootstrapSet(within(t)))
-	require.NoError(t, c.Node(2).Kill())
-	require.NoError(t, c.Node(2).Restart())
-	left := func() (left time.Duration, marked bool) {
-		res := operator.nodes.at(2).lookAt(t.Context(), operator.members.markerKey(), true)
-		return res.Wait, res.Err == nil && res.Incarnation != 0
-	}
-	require.Eventually(t, func() bool { wait, marked := left(); return marked && wait > 0 }, time.Minute, time.Millisecond)
-	require.NoError(t, operator.BootstrapSet(within(t)))
-	wait, _ := left()
-	return wait > 0
-}
-
-// A node that lost its data does not vote because an operator records the set
-// once more. Before, it voted at once, beside the holders that it had
-// forgotten.
-func TestBootstrapKeepsAGuardTimeThatRuns(t *testing.T) {
-	t.Parallel()
-	assert.True(t, guardIsKept(t))
-}
-
-// A call that could not declare one node the first time declares it when it
-// tries again: that none of them voted before it began is what counts. Before,
-// the node stayed within its guard time, and with another node down there was
-// no quorum.
-func TestBootstrapTriesAgain(t *testing.T) {
-	t.Parallel()
-	c := redistest.Start(t, 3)
-	q := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
-	b := newBootstrap(q, recordsAny)
-	require.Eventually(t, func() bool { return b.record(within(t)) == nil }, time.Minute, time.Millisecond)
-	require.Eventually(t, func() bool { // the nodes are connected to again
-		votes, incs, err := b.end(within(t), func(int) string { return script.EndNone })
-		assert.False(t, votes)
-		return err == nil && !b.d.Declared(votes, incs)
-	}, time.Minute, time.Millisecond)
-	require.NoError(t, c.Node(1).Stop())
-	require.ErrorIs(t, b.ready(within(t)), ErrNoQuorum)
-	require.NoError(t, c.Node(1).Cont())
-	require.Eventually(t, func() bool { return b.ready(within(t)) == nil }, time.Minute, time.Millisecond)
-	for i := range c.Len() {
-		res := q.nodes.at(i).lookAt(within(t), q.members.markerKey(), true)
-		require.NoError(t, res.Err)
-		assert.Zero(t, res.Wait, "node %d votes", i)
-	}
-}
 
 // brandNew is a Quorum on servers that no operator has declared new.
 func brandNew(t *testing.T, nodes ...*redistest.Server) *Quorum {
@@ -91,13 +40,14 @@ func recorded(t *testing.T, c *redistest.Cluster, nodes ...int) (sets []string) 
 	return sets
 }
 
-// guardLeft returns how much of its guard time each node has left.
+// guardLeft returns how much of its guard time each member has left.
 func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 	t.Helper()
-	for i := range q.Size() {
+	connected(t, q)
+	for _, n := range q.nodes.live() {
 		var res protocol.RepairResult
 		require.Eventually(t, func() bool { // it may be connected to again
-			res = q.nodes.at(i).lookAt(within(t), q.members.markerKey(), true)
+			res = n.lookAt(within(t), q.members.markerKey(), true)
 			return res.Err == nil
 		}, time.Minute, time.Millisecond)
 		left = append(left, res.Wait)
@@ -105,50 +55,51 @@ func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 	return left
 }
 
-// Brand-new nodes record their set by Bootstrap alone, called at once after
-// New, and a client with another list is refused. To call it again changes
-// nothing.
+// Brand-new nodes record their set by Bootstrap, called at once after New, and
+// vote at once. A list in another order is the same one. To call it again
+// changes nothing.
 func TestBootstrapRecordsBrandNewNodes(t *testing.T) {
 	t.Parallel()
-	c := redistest.Start(t, 4)
+	c := redistest.Start(t, 6)
 	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, Defaults())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 	require.NoError(t, q.Bootstrap(within(t)))
 	sets := recorded(t, c, 0, 1, 2)
 	require.Len(t, sets, 1)
-	assert.Equal(t, []time.Duration{0, 0, 0}, guardLeft(t, q), "all nodes vote")
 	held(t, q, "n").Release()
+	assert.Equal(t, []time.Duration{0, 0, 0}, guardLeft(t, q), "all nodes vote")
 
-	require.NoError(t, brandNew(t, c.Node(2), c.Node(0), c.Node(1)).Bootstrap(within(t)))
-	assert.Equal(t, sets, recorded(t, c, 0, 1, 2))
-	other := opened(t, Defaults(), c.Node(3))
-	err = other.Bootstrap(within(t))
-	require.NoError(t, err, "a list without a common node is a set of its own")
-	wrong, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(3).Client()}, Defaults())
+	var log logged
+	set := Defaults()
+	set.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	require.NoError(t, opened(t, set, c.Node(2), c.Node(0), c.Node(1)).Bootstrap(within(t)))
+	assert.True(t, log.has("already recorded"))
+	require.NoError(t, brandNew(t, c.Node(0), c.Node(1), c.Node(3)).Bootstrap(within(t)), "two of this list are of one set")
+	assert.Equal(t, sets, recorded(t, c, 0, 1, 2, 3))
+	require.NoError(t, brandNew(t, c.Node(3)).Bootstrap(within(t)), "a list without a common node is a set of its own")
+	wrong, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(4).Client(), c.Node(5).Client()}, Defaults())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = wrong.Close(context.Background()) })
 	require.ErrorIs(t, wrong.Bootstrap(within(t)), ErrInvalid)
+	assert.Empty(t, recorded(t, c, 4, 5))
 }
 
-// leavesAUsedSet reports whether Bootstrap leaves a set alone that is in use,
-// and returns a client of it.
-func leavesAUsedSet(t *testing.T) (left bool, q *Quorum) {
-	c := redistest.Start(t, 3)
-	require.NoError(t, brandNew(t, c.Node(0)).BootstrapUnrecorded(within(t))) // a client of another list
-	q = brandNew(t, c.Node(0), c.Node(1), c.Node(2))
-	require.NoError(t, q.Bootstrap(within(t)))
-	return len(recorded(t, c, 0, 1, 2)) == 0, q
-}
-
-// A set that is in use is recorded by the operator's word only: clients of
-// another list, and programs that know no sets, would be refused because a
-// deployment calls Bootstrap once more.
-func TestBootstrapLeavesAUsedSet(t *testing.T) {
+// A node of a recorded set that has just lost its data stays within its guard
+// time when Bootstrap is called once more.
+func TestBootstrapKeepsAGuardTimeThatRuns(t *testing.T) {
 	t.Parallel()
-	left, q := leavesAUsedSet(t)
-	assert.True(t, left)
-	assert.Equal(t, []time.Duration{0, 0, 0}, guardLeft(t, q), "all nodes vote")
+	c := redistest.Start(t, 3)
+	q := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
+	require.NoError(t, q.Bootstrap(within(t)))
+	connected(t, q)
+	require.NoError(t, c.Node(2).Kill())
+	require.NoError(t, c.Node(2).Restart())
+	require.Eventually(t, func() bool { return len(recorded(t, c, 2)) == 1 }, time.Minute, time.Millisecond, "it gets its place back")
+	require.NoError(t, q.Bootstrap(within(t)))
+	left := guardLeft(t, q)
+	assert.Equal(t, []time.Duration{0, 0}, left[:2])
+	assert.Positive(t, left[2])
 }
 
 // Without a node of the list nothing is recorded, and the error says what to
@@ -161,14 +112,10 @@ func TestBootstrapNeedsEachNode(t *testing.T) {
 	err := q.Bootstrap(within(t))
 	require.ErrorIs(t, err, ErrNoQuorum)
 	assert.ErrorContains(t, err, "start those that do not")
-	assert.ErrorContains(t, err, "--record=false")
 	assert.Empty(t, recorded(t, c, 0, 2))
-	require.ErrorIs(t, q.BootstrapUnrecorded(within(t)), ErrNoQuorum)
-	for _, i := range []int{0, 2} {
-		res := q.nodes.at(i).lookAt(within(t), q.members.markerKey(), true)
-		require.NoError(t, res.Err)
-		assert.Zero(t, res.Wait, "node %d votes all the same", i)
-	}
+	require.NoError(t, c.Node(1).Restart())
+	require.NoError(t, q.Bootstrap(within(t)))
+	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
 }
 
 // A recording that a client has begun, and has not ended, is ended by the next
@@ -178,24 +125,25 @@ func TestBootstrapEndsARecording(t *testing.T) {
 	for accepted := 1; accepted <= 3; accepted++ {
 		c := redistest.Start(t, 4)
 		first := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
-		b := newBootstrap(first, recordsNew)
-		ballot := protocol.NewBallot(first.wall.time(), chance(), "")
-		conf := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Guard: first.set.Guard, Retention: first.set.Retention}
-		for i, n := range first.nodes.all() {
-			conf.Members = append(conf.Members, protocol.Member{Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: n.addr})
+		ballot := protocol.NewBallot(time.Now(), chance(), "")
+		shared := protocol.Shared{Guard: first.set.Guard, Retention: first.set.Retention, Skew: first.set.Skew}
+		conf := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot), Origin: protocol.StampOf(1, ballot), Now: shared, Next: shared, Last: 2}
+		for i, addr := range first.addrs {
+			conf.Members = append(conf.Members, protocol.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 		}
 		for i := range accepted {
-			require.Eventually(t, func() bool { // it may be connected to again
-				r := protocol.NewRecording(conf, ballot, rules())
-				r.Out = []protocol.RecordStep{{Node: i, Kind: protocol.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf}}
-				_, err := b.recordSteps(within(t), r)
-				return err == nil
-			}, time.Minute, time.Millisecond)
+			r := &protocol.Recording{Out: []protocol.RecordStep{{Node: protocol.Seed + i, Kind: protocol.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf}}}
+			require.Eventually(t, func() bool { return first.node(protocol.Seed+i).err() == nil }, time.Minute, time.Millisecond)
+			require.NoError(t, first.members.recordSteps(within(t), r))
 		}
 		require.NoError(t, first.Close(context.Background()))
 		assert.Empty(t, recorded(t, c, 0, 1, 2))
 
-		require.ErrorIs(t, brandNew(t, c.Node(0), c.Node(3)).Bootstrap(within(t)), ErrInvalid)
+		if accepted == 1 { // it is refused when it has waited for ten node timeouts
+			err := brandNew(t, c.Node(0), c.Node(3)).Bootstrap(within(t))
+			require.ErrorIs(t, err, ErrInvalid)
+			assert.ErrorContains(t, err, "a recording of another list, "+strings.Join(conf.Addrs(), " ")+", has begun")
+		}
 		next := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
 		require.NoError(t, next.Bootstrap(within(t)))
 		assert.Equal(t, []string{string(conf.Stamp)}, recorded(t, c, 0, 1, 2))
@@ -204,12 +152,12 @@ func TestBootstrapEndsARecording(t *testing.T) {
 }
 
 // Of two lists that are declared at the same time one is recorded at most. The
-// other call says which set the nodes are.
+// other call uses that set, if q of its list are of it, or is refused.
 func TestBootstrapOfTwoListsAtOnce(t *testing.T) {
 	t.Parallel()
-	for range 15 {
-		c := redistest.Start(t, 4)
-		lists := []*Quorum{brandNew(t, c.Node(0), c.Node(1), c.Node(2)), brandNew(t, c.Node(0), c.Node(1), c.Node(3))}
+	for range 8 {
+		c := redistest.Start(t, 5)
+		lists := []*Quorum{brandNew(t, c.Node(0), c.Node(1), c.Node(2)), brandNew(t, c.Node(2), c.Node(3), c.Node(4))}
 		errs := make([]error, len(lists))
 		var all sync.WaitGroup
 		for i, q := range lists {
@@ -220,7 +168,101 @@ func TestBootstrapOfTwoListsAtOnce(t *testing.T) {
 		require.GreaterOrEqual(t, won, 0, "%v", errs)
 		require.ErrorIs(t, errs[1-won], ErrInvalid)
 		assert.ErrorContains(t, errs[1-won], "the list of this client")
-		assert.Len(t, recorded(t, c, 0, 1, 2, 3), 1)
+		assert.Len(t, recorded(t, c, 0, 1, 2, 3, 4), 1)
 		held(t, lists[won], "n").Release()
 	}
+}
+
+// Blank nodes record their set by themselves once a call waits for them, and
+// vote after the guard time. Many clients may do so at once.
+func TestFirstLockRecordsTheSet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	var all sync.WaitGroup
+	for range 4 {
+		q := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
+		all.Go(func() { held(t, q, "n").Release() })
+	}
+	all.Wait()
+	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
+}
+
+// A try does not wait for the guard time, and says what is missing.
+func TestTryOnBrandNewNodes(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
+	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	_, err = q.Acquire(within(t), s, true, nil)
+	require.ErrorIs(t, err, ErrNoQuorum)
+	for _, left := range guardLeft(t, q) {
+		assert.Positive(t, left)
+	}
+	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
+}
+
+// A set whose nodes have all lost their data comes back by itself, with a guard
+// time: clients that know it record it again, and so do those that start.
+func TestSetThatIsLostComesBack(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q, _ := gives(t, c, 3)
+	held(t, q, "n").Release()
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Kill())
+	}
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Restart())
+	}
+	held(t, q, "n").Release()
+	held(t, opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2)), "n").Release()
+	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
+}
+
+// All nodes lose their data while a call waits that began when the set was
+// known. That call has them record the set again.
+func TestACallThatWaitsRecordsALostSet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q, waits := gives(t, c, 3)
+	first := held(t, q, "n")
+	s, err := waits.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &waits.set})
+	require.NoError(t, err)
+	p, err := waits.Begin(s, false, nil)
+	require.NoError(t, err)
+	got, ctx := make(chan error, 1), within(t)
+	go func() {
+		h, err := p.Wait(ctx)
+		if err == nil {
+			h.Release()
+		}
+		got <- err
+	}()
+	require.Eventually(t, func() bool { return first.Standing().Waiters }, time.Minute, time.Millisecond)
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Kill())
+	}
+	_ = q.Close(context.Background()) // what it asks for would be recorded, too
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Restart())
+	}
+	require.NoError(t, <-got)
+	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
+}
+
+// A minority that remembers the set has all of its members record it again.
+func TestSetThatMostHaveLostComesBack(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q, _ := gives(t, c, 3)
+	was := recorded(t, c, 0)
+	for _, i := range []int{1, 2} {
+		require.NoError(t, c.Node(i).Kill())
+	}
+	for _, i := range []int{1, 2} {
+		require.NoError(t, c.Node(i).Restart())
+	}
+	held(t, q, "n").Release()
+	assert.Equal(t, was, recorded(t, c, 0, 1, 2))
 }

@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -51,7 +50,7 @@ func newBucketed(clients []redis.UniversalClient, set Settings) (*Quorum, error)
 	q := &Quorum{set: set, closing: make(chan struct{}), buckets: &buckets{clients: clients}}
 	q.buckets.q = q
 	for i, c := range clients {
-		q.addrs = append(q.addrs, nameOf(c, i))
+		q.addrs = append(q.addrs, set.nameOf(c, i))
 	}
 	_, err := q.buckets.begin(0)
 	return q, err
@@ -109,40 +108,13 @@ func (s *buckets) begin(b int) (*Quorum, error) {
 // Connect has reached the nodes. It does nothing for a Quorum without buckets,
 // and nothing once it has waited.
 func (q *Quorum) AwaitFirst(ctx context.Context) {
-	if q.set.base == "" || q.reached.Load() {
+	if q.set.base == "" || q.awaited.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, roundsToConnect*q.driver.furthest(&q.set))
 	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		up, tried := uint32(0), 0
-		for _, n := range q.nodes.all() {
-			select {
-			case <-n.ready:
-				tried++
-			default:
-			}
-			if n.err() == nil {
-				up |= 1 << n.index
-			}
-		}
-		// What was tried and failed is not waited for: the connections go on by
-		// themselves, and the call that comes next says what each node has
-		// answered.
-		if q.driver.sets().Met(up) || tried == q.nodes.size() {
-			break
-		}
-		select {
-		case <-tick.C:
-			continue
-		case <-ctx.Done():
-		case <-q.closing:
-		}
-		break
-	}
-	q.reached.Store(true)
+	q.members.contacted(ctx)
+	q.awaited.Store(true)
 }
 
 // begun are the buckets that have begun. One that begins meanwhile may be

@@ -28,7 +28,8 @@ func listsHalfASlot(t *testing.T) bool {
 	defer func() { assert.NoError(t, q.Close(context.Background())) }()
 	const name = "a"
 	b := q.For(name)
-	b.AwaitFirst(t.Context())
+	require.NoError(t, b.Bootstrap(within(t)))
+	connected(t, b)
 	key := script.NewKeys(b.set.Prefix, name).Record()
 	require.NoError(t, client.Set(t.Context(), key, "x", 0).Err())
 	names, _, err := b.nodes.at(0).listNames(t.Context(), "0")
@@ -60,7 +61,7 @@ func TestNamesOfClusters(t *testing.T) {
 	defer client.Close()
 	assert.Equal(t, []string{"a:6379", "b:1"}, client.Options().Addrs)
 	assert.Equal(t, "u secret", client.Options().Username+" "+client.Options().Password)
-	assert.Equal(t, "cluster a:6379", nameOf(client, 0))
+	assert.Equal(t, "cluster:a:6379,b:1", nodes[0].Name())
 	assert.NotNil(t, nodes[1].cluster.TLSConfig)
 	for url, want := range map[string]string{
 		"redis+cluster://:secret@a/3":        "a cluster has no databases",

@@ -52,7 +52,7 @@ func (c *call) Until() time.Time {
 // takes none and does not block.
 func (c *call) Append(dst []byte) []byte {
 	a := c.a
-	return script.AppendCommand(dst, a.q.keys(a.spec), &a.claim.Terms, a.q.channel, a.q.set.Guard, a.q.set.Retention, c.req)
+	return script.AppendCommand(dst, a.q.keys(a.spec), &a.claim.Terms, a.q.channel, a.q.guard(), a.q.retention(), c.req)
 }
 
 // Kind says which other requests it may share a batch with; 0: none. Requests

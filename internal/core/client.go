@@ -32,10 +32,10 @@ type driver struct {
 
 // The seed is random, so that the clients of a fleet do not try to repair a
 // node at the same moments.
-func (d *driver) init(q *Quorum, nodes int) {
+func (d *driver) init(q *Quorum) {
 	d.q = q
 	d.client = protocol.NewClient(protocol.ClientConfig{
-		Nodes: nodes, TTL: d.q.set.TTL, NodeTimeout: d.q.set.NodeTimeout, Guard: d.q.set.Guard,
+		TTL: d.q.set.TTL, NodeTimeout: d.q.set.NodeTimeout, Guard: d.q.set.Guard,
 		Seed: rand.Uint64(), Rules: rules(),
 	})
 	d.timer.start(d.tick)
@@ -121,6 +121,9 @@ func (d *driver) carryOut(do []protocol.Action) {
 			return
 		}
 	}
+	if d.q.nodes.size() == 0 { // the first group is yet to come, and an Action names a node
+		d.q.nodes.grow(d.q, 1)
+	}
 	for i := range do {
 		d.act(&do[i])
 	}
@@ -157,8 +160,6 @@ func (d *driver) act(a *protocol.Action) {
 		n.beginIncarnation(a)
 	case protocol.ActGuard:
 		n.askGuard()
-	case protocol.ActCompare:
-		n.compare(*a)
 	case protocol.ActReconnect:
 		n.link.Reconnect(errOtherIncarnation)
 	case protocol.ActStep:
@@ -173,14 +174,6 @@ func (d *driver) act(a *protocol.Action) {
 // end its goroutine; what is to be done for safety is done by then.
 func (d *driver) report(n *node, a *protocol.Action) {
 	switch a.Kind {
-	case protocol.ActDuplicate:
-		// An operator has nothing to mend where a set that exchanged nodes
-		// knows one by two names.
-		if !d.twice(n.index, a.Other) {
-			return
-		}
-		d.q.set.Logger.Warn("quorate: two nodes are the same server; the first keeps its vote, the second gets none: give each server once",
-			"first", d.q.nodes.at(a.Other).addr, "second", n.addr)
 	case protocol.ActJumped:
 		// Noted before it is logged: a logger that blocks must not keep the
 		// jump from Check.

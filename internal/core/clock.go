@@ -105,19 +105,6 @@ func (d *driver) nodesTime(at protocol.Time) time.Time {
 	return time.UnixMicro(int64(d.client.Clock(at)))
 }
 
-// wall is the wall clock of this process, nil for the machine's. Ballots are
-// near it, so that people can read them. Nothing rests on it: no ticket, no
-// lease and no deadline.
-type wall func() time.Time
-
-// time is what the wall clock shows.
-func (w wall) time() time.Time {
-	if w != nil {
-		return w()
-	}
-	return time.Now().Round(0)
-}
-
 // askGuard reads the longest guard time that clients have shown to a node. The
 // Client wants it for a node in doubt: leases of a client with a longer guard
 // time may run there for longer than this client's own (docs/protocol.md,

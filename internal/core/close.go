@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -63,7 +64,12 @@ func (q *Quorum) Close(ctx context.Context) error {
 		}
 		ctx, cancel := context.WithTimeout(ctx, q.set.TTL)
 		defer cancel()
-		err = q.nodes.close(ctx, q.driver.furthest(&q.set))
+		err = errors.Join(q.nodes.close(ctx, q.driver.furthest(&q.set)), q.seeds.close(ctx, q.set.NodeTimeout))
+		q.clientsMu.Lock()
+		defer q.clientsMu.Unlock()
+		for _, c := range q.offered {
+			_ = c.Close() // it has no connections
+		}
 	})
 	return err
 }

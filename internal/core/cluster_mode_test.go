@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -21,6 +22,8 @@ func clusterModeIsForGood(t *testing.T) bool {
 	q, err := New([]redis.UniversalClient{node.Client()}, Defaults())
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, q.Close(t.Context())) }()
-	q.nodes.at(0).tried(t.Context())
-	return forGood(q.nodes.at(0).err())
+	n := q.node(protocol.Seed)
+	n.tried(t.Context())
+	err = n.err()
+	return err != nil && forGood(err)
 }

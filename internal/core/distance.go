@@ -32,6 +32,9 @@ func (d *driver) sets() protocol.Quorums { return d.client.Group().Sets }
 
 // timeout is how long to wait for an answer of this node.
 func (n *node) timeout(s *Settings) time.Duration {
+	if n.seed() {
+		return max(s.NodeTimeout, min(2*n.info().RoundTrip, s.TTL/4))
+	}
 	return n.fanout.NodeTimeout(n.index, s.NodeTimeout, s.TTL)
 }
 

@@ -2,6 +2,10 @@
 // internal/protocol a clock, connections and timers, and gives the primitives
 // claims to build on.
 //
+// Its nodes are of two kinds: the members of the set that it counts on, by
+// their numbers, and the addresses of its list, which only show which set that
+// is.
+//
 // It passes bytes, times and events to internal/protocol, and does what that
 // says. The runtime itself must do some things in a certain order: the rules in
 // rules.go name these.
@@ -18,9 +22,10 @@
 // scheduler.mu, shard.mu, members.mu, clientTimer.mu and jump.mu are leaves: no
 // lock is taken under them.
 //
-// None is held while a node is waited for, nor in a callback of a primitive,
-// the observer or the logger: a callback may call the same value again, so a
-// lock held there would deadlock.
+// members.one is held while a set is recorded, and nothing but another
+// recording waits for it. No other lock is held while a node is waited for, and
+// none in a callback of a primitive, the observer or the logger: a callback may
+// call the same value again, so a lock held there would deadlock.
 //
 // # Goroutines
 //
@@ -32,7 +37,8 @@
 //	one of a flow, at times   sends what waited for room, and ends when nothing waits
 //	one of a watch            asks for its record
 //	one for each repair step  as it waits for a node
-//	one for each node         that is dropped, until nothing of it is left
+//	one for each node         that begins or is dropped, until nothing of it is left
+//	one of a recording        while the nodes are to record their set
 //	one for each deadline     that has passed: it ends the hold, which calls the primitive
 //
 // A caller's own goroutine waits for its claim, under its own context.

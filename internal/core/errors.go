@@ -57,8 +57,7 @@ func (f *Failure) Unwrap() []error {
 }
 
 // RecoveringError is a node that is new or lost its data, and does not vote
-// yet. Wait is what is left of its guard time when it answered. Advice counts
-// these errors.
+// yet. Wait is what is left of its guard time when it answered.
 type RecoveringError struct{ Wait time.Duration }
 
 func (e *RecoveringError) Error() string {
@@ -131,10 +130,7 @@ var (
 // the caller's context ends. A word that is here by mistake would make a Lock
 // fail that could have succeeded.
 func forGood(err error) bool {
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errClusterMode) || clusterMode(err) {
-		return true
-	}
-	if _, duplicate := errors.AsType[*DuplicateError](err); duplicate {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errNoInfo) || errors.Is(err, errClusterMode) || clusterMode(err) {
 		return true
 	}
 	if _, wrong := errors.AsType[*SetError](err); wrong {

@@ -12,7 +12,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,9 +22,14 @@ import (
 type Exchange struct {
 	Add      []string // as ParseNodes takes them; the new nodes are empty servers
 	Remove   []string // addresses of members, or URLs that name them
-	Undo     bool     // what is under way is given up; Add and Remove are empty
+	Move     []Move
+	Shared   *protocol.Shared // what is not 0 is to be the set's
+	Undo     bool             // what is under way is given up; all else is empty
 	Progress func(ExchangeProgress)
 }
+
+// Move is a member that gets another address.
+type Move struct{ From, To string }
 
 // ExchangeProgress is how far an exchange has come. It is reported when that
 // changes.
@@ -59,6 +63,8 @@ type exchange struct {
 	shown   ExchangeProgress        // the last one
 	disks   []disk                  // of its members
 	gone    error                   // why the exchange is given up
+	refused error                   // why no other round can help
+	blocked bool                    // nothing can be decided, so it cannot be undone either
 }
 
 // Exchange has other nodes be the set, while locks are held and waited for. It
@@ -78,22 +84,22 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	}
 	// Without a majority nothing can be decided. Ready also fails for a list
 	// that is another one than the set's, so such a client never proposes a
-	// configuration.
-	if err := q.Ready(ctx); err != nil {
+	// configuration. A ttl that is too long for the set is none here: the
+	// remedy for it is an exchange that lengthens the guard time, see succeed.
+	own := q.set
+	own.TTL = 0
+	if err := q.readyWith(ctx, &own); err != nil {
 		return err
 	}
 	x := &exchange{q: q, ask: ask}
 	c := q.members.config.Load()
 	if c == nil {
-		return &Failure{Err: fmt.Errorf("%w: no set is recorded, so its nodes cannot be exchanged: record it first with \"quorate bootstrap --record\"", ErrInvalid)}
+		return &Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have recorded no set yet: run \"quorate bootstrap\"", ErrInvalid)}
 	}
-	// Guard is measured by this process's clock, and the leases that it has to
-	// outlast by the nodes' and other clients'. So it is longer by what clocks
-	// may differ in speed, and by the skew on both sides. Patience bounds how
-	// long the call waits for a new node that answered prepare and does not any
-	// more (TestNodeThatDiesWhileItEntersIsGivenUp). A guard time is enough for
-	// a server that restarts.
-	x.e = protocol.Exchange{Guard: c.Guard + c.Guard/50 + 2*q.set.Skew, Patience: max(c.Guard, 20*q.set.NodeTimeout), Undo: ask.Undo, Rules: rules()}
+	// Patience bounds how long the call waits for a new node that answered
+	// prepare and does not any more (TestNodeThatDiesWhileItEntersIsGivenUp). A
+	// guard time is enough for a server that restarts.
+	x.e = protocol.Exchange{Patience: max(c.Guard(), 20*q.set.NodeTimeout), Undo: ask.Undo, Rules: rules()}
 	if err := x.prepare(ctx, c); err != nil {
 		return &Failure{Err: err}
 	}
@@ -104,12 +110,29 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	return nil
 }
 
-// SetAddrs returns the addresses of the set's members, nil if no set is known.
-func (q *Quorum) SetAddrs() []string {
-	if c := q.members.config.Load(); c != nil {
-		return c.Addrs()
+// Configuration returns the configuration that this client counts on. It waits
+// until one is known.
+func (q *Quorum) Configuration(ctx context.Context) (*protocol.Configuration, error) {
+	switch {
+	case q.isClosed():
+		return nil, &Failure{Err: ErrClosed}
+	case q.buckets != nil:
+		return q.buckets.all[0].Load().Configuration(ctx)
 	}
-	return nil
+	if err := q.members.await(ctx, true); err != nil {
+		return nil, err
+	}
+	return q.members.config.Load(), nil
+}
+
+// Recorded returns the configuration that this client counts on, nil if it is
+// found out that the nodes have recorded none. It changes nothing.
+func (q *Quorum) Recorded(ctx context.Context) *protocol.Configuration {
+	if q.buckets != nil {
+		return q.buckets.all[0].Load().Recorded(ctx)
+	}
+	_ = q.Ready(ctx)
+	return q.members.config.Load()
 }
 
 // run goes round until the exchange is over, given up, or ctx ends.
@@ -130,11 +153,10 @@ func (x *exchange) run(ctx context.Context) error {
 			return x.undone(x.gone)
 		case outcome == protocol.ExchangeUnfit:
 			return fmt.Errorf("%w: %s", ErrInvalid, x.unfit())
-		// It does not pass: each round would fail in the same way. The set is
-		// half-way and serves, and a process that has followed fewer exchanges
-		// ends it.
-		case errors.Is(err, errSetFull):
-			return &ExchangeError{fmt.Errorf("%w: this process has followed too many exchanges to go on; let another process go on", ErrInvalid), x.state()}
+		case x.blocked:
+			return &ExchangeError{x.refused, x.state()}
+		case x.refused != nil:
+			return x.abandon(x.refused)
 		// Any other error passes, or ctx ends: a node that is down, a lock of
 		// the register that another operator holds. To give up here would leave
 		// the set half-way for a lost packet.

@@ -45,7 +45,7 @@ func TestExchangeIsOnDisk(t *testing.T) {
 func TestWhatANodeSaysOfItsDisk(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
-	q := opened(t, exchangeSettings(), c.Node(0))
+	q := declared(t, c, exchangeSettings())
 	n := q.nodes.at(0)
 	for err, settled := range map[error]bool{
 		resp.Error("NOPERM this user has no permissions to run the 'bgsave' command"):    true,

@@ -106,3 +106,33 @@ func TestExchangeThatEndsAsItsChangeIsDecided(t *testing.T) {
 	}
 	assert.Equal(t, c.Addrs()[:3], nodesOf(q))
 }
+
+// The nodes that decide lack a right for good. The exchange says so, and does
+// not wait until its context ends. Nothing has changed.
+func TestExchangeThatIsRefusedForGood(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	operator, _ := gives(t, c, 3)
+	was := operator.members.config.Load().Stamp
+	for i := range c.Len() {
+		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-hset", "-set").Err())
+	}
+	err := operator.Exchange(minute(t), Exchange{Shared: &protocol.Shared{Guard: 6 * time.Second}})
+	require.ErrorIs(t, err, ErrNoQuorum)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, " refuses: ")
+	assert.Equal(t, was, operator.members.config.Load().Stamp)
+}
+
+// A guard time that no ttl fits is refused before anything changes. One that
+// the operator's own ttl does not fit is not, and neither is the way back.
+func TestGuardTimeBelowTheOperatorsTTL(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	operator, _ := gives(t, c, 1)
+	require.ErrorIs(t, operator.Exchange(minute(t), Exchange{Shared: &protocol.Shared{Guard: time.Millisecond}}), ErrInvalid)
+	for _, guard := range []time.Duration{3 * time.Second, 4500 * time.Millisecond} {
+		require.NoError(t, operator.Exchange(minute(t), Exchange{Shared: &protocol.Shared{Guard: guard}}))
+		assert.Equal(t, guard, operator.members.config.Load().Guard())
+	}
+}

@@ -34,8 +34,7 @@ func (x *exchange) report(c, next *protocol.Configuration, left time.Duration) {
 		p.Await = strings.Join(silent, " ") + " to answer"
 	case c.Stage == protocol.Learning:
 		p.Await, p.Left = "the new nodes to take in what the others have", left
-		// Where no node enters, Learning is for holders alone
-		// (docs/membership.md, rule 23).
+		// Where no node enters, Learning is for holders alone.
 		if !slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return m.Role == protocol.Enters }) {
 			p.Await, p.Left = "holders to get their places at the nodes that stay", x.e.Left(x.q.now())
 		}

@@ -35,7 +35,7 @@ func (x *exchange) round(ctx context.Context) (protocol.ExchangeOutcome, error) 
 	// has others there.
 	x.count(c)
 	left := x.look(ctx, c)
-	next, ask := x.e.Propose(q.now(), protocol.NewBallot(q.wall.time(), chance(), ""))
+	next, ask := x.e.Propose(q.now(), protocol.NewBallot(time.Now(), chance(), ""))
 	// GaveUp names the member in each round from then on, by its place in the
 	// configuration of that moment. gone keeps what was said first, or the end
 	// of the caller's context, which abandon has put there.
@@ -70,6 +70,9 @@ func (x *exchange) count(c *protocol.Configuration) {
 // node shows yet.
 func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) error {
 	decided, err := x.q.succeed(ctx, c, next)
+	if f, is := errors.AsType[*Failure](err); is {
+		x.refuse(c, f.Nodes)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -81,12 +84,8 @@ func (x *exchange) decide(ctx context.Context, c, next *protocol.Configuration) 
 	// members moved. If this process dies before the first one moves, no node
 	// shows the decision. The register keeps it, and the next operator finds it
 	// there (TestDecisionThatNoNodeShowsIsUndone).
-	x.q.members.change(-1, func(m *protocol.Membership) {
-		if !m.Decide(decided) {
-			err = errSetFull
-		}
-	})
-	return err
+	x.q.members.change(-1, func(m *protocol.Membership) { m.Decide(decided) })
+	return nil
 }
 
 // look asks each member how far it is. It returns the longest guard time that a
@@ -97,19 +96,18 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 	q := x.q
 	// Each goroutine writes its own element of looks. x.e gets the results
 	// below, after all have ended: it is not safe for concurrent use.
-	members := q.members.slots(c)
-	looks, saved := make([]protocol.RepairResult, len(members)), make([]bool, len(members))
+	looks, saved := make([]protocol.RepairResult, len(c.Members)), make([]bool, len(c.Members))
 	var all sync.WaitGroup
 	asked := q.now()
-	for k, i := range members {
+	for k, member := range c.Members {
 		looks[k].Err = errNoAnswer
 		// follow makes a node after Membership has given it a number, so there
 		// may be none yet.
-		if i < 0 || i >= q.nodes.size() {
+		if member.Number >= q.nodes.size() {
 			continue
 		}
 		all.Go(func() {
-			n := q.nodes.at(i)
+			n := q.nodes.at(member.Number)
 			if looks[k] = n.lookAs(ctx, c.Stamp); looks[k].Err == nil && x.e.Saves(k) {
 				ctx, cancel := context.WithTimeout(ctx, n.timeout(&q.set))
 				defer cancel()
@@ -119,8 +117,10 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 	}
 	all.Wait()
 	now := q.now()
+	var failed []NodeFailure
 	for k, l := range looks {
 		if l.Err != nil {
+			failed = append(failed, NodeFailure{Addr: c.Members[k].Addr, Err: l.Err})
 			x.e.Silent(now, k)
 			continue
 		}
@@ -130,7 +130,27 @@ func (x *exchange) look(ctx context.Context, c *protocol.Configuration) (left ti
 			left = max(left, l.Wait)
 		}
 	}
+	x.refuse(c, failed)
 	return left
+}
+
+// refuse notes a refusal that no other round changes: of a node that enters, or
+// of so many others that these cannot decide. A node that is removed may refuse
+// what it likes, as long as the others have a quorum.
+func (x *exchange) refuse(c *protocol.Configuration, failed []NodeFailure) {
+	refused := uint32(0)
+	for _, f := range failed {
+		at := c.Place(f.Addr)
+		if at < 0 || f.Err == nil || !forGood(f.Err) {
+			continue
+		}
+		refused |= 1 << c.Members[at].Number
+		enters := c.Members[at].Role == protocol.Enters && !x.ask.Undo
+		x.blocked = x.blocked || x.q.driver.client.Group().Deciders.Blocked(refused)
+		if x.refused == nil && (enters || x.blocked) {
+			x.refused = fmt.Errorf("%w: %s refuses: %w", ErrNoQuorum, f.Addr, f.Err)
+		}
+	}
 }
 
 // lookAs reads a node's marker as one of a configuration. A node that does not
@@ -150,7 +170,14 @@ func (n *node) lookAs(ctx context.Context, stamp protocol.Stamp) (res protocol.R
 // or leave. Without that an exchange whose new nodes cannot be reached could
 // not be undone.
 func (q *Quorum) succeed(ctx context.Context, c, next *protocol.Configuration) (*protocol.Configuration, error) {
-	spec, err := q.NewSpec(Spec{Name: protocol.SuccessorName(c.Stamp), Weight: 1, Capacity: 1, Set: &q.set})
+	// The set may have a guard time now that does not cover this client's ttl:
+	// this call may be about to give it one, or a longer one. The lock of the
+	// register has a lease that fits.
+	own := q.set
+	if most := longestTTL(c); own.TTL > most {
+		own.TTL, own.NodeTimeout = most, min(own.NodeTimeout, most/4)
+	}
+	spec, err := q.NewSpec(Spec{Name: protocol.SuccessorName(c.Stamp), Weight: 1, Capacity: 1, Set: &own})
 	if err != nil {
 		return nil, err
 	}

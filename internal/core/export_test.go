@@ -1,17 +1,27 @@
 package core
 
-import "github.com/redis/go-redis/v9"
+import (
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // Drop ends a node. The channel is closed when nothing of it is left.
 func (q *Quorum) Drop(i int) <-chan struct{} {
 	n := q.nodes.at(i)
-	q.nodes.drop(i)
+	n.drop()
 	return n.ended
 }
 
-// Connect begins a node in the place of one that was dropped.
+// Connect begins a node with the number of one that was dropped.
 func (q *Quorum) Connect(i int, c redis.UniversalClient) error {
-	return q.nodes.connect(q, i, c, false)
+	return q.nodes.connect(q, i, q.nodes.at(i).addr, c, false)
+}
+
+// Connected reports whether each member of the set is connected.
+func (q *Quorum) Connected() bool {
+	live := q.nodes.live()
+	return len(live) > 0 && len(live) == q.Size() && !slices.ContainsFunc(live, func(n *node) bool { return n.err() != nil || q.members.unfit(n.index) != nil })
 }
 
 // Waiting returns how many requests wait for room at a node.

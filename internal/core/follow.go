@@ -1,18 +1,19 @@
 package core
 
-// This file carries out what protocol.Membership decides when a set exchanges
-// its nodes: which nodes this client connects to and leaves, and what claims
-// and operations count on.
+// This file carries out what protocol.Membership decides when another
+// configuration begins to count: which nodes this client connects to and
+// leaves, and what claims and operations count on.
 
 import (
-	"context"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -27,13 +28,9 @@ func (s *members) follow() {
 	}
 }
 
-// followed reports whether there was something to do. A set whose nodes were
-// never exchanged changes nothing.
-//
-// Invariant: New has made the nodes of the list before. Without that their
-// numbers would be taken here.
+// followed reports whether there was something to do.
 func (s *members) followed() bool {
-	if c := s.config.Load(); c == nil || c.Stamp.Epoch() == 1 {
+	if s.config.Load() == nil {
 		return false
 	}
 	select {
@@ -46,32 +43,38 @@ func (s *members) followed() bool {
 	// counted is set before the work, not after it: what another goroutine
 	// learns meanwhile is another configuration, and the loop of follow finds
 	// it.
-	if s.following || c == s.counted {
+	if s.following || c == nil || c == s.counted {
 		s.mu.Unlock()
 		return false
 	}
+	was := s.counted
 	s.following, s.counted = true, c
 	g := s.known.Group()
-	var addrs []string
-	for i := range g.Nodes {
-		addrs = append(addrs, s.known.Addr(i))
-	}
 	s.mu.Unlock()
-	// The nodes are made before the claims hear of them, and are connected to
-	// after that. In the first order reversed a claim would send to an index
-	// without a node. In the second one a vote could come for a claim that does
-	// not count the node yet.
-	entered := s.enter(addrs)
 	defer func() { // also when a callback ends the goroutine
-		for _, n := range entered {
-			close(n.placed)
-		}
 		s.mu.Lock()
 		s.following = false
 		s.mu.Unlock()
 	}()
+	if was == nil {
+		s.noteList(c)
+	} else {
+		s.q.set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
+	}
+	// Each number has a node before a claim hears of it. Its connection begins
+	// when claims count on it, see keep.
+	s.q.nodes.grow(s.q, g.Nodes)
 	s.q.regroup(g)
 	return true
+}
+
+// noteList logs which addresses of the list are no member's. They are not used.
+func (s *members) noteList(c *protocol.Configuration) {
+	for _, addr := range s.list() {
+		if c.Place(addr) < 0 {
+			s.q.set.Logger.Info("quorate: a node of the list is no member of the set, and has no vote", "node", addr, "set", c.Addrs())
+		}
+	}
 }
 
 // regroup has all that is under way count on other nodes.
@@ -101,76 +104,77 @@ func (r *records) regroup(g protocol.Group) {
 	}
 }
 
-// exclude has the operations under way hear which nodes are not known to be
-// members, and which have become others. See members.change for why the last
-// value follows that of the event.
-func (r *records) exclude(s *members, outside, others uint32) {
-	for _, i := range r.all() {
-		i.mu.Lock()
-		now := i.q.now()
-		if !i.over {
-			last := s.outside.Load()
-			i.in.Exclude(now, outside|last, others)
-			i.in.Exclude(now, last, 0)
-		}
-		i.writeUnlock(now)
-	}
-}
-
-// enter makes the nodes that are new. Their connections begin when claims count
-// on them.
-//
-// Invariant: each number that the Client knows is that of a node. One that
-// cannot be connected to counts as down.
-func (s *members) enter(addrs []string) (made []*node) {
-	q := s.q
-	// Numbers only grow, and follow runs in one goroutine, so nothing else
-	// appends to the list.
-	for i := q.nodes.size(); i < len(addrs); i++ {
-		c, err := q.nodes.clientAt(addrs[i])
-		if err != nil {
-			q.set.Logger.Warn("quorate: a node has become a member of the set and cannot be connected to", "node", addrs[i], "error", err)
-		}
-		made = append(made, q.nodes.enter(q, i, addrs[i], c))
-	}
-	return made
-}
-
-// keep has a node be connected to while it is a member, and ends it when it is
-// none any more.
+// keep has a node be connected to while it is wanted, at the address that the
+// set records, and ends it otherwise.
 //
 // Invariant: it looks again after what it has done. Two events may have their
 // actions carried out in either order. Without that a node that leaves the set
 // and enters again at once stays dropped, and its vote is missing.
 func (s *members) keep(i int) {
 	q := s.q
-	// Begin may be said of a number before follow has made the node. follow
-	// connects what it makes, so nothing is lost.
-	if i >= q.nodes.size() { // follow makes it
+	select {
+	case <-q.built:
+	default: // New makes the first nodes
+		q.tasks.start(func() {
+			select {
+			case <-q.built:
+				s.keep(i)
+			case <-q.closing:
+			}
+		})
 		return
 	}
 	wanted, addr := s.wants(i)
+	n := q.node(i)
+	live := n != nil && !n.dropped.Load()
 	switch {
-	case wanted != q.nodes.at(i).dropped.Load():
-		return
-	case !wanted:
-		q.nodes.drop(i)
+	case live && (!wanted || n.addr != addr):
+		n.drop()
 		s.keep(i)
+		return
+	case live == wanted:
 		return
 	}
 	// A task: connect waits until the node that had the index has ended, for a
 	// node timeout, and the caller may be a reader.
 	q.tasks.start(func() {
-		c, err := q.nodes.clientAt(addr)
-		if err == nil {
-			if err = q.nodes.connect(q, i, c, true); err != nil {
-				_ = c.Close() // Close has begun, or another call has connected it
-			}
+		if !s.counts(i) {
+			return
 		}
-		if err == nil {
+		c, own, err := q.clientAt(addr)
+		if err != nil {
+			q.set.Logger.Warn("quorate: a member of the set cannot be connected to", "node", addr, "error", err)
+			return
+		}
+		if err = q.pool(i).connect(q, i, addr, c, own); err == nil {
 			s.keep(i)
+		} else if own {
+			_ = c.Close() // Close has begun, or another call has connected it
 		}
 	})
+}
+
+// counts waits until claims count on a number, and requests name the
+// configuration that has it. The events of the node are for the Client, which
+// must know the number by then, and its handshake reads the marker of that
+// configuration. It returns false if the number is none any more, or the Quorum
+// closes.
+func (s *members) counts(i int) bool {
+	for i < protocol.Seed {
+		c := s.config.Load()
+		if c == nil || c.Numbered(i) == nil {
+			return false // it is connected to when a configuration with it begins to count
+		}
+		if s.q.driver.client.Group().Nodes > i && s.home() == script.HomeOf(c.Stamp) {
+			return true
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-s.q.closing:
+			return false
+		}
+	}
+	return true
 }
 
 // wants reports whether a node is to be connected to, and where. Both under one
@@ -181,93 +185,106 @@ func (s *members) wants(i int) (is bool, addr string) {
 	return s.known.Wants(i), s.known.Addr(i)
 }
 
-// offer says with which credentials an address is to be connected to that may
-// become a node. Without a URL they are those of the first node.
-func (s *nodes) offer(a Address) {
-	if a.plain {
-		return
+// offer says with which credentials an address is to be connected to. Without a
+// URL they are those of the first node of the list.
+func (q *Quorum) offer(a Address) {
+	q.clientsMu.Lock()
+	defer q.clientsMu.Unlock()
+	if name := a.Name(); !a.plain && q.clients[name] == nil {
+		q.clients[name] = a.Client()
+		q.offered = append(q.offered, q.clients[name])
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.offers == nil {
-		s.offers = map[string]*redis.Options{}
-	}
-	s.offers[a.Addr] = a.Options
 }
 
-func (s *nodes) offered(addr string) *redis.Options {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.offers[addr]
+// clientAt returns the client for an address: that of the list, if the list has
+// the address, else a new one with the options of the first node of the list.
+// own is true for a new one.
+func (q *Quorum) clientAt(addr string) (c redis.UniversalClient, own bool, err error) {
+	q.clientsMu.Lock()
+	c = q.clients[addr]
+	q.clientsMu.Unlock()
+	if c != nil {
+		return c, false, nil
+	}
+	if rest, is := strings.CutPrefix(addr, sentinelName); is {
+		c, err = q.failoverAt(rest)
+		return c, true, err
+	}
+	if rest, is := strings.CutPrefix(addr, clusterName); is {
+		c, err = q.clusterAt(strings.Split(rest, ","))
+		return c, true, err
+	}
+	o, err := q.optionsAt(addr)
+	if err != nil {
+		return nil, false, err
+	}
+	return redis.NewClient(o), true, nil
 }
 
-// clientAt returns a client of an address, with the options of the first node
-// that is a single server, and with its credentials unless others were offered.
-// A certificate is to be that of the address, unless the options name one for
-// all nodes.
-func (s *nodes) clientAt(addr string) (redis.UniversalClient, error) {
-	o, err := s.optionsAt(addr)
+// clusterAt returns a client of a cluster with the options of the first one of
+// the list. Another client may have named other nodes of it.
+func (q *Quorum) clusterAt(addrs []string) (redis.UniversalClient, error) {
+	q.clientsMu.Lock()
+	defer q.clientsMu.Unlock()
+	for _, name := range q.members.list() {
+		if c, is := q.clients[name].(*redis.ClusterClient); is {
+			o := *c.Options()
+			o.Addrs = addrs
+			return redis.NewClusterClient(&o), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: no node of the list is a cluster, whose options could be used", ErrInvalid)
+}
+
+// failoverAt returns a client of a Sentinel set by the name that it has in the
+// record: MASTER@HOST:PORT,HOST:PORT.
+func (q *Quorum) failoverAt(name string) (redis.UniversalClient, error) {
+	at := strings.LastIndexByte(name, '@')
+	if at < 1 {
+		return nil, fmt.Errorf("%w: %q names no Sentinel set", ErrInvalid, name)
+	}
+	o, err := q.optionsAt("")
 	if err != nil {
 		return nil, err
 	}
-	return redis.NewClient(o), nil
+	return redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: name[:at], SentinelAddrs: strings.Split(name[at+1:], ","),
+		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, DialerRetries: o.DialerRetries,
+	}), nil
 }
 
-func (s *nodes) optionsAt(addr string) (*redis.Options, error) {
-	for _, n := range s.all() {
-		c, single := n.client.(*redis.Client)
-		if !single || n.addr != c.Options().Addr {
-			continue
+// optionsAt returns options for an address: those of the first node of the list
+// that is a single server, with its user, password, TLS and timeouts. What
+// belongs to the address of that node does not come along: its socket, its name
+// in the certificate. A dialer does: it gets the address.
+func (q *Quorum) optionsAt(addr string) (*redis.Options, error) {
+	var first *redis.Client
+	for _, name := range q.members.list() {
+		q.clientsMu.Lock()
+		c, single := q.clients[name].(*redis.Client)
+		q.clientsMu.Unlock()
+		if single && (first == nil || first.Options().Addr == transport.SentinelAddr) {
+			first = c
 		}
-		o := *c.Options()
-		// The options are those of a node that works: user, password, TLS,
-		// timeouts. What belongs to the address of that node must not come
-		// along: its dialer, its socket, its name in the certificate.
-		o.Addr, o.Network, o.PushNotificationProcessor = addr, "tcp", nil
-		if addr[:1] == "/" {
-			o.Network = "unix"
-		}
-		if was, _, err := net.SplitHostPort(n.addr); o.TLSConfig != nil {
-			o.TLSConfig, o.Dialer = o.TLSConfig.Clone(), nil
-			if host, _, e := net.SplitHostPort(addr); err == nil && e == nil && o.TLSConfig.ServerName == was {
-				o.TLSConfig.ServerName = host
-			}
-		}
-		// What the URL of this very address says comes before what the first
-		// node has: another user or another certificate there is the reason to
-		// name it (TestDiscoveryNamesTheCredentialsOfANodeThatEnters).
-		if a := s.offered(addr); a != nil {
-			o.Network, o.Username, o.Password, o.DB, o.TLSConfig, o.Dialer = a.Network, a.Username, a.Password, a.DB, a.TLSConfig, nil
-			o.CredentialsProvider, o.CredentialsProviderContext, o.StreamingCredentialsProvider = nil, a.CredentialsProviderContext, nil
-		}
-		return &o, nil
 	}
-	if a := s.offered(addr); a != nil {
-		o := *a
-		return &o, nil
+	if first == nil {
+		return nil, fmt.Errorf("%w: no node of the list is a single server, whose options could be used", ErrInvalid)
 	}
-	return nil, fmt.Errorf("%w: no node of the list is a single server, whose options could be used", ErrInvalid)
+	o := *first.Options()
+	if o.Addr == transport.SentinelAddr || o.TLSConfig != nil {
+		o.Dialer = nil // it asks the Sentinels, or names the address of before
+	}
+	was, _, err := net.SplitHostPort(o.Addr)
+	o.Addr, o.Network, o.PushNotificationProcessor = addr, "tcp", nil
+	if strings.HasPrefix(addr, "/") {
+		o.Network = "unix"
+	}
+	if o.TLSConfig != nil {
+		o.TLSConfig = o.TLSConfig.Clone()
+		if host, _, e := net.SplitHostPort(addr); err == nil && e == nil && o.TLSConfig.ServerName == was {
+			o.TLSConfig.ServerName = host
+		}
+	}
+	return &o, nil
 }
-
-// nowhere is the way to a node for which there is none: each command is
-// refused. A member whose address this client cannot use gets one, so that its
-// number is never without a node.
-//
-// Append answers in a goroutine: a Transport calls no Reply in Append, because
-// the caller may hold the lock that Reply takes.
-type nowhere struct{ err error }
-
-func (w nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {
-	go c.Reply(nil, w.err)
-	return transport.Refused
-}
-
-func (w nowhere) Flush() {}
-
-func (w nowhere) State(time.Time) transport.State {
-	return transport.State{Err: w.err, Info: &transport.Info{}}
-}
-
-func (w nowhere) Reconnect(error) {}
-
-func (w nowhere) Close(context.Context) error { return nil }

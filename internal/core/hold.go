@@ -29,7 +29,11 @@ import (
 // place in the queue can be passed on inside the process.
 // It is not safe for concurrent use: one goroutine at a time waits or cancels.
 type Pending struct {
-	a     *attempt
+	q     *Quorum
+	spec  *Spec
+	try   bool
+	owner Owner
+	a     *attempt // nil: it has not begun, as no set is known
 	began protocol.Time
 }
 
@@ -60,20 +64,50 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 	if err := q.members.outOfSet(s.Set); err != nil {
 		return nil, &Failure{Err: err}
 	}
-	return &Pending{began: q.now(), a: q.start(s, try, o)}, nil
+	p := &Pending{q: q, spec: s, try: try, owner: o, began: q.now()}
+	if q.members.usable() {
+		p.a = q.start(s, try, o)
+	}
+	return p, nil
+}
+
+// start begins an attempt, once this client counts on a set.
+//
+// Invariant: what the set bounds is looked at again here. Begin may not have
+// known the set yet, and an attempt that has lapsed may have done so with a
+// change of the set. Without that a lease runs that the guard time of the set
+// does not cover.
+func (p *Pending) start(ctx context.Context) error {
+	p.a = nil
+	if err := p.q.members.await(ctx, p.try); err != nil {
+		return err
+	}
+	if err := p.q.members.outOfSet(p.spec.Set); err != nil {
+		return &Failure{Err: err}
+	}
+	p.a = p.q.start(p.spec, p.try, p.owner)
+	return nil
 }
 
 // Wait waits until the claim is admitted or cannot be, the context ends or the
 // Quorum is closed. When the context ends the claim is still queued: Wait
 // again, or Cancel. After any other error there is nothing left to cancel.
 func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
-	q := p.a.q
+	q := p.q
+	if p.a == nil {
+		if err := p.start(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		select {
 		case <-p.a.done:
 		default:
+			changed := q.members.forgotten()
 			select {
 			case <-p.a.done:
+			case <-changed:
+				continue
 			case <-ctx.Done():
 				return nil, p.failure(ctx)
 			case <-q.closing:
@@ -82,6 +116,14 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 			}
 		}
 		phase := p.a.take()
+		if phase != protocol.Holding && !p.a.spec.succession {
+			// The set may have changed since Begin looked. What was refused by
+			// its nodes meanwhile says less than this.
+			if err := q.members.outOfSet(p.spec.Set); err != nil {
+				p.Cancel()
+				return nil, &Failure{Err: err}
+			}
+		}
 		switch phase {
 		case protocol.Holding:
 			if q.isClosed() {
@@ -108,7 +150,9 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		case p.a.spec.succession: // another configuration counts now, and another register
 			return nil, p.a.failure(ErrLost)
 		}
-		p.a = q.start(p.a.spec, p.a.claim.Try, p.a.owner) // lapsed: a new id and a new ticket
+		if err := p.start(ctx); err != nil { // lapsed: a new id and a new ticket
+			return nil, err
+		}
 	}
 }
 
@@ -171,13 +215,17 @@ func (e *cutShort) Unwrap() []error { return []error{e.sentinel, e.ctx} }
 // cut short. When Wait has failed for another reason the attempt has ended, and
 // one more Wait would wait for what has been seen already. It reads done
 // without a.mu: only take, which the same goroutine calls, writes it.
-func (p *Pending) Queued() bool { return p.a.done != nil }
+func (p *Pending) Queued() bool { return p.a == nil || p.a.done != nil }
 
 // Cancel withdraws the claim from every node, without waiting for them. The
 // leaves go out although the caller's context has ended. If they went with it,
 // the claim would keep its place for a lease, and the next waiter would wait
 // for a caller that is gone.
-func (p *Pending) Cancel() { p.a.leave() }
+func (p *Pending) Cancel() {
+	if p.a != nil {
+		p.a.leave()
+	}
+}
 
 // Acquire is Begin, Wait, and Cancel when the context ends.
 func (q *Quorum) Acquire(ctx context.Context, s *Spec, try bool, o Owner) (*Hold, error) {

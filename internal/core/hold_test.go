@@ -2,11 +2,13 @@ package core
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -40,7 +42,7 @@ func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	logger := blockingHandler{slog.DiscardHandler, make(chan struct{}, 1), make(chan struct{})}
 	set.Logger = slog.New(logger)
 	q := opened(t, set, c.Node(0))
-	require.NoError(t, q.BootstrapSet(within(t)))
+	require.NoError(t, q.Bootstrap(within(t)))
 	late := lateness.Measure(t)
 	kept := held(t, q, "kept")
 	ends := set
@@ -57,4 +59,24 @@ func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	assert.True(t, kept.Valid() || late.Most() > set.TTL/4, "a hold is not renewed while a logger blocks")
 	close(logger.may)
 	kept.Release()
+}
+
+// The ttl of a client is longer than the guard time of the set covers, which
+// the client does not know yet as the call begins.
+func TestTTLBeyondASetThatIsFoundLater(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	gives(t, c, 3)
+	set := exchangeSettings()
+	set.TTL, set.Guard = 10*set.TTL, 30*set.TTL
+	q := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
+	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	p, err := q.Begin(s, false, nil)
+	if err == nil { // the set was not known
+		_, err = p.Wait(within(t))
+	}
+	require.ErrorIs(t, err, ErrInvalid)
+	_, is := errors.AsType[*TTLError](err)
+	assert.True(t, is, "%v", err)
 }

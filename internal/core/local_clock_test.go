@@ -127,11 +127,19 @@ func TestLossOfAStoppedProcess(t *testing.T) {
 	q, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
 	require.NoError(t, err)
 	defer func() { _ = q.Close(context.Background()) }()
-	require.NoError(t, q.BootstrapUnrecorded(within(t)))
+	require.NoError(t, q.Bootstrap(within(t)))
 	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
 	require.NoError(t, err)
 	_, err = q.Acquire(within(t), s, false, OnEnd(func(error) {}))
 	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		for i := range 3 {
+			if q.nodes.at(i).err() != nil {
+				return false
+			}
+		}
+		return true
+	}, time.Minute, time.Millisecond)
 	suspend(q.clock, 2*set.TTL)
 	q.woken()
 	line := log.await(t, "a hold was lost")

@@ -3,16 +3,16 @@ package core
 // This file owns members: the lock around protocol.Membership, and the order in
 // which its outcome reaches claims, requests and connections. members_errors.go
 // has the words for its verdicts, members_node.go what a new connection does
-// with them, members_views.go what other parts of this package read of it.
-// follow.go exchanges the nodes.
+// with them, members_wait.go what calls wait for. follow.go exchanges the
+// nodes, recording.go has them record their set.
 //
 // Invariant: see members. No decision is made here: each event goes through
 // change to protocol.Membership.
 
 import (
-	"cmp"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
@@ -21,36 +21,44 @@ import (
 
 // members owns the state machine that decides which set this client counts on,
 // and what follows from it for the claims and the connections of q. It is safe
-// for concurrent use: mu guards known, moving, regains, promised and logged.
-// The other fields are copies for readers without mu. Lock order: mu is a leaf.
+// for concurrent use: mu guards known, moving, recording, promised, counted,
+// following and logged, and each write of signal. The other fields are copies
+// for readers without mu. Lock order: mu is a leaf.
 //
 // Invariant: requests name another configuration only once each claim knows
-// which nodes are outside of it. Without that order a claim counts a vote of
-// before with one of that configuration.
+// which nodes it has. Without that order a claim counts a vote of before with
+// one of that configuration.
 type members struct {
 	q         *Quorum
 	mu        sync.Mutex
 	known     *protocol.Membership
 	moving    int                     // events whose outcome claims have not heard yet
-	regains   bool                    // regain runs
-	promised  protocol.Ballot         // the highest one that regain has met
+	recording bool                    // record runs
+	promised  protocol.Ballot         // the highest one that a recording has met
 	counted   *protocol.Configuration // that the claims count on
 	following bool                    // a goroutine has claims count on another configuration
-	logged    [maxNodes]protocol.SetFault
-	named     atomic.Pointer[script.Home]            // the home that requests name
+	logged    map[int]protocol.SetFault
+	signal    atomic.Pointer[chan struct{}]          // closed when what named, config or wrong says has changed
+	named     atomic.Pointer[naming]                 // what requests name
 	config    atomic.Pointer[protocol.Configuration] // nil: no set is known
-	outside   atomic.Uint32                          // nodes that are not known to be members, a bit for each
 	wrong     atomic.Pointer[SetError]               // nil: the list is that of the set, as far as is known
+	wanted    atomic.Bool                            // a call has asked for a recording, see forgotten
+	saidBlank atomic.Bool                            // the log says that the nodes of the list hold no data
+	one       sync.Mutex                             // one recording at a time
 }
 
-func newMembers(q *Quorum, addrs []string) *members {
-	s := &members{q: q, known: protocol.NewMembership(addrs, rules())}
-	// This runtime can connect to nodes beside those of its list. Without
-	// Exchanges a node of a later epoch counts as one of another set.
-	s.known.Exchanges = true
-	// Readers of named need no check for nil. The empty Home is that of nodes
-	// without a set.
-	s.named.Store(new(script.Home))
+// naming is what requests name: the configuration, by the key of its marker,
+// and its settings.
+type naming struct {
+	home             script.Home
+	guard, retention time.Duration
+}
+
+func newMembers(q *Quorum, list []string) *members {
+	s := &members{q: q, known: protocol.NewMembership(list, rules()), logged: map[int]protocol.SetFault{}}
+	signal := make(chan struct{})
+	s.signal.Store(&signal)
+	s.named.Store(&naming{guard: q.set.Guard, retention: q.set.Retention})
 	return s
 }
 
@@ -68,46 +76,20 @@ func (s *members) change(by int, event func(m *protocol.Membership)) (own []prot
 	event(s.known)
 	todo := s.known.Out
 	s.known.Out = nil
-	outside, others, doubts := s.known.Outside(), s.known.Others(), s.known.Doubts()
-	// outside is stored before any attempt is called. start registers an
-	// attempt, and then reads outside. So each attempt hears of the change by
-	// its start or by the loop below.
-	changed := s.outside.Swap(outside) != outside || others|doubts != 0
-	outside |= doubts // they were, until this event
 	if !on(RuleNameLast) {
 		s.name()
 	}
-	s.config.Store(s.known.Config())
-	s.wrong.Store(s.setError(s.known.Wrong()))
+	s.publish()
 	s.moving++
-	// regains is set under s.mu, so of two events that both find the set to be
-	// regained one starts the task.
-	regains := !s.regains && s.known.Regains()
-	s.regains = s.regains || regains
+	// recording is set under s.mu, so of two events that both find a recording
+	// to be due one starts the task.
+	due := !s.recording && s.known.Due()
+	s.recording = s.recording || due
 	s.mu.Unlock()
-	if regains {
-		s.q.tasks.start(s.regain)
-	}
-	// The claims read outside when they are called, too. If two events overlap,
-	// the later value may reach a claim first, and an earlier one must not
-	// replace it. The value of this event comes first: without it a claim would
-	// not learn that a node was outside that is known by now, and what the node
-	// said before would count (TestEventsThatOverlap). Others are of this
-	// event: what they said is forgotten before their new connections bring an
-	// answer.
-	if changed {
-		for _, a := range s.q.attempts.all() {
-			a.event(func(c *protocol.Attempt, now protocol.Time) {
-				last := s.outside.Load()
-				c.Exclude(now, outside|last, others)
-				c.Exclude(now, last, 0)
-			})
-		}
-		s.q.records.exclude(s, outside, others)
+	if due {
+		s.q.tasks.start(s.record)
 	}
 	s.follow()
-	// The verdict may be that the list is refused. That is one of the two
-	// reasons to ask the user's function for addresses: see helps.
 	s.q.discovery.wanted()
 	s.mu.Lock()
 	if s.moving--; s.moving == 0 {
@@ -117,18 +99,62 @@ func (s *members) change(by int, event func(m *protocol.Membership)) (own []prot
 	return s.carryOut(by, todo)
 }
 
+// publish stores the copies for readers without mu. Called with s.mu held.
+func (s *members) publish() {
+	config, wrong := s.known.Config(), s.setError(s.known.Wrong())
+	was, before := s.config.Swap(config), s.wrong.Swap(wrong)
+	if config != was || (wrong == nil) != (before == nil) {
+		s.changed()
+	}
+}
+
+// changed wakes what waits for changes. Called with s.mu held.
+func (s *members) changed() {
+	signal := make(chan struct{})
+	close(*s.signal.Swap(&signal))
+}
+
 // name has requests name the configuration that counts now. Called with s.mu
 // held.
 func (s *members) name() {
-	if home := script.HomeOf(s.known.Stamp()); home != *s.named.Load() {
-		s.named.Store(&home)
+	c := s.known.Config()
+	if c == nil {
+		return // no request is made
+	}
+	n := naming{home: script.HomeOf(c.Stamp), guard: c.Guard(), retention: c.Retention()}
+	if n != *s.named.Load() {
+		s.named.Store(&n)
+		s.changed()
 	}
 }
+
+// usable reports whether a claim can begin: a set is known, and requests name
+// one.
+//
+// Invariant: no claim begins before requests name a set. Claims count on no
+// nodes until then, and a try would fail as if all of them were down.
+func (s *members) usable() bool { return s.config.Load() != nil && s.home() != "" }
+
+// home is the Home that requests name now.
+func (s *members) home() script.Home { return s.named.Load().home }
+
+// markerKey is the key of the marker that this client's requests go by. Each
+// caller takes it for one command. If the set goes on meanwhile, the command
+// names the marker of before, which the node has no more: no answer to it
+// counts (rule 1).
+func (s *members) markerKey() string { return s.home().Marker(s.q.set.Prefix) }
+
+// guard is the guard time of the set; that of this client while no set is
+// known.
+func (q *Quorum) guard() time.Duration { return q.members.named.Load().guard }
+
+func (q *Quorum) retention() time.Duration { return q.members.named.Load().retention }
 
 // carryOut does what protocol.Membership says about other nodes than by, and
 // returns the rest. A step is for by alone: a node gets it on the connection
 // that has shown why it is needed. Another node that has to take one is
-// connected to again, and its own handshake finds out.
+// connected to again, and its own handshake finds out. A member that has left
+// is the exception: it gets its last step as its connection ends.
 func (s *members) carryOut(by int, todo []protocol.SetAction) (own []protocol.RecordStep) {
 	for _, a := range todo {
 		switch {
@@ -138,6 +164,8 @@ func (s *members) carryOut(by int, todo []protocol.SetAction) (own []protocol.Re
 			s.ask(a.Node, a.Ask)
 		case a.Begin, a.Cease:
 			s.keep(a.Node)
+		case a.Kind == protocol.SetRetire:
+			s.retire(a.RecordStep)
 		case a.Node == by:
 			own = append(own, a.RecordStep)
 		}
@@ -148,26 +176,50 @@ func (s *members) carryOut(by int, todo []protocol.SetAction) (own []protocol.Re
 // rejudge has a node connect again. New may not have got as far as that node.
 // It is a task: the caller may be in the handshake of the first node while New
 // makes the others, and no reader may wait for New.
-func (s *members) rejudge(node int) {
+func (s *members) rejudge(i int) {
 	s.q.tasks.start(func() {
 		select {
 		case <-s.q.built:
-			s.q.nodes.at(node).link.Reconnect(errRejudged)
+			if n := s.q.node(i); n != nil {
+				n.link.Reconnect(errRejudged)
+			}
 		case <-s.q.closing:
 		}
 	})
 }
 
-// ask asks a node what it keeps. If no answer comes, judgeAgain asks again: it
-// has the node judged that waits for the answer.
+// retire has a member that has left keep what followed. It goes before the end
+// of the connection in the order of that. If it is lost, the node keeps the
+// configuration of before, which leads to this one by its register.
+func (s *members) retire(step protocol.RecordStep) {
+	if n := s.q.node(step.Node); n != nil {
+		n.send(&adminRequest{command: s.setStep(nil, n, step)})
+	}
+}
+
+// ask asks a member what it keeps, and what its register says of what follows.
+// If no answer comes, judgeAgain asks again: it has the node judged that waits
+// for the answer.
 //
 // Invariant: ask starts no goroutine and waits for nothing. Close waits for
 // tasks, so a task that waits for a hung node would delay it.
-func (s *members) ask(node int, number uint32) {
-	n := s.q.nodes.at(node)
-	n.send(n.keeps(resp.AppendCommand(nil, "GET", script.SetKey(s.q.set.Prefix)), func(m *protocol.Membership, has protocol.NodeSet) {
-		m.Told(node, number, has)
-	}))
+func (s *members) ask(i int, number uint32) {
+	n, c := s.q.node(i), s.config.Load()
+	if n == nil || c == nil {
+		return
+	}
+	// Both are read at one moment: what the register says is the word of the
+	// member that the server is then.
+	register := script.NewKeys(s.q.set.Prefix, protocol.SuccessorName(c.Stamp)).Record()
+	n.send(&adminRequest{command: resp.AppendCommand(nil, "MGET", script.SetKey(s.q.set.Prefix), register), reply: func(v []resp.Value, err error) {
+		has, ok := protocol.ParseNodeSet(text(v, 0))
+		if err != nil || !ok {
+			return
+		}
+		next := protocol.RecordedNext{Of: c.Stamp}
+		next.Version, next.Config = script.ParseSuccessor(text(v, 1))
+		s.change(-1, func(m *protocol.Membership) { m.Told(i, number, has, next) })
+	}})
 }
 
 // keeps returns a command whose answer is what the node keeps of its set. The
@@ -179,11 +231,18 @@ func (n *node) keeps(command []byte, then func(m *protocol.Membership, has proto
 			return
 		}
 		n.q.members.change(-1, func(m *protocol.Membership) {
-			if !n.dropped.Load() { // under members.mu: another node may have the index from then on
+			if n.serves(m) {
 				then(m, has)
 			}
 		})
 	}}
+}
+
+// serves reports whether a node still is the one with its index, so that what
+// it shows is that of the address. Called with members.mu held: another node
+// may have the index as soon as Membership names another address.
+func (n *node) serves(m *protocol.Membership) bool {
+	return !n.dropped.Load() && n.addr == m.Addr(n.index)
 }
 
 // setStep encodes a step of the set's register. The id is that of the
@@ -194,5 +253,5 @@ func (s *members) setStep(dst []byte, n *node, step protocol.RecordStep) []byte 
 	if step.Kind == protocol.SetLife {
 		step.Life = newID().String()
 	}
-	return script.AppendSet(dst, s.q.set.Prefix, step, newID(), cmp.Or(n.info().Run(), "-"), s.q.set.Guard, s.q.set.Retention)
+	return script.AppendSet(dst, s.q.set.Prefix, step, newID(), n.info().Run())
 }

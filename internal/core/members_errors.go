@@ -20,25 +20,24 @@ import (
 )
 
 // SetError says that a client's list of nodes is another one than that of the
-// set (docs/membership.md, rule 6). It is an error of all calls and of all
-// nodes: a client that went on with the nodes that fit would count majorities
-// of another number of nodes. TestBootstrapOfTwoListsAtOnce has two lists that
-// share nodes.
+// set. It is an error of all calls and of all nodes: a client that went on with
+// the nodes that fit would count majorities of another number of nodes.
+// TestBootstrapOfTwoListsAtOnce has two lists that share nodes.
 type SetError struct {
 	List  []string // of the client
 	Set   []string // of the nodes
-	Odd   string   // a node of List that is not of the set; empty if the lists differ in length
 	Since time.Time
+	Begun bool // the set is not recorded: a recording of it has begun, and has not ended
 }
 
 func (e *SetError) Error() string {
-	odd := ""
-	if e.Odd != "" {
-		odd = fmt.Sprintf(": %s is not one of them", e.Odd)
+	if e.Begun {
+		return fmt.Sprintf("the list of this client is %s, and a recording of another list, %s, has begun on its nodes and has not ended: give all clients the same list, and run \"quorate bootstrap\" with it; "+
+			"nodes that have accepted the other list take no other: it ends on them when all nodes of that list answer, or when they are emptied",
+			strings.Join(e.List, " "), strings.Join(e.Set, " "))
 	}
-	return fmt.Sprintf("the list of this client, %s, is not that of its nodes, which are the set %s since %s%s; "+
-		"two lists can let two holders in: give every client the list of the set",
-		strings.Join(e.List, " "), strings.Join(e.Set, " "), e.Since.UTC().Format(time.DateTime+" MST"), odd)
+	return fmt.Sprintf("the list of this client, %s, is not that of its nodes, which are the set %s since %s: give every client the list of the set",
+		strings.Join(e.List, " "), strings.Join(e.Set, " "), e.Since.UTC().Format(time.DateTime+" MST"))
 }
 
 // Unwrap returns the kind.
@@ -60,30 +59,27 @@ type MemberError struct {
 func (e *MemberError) Error() string { return e.why }
 
 var (
-	errSetPending = &MemberError{why: "is about to be recorded as a node of a set; if that does not end, run \"quorate bootstrap --record\" with that set's list"}
+	errSetUnknown = &MemberError{why: "has recorded no set of nodes: it is brand-new or has lost its data. The nodes of a list record their set once all of them answer"}
+	errSetPending = &MemberError{why: "is about to record its set of nodes; that ends when all nodes of its list answer"}
 	errSetLost    = &MemberError{why: "lost its data, and fewer than a majority of the set's nodes can say what it was; " +
-		"it gets its place back by itself when all nodes of the set answer: start those that are down, or empty servers at their addresses"}
-	errSetBetween = &MemberError{why: "lost its data while the nodes of the set were being exchanged, and too few of the others can say what it was; " +
-		"start those that are down with their data. If that is lost, stop all clients, empty all nodes of the set, and run \"quorate bootstrap\" with their list"}
-	errSetForgotten = &MemberError{why: "too few nodes of the list can say which set it was; " +
-		"if the data of the others is lost, stop all clients, empty all nodes of the list, and run \"quorate bootstrap\""}
-	errSetElsewhere = &MemberError{why: "was a node of this set, and has the data of another set now; give the set's node back its address, or empty this one", final: true}
-	errSetRetired   = &MemberError{why: "is no node of the set any more; take it from the list of this client", final: true}
-	errSetFull      = &MemberError{why: "is of a set that has exchanged more nodes than one process can follow; restart this process with the list of the set", final: true}
-	errOtherSet     = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
-	errRejudged     = errors.New("the set of nodes has become known")
+		"it gets its place back by itself when all nodes of the set answer: start those that are down"}
+	errSetBetween = &MemberError{why: "lost its data while the set was being changed, and too few of the others can say what it was; " +
+		"start those that are down with their data"}
+	errSetRetired = &MemberError{why: "is no member of the set; take it from the list of this client"}
+	errSetAhead   = &MemberError{why: "serves a later configuration of the set, and it is being found out whether that was decided"}
+	errOtherSet   = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
+	errRejudged   = errors.New("what it counts as is found out once more")
 )
 
-// TTLError is a ttl that the guard time of the set does not cover
-// (docs/membership.md, rule 9). The client's own settings may be right for
-// themselves: the set was recorded with the guard time of another client. A
-// node that lost its data would vote by that one, while a lease of this ttl
-// runs (e2e: TestTTLBeyondTheSet).
+// TTLError is a ttl that the guard time of the set does not cover. The client's
+// own settings may be right for themselves: the set was recorded with the guard
+// time of another client. A node that lost its data would vote by that one,
+// while a lease of this ttl runs (e2e: TestTTLBeyondTheSet).
 type TTLError struct{ TTL, Skew, Guard time.Duration }
 
 func (e *TTLError) Error() string {
 	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, which is recorded with a guard time of %v: a node that lost its data could vote before a lease that it "+
-		"forgot has ended; choose WithTTL(%v) or less (half of the guard time less WithSkew(%v)), or record the set with a longer WithGuard when it is new",
+		"forgot has ended; choose WithTTL(%v) or less (half of the guard time less the skew of %v), or lengthen the guard time: quorate members set --guard",
 		e.TTL, e.Guard, max(0, e.Guard/2-e.Skew), e.Skew)
 }
 
@@ -96,57 +92,46 @@ func (s *members) setError(v protocol.SetVerdict) *SetError {
 	if v.Fault != protocol.SetWrong {
 		return nil
 	}
-	e := &SetError{List: s.known.List(), Set: v.Set.Addrs(), Since: v.Set.Stamp.Since()}
-	if len(e.List) == len(e.Set) {
-		e.Odd = s.known.Addr(v.Node)
-	}
-	return e
+	return &SetError{List: s.known.List(), Set: v.Shown.Addrs(), Since: v.Shown.Stamp.Since()}
 }
 
 // verdictError returns why a node has no vote, nil if it has. It takes s.mu, so
 // no event of Membership may call it.
 func (s *members) verdictError(v protocol.SetVerdict) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch v.Fault {
 	case protocol.SetWrong:
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		return s.setError(v)
+	case protocol.SetUnknown:
+		if v.Shown == nil {
+			return errSetUnknown
+		}
+		return &MemberError{why: "is of the set " + strings.Join(v.Shown.Addrs(), " ") + "; too few nodes of this client's list say the same: give it the list of the set"}
 	case protocol.SetPending:
 		return errSetPending
 	case protocol.SetLost:
-		// Nothing is regained between two sets (rule 19), so to wait for the
-		// other nodes, which errSetLost advises, would not end.
-		if v.Set != nil && v.Set.Stage != protocol.Stable {
-			return errSetBetween
-		}
 		return errSetLost
-	case protocol.SetElsewhere:
-		return errSetElsewhere
-	case protocol.SetAstray:
-		return astrayError(v)
+	case protocol.SetBetween:
+		return errSetBetween
 	case protocol.SetRetired:
 		return errSetRetired
-	case protocol.SetFull:
-		return errSetFull
-	case protocol.SetAlias:
-		return &MemberError{final: true, why: fmt.Sprintf("reaches %s, which is used by the address that the set records", s.q.addr(v.Other))}
-	case protocol.SetCopied:
-		return &MemberError{final: true, why: fmt.Sprintf("has a copy of the data of %s, and with it that node's identity, so its vote would count twice; "+
-			"empty it before it is used as a node of its own", s.q.addr(v.Other))}
+	case protocol.SetAhead:
+		return errSetAhead
+	case protocol.SetForeign:
+		// It passes where all members have lost their data, and have recorded
+		// their set once more (e2e: TestFlushAll).
+		return &MemberError{why: "has the data of another set of nodes, " + strings.Join(v.Shown.Addrs(), " ") +
+			"; start the server of this set at its address, or move the member to the address that it has: quorate members move"}
+	case protocol.SetOther:
+		at := v.Set.Member(v.As)
+		if at < 0 { // it has left the set since the node was judged
+			return errRejudged
+		}
+		return &MemberError{final: true, why: fmt.Sprintf("has the data of %s, another member of this set, so its vote would count twice; start it with its own data, "+
+			"or, if that member now runs here, say so: quorate members move", v.Set.Members[at].Addr)}
 	}
 	return nil
-}
-
-// astrayError says whose data a node has. The error is not final: it passes
-// where servers have changed their addresses with each other, once each has
-// been seen.
-func astrayError(v protocol.SetVerdict) error {
-	node := "another node of this set"
-	if k := v.Set.Member(v.Shown); k >= 0 {
-		node = v.Set.Members[k].Addr + ", " + node
-	}
-	return &MemberError{why: fmt.Sprintf("has the data of %s, which was not found to have moved here; give that node back its address, "+
-		"or empty this server if it is to be the node of the set at this address", node)}
 }
 
 // checkSet returns the error of a command in the words of this client. A node
@@ -187,8 +172,14 @@ func (s *members) outOfSet(set *Settings) error {
 	if wrong := s.wrong.Load(); wrong != nil {
 		return wrong
 	}
-	if c := s.config.Load(); c != nil && c.Guard < 2*set.TTL+2*set.Skew {
-		return &TTLError{TTL: set.TTL, Skew: set.Skew, Guard: c.Guard}
+	c := s.config.Load()
+	switch {
+	case c == nil:
+	case set.GuardGiven && set.Guard > c.Guard():
+		return fmt.Errorf("%w: WithGuard(%v) is longer than the guard time of the set, %v, by which its nodes go: leave WithGuard out, "+
+			"or lengthen that of the set: quorate members set --guard", ErrInvalid, set.Guard, c.Guard())
+	case set.TTL > longestTTL(c):
+		return &TTLError{TTL: set.TTL, Skew: c.Skew(), Guard: c.LeaseGuard()}
 	}
 	return nil
 }

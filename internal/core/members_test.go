@@ -1,12 +1,12 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
-	"github.com/quorate/quorate/internal/transport"
 )
 
 // within is a context that ends with the test, or after a time that no busy
@@ -32,13 +32,63 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
+// dialing returns clients of the first n servers, whose connections dial makes.
+// Connections to members that the list does not have are made by the first one.
+func dialing(t *testing.T, c *redistest.Cluster, n int, dial func(ctx context.Context, addr string) (net.Conn, error)) (clients []redis.UniversalClient) {
+	t.Helper()
+	for i := range n {
+		client := redis.NewClient(&redis.Options{
+			Addr: c.Node(i).Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) },
+		})
+		t.Cleanup(func() { _ = client.Close() })
+		clients = append(clients, client)
+	}
+	return clients
+}
+
+// started is a Quorum of these clients.
+func started(t *testing.T, clients []redis.UniversalClient, set Settings) *Quorum {
+	t.Helper()
+	q, err := New(clients, set)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	return q
+}
+
+// logged is a logger, and what it was given.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) has(parts ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		all := true
+		for _, part := range parts {
+			all = all && strings.Contains(line, part)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
 // A claim whose settings were made apart from the Quorum's counts on the set of
 // that Quorum, too. Without that each request is refused, and each node is
 // connected to again without end.
 func TestSettingsMadeApart(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
-	require.NoError(t, q.BootstrapSet(within(t)))
 	own := Defaults()
 	own.TTL, own.Guard = time.Minute, 3*time.Minute
 	spec, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &own})
@@ -48,138 +98,235 @@ func TestSettingsMadeApart(t *testing.T) {
 	h.Release()
 }
 
-// A set is recorded while a client connects, after it has read which set each
-// node is of. It learns the set, and connects again: no error says that
-// anything is wrong with a key.
-func TestSetIsRecordedWhileAClientConnects(t *testing.T) {
+// A client whose list has one node that is no member uses the set, and logs
+// that the node has no vote. One whose list has fewer than q members is refused
+// with both lists.
+func TestListsThatAreNotTheSets(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 5)
+	_, q := gives(t, c, 3)
+	first := held(t, q, "first")
+	set := exchangeSettings()
+	var log logged
+	set.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	most := opened(t, set, c.Node(4), c.Node(1), c.Node(0))
+	finds(t, most, "first", first)
+	assert.ElementsMatch(t, c.Addrs()[:3], nodesOf(most))
+	require.Eventually(t, func() bool { return log.has("no member of the set", c.Node(4).Addr()) }, time.Minute, time.Millisecond)
+	assert.Zero(t, c.Node(4).Client().DBSize(t.Context()).Val(), "a node that is no member is left as it was")
+
+	few := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(3).Client(), c.Node(4).Client()}, exchangeSettings())
+	var err error
+	require.Eventually(t, func() bool { // it knows by then that its other nodes are not brand-new
+		err = few.Ready(within(t))
+		return errors.Is(err, ErrInvalid)
+	}, time.Minute, time.Millisecond)
+	assert.ErrorContains(t, err, "the list of this client, "+strings.Join([]string{c.Addrs()[0], c.Addrs()[3], c.Addrs()[4]}, " "))
+	assert.ErrorContains(t, err, "the set "+strings.Join(c.Addrs()[:3], " "))
+	first.Release()
+}
+
+// A client that names the nodes by other addresses than the set does reaches
+// them at those of the set.
+func TestListOfOtherAddresses(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	first := idle(t, c)
+	gives(t, c, 3)
 	var clients []redis.UniversalClient
-	for i := range c.Len() {
-		clients = append(clients, c.Node(i).Client())
+	for i := range 3 {
+		client := redis.NewClient(&redis.Options{
+			Addr: strings.Replace(c.Node(i).Addr(), "127.0.0.1", "localhost", 1), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+		t.Cleanup(func() { _ = client.Close() })
+		clients = append(clients, client)
 	}
-	set := first.set
-	var once sync.Once
-	var met sync.WaitGroup
-	met.Add(len(clients))
-	set.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
-		var here sync.Once
-		hello, failed := cfg.Hello, cfg.HelloFailed
-		cfg.Hello = func(info transport.Info) ([]transport.Command, error) {
-			here.Do(func() { // the answers of the probe are here
-				met.Done()
-				met.Wait()
-				once.Do(func() { assert.NoError(t, first.BootstrapSet(within(t))) })
-			})
-			return hello(info)
-		}
-		cfg.HelloFailed = func(err error) {
-			assert.ErrorContains(t, err, "OTHERSET")
-			failed(err)
-		}
-		return transport.NewOrdered(client, cfg)
-	}
-	q, err := New(clients, set)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
-	require.NoError(t, q.Ready(within(t)))
-	spec, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.set})
-	require.NoError(t, err)
-	h, err := q.Acquire(within(t), spec, false, nil)
-	require.NoError(t, err)
-	h.Release()
+	q := started(t, clients, exchangeSettings())
+	held(t, q, "n").Release()
+	connected(t, q)
+	assert.Equal(t, c.Addrs(), nodesOf(q))
 }
 
-// A client records the set while its own claims ask the nodes all the time.
-// Each node refuses the requests that name no set, and is connected to again:
-// Bootstrap goes on with what the nodes have accepted.
-func TestSetIsRecordedByABusyClient(t *testing.T) {
+// Of a list's three nodes two have been replaced. What these keep leads a
+// client that starts with that list to the set.
+func TestTombstonesLeadToTheSet(t *testing.T) {
 	t.Parallel()
-	for range 10 {
-		c := redistest.Start(t, 3)
-		set := Defaults()
-		set.NodeTimeout = 2 * time.Second // Bootstrap may take ten times that
-		q := declared(t, c, set)
-		var all sync.WaitGroup
-		ctx, cancel := context.WithCancel(t.Context())
-		for _, name := range []string{"a", "b", "c", "d"} {
-			spec, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.set})
-			require.NoError(t, err)
-			all.Go(func() {
-				for ctx.Err() == nil {
-					if h, err := q.Acquire(ctx, spec, false, nil); err == nil {
-						h.Release()
-					}
-				}
-			})
-		}
-		err := q.BootstrapSet(within(t))
-		cancel()
-		all.Wait()
-		require.NoError(t, err)
-	}
+	c := redistest.Start(t, 5)
+	operator, _ := gives(t, c, 3)
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[3:4], Remove: c.URLs()[:1]}))
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Add: c.URLs()[4:5], Remove: c.URLs()[1:2]}))
+	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
+	held(t, late, "n").Release()
+	assert.Equal(t, c.Addrs()[2:], nodesOf(late))
 }
 
-// An address of the list leads to a server with another member's data from some
-// moment on, and a third member is away. What the first one said counts no
-// more: the hold ends at once, long before its leases do.
+// One node of three shows a later configuration that was not decided. No client
+// connects to the address that it names, the log says which node it is, and
+// holds go on. When the record is put back, the node votes again.
+func TestForgedConfiguration(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	operator, _ := gives(t, c, 3)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	var reached atomic.Int32
+	go func() {
+		for {
+			nc, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			reached.Add(1)
+			_ = nc.Close()
+		}
+	}()
+	set := exchangeSettings()
+	var log logged
+	set.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
+	first := held(t, q, "first")
+	kept := keeps(t, first)
+	connected(t, q)
+
+	bad, key := c.Node(0).Client(), script.SetKey(set.Prefix)
+	was := bad.Get(t.Context(), key).Val()
+	has, ok := protocol.ParseNodeSet(was)
+	require.True(t, ok)
+	forged := *has.Config
+	forged.Stamp = protocol.StampOf(99, protocol.NewBallot(time.Now(), chance(), ""))
+	forged.Members = []protocol.Member{{Number: 0, Identity: has.Identity, Addr: c.Node(0).Addr()}, {Number: 3, Identity: "0123456789abcdef", Addr: listener.Addr().String()}}
+	lie := has
+	lie.Config = &forged
+	marker := script.HomeOf(has.Stamp()).Marker(set.Prefix)
+	value := bad.Get(t.Context(), marker).Val()
+	require.NoError(t, bad.Set(t.Context(), key, lie.String(), 0).Err())
+	require.NoError(t, bad.Rename(t.Context(), marker, script.HomeOf(forged.Stamp).Marker(set.Prefix)).Err())
+
+	require.Eventually(t, func() bool { return log.has("has no vote", c.Node(0).Addr(), "serves a later configuration") }, time.Minute, time.Millisecond)
+	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
+	for range 20 {
+		held(t, q, "other").Release()
+		held(t, late, "other").Release()
+		finds(t, late, "first", first)
+	}
+	assert.Equal(t, c.Addrs(), nodesOf(operator))
+	assert.Equal(t, c.Addrs(), nodesOf(late))
+	require.NoError(t, bad.Set(t.Context(), key, was, 0).Err())
+	require.NoError(t, bad.Set(t.Context(), marker, value, 0).Err())
+	connected(t, q)
+	connected(t, late)
+	assert.Zero(t, reached.Load(), "connections to the forged address")
+	kept()
+	first.Release()
+}
+
+// The address of a member leads to a server with another member's data from
+// some moment on, and a third member is away. That server has no vote, and the
+// error says what to do.
 func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
 	set := Defaults()
 	set.TTL, set.Guard, set.Retention = 10*time.Minute, 25*time.Minute, time.Hour
 	set.Logger = slog.New(slog.DiscardHandler)
-	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).BootstrapSet(within(t)))
+	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).Bootstrap(within(t)))
 	var moved atomic.Bool
-	var clients []redis.UniversalClient
-	for i := range 3 {
-		clients = append(clients, redis.NewClient(&redis.Options{Addr: c.Node(i).Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			switch {
-			case i == 2:
-				return nil, errors.New("cut off")
-			case i == 0 && moved.Load():
-				addr = c.Node(3).Addr()
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, addr)
-		}}))
-		t.Cleanup(func() { _ = clients[i].Close() })
-	}
-	q, err := New(clients, set)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	q := started(t, dialing(t, c, 3, func(ctx context.Context, addr string) (net.Conn, error) {
+		switch {
+		case addr == c.Node(2).Addr():
+			return nil, errors.New("cut off")
+		case addr == c.Node(0).Addr() && moved.Load():
+			addr = c.Node(3).Addr()
+		}
+		return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	}), set)
 	data := c.Node(1).Client().Get(t.Context(), script.SetKey(set.Prefix)).Val()
 	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(set.Prefix), data, 0).Err())
-	mine := held(t, q, "first")
+	held(t, q, "first").Release()
 	moved.Store(true)
 	q.nodes.at(0).link.Reconnect(errors.New("as the test wants it"))
-	require.Eventually(t, func() bool { return !mine.Valid() }, time.Minute, time.Millisecond)
-	mine.Release()
+	require.Eventually(t, func() bool {
+		f, _ := q.reached()
+		return f != nil && len(f.Nodes) == 2 && strings.Contains(f.Nodes[0].Err.Error(), "has the data of "+c.Node(1).Addr()+", another member of this set")
+	}, time.Minute, time.Millisecond)
+	s, err := q.NewSpec(Spec{Name: "second", Weight: 1, Capacity: 1, Set: &q.set})
+	require.NoError(t, err)
+	_, err = q.Acquire(within(t), s, true, nil)
+	require.ErrorIs(t, err, ErrNoQuorum, "the server has no vote")
 }
 
-// The servers of a set have changed their addresses with each other. A client
-// that starts then uses each of them, once it has seen where they are.
-func TestServersThatChangedAddresses(t *testing.T) {
+// A server has the data of a member that has left the set since it was judged.
+func TestVerdictOfAnEarlierSet(t *testing.T) {
+	t.Parallel()
+	q := idle(t, redistest.Start(t, 1))
+	v := protocol.SetVerdict{Fault: protocol.SetOther, As: "0123456789abcdef", Set: q.members.config.Load()}
+	assert.ErrorIs(t, q.members.verdictError(v), errRejudged)
+}
+
+// A member moves to another address with its data. Holds go on, and clients
+// with the list of before find it.
+func TestMemberMoves(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	set := Defaults()
-	set.Logger = slog.New(slog.DiscardHandler)
-	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).BootstrapSet(within(t)))
-	var clients []redis.UniversalClient
-	for i := range 3 {
-		clients = append(clients, redis.NewClient(&redis.Options{Addr: c.Node(i).Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, c.Node((i+1)%3).Addr())
-		}}))
-		t.Cleanup(func() { _ = clients[i].Close() })
+	operator, q := gives(t, c, 3)
+	first := held(t, q, "first")
+	kept := keeps(t, first)
+	to := strings.Replace(c.Node(0).Addr(), "127.0.0.1", "localhost", 1)
+	require.NoError(t, operator.Exchange(minute(t), Exchange{Move: []Move{{From: c.Addrs()[0], To: to}}}))
+	want := []string{to, c.Addrs()[1], c.Addrs()[2]}
+	for _, one := range []*Quorum{operator, q, opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))} {
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(one)) }, time.Minute, time.Millisecond)
+		connected(t, one)
+		assert.Equal(t, to, one.nodes.at(0).addr)
+		finds(t, one, "first", first)
 	}
-	q, err := New(clients, set)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = q.Close(context.Background()) })
-	require.NoError(t, q.Ready(within(t)))
-	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(q.nodes.all(), func(n *node) bool { return n.err() != nil })
-	}, time.Minute, time.Millisecond)
-	held(t, q, "first").Release()
+	kept()
+	first.Release()
+	assert.ErrorContains(t, operator.Exchange(minute(t), Exchange{Move: []Move{{From: c.Addrs()[0], To: to}}}), "has that address already")
+}
+
+// The guard time of a set becomes longer, and shorter, while locks are held. A
+// client is refused whose ttl the shorter one does not cover, or that asks for
+// a longer one than the set's.
+func TestSettingsOfASetChange(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	operator, q := gives(t, c, 3)
+	first := held(t, q, "first")
+	kept := keeps(t, first)
+	change := func(to time.Duration) {
+		t.Helper()
+		require.NoError(t, operator.Exchange(minute(t), Exchange{Shared: &protocol.Shared{Guard: to}}))
+		require.Eventually(t, func() bool { return q.guard() == to && operator.guard() == to }, time.Minute, time.Millisecond)
+	}
+	change(7 * time.Second)
+	longer := exchangeSettings()
+	longer.TTL, longer.Guard = 3*time.Second, 7*time.Second
+	held(t, opened(t, longer, c.Node(0), c.Node(1), c.Node(2)), "n").Release()
+	change(4500 * time.Millisecond)
+	kept()
+	first.Release()
+	late := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, longer)
+	var long *TTLError
+	require.ErrorAs(t, late.Ready(within(t)), &long)
+	longer.TTL, longer.GuardGiven = 2*time.Second, true
+	err := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, longer).Ready(within(t))
+	require.ErrorIs(t, err, ErrInvalid)
+	assert.ErrorContains(t, err, "WithGuard(7s) is longer than the guard time of the set, 4.5s")
+}
+
+// A server that refuses INFO has no vote: a loss of its data would not be
+// noticed.
+func TestServerThatRefusesInfo(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	gives(t, c, 3)
+	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw", "~*", "&*", "+@all", "-info").Err())
+	limited := redis.NewClient(&redis.Options{Addr: c.Node(0).Addr(), Username: "limited", Password: "pw", MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+	t.Cleanup(func() { _ = limited.Close() })
+	q := started(t, []redis.UniversalClient{limited, c.Node(1).Client(), c.Node(2).Client()}, exchangeSettings())
+	held(t, q, "n").Release()
+	require.Eventually(t, func() bool { return errors.Is(q.nodes.at(0).err(), errNoInfo) }, time.Minute, time.Millisecond)
 }
 
 // A set that another version of the library has recorded is refused with an
@@ -189,14 +336,68 @@ func TestSetOfAnotherVersionIsRefused(t *testing.T) {
 	c := redistest.Start(t, 1)
 	recorded := "0 0 c id 1.19a0000000000000001 2 whatever a later version writes"
 	require.NoError(t, c.Node(0).Client().Set(t.Context(), script.SetKey(Defaults().Prefix), recorded, 0).Err())
-	q, err := New([]redis.UniversalClient{c.Node(0).Client()}, exchangeSettings())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	q := started(t, []redis.UniversalClient{c.Node(0).Client()}, exchangeSettings())
 	require.Eventually(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		f, ok := errors.AsType[*Failure](q.Ready(ctx))
-		return ok && strings.Contains(fmt.Sprint(f.Nodes[0].Err), "version 2 of the keys, and this program has version 1")
+		return ok && len(f.Nodes) > 0 && strings.Contains(fmt.Sprint(f.Nodes[0].Err), "version 2 of the keys, and this program has version 1")
 	}, time.Minute, time.Millisecond)
 	assert.Equal(t, recorded, c.Node(0).Client().Get(t.Context(), script.SetKey(Defaults().Prefix)).Val(), "it is left as it was")
+}
+
+// Requests name a configuration after each claim knows of it.
+func TestRequestsNameASetThatClaimsKnow(t *testing.T) {
+	t.Parallel()
+	assert.False(t, namesTooEarly(t))
+}
+
+// namesTooEarly reports whether requests name a configuration that a claim does
+// not know yet.
+func namesTooEarly(t *testing.T) bool {
+	c := redistest.Start(t, 3)
+	q := idle(t, c)
+	joint := q.members.config.Load().Begin(protocol.Change{Remove: []string{c.Node(2).Addr()}}, protocol.NewBallot(time.Now(), chance(), ""))
+	h := held(t, q, "n")
+	a := (*attempt)(h)
+	a.mu.Lock() // it hears of nothing
+	changed := make(chan struct{})
+	go func() {
+		q.members.change(-1, func(m *protocol.Membership) { m.Decide(joint) })
+		close(changed)
+	}()
+	require.Eventually(t, func() bool { return q.members.config.Load().Stamp == joint.Stamp }, time.Minute, time.Millisecond)
+	early := q.members.home().Stamp() == joint.Stamp
+	a.mu.Unlock()
+	gone(t, changed)
+	require.Eventually(t, func() bool { return q.members.home().Stamp() == joint.Stamp }, time.Minute, time.Millisecond)
+	h.Release()
+	return early
+}
+
+// Two goroutines that learn of two steps may carry them out in either order.
+// What counts is what the set is at the end.
+func TestAStepThatIsCarriedOutLate(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := idle(t, c)
+	set := q.members.config.Load()
+	b := protocol.NewBallot(time.Now(), chance(), "")
+	decide := func(c *protocol.Configuration) {
+		q.members.change(-1, func(m *protocol.Membership) { m.Decide(c) })
+	}
+	late := func(a protocol.SetAction) { q.members.carryOut(-1, []protocol.SetAction{a}) }
+	ended := protocol.SetAction{RecordStep: protocol.RecordStep{Node: 2}, Cease: true}
+	begins := protocol.SetAction{RecordStep: protocol.RecordStep{Node: 2}, Begin: true}
+	n := q.nodes.at(2)
+	late(ended)
+	assert.False(t, n.dropped.Load(), "a member is dropped")
+	joint := set.Begin(protocol.Change{Remove: []string{c.Node(2).Addr()}}, b)
+	decide(joint)
+	decide(joint.Finish(b))
+	gone(t, n.ended)
+	late(begins)
+	assert.True(t, q.nodes.at(2).dropped.Load(), "a node that has left is connected to")
+	connected(t, q)
+	held(t, q, "n").Release()
 }

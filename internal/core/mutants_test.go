@@ -44,7 +44,6 @@ func TestMutants(t *testing.T) {
 		{"a restarted server has forgotten nothing", RuleRestart, func(t *testing.T) bool { return !restartIsALoss(t) }},
 		{"a master that was a replica has forgotten nothing", RuleRolledBack, func(t *testing.T) bool { return !rollbackIsALoss(t) }},
 		{"a failed handshake leaves the address connected", RuleHandshake, func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
-		{"and one that could not kill the last connection", RuleHandshake, func(t *testing.T) bool { return !failedKillEnds(t) }},
 		{"the leaves of a release are sent before its contexts end", RuleReleaseLast, func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
 		{"a node in cluster mode is waited for", RuleClusterMode, func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
 		{"requests name a set that claims do not know yet", RuleNameLast, namesTooEarly},
@@ -66,11 +65,6 @@ func TestProtocolMutants(t *testing.T) {
 		find func(t *testing.T) bool
 	}{
 		{"long values are sent without room for them", protocol.RuleRecordsWait, func(t *testing.T) bool { return breaksByValues(t) > 0 }},
-		{"Bootstrap ends each guard time", protocol.RuleKeepGuard, func(t *testing.T) bool { return !guardIsKept(t) }},
-		{"Bootstrap records a set that is in use", protocol.RuleLeaveUsed, func(t *testing.T) bool {
-			left, _ := leavesAUsedSet(t)
-			return !left
-		}},
 		{"watches ask on a new connection without room for it", protocol.RuleRecordsWait, func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
 	} {
 		t.Run(m.name, func(t *testing.T) {

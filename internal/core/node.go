@@ -57,24 +57,29 @@ func (q *Quorum) blankNode(i int, addr string) *node {
 	}
 }
 
+// seed reports whether the node is one of the client's list, which only shows
+// what it keeps.
+func (n *node) seed() bool { return n.index >= protocol.Seed }
+
 // It returns at once. The link connects by itself, again and again until the
 // node ends.
-func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
-	n := q.blankNode(i, nameOf(c, i))
+func (q *Quorum) newNode(i int, addr string, c redis.UniversalClient) (*node, error) {
+	n := q.blankNode(i, addr)
 	n.client = c
 	if isCluster(c) {
 		n.slot = script.MarkerKey(q.set.Prefix)
 	}
+	channel := q.channel
+	if n.seed() {
+		channel = ""
+	}
 	l, err := q.set.connect(c, transport.Config{
 		Slot:        n.slot,
 		NodeTimeout: q.set.NodeTimeout,
-		Channel:     q.channel,
+		Channel:     channel,
 		Batch:       &batch{q: q, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)},
 		Room:        n.room,
-		// A node that enters is made before claims count on it, and connects
-		// afterwards. Its events are for an index that the Client must know by
-		// then. And link is set below, while hello already asks it what the
-		// node said.
+		// link is set below, while hello already asks it what the node said.
 		Probe:       func() []transport.Command { <-n.placed; return n.probe() },
 		Hello:       n.hello,
 		HelloFailed: func(error) { n.leaving() },
@@ -94,6 +99,10 @@ func (q *Quorum) newNode(i int, c redis.UniversalClient) (*node, error) {
 	return n, nil
 }
 
+// errNoInfo is a server that does not tell which run of it this is. It may have
+// lost its data with a restart, and nothing would show that.
+var errNoInfo = errors.New("refuses INFO to this user, so a loss of its data would not be noticed; allow the command (+info)")
+
 // hello returns the first commands of a connection: the scripts that the node
 // lacks, and the news of a restart. The news comes first so that no claim is
 // made on a node before the node knows that its guard time begins. It is the
@@ -111,38 +120,28 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 		return nil, errClusterMode
 	}
 	// The order below is that of the questions: is this a server that can be a
-	// node; is it another node under a second address; which set is it of; has
-	// it forgotten anything. Each answer is a reason not to ask the next
-	// question.
+	// node; what does it count as; has it forgotten anything. Each answer is a
+	// reason not to ask the next question.
 	run := runOf(&info, p.marker)
-	other, do := q.driver.client.Connect(q.now(), n.index, run, info.RoundTrip)
-	q.driver.carryOut(do)
-	// A duplicate gets no further, and gets no vote: its server votes under the
-	// other address (e2e: TestOneServerUnderTwoAddresses). Membership hears of
-	// it because a set that has exchanged nodes may name that server by the
-	// other address.
-	if other >= 0 {
-		q.members.change(n.index, func(m *protocol.Membership) { m.Same(n.index, other, run) })
-		return nil, q.driver.uncounted(n.index, protocol.Duplicate)
+	if run == "" {
+		return nil, errNoInfo
 	}
 	// Membership may want a step at the node before anything else is said
 	// there, such as the move to the configuration that counts. The scripts
 	// come first, as the step is one of them.
-	own, done, err := n.meet(run)
+	own, done, err := n.meet()
 	cmds := append(loads(p.missing), own...)
-	if err != nil {
-		q.driver.carryOut(q.driver.client.Failed(q.now(), n.index))
-	}
 	if done {
 		return cmds, err
 	}
+	q.driver.carryOut(q.driver.client.Connect(q.now(), n.index, info.RoundTrip))
 	// The marker was read at the home of the probe. If the set has become known
 	// since, it is the marker of a key that counts no more, and the node is
 	// marked at the new one.
-	if got, marked := script.Marked(p.marker, run, p.clock, q.set.Guard, q.set.Retention); marked && p.home == q.members.home() {
+	if got, marked := script.Marked(p.marker, run, p.clock, q.guard(), q.retention()); marked && p.home == q.members.home() {
 		n.show(got)
 		m, _ := parseMarker(p.marker)
-		p.wait = m.recovers(time.UnixMilli(p.clock), q.set.Guard)
+		p.wait = m.recovers(time.UnixMilli(p.clock), q.guard())
 		q.driver.showTime(n.index, protocol.Reading{Sent: p.sent, Received: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
@@ -153,27 +152,21 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	return append(cmds, &adminRequest{command: n.mark(&info, run, lost), reply: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			n.show(got)
-			p.wait = max(0, q.set.Guard-age)
+			p.wait = max(0, q.guard()-age)
 		}
 	}}, n.askTime()), nil
 }
 
 // leaving ends the connection's life in the state machine if the connection
-// fails before it is up: the link calls no Down for it. hello has called
-// Client.Connect by then, which takes the vote of the server for this address.
-// Without leaving, the address passes for connected and keeps that vote from
-// the server's other addresses (TestFailedHandshakeEndsTheConnection,
-// TestFailedKillEndsTheConnection).
+// fails before it is up: the link calls no Down for it.
 func (n *node) leaving() {
-	q := n.q
-	q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	if on(RuleHandshake) {
-		q.driver.carryOut(q.driver.client.Failed(q.now(), n.index))
+		n.q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
 	}
 }
 
 // show passes on which incarnation a node has as its connection begins. Until
-// then no push of the node counts, as another address may vote for its server.
+// then no push of the node counts.
 // What was pushed before is made good: the claims ask the node
 // (TestPushBeforeTheIncarnationIsKnown).
 func (n *node) show(inc protocol.Incarnation) {
@@ -193,7 +186,7 @@ func (n *node) mark(info *transport.Info, run, lost string) []byte {
 	if info.WasReplica || n.slot != "" {
 		up = 0 // a marker of this time may have come from the master of then, or with its slot from another server
 	}
-	return script.AppendMark(nil, q.members.markerKey(), newID(), cmp.Or(run, "-"), lost, up, q.set.Guard, q.set.Retention)
+	return script.AppendMark(nil, q.members.markerKey(), newID(), cmp.Or(run, "-"), lost, up, q.guard(), q.retention())
 }
 
 // loads are the commands that give a node scripts. The capacity has room for
@@ -239,17 +232,15 @@ func (c *adminRequest) Reply(v []resp.Value, err error) {
 func (n *node) up() {
 	q := n.q
 	q.set.Logger.Debug("quorate: node is up", "node", n.addr)
+	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
+	if n.seed() {
+		q.members.noteBlank()
+		return
+	}
 	n.warnOfEviction()
 	q.observer.callApart(Event{Kind: EventNodeUp, Node: n.addr})
-	q.members.change(-1, func(m *protocol.Membership) { m.Up(n.index) })
-	// own is false while the node may have another node's data. Its marker says
-	// nothing of its own guard time then. The claims ask again in either case,
-	// which the Client's actions say.
-	own, do := q.driver.client.Up(q.now(), n.index)
-	if own {
-		n.begun()
-	}
-	q.driver.carryOut(do)
+	n.begun()
+	q.driver.carryOut(q.driver.client.Up(q.now(), n.index))
 	n.room()
 }
 
@@ -269,7 +260,9 @@ func (n *node) warnOfEviction() {
 func (n *node) down(err error) {
 	q := n.q
 	q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
-	q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
+	if !n.seed() {
+		q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
+	}
 	if !q.isClosed() {
 		q.reach.begin(q)
 		if errors.Is(err, errRejudged) || n.dropped.Load() { // logVerdict says what is wrong with it
@@ -277,7 +270,9 @@ func (n *node) down(err error) {
 		} else {
 			q.set.Logger.Warn("quorate: node is down", "node", n.addr, "error", err)
 		}
-		q.observer.callApart(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+		if !n.seed() { // its end may come after a member has begun at that address
+			q.observer.callApart(Event{Kind: EventNodeDown, Node: n.addr, Err: err})
+		}
 	}
 }
 

@@ -24,23 +24,24 @@ import (
 // the whole protocol.
 const maxNodes = 32
 
-// nodes are the nodes of a Quorum, by index. They may come and go while it
-// runs. It is safe for concurrent use: mu guards changes. Readers see a list
-// that is not written to.
-// Lock order: mu, then the lock of a link. No callback of a link takes mu.
+// nodes are the nodes of a Quorum, by index: those of its set, by their
+// numbers, or those of its list. They may come and go while it runs. It is safe
+// for concurrent use: mu guards changes. Readers see a list that is not written
+// to. Lock order: mu, then the lock of a link. No callback of a link takes mu.
 //
-// Invariant: a node keeps its index while it lives. When it is dropped it stays
+// Invariant: each index that claims know has a node. One that is dropped stays
 // in the list, with a connection that is closed, until another node takes the
-// index. So a request that is still meant for it fails at once, as at a node
-// that is down, and no reader has to ask whether there is a node.
+// index, and a number that no member has is one that was dropped. So a request
+// that is still meant for it fails at once, as at a node that is down, and no
+// reader has to ask whether there is a node.
 //
 // Invariant: a node begins after the last one with its index has ended. Without
 // that the late end of a connection would be taken for that of the next one.
 type nodes struct {
 	mu     sync.Mutex
+	base   int // what is added to a place in the list for the index
 	closed bool
-	offers map[string]*redis.Options // by address: of those that may become nodes
-	list   atomic.Pointer[[]*node]   // nil: there is none yet
+	list   atomic.Pointer[[]*node] // nil: there is none yet
 }
 
 func (s *nodes) all() []*node {
@@ -51,90 +52,96 @@ func (s *nodes) all() []*node {
 }
 
 // live are the nodes that were not dropped. It is for what looks at nodes one
-// by one: reports, discovery, the check of a new server. What counts votes goes
-// by the Client's Group.
+// by one. What counts votes goes by the Client's Group.
 func (s *nodes) live() []*node {
 	return slices.DeleteFunc(slices.Clone(s.all()), func(n *node) bool { return n.dropped.Load() })
 }
 
-func (s *nodes) at(i int) *node { return (*s.list.Load())[i] }
+// at returns the node with a number.
+func (s *nodes) at(i int) *node { return (*s.list.Load())[i-s.base] }
 
 func (s *nodes) size() int { return len(s.all()) }
 
-// connect begins a node with index i: the next one, or that of a node that was
-// dropped. It waits until that has ended, which is bounded, and for nothing
-// else. The node connects by itself, again and again until it is dropped.
-func (s *nodes) connect(q *Quorum, i int, c redis.UniversalClient, own bool) error {
-	n, err := s.place(q, i, c, own)
-	if err == nil {
-		close(n.placed)
+// pool returns the nodes that an index is of.
+func (q *Quorum) pool(i int) *nodes {
+	if i >= protocol.Seed {
+		return &q.seeds
 	}
-	return err
+	return &q.nodes
 }
 
-// enter adds a node whose connection waits until n.placed is closed. Without a
-// client it counts as down.
-func (s *nodes) enter(q *Quorum, i int, addr string, c redis.UniversalClient) *node {
-	if c != nil {
-		if n, err := s.place(q, i, c, true); err == nil {
-			return n
-		}
-		_ = c.Close()
+// node returns the node with an index, nil if there is none.
+func (q *Quorum) node(i int) *node {
+	s := q.pool(i)
+	if i-s.base >= s.size() {
+		return nil
 	}
+	return s.at(i)
+}
+
+// grow has a node for each index below a bound: one that is dropped, until it
+// is connected.
+func (s *nodes) grow(q *Quorum, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := q.blankNode(i, addr)
-	n.link = nowhere{fmt.Errorf("%s: %w", addr, transport.ErrDown)}
-	n.first.Do(func() { close(n.ready) })
-	list := append(slices.Clone(s.all()), n)
-	s.list.Store(&list)
-	return n
+	s.growLocked(q, size)
 }
 
-// place is connect for a node whose connection waits until n.placed is closed.
-func (s *nodes) place(q *Quorum, i int, c redis.UniversalClient, own bool) (*node, error) {
-	if i < s.size() {
-		old := s.at(i)
-		if !old.dropped.Load() {
-			return nil, fmt.Errorf("%w: %s is in use already", ErrInvalid, old.addr)
-		}
-		// Without mu: the task that ends old may have to wait for a node
-		// timeout, and nodes.close takes mu. closing ends the wait where Close
-		// has begun before that task could start.
+func (s *nodes) growLocked(q *Quorum, size int) {
+	if size <= s.size() {
+		return
+	}
+	list := slices.Clone(s.all())
+	for i := len(list); i < size; i++ {
+		n := q.blankNode(s.base+i, "")
+		n.link = nowhere{transport.ErrDown}
+		n.dropped.Store(true)
+		n.first.Do(func() { close(n.ready) })
+		close(n.ended)
+		list = append(list, n)
+	}
+	s.list.Store(&list)
+}
+
+// connect begins a node with an index. It waits until the last one with that
+// index has ended, which is bounded, and for nothing else. The node connects by
+// itself, again and again until it is dropped.
+func (s *nodes) connect(q *Quorum, i int, addr string, c redis.UniversalClient, own bool) error {
+	s.grow(q, i-s.base+1)
+	// Without mu: the task that ends old may have to wait for a node timeout,
+	// and nodes.close takes mu. closing ends the wait where Close has begun
+	// before that task could start.
+	if old := s.at(i); old.dropped.Load() {
 		select {
 		case <-old.ended:
 		case <-q.closing:
-			return nil, ErrClosed
+			return ErrClosed
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := slices.Clone(s.all())
-	switch {
+	switch at := list[i-s.base]; {
 	case s.closed:
-		return nil, ErrClosed
-	case i < len(list) && !list[i].dropped.Load(): // by another call, meanwhile
-		return nil, fmt.Errorf("%w: %s is in use already", ErrInvalid, list[i].addr)
+		return ErrClosed
+	case !at.dropped.Load(): // by another call, meanwhile
+		return fmt.Errorf("%w: %s is in use already", ErrInvalid, at.addr)
 	}
-	n, err := q.newNode(i, c)
+	n, err := q.newNode(i, addr, c)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n.own = own
-	if i == len(list) {
-		list = append(list, n)
-	} else {
-		list[i] = n
-	}
+	list[i-s.base] = n
 	s.list.Store(&list)
-	return n, nil
+	close(n.placed)
+	return nil
 }
 
 // drop ends a node for good. It does not wait for that: n.ended is closed when
 // nothing of the node is left. What the node has not answered a node timeout
 // later ends with an error, as at a node that is down.
-func (s *nodes) drop(i int) {
-	n := s.at(i)
+func (n *node) drop() {
 	if n.dropped.Swap(true) {
 		return
 	}
@@ -148,9 +155,11 @@ func (s *nodes) drop(i int) {
 		defer cancel()
 		_ = n.end(ctx) // says how much was unanswered
 		n.settle()
-		q.members.change(-1, func(m *protocol.Membership) { m.Down(i) })
-		q.driver.carryOut(q.driver.client.Down(q.now(), i))
-		n.noteRecovering(protocol.Answer{Status: protocol.OK})
+		q.members.change(-1, func(m *protocol.Membership) { m.Down(n.index) })
+		if !n.seed() {
+			q.driver.carryOut(q.driver.client.Down(q.now(), n.index))
+			n.noteRecovering(protocol.Answer{Status: protocol.OK})
+		}
 		q.set.Logger.Debug("quorate: a node is not used any more", "node", n.addr)
 	})
 }
@@ -161,8 +170,8 @@ func (s *nodes) close(ctx context.Context, timeout time.Duration) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	// No node is added from here on: place sees closed under mu. What is in the
-	// list now is all there will be to end.
+	// No node is added from here on: connect sees closed under mu. What is in
+	// the list now is all there will be to end.
 	errs := make([]error, s.size())
 	var wg sync.WaitGroup
 	for i, n := range s.all() {
@@ -232,8 +241,7 @@ func (s *nodes) flush(nodes uint32) {
 
 // ask puts a question to every node for which encode returns one, and waits
 // until all have replied or the context ends. take is called for one reply at a
-// time. A reply of an address that is a duplicate of another is an error: its
-// server is counted where it votes.
+// time.
 func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte, take func(i int, v []resp.Value) error) []error {
 	list := s.all()
 	errs := make([]error, len(list))
@@ -260,11 +268,6 @@ func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte
 			err = n.q.members.checkSet(i, err)
 			mu.Lock()
 			defer mu.Unlock()
-			// It is asked after the answer: that the two are one server may
-			// have been found out while the command was on its way.
-			if err == nil {
-				err = n.q.driver.duplicate(i)
-			}
 			if err == nil {
 				err = take(i, v)
 			}
@@ -273,19 +276,6 @@ func (s *nodes) ask(ctx context.Context, encode func(dst []byte, n *node) []byte
 	}
 	all.Wait()
 	return errs
-}
-
-// asked makes a Failure of what the nodes said, or nil if need of them replied
-// well.
-func (s *nodes) asked(errs []error, need int) error {
-	f := &Failure{Err: ErrNoQuorum, Needed: need, Nodes: s.failed(errs)}
-	// need counts answers, not members: Bootstrap needs that of each node of
-	// the list, whatever the set makes of it. A node that was dropped asks for
-	// no remedy, and is not counted as failed.
-	if f.Votes = len(errs) - len(f.Nodes); f.Votes >= need {
-		return nil
-	}
-	return f
 }
 
 // reached returns nil if the nodes that replied well are a quorum, else a
@@ -315,3 +305,25 @@ func (s *nodes) failed(errs []error) (f []NodeFailure) {
 	}
 	return f
 }
+
+// nowhere is the way to a node for which there is none: each command is
+// refused.
+//
+// Append answers in a goroutine: a Transport calls no Reply in Append, because
+// the caller may hold the lock that Reply takes.
+type nowhere struct{ err error }
+
+func (w nowhere) Append(c transport.Command, _ transport.Urgency) transport.Fate {
+	go c.Reply(nil, w.err)
+	return transport.Refused
+}
+
+func (w nowhere) Flush() {}
+
+func (w nowhere) State(time.Time) transport.State {
+	return transport.State{Err: w.err, Info: &transport.Info{}}
+}
+
+func (w nowhere) Reconnect(error) {}
+
+func (w nowhere) Close(context.Context) error { return nil }

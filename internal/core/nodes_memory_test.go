@@ -36,6 +36,7 @@ func inMemory(t *testing.T) (*core.Quorum, memory.Nodes, []redis.UniversalClient
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
 	require.NoError(t, q.Bootstrap(soon(t)))
+	require.Eventually(t, q.Connected, time.Minute, time.Millisecond)
 	return q, nodes, clients, set
 }
 

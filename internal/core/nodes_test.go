@@ -10,25 +10,32 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
 // replaceable is a Quorum of the first three servers, and the client of a
-// fourth one that could take the place of any, as no set is recorded.
+// fourth one, which could take the place of the third: it has that one's record
+// and votes.
 func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalClient) {
 	t.Helper()
 	set := Defaults()
 	set.TTL, set.Guard, set.NodeTimeout = time.Minute, 3*time.Minute, time.Second // so that a busy machine ends no hold
-	bootstrapped := func(clients ...redis.UniversalClient) *Quorum {
-		q, err := New(clients, set)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = q.Close(context.Background()) }) // says what a server that was stopped has not answered
-		require.NoError(t, q.BootstrapUnrecorded(within(t)))
-		return q
+	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
+	require.NoError(t, q.Bootstrap(within(t)))
+	connected(t, q)
+	run := func(i int) string { return c.Node(i).Client().InfoMap(t.Context(), "server").Item("Server", "run_id") }
+	for _, key := range []string{script.SetKey(set.Prefix), q.members.markerKey()} {
+		value := strings.Replace(c.Node(2).Client().Get(t.Context(), key).Val(), run(2), run(3), 1)
+		require.NoError(t, c.Node(3).Client().Set(t.Context(), key, value, 0).Err())
 	}
-	spare := c.Node(3).Client()
-	bootstrapped(spare)
-	return bootstrapped(c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()), spare
+	return q, c.Node(3).Client()
+}
+
+// connected waits until each member of the set is.
+func connected(t *testing.T, q *Quorum) {
+	t.Helper()
+	require.Eventually(t, q.Connected, time.Minute, time.Millisecond)
 }
 
 func gone(t *testing.T, ended <-chan struct{}) {

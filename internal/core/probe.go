@@ -32,7 +32,6 @@ type probed struct {
 	clock   int64           // its time, in milliseconds; 0: unknown
 	sent    protocol.Time   // when it was asked for that
 	missing []script.Script // that it does not know
-	empty   bool            // it has no marker
 	wait    time.Duration   // how much of its guard time is left as the connection begins
 	cluster bool            // it is in cluster mode
 }
@@ -65,7 +64,6 @@ func (n *node) probe() []transport.Command {
 		&adminRequest{command: resp.AppendCommand(nil, append([]string{"MGET"}, keys...)...), reply: func(v []resp.Value, err error) {
 			if p.cluster = clusterMode(err); err == nil {
 				p.marker = text(v, 0)
-				p.empty = p.marker == ""
 			}
 		}},
 		&adminRequest{command: resp.AppendCommand(nil, "TIME"), reply: func(v []resp.Value, err error) {

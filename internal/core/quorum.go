@@ -21,6 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // Quorum is one client's connections to N nodes and the claims it has on them.
@@ -29,10 +30,10 @@ import (
 // the whole Quorum, so a call of one claim waits for no call of another one.
 type Quorum struct {
 	set     Settings
-	nodes   nodes
+	nodes   nodes  // of its set, by number
+	seeds   nodes  // of its list, from protocol.Seed on
 	channel string // pushes to this client, on every node
 	clock   *localClock
-	wall    wall
 	waker   waker
 	built   chan struct{} // closed when nodes is complete
 	closing chan struct{}
@@ -52,9 +53,12 @@ type Quorum struct {
 	driver     driver
 	members    *members
 	discovery  discovery
-	addrs      []string    // of the nodes
-	buckets    *buckets    // nil: there are none, see bucket.go
-	reached    atomic.Bool // of a bucket: see AwaitFirst
+	addrs      []string // of the list
+	clientsMu  sync.Mutex
+	clients    map[string]redis.UniversalClient // by address: those of the list
+	offered    []redis.UniversalClient          // of these: those that end with the Quorum
+	buckets    *buckets                         // nil: there are none, see bucket.go
+	awaited    atomic.Bool                      // of a bucket: see AwaitFirst
 }
 
 // New connects to the nodes. It returns at once; nodes that cannot be reached
@@ -65,7 +69,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	if err := set.Check(); err != nil {
 		return nil, err
 	}
-	if err := checkClients(clients); err != nil {
+	if err := checkClients(clients, &set); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(clients, isCluster) {
@@ -77,7 +81,7 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 // open makes a Quorum of nodes that New has checked.
 func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q := &Quorum{
-		set: set, clock: newLocalClock(), waker: newWaker(), wall: set.Wall,
+		set: set, clock: newLocalClock(), waker: newWaker(),
 		built: make(chan struct{}), closing: make(chan struct{}),
 	}
 	// The channel ends in random text. Hosts may share a name and processes a
@@ -88,7 +92,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q.observer.f = set.Observe
 	q.records.calls = map[*registerCall]struct{}{}
 	q.watches.all = map[protocol.ID]*Watch{}
-	q.driver.init(q, len(clients))
+	q.driver.init(q)
 	q.repairs = newRepairer(q)
 	q.ticks = newScheduler(ticks, q.now, q.tick) // which never blocks: what cannot be written at once is the link's to write
 	// A goroutine for each deadline that has passed. What follows from one
@@ -99,11 +103,10 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 			go d.a.tick(ordinary)
 		}
 	})
+	q.clients, q.seeds.base = map[string]redis.UniversalClient{}, protocol.Seed
 	for i, c := range clients {
-		// All names come before the first connection. Its handshake may find
-		// that two addresses are one server, and its error names the other
-		// address.
-		q.addrs = append(q.addrs, nameOf(c, i))
+		q.addrs = append(q.addrs, set.nameOf(c, i))
+		q.clients[q.addrs[i]] = c
 	}
 	q.members = newMembers(q, q.addrs)
 	q.discovery.init(q)
@@ -111,7 +114,7 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	// also closes closing, so that an event of theirs which waits for built
 	// goes on.
 	for i, c := range clients {
-		if err := q.nodes.connect(q, i, c, false); err != nil {
+		if err := q.seeds.connect(q, protocol.Seed+i, q.addrs[i], c, false); err != nil {
 			q.Close(context.Background())
 			return nil, err
 		}
@@ -135,13 +138,16 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 // checkClients refuses clients that cannot be a set of independent masters.
 // Errors count the nodes from 1 on, as those of ParseNodes do. A ring client
 // routes each key to another server that knows nothing of slots, so it is none.
-func checkClients(clients []redis.UniversalClient) error {
+func checkClients(clients []redis.UniversalClient, set *Settings) error {
 	if len(clients) == 0 {
 		return fmt.Errorf("%w: no nodes; give 1, 3 or 5 independent Redis masters", ErrInvalid)
 	}
 	// Sets of nodes are a uint32 in the whole protocol, a bit for each node.
 	if len(clients) > 31 {
 		return fmt.Errorf("%w: %d nodes; more than 31 make every lock slower and none safer", ErrInvalid, len(clients))
+	}
+	if len(set.Names) > 0 && len(set.Names) != len(clients) {
+		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", ErrInvalid, len(set.Names), len(clients))
 	}
 	at := map[string]int{}
 	for i, c := range clients {
@@ -158,8 +164,12 @@ func checkClients(clients []redis.UniversalClient) error {
 			return fmt.Errorf("%w: node %d is nil", ErrInvalid, i+1)
 		}
 		// Equal addresses are only the simplest duplicate. Two addresses of one
-		// server show when both are connected: see protocol/servers.go.
-		name := nameOf(c, i) // of two Sentinel sets the incarnations tell whether they are one
+		// server show one identity once they have recorded their set.
+		name := set.nameOf(c, i)
+		if name == transport.SentinelAddr {
+			return fmt.Errorf("%w: node %d is the client of a Sentinel set, which does not tell of which: "+
+				"name the nodes by WithNodeNames, this one \"sentinel:MASTER@HOST:PORT,HOST:PORT\", or give Connect its URL", ErrInvalid, i+1)
+		}
 		if j, dup := at[name]; dup {
 			return fmt.Errorf("%w: nodes %d and %d are the same server, %s, whose vote would count twice; give each server once", ErrInvalid, j+1, i+1, name)
 		}

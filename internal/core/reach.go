@@ -5,7 +5,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -69,21 +68,30 @@ func (q *Quorum) lookAtReach() {
 			causes = append(causes, slog.String(n.Addr, n.Err.Error()))
 		}
 		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn,
-			fmt.Sprintf("quorate: %d of %d nodes connected, %d needed; waiting", missing.Votes, q.Size(), missing.Needed), slog.Group("missing", causes...))
+			fmt.Sprintf("quorate: %d of %d nodes connected, %d needed; waiting", missing.Votes, missing.Votes+len(missing.Nodes), missing.Needed), slog.Group("missing", causes...))
 	}
 }
 
 // missing says which nodes are not connected and why, or nil if a quorum is
-// connected.
+// connected, or the nodes are brand-new and wait for the first call.
 func (q *Quorum) missing() *Failure {
-	sets, list := q.driver.sets(), q.nodes.all()
-	errs := make([]error, len(list))
-	for i, n := range list {
-		if errs[i] = n.err(); n.dropped.Load() {
-			errs[i] = errDropped
+	f, _ := q.reached()
+	switch {
+	case f == nil || q.members.blank():
+		return nil
+	case q.members.config.Load() != nil:
+		return f
+	}
+	list := q.seeds.live()
+	f = &Failure{Err: ErrNoQuorum, Needed: len(list)/2 + 1}
+	for _, n := range list {
+		if err := n.err(); err != nil {
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: n.because(err)})
 		}
 	}
-	f, _ := errors.AsType[*Failure](q.nodes.reached(sets, errs))
+	if f.Votes = len(list) - len(f.Nodes); f.Votes >= f.Needed {
+		return q.members.unknown()
+	}
 	return f
 }
 

@@ -74,6 +74,9 @@ func (r *Register) read(ctx context.Context, in protocol.RegisterOp, watch proto
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
 	}
+	if err := r.q.members.await(ctx, false); err != nil {
+		return Record{}, err
+	}
 	i := r.start(&registerCall{terms: watch, in: in})
 	if err := i.wait(ctx); err != nil {
 		return Record{}, err

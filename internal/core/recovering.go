@@ -23,7 +23,6 @@ import (
 type recovering struct {
 	mu     sync.Mutex
 	until  [maxNodes]time.Time // per node
-	empty  [maxNodes]bool      // per node: it had no marker as its connection began
 	logged bool
 }
 
@@ -35,13 +34,14 @@ const lateAnswers = 2 * time.Second
 const (
 	// emptyNodes and forgetfulNodes are what the log says. A node without data
 	// is brand-new, or has forgotten everything. No one can tell these two
-	// apart but the operator.
+	// apart but the operator, and only before a first call has the nodes record
+	// their set.
 	emptyNodes = "quorate: the nodes hold no data of Quorate: they are brand-new or lost everything, " +
-		"so no lock can be acquired until the guard time is over; " + bootstrapAdvice
+		"so no lock can be acquired until a guard time is over; " + bootstrapAdvice
 	forgetfulNodes = "quorate: waiting for nodes that are new or lost their data: " +
-		"they may have forgotten leases that still run, so none votes until the guard time is over; " + bootstrapAdvice
+		"they may have forgotten leases that still run, so none votes until the guard time is over"
 
-	bootstrapAdvice = "if no client has ever used these nodes, run \"quorate bootstrap\" or call Quorum.Bootstrap once: it ends the wait now"
+	bootstrapAdvice = "if no client has ever used these nodes, run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock: they vote at once then"
 )
 
 // begun notes whether a node is within its guard time as a connection to it
@@ -63,9 +63,6 @@ func (n *node) begun() {
 	if p.wait > 0 {
 		a.Status = protocol.Recovering
 	}
-	q.recovering.mu.Lock()
-	q.recovering.empty[n.index] = p.empty
-	q.recovering.mu.Unlock()
 	if q.driver.client.Recovers(n.index, p.wait > 0) {
 		n.noteRecovering(a)
 	}
@@ -84,7 +81,7 @@ func (n *node) noteRecovering(a protocol.Answer) {
 	}
 	if q.set.maySay(time.Now()) {
 		q.set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text,
-			slog.Int("nodes", out), slog.Int("of", q.Size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.set.Guard))
+			slog.Int("nodes", out), slog.Int("of", q.Size()), slog.Duration("wait", wait.Round(time.Millisecond)), slog.Duration("guard", q.guard()))
 	}
 	q.observer.callApart(Event{Kind: EventWaiting, Took: wait, Node: n.addr})
 }
@@ -100,10 +97,10 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 	// counts as one that recovers until its guard time would be over, and not
 	// longer.
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
-		r.until[node], r.empty[node] = time.Time{}, false
+		r.until[node] = time.Time{}
 	}
-	empty, late := 0, 0
-	for i, u := range r.until {
+	late := 0
+	for _, u := range r.until {
 		left := u.Sub(now)
 		if left > -lateAnswers {
 			late++
@@ -111,9 +108,6 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 		if left > 0 {
 			out++
 			wait = max(wait, left)
-			if r.empty[i] {
-				empty++
-			}
 		}
 	}
 	// The log counts nodes, and not votes: it tells an operator which nodes are
@@ -123,28 +117,30 @@ func (r *recovering) note(nodes, node int, a protocol.Answer, now time.Time) (ou
 	case !lacking(late):
 		r.logged = false
 	case lacking(out) && !r.logged:
-		r.logged = true
-		if text = forgetfulNodes; empty == out {
-			text = emptyNodes
-		}
+		r.logged, text = true, forgetfulNodes
 	}
 	return out, wait, text
 }
 
-// Advice says what the operator can do about nodes within their guard time. It
-// is empty unless they alone would make a quorum of need nodes. Where they are
-// fewer, other nodes are down, and Bootstrap would not mend that. In a set that
-// is in use and not recorded it would let a node vote that has forgotten a
-// lease.
+// Advice says what the operator can do about nodes that have recorded no set.
+// It is empty unless they would make a quorum of need nodes: where they are
+// fewer, other nodes are down, and Bootstrap needs these, too.
 func Advice(need int, errs []error) string {
-	out := 0
+	blank := 0
 	for _, err := range errs {
-		if _, waits := errors.AsType[*RecoveringError](err); waits {
-			out++
+		if errors.Is(err, errSetUnknown) {
+			blank++
 		}
 	}
-	if need == 0 || out < need {
+	if need == 0 || blank < need {
 		return ""
 	}
 	return bootstrapAdvice
+}
+
+// noteBlank logs that the nodes of the list hold no data, once.
+func (s *members) noteBlank() {
+	if s.blank() && !s.saidBlank.Swap(true) && s.q.set.maySay(time.Now()) {
+		s.q.set.Logger.Warn(emptyNodes, "nodes", s.list(), "guard", s.q.guard())
+	}
 }

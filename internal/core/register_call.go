@@ -58,9 +58,6 @@ func (r *Register) start(i *registerCall) *registerCall {
 	q.records.add(i)
 	now := q.now()
 	q.driver.client.StartRegisterOp(now, &i.in, i.spec.Set.NodeTimeout, i.spec.Set.TTL, rules())
-	if outside := q.members.outside.Load(); outside != 0 {
-		i.in.Exclude(now, outside, 0)
-	}
 	// An hour is a start value: writeUnlock sets the time that the RegisterOp
 	// wants.
 	i.timer = time.AfterFunc(time.Hour, i.tick)
@@ -73,12 +70,18 @@ func (r *Register) start(i *registerCall) *registerCall {
 // that has been sent may still be recorded, which is why an error of it never
 // says that nothing was recorded. One goroutine waits for one registerCall.
 func (i *registerCall) wait(ctx context.Context) error {
-	select {
-	case <-i.done:
-	case <-ctx.Done():
-		i.end(&cutShort{ErrNoQuorum, ContextError(ctx)})
-	case <-i.q.closing:
-		i.end(ErrClosed)
+	for waits := true; waits; {
+		changed := i.q.members.forgotten()
+		waits = false
+		select {
+		case <-i.done:
+		case <-changed:
+			waits = true
+		case <-ctx.Done():
+			i.end(&cutShort{ErrNoQuorum, ContextError(ctx)})
+		case <-i.q.closing:
+			i.end(ErrClosed)
+		}
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()

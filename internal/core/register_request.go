@@ -84,7 +84,7 @@ func (n *node) notify(command []byte) {
 // Append encodes the request.
 func (c *registerRequest) Append(dst []byte) []byte {
 	i := c.i
-	return script.AppendCommand(dst, i.q.keys(i.spec), &i.terms, i.q.channel, i.q.set.Guard, i.q.set.Retention, c.req)
+	return script.AppendCommand(dst, i.q.keys(i.spec), &i.terms, i.q.channel, i.q.guard(), i.q.retention(), c.req)
 }
 
 // Reply takes the answer. It runs on the reader's goroutine, as [call.Reply]

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,7 +87,6 @@ func breaksByWatches(t *testing.T) int {
 			assert.NoError(t, c.Node(0).Stop())
 		}
 	})
-	q.set.Logger = slog.New(slog.DiscardHandler)
 	all := make([]*Watch, watches)
 	for i := range all {
 		s, err := q.NewSpec(Spec{Name: fmt.Sprint(i, strings.Repeat("x", 1000)), Weight: 1, Capacity: 1, Set: &q.set})

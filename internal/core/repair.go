@@ -99,7 +99,7 @@ func (r *repairer) step(s *protocol.RepairStep) {
 
 // repairRemedy is what to do about a node that cannot be repaired.
 const repairRemedy = "start the nodes that are down: any connected client then repairs it within seconds; " +
-	"if they are gone for good, wait until no node is within its guard time and run \"quorate bootstrap\" with the nodes that are left, which declares what these know to be all there is"
+	"if they are gone for good, replace them: quorate members replace"
 
 var errStepEnded = errors.New("the observer or the logger has ended the goroutine that repaired the node")
 
@@ -250,7 +250,7 @@ func (n *node) lookAt(ctx context.Context, key string, clock bool) (res protocol
 	if err == nil {
 		var now int64
 		now, err = decodeTime(v)
-		res.Wait = m.recovers(time.UnixMilli(now), q.set.Guard)
+		res.Wait = m.recovers(time.UnixMilli(now), q.guard())
 	}
 	if res.Err = err; err != nil {
 		res.Wait = 0

@@ -44,6 +44,7 @@ func TestRepairStepWhoseGoroutineEnds(t *testing.T) {
 	q, err := New([]redis.UniversalClient{client}, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	counting(t, q)
 	assert.Eventually(t, func() bool {
 		q.driver.carryOut(q.driver.client.MissedResize(q.now(), "n")) // while the first step is under way no second one begins
 		return ended.Load() > 1

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -113,19 +114,39 @@ func parseCluster(raw string) (Address, error) {
 	}, cluster: o}, nil
 }
 
-// nameOf is what node i is called in errors and in the log. The address of a
-// set changes with its master, so a set is named by its place. checkClients
-// takes equal names for one server, so the name of a set or a cluster must not
-// be that of another one.
-func nameOf(c redis.UniversalClient, i int) string {
+// The names of nodes that are no single server begin so.
+const (
+	sentinelName = "sentinel:"
+	clusterName  = "cluster:"
+)
+
+// Name returns the address that the set records for the node, and that errors
+// and the log have: of a Sentinel set the name of its master and its Sentinels,
+// in order.
+func (a Address) Name() string {
+	switch {
+	case a.cluster != nil:
+		return clusterName + sorted(a.cluster.Addrs)
+	case a.failover != nil:
+		return sentinelName + a.failover.MasterName + "@" + sorted(a.failover.SentinelAddrs)
+	}
+	return a.Addr
+}
+
+func sorted(addrs []string) string {
+	addrs = slices.Clone(addrs)
+	slices.Sort(addrs)
+	return strings.Join(addrs, ",")
+}
+
+// nameOf is the address that the set records for the node of a client. A client
+// of a Sentinel set does not tell which it is: its name is given by an option.
+func (s *Settings) nameOf(c redis.UniversalClient, i int) string {
+	if i < len(s.Names) && s.Names[i] != "" {
+		return s.Names[i]
+	}
 	if c, is := c.(*redis.ClusterClient); is {
-		if addrs := c.Options().Addrs; len(addrs) > 0 {
-			return "cluster " + addrs[0]
-		}
-		return fmt.Sprintf("cluster (node %d)", i+1)
+		return clusterName + sorted(c.Options().Addrs)
 	}
-	if addr := c.(*redis.Client).Options().Addr; addr != transport.SentinelAddr {
-		return addr
-	}
-	return fmt.Sprintf("Sentinel set (node %d)", i+1)
+	return c.(*redis.Client).Options().Addr
 }

@@ -29,10 +29,11 @@ func TestURLsOfSentinelSets(t *testing.T) {
 	assert.Equal(t, "u secret", o.Username+" "+o.Password)
 	assert.Equal(t, 2, o.DB)
 	assert.Equal(t, time.Second, o.DialTimeout)
-	assert.Equal(t, "Sentinel set (node 3)", nameOf(client, 2))
+	own := Defaults()
+	assert.Equal(t, transport.SentinelAddr, own.nameOf(client, 2), "New asks for its name")
 	server := nodes[1].Client()
 	defer server.Close()
-	assert.Equal(t, "c:6379", nameOf(server, 1))
+	assert.Equal(t, "c:6379", own.nameOf(server, 1))
 
 	for url, want := range map[string]string{
 		"redis://:secret@a?master_name=":                       "master_name is empty",

@@ -22,19 +22,20 @@ type Settings struct {
 	TTL           time.Duration
 	Skew          time.Duration
 	Guard         time.Duration
+	GuardGiven    bool // by an option: a set with a shorter one is refused
 	NodeTimeout   time.Duration
 	MaxHold       time.Duration // 0: no bound
 	Linger        time.Duration
 	Retention     time.Duration
 	Prefix        string
 	NoRenewal     bool
-	Wall          func() time.Time           // the wall clock; nil: the machine's. For tests
 	MinimalFanout bool                       // as if many were at work, see protocol.Fanout; for tests
 	Connect       Connector                  // the way to a node; nil: [transport.NewOrdered]. For tests
 	Prepare       func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
 	Logger        *slog.Logger
 	Observe       func(Event) // nil: none
-	Discover      Discover    // nil: the nodes' addresses do not change
+	Discover      Discover    // nil: the list does not change
+	Names         []string    // of the nodes, as the set records them; empty: their addresses
 
 	// A bucket's Quorum has these two, and no user sets them.
 	base string        // of a bucket: the prefix without the bucket; else empty

@@ -22,7 +22,7 @@ type Survey struct {
 	Nodes      []NodeReport // in the order of the list
 	Ready      int          // nodes that answer and vote; of the bucket where these are fewest
 	MayRestart bool
-	Set        protocol.SetReport
+	Set        *protocol.Configuration // that this client counts on; nil: none is known
 	LongestTTL time.Duration
 }
 
@@ -53,7 +53,9 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 	// node of the new one has no report, and counts as one that does not vote:
 	// the answer is then "not yet", and never a "yes" for a set of before.
 	s.MayRestart = restartable(s.Nodes, q.driver.client.Group())
-	s.Set, s.LongestTTL = q.members.reportSet(s.Nodes)
+	if s.Set = q.members.config.Load(); s.Set != nil {
+		s.LongestTTL = longestTTL(s.Set)
+	}
 	return s, nil
 }
 
@@ -79,14 +81,20 @@ func (set *buckets) survey(ctx context.Context) (Survey, error) {
 		s.Ready = min(s.Ready, all[b].Ready)
 		s.MayRestart = s.MayRestart && all[b].MayRestart
 		answers := slices.ContainsFunc(all[b].Nodes, func(n NodeReport) bool { return n.Err == nil })
-		if answers && (odd < 0 || all[odd].Set.Recorded && !all[b].Set.Recorded) {
+		if answers && (odd < 0 || all[odd].Set != nil && all[b].Set == nil) {
 			odd = b
 		}
 	}
 	odd = max(odd, 0)
-	for i := range s.Nodes {
-		s.Nodes[i] = set.merge(i, func(b int) *NodeReport { return &all[b].Nodes[i] })
-		s.Nodes[i].Set = all[odd].Nodes[i].Set
+	for i, addr := range set.q.addrs {
+		s.Nodes[i] = set.merge(i, func(b int) *NodeReport {
+			for k := range all[b].Nodes {
+				if all[b].Nodes[k].Addr == addr {
+					return &all[b].Nodes[k]
+				}
+			}
+			return &NodeReport{Addr: addr, Err: errSetRetired}
+		})
 	}
 	// One bucket stands for all. If some have recorded their set and others
 	// have not, it is one that has not: Bootstrap was cut short, and an
@@ -186,5 +194,4 @@ func (r *NodeReport) worsen(o *NodeReport) {
 	if o.JumpedAt.After(r.JumpedAt) {
 		r.Jumped, r.JumpedAt = o.Jumped, o.JumpedAt
 	}
-	r.marker.guard, r.marker.retention = max(r.marker.guard, o.marker.guard), max(r.marker.retention, o.marker.retention)
 }

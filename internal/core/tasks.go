@@ -3,9 +3,9 @@ package core
 import "sync"
 
 // tasks are the goroutines of a Quorum that Close waits for: the waker,
-// connections that begin again, and comparisons of two servers. Each ends by
-// itself when Quorum.closing is closed. It is safe for concurrent use; mu
-// guards the beginning of a task.
+// recordings, and connections that begin or end. Each ends by itself when
+// Quorum.closing is closed. It is safe for concurrent use; mu guards the
+// beginning of a task.
 //
 // Invariant: no task begins after end has returned. Otherwise one could begin
 // while Close waits, and outlive it.

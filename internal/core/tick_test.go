@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"testing"
 	"time"
@@ -67,12 +68,11 @@ func observed(t *testing.T, c *redistest.Cluster, observe func(Event)) *Quorum {
 	t.Helper()
 	set := Defaults()
 	set.TTL, set.Guard, set.Retention, set.NodeTimeout = 20*time.Minute, time.Hour, 2*time.Hour, time.Minute
-	set.Observe = observe
+	set.Observe, set.Logger = observe, slog.New(slog.DiscardHandler)
 	return declared(t, c, set)
 }
 
-// declared is a Quorum with these settings, whose nodes are ready and have
-// recorded no set.
+// declared is a Quorum with these settings, whose nodes are a set and vote.
 func declared(t *testing.T, c *redistest.Cluster, set Settings) *Quorum {
 	t.Helper()
 	var clients []redis.UniversalClient
@@ -82,9 +82,7 @@ func declared(t *testing.T, c *redistest.Cluster, set Settings) *Quorum {
 	q, err := New(clients, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, q.Close(context.Background())) })
-	for _, n := range q.nodes.all() {
-		<-n.ready
-	}
-	require.NoError(t, q.BootstrapUnrecorded(t.Context()))
+	require.NoError(t, q.Bootstrap(within(t)))
+	connected(t, q)
 	return q
 }

@@ -5,12 +5,16 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // However many attempts a client makes, no ticket that it proposes runs ahead
@@ -24,6 +28,7 @@ func TestTicketsStayWithTheClock(t *testing.T) {
 	q, err := New([]redis.UniversalClient{c}, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) }) // it cannot send the leaves
+	counting(t, q)
 	s, err := q.NewSpec(Spec{Name: "m", Weight: 1, Capacity: 1, Set: &q.set})
 	require.NoError(t, err)
 	var lead time.Duration
@@ -47,6 +52,7 @@ func TestClaimsAreConfigured(t *testing.T) {
 	q, err := New([]redis.UniversalClient{c}, set)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
+	counting(t, q)
 	s, err := q.NewSpec(Spec{Name: "s", Weight: 1, Capacity: 2, Counting: true, Notify: true, Set: &q.set})
 	require.NoError(t, err)
 	h, err := q.Begin(s, true, nil)
@@ -60,4 +66,17 @@ func TestClaimsAreConfigured(t *testing.T) {
 			}
 		}
 	}
+}
+
+// counting has a client count on the set of its list, as if its nodes had
+// recorded it.
+func counting(t *testing.T, q *Quorum) {
+	t.Helper()
+	b := protocol.NewBallot(time.Now(), chance(), "")
+	shared := protocol.Shared{Guard: q.set.Guard, Retention: q.set.Retention, Skew: q.set.Skew}
+	c := &protocol.Configuration{Stamp: protocol.StampOf(1, b), Origin: protocol.StampOf(1, b), Now: shared, Next: shared, Last: len(q.addrs) - 1}
+	for i, addr := range q.addrs {
+		c.Members = append(c.Members, protocol.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
+	}
+	q.members.change(-1, func(m *protocol.Membership) { m.Recorded(&protocol.Recording{Config: c}) })
 }

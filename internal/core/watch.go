@@ -80,7 +80,7 @@ func (w *Watch) forget() {
 	t.TTL = 0
 	r := protocol.Request{Op: protocol.OpRead}
 	for _, n := range q.nodes.all() {
-		n.notify(script.AppendCommand(nil, q.keys(w.r.spec), &t, q.channel, q.set.Guard, q.set.Retention, r))
+		n.notify(script.AppendCommand(nil, q.keys(w.r.spec), &t, q.channel, q.guard(), q.retention(), r))
 	}
 }
 

@@ -41,6 +41,7 @@ var imports = map[string]string{
 	"redis": "github.com/redis/go-redis/v9", "quorate": "github.com/quorate/quorate", "mutex": "github.com/quorate/quorate/mutex",
 	"rwmutex": "github.com/quorate/quorate/rwmutex", "semaphore": "github.com/quorate/quorate/semaphore",
 	"once": "github.com/quorate/quorate/once", "leader": "github.com/quorate/quorate/leader",
+	"members": "github.com/quorate/quorate/members",
 }
 
 // prelude declares what a fragment may refer to: what the reader has by then.

@@ -37,7 +37,7 @@ func source(t *testing.T, dirs ...string) map[string][]*ast.File {
 
 // library are the packages that a user links.
 var library = []string{
-	".", "mutex", "rwmutex", "semaphore", "once", "leader", "internal/core", "internal/transport", "internal/localqueue", "internal/protocol", "internal/resp", "internal/script",
+	".", "mutex", "rwmutex", "semaphore", "once", "leader", "members", "internal/core", "internal/transport", "internal/localqueue", "internal/protocol", "internal/resp", "internal/script",
 }
 
 // constants are the constant strings of a package.
@@ -152,8 +152,14 @@ func logged(t *testing.T) []message {
 func variants(f *ast.File, e ast.Expr, known map[string]string) (texts []string) {
 	variable := name(e)
 	ast.Inspect(f, func(n ast.Node) bool {
-		if a, ok := n.(*ast.AssignStmt); ok && len(a.Lhs) == 1 && variable != "" && name(a.Lhs[0]) == variable {
-			texts = append(texts, written(a.Rhs[0], known))
+		a, ok := n.(*ast.AssignStmt)
+		if !ok || len(a.Lhs) != len(a.Rhs) {
+			return true
+		}
+		for i, to := range a.Lhs {
+			if variable != "" && name(to) == variable {
+				texts = append(texts, written(a.Rhs[i], known))
+			}
 		}
 		return true
 	})

@@ -44,7 +44,7 @@ var refused = []string{"The user executing the script can't", "ACL failure in sc
 
 // lacking is what is said where it is not the server's own words.
 var lacking = map[string]string{
-	"+info":       "Check does not know the version",
+	"+info":       "refuses INFO to this user",
 	"+config|get": "Check does not know appendfsync",
 	// No waiter learns that it is its turn.
 	"+subscribe": "held by another client", "+publish": "held by another client", "&NAME:push:*": "held by another client",
@@ -150,6 +150,7 @@ func TestWithoutSubscribe(t *testing.T) {
 	var log e2e.Log
 	q, err := quorate.Connect(deadline(t), u.urls("secret"), append(u.options(), log.Option())...)
 	require.NoError(t, err)
+	require.NoError(t, q.Bootstrap(deadline(t)))
 	assert.True(t, e2e.Eventually(func() bool { return len(log.Lines("pushes cannot be heard")) > 0 }), log.Lines(""))
 	require.NoError(t, q.Close())
 }
@@ -188,8 +189,8 @@ func TestRightsAsDocumented(t *testing.T) {
 	assert.ElementsMatch(t, lo.Without(strings.Fields(want), "&quorate:push:*"), strings.Fields(older))
 }
 
-// A managed server may refuse INFO, CONFIG and CLIENT. Everything works without
-// them. Check does not claim what it cannot know, and what must be on a disk is
+// A managed server may refuse CONFIG and CLIENT. Everything works without them.
+// Check does not claim what it cannot know, and what must be on a disk is
 // refused.
 func TestFewerRights(t *testing.T) {
 	t.Parallel()
@@ -200,19 +201,15 @@ func TestFewerRights(t *testing.T) {
 func fewerRights(t *testing.T, c *redistest.Cluster) {
 	steps := lo.Reject(everything, func(s step, _ int) bool { return s.what == "check" || s.what == "once" || s.what == "heal" })
 	for name, lacks := range map[string][]string{
-		"noinfo": {"+info"}, "noconfig": {"+config|get"}, "noclient": useful, "none": append([]string{"+info", "+config|get"}, useful...),
+		"noconfig": {"+config|get"}, "noclient": useful, "none": append([]string{"+config|get"}, useful...),
 	} {
 		u := newTenant(t, c, name, lo.Without(slices.Concat(needed, useful), lacks...))
 		q, err := quorate.Connect(deadline(t), u.urls("secret"), u.options()...)
 		require.NoError(t, err, name)
-		info, config := !slices.Contains(lacks, "+info"), !slices.Contains(lacks, "+config|get")
+		config := !slices.Contains(lacks, "+config|get")
 		assert.NoError(t, u.run(deadline(t), q, steps), name)
 		err = once.New(q, u.job("durable"), once.WithDurable()).DoContext(deadline(t), func(context.Context) error { return nil })
-		if info {
-			assert.NoError(t, err, name)
-		} else {
-			assert.ErrorContains(t, err, "cannot be asked what it keeps on disk", name)
-		}
+		assert.NoError(t, err, name)
 		assert.NoError(t, u.onceWith(deadline(t), q), name)
 		assert.NoError(t, u.reconnect(deadline(t), q), name)
 
@@ -220,17 +217,15 @@ func fewerRights(t *testing.T, c *redistest.Cluster) {
 		assert.NoError(t, err, name)
 		for _, n := range r.Nodes {
 			assert.NoError(t, n.Err, name)
-			assert.Equal(t, info, n.Version != "" && n.Role != "" && n.Eviction != "" && n.AOF, name)
-			assert.Equal(t, info && config, n.Fsync == "everysec", name)
-			says := strings.Contains(strings.Join(n.Warnings, "; "), "it is unknown whether it is a master, keeps an append-only file and evicts keys")
-			assert.Equal(t, !info, says, "%s: %v", name, n.Warnings)
+			assert.True(t, n.Version != "" && n.Role != "" && n.Eviction != "" && n.AOF, name)
+			assert.Equal(t, config, n.Fsync == "everysec", name)
 		}
 		assert.NoError(t, q.Close(), name)
 	}
 }
 
 // A right that is lacking inside a script is for good as well: no lock waits
-// for it.
+// for it. Bootstrap of a set that is recorded changes nothing, and needs none.
 func TestRightLackingInAScript(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -241,10 +236,29 @@ func TestRightLackingInAScript(t *testing.T) {
 		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "app", "-set").Err())
 	}
 	m := mutex.New(q, u.job("m"))
-	for _, err := range []error{m.LockContext(deadline(t)), m.TryLockContext(deadline(t)), q.Bootstrap(deadline(t))} {
+	for _, err := range []error{m.LockContext(deadline(t)), m.TryLockContext(deadline(t))} {
 		require.ErrorIs(t, err, quorate.ErrNoQuorum)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		assert.True(t, slices.ContainsFunc(refused, func(s string) bool { return strings.Contains(err.Error(), s) }), "%v", err)
+	}
+}
+
+// Bootstrap of brand-new nodes names the right that is lacking, and waits for
+// nothing.
+func TestBootstrapWithoutARight(t *testing.T) {
+	t.Parallel()
+	for i, right := range []string{"~NAME:*", "+evalsha", "+time", "+get", "+set", "+del"} {
+		c := redistest.Start(t, 1)
+		u := newTenant(t, c, fmt.Sprint("tenant", i), lo.Without(needed, right))
+		q := e2e.OpenAt(t, u.urls("secret"), u.options()...)
+		err := q.Bootstrap(deadline(t))
+		if right == "+del" && err == nil { // it is needed later on
+			continue
+		}
+		require.ErrorIs(t, err, quorate.ErrNoQuorum, right)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, right)
+		assert.ErrorContains(t, err, c.Node(0).Addr(), right)
+		assert.True(t, slices.ContainsFunc(refused, func(s string) bool { return strings.Contains(err.Error(), s) }), "without %s: %v", right, err)
 	}
 }
 

@@ -118,7 +118,7 @@ func TestCancelledLeavesNothing(t *testing.T) {
 			timing, quick := e2e.Timing(long), quorate.WithNodeTimeout(200*time.Millisecond)
 			s.holder = mutex.New(e2e.Open(t, s.c, timing, quick), "m")
 			var urls []string
-			s.ways, urls = proxy.Start(t, s.c.URLs(), proxy.Fault{Delay: c.delay})
+			s.ways, urls = e2e.Proxies(t, s.c.URLs(), proxy.Fault{Delay: c.delay})
 			s.m = mutex.New(e2e.OpenAt(t, urls, timing, quick, quorate.WithObserver(nodes{s.down})), "m")
 			require.True(t, e2e.Eventually(s.m.TryLock)) // it has connected
 			unlock(t, s.m)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -49,7 +50,9 @@ func TestClockThatEndsALease(t *testing.T) {
 			e2e.Open(t, c, e2e.Timing(ttl))
 			urls := c.URLs()
 			var seen jumps // by either: the first to see it has the node begin a guard time
-			m := mutex.New(e2e.OpenAt(t, []string{urls[0], urls[1], "redis://127.0.0.1:1"}, e2e.Timing(ttl), quorate.WithObserver(&seen)), "m")
+			proxies, via := e2e.Proxies(t, urls, proxy.Fault{})
+			proxies[2].Hold()
+			m := mutex.New(e2e.OpenAt(t, via, e2e.Timing(ttl), quorate.WithObserver(&seen)), "m")
 			q := e2e.OpenAt(t, urls, e2e.Timing(ttl), quorate.WithObserver(&seen))
 			require.NoError(t, m.LockContext(deadline(t)))
 			lease := m.Lease()

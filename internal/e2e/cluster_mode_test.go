@@ -109,25 +109,3 @@ func refusesClusterMode(t *testing.T, url string) {
 	require.NoError(t, q.Close())
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("waits without end")) > 0 }))
 }
-
-// A user that may use neither INFO nor MGET can connect. Each request then says
-// what is wrong.
-func TestClusterModeIsRefusedByRequests(t *testing.T) {
-	t.Parallel()
-	node := redistest.Start(t, 1, redistest.WithArgs("--cluster-enabled", "yes")).Node(0)
-	serveAllSlots(t, node)
-	require.NoError(t, node.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-info", "-mget").Err())
-	ctx := deadline(t)
-	q, err := quorate.Connect(ctx, []string{"redis://app:secret@" + node.Addr()}, e2e.Timing(time.Second), quorate.WithLogger(nil))
-	require.NoError(t, err)
-	defer func() { _ = q.Close() }()
-	for what, err := range map[string]error{
-		"mutex":     mutex.New(q, "m").LockContext(ctx),
-		"semaphore": semaphore.NewWeighted(q, "s", 2).Acquire(ctx, 1),
-		"once":      once.New(q, "o").DoContext(ctx, func(context.Context) error { return errors.New("it ran") }),
-	} {
-		assert.ErrorIs(t, err, quorate.ErrNoQuorum, what)
-		assert.NotErrorIs(t, err, context.DeadlineExceeded, what)
-		assert.ErrorContains(t, err, "cluster-enabled no", what)
-	}
-}

@@ -3,8 +3,6 @@ package e2e_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
@@ -65,95 +62,67 @@ func connectBy(t *testing.T, f func(context.Context) ([]string, error), opts ...
 	return q
 }
 
-// moves starts the server to with the data of the server from, which ends.
-func moves(t *testing.T, from, to *redistest.Server) {
-	t.Helper()
-	require.NoError(t, from.Kill())
-	copies(t, from, to)
-}
-
-// copies starts the server to with the data of the server from.
-func copies(t *testing.T, from, to *redistest.Server) {
-	t.Helper()
-	require.NoError(t, to.Kill())
-	const data = "appendonlydir"
-	require.NoError(t, os.RemoveAll(filepath.Join(to.Dir(), data)))
-	require.NoError(t, os.CopyFS(filepath.Join(to.Dir(), data), os.DirFS(filepath.Join(from.Dir(), data))))
-	require.NoError(t, to.Restart())
-}
-
-// A client whose list comes from a function finds a server again that moves
-// with its data, while it holds a lock and another one waits: the hold and the
-// place stay, and the node counts at its new address.
-func TestDiscoveryFindsANodeThatHasMoved(t *testing.T) {
+// A client whose list leads nowhere asks the function, and finds the set by the
+// list that it gives. It asks no more while a quorum is reached.
+func TestDiscoveryGivesTheListAgain(t *testing.T) {
 	t.Parallel()
-	c := redistest.Start(t, 4, redistest.WithAOF("always"), redistest.WithPassword("secret"))
+	c := redistest.Start(t, 3)
+	require.NoError(t, e2e.Declare(c.URLs()))
 	var d directory
-	d.set(nil, c.URLs()[:3]...)
-	timing := e2e.Timing(3 * time.Second) // the node that moves votes after a guard time, within e2e.Patience
-	q := connectBy(t, d.find, timing)
-	recorded(t, q)
-	other := connectBy(t, d.find, timing)
-	holder, waiter := mutex.New(q, "m"), mutex.New(other, "m")
-	require.NoError(t, holder.LockContext(deadline(t)))
-	held := holder.Lease().Context()
-	turn := make(chan error, 1)
-	go func() { turn <- waiter.LockContext(deadline(t)) }()
-
-	moves(t, c.Node(2), c.Node(3))
-	d.set(nil, c.Node(0).URL(), c.Node(1).URL(), c.Node(3).Addr()) // its password is the first node's
-	for _, q := range []*quorate.Quorum{q, other} {
-		require.True(t, e2e.Eventually(func() bool {
-			r, err := q.Check(t.Context())
-			if err != nil || len(r.Nodes) < 3 { // the node is on its way
-				return false
-			}
-			n := r.Nodes[2]
-			return n.Node == c.Node(3).Addr() && n.Membership == "member" && n.CaughtUp && n.Recovering == 0
-		}), "the node counts at its new address")
-	}
-	require.NoError(t, held.Err())
-	require.NoError(t, c.Node(0).Kill())
-	holder.Unlock()
-	require.NoError(t, e2e.Receive(t, turn), "the two others are a majority")
-	waiter.Unlock()
+	d.set(nil, c.URLs()...)
+	q := e2e.OpenAt(t, []string{"redis://127.0.0.1:1", "redis://127.0.0.1:2"}, e2e.Timing(200*time.Millisecond), quorate.WithDiscovery(d.find))
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	d.set(nil, c.URLs()...)
+	time.Sleep(time.Second) // the function is asked after half of that, where no quorum is reached
+	assert.False(t, d.asked(1)())
+	m.Unlock()
 }
 
-// An empty server at a new address gets no vote, whatever the function says,
-// while the member's server is down.
+// The function binds nothing: empty servers that it names get no vote, and are
+// left as they are.
 func TestDiscoveryGivesAnEmptyServerNoVote(t *testing.T) {
 	t.Parallel()
-	c := redistest.Start(t, 4)
+	c := redistest.Start(t, 5, redistest.WithAOF("always"))
 	var d directory
 	d.set(nil, c.URLs()[:3]...)
 	q := connectBy(t, d.find, e2e.Timing(200*time.Millisecond))
 	recorded(t, q)
-	require.NoError(t, c.Node(2).Kill())
-	d.set(nil, c.Node(0).URL(), c.Node(1).URL(), c.Node(3).URL())
+	for _, i := range []int{1, 2} {
+		require.NoError(t, c.Node(i).Kill())
+	}
+	d.set(nil, c.Node(0).URL(), c.Node(3).URL(), c.Node(4).URL())
+	m := mutex.New(q, "m")
 	require.True(t, e2e.Eventually(d.asked(2)))
-	require.True(t, e2e.Eventually(func() bool {
-		r, err := q.Check(t.Context())
-		return err == nil && len(r.Nodes) == 3 && r.Nodes[2].Node == c.Node(2).Addr() && r.Nodes[2].Err != nil
-	}))
-	assert.Zero(t, c.Node(3).Client().DBSize(t.Context()).Val(), "the server was left as it was")
+	require.ErrorIs(t, m.TryLockContext(t.Context()), quorate.ErrNoQuorum)
+	for _, i := range []int{3, 4} {
+		assert.Zero(t, c.Node(i).Client().DBSize(t.Context()).Val())
+	}
+	for _, i := range []int{1, 2} {
+		require.NoError(t, c.Node(i).Restart())
+	}
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
 }
 
 // A function that fails or hangs delays nothing. What it fails with stands
 // beside the node's error, without passwords.
 func TestDiscoveryFails(t *testing.T) {
 	t.Parallel()
-	c := redistest.Start(t, 3)
+	c := redistest.Start(t, 3, redistest.WithAOF("always"))
 	var d directory
 	d.set(nil, c.URLs()...)
 	q := connectBy(t, d.find, e2e.Timing(200*time.Millisecond))
 	recorded(t, q)
 	d.set(errors.New(`parse "redis://user:hunter2@x": no`))
-	require.NoError(t, c.Node(2).Kill())
+	for _, i := range []int{1, 2} {
+		require.NoError(t, c.Node(i).Kill())
+	}
 	m := mutex.New(q, "m")
 	var failed string
 	require.True(t, e2e.Eventually(func() bool {
-		r, err := q.Check(t.Context())
-		if err != nil || len(r.Nodes) < 3 || r.Nodes[2].Err == nil {
+		r, _ := q.Check(t.Context())
+		if len(r.Nodes) < 3 || r.Nodes[2].Err == nil {
 			return false
 		}
 		failed = r.Nodes[2].Err.Error()
@@ -167,6 +136,7 @@ func TestDiscoveryFails(t *testing.T) {
 	d.calls, d.hangs = 0, hangs
 	d.mu.Unlock()
 	require.True(t, e2e.Eventually(d.asked(1)))
+	require.NoError(t, c.Node(1).Restart())
 	require.NoError(t, m.LockContext(deadline(t)))
 	m.Unlock()
 	closed := make(chan error, 1)
@@ -200,7 +170,8 @@ func TestConnectWithDiscovery(t *testing.T) {
 	d.set(nil)
 	require.ErrorContains(t, connect(), "returns no address")
 
-	odd := []string{c.Node(0).URL(), c.Node(1).URL(), c.Node(3).URL()}
+	require.NoError(t, e2e.Declare(c.URLs()[3:]))
+	odd := []string{c.Node(0).URL(), c.Node(3).URL()} // of two sets
 	d.set(nil, odd...)
 	require.ErrorIs(t, connect(), quorate.ErrInvalid, "it says the same twice")
 	assert.True(t, d.asked(2)())
@@ -221,29 +192,4 @@ func TestConnectWithDiscovery(t *testing.T) {
 	_, err := quorate.Connect(ctx, nil, quorate.WithDiscovery(func(context.Context) ([]string, error) { <-hangs; return nil, nil }), timing)
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-}
-
-// Without a recorded set the function is asked at the start only: nothing else
-// says which server is which node.
-func TestDiscoveryWithoutASet(t *testing.T) {
-	t.Parallel()
-	c := redistest.Start(t, 3)
-	require.NoError(t, e2e.DeclareUnrecorded(c.URLs()))
-	var d directory
-	d.set(nil, c.URLs()...)
-	q := connectBy(t, d.find, e2e.Timing(200*time.Millisecond))
-	assert.True(t, d.asked(1)())
-	require.NoError(t, c.Node(2).Kill())
-	require.True(t, e2e.Eventually(func() bool {
-		r, err := q.Check(t.Context())
-		return err == nil && len(r.Nodes) == 3 && r.Nodes[2].Err != nil
-	}))
-	m := mutex.New(q, "m")
-	for range 3 {
-		require.NoError(t, m.LockContext(deadline(t)))
-		time.Sleep(100 * time.Millisecond) // the function is asked after that at the latest, where a set is recorded
-		m.Unlock()
-	}
-	assert.False(t, d.asked(2)())
-	require.NoError(t, core.CoreOf(q).Close(deadline(t)))
 }

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -27,6 +28,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
@@ -90,21 +92,14 @@ func (m withNodes) Run() int {
 }
 
 // Declare declares nodes brand-new. They record their set.
-func Declare(urls []string) error { return declare(urls, (*quorate.Quorum).Bootstrap) }
-
-// DeclareUnrecorded declares nodes brand-new that record nothing.
-func DeclareUnrecorded(urls []string) error {
-	return declare(urls, (*quorate.Quorum).BootstrapUnrecorded)
-}
-
-func declare(urls []string, bootstrap func(q *quorate.Quorum, ctx context.Context) error) error {
+func Declare(urls []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil))
 	if err != nil {
 		return err
 	}
-	return errors.Join(insist(ctx, func(ctx context.Context) error { return bootstrap(q, ctx) }), q.Close())
+	return errors.Join(insist(ctx, q.Bootstrap), q.Close())
 }
 
 // NeverReturns ignores goroutines that wait on a closed Quorum in a call that
@@ -146,7 +141,18 @@ func Open(t testing.TB, c *redistest.Cluster, opts ...quorate.Option) *quorate.Q
 	if err := insist(ctx, q.Bootstrap); err != nil {
 		t.Fatal(err)
 	}
+	joined(q)
 	return q
+}
+
+// joined waits until each node of q's set is connected and votes. Bootstrap
+// waits for a majority only: where one node is late, a claim has nothing there,
+// and nothing there hangs.
+func joined(q *quorate.Quorum) {
+	_ = Eventually(func() bool {
+		r, err := q.Check(context.Background())
+		return err == nil && r.Ready == len(r.Nodes)
+	})
 }
 
 // insist bootstraps until the nodes answer in time: with the short node
@@ -162,22 +168,67 @@ func insist(ctx context.Context, bootstrap func(context.Context) error) error {
 // OpenAt is Open for servers at URLs, which may be in any state.
 func OpenAt(t testing.TB, urls []string, opts ...quorate.Option) *quorate.Quorum {
 	t.Helper()
-	clients := make([]redis.UniversalClient, 0, len(urls))
-	for _, u := range urls {
-		o, err := core.ParseNodes([]string{u})
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := o[0].Client()
-		t.Cleanup(func() { _ = client.Close() })
-		clients = append(clients, client)
+	all, err := core.ParseNodes(urls)
+	if err != nil {
+		t.Fatal(err)
 	}
-	q, err := quorate.New(clients, append([]quorate.Option{quorate.WithLogger(nil)}, opts...)...)
+	clients, names := make([]redis.UniversalClient, 0, len(urls)), make([]string, 0, len(urls))
+	for i, u := range urls {
+		clients, names = append(clients, Client(t, u)), append(names, all[i].Name())
+	}
+	q, err := quorate.New(clients, append([]quorate.Option{quorate.WithLogger(nil), quorate.WithNodeNames(names...)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = q.Close() })
 	return q
+}
+
+// Client returns a client of a URL that OpenAt takes.
+func Client(t testing.TB, url string) redis.UniversalClient {
+	t.Helper()
+	o, err := core.ParseNodes([]string{url})
+	if err == nil {
+		err = o[0].Prepare(through)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := o[0].Client()
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Proxies opens a proxy in front of each of the servers at urls for as long as
+// a test runs. It returns URLs for [OpenAt], and for Connect with [Through]. A
+// client knows the servers by their own addresses, as the set has recorded
+// them, and reaches them through the proxies.
+func Proxies(t testing.TB, urls []string, f proxy.Fault) (proxies []*proxy.Proxy, via []string) {
+	t.Helper()
+	proxies, _ = proxy.Start(t, urls, f)
+	for i, u := range urls {
+		via = append(via, u+"?client_name="+viaProxy+proxies[i].Addr())
+	}
+	return proxies, via
+}
+
+// Through has Connect take the URLs of [Proxies].
+func Through() quorate.Option { return Setting(func(s *core.Settings) { s.Prepare = through }) }
+
+// viaProxy begins a name of a client that says where to dial its address.
+const viaProxy = "via-"
+
+func through(o *redis.Options) error {
+	if at, is := strings.CutPrefix(o.ClientName, viaProxy); is {
+		own := o.Addr
+		o.ClientName, o.Dialer = "", func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr == own { // other members take the options of this one
+				addr = at
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}
+	}
+	return nil
 }
 
 // fenceOnly is a state key that remembers nothing but the highest ticket.

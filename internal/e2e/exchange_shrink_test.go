@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/members"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -25,8 +26,8 @@ func TestHolderGetsItsPlaceAsTheSetShrinks(t *testing.T) {
 	c := redistest.Start(t, 3)
 	timing := e2e.Timing(leaseUnderLoad)
 	operator := e2e.OpenAt(t, c.URLs(), timing)
-	require.NoError(t, core.CoreOf(operator).BootstrapSet(deadline(t)))
-	proxies, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
+	recorded(t, operator)
+	proxies, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{})
 	holder, waiter := e2e.OpenAt(t, urls, timing), e2e.OpenAt(t, c.URLs(), timing)
 	late := lateness.Measure(t)
 
@@ -42,7 +43,14 @@ func TestHolderGetsItsPlaceAsTheSetShrinks(t *testing.T) {
 	}), "the waiter is at the node that stays")
 	proxies[0].Release()
 
-	require.NoError(t, operator.RemoveNodes(ctx, c.Node(1).Addr(), c.Node(2).Addr()))
+	require.NoError(t, members.Remove(ctx, operator, c.Node(1).Addr(), c.Node(2).Addr()))
+	// A client of the set of before learns from a majority of it what followed.
+	for _, q := range []*quorate.Quorum{holder, waiter} {
+		require.True(t, e2e.Eventually(func() bool {
+			r, err := q.Check(ctx)
+			return err == nil && len(r.Nodes) == 1
+		}))
+	}
 	require.NoError(t, c.Node(1).Kill())
 	require.NoError(t, c.Node(2).Kill())
 	select {

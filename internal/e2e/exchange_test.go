@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
-	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/members"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -146,7 +146,7 @@ func recorded(t *testing.T, q *quorate.Quorum) {
 	t.Helper()
 	var err error
 	require.True(t, e2e.Eventually(func() bool {
-		err = core.CoreOf(q).BootstrapSet(deadline(t))
+		err = q.Bootstrap(deadline(t))
 		return err == nil
 	}), "%v", err)
 }
@@ -165,7 +165,7 @@ func TestExchangeUnderLoad(t *testing.T) {
 		c := redistest.Start(t, 4)
 		exchangeUnderLoad(t, c, []int{1, 3, 0}, []int{2},
 			func(ctx context.Context, q *quorate.Quorum) error {
-				return q.ReplaceNode(ctx, c.Node(2).Addr(), c.URLs()[3])
+				return members.Replace(ctx, q, c.Node(2).Addr(), c.URLs()[3])
 			})
 	})
 	t.Run("two are added and two removed", func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestExchangeUnderLoad(t *testing.T) {
 		c := redistest.Start(t, 5)
 		urls := c.URLs()
 		exchangeUnderLoad(t, c, []int{1, 3, 4}, []int{0, 2},
-			func(ctx context.Context, q *quorate.Quorum) error { return q.AddNodes(ctx, urls[3], urls[4]) },
-			func(ctx context.Context, q *quorate.Quorum) error { return q.RemoveNodes(ctx, urls[0], urls[2]) })
+			func(ctx context.Context, q *quorate.Quorum) error { return members.Add(ctx, q, urls[3], urls[4]) },
+			func(ctx context.Context, q *quorate.Quorum) error { return members.Remove(ctx, q, urls[0], urls[2]) })
 	})
 }
 

@@ -33,11 +33,11 @@ func TestFarNodes(t *testing.T) {
 	for _, far := range []int{3, 2} {
 		t.Run(fmt.Sprint(far, " of 3"), func(t *testing.T) {
 			t.Parallel()
-			_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: 250 * time.Millisecond})
+			_, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{Delay: 250 * time.Millisecond})
 			copy(urls, c.URLs()[:3-far])
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			q, err := quorate.Connect(ctx, urls)
+			q, err := quorate.Connect(ctx, urls, e2e.Through())
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, q.Close()) }()
 			lateness.Undisturbed(t, func() error { return farLock(ctx, mutex.New(q, fmt.Sprint("far", far))) })
@@ -75,7 +75,7 @@ func TestFarNodesAndRecords(t *testing.T) {
 	e := leader.New(near, "e", "near")
 	require.NoError(t, e.Campaign(deadline(t), ""))
 
-	_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: 60 * time.Millisecond})
+	_, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{Delay: 60 * time.Millisecond})
 	far := e2e.OpenAt(t, urls, e2e.Timing(2*time.Second), quorate.WithNodeTimeout(50*time.Millisecond))
 	require.NoError(t, mutex.New(far, "m").LockContext(deadline(t)), "it knows now how far they are")
 	for l, err := range leader.New(far, "e", "far").Observe(deadline(t)) {

@@ -79,7 +79,7 @@ func TestHandOverTakesNoMoreThanTwoRoundTrips(t *testing.T) {
 	const ttl, trip, rounds = 8 * time.Second, 80 * time.Millisecond, 11
 	late := lateness.Measure(t)
 	c := redistest.Start(t, 3)
-	_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: trip / 2})
+	_, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{Delay: trip / 2})
 	a := mutex.New(e2e.Open(t, c, e2e.Timing(ttl)), "m")
 	var m [2]*mutex.Mutex
 	for i := range m {

@@ -63,7 +63,7 @@ type outset struct {
 
 // join adds a process.
 func (f *fleet) join() {
-	ways, urls := proxy.Start(f.t, f.c.URLs(), proxy.Fault{})
+	ways, urls := e2e.Proxies(f.t, f.c.URLs(), proxy.Fault{})
 	w := startWorkerAt(f.t, urls, terms{Name: "e", TTL: f.ttl, Guard: 2*f.ttl + 20*time.Millisecond})
 	m := &member{process: w, name: fmt.Sprint("process ", w.Pid()), ways: ways,
 		blind: make(chan struct{}), ended: make(chan struct{})}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -49,7 +48,7 @@ func TestLeaderSuccession(t *testing.T) {
 	t.Run("over long ways", func(t *testing.T) {
 		const trip, patience = 80 * time.Millisecond, 5
 		c := redistest.Start(t, 3)
-		_, urls := proxy.Start(t, c.URLs(), proxy.Fault{Delay: trip / 2})
+		_, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{Delay: trip / 2})
 		// Whatever else runs here only adds to the times: of several series,
 		// one must do.
 		for series := 1; ; series++ {
@@ -115,15 +114,12 @@ func ping(t *testing.T, urls []string) time.Duration {
 	t.Helper()
 	var trips []time.Duration
 	for _, u := range urls {
-		o, err := redis.ParseURL(u)
-		require.NoError(t, err)
-		client := redis.NewClient(o)
+		client := e2e.Client(t, u)
 		for range 21 {
 			began := time.Now()
 			require.NoError(t, client.Ping(t.Context()).Err())
 			trips = append(trips, time.Since(began))
 		}
-		require.NoError(t, client.Close())
 	}
 	slices.Sort(trips)
 	return trips[len(trips)/2]
@@ -136,7 +132,7 @@ func TestLeaderCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl, size = time.Second, 25 // a deadline 12 ms before the nodes'
 	c := redistest.Start(t, 3)
-	ps, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
+	ps, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{})
 	here := e2e.Open(t, c, e2e.Timing(ttl))
 	away := e2e.OpenAt(t, urls, e2e.Timing(ttl))
 	ctx, cancel := context.WithCancel(t.Context())

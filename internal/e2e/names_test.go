@@ -94,13 +94,13 @@ func TestLongestSettings(t *testing.T) {
 		quorate.WithTTL(24 * time.Hour), quorate.WithGuard(720 * time.Hour), quorate.WithSkew(24 * time.Hour),
 		quorate.WithRetention(87600 * time.Hour), quorate.WithMaxHold(1<<63 - 1), quorate.WithLinger(0),
 	}
-	q := e2e.OpenAt(t, c.URLs(), longest...)
+	fresh := mutex.New(e2e.OpenAt(t, redistest.Start(t, 1).URLs(), longest...), "m")
 	var err error
 	require.True(t, e2e.Eventually(func() bool { // once it is connected
-		err = mutex.New(q, "m").TryLockContext(deadline(t))
+		err = fresh.TryLockContext(deadline(t))
 		return strings.Contains(err.Error(), "votes in 7")
 	}), "%v", err)
-	require.NoError(t, q.Bootstrap(deadline(t)))
+	q := e2e.Open(t, c, longest...)
 	a, b := mutex.New(q, "m"), mutex.New(q, "m")
 	require.NoError(t, a.LockContext(deadline(t)))
 	require.ErrorIs(t, b.TryLockContext(deadline(t)), quorate.ErrHeld)

@@ -29,7 +29,7 @@ func TestHolderCutOff(t *testing.T) {
 	t.Parallel()
 	const ttl, batch = 500 * time.Millisecond, 25
 	c := redistest.Start(t, 3)
-	ps, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
+	ps, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{})
 	timing := e2e.Timing(ttl)
 	here := e2e.Open(t, c, timing)
 	away := e2e.OpenAt(t, urls, timing)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -30,7 +31,9 @@ func TestNodeThatWasAReplica(t *testing.T) {
 			e2e.Open(t, c, e2e.Timing(ttl))
 			urls := c.URLs()
 			// The holder has nodes 0 and 1 only.
-			m := mutex.New(e2e.OpenAt(t, []string{urls[0], urls[1], "redis://127.0.0.1:1"}, e2e.Timing(ttl)), "m")
+			proxies, via := e2e.Proxies(t, urls, proxy.Fault{})
+			proxies[2].Hold()
+			m := mutex.New(e2e.OpenAt(t, via, e2e.Timing(ttl)), "m")
 			q := e2e.OpenAt(t, urls, e2e.Timing(ttl))
 			require.NoError(t, m.LockContext(deadline(t)))
 			lease := m.Lease()

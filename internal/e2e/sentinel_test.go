@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -119,7 +120,7 @@ func TestSentinelAlone(t *testing.T) {
 	timing := e2e.Guarded(ttl, guard)
 	failover := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: s.Addrs()})
 	defer failover.Close()
-	given, err := quorate.New([]redis.UniversalClient{failover}, timing)
+	given, err := quorate.New([]redis.UniversalClient{failover}, timing, quorate.WithNodeNames("sentinel:mymaster@"+strings.Join(slices.Sorted(slices.Values(s.Addrs())), ",")))
 	require.NoError(t, err)
 	defer given.Close()
 	require.NoError(t, given.Bootstrap(t.Context()))
@@ -185,16 +186,18 @@ func TestSentinelTwice(t *testing.T) {
 	t.Parallel()
 	c, s := set(t)
 	other := redistest.Start(t, 1)
-	for _, again := range []string{s.URL() + "&client_name=x", c.URLs()[0]} {
-		q := e2e.OpenAt(t, []string{s.URL(), other.URLs()[0], again})
-		require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
-			r, err := q.Check(t.Context())
-			return found(err) || found(r.Nodes[0].Err) || found(r.Nodes[2].Err)
-		}))
-	}
+	_, err := quorate.Connect(t.Context(), []string{s.URL(), other.URLs()[0], s.URL() + "&client_name=x"})
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+	assert.ErrorContains(t, err, "nodes 1 and 3 are the same server")
+	q := e2e.OpenAt(t, []string{s.URL(), other.URLs()[0], c.URLs()[0]})
+	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		return found(q.Bootstrap(ctx)) // what records them finds out
+	}))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := quorate.Connect(ctx, []string{c.URLs()[1]})
+	_, err = quorate.Connect(ctx, []string{c.URLs()[1]})
 	assert.ErrorContains(t, err, "is a replica, and a node must be a master")
 }
 

@@ -33,7 +33,7 @@ func TestClientThatSlept(t *testing.T) {
 			// not: it must not count as wrong.
 			guard := 2*ttl + 4*r.slept + time.Second
 			e2e.Open(t, c, e2e.Guarded(ttl, guard))
-			ways, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
+			ways, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{})
 			w := startWorkerAt(t, urls, terms{Name: "m", TTL: ttl, Guard: guard})
 			w.tell(t, "lock")
 			w.held(t)

@@ -28,7 +28,7 @@ func TestOneOfManyTries(t *testing.T) {
 	c := redistest.Start(t, n)
 	var clients [n]func(name string) *mutex.Mutex
 	for i := range clients {
-		ps, urls := proxy.Start(t, c.URLs(), proxy.Fault{})
+		ps, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{})
 		for j, p := range ps {
 			p.Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: time.Duration((i+j)%n) * time.Millisecond})
 		}

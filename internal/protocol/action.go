@@ -8,7 +8,7 @@ import "time"
 type ActionKind uint8
 
 // The kinds of an Action. The runtime carries them out in the order in which it
-// gets them. From ActDuplicate on they change nothing: the runtime reports
+// gets them. From ActJumped on they change nothing: the runtime reports
 // them.
 const (
 	ActWake      ActionKind = iota + 1 // call Tick at At, or as soon after as may be
@@ -16,12 +16,10 @@ const (
 	ActGone                            // give Down(Node) to every claim
 	ActEarly                           // give Early(Nodes, By) to every claim, and Early(By) to every operation on a record
 	ActTime                            // ask Nodes for their time; tell Time
-	ActMark                            // have Node begin another incarnation unless Incarnation is not its own any more, 0: unless its marker names its run; tell Marked
+	ActMark                            // have Node begin another incarnation unless Incarnation is not its own any more; tell Marked
 	ActGuard                           // read the longest guard time that clients have shown to Node; tell Guarded
-	ActCompare                         // find out whether Node and Other are one server; tell Compared
 	ActReconnect                       // end the connection to Node: the next one finds out
 	ActStep                            // take Step; tell StepDone, except after RepairYield, RepairFailed and RepairDone
-	ActDuplicate                       // Node is the server of Other
 	ActJumped                          // Node's clock has jumped by By
 	ActDoubted                         // Node's clock or this process's has
 	ActStood                           // this process's clock has stood still for By
@@ -38,7 +36,6 @@ const (
 type Action struct {
 	Kind        ActionKind
 	Node        int
-	Other       int
 	Nodes       uint32 // a bit for each
 	By          time.Duration
 	At          Time

@@ -43,40 +43,7 @@ func (c *Claim) barred(p *peer) bool { return p.extra().barred && !p.vote && c.R
 // replaced when that incarnation was first heard of, or, a holder's, when it
 // first voted again.
 func (c *Claim) usable(p *peer, now Time) bool {
-	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact)) && !p.outside && !p.unproven && now >= p.extra().backFrom
-}
-
-// Exclude says which nodes, a bit for each, are not known to be of the set that
-// the client counts on: see Membership.Outside. A holder keeps what it had from
-// them; no lease of theirs is renewed. Others are the nodes by whose number
-// another member is reached from now on: what they said is forgotten, by a
-// holder as well.
-//
-// Invariant: what a claim knows of a number was said by the member that the
-// number stands for. Without that a vote of A counts as that of D: the client
-// reaches D at A's address, and D's number is in another majority than A's.
-func (c *Claim) Exclude(now Time, nodes, others uint32) {
-	holds := c.phase == Holding
-	if !c.Rules.on(RuleSetOther) {
-		others = 0
-	}
-	for i := range c.peers {
-		p := &c.peers[i]
-		if others&(1<<i) != 0 { // what it has still to answer to is from before, too
-			*p = peer{outside: p.outside, marked: p.marked, behind: p.behind, ackSent: now, pendingSince: p.pendingSince, askAt: now}
-		}
-		out := nodes&(1<<i) != 0 && c.Rules.on(RuleSetOutside)
-		if p.outside && !out && p.held && c.Rules.on(RuleSetHeard) {
-			if p.unproven = true; !p.refused { // else its connection ends, and Up has it asked
-				p.ask(now)
-			}
-		}
-		p.outside = out && (!holds || p.outside || others&(1<<i) != 0)
-	}
-	if (!holds || others != 0) && !c.phase.Final() {
-		c.expire(now)
-		c.advance(now)
-	}
+	return c.running(p, now) && (p.ticket == c.ticket || !c.Rules.on(RuleExact)) && now >= p.extra().backFrom
 }
 
 // Known reports whether a quorum is known to hold the claim. If not, what is

@@ -44,9 +44,9 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 			p.behind = false
 		}
 	case Missing: // the view is of a claim that is not there any more: back by rule 6
-		*p = peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, askAt: now, behind: p.behind}
+		*p = peer{marked: p.marked, ackSent: r.Sent, askAt: now, behind: p.behind}
 	case Recovering: // lost its data: not before the guard time is over
-		again := peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
+		again := peer{marked: p.marked, ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
 		if c.phase == Holding && c.usable(p, now) && c.Rules.on(RuleOutlast) {
 			// The guard time outlasts the lease that it has forgotten, so that
 			// still keeps others out: a node that has come back is worth no
@@ -57,7 +57,7 @@ func (c *Claim) Answer(now Time, r Request, a Answer) {
 		}
 		*p = again
 	case Clash:
-		*p = peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, askAt: Never, refused: true}
+		*p = peer{marked: p.marked, ackSent: r.Sent, askAt: Never, refused: true}
 	}
 	c.advance(now)
 }
@@ -89,7 +89,7 @@ func (c *Claim) credible(now Time, p *peer, a Answer) bool {
 // after which the node may give the ticket.
 func (c *Claim) rejectAnswer(now Time, p *peer, r Request, a Answer) {
 	failures := min(p.failures, mostFailures-1)
-	*p = peer{outside: p.outside, marked: p.marked, ackSent: r.Sent, pendingSince: p.pendingSince, askAt: Never, failures: failures + 1}
+	*p = peer{marked: p.marked, ackSent: r.Sent, pendingSince: p.pendingSince, askAt: Never, failures: failures + 1}
 	if c.Try && c.phase != Holding { // a try asks once
 		return
 	}
@@ -124,7 +124,7 @@ func (c *Claim) acknowledge(now Time, p *peer, r Request, a Answer) {
 	if !same || !c.running(p, now) {
 		c.viewBegins(now, p)
 	}
-	p.held, p.ticket, p.incarnation, p.ackSent, p.unproven = true, a.Ticket, a.Incarnation, r.Sent, false
+	p.held, p.ticket, p.incarnation, p.ackSent = true, a.Ticket, a.Incarnation, r.Sent
 	if p.extraOrNil != nil {
 		p.extraOrNil.leaseEnds = 0
 	}

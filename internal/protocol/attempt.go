@@ -73,7 +73,7 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 	g := c.group.Load()
 	sets, absent := g.of(b.Succession)
 	a.Claim = *NewClaim(Config{
-		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Succession: b.Succession, TakeBack: g.TakeBack > 0, BackGuard: g.TakeBack, Drift: b.Drift, Try: b.Try, Window: c.window, Rules: b.Rules,
+		Terms: b.Terms, Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Succession: b.Succession, TakeBack: g.TakeBack > 0, BackGuard: g.TakeBack, Drift: b.Drift, Try: b.Try, Window: c.Window(), Rules: b.Rules,
 		NodeTimeout: c.fanout.QuorumTimeout(b.Unhealthy|absent, b.NodeTimeout, b.TTL),
 	})
 	a.outbox.rules = b.Rules
@@ -99,7 +99,7 @@ func (c *Client) Start(now Time, a *Attempt, n *Name, b *Begin) (d Deferral) {
 
 // propose returns T0 for an attempt that begins now.
 func (c *Client) propose(now Time, a *Attempt, n *Name) Ticket {
-	return n.tickets.Propose(a.ID, c.Clock(now), c.window, a.Rules)
+	return n.tickets.Propose(a.ID, c.Clock(now), c.Window(), a.Rules)
 }
 
 // Offer is Attempt.Offer, and gives a join its T0.
@@ -124,7 +124,7 @@ func (c *Client) Offer(a *Attempt, n *Name, r *Request, behind func(Class) bool)
 // claim takes a node that has answered for silent.
 func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, v Verdict) (do []Action) {
 	if !v.Counts() {
-		c.Fail(now, a, r, v.Why == Duplicate)
+		c.Fail(now, a, r, false)
 		return nil
 	}
 	first := a.Rules.on(RuleLanded)
@@ -141,7 +141,7 @@ func (c *Client) Answer(now Time, a *Attempt, n *Name, r *Request, ans *Answer, 
 	}
 	far, _ := c.FarTicket(a, r, ans)
 	a.Claim.Answer(now, *r, *ans)
-	if far && a.Phase() == Joining && !a.raised && c.window.Far(a.ticket, c.Clock(a.began)) {
+	if far && a.Phase() == Joining && !a.raised && c.Window().Far(a.ticket, c.Clock(a.began)) {
 		// Its T0 is from the clock of a node that others contradict by now.
 		a.end(now, Expired)
 	}

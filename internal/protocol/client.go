@@ -13,7 +13,7 @@ import (
 //
 // Each event is handled whole, in this order:
 //
-//	incarnation   does the reply count at all?           incarnation.go, servers.go
+//	incarnation   does the reply count at all?           incarnation.go
 //	clocks        if it does: have the clocks parted?    nodeclock.go
 //	guard time    is its node within it?                 fanout.go
 //	tickets       does it show a higher ticket?          ticketclock.go
@@ -46,7 +46,6 @@ import (
 // gives the claims what an [Action] has for them only when it holds none.
 type Client struct {
 	ClientConfig
-	window Window
 	fanout *Fanout
 	votes  []atomic.Uint64 // per node: the incarnation that it votes with, 0: none. Written with mu held
 	group  atomic.Pointer[Group]
@@ -86,14 +85,14 @@ type nodeBounds struct {
 // NewClient returns the Client of a process that begins. A Tick starts it.
 func NewClient(cfg ClientConfig) *Client {
 	c := &Client{
-		ClientConfig: cfg, window: WindowOf(cfg.Guard), alarm: Never, poll: Never,
+		ClientConfig: cfg, alarm: Never, poll: Never,
 		fanout: NewFanout(cfg.Nodes, cfg.Rules),
 		votes:  make([]atomic.Uint64, maxNodes),
 		bounds: make([]nodeBounds, maxNodes),
-		lives:  NewIncarnations(cfg.Nodes, cfg.Guard, cfg.Rules),
+		lives:  NewIncarnations(cfg.Nodes, cfg.Rules),
 		repair: NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed, cfg.Rules),
 	}
-	c.group.Store(&Group{Nodes: cfg.Nodes, Sets: Majority(cfg.Nodes), Deciders: Majority(cfg.Nodes)})
+	c.group.Store(&Group{Nodes: cfg.Nodes, Sets: Majority(cfg.Nodes), Deciders: Majority(cfg.Nodes), Window: WindowOf(cfg.Guard)})
 	c.clocks = NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
 	c.clocks.Rules = cfg.Rules
 	c.attempted = make([]bool, cfg.Nodes)
@@ -130,24 +129,10 @@ func (c *Client) boundsOf(from, to int) (bounds []*ClockBounds) {
 func (c *Client) Fanout() *Fanout { return c.fanout }
 
 // Window returns how far tickets may be from clocks.
-func (c *Client) Window() Window { return c.window }
+func (c *Client) Window() Window { return c.group.Load().Window }
 
 // Voting returns the incarnation that a node votes with, 0 if it does not vote.
 func (c *Client) Voting(node int) Incarnation { return Incarnation(c.votes[node].Load()) }
-
-// Duplicate returns the address that votes for the server of a node, -1 if
-// there is none.
-//
-// Invariant: the runtime makes a node that enters the set before the Client
-// counts on it, so it may ask for one that the Client does not know yet.
-func (c *Client) Duplicate(node int) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if node >= c.Nodes {
-		return -1
-	}
-	return c.lives.Duplicate(node)
-}
 
 // Bounds returns since when the bounds of a node's clock are known, 0 if they
 // are not, and how far apart they are.
@@ -171,8 +156,8 @@ func (c *Client) Clock(now Time) Ticket {
 
 // Attempted reports whether nothing is to be waited for at a node: its repair
 // was attempted once, or is not under way. When it becomes true, there is an
-// Action. Nothing is to be waited for at a node that the Client does not know
-// yet: see Duplicate.
+// Action. Nothing is to be waited for at a node that the Client does not count
+// on yet.
 func (c *Client) Attempted(node int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,10 +239,6 @@ func (c *Client) node(now Time, a NodeAction) {
 		}
 	case NodeMark:
 		c.act(Action{Kind: ActMark, Node: a.Node, Incarnation: a.Inc, Try: a.Try})
-	case NodeCompare:
-		c.act(Action{Kind: ActCompare, Node: a.Node, Other: a.Other, Try: a.Try})
-	case NodeDuplicate:
-		c.act(Action{Kind: ActDuplicate, Node: a.Node, Other: a.Other})
 	case NodeReconnect:
 		c.act(Action{Kind: ActReconnect, Node: a.Node})
 	case NodeAsk:

@@ -25,7 +25,6 @@ const (
 	Unjudged         Why = iota
 	Counts               // it counts
 	OtherIncarnation     // it is of another incarnation than the connection began with
-	Duplicate            // another address votes for its server
 	Parted               // its node's clock and this process's have parted
 )
 
@@ -56,7 +55,7 @@ func (c *Client) Reply(now Time, n *Name, r *Request, a *Answer) (v Verdict, do 
 	// Otherwise each of its attempts would be moved up by the nodes, one after
 	// the other, and settle a round trip later.
 	if seen > r.Ticket && r.Op != OpBeat { // else it is the claim's own, or an earlier one's
-		n.tickets.Observe(seen, c.Clock(now), c.window)
+		n.tickets.Observe(seen, c.Clock(now), c.Window())
 	}
 	// An answer may say that its node is not caught up, or does not know of a
 	// Resize. Any such answer starts the repair, so a client that uses locks
@@ -118,13 +117,10 @@ func (c *Client) check(now Time, node int, inc Incarnation, push bool) Why {
 	if push {
 		counts = c.lives.CheckPush(node, inc)
 	} else {
-		counts = c.lives.Check(now, node, inc)
+		counts = c.lives.Check(node, inc)
 	}
-	switch {
-	case counts:
+	if counts {
 		return Counts
-	case c.lives.Duplicate(node) >= 0:
-		return Duplicate
 	}
 	return OtherIncarnation
 }
@@ -187,32 +183,29 @@ func (c *Client) Slept(now, until Time) (do []Action) {
 	return c.unlock(now)
 }
 
-// Connect says that a connection to a node begins, which reaches the given run
-// of a server, empty if that is unknown, and how long its first round trip
-// took. It returns the address that votes for that server instead, -1 if there
-// is none. With another address the connection must not be used.
-func (c *Client) Connect(now Time, node int, run string, trip time.Duration) (other int, do []Action) {
+// Connect says that a connection to a node begins, and how long its first round
+// trip took.
+func (c *Client) Connect(now Time, node int, trip time.Duration) (do []Action) {
 	c.mu.Lock()
-	if other = c.lives.Connect(now, node, run); other < 0 {
+	if node < c.lives.Len() { // else this client does not count on it yet
+		c.lives.Connect(node)
 		c.fanout.Begin(now, node, trip)
 	}
-	return other, c.unlock(now)
+	return c.unlock(now)
 }
 
 // Show says which incarnation a node has as its connection begins.
 func (c *Client) Show(now Time, node int, inc Incarnation) (do []Action) {
 	c.mu.Lock()
-	c.lives.Show(now, node, inc)
+	c.lives.Show(node, inc)
 	return c.unlock(now)
 }
 
 // Up says that a connection to a node is ready for requests. The claims may
 // have missed what the node pushed, and the node may have lost claims or given
-// votes meanwhile, so each of them asks. own is false while the node may have
-// another node's data.
-func (c *Client) Up(now Time, node int) (own bool, do []Action) {
+// votes meanwhile, so each of them asks.
+func (c *Client) Up(now Time, node int) (do []Action) {
 	c.mu.Lock()
-	own = c.lives.Up(now, node)
 	// The claims ask also where the node has lost nothing: a push that was sent
 	// while the connection was away is gone, and with it the only word of a
 	// turn.
@@ -220,7 +213,7 @@ func (c *Client) Up(now Time, node int) (own bool, do []Action) {
 	if !c.closed {
 		c.repair.Up(now, node)
 	}
-	return own, c.unlock(now)
+	return c.unlock(now)
 }
 
 // Subscribed says that the connection for a node's pushes is ready: some may be
@@ -237,10 +230,6 @@ func (c *Client) Down(now Time, node int) (do []Action) {
 	if node >= c.lives.Len() { // it entered the set and left before this client counted on it
 		return c.unlock(now)
 	}
-	// The incarnation stays known while the connection is away (RuleDownKeeps).
-	// Else the server could vote under another address while leases of this one
-	// run.
-	c.lives.Down(now, node)
 	if !c.closed {
 		c.repair.Down(now, node)
 	}
@@ -248,29 +237,11 @@ func (c *Client) Down(now Time, node int) (do []Action) {
 	return c.unlock(now)
 }
 
-// Failed says that a connection has ended before it was Up: its handshake
-// failed. Its address gives the vote of the server back.
-func (c *Client) Failed(now Time, node int) (do []Action) {
-	c.mu.Lock()
-	if node < c.lives.Len() {
-		c.lives.Failed(node)
-	}
-	return c.unlock(now)
-}
-
 // Marked says which incarnation a node has after an ActMark; without ok that is
 // unknown.
 func (c *Client) Marked(now Time, node int, try uint32, inc Incarnation, ok bool) (do []Action) {
 	c.mu.Lock()
-	c.lives.Marked(now, node, try, inc, ok)
-	return c.unlock(now)
-}
-
-// Compared says whether the nodes of an ActCompare are one server; without ok
-// that is unknown.
-func (c *Client) Compared(now Time, node int, try uint32, other int, same, ok bool) (do []Action) {
-	c.mu.Lock()
-	c.lives.Compared(node, try, other, same, ok)
+	c.lives.Marked(node, try, inc, ok)
 	return c.unlock(now)
 }
 

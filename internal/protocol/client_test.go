@@ -33,7 +33,7 @@ func newProcess(nodes int, rules protocol.Rules) *process {
 		Nodes: nodes, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime, Skewed: func(protocol.Ticket) protocol.Ticket { return wall }, Rules: rules,
 	})}
 	for i := range nodes {
-		p.Connect(p.now, i, string(rune('a'+i)), time.Millisecond)
+		p.Connect(p.now, i, time.Millisecond)
 		p.Show(p.now, i, protocol.Incarnation(i+1))
 		p.Up(p.now, i)
 	}
@@ -246,7 +246,7 @@ func firstReply(t assert.TestingT, rules protocol.Rules) {
 	}
 	assert.Equal(t, protocol.Counts, read(1, 1_000_000))
 	p.Down(p.now, 0)
-	p.Connect(p.now, 0, "z", time.Millisecond) // and no Show: the marker could not be read
+	p.Connect(p.now, 0, time.Millisecond) // and no Show: the marker could not be read
 	p.Up(p.now, 0)
 	assert.Equal(t, protocol.Counts, read(9, 5_000_000), "the clock of another server is no jump")
 	assert.Equal(t, protocol.Parted, read(9, 5_060_000), "a jump of this one is")
@@ -262,7 +262,7 @@ func unmet(nodes int) *process {
 // meet begins the connection to a node whose clock shows so many milliseconds.
 func (p *process) meet(node int, millis int64) {
 	p.now += 1000
-	p.Connect(p.now, node, string(rune('a'+node)), time.Millisecond)
+	p.Connect(p.now, node, time.Millisecond)
 	p.Show(p.now, node, protocol.Incarnation(node+1))
 	p.Time(node, protocol.Reading{Sent: p.now - 500, Received: p.now, Millis: millis})
 	p.Up(p.now, node)

@@ -10,8 +10,8 @@ import (
 )
 
 // This file owns what a set of nodes is: the configuration that its nodes have
-// recorded, and the order of configurations. docs/membership.md states the
-// rules and proves them.
+// recorded, and the order of configurations. docs/protocol.md, "Sets of nodes",
+// states the rules and proves them.
 
 // Ballot orders what several clients propose. Two are never equal, and a later
 // one is higher. It is 11 hexadecimal digits of milliseconds and 8 of chance,
@@ -60,6 +60,11 @@ func (s Stamp) Epoch() uint64 {
 	return epoch
 }
 
+func (s Stamp) ballot() Ballot {
+	_, b, _ := s.parts()
+	return b
+}
+
 // Since returns when it was proposed, by the clock of the client that did.
 func (s Stamp) Since() time.Time {
 	_, b, _ := s.parts()
@@ -75,22 +80,48 @@ func (s Stamp) Compare(o Stamp) int {
 
 // Member is one node of a set.
 type Member struct {
+	Number   int    // of the member in all requests and votes: a bit of a Quorums
 	Identity string // of the node: it goes with the node's data
-	Addr     string // as the client that recorded the set names it
-	Role     Role   // while the nodes are being exchanged
+	Addr     string // what a dial needs
+	Role     Role   // while the set is being changed
+}
+
+// Shared are the settings that all clients of a set share.
+type Shared struct {
+	Guard     time.Duration // how long a node that lost its data does not vote
+	Retention time.Duration // how long a name's fence outlives its last claim
+	Skew      time.Duration // the largest tolerated difference between node clocks
 }
 
 // Configuration is which nodes make a quorum, and what all their clients share.
 // It does not change: another set of nodes is another Configuration.
 type Configuration struct {
-	Stamp     Stamp
-	Guard     time.Duration
-	Retention time.Duration
-	Members   []Member
-	Stage     Stage
-	Origin    Stamp    // of the set's first configuration; empty: it is this one
-	Former    []string // addresses of members of before: a client's list may still name them
+	Stamp   Stamp
+	Origin  Stamp // of the set's first configuration
+	Now     Shared
+	Next    Shared // while the set is being changed: what follows; else as Now
+	Stage   Stage
+	Last    int // the number that was given last
+	Members []Member
 }
+
+// Guard returns the guard time in force: while it is being changed, the longer
+// one.
+func (c *Configuration) Guard() time.Duration { return max(c.Now.Guard, c.Next.Guard) }
+
+// Retention returns the retention in force: the longer one.
+func (c *Configuration) Retention() time.Duration { return max(c.Now.Retention, c.Next.Retention) }
+
+// Skew returns the skew in force: the larger one.
+func (c *Configuration) Skew() time.Duration { return max(c.Now.Skew, c.Next.Skew) }
+
+// LeaseGuard returns the guard time that leases and tickets must fit: while it
+// is being changed, the shorter one.
+//
+// Invariant: a guard time that is longer than what leases and tickets were
+// bound by is always safe, and a shorter one counts only when the leases of
+// before have ended.
+func (c *Configuration) LeaseGuard() time.Duration { return min(c.Now.Guard, c.Next.Guard) }
 
 // Addrs returns the addresses of the members.
 func (c *Configuration) Addrs() []string {
@@ -101,42 +132,65 @@ func (c *Configuration) Addrs() []string {
 	return addrs
 }
 
-// Member returns the place of an identity, -1 if no member has it.
+// Member returns the place of an identity among the members, -1 if no member
+// has it.
 func (c *Configuration) Member(identity string) int {
 	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Identity == identity })
 }
 
-// Place returns the place of an address, -1 if no member has it.
+// Place returns the place of an address among the members, -1 if no member has
+// it.
 func (c *Configuration) Place(addr string) int {
 	return slices.IndexFunc(c.Members, func(m Member) bool { return m.Addr == addr })
 }
 
-// Kin reports whether two configurations are of one set: they go back to the
-// same first one, or have a member in common. All nodes may have been exchanged
-// in between. The stamp of the first one has a ballot, and identities are
-// random, so it is no other set. Members are looked at for a set that was
-// exchanged by a version that wrote no Origin.
-func (c *Configuration) Kin(o *Configuration) bool {
-	return c.origin() == o.origin() || slices.ContainsFunc(o.Members, func(m Member) bool { return c.Member(m.Identity) >= 0 })
+// Numbered returns the member with a number, nil if there is none. It is nil
+// for no configuration.
+func (c *Configuration) Numbered(number int) *Member {
+	if c == nil {
+		return nil
+	}
+	for i := range c.Members {
+		if m := &c.Members[i]; m.Number == number {
+			return m
+		}
+	}
+	return nil
 }
 
-func (c *Configuration) origin() Stamp { return cmp.Or(c.Origin, c.Stamp) }
+// Kin reports whether two configurations are of one set: they go back to the
+// same first one. Its stamp has a ballot, which is random in part, so it is no
+// other set's.
+func (c *Configuration) Kin(o *Configuration) bool { return c.Origin == o.Origin }
 
-// Entering reports whether an address is that of a member that enters. It is
-// false for no configuration.
-func (c *Configuration) Entering(addr string) bool {
-	return c != nil && slices.ContainsFunc(c.Members, func(m Member) bool { return m.Addr == addr && m.Role == Enters })
+// numbers returns the members of which is true, a bit for each number.
+func (c *Configuration) numbers(is func(m *Member) bool) (numbers uint32) {
+	for i := range c.Members {
+		if m := &c.Members[i]; is(m) {
+			numbers |= 1 << m.Number
+		}
+	}
+	return numbers
+}
+
+// Deciders returns the members whose majority decides which configuration
+// follows: those that stay or leave.
+func (c *Configuration) Deciders() uint32 {
+	return c.numbers(func(m *Member) bool { return m.Role != Enters })
 }
 
 // String returns the configuration as nodes keep it. ParseConfiguration reads
 // it.
 func (c *Configuration) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %d %d %d", c.Stamp, Layout, c.Guard.Milliseconds(), c.Retention.Milliseconds(), len(c.Members))
-	for _, m := range c.Members {
-		b.WriteString(" " + m.Identity + " " + quoted.Replace(m.Addr))
+	fmt.Fprintf(&b, "%s %d", c.Stamp, Layout)
+	for _, s := range []Shared{c.Now, c.Next} {
+		fmt.Fprintf(&b, " %d %d %d", s.Guard.Milliseconds(), s.Retention.Milliseconds(), s.Skew.Milliseconds())
 	}
-	c.appendExchange(&b)
+	fmt.Fprintf(&b, " %c %s %d %d", stages[c.Stage], c.Origin, c.Last, len(c.Members))
+	for _, m := range c.Members {
+		fmt.Fprintf(&b, " %d%c %s %s", m.Number, roles[m.Role], m.Identity, quoted.Replace(m.Addr))
+	}
 	return b.String()
 }
 
@@ -146,8 +200,8 @@ var (
 	unquoted = strings.NewReplacer("%25", "%", "%20", " ", "%0a", "\n", "%0d", "\r", "%09", "\t")
 )
 
-// maxMembers bounds what is read. maxNodes bounds how many nodes a client knows
-// in its life: it has a bit for each.
+// maxMembers bounds how many members a configuration has. maxNodes is how many
+// numbers there are: sets of nodes have a bit for each.
 const (
 	maxMembers = 31
 	maxNodes   = 32
@@ -175,36 +229,65 @@ func LayoutOf(text string) int {
 	return int(n)
 }
 
-// ParseConfiguration reads what String returns.
+// headWords is how many words a configuration has before its members.
+const headWords = 12
+
+// ParseConfiguration reads what String returns. The text is a node's, so
+// another program may have written it. What makes no sense is no configuration:
+// nothing of it may end the process or count.
 func ParseConfiguration(text string) (*Configuration, bool) {
-	// The text is a node's, so another program may have written it. What makes
-	// no sense is no configuration, and the node is refused; nothing of it may
-	// end the process or count.
 	words := strings.Fields(text)
-	if len(words) < 5 || words[1] != strconv.Itoa(Layout) {
+	if len(words) < headWords || words[1] != strconv.Itoa(Layout) {
 		return nil, false
 	}
-	c := &Configuration{Stamp: Stamp(words[0])}
-	_, _, ok := c.Stamp.parts()
-	guard, err1 := strconv.ParseInt(words[2], 10, 48)
-	kept, err2 := strconv.ParseInt(words[3], 10, 48)
-	n, err3 := strconv.ParseUint(words[4], 10, 8)
-	if !ok || err1 != nil || err2 != nil || err3 != nil || guard < 0 || kept < 0 || n == 0 || n > maxMembers || len(words) < 5+2*int(n) {
+	c := &Configuration{Stamp: Stamp(words[0]), Origin: Stamp(words[9])}
+	_, _, ok1 := c.Stamp.parts()
+	_, _, ok2 := c.Origin.parts()
+	last, err1 := strconv.ParseUint(words[10], 10, 8)
+	n, err2 := strconv.ParseUint(words[11], 10, 8)
+	stage := strings.Index(stages, words[8])
+	if !ok1 || !ok2 || err1 != nil || err2 != nil || last >= maxNodes || len(words[8]) != 1 || stage < 0 ||
+		n == 0 || n > maxMembers || len(words) != headWords+3*int(n) {
 		return nil, false
 	}
-	// 48 bits of milliseconds do not fit a Duration.
-	const most = int64(1<<63-1) / int64(time.Millisecond)
-	c.Guard, c.Retention = time.Duration(min(guard, most))*time.Millisecond, time.Duration(min(kept, most))*time.Millisecond
+	c.Stage, c.Last = Stage(stage), int(last)
+	if !c.Now.parse(words[2:5]) || !c.Next.parse(words[5:8]) {
+		return nil, false
+	}
 	for i := range int(n) {
-		m := Member{Identity: words[5+2*i], Addr: unquoted.Replace(words[6+2*i])}
-		// One identity or one address twice would be one node with two votes,
-		// in the list of every client.
-		if c.Member(m.Identity) >= 0 || c.Place(m.Addr) >= 0 {
+		if !c.parseMember(words[headWords+3*i:]) {
 			return nil, false
 		}
-		c.Members = append(c.Members, m)
 	}
-	return c, c.parseExchange(words[5+2*n:])
+	return c, c.Deciders() != 0
+}
+
+func (s *Shared) parse(words []string) bool {
+	// 48 bits of milliseconds do not fit a Duration.
+	const most = uint64(1<<63-1) / uint64(time.Millisecond)
+	for i, to := range []*time.Duration{&s.Guard, &s.Retention, &s.Skew} {
+		n, err := strconv.ParseUint(words[i], 10, 48)
+		if err != nil {
+			return false
+		}
+		*to = time.Duration(min(n, most)) * time.Millisecond
+	}
+	return true
+}
+
+// parseMember reads one member. One identity, address or number twice would be
+// one node with two votes, in the list of every client.
+func (c *Configuration) parseMember(words []string) bool {
+	head := words[0]
+	n, err := strconv.ParseUint(head[:len(head)-1], 10, 8)
+	role := strings.IndexByte(roles, head[len(head)-1])
+	m := Member{Number: int(n), Identity: words[1], Addr: unquoted.Replace(words[2]), Role: Role(max(0, role))}
+	if err != nil || role < 0 || n >= maxNodes || c.Stage == Stable && m.Role != Stays ||
+		c.Numbered(m.Number) != nil || c.Member(m.Identity) >= 0 || c.Place(m.Addr) >= 0 {
+		return false
+	}
+	c.Members = append(c.Members, m)
+	return true
 }
 
 // SetPhase is how far the recording of a set has come at a node.
@@ -212,9 +295,9 @@ type SetPhase uint8
 
 // The phases.
 const (
-	NoSet       SetPhase = iota // the node has no configuration: it is new, lost its data, or is used without one
-	SetAccepted                 // it has one that may not be recorded by all nodes yet, and serves no other
-	SetRecorded                 // it has one that all nodes of the list had recorded
+	NoSet       SetPhase = iota // the node has no configuration: it is blank
+	SetAccepted                 // it has one that may not be recorded by all nodes yet, and serves no request
+	SetRecorded                 // it has one that all nodes of the list had recorded, or that was decided
 )
 
 // NodeSet is what a node has recorded of its set.
@@ -222,7 +305,6 @@ type NodeSet struct {
 	Promised Ballot // no lower one is accepted any more
 	Accepted Ballot
 	Phase    SetPhase
-	Regains  bool   // of SetAccepted: it lost its data, and serves no request until it is recorded again
 	Life     string // of NoSet: a random word that the node was given; another one after each loss of its data. Empty: none
 	Identity string
 	Config   *Configuration // nil: NoSet
@@ -237,10 +319,15 @@ func (n *NodeSet) Stamp() Stamp {
 	return n.Config.Stamp
 }
 
-const (
-	phases  = "-pc"
-	regains = 'r'
-)
+// Recorded returns the configuration that the node has recorded, nil if none.
+func (n *NodeSet) Recorded() *Configuration {
+	if n.Phase != SetRecorded {
+		return nil
+	}
+	return n.Config
+}
+
+const phases = "-pc"
 
 // ballotOf reads a ballot as nodes keep it: 0 stands for none.
 func ballotOf(word string) Ballot {
@@ -256,14 +343,10 @@ func (n *NodeSet) String() string {
 	if n.Config == nil {
 		return fmt.Sprintf("%s %s - %s ", promised, accepted, cmp.Or(n.Life, "-"))
 	}
-	phase := phases[n.Phase]
-	if n.Regains {
-		phase = regains
-	}
-	return fmt.Sprintf("%s %s %c %s %v", promised, accepted, phase, n.Identity, n.Config)
+	return fmt.Sprintf("%s %s %c %s %v", promised, accepted, phases[n.Phase], n.Identity, n.Config)
 }
 
-// ParseNodeSet reads what a node keeps. A node without a record keeps nothing.
+// ParseNodeSet reads what a node keeps. A blank node keeps nothing.
 func ParseNodeSet(text string) (n NodeSet, ok bool) {
 	if text == "" {
 		return n, true
@@ -273,15 +356,12 @@ func ParseNodeSet(text string) (n NodeSet, ok bool) {
 	if len(words) != 5 || len(words[2]) != 1 {
 		return n, false
 	}
-	phase := words[2][0]
-	if n.Regains = phase == regains; n.Regains {
-		phase = phases[SetAccepted]
-	}
-	if strings.IndexByte(phases, phase) < 0 {
+	phase := strings.Index(phases, words[2])
+	if phase < 0 {
 		return n, false
 	}
-	n.Promised, n.Accepted = ballotOf(words[0]), ballotOf(words[1])
-	if n.Phase = SetPhase(strings.IndexByte(phases, phase)); n.Phase == NoSet {
+	n.Promised, n.Accepted, n.Phase = ballotOf(words[0]), ballotOf(words[1]), SetPhase(phase)
+	if n.Phase == NoSet {
 		if words[3] != "-" {
 			n.Life = words[3]
 		}

@@ -56,21 +56,18 @@
 //	nodeclock.go, clockjudge.go         which of the two it was
 //	fanout.go       which nodes are asked first, and how long to wait
 //	incarnation.go  which replies of a node count
-//	servers.go      which of two addresses of one server votes
 //	holder.go       which claim holds a name, for an onlooker
 //	localqueue.go, localunlock.go, localline.go   which caller of a process holds a value next
 //	repair.go, repair_timing.go         which node is repaired, and when
 //	repair_step.go, repair_attempt.go, repair_node.go, repair_spare.go   by which steps
-//	membership.go, membership_judge.go  whether the list of nodes is that of their set
+//	membership.go, finding.go, following.go   which set counts: at the start, and later
+//	binding.go      what a server at the address of a member counts as
 //	configuration.go, recording.go      what a set is, and how all its nodes come to record it
 //	exchange.go     which configuration may follow which one
-//	follow.go, regroup.go               how a client, its claims and its operations follow
+//	regroup.go      what claims and operations keep when the set changes
 //	takeback.go     how a holder gets its place at nodes that have it at a higher ticket
-//	declare.go      what follows when an operator declares the nodes of a list new
 //	vouch.go        whether enough members say what the set is, so that a node gets its place back
-//	regain.go       when a set comes back that most of its nodes have forgotten
 //	quorums.go      which nodes make a quorum, also while two sets count
-//	standing.go, moved.go               the set in a report; a node at another address
 //	backlog.go, outbox.go, outbox_record.go       what is sent when a node has no room
 //	rules.go, rules_local.go, rules_repair.go, rules_members.go   a switch for each rule, for the mutants
 //	rules_on.go, rules_mutants.go       whether the switches are in the build

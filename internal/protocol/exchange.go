@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -42,64 +41,33 @@ const (
 	Enters
 )
 
-const roles = "sle"
+func (r Role) String() string { return [...]string{"stays", "leaves", "enters"}[r] }
 
-// appendExchange writes what a configuration has beside its members: nothing,
-// if nodes were never exchanged.
-func (c *Configuration) appendExchange(b *strings.Builder) {
-	if c.Stage == Stable && len(c.Former) == 0 && c.Origin == "" {
-		return
-	}
-	b.WriteString(" " + c.Stage.String() + " ")
-	for _, m := range c.Members {
-		b.WriteByte(roles[m.Role])
-	}
-	if c.Origin != "" {
-		b.WriteString(" " + string(c.Origin))
-	}
-	for _, f := range c.Former {
-		b.WriteString(" " + quoted.Replace(f))
-	}
-}
+const (
+	stages = "slj"
+	roles  = "sle"
+)
 
-// parseExchange reads what appendExchange wrote.
-func (c *Configuration) parseExchange(words []string) bool {
-	if len(words) == 0 {
-		return true
-	}
-	stage := slices.Index([]string{"stable", "learning", "joint"}, words[0])
-	if stage < 0 || len(words) < 2 || len(words[1]) != len(c.Members) || len(words) > 3+maxMembers {
-		return false
-	}
-	c.Stage = Stage(stage)
-	for i := range c.Members {
-		r := strings.IndexByte(roles, words[1][i])
-		if r < 0 || c.Stage == Stable && r > 0 {
-			return false
-		}
-		c.Members[i].Role = Role(r)
-	}
-	words = words[2:]
-	if len(words) > 0 { // an address has a port or is a path, so it is no stamp
-		if _, _, ok := Stamp(words[0]).parts(); ok {
-			c.Origin, words = Stamp(words[0]), words[1:]
-		}
-	}
-	for _, f := range words {
-		c.Former = append(c.Former, unquoted.Replace(f))
-	}
-	return true
-}
-
-// Change is what is to become of the nodes of a set.
+// Change is what is to become of a set.
 type Change struct {
-	Add    []Member
+	Add    []Member // their numbers are given by Begin
 	Remove []string // addresses
+	Move   []Member // members by identity, with the addresses that they get
+	Shared *Shared  // nil: the settings stay
+}
+
+// Empty reports whether nothing is to be changed.
+func (ch *Change) Empty() bool {
+	return len(ch.Add)+len(ch.Remove)+len(ch.Move) == 0 && ch.Shared == nil
 }
 
 // Fits reports whether a change of a stable set makes sense, and leaves a node.
+//
+// Invariant: what is decided can be read again. Without that two new nodes of
+// one address end the set: no client knows any more what was decided.
 func (c *Configuration) Fits(ch Change) bool {
-	if c.Stage != Stable || len(ch.Add)+len(ch.Remove) == 0 || len(ch.Add)+len(c.Members) > maxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
+	if c.Stage != Stable || ch.Empty() || ch.Shared != nil && ch.Shared.Guard <= 2*ch.Shared.Skew || // no lease would fit
+		len(ch.Add)+len(c.Members) > maxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
 		return false
 	}
 	for _, m := range ch.Add {
@@ -107,26 +75,63 @@ func (c *Configuration) Fits(ch Change) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(ch.Remove, func(a string) bool { return c.Place(a) < 0 })
+	for _, m := range ch.Move {
+		if c.Member(m.Identity) < 0 || c.Place(m.Addr) >= 0 {
+			return false
+		}
+	}
+	if slices.ContainsFunc(ch.Remove, func(a string) bool { return c.Place(a) < 0 }) {
+		return false
+	}
+	next := c.Begin(ch, c.Stamp.ballot())
+	_, begins := ParseConfiguration(next.String())
+	_, ends := ParseConfiguration(next.Finish(c.Stamp.ballot()).String())
+	return begins && ends
 }
 
 // Begin returns the first configuration of a change. Where no node is added,
-// and no holder can be left with too few nodes, none has to learn.
+// and no holder can be left with too few nodes, none has to learn. Addresses
+// alone need no stages: the quorums are the same.
 func (c *Configuration) Begin(ch Change, b Ballot) *Configuration {
 	n := c.follow(b, Learning)
 	for i := range n.Members {
-		if slices.Contains(ch.Remove, n.Members[i].Addr) {
-			n.Members[i].Role = Leaves
+		m := &n.Members[i]
+		if slices.Contains(ch.Remove, m.Addr) {
+			m.Role = Leaves
+		}
+		for _, to := range ch.Move {
+			if to.Identity == m.Identity {
+				m.Addr = to.Addr
+			}
 		}
 	}
 	for _, m := range ch.Add {
-		m.Role = Enters
+		m.Role, m.Number = Enters, n.give()
 		n.Members = append(n.Members, m)
 	}
-	if len(ch.Add) == 0 && !n.strands() {
+	if ch.Shared != nil {
+		n.Next = *ch.Shared
+	}
+	switch {
+	case len(ch.Add)+len(ch.Remove) == 0 && n.Next == n.Now:
+		n.Stage = Stable
+	case len(ch.Add) == 0 && !n.strands():
 		n.Stage = Jointly
 	}
 	return n
+}
+
+// give returns the number of a member that enters.
+//
+// Invariant: a number is given again as late as can be: all others come first.
+// So what a client knows of the member that had it before is over by then. A
+// client that has slept for so long forgets it, see Group.Others.
+func (c *Configuration) give() int {
+	for {
+		if c.Last = (c.Last + 1) % maxNodes; c.Numbered(c.Last) == nil {
+			return c.Last
+		}
+	}
 }
 
 // strands reports whether a majority of the nodes that stay or leave can have
@@ -145,8 +150,7 @@ func (c *Configuration) strands() bool {
 // follow returns a copy of the next epoch.
 func (c *Configuration) follow(b Ballot, s Stage) *Configuration {
 	n := *c
-	n.Stamp, n.Stage, n.Origin = StampOf(c.Stamp.Epoch()+1, b), s, c.origin()
-	n.Members, n.Former = slices.Clone(c.Members), slices.Clone(c.Former)
+	n.Stamp, n.Stage, n.Members = StampOf(c.Stamp.Epoch()+1, b), s, slices.Clone(c.Members)
 	return &n
 }
 
@@ -154,10 +158,18 @@ func (c *Configuration) follow(b Ballot, s Stage) *Configuration {
 func (c *Configuration) Join(b Ballot) *Configuration { return c.follow(b, Jointly) }
 
 // Finish returns the new set.
-func (c *Configuration) Finish(b Ballot) *Configuration { return c.end(b, Leaves) }
+func (c *Configuration) Finish(b Ballot) *Configuration {
+	n := c.end(b, Leaves)
+	n.Now = n.Next
+	return n
+}
 
 // Undo returns the set of before.
-func (c *Configuration) Undo(b Ballot) *Configuration { return c.end(b, Enters) }
+func (c *Configuration) Undo(b Ballot) *Configuration {
+	n := c.end(b, Enters)
+	n.Next = n.Now
+	return n
+}
 
 func (c *Configuration) end(b Ballot, without Role) *Configuration {
 	n := c.follow(b, Stable)
@@ -165,33 +177,14 @@ func (c *Configuration) end(b Ballot, without Role) *Configuration {
 	for i := range n.Members {
 		n.Members[i].Role = Stays
 	}
-	if without == Leaves {
-		n.Former = slices.DeleteFunc(n.Former, func(a string) bool { return n.Place(a) >= 0 })
-		for _, m := range c.Members {
-			if m.Role == Leaves && !slices.Contains(n.Former, m.Addr) {
-				n.Former = append(n.Former, m.Addr)
-			}
-		}
-		// The latest are kept. A list that is out of date names one of these,
-		// and not the first that ever left.
-		n.Former = n.Former[max(0, len(n.Former)-maxMembers):]
-	}
 	return n
 }
 
-// Quorums returns which nodes are a quorum. at says which node each member is.
-func (c *Configuration) Quorums(at func(member int) int, rules Rules) Quorums {
-	var present, next uint32
-	for i, m := range c.Members {
-		if m.Role != Enters {
-			present |= 1 << at(i)
-		}
-		if m.Role != Leaves {
-			next |= 1 << at(i)
-		}
-	}
+// Quorums returns which members are a quorum, by their numbers.
+func (c *Configuration) Quorums(rules Rules) Quorums {
+	present, next := c.Deciders(), c.numbers(func(m *Member) bool { return m.Role != Leaves })
 	switch {
-	case c.Stage != Jointly:
+	case c.Stage != Jointly || present == next:
 		return Quorums{present: present}
 	case !rules.on(RuleSetBoth):
 		return Quorums{present: next}
@@ -226,9 +219,8 @@ const (
 // that set has refused its requests. And fences of the set of before are older
 // by then than any ticket that the new set gives.
 type Exchange struct {
-	Guard time.Duration // how long Jointly lasts at least: the guard time, and the skew of clocks
-	Goal  Change        // the zero value: what is under way is ended, and nothing else is begun
-	Undo  bool          // what is under way is given up. It may be set at any time
+	Goal  Change // the zero value: what is under way is ended, and nothing else is begun
+	Undo  bool   // what is under way is given up. It may be set at any time
 	Rules Rules
 
 	// Patience is how long a node that enters may be silent before the change
@@ -277,7 +269,20 @@ func (c *Configuration) has(ch Change, underWay bool) bool {
 			return false
 		}
 	}
-	return true
+	for _, m := range ch.Move {
+		if at := c.Place(m.Addr); at < 0 || c.Members[at].Identity != m.Identity {
+			return false
+		}
+	}
+	return ch.Shared == nil || *ch.Shared == c.Next && (underWay || c.Next == c.Now)
+}
+
+// wait returns how long Jointly lasts at least: the guard time, as clocks of
+// any speed and of any node show it. It is the set's, whatever the operator's
+// process has.
+func (e *Exchange) wait() time.Duration {
+	guard := e.config.Guard()
+	return guard + guard/50 + 2*e.config.Skew()
 }
 
 // Mine reports whether the change that is under way is the goal, or may be.
@@ -288,10 +293,13 @@ func (e *Exchange) Mine() bool {
 // Left returns how long the stage lasts yet, at least: Jointly, or Learning
 // where a holder could be left with too few nodes.
 func (e *Exchange) Left(now Time) time.Duration {
-	if e.config == nil || e.config.Stage == Stable || e.config.Stage == Learning && !e.config.strands() || e.began == 0 {
-		return e.Guard
+	switch {
+	case e.config == nil:
+		return 0
+	case e.config.Stage == Stable || e.config.Stage == Learning && !e.config.strands() || e.began == 0:
+		return e.wait()
 	}
-	return max(0, e.Guard-now.Sub(e.began))
+	return max(0, e.wait()-now.Sub(e.began))
 }
 
 // Read says that nothing had been decided to follow the configuration when its
@@ -305,7 +313,7 @@ func (e *Exchange) Read() { e.read, e.sent = true, false }
 // yet, and so may this call have. Without the rule the next exchange begins
 // with that change, though it was given up.
 func (e *Exchange) Outcome() ExchangeOutcome {
-	wants := len(e.Goal.Add)+len(e.Goal.Remove) > 0
+	wants := !e.Goal.Empty()
 	switch {
 	case !e.Over():
 		return ExchangeGoesOn
@@ -462,7 +470,7 @@ func (e *Exchange) Next(now Time) bool {
 	ready := e.majority(Leaves, func(n *exchanging) bool {
 		return n.moved && n.votes && (n.caught || !e.Rules.on(RuleExchangeCaughtUp))
 	})
-	return ready && (now.Sub(e.began) >= e.Guard || !e.Rules.on(RuleExchangeWait))
+	return ready && (now.Sub(e.began) >= e.wait() || !e.Rules.on(RuleExchangeWait))
 }
 
 // learnt reports whether each node that enters has taken in what the others
@@ -484,7 +492,7 @@ func (e *Exchange) learnt() bool {
 // guard time later. Before that a majority of the new set may not have the
 // holder, and it would be lost as soon as one is needed.
 func (e *Exchange) settled(now Time) bool {
-	return !e.config.strands() || now.Sub(e.began) >= e.Guard || !e.Rules.on(RuleExchangeTake)
+	return !e.config.strands() || now.Sub(e.began) >= e.wait() || !e.Rules.on(RuleExchangeTake)
 }
 
 // Over reports whether a majority of the new set has moved to it. A second

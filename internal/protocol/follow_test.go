@@ -27,7 +27,6 @@ func TestConfigurationsOfAnExchangeAsText(t *testing.T) {
 		assert.Equal(t, c, got)
 	}
 	assert.Equal(t, []string{"A", "B", "D"}, done.Addrs())
-	assert.Equal(t, []string{"C"}, done.Former)
 	assert.Equal(t, set.Addrs(), joint.Undo(ballot(5)).Addrs())
 	for _, bad := range []string{" middle ssl", " joint ss", " joint ssx", " stable sse", " joint"} {
 		_, ok := protocol.ParseConfiguration(set.String() + bad)
@@ -40,12 +39,16 @@ func TestAChangeThatMakesNoSenseIsRefused(t *testing.T) {
 	set := setOf(1, "A", "B", "C")
 	d := protocol.Member{Identity: "new", Addr: "D"}
 	for name, ch := range map[string]protocol.Change{
-		"nothing":                    {},
-		"a node that is a member":    {Add: []protocol.Member{{Identity: "new", Addr: "A"}}},
-		"an identity of a member":    {Add: []protocol.Member{{Identity: set.Members[1].Identity, Addr: "D"}}},
-		"a node that is no member":   {Remove: []string{"D"}},
-		"no node is left":            {Remove: []string{"A", "B", "C"}},
-		"a node that comes and goes": {Add: []protocol.Member{d}, Remove: []string{"D"}},
+		"nothing":                      {},
+		"a node that is a member":      {Add: []protocol.Member{{Identity: "new", Addr: "A"}}},
+		"an identity of a member":      {Add: []protocol.Member{{Identity: set.Members[1].Identity, Addr: "D"}}},
+		"a node that is no member":     {Remove: []string{"D"}},
+		"no node is left":              {Remove: []string{"A", "B", "C"}},
+		"one address twice":            {Add: []protocol.Member{d, {Identity: "newer", Addr: "D"}}},
+		"an address of no word":        {Add: []protocol.Member{{Identity: "new", Addr: "D\u00a0E"}}},
+		"one address for two":          {Move: []protocol.Member{{Identity: set.Members[0].Identity, Addr: "D"}, {Identity: set.Members[1].Identity, Addr: "D"}}},
+		"no node is left, named twice": {Remove: []string{"A", "B", "C", "A"}},
+		"a node that comes and goes":   {Add: []protocol.Member{d}, Remove: []string{"D"}},
 	} {
 		assert.False(t, set.Fits(ch), name)
 	}
@@ -57,58 +60,9 @@ func TestAChangeThatMakesNoSenseIsRefused(t *testing.T) {
 func TestQuorumsOfAnExchange(t *testing.T) {
 	t.Parallel()
 	learning, joint, done := replaced(setOf(1, "A", "B", "C"))
-	at := func(member int) int { return member }
-	assert.Equal(t, protocol.Majority(3), learning.Quorums(at, protocol.Rules{}), "D learns")
-	assert.Equal(t, protocol.Joint(0b0111, 0b1011), joint.Quorums(at, protocol.Rules{}))
-	assert.Equal(t, protocol.Majority(3), done.Quorums(at, protocol.Rules{}))
-}
-
-// followsAnotherSet has a client of the set ABC see a later configuration of
-// another set at C's address.
-func followsAnotherSet(t assert.TestingT, rules protocol.Rules) {
-	set, other := setOf(1, "A", "B", "C"), setOf(2, "X", "Y", "C")
-	_, _, later := replaced(other)
-	m := protocol.NewMembership([]string{"A", "B", "C"}, rules)
-	m.Exchanges = true
-	meet(m, "r", []int{0, 1}, recordedAt(set, "A"), recordedAt(set, "B"))
-	n := recordedAt(other, "Y")
-	n.Config = later
-	m.Met(2, "r2", n)
-	assert.Equal(t, set.Stamp, m.Stamp(), "a node of another set says what counts")
-}
-
-func TestAClientFollowsItsOwnSetOnly(t *testing.T) {
-	t.Parallel()
-	followsAnotherSet(t, protocol.Rules{})
-}
-
-func TestAClientFollowsItsSet(t *testing.T) {
-	t.Parallel()
-	set := setOf(1, "A", "B", "C")
-	_, joint, done := replaced(set)
-	m := protocol.NewMembership([]string{"A", "B", "C"}, protocol.Rules{})
-	m.Exchanges = true
-	meet(m, "r", []int{0, 1, 2}, recordedAt(set, "A"), recordedAt(set, "B"), recordedAt(set, "C"))
-	m.Out = nil
-	assert.Equal(t, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Deciders: protocol.Majority(3), Successor: protocol.SuccessorName(set.Stamp)}, m.Group())
-
-	v := meet(m, "r", []int{0}, recordedAt(joint, "A"))
-	assert.Equal(t, protocol.SetFits, v.Fault)
-	both := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1011), Deciders: protocol.Majority(3), Successor: protocol.SuccessorName(joint.Stamp), RestartJoining: true}
-	assert.Equal(t, both, m.Group(), "an epoch was missed")
-	assert.Equal(t, "D", m.Addr(3))
-	m.Out = nil
-	v = meet(m, "r", []int{1}, recordedAt(set, "B"))
-	assert.Equal(t, protocol.SetFits, v.Fault)
-	require.Len(t, m.Out, 1, "a member that is behind moves")
-	assert.Equal(t, protocol.SetMove, m.Out[0].Kind)
-
-	m.Met(1, "r1", recordedAt(done, "B"))
-	g := m.Group()
-	after := protocol.Joint(0b1011, 0)
-	assert.Equal(t, protocol.Group{Nodes: 4, Sets: after, Deciders: after, Successor: protocol.SuccessorName(done.Stamp), Absent: 0b0100, RestartJoining: true}, g)
-	assert.False(t, m.Group().RestartJoining, "it is said once")
-	assert.Equal(t, protocol.SetRetired, m.Met(2, "r2", recordedAt(joint, "C")).Fault)
+	assert.Equal(t, protocol.Majority(3), learning.Quorums(protocol.Rules{}), "D learns")
+	assert.Equal(t, protocol.Joint(0b0111, 0b1011), joint.Quorums(protocol.Rules{}))
+	assert.Equal(t, protocol.Joint(0b1011, 0), done.Quorums(protocol.Rules{}), "D has a number of its own")
 }
 
 // countsSilent reports whether the new set may count alone by a member that was
@@ -116,13 +70,13 @@ func TestAClientFollowsItsSet(t *testing.T) {
 func countsSilent(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A")
 	joint := set.Begin(protocol.Change{Add: []protocol.Member{{Identity: "b", Addr: "B"}}, Remove: []string{"A"}}, ballot(2)).Join(ballot(3))
-	e := protocol.Exchange{Guard: time.Second, Rules: rules}
+	e := protocol.Exchange{Rules: rules}
 	e.Decided(1, joint)
 	for i := range 2 {
 		serve(&e, 1, 0, i)
 		e.Looked(i, true, true)
 	}
-	late := protocol.Time(2 * time.Second)
+	late := protocol.Time(2 * exchangeWait)
 	e.Silent(late, 1)
 	assert.False(t, e.Next(late), "it may have lost its data")
 	e.Looked(1, true, true)
@@ -137,8 +91,8 @@ func TestAMemberThatIsSilentDoesNotCount(t *testing.T) {
 func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	t.Parallel()
 	learning, joint, done := replaced(setOf(1, "A", "B", "C"))
-	const guard = 20 * time.Second
-	e := protocol.Exchange{Guard: guard}
+	const guard = exchangeWait
+	e := protocol.Exchange{}
 	e.Decided(1, learning)
 	for i := range 3 {
 		serve(&e, 1, 0, i)
@@ -182,7 +136,7 @@ func TestAClientGrows(t *testing.T) {
 	p.a.Regroup(p.now, g)
 	read.Regroup(p.now, g)
 	p.flush()
-	p.Connect(p.now, 3, "d", time.Millisecond)
+	p.Connect(p.now, 3, time.Millisecond)
 	p.Show(p.now, 3, 4)
 	p.Up(p.now, 3)
 	p.a.Up(p.now, 3)
@@ -207,10 +161,10 @@ func stepOf(e *protocol.Exchange, now protocol.Time, c *protocol.Configuration) 
 // client left half-way is ended first.
 func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 	t.Parallel()
-	const guard, ballot = 20 * time.Second, protocol.Ballot("0000000000000000009")
+	const guard, ballot = exchangeWait, protocol.Ballot("0000000000000000009")
 	set := setOf(1, "A", "B", "C")
 	goal := protocol.Change{Add: []protocol.Member{{Identity: "idE", Addr: "E"}}, Remove: []string{"A"}}
-	e := protocol.Exchange{Guard: guard, Goal: goal}
+	e := protocol.Exchange{Goal: goal}
 	learning, _, _ := replaced(set)
 	now := protocol.Time(1)
 	var stages []protocol.Stage
@@ -226,7 +180,7 @@ func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 
 	// It is given up, in each stage.
 	for _, joint := range []bool{false, true} {
-		e := protocol.Exchange{Guard: guard, Goal: goal}
+		e := protocol.Exchange{Goal: goal}
 		stepOf(&e, now, set)
 		c, _ := e.Propose(now, ballot)
 		stepOf(&e, now, c)
@@ -245,7 +199,7 @@ func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 		assert.False(t, ask)
 	}
 
-	e = protocol.Exchange{Guard: guard, Goal: protocol.Change{Remove: []string{"A", "B", "C"}}}
+	e = protocol.Exchange{Goal: protocol.Change{Remove: []string{"A", "B", "C"}}}
 	stepOf(&e, now, set)
 	assert.Equal(t, protocol.ExchangeUnfit, e.Outcome(), "no node is left")
 }
@@ -254,7 +208,7 @@ func TestAnExchangeGoesThroughItsStages(t *testing.T) {
 // the register was read.
 func undoesWhatWasRead(t assert.TestingT, rules protocol.Rules) {
 	set := setOf(1, "A", "B", "C")
-	e := protocol.Exchange{Guard: time.Second, Undo: true, Rules: rules}
+	e := protocol.Exchange{Undo: true, Rules: rules}
 	stepOf(&e, 1, set)
 	assert.Equal(t, protocol.ExchangeGoesOn, e.Outcome(), "what no node shows may have been decided")
 	next, ask := e.Propose(1, ballot(5))
@@ -278,7 +232,7 @@ func TestAChangeWhoseNewNodeIsSilentIsGivenUp(t *testing.T) {
 	const patience = 20 * time.Second
 	for _, joint := range []bool{false, true} {
 		for _, mine := range []bool{false, true} {
-			e := protocol.Exchange{Guard: time.Hour, Patience: patience, Goal: goal}
+			e := protocol.Exchange{Patience: patience, Goal: goal}
 			if !mine {
 				e.Goal = protocol.Change{Remove: []string{"A"}}
 			}
@@ -314,7 +268,7 @@ func TestAChangeWhoseNewNodeIsSilentIsGivenUp(t *testing.T) {
 func TestTheRegisterIsReadNowAndThen(t *testing.T) {
 	t.Parallel()
 	learning, _, _ := replaced(setOf(1, "A", "B", "C"))
-	e := protocol.Exchange{Guard: time.Second}
+	e := protocol.Exchange{}
 	e.Decided(1, learning)
 	asked := 0
 	for range 16 {
@@ -332,7 +286,7 @@ func TestTheRegisterIsReadNowAndThen(t *testing.T) {
 func TestASuccessionCountsTheDeciders(t *testing.T) {
 	t.Parallel()
 	p := newProcess(4, protocol.Rules{})
-	g := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1001), Deciders: protocol.Majority(3)}
+	g := protocol.Group{Nodes: 4, Sets: protocol.Joint(0b0111, 0b1001), Deciders: protocol.Majority(3), Window: protocol.WindowOf(guardTime)}
 	p.Regroup(p.now, g)
 	put := &protocol.RegisterOp{Op: protocol.OpPut, Succession: true}
 	p.StartRegisterOp(p.now, put, aTimeout, aTTL, protocol.Rules{})
@@ -346,113 +300,6 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 	p.StartRegisterOp(p.now, open, aTimeout, aTTL, protocol.Rules{})
 	open.Regroup(p.now, g)
 	assert.Equal(t, protocol.Superseded, open.Outcome())
-}
-
-// A client that names the nodes otherwise than the set has one number for each
-// member.
-func TestAMemberUnderTwoNames(t *testing.T) {
-	t.Parallel()
-	set := setOf(1, "a", "b", "c")
-	set.Stamp, set.Origin = protocol.StampOf(4, ballot(1)), set.Stamp
-	other := &protocol.Configuration{Stamp: protocol.StampOf(2, ballot(1)), Origin: set.Origin, Members: append(setOf(9, "d").Members, set.Members...)}
-	m := protocol.NewMembership([]string{"A", "B", "C", "D"}, protocol.Rules{})
-	m.Exchanges = true
-	bits := func() (bits []int) {
-		for k := range set.Members {
-			bits = append(bits, m.Node(k))
-		}
-		return bits
-	}
-	assert.Equal(t, protocol.SetFits, meet(m, "r", []int{0}, recordedAt(set, "a")).Fault)
-	assert.Equal(t, []int{0, 4, 5}, bits(), "what B and C are is not known yet")
-	counted := m.Config()
-	assert.Equal(t, protocol.SetFits, meet(m, "r", []int{1}, recordedAt(set, "b")).Fault)
-	assert.Equal(t, []int{0, 1, 5}, bits(), "B is b, which was not reached yet")
-	assert.NotSame(t, counted, m.Config(), "claims are to count on other numbers")
-	assert.Equal(t, protocol.Joint(1<<0|1<<1|1<<5, 0), m.Group().Sets)
-	assert.False(t, m.Wants(4))
-	assert.Equal(t, protocol.SetRetired, meet(m, "r", []int{4}, recordedAt(set, "b")).Fault, "a connection that was under way")
-
-	assert.Equal(t, protocol.SetFits, meet(m, "r", []int{5}, recordedAt(set, "c")).Fault)
-	assert.True(t, m.Wants(2))
-	v := meet(m, "r", []int{2}, recordedAt(set, "c"))
-	assert.Equal(t, protocol.SetAlias, v.Fault)
-	assert.Equal(t, 5, v.Other)
-	assert.Equal(t, []int{0, 1, 5}, bits(), "c is used by its own name")
-	assert.False(t, m.Wants(2))
-
-	assert.True(t, m.Wants(3))
-	assert.Equal(t, protocol.SetRetired, meet(m, "r", []int{3}, recordedAt(other, "d")).Fault, "a member of before under another name")
-	assert.Equal(t, protocol.SetFits, m.Wrong().Fault)
-}
-
-// A client with the list of the beginning meets a node that has left long ago,
-// and one that has left and entered again. The two configurations have no
-// member in common. The client counts on the later one, whichever it meets
-// first, and uses nothing of the other. A node of another set is refused as
-// ever.
-func TestAListWhoseNodesHaveAllBeenExchanged(t *testing.T) {
-	t.Parallel()
-	first := setOf(1, "a", "b")
-	replace := func(c *protocol.Configuration, out, in, id string) *protocol.Configuration {
-		ch := protocol.Change{Add: []protocol.Member{{Identity: id, Addr: in}}, Remove: []string{out}}
-		return c.Begin(ch, ballot(2)).Join(ballot(3)).Finish(ballot(4))
-	}
-	left := replace(first, "b", "x", "x1")
-	now := replace(replace(left, "a", "b", "b2"), "x", "y", "y1")
-	require.True(t, now.Kin(left))
-	require.True(t, now.Kin(first))
-	require.False(t, now.Kin(setOf(2, "a", "b")), "a set of the same addresses that was recorded apart")
-	parsed, ok := protocol.ParseConfiguration(now.String())
-	require.True(t, ok)
-	assert.Equal(t, now, parsed)
-	for _, order := range [][]int{{0, 1}, {1, 0}} {
-		m := protocol.NewMembership([]string{"a", "b"}, protocol.Rules{})
-		m.Exchanges = true
-		shows := []protocol.NodeSet{recordedAt(left, "a"), recordedAt(now, "b")}
-		for range 2 { // each connects again once the set is known
-			for _, i := range order {
-				meet(m, "r", []int{i}, shows[i])
-			}
-		}
-		assert.Equal(t, now.Stamp, m.Stamp(), "%v", order)
-		assert.Equal(t, protocol.SetFits, m.Wrong().Fault)
-		assert.Equal(t, -1, m.Member(0))
-		assert.Equal(t, 0, m.Member(1))
-	}
-	// An exchange that goes on is followed by the word of a member of the
-	// present set only.
-	further := now.Begin(protocol.Change{Add: []protocol.Member{{Identity: "w1", Addr: "w"}}, Remove: []string{"y"}}, ballot(5))
-	for _, c := range []*protocol.Configuration{further, further.Join(ballot(6))} {
-		m := protocol.NewMembership([]string{"a", "b"}, protocol.Rules{})
-		m.Exchanges = true
-		meet(m, "r", []int{0}, recordedAt(left, "a"))
-		m.Met(1, "r1", recordedAt(c, "w"))
-		assert.Equal(t, left.Stamp, m.Stamp())
-	}
-	another := setOf(7, "a", "z")
-	another.Stamp = protocol.StampOf(9, ballot(7))
-	m := protocol.NewMembership([]string{"a", "b"}, protocol.Rules{})
-	m.Exchanges = true
-	meet(m, "r", []int{1}, recordedAt(now, "b"))
-	meet(m, "r", []int{0}, recordedAt(another, "a"))
-	assert.Equal(t, now.Stamp, m.Stamp())
-}
-
-// A node of the list that reaches the server of a member that is used already
-// is left, before it shows anything.
-func TestANameOfAMemberThatIsUsed(t *testing.T) {
-	t.Parallel()
-	set := setOf(1, "a", "b", "c")
-	set.Stamp = protocol.StampOf(4, ballot(1))
-	m := protocol.NewMembership([]string{"a", "B", "c"}, protocol.Rules{})
-	m.Exchanges = true
-	meet(m, "r", []int{0, 2}, recordedAt(set, "a"), recordedAt(set, "c"))
-	meet(m, "r", []int{3}, recordedAt(set, "b"))
-	assert.True(t, m.Wants(1))
-	m.Same(1, 3, "r3")
-	assert.False(t, m.Wants(1))
-	assert.Equal(t, protocol.SetAlias, m.Verdict(1).Fault)
 }
 
 func TestRegistersOfASuccession(t *testing.T) {
@@ -484,5 +331,4 @@ func TestANodeThatLeavesBeforeItIsKnown(t *testing.T) {
 	t.Parallel()
 	p := newProcess(3, protocol.Rules{})
 	p.Down(p.now, 5)
-	p.Failed(p.now, 5)
 }

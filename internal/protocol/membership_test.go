@@ -3,6 +3,7 @@ package protocol_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,18 +17,32 @@ const day = "19a00000000" // milliseconds, as in a ballot
 
 func ballot(n int) protocol.Ballot { return protocol.Ballot(fmt.Sprintf("%s%08x", day, n)) }
 
-// setOf is a configuration of some addresses, proposed under ballot n.
+// setOf is a first configuration of some addresses, proposed under ballot n.
 func setOf(n int, addrs ...string) *protocol.Configuration {
-	c := &protocol.Configuration{Stamp: protocol.StampOf(1, ballot(n)), Guard: 20 * time.Second, Retention: 5 * time.Minute}
-	for _, a := range addrs {
-		c.Members = append(c.Members, protocol.Member{Identity: fmt.Sprintf("id%d-%d", len(c.Members), n), Addr: a})
+	settings := protocol.Shared{Guard: 20 * time.Second, Retention: 5 * time.Minute}
+	stamp := protocol.StampOf(1, ballot(n))
+	c := &protocol.Configuration{Stamp: stamp, Origin: stamp, Now: settings, Next: settings, Last: len(addrs) - 1}
+	for i, a := range addrs {
+		c.Members = append(c.Members, protocol.Member{Number: i, Identity: fmt.Sprintf("%s-%d", a, n), Addr: a})
 	}
 	return c
 }
 
 // recordedAt is what the node of that address has recorded.
 func recordedAt(c *protocol.Configuration, addr string) protocol.NodeSet {
-	n := protocol.NodeSet{Promised: ballot(0), Phase: protocol.SetRecorded, Identity: c.Members[c.Place(addr)].Identity, Config: c}
+	return recordedAs(c, c.Members[c.Place(addr)].Identity)
+}
+
+func recordedAs(c *protocol.Configuration, identity string) protocol.NodeSet {
+	n := protocol.NodeSet{Promised: ballot(0), Phase: protocol.SetRecorded, Identity: identity, Config: c}
+	n.Text = n.String()
+	return n
+}
+
+// acceptedAt is what it has accepted under ballot n.
+func acceptedAt(c *protocol.Configuration, addr string, b int) protocol.NodeSet {
+	n := recordedAt(c, addr)
+	n.Phase, n.Accepted, n.Promised = protocol.SetAccepted, ballot(b), ballot(b)
 	n.Text = n.String()
 	return n
 }
@@ -35,12 +50,23 @@ func recordedAt(c *protocol.Configuration, addr string) protocol.NodeSet {
 func TestConfigurationAsText(t *testing.T) {
 	t.Parallel()
 	c := setOf(7, "10.0.0.1:6379", "/run/a b%20.sock", "[::1]:6379")
+	c.Next.Guard, c.Next.Skew = time.Minute, time.Millisecond
+	for i := range c.Members {
+		c.Members[i].Identity = fmt.Sprint("id", i)
+	}
 	got, ok := protocol.ParseConfiguration(c.String())
 	require.True(t, ok)
 	assert.Equal(t, c, got)
 	assert.Equal(t, time.UnixMilli(0x19a00000000), c.Stamp.Since())
-	for _, bad := range []string{"", "x", "0." + string(ballot(1)) + " 1 1 1 1 a b", string(c.Stamp) + " 1 1 1 2 a b", string(c.Stamp) + " 1 1 1 2 a b a c", string(c.Stamp) + " 1 -1 1 1 a b", "1.19a 1 1 1 1 a b",
-		string(c.Stamp) + " 2 1 1 1 a b"} {
+	head, b := " 1 1 1 1 1 1 1 s ", string(c.Stamp)
+	_, ok = protocol.ParseConfiguration(b + head + b + " 1 2 0s i a 1s j b")
+	require.True(t, ok)
+	for _, bad := range []string{
+		"", "x", "0." + string(ballot(1)) + head + b + " 1 1 0s i a", b + head + "x 1 1 0s i a", b + head + b + " 32 1 0s i a", b + head + b + " 1 0",
+		b + head + b + " 1 2 0s i a", b + head + b + " 1 2 0s i a 0s j b", b + head + b + " 1 2 0s i a 1s i b", b + head + b + " 1 2 0s i a 1s j a",
+		b + head + b + " 1 1 0l i a", b + head + b + " 1 1 0x i a", b + head + b + " 1 1 32s i a", b + head + b + " 1 1 s i a",
+		b + " 2 1 1 1 1 1 1 s " + b + " 1 1 0s i a", b + " 1 -1 1 1 1 1 1 s " + b + " 1 1 0s i a", b + " 1 1 1 1 1 1 1 l " + b + " 1 1 0e i a",
+	} {
 		_, ok := protocol.ParseConfiguration(bad)
 		assert.False(t, ok, bad)
 	}
@@ -49,8 +75,8 @@ func TestConfigurationAsText(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, n, again)
 	assert.Equal(t, protocol.Layout, protocol.LayoutOf(n.String()))
-	assert.Equal(t, 2, protocol.LayoutOf("0 0 c id "+string(c.Stamp)+" 2 whatever a later version writes"))
-	for _, bad := range []string{"", "0 0 - - ", "0 0 c id x 2", "0 0 c id " + string(c.Stamp) + " x"} {
+	assert.Equal(t, 2, protocol.LayoutOf("0 0 c id "+b+" 2 whatever a later version writes"))
+	for _, bad := range []string{"", "0 0 - - ", "0 0 c id x 2", "0 0 c id " + b + " x"} {
 		assert.Zero(t, protocol.LayoutOf(bad), bad)
 	}
 	assert.Positive(t, protocol.StampOf(10, ballot(1)).Compare(protocol.StampOf(9, ballot(2))), "epochs are numbers")
@@ -60,240 +86,343 @@ func TestConfigurationAsText(t *testing.T) {
 	assert.Greater(t, later, ballot(9), "whatever the clock shows")
 }
 
-// meetAll has a client meet the nodes of its list in order, and once more where
-// it has to connect again.
-func meetAll(m *protocol.Membership, run string, sets ...protocol.NodeSet) {
-	for i, s := range sets {
-		m.Met(i, fmt.Sprint(run, i), s)
+// What a node shows is text of any kind: it ends no process, and what is read
+// of it is what would be written. A client that finds it at each of its nodes
+// goes on.
+func FuzzParseConfiguration(f *testing.F) {
+	learning, joint, done := replaced(setOf(1, "A", "B", "C"))
+	for _, c := range []*protocol.Configuration{learning, joint, done} {
+		n := recordedAt(c, "A")
+		f.Add(n.String())
+		n.Phase = protocol.SetAccepted
+		f.Add(n.String())
 	}
-	for i := range sets {
-		if !m.Judged(i) {
-			m.Met(i, fmt.Sprint(run, i), sets[i])
+	f.Add("0 0 - life ")
+	f.Fuzz(func(t *testing.T, text string) {
+		n, ok := protocol.ParseNodeSet(text)
+		if !ok {
+			return
+		}
+		again, ok := protocol.ParseNodeSet(n.String())
+		require.True(t, ok)
+		n.Text, again.Text = "", ""
+		require.Equal(t, n, again)
+		n.Text = text
+		for _, list := range [][]string{{"A"}, {"A", "B", "C"}} {
+			w := newWorld(protocol.Rules{})
+			for _, addr := range list {
+				w.at(addr).forged = &n
+			}
+			w.start(list...).settle(t)
+		}
+	})
+}
+
+var abc = []string{"A", "B", "C"}
+
+// A client counts on what q nodes of its list show: the latest that q show, or
+// what followed it. Fewer are not enough, and one node leads no client
+// elsewhere.
+func findsByQ(t assert.TestingT, rules protocol.Rules) {
+	forged := recordedAt(setOf(9, "A", "X", "Y"), "A")
+	w := newWorld(rules).serve(setOf(1, abc...), abc...)
+	w.at("A").forged = &forged
+	w.at("C").up = false
+	p := w.start(abc...).settle(t)
+	assert.Nil(t, p.Config(), "A and B do not agree")
+	assert.Equal(t, protocol.SetFits, p.Wrong().Fault, "C may agree with one of them yet")
+	assert.False(t, p.dialled["X"])
+}
+
+func TestAClientFindsItsSet(t *testing.T) {
+	t.Parallel()
+	findsByQ(t, protocol.Rules{})
+	set := setOf(1, abc...)
+	learning, joint, done := replaced(set)
+	for _, of := range []struct {
+		what    string
+		list    []string
+		world   *world
+		counts  *protocol.Configuration
+		votes   string
+		refused bool
+	}{
+		{"its list", abc, newWorld(protocol.Rules{}).serve(set, abc...), set, "ABC", false},
+		{"in another order", []string{"C", "A", "B"}, newWorld(protocol.Rules{}).serve(set, abc...), set, "ABC", false},
+		{"a list of one", []string{"B"}, newWorld(protocol.Rules{}).serve(set, abc...), set, "ABC", false},
+		{"with a node that is no member", []string{"A", "B", "X"}, newWorld(protocol.Rules{}).serve(set, abc...), set, "ABC", false},
+		{"the latest that q show", abc, newWorld(protocol.Rules{}).serve(joint, "A").serve(learning, "B").serve(set, "C"), learning, "BCD", false},
+		{"what had left names what followed", []string{"A", "C"}, retired(newWorld(protocol.Rules{}).serve(done, "A", "B", "D"), set, done, "C"), done, "ABD", false},
+		{"fewer than q know it", []string{"A", "X", "Y"}, newWorld(protocol.Rules{}).serve(set, abc...), nil, "", true},
+		{"two sets", abc, newWorld(protocol.Rules{}).serve(set, "A").serve(setOf(2, "B", "D"), "B"), nil, "", true},
+		{"q agree beside another set", abc, newWorld(protocol.Rules{}).serve(set, "A", "B").serve(setOf(2, "C", "D"), "C"), set, "AB", false},
+		{"nothing is recorded", abc, newWorld(protocol.Rules{}), nil, "", false},
+	} {
+		p := of.world.start(of.list...).settle(t)
+		assert.Equal(t, of.counts, p.Config(), of.what)
+		assert.Equal(t, of.votes, sorted(p.votes()), of.what)
+		assert.Equal(t, of.refused, p.Wrong().Fault == protocol.SetWrong, of.what)
+		if p.Config() == nil {
+			assert.Equal(t, protocol.Group{}, p.Group(), of.what)
 		}
 	}
-	m.Out = nil
 }
 
-// meet has a client of three addresses meet nodes, and returns the last
-// verdict.
-func meet(m *protocol.Membership, run string, at []int, sets ...protocol.NodeSet) (v protocol.SetVerdict) {
-	for i, s := range sets {
-		v = m.Met(at[i], fmt.Sprint(run, at[i]), s)
+func sorted(addrs []string) string {
+	slices.Sort(addrs)
+	return strings.Join(addrs, "")
+}
+
+// retired has the server of a member that has left keep what followed.
+func retired(w *world, was, followed *protocol.Configuration, addr string) *world {
+	identity := was.Members[was.Place(addr)].Identity
+	w.serve(was, addr).carryOut(w.at(addr), protocol.RecordStep{Kind: protocol.SetRetire, Identity: identity, Config: followed})
+	return w
+}
+
+// Two addresses of one server, or a copy of a member's data, have no second
+// vote.
+func bindsByIdentity(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, abc...)
+	w := newWorld(rules).serve(set, abc...)
+	w.keep(w.at("C"), recordedAt(set, "A"))
+	p := w.start(abc...).settle(t)
+	assert.Equal(t, "AB", sorted(p.votes()))
+	assert.Equal(t, protocol.SetOther, p.fault("C"))
+}
+
+func TestAServerCountsByItsIdentity(t *testing.T) {
+	t.Parallel()
+	bindsByIdentity(t, protocol.Rules{})
+	set := setOf(1, abc...)
+	w := newWorld(protocol.Rules{}).serve(set, "A", "B").serve(setOf(2, "C", "D"), "C")
+	assert.Equal(t, protocol.SetForeign, w.start(abc...).settle(t).fault("C"))
+	w = newWorld(protocol.Rules{}).serve(set, "A", "B")
+	w.keep(w.at("C"), acceptedAt(setOf(3, "C", "E"), "C", 3))
+	assert.Equal(t, protocol.SetPending, w.start(abc...).settle(t).fault("C"))
+	w = newWorld(protocol.Rules{}).serve(set, "A", "B")
+	w.keep(w.at("C"), acceptedAt(set, "C", 3))
+	assert.Equal(t, "ABC", sorted(w.start(abc...).settle(t).votes()))
+	assert.False(t, w.at("C").whole, "what C has accepted may be of a recording again: it begins as a blank server")
+
+	// Servers that change their addresses have no vote until they change back.
+	w = newWorld(protocol.Rules{}).serve(set, abc...)
+	w.servers["A"], w.servers["B"] = w.servers["B"], w.servers["A"]
+	p := w.start(abc...).settle(t)
+	assert.Equal(t, "C", sorted(p.votes()))
+	w.servers["A"], w.servers["B"] = w.servers["B"], w.servers["A"]
+	p.drop(0)
+	p.drop(1)
+	assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
+}
+
+// An acceptance of another list is void once a node of that list is of this
+// set.
+func acceptanceIsVoid(t assert.TestingT, rules protocol.Rules) {
+	w := newWorld(rules).serve(setOf(1, abc...), "A", "B")
+	w.keep(w.at("C"), acceptedAt(setOf(2, "B", "C"), "C", 2))
+	p := w.start(abc...).settle(t)
+	assert.Equal(t, "ABC", sorted(p.votes()), "C gets the place of C")
+}
+
+func TestAnAcceptanceIsVoid(t *testing.T) {
+	t.Parallel()
+	acceptanceIsVoid(t, protocol.Rules{})
+}
+
+// One node that shows "epoch 99: A alone" changes nothing.
+func oneNodeLeads(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, abc...)
+	w := newWorld(rules).serve(set, abc...)
+	p := w.start(abc...).settle(t)
+	alone := setOf(1, "A", "X")
+	alone.Stamp = protocol.StampOf(99, ballot(99))
+	for _, c := range []*protocol.Configuration{alone, setOf(5, "A", "X")} {
+		forged := recordedAt(c, "A")
+		w.at("A").forged = &forged
+		p.drop(0)
+		p.settle(t)
+		assert.Equal(t, set.Stamp, p.Stamp())
+		assert.Equal(t, "BC", sorted(p.votes()))
+		assert.False(t, p.dialled["X"], "no password goes there")
 	}
-	return v
 }
 
-// A client whose list is not that of the set is refused at every node, and
-// learns which set it is.
-func listsDiffer(t assert.TestingT, rules protocol.Rules) {
-	set := setOf(1, "a", "b", "c")
-	for _, odd := range []protocol.NodeSet{{}, recordedAt(setOf(2, "d", "e", "f"), "d")} {
-		m := protocol.NewMembership([]string{"a", "b", "d"}, rules)
-		meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), odd)
-		assert.Equal(t, protocol.SetWrong, m.Wrong().Fault)
-		assert.Equal(t, protocol.SetWrong, m.Verdict(0).Fault)
-		assert.Equal(t, 2, m.Verdict(0).Node)
+// Registers that have one value of different versions prove nothing.
+func versionsDiffer(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, abc...)
+	learning, _, _ := replaced(set)
+	w := newWorld(rules).serve(set, abc...)
+	p := w.start(abc...).settle(t)
+	w.put(set, learning, 1, "A").put(set, learning, 3, "B").lose("C")
+	p.drop(2)
+	assert.Equal(t, set.Stamp, p.settle(t).Stamp(), "C may have had another one of version 2")
+	w.put(set, learning, 3, "A").lose("C")
+	p.drop(2)
+	assert.Equal(t, learning.Stamp, p.settle(t).Stamp())
+	assert.Equal(t, "ABCD", sorted(p.votes()))
+}
+
+func TestAClientFollowsAMajority(t *testing.T) {
+	t.Parallel()
+	oneNodeLeads(t, protocol.Rules{})
+	versionsDiffer(t, protocol.Rules{})
+	set := setOf(1, abc...)
+	learning, joint, done := replaced(set)
+	follow := func(after func(w *world)) *party {
+		w := newWorld(protocol.Rules{}).serve(set, abc...)
+		p := w.start(abc...).settle(t)
+		after(w)
+		for i := range protocol.Seed {
+			p.drop(i)
+		}
+		return p.settle(t)
 	}
-	m := protocol.NewMembership([]string{"a", "b", "c", "d", "e"}, rules)
-	assert.Equal(t, protocol.SetWrong, meet(m, "run", []int{1}, recordedAt(set, "b")).Fault)
+	p := follow(func(w *world) { w.serve(learning, "A") })
+	assert.Equal(t, set.Stamp, p.Stamp(), "one shows it, and it is in no register")
+	assert.Equal(t, protocol.SetAhead, p.fault("A"))
+	p = follow(func(w *world) { w.serve(learning, "A").put(set, learning, 1, "A", "B") })
+	assert.Equal(t, learning.Stamp, p.Stamp(), "one shows it, and a majority has it in its registers")
+	assert.Equal(t, "ABCD", sorted(p.votes()), "those that are behind move, and D gets its place")
+	p = follow(func(w *world) { w.serve(learning, "A").put(set, learning, 1, "B", "C") })
+	assert.Equal(t, learning.Stamp, p.Stamp())
+	p = follow(func(w *world) { w.serve(joint, "A").serve(learning, "B") })
+	assert.Equal(t, learning.Stamp, p.Stamp(), "the latest that a majority shows")
+	p = follow(func(w *world) { w.serve(done, "A", "B", "D") })
+	assert.Equal(t, done.Stamp, p.Stamp())
+	assert.Equal(t, "ABD", sorted(p.votes()))
+	assert.NotContains(t, p.conns, 2, "C is let go of")
+	kept := p.w.at("C").Set()
+	assert.Equal(t, set.Stamp, kept.Stamp(), "C had shown nothing of what followed, so it was not used then")
+
+	// The members are all exchanged: C, which is no member, keeps what
+	// followed.
+	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	p = w.start(abc...).settle(t)
+	p.Decide(learning)
+	p.settle(t)
+	p.Decide(joint)
+	p.settle(t)
+	p.Decide(done)
+	p.settle(t)
+	kept = w.at("C").Set()
+	assert.Equal(t, done.Stamp, kept.Stamp())
+	_, marked := w.at("C").Incarnation()
+	assert.False(t, marked, "it serves nothing")
+	g := p.Group()
+	assert.Equal(t, protocol.Joint(0b1011, 0), g.Sets)
+	assert.Equal(t, uint32(0b0100), g.Absent)
+	assert.Equal(t, protocol.SuccessorName(done.Stamp), g.Successor)
+	assert.True(t, g.RestartJoining)
+	assert.False(t, p.Group().RestartJoining, "it is said once")
+	assert.Zero(t, g.Others)
+	assert.Equal(t, 10*time.Second, g.LongestTTL)
+
+	// C is added once more, as a blank server.
+	back := done.Begin(protocol.Change{Add: []protocol.Member{{Identity: "again", Addr: "C"}}}, ballot(6))
+	p.Decide(back)
+	assert.Equal(t, "ABCD", sorted(p.settle(t).votes()))
+	assert.Equal(t, 4, back.Members[back.Place("C")].Number, "no number is given again before all others")
 }
 
-func TestListsThatDiffer(t *testing.T) {
+// A member that is removed is met as its client learns that it was.
+func TestAMemberShowsThatItHasLeft(t *testing.T) {
 	t.Parallel()
-	listsDiffer(t, protocol.Rules{})
+	set := setOf(1, abc...)
+	_, _, done := replaced(set)
+	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	p := w.start(abc...).settle(t)
+	retired(w, set, done, "C").serve(done, "A", "B", "D")
+	for _, i := range []int{0, 2} {
+		p.drop(i)
+		p.connect(i)
+	}
+	assert.Equal(t, done.Stamp, p.settle(t).Stamp())
+	assert.Equal(t, "ABD", sorted(p.votes()))
 }
 
-// A client goes on without a set where none is recorded, and adopts it when a
-// node shows one. Until then the other nodes are outside.
-func TestSetIsAdopted(t *testing.T) {
+// A client that sleeps through changes asks its list.
+func asksItsList(t assert.TestingT, rules protocol.Rules) {
+	set := setOf(1, "A", "B")
+	later := set.Begin(protocol.Change{Remove: []string{"A"}}, ballot(2)).Finish(ballot(3))
+	after := later.Begin(protocol.Change{Add: []protocol.Member{{Identity: "a", Addr: "A"}}, Remove: []string{"B"}}, ballot(4)).Join(ballot(5)).Finish(ballot(6))
+	w := newWorld(rules).serve(later, "B")
+	p := w.start("A", "B").settle(t)
+	p.Decide(later)
+	w.serve(later, "B")
+	p = w.start("B").settle(t)
+	p.Relist([]string{"A"})
+	p.settle(t)
+	w.serve(after, "A").at("B").up = false
+	for i := range p.conns {
+		p.drop(i)
+	}
+	assert.Equal(t, after.Stamp, p.settle(t).Stamp())
+}
+
+func TestAClientWithoutAQuorumAsksItsList(t *testing.T) {
 	t.Parallel()
-	set := setOf(1, "a", "b", "c")
-	m := protocol.NewMembership([]string{"a", "b", "c"}, protocol.Rules{})
-	require.Equal(t, protocol.SetFits, meet(m, "run", []int{0, 1, 2}, protocol.NodeSet{}, protocol.NodeSet{}, protocol.NodeSet{}).Fault)
-	require.Zero(t, m.Outside())
-	m.Refused(1)
-	m.Refused(1)
-	require.Len(t, m.Out, 1, "it is asked once which set it is of")
-	m.Out = nil
-	require.Equal(t, protocol.SetFits, meet(m, "run", []int{1}, recordedAt(set, "b")).Fault)
-	assert.Equal(t, set.Stamp, m.Stamp())
-	assert.Equal(t, uint32(0b101), m.Outside())
-	require.Len(t, m.Out, 2, "the others are judged again")
-	require.Equal(t, protocol.SetFits, meet(m, "run", []int{0, 2}, recordedAt(set, "a"), recordedAt(set, "c")).Fault)
-	assert.Zero(t, m.Outside())
+	asksItsList(t, protocol.Rules{})
 }
 
-// The connection to a node whose set is about to be recorded outlasts what the
-// node refuses.
-func refusedWithoutAVote(t assert.TestingT, rules protocol.Rules) {
-	half := recordedAt(setOf(1, "a", "b", "c"), "a")
-	half.Phase = protocol.SetAccepted
-	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
-	assert.Equal(t, protocol.SetPending, meet(m, "run", []int{0}, half).Fault)
-	m.Refused(0)
-	assert.Empty(t, m.Out)
-}
-
-func TestRefusedByANodeWithoutAVote(t *testing.T) {
+// A newer list binds nothing. What is not in it is let go of.
+func TestANewerList(t *testing.T) {
 	t.Parallel()
-	refusedWithoutAVote(t, protocol.Rules{})
+	set := setOf(1, abc...)
+	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	p := w.start("X", "Y", "Z").settle(t)
+	assert.Nil(t, p.Config())
+	p.Relist(abc[:2])
+	assert.Nil(t, p.Has(protocol.Seed+2), "its connection ends later")
+	assert.Equal(t, protocol.SetRetired, p.Verdict(protocol.Seed+2).Fault)
+	assert.Equal(t, set.Stamp, p.settle(t).Stamp())
+	for i := range p.conns {
+		assert.Less(t, i, protocol.Seed, "%s is asked no more", p.Addr(i))
+	}
+	p.Relist([]string{"X"})
+	assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
 }
 
-// A node without data gets back what it was by the word of q members, and only
-// where a member was.
-func wordOfMembers(t assert.TestingT, rules protocol.Rules) {
-	set := setOf(1, "a", "b", "c")
-	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
-	assert.Equal(t, protocol.SetLost, meet(m, "run", []int{0, 1}, recordedAt(set, "a"), protocol.NodeSet{}).Fault, "c may know a later set")
-	assert.Empty(t, slices.DeleteFunc(m.Out, func(a protocol.SetAction) bool { return a.Reconnect }))
-}
-
-func TestNodeGetsItsPlaceBack(t *testing.T) {
+// What a client knows of a number ends when it stands for another member.
+func TestANumberThatIsGivenAgain(t *testing.T) {
 	t.Parallel()
-	wordOfMembers(t, protocol.Rules{})
-	set := setOf(1, "a", "b", "c")
-	m := protocol.NewMembership([]string{"a", "b", "c"}, protocol.Rules{})
-	meet(m, "run", []int{0, 1}, recordedAt(set, "a"), recordedAt(set, "b"))
-	require.Equal(t, protocol.SetFits, lostAndVouched(m, "run", 2, protocol.NodeSet{}).Fault)
-	last := m.Out[len(m.Out)-1]
-	assert.Equal(t, protocol.SetRestore, last.Kind)
-	assert.Equal(t, set.Members[2].Identity, last.Identity)
-
-	// By another name it is known to be the member where this client has seen
-	// it.
-	m = protocol.NewMembership([]string{"a", "b", "alias"}, protocol.Rules{})
-	meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), recordedAt(set, "c"))
-	m.Down(2)
-	m.Out = nil
-	require.Equal(t, protocol.SetFits, lostAndVouched(m, "later", 2, protocol.NodeSet{}).Fault)
-	assert.Equal(t, protocol.SetRestore, m.Out[len(m.Out)-1].Kind)
-
-	// Where every node has lost its data, the client counts on no set any more.
+	set := setOf(1, abc...)
+	w := newWorld(protocol.Rules{}).serve(set, abc...)
+	p := w.start(abc...).settle(t)
+	p.Group()
+	later := *set
+	later.Stamp, later.Members = protocol.StampOf(90, ballot(9)), slices.Clone(set.Members)
+	later.Members[0] = protocol.Member{Number: 0, Identity: "D", Addr: "D"}
+	w.serve(&later, "B", "C", "D")
 	for i := range 3 {
-		m.Down(i)
+		p.drop(i)
 	}
-	meet(m, "last", []int{0, 1, 2}, protocol.NodeSet{}, protocol.NodeSet{}, protocol.NodeSet{})
-	assert.Empty(t, m.Stamp())
+	assert.Equal(t, "BCD", sorted(p.settle(t).votes()))
+	assert.Equal(t, uint32(1), p.Group().Others)
+	assert.Zero(t, p.Group().Others, "it is said once")
 }
 
-// A copy of a member's data is refused, with the address of the member.
-func TestCopyOfAMember(t *testing.T) {
+// Where each member has lost its data the client counts on no set, and the
+// set's addresses are its list.
+func TestASetThatAllHaveForgotten(t *testing.T) {
 	t.Parallel()
-	copyOfAMember(t, protocol.Rules{})
-}
-
-func copyOfAMember(t assert.TestingT, rules protocol.Rules) {
-	set := setOf(1, "a", "b", "c")
-	m := protocol.NewMembership([]string{"a", "b", "d"}, rules)
-	v := meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), recordedAt(set, "a"))
-	assert.Equal(t, protocol.SetCopied, v.Fault)
-	assert.Equal(t, 0, v.Other)
-	assert.Equal(t, protocol.SetFits, m.Verdict(1).Fault)
-}
-
-// A copy that is met before the member is judged again, also when its
-// connection gets ready only after the member was met: the Reconnect of then
-// ends no connection. Without that the copy keeps the vote.
-func TestCopyThatIsMetFirst(t *testing.T) {
-	t.Parallel()
-	set := setOf(1, "a", "b", "c")
-	m := protocol.NewMembership([]string{"d", "b", "a"}, protocol.Rules{})
-	meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), recordedAt(set, "a"))
-	m.Out = nil
-	m.Up(0)
-	if assert.Len(t, m.Out, 1) {
-		assert.True(t, m.Out[0].Reconnect)
-		assert.Equal(t, 0, m.Out[0].Node)
-	}
-	m.Down(0)
-	v := meet(m, "run", []int{0}, recordedAt(set, "a"))
-	assert.Equal(t, protocol.SetCopied, v.Fault)
-	assert.Equal(t, 2, v.Other)
-}
-
-// A client that reaches the members by other addresses than the set records
-// goes on without a member that lost its data, and does not make it a member.
-// With the recorded addresses such a list is refused.
-func TestEmptyNodeAmongAliases(t *testing.T) {
-	t.Parallel()
-	set := setOf(1, "a", "b", "c")
-	m := protocol.NewMembership([]string{"x", "y", "z"}, protocol.Rules{})
-	v := meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), protocol.NodeSet{})
-	assert.Equal(t, protocol.SetLost, v.Fault)
-	assert.Equal(t, protocol.SetFits, m.Wrong().Fault)
-	assert.Equal(t, uint32(1<<2), m.Outside())
-	for _, a := range m.Out {
-		assert.NotEqual(t, protocol.SetRestore, a.Kind)
-	}
-	m.Down(2)
-	v = meet(m, "run", []int{2}, recordedAt(set, "c"))
-	assert.Equal(t, protocol.SetFits, v.Fault, "another process gave it its place back")
-	assert.Zero(t, m.Outside())
-}
-
-// answer has all nodes give one answer in a Recording.
-func answer(r *protocol.Recording, sets ...protocol.NodeSet) {
-	todo := r.Out
-	r.Out = nil
-	for _, s := range todo {
-		r.Answer(s, sets[s.Node])
-	}
-}
-
-// What a node has accepted is proposed again.
-func acceptedIsProposed(t assert.TestingT, rules protocol.Rules) {
-	mine, other := setOf(2, "a", "b", "c"), setOf(1, "a", "b", "c")
-	accepted := recordedAt(other, "a")
-	accepted.Phase, accepted.Accepted = protocol.SetAccepted, ballot(1)
-	r := protocol.NewRecording(mine, ballot(2), rules)
-	answer(r, accepted, protocol.NodeSet{}, protocol.NodeSet{})
-	for _, s := range r.Out {
-		assert.Equal(t, other.Stamp, s.Config.Stamp)
-		assert.Equal(t, other.Members[s.Node].Identity, s.Identity)
-	}
-}
-
-// A recording that is superseded has no node accept anything.
-func supersededGivesUp(t assert.TestingT, rules protocol.Rules) {
-	r := protocol.NewRecording(setOf(1, "a", "b", "c"), ballot(1), rules)
-	answer(r, protocol.NodeSet{}, protocol.NodeSet{Promised: ballot(2)}, protocol.NodeSet{})
-	assert.Equal(t, protocol.RecordSuperseded, r.Outcome)
-	assert.Empty(t, r.Out)
-}
-
-func TestRecording(t *testing.T) {
-	t.Parallel()
-	acceptedIsProposed(t, protocol.Rules{})
-	supersededGivesUp(t, protocol.Rules{})
-	set := setOf(1, "a", "b", "c")
-
-	r := protocol.NewRecording(setOf(2, "a", "b", "d"), ballot(2), protocol.Rules{})
-	answer(r, recordedAt(set, "a"), protocol.NodeSet{}, protocol.NodeSet{})
-	assert.Equal(t, protocol.RecordOther, r.Outcome)
-	assert.Equal(t, set, r.Config)
-
-	r = protocol.NewRecording(setOf(2, "a", "b", "c"), ballot(2), protocol.Rules{})
-	answer(r, recordedAt(set, "a"), protocol.NodeSet{Text: "x"}, recordedAt(set, "c"))
-	assert.Equal(t, protocol.RecordAlready, r.Outcome)
-	require.Len(t, r.Out, 1, "the node that lacks it gets it")
-	assert.Equal(t, protocol.RecordStep{Node: 1, Kind: protocol.SetRestore, Identity: set.Members[1].Identity, Config: set, Seen: "x"}, r.Out[0])
-}
-
-// A node that has recorded another set is not made a member of this one,
-// whichever was recorded first.
-func anotherSetStays(t assert.TestingT, rules protocol.Rules) {
-	set := setOf(2, "a", "b", "c")
-	for _, other := range []int{1, 3} {
-		m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
-		meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), recordedAt(setOf(other, "c", "d", "e"), "c"))
-		assert.Equal(t, protocol.SetWrong, m.Wrong().Fault)
-		for _, a := range m.Out {
-			assert.NotEqual(t, protocol.SetRestore, a.Kind)
+	set := setOf(1, abc...)
+	for _, list := range [][]string{abc, {"C", "B", "A"}, {"A"}} {
+		w := newWorld(protocol.Rules{}).serve(set, abc...)
+		p := w.start(list...).settle(t)
+		w.lose(abc...)
+		for i := range 3 {
+			p.drop(i)
 		}
+		p.settle(t)
+		assert.Nil(t, p.Config())
+		assert.ElementsMatch(t, abc, p.List())
+		assert.False(t, p.Due(), "no call waits")
+		p.Want()
+		require.True(t, p.Due())
+		r := p.recording(false, protocol.SetRetire)
+		require.Equal(t, protocol.RecordDone, r.Outcome)
+		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
+		assert.False(t, p.w.at("A").Recovering(p.w.now) == 0, "its guard time has begun")
 	}
-}
-
-func TestNodeOfAnotherSetStaysWithIt(t *testing.T) {
-	t.Parallel()
-	anotherSetStays(t, protocol.Rules{})
 }

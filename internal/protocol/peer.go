@@ -22,8 +22,6 @@ type peer struct {
 	behind     bool  // it has not answered the settling round
 	askAgain   bool  // something may have been missed while a request was out: ask again after the answer
 	pushUnsure bool  // it may have taken its vote back: only answers say whether it votes, see distrustPushes
-	outside    bool  // the node is not known to be of the set that the client counts on, see Exclude
-	unproven   bool  // it was not known which member it is when it gave this view
 	marked     bool  // it was asked to take the claim back, see takeback.go
 	refused    bool  // for good: another capacity, a wrong type, a wrong password
 	failures   uint8 // in a row, as far as that can count

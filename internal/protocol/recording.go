@@ -2,8 +2,7 @@ package protocol
 
 import "slices"
 
-// This file owns how the first configuration of a set is recorded: by all nodes
-// of the list, or by none.
+// This file owns how a set is recorded: by all nodes of a list, or by none.
 //
 //	promise -----------------> accept ---------------> commit ---------> recorded
 //	all nodes, no other set    all nodes               all nodes
@@ -12,29 +11,26 @@ import "slices"
 // cannot both succeed: that node accepts the one with the later promise only. A
 // majority is not enough: ABC would be recorded by A and C, and ABD by B and D.
 //
-// A node refuses all requests that count on another configuration from its
-// acceptance on. So no claim of another list gets a vote there once the set
-// counts.
-//
-// A set that is recorded, and that most members have forgotten, comes back in
-// the same way: each node of the list that has none regains it, or none does.
+// A node that has accepted a set serves no request until all have, so no claim
+// of another list gets a vote there. A set that most of its members have
+// forgotten is recorded again in the same way, by all of its members.
 
-// RecordKind is what a node is asked for while a set is recorded.
+// RecordKind is what a node is asked for.
 type RecordKind uint8
 
 // The kinds of a RecordStep.
 const (
 	SetPromise RecordKind = iota + 1 // accept nothing lower
-	SetAccept                        // accept this configuration, unless a higher promise was given
-	SetCommit                        // all nodes have accepted it
-	SetRestore                       // a node that lost its data gets back what it was
+	SetAccept                        // accept this configuration, unless a higher promise was given, and serve nothing
+	SetCommit                        // all nodes have accepted it: its guard time begins, unless the node is Ready
+	SetRestore                       // a blank node gets back what it was: its guard time begins
 	SetMove                          // a member serves a later configuration from here on
-	SetRegain                        // SetAccept for a node that lost its data: it serves no request before SetCommit, when its guard time begins
-	SetLife                          // a node without a set keeps a random word until it loses its data
+	SetLife                          // a blank node keeps a random word until it loses its data
+	SetRetire                        // a node that was a member keeps the configuration that followed, and serves nothing
 )
 
 func (k RecordKind) String() string {
-	return [...]string{"?", "promise", "accept", "commit", "restore", "move", "regain", "life"}[k]
+	return [...]string{"?", "promise", "accept", "commit", "restore", "move", "life", "retire"}[k]
 }
 
 // RecordStep is one request to one node.
@@ -42,10 +38,11 @@ type RecordStep struct {
 	Node     int
 	Kind     RecordKind
 	Ballot   Ballot
-	Identity string         // of that node, with SetAccept and SetRestore
+	Identity string         // of that node
 	Config   *Configuration // nil with SetPromise and SetLife
 	Seen     string         // of SetRestore: nothing is done unless the node still keeps that
 	Life     string         // of SetLife: the word, which the runtime makes
+	Ready    bool           // of SetCommit: an operator has declared the node brand-new, so it votes at once
 }
 
 // Enters reports whether the node begins to count with the step, beside those
@@ -66,15 +63,12 @@ type RecordOutcome uint8
 const (
 	RecordGoesOn     RecordOutcome = iota
 	RecordDone                     // all nodes have recorded Config
-	RecordSuperseded               // another client records a set at the same moment
+	RecordSuperseded               // another client records a set at the same moment, or a node has changed
 	RecordOther                    // Node is of another set, Config
-	RecordSilent                   // a node has not answered
-	RecordAlready                  // the set of this list had been recorded, as Config
 	RecordTwice                    // Node is Other, a node of the list, under a second address
-	RecordForgotten                // what the set was is not known well enough to give it back
 )
 
-// Recording records the set of a list. It is not safe for concurrent use.
+// Recording records a set. It is not safe for concurrent use.
 //
 // Invariant: no step of a phase is in Out before all nodes have answered the
 // phase before.
@@ -82,79 +76,64 @@ type Recording struct {
 	Out     []RecordStep
 	Outcome RecordOutcome
 	Config  *Configuration
-	Node    int // of RecordOther and RecordTwice
-	Other   int // of RecordTwice
+	Node    int  // of RecordOther and RecordTwice
+	Other   int  // of RecordTwice
+	Begun   bool // of RecordOther: Node has accepted Config, and it is recorded nowhere that is known
 
-	regains bool // nothing new is proposed
-	before  bool // Config had been recorded before
+	again   bool // Config was recorded before: nothing else is proposed
+	ready   bool
 	rules   Rules
 	ballot  Ballot
 	phase   RecordKind
 	addrs   []string
-	at      []int // by address: which node of the client it is; nil: the nodes are in this order
+	at      []int // by address: the connection
 	answers []*NodeSet
-	shown   []string // by address: the identity that it has in Config already
 }
 
-// NewRecording returns a Recording of proposal, whose members are the nodes of
-// the list in order.
-func NewRecording(proposal *Configuration, ballot Ballot, rules Rules) *Recording {
-	r := &Recording{rules: rules, ballot: ballot, Config: proposal, addrs: proposal.Addrs(), shown: make([]string, len(proposal.Members))}
+// newRecording returns a Recording of a configuration. at says which
+// connections its members are, in order.
+func newRecording(c *Configuration, at []int, ballot Ballot, again, ready bool, rules Rules) *Recording {
+	r := &Recording{again: again, ready: ready, rules: rules, ballot: ballot, Config: c, addrs: c.Addrs(), at: at}
 	r.ask(SetPromise)
 	return r
 }
 
-// newRegaining returns a Recording that proposes nothing new. The nodes that
-// have lost their data get back the set that the others say. at says which
-// nodes the members of c are, nil if c is the client's list.
-func newRegaining(c *Configuration, at []int, ballot Ballot, rules Rules) *Recording {
-	r := &Recording{regains: true, rules: rules, ballot: ballot, Config: c, addrs: c.Addrs(), at: at, shown: make([]string, len(c.Members))}
-	r.ask(SetPromise)
-	return r
-}
-
-// Regains reports whether it gives a set back, and proposes nothing new.
-func (r *Recording) Regains() bool { return r.regains }
+// Again reports whether it records a set again, and proposes nothing new.
+func (r *Recording) Again() bool { return r.again }
 
 // ask puts the requests of a phase into Out.
 func (r *Recording) ask(kind RecordKind) {
+	was := r.answers
 	r.phase, r.answers = kind, make([]*NodeSet, len(r.addrs))
 	for i := range r.addrs {
-		s := RecordStep{Node: r.node(i), Kind: kind, Ballot: r.ballot}
+		s := RecordStep{Node: r.at[i], Kind: kind, Ballot: r.ballot}
 		if kind != SetPromise {
-			s.Config, s.Identity = r.Config, r.identity(i)
+			s.Config, s.Identity, s.Ready = r.Config, r.identity(i), r.ready
+		}
+		if kind == SetAccept && was[i] != nil && was[i].Phase == SetRecorded { // it remembers the set, and may be behind
+			s.Kind = SetMove
 		}
 		r.Out = append(r.Out, s)
 	}
 }
 
-// node returns which node an address is.
-func (r *Recording) node(i int) int {
-	if r.at == nil {
-		return i
-	}
-	return r.at[i]
-}
-
 // Answer says what a node keeps after a step.
 func (r *Recording) Answer(s RecordStep, has NodeSet) {
-	if r.Outcome != RecordGoesOn || s.Kind != r.phase {
+	if r.Outcome != RecordGoesOn || s.Kind != r.phase && !(s.Kind == SetMove && r.phase == SetAccept) {
 		return
 	}
-	for i := range r.addrs {
-		if r.node(i) == s.Node {
+	heard := 0
+	for i, at := range r.at {
+		if at == s.Node {
 			r.answers[i] = &has
+		}
+		if r.answers[i] != nil {
+			heard++
 		}
 	}
 	need := len(r.addrs)
 	if !r.rules.on(RuleSetAll) {
 		need = need/2 + 1
-	}
-	heard := 0
-	for _, a := range r.answers {
-		if a != nil {
-			heard++
-		}
 	}
 	if heard < need {
 		return
@@ -162,15 +141,12 @@ func (r *Recording) Answer(s RecordStep, has NodeSet) {
 	switch r.phase {
 	case SetPromise:
 		r.promised()
-	case SetAccept, SetRegain:
+	case SetAccept:
 		r.accepted()
 	case SetCommit:
 		r.Outcome = RecordSuperseded
 		if r.all(func(a *NodeSet) bool { return a.Stamp() == r.Config.Stamp && a.Phase == SetRecorded }) {
 			r.Outcome = RecordDone
-			if r.before {
-				r.Outcome = RecordAlready
-			}
 		}
 	}
 }
@@ -184,7 +160,7 @@ func (r *Recording) accepted() {
 			r.Outcome = RecordSuperseded
 			return
 		case a.Identity != r.identity(i):
-			r.Outcome, r.Node, r.Other = RecordTwice, r.node(i), r.node(r.place(a.Identity))
+			r.Outcome, r.Node, r.Other = RecordTwice, r.at[i], r.at[max(0, r.Config.Member(a.Identity))]
 			return
 		}
 	}
@@ -203,138 +179,48 @@ func (r *Recording) all(ok func(a *NodeSet) bool) bool {
 // instead.
 func (r *Recording) promised() {
 	var accepted *NodeSet
-	outrun := false
 	for i, a := range r.answers {
-		if a == nil {
-			continue
-		}
-		outrun = outrun || a.Promised > r.ballot
 		switch {
-		case a.Config == nil || r.regains && a.Phase == SetAccepted && a.Config.Kin(r.Config) && a.Stamp() != r.Config.Stamp:
-		case !r.same(a.Config):
-			r.Outcome, r.Node, r.Config = RecordOther, r.node(i), a.Config
+		case a == nil:
+		case a.Promised > r.ballot && r.rules.on(RuleSetPromised):
+			r.Outcome = RecordSuperseded
 			return
-		case accepted == nil || a.later(accepted):
+		case a.Phase == SetRecorded:
+			if !r.again || !a.Config.Kin(r.Config) || a.Identity != r.identity(i) || a.Stamp().Compare(r.Config.Stamp) > 0 {
+				r.Outcome, r.Node, r.Config = RecordOther, r.at[i], a.Config
+				return
+			}
+		case a.Config == nil || a.Stamp() == r.Config.Stamp || r.void(a.Config):
+		case r.again || !r.same(a.Config):
+			r.Outcome, r.Node, r.Config, r.Begun = RecordOther, r.at[i], a.Config, true
+			return
+		case accepted == nil || a.Accepted > accepted.Accepted:
 			accepted = a
 		}
 	}
-	forgotten := accepted != nil && (accepted.Regains || accepted.Phase == SetRecorded && !r.enough(accepted))
-	switch {
-	case r.regains && (accepted == nil || accepted.Phase == SetAccepted && !accepted.Regains), forgotten && accepted.Config.Stage != Stable:
-		r.Outcome = RecordForgotten
-	case forgotten && r.rules.on(RuleSetRegain):
-		if r.before = true; outrun && r.rules.on(RuleSetPromised) {
-			r.Outcome = RecordSuperseded
-			return
-		}
-		r.adopt(accepted.Config)
-		r.ask(SetRegain)
-	case accepted != nil && accepted.Phase == SetRecorded:
-		r.Outcome = RecordAlready
-		r.adopt(accepted.Config)
-		r.complete()
-	case outrun && r.rules.on(RuleSetPromised):
-		r.Outcome = RecordSuperseded
-	default:
-		if accepted != nil && r.rules.on(RuleSetAccepted) {
-			r.adopt(accepted.Config)
-		}
-		r.ask(SetAccept)
+	if accepted != nil && r.rules.on(RuleSetAccepted) {
+		r.Config = accepted.Config
 	}
+	r.ask(SetAccept)
 }
 
-// enough reports whether a majority of those that decide what follows says that
-// this set is recorded, or no node has lost what it had.
-//
-// Invariant: fewer give no node its place back before all nodes of the list
-// have accepted that. The others may be a member of another set each, which
-// gives them their places in the same way. Without the rule A gives B its place
-// in the set ABC, and D gives C its place in the set BCD: both sets have a
-// majority.
-func (r *Recording) enough(of *NodeSet) bool {
-	say, all := 0, 0
-	for _, m := range of.Config.Members {
-		if m.Role == Enters {
-			continue
-		}
-		all++
-		if slices.ContainsFunc(r.answers, func(a *NodeSet) bool {
-			return a != nil && a.Stamp() == of.Stamp() && a.Phase == SetRecorded && a.Identity == m.Identity
-		}) {
-			say++
-		}
-	}
-	return say >= all/2+1 || r.all(func(a *NodeSet) bool { return a.Config != nil && !a.Regains })
-}
-
-// later reports whether what a node has comes before what another one has.
-func (n *NodeSet) later(o *NodeSet) bool {
-	if n.Phase != o.Phase {
-		return n.Phase > o.Phase
-	}
-	if n.Phase == SetRecorded {
-		return n.Stamp().Compare(o.Stamp()) > 0
-	}
-	return n.Accepted > o.Accepted
-}
-
-// adopt has a configuration be what is recorded.
-func (r *Recording) adopt(c *Configuration) {
-	r.Config = c
+// void reports whether an accepted configuration cannot be recorded any more: a
+// node of its list remembers this set.
+func (r *Recording) void(c *Configuration) bool {
 	for i, a := range r.answers {
-		if a != nil && a.Stamp() == c.Stamp {
-			r.shown[i] = a.Identity
+		if a != nil && a.Phase == SetRecorded && !a.Config.Kin(c) && c.Place(r.addrs[i]) >= 0 && r.rules.on(RuleSetVoid) {
+			return true
 		}
 	}
+	return false
 }
 
 // identity returns which member of Config a node is.
 func (r *Recording) identity(i int) string {
-	if r.shown[i] != "" {
-		return r.shown[i]
-	}
 	return r.Config.Members[r.Config.Place(r.addrs[i])].Identity
 }
 
-// place returns the index of the address whose node has an identity, 0 for an
-// identity that this recording does not know.
-func (r *Recording) place(identity string) int {
-	for i := range r.addrs {
-		if r.identity(i) == identity {
-			return i
-		}
-	}
-	return 0
-}
-
-// complete brings a set that is recorded to the nodes of the list that lack it.
-func (r *Recording) complete() {
-	for i, a := range r.answers {
-		s := RecordStep{Node: r.node(i), Config: r.Config, Identity: r.identity(i)}
-		switch {
-		case a == nil:
-			continue
-		case a.Stamp() != r.Config.Stamp:
-			s.Kind, s.Seen = SetRestore, a.Text
-		case a.Phase == SetAccepted:
-			s.Kind = SetCommit
-		default:
-			continue
-		}
-		r.Out = append(r.Out, s)
-	}
-}
-
-// same reports whether a configuration is of this list: each node is a member,
-// or is where one was.
+// same reports whether a configuration is of this list.
 func (r *Recording) same(c *Configuration) bool {
-	if len(c.Members) != len(r.addrs) {
-		return false
-	}
-	for i, a := range r.answers {
-		if (a == nil || a.Stamp() != c.Stamp) && c.Place(r.addrs[i]) < 0 {
-			return false
-		}
-	}
-	return true
+	return len(c.Members) == len(r.addrs) && !slices.ContainsFunc(r.addrs, func(a string) bool { return c.Place(a) < 0 })
 }

@@ -73,8 +73,7 @@ type registerPeer struct {
 	repair       bool // it is to be given the newest
 	repairTried  bool // which it was since it was read last
 	refused      bool // it refuses for good
-	outside      bool // it is not known to be a member: see Exclude
-	from         Time // answers to requests that were sent up to here do not count: see Exclude
+	from         Time // answers to requests that were sent up to here do not count: another member had the number
 	pendingSince Time // s of the request that is out; 0: none
 	askAt        Time // when to ask again; 0: not
 	failures     int
@@ -102,7 +101,7 @@ func (c *Client) StartRegisterOp(now Time, q *RegisterOp, timeout, ttl time.Dura
 	// A node that loses its data is not caught up before its guard time is
 	// over. So what it said less than a guard time ago it still has, or it says
 	// that it is recovering.
-	q.Fresh = c.Guard - c.Guard/50 // our clock and the node's may run at different speeds
+	q.Fresh = g.fresh()
 	q.Start(now)
 }
 
@@ -134,7 +133,7 @@ func (q *RegisterOp) Follow(now Time, held bool) (goes bool) {
 // Reply takes a node's answer to r, which the Client has judged.
 func (q *RegisterOp) Reply(now Time, r Request, a Answer, v Verdict) {
 	if !v.Counts() {
-		q.Fail(now, r, v.Why == Duplicate)
+		q.Fail(now, r, false)
 		return
 	}
 	q.Answer(now, r, a)
@@ -179,7 +178,7 @@ func (q *RegisterOp) ask(now Time, i int) {
 // Answer takes a node's answer to r.
 func (q *RegisterOp) Answer(now Time, r Request, a Answer) {
 	p := &q.peers[r.Node]
-	if p.outside || p.from != 0 && r.Sent <= p.from {
+	if p.from != 0 && r.Sent <= p.from {
 		q.Fail(now, r, false)
 		return
 	}
@@ -256,35 +255,6 @@ func (q *RegisterOp) Up(now Time, node int) {
 		p.askAt, p.refused = now, false
 		q.advance(now)
 	}
-}
-
-// Exclude says which nodes, a bit for each, are not known to be of the set that
-// the client counts on: see Membership.Outside. Others are the nodes by whose
-// number another member is reached from now on. What these said is forgotten,
-// as if they had not been asked, and those that were are asked again.
-//
-// Invariant: what a number has said counts as that of the member that the
-// number stands for. Without that a client that reached C at A's address counts
-// what C said as that of A, once A is the only member that is left: it does not
-// find what was recorded at A and B.
-func (q *RegisterOp) Exclude(now Time, nodes, others uint32) {
-	if q.outcome != Asking || !q.Rules.on(RuleSetAnswer) {
-		return
-	}
-	q.newest, q.promise = Stored{}, Version{}
-	for i := range q.peers {
-		p, out := &q.peers[i], nodes&(1<<i) != 0
-		if out == p.outside && others&(1<<i) == 0 {
-			q.collect(p)
-			continue
-		}
-		asked := p.answered || p.pendingSince != 0 || p.askAt != 0
-		*p = registerPeer{outside: out, from: now, pendingSince: p.pendingSince}
-		if asked {
-			p.askAt = now.Add(1)
-		}
-	}
-	q.Tick(now)
 }
 
 // Early says that answers are older than this process's clock tells: it stood

@@ -1,13 +1,16 @@
 package protocol
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // This file owns what becomes of claims and operations when another
 // configuration begins to count.
 
 // Group is which nodes a client asks, and which of them make a quorum.
 type Group struct {
-	Nodes int // that the client knows: those of its list, and each one that was a member since
+	Nodes int // numbers up to here may be members
 	Sets  Quorums
 	// Deciders make a quorum of what follows the configuration: the nodes that
 	// stay or leave. The name of that register is Successor, empty if the
@@ -15,7 +18,13 @@ type Group struct {
 	Deciders  Quorums
 	Successor string
 	Absent    uint32 // nodes that are asked nothing, a bit for each
-	TakeBack  Window // holders ask nodes to take them back, see takeback.go: the guard time of the set; 0: they do not
+	// Others are the numbers that stand for another member than when the client
+	// heard of a group last.
+	Others     uint32
+	Window     Window        // how far tickets may be from clocks: the guard time that leases fit
+	Guard      time.Duration // the longest that counts; 0: that of the Client
+	LongestTTL time.Duration // of a claim; 0: any
+	TakeBack   Window        // holders ask nodes to take them back, see takeback.go: the guard time of the set; 0: they do not
 	// RestartJoining: attempts that are not settled start again, as claims of
 	// before may have been admitted by nodes that are not asked any more.
 	RestartJoining bool
@@ -43,10 +52,15 @@ func (c *Claim) Regroup(now Time, g Group) {
 		c.end(now, Lost)
 		return
 	}
-	c.Sets, c.Absent, c.TakeBack, c.BackGuard = g.Sets, g.Absent, g.TakeBack > 0, max(c.BackGuard, g.TakeBack)
-	for c.Nodes = uint8(g.Nodes); len(c.peers) < g.Nodes; {
-		c.peers = append(c.peers, peer{outside: true})
+	if g.LongestTTL > 0 && c.TTL > g.LongestTTL && c.Rules.on(RuleSetTTL) {
+		c.end(now, Lost) // the set's guard time gets shorter, and will not cover its leases
+		return
 	}
+	c.Sets, c.Absent, c.TakeBack, c.BackGuard = g.Sets, g.Absent, g.TakeBack > 0, max(c.BackGuard, g.TakeBack)
+	for c.Nodes = uint8(max(int(c.Nodes), g.Nodes)); len(c.peers) < int(c.Nodes); {
+		c.peers = append(c.peers, peer{})
+	}
+	c.forgetOthers(now, g.Others)
 	if g.RestartJoining && c.phase == Joining && !c.Postponed() && c.Rules.on(RuleNarrow) {
 		c.end(now, Expired)
 		return
@@ -68,6 +82,24 @@ func (c *Claim) Regroup(now Time, g Group) {
 	c.advance(now)
 }
 
+// forgetOthers has what was said under a number end when the number stands for
+// another member.
+//
+// Invariant: what a claim knows of a number was said by the member that the
+// number stands for. Without that a vote of A counts as that of D: a client
+// sleeps through so many changes that A's number was given to D
+// (RuleSetNumber).
+func (c *Claim) forgetOthers(now Time, others uint32) {
+	if !c.Rules.on(RuleSetNumber) {
+		return
+	}
+	for i := range c.peers {
+		if p := &c.peers[i]; others&(1<<i) != 0 { // what it has still to answer is from before, too
+			*p = peer{behind: p.behind, ackSent: now, pendingSince: p.pendingSince, askAt: now}
+		}
+	}
+}
+
 // Regroup has the operation count on other nodes. What nodes have answered
 // stays.
 func (q *RegisterOp) Regroup(now Time, g Group) {
@@ -76,15 +108,47 @@ func (q *RegisterOp) Regroup(now Time, g Group) {
 		return
 	}
 	q.Sets, q.Absent = g.Sets, g.Absent
-	for q.Nodes = g.Nodes; len(q.peers) < g.Nodes; {
+	if g.Window > 0 {
+		q.Fresh = min(q.Fresh, g.fresh())
+	}
+	for q.Nodes = max(q.Nodes, g.Nodes); len(q.peers) < q.Nodes; {
 		q.peers = append(q.peers, registerPeer{})
 	}
+	q.forgetOthers(now, g.Others)
 	for i := range q.peers {
 		if p := &q.peers[i]; q.outcome == Asking && q.Repair == 0 && !p.answered && p.pendingSince == 0 && p.askAt == 0 {
 			p.askAt = now
 		}
 	}
 	q.Tick(now)
+}
+
+// forgetOthers is that of a claim: what these numbers said is as if they had
+// not been asked.
+func (q *RegisterOp) forgetOthers(now Time, others uint32) {
+	if others == 0 || q.outcome != Asking || !q.Rules.on(RuleSetNumber) {
+		return
+	}
+	q.newest, q.promise = Stored{}, Version{}
+	for i := range q.peers {
+		p := &q.peers[i]
+		if others&(1<<i) == 0 {
+			q.collect(p)
+			continue
+		}
+		asked := p.answered || p.pendingSince != 0 || p.askAt != 0
+		*p = registerPeer{from: now, pendingSince: p.pendingSince}
+		if asked {
+			p.askAt = now.Add(1)
+		}
+	}
+}
+
+// fresh returns how long an answer about a record counts: less than a guard
+// time, as our clock and the node's may run at different speeds.
+func (g *Group) fresh() time.Duration {
+	guard := time.Duration(g.Window) * time.Millisecond
+	return guard - guard/50
 }
 
 // of returns the group for a claim or an operation.
@@ -133,7 +197,7 @@ func (c *Client) Regroup(now Time, g Group) (do []Action) {
 	c.grow(g.Nodes)
 	c.group.Store(&g)
 	c.repair.Group = g
-	c.judgeClocks(func(j *Clocks) { j.Sets = g.Sets })
+	c.judgeClocks(func(j *Clocks) { j.Sets, j.Longest = g.Sets, max(j.Longest, g.Guard/2) })
 	if !c.closed {
 		c.repair.Hurry(now)
 	}

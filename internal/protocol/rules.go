@@ -54,16 +54,11 @@ const (
 	RuleEarly                           // and leases of before end earlier: a client that slept goes on holding beside the next holder
 	RuleLongest                         // a node whose clock is in doubt counts only after the longest lease that any client has there: two holders
 	RuleAsked                           // what is known of the other nodes is from before the question that the suspect's upper bound rests on: a client that slept while the answer was on its way silences a node
-	RuleServer                          // of two addresses that reach one server only one votes: two holders
-	RuleDownKeeps                       // an address that is down keeps the incarnation that it voted with: one server votes under two addresses
-	RuleLeft                            // a server that an address has left gets no vote under another one while leases of it run: two holders
 	RuleOwnIncarnation                  // a reply of another incarnation than the connection began with does not count: a node that was a replica for a moment votes with its master's data
-	RuleCompared                        // two addresses are found to be two servers only if both connections lasted meanwhile: a node that has lost nothing is silenced
 	RuleRoute                           // the shortest answer counts for a while only: a node whose route has become longer counts as silent always
 	RuleNearest                         // the furthest of the q nearest nodes decides how long to wait: a call waits for a node that it does not need
 	RuleUnknown                         // a name is free only if the nodes that have not answered could make no claim its holder: an onlooker takes a held name for free
 	RuleMissed                          // a push before the node's incarnation is known is made up for: a waiter hears of its turn only by its next beat
-	RuleCopy                            // nor does one of an incarnation with which another address votes: as above, after the node has reconnected
 	RuleDown                            // a claim hears that a node's connection is gone: of two waiters that are each first on one of the other nodes, none is served before its beats have failed
 	RuleUrgent                          // renewals and leaves are sent before joins: a holder is lost behind the joins of its own client
 	RuleNewest                          // a request that waits for room is sent in its newest form: a claim acts on what is over
@@ -74,7 +69,6 @@ const (
 	RulePostpone                        // an attempt of which nothing has been sent is not abandoned: it starts again and again at the end of the queue for room
 	RuleHopeless                        // a run that one node refuses and the others do not vote for gives up: one node with a version of the future keeps it waiting
 	RuleStash                           // a push that overtakes its answer is kept: a waiter sleeps through its turn
-	RuleOriginal                        // an incarnation that another address has left may be a copy's: a node votes and attests with what another one said
 	RuleJudged                          // a reply that does not count moves no ticket clock and starts no repair: a client's tickets follow another server's
 	RuleMet                             // the bounds of a node's clock end with its incarnation: a node that has begun another one is taken to have jumped again
 	RuleBegins                          // what a new incarnation ends is ended before the time of the reply that shows it is read: a jump before the next reply goes unnoticed
@@ -83,6 +77,5 @@ const (
 	RuleForeign                         // the head of a queue asks now and then whether another client's key is gone: it waits for as long as that could last
 	RuleOpenHeld                        // a run does not begin once its claim has ended: it goes on for nothing
 	RulePoll                            // nodes that are not heard of are asked for their time: a jump is not noticed
-	RuleRefused                         // an address that is refused a vote keeps none of before: two addresses that change places wait for each other for good
 	RuleRecordsWait                     // operations on records wait for room at a node: a few long values, or many watches on a new connection, break the connection
 )

@@ -9,7 +9,7 @@ const lastLocalRule = RuleLostLeft
 const lastRepairRule = RuleRepairBoth
 
 // lastMemberRule is the last of rules_members.go.
-const lastMemberRule = RuleSetAlone
+const lastMemberRule = RuleExchangeRead
 
 // lastRule is the one with the highest number.
 const lastRule = RuleRecordsWait

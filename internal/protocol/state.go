@@ -121,7 +121,7 @@ func (c *Claim) appendPeer(b []byte, p *peer, now Time) []byte {
 		next, hinted = Never, false
 	}
 	b = appendFlags(b, p.held, p.vote, p.refused, m.shrinkPending, m.earlyPush.Vote, p.askAgain, hinted,
-		c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.outside, p.marked, p.unproven)
+		c.phase == Joining && p.behind, m.barred && !p.vote, p.pushUnsure, p.marked)
 	b = binary.AppendUvarint(b, uint64(p.ticket))
 	b = binary.AppendUvarint(b, uint64(p.incarnation))
 	for _, t := range [...]Time{p.ackSent, c.leaseEnds(p), p.pendingSince, next} {

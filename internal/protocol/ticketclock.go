@@ -119,6 +119,6 @@ func (c *TicketClock) Observe(t, clock Ticket, w Window) {
 // forgotten others above, or as the node refuses a ticket that is too far ahead
 // of its clock.
 func (c *Client) FarTicket(a *Attempt, r *Request, ans *Answer) (far, old bool) {
-	old = ans.Status == OK && r.Op == OpJoin && a.Phase() < Holding && c.window.Old(ans.Ticket, ans.Clock)
+	old = ans.Status == OK && r.Op == OpJoin && a.Phase() < Holding && c.Window().Old(ans.Ticket, ans.Clock)
 	return old || ans.Status == Ahead, old
 }

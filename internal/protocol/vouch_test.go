@@ -1,7 +1,6 @@
 package protocol_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,178 +9,132 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// lostAndVouched has node i be met with what it keeps, until it has a word and
-// the members have answered that they were asked. What they keep has not
-// changed. It returns the last verdict.
-func lostAndVouched(m *protocol.Membership, run string, i int, has protocol.NodeSet) (v protocol.SetVerdict) {
-	for range 3 {
-		m.Out = nil
-		v = m.Met(i, run, has)
-		for _, a := range m.Out {
-			switch {
-			case a.Kind == protocol.SetLife:
-				has.Life = "a life"
-			case a.Ask > 0:
-				m.Told(a.Node, a.Ask, *m.Has(a.Node))
-			}
-		}
-		if v.Fault != protocol.SetLost {
-			return v
-		}
+// lost is a client of the set ABC whose C has lost its data, is met, and keeps
+// a word if it was given one.
+func lost(rules protocol.Rules, connected ...int) (p *party, set *protocol.Configuration) {
+	set = setOf(1, abc...)
+	p = newWorld(rules).serve(set, abc...).start(abc...)
+	p.settle(&findings{})
+	for i := range 3 {
+		p.drop(i)
 	}
-	return v
+	p.w.lose("C")
+	for _, i := range append(connected, 2) {
+		p.connect(i)
+	}
+	return p, set
 }
 
-// restored returns the identity of the member that a node becomes, empty if
-// none does.
-func restored(m *protocol.Membership) string {
-	for _, a := range m.Out {
-		if a.Kind == protocol.SetRestore {
-			return a.Identity
-		}
+// isBack reports whether the server at C is a member again.
+func (p *party) isBack() bool { return p.w.at("C").Set().Config != nil }
+
+// wordOfMembers: one member gives a blank server no place.
+func wordOfMembers(t assert.TestingT, rules protocol.Rules) {
+	p, _ := lost(rules, 0)
+	for len(p.asks) > 0 {
+		p.answer()
 	}
-	return ""
+	p.drop(2)
+	p.connect(2)
+	assert.False(t, p.isBack(), "B may know a later set")
 }
 
 // wordOfBefore: what members said before a node lost its data gives it no
 // place.
 func wordOfBefore(t assert.TestingT, rules protocol.Rules) {
-	set := setOf(1, "a", "b", "c")
-	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
-	meet(m, "run", []int{0, 1, 2}, recordedAt(set, "a"), recordedAt(set, "b"), recordedAt(set, "c"))
-	m.Down(2)
-	m.Met(2, "run 2", protocol.NodeSet{Life: "one"})
-	assert.Empty(t, restored(m), "a and b said so before")
+	p, _ := lost(rules, 0, 1)
+	p.drop(2)
+	p.connect(2)
+	assert.False(t, p.isBack(), "A and B said so before")
 }
 
 // wordForAnotherLife: what members said before a node lost its data once more
-// gives it no place, where the node keeps no word.
+// gives it no place.
 func wordForAnotherLife(t assert.TestingT, rules protocol.Rules) {
-	set := setOf(1, "a", "b", "c")
-	m := protocol.NewMembership([]string{"a", "b", "c"}, rules)
-	meet(m, "run", []int{0, 1}, recordedAt(set, "a"), recordedAt(set, "b"))
-	m.Out = nil
-	m.Met(2, "run", protocol.NodeSet{})
-	for _, a := range m.Out {
-		if a.Ask > 0 {
-			m.Told(a.Node, a.Ask, *m.Has(a.Node))
-		}
+	p, _ := lost(rules, 0, 1)
+	for len(p.asks) > 0 {
+		p.answer()
 	}
-	m.Down(2)
-	m.Met(2, "run 2", protocol.NodeSet{})
-	assert.Empty(t, restored(m), "it may be another life than the one in which a and b were asked")
+	p.w.lose("C")
+	p.drop(2)
+	p.connect(2)
+	assert.False(t, p.isBack(), "it may be another life than the one in which A and B were asked")
 }
 
 func TestAPlaceIsGivenBackByWordsOfThisLife(t *testing.T) {
 	t.Parallel()
+	wordOfMembers(t, protocol.Rules{})
 	wordOfBefore(t, protocol.Rules{})
 	wordForAnotherLife(t, protocol.Rules{})
-
-	set := setOf(1, "a", "b", "c")
-	m := protocol.NewMembership([]string{"a", "b", "c"}, protocol.Rules{})
-	meet(m, "run", []int{0, 1}, recordedAt(set, "a"), recordedAt(set, "b"))
-	questions := func(life string) (asks []protocol.SetAction) {
-		m.Out = nil
-		require.Equal(t, protocol.SetLost, m.Met(2, "run", protocol.NodeSet{Life: life}).Fault)
-		for _, a := range m.Out {
-			require.NotZero(t, a.Ask)
-			asks = append(asks, a)
-		}
-		return asks
-	}
-	first := questions("one")
-	require.Len(t, first, 2, "both members are asked")
-	m.Told(first[0].Node, first[0].Ask, *m.Has(first[0].Node))
-	again := questions("one")
-	require.Len(t, again, 1, "one has not answered")
-	second := questions("two")
-	require.Len(t, second, 2, "the node has lost its data again")
-	m.Out = nil
-	m.Told(again[0].Node, again[0].Ask, *m.Has(again[0].Node))
-	assert.Empty(t, m.Out, "b was asked before that")
-	for _, a := range second {
-		m.Told(a.Node, a.Ask, *m.Has(a.Node))
-	}
-	require.Equal(t, []protocol.SetAction{{RecordStep: protocol.RecordStep{Node: 2}, Reconnect: true}}, m.Out, "it is judged again at once")
-	m.Out = nil
-	assert.Equal(t, protocol.SetFits, m.Met(2, "run", protocol.NodeSet{Life: "two", Text: "what it keeps"}).Fault)
-	require.NotEmpty(t, restored(m))
-	assert.Equal(t, "what it keeps", m.Out[0].Seen)
+	p, set := lost(protocol.Rules{}, 0, 1)
+	v := p.Verdict(2)
+	assert.True(t, v.Fault == protocol.SetLost && v.Asks)
+	require.Len(t, p.asks, 2, "both members are asked, on the connections that there are")
+	p.answer()
+	p.drop(2)
+	p.connect(2)
+	assert.False(t, p.isBack(), "B has not answered")
+	p.settle(t)
+	assert.True(t, p.isBack())
+	assert.Equal(t, set.Members[2].Identity, p.w.at("C").Set().Identity)
+	assert.NotZero(t, p.w.at("C").Recovering(p.w.now), "its guard time begins")
+	assert.Equal(t, "ABC", sorted(p.votes()))
 }
 
-// The members are asked as soon as the node keeps its word, and the node is
-// connected to once more for its place alone.
-func TestMembersAreAskedOnceTheNodeKeepsItsWord(t *testing.T) {
+// A blank server that was met before enough members gets its place once these
+// are met.
+func TestABlankServerThatWasMetFirst(t *testing.T) {
 	t.Parallel()
-	set := setOf(1, "a", "b", "c")
-	lost := func() *protocol.Membership {
-		m := protocol.NewMembership([]string{"a", "b", "c"}, protocol.Rules{})
-		meet(m, "run", []int{0, 1}, recordedAt(set, "a"), recordedAt(set, "b"))
-		m.Out = nil
-		v := m.Met(2, "run", protocol.NodeSet{})
-		assert.True(t, v.Fault == protocol.SetLost && v.Asks)
-		require.Len(t, m.Out, 1)
-		require.Equal(t, protocol.SetLife, m.Out[0].Kind)
-		m.Out = nil
-		return m
+	set := setOf(1, abc...)
+	learning, _, _ := replaced(set)
+	for _, c := range []*protocol.Configuration{set, learning} {
+		p := newWorld(protocol.Rules{}).serve(c, abc...).start(abc...).settle(t)
+		for i := range 4 {
+			p.drop(i)
+		}
+		p.w.lose("C")
+		p.connect(2)
+		p.connect(0)
+		assert.False(t, p.Verdict(2).Asks)
+		p.settle(t)
+		assert.Contains(t, p.votes(), "C")
 	}
-	again := []protocol.SetAction{{RecordStep: protocol.RecordStep{Node: 2}, Reconnect: true}}
+}
 
-	m := lost()
-	m.Kept(2, protocol.NodeSet{Life: "one"})
-	asks := m.Out
-	m.Out = nil
-	require.Len(t, asks, 2)
-	for _, a := range asks {
-		require.NotZero(t, a.Ask)
-		m.Told(a.Node, a.Ask, *m.Has(a.Node))
-	}
-	assert.Equal(t, again, m.Out)
-	m.Met(2, "run", protocol.NodeSet{Life: "one"})
-	assert.NotEmpty(t, restored(m))
-
-	m = lost()
-	m.Kept(2, protocol.NodeSet{Life: "one"})
-	for _, a := range slices.Clone(m.Out) {
-		m.Told(a.Node, a.Ask, *m.Has(a.Node))
-	}
-	m.Met(2, "run", protocol.NodeSet{Life: "two"})
-	assert.Empty(t, restored(m), "it has lost its data again")
-
-	m = lost()
-	m.Kept(2, recordedAt(set, "c"))
-	assert.Equal(t, again, m.Out, "another client has given it its place")
-
-	m = lost()
-	m.Kept(2, protocol.NodeSet{})
-	assert.Empty(t, m.Out, "it keeps nothing")
-	m.Down(2)
-	m.Kept(2, protocol.NodeSet{Life: "one"})
-	assert.Empty(t, m.Out, "the connection has ended")
-
-	m = lost()
-	m.Down(1)
-	m.Kept(2, protocol.NodeSet{Life: "one"})
-	assert.Empty(t, m.Out, "one member is not enough")
-	v := m.Verdict(2)
-	assert.True(t, v.Fault == protocol.SetLost && !v.Asks)
+// Between a word and a place the server may have changed.
+func TestAWordThatIsOver(t *testing.T) {
+	t.Parallel()
+	p, set := lost(protocol.Rules{}, 0, 1)
+	p.w.serve(set, "C") // another client has given it its place
+	p.Kept(2, p.w.at("C").Set())
+	p.act()
+	assert.Nil(t, p.conns[2], "it is judged again")
+	p, _ = lost(protocol.Rules{}, 0, 1)
+	p.asks = nil
+	p.Kept(2, protocol.NodeSet{})
+	p.act()
+	assert.Empty(t, p.asks, "it keeps nothing")
+	p.drop(2)
+	p.Kept(2, protocol.NodeSet{Life: "one"})
+	p.Kept(7, protocol.NodeSet{Life: "one"})
+	p.Told(7, 1, protocol.NodeSet{}, protocol.RecordedNext{})
+	p.act()
+	assert.Empty(t, p.asks, "the connection has ended")
 }
 
 // A member that says something else than before is judged again: it has moved
 // on, or lost its data.
 func TestAMemberThatSaysSomethingElseIsJudgedAgain(t *testing.T) {
 	t.Parallel()
-	set := setOf(1, "a", "b", "c")
-	_, joint, _ := replaced(setOf(1, "a", "b", "c"))
+	set := setOf(1, abc...)
+	_, joint, _ := replaced(set)
 	for what, says := range map[string]protocol.NodeSet{
-		"it has moved on":      recordedAt(joint, "a"),
-		"it has lost its data": {},
-		"it is another member": recordedAt(set, "b"),
+		"it has moved on": recordedAt(joint, "A"), "it has lost its data": {}, "it is another member": recordedAt(set, "B"),
 	} {
-		m := protocol.NewMembership([]string{"a", "b", "c"}, protocol.Rules{})
-		meet(m, "run", []int{0, 1}, recordedAt(set, "a"), recordedAt(set, "b"))
-		m.Out = nil
-		m.Told(0, 1, says)
-		assert.Equal(t, []protocol.SetAction{{RecordStep: protocol.RecordStep{Node: 0}, Reconnect: true}}, m.Out, what)
+		p := newWorld(protocol.Rules{}).serve(set, abc...).start(abc...).settle(t)
+		p.Told(0, 1, says, protocol.RecordedNext{})
+		p.act()
+		assert.Nil(t, p.conns[0], what)
+		assert.NotNil(t, p.conns[1], what)
 	}
 }

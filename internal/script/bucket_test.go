@@ -45,7 +45,7 @@ func bucketRequests(n *node, prefix string) map[string][]byte {
 		"bootstrap": script.AppendBootstrap(nil, n.keys.Marker(), protocol.ID{1}, "run", script.EndAny, 0, time.Minute),
 		"caught up": script.AppendCaughtUp(nil, n.keys.Marker(), 1),
 		"inspect":   script.AppendInspect(nil, n.keys, 1),
-		"set":       script.AppendSet(nil, prefix, protocol.RecordStep{Kind: protocol.SetPromise, Ballot: "f"}, protocol.ID{1}, "run", 0, time.Minute),
+		"set":       script.AppendSet(nil, prefix, protocol.RecordStep{Kind: protocol.SetPromise, Ballot: "f"}, protocol.ID{1}, "run"),
 	}
 	for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpSettle, protocol.OpBeat, protocol.OpLeave, protocol.OpRead, protocol.OpOpen, protocol.OpPut, protocol.OpRepair} {
 		r := protocol.Request{Op: op, Ticket: 700}

@@ -8,6 +8,8 @@ package script
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -20,12 +22,16 @@ const OtherSet = "OTHERSET"
 
 // AppendSet appends the EVALSHA of a step of the set's register. The node
 // begins another incarnation with random if it has forgotten what it was. runID
-// must not be empty: "-" says unknown.
-func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol.ID, runID string, guard, retention time.Duration) []byte {
+// must not be empty.
+func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol.ID, runID string) []byte {
 	op, ballot, config := s.Kind.String(), string(s.Ballot), ""
-	if s.Enters() {
+	switch {
+	case s.Enters():
 		op = "enter"
+	case s.Kind == protocol.SetCommit && s.Ready:
+		op = "ready"
 	}
+	var guard, retention time.Duration
 	switch s.Kind {
 	case protocol.SetRestore:
 		ballot = s.Seen
@@ -33,16 +39,12 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 		ballot = s.Life
 	}
 	if s.Config != nil {
-		config = s.Config.String()
-		// The longer of both: a client with shorter settings must not shorten
-		// what the set was recorded with. A node that lost its data would vote
-		// while a lease of another client runs.
-		guard, retention = max(guard, s.Config.Guard), max(retention, s.Config.Retention)
+		config, guard, retention = s.Config.String(), s.Config.Guard(), s.Config.Retention()
 	}
-	dst = resp.AppendArray(dst, 3+2+more(tagOf(prefix))+7)
+	dst = resp.AppendArray(dst, 3+1+more(tagOf(prefix))+7)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, built().set.SHA)
-	dst = appendKeys(dst, SetKey(prefix), MarkerKey(prefix))
+	dst = appendKeys(dst, SetKey(prefix))
 	dst = resp.AppendString(dst, op)
 	dst = resp.AppendString(dst, ballot)
 	dst = resp.AppendString(dst, s.Identity)
@@ -50,6 +52,12 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 	dst = resp.AppendString(dst, random.String())
 	dst = resp.AppendString(dst, runID)
 	return appendPromise(dst, guard, retention)
+}
+
+// EvalLife returns what has a blank server keep a word, by EVAL: the server may
+// not know the script. The answer is what it keeps.
+func EvalLife(prefix, word string) (source string, keys []string, args []any) {
+	return built().set.Source, []string{SetKey(prefix)}, []any{protocol.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0 0"}
 }
 
 // DecodeSet reads the answer to AppendSet.
@@ -62,4 +70,23 @@ func DecodeSet(v []resp.Value) (protocol.NodeSet, error) {
 		return n, fmt.Errorf("%w: set", ErrAnswer)
 	}
 	return n, nil
+}
+
+// ParseSuccessor reads what a node's register says of what follows a
+// configuration: the record as record.lua keeps it. It returns nil where that
+// is nothing, or makes no sense.
+func ParseSuccessor(text string) (v protocol.Version, c *protocol.Configuration) {
+	words := strings.SplitN(text, " ", 9)
+	if len(words) != 9 || words[6] != "0" {
+		return v, nil
+	}
+	ticket, err1 := strconv.ParseUint(words[3], 10, 64)
+	seq, err2 := strconv.ParseUint(words[5], 10, 64)
+	id, ok1 := protocol.ParseID(words[4])
+	c, ok2 := protocol.ParseConfiguration(words[8])
+	if err1 != nil || err2 != nil || !ok1 || !ok2 {
+		return v, nil
+	}
+	v.Ticket, v.ID, v.Seq = protocol.Ticket(ticket), id, seq
+	return v, c
 }

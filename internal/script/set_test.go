@@ -3,10 +3,12 @@ package script_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -16,21 +18,24 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// proposals are three sets that the node may become a member of, and two
-// configurations that follow the first one. In the last one the node begins to
-// count.
+// proposals are three sets that the node may become a member of, and three
+// configurations that follow the first one. In the second of these the node
+// begins to count, and the third has a longer guard time.
 func proposals() (all []*protocol.Configuration) {
+	settings := protocol.Shared{Guard: time.Minute, Retention: 2 * time.Minute, Skew: time.Second}
 	for i := range 3 {
-		b := protocol.Ballot(fmt.Sprintf("19a00000000%08x", i+1))
+		s := protocol.StampOf(1, protocol.Ballot(fmt.Sprintf("19a00000000%08x", i+1)))
 		all = append(all, &protocol.Configuration{
-			Stamp: protocol.StampOf(1, b), Guard: time.Minute, Retention: 2 * time.Minute,
-			Members: []protocol.Member{{Identity: fmt.Sprint("id", i), Addr: "a"}, {Identity: fmt.Sprint("other", i), Addr: "b"}},
+			Stamp: s, Origin: s, Now: settings, Next: settings, Last: 1,
+			Members: []protocol.Member{{Identity: fmt.Sprint("id", i), Addr: "a"}, {Number: 1, Identity: fmt.Sprint("other", i), Addr: "b"}},
 		})
 	}
 	second := all[0].Begin(protocol.Change{Add: []protocol.Member{{Identity: "new", Addr: "c"}}}, "19a0000000000000004")
 	third := second.Join("19a0000000000000005")
 	third.Members[0].Role = protocol.Enters
-	return append(all, second, third)
+	settings.Guard *= 2
+	longer := second.Join("19a0000000000000005").Undo("19a0000000000000006").Begin(protocol.Change{Shared: &settings}, "19a0000000000000007")
+	return append(all, second, third, longer)
 }
 
 // The register of the set is that of the reference node: what it keeps after
@@ -39,7 +44,7 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	sets := proposals()
-	kinds := []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetMove, protocol.SetMove, protocol.SetRegain, protocol.SetLife}
+	kinds := []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetMove, protocol.SetMove, protocol.SetRetire, protocol.SetLife}
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		require.NoError(t, c.FlushAll(t.Context()).Err())
@@ -51,6 +56,7 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 			}
 			set := sets[r.IntN(len(sets))]
 			s := protocol.RecordStep{Kind: kinds[r.IntN(len(kinds))], Ballot: protocol.Ballot(fmt.Sprintf("19a00000000%08x", r.IntN(6)+1))}
+			s.Ready = r.IntN(2) == 0
 			if s.Kind == protocol.SetRestore && r.IntN(2) == 0 {
 				s.Seen = m.SetText()
 			}
@@ -59,24 +65,25 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 			} else if s.Kind != protocol.SetPromise {
 				s.Config, s.Identity = set, set.Members[0].Identity
 			}
-			reply, err := c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{byte(i + 1)}, "run", 0, time.Minute))...).Text()
+			random := protocol.ID{byte(i + 1)}
+			reply, err := c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, random, "run"))...).Text()
 			require.NoError(t, err)
 			got, ok := protocol.ParseNodeSet(reply)
 			require.True(t, ok, reply)
-			want := m.Step(time.Now().UnixMilli(), s, protocol.Incarnation(i+1))
+			now := time.Now().UnixMilli()
+			want := m.Step(now, s, protocol.Incarnation((int64(i+1)<<44)%(1<<52-1)+1))
 			require.Equal(t, want.String(), got.String(), "seed %d, step %d: %v", seed, i, s)
 			require.Equal(t, m.SetText(), c.Get(t.Context(), script.SetKey("test")).Val())
+			require.Equal(t, markerOf(m, now), markerAt(t, c, now, got.Stamp()), "seed %d, step %d: %v", seed, i, s)
 
-			for j := range len(sets) + 1 {
-				home := script.Home("")
-				if j < len(sets) {
-					home = script.HomeOf(sets[j].Stamp)
-				}
+			for _, of := range sets {
+				home := script.HomeOf(of.Stamp)
 				n.keys = script.NewKeys("test", "a name").At(home)
 				for _, op := range []protocol.Op{protocol.OpBeat, protocol.OpLeave, protocol.OpRead} {
 					_, err := n.send(t, n.terms(1, 1), protocol.Request{Op: op})
 					refused := err != nil && strings.HasPrefix(err.Error(), script.OtherSet)
 					m.Count(home.Stamp())
+					m.Show(n.guard, n.retention)
 					a, _ := m.Handle(time.Now().UnixMilli(), n.terms(1, 1), "owner", protocol.Request{Op: op, Stored: &protocol.Stored{}}, 1)
 					require.Equal(t, a.Status == protocol.OtherSet, refused, "seed %d, step %d: %v as of %q at %q: %v", seed, i, op, home, m.SetText(), err)
 				}
@@ -85,46 +92,79 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 	}
 }
 
-// A node keeps its incarnation when its set is recorded, begins another one
-// when it gets its place back, and does not answer programs that know of no
-// sets.
+// markerOf is what the scripts keep of an incarnation, "" for a node without
+// one.
+func markerOf(m *model.Node, now int64) string {
+	inc, marked := m.Incarnation()
+	if !marked {
+		return ""
+	}
+	return fmt.Sprint(inc, m.Recovering(now) > 0)
+}
+
+// markerAt is that of a server.
+func markerAt(t *testing.T, c *redis.Client, now int64, of protocol.Stamp) string {
+	var inc, born, guard int64
+	var run string
+	text := c.Get(t.Context(), script.HomeOf(of).Marker("test")).Val()
+	if text == "" {
+		return ""
+	}
+	_, err := fmt.Sscan(text, &inc, &born, &run, &guard)
+	require.NoError(t, err, text)
+	return fmt.Sprint(inc, born+guard > now)
+}
+
+// An operator's word that a node is brand-new has it vote at once. A guard time
+// ends when it did, though a later configuration has a longer one.
 func TestMarkerMovesWithTheSet(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
-	before := marker(t, c, "run", script.Lost, true)
-	set := proposals()[0]
-	step := func(s protocol.RecordStep) {
-		s.Config, s.Identity = set, set.Members[0].Identity
-		require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run", 0, time.Minute))...).Err())
+	all := proposals()
+	set, longer := all[0], all[5]
+	markerKey := func(of *protocol.Configuration) string { return script.HomeOf(of.Stamp).Marker("test") }
+	step := func(s protocol.RecordStep, of *protocol.Configuration) string {
+		s.Config, s.Identity = of, of.Members[0].Identity
+		require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
+		return c.Get(t.Context(), markerKey(of)).Val()
 	}
-	step(protocol.RecordStep{Kind: protocol.SetAccept, Ballot: "19a0000000000000001"})
-	home := script.HomeOf(set.Stamp).Marker("test")
-	assert.Equal(t, fmt.Sprintf("%d 0 run 0 60000 w", before), c.Get(t.Context(), home).Val())
-	assert.Equal(t, "zset", c.Type(t.Context(), script.MarkerKey("test")).Val(), "GET fails in scripts of earlier versions")
-	for key, refused := range map[string]bool{script.MarkerKey("test"): true, home: false, script.Home(home + "x").Marker(""): true} {
-		for name, command := range map[string][]byte{
-			"mark":      script.AppendMark(nil, key, protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute),
-			"bootstrap": script.AppendBootstrap(nil, key, protocol.ID{1}, "run", script.EndAny, 0, time.Minute),
-			"whole":     script.AppendCaughtUp(nil, key, protocol.Incarnation(before)),
-		} {
-			err := c.Do(t.Context(), args(t, command)...).Err()
-			switch {
-			case !refused || name == "whole" && key != script.MarkerKey("test"): // what is caught up is an incarnation
-				assert.NoError(t, err, "%s of %s", name, key)
-			default:
-				assert.ErrorContains(t, err, script.OtherSet, "%s of %s", name, key)
-			}
-		}
+	assert.Empty(t, step(protocol.RecordStep{Kind: protocol.SetAccept, Ballot: "19a0000000000000001"}, set), "it serves nothing")
+	assert.Regexp(t, `^\d+ 0 run 60000 120000 w$`, step(protocol.RecordStep{Kind: protocol.SetCommit, Ready: true}, set))
+	for key, refused := range map[string]bool{markerKey(set): false, markerKey(all[1]): true} {
+		err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute))...).Err()
+		assert.Equal(t, refused, err != nil, key)
 	}
-	inspect := script.AppendInspect(nil, script.NewKeys("test", "n"), 1)
-	assert.ErrorContains(t, c.Do(t.Context(), args(t, inspect)...).Err(), script.OtherSet)
+	assert.Regexp(t, `^\d+ 0 run 120000 120000 w$`, step(protocol.RecordStep{Kind: protocol.SetMove}, longer))
+	assert.Zero(t, c.Exists(t.Context(), markerKey(set)).Val(), "the marker has moved")
 
 	require.NoError(t, c.FlushAll(t.Context()).Err())
-	step(protocol.RecordStep{Kind: protocol.SetRestore})
-	after := strings.Fields(c.Get(t.Context(), home).Val())
-	require.Len(t, after, 5, "it is not caught up")
-	assert.NotEqual(t, fmt.Sprint(before), after[0])
-	assert.Equal(t, []string{"run", "60000", "120000"}, after[2:], "its guard time is that of the set")
+	before := strings.Fields(step(protocol.RecordStep{Kind: protocol.SetRestore}, set))
+	require.Len(t, before, 5, "it is not caught up")
+	assert.Equal(t, []string{"run", "60000", "120000"}, before[2:], "its guard time is that of the set")
+	require.NoError(t, c.Del(t.Context(), markerKey(set)).Err())
+	lost := step(protocol.RecordStep{Kind: protocol.SetCommit, Ready: true}, set)
+	assert.Regexp(t, `^\d+ [1-9]\d+ run 60000 120000$`, lost, "a recorded node that lost its marker is not new")
+	before = strings.Fields(lost)
+	after := strings.Fields(step(protocol.RecordStep{Kind: protocol.SetMove}, longer))
+	assert.Equal(t, before[0], after[0])
+	assert.Equal(t, number(t, before[1])+60000, number(t, after[1])+120000, "its guard time goes on")
+	assert.Empty(t, step(protocol.RecordStep{Kind: protocol.SetRetire}, later(longer)), "it has left")
+	assert.Zero(t, c.Exists(t.Context(), markerKey(longer)).Val())
+
+	require.NoError(t, c.FlushAll(t.Context()).Err())
+	step(protocol.RecordStep{Kind: protocol.SetRestore}, set)
+	born := time.Now().Add(-70 * time.Second).UnixMilli()
+	require.NoError(t, c.Set(t.Context(), markerKey(set), fmt.Sprint("7 ", born, " run 60000 120000"), 0).Err())
+	assert.Equal(t, fmt.Sprint("7 ", born-60000, " run 120000 120000"), step(protocol.RecordStep{Kind: protocol.SetMove}, longer), "its guard time was over")
+}
+
+// later is a configuration of the next epoch.
+func later(c *protocol.Configuration) *protocol.Configuration { return c.Finish("19a0000000000000008") }
+
+func number(t *testing.T, word string) int {
+	n, err := strconv.Atoi(word)
+	require.NoError(t, err)
+	return n
 }
 
 // A node that begins to count beside others keeps its incarnation. It attests
@@ -142,7 +182,7 @@ func TestANodeThatEntersVotesAndDoesNotAttest(t *testing.T) {
 				born := time.Now().Add(-70 * time.Second).UnixMilli()
 				require.NoError(t, c.Set(t.Context(), script.HomeOf(before.Stamp).Marker("test"), fmt.Sprint("7 ", born, " run 60000 120000", was), 0).Err())
 			}
-			require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run", 0, time.Minute))...).Err())
+			require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
 		}
 		home := script.HomeOf(joint.Stamp)
 		marker := c.Get(t.Context(), home.Marker("test")).Val()

@@ -33,17 +33,14 @@ func (w *world) shuffled() []*node {
 
 func (p *proc) to(n *node) *link { return p.links[n.idx] }
 
-// link is the connection of a number. Where the server at a member's address
-// has turned out to be another member, the member has a further number, and no
-// connection: its server is reached by another number, or not at all.
+// link is the connection of a number.
 func (p *proc) link(i int) *link {
-	if i < len(p.links) {
-		return p.links[i]
+	for _, l := range p.links {
+		if l.no == i {
+			return l
+		}
 	}
-	for n := len(p.links) + len(p.nowhere); i >= n; n++ {
-		p.nowhere = append(p.nowhere, &link{proc: p, node: p.links[0].node, idx: n, absent: true})
-	}
-	return p.nowhere[i-len(p.links)]
+	return p.nowhere
 }
 
 // cutOff holds up everything between p and n.

@@ -33,8 +33,7 @@ func (w *world) changes() (all []protocol.Change) {
 		}
 		w.rng.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
 		all = append(all, w.change(out[:adds], in[:removes]))
-		// A node that has left does not come back: it has to be emptied first.
-		in, out = append(append([]*node(nil), in[removes:]...), out[:adds]...), out[adds:]
+		in, out = slices.Concat(in[removes:], out[:adds]), slices.Concat(out[adds:], in[:removes])
 	}
 	return all
 }
@@ -245,6 +244,7 @@ var exchangeFalls = generator{
 			other.cut(old...)
 			f.acquire(false)
 		})
+		w.once(operator.at(4), 2*w.guard, w.nodeTimeout/4, func() { other.mend(old...) }) // they say what counts now
 		w.once(holds(f), 2*w.guard, w.around(w.nodeTimeout), func() {})
 	},
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -165,33 +164,6 @@ var exchangeAsleep = generator{
 	},
 }
 
-// exchangeCopies: C is replaced by D, and another process reaches a copy of D's
-// data at A's address, and not B. A process holds by A and B meanwhile. The
-// operator may stop while both sets count.
-var exchangeCopies = generator{
-	name: "exchange copies",
-	set:  outageSet,
-	plan: func(w *world) {
-		o := w.outage()
-		a, b, c, d := o.old[0], o.old[1], o.old[2], o.next[0]
-		other, stops := o.f.proc, w.rng.IntN(2) == 0
-		w.then(0, func() { o.f.release() })
-		w.then(w.around(w.nodeTimeout), func() { o.operator.exchange(w.change(o.next[:1], o.old[2:])) })
-		w.once(o.operator.at(3), 3*w.guard, w.around(w.nodeTimeout), func() {
-			if stops {
-				o.operator.pause()
-			}
-			x := w.outsider(other, a)
-			x.model = d.model.Clone()
-			x.mark() // as by the first client that meets this run of a server
-			other.cut(b)
-			o.e.proc.cut(c, d)
-		})
-		w.then(w.guard+w.guard/2, func() { o.f.acquire(false) })
-		w.once(holds(o.f), w.guard, w.around(w.nodeTimeout), func() {})
-	},
-}
-
 // exchangeSpares: ABC becomes ADE, and the operator stops while both sets
 // count. An onlooker finds again and again whether one node more may be
 // restarted, and one is stopped then. The hold is not lost.
@@ -229,49 +201,4 @@ var exchangeSpares = generator{
 			})
 		}
 	},
-}
-
-// exchangeSwapped: nodes are exchanged, and for some processes two addresses
-// lead to each other's servers for a while.
-var exchangeSwapped = generator{
-	name: "exchange swapped",
-	set: func(r *rand.Rand, s *setting) {
-		exchangeSet(r, s)
-		s.members, s.nodes = 3, 5
-	},
-	plan: func(w *world) {
-		w.assemble(true)
-		w.allLoop()
-		w.at(w.around(w.ttl), func() { w.procs[0].exchange(w.changes()...) })
-		for range 1 + w.rng.IntN(4) {
-			p := w.procs[1+w.rng.IntN(len(w.procs)-1)]
-			i, j := w.rng.IntN(len(w.nodes)), w.rng.IntN(len(w.nodes))
-			at := time.Duration(w.rng.Int64N(int64(w.length / 2)))
-			if w.rng.IntN(3) == 0 { // before the process knows the set
-				at = 0
-			}
-			back := min(at+w.around(2*w.guard), w.length-w.guard)
-			w.at(at, func() {
-				a, b := p.links[i], p.links[j]
-				if a.node.model.Set().Config == nil || b.node.model.Set().Config == nil {
-					return // an empty server at a member's address becomes that member: docs/membership.md, Limits
-				}
-				x, y := a.node, b.node
-				a.leadTo(y)
-				b.leadTo(x)
-				w.at(max(back-at, 0), func() {
-					for _, l := range []*link{a, b} {
-						l.leadTo(w.nodes[l.idx])
-					}
-				})
-			})
-		}
-	},
-}
-
-// leadTo has an address lead to another server.
-func (l *link) leadTo(n *node) {
-	l.snap()
-	l.point(n)
-	l.proc.later(l.proc.w.around(l.proc.w.nodeTimeout), l.connect)
 }

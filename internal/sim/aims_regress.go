@@ -21,6 +21,7 @@ var exchangeRegress = generator{
 		w.rng.Shuffle(3, func(i, j int) { old[i], old[j] = old[j], old[i] })
 		a, b, c, d := old[0], old[1], old[2], w.nodes[3]
 		e, f, operator := w.procs[0].parts[0], w.procs[1].parts[0], w.procs[2]
+		last := f
 		left, others := e.proc, []*proc{f.proc, operator}
 		w.assemble(true)
 		part := func(n *node) {
@@ -53,6 +54,9 @@ var exchangeRegress = generator{
 				left.cut(d)
 				f.proc.cut(a, b, c, d)
 			})
+			w.once(d.model.CaughtUp, 2*w.guard, w.guard/2, func() {
+				operator.cut(c) // its register does not hear of what is decided
+			})
 			w.once(operator.at(3), 3*w.guard, 0, func() {
 				left.cut(a)
 				operator.cut(b, c)
@@ -62,7 +66,8 @@ var exchangeRegress = generator{
 				w.wipe(a, false)
 				left.mend(a)
 			})
-			w.once(meets, 4*w.nodeTimeout, 0, func() {
+			last = operator.parts[0] // the others do not learn what follows
+			w.once(meets, 12*w.nodeTimeout, 0, func() {
 				left.cut(b)
 				operator.mend(b)
 			})
@@ -71,8 +76,8 @@ var exchangeRegress = generator{
 		w.then(w.around(w.ttl/2), func() {
 			operator.mend(c)
 			f.proc.mend(b, d)
-			f.acquire(false)
 		})
+		w.once(operator.at(4), w.ttl/4, 0, func() { last.acquire(false) })
 		w.then(w.ttl/2, func() {})
 	},
 }

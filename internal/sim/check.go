@@ -50,7 +50,11 @@ func (c *checks) began(w *world, a *attempt) {
 	if w.locks == 0 || w.wire != nil || a.part.register != nil {
 		return
 	}
-	most := max(a.part.proc.client.Clock(a.local())+protocol.Ticket(burst.Microseconds()), c.of[a.part.lock].fence+protocol.Residues)
+	ahead := protocol.Ticket(burst.Microseconds())
+	if !w.clean { // the median of fewer nodes' clocks may be behind that of before
+		ahead += protocol.Ticket(w.skew.Microseconds())
+	}
+	most := max(a.part.proc.client.Clock(a.local())+ahead, c.of[a.part.lock].fence+protocol.Residues)
 	if a.first > most {
 		w.fail("ahead", "%v begins at %s, and no ticket of its name is above %s", a, ticketName(a.first), ticketName(most))
 	}

@@ -14,8 +14,8 @@ import (
 func (p *proc) begin() {
 	w := p.w
 	nodes := len(w.nodes)
-	if p.members != nil && w.members > 0 {
-		nodes = w.members
+	if p.members != nil {
+		nodes = 0
 	}
 	p.client = protocol.NewClient(protocol.ClientConfig{
 		Nodes: nodes, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Guard: p.guard(),
@@ -25,7 +25,7 @@ func (p *proc) begin() {
 	for i := range max(1, w.locks) {
 		p.names = append(p.names, &protocol.Name{Name: recordName + lockNames[i], Counting: w.counting})
 	}
-	p.clientTimer, p.reading, p.mended, p.repaired = never, make([]int, len(w.nodes)), map[*node]bool{}, make([]string, len(w.nodes))
+	p.clientTimer, p.reading, p.mended, p.repaired = never, make([]int, len(w.nodes)), map[*node]bool{}, map[int]string{}
 	for _, l := range p.links {
 		l.leapt, l.votes = l.node.wrong, 0
 	}
@@ -36,8 +36,11 @@ func (p *proc) now() protocol.Time { return p.local(p.w.now) }
 
 // carryOut does what the Client says.
 func (p *proc) carryOut(do []protocol.Action) {
-	for i, l := range p.links {
-		if inc := p.client.Voting(i); inc != 0 && inc != l.votes { // its clock begins as it is
+	for _, l := range p.links {
+		if !l.member() {
+			continue
+		}
+		if inc := p.client.Voting(l.no); inc != 0 && inc != l.votes { // its clock begins as it is
 			l.votes, l.leapt, l.known, l.met = inc, l.node.wrong, p.now(), true
 		}
 	}
@@ -49,7 +52,7 @@ func (p *proc) carryOut(do []protocol.Action) {
 func (p *proc) act(a *protocol.Action) {
 	w, l := p.w, p.link(a.Node)
 	if w.trace != nil && a.Kind != protocol.ActWake && a.Kind != protocol.ActStep {
-		w.log("process %s: action %d, address %d, other %d, nodes %b, by %v", p.name, a.Kind, a.Node, a.Other, a.Nodes, a.By)
+		w.log("process %s: action %d, node %d, nodes %b, by %v", p.name, a.Kind, a.Node, a.Nodes, a.By)
 	}
 	switch a.Kind {
 	case protocol.ActWake:
@@ -58,31 +61,26 @@ func (p *proc) act(a *protocol.Action) {
 		l.tell()
 	case protocol.ActGone:
 		if w.eager {
-			w.send(event{at: w.now + 2, kind: evDown, proc: p, gen: p.epoch, m: &message{link: l}})
+			w.send(event{at: w.now + 2, kind: evDown, proc: p, gen: p.epoch, m: &message{link: l, req: protocol.Request{Node: l.no}}})
 		}
 	case protocol.ActEarly:
 		p.early(a.Nodes, a.By)
 	case protocol.ActTime:
-		for i, l := range p.links {
-			if a.Nodes&(1<<i) != 0 {
+		for _, l := range p.links {
+			if l.member() && a.Nodes&(1<<l.no) != 0 {
 				l.askTime()
 			}
 		}
 	case protocol.ActMark:
-		r := protocol.Request{Node: l.idx, Ticket: protocol.Ticket(a.Incarnation), Sent: p.now()}
+		r := protocol.Request{Node: l.no, Ticket: protocol.Ticket(a.Incarnation), Sent: p.now()}
 		l.transfer(&message{about: thatMark, link: l, req: r, try: a.Try})
 	case protocol.ActGuard:
 		l.ask(theLongest, 0)
-	case protocol.ActCompare:
-		other, try := p.link(a.Other), a.Try
-		p.later(4*w.delay, func() {
-			p.carryOut(p.client.Compared(p.now(), l.idx, try, other.idx, l.node == other.node, l.up && other.up))
-		})
 	case protocol.ActReconnect:
 		l.snap()
 	case protocol.ActStep:
 		switch step := *a.Step; {
-		case step.Target >= len(p.links):
+		case p.link(step.Target) == p.nowhere:
 			p.later(p.nodeTimeout(), func() { p.carryOut(p.client.StepDone(p.now(), &step, protocol.RepairResult{Err: errSilent})) })
 		case a.Step.Kind == protocol.RepairLook && !p.mends(p.link(a.Step.Target).node):
 			// Nothing is missing there, for all that this world, or this trace,
@@ -116,7 +114,7 @@ func (p *proc) early(nodes uint32, by time.Duration) {
 func (p *proc) wakeClient(t protocol.Time) {
 	w := p.w
 	at := p.when(t)
-	if at == never || at >= p.clientTimer || w.draining && w.idle() && w.now >= w.lastRead {
+	if at == never || at >= p.clientTimer || w.over() {
 		return
 	}
 	p.clientTimer = max(at, w.now+1)
@@ -132,16 +130,11 @@ func (p *proc) wakeClient(t protocol.Time) {
 // begins has the process begin to look at the nodes' clocks.
 func (p *proc) begins() { p.carryOut(p.client.Tick(p.now())) }
 
-// reach says that the address reaches its server. It returns the address that
-// votes for that instead, or -1.
-func (l *link) reach() int {
-	run := ""
-	if !l.proc.w.nameless {
-		run = l.node.run()
+// reach says that a connection to a member begins.
+func (l *link) reach() {
+	if l.member() {
+		l.proc.carryOut(l.proc.client.Connect(l.proc.now(), l.no, 2*l.proc.w.delay))
 	}
-	other, do := l.proc.client.Connect(l.proc.now(), l.idx, run, 2*l.proc.w.delay)
-	l.proc.carryOut(do)
-	return other
 }
 
 // judge has the Client judge the answer that a message carries.
@@ -160,7 +153,7 @@ func (l *link) judge(m *message) protocol.Verdict {
 func (l *link) judgePush(m *protocol.Push, leapt time.Duration) (counts bool) {
 	p := l.proc
 	l.listen()
-	counts, do := p.client.Push(p.now(), l.idx, m)
+	counts, do := p.client.Push(p.now(), l.no, m)
 	p.carryOut(do)
 	if counts {
 		l.noteReading(protocol.Reading{Received: p.now(), Millis: m.Clock, Push: true}, leapt, protocol.Counts)
@@ -172,7 +165,7 @@ func (l *link) judgePush(m *protocol.Push, leapt time.Duration) (counts bool) {
 func (l *link) judgeTime(m *message) {
 	p := l.proc
 	l.listen()
-	why, do := p.client.Time(l.idx, l.reading(m))
+	why, do := p.client.Time(l.no, l.reading(m))
 	p.carryOut(do)
 	l.noteReading(l.reading(m), m.leapt, why)
 }
@@ -180,6 +173,10 @@ func (l *link) judgeTime(m *message) {
 // attended takes the answer to ask.
 func (l *link) attended(m *message) {
 	p, now := l.proc, l.proc.now()
+	if m.ans.Status == protocol.OtherSet {
+		l.refused()
+		return
+	}
 	switch m.about {
 	case repairs:
 		if m.task.res.Err == errOtherSet {
@@ -187,18 +184,19 @@ func (l *link) attended(m *message) {
 		}
 		p.stepDone(m.task, m.task.res)
 	case hello:
-		p.carryOut(p.client.Show(now, l.idx, m.ans.Incarnation))
+		p.carryOut(p.client.Show(now, l.no, m.ans.Incarnation))
 		l.judgeTime(m)
-		_, do := p.client.Up(now, l.idx)
-		p.carryOut(do)
+		p.carryOut(p.client.Up(now, l.no))
 	case theTime:
 		l.judgeTime(m)
 	case thatMark:
-		p.carryOut(p.client.Marked(now, l.idx, m.try, m.ans.Incarnation, true))
+		p.carryOut(p.client.Marked(now, l.no, m.try, m.ans.Incarnation, true))
 	case theLongest:
-		p.carryOut(p.client.Guarded(now, l.idx, m.ans.Wait))
+		p.carryOut(p.client.Guarded(now, l.no, m.ans.Wait))
 	case theSet:
-		p.members.Told(l.idx, m.try, m.set)
+		p.members.Told(l.no, m.try, m.set, m.next)
 		p.regroup()
+	case moves:
+		l.stepped(m)
 	}
 }

@@ -72,7 +72,8 @@
 //   - silenced: no node whose clock has not jumped is marked for a jump.
 //   - overlong: no hold outlasts its bound by more than a lease; closed: of a process that has
 //     closed no node keeps a claim, where nothing fails.
-//   - set: a set of nodes that one node takes for recorded is that of all its members.
+//   - set: a set of nodes that one node takes for recorded is that of all its members; no process counts on a
+//     configuration that was not recorded or decided, and one follows another at most.
 //   - orphan: when all claims have left, no node keeps anything; where something
 //     has failed, after one more lease.
 //   - order: no claim is admitted past claims that a majority of the nodes has

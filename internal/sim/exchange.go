@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ type exchanger struct {
 // exchange has the process carry out changes, one after the other.
 func (p *proc) exchange(goals ...protocol.Change) *exchanger {
 	w := p.w
-	x := &exchanger{p: p, goals: goals, e: protocol.Exchange{Guard: w.guard + w.guard/50 + 2*w.skew, Patience: max(w.guard, 20*w.nodeTimeout), Rules: w.rules}}
+	x := &exchanger{p: p, goals: goals, e: protocol.Exchange{Patience: max(w.guard, 20*w.nodeTimeout), Rules: w.rules}}
 	w.exchanging, w.exchangers = x, append(w.exchangers, x)
 	w.at(1, x.loop)
 	return x
@@ -66,9 +65,9 @@ func (x *exchanger) look() {
 		x.config = c
 		x.e.Decided(p.now(), c)
 	}
-	for k := range c.Members {
-		l := p.link(p.members.Node(k))
-		t, asked := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: l.idx, Target: l.idx}}, p.now()
+	for k, m := range c.Members {
+		l := p.link(m.Number)
+		t, asked := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: m.Number, Target: m.Number}}, p.now()
 		t.then = func(res protocol.RepairResult) {
 			switch {
 			case x.config != c || p.members.Config() != c:
@@ -79,7 +78,7 @@ func (x *exchanger) look() {
 				x.e.Looked(k, res.Wait == 0, res.CaughtUp || !p.mends(l.node))
 			}
 		}
-		p.ask(t, l.idx, p.nodeTimeout())
+		p.ask(t, m.Number, p.nodeTimeout())
 	}
 	x.e.Goal, x.e.Undo = x.goals[0], x.e.Undo || x.undo
 	switch x.e.Outcome() {
@@ -92,7 +91,7 @@ func (x *exchanger) look() {
 		x.goals = nil
 	default: // done, by this process or by another one, or the set is another one than the operator took it for
 		x.goals = x.goals[1:]
-		x.e = protocol.Exchange{Guard: x.e.Guard, Patience: x.e.Patience, Rules: x.e.Rules}
+		x.e = protocol.Exchange{Patience: x.e.Patience, Rules: x.e.Rules}
 		x.config = nil
 	}
 }
@@ -118,17 +117,12 @@ func (n *node) epoch() uint64 {
 }
 
 // numbered returns which number the process gives to a node, -1 if the node is
-// no member. Where addresses have changed their servers that is not the node's
-// own.
+// no member.
 func (p *proc) numbered(n *node) int {
-	if p.members == nil || p.members.Config() == nil || p.members.Config().Stamp.Epoch() == 1 {
-		return n.idx
+	if l := p.to(n); l.member() {
+		return l.no
 	}
-	k := p.members.Config().Member(n.keeps().Identity)
-	if k < 0 {
-		return -1
-	}
-	return slices.IndexFunc(p.links, func(l *link) bool { return p.members.Member(l.idx) == k })
+	return -1
 }
 
 // successor is how the names of the registers begin that decide which
@@ -212,16 +206,11 @@ func (w *world) successor(p *proc, value []byte) {
 	if !ok {
 		panic("a successor that makes no sense")
 	}
-	epoch := c.Stamp.Epoch()
-	if was := w.decided[epoch]; was == nil {
-		w.decided[epoch] = c
-		w.log("process %s decides: %v", p.name, c)
-		if w.wire != nil {
-			w.say("%s decides epoch %d: %v, %s", p.label, epoch, c.Stage, w.roles(c))
-		}
-	} else if was.Stamp != c.Stamp {
-		w.fail("set", "two configurations follow: %v and %v", was, c)
+	if w.wire != nil && w.told.Compare(c.Stamp) < 0 {
+		w.told = c.Stamp
+		w.say("%s decides epoch %d: %v, %s", p.label, c.Stamp.Epoch(), c.Stage, w.roles(c))
 	}
+	w.decides(c)
 	p.members.Decide(c)
 	p.regroup()
 	w.stopRetired()
@@ -240,32 +229,8 @@ func (w *world) roles(c *protocol.Configuration) string {
 	return strings.Join(words, ", ")
 }
 
-// recount has the process's claims count on the nodes of its set.
-func (p *proc) recount() {
-	if p.w.members == 0 || p.grouped == p.members.Config() {
-		return
-	}
-	p.grouped = p.members.Config()
-	g := p.members.Group()
-	for _, l := range p.links {
-		l.absent = l.idx >= g.Nodes || g.Absent&(1<<l.idx) != 0
-	}
-	p.w.log("process %s counts on %v", p.name, p.grouped)
-	p.carryOut(p.client.Regroup(p.now(), g))
-	for _, t := range p.parts {
-		if a := t.att; a != nil && !a.Phase().Final() {
-			a.before()
-			a.Regroup(p.now(), g)
-			a.after()
-		}
-	}
-	for _, i := range append([]*registerOp(nil), p.registerOps...) {
-		i.Regroup(p.now(), g)
-		i.after()
-	}
-}
-
 // member is a node as one that is to be added.
 func (w *world) member(n *node) protocol.Member {
-	return protocol.Member{Identity: "new" + n.run(), Addr: n.address()}
+	w.added++
+	return protocol.Member{Identity: fmt.Sprintf("new%d.%d", n.idx, w.added), Addr: n.address()}
 }

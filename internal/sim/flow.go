@@ -24,10 +24,10 @@ func (l *link) full(k protocol.Class) bool {
 
 // offer sends a request, or has it wait for room.
 func (l *link) offer(a *attempt, r *protocol.Request) {
-	for len(a.wanted) <= l.idx { // the member has a further number since
+	for len(a.wanted) <= r.Node { // the set has got larger
 		a.wanted = append(a.wanted, protocol.Request{})
 	}
-	a.wanted[l.idx] = *r
+	a.wanted[r.Node] = *r
 	way := l.proc.client.Offer(a.Attempt, a.part.shared(), r, l.backlog.Behind)
 	if !a.begun && r.Op == protocol.OpJoin { // T0 is of when it is first sent
 		a.first, a.ticket = a.Ticket(), a.Ticket()
@@ -133,7 +133,7 @@ func (l *link) checkRoom(m *message) {
 // fits holds what is sent to what the claim wants, and to what is under way.
 func (l *link) fits(m *message) {
 	w, a := l.proc.w, m.att
-	if r := a.wanted[l.idx]; r.Op != protocol.OpLeave && (m.req.Op != r.Op || m.req.Op == protocol.OpSettle && m.req.Ticket != r.Ticket) {
+	if r := a.wanted[m.req.Node]; r.Op != protocol.OpLeave && (m.req.Op != r.Op || m.req.Op == protocol.OpSettle && m.req.Ticket != r.Ticket) {
 		w.fail("newest", "%v sends %v %s to node %d, and wants %v %s", a, m.req.Op, ticketName(m.req.Ticket), l.idx, r.Op, ticketName(r.Ticket))
 	}
 	if m.req.Op != protocol.OpJoin && m.req.Op != protocol.OpBeat {

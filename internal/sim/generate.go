@@ -109,11 +109,12 @@ var generators = []generator{
 	uneven,
 	repairBeforeGuardEnds, losesDataAgain, listerLosesData, undecidedName, decidedName, repairWaits, repairTogether, missedResize, rolling,
 	wrongClock, polling, poisoned, forged, recordOfTheFuture,
-	twofold, moved, replica, compared, doubtful,
+	replica, doubtful,
 	readers, queueDies,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
-	lists, recordings, places, copies, remnants, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
-	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeCopies, exchangeSpares, exchangeShrinks, tookBack, exchangeSwapped, exchangeRegress,
+	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
+	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeShrinks, tookBack, exchangeRegress,
+	liar, twofold, starts, dies, returns, powerless, slept, shorter,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }
 

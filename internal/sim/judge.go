@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -33,33 +32,30 @@ func (a about) String() string {
 func (n *node) attend(m *message) protocol.Answer {
 	w := n.w
 	inc, _ := n.model.Incarnation()
-	switch {
+	_, marked := n.model.Incarnation()
+	set := n.model.Set()
+	switch asks := m.about == hello || m.about == thatMark; {
+	case asks && n.lie == nil && m.link.proc.members != nil && (m.stamp != set.Stamp() || !marked):
+		return protocol.Answer{Status: protocol.OtherSet, Clock: n.millis(w.now)}
 	case m.about == repairs:
 		m.task.res = n.repairStep(m)
 	case m.about == thatMark && (protocol.Incarnation(m.req.Ticket) == inc || m.req.Ticket == 0 && n.replica):
 		w.log("process %s has node %d marked", m.link.proc.name, n.idx)
-		if !n.jumped && !n.replica && !n.original && !m.link.proc.left(n) {
+		if !n.jumped && !n.replica {
 			w.fail("silenced", "process %s has node %d marked, whose clock has not jumped", m.link.proc.name, n.idx)
 		}
 		n.mark()
 	case m.about == theSet:
+		n.says(m)
+	case m.about == moves && n.lie == nil:
+		m.set = n.step(m.step)
+	case m.about == moves:
 		m.set = n.keeps()
 	case m.about == hello && inc == 0: // it has no marker
 		n.model.Mark(n.millis(w.now), n.incarnation())
 	}
 	inc, _ = n.model.Incarnation()
 	return protocol.Answer{Incarnation: inc, Clock: n.millis(w.now), Wait: n.model.Guard()}
-}
-
-// left reports whether an address of the process has left the node's server a
-// guard time ago, without INFO. Another address that shows the incarnation
-// since may then reach that server, or a copy whose own data is lost
-// ("Restarted nodes" in docs/protocol.md). No evidence tells, so the process
-// may have the node marked.
-func (p *proc) left(n *node) bool {
-	return p.w.nameless && slices.ContainsFunc(p.links, func(l *link) bool {
-		return l.was == n && l.node != n && p.local(p.w.now) > l.away.Add(p.guard())
-	})
 }
 
 func (l *link) askTime() {
@@ -70,7 +66,7 @@ func (l *link) askTime() {
 }
 
 func (l *link) ask(what about, inc protocol.Incarnation) {
-	r := protocol.Request{Node: l.idx, Ticket: protocol.Ticket(inc), Sent: l.proc.local(l.proc.w.now)}
+	r := protocol.Request{Node: l.no, Ticket: protocol.Ticket(inc), Sent: l.proc.local(l.proc.w.now)}
 	l.transfer(&message{about: what, link: l, req: r})
 }
 
@@ -82,7 +78,7 @@ func (l *link) reading(m *message) protocol.Reading {
 // it.
 func (l *link) listen() {
 	p := l.proc
-	at, width := p.client.Bounds(p.now(), l.idx)
+	at, width := p.client.Bounds(p.now(), l.no)
 	l.met, l.bounded, l.width = false, at > 0, width
 }
 

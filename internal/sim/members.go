@@ -2,138 +2,193 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// In the worlds of some aims a process counts on the set that its nodes have
-// recorded, with the code that runs in production (protocol.Membership and
-// protocol.Recording). This file does what core/members.go does.
+// In the worlds of some aims a process finds its nodes as in production: it
+// begins with a list, and counts on the set that these nodes have recorded
+// (protocol.Membership, protocol.Recording). This file does what
+// core/members.go does.
 
-// address is how a process names a node.
-func (n *node) address() string { return "n" + n.run() }
+// address is what a process dials to reach the node.
+func (n *node) address() string {
+	if n.addr != "" {
+		return n.addr
+	}
+	return fmt.Sprintf("n%d", n.idx)
+}
 
-// assemble has each process look at the sets of its nodes. If recorded, the
-// nodes are a set already.
+func addresses(nodes []*node) (addrs []string) {
+	for _, n := range nodes {
+		addrs = append(addrs, n.address())
+	}
+	return addrs
+}
+
+// assemble has each process begin with its list. If recorded, the first nodes
+// are a set already, and the others are blank.
 func (w *world) assemble(recorded bool) {
+	first := w.nodes
+	if w.members > 0 {
+		first = w.nodes[:w.members]
+	}
+	w.decided = map[protocol.Stamp]*protocol.Configuration{}
+	for _, n := range w.nodes {
+		n.model.Forget()
+		n.names = map[string]bool{}
+	}
 	if recorded {
-		nodes := w.nodes
-		if w.members > 0 {
-			nodes = nodes[:w.members]
-		}
-		for _, n := range w.nodes[len(nodes):] { // they are new
-			n.model.Forget()
-			n.names = map[string]bool{}
-		}
-		c := w.configuration(nodes, "10000000000")
-		if w.members > 0 {
-			w.decided = map[uint64]*protocol.Configuration{1: c}
-		}
-		w.belong(c, nodes)
+		w.belong(w.configuration(first, "10000000000"), first)
 	}
 	for _, p := range w.procs {
+		if p.list == nil {
+			p.list = first
+		}
 		p.join()
 	}
 }
 
-// belong has some members of a set have it recorded.
-func (w *world) belong(c *protocol.Configuration, members []*node) {
-	for _, n := range members {
+// belong has nodes be a set.
+func (w *world) belong(c *protocol.Configuration, nodes []*node) {
+	w.decides(c)
+	for _, n := range nodes {
 		for _, kind := range []protocol.RecordKind{protocol.SetAccept, protocol.SetCommit} {
-			n.model.Step(n.millis(w.now), protocol.RecordStep{Kind: kind, Ballot: "0", Identity: c.Members[c.Place(n.address())].Identity, Config: c}, n.incarnation())
-		}
-	}
-}
-
-// join has the process look at the sets of the nodes that its addresses reach.
-func (p *proc) join() {
-	var addrs []string
-	for _, l := range p.links {
-		addrs = append(addrs, l.node.address())
-	}
-	p.regaining = false
-	listed := len(addrs)
-	if p.w.members > 0 {
-		listed = p.w.members
-	}
-	p.members = protocol.NewMembership(addrs[:listed], p.w.rules)
-	p.members.Exchanges = true
-	for _, l := range p.links[:listed] {
-		l.absent = false
-	}
-	for i, a := range addrs[listed:] {
-		p.members.Know(a)
-		if l := p.links[listed+i]; !l.absent {
-			l.snap()
-			l.absent = true
-		}
-	}
-	p.grouped = nil
-	p.client.Regroup(p.now(), p.members.Group())
-	for _, l := range p.links {
-		if l.up && !l.meet() {
-			l.snap()
+			n.step(protocol.RecordStep{Kind: kind, Ballot: "0", Identity: c.Members[c.Place(n.address())].Identity, Config: c, Ready: w.bootstrap})
 		}
 	}
 }
 
 // configuration is a set of some nodes.
 func (w *world) configuration(nodes []*node, chance string) *protocol.Configuration {
-	c := &protocol.Configuration{Stamp: protocol.Stamp("1.00000000" + chance), Guard: w.guard, Retention: w.retention}
-	for _, n := range nodes {
-		c.Members = append(c.Members, protocol.Member{Identity: chance[:4] + n.run(), Addr: n.address()})
+	stamp := protocol.Stamp("1.00000000" + chance)
+	c := &protocol.Configuration{Stamp: stamp, Origin: stamp, Now: w.settings(), Next: w.settings(), Last: len(nodes) - 1}
+	for i, n := range nodes {
+		c.Members = append(c.Members, protocol.Member{Number: i, Identity: fmt.Sprintf("%s%d", chance[:4], n.idx), Addr: n.address()})
 	}
 	return c
 }
 
-// meet finds out of which set the node is that a connection has reached. It
-// reports whether the connection may be used.
+// settings are what all clients of a set share.
+func (w *world) settings() protocol.Shared {
+	return protocol.Shared{Guard: w.guard, Retention: w.retention, Skew: w.skew}
+}
+
+// join has the process begin with its list.
+func (p *proc) join() {
+	p.members = protocol.NewMembership(addresses(p.list), p.w.rules)
+	p.grouped, p.recording = nil, false
+	p.begin()
+	for _, l := range p.links {
+		l.up, l.open, l.no = false, false, -1
+		l.gen++
+	}
+	p.tend()
+}
+
+// number is what a connection of the link counts as now: the number of a
+// member, or of an address of the list. It is -1 if there is to be none.
+func (l *link) number() int {
+	m := l.proc.members
+	if m == nil {
+		return l.idx
+	}
+	addr := l.node.address()
+	if l.at != "" {
+		addr = l.at
+	}
+	if c := m.Config(); c != nil && c.Place(addr) >= 0 {
+		return c.Members[c.Place(addr)].Number
+	}
+	if i := slices.Index(m.List(), addr); i >= 0 && m.Wants(protocol.Seed+i) {
+		return protocol.Seed + i
+	}
+	return -1
+}
+
+// member reports whether the link stands for a member, of which the Client
+// knows.
+func (l *link) member() bool { return l.no >= 0 && l.no < protocol.Seed }
+
+// tend has the connections be those that are to be there. One that is to end,
+// and that carries a step, ends a little later.
+func (p *proc) tend() {
+	for _, l := range p.links {
+		no := l.number()
+		if no != l.no {
+			if !l.ending && slices.ContainsFunc(l.unanswered, func(m *message) bool { return m.about == moves }) {
+				l.ending = true
+				p.later(2*(p.w.delay+p.w.jitter), p.tend)
+				continue
+			}
+			l.snap()
+			l.ending, l.no = false, no
+		}
+		if no >= 0 {
+			l.connect()
+		}
+	}
+}
+
+// meet finds out what the server is that a connection has reached. It reports
+// whether it counts as a member.
 func (l *link) meet() bool {
 	p := l.proc
 	if p.members == nil {
 		return true
 	}
-	v := p.members.Met(l.idx, l.node.run(), l.node.keeps())
+	v := p.members.Met(l.no, l.node.keeps())
+	if v.Fault != protocol.SetFits {
+		p.w.log("link %s-%s: %d of %v", p.name, l.node.address(), v.Fault, v.Set)
+	}
 	p.regroup()
-	p.regains()
 	if p.outOfSet() {
 		for _, t := range p.parts {
 			t.release() // its caller gets an error
 		}
 	}
-	if v.Fault != protocol.SetFits {
-		p.w.log("link %s-%s: %v", p.name, l.node.address(), v)
-	}
 	return v.Fault == protocol.SetFits
 }
 
-// same has Membership hear that the link reaches the server of another one.
-func (l *link) same(other int) {
-	if l.proc.members != nil {
-		l.proc.members.Same(l.idx, other, l.node.run())
-		l.proc.regroup()
-	}
-}
-
-// regains has the process give the set back to nodes that lost their data, if
+// records has the process record a set, or record it again, if
 // protocol.Membership says so. Another process may do so as well, and an answer
 // may be lost: it looks again after a while.
-func (p *proc) regains() {
+func (p *proc) records() {
 	w := p.w
-	if p.regaining || !p.members.Regains() || w.draining && w.idle() {
+	if p.recording || !p.members.Due() || w.over() || w.wire != nil {
 		return
 	}
-	p.regaining = true
+	p.recording = true
 	p.later(w.around(w.nodeTimeout), func() {
-		if r := p.members.Regain(p.ballot()); r != nil {
-			p.recordSteps(r, 0)
+		if r := p.members.Record(p.ballot(), w.settings(), false, p.chance); r != nil {
+			p.recordSteps(r)
 		}
-		p.later(w.nodeTimeout, func() {
-			p.regaining = false
-			p.regains()
+		p.later(w.around(2*w.nodeTimeout), func() {
+			p.recording = false
+			p.records()
 		})
 	})
+}
+
+// recordSteps sends what a Recording wants to be asked. An answer that is lost
+// ends it.
+func (p *proc) recordSteps(r *protocol.Recording) {
+	todo := r.Out
+	r.Out = nil
+	for _, s := range todo {
+		p.link(s.Node).step(s, func(has protocol.NodeSet) {
+			was := r.Outcome
+			r.Answer(s, has)
+			p.recordSteps(r)
+			if r.Outcome == protocol.RecordDone && was == protocol.RecordGoesOn {
+				p.w.log("process %s: the set is recorded: %v", p.name, r.Config)
+				p.members.Recorded(r)
+				p.regroup()
+			}
+		})
+	}
 }
 
 // chance is a random text that no other process has.
@@ -156,77 +211,69 @@ func (p *proc) regroupLater() {
 
 // regroup does what protocol.Membership says.
 func (p *proc) regroup() {
-	w := p.w
-	todo := p.members.Out
-	p.members.Out = nil
-	outside, others, doubts := p.members.Outside(), p.members.Others(), p.members.Doubts()
-	for _, t := range p.parts {
-		if a := t.att; a != nil && !a.Phase().Final() {
-			a.before()
-			a.Exclude(p.local(w.now), outside|doubts, others)
-			a.Exclude(p.local(w.now), outside, 0)
-			a.after()
+	for len(p.members.Out) > 0 {
+		todo := p.members.Out
+		p.members.Out = nil
+		p.recount()
+		for _, a := range todo {
+			l := p.link(a.Node)
+			switch {
+			case a.Begin, a.Cease: // the state of now decides, as in the runtime
+				p.later(1, p.tend)
+			case a.Reconnect:
+				p.later(1, l.snap)
+				if p.w.wire != nil {
+					p.later(time.Millisecond, l.connect)
+				}
+			case a.Ask > 0:
+				l.transfer(&message{about: theSet, link: l, of: p.members.Stamp(), req: protocol.Request{Node: l.no, Sent: p.now()}, try: a.Ask})
+			default:
+				s := a.RecordStep
+				if s.Kind == protocol.SetLife {
+					s.Life = p.chance()
+				}
+				l.step(s, nil)
+			}
 		}
-	}
-	for _, i := range append([]*registerOp(nil), p.registerOps...) {
-		i.Exclude(p.now(), outside|doubts, others)
-		i.Exclude(p.now(), outside, 0)
-		i.after()
 	}
 	p.recount()
-	for _, a := range todo {
-		if a.Node >= len(p.links) {
-			continue
-		}
-		l := p.links[a.Node]
-		switch {
-		case a.Reconnect:
-			p.later(1, l.snap)
-			switch {
-			case w.wire == nil:
-			case w.members > 0: // a trace that exchanges nodes has no command for it
-				p.later(2, l.connect)
-			default:
-				w.say("%s connects to node %d again", p.label, a.Node+1)
-			}
-			continue
-		case a.Cease, a.Begin: // the state of now decides, as in the runtime
-			if l.absent = !p.members.Wants(a.Node); l.absent {
-				p.later(1, l.snap)
-			} else if a.Begin {
-				p.later(1, l.connect)
-			}
-			continue
-		case a.Ask > 0:
-			l.transfer(&message{about: theSet, link: l, req: protocol.Request{Node: l.idx, Sent: p.now()}, try: a.Ask})
-			continue
-		}
-		n, s := l.node, a.RecordStep
-		if s.Kind == protocol.SetLife {
-			s.Life = p.chance()
-		}
-		move := func() {
-			if n.down {
-				return
-			}
-			if has := n.step(s); s.Kind == protocol.SetLife {
-				p.later(n.delay(), func() {
-					p.members.Kept(l.idx, has)
-					p.regroup()
-				})
-			}
-		}
-		if w.wire == nil || !w.wire.keeps(event{kind: evMove, fn: move, m: &message{about: moves, link: l}}) {
-			w.at(n.delay(), move)
-		}
+	p.records()
+}
+
+// step sends a step of the register of a node's set.
+func (l *link) step(s protocol.RecordStep, then func(has protocol.NodeSet)) {
+	l.transfer(&message{about: moves, link: l, step: s, kept: then, req: protocol.Request{Node: l.no, Sent: l.proc.now()}})
+}
+
+// stepped takes what a node keeps after a step.
+func (l *link) stepped(m *message) {
+	if m.kept != nil {
+		m.kept(m.set)
+	} else if m.step.Kind == protocol.SetLife {
+		l.proc.members.Kept(l.no, m.set)
+		l.proc.regroup()
+	}
+}
+
+// says is what a node says when it is asked so.
+func (n *node) says(m *message) {
+	m.set = n.keeps()
+	if m.next.Of = m.of; n.lie == nil {
+		has := n.model.Name(protocol.SuccessorName(m.of)).Recorded()
+		m.next.Version = has.Version
+		m.next.Config, _ = protocol.ParseConfiguration(string(has.Value))
 	}
 }
 
 // keeps is what the node says of its set. A client reads it from a text.
 func (n *node) keeps() protocol.NodeSet {
-	has, ok := protocol.ParseNodeSet(n.model.SetText())
+	text := n.model.SetText()
+	if n.lie != nil {
+		text = n.lie()
+	}
+	has, ok := protocol.ParseNodeSet(text)
 	if !ok {
-		n.w.fail("set", "node %s keeps %q", n.address(), n.model.SetText())
+		n.w.fail("set", "node %s keeps %q", n.address(), text)
 	}
 	return has
 }
@@ -234,25 +281,28 @@ func (n *node) keeps() protocol.NodeSet {
 // step carries out a step of the set's register.
 func (n *node) step(s protocol.RecordStep) protocol.NodeSet {
 	w := n.w
-	if s.Kind == protocol.SetRestore && s.Seen == n.model.SetText() {
-		n.mark()
-	}
-	was := n.model.Set()
+	n.lives++
 	n.model.Step(n.millis(w.now), s, n.incarnation())
+	if inc, _ := n.model.Incarnation(); inc == n.incarnation() {
+		n.unmarked, n.jumped, n.replica = false, false, false
+	} else {
+		n.lives--
+	}
 	has := n.keeps()
-	if has.Regains && !was.Regains { // it begins another incarnation when the set is recorded
-		n.lives++
-		n.unmarked, n.jumped, n.replica, n.original = false, false, false, false
-		w.ledger.lost(w)
+	if c := has.Recorded(); c != nil && s.Kind == protocol.SetCommit && c.Stamp == s.Config.Stamp {
+		w.decides(c)
 	}
 	w.log("node %s: %v %s: %v", n.address(), s.Kind, s.Ballot, has.String())
+	if w.stepped != nil {
+		w.stepped()
+	}
 	return has
 }
 
 // refused is a request that a node does not serve because of its set.
 func (l *link) refused() {
 	if l.proc.members != nil {
-		l.proc.members.Refused(l.idx)
+		l.proc.members.Refused(l.no)
 		l.proc.regroup()
 	}
 }
@@ -260,6 +310,17 @@ func (l *link) refused() {
 // outOfSet: its list is another one than its nodes'.
 func (p *proc) outOfSet() bool {
 	return p.members != nil && p.members.Wrong().Fault != protocol.SetFits
+}
+
+// waits reports whether the process has no nodes yet. The call that it is asked
+// by waits for them.
+func (p *proc) waits() bool {
+	if p.members == nil || p.members.Config() != nil {
+		return false
+	}
+	p.members.Want()
+	p.records()
+	return true
 }
 
 // stamp is what the requests of the process name.
@@ -270,62 +331,56 @@ func (p *proc) stamp() protocol.Stamp {
 	return p.members.Stamp()
 }
 
-// recordSet has the process record the set of its addresses, and try again
-// while others do so, too.
-func (p *proc) recordSet(tries int) {
-	w := p.w
-	var nodes []*node
-	for _, l := range p.links {
-		nodes = append(nodes, l.node)
-	}
-	chance := p.chance()
-	r := protocol.NewRecording(w.configuration(nodes, chance), p.ballot(), w.rules)
-	p.recordSteps(r, tries)
-}
-
-// recordSteps sends what a Recording wants to be asked. An answer that is lost
-// ends it.
-func (p *proc) recordSteps(r *protocol.Recording, tries int) {
-	w := p.w
-	todo := r.Out
-	r.Out = nil
-	for _, s := range todo {
-		n := p.links[s.Node].node
-		w.at(w.around(8*w.delay), func() {
-			if n.down {
-				return
-			}
-			has := n.step(s)
-			p.later(w.around(8*w.delay), func() {
-				was := r.Outcome
-				if r.Answer(s, has); was == protocol.RecordGoesOn {
-					p.recordStands(r, tries)
-				}
-			})
-		})
-	}
-}
-
-// recordStands does what follows from an answer.
-func (p *proc) recordStands(r *protocol.Recording, tries int) {
-	w := p.w
-	switch r.Outcome {
-	case protocol.RecordDone, protocol.RecordAlready:
-		w.log("process %s: the set is recorded: %v", p.name, r.Config)
-		if !r.Regains() {
-			p.members.Recorded(r)
-			break
-		}
-		p.members.Rejudge()
-		p.regroup()
-		for _, l := range p.links {
-			p.later(w.around(8*w.delay), l.connect) // meets it again
-		}
-	case protocol.RecordSuperseded:
-		if tries > 0 {
-			p.later(w.around(w.nodeTimeout), func() { p.recordSet(tries - 1) })
-		}
+// recount has the process's claims count on the nodes of its set.
+func (p *proc) recount() {
+	w, c := p.w, p.members.Config()
+	if p.grouped == c {
 		return
 	}
-	p.recordSteps(r, tries)
+	p.grouped = c
+	w.log("process %s counts on %v", p.name, c)
+	if c != nil && w.decided[c.Stamp] == nil {
+		w.fail("set", "process %s counts on %v, which was not decided", p.name, c)
+	}
+	g := p.members.Group()
+	p.carryOut(p.client.Regroup(p.now(), g))
+	for _, t := range p.parts {
+		if a := t.att; a != nil && !a.Phase().Final() {
+			a.before()
+			a.Regroup(p.now(), g)
+			a.after()
+		}
+	}
+	for _, i := range append([]*registerOp(nil), p.registerOps...) {
+		i.Regroup(p.now(), g)
+		i.after()
+	}
+	for _, t := range p.parts {
+		if t.waits && c != nil {
+			p.later(1, func() { t.acquire(t.try) })
+		}
+	}
+}
+
+// alone has the node show a later configuration of which it is the only member,
+// and serve every request.
+func (n *node) alone() {
+	n.w.log("node %s lies", n.address())
+	own := n.keeps()
+	n.lie = func() string {
+		c := *n.w.latest()
+		c.Stamp, c.Stage = protocol.StampOf(99, protocol.Ballot(fmt.Sprintf("%019d", 99))), protocol.Stable
+		c.Members = []protocol.Member{{Number: 0, Identity: own.Identity, Addr: n.address()}}
+		return (&protocol.NodeSet{Phase: protocol.SetRecorded, Identity: own.Identity, Config: &c}).String()
+	}
+}
+
+// leads has an address of a member lead to another server, for this process.
+// The server is reached at its own address, too.
+func (p *proc) leads(from, to *node) {
+	l := p.to(from)
+	l.snap()
+	l.at = "nowhere"
+	p.links = append(p.links, &link{proc: p, node: to, idx: to.idx, no: -1, at: from.address()})
+	p.tend()
 }

@@ -24,13 +24,17 @@ type message struct {
 	ans     protocol.Answer
 	gen     uint32 // the connection that carries it
 	stamp   protocol.Stamp
-	about   about            // nothing else: what it is, if it is no claim's nor a register operation's
-	task    *repairTask      // a step of a repair
-	leapt   time.Duration    // by how much the node's clock had jumped when it answered
-	try     uint32           // of a NodeMark, or the number of a question about the set
-	set     protocol.NodeSet // the answer to that
-	sent    moment           // on that connection
-	expires protocol.Time    // of a leave: when the lease it ends has ended by itself
+	about   about       // nothing else: what it is, if it is no claim's nor a register operation's
+	task    *repairTask // a step of a repair
+	step    protocol.RecordStep
+	kept    func(has protocol.NodeSet) // takes the answer to step
+	of      protocol.Stamp             // of a question about the set: what follows this one
+	next    protocol.RecordedNext      // the answer to that
+	leapt   time.Duration              // by how much the node's clock had jumped when it answered
+	try     uint32                     // of a NodeMark, or the number of a question about the set
+	set     protocol.NodeSet           // the answer to that, or to step
+	sent    moment                     // on that connection
+	expires protocol.Time              // of a leave: when the lease it ends has ended by itself
 
 	silent bool // it has failed, and the claim does not hear so in time
 
@@ -55,13 +59,14 @@ func (m *message) shared() *protocol.Name {
 // connection of their own, unordered here.
 type link struct {
 	proc *proc
-	node *node         // that the address reaches
-	idx  int           // of the address
-	was  *node         // that it reached before, if any
-	away protocol.Time // since when it does not reach that
+	node *node
+	idx  int    // of the node
+	no   int    // what the connection counts as: see number
+	at   string // the address, if it is not the node's own
 
-	up         bool
-	absent     bool // the node is no member of the process's set
+	up         bool // it carries claims
+	open       bool // it carries steps of the set's register, and questions about it
+	ending     bool // see tend
 	gen        uint32
 	known      protocol.Time        // since when the process knows the node's incarnation
 	leapt      time.Duration        // by how much the node's clock had jumped when the process last heard of it
@@ -85,7 +90,7 @@ type link struct {
 // else fails at once.
 func (l *link) transfer(m *message) {
 	switch {
-	case l.up:
+	case l.up, l.open && (m.about == moves || m.about == theSet):
 		l.transmit(m)
 	case m.req.Op == protocol.OpLeave:
 		l.leaves = append(l.leaves, m)
@@ -104,8 +109,10 @@ func (l *link) failed(m *message) {
 
 func (l *link) transmit(m *message) {
 	m.gen, m.sent, m.stamp = l.gen, l.proc.w.now, l.proc.stamp()
-	if m.about == claims {
+	if m.about == claims || m.about == moves {
 		l.unanswered = append(l.unanswered, m)
+	}
+	if m.about == claims {
 		l.pending++
 	}
 	l.forward(requests, m)
@@ -165,7 +172,7 @@ func (n *node) push(o model.Out) {
 		n.kept = append(n.kept, o)
 		return
 	}
-	l := p.linkTo(n)
+	l := p.to(n)
 	if l.pushCut {
 		w.log("node %d: push %v to %s is lost", n.idx, o.Push.ID, p.name)
 		return
@@ -176,35 +183,24 @@ func (n *node) push(o model.Out) {
 	}
 	leapt := n.wrong
 	w.send(event{at: at, kind: evPush, proc: p, gen: p.epoch, m: &message{link: l, push: &o.Push}, fn: func() {
-		if l.judgePush(&o.Push, leapt) {
-			p.push(l.idx, o.Push)
+		if l.member() && l.judgePush(&o.Push, leapt) {
+			p.push(l.no, o.Push)
 		}
 	}})
-}
-
-// linkTo is the connection that reaches a node: where addresses have changed
-// their servers it is not that of the node's own address.
-func (p *proc) linkTo(n *node) *link {
-	for _, l := range p.links {
-		if l.node == n && l.up {
-			return l
-		}
-	}
-	return p.links[n.idx]
 }
 
 // snap breaks the connection. What was on it is lost, or arrives late, or
 // arrived and does so once more.
 func (l *link) snap() {
-	if !l.up {
+	if !l.up && !l.open {
 		return
 	}
-	w := l.proc.w
+	w, was := l.proc.w, l.up
 	w.tape.note("break %s>%d", l.proc.label, l.idx+1)
 	w.log("link %s-%d breaks", l.proc.name, l.node.idx)
-	l.up = false
+	l.up, l.open = false, false
 	if l.proc.members != nil {
-		l.proc.members.Down(l.idx)
+		l.proc.members.Down(l.no)
 	}
 	l.gen++
 	for _, m := range l.unanswered {
@@ -215,14 +211,18 @@ func (l *link) snap() {
 				l.arriveLate(m)
 			}
 		}
-		if m.req.Op == protocol.OpLeave {
+		switch {
+		case m.about != claims:
+		case m.req.Op == protocol.OpLeave:
 			l.leaves = append(l.leaves, m)
-		} else {
+		default:
 			l.failed(m)
 		}
 	}
 	if l.proc.alive {
-		l.proc.carryOut(l.proc.client.Down(l.proc.now(), l.idx))
+		if was {
+			l.proc.carryOut(l.proc.client.Down(l.proc.now(), l.no))
+		}
 		l.proc.regroupLater()
 	}
 	l.unanswered = nil
@@ -252,7 +252,7 @@ func (l *link) arriveLate(m *message) {
 // possible calls it again.
 func (l *link) connect() {
 	defer l.pump()
-	if l.up || l.absent || l.node.down || l.node.paused || !l.proc.alive || l.proc.paused || l.stalled[requests] || l.stalled[answers] {
+	if l.up || l.open || l.no < 0 || l.no != l.number() || l.node.down || l.node.paused || !l.proc.alive || l.proc.paused || l.stalled[requests] || l.stalled[answers] {
 		return
 	}
 	w := l.proc.w
@@ -264,24 +264,19 @@ func (l *link) connect() {
 	}
 	w.tape.note("connect %s>%d", l.proc.label, l.idx+1)
 	l.node.inspect(l.proc)
-	if other := l.reach(); other >= 0 {
-		w.log("link %s-%d reaches the server of %d", l.proc.name, l.idx, other)
-		l.same(other)
-		l.again()
-		return
+	l.reach()
+	l.open, l.last = true, [2]moment{w.now, w.now}
+	l.up = l.meet()
+	if l.proc.members != nil {
+		l.proc.members.Up(l.no)
+		l.proc.regroupLater()
 	}
-	if !l.meet() {
-		l.proc.carryOut(l.proc.client.Failed(l.proc.now(), l.idx))
+	if !l.up {
 		l.again()
 		return
 	}
 	w.log("link %s-%d is up", l.proc.name, l.idx)
-	l.up, l.pushCut = true, false
-	if l.proc.members != nil {
-		l.proc.members.Up(l.idx)
-		l.proc.regroupLater()
-	}
-	l.last = [2]moment{w.now, w.now}
+	l.pushCut = false
 	l.ask(hello, 0)
 	leaves := l.leaves
 	l.leaves = nil
@@ -296,30 +291,31 @@ func (l *link) connect() {
 // incarnation. What it knows of an earlier one ends when the node shows the
 // present one: seed 1300013921, recorded.
 func (l *link) timed() bool {
-	at, _ := l.proc.client.Bounds(l.proc.now(), l.idx)
+	if !l.member() {
+		return true
+	}
+	at, _ := l.proc.client.Bounds(l.proc.now(), l.no)
 	inc, _ := l.node.model.Incarnation()
 	return at > 0 && l.votes == inc
 }
 
-// again tries to connect once more after a while, as the runtime does.
+// again has the server be judged again after a while, as the runtime does: it
+// counts as no member.
 func (l *link) again() {
-	w := l.proc.w
-	if !w.draining || !w.idle() {
-		w.at(w.around(w.nodeTimeout), l.connect)
-	}
-}
-
-// point has the address reach another server from its next connection on.
-func (l *link) point(n *node) {
-	l.proc.w.tape.note("point %s>%d %d", l.proc.label, l.idx+1, n.idx+1)
-	l.was, l.node, l.away = l.node, n, l.proc.local(l.proc.w.now)
+	w, p, gen := l.proc.w, l.proc, l.gen
+	p.later(w.around(w.nodeTimeout), func() {
+		if l.gen == gen && l.open && !l.up && !w.over() {
+			p.members.Again(l.no)
+			p.regroup()
+		}
+	})
 }
 
 // tell has the claims ask again: while the connection for commands or pushes
 // was away they may have missed something.
 func (l *link) tell() {
 	w := l.proc.w
-	w.send(event{at: w.now.add(w.delay), kind: evUp, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen}})
+	w.send(event{at: w.now.add(w.delay), kind: evUp, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen, req: protocol.Request{Node: l.no}}})
 }
 
 // cut stops the traffic in the given directions.

@@ -18,7 +18,8 @@ type node struct {
 	idx   int
 	model *model.Node
 
-	server string // set if it is not one of the world's nodes, but of some process's list
+	addr string        // if it was given another address
+	lie  func() string // what it says of its set, if that is not what it keeps; it serves any request then
 
 	slow     int // factor on delays
 	down     bool
@@ -28,7 +29,6 @@ type node struct {
 	unmarked bool          // restarted with a memory that may be old, and no client has seen that yet
 	saved    *model.Node   // what such a restart comes back with
 	replica  bool          // it was another node's replica: its data and its marker are that node's
-	original bool          // another node was its replica, and may have its marker
 	wrong    time.Duration // by how much its clock has jumped in all
 	leapAt   moment        // of the last time
 	jumped   bool          // since then the node has had no new incarnation
@@ -73,10 +73,6 @@ func (n *node) incarnation() protocol.Incarnation {
 	return protocol.Incarnation(1000*(n.idx+1) + n.lives)
 }
 
-// run identifies the server. That it has another one after a restart does not
-// matter here.
-func (n *node) run() string { return n.server + strconv.Itoa(n.idx) }
-
 // delay is how long a message from or to the node takes.
 func (n *node) delay() time.Duration {
 	w := n.w
@@ -116,8 +112,14 @@ func (n *node) handle(m *message, late bool) protocol.Answer {
 	if m.inq != nil && m.inq.name != nil {
 		data = n.model.Name(m.inq.name.Name)
 	}
+	if n.lie != nil {
+		n.model.Off |= model.SetRefuse
+	}
 	a, outs := data.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req, n.incarnation())
 	a.Clock = n.millis(w.now)
+	if m.inq != nil && m.inq.name != nil && m.req.Op != protocol.OpRead {
+		w.registered(m.inq.name.Name)
+	}
 	if m.att != nil && w.locks > 0 && m.att.part.register == nil {
 		c := w.check.of[m.att.part.lock]
 		c.fence = max(c.fence, data.Fence())
@@ -148,8 +150,17 @@ func (n *node) crash() {
 	n.w.stats.Restarts++
 	n.down, n.paused = true, false
 	n.inbox = nil
+	n.eachLink((*link).snap)
+}
+
+// eachLink calls f with each link that leads to the node.
+func (n *node) eachLink(f func(l *link)) {
 	for _, p := range n.w.procs {
-		p.links[n.idx].snap()
+		for _, l := range p.links {
+			if l.node == n {
+				f(l)
+			}
+		}
 	}
 }
 
@@ -159,9 +170,7 @@ func (n *node) restart() {
 	defer n.w.tape.within()()
 	n.w.log("node %d is back", n.idx)
 	n.down = false
-	for _, p := range n.w.procs {
-		p.links[n.idx].connect()
-	}
+	n.eachLink((*link).connect)
 }
 
 // forget loses the memory.
@@ -171,7 +180,7 @@ func (n *node) forget() {
 	n.w.log("node %d has lost its data", n.idx)
 	n.lives++
 	n.model.Forget()
-	n.saved, n.unmarked, n.jumped, n.replica, n.original = nil, false, false, false, false
+	n.saved, n.unmarked, n.jumped, n.replica = nil, false, false, false
 	n.names, n.turnEnds, n.turnOf = map[string]bool{}, 0, nil
 	n.w.ledger.lost(n.w)
 }
@@ -230,7 +239,6 @@ func (n *node) copy(o *node) {
 	n.w.log("node %d was a replica of node %d", n.idx, o.idx)
 	n.model = o.model.Clone()
 	n.replica, n.unmarked, n.jumped = true, false, o.jumped
-	o.original = n.w.nameless
 	n.w.ledger.lost(n.w)
 }
 
@@ -281,14 +289,16 @@ func (n *node) revert() {
 // has just started, so the client marks it. So it does if the guard time began
 // by a time that has not come yet.
 func (n *node) inspect(p *proc) {
-	if n.unmarked || n.replica && !p.w.nameless || n.model.Recovering(n.millis(n.w.now)) > n.w.guard {
+	if _, marked := n.model.Incarnation(); !marked && p.members != nil {
+		n.unmarked, n.replica = false, false
+	} else if n.unmarked || n.replica || n.model.Recovering(n.millis(n.w.now)) > max(n.w.guard, n.model.Guard()) {
 		n.mark()
 	}
 }
 
 // mark begins a new incarnation.
 func (n *node) mark() {
-	n.unmarked, n.jumped, n.replica, n.original = false, false, false, false
+	n.unmarked, n.jumped, n.replica = false, false, false
 	n.lives++
 	n.model.Mark(n.millis(n.w.now), n.incarnation())
 	n.w.ledger.lost(n.w)
@@ -315,9 +325,7 @@ func (n *node) resume() {
 	for _, e := range inbox {
 		n.w.request(e)
 	}
-	for _, p := range n.w.procs {
-		p.links[n.idx].connect()
-	}
+	n.eachLink((*link).connect)
 }
 
 // ticketName leaves out what all tickets have in common.

@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"cmp"
+	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -10,15 +13,81 @@ import (
 // This file owns what was decided of the set of nodes, and what its operator
 // does beside exchanges.
 
-// latest is the configuration that was decided last, nil where no nodes are
-// exchanged.
+// decides notes that a configuration was recorded, or decided. One follows
+// another at most.
+func (w *world) decides(c *protocol.Configuration) {
+	if w.decided[c.Stamp] != nil {
+		return
+	}
+	w.log("decided: %v", c)
+	for _, o := range w.decided {
+		if o.Kin(c) && o.Stamp.Epoch() == c.Stamp.Epoch() {
+			w.fail("set", "two configurations follow: %v and %v", o, c)
+		}
+	}
+	w.decided[c.Stamp] = c
+}
+
+// registered notes what a majority has in the register of what follows a
+// configuration: that is decided, whether or not a process has heard of it.
+func (w *world) registered(name string) {
+	for _, c := range w.decided {
+		if protocol.SuccessorName(c.Stamp) != name {
+			continue
+		}
+		have := map[string]uint32{}
+		for _, n := range w.nodes {
+			k := c.Member(n.keeps().Identity)
+			if k < 0 {
+				continue
+			}
+			s := n.model.Name(name).Recorded()
+			of := fmt.Sprint(s.Version, " ", string(s.Value))
+			if have[of] |= 1 << c.Members[k].Number; len(s.Value) > 0 && decided(c, have[of]) {
+				next, _ := protocol.ParseConfiguration(string(s.Value))
+				w.decides(next)
+			}
+		}
+		return
+	}
+}
+
+// decided reports whether nodes are a majority of those that decide what
+// follows a configuration.
+func decided(c *protocol.Configuration, nodes uint32) bool {
+	return 2*bits.OnesCount32(nodes&c.Deciders()) > bits.OnesCount32(c.Deciders())
+}
+
+// latest is the configuration that was decided last, nil where there is none.
 func (w *world) latest() (last *protocol.Configuration) {
 	for _, c := range w.decided {
-		if last == nil || c.Stamp.Epoch() > last.Stamp.Epoch() {
+		if last == nil || cmp.Or(last.Origin.Compare(c.Origin), last.Stamp.Compare(c.Stamp)) < 0 {
 			last = c
 		}
 	}
 	return last
+}
+
+// number is the node's in what was decided last, -1 if it has none.
+func (w *world) number(n *node) int {
+	last := w.latest()
+	if last == nil {
+		return n.idx
+	}
+	if k := last.Place(n.address()); k >= 0 {
+		return last.Members[k].Number
+	}
+	return -1
+}
+
+// numbers are those of the nodes of which is true, a bit for each.
+func (w *world) numbers(is func(n *node) bool) (numbers uint32) {
+	for _, n := range w.nodes {
+		if k := w.number(n); k >= 0 && is(n) {
+			numbers |= 1 << k
+		}
+	}
+	return numbers
 }
 
 // sets is which nodes make a quorum by what was decided last.
@@ -27,13 +96,7 @@ func (w *world) sets() protocol.Quorums {
 	if last == nil {
 		return protocol.Majority(len(w.nodes))
 	}
-	return w.quorums(last)
-}
-
-func (w *world) quorums(c *protocol.Configuration) protocol.Quorums {
-	return c.Quorums(func(k int) int {
-		return slices.IndexFunc(w.nodes, func(n *node) bool { return n.address() == c.Members[k].Addr })
-	}, protocol.Rules{})
+	return last.Quorums(protocol.Rules{})
 }
 
 // next are the sets that are about to count alone: an operator has looked at
@@ -42,41 +105,40 @@ func (w *world) next() (sets []protocol.Quorums) {
 	last := w.latest()
 	for _, x := range w.exchangers {
 		if x.config == last && last.Stage == protocol.Jointly && x.e.Next(x.p.now().Add(2*w.nodeTimeout)) {
-			sets = append(sets, w.quorums(last.Finish("")))
+			sets = append(sets, last.Finish("").Quorums(protocol.Rules{}))
 		}
 	}
 	return sets
 }
 
-// recordAgain is what an operator does whose set has no member left that knows
-// it, or too few of them while nodes are being exchanged. The program that
-// exchanges nodes looks at them afterwards.
+// recordAgain is what an operator does whose set has too few members left that
+// know it while it is being changed. The program that exchanges nodes looks at
+// them afterwards.
 func (w *world) recordAgain() {
 	last := w.latest()
+	if last == nil {
+		return
+	}
 	var lost []*node
-	knows := 0
+	knows, stages := uint32(0), last.Stage != protocol.Stable
 	for _, n := range w.nodes {
-		if last == nil || last.Place(n.address()) < 0 || last.Members[last.Place(n.address())].Role == protocol.Enters {
+		k := last.Place(n.address())
+		if k < 0 || last.Members[k].Role == protocol.Enters {
 			continue
 		}
-		set := n.model.Set()
-		switch {
-		case set.Phase != protocol.SetRecorded:
+		if has := n.model.Set(); has.Recorded() == nil {
 			lost = append(lost, n)
-		case last.Stage == protocol.Stable && set.Config.Stage == protocol.Stable: // the others regain it
-			return
-		default:
-			knows++
+		} else {
+			knows |= 1 << last.Members[k].Number
+			stages = stages || has.Config.Stage != protocol.Stable
 		}
 	}
-	if knows > len(lost) {
+	if decided(last, knows) || knows == 0 || !stages {
 		return
 	}
 	for _, n := range lost {
 		n.step(protocol.RecordStep{Kind: protocol.SetRestore, Identity: last.Members[last.Place(n.address())].Identity, Config: last, Seen: n.model.SetText()})
-		for _, x := range w.exchangers {
-			x.p.to(n).snap()
-		}
+		n.eachLink((*link).snap)
 	}
 }
 
@@ -140,10 +202,17 @@ func (w *world) dismiss() {
 // blocked reports whether nodes that have left and were stopped keep the
 // process from each quorum that it knows.
 func (p *proc) blocked() bool {
-	gone := uint32(0)
-	for i, n := range p.w.nodes {
-		if n.gone && p.w.retired(n) {
-			gone |= 1 << i
+	if p.members == nil {
+		return false
+	}
+	gone, c := uint32(0), p.members.Config()
+	if c == nil {
+		return true
+	}
+	for _, m := range c.Members {
+		l := p.link(m.Number)
+		if l.node.gone || l == p.nowhere {
+			gone |= 1 << m.Number
 		}
 	}
 	return gone != 0 && p.client.Group().Sets.Blocked(gone)

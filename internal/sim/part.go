@@ -17,6 +17,7 @@ type participant struct {
 	weight uint64
 	auto   bool // else a generator says when
 	try    bool
+	waits  bool // for the process to have nodes
 	count  int
 	att    *attempt // nil: idle
 	value  *value   // what callers share under its claims; nil: it acts by itself
@@ -61,14 +62,16 @@ func (t *participant) label() string {
 	return t.proc.label + strconv.Itoa(t.no+1)
 }
 
-func (t *participant) idle() bool { return t.att == nil && (t.value == nil || t.value.idle()) }
+func (t *participant) idle() bool {
+	return t.att == nil && !t.waits && (t.value == nil || t.value.idle())
+}
 
 // vanish: the process has gone.
 func (t *participant) vanish() {
 	if t.att != nil {
 		t.proc.w.check.gone(t.att)
 	}
-	t.att, t.decided = nil, nil
+	t.att, t.decided, t.waits = nil, nil, false
 	if t.value != nil {
 		auto := t.value.callers[0].auto
 		t.value = newValue(t)
@@ -119,10 +122,13 @@ func (t *participant) drain() {
 // acquire makes an attempt.
 func (t *participant) acquire(try bool) {
 	p, w := t.proc, t.proc.w
-	if t.att != nil || !p.alive || p.closed || p.outOfSet() {
+	if t.att != nil || !p.alive || p.closed {
 		return
 	}
 	t.try = try
+	if t.waits = p.waits() && !p.outOfSet(); p.waits() {
+		return
+	}
 	t.count++
 	if w.rng.IntN(16) == 0 && w.wire == nil {
 		p.adjust()
@@ -141,15 +147,16 @@ func (t *participant) acquire(try bool) {
 	}
 	w.stats.Claims++
 	begin := protocol.Begin{
-		Terms: protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.ttl(), Counting: w.counting, Notify: true},
+		Terms: protocol.Terms{ID: id, Weight: t.weight, Capacity: w.capacity, TTL: p.lease(), Counting: w.counting, Notify: true},
 		Name:  string(id[9:10]), Try: try, ShortHold: true, NoRenewal: muted, NodeTimeout: p.nodeTimeout(), Drift: w.margin(p.ttl()),
 		Rules: w.rules, Defer: later,
 	}
 	if t.register != nil {
 		begin.Weight, begin.Capacity, begin.Counting, begin.Succession = 1, 1, false, true
 	}
-	for i, l := range p.links {
-		p.client.See(&begin, i, l.state())
+	g := p.client.Group()
+	for i := range g.Nodes {
+		p.client.See(&begin, i, p.link(i).state())
 	}
 	d := p.client.Start(p.now(), a.Attempt, t.shared(), &begin)
 	if w.tape != nil {
@@ -160,9 +167,6 @@ func (t *participant) acquire(try bool) {
 			}
 		}()
 		defer w.tape.within()()
-	}
-	if p.members != nil {
-		a.Exclude(p.local(w.now), p.members.Outside(), 0)
 	}
 	a.first, a.ticket = a.Ticket(), a.Ticket()
 	w.check.began(w, a)
@@ -181,6 +185,7 @@ func (t *participant) acquire(try bool) {
 
 // release withdraws the claim, held or not.
 func (t *participant) release() {
+	t.waits = false
 	if a := t.att; a != nil {
 		t.proc.w.tape.note("leave %s", t.label())
 		a.before()

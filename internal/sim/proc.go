@@ -18,22 +18,23 @@ type proc struct {
 	label       string        // in traces
 	wall        time.Duration // how far its T0s are off
 	off         time.Duration // by how much they are wrong, beyond the skew
-	links       []*link
-	nowhere     []*link // see link
+	links       []*link       // to each node; more where an address leads to another server
+	nowhere     *link         // stands for a member whose address leads to no server
 	client      *protocol.Client
 	names       []*protocol.Name // what its claims of a name share
 	parts       []*participant
 	registerOps []*registerOp
 	shorter     time.Duration // its settings are those of the world divided by this
 
-	members     *protocol.Membership // nil: it counts on no set
-	regaining   bool                 // see regains
+	members     *protocol.Membership // nil: its nodes are those of the world, and no set
+	list        []*node              // that it begins with
+	recording   bool                 // see records
 	grouped     *protocol.Configuration
 	index       int
 	clientTimer moment         // when the Client gets its Tick
 	reading     []int          // by node: names that it is bringing there
 	mended      map[*node]bool // in a trace: that it repairs
-	repaired    []string       // in a trace: what was last said of that, per node
+	repaired    map[int]string // in a trace: what was last said of that, per node
 	succession  *participant   // for the register that decides which configuration follows
 	decider     *participant   // one of parts, once there is one
 
@@ -54,8 +55,9 @@ func newProc(w *world, i int) *proc {
 	p := &proc{w: w, name: strconv.Itoa(i), label: string(rune('a' + i)), clock: newClock(w.rng, &w.setting), alive: true, shorter: 1, index: i}
 	p.adjust()
 	for i, n := range w.nodes {
-		p.links = append(p.links, &link{proc: p, node: n, idx: i, up: true, last: [2]moment{w.now, w.now}})
+		p.links = append(p.links, &link{proc: p, node: n, idx: i, no: i, up: true, open: true, last: [2]moment{w.now, w.now}})
 	}
+	p.nowhere = &link{proc: p, node: w.nodes[0], no: -1, at: "nowhere"}
 	p.begin()
 	for _, l := range p.links {
 		l.reach()
@@ -87,9 +89,26 @@ func (p *proc) shorten(by int) {
 // The settings of one process; they may differ.
 
 func (p *proc) ttl() time.Duration         { return p.w.ttl / p.shorter }
-func (p *proc) guard() time.Duration       { return p.w.guard / p.shorter }
-func (p *proc) retention() time.Duration   { return p.w.retention / p.shorter }
+func (p *proc) guard() time.Duration       { return p.settings().Guard / p.shorter }
+func (p *proc) retention() time.Duration   { return p.settings().Retention / p.shorter }
 func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout / p.shorter }
+
+// lease is the ttl of a claim that begins now.
+func (p *proc) lease() time.Duration {
+	if most := p.client.Group().LongestTTL; most > 0 {
+		return min(p.ttl(), most)
+	}
+	return p.ttl()
+}
+
+// settings are those of the set that it counts on, or its own.
+func (p *proc) settings() protocol.Shared {
+	if p.members != nil && p.members.Config() != nil {
+		c := p.members.Config()
+		return protocol.Shared{Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew()}
+	}
+	return p.w.settings()
+}
 
 // adjust has T0s be off by another time; two processes' never differ by more
 // than the skew.
@@ -150,9 +169,9 @@ func (p *proc) take(e event) {
 	case evTimer:
 		e.att.fire(e.at)
 	case evUp:
-		p.up(e.m.link)
+		p.up(e.m.link, e.m.req.Node)
 	case evDown:
-		p.down(e.m.link)
+		p.down(e.m.link, e.m.req.Node)
 	}
 }
 
@@ -169,7 +188,9 @@ func (p *proc) answer(m *message) {
 	for i, u := range l.unanswered { // the first, unless leaves overtake
 		if u == m {
 			l.unanswered = append(l.unanswered[:i:i], l.unanswered[i+1:]...)
-			l.pending--
+			if m.about == claims {
+				l.pending--
+			}
 			break
 		}
 	}
@@ -242,25 +263,28 @@ func (p *proc) push(node int, m protocol.Push) {
 	}
 }
 
-func (p *proc) up(l *link) {
+func (p *proc) up(l *link, no int) {
+	if no != l.no || no < 0 || no >= protocol.Seed {
+		return
+	}
 	for _, part := range p.parts {
 		if a := part.att; a != nil && l.up {
 			a.before()
-			a.Up(p.local(p.w.now), l.idx)
+			a.Up(p.local(p.w.now), no)
 			a.after()
 		}
 	}
 	for _, i := range append([]*registerOp(nil), p.registerOps...) {
-		i.Up(p.local(p.w.now), l.idx)
+		i.Up(p.local(p.w.now), no)
 		i.after()
 	}
 }
 
-func (p *proc) down(l *link) {
+func (p *proc) down(l *link, no int) {
 	for _, part := range p.parts {
 		if a := part.att; a != nil && !l.up {
 			a.before()
-			a.Down(p.local(p.w.now), l.node.idx)
+			a.Down(p.local(p.w.now), no)
 			a.after()
 		}
 	}
@@ -294,7 +318,7 @@ func (p *proc) restart() {
 	p.alive, p.closed = true, false
 	p.waking, p.excused = false, 0
 	p.adjust()
-	if p.begin(); p.w.members > 0 {
+	if p.begin(); p.members != nil {
 		p.join()
 	}
 	p.begins()

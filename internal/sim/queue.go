@@ -14,7 +14,6 @@ const (
 	evDown                // a link is down: likewise
 	evProc                // fn concerns a process, and waits while that is stopped
 	evFunc                // fn concerns the world
-	evMove                // in a trace: a step of a node's set reaches it
 )
 
 // event is something that happens at a moment; of two at the same moment the

@@ -63,9 +63,6 @@ func (p *proc) startNamedOp(limit time.Duration, owner *attempt, name *protocol.
 		w.tape.registerOp(p, owner, i.RegisterOp)
 	}
 	p.client.StartRegisterOp(p.now(), i.RegisterOp, p.nodeTimeout(), p.ttl(), w.rules)
-	if p.members != nil {
-		i.Exclude(p.now(), p.members.Outside(), 0)
-	}
 	i.after()
 	p.later(limit, func() { i.end(false) })
 }
@@ -176,6 +173,10 @@ func (p *proc) reads() {
 	w := p.w
 	p.later(w.around(2*w.think+2*w.hold), func() {
 		if !w.draining {
+			if p.waits() {
+				p.reads()
+				return
+			}
 			p.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead, Alive: w.rng.IntN(2) == 0}, func(*registerOp, bool) {})
 			p.reads()
 		}
@@ -184,12 +185,7 @@ func (p *proc) reads() {
 
 // lastly reads once more when everything is well again: that must succeed.
 func (w *world) lastly() {
-	caughtUp := uint32(0)
-	for i, n := range w.nodes {
-		if n.model.CaughtUp() && !n.gone && !n.unsettled() {
-			caughtUp |= 1 << i
-		}
-	}
+	caughtUp := w.numbers(func(n *node) bool { return n.model.CaughtUp() && !n.gone && !n.unsettled() })
 	// One node gone for good and another without its data: it cannot be known.
 	if !w.sets().Attested(caughtUp) {
 		return
@@ -239,12 +235,7 @@ type opened struct{ run, found protocol.Version }
 // that is about to count alone, too: its nodes were looked at before, and what
 // they lose between the look and the decision is as lost as after it.
 func (l *ledger) lost(w *world) {
-	caughtUp := uint32(0)
-	for i, n := range w.nodes {
-		if n.model.CaughtUp() && !n.unmarked && !n.unsettled() {
-			caughtUp |= 1 << i
-		}
-	}
+	caughtUp := w.numbers(func(n *node) bool { return n.model.CaughtUp() && !n.unmarked && !n.unsettled() })
 	for _, sets := range append(w.next(), w.sets()) {
 		l.void = l.void || !sets.Attested(caughtUp)
 	}

@@ -55,7 +55,7 @@ func (p *proc) mends(n *node) bool {
 
 // meets says that the process may repair the node from here on.
 func (p *proc) meets(n *node) {
-	_, do := p.client.Up(p.now(), n.idx)
+	do := p.client.Up(p.now(), p.to(n).no)
 	p.carryOut(slices.DeleteFunc(do, func(a protocol.Action) bool { return a.Kind == protocol.ActAsk }))
 }
 
@@ -125,13 +125,15 @@ func (p *proc) ask(t *repairTask, to int, limit time.Duration) {
 // does, and calls then with the answer.
 func (p *proc) survey(then func(may bool)) {
 	w := p.w
-	nodes, left := make([]protocol.NodeHealth, len(w.nodes)), len(w.nodes)
+	sets := p.client.Group().Sets
+	nodes := make([]protocol.NodeHealth, p.client.Group().Nodes)
+	left := len(nodes)
 	for i := range nodes {
 		t := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: i, Target: i}}
 		t.then = func(res protocol.RepairResult) {
 			nodes[i] = protocol.NodeHealth{Votes: res.Err == nil && res.Wait == 0, CaughtUp: res.CaughtUp}
 			if left--; left == 0 {
-				then(w.rules.MayRestart(nodes, p.client.Group().Sets))
+				then(w.rules.MayRestart(nodes, sets))
 			}
 		}
 		p.ask(t, i, p.nodeTimeout())
@@ -153,7 +155,7 @@ func (p *proc) stepDone(t *repairTask, res protocol.RepairResult) {
 
 // reaches: a question to the node would be answered.
 func (p *proc) reaches(n *node) bool {
-	l := p.linkTo(n)
+	l := p.to(n)
 	return l.up && !n.down && !n.paused && !l.stalled[requests] && !l.stalled[answers]
 }
 
@@ -266,17 +268,17 @@ func (t *participant) opens(a *attempt) {
 func (p *proc) repairEnd(s protocol.RepairStep) string {
 	switch {
 	case s.Kind == protocol.RepairDone:
-		return fmt.Sprintf("%s has repaired node %d, names: %d", p.label, s.Target+1, s.Count)
+		return fmt.Sprintf("%s has repaired node %d, names: %d", p.label, p.link(s.Target).idx+1, s.Count)
 	case s.Err != nil:
-		return fmt.Sprintf("%s cannot repair node %d: %s", p.label, s.Target+1, strings.TrimPrefix(s.Err.Error(), "protocol: "))
+		return fmt.Sprintf("%s cannot repair node %d: %s", p.label, p.link(s.Target).idx+1, strings.TrimPrefix(s.Err.Error(), "protocol: "))
 	}
 	var silent []string
 	for i, err := range s.Nodes {
 		if err != nil {
-			silent = append(silent, fmt.Sprint(i+1))
+			silent = append(silent, fmt.Sprint(p.link(i).idx+1))
 		}
 	}
-	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", p.label, s.Target+1, strings.Join(silent, " "))
+	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", p.label, p.link(s.Target).idx+1, strings.Join(silent, " "))
 }
 
 func stepName(s protocol.RepairStep) string {

@@ -24,7 +24,7 @@ func (n *node) repairStep(m *message) (res protocol.RepairResult) {
 	switch {
 	case n.refuse:
 		return protocol.RepairResult{Err: errRefused, ForGood: true}
-	case by.members != nil && m.stamp != set.Stamp() && (s.Kind == protocol.RepairLook || s.Kind == protocol.RepairMark):
+	case by.members != nil && n.lie == nil && m.stamp != set.Stamp() && (s.Kind == protocol.RepairLook || s.Kind == protocol.RepairMark):
 		return protocol.RepairResult{Err: errOtherSet}
 	case !marked:
 		return protocol.RepairResult{Err: errUnmarked}
@@ -131,9 +131,9 @@ func (p *proc) bringNumber(n *node) {
 // numberInForce: what a read has brought to a majority is in force.
 func (w *world) numberInForce() {
 	limits := map[protocol.Ticket]uint32{}
-	for i, n := range w.nodes {
-		if limit, at := n.model.Limit(); at > w.permits.at {
-			if limits[at] |= 1 << i; w.sets().Met(limits[at]) {
+	for _, n := range w.nodes {
+		if limit, at := n.model.Limit(); at > w.permits.at && w.number(n) >= 0 {
+			if limits[at] |= 1 << w.number(n); w.sets().Met(limits[at]) {
 				w.permits.limit, w.permits.at, w.permits.since = limit, at, w.now
 			}
 		}

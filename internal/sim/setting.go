@@ -60,7 +60,6 @@ type setting struct {
 	clean     bool // no faults at all: promises about time and order can be held to
 	tries     bool // every claim tries a free name, all at the same moment: one of them is to be admitted
 	shortHold bool // claims leave nodes out at first
-	nameless  bool // the runs of servers are not known, only the incarnations of their memory
 	eager     bool // a link that is down fails requests at once, else they time out
 
 	rules     protocol.Rules // the claims' rules

@@ -45,7 +45,7 @@ func (x *tape) setup() {
 	for _, o := range []struct {
 		name string
 		on   bool
-	}{{"silent", !w.eager}, {"nameless", w.nameless}, {"fresh", !w.bootstrap}} {
+	}{{"silent", !w.eager}, {"fresh", !w.bootstrap}} {
 		if o.on {
 			s += " " + o.name
 		}

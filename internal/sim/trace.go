@@ -111,8 +111,7 @@ func (p *player) begin(a *args) error {
 		"members": &s.members,
 	}
 	flags := map[string]*bool{
-		"nameless": &s.nameless,
-		"silent":   &silent, "fresh": &fresh, "manual": &manual, "repairs": &repairs,
+		"silent": &silent, "fresh": &fresh, "manual": &manual, "repairs": &repairs,
 	}
 	for s.nodes = a.number(); len(a.words) > 0 && a.err == nil; {
 		switch option := a.next(); {

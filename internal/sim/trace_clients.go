@@ -196,7 +196,7 @@ func (c *cast) startRegisterOp(p *proc, owner *attempt, in protocol.RegisterOp, 
 func (c *cast) repair(label string, n *node, only bool) error {
 	p := c.process(label)
 	if only {
-		p.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead, Repair: n.idx + 1}, func(i *registerOp, ok bool) {
+		p.startRegisterOp(nil, protocol.RegisterOp{Op: protocol.OpRead, Repair: p.to(n).no + 1}, func(i *registerOp, ok bool) {
 			c.w.wire.say("%s repairs node %d: %s", label, n.idx+1, outcomes[i.Outcome()])
 		})
 		return nil

@@ -10,41 +10,23 @@ import (
 // This file has the commands about the set that nodes belong to: see
 // members.go.
 
-// own LINK [empty] or own LINK copy NODE: from now on the address of LINK
-// reaches a server that no other process has in its list. It votes, has no
-// data, or has a copy of another node's data.
-func (p *player) own(a *args) error {
-	l, err := p.link(a)
-	if err != nil {
-		return err
-	}
-	d := p.w.outsider(l.proc, l.node)
-	d.clock.offset = p.w.nodes[l.idx].clock.offset
-	if a.take("empty") {
-		d.model.Forget()
-	}
-	if a.take("copy") {
-		o, err := p.node(a.next())
-		if err != nil {
-			return err
-		}
-		d.model = o.model.Clone()
-		d.mark() // as by the first client that meets this run of a server
-	}
-	l.connect()
-	return nil
+// list LABEL NODES: the list that the process begins with; it is the members
+// else. It stands before members.
+func (p *player) list(a *args) error {
+	q := p.on.process(a.next())
+	return p.onNodes(a, func(n *node) { q.list = append(q.list, n) })
 }
 
-// members [recorded]: each process that has been named looks at the sets of its
-// nodes. If recorded, the nodes are one.
+// members [recorded]: each process that has been named begins with its list. If
+// recorded, the first nodes are a set.
 func (p *player) members(a *args) error {
 	p.w.assemble(a.take("recorded"))
 	return nil
 }
 
-// record LABEL NODES [once]: the process records the set of its list. Only
-// these nodes answer it. With once it stops after one step of the recording,
-// and the next such command goes on.
+// record LABEL NODES [once] [ready]: the process records a set if one is due.
+// Only these nodes answer it. With once it stops after one step of the
+// recording, and the next such command goes on.
 func (p *player) recordSet(a *args) error {
 	label := a.next()
 	q := p.on.process(label)
@@ -52,16 +34,22 @@ func (p *player) recordSet(a *args) error {
 	if a.err != nil || q.members == nil {
 		return fmt.Errorf("members stands before record LABEL NODES")
 	}
+	once, ready := a.take("once"), a.take("ready")
 	r := p.recordings[label]
+	ballot := protocol.Ballot(fmt.Sprintf("00000000%04x%07x", q.index+1, 0))
 	if r == nil {
-		r = q.recording()
+		q.members.Want()
+		if r = q.members.Record(ballot, p.w.settings(), ready, q.chance); r == nil {
+			p.x.say("%s has nothing to record", q.label)
+			return nil
+		}
 	}
-	for once := a.take("once"); len(r.Out) > 0; {
+	for len(r.Out) > 0 {
 		todo := r.Out
 		r.Out = nil
 		for _, s := range todo {
-			if slices.Contains(answers, s.Node+1) {
-				r.Answer(s, q.links[s.Node].node.step(s))
+			if n := q.link(s.Node).node; slices.Contains(answers, n.idx+1) {
+				r.Answer(s, n.step(s))
 			}
 		}
 		if once && r.Outcome == protocol.RecordGoesOn {
@@ -70,46 +58,18 @@ func (p *player) recordSet(a *args) error {
 		}
 	}
 	delete(p.recordings, label)
-	switch {
-	case r.Outcome != protocol.RecordDone:
+	if r.Outcome != protocol.RecordDone {
 		p.x.say("%s has not recorded its set", q.label)
 		return nil
-	case r.Config.Stamp != q.proposal().Stamp:
-		p.x.say("%s has recorded the set of another process", q.label)
-	default:
-		p.x.say("%s has recorded its set", q.label)
 	}
+	whose := "its set"
+	if r.Config.Stamp != protocol.StampOf(1, ballot) {
+		whose = "the set of another process"
+	}
+	p.x.say("%s has recorded %s", q.label, whose)
 	q.members.Recorded(r)
+	q.regroup()
 	return nil
-}
-
-// sets LABEL: what the nodes of the process show of their set.
-func (p *player) sets(a *args) error {
-	q := p.on.process(a.next())
-	if a.err != nil || q.members == nil {
-		return fmt.Errorf("members stands before sets LABEL")
-	}
-	var has []*protocol.NodeSet
-	for i := range q.links {
-		has = append(has, q.members.Has(i))
-	}
-	r := protocol.ReportSet(q.members.Config(), has)
-	p.x.say("%s: recorded %t, begun %t, nodes %v", q.label, r.Recorded, r.Half, r.Standing)
-	return nil
-}
-
-// proposal is the set that a process records in a trace.
-func (p *proc) proposal() *protocol.Configuration {
-	var nodes []*node
-	for _, l := range p.links {
-		nodes = append(nodes, l.node)
-	}
-	return p.w.configuration(nodes, fmt.Sprintf("%04x%07x", p.index+1, 0))
-}
-
-func (p *proc) recording() *protocol.Recording {
-	ballot := protocol.Ballot(fmt.Sprintf("00000000%04x%07x", p.index+1, 0))
-	return protocol.NewRecording(p.proposal(), ballot, p.w.rules)
 }
 
 // change reads what is added to a set and removed: [add NODES] [remove NODES].

@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"strings"
+
+	"github.com/quorate/quorate/internal/protocol"
 )
 
 // This file has the commands about messages and connections.
@@ -128,24 +130,6 @@ func (p *player) connect(a *args) error {
 	return err
 }
 
-// reach LINK NODE: the address of LINK reaches the server of NODE from now on.
-func (p *player) reach(a *args) error {
-	l, err := p.link(a)
-	if err != nil {
-		return err
-	}
-	n, err := p.node(a.next())
-	if err != nil {
-		return err
-	}
-	l.snap()
-	l.node = n
-	if l.connect(); !l.up {
-		p.x.say("%s>%d does not connect", l.proc.label, l.idx+1)
-	}
-	return nil
-}
-
 // cut LINK requests|answers and heal LINK [broken]: no new connection is had
 // meanwhile.
 func (p *player) cut(a *args) error {
@@ -170,20 +154,6 @@ func (p *player) heal(a *args) error {
 	return err
 }
 
-// point LINK NODE: the address of LINK reaches the server of NODE with its next
-// connection.
-func (p *player) point(a *args) error {
-	l, err := p.link(a)
-	if err != nil {
-		return err
-	}
-	n, err := p.node(a.next())
-	if err == nil {
-		l.point(n)
-	}
-	return err
-}
-
 // notice tells a process that a connection is up, or down.
 func (p *player) notice(q parcel) error {
 	n, err := p.node(q.to)
@@ -191,6 +161,6 @@ func (p *player) notice(q parcel) error {
 		return err
 	}
 	l := p.on.process(q.from).links[n.idx]
-	p.x.handle(event{kind: q.kind, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen}}, p.w.now)
+	p.x.handle(event{kind: q.kind, proc: l.proc, gen: l.proc.epoch, m: &message{link: l, gen: l.gen, req: protocol.Request{Node: l.no}}}, p.w.now)
 	return nil
 }

@@ -202,33 +202,11 @@ func (p *player) repair(a *args) error {
 	return p.on.repair(label, n, a.take("told"))
 }
 
-// bootstrap LABEL NODES: an operator declares these nodes ready, with the
-// process, as those of a set that is recorded.
-func (p *player) bootstrap(a *args) error {
-	q := p.on.process(a.next())
-	var declared []*node
-	err := p.onNodes(a, func(n *node) { declared = append(declared, n) })
-	d := protocol.Declaration{Set: true, Rules: p.w.rules}
-	for done := err != nil; !done; {
-		votes, of := false, make([]protocol.Incarnation, len(p.w.nodes))
-		for _, n := range declared {
-			end, any := d.Ends(n.idx)
-			inc, _ := n.model.Incarnation()
-			n.model.Bootstrap(n.millis(p.w.now), n.incarnation(), !any && (end == 0 || end != inc))
-			of[n.idx], _ = n.model.Incarnation()
-			votes = votes || n.model.Recovering(n.millis(p.w.now)) == 0
-		}
-		done = d.Declared(votes, of)
-	}
-	q.carryOut(q.client.Bootstrapped(q.now()))
-	return err
-}
-
 // subscribe LINK: the connection for pushes is ready, and some may be lost.
 func (p *player) subscribe(a *args) error {
 	l, err := p.link(a)
 	if err == nil {
-		l.proc.carryOut(l.proc.client.Subscribed(l.proc.now(), l.idx))
+		l.proc.carryOut(l.proc.client.Subscribed(l.proc.now(), l.no))
 	}
 	return err
 }

@@ -180,7 +180,7 @@ func (c *cast) node(n *node) string {
 	case protocol.SetAccepted:
 		s += " set accepted;"
 	case protocol.SetRecorded:
-		if c := n.model.Set().Config; n.w.members > 0 {
+		if c := n.model.Set().Config; n.w.latest().Stamp.Epoch() > 1 {
 			s += fmt.Sprintf(" epoch %d %v;", c.Stamp.Epoch(), c.Stage)
 		} else {
 			s += " set recorded;"

@@ -77,15 +77,6 @@ func (x *wire) take(e event) {
 	}
 }
 
-// keeps takes the step by which a node moves if it waits for a command.
-func (x *wire) keeps(e event) bool {
-	if !x.matches(e) {
-		return false
-	}
-	x.flight = append(x.flight, e)
-	return true
-}
-
 // held reports whether a message waits for a command: because it matches a
 // pattern, or because one that was sent before it on the same connection does.
 func (x *wire) held(i int) bool {
@@ -199,9 +190,6 @@ var words = map[kind]string{evLate: "late ", evFail: "failure ", evUp: "up ", ev
 func (p parcel) covers(o parcel) bool {
 	same := func(a, b string) bool { return a == "*" || a == b }
 	kinds := p.kind == o.kind || p.kind == evRequest && o.kind <= evPush && o.kind != evLate && o.kind != evFail
-	if o.kind == evMove { // it waits only where a trace says so
-		kinds = p.kind == evRequest && p.op == moves.String()
-	}
 	return kinds && same(p.from, o.from) && same(p.to, o.to) && (p.op == "" || p.op == o.op) && (p.no == 0 || p.no == o.no)
 }
 

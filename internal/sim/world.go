@@ -26,7 +26,10 @@ type world struct {
 	undecided map[string]bool // those whose registers no run has decided
 	held      map[string]bool // those that a run is deciding
 
-	decided     map[uint64]*protocol.Configuration // by epoch, see exchange.go
+	decided     map[protocol.Stamp]*protocol.Configuration // see operator.go
+	stepped     func()                                     // a node has carried out a step of its set's register
+	told        protocol.Stamp                             // in a trace: the last configuration of which it has said that it was decided
+	added       int                                        // members so far
 	exchangers  []*exchanger
 	exchanging  *exchanger // the last one that has begun
 	ledger      ledger     // of the record
@@ -99,7 +102,9 @@ func (w *world) play() (v *Violation) {
 	}
 	for _, p := range w.procs {
 		for _, l := range p.links {
-			l.ask(hello, 0)
+			if l.up {
+				l.ask(hello, 0)
+			}
 		}
 		p.begins()
 	}
@@ -148,7 +153,7 @@ func (w *world) bound() time.Duration {
 func (w *world) dispatch(e event) {
 	w.tape.event(e)
 	switch e.kind {
-	case evFunc, evMove:
+	case evFunc:
 		e.fn()
 	case evRequest, evLate:
 		w.request(e)
@@ -213,6 +218,9 @@ func (w *world) stop() {
 		w.lastly()
 	}
 }
+
+// over: nothing more is to be done.
+func (w *world) over() bool { return w.draining && w.idle() && w.now >= w.lastRead }
 
 // idle: no participant holds or wants anything, and no nodes are being
 // exchanged.

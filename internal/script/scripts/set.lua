@@ -1,42 +1,44 @@
--- set: which set of nodes this one belongs to. The register of the set's first
--- configuration, see docs/membership.md. The node's marker moves with it: a
--- request names the configuration by the key of the marker, so a node of
--- another configuration has no such key, and refuses.
+-- set: which set of nodes this one belongs to, see docs/protocol.md, "Sets of nodes". The
+-- node's marker moves with it: a request names the configuration by the key of
+-- the marker, so a node of another configuration has no such key, and refuses.
+-- So does a node without a marker: one that has accepted a configuration that
+-- is not known to be recorded, or that has left its set.
 --
--- KEYS  1 set  2 marker of a node without a recorded set
--- ARGV  1 promise, accept, commit, restore, move, enter, regain or life  2 ballot; of a restore: what the client has read here;
---       of a life: a random word  3 identity
---       4 configuration, which begins with its stamp  5 random id  6 run id  7 guard and retention
--- The set: "<promised> <accepted> <phase> <identity> <configuration>", phase: - none, p accepted, c recorded,
--- r accepted by a node that lost its data: it has no marker until that is recorded, so it refuses every request.
+-- KEYS  1 set
+-- ARGV  1 promise, accept, commit, ready, restore, move, enter, life or retire  2 ballot; of a restore: what the client has read
+--       here; of a life: a random word  3 identity
+--       4 configuration, which begins with its stamp  5 random id  6 run id  7 guard and retention of the configuration
+-- The set: "<promised> <accepted> <phase> <identity> <configuration>", phase: - none, p accepted, c recorded.
 -- A node without a configuration keeps the word of its life, or -, in the place of an identity.
 local call, try, match = redis.call, redis.pcall, string.match
 local set = try('GET', KEYS[1])
 if type(set) == 'table' then return set end
 local op, ballot, identity, config = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local promised, accepted, phase, mine, present = match(set or '0 0 - - ', '^(%x+) (%x+) ([-pcr]) (%S+) (.*)$')
+local promised, accepted, phase, mine, present = match(set or '0 0 - - ', '^(%x+) (%x+) ([-pc]) (%S+) (.*)$')
 if not promised then return redis.error_reply('WRONGTYPE ' .. KEYS[1] .. ' holds something else') end
 local base = string.sub(KEYS[1], 1, -4)
 local function markerOf(of) return base .. match(of, '^%S+') end
+local higher = config ~= '' and (present == '' or match(present, '^%d+') - match(config, '^%d+') < 0)
 
--- closed: a program that knows no sets finds a key of another type, and does
--- nothing.
-local function closed() call('ZADD', KEYS[2], 0, 'the set of this node is recorded in ' .. KEYS[1]) end
-
--- move gives the marker of this node to a configuration. A node without one has
--- forgotten what it did, or never did anything: its guard time begins.
-local function move(to, forgotten, enters)
-  local from = phase == '-' and KEYS[2] or markerOf(present)
-  local marker = try('GET', from)
-  if type(marker) ~= 'string' or forgotten then
-    local clock = call('TIME')
-    local inc = string.format('%.0f', tonumber(string.sub(ARGV[5], 1, 13), 16) % 4503599627370495 + 1)
-    marker = inc .. ' ' .. string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000)) .. ' ' .. ARGV[6] .. ' ' .. ARGV[7]
+-- begin gives the marker of this node to a configuration. A node without one
+-- has forgotten what it did, or never did anything: its guard time begins. Else
+-- its guard time ends when it did: a longer one of the configuration is not
+-- begun again, or each node would stop voting as settings are changed.
+local function begin(forgotten, tail)
+  local clock = call('TIME')
+  local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+  local had = present ~= '' and try('GET', markerOf(present))
+  local inc, born, run, guard, rest = match(type(had) == 'string' and had or '', '^(%d+) (%d+) (%S+) (%d+) %d+(.*)$')
+  if not inc or forgotten then
+    inc = string.format('%.0f', tonumber(string.sub(ARGV[5], 1, 13), 16) % 4503599627370495 + 1)
+    born, run, rest = now, ARGV[6], ''
+    if op == 'ready' and phase ~= 'c' then born, rest = 0, ' w' end
+  else
+    born = math.max(0, born + guard - match(ARGV[7], '^%d+'))
   end
-  if enters then marker = string.gsub(string.gsub(marker, ' l$', ''), ' w$', ' l') end
-  call('DEL', from, KEYS[2])
-  call('SET', markerOf(to), marker)
-  closed()
+  if tail and rest == ' w' then rest = tail end
+  if present ~= '' then call('DEL', markerOf(present)) end
+  call('SET', markerOf(config), inc .. ' ' .. string.format('%.0f', born) .. ' ' .. run .. ' ' .. ARGV[7] .. rest)
 end
 
 if op == 'promise' and phase ~= 'c' and ballot > promised then
@@ -44,25 +46,21 @@ if op == 'promise' and phase ~= 'c' and ballot > promised then
 elseif op == 'life' and phase == '-' and mine == '-' then
   mine = ballot
 elseif op == 'accept' and phase ~= 'c' and ballot >= promised and (ballot ~= accepted or mine == identity) then
-  move(config)
   promised, accepted, phase, mine, present = ballot, ballot, 'p', identity, config
-elseif op == 'regain' and phase ~= 'c' and ballot >= promised and (ballot ~= accepted or mine == identity) then
-  if phase ~= '-' then call('DEL', markerOf(present)) end
-  call('DEL', KEYS[2])
-  closed()
-  promised, accepted, phase, mine, present = ballot, ballot, 'r', identity, config
-elseif op == 'commit' and phase ~= '-' and match(present, '^%S+') == match(config, '^%S+') then
-  if not try('GET', markerOf(present)) then move(present) end
+elseif (op == 'commit' or op == 'ready') and phase ~= '-' and match(present, '^%S+') == match(config, '^%S+') then
+  begin()
   phase = 'c'
 elseif op == 'restore' and ballot == (set or '') then
-  move(config, true)
+  begin(true)
   promised, accepted, phase, mine, present = '0', '0', 'c', identity, config
-elseif (op == 'move' or op == 'enter') and (phase == 'p' or phase == 'c') and mine == identity and
-  match(present, '^%d+') - match(config, '^%d+') < 0 then
+elseif (op == 'move' or op == 'enter') and phase == 'c' and mine == identity and higher then
   -- A member serves a later configuration. One that enters begins to count
   -- beside others that record what it may lack: it is not caught up, but knows
   -- each number of permits that it needs to ("l").
-  move(config, false, op == 'enter')
+  begin(false, op == 'enter' and ' l')
+  promised, accepted, phase, mine, present = '0', '0', 'c', identity, config
+elseif op == 'retire' and phase == 'c' and mine == identity and higher then
+  call('DEL', markerOf(present))
   promised, accepted, phase, mine, present = '0', '0', 'c', identity, config
 end
 local new = promised .. ' ' .. accepted .. ' ' .. phase .. ' ' .. mine .. ' ' .. present

@@ -105,7 +105,10 @@ func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
 		v, exists = text{}, false
 	}
 	switch strings.ToUpper(words[0]) {
-	case "MGET": // of script.SpreadKeys
+	case "MGET": // of script.SpreadKeys, or of the set and a register
+		if strings.HasSuffix(key, ":{}:set") {
+			return append(str(n.model.SetText()), str("")...), nil
+		}
 		text := ""
 		if set := n.model.Set(); stampOf(key) == set.Stamp() {
 			text = n.marker.String()
@@ -256,23 +259,35 @@ func stampOf(key string) protocol.Stamp {
 
 // setStep see set.lua.
 func (n *Node) setStep(now int64, args []string) ([]resp.Value, error) {
-	s := protocol.RecordStep{Ballot: protocol.Ballot(args[1]), Identity: args[2], Seen: args[1], Life: args[1]}
-	for _, k := range []protocol.RecordKind{protocol.SetPromise, protocol.SetAccept, protocol.SetCommit, protocol.SetRestore, protocol.SetRegain, protocol.SetLife} {
+	s := protocol.RecordStep{Ballot: protocol.Ballot(args[1]), Identity: args[2], Seen: args[1], Life: args[1], Ready: args[0] == "ready"}
+	for k := protocol.SetPromise; k <= protocol.SetRetire; k++ {
 		if k.String() == args[0] {
 			s.Kind = k
 		}
 	}
-	s.Config, _ = protocol.ParseConfiguration(args[3])
-	switch {
-	case s.Kind == protocol.SetRestore && s.Seen == n.model.SetText():
-		n.begin(now, args[5])
-	case s.Kind != protocol.SetPromise && s.Kind != protocol.SetRegain && s.Kind != protocol.SetLife && n.marker.inc == 0:
-		n.begin(now, args[5])
+	switch args[0] {
+	case "ready":
+		s.Kind = protocol.SetCommit
+	case "enter":
+		s.Kind = protocol.SetMove
 	}
-	n.promise(args[6])
-	set := n.model.Step(now, s, protocol.Incarnation(n.marker.inc))
-	if set.Regains {
-		n.marker.inc = 0
+	s.Config, _ = protocol.ParseConfiguration(args[3])
+	was, fresh := n.marker, random()
+	set := n.model.Step(now, s, protocol.Incarnation(fresh))
+	m := &n.marker
+	switch inc, marked := n.model.Incarnation(); {
+	case !marked:
+		*m = marker{}
+	case int64(inc) == fresh:
+		*m = marker{inc: fresh, born: now, run: args[5]}
+		if s.Ready {
+			m.born, m.caughtUp = 0, true
+		}
+	case s.Enters():
+		m.caughtUp = false
+	}
+	if *m != was || s.Kind == protocol.SetMove {
+		n.promise(args[6])
 	}
 	return str(set.String()), nil
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/embedded"
 	"github.com/quorate/quorate/internal/testkit/worker"
 )
 
@@ -109,6 +110,9 @@ func (s *stage) start() error {
 			return fmt.Errorf("start node %d: %w", i+1, err)
 		}
 		urls = append(urls, url)
+	}
+	if err := embedded.Bootstrap(urls); err != nil {
+		return fmt.Errorf("bootstrap the nodes: %w", err)
 	}
 	for i := range s.Workers {
 		p, err := startWorker(s.Command(WorkerCommand, "--file", s.file, "--nodes", strings.Join(urls, ","),

@@ -116,7 +116,7 @@ func write(file string, n int) error {
 
 // Node is a node process: one Redis-compatible node, until in ends.
 func Node(in io.Reader, out io.Writer) error {
-	ns, err := embedded.Start(1)
+	ns, err := embedded.StartPart()
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,10 @@
 package embedded
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -14,8 +16,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 
-	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate"
 )
 
 // Nodes are independent masters. All methods may be called at the same time.
@@ -34,9 +35,9 @@ type node struct {
 	up bool
 }
 
-// Start starts n nodes on free ports of the loopback interface. They are
-// brand-new and count as bootstrapped (for the default key prefix): they vote
-// at once. Close must be called.
+// Start starts n nodes on free ports of the loopback interface. They have
+// recorded that they are a set (for the default key prefix), and vote at once.
+// Close must be called.
 func Start(n int) (*Nodes, error) { return StartAt(n, 0) }
 
 // StartAt is Start on the ports from port to port+n-1.
@@ -57,20 +58,38 @@ func StartAt(n, port int) (*Nodes, error) {
 		}
 		ns.nodes = append(ns.nodes, nd)
 	}
+	if err := Bootstrap(ns.URLs()); err != nil {
+		ns.Close()
+		return nil, err
+	}
 	return ns, nil
+}
+
+// StartPart starts one node of a set whose others run elsewhere. It belongs to
+// none yet: Bootstrap must follow when all serve.
+func StartPart() (*Nodes, error) {
+	nd, err := newNode(0)
+	if err != nil {
+		return nil, err
+	}
+	return &Nodes{[]*node{nd}}, nil
+}
+
+// Bootstrap has the nodes at these URLs record that they are a set, which votes
+// at once.
+func Bootstrap(urls []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	q, err := quorate.Connect(ctx, urls, quorate.WithLogger(nil))
+	if err != nil {
+		return err
+	}
+	return errors.Join(q.Bootstrap(ctx), q.Close())
 }
 
 func newNode(port int) (*node, error) {
 	n := &node{redis: miniredis.NewMiniRedis(), addr: fmt.Sprintf("127.0.0.1:%d", port), run: random(20), since: time.Now()}
 	n.redis.ClockTTL(true)
-	// Born at the beginning of time: older than any guard time.
-	var inc int64
-	if _, err := fmt.Sscanf(random(6), "%x", &inc); err != nil {
-		return nil, err
-	}
-	if err := n.redis.Set(script.MarkerKey(core.Defaults().Prefix), fmt.Sprintf("%d 0 %s 0 0 w", inc+1, n.run)); err != nil {
-		return nil, err
-	}
 	if err := n.start(); err != nil {
 		return nil, err
 	}

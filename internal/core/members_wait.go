@@ -1,0 +1,250 @@
+package core
+
+// This file owns what the rest of this package reads of the set, and waits for.
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// list returns the addresses of the client's list.
+func (s *members) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.List()
+}
+
+// unfit returns why a node has no vote in the set, nil if it has, as far as its
+// last connection has shown.
+func (s *members) unfit(i int) error {
+	s.mu.Lock()
+	v := s.known.Verdict(i)
+	s.mu.Unlock()
+	return s.verdictError(v)
+}
+
+// shown returns what a node has shown of its set, nil if it has shown nothing.
+func (n *node) shown() *protocol.NodeSet {
+	s := n.q.members
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.Has(n.index)
+}
+
+// changes returns a channel that is closed with the next change of what named,
+// config and wrong say. A caller takes it before it reads these. Each call
+// asks, so it takes no lock.
+func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
+
+// await waits until this client counts on a set. From the first call on blank
+// nodes record the set of the list. It fails when the list is refused, so many
+// of its nodes refuse for good that no set can be found, the context ends or
+// the Quorum closes. A try waits no longer than one connection to each node
+// takes, and the rounds of a recording.
+func (s *members) await(ctx context.Context, try bool) error {
+	if s.usable() {
+		return nil
+	}
+	if try {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 2*roundsToConnect*s.q.driver.furthest(&s.q.set))
+		defer cancel()
+	}
+	// Nothing says that a node of the list refuses for good (see Ready).
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		changed := s.forgotten()
+		if wrong := s.wrong.Load(); wrong != nil {
+			return &Failure{Err: wrong}
+		}
+		if s.usable() {
+			if try { // it would find no node connected
+				s.contacted(ctx)
+			}
+			return nil
+		}
+		if f, hopeless := s.q.reached(); hopeless && s.config.Load() == nil {
+			return f
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-s.q.closing:
+			return &Failure{Err: ErrClosed}
+		case <-ctx.Done():
+			f := s.unknown()
+			if !try || ctx.Err() != context.DeadlineExceeded {
+				f.Err = &cutShort{ErrNoQuorum, ContextError(ctx)}
+			}
+			return f
+		}
+	}
+}
+
+// forgotten is changes for a call that waits for nodes: if no set is known now,
+// blank nodes record the set of the list.
+//
+// Invariant: each such call looks again after each change. A call may begin
+// while a set is known, and wait when all nodes have lost their data. Without
+// that no call asks for a recording, and it waits without end.
+func (s *members) forgotten() <-chan struct{} {
+	changed := s.changes()
+	if s.config.Load() == nil && !s.wanted.Load() {
+		s.change(-1, func(m *protocol.Membership) { m.Want() })
+		s.wanted.Store(true)
+	}
+	return changed
+}
+
+// contacted waits until a majority of the set's members is connected, or a
+// connection to each of them has been tried, or ctx ends.
+func (s *members) contacted(ctx context.Context) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		// What was tried and failed is not waited for: the connections go on by
+		// themselves, and the call that comes next says what each node has
+		// answered.
+		if err, _ := s.q.reached(); err == nil || s.wrong.Load() != nil || s.tried() {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		case <-s.q.closing:
+			return
+		}
+	}
+}
+
+// unknown is why no set is known: what each node of the list shows.
+func (s *members) unknown() *Failure {
+	q := s.q
+	list := q.seeds.live()
+	f := &Failure{Err: ErrNoQuorum, Needed: len(list)/2 + 1}
+	for _, n := range list {
+		err := n.err()
+		if err == nil {
+			err = s.unfit(n.index)
+		}
+		if err != nil {
+			f.Nodes = append(f.Nodes, NodeFailure{Addr: n.addr, Err: n.because(err)})
+		}
+	}
+	return f
+}
+
+// roundsToConnect is how many answers a connection may take: the pause before
+// it, the dial, the login, the probe and the mark.
+const roundsToConnect = 5
+
+// blank reports whether a majority of the client's list is connected to, and no
+// node of it has recorded a set: they are brand-new, or have forgotten all.
+func (s *members) blank() bool {
+	list := s.q.seeds.live()
+	up := 0
+	for _, n := range list {
+		if n.err() != nil {
+			continue
+		}
+		has := n.shown()
+		if has == nil || has.Recorded() != nil {
+			return false
+		}
+		up++
+	}
+	return s.config.Load() == nil && up >= len(list)/2+1
+}
+
+// longestTTL is what the guard time of a set covers: the inverse of the bound
+// in outOfSet.
+func longestTTL(c *protocol.Configuration) time.Duration {
+	return max(0, c.LeaseGuard()/2-c.Skew())
+}
+
+// reached reports whether a quorum of the set's members is connected.
+func (s *members) reached() bool {
+	if s.config.Load() == nil {
+		return false
+	}
+	err, _ := s.q.reached()
+	return err == nil
+}
+
+// standings are how a node stands to the set, by what is wrong with it.
+var standings = map[protocol.SetFault]string{
+	protocol.SetFits: "member", protocol.SetUnknown: "unknown", protocol.SetWrong: "unknown", protocol.SetPending: "accepted", protocol.SetLost: "blank",
+	protocol.SetBetween: "blank", protocol.SetOther: "another member's data", protocol.SetForeign: "another set's data", protocol.SetAhead: "ahead", protocol.SetRetired: "removed",
+}
+
+// standing says how a node stands to the set, empty if it has shown nothing.
+func (s *members) standing(i int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	has := s.known.Has(i)
+	switch {
+	case has == nil:
+		return ""
+	case i >= protocol.Seed && has.Config == nil:
+		return "blank"
+	}
+	return standings[s.known.Verdict(i).Fault]
+}
+
+// settled waits until it is known which set this client counts on, or that none
+// can be found, and until a connection to each node of it has been tried. It
+// waits for the time of two connections to each node at most. A report of
+// before would be about the list, and not about the set.
+func (s *members) settled(ctx context.Context) {
+	q := s.q
+	ctx, cancel := context.WithTimeout(ctx, 2*roundsToConnect*q.driver.furthest(&q.set))
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !s.tried() {
+		select {
+		case <-tick.C:
+		case <-q.closing:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tried reports whether each node of the set has been connected to, or tried.
+// While none is known these are the nodes of the list: each has shown what it
+// keeps, or does not answer.
+func (s *members) tried() bool {
+	list := s.q.seeds.live()
+	if c := s.config.Load(); c != nil {
+		list = nil
+		for _, m := range c.Members {
+			n := s.q.node(m.Number)
+			if n == nil || n.addr != m.Addr {
+				return false
+			}
+			list = append(list, n)
+		}
+	}
+	of := 0 // nodes that have shown a set, which is not known yet
+	for _, n := range list {
+		select {
+		case <-n.ready:
+		default:
+			return false
+		}
+		has := n.shown()
+		if n.err() == nil && has == nil {
+			return false
+		}
+		if has != nil && has.Recorded() != nil {
+			of++
+		}
+	}
+	return s.config.Load() != nil || s.wrong.Load() != nil || of <= len(list)/2
+}

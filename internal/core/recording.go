@@ -1,0 +1,306 @@
+package core
+
+// This file owns how the nodes record their set: protocol.Membership says when,
+// and protocol.Recording how.
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/script"
+)
+
+// Bootstrap has brand-new nodes record that they are the set of this client's
+// list, and vote at once. Nodes that have recorded a set keep it.
+func (q *Quorum) Bootstrap(ctx context.Context) error {
+	if q.isClosed() {
+		return &Failure{Err: ErrClosed}
+	}
+	if q.buckets != nil {
+		return q.buckets.each(func(_ int, bucket *Quorum) error { return bucket.Bootstrap(ctx) })
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*q.set.NodeTimeout)
+	defer cancel()
+	s := q.members
+	mine, last := false, error(nil)
+	for pause := q.set.NodeTimeout / 8; ; {
+		changed := s.changes()
+		switch wrong := s.wrong.Load(); {
+		case wrong != nil:
+			return &Failure{Err: wrong}
+		case s.usable():
+			if !mine && q.set.maySay(time.Now()) {
+				q.set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.config.Load().Addrs())
+			}
+			return q.Ready(ctx) // a try that follows finds the nodes connected
+		}
+		if err := cmp.Or(s.twice(), s.hopeless()); err != nil {
+			return err
+		}
+		wait := time.Duration(0) // no node is asked before all are connected
+		switch done, err := s.recordOnce(ctx, true); {
+		case refusedForGood(err):
+			return err
+		case err != nil: // another client may record it at this moment
+			last, wait, pause = err, mathrand.N(pause), min(2*pause, q.set.NodeTimeout)
+		case done:
+			mine = true
+		}
+		select {
+		case <-changed:
+		case <-time.After(wait + 2*time.Millisecond):
+		case <-q.closing:
+			return &Failure{Err: ErrClosed}
+		case <-ctx.Done():
+			return s.notRecorded(last)
+		}
+	}
+}
+
+// notRecorded is why the set of the list is not recorded.
+func (s *members) notRecorded(last error) error {
+	if errors.Is(last, ErrInvalid) {
+		return last
+	}
+	f := s.unknown()
+	if said, is := errors.AsType[*Failure](last); is && len(f.Nodes) == 0 {
+		f.Nodes = said.Nodes // all are connected
+	}
+	f.Needed, f.Votes = len(s.list()), len(s.list())-len(f.Nodes)
+	f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that do not", ErrNoQuorum)
+	return f
+}
+
+// hopeless is why the set of the list cannot be recorded, whatever is waited
+// for: each node of it has been tried, they show no set, and one refuses for
+// good.
+func (s *members) hopeless() error {
+	if s.config.Load() != nil || !s.tried() {
+		return nil
+	}
+	if f := s.notRecorded(nil); refusedForGood(f) && s.config.Load() == nil {
+		return f
+	}
+	return nil
+}
+
+// refusedForGood reports whether an error names a node that refuses for good: a
+// right that it lacks, for one.
+func refusedForGood(err error) bool {
+	f, is := errors.AsType[*Failure](err)
+	return is && slices.ContainsFunc(f.Nodes, func(n NodeFailure) bool { return forGood(n.Err) })
+}
+
+// record has the nodes record their set for as long as that is due. It is a
+// task, and change starts one at a time.
+//
+// Each client of the list may do so at the same moment, and each supersedes the
+// others. So it waits for a random time first, and longer after each failure.
+// Without that no recording of a thousand clients ends.
+func (s *members) record() {
+	select {
+	case <-s.q.built:
+	case <-s.q.closing:
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer context.AfterFunc(s.q.discovery.ctx, cancel)() // Close ends it
+	ended := false
+	defer func() { // a logger may end this goroutine: the next event starts the task again
+		if !ended {
+			s.mu.Lock()
+			s.recording = false
+			s.mu.Unlock()
+		}
+	}()
+	warned := false
+	for pause := s.q.set.NodeTimeout / 4; s.stillDue(); pause = min(2*pause, 32*s.q.set.NodeTimeout) {
+		select {
+		case <-time.After(mathrand.N(pause)):
+		case <-ctx.Done():
+			return
+		}
+		switch done, err := s.recordOnce(ctx, false); {
+		case done && s.q.set.maySay(time.Now()):
+			s.q.set.Logger.Warn("quorate: the nodes were brand-new or had forgotten everything, and have recorded their set; they vote after the guard time. "+
+				"\"quorate bootstrap\" before the first use of brand-new nodes saves that wait", "set", s.list(), "wait", s.q.guard())
+		// To be superseded by another client is no failure: that one records
+		// it. The warning comes once, as the attempts go on until an operator
+		// has acted.
+		case err != nil && !errors.Is(err, errRecordingSuperseded) && !warned:
+			warned = true
+			s.q.set.Logger.Warn("quorate: the nodes cannot record their set yet; it is tried again", "error", err)
+		}
+	}
+	ended = true
+}
+
+// stillDue reports whether record has something to do. If not, the next event
+// that gives it something starts it again.
+//
+// Invariant: recording is set back under the mu under which change looks at it.
+// Otherwise an event between the last look and the end of the task would start
+// none, and the set would stay unrecorded.
+func (s *members) stillDue() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recording = s.known.Due()
+	return s.recording
+}
+
+// errRecordingSuperseded says that another client records a set at the same
+// moment.
+var errRecordingSuperseded = errors.New("another client records the set at this moment")
+
+// recordOnce carries out the recording that is due, if one is. What the nodes
+// are is judged again then, whatever has become of it. It may end half-way:
+// nodes that have promised go on as before, and one that has accepted serves
+// nothing until the next recording ends the matter.
+func (s *members) recordOnce(ctx context.Context, ready bool) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*s.q.set.NodeTimeout)
+	defer cancel()
+	if err := s.twice(); err != nil {
+		return false, err
+	}
+	r, err := s.recordDue(ctx, ready)
+	if r == nil {
+		return false, nil
+	}
+	if err != nil {
+		s.change(-1, func(m *protocol.Membership) { m.Rejudge() })
+		return false, err
+	}
+	switch r.Outcome {
+	case protocol.RecordDone:
+		s.change(-1, func(m *protocol.Membership) { m.Recorded(r) })
+		return true, nil
+	case protocol.RecordOther:
+		err = &Failure{Err: &SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since(), Begun: r.Begun}}
+	case protocol.RecordTwice:
+		err = sameServer(s.q.addr(r.Node), s.q.addr(r.Other))
+	default:
+		err = errRecordingSuperseded
+	}
+	s.change(-1, func(m *protocol.Membership) { m.Rejudge() })
+	return false, err
+}
+
+// recordDue asks the nodes for the recording that is due, nil if none is. One
+// at a time: two of one client would supersede each other. The lock is not held
+// when the outcome becomes known, as a logger may call Bootstrap.
+func (s *members) recordDue(ctx context.Context, ready bool) (*protocol.Recording, error) {
+	s.one.Lock()
+	defer s.one.Unlock()
+	shared := protocol.Shared{Guard: s.q.set.Guard, Retention: s.q.set.Retention, Skew: s.q.set.Skew}
+	s.mu.Lock()
+	r := s.known.Record(protocol.NewBallot(time.Now(), chance(), s.promised), shared, ready, func() string {
+		id := newID()
+		return hex.EncodeToString(id[:8])
+	})
+	s.mu.Unlock()
+	if r == nil || slices.ContainsFunc(r.Out, func(step protocol.RecordStep) bool { return !s.q.ready(step.Node) }) {
+		return nil, nil
+	}
+	return r, s.recordSteps(ctx, r)
+}
+
+// ready reports whether a node can be asked: what it keeps is known before its
+// handshake has ended.
+func (q *Quorum) ready(i int) bool {
+	n := q.node(i)
+	return n != nil && n.err() == nil
+}
+
+// twice is the error of a list with two addresses of one server, as far as
+// their runs tell. A Recording finds that out, too, but only when the servers
+// have accepted the list, and then they would accept no other one.
+func (s *members) twice() error {
+	addrs := map[string]string{}
+	for _, n := range s.q.seeds.live() {
+		run := n.info().RunID
+		if run == "" {
+			continue
+		}
+		if addrs[run] != "" {
+			return sameServer(n.addr, addrs[run])
+		}
+		addrs[run] = n.addr
+	}
+	return nil
+}
+
+func sameServer(one, other string) error {
+	return &Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; give each server once", ErrInvalid, one, other)}
+}
+
+// recordSteps asks the nodes what a Recording wants to be asked: all at once,
+// and each must answer before the next step. It notes the highest ballot that a
+// node has promised: the next one is to be higher.
+func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error {
+	for len(r.Out) > 0 {
+		steps := r.Out
+		r.Out = nil
+		has, errs := make([]protocol.NodeSet, len(steps)), make([]error, len(steps))
+		var all sync.WaitGroup
+		for i, step := range steps {
+			all.Go(func() {
+				n := s.q.node(step.Node)
+				if n == nil || !stepIsFor(&step, n) {
+					errs[i] = errNoAnswer
+					return
+				}
+				v, err := n.answer(ctx, s.setStep(nil, n, step))
+				if err == nil {
+					has[i], err = script.DecodeSet(v)
+				}
+				errs[i] = err
+			})
+		}
+		all.Wait()
+		f := &Failure{Err: ErrNoQuorum, Needed: len(steps)}
+		for i, step := range steps {
+			if errs[i] != nil {
+				f.Nodes = append(f.Nodes, NodeFailure{Addr: s.q.addr(step.Node), Err: errs[i]})
+				continue
+			}
+			f.Votes++
+			s.mu.Lock()
+			s.promised = max(s.promised, has[i].Promised)
+			s.mu.Unlock()
+			r.Answer(step, has[i])
+		}
+		if len(f.Nodes) > 0 && len(r.Out) == 0 && r.Outcome == protocol.RecordGoesOn {
+			return f
+		}
+	}
+	return nil
+}
+
+// stepIsFor reports whether a step is for a node. The client may have got
+// another list meanwhile, whose addresses have the indexes of those before: no
+// identity may be given to the server at another address.
+func stepIsFor(step *protocol.RecordStep, n *node) bool {
+	if n.dropped.Load() {
+		return false
+	}
+	return step.Config == nil || step.Config.Members[step.Config.Member(step.Identity)].Addr == n.addr
+}
+
+func chance() uint32 {
+	var b [4]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err) // documented never to happen
+	}
+	return binary.BigEndian.Uint32(b[:])
+}

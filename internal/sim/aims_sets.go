@@ -1,0 +1,333 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// The aims in which a node or an operator leads clients astray, or they start
+// when their set is being changed. Beside all other checks, no process counts
+// on a configuration that was not decided: so it dials no address that a
+// majority has not named.
+
+// liar: one node shows what it likes, and serves every request: that it alone
+// is the set now, or the first configuration for good. Clients start, and nodes
+// are exchanged, meanwhile. All are served by the others.
+var liar = generator{
+	name: "liar",
+	set: func(r *rand.Rand, s *setting) {
+		exchangeSet(r, s)
+		s.members, s.nodes, s.record = 3, 5, false
+	},
+	plan: func(w *world) {
+		w.assemble(true)
+		w.allLoop()
+		bad := w.nodes[w.rng.IntN(3)]
+		w.at(w.around(w.ttl), func() {
+			if w.rng.IntN(2) == 0 {
+				bad.alone()
+			} else {
+				old := bad.model.SetText()
+				bad.lie = func() string { return old }
+			}
+		})
+		for _, p := range w.procs {
+			w.at(w.around(4*w.ttl), func() {
+				p.crash()
+				p.restart()
+			})
+		}
+		if w.rng.IntN(2) == 0 {
+			// The node that lies is replaced. With another one of three there
+			// is no majority of before that says what followed.
+			add := w.nodes[3 : 4+w.rng.IntN(2)]
+			w.at(w.around(2*w.ttl), func() { w.procs[0].exchange(w.change(add, []*node{bad})) })
+		}
+	},
+}
+
+// twofold: an address of a client leads to another member's server, which it
+// reaches at that one's address, too. Another client holds by the two other
+// servers.
+var twofold = generator{
+	name: "twofold",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 2)
+		s.length = 4 * s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		holder, other := w.procs[0], w.procs[1]
+		e, f := holder.parts[0], other.parts[0]
+		w.assemble(true)
+		w.then(w.nodeTimeout, func() {
+			holder.cutOff(ns[0])
+			other.cutOff(ns[2])
+			other.leads(ns[1], ns[0])
+		})
+		w.then(w.around(w.delay), func() { e.acquire(false) })
+		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { f.acquire(false) })
+		w.once(holds(f), w.ttl, w.around(w.nodeTimeout), func() {})
+	},
+}
+
+// starts: a client starts while ABC becomes BCD or CDE, in any stage, with the
+// list of before, the one that follows, or one node that stays. It holds when
+// the change is over.
+var starts = generator{
+	name: "exchange starts",
+	set:  outageSet,
+	plan: func(w *world) {
+		o := w.outage()
+		p, leave := o.f.proc, 1+w.rng.IntN(2)
+		list := [][]*node{o.old, append(slices.Clone(o.old[leave:]), o.next[:leave]...), o.old[2:]}[w.rng.IntN(3)]
+		w.then(w.around(w.nodeTimeout), func() {
+			o.e.release()
+			o.operator.exchange(w.change(o.next[:leave], o.old[:leave]))
+		})
+		w.once(o.operator.at(1+w.rng.Uint64N(4)), 4*w.guard, w.around(w.nodeTimeout), func() {
+			p.crash()
+			p.list = list
+			p.restart()
+			o.f.insists()
+		})
+		w.served(o.f, 4*w.guard)
+	},
+}
+
+// insists has t claim again after an error, until it holds.
+func (t *participant) insists() {
+	w := t.proc.w
+	if t.att == nil && !t.waits {
+		t.acquire(false)
+	}
+	if !holds(t)() && !w.draining {
+		w.at(w.nodeTimeout, t.insists)
+	}
+}
+
+// served waits until t holds, and fails if it does not within a time.
+func (w *world) served(t *participant, within time.Duration) {
+	w.once(holds(t), within, 0, func() {
+		if !holds(t)() {
+			w.fail("stuck", "%s does not hold: it counts on %v", t.name, t.proc.members.Config())
+		}
+	})
+}
+
+// dies: an operator ends for good when a node has carried out its first, second
+// or a later step. That keeps no client from its locks.
+var dies = generator{
+	name: "exchange dies",
+	set:  outageSet,
+	plan: func(w *world) {
+		o := w.outage()
+		all, steps := w.rng.IntN(2) == 0, 1+w.rng.IntN(9)
+		w.then(w.around(w.nodeTimeout), func() {
+			o.e.release()
+			o.f.release()
+			if all {
+				o.operator.exchange(w.change(o.next, o.old[:2]))
+			} else {
+				o.operator.exchange(w.change(o.next[:1], o.old[:w.rng.IntN(2)]))
+			}
+			w.stepped = func() {
+				if steps--; steps == 0 {
+					w.at(0, func() {
+						w.exchanging.goals = nil
+						o.operator.crash()
+					})
+				}
+			}
+		})
+		w.once(func() bool { return steps <= 0 }, 4*w.guard, w.around(w.nodeTimeout), func() { o.e.acquire(false) })
+		w.served(o.e, w.ttl)
+		w.then(w.around(w.ttl), o.e.release)
+		w.then(w.around(w.nodeTimeout), func() { // one that starts knows the first configuration, at most
+			o.f.proc.crash()
+			o.f.proc.restart()
+			o.f.acquire(false)
+		})
+		w.served(o.f, 2*w.ttl+w.guard)
+	},
+}
+
+// returns: changes follow each other without a pause, and bring servers back:
+// 3 -> 1 -> 3, 3 -> 5 -> 3, or a server changes its address. The hold goes on,
+// and the waiter keeps its place.
+var returns = generator{
+	name: "exchange returns",
+	set: func(r *rand.Rand, s *setting) {
+		outageSet(r, s)
+		s.length = 20*s.guard + 6*s.ttl
+		s.hold = 2 * s.length
+	},
+	plan: func(w *world) {
+		o := w.outage()
+		some := o.old[:2]
+		x := func() []protocol.Change {
+			switch w.rng.IntN(3) {
+			case 0:
+				return []protocol.Change{w.change(nil, some), w.change(some, nil)}
+			case 1:
+				return []protocol.Change{w.change(o.next, nil), w.change(nil, o.next)}
+			}
+			return []protocol.Change{w.moves(o.old[0]), w.change(o.next[:1], o.old[2:]), w.change(o.old[2:], o.next[:1])}
+		}
+		w.then(w.around(w.nodeTimeout), func() { o.operator.exchange(x()...) })
+		over := func() bool { return !o.operator.w.exchanges() }
+		w.once(over, 18*w.guard, w.ttl+w.ttl/2, func() {
+			if !over() || len(w.latest().Members) != 3 {
+				w.fail("stuck", "the exchange is not over: %v", w.latest())
+			}
+			o.stays()
+		})
+		w.then(w.around(w.ttl), o.e.release)
+		w.served(o.f, w.ttl)
+	},
+}
+
+// moves is a change that gives the node another address. The server changes it
+// when that has been decided.
+func (w *world) moves(n *node) protocol.Change {
+	to := n.address() + "m"
+	own := w.latest().Members[w.latest().Place(n.address())]
+	moved := func() {
+		if w.latest().Place(to) < 0 || n.addr == to {
+			return
+		}
+		n.crash()
+		n.addr = to
+		n.restart()
+		for _, p := range w.procs {
+			p.tend()
+		}
+	}
+	for i := range 200 {
+		w.at(time.Duration(i+1)*w.guard/10, moved)
+	}
+	return protocol.Change{Move: []protocol.Member{{Identity: own.Identity, Addr: to}}}
+}
+
+// powerless: the site loses power in any stage of an exchange. Each node comes
+// back with all it had, with an older file, or with nothing. Those that have
+// left are stopped for good.
+var powerless = generator{
+	name: "exchange powerless",
+	set: func(r *rand.Rand, s *setting) {
+		exchangeSet(r, s)
+		s.members, s.nodes, s.record = 3, 5, false
+	},
+	plan: func(w *world) {
+		w.assemble(true)
+		w.allLoop()
+		operator, files := w.procs[0], w.rng.IntN(3)
+		w.at(w.around(w.ttl), func() { operator.exchange(w.changes()...) })
+		for i := range 8 {
+			w.at(time.Duration(i)*w.guard/4, func() {
+				for _, n := range w.nodes {
+					if files > 0 && w.rng.IntN(2) == 0 && !n.down {
+						n.save()
+					}
+				}
+			})
+		}
+		w.once(func() bool { return w.latest().Stamp.Epoch() > w.rng.Uint64N(5) }, 4*w.guard, w.around(w.guard/2), func() {
+			for _, n := range w.nodes {
+				n.crash()
+				switch {
+				case files == 0:
+					n.forget()
+				case files == 1:
+					n.revert()
+				}
+				if w.retired(n) {
+					n.gone = true
+					continue
+				}
+				w.at(w.around(w.nodeTimeout), n.restart)
+			}
+			for _, p := range w.procs {
+				if w.rng.IntN(2) == 0 {
+					p.crash()
+					w.at(w.around(w.nodeTimeout), p.restart)
+				}
+			}
+			w.forgetDecisions()
+		})
+	},
+}
+
+// forgetDecisions has what was decided be open once more that no node and no
+// process knows any longer: the site has lost its registers as well.
+func (w *world) forgetDecisions() {
+	for follows, c := range w.decided {
+		known := slices.ContainsFunc(w.nodes, func(n *node) bool { s := n.model.Set(); return s.Stamp() == c.Stamp }) ||
+			slices.ContainsFunc(w.procs, func(p *proc) bool { return p.alive && p.members.Stamp() == c.Stamp })
+		if !known && c.Stamp.Epoch() > 1 {
+			delete(w.decided, follows)
+		}
+	}
+}
+
+// slept: a process sleeps while ABC becomes DE, and A, B and C are stopped. It
+// gets the new list, as by discovery, and holds again.
+var slept = generator{
+	name: "exchange slept",
+	set:  outageSet,
+	plan: func(w *world) {
+		o := w.outage()
+		p := o.e.proc
+		w.then(w.around(w.nodeTimeout), func() {
+			o.e.release()
+			p.pause()
+			o.operator.exchange(w.change(o.next, o.old))
+		})
+		w.once(o.operator.at(4), 4*w.guard, w.ttl, func() {
+			for _, n := range o.old {
+				n.gone = true
+				n.crash()
+			}
+			o.f.release()
+			p.resume()
+			p.members.Relist(addresses(o.next))
+			p.regroup()
+			o.e.acquire(false)
+		})
+		w.served(o.e, w.guard+2*w.ttl)
+	},
+}
+
+// shorter: the guard time of a set becomes shorter than a holder's leases need.
+// A node of the holder's loses its data, and votes when that guard time is
+// over.
+var shorter = generator{
+	name: "exchange shorter",
+	set: func(r *rand.Rand, s *setting) {
+		outageSet(r, s)
+		s.members, s.nodes = 3, 3
+		s.skew, s.guard = 0, 2*s.ttl
+	},
+	plan: func(w *world) {
+		ns := w.shuffled()
+		e, f, operator := w.procs[0].parts[0], w.procs[1].parts[0], w.procs[2]
+		w.assemble(true)
+		less := w.settings()
+		less.Guard = w.guard / 8
+		w.then(w.nodeTimeout, func() {
+			e.proc.cut(ns[2])
+			e.acquire(false)
+		})
+		w.once(holds(e), w.ttl, w.around(w.nodeTimeout), func() { operator.exchange(protocol.Change{Shared: &less}) })
+		w.once(operator.at(3), 4*w.guard, w.around(w.nodeTimeout), func() {
+			f.proc.cut(ns[1])
+			e.proc.cut(ns[0])
+			w.wipe(ns[0], false)
+		})
+		w.then(w.around(less.Guard), func() { f.acquire(false) })
+		w.once(holds(f), w.ttl, 0, func() {})
+	},
+}

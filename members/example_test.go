@@ -1,0 +1,115 @@
+package members_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/members"
+)
+
+// A node is dead for good, and an empty server takes its place. Nothing is
+// interrupted. The clients get the new list one after the other.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	if err := members.Replace(ctx, q, "lock-c:6379", "redis://lock-d:6379"); err != nil {
+		log.Fatal(err) // says what the set is now, and what to do
+	}
+}
+
+// Any client can ask which nodes the set has, and what all clients share.
+func ExampleGet() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	set, err := members.Get(ctx, q)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(set.Members), "members,", set.Stage, "guard time", set.Settings.Guard)
+	// Output:
+	// 3 members, stable guard time 20s
+}
+
+// Three nodes become five. Each new one is an empty server.
+func ExampleAdd() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{"lock-a:6379, lock-b:6379, lock-c:6379"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	if err := members.Add(ctx, q, "lock-d:6379", "lock-e:6379"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Five nodes become three, of which one may fail. The servers are stopped
+// afterwards.
+func ExampleRemove() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	if err := members.Remove(ctx, q, "lock-d:6379", "lock-e:6379"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A server has got another address, and kept its data.
+func ExampleMove() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	if err := members.Move(ctx, q, "10.0.0.7:6379", "lock-c:6379"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Clients are to use longer leases, which the guard time must cover.
+func ExampleSet() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	if err := members.Set(ctx, q, members.Settings{Guard: 40 * time.Second}); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A process that changed the set has died. What it did is given up.
+func ExampleUndo() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	fmt.Println(members.Undo(ctx, q))
+	// Output:
+	// <nil>
+}
