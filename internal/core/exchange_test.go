@@ -407,6 +407,12 @@ func TestDecisionIsFoundInTheRegisters(t *testing.T) {
 	ballot := func() protocol.Ballot { return protocol.NewBallot(time.Now(), chance(), "") }
 	set := operator.members.config.Load().Begin(protocol.Change{Remove: c.Addrs()[:1]}, ballot())
 	operator.members.change(-1, func(m *protocol.Membership) { m.Decide(set) })
+	for i := range 3 { // what a node that has not moved is asked for is refused
+		require.Eventually(t, func() bool {
+			has := operator.node(i).shown()
+			return operator.ready(i) && has != nil && has.Stamp() == set.Stamp
+		}, time.Minute, time.Millisecond)
+	}
 	next := set.Finish(ballot())
 	decided, err := operator.succeed(within(t), set, next)
 	require.NoError(t, err)

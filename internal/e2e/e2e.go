@@ -145,13 +145,13 @@ func Open(t testing.TB, c *redistest.Cluster, opts ...quorate.Option) *quorate.Q
 	return q
 }
 
-// joined waits until each node of q's set is connected and votes. Bootstrap
-// waits for a majority only: where one node is late, a claim has nothing there,
-// and nothing there hangs.
+// joined waits until each node of q's set is connected, votes and attests.
+// Bootstrap waits for a majority only: where one node is late, a claim has
+// nothing there, and nothing there hangs.
 func joined(q *quorate.Quorum) {
 	_ = Eventually(func() bool {
 		r, err := q.Check(context.Background())
-		return err == nil && r.Ready == len(r.Nodes)
+		return err == nil && r.Ready == len(r.Nodes) && !slices.ContainsFunc(r.Nodes, func(n quorate.NodeReport) bool { return !n.CaughtUp })
 	})
 }
 
