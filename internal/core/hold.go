@@ -65,7 +65,7 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 		return nil, &Failure{Err: err}
 	}
 	p := &Pending{q: q, spec: s, try: try, owner: o, began: q.now()}
-	if q.members.usable() {
+	if q.members.serves(try) {
 		p.a = q.start(s, try, o)
 	}
 	return p, nil

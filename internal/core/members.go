@@ -43,6 +43,7 @@ type members struct {
 	config    atomic.Pointer[protocol.Configuration] // nil: no set is known
 	wrong     atomic.Pointer[SetError]               // nil: the list is that of the set, as far as is known
 	wanted    atomic.Bool                            // a call has asked for a recording, see forgotten
+	met       atomic.Bool                            // a try has waited for the members to be connected to
 	saidBlank atomic.Bool                            // the log says that the nodes of the list hold no data
 	one       sync.Mutex                             // one recording at a time
 }

@@ -44,7 +44,7 @@ func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 // the Quorum closes. A try waits no longer than one connection to each node
 // takes, and the rounds of a recording.
 func (s *members) await(ctx context.Context, try bool) error {
-	if s.usable() {
+	if s.serves(try) {
 		return nil
 	}
 	if try {
@@ -63,6 +63,7 @@ func (s *members) await(ctx context.Context, try bool) error {
 		if s.usable() {
 			if try { // it would find no node connected
 				s.contacted(ctx)
+				s.met.Store(true)
 			}
 			return nil
 		}
@@ -83,6 +84,11 @@ func (s *members) await(ctx context.Context, try bool) error {
 		}
 	}
 }
+
+// serves reports whether a call can begin at once. The first try of a process
+// cannot where the set has just been found: its members are being connected to,
+// and no node would be there for it.
+func (s *members) serves(try bool) bool { return s.usable() && (!try || s.met.Load()) }
 
 // forgotten is changes for a call that waits for nodes: if no set is known now,
 // blank nodes record the set of the list.
