@@ -108,20 +108,26 @@ func (s *members) forgotten() <-chan struct{} {
 // contacted waits until a majority of the set's members is connected, or a
 // connection to each of them has been tried, or ctx ends.
 func (s *members) contacted(ctx context.Context) {
-	tick := time.NewTicker(time.Millisecond)
+	// What was tried and failed is not waited for: the connections go on by
+	// themselves, and the call that comes next says what each node has
+	// answered.
+	s.q.until(ctx, func() bool {
+		err, _ := s.q.reached()
+		return err == nil || s.wrong.Load() != nil || s.tried()
+	})
+}
+
+// until looks each 2 ms whether something holds that nothing
+// announces. It ends with ctx, too, and as the Quorum closes.
+func (q *Quorum) until(ctx context.Context, is func() bool) {
+	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		// What was tried and failed is not waited for: the connections go on by
-		// themselves, and the call that comes next says what each node has
-		// answered.
-		if err, _ := s.q.reached(); err == nil || s.wrong.Load() != nil || s.tried() {
-			return
-		}
+	for !is() {
 		select {
 		case <-tick.C:
-		case <-ctx.Done():
+		case <-q.closing:
 			return
-		case <-s.q.closing:
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -209,17 +215,7 @@ func (s *members) settled(ctx context.Context) {
 	q := s.q
 	ctx, cancel := context.WithTimeout(ctx, 2*roundsToConnect*q.driver.furthest(&q.set))
 	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !s.tried() {
-		select {
-		case <-tick.C:
-		case <-q.closing:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
+	q.until(ctx, s.tried)
 }
 
 // tried reports whether each node of the set has been connected to, or tried.

@@ -109,8 +109,8 @@ func (m *Membership) found() *Configuration {
 // the latest of each set first. A node of the list that is a member's address
 // is asked as that member.
 func (m *Membership) shown() (sets [][]*Configuration) {
-	for i, addr := range m.list {
-		n := m.listed(i, addr)
+	for _, addr := range m.list {
+		n := m.contactAt(addr)
 		c := n.has.Recorded()
 		if c == nil || m.config != nil && !n.up {
 			continue
@@ -126,16 +126,6 @@ func (m *Membership) shown() (sets [][]*Configuration) {
 	}
 	slices.SortFunc(sets, func(a, b []*Configuration) int { return len(b) - len(a) })
 	return sets
-}
-
-// listed returns the connection by which an address of the list is asked.
-func (m *Membership) listed(i int, addr string) *contact {
-	if m.config != nil {
-		if k := m.config.Place(addr); k >= 0 {
-			return &m.members[m.config.Members[k].Number]
-		}
-	}
-	return &m.seeds[i]
 }
 
 // forget has the client count on no set any more: each member that decides what
