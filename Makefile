@@ -144,13 +144,13 @@ fuzz: ## Each fuzz target, one after the other (FUZZTIME=1m); for nightly runs
 	done; exit $$failed
 
 .PHONY: bench
-bench: redis ## The benchmarks of internal/bench: results.json, docs/plots and the tables of docs/performance.md (15 minutes)
-	cd internal/bench && go run . -json results.json -plots ../../docs/plots -md ../../docs/performance.md
+bench: redis ## The benchmarks of internal/bench: results.json, docs/plots and the tables of docs/internals/performance.md (15 minutes)
+	cd internal/bench && go run . -json results.json -plots ../../docs/plots -md ../../docs/internals/performance.md
 
 .PHONY: chaos
-chaos: redis ## Faults on real servers and processes, judged from outside: docs/chaos.md (SEED=1 FOR=2m)
+chaos: redis ## Faults on real servers and processes, judged from outside: docs/internals/chaos.md (SEED=1 FOR=2m)
 	go run ./internal/chaos -nodes 3,5 -control none,unfenced,redsync,rival -for $(FOR) -seed $(SEED) \
-		$(if $(SIMULATED),-simulated $(SIMULATED)) -report docs/chaos.md
+		$(if $(SIMULATED),-simulated $(SIMULATED)) -report docs/internals/chaos.md
 	@echo '== the library without one of its rules: the checkers must see it'
 	go run -tags mutants ./internal/chaos -control votes-only,no-exact,no-both -for $(FOR) -seed $(SEED)
 

@@ -96,10 +96,10 @@ func WithLinger(d time.Duration) LockOption {
 
 // WithGuard sets how long a node that lost its data does not vote, so that
 // every lease that it has forgotten has ended by then. Default 20 s; from 2*TTL
-// + 2*skew to 720 h (docs/protocol.md, "Restarted nodes"). The nodes record
-// that of the client that has them record their set, and all clients go by it.
-// A longer one than is recorded is refused with [ErrInvalid], a shorter one has
-// no effect. Package members changes it for the set.
+// + 2*skew to 720 h (docs/internals/protocol.md, "Restarted nodes"). The nodes
+// record that of the client that has them record their set, and all clients go
+// by it. A longer one than is recorded is refused with [ErrInvalid], a shorter
+// one has no effect. Package members changes it for the set.
 func WithGuard(d time.Duration) Option {
 	return setting{func(s *core.Settings) { s.Guard, s.GuardGiven = d, true }}
 }

@@ -25,8 +25,8 @@ import (
 // It is first come first served: a large request is not starved by small ones,
 // and no later claim overtakes it. Over all processes, no more permits are in
 // use than there are. That is decided by counting the other claims on the
-// nodes, not by votes alone (docs/protocol.md, rule 3). The permits of a
-// process that dies are free when their leases end.
+// nodes, not by votes alone (docs/internals/protocol.md, rule 3). The permits
+// of a process that dies are free when their leases end.
 type Weighted struct {
 	q    *core.Quorum
 	spec *core.Spec

@@ -122,6 +122,6 @@ func TestReportKeepsTheDocument(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "by hand\n"+begin+"new\n"+end+"\nby hand, too\n", string(text))
 	}
-	_, _, err := around("../../docs/chaos.md") // where make chaos puts its report
+	_, _, err := around("../../docs/internals/chaos.md") // where make chaos puts its report
 	require.NoError(t, err)
 }

@@ -3,7 +3,7 @@
 // real client processes, and a seeded nemesis that kills, stops, cuts off and
 // robs of their memory both, and sets their clocks.
 //
-//	go run ./internal/chaos -nodes 3,5 -for 2m -seed 1 -report docs/chaos.md
+//	go run ./internal/chaos -nodes 3,5 -for 2m -seed 1 -report docs/internals/chaos.md
 //
 // The judge does not ask the library. Every client writes down what it asked
 // and what it got, on the machine's one monotonic clock; a resource that the

@@ -107,8 +107,8 @@ func (d *driver) nodesTime(at protocol.Time) time.Time {
 
 // askGuard reads the longest guard time that clients have shown to a node. The
 // Client wants it for a node in doubt: leases of a client with a longer guard
-// time may run there for longer than this client's own (docs/protocol.md,
-// Clocks, 3).
+// time may run there for longer than this client's own
+// (docs/internals/protocol.md, Clocks, 3).
 func (n *node) askGuard() {
 	q := n.q
 	n.send(&adminRequest{command: resp.AppendCommand(nil, "GET", q.members.markerKey()), reply: func(v []resp.Value, err error) {

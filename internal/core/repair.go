@@ -315,7 +315,7 @@ func (r *repairer) specOf(step *protocol.RepairStep) (*Spec, error) {
 
 // repairName brings one name's record to a node. It is a read that does not
 // count the target: what a node that has forgotten says of a record is no
-// evidence (docs/protocol.md, The record, 4).
+// evidence (docs/internals/protocol.md, The record, 4).
 func (r *repairer) repairName(ctx context.Context, step *protocol.RepairStep) protocol.RepairResult {
 	s, err := r.specOf(step)
 	if err != nil {

@@ -103,8 +103,8 @@ func Defaults() Settings {
 }
 
 // Drift is how much earlier than a node this process takes a lease to end
-// (docs/protocol.md, Clocks). It is of this ttl: a primitive with a longer one
-// gives away more.
+// (docs/internals/protocol.md, Clocks). It is of this ttl: a primitive with a
+// longer one gives away more.
 func (s *Settings) Drift() time.Duration { return protocol.Drift(s.TTL) }
 
 // Check names the first setting that is wrong or contradicts another, and the

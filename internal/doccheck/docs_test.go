@@ -23,6 +23,10 @@ func documents(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	require.NoError(t, err)
+	internals, err := filepath.Glob(filepath.Join(root, "docs", "internals", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, internals)
+	files = append(files, internals...)
 	texts := map[string]string{}
 	for _, f := range append(files, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md"), filepath.Join(root, "CHANGELOG.md")) {
 		b, err := os.ReadFile(f)

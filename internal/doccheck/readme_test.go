@@ -16,9 +16,10 @@ func TestReadmeIsShort(t *testing.T) {
 	assert.LessOrEqual(t, strings.Count(documents(t)["README.md"], "\n"), 200)
 }
 
-// Each figure of the README's table of speed is one of docs/performance.md.
+// Each figure of the README's table of speed is one of
+// docs/internals/performance.md.
 func TestSpeedIsThatOfTheDocument(t *testing.T) {
-	performance := documents(t)["docs/performance.md"]
+	performance := documents(t)["docs/internals/performance.md"]
 	for _, cells := range table(t, "README.md", "Speed") {
 		for _, cell := range cells[2:] {
 			if figure := strings.ReplaceAll(strings.TrimSpace(cell), ",", ""); figure != "–" {

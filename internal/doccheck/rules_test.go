@@ -27,7 +27,7 @@ var (
 // protocol's table, with its proof and all of its traces. Without the test the
 // table ages with each rule and trace.
 func TestRuleTable(t *testing.T) {
-	_, table, _ := strings.Cut(documents(t)["docs/protocol.md"], ruleTable)
+	_, table, _ := strings.Cut(documents(t)["docs/internals/protocol.md"], ruleTable)
 	table, _, _ = strings.Cut(table, "\n## ")
 	rows := map[string]string{} // of each rule
 	for _, row := range ruleRow.FindAllStringSubmatch(table, -1) {
@@ -41,7 +41,7 @@ func TestRuleTable(t *testing.T) {
 		assert.Contains(t, known, rule, "no such rule")
 	}
 	for rule := range known {
-		assert.Contains(t, rows, rule, "no row of docs/protocol.md has the rule")
+		assert.Contains(t, rows, rule, "no row of docs/internals/protocol.md has the rule")
 	}
 	var traces []string
 	for _, dir := range []string{"internal/sim/testdata", "internal/protocol/testdata/traces"} {
@@ -54,7 +54,7 @@ func TestRuleTable(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".txt")
 		file, err := filepath.Rel(root, path)
 		require.NoError(t, err)
-		link := "[" + name + "](../" + filepath.ToSlash(file) + ")"
+		link := "[" + name + "](../../" + filepath.ToSlash(file) + ")"
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		assert.Contains(t, table, link, "a trace without a row")

@@ -94,15 +94,15 @@ func (p *place) run(script string) string {
 
 // shells are what is done with each block in sh: those of a document, in order.
 var shells = map[string][]func(*testing.T, block){
-	"README.md":             {installs, demonstrates, locks, makes},
-	"docs/compatibility.md": {makes},
-	"docs/deploying.md":     {bootstraps},
-	"docs/migrations.md":    {migrates},
-	"docs/operations.md":    {restarts, replaces},
-	"docs/testing.md":       {serves},
-	"docs/simulation.md":    {makes},
-	"docs/performance.md":   {makes},
-	"CONTRIBUTING.md":       {makes, makes, makes},
+	"README.md":                       {installs, demonstrates, locks, makes},
+	"docs/internals/compatibility.md": {makes},
+	"docs/deploying.md":               {bootstraps},
+	"docs/migrations.md":              {migrates},
+	"docs/operations.md":              {restarts, replaces},
+	"docs/testing.md":                 {serves},
+	"docs/internals/simulation.md":    {makes},
+	"docs/internals/performance.md":   {makes},
+	"CONTRIBUTING.md":                 {makes, makes, makes},
 }
 
 // Each block in sh is run, as far as a test can, on real servers.

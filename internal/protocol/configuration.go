@@ -10,8 +10,8 @@ import (
 )
 
 // This file owns what a set of nodes is: the configuration that its nodes have
-// recorded, and the order of configurations. docs/protocol.md, "Sets of nodes",
-// states the rules and proves them.
+// recorded, and the order of configurations. docs/internals/protocol.md, "Sets
+// of nodes", states the rules and proves them.
 
 // Ballot orders what several clients propose. Two are never equal, and a later
 // one is higher. It is 11 hexadecimal digits of milliseconds and 8 of chance,

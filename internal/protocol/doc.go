@@ -33,7 +33,7 @@
 //
 // # Rules
 //
-// The rules have the numbers of docs/protocol.md, which proves them.
+// The rules have the numbers of docs/internals/protocol.md, which proves them.
 //
 //	1  Start     join(id, T0) goes to all nodes at once        claim.go
 //	2  Settle    q nodes hold the claim at exactly T           settle.go

@@ -6,9 +6,9 @@ package protocol
 // no rule.
 type Rule uint16
 
-// The rules. The comment says what happens without each. docs/protocol.md has
-// for each the proof and the traces, and docs/simulation.md the schedules that
-// find its mutant.
+// The rules. The comment says what happens without each.
+// docs/internals/protocol.md has for each the proof and the traces, and
+// docs/internals/simulation.md the schedules that find its mutant.
 const (
 	RuleRecheck         Rule = iota + 1 // validity is rule 3 re-checked, not "any q acknowledgements": two holders after an amnesiac restart
 	RuleAbandon                         // an attempt not settled within a ttl is given up: tokens decrease

@@ -3,7 +3,7 @@ package protocol
 // The rules of sets of nodes. The comment says what happens without each.
 const (
 	// Which configuration counts, and which connection is which member: rules 1
-	// to 10 of docs/protocol.md, "Sets of nodes".
+	// to 10 of docs/internals/protocol.md, "Sets of nodes".
 	RuleSetAll      Rule = firstMemberRule + iota // all nodes of a list record it: two lists are recorded, and two hold
 	RuleSetPromised                               // a recording that is superseded gives up: as above
 	RuleSetAccepted                               // what a node has accepted is proposed again: clients count on two configurations of one list
@@ -19,10 +19,11 @@ const (
 	RuleSetNumber                                 // what is known of a number ends when it stands for another member: a vote of one counts as another one's
 	RuleSetTTL                                    // a hold ends when the set's guard time does not cover its leases any more: two holders
 
-	// While the set is being changed: rules 11 to 22 of docs/protocol.md, "Sets
-	// of nodes". They matter from the first move of a node to another
-	// configuration on. In a set that was never changed none of them is looked
-	// at, so a mutant of one shows in the aims that change sets only.
+	// While the set is being changed: rules 11 to 22 of
+	// docs/internals/protocol.md, "Sets of nodes". They matter from the first
+	// move of a node to another configuration on. In a set that was never
+	// changed none of them is looked at, so a mutant of one shows in the aims
+	// that change sets only.
 	RuleSetBoth          // while nodes are being exchanged a quorum is a majority of the set of before, too: two holders
 	RuleSetEach          // and of each set, not of all nodes of both: two holders
 	RuleKeepDeadline     // a holder keeps its deadline when another configuration begins to count: it is lost for nothing

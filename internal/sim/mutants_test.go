@@ -204,7 +204,7 @@ var mutants = []mutant{
 }
 
 // TestMutants finds each mutant. With -rewrite it writes into
-// docs/simulation.md at which seed.
+// docs/internals/simulation.md at which seed.
 func TestMutants(t *testing.T) {
 	var mu sync.Mutex
 	seeds := map[string]uint64{} // by mutant: the first that finds it
@@ -232,7 +232,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-const document = "../../docs/simulation.md"
+const document = "../../docs/internals/simulation.md"
 
 // tabulate compares the rows of the document with the mutants: each has one,
 // with its rules, its aim and its bound. The seeds are written with -rewrite

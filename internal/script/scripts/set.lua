@@ -1,4 +1,4 @@
--- set: which set of nodes this one belongs to, see docs/protocol.md, "Sets of nodes". The
+-- set: which set of nodes this one belongs to, see docs/internals/protocol.md, "Sets of nodes". The
 -- node's marker moves with it: a request names the configuration by the key of
 -- the marker, so a node of another configuration has no such key, and refuses.
 -- So does a node without a marker: one that has accepted a configuration that
