@@ -75,17 +75,29 @@ func (a *attempt) note(node int, err error) {
 	}
 }
 
-// dones are spare channels for attempts. An attempt sends once, so a channel
-// from which that was received is empty and belongs to no attempt. The pool
-// saves an allocation on the uncontended path.
-var dones = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
+// spares save allocations on the uncontended path. They are of one Quorum: a
+// channel or a timer that was made in a bubble of testing/synctest must not be
+// used outside of it.
+type spares struct {
+	dones sync.Pool // of chan struct{}: see attempt.done
+	waits sync.Pool // of *wait
+}
+
+// done returns a channel for an attempt. An attempt sends once, so a channel
+// from which that was received is empty and belongs to no attempt.
+func (s *spares) done() chan struct{} {
+	if c, ok := s.dones.Get().(chan struct{}); ok {
+		return c
+	}
+	return make(chan struct{}, 1)
+}
 
 // start makes an attempt and sends its joins. The caller holds no lock. start
 // begins the claim and queues its joins. It waits for no node. A node that is
 // unhealthy gets the join too, but no decision waits for its answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := newID()
-	a := &attempt{q: q, spec: s, done: dones.Get().(chan struct{}), owner: o}
+	a := &attempt{q: q, spec: s, done: q.spares.done(), owner: o}
 	begin, wall := protocol.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
 		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rules(),
@@ -228,7 +240,7 @@ func (a *attempt) take() protocol.Phase {
 	if phase == protocol.Holding {
 		a.since = now
 	}
-	dones.Put(a.done)
+	a.q.spares.dones.Put(a.done)
 	a.done = nil
 	a.stepUnlock(now)
 	return phase

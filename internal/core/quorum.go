@@ -42,6 +42,7 @@ type Quorum struct {
 	ticks, deadlines *scheduler
 
 	attempts   attempts
+	spares     spares
 	recovering recovering
 	reach      reach
 	records    records
@@ -81,8 +82,11 @@ func New(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 // open makes a Quorum of nodes that New has checked.
 func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	q := &Quorum{
-		set: set, clock: newLocalClock(), waker: newWaker(),
+		set: set, clock: newLocalClock(),
 		built: make(chan struct{}), closing: make(chan struct{}),
+	}
+	if set.Connect == nil { // nodes of this process sleep with it
+		q.waker = newWaker()
 	}
 	// The channel ends in random text. Hosts may share a name and processes a
 	// pid, as in containers: with equal channels each would get the pushes of

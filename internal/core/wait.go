@@ -5,7 +5,6 @@ package core
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -20,12 +19,15 @@ type wait struct {
 	next  *wait
 }
 
-// waits are spare ones. Invariant: a spare wait is in no attempt's list, and
-// its channels are empty. Otherwise its next user would wake at once, for
-// nothing.
-var waits = sync.Pool{New: func() any {
+// wait returns a wait that is in use nowhere. Invariant: a spare one is in no
+// attempt's list, and its channels are empty. Otherwise its next user would
+// wake at once, for nothing.
+func (s *spares) wait() *wait {
+	if w, ok := s.waits.Get().(*wait); ok {
+		return w
+	}
 	return &wait{woken: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-}}
+}
 
 // until is for callers that wait for something that is no end of an attempt: a
 // renewal, or the leaves of a release. It waits until so holds, for at most d
@@ -37,7 +39,7 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 		a.mu.Unlock()
 		return true
 	}
-	w := waits.Get().(*wait)
+	w := a.q.spares.wait()
 	w.so, w.next, a.waits = so, a.waits, w
 	a.mu.Unlock()
 
@@ -61,7 +63,7 @@ func (a *attempt) until(ctx context.Context, d time.Duration, so func() bool) bo
 	// pool would keep alive.
 	w.timer.Stop()
 	w.so, w.next = nil, nil
-	waits.Put(w)
+	a.q.spares.waits.Put(w)
 	return woken
 }
 

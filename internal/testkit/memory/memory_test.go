@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -117,8 +118,9 @@ func TestLibraryWithoutServers(t *testing.T) {
 
 // A minority that stops, hangs or loses its data keeps no call waiting, and a
 // hold lives on.
-func TestNodesInTrouble(t *testing.T) {
-	t.Parallel()
+func TestNodesInTrouble(t *testing.T) { synctest.Test(t, nodesInTrouble) }
+
+func nodesInTrouble(t *testing.T) {
 	nodes := memory.NewNodes(3)
 	q := open(t, nodes)
 	m := mutex.New(q, "held")
