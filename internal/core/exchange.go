@@ -1,18 +1,13 @@
 package core
 
-// This file owns one call of Quorum.Exchange: what the caller asked for, the
-// rounds until the set has changed, and the three ways in which the call ends
-// without that. What a round does is in exchange_round.go. protocol.Exchange
-// decides what follows the configuration that counts, and protocol.Membership
-// what each client does then.
-//
-// Invariant: a call that ends leaves a set that serves. Each configuration on
-// the way counts a quorum of the old members, of the new ones, or of both. So a
-// call may die between any two rounds, and the next call goes on or undoes it.
+// This file owns one call of Quorum.Exchange: what the caller asked for, and the
+// errors that it ends with. protocol.Operator decides what the call does, and
+// when. Its steps are in exchange_step.go.
 
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -53,18 +48,20 @@ func (e *ExchangeError) Error() string { return e.Why.Error() + "; " + e.State }
 func (e *ExchangeError) Unwrap() error { return e.Why }
 
 // exchange is one call of Exchange. Only its caller's goroutine uses it, so it
-// has no lock. The goroutines that look at the members get none of its fields.
+// has no lock. The goroutines of its steps get none of its fields.
 type exchange struct {
 	q       *Quorum
 	ask     Exchange
-	e       protocol.Exchange
+	o       protocol.Operator
 	goal    protocol.Change
-	counted *protocol.Configuration // that e knows
-	shown   ExchangeProgress        // the last one
-	disks   []disk                  // of its members
-	gone    error                   // why the exchange is given up
-	refused error                   // why no other round can help
-	blocked bool                    // nothing can be decided, so it cannot be undone either
+	shown   ExchangeProgress // the last one
+	stopped error            // the end of the caller's context
+	refused map[string]error // by address: what a node refuses for good
+
+	steps  context.Context // of the steps under way
+	cancel context.CancelFunc
+	under  sync.WaitGroup
+	tells  chan func() // what has become of a step
 }
 
 // Exchange has other nodes be the set, while locks are held and waited for. It
@@ -96,14 +93,13 @@ func (q *Quorum) Exchange(ctx context.Context, ask Exchange) error {
 	if c == nil {
 		return &Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have recorded no set yet: run \"quorate bootstrap\"", ErrInvalid)}
 	}
-	// Patience bounds how long the call waits for a new node that answered
-	// prepare and does not any more (TestNodeThatDiesWhileItEntersIsGivenUp). A
-	// guard time is enough for a server that restarts.
-	x.e = protocol.Exchange{Patience: max(c.Guard(), 20*q.set.NodeTimeout), Undo: ask.Undo, Rules: rules()}
 	if err := x.prepare(ctx, c); err != nil {
 		return &Failure{Err: err}
 	}
-	x.e.Goal = x.goal
+	x.o = protocol.Operator{
+		Exchange: protocol.Exchange{Goal: x.goal, Undo: ask.Undo, Rules: rules()}, TTL: q.set.TTL, NodeTimeout: q.set.NodeTimeout,
+		Fanout: q.driver.client.Fanout(), Ballot: func() protocol.Ballot { return protocol.NewBallot(time.Now(), chance(), "") },
+	}
 	if err := x.run(ctx); err != nil {
 		return &Failure{Err: err}
 	}
@@ -135,38 +131,36 @@ func (q *Quorum) Recorded(ctx context.Context) *protocol.Configuration {
 	return q.members.config.Load()
 }
 
-// run goes round until the exchange is over, given up, or ctx ends.
+// run gives the call its events until it is over. At its end nothing of it is
+// under way any more.
 func (x *exchange) run(ctx context.Context) error {
 	q := x.q
-	// A round asks each member once. Half a node timeout between two rounds is
-	// a few commands per second, for the length of the exchange.
-	tick := time.NewTicker(max(q.set.NodeTimeout/2, time.Millisecond))
-	defer tick.Stop()
-	for {
-		outcome, err := x.round(ctx)
-		switch {
-		case outcome == protocol.ExchangeDone:
-			return nil
-		case outcome == protocol.ExchangeUndone && x.ask.Undo:
-			return nil
-		case outcome == protocol.ExchangeUndone:
-			return x.undone(x.gone)
-		case outcome == protocol.ExchangeUnfit:
-			return fmt.Errorf("%w: %s", ErrInvalid, x.unfit())
-		case x.blocked:
-			return &ExchangeError{x.refused, x.state()}
-		case x.refused != nil:
-			return x.abandon(x.refused)
-		// Any other error passes, or ctx ends: a node that is down, a lock of
-		// the register that another operator holds. To give up here would leave
-		// the set half-way for a lost packet.
-		case err != nil:
-			q.set.Logger.Debug("quorate: a step of an exchange of nodes has failed and is taken again", "error", err)
+	x.tells = make(chan func())
+	x.steps, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		x.cancel()
+		x.under.Wait()
+	}()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for stop := ctx.Done(); ; {
+		now := q.now()
+		x.o.Tick(now, q.members.config.Load())
+		x.carryOut()
+		if x.o.End() != protocol.OperatorGoesOn {
+			return x.ended()
 		}
+		x.report()
+		timer.Reset(x.o.Wake().Sub(now))
 		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return x.abandon(ContextError(ctx))
+		case told := <-x.tells:
+			told()
+		case <-timer.C:
+		case <-stop:
+			stop, x.stopped = nil, ContextError(ctx)
+			x.cancel()
+			x.steps, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
+			x.o.Abandon(q.now(), q.members.config.Load())
 		// Close does not undo: that needs the nodes, and Close is about to end
 		// their connections.
 		case <-q.closing:
@@ -175,44 +169,28 @@ func (x *exchange) run(ctx context.Context) error {
 	}
 }
 
-// undone is the error of an exchange that was given up, by this client or by
-// another one.
-func (x *exchange) undone(why error) error {
-	if why == nil {
-		why = fmt.Errorf("%w: another client has undone the exchange", ErrInvalid)
+// ended is the error of a call that is over.
+func (x *exchange) ended() error {
+	switch x.o.End() {
+	case protocol.OperatorDone:
+		return nil
+	case protocol.OperatorUndone:
+		return &ExchangeError{x.why(), "the set is as it was before"}
+	case protocol.OperatorUnfit:
+		return fmt.Errorf("%w: %s", ErrInvalid, x.unfit())
 	}
-	return &ExchangeError{why, "the set is as it was before"}
+	return &ExchangeError{x.why(), x.state()}
 }
 
-// abandon undoes what this call has begun, if that is possible, within a bound.
-// A change that another client has begun is left as it is: that client may be
-// at work, and the next call of any operator goes on with it or undoes it.
-func (x *exchange) abandon(why error) error {
-	// The step that was decided last may not have been looked at yet.
-	if c := x.q.members.config.Load(); c != nil {
-		x.count(c)
+// why is why a change was given up.
+func (x *exchange) why() error {
+	switch o := &x.o; o.Why {
+	case protocol.WhySilent:
+		return fmt.Errorf("%w: %s is to be added and has not answered for %v", ErrNoQuorum, o.Member, o.Away.Round(time.Second))
+	case protocol.WhyRefused:
+		return fmt.Errorf("%w: %s refuses: %w", ErrNoQuorum, o.Member, x.refused[o.Member])
+	case protocol.WhyStopped:
+		return x.stopped
 	}
-	if x.gone = why; x.e.Mine() && !x.ask.Undo {
-		x.e.Undo = true
-		// The caller's context is over, and to undo takes a lock, a read and a
-		// put at the nodes. A bound of its own lets Ctrl-C leave the set as it
-		// was, where the nodes answer, and ends soon where they do not.
-		ctx, cancel := context.WithTimeout(context.Background(), x.q.Rounds(&x.q.set, 8)+2*x.q.set.NodeTimeout)
-		defer cancel()
-		for ctx.Err() == nil && !x.q.isClosed() {
-			switch outcome, _ := x.round(ctx); outcome {
-			// The last step was decided before the undo: the change is carried
-			// out, and that is no error.
-			case protocol.ExchangeDone:
-				return nil
-			case protocol.ExchangeUndone:
-				return x.undone(why)
-			}
-			select {
-			case <-time.After(x.q.set.NodeTimeout / 4):
-			case <-ctx.Done():
-			}
-		}
-	}
-	return &ExchangeError{why, x.state()}
+	return fmt.Errorf("%w: another client has undone the exchange", ErrInvalid)
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -55,9 +54,11 @@ func TestWhatANodeSaysOfItsDisk(t *testing.T) {
 		resp.Error("LOADING Redis is loading the dataset in memory"):                     false,
 		errNoAnswer: false,
 	} {
-		assert.Equal(t, settled, new(disk).refused(n, err), err)
+		assert.Equal(t, settled, n.unsaved(err).Refused, err)
 	}
-	d := new(disk)
-	require.Eventually(t, func() bool { return d.saved(within(t), n) }, time.Minute, time.Millisecond, "it writes no snapshots")
-	assert.False(t, d.saving)
+	p := n.persistence(within(t))
+	assert.True(t, p.Known)
+	assert.False(t, p.Log || p.Snapshots || p.Refused, "it keeps nothing")
+	began := n.snapshot(within(t), false)
+	assert.True(t, began.Known && began.Saving)
 }

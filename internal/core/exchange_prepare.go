@@ -132,7 +132,8 @@ func (x *exchange) prepareShared(c *protocol.Configuration) error {
 	}
 	s := *x.ask.Shared
 	s.Guard, s.Retention, s.Skew = cmp.Or(s.Guard, c.Next.Guard), cmp.Or(s.Retention, c.Next.Retention), cmp.Or(s.Skew, c.Next.Skew)
-	if x.goal.Shared = &s; longestTTL(&protocol.Configuration{Now: c.Next, Next: s}) == 0 {
+	between := protocol.Configuration{Now: c.Next, Next: s}
+	if x.goal.Shared = &s; between.LongestTTL() == 0 {
 		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v count, which no ttl fits: choose a guard time above twice the skew", ErrInvalid,
 			min(c.Next.Guard, s.Guard), max(c.Next.Skew, s.Skew))
 	}

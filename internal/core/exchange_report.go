@@ -4,9 +4,7 @@ package core
 // set in an error, and why a change is unfit. No step depends on them.
 
 import (
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -18,36 +16,27 @@ import (
 //
 // Left is no part of the comparison: it changes with each round. A command that
 // prints each report would print two lines a node timeout, for minutes.
-func (x *exchange) report(c, next *protocol.Configuration, left time.Duration) {
-	p := ExchangeProgress{Epoch: c.Stamp.Epoch(), Stage: c.Stage.String()}
-	var silent []string
-	for k := range c.Members {
-		if x.e.Awaits(k) {
-			silent = append(silent, c.Members[k].Addr)
-		}
-	}
-	switch {
-	case next != nil:
-	// A new node that does not answer is named before all else. An operator can
-	// start it. The rest passes with time.
-	case len(silent) > 0:
-		p.Await = strings.Join(silent, " ") + " to answer"
-	case c.Stage == protocol.Learning:
-		p.Await, p.Left = "the new nodes to take in what the others have", left
-		// Where no node enters, Learning is for holders alone.
-		if !slices.ContainsFunc(c.Members, func(m protocol.Member) bool { return m.Role == protocol.Enters }) {
-			p.Await, p.Left = "holders to get their places at the nodes that stay", x.e.Left(x.q.now())
-		}
-	case c.Stage == protocol.Jointly:
-		p.Await, p.Left = "the leases to end that only the nodes of before know", x.e.Left(x.q.now())
-	default:
-		p.Await = "a majority of the nodes to serve the set"
-	}
-	was := x.shown
-	if x.shown = p; was.Stage == p.Stage && was.Epoch == p.Epoch && was.Await == p.Await || x.ask.Progress == nil {
+func (x *exchange) report() {
+	at := x.o.Progress
+	if at.Config == nil || x.ask.Progress == nil {
 		return
 	}
-	x.ask.Progress(p)
+	p := ExchangeProgress{Epoch: at.Config.Stamp.Epoch(), Stage: at.Config.Stage.String(), Await: awaits[at.Await], Left: at.Left}
+	if at.Await == protocol.AwaitAnswers {
+		p.Await = strings.Join(at.Silent, " ") + p.Await
+	}
+	was := x.shown
+	if x.shown = p; was.Stage != p.Stage || was.Epoch != p.Epoch || was.Await != p.Await {
+		x.ask.Progress(p)
+	}
+}
+
+var awaits = map[protocol.OperatorAwait]string{
+	protocol.AwaitAnswers: " to answer",
+	protocol.AwaitLearnt:  "the new nodes to take in what the others have",
+	protocol.AwaitPlaces:  "holders to get their places at the nodes that stay",
+	protocol.AwaitLeases:  "the leases to end that only the nodes of before know",
+	protocol.AwaitServed:  "a majority of the nodes to serve the set",
 }
 
 // state says how far the set has come, for an error. It reads the configuration
@@ -66,9 +55,9 @@ func (x *exchange) state() string {
 
 // unfit says why the change makes no sense for the set: it puts into words what
 // protocol.Configuration.Fits has found. That looks at stable sets only, so
-// each member of counted stays.
+// each of its members stays.
 func (x *exchange) unfit() string {
-	c := x.counted
+	c := x.o.Config()
 	for _, m := range x.goal.Add {
 		if c.Place(m.Addr) >= 0 {
 			return m.Addr + " is a node of the set already"

@@ -178,7 +178,7 @@ func (s *members) outOfSet(set *Settings) error {
 	case set.GuardGiven && set.Guard > c.Guard():
 		return fmt.Errorf("%w: WithGuard(%v) is longer than the guard time of the set, %v, by which its nodes go: leave WithGuard out, "+
 			"or lengthen that of the set: quorate members set --guard", ErrInvalid, set.Guard, c.Guard())
-	case set.TTL > longestTTL(c):
+	case set.TTL > c.LongestTTL():
 		return &TTLError{TTL: set.TTL, Skew: c.Skew(), Guard: c.LeaseGuard()}
 	}
 	return nil

@@ -172,12 +172,6 @@ func (s *members) blank() bool {
 	return s.config.Load() == nil && up >= len(list)/2+1
 }
 
-// longestTTL is what the guard time of a set covers: the inverse of the bound
-// in outOfSet.
-func longestTTL(c *protocol.Configuration) time.Duration {
-	return max(0, c.LeaseGuard()/2-c.Skew())
-}
-
 // reached reports whether a quorum of the set's members is connected.
 func (s *members) reached() bool {
 	if s.config.Load() == nil {

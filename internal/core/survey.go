@@ -54,7 +54,7 @@ func (q *Quorum) Survey(ctx context.Context) (Survey, error) {
 	// the answer is then "not yet", and never a "yes" for a set of before.
 	s.MayRestart = restartable(s.Nodes, q.driver.client.Group())
 	if s.Set = q.members.config.Load(); s.Set != nil {
-		s.LongestTTL = longestTTL(s.Set)
+		s.LongestTTL = s.Set.LongestTTL()
 	}
 	return s, nil
 }

@@ -123,6 +123,9 @@ func (c *Configuration) Skew() time.Duration { return max(c.Now.Skew, c.Next.Ske
 // before have ended.
 func (c *Configuration) LeaseGuard() time.Duration { return min(c.Now.Guard, c.Next.Guard) }
 
+// LongestTTL returns the longest lease that the guard time covers.
+func (c *Configuration) LongestTTL() time.Duration { return max(0, c.LeaseGuard()/2-c.Skew()) }
+
 // Addrs returns the addresses of the members.
 func (c *Configuration) Addrs() []string {
 	addrs := make([]string, 0, len(c.Members))

@@ -282,7 +282,7 @@ func (c *Configuration) has(ch Change, underWay bool) bool {
 // process has.
 func (e *Exchange) wait() time.Duration {
 	guard := e.config.Guard()
-	return guard + guard/50 + 2*e.config.Skew()
+	return e.Rules.of(ConstExchangeWait, guard+guard/50+2*e.config.Skew())
 }
 
 // Mine reports whether the change that is under way is the goal, or may be.

@@ -406,7 +406,7 @@ func (m *Membership) Group() Group {
 	m.known = max(m.known, bits.Len32(asked))
 	g := Group{
 		Nodes: m.known, Sets: c.Quorums(m.rules), Deciders: Quorums{present: c.Deciders()}, Successor: SuccessorName(c.Stamp),
-		Others: m.others, RestartJoining: m.skipped, Window: WindowOf(c.LeaseGuard()), Guard: c.Guard(), LongestTTL: c.LeaseGuard()/2 - c.Skew(),
+		Others: m.others, RestartJoining: m.skipped, Window: WindowOf(c.LeaseGuard()), Guard: c.Guard(), LongestTTL: c.LongestTTL(),
 	}
 	if c.Stage == Learning {
 		g.TakeBack = WindowOf(c.Guard())

@@ -81,3 +81,16 @@ func TestMutants(t *testing.T) {
 		assert.NotZero(t, f.n, m.name)
 	}
 }
+
+// Each constant of an exchange has a test that finds half of it and twice it.
+func TestMutantsOfConstants(t *testing.T) {
+	t.Parallel()
+	for _, c := range constants {
+		for name, rules := range map[string]protocol.Rules{"half": protocol.Halved(c.of), "twice": protocol.Doubled(c.of)} {
+			var f findings
+			c.test(&f, rules)
+			assert.NotZero(t, f.n, "%s of constant %d", name, c.of)
+		}
+	}
+	assert.Len(t, constants, int(protocol.Constants))
+}

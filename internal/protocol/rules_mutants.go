@@ -2,6 +2,8 @@
 
 package protocol
 
+import "time"
+
 // lastLocalRule is the last of rules_local.go.
 const lastLocalRule = RuleLostLeft
 
@@ -14,8 +16,34 @@ const lastMemberRule = RuleExchangeRead
 // lastRule is the one with the highest number.
 const lastRule = RuleRecordsWait
 
-// Rules is the set of rules that are switched off.
-type Rules struct{ off [5]uint64 }
+// Rules is the set of rules that are switched off, and of constants that are
+// others.
+type Rules struct {
+	off   [5]uint64
+	times [Constants]int8 // 2: doubled, -2: halved
+}
+
+// Halved returns the rules with half of a constant.
+func Halved(c Constant) (r Rules) {
+	r.times[c] = -2
+	return r
+}
+
+// Doubled returns the rules with twice a constant.
+func Doubled(c Constant) (r Rules) {
+	r.times[c] = 2
+	return r
+}
+
+func (r Rules) of(c Constant, d time.Duration) time.Duration {
+	switch r.times[c] {
+	case -2:
+		return d / 2
+	case 2:
+		return d * 2
+	}
+	return d
+}
 
 // Without returns the rule set that lacks the given rules. 0 is no rule.
 func Without(off ...Rule) (r Rules) {
@@ -33,6 +61,11 @@ func (r Rules) on(rule Rule) bool { return r.off[rule/64]&(1<<(rule%64)) == 0 }
 func (r Rules) And(o Rules) Rules {
 	for i := range r.off {
 		r.off[i] |= o.off[i]
+	}
+	for i, t := range o.times {
+		if t != 0 {
+			r.times[i] = t
+		}
 	}
 	return r
 }

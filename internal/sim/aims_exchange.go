@@ -81,7 +81,7 @@ var exchangeStorm = generator{
 				}
 				x := p.exchange(w.changes()...)
 				if w.rng.IntN(3) == 0 {
-					w.at(w.around(w.guard), func() { x.undo = true })
+					w.at(w.around(w.guard), x.giveUp)
 				}
 			})
 		}
@@ -301,7 +301,7 @@ var exchangeAgain = generator{
 		old, next, holder, other, operator := w.swap()
 		e, f := holder.parts[0], other.parts[0]
 		var between *protocol.Configuration
-		w.once(operator.at(2), w.ttl, 0, func() { w.exchanging.undo = true })
+		w.once(operator.at(2), w.ttl, 0, func() { w.exchanging.giveUp() })
 		w.once(operator.at(3), w.guard, 0, func() { between = operator.members.Config() })
 		w.once(holder.at(3), w.ttl, w.around(w.nodeTimeout), func() {
 			holder.cut(w.nodes...)

@@ -129,8 +129,9 @@ func (a *attempt) changed() {
 		}
 	case protocol.Expired:
 		t.att = nil
-		if t.register != nil {
-			return // the operator begins again
+		if t.over != nil { // the operator begins again
+			t.over()
+			return
 		}
 		if w.wire == nil || !w.wire.manual {
 			t.acquire(t.try)
@@ -142,6 +143,9 @@ func (a *attempt) changed() {
 		t.att = nil
 		if t.decided != nil {
 			t.decided(false)
+		}
+		if t.over != nil {
+			t.over()
 		}
 		t.idleFor(w.around(w.think))
 	}

@@ -8,106 +8,166 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// This file exchanges the nodes of a set, as an operator does, with the code
-// that runs in production (protocol.Exchange, protocol.Membership). The
+// This file gives the calls of operators (protocol.Operator) the time and what
+// the nodes say, and carries out their steps, as core/exchange.go does. The
 // register that decides which configuration follows is one of the nodes.
 
-// exchanger is a process that exchanges nodes.
+// exchanger is an operator's program: it makes calls that exchange nodes, one
+// after the other. One that dies with its process is made again.
 type exchanger struct {
-	p      *proc
-	e      protocol.Exchange
-	config *protocol.Configuration // that e knows
-	goals  []protocol.Change       // one after the other
-	undo   bool                    // it gives the exchange up
-	over   func()
+	p     *proc
+	o     *protocol.Operator // the call under way; nil: none
+	goals []protocol.Change
+	undo  bool   // it gives the exchange up
+	timer moment // when the call gets its Tick
+	over  func()
 }
 
 // exchange has the process carry out changes, one after the other.
 func (p *proc) exchange(goals ...protocol.Change) *exchanger {
-	w := p.w
-	x := &exchanger{p: p, goals: goals, e: protocol.Exchange{Patience: max(w.guard, 20*w.nodeTimeout), Rules: w.rules}}
-	w.exchanging, w.exchangers = x, append(w.exchangers, x)
-	w.at(1, x.loop)
+	x := &exchanger{p: p, goals: goals, timer: never}
+	p.w.exchanging, p.w.exchangers = x, append(p.w.exchangers, x)
+	p.later(1, x.begin)
 	return x
 }
 
-// loop looks at the nodes now and then, until all is done. It goes on in the
-// next life of the process.
-func (x *exchanger) loop() {
+// begin makes the next call. One that undoes has no goal.
+func (x *exchanger) begin() {
 	p, w := x.p, x.p.w
-	if x.goesOn() && p.alive && !p.paused && p.members.Config() != nil {
-		x.look()
+	switch {
+	case !p.alive:
+		return
+	case !x.goesOn():
+		x.ends()
+		return
 	}
-	if x.goesOn() && (w.now < w.limit || w.wire != nil) {
-		w.at(x.pause(), x.loop)
-	} else if x.over != nil {
-		x.over()
+	x.o, x.timer = &protocol.Operator{
+		Exchange: protocol.Exchange{Undo: x.undo, Rules: w.rules}, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Fanout: p.client.Fanout(),
+		Ballot: func() protocol.Ballot {
+			return protocol.NewBallot(time.UnixMilli(int64(w.now)/1e6), w.rng.Uint32(), "")
+		},
+	}, never
+	if !x.undo {
+		x.o.Goal = x.goals[0]
 	}
+	x.tick()
 }
 
-// pause is how long it is until the nodes are looked at again. Chance has no
-// part in a trace.
-func (x *exchanger) pause() time.Duration {
-	if x.p.w.wire != nil {
-		return x.p.w.nodeTimeout / 2
-	}
-	return x.p.w.around(x.p.w.nodeTimeout / 2)
-}
-
-// goesOn reports whether the process has something left to exchange.
+// goesOn reports whether the program has something left to do.
 func (x *exchanger) goesOn() bool { return len(x.goals) > 0 }
 
-// look finds out how far the exchange is, and goes on with it.
-func (x *exchanger) look() {
-	p, w := x.p, x.p.w
-	c := p.members.Config()
-	if x.config != c {
-		x.config = c
-		x.e.Decided(p.now(), c)
-	}
-	for k, m := range c.Members {
-		l := p.link(m.Number)
-		t, asked := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: m.Number, Target: m.Number}}, p.now()
-		t.then = func(res protocol.RepairResult) {
-			switch {
-			case x.config != c || p.members.Config() != c:
-			case res.Err != nil:
-				x.e.Silent(p.now(), k)
-			default:
-				x.e.Moved(p.now(), asked, k, !x.e.Saves(k) || l.node.keepsFile(c.Stamp))
-				x.e.Looked(k, res.Wait == 0, res.CaughtUp || !p.mends(l.node))
-			}
+// giveUp has the program break its call off, and undo what that leaves.
+func (x *exchanger) giveUp() {
+	x.undo = true
+	x.p.later(1, func() {
+		if x.o != nil && x.p.alive {
+			x.o.Abandon(x.p.now(), x.p.members.Config())
+			x.after()
 		}
-		p.ask(t, m.Number, p.nodeTimeout())
+	})
+}
+
+func (x *exchanger) tick() {
+	x.o.Tick(x.p.now(), x.p.members.Config())
+	x.after()
+}
+
+// after does what the call wants done after an event.
+func (x *exchanger) after() {
+	p, w, o := x.p, x.p.w, x.o
+	todo := o.Out
+	o.Out = nil
+	for _, s := range todo {
+		x.step(o, s)
 	}
-	x.e.Goal, x.e.Undo = x.goals[0], x.e.Undo || x.undo
-	switch x.e.Outcome() {
-	case protocol.ExchangeGoesOn:
-		b := protocol.NewBallot(time.UnixMilli(int64(w.now)/1e6), w.rng.Uint32(), "")
-		if next, ask := x.e.Propose(p.now(), b); ask {
-			p.follow(c, next)
-		}
-	case protocol.ExchangeUndone:
+	if x.o != o {
+		return
+	}
+	switch end := o.End(); {
+	case !x.goesOn(): // the program was ended
+		x.o = nil
+	case end == protocol.OperatorGoesOn:
+		x.schedule()
+		return
+	case end == protocol.OperatorUndone, x.undo && end == protocol.OperatorDone:
 		x.goals = nil
-	default: // done, by this process or by another one, or the set is another one than the operator took it for
+	case end == protocol.OperatorDone, end == protocol.OperatorUnfit: // by this program or another one
 		x.goals = x.goals[1:]
-		x.e = protocol.Exchange{Patience: x.e.Patience, Rules: x.e.Rules}
-		x.config = nil
+	}
+	if x.goesOn() && (w.now < w.limit || w.wire != nil) {
+		x.o = nil
+		p.later(p.nodeTimeout(), x.begin)
+		return
+	}
+	x.ends()
+}
+
+func (x *exchanger) ends() {
+	if x.over != nil {
+		x.over()
+		x.over = nil
 	}
 }
 
-// keepsFile reports whether the node comes back with a configuration after a
-// restart, or with nothing. If not, it writes a snapshot.
-func (n *node) keepsFile(s protocol.Stamp) bool {
-	if n.saved == nil {
-		return true
+// schedule sees to it that the call gets its Tick. Chance has no part in a
+// trace.
+func (x *exchanger) schedule() {
+	p, w := x.p, x.p.w
+	at := p.when(x.o.Wake())
+	if at == never || at >= x.timer && x.timer > w.now || w.now >= w.limit && w.wire == nil {
+		return
 	}
-	set := n.saved.Set()
-	if set.Stamp() == s {
-		return true
+	if at = max(at, w.now+1); w.wire == nil {
+		at = at.add(w.around(p.nodeTimeout() / 8))
 	}
-	n.save()
-	return false
+	x.timer = at
+	o := x.o
+	p.later(time.Duration(at-w.now), func() {
+		if x.o == o && x.timer == at {
+			x.timer = never
+			x.tick()
+		}
+	})
+}
+
+// step carries out one step of a call.
+func (x *exchanger) step(o *protocol.Operator, s protocol.OperatorStep) {
+	p, w := x.p, x.p.w
+	l := p.link(s.Member.Number)
+	told := func() {
+		if x.o == o {
+			x.after()
+		}
+	}
+	switch s.Kind {
+	case protocol.OperatorLook:
+		t := &repairTask{step: protocol.RepairStep{Kind: protocol.RepairLook, Node: s.Member.Number, Target: s.Member.Number}}
+		t.then = func(res protocol.RepairResult) {
+			look := protocol.MemberLook{Silent: res.Err != nil, Refused: res.Err == errRefused, Wait: res.Wait, CaughtUp: res.CaughtUp || !p.mends(l.node)}
+			look.Disk = protocol.Persistence{Known: true, Saved: true, Snapshots: l.node.saved != nil}
+			o.Looked(p.now(), s, look)
+			told()
+		}
+		p.ask(t, s.Member.Number, p.nodeTimeout())
+	case protocol.OperatorSnapshot:
+		p.later(2*w.delay, func() {
+			begins := p.reaches(l.node)
+			if begins {
+				end := w.tape.within()
+				l.node.save()
+				end()
+			}
+			o.Begun(p.now(), s, protocol.Persistence{Known: begins, Saving: begins})
+			told()
+		})
+	case protocol.OperatorSucceed:
+		p.succeed(s.Succession, func() {
+			if c := o.Succeeded(p.now(), s, 0); c != nil {
+				w.successor(p, c)
+			}
+			told()
+		})
+	}
 }
 
 // epoch is that of the configuration that the node serves.
@@ -129,83 +189,52 @@ func (p *proc) numbered(n *node) int {
 // configuration follows.
 const successor = "quorate set "
 
-// follow has the register decide which configuration follows c: next, or what
-// was decided before. With nil nothing is proposed.
-func (p *proc) follow(c, next *protocol.Configuration) {
+// succeed carries out the steps of a Succession, and calls then. One that is
+// under way already has this one come to nothing.
+func (p *proc) succeed(s *protocol.Succession, then func()) {
 	if p.succession == nil {
 		p.succession = newParticipant(p, len(p.parts))
 		p.succession.value = nil
 		p.parts = append(p.parts, p.succession)
 	}
 	t := p.succession
-	if t.att != nil {
+	if t.over != nil {
+		p.later(p.nodeTimeout(), then)
 		return
 	}
-	t.register, t.proposal = &protocol.Name{Name: protocol.SuccessorName(c.Stamp)}, next
+	over := false
+	end := func() {
+		if !over {
+			over, t.over = true, nil
+			t.release()
+			then()
+		}
+	}
+	t.register, t.succeeds, t.over = &protocol.Name{Name: s.Register}, s, end
 	t.acquire(false)
-	p.later(4*p.ttl(), func() {
-		if t.att != nil && t.proposal == next {
-			t.release()
-		}
-	})
+	p.later(s.Within, end)
 }
 
-// decides is what an operator does with its hold: it opens the register, and
-// puts its proposal if nothing was decided.
+// decides is what an operator does with its hold.
 func (t *participant) decides(a *attempt) {
-	p, w := t.proc, t.proc.w
-	leave := func() {
-		if t.att == a {
-			t.release()
-		}
-	}
-	put := func(s protocol.Stored) {
-		in := protocol.RegisterOp{Op: protocol.OpPut, Stored: s, Succession: true}
-		p.startRegisterOp(a, in, func(_ *registerOp, ok bool) {
-			if ok {
-				w.successor(p, s.Value)
-			}
-			leave()
-		})
-	}
-	open := protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}
-	p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpOpen, Stored: open, Succession: true}, func(i *registerOp, ok bool) {
-		found := i.Newest()
-		again, few := i.Adopt()
-		switch {
-		case !ok:
-			leave()
-		case few:
-			put(again)
-		case found.Version != (protocol.Version{}):
-			w.successor(p, found.Value)
-			leave()
-		case t.proposal != nil:
-			open.Seq, open.Value = 1, []byte(t.proposal.String())
-			put(open)
-		default:
-			w.nothingFollows(p, t.register.Name)
-			leave()
-		}
-	})
+	t.succeeds.Locked(protocol.Version{Ticket: a.Ticket(), ID: a.ID}, true)
+	t.follows(a, t.succeeds)
 }
 
-// nothingFollows: the process has read that nothing was decided yet.
-func (w *world) nothingFollows(p *proc, register string) {
-	for _, x := range w.exchangers {
-		if x.p == p && x.config != nil && protocol.SuccessorName(x.config.Stamp) == register {
-			x.e.Read()
-		}
+func (t *participant) follows(a *attempt, s *protocol.Succession) {
+	if s.Step() == protocol.SuccessionRecord {
+		t.proc.startRegisterOp(a, s.Op, func(i *registerOp, ok bool) {
+			s.Recorded(i.RegisterOp, ok)
+			t.follows(a, s)
+		})
+	} else if t.succeeds == s && t.over != nil {
+		t.over()
 	}
 }
 
 // successor: the process has read, or recorded, which configuration follows.
 // One is decided at most.
-func (w *world) successor(p *proc, value []byte) {
-	c, ok := protocol.ParseConfiguration(string(value))
-	if !ok {
-		panic("a successor that makes no sense")
-	}
+func (w *world) successor(p *proc, c *protocol.Configuration) {
 	if w.wire != nil && w.told.Compare(c.Stamp) < 0 {
 		w.told = c.Stamp
 		w.say("%s decides epoch %d: %v, %s", p.label, c.Stamp.Epoch(), c.Stage, w.roles(c))

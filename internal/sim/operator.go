@@ -104,7 +104,7 @@ func (w *world) sets() protocol.Quorums {
 func (w *world) next() (sets []protocol.Quorums) {
 	last := w.latest()
 	for _, x := range w.exchangers {
-		if x.config == last && last.Stage == protocol.Jointly && x.e.Next(x.p.now().Add(2*w.nodeTimeout)) {
+		if x.o != nil && x.o.Config() == last && last.Stage == protocol.Jointly && x.o.Next(x.p.now().Add(2*w.nodeTimeout)) {
 			sets = append(sets, last.Finish("").Quorums(protocol.Rules{}))
 		}
 	}

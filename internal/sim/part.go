@@ -25,7 +25,8 @@ type participant struct {
 	keeps    bool           // it does not let go by itself
 	puts     bool           // it only puts, when a generator says so
 	register *protocol.Name // it acquires the name of the register that decides which configuration follows; nil: another name
-	proposal *protocol.Configuration
+	succeeds *protocol.Succession
+	over     func() // ends that
 
 	decided func(ok bool) // it acquires only to decide the record, see proc.decide
 }
@@ -71,7 +72,7 @@ func (t *participant) vanish() {
 	if t.att != nil {
 		t.proc.w.check.gone(t.att)
 	}
-	t.att, t.decided, t.waits = nil, nil, false
+	t.att, t.decided, t.over, t.waits = nil, nil, nil, false
 	if t.value != nil {
 		auto := t.value.callers[0].auto
 		t.value = newValue(t)
@@ -153,6 +154,7 @@ func (t *participant) acquire(try bool) {
 	}
 	if t.register != nil {
 		begin.Weight, begin.Capacity, begin.Counting, begin.Succession = 1, 1, false, true
+		begin.TTL, begin.NodeTimeout = t.succeeds.TTL, t.succeeds.NodeTimeout
 	}
 	g := p.client.Group()
 	for i := range g.Nodes {

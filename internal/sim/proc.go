@@ -334,6 +334,11 @@ func (p *proc) restart() {
 	if p.w.record {
 		p.reads()
 	}
+	for _, x := range p.w.exchangers {
+		if x.p == p {
+			x.begin()
+		}
+	}
 }
 
 func (p *proc) pause() {

@@ -76,8 +76,13 @@ func (p *proc) takeStep(s protocol.RepairStep) {
 		p.readFor(t)
 	case protocol.RepairDecide:
 		if s.Succession {
-			p.follow(p.members.Config(), nil)
-			p.later(4*p.ttl(), func() { p.stepDone(t, protocol.RepairResult{OK: true}) }) // whether it is decided shows next
+			of := protocol.NewSuccession(p.members.Config(), nil, p.ttl(), p.nodeTimeout(), w.rules)
+			p.succeed(of, func() {
+				if c, _ := of.Decided(); c != nil {
+					w.successor(p, c)
+				}
+				p.stepDone(t, protocol.RepairResult{OK: true}) // whether it is decided shows next
+			})
 			return
 		}
 		if s.Name != recordName {

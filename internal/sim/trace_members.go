@@ -120,11 +120,12 @@ func (p *player) undo(a *args) error {
 	found := false
 	for _, x := range p.w.exchangers {
 		if x.p == q && x.goesOn() {
-			x.undo, found = true, true
+			x.giveUp()
+			found = true
 		}
 	}
 	if !found {
-		q.exchange(protocol.Change{}).undo = true
+		q.exchange(protocol.Change{}).undo = true // before it begins
 	}
 	return a.err
 }
@@ -152,7 +153,7 @@ func (p *player) decide(a *args) error {
 		return fmt.Errorf("%q is no step of an exchange", what)
 	}
 	if a.err == nil {
-		p.w.successor(q, []byte(next.String()))
+		p.w.successor(q, next)
 	}
 	return a.err
 }

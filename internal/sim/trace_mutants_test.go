@@ -76,6 +76,9 @@ func shownElsewhere(t *testing.T) map[string]bool {
 		}
 		return true
 	})
+	for _, n := range ruleNames(t, "../protocol/constants.go", "ConstExchangeWait") { // TestMutantsOfConstants halves each
+		shown["half."+n] = true
+	}
 	return shown
 }
 
@@ -155,6 +158,11 @@ func mutations(t *testing.T) (names []string, by map[string]func(*setting)) {
 	for i, n := range ruleNames(t, "../model/rules.go", "Guard") {
 		n = "node." + n
 		names, by[n] = append(names, n), func(s *setting) { s.off |= model.Rules(1) << i }
+	}
+	for i, n := range ruleNames(t, "../protocol/constants.go", "ConstExchangeWait") {
+		if c := protocol.Constant(i); c < protocol.Constants {
+			names, by["half."+n] = append(names, "half."+n), func(s *setting) { s.rules = s.rules.And(protocol.Halved(c)) }
+		}
 	}
 	for n, f := range switches {
 		by[n] = f
