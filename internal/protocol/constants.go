@@ -15,5 +15,5 @@ const (
 	ConstUndo                         // how long undoing may take: a slow register leaves the set half-way; an operator waits
 	ConstFsyncLag                     // how long a write may be missing from an append-only file: a node comes back with the set of before; a change takes longer
 	ConstSaveAgain                    // the pause after a snapshot that has failed: more of them; a change takes longer
-	Constants // how many there are
+	Constants                         // how many there are
 )
