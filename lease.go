@@ -45,6 +45,7 @@ type Holder struct {
 	Token   uint64        // of its claim's first hold; a hand-over inside its process is not visible from outside
 	Host    string        // of the process
 	PID     int           // of the process
+	Label   string        // of the process, see [WithOwner]; empty: none
 	Left    time.Duration // until its lease ends unless it is renewed
 	Waiters int           // claims queued behind it
 	Foreign bool          // another Redlock client (redsync, node-redlock …) holds the redlock key; only Left is known

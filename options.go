@@ -9,7 +9,7 @@ import (
 
 // An Option is a setting of [New] and [Connect]. Every option of this package
 // is one. [WithGuard], [WithSkew], [WithRetention], [WithPrefix], [WithLogger],
-// [WithObserver] and [WithDiscovery] are no more than that: they concern the
+// [WithObserver], [WithOwner] and [WithDiscovery] are no more than that: they concern the
 // nodes and the connections, which all primitives of a [Quorum] share. A
 // [LockOption] or a [SharedOption] given here is the default for all that is
 // made from the Quorum.
@@ -125,6 +125,14 @@ func WithRetention(d time.Duration) Option {
 // Default "quorate"; not empty, and without braces, blanks and line ends.
 func WithPrefix(p string) Option {
 	return setting{func(s *core.Settings) { s.Prefix = p }}
+}
+
+// WithOwner sets a label of this process, such as a service, a pod or a release.
+// [Holder], package inspect and "quorate inspect" show it beside host and
+// process. It changes nothing else. Default "", none; at most 64 printable
+// ASCII characters without blanks and colons, as each claim carries it.
+func WithOwner(label string) Option {
+	return setting{func(s *core.Settings) { s.Label = label }}
 }
 
 // WithNodeNames sets the addresses of the nodes that are given to [New], one

@@ -50,7 +50,8 @@ Until that is done the next node must keep its data. With --wait the command
 waits for that, tells on the standard error what it waits for, and ignores
 warnings that do not pass by themselves.
 
-With --all every node must be ready and caught up.`,
+With --all every node must be ready and caught up. With --json the report is one
+JSON document.`,
 		Example: `  quorate check         # for monitoring
   quorate check --wait  # between two steps of a rolling restart`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -79,6 +80,7 @@ With --all every node must be ready and caught up.`,
 	}
 	t.nodeFlags(cmd)
 	t.guardFlag(cmd, " (default: the set's)")
+	jsonFlag(cmd, &j.json)
 	cmd.Flags().BoolVar(&j.all, "all", false, "every node must be ready, also where fewer would allow the next restart")
 	cmd.Flags().BoolVar(&j.wait, "wait", false, "wait until the next node may be restarted")
 	cmd.Flags().DurationVar(&j.timeout, "timeout", 10*time.Minute, "how long to wait at most, with --wait")
@@ -87,7 +89,7 @@ With --all every node must be ready and caught up.`,
 
 // tell prints the report, and returns the exit status.
 func (j *checkJob) tell(r quorate.Report) int {
-	bad := tell(j.out, r)
+	bad := j.report(r)
 	switch {
 	case r.Ready < r.Quorum:
 		return exitBroken
@@ -95,6 +97,15 @@ func (j *checkJob) tell(r quorate.Report) int {
 		return exitDegraded
 	}
 	return 0
+}
+
+// report prints the report; see tell.
+func (j *checkJob) report(r quorate.Report) (bad bool) {
+	if !j.json {
+		return tell(j.out, r)
+	}
+	printJSON(j.out, r)
+	return lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return unfit(&n) })
 }
 
 // tell prints the report; bad says that a node answers and is not fit for its

@@ -15,6 +15,7 @@ import (
 type checkJob struct {
 	all     bool
 	wait    bool
+	json    bool
 	timeout time.Duration
 	out     io.Writer
 	errs    io.Writer

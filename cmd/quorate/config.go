@@ -24,7 +24,7 @@ import (
 // may contain passwords.
 
 // shared are the settings that a file or the environment can give, too.
-var shared = []string{"nodes", "prefix", "guard", "username-file", "password-file", "tls-ca", "tls-cert", "tls-key"}
+var shared = []string{"nodes", "prefix", "guard", "owner", "username-file", "password-file", "tls-ca", "tls-cert", "tls-key"}
 
 // configVariable names the file where --config does not.
 const configVariable = "QUORATE_CONFIG"

@@ -24,6 +24,7 @@ type target struct {
 	nodes  string
 	prefix string
 	config string
+	owner  string
 	ttl    time.Duration
 	guard  time.Duration // 0: it is not given; so with retention and skew
 	access access
@@ -52,6 +53,7 @@ func (t *target) sharedFlags(cmd *cobra.Command, retention, skew string) {
 
 func (t *target) leaseFlags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&t.ttl, "ttl", 8*time.Second, "how long the lock outlives a holder that died; it is renewed while the holder lives")
+	cmd.Flags().StringVar(&t.owner, "owner", "", "label of this process for \"quorate inspect\", as a pod or a job (default: $QUORATE_OWNER)")
 }
 
 // nodesVariable is the environment variable with the nodes' URLs.
@@ -73,6 +75,7 @@ func (t *target) options(stderr io.Writer) []quorate.Option {
 		quorate.WithTTL(t.ttl),
 		quorate.WithNodeTimeout(min(200*time.Millisecond, max(t.ttl/4, time.Millisecond))),
 		quorate.WithPrefix(t.prefix),
+		quorate.WithOwner(t.owner),
 		core.Option(func(s *core.Settings) { s.Prepare = t.access.prepare }).(quorate.Option),
 		quorate.WithLogger(slog.New(&plainLog{w: stderr})),
 	}

@@ -23,6 +23,7 @@ type leaderJob struct {
 	id, value string
 	again     bool
 	who       bool
+	json      bool
 	watch     bool
 	out       io.Writer
 }
@@ -44,7 +45,7 @@ command runs, the command and its children get SIGTERM, and SIGKILL after
 The command finds the term in QUORATE_TOKEN: each leader's is higher than the
 last one's.
 
---who prints the leader; --watch prints it, and each change, until a signal.
+--who prints the leader, with --json as a JSON document; --watch prints it, and each change, until a signal.
 
 Exit status: the command's own, or 128+n if signal n ended it; 69 if too
 few nodes could be asked; 70 if the leadership was lost; 64 if the command line is wrong; 126 or 127 if the command
@@ -59,6 +60,8 @@ none; 69 if too few nodes could be asked.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.out, j.errs, j.name = cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0]
 			switch {
+			case j.json && !j.who:
+				return &exit{exitUsage, errors.New("--json is for --who")}
 			case j.who:
 				return j.tellWho(cmd.Context())
 			case j.watch:
@@ -76,6 +79,7 @@ none; 69 if too few nodes could be asked.`,
 	cmd.Flags().StringVar(&j.value, "value", "", "what the leader tells about itself, as an address")
 	cmd.Flags().BoolVar(&j.again, "again", false, "get in line again when the leadership was lost")
 	cmd.Flags().BoolVar(&j.who, "who", false, "print the leader")
+	jsonFlag(cmd, &j.json)
 	cmd.Flags().BoolVar(&j.watch, "watch", false, "print the leader, and each change")
 	return cmd
 }
@@ -141,6 +145,10 @@ func (j *leaderJob) tellWho(ctx context.Context) error {
 		return &exit{1, fmt.Errorf("%q has no leader", j.name)}
 	case err != nil:
 		return j.refused(nil, err)
+	}
+	if j.json {
+		printJSON(j.out, l)
+		return nil
 	}
 	fmt.Fprintln(j.out, describe(l))
 	return nil

@@ -28,6 +28,7 @@ func membersCommand() *cobra.Command {
 
 func membersListCommand() *cobra.Command {
 	var t target
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Print the set that the nodes have recorded, and how each node stands to it",
@@ -36,23 +37,16 @@ func membersListCommand() *cobra.Command {
 Exit status:
   0   a set is recorded, and each node of the list belongs to it
   1   no set is recorded, or a node does not answer or does not belong to it
-  64  the command line is wrong`,
+  64  the command line is wrong
+
+With --json it prints the report of "quorate check" as one JSON document.`,
 		Args: cobra.NoArgs,
 		RunE: t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
 			r, _ := q.Check(ctx) // its error repeats what the report says
-			w := cmd.OutOrStdout()
-			tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(tab, "NODE\tIN THE SET")
-			for i := range r.Nodes {
-				fmt.Fprintf(tab, "%s\t%s\n", r.Nodes[i].Node, standing(&r.Nodes[i])+role(&r.Set, r.Nodes[i].Node))
-			}
-			_ = tab.Flush()
-			fmt.Fprintln(w)
-			tellSet(w, r)
-			for i := range r.Nodes {
-				if n := &r.Nodes[i]; n.Err != nil {
-					fmt.Fprintf(w, "%s could not be asked: %v\n", n.Node, n.Err)
-				}
+			if asJSON {
+				printJSON(cmd.OutOrStdout(), r)
+			} else {
+				tellMembers(cmd.OutOrStdout(), r)
 			}
 			if !r.Set.Recorded || lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Membership != "member" || n.Err != nil }) {
 				return &exit{code: 1}
@@ -61,7 +55,25 @@ Exit status:
 		}),
 	}
 	t.nodeFlags(cmd)
+	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+// tellMembers prints how each node stands to the set.
+func tellMembers(w io.Writer, r quorate.Report) {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "NODE\tIN THE SET")
+	for i := range r.Nodes {
+		fmt.Fprintf(tab, "%s\t%s\n", r.Nodes[i].Node, standing(&r.Nodes[i])+role(&r.Set, r.Nodes[i].Node))
+	}
+	_ = tab.Flush()
+	fmt.Fprintln(w)
+	tellSet(w, r)
+	for i := range r.Nodes {
+		if n := &r.Nodes[i]; n.Err != nil {
+			fmt.Fprintf(w, "%s could not be asked: %v\n", n.Node, n.Err)
+		}
+	}
 }
 
 // tellSet prints the set that the nodes have recorded, and which nodes do not

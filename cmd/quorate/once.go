@@ -22,6 +22,7 @@ type onceJob struct {
 	keep          time.Duration
 	durable       bool
 	status, reset bool
+	json          bool
 	out           io.Writer
 
 	ctx    context.Context // ends with the patience: --wait, or a signal
@@ -49,7 +50,8 @@ The command finds its fencing token in QUORATE_TOKEN: each run's is higher than
 the last one's. If the claim is lost while the command runs, the command and its
 children get SIGTERM, and SIGKILL after --grace.
 
---status tells whether it is done, when and by which process. --reset makes it undone;
+--status tells whether it is done, when and by which process, with --json as a
+JSON document. --reset makes it undone;
 processes that know it to be done already go on knowing it.
 
 Exit status: 0 when it is done, here or elsewhere; if the command ran here and
@@ -72,6 +74,8 @@ if too few nodes could be asked.`,
 				return &exit{exitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait without end", j.wait)}
 			case j.grace < 0:
 				return &exit{exitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace)}
+			case j.json && !j.status:
+				return &exit{exitUsage, errors.New("--json is for --status")}
 			case j.keep != 0 && j.keep < least:
 				return &exit{exitUsage, fmt.Errorf("--keep %v: at least %v, or a late run could record over one that is forgotten; leave it out to keep it without end", j.keep, least)}
 			}
@@ -90,6 +94,7 @@ if too few nodes could be asked.`,
 	cmd.Flags().Lookup("keep").DefValue = "0s"
 	cmd.Flags().BoolVar(&j.durable, "durable", false, "run nothing unless a majority of the nodes keeps an append-only file")
 	cmd.Flags().BoolVar(&j.status, "status", false, "tell whether it is done, when and by which process")
+	jsonFlag(cmd, &j.json)
 	cmd.Flags().BoolVar(&j.reset, "reset", false, "make it undone")
 	return cmd
 }
@@ -246,7 +251,11 @@ func (j *onceJob) tell(o *once.Once) error {
 	if err != nil {
 		return j.missed(nil, err)
 	}
-	fmt.Fprintln(j.out, describeOnce(j.name, s))
+	if j.json {
+		printJSON(j.out, s)
+	} else {
+		fmt.Fprintln(j.out, describeOnce(j.name, s))
+	}
 	if s.State != once.Done {
 		return &exit{code: 1}
 	}

@@ -10,15 +10,15 @@ import (
 var (
 	// settingWithValue is an option with its value, such as WithTTL(8s), and
 	// settingAlone one without.
-	settingWithValue = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger)\(([^()]*)\)`)
-	settingAlone     = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger)\b`)
+	settingWithValue = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger|Owner)\(([^()]*)\)`)
+	settingAlone     = regexp.MustCompile(`With(TTL|Guard|Prefix|Skew|Retention|NodeTimeout|MaxHold|Linger|Owner)\b`)
 	calls            = strings.NewReplacer(" or call Quorum.Bootstrap once", " once", "a WithNodeTimeout", "the node timeout")
 )
 
 // flagOf are the flags for options, and what a user calls those that have none.
 var flagOf = map[string]string{
 	"TTL": "--ttl", "Guard": "--guard", "Prefix": "--prefix",
-	"Skew": "--skew", "Retention": "--retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger",
+	"Skew": "--skew", "Retention": "--retention", "NodeTimeout": "the node timeout", "MaxHold": "the longest hold", "Linger": "the linger", "Owner": "--owner",
 }
 
 // inFlags names flags and commands where the library names options and calls of

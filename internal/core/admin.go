@@ -115,6 +115,7 @@ type Holder struct {
 	Token   uint64
 	Host    string
 	PID     int
+	Label   string
 	Left    time.Duration
 	Waiters int
 	Foreign bool
@@ -172,7 +173,7 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	case protocol.HeldByClaim:
 		c := queues[node].Claims[0]
 		h := Holder{Token: uint64(c.Ticket) * MaxPasses, Left: c.Left, Waiters: queues[node].Queued - 1}
-		h.Host, h.PID = parseOwner(c.Owner)
+		h.Host, h.PID, h.Label = ParseOwner(c.Owner)
 		return h, nil
 	case protocol.HeldByForeign:
 		return Holder{Foreign: true, Left: rest}, nil
@@ -182,16 +183,17 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	return Holder{}, &Failure{Err: ErrNotHeld}
 }
 
-// parseOwner reads host and process from a channel made by New. A channel of
-// another form has no host. The parts are counted from the end, as a prefix may
-// contain colons.
-func parseOwner(channel string) (host string, pid int) {
+// ParseOwner reads host, process and label from a channel made by New. A
+// channel of another form has no host. The parts are counted from the end, as a
+// prefix may contain colons.
+func ParseOwner(channel string) (host string, pid int, label string) {
 	parts := strings.Split(channel, ":")
 	if len(parts) < 3 {
-		return "", 0
+		return "", 0, ""
 	}
 	pid, _ = strconv.Atoi(parts[len(parts)-2])
-	return parts[len(parts)-3], pid
+	_, label, _ = strings.Cut(parts[len(parts)-1], ".")
+	return parts[len(parts)-3], pid, label
 }
 
 // NodeReport is what Check finds out about one node.

@@ -36,7 +36,7 @@ func parseTurn(value string) (r Repairing, ok bool) {
 	if n, err := strconv.Atoi(left); err == nil {
 		r.Left = n
 	}
-	r.Host, r.PID = parseOwner(channel)
+	r.Host, r.PID, _ = ParseOwner(channel)
 	return r, true
 }
 

@@ -11,7 +11,7 @@ import (
 func TestTurnToRepair(t *testing.T) {
 	t.Parallel()
 	const channel = "quorate:host-1:4711:0123456789abcdef"
-	host, pid := parseOwner(channel)
+	host, pid, _ := ParseOwner(channel)
 	for _, left := range []int{-1, 0, 1, 1000} {
 		r, ok := parseTurn(turnOf(channel, left))
 		assert.True(t, ok)

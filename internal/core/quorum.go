@@ -92,6 +92,9 @@ func open(clients []redis.UniversalClient, set Settings) (*Quorum, error) {
 	// pid, as in containers: with equal channels each would get the pushes of
 	// the other.
 	q.channel = fmt.Sprintf("%s:push:%s:%d:%s", set.Prefix, hostname(), os.Getpid(), rand.Text()[:12])
+	if set.Label != "" {
+		q.channel += "." + set.Label
+	}
 	q.attempts.init()
 	q.observer.f = set.Observe
 	q.records.calls = map[*registerCall]struct{}{}
@@ -184,7 +187,7 @@ func checkClients(clients []redis.UniversalClient, set *Settings) error {
 
 // hostname lets an operator find the process by PUBSUB CHANNELS, or by the
 // queue of a name. It is this host's, fit to be part of a channel's name:
-// parseOwner cuts the channel at colons, and parseTurn at a blank.
+// ParseOwner cuts the channel at colons, and parseTurn at a blank.
 func hostname() string {
 	h, err := os.Hostname()
 	if err != nil || h == "" {

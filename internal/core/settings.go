@@ -32,6 +32,7 @@ type Settings struct {
 	MinimalFanout bool                       // as if many were at work, see protocol.Fanout; for tests
 	Connect       Connector                  // the way to a node; nil: [transport.NewOrdered]. For tests
 	Prepare       func(*redis.Options) error // changes the options of each address that is connected to; nil: none. For the command
+	Label         string                     // of this process, for onlookers; empty: none
 	Logger        *slog.Logger
 	Observe       func(Event) // nil: none
 	Discover      Discover    // nil: the list does not change
@@ -146,6 +147,8 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithRetention(%v) is below the guard time %v: a fence must outlive every lease and clock skew", s.Retention, s.Guard)
 	case s.base == "" && (s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \n\r")):
 		return fmt.Errorf("WithPrefix(%q): must not be empty nor contain braces or white space", s.Prefix)
+	case len(s.Label) > 64 || strings.ContainsFunc(s.Label, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }):
+		return fmt.Errorf("WithOwner(%.70q): at most 64 printable ASCII characters, without blanks and colons; every claim carries it", s.Label)
 	}
 	return nil
 }

@@ -170,6 +170,9 @@ func SuccessorName(s Stamp) string { return successors + string(s) }
 
 const successors = "quorate set "
 
+// IsSuccessor reports whether a name is that of such a register.
+func IsSuccessor(name string) bool { return strings.HasPrefix(name, successors) }
+
 // Brings reports whether a node that lost its data has to get a name, and
 // whether as the register that decides which configuration follows.
 //
@@ -180,7 +183,7 @@ const successors = "quorate set "
 // keeps a node from being caught up that entered since: those that entered
 // never had what it has, and no run decides it again.
 func (g *Group) Brings(node int, name string) (brings, succession bool) {
-	if g.Successor == "" || !strings.HasPrefix(name, successors) {
+	if g.Successor == "" || !IsSuccessor(name) {
 		return true, false
 	}
 	bare, _, _ := strings.Cut(name, "}") // nodes list it with what follows the name in its keys

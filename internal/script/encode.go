@@ -324,3 +324,16 @@ func appendMarker(dst []byte, sha string, args int, marker string, random protoc
 func AppendLoad(dst []byte, s Script) []byte {
 	return resp.AppendCommand(dst, "SCRIPT", "LOAD", s.Source)
 }
+
+// Pattern is a pattern of SCAN for the keys of names that match a pattern. Of a
+// bucket's keys it is for those of all buckets.
+func Pattern(k Keys, names string) string {
+	prefix := globQuote.Replace(k.prefix)
+	if i := strings.LastIndexByte(prefix, ':'); tagOf(k.prefix) != "" {
+		prefix = prefix[:i] + ":*}"
+	}
+	return prefix + ":{" + names + "}*"
+}
+
+// A prefix may have any byte, so what is special to SCAN's patterns is quoted.
+var globQuote = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)

@@ -17,11 +17,13 @@ import (
 
 // Queue is one node's state of a name.
 type Queue struct {
-	Fence   protocol.Ticket
-	Queued  int           // claims, also those not in Claims
-	Foreign time.Duration // what is left of a redlock key that another client holds; 0: none
-	Memory  time.Duration // how far back the node remembers; 0 while it may have forgotten a lease
-	Claims  []Claim
+	Fence    protocol.Ticket
+	Queued   int           // claims, also those not in Claims
+	Voted    int           // of these: claims that the node votes for
+	Capacity uint64        // 0: no claim is queued
+	Foreign  time.Duration // what is left of a redlock key that another client holds; 0: none
+	Memory   time.Duration // how far back the node remembers; 0 while it may have forgotten a lease
+	Claims   []Claim
 }
 
 // Claim is one claim in a Queue.
@@ -44,10 +46,10 @@ func AppendInspect(dst []byte, k Keys, most int) []byte {
 }
 
 // DecodeInspect reads the answer to AppendInspect. A node's list ends at a
-// bound, so Queued may be more than the claims that follow. It is never less:
-// an answer that says so is no answer of ours.
+// bound, so Queued may be more than the claims that follow. It is never less,
+// and Voted is never more: an answer that says so is no answer of ours.
 func DecodeInspect(v []resp.Value) (Queue, error) {
-	const head, each = 4, 6
+	const head, each = 6, 6
 	bad := func(i int) (Queue, error) {
 		return Queue{}, fmt.Errorf("%w: value %d of a queue", ErrAnswer, i)
 	}
@@ -63,11 +65,16 @@ func DecodeInspect(v []resp.Value) (Queue, error) {
 	if claims := int64(len(v)-head) / each; v[1].Int < claims {
 		return bad(1)
 	}
+	if v[5].Int > v[1].Int {
+		return bad(5)
+	}
 	q := Queue{
-		Fence:   protocol.Ticket(v[0].Int),
-		Queued:  int(v[1].Int),
-		Foreign: millis(v[2].Int),
-		Memory:  millis(v[3].Int),
+		Fence:    protocol.Ticket(v[0].Int),
+		Queued:   int(v[1].Int),
+		Foreign:  millis(v[2].Int),
+		Memory:   millis(v[3].Int),
+		Capacity: uint64(v[4].Int),
+		Voted:    int(v[5].Int),
 	}
 	for v = v[head:]; len(v) > 0; v = v[each:] {
 		q.Claims = append(q.Claims, Claim{

@@ -42,6 +42,7 @@ func TestInspect(t *testing.T) {
 	assert.Equal(t, a.Ticket, q.Claims[0].Ticket)
 	assert.Equal(t, a.Ticket, q.Fence)
 	assert.True(t, q.Claims[0].Voted)
+	assert.Equal(t, [2]int{1, 1}, [2]int{int(q.Capacity), q.Voted})
 	assert.Positive(t, q.Claims[0].Left)
 
 	b := n.do(t, second, join(6400))
@@ -51,6 +52,7 @@ func TestInspect(t *testing.T) {
 	assert.Equal(t, b.Ticket, q.Claims[1].Ticket)
 	assert.Equal(t, uint64(1), q.Claims[1].Weight)
 	assert.False(t, q.Claims[1].Voted)
+	assert.Equal(t, [2]int{1, 1}, [2]int{int(q.Capacity), q.Voted})
 	assert.Equal(t, 2, inspect(1).Queued)
 	assert.Len(t, inspect(1).Claims, 1)
 
@@ -73,12 +75,13 @@ func TestDecodeInspectRefuses(t *testing.T) {
 	num, text := resp.Value{Int: 1}, resp.Value{Str: []byte("x")}
 	for name, v := range map[string][]resp.Value{
 		"nothing":             nil,
-		"too short":           {num, num, num},
-		"half a claim":        {num, num, num, num, text, num},
-		"text for a number":   {num, text, num, num},
-		"a number for text":   {num, num, num, num, num, num, num, num, num, text},
-		"a negative number":   {num, {Int: -1}, num, num},
-		"text for the ticket": {num, num, num, num, text, text, num, num, num, text},
+		"too short":           {num, num, num, num, num},
+		"half a claim":        {num, num, num, num, num, num, text, num},
+		"text for a number":   {num, text, num, num, num, num},
+		"a number for text":   {num, num, num, num, num, num, num, num, num, num, num, text},
+		"a negative number":   {num, {Int: -1}, num, num, num, num},
+		"text for the ticket": {num, num, num, num, num, num, text, text, num, num, num, text},
+		"more votes":          {num, num, num, num, num, {Int: 2}},
 	} {
 		_, err := script.DecodeInspect(v)
 		assert.Error(t, err, name)

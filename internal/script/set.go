@@ -72,21 +72,46 @@ func DecodeSet(v []resp.Value) (protocol.NodeSet, error) {
 	return n, nil
 }
 
-// ParseSuccessor reads what a node's register says of what follows a
-// configuration: the record as record.lua keeps it. It returns nil where that
-// is nothing, or makes no sense.
-func ParseSuccessor(text string) (v protocol.Version, c *protocol.Configuration) {
+// Written is what a node keeps of a record, beside the promise.
+type Written struct {
+	protocol.Version
+	Erased bool
+	Until  time.Time // when the node forgets it; zero: never
+	Value  string
+}
+
+// ParseWritten reads a record as record.lua keeps it. ok is false where nothing
+// was recorded, and for a text that makes no sense.
+func ParseWritten(text string) (w Written, ok bool) {
 	words := strings.SplitN(text, " ", 9)
-	if len(words) != 9 || words[6] != "0" {
-		return v, nil
+	if len(words) != 9 {
+		return w, false
 	}
 	ticket, err1 := strconv.ParseUint(words[3], 10, 64)
+	id, ok := protocol.ParseID(words[4])
 	seq, err2 := strconv.ParseUint(words[5], 10, 64)
-	id, ok1 := protocol.ParseID(words[4])
-	c, ok2 := protocol.ParseConfiguration(words[8])
-	if err1 != nil || err2 != nil || !ok1 || !ok2 {
-		return v, nil
+	until, err3 := strconv.ParseUint(words[7], 10, 63)
+	if err1 != nil || err2 != nil || err3 != nil || !ok || ticket == 0 {
+		return w, false
 	}
-	v.Ticket, v.ID, v.Seq = protocol.Ticket(ticket), id, seq
-	return v, c
+	w.Ticket, w.ID, w.Seq = protocol.Ticket(ticket), id, seq
+	w.Erased, w.Value = words[6] != "0", words[8]
+	if until > 0 {
+		w.Until = time.UnixMilli(int64(until))
+	}
+	return w, true
+}
+
+// ParseSuccessor reads what a node's register says of what follows a
+// configuration. It returns nil where that is nothing, or makes no sense.
+func ParseSuccessor(text string) (protocol.Version, *protocol.Configuration) {
+	w, ok := ParseWritten(text)
+	if !ok || w.Erased {
+		return protocol.Version{}, nil
+	}
+	c, ok := protocol.ParseConfiguration(w.Value)
+	if !ok {
+		return protocol.Version{}, nil
+	}
+	return w.Version, c
 }

@@ -4,7 +4,8 @@
 --
 -- KEYS as in open.lua (1 to 5)   ARGV  1 the most claims to tell
 -- Returns {fence, claims queued, what another client's redlock key has left (0: none),
--- since when this node has remembered, in milliseconds until now (0 while it may have forgotten a lease), and for each claim: id, ticket, weight, left, voted, owner}
+-- since when this node has remembered, in milliseconds until now (0 while it may have forgotten a lease),
+-- the capacity (0: no claim is queued), how many claims have a vote, and for each claim: id, ticket, weight, left, voted, owner}
 local K, call, match = KEYS, redis.call, string.match
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -21,34 +22,38 @@ local born, guard = match(marker or '', '^%d+ (%d+) %S+ (%d+)')
 -- onlooker would take the name for free.
 local memory = now - (born or now)
 if memory < tonumber(guard or 0) then memory = 0 end
-local reply, queued, ours = { tonumber(fence), 0, 0, memory }, 0, {}
+local reply, queued, votes, ours = { tonumber(fence), 0, 0, memory, 0, 0 }, 0, 0, {}
 local function tell(id, ticket, weight, expiry, voted, owner)
   ours[id] = true
   if tonumber(expiry) <= now then return end
   queued = queued + 1
+  if voted then votes = votes + 1 end
   if queued > tonumber(ARGV[1]) then return end
   for _, v in ipairs({ id, tonumber(ticket), tonumber(weight), expiry - now, voted and 1 or 0, owner }) do
     reply[#reply + 1] = v
   end
 end
-local ticket, id, weight, expiry, flags, owner = match(state, '^S(%d+) (%x+)%+%d+ (%d+) (%d+) (%d) (.*)$')
+local ticket, id, cap, weight, expiry, flags, owner = match(state, '^S(%d+) (%x+)%+(%d+) (%d+) (%d+) (%d) (.*)$')
 if not id then
-  id, ticket, weight, expiry, flags, owner = match(state, '^S%d+ %x+ %d+ (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
+  cap, id, ticket, weight, expiry, flags, owner = match(state, '^S%d+ %x+ (%d+) (%x+) (%d+) (%d+) (%d+) (%d) (.*)$')
 end
 if id then
   tell(id, ticket, weight, expiry, flags + 0 > 1, owner)
 elseif string.sub(state, 1, 1) == 'Q' then
-  local bound, voted, unvoted = match(state, '^Q%d+ %x+ %d+ %d+ %d+ (%d+) (%d+) (%d+)')
+  local bound, voted, unvoted
+  cap, bound, voted, unvoted = match(state, '^Q%d+ %x+ (%d+) %d+ %d+ (%d+) (%d+) (%d+)')
   local claims = call('ZRANGE', K[3], 0, 99)
   for _, claim in ipairs(claims) do
     local t, w, x, _, o = match(call('HGET', K[4], claim) or '', '^(%d+) (%d+) (%d+) (%d) (.*)$')
     if t then tell(claim, t, w, x, tonumber(t) <= tonumber(bound), o) end
   end
   queued = queued + math.max(0, voted + unvoted - #claims)
+  votes = votes + math.max(0, voted - #claims)
 end
+if queued > 0 then reply[5] = tonumber(cap) end
 -- The redlock key is another client's unless one of the claims here has that
 -- id.
 local plain = redis.pcall('GET', K[1])
 if type(plain) == 'string' and not ours[plain] and not call('HGET', K[4], plain) then reply[3] = math.max(1, call('PTTL', K[1])) end
-reply[2] = queued
+reply[2], reply[6] = queued, votes
 return reply

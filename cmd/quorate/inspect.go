@@ -1,0 +1,266 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/inspect"
+)
+
+func inspectCommand() *cobra.Command {
+	var t target
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "inspect NAME",
+		Short: "Print which processes hold a name and wait for it, and what each node says",
+		Long: `Prints which processes hold a name, which wait for it and in which order, what is
+recorded, and what each node says of it. What a node says otherwise than a
+majority is marked.
+
+It takes no claim and no vote, and no holder learns of it. A holder that is
+stopped or dead is shown until its lease ends. The time since when a process
+holds a name is that since when it asked for it.
+
+Exit status:
+  0   a majority of the nodes could say
+  69  too few could; what the others say is printed all the same
+  64  the command line is wrong`,
+		Example: `  quorate inspect nightly-report
+  quorate inspect nightly-report --json | jq -r '.holders[].token'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return t.ask(func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error {
+				r, err := inspect.Name(ctx, q, args[0])
+				switch {
+				case errors.Is(err, quorate.ErrInvalid):
+					return &exit{exitUsage, plain(err)}
+				case err != nil && r.Name == "":
+					return &exit{exitNoQuorum, plain(err)}
+				case asJSON:
+					printJSON(cmd.OutOrStdout(), r)
+				default:
+					tellName(cmd.OutOrStdout(), &r, err == nil)
+				}
+				if err != nil {
+					return &exit{exitNoQuorum, errors.New("too few nodes can say; what the others say is printed")}
+				}
+				return nil
+			})(cmd, args)
+		},
+	}
+	t.nodeFlags(cmd)
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// tellName prints a report: the holder first, then those that wait, the record
+// and the nodes. sure says that a majority could tell.
+func tellName(w io.Writer, r *inspect.Report, sure bool) {
+	says := summary(r)
+	if !sure {
+		says = "not known which process holds it"
+	}
+	fmt.Fprintf(w, "%s: %s\n", strconv.Quote(r.Name), says)
+	if r.Foreign > 0 {
+		fmt.Fprintf(w, "Another Redlock client holds the key for %v.\n", r.Foreign.Round(time.Millisecond))
+	}
+	if all := slices.Concat(r.Holders, r.Waiters); len(all) > 0 {
+		fmt.Fprintln(w)
+		tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(tab, "CLAIM\tPROCESS\tTOKEN\tSINCE\tLEASE LEFT\tVOTES")
+		for i := range all {
+			what := "holds"
+			if i >= len(r.Holders) {
+				what = "waits " + strconv.Itoa(i-len(r.Holders)+1)
+			}
+			fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%v\t%d\n", what+share(r, &all[i]), process(&all[i]), all[i].Token, ago(all[i].Since), all[i].Left.Round(time.Millisecond), all[i].Votes)
+		}
+		_ = tab.Flush()
+		if r.More > 0 {
+			fmt.Fprintf(w, "and %d more\n", r.More)
+		}
+	}
+	if r.Record != nil {
+		fmt.Fprintf(w, "\nRecorded: %s\n", recorded(r))
+	}
+	fmt.Fprintln(w)
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "NODE\tVOTES FOR\tQUEUED\tDIFFERS")
+	for _, n := range r.Nodes {
+		if n.Err != nil {
+			fmt.Fprintf(tab, "%s\t-\t-\t! %s\n", n.Node, inFlags(onTheWay.ReplaceAllString(n.Err.Error(), "")))
+			continue
+		}
+		differs := strings.Join(n.Differs, "; ")
+		if differs != "" {
+			differs = "! " + differs
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%d\t%s\n", n.Node, tokens(n.Tokens), n.Queued, differs)
+	}
+	_ = tab.Flush()
+}
+
+// summary is the first line of a report.
+func summary(r *inspect.Report) string {
+	kind := cmp.Or(string(r.Kind), "not in use")
+	if r.Kind == inspect.Semaphore {
+		kind = fmt.Sprintf("semaphore of %d permits", r.Capacity)
+	}
+	switch {
+	case len(r.Holders) == 0 && r.Kind == inspect.None:
+		return kind
+	case len(r.Holders) == 0:
+		return fmt.Sprintf("%s, no process holds it, %d wait", kind, len(r.Waiters)+r.More)
+	case len(r.Holders) == 1:
+		return fmt.Sprintf("%s, held by %s, %d wait", kind, process(&r.Holders[0]), len(r.Waiters)+r.More)
+	}
+	return fmt.Sprintf("%s, held by %d processes, %d wait", kind, len(r.Holders), len(r.Waiters)+r.More)
+}
+
+// process names the process of a claim.
+func process(c *inspect.Claim) string {
+	s := fmt.Sprintf("process %d on %s", c.PID, c.Host)
+	if c.Label != "" {
+		s += " (" + c.Label + ")"
+	}
+	return s
+}
+
+// share says how much of a name a claim has or wants.
+func share(r *inspect.Report, c *inspect.Claim) string {
+	switch {
+	case r.Kind == inspect.RWMutex && c.Writer:
+		return ", to write"
+	case r.Kind == inspect.RWMutex:
+		return ", to read"
+	case r.Kind == inspect.Semaphore:
+		return fmt.Sprintf(", %d of the permits", c.Weight)
+	}
+	return ""
+}
+
+// recorded describes what is recorded.
+func recorded(r *inspect.Report) string {
+	c := r.Record
+	s := fmt.Sprintf("under token %d", c.Token)
+	switch r.Kind {
+	case inspect.Once:
+		s = fmt.Sprintf("done by process %d on %s at %s, token %d", c.PID, c.Host, c.At.Local().Format(time.DateTime), c.Token)
+	case inspect.Leader:
+		s = fmt.Sprintf("%q leads, or led last, process %d on %s since %s, term %d", c.ID, c.PID, c.Host, c.At.Local().Format(time.DateTime), c.Token)
+		if c.Value != "" {
+			s += ", value " + strconv.Quote(c.Value)
+		}
+	}
+	if !c.Until.IsZero() {
+		s += ", until " + c.Until.Local().Format(time.DateTime)
+	}
+	if c.Nodes < r.Quorum {
+		s += fmt.Sprintf("; only %d of the %d nodes that it needs have it", c.Nodes, r.Quorum)
+	}
+	return s
+}
+
+func tokens(all []uint64) string {
+	switch len(all) {
+	case 0:
+		return "-"
+	case 1:
+		return strconv.FormatUint(all[0], 10)
+	}
+	return fmt.Sprintf("%d and %d more", all[0], len(all)-1)
+}
+
+// ago says how long ago something was. Clocks of nodes and of this machine may
+// differ.
+func ago(at time.Time) string {
+	return max(0, time.Since(at)).Round(time.Millisecond).String() + " ago"
+}
+
+func listCommand() *cobra.Command {
+	var t target
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ls [PATTERN]",
+		Short: "List the names that are held, waited for, or recorded",
+		Long: `Lists the names that are held, waited for, or recorded, with their kind, their
+first holder and how many wait. PATTERN is one of Redis, such as 'job:*'.
+
+It looks at the keys of the nodes in portions, and asks for each name by itself.
+So no node is blocked, however many names there are. It takes no claim and no
+vote.
+
+With --json it prints a JSON document for each name, one a line, as they come.
+
+Exit status:
+  0   all could be listed
+  69  too few nodes could be asked, and names may be missing
+  64  the command line is wrong`,
+		Example: `  quorate ls
+  quorate ls 'job:*' --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q, done, err := t.open(cmd.Context(), io.Discard)
+			if err != nil {
+				return err
+			}
+			defer done()
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return list(ctx, cmd.OutOrStdout(), q, strings.Join(args, ""), asJSON)
+		},
+	}
+	t.nodeFlags(cmd)
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// list prints the names: with asJSON as they come, else in order.
+func list(ctx context.Context, w io.Writer, q *quorate.Quorum, pattern string, asJSON bool) error {
+	var all []inspect.Entry
+	var failed error
+	for e, err := range inspect.Names(ctx, q, pattern) {
+		switch {
+		case err != nil:
+			failed = &exit{exitNoQuorum, plain(err)}
+		case asJSON:
+			printLine(w, e)
+		default:
+			all = append(all, e)
+		}
+	}
+	if asJSON {
+		return failed
+	}
+	slices.SortFunc(all, func(a, b inspect.Entry) int { return cmp.Compare(a.Name, b.Name) })
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "NAME\tKIND\tHELD BY\tWAIT")
+	for i := range all {
+		e := &all[i]
+		holder := "-"
+		switch {
+		case e.Holder != nil && e.Holders > 1:
+			holder = fmt.Sprintf("%s and %d more", process(e.Holder), e.Holders-1)
+		case e.Holder != nil:
+			holder = process(e.Holder)
+		case e.Record != nil && e.Kind == inspect.Once:
+			holder = "done"
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%d\n", strconv.Quote(e.Name), cmp.Or(string(e.Kind), "?"), holder, e.Waiters)
+	}
+	_ = tab.Flush()
+	return failed
+}

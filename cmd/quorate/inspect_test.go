@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+)
+
+// Six processes want one lock, the holder is stopped, and one node is dead. One
+// command shows all three.
+func TestInspectShowsWhatIsWrong(t *testing.T) {
+	c := redistest.Start(t, 3)
+	t.Setenv("QUORATE_NODES", strings.Join(c.URLs(), ","))
+	status, _, errs := call("bootstrap")
+	require.Equal(t, 0, status, errs)
+	holder := start(t, "lock", "job", "--owner", "first", "--", "sh", "-c", "echo in; sleep 60")
+	holder.says("in")
+	for i := range 5 {
+		start(t, "lock", "job", "--owner", "waiter-"+strconv.Itoa(i), "--", "sleep", "60")
+	}
+	var report struct {
+		Kind    string
+		Holders []struct {
+			PID   int `json:"pid"`
+			Label string
+			Token string
+			Left  float64 `json:"left_seconds"`
+		}
+		Waiters []struct{ Label string }
+		Nodes   []struct {
+			Node, Err string
+			Differs   []string
+		}
+	}
+	look := func() (status int) {
+		status, out, errs := call("inspect", "job", "--json")
+		require.NoError(t, json.Unmarshal([]byte(out), &report), "%s%s", out, errs)
+		return status
+	}
+	require.True(t, e2e.Eventually(func() bool { return look() == 0 && len(report.Waiters) == 5 }), "%+v", &report)
+	holder.signal(syscall.SIGSTOP)
+	require.NoError(t, c.Node(2).Kill())
+	require.Equal(t, 0, look())
+	assert.Equal(t, "mutex", report.Kind)
+	require.Len(t, report.Holders, 1, "though it is stopped")
+	assert.Equal(t, holder.cmd.Process.Pid, report.Holders[0].PID)
+	assert.Equal(t, "first", report.Holders[0].Label)
+	token, err := strconv.ParseUint(report.Holders[0].Token, 10, 64)
+	require.NoError(t, err)
+	assert.Greater(t, token, uint64(1)<<53)
+	assert.Less(t, report.Holders[0].Left, 8.0)
+	assert.Len(t, report.Waiters, 5)
+	assert.NotEmpty(t, report.Nodes[2].Err)
+
+	_, out, errs := call("inspect", "job")
+	t.Log("\n" + out)
+	assert.Contains(t, out, fmt.Sprintf(`"job": mutex, held by process %d on `, holder.cmd.Process.Pid))
+	assert.Contains(t, out, "(first), 5 wait")
+	assert.Contains(t, out, "waits 5")
+	assert.Contains(t, out, c.Node(2).Addr()+"  -", errs)
+
+	status, out, errs = call("ls", "jo*")
+	assert.Equal(t, 0, status, errs)
+	assert.Contains(t, out, `"job"  mutex  process `+strconv.Itoa(holder.cmd.Process.Pid))
+
+	// A majority is gone: the status says so, and what each node says.
+	require.NoError(t, c.Node(1).Kill())
+	status, out, errs = call("inspect", "job")
+	assert.Equal(t, exitNoQuorum, status, errs)
+	assert.Contains(t, out, "not known which process holds it")
+	assert.Contains(t, out, c.Node(1).Addr()+"  -")
+	status, _, _ = call("ls")
+	assert.Equal(t, exitNoQuorum, status)
+	holder.signal(syscall.SIGCONT)
+}
+
+// What programs read has numbers of seconds, and tokens as strings.
+func TestJSON(t *testing.T) {
+	ns := startNodes(t, 3)
+	p := start(t, "once", "x", "--", "true")
+	require.Equal(t, 0, p.status(), &p.err)
+	parse := func(args ...string) (fields map[string]any) {
+		t.Helper()
+		_, out, errs := call(args...)
+		require.NoError(t, json.Unmarshal([]byte(out), &fields), "%s%s", out, errs)
+		return fields
+	}
+	s := parse("once", "x", "--status", "--json")
+	assert.Equal(t, "done", s["state"])
+	assert.IsType(t, "", s["token"])
+	assert.NotContains(t, s, "until", "it is kept without end")
+	when, err := time.Parse(time.RFC3339Nano, s["when"].(string))
+	require.NoError(t, err)
+	assert.WithinDuration(t, time.Now(), when, time.Minute)
+	assert.Equal(t, "once", parse("inspect", "x", "--json")["kind"])
+	assert.Equal(t, "x", parse("ls", "--json")["name"], "a line for each name")
+
+	lead := start(t, "leader", "l", "--id", "me", "--", "sh", "-c", "echo in; sleep 60")
+	lead.says("in")
+	l := parse("leader", "l", "--who", "--json")
+	assert.Equal(t, "me", l["id"])
+	assert.IsType(t, "", l["term"])
+	assert.IsType(t, 0.0, l["left_seconds"])
+
+	ns.Stop(2)
+	for _, args := range [][]string{{"check", "--json"}, {"members", "list", "--json"}} {
+		r := parse(args...)
+		nodes := r["nodes"].([]any)
+		require.Len(t, nodes, 3, args)
+		assert.NotContains(t, nodes[0], "err")
+		assert.NotEmpty(t, nodes[2].(map[string]any)["err"])
+		assert.Equal(t, 20.0, r["set"].(map[string]any)["guard_seconds"])
+		assert.Equal(t, 2.0, r["ready"])
+	}
+	for _, args := range [][]string{{"once", "x", "--json", "--", "true"}, {"leader", "x", "--json", "--", "true"}, {"inspect"}, {"inspect", ""}, {"ls", "a", "b"}} {
+		status, _, errs := call(args...)
+		assert.Equal(t, exitUsage, status, "%v: %s", args, errs)
+	}
+}

@@ -1,0 +1,55 @@
+package inspect_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/inspect"
+	"github.com/quorate/quorate/mutex"
+)
+
+// The report says which process holds the name, and which wait.
+func ExampleName() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}, // a:6379, b:6379, c:6379
+		quorate.WithOwner("billing"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	m := mutex.New(q, "invoices")
+	m.Lock()
+	defer m.Unlock()
+	r, err := inspect.Name(ctx, q, "invoices")
+	if err != nil {
+		log.Fatal(err)
+	}
+	h := r.Holders[0]
+	fmt.Println(r.Kind, "held by", h.Label, "this process:", h.PID == os.Getpid(), "waiting:", len(r.Waiters))
+	// Output:
+	// mutex held by billing this process: true waiting: 0
+}
+
+// A listing takes names as they come.
+func ExampleNames() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	m := mutex.New(q, "job:42")
+	m.Lock()
+	defer m.Unlock()
+	for e, err := range inspect.Names(ctx, q, "job:*") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.Name, e.Kind, "waiting:", e.Waiters)
+	}
+	// Output:
+	// job:42 mutex waiting: 0
+}

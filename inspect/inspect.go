@@ -1,0 +1,124 @@
+// Package inspect says which names are in use, which process holds one, which
+// processes wait for it, and what each node says of it. It is for operators and
+// for monitoring. "quorate inspect" and "quorate ls" print the same.
+//
+//	r, err := inspect.Name(ctx, q, "invoices")
+//	for _, c := range r.Holders {
+//		fmt.Println(c.Host, c.PID, c.Label, "holds it, token", c.Token)
+//	}
+//
+// To look takes no claim, no vote and no turn, and changes nothing on a node.
+// The processes that are looked at take no part: a holder that is stopped or
+// dead is shown until its lease ends. What is shown may be out of date when it
+// arrives, so no program may take a free name for its own.
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// Kind is the kind of primitive that a name serves, as far as the nodes know.
+// It is a plain value, safe for concurrent use.
+type Kind string
+
+// The kinds.
+const (
+	// None (""): nothing is known of the name.
+	None Kind = ""
+	// Mutex ("mutex"): a mutex, a semaphore of one permit, or a once or leader
+	// that has recorded nothing yet.
+	Mutex Kind = "mutex"
+	// RWMutex ("rwmutex"): a lock with readers.
+	RWMutex Kind = "rwmutex"
+	// Semaphore ("semaphore"): of two permits or more.
+	Semaphore Kind = "semaphore"
+	// Once ("once"): work that is recorded as done.
+	Once Kind = "once"
+	// Leader ("leader"): an election with a recorded leader.
+	Leader Kind = "leader"
+)
+
+// A Claim is one process that holds a name, or waits for it. It is a plain
+// value, safe for concurrent use as long as no goroutine changes it.
+type Claim struct {
+	Token  uint64        // of its first hold, which [quorate.Lease] has as its token; the token of a waiter is not final
+	Host   string        // of the process
+	PID    int           // of the process
+	Label  string        // of the process, see [quorate.WithOwner]; empty: none
+	Since  time.Time     // when it asked for the name, by the nodes' clocks
+	Left   time.Duration // until its lease ends unless it is renewed
+	Weight int64         // permits that it takes; 1 unless it is of a semaphore
+	Writer bool          // of an rwmutex
+	Votes  int           // nodes that vote for it
+}
+
+// A Record is what is recorded beside the claims of a name: that work is done,
+// or which process leads. It is a plain value, safe for concurrent use as long
+// as no goroutine changes it.
+type Record struct {
+	Token uint64    // of the hold that recorded it
+	Host  string    // of the process that did the work, or leads
+	PID   int       // of that process
+	ID    string    // of a leader
+	Value string    // of a leader: what it tells of itself
+	At    time.Time // when the work was done, or the leader won, by the clock of that process
+	Until time.Time // when the nodes forget it; zero: never
+	Nodes int       // that have it; fewer than a majority: it may not stand
+}
+
+// A Node is what one node says of a name. It is a plain value, safe for
+// concurrent use as long as no goroutine changes it.
+type Node struct {
+	Node       string        // address
+	Err        error         // why it could not be asked; the rest is then zero
+	Recovering time.Duration // it is new or lost its data: how much longer its word is no evidence
+	Tokens     []uint64      // of the claims that it votes for
+	Queued     int           // claims, with those that it votes for
+	Differs    []string      // what it says otherwise than a majority, in words
+}
+
+// A Report is what the nodes say of a name. It is a plain value, safe for
+// concurrent use as long as no goroutine changes it.
+type Report struct {
+	Name     string
+	Kind     Kind
+	Capacity int64         // permits; 1 of a mutex; 0 of an rwmutex, and where no claim is there
+	Holders  []Claim       // a majority votes for each
+	Waiters  []Claim       // in the order of the queue
+	More     int           // claims behind the first hundred, which are not shown
+	Foreign  time.Duration // another Redlock client (redsync, node-redlock …) holds the redlock key for so long; 0: none does
+	Record   *Record       // nil: nothing is recorded
+	Nodes    []Node        // in the order of their numbers
+	Quorum   int           // how many nodes are a majority
+}
+
+// most is how many claims a node tells of: as many as inspect.lua looks at.
+const most = 100
+
+// Name asks every node what it says of a name. A node that does not answer is
+// waited for as a lock would wait, and is an error in the report.
+//
+// It fails with [quorate.ErrNoQuorum] beside the full report when fewer than a
+// majority of the nodes can be asked, or may have forgotten a lease; with
+// [quorate.ErrInvalid] for an unusable name; and with [quorate.ErrClosed]. It
+// is safe for concurrent use.
+func Name(ctx context.Context, q *quorate.Quorum, name string) (Report, error) {
+	if err := core.CheckName(name); err != nil {
+		return Report{}, core.WrapError("inspect", name, err)
+	}
+	v, err := look(ctx, core.CoreOf(q).For(name), name, most, func(*core.Said) error { return nil })
+	if err != nil {
+		return Report{}, core.WrapError("inspect", name, err)
+	}
+	r := v.report(name)
+	return r, core.WrapError("inspect", name, v.missing())
+}
+
+// since is when a claim was made: its ticket is the nodes' clocks in
+// microseconds, or little more where others have claimed at the same time.
+func since(t protocol.Ticket) time.Time { return time.UnixMicro(int64(t)) }

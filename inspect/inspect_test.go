@@ -1,0 +1,248 @@
+package inspect_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/inspect"
+	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/rwmutex"
+	"github.com/quorate/quorate/semaphore"
+)
+
+// quiet is a ttl so long that nothing ends while a test lasts.
+const quiet = time.Minute
+
+// until looks at a name until it is as wanted.
+func until(t *testing.T, q *quorate.Quorum, name string, is func(r *inspect.Report) bool) (r inspect.Report) {
+	t.Helper()
+	var err error
+	require.True(t, e2e.Eventually(func() bool {
+		r, err = inspect.Name(t.Context(), q, name)
+		return err == nil && is(&r)
+	}), "%+v, %v", &r, err)
+	return r
+}
+
+func TestMutex(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	holder := e2e.Open(t, c, e2e.Timing(quiet), quorate.WithOwner("billing@pod-7.x"))
+	others := e2e.Open(t, c, e2e.Timing(quiet))
+	eye := e2e.Open(t, c, e2e.Timing(quiet))
+
+	r, err := inspect.Name(t.Context(), eye, "m")
+	require.NoError(t, err)
+	assert.Equal(t, inspect.None, r.Kind)
+	assert.Empty(t, r.Holders)
+	require.Len(t, r.Nodes, 3)
+
+	m := mutex.New(holder, "m")
+	began := time.Now()
+	m.Lock()
+	var tokens []uint64
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 3 {
+		go func() { _ = mutex.New(others, "m").LockContext(ctx) }()
+		r = until(t, eye, "m", func(r *inspect.Report) bool {
+			return len(r.Waiters) == i+1 && !slices.ContainsFunc(r.Nodes, func(n inspect.Node) bool { return n.Queued != i+2 })
+		})
+		tokens = append(tokens, r.Waiters[i].Token)
+	}
+	assert.Equal(t, inspect.Mutex, r.Kind)
+	assert.Equal(t, int64(1), r.Capacity)
+	require.Len(t, r.Holders, 1)
+	h := r.Holders[0]
+	assert.Equal(t, m.Lease().Token(), h.Token)
+	assert.Equal(t, os.Getpid(), h.PID)
+	assert.Equal(t, "billing@pod-7.x", h.Label)
+	assert.NotEmpty(t, h.Host)
+	assert.WithinDuration(t, began, h.Since, 10*time.Second)
+	assert.InDelta(t, quiet, h.Left, float64(quiet)/2)
+	assert.GreaterOrEqual(t, h.Votes, 2)
+	assert.True(t, slices.IsSorted(tokens), "in the order of the queue")
+	assert.Empty(t, r.Waiters[0].Label)
+	held, err := m.Holder(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "billing@pod-7.x", held.Label)
+
+	// A node that hangs is an error in the report, and the others say the rest.
+	require.NoError(t, c.Node(1).Stop())
+	r, err = inspect.Name(t.Context(), eye, "m")
+	require.NoError(t, err)
+	require.Len(t, r.Holders, 1)
+	assert.Len(t, r.Waiters, 3)
+	assert.Error(t, r.Nodes[1].Err)
+	assert.NoError(t, r.Nodes[0].Err)
+
+	// Without a majority the report says what is known, beside the error.
+	require.NoError(t, c.Node(2).Stop())
+	r, err = inspect.Name(t.Context(), eye, "m")
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	assert.Equal(t, []uint64{h.Token}, r.Nodes[0].Tokens)
+	require.NoError(t, c.Node(1).Cont())
+	require.NoError(t, c.Node(2).Cont())
+}
+
+// What a node says otherwise than a majority is marked.
+func TestDifferences(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(quiet))
+	m := mutex.New(q, "m")
+	m.Lock()
+	until(t, q, "m", func(r *inspect.Report) bool { return len(r.Holders) == 1 && r.Holders[0].Votes == 3 })
+	require.NoError(t, c.Node(2).Client().Del(t.Context(), "quorate:{m}").Err())
+	require.NoError(t, c.Node(2).Client().Set(t.Context(), "m", "another client's", quiet).Err())
+	r, err := inspect.Name(t.Context(), q, "m")
+	require.NoError(t, err)
+	require.Len(t, r.Holders, 1)
+	assert.Equal(t, 2, r.Holders[0].Votes)
+	assert.Empty(t, r.Nodes[0].Differs)
+	assert.Contains(t, r.Nodes[2].Differs, fmt.Sprintf("has no claim of the holder with token %d", r.Holders[0].Token))
+	assert.Contains(t, strings.Join(r.Nodes[2].Differs, "; "), "another Redlock client holds the redlock key for ")
+	assert.Zero(t, r.Foreign, "a minority of the keys is no hold")
+}
+
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(quiet))
+	rw := rwmutex.New(q, "rw")
+	rw.RLock()
+	s := semaphore.NewWeighted(q, "sem", 5)
+	for range 2 {
+		require.NoError(t, s.Acquire(t.Context(), 2))
+	}
+	require.NoError(t, once.New(q, "once").DoContext(t.Context(), func(context.Context) error { return nil }))
+	e := leader.New(q, "leader", "me")
+	require.NoError(t, e.Campaign(t.Context(), "http://here"))
+
+	r, err := inspect.Name(t.Context(), q, "rw")
+	require.NoError(t, err)
+	assert.Equal(t, inspect.RWMutex, r.Kind)
+	require.Len(t, r.Holders, 1)
+	assert.False(t, r.Holders[0].Writer)
+	rw.RUnlock()
+	rw.Lock()
+	r = until(t, q, "rw", func(r *inspect.Report) bool { return len(r.Holders) == 1 && r.Holders[0].Writer })
+	assert.Zero(t, r.Capacity)
+
+	r = until(t, q, "sem", func(r *inspect.Report) bool { return len(r.Holders) == 2 })
+	assert.Equal(t, inspect.Semaphore, r.Kind)
+	assert.Equal(t, int64(5), r.Capacity)
+	assert.Equal(t, int64(2), r.Holders[0].Weight)
+
+	r, err = inspect.Name(t.Context(), q, "once")
+	require.NoError(t, err)
+	assert.Equal(t, inspect.Once, r.Kind)
+	require.NotNil(t, r.Record)
+	assert.Equal(t, os.Getpid(), r.Record.PID)
+	assert.WithinDuration(t, time.Now(), r.Record.At, time.Minute)
+	assert.GreaterOrEqual(t, r.Record.Nodes, 2)
+
+	r, err = inspect.Name(t.Context(), q, "leader")
+	require.NoError(t, err)
+	assert.Equal(t, inspect.Leader, r.Kind)
+	require.NotNil(t, r.Record)
+	assert.Equal(t, "me", r.Record.ID)
+	assert.Equal(t, "http://here", r.Record.Value)
+	assert.Equal(t, e.Lease().Token(), r.Record.Token)
+
+	free := mutex.New(q, "free") // its last ticket is remembered
+	free.Lock()
+	free.Unlock()
+	require.True(t, e2e.Eventually(func() bool {
+		kinds := map[string]inspect.Kind{}
+		for e, err := range inspect.Names(t.Context(), q, "") {
+			require.NoError(t, err)
+			kinds[e.Name] = e.Kind
+		}
+		return assert.ObjectsAreEqual(map[string]inspect.Kind{"rw": "rwmutex", "sem": "semaphore", "once": "once", "leader": "leader"}, kinds)
+	}))
+	for e, err := range inspect.Names(t.Context(), q, "s*") {
+		require.NoError(t, err)
+		assert.Equal(t, "sem", e.Name)
+		assert.Equal(t, 2, e.Holders)
+		require.NotNil(t, e.Holder)
+		assert.Equal(t, os.Getpid(), e.Holder.PID)
+	}
+	rw.Unlock()
+}
+
+// A listing goes on without a minority of the nodes, fails without a majority,
+// and ends as it is left.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(quiet))
+	for i := range 700 {
+		mutex.New(q, "m "+strconv.Itoa(i)).Lock()
+	}
+	held := 0
+	names := func() (names map[string]bool, failed error) {
+		names, held = map[string]bool{}, 0
+		for e, err := range inspect.Names(t.Context(), q, "m *") {
+			if err != nil {
+				return names, err
+			}
+			assert.False(t, names[e.Name], "each name once")
+			if names[e.Name] = true; e.Holder != nil {
+				held++
+			}
+		}
+		return names, nil
+	}
+	all, err := names()
+	require.NoError(t, err)
+	assert.Equal(t, []int{700, 700}, []int{len(all), held})
+	require.NoError(t, c.Node(0).Stop())
+	all, err = names()
+	require.NoError(t, err)
+	assert.Equal(t, []int{700, 700}, []int{len(all), held})
+	for range inspect.Names(t.Context(), q, "") {
+		break
+	}
+	require.NoError(t, c.Node(1).Stop())
+	_, err = names()
+	require.ErrorIs(t, err, quorate.ErrNoQuorum)
+	require.NoError(t, c.Node(0).Cont())
+	require.NoError(t, c.Node(1).Cont())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range inspect.Names(ended, q, "") {
+		assert.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	q := e2e.Open(t, c, e2e.Timing(quiet))
+	_, err := inspect.Name(t.Context(), q, "")
+	assert.ErrorIs(t, err, quorate.ErrInvalid)
+	_, err = quorate.Connect(t.Context(), c.URLs(), quorate.WithOwner("a b"))
+	assert.ErrorIs(t, err, quorate.ErrInvalid)
+	assert.ErrorContains(t, err, "WithOwner")
+	require.NoError(t, q.Close())
+	_, err = inspect.Name(t.Context(), q, "m")
+	assert.ErrorIs(t, err, quorate.ErrClosed)
+	for _, err := range inspect.Names(t.Context(), q, "") {
+		assert.ErrorIs(t, err, quorate.ErrClosed)
+	}
+}
