@@ -34,6 +34,10 @@ var trivial = map[string]string{
 
 	"members.Replace": "the package's example",
 
+	"quoratetest.New": "the package's example", "quoratetest.Cluster.Quorum": "the package's example", "quoratetest.Cluster.Holders": "the package's example",
+	"quoratetest.Cluster.Stop": "docs/testing.md", "quoratetest.Cluster.Start": "docs/testing.md", "quoratetest.Cluster.Forget": "docs/testing.md",
+	"quoratetest.Cluster.Partition": "docs/testing.md", "quoratetest.Cluster.Delay": "docs/testing.md",
+
 	"leader.New": "the package's example", "leader.Election.ID": "it returns what New was given", "leader.Election.Resign": "Campaign",
 }
 

@@ -45,7 +45,8 @@ var imports = map[string]string{
 	"redis": "github.com/redis/go-redis/v9", "quorate": "github.com/quorate/quorate", "mutex": "github.com/quorate/quorate/mutex",
 	"rwmutex": "github.com/quorate/quorate/rwmutex", "semaphore": "github.com/quorate/quorate/semaphore",
 	"once": "github.com/quorate/quorate/once", "leader": "github.com/quorate/quorate/leader",
-	"members": "github.com/quorate/quorate/members",
+	"members": "github.com/quorate/quorate/members", "quoratetest": "github.com/quorate/quorate/quoratetest",
+	"testing": "testing", "synctest": "testing/synctest",
 }
 
 // prelude declares what a fragment may refer to: what the reader has by then.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -45,12 +46,15 @@ func (ns Nodes) Clients(t testing.TB) []redis.UniversalClient {
 }
 
 // Option has a Quorum of Clients reach the nodes.
-func (ns Nodes) Option() quorate.Option {
+func (ns Nodes) Option() quorate.Option { return ns.OptionBy(&Way{}) }
+
+// OptionBy has one Quorum of Clients reach the nodes by a way of its own.
+func (ns Nodes) OptionBy(w *Way) quorate.Option {
 	return core.Option(func(s *core.Settings) {
 		s.Connect = func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
 			for i, n := range ns {
 				if client.(*redis.Client).Options().Addr == addr(i) {
-					return NewTransport(n, cfg), nil
+					return w.open(n, cfg), nil
 				}
 			}
 			return nil, fmt.Errorf("%w: not a client of these nodes", quorate.ErrInvalid)
@@ -68,11 +72,22 @@ func (n *Node) freeze(frozen bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.frozen = frozen
+	n.change(func(t *Transport) { t.frozen = frozen })
+}
+
+// Delay has each request to the node, each push from it and each connection
+// take d.
+func (n *Node) Delay(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.delay = d
+	n.change(func(t *Transport) { t.delay = d })
+}
+
+// change changes all connections to the node. Called with n.mu held.
+func (n *Node) change(f func(t *Transport)) {
 	for _, t := range n.listeners {
-		t.mu.Lock()
-		t.frozen = frozen
-		t.mu.Unlock()
-		t.wake.Broadcast()
+		t.change(func() { f(t) })
 	}
 }
 
@@ -96,6 +111,7 @@ func (n *Node) Start(keep bool) {
 	if !keep {
 		n.marker, n.model, n.texts = marker{}, model.New(0), map[string]text{}
 	}
+	n.change(func(*Transport) {})
 }
 
 func (n *Node) cut(cause error) {
@@ -130,7 +146,7 @@ func (n *Node) greet() (*transport.Info, error) {
 func (n *Node) join(t *Transport) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	t.frozen = n.frozen
+	t.frozen, t.delay = n.frozen, n.delay
 	n.listeners = append(n.listeners, t)
 }
 

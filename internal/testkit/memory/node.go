@@ -38,7 +38,8 @@ type Node struct {
 	texts     map[string]text
 	listeners []*Transport // that listen
 	frozen    bool
-	down      error // why no connection can be made; nil: one can
+	delay     time.Duration // of each request, push and connection
+	down      error         // why no connection can be made; nil: one can
 }
 
 // marker is the node's marker: see mark.lua.

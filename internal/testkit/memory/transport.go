@@ -28,9 +28,12 @@ type Transport struct {
 
 	mu      sync.Mutex
 	up      bool
-	err     error  // why it is not up
-	broken  error  // why the connection is to end
-	frozen  bool   // the node carries nothing out
+	err     error // why it is not up
+	broken  error // why the connection is to end
+	frozen  bool  // the node carries nothing out
+	barred  bool  // no connection can be made
+	delay   time.Duration
+	changes int    // how often one of the three has changed, or the node was started
 	queue   []item // unanswered, or kept for the next connection
 	flushed int    // how many of them the node has got
 	wanted  bool   // a command found no room
@@ -55,11 +58,17 @@ var (
 	errConnecting = errors.New("still connecting")
 	errCut        = errors.New("the test cut the connection")
 	errStopped    = errors.New("the test stopped the node")
+	errBarred     = errors.New("the test cut this client off from the node")
 )
 
+// longestPause is between two attempts to connect.
+const longestPause = time.Second
+
 // NewTransport begins to connect to the node, and returns at once.
-func NewTransport(n *Node, cfg transport.Config) *Transport {
-	t := &Transport{node: n, cfg: cfg, info: &transport.Info{}, room: Room, err: fmt.Errorf("%w: %w", transport.ErrDown, errConnecting)}
+func NewTransport(n *Node, cfg transport.Config) *Transport { return newTransport(n, cfg, false) }
+
+func newTransport(n *Node, cfg transport.Config, barred bool) *Transport {
+	t := &Transport{node: n, cfg: cfg, barred: barred, info: &transport.Info{}, room: Room, err: fmt.Errorf("%w: %w", transport.ErrDown, errConnecting)}
 	t.wake.L, t.hello.L = &t.mu, &t.mu
 	n.join(t)
 	t.wg.Go(t.run)
@@ -124,6 +133,24 @@ func (t *Transport) State(now time.Time) transport.State {
 	return s
 }
 
+// bar has the transport make no connection, or again make one.
+func (t *Transport) bar(barred bool) {
+	t.change(func() {
+		if t.barred = barred; barred && t.up {
+			t.broken = errBarred
+		}
+	})
+}
+
+// change changes what mu guards, and ends a pause.
+func (t *Transport) change(f func()) {
+	t.mu.Lock()
+	f()
+	t.changes++
+	t.mu.Unlock()
+	t.wake.Broadcast()
+}
+
 // Reconnect see transport.Transport.
 func (t *Transport) Reconnect(cause error) {
 	t.mu.Lock()
@@ -174,7 +201,9 @@ func (t *Transport) Close(ctx context.Context) error {
 // run is the connection, and the next one, until Close.
 func (t *Transport) run() {
 	called := false // Up or Down has been called
+	pause := time.Millisecond
 	for t.open() {
+		changes := t.changed()
 		err := t.connect()
 		if err != nil {
 			t.lower(err)
@@ -182,10 +211,11 @@ func (t *Transport) run() {
 				t.cfg.Down(err)
 			}
 			called = true
-			time.Sleep(time.Millisecond) // before the next attempt
+			t.pause(pause, changes)
+			pause = min(2*pause, longestPause)
 			continue
 		}
-		called = true
+		called, pause = true, time.Millisecond
 		call(t.cfg.Up)
 		if t.cfg.Channel != "" {
 			call(t.cfg.Subscribed)
@@ -217,6 +247,33 @@ func (t *Transport) open() bool {
 	return !t.closed
 }
 
+func (t *Transport) changed() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changes
+}
+
+// pause waits for d, but not longer than until a change or Close.
+func (t *Transport) pause(d time.Duration, changes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for ends := time.Now().Add(d); !t.closed && t.changes == changes && time.Now().Before(ends); {
+		t.waitUntil(ends)
+	}
+}
+
+// waitUntil waits for a Broadcast of wake, which a timer does when the time has
+// come. Called with mu held.
+func (t *Transport) waitUntil(when time.Time) {
+	timer := time.AfterFunc(time.Until(when), func() {
+		t.mu.Lock() // or it could come before the Wait
+		defer t.mu.Unlock()
+		t.wake.Broadcast()
+	})
+	defer timer.Stop()
+	t.wake.Wait()
+}
+
 // connect does what a connection begins with, and makes it the current one.
 // What is kept of the last one goes first.
 func (t *Transport) connect() error {
@@ -224,7 +281,12 @@ func (t *Transport) connect() error {
 	for t.frozen && !t.closed {
 		t.wake.Wait()
 	}
+	barred, delay, changes := t.barred, t.delay, t.changes
 	t.mu.Unlock()
+	if barred {
+		return errBarred
+	}
+	t.pause(delay, changes)
 	info, err := t.node.greet()
 	if err != nil {
 		return err
@@ -251,8 +313,18 @@ func (t *Transport) connect() error {
 			return err
 		}
 	}
+	// Under both locks: a node that is stopped, or a client that is cut off
+	// meanwhile, finds a connection to break, or there is none.
+	t.node.mu.Lock()
+	defer t.node.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	switch {
+	case t.barred:
+		return errBarred
+	case t.node.down != nil:
+		return t.node.down
+	}
 	t.up, t.broken, t.info = true, nil, info
 	for i := range t.queue {
 		t.queue[i].words = words(t.queue[i].cmd.Append(nil))
@@ -265,8 +337,12 @@ func (t *Transport) connect() error {
 func (t *Transport) serve() error {
 	for {
 		t.mu.Lock()
-		for t.broken == nil && !t.closed && (t.frozen || t.flushed == 0) {
-			t.wake.Wait()
+		for t.broken == nil && !t.closed && (t.frozen || t.flushed == 0 || time.Since(t.queue[0].at) < t.delay) {
+			if t.frozen || t.flushed == 0 {
+				t.wake.Wait()
+			} else {
+				t.waitUntil(t.queue[0].at.Add(t.delay))
+			}
 		}
 		if cause := t.broken; cause != nil || t.closed {
 			t.mu.Unlock()
@@ -337,9 +413,10 @@ func (t *Transport) listen() {
 			t.mu.Unlock()
 			return
 		}
-		pushes := t.pushes
+		pushes, delay, changes := t.pushes, t.delay, t.changes
 		t.pushes = nil
 		t.mu.Unlock()
+		t.pause(delay, changes)
 		for _, p := range pushes {
 			t.cfg.Push(p)
 		}

@@ -1,0 +1,196 @@
+package quoratetest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/leader"
+	"github.com/quorate/quorate/mutex"
+	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/quoratetest"
+	"github.com/quorate/quorate/rwmutex"
+	"github.com/quorate/quorate/semaphore"
+)
+
+// The default settings of a Quorum.
+const (
+	ttl   = 8 * time.Second
+	guard = 20 * time.Second
+)
+
+// soon is a context of the bubble: a call that waits for longer is stuck.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// lockWithin is an error of a lock that is not held after d.
+func lockWithin(t *testing.T, q *quorate.Quorum, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	m := mutex.New(q, "another")
+	err := m.LockContext(ctx)
+	if err == nil {
+		err = m.UnlockContext(ctx)
+	}
+	return err
+}
+
+func TestReportIsMadeOnce(t *testing.T) { synctest.Test(t, reportIsMadeOnce) }
+
+// All primitives run in many bubbles, one after the other in one process.
+func TestBubbles(t *testing.T) {
+	for range 10 {
+		synctest.Test(t, allPrimitives)
+	}
+}
+
+// They run outside of a bubble, too.
+func TestRealTime(t *testing.T) { allPrimitives(t) }
+
+func allPrimitives(t *testing.T) {
+	c := quoratetest.New(t, 3)
+	a, b := c.Quorum(), c.Quorum()
+	m := mutex.New(a, "m")
+	require.NoError(t, m.LockContext(soon(t)))
+	require.ErrorIs(t, mutex.New(b, "m").TryLockContext(soon(t)), quorate.ErrHeld)
+	require.NoError(t, m.UnlockContext(soon(t)))
+
+	r, w := rwmutex.New(a, "rw"), rwmutex.New(b, "rw")
+	require.NoError(t, r.RLockContext(soon(t)))
+	written := make(chan error)
+	go func() { written <- w.LockContext(soon(t)) }()
+	r.RUnlock()
+	require.NoError(t, <-written)
+	require.NoError(t, w.UnlockContext(soon(t)))
+
+	s := semaphore.NewWeighted(a, "s", 3)
+	require.NoError(t, s.Acquire(soon(t), 2))
+	require.NoError(t, semaphore.NewWeighted(b, "s", 3).Acquire(soon(t), 1))
+	assert.Len(t, c.Holders("s"), 2)
+	require.NoError(t, s.Resize(soon(t), 5))
+
+	runs := 0
+	for _, q := range []*quorate.Quorum{a, b} {
+		require.NoError(t, once.New(q, "o").DoContext(soon(t), func(context.Context) error { runs++; return nil }))
+	}
+	assert.Equal(t, 1, runs)
+	e := leader.New(a, "l", "me")
+	require.NoError(t, e.Campaign(soon(t), "here"))
+	l, err := leader.New(b, "l", "").Leader(soon(t))
+	require.NoError(t, err)
+	assert.Equal(t, "me", l.ID)
+	require.NoError(t, e.Resign(soon(t)))
+}
+
+// Holders tells what the nodes have, whatever clients say.
+func TestHolders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		a, b := mutex.New(c.Quorum(), "m"), mutex.New(c.Quorum(), "m")
+		assert.Empty(t, c.Holders("m"))
+		require.NoError(t, a.LockContext(soon(t)))
+		go b.LockContext(soon(t))
+		synctest.Wait()
+		held := c.Holders("m")
+		require.Len(t, held, 1)
+		assert.Equal(t, a.Lease().Token(), held[0].Token)
+		assert.Equal(t, 1, held[0].Waiters)
+		assert.Equal(t, ttl, held[0].Left)
+		a.Unlock()
+		synctest.Wait()
+		require.Len(t, c.Holders("m"), 1)
+		assert.Equal(t, b.Lease().Token(), c.Holders("m")[0].Token)
+		b.Unlock()
+		synctest.Wait()
+		assert.Empty(t, c.Holders("m"))
+	})
+}
+
+// A minority that is down is not noticed. Without a majority a hold is lost as
+// its lease ends, and there is none until the guard time of a node is over.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		q := c.Quorum()
+		m := mutex.New(q, "m")
+		require.NoError(t, m.LockContext(soon(t)))
+		c.Stop(0)
+		time.Sleep(time.Minute)
+		require.NoError(t, m.Lease().Context().Err())
+		require.NoError(t, lockWithin(t, q, time.Second))
+
+		c.Stop(1)
+		stopped := time.Now()
+		<-m.Lease().Context().Done()
+		assert.Less(t, time.Since(stopped), ttl)
+		assert.ErrorIs(t, context.Cause(m.Lease().Context()), quorate.ErrLost)
+		require.ErrorIs(t, lockWithin(t, q, time.Minute), quorate.ErrNoQuorum)
+
+		c.Start(1)
+		require.ErrorIs(t, lockWithin(t, q, guard-time.Second), quorate.ErrNoQuorum)
+		require.NoError(t, lockWithin(t, q, 5*time.Second))
+		m.Unlock() // nothing: it was lost
+	})
+}
+
+// A node that forgot everything lets no second holder in.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		m, n := mutex.New(c.Quorum(), "m"), mutex.New(c.Quorum(), "m")
+		require.NoError(t, m.LockContext(soon(t)))
+		c.Forget(0)
+		c.Stop(1)
+		require.ErrorIs(t, n.TryLockContext(soon(t)), quorate.ErrNoQuorum)
+		assert.Len(t, c.Holders("m"), 1, "two of three nodes remember it")
+		c.Forget(1)
+		assert.Empty(t, c.Holders("m"))
+		require.Error(t, n.TryLockContext(soon(t)), "in its guard time a node does not vote")
+		require.NoError(t, m.Lease().Context().Err())
+	})
+}
+
+// A Quorum that is cut off loses what it holds before another one gets it.
+func TestHolderThatIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		cut, other := c.Quorum(), c.Quorum()
+		m, n := mutex.New(cut, "m"), mutex.New(other, "m")
+		require.NoError(t, m.LockContext(soon(t)))
+		first := m.Lease()
+		c.Partition(cut, 0, 1)
+		require.NoError(t, n.LockContext(soon(t)))
+		require.ErrorIs(t, context.Cause(first.Context()), quorate.ErrLost)
+		assert.Greater(t, n.Lease().Token(), first.Token())
+		require.Error(t, lockWithin(t, cut, time.Minute))
+		c.Partition(cut)
+		require.NoError(t, lockWithin(t, cut, 5*time.Second))
+		n.Unlock()
+	})
+}
+
+// A lock takes as long as the nodes of a majority.
+func TestDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quoratetest.New(t, 3)
+		q := c.Quorum()
+		c.Delay(0, 30*time.Millisecond)
+		c.Delay(1, 50*time.Millisecond)
+		c.Delay(2, 70*time.Millisecond)
+		began := time.Now()
+		m := mutex.New(q, "m")
+		require.NoError(t, m.LockContext(soon(t)))
+		assert.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond)
+		assert.Less(t, time.Since(began), 200*time.Millisecond)
+		c.Delay(1, 0)
+		m.Unlock()
+	})
+}
