@@ -27,4 +27,4 @@ const (
 )
 
 // public are the packages that users import, by their folders.
-var public = []string{".", "mutex", "rwmutex", "semaphore", "once", "leader", "members", "quoratetest"}
+var public = []string{".", "mutex", "rwmutex", "semaphore", "once", "leader", "members", "inspect", "quoratetest"}

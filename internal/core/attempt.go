@@ -47,6 +47,7 @@ type attempt struct {
 	ends  *time.Timer   // WithMaxHold
 	errs  map[int]error // by node: the newest thing that it said against the claim
 	waits *wait         // goroutines that wait for a condition
+	place bool          // it has one of the intake
 
 	alarms alarms
 }
@@ -92,12 +93,13 @@ func (s *spares) done() chan struct{} {
 	return make(chan struct{}, 1)
 }
 
-// start makes an attempt and sends its joins. The caller holds no lock. start
+// start makes an attempt and sends its joins. The caller holds no lock, and has
+// a place of the intake, which goes to the attempt. start
 // begins the claim and queues its joins. It waits for no node. A node that is
 // unhealthy gets the join too, but no decision waits for its answer.
 func (q *Quorum) start(s *Spec, try bool, o Owner) *attempt {
 	id := newID()
-	a := &attempt{q: q, spec: s, done: q.spares.done(), owner: o}
+	a := &attempt{q: q, spec: s, done: q.spares.done(), owner: o, place: !s.succession}
 	begin, wall := protocol.Begin{
 		Terms: protocol.Terms{ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify},
 		Name:  s.Name, Try: try, ShortHold: s.ShortHold, Succession: s.succession, NoRenewal: s.Set.NoRenewal, NodeTimeout: s.Set.NodeTimeout, Drift: s.Set.Drift(), Rules: rules(),

@@ -48,6 +48,10 @@ func (a *attempt) endUnlock(now protocol.Time, how ending) {
 		a.q.telling.Add(1)
 	}
 	nodes := a.queue()
+	if a.place && !a.claim.Underway() {
+		a.place = false
+		a.q.intake.leave()
+	}
 	a.follow(news)
 	a.wakeWaits()
 	a.mu.Unlock()

@@ -31,3 +31,13 @@ func (q *Quorum) Waiting(i int) int {
 	defer f.mu.Unlock()
 	return f.backlog.Len()
 }
+
+// Crowd returns how many callers wait for a place.
+func (q *Quorum) Crowd() int {
+	q.intake.mu.Lock()
+	defer q.intake.mu.Unlock()
+	return q.intake.in.Waiting()
+}
+
+// Attempts returns how many attempts are under way or held.
+func (q *Quorum) Attempts() int { return len(q.attempts.all()) }

@@ -33,7 +33,7 @@ type Pending struct {
 	spec  *Spec
 	try   bool
 	owner Owner
-	a     *attempt // nil: it has not begun, as no set is known
+	a     *attempt // nil: it has not begun, as no set is known or no place was free
 	began protocol.Time
 }
 
@@ -65,13 +65,15 @@ func (q *Quorum) Begin(s *Spec, try bool, o Owner) (*Pending, error) {
 		return nil, &Failure{Err: err}
 	}
 	p := &Pending{q: q, spec: s, try: try, owner: o, began: q.now()}
-	if q.members.serves(try) {
+	if q.members.serves(try) && (s.succession || q.intake.take()) {
 		p.a = q.start(s, try, o)
 	}
 	return p, nil
 }
 
-// start begins an attempt, once this client counts on a set.
+// start begins an attempt, once this client counts on a set and there is a
+// place. That of a change of the set needs none: it may be what the others wait
+// for.
 //
 // Invariant: what the set bounds is looked at again here. Begin may not have
 // known the set yet, and an attempt that has lapsed may have done so with a
@@ -82,7 +84,15 @@ func (p *Pending) start(ctx context.Context) error {
 	if err := p.q.members.await(ctx, p.try); err != nil {
 		return err
 	}
+	if !p.spec.succession {
+		if err := p.q.intake.enter(ctx, p.q, p.try); err != nil {
+			return err
+		}
+	}
 	if err := p.q.members.outOfSet(p.spec.Set); err != nil {
+		if !p.spec.succession {
+			p.q.intake.leave()
+		}
 		return &Failure{Err: err}
 	}
 	p.a = p.q.start(p.spec, p.try, p.owner)

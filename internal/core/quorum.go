@@ -44,6 +44,7 @@ type Quorum struct {
 	attempts   attempts
 	spares     spares
 	recovering recovering
+	intake     intake
 	reach      reach
 	records    records
 	watches    watches

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/lateness"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -22,12 +24,7 @@ import (
 // maxclients serves almost 10,000 of them. QUORATE_QUORUMS=3000 opens as many.
 func TestManyQuorums(t *testing.T) {
 	t.Parallel()
-	quorums := 60
-	if s := os.Getenv("QUORATE_QUORUMS"); s != "" {
-		n, err := strconv.Atoi(s)
-		require.NoError(t, err)
-		quorums = n
-	}
+	quorums := many(t, "QUORATE_QUORUMS", 60)
 	c := redistest.Start(t, 3)
 	limit := c.Node(0).Client().ConfigGet(t.Context(), "maxclients").Val()["maxclients"]
 	e2e.Open(t, c) // the nodes are no longer brand-new
@@ -72,4 +69,36 @@ func TestManyQuorums(t *testing.T) {
 	all.Wait()
 	assert.Equal(t, quorums, held)
 	t.Log("two locks of each of ", quorums, " took ", time.Since(began), "; maxclients ", limit)
+}
+
+// Many callers of one process lock at one moment. Each gets its lock, no
+// connection is given up, and no hold is lost. QUORATE_BURST=50000 has as many.
+func TestBurst(t *testing.T) {
+	c := redistest.Start(t, 3)
+	seen := &tally{}
+	q := e2e.Open(t, c, quorate.WithTTL(time.Minute), quorate.WithGuard(3*time.Minute), quorate.WithObserver(seen))
+	late := lateness.Measure(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var all sync.WaitGroup
+	began := time.Now()
+	for i := range many(t, "QUORATE_BURST", 20_000) {
+		m := mutex.New(q, strconv.Itoa(i))
+		all.Go(func() { assert.NoError(t, m.LockContext(ctx)) })
+	}
+	all.Wait()
+	t.Logf("all hold after %v", time.Since(began))
+	assert.Zero(t, seen.lost.Load(), "holds lost (the machine was late by up to %v)", late.Most())
+	assert.Zero(t, seen.down.Load(), "connections that broke")
+}
+
+// many is how many of something a test has: n, or what the environment says.
+func many(t *testing.T, variable string, n int) int {
+	t.Helper()
+	if s := os.Getenv(variable); s != "" {
+		var err error
+		n, err = strconv.Atoi(s)
+		require.NoError(t, err)
+	}
+	return n
 }

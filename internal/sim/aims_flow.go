@@ -236,3 +236,52 @@ var patchy = generator{
 		w.expectAll(w.ttl / 2)
 	},
 }
+
+// flood: a process wants far more holds at one moment than its nodes can renew.
+// It keeps those that it gets. The others wait at the process, some give up, and
+// the rest gets holds as those end.
+var flood = generator{
+	name: "flood",
+	set: func(r *rand.Rand, s *setting) {
+		plain(r, s, 1)
+		s.capacity, s.weights, s.shortHold = 1<<30, []uint64{1}, false
+		s.parts, s.window, s.places = 60, 2, 1+r.IntN(8)
+		s.nodeTimeout = s.ttl / 20
+		s.delay, s.tail = s.ttl/time.Duration(40+r.IntN(40)), 0
+		s.jitter = s.delay / 2
+		s.length = 12 * s.ttl
+	},
+	plan: func(w *world) {
+		parts := w.procs[0].parts
+		w.then(w.delay, func() {
+			for _, t := range parts {
+				t.acquire(false)
+			}
+		})
+		gone := map[*participant]bool{}
+		w.then(6*w.ttl, func() {
+			if w.stats.Lost > 0 {
+				w.fail("lost", "%d holds, though renewals go first", w.stats.Lost)
+			}
+			for _, t := range parts[len(parts)-10:] {
+				t.release()
+				gone[t] = true
+			}
+		})
+		for range 40 {
+			w.then(w.ttl/8, func() {
+				for _, t := range parts {
+					if t.att != nil && t.att.valid() {
+						gone[t] = true
+						t.release()
+					}
+				}
+			})
+		}
+		w.then(0, func() {
+			if len(gone) < len(parts) {
+				w.fail("late", "%d of %d have not had a hold", len(parts)-len(gone), len(parts))
+			}
+		})
+	},
+}

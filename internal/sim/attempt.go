@@ -31,6 +31,7 @@ type attempt struct {
 	requests   int
 	ticks      int
 	mute       bool   // it is not renewed
+	place      bool   // it has one of the intake
 	ends       moment // when it is renewed no more: see limit
 	claimsThen int    // the claims at the nodes when it began, less those that the nodes had been sent by then
 }
@@ -68,6 +69,13 @@ func (a *attempt) after() {
 		t.proc.link(a.Out[i].Node).offer(a, &a.Out[i])
 	}
 	a.Sent()
+	if a.place && !a.Underway() {
+		a.place = false
+		if next, ok := t.proc.intake.Leave(); ok {
+			next.queued = nil
+			next.begin()
+		}
+	}
 	news := a.News(t.shared())
 	w.check.busy(w, a)
 	if k := a.Ticket(); k != a.ticket {

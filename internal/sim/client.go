@@ -21,6 +21,7 @@ func (p *proc) begin() {
 		Nodes: nodes, TTL: p.ttl(), NodeTimeout: p.nodeTimeout(), Guard: p.guard(),
 		Skewed: p.skewed, Seed: uint64(p.epoch)<<32 | uint64(p.index), Rules: w.rules,
 	})
+	p.intake = protocol.Intake[*participant]{Places: w.places}
 	p.names = nil
 	for i := range max(1, w.locks) {
 		p.names = append(p.names, &protocol.Name{Name: recordName + lockNames[i], Counting: w.counting})

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"container/list"
 	"fmt"
 	"strconv"
 	"time"
@@ -17,7 +18,8 @@ type participant struct {
 	weight uint64
 	auto   bool // else a generator says when
 	try    bool
-	waits  bool // for the process to have nodes
+	waits  bool          // for the process to have nodes
+	queued *list.Element // for a place of the intake; nil: it does not wait for one
 	count  int
 	att    *attempt // nil: idle
 	value  *value   // what callers share under its claims; nil: it acts by itself
@@ -64,7 +66,7 @@ func (t *participant) label() string {
 }
 
 func (t *participant) idle() bool {
-	return t.att == nil && !t.waits && (t.value == nil || t.value.idle())
+	return t.att == nil && !t.waits && t.queued == nil && (t.value == nil || t.value.idle())
 }
 
 // vanish: the process has gone.
@@ -72,7 +74,7 @@ func (t *participant) vanish() {
 	if t.att != nil {
 		t.proc.w.check.gone(t.att)
 	}
-	t.att, t.decided, t.over, t.waits = nil, nil, nil, false
+	t.att, t.decided, t.over, t.waits, t.queued = nil, nil, nil, false, nil
 	if t.value != nil {
 		auto := t.value.callers[0].auto
 		t.value = newValue(t)
@@ -123,13 +125,23 @@ func (t *participant) drain() {
 // acquire makes an attempt.
 func (t *participant) acquire(try bool) {
 	p, w := t.proc, t.proc.w
-	if t.att != nil || !p.alive || p.closed {
+	if t.att != nil || t.queued != nil || !p.alive || p.closed {
 		return
 	}
 	t.try = try
 	if t.waits = p.waits() && !p.outOfSet(); p.waits() {
 		return
 	}
+	if w.places > 0 && !p.intake.Take() {
+		t.queued = p.intake.Wait(t)
+		return
+	}
+	t.begin()
+}
+
+// begin makes an attempt, which may begin.
+func (t *participant) begin() {
+	p, w, try := t.proc, t.proc.w, t.try
 	t.count++
 	if w.rng.IntN(16) == 0 && w.wire == nil {
 		p.adjust()
@@ -139,7 +151,7 @@ func (t *participant) acquire(try bool) {
 	if w.wire != nil {
 		id, later = w.wire.start(t)
 	}
-	a := &attempt{part: t, no: t.count, began: w.now, timer: never, rounds: 1, wanted: make([]protocol.Request, len(w.nodes)), Attempt: new(protocol.Attempt)}
+	a := &attempt{part: t, place: w.places > 0, no: t.count, began: w.now, timer: never, rounds: 1, wanted: make([]protocol.Request, len(w.nodes)), Attempt: new(protocol.Attempt)}
 	if !w.clean && w.wire == nil && (t.auto || t.value != nil) && w.rng.IntN(16) == 0 {
 		a.mute, muted = true, true
 	}
@@ -188,6 +200,10 @@ func (t *participant) acquire(try bool) {
 // release withdraws the claim, held or not.
 func (t *participant) release() {
 	t.waits = false
+	if t.queued != nil {
+		t.proc.intake.GiveUp(t.queued)
+		t.queued = nil
+	}
 	if a := t.att; a != nil {
 		t.proc.w.tape.note("leave %s", t.label())
 		a.before()

@@ -22,6 +22,7 @@ type proc struct {
 	nowhere     *link         // stands for a member whose address leads to no server
 	client      *protocol.Client
 	names       []*protocol.Name // what its claims of a name share
+	intake      protocol.Intake[*participant]
 	parts       []*participant
 	registerOps []*registerOp
 	shorter     time.Duration // its settings are those of the world divided by this

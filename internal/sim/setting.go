@@ -49,6 +49,7 @@ type setting struct {
 	lag      time.Duration // by as much as this
 
 	window  int // how many requests of a process a node has room for; 0: any number
+	places  int // how many attempts of a process are on the way to their first answers at a time; 0: any number
 	portion int // how many claims a node deals with at a time; 0: as many as the scripts do
 
 	faithful bool // no node forgets, and no clock jumps

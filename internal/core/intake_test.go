@@ -1,0 +1,60 @@
+package core_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/protocol"
+)
+
+// Far more callers lock at one moment than attempts begin at a time, and no
+// node answers. The callers wait, a try and one whose context ends learn why,
+// and all are served when the nodes answer again.
+func TestCallersWaitForAPlace(t *testing.T) {
+	t.Parallel()
+	q, nodes, _, set := inMemory(t)
+	spec := func(name string) *core.Spec {
+		s, err := q.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: &set})
+		require.NoError(t, err)
+		return s
+	}
+	for _, n := range nodes {
+		n.Freeze()
+	}
+	const more = 500
+	var all sync.WaitGroup
+	for i := range protocol.Places + more {
+		s := spec(strconv.Itoa(i))
+		all.Go(func() {
+			h, err := q.Acquire(soon(t), s, false, nil)
+			if assert.NoError(t, err) {
+				assert.True(t, h.Valid())
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return q.Crowd() == more && q.Attempts() == protocol.Places }, time.Minute, time.Millisecond)
+
+	_, err := q.Acquire(soon(t), spec("try"), true, nil)
+	assert.ErrorIs(t, err, core.ErrNoQuorum)
+	assert.ErrorContains(t, err, "of this process wait for the nodes' first answers")
+	ctx, cancel := context.WithCancel(soon(t))
+	time.AfterFunc(time.Millisecond, cancel)
+	_, err = q.Acquire(ctx, spec("ends"), false, nil)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorIs(t, err, core.ErrNoQuorum)
+	assert.Equal(t, more, q.Crowd(), "that have given up wait")
+
+	for _, n := range nodes {
+		n.Thaw()
+	}
+	all.Wait()
+	assert.Zero(t, q.Crowd())
+	assert.Equal(t, protocol.Places+more, q.Attempts())
+}
