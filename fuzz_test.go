@@ -70,8 +70,7 @@ func FuzzNames(f *testing.F) {
 		for k := range mine {
 			require.False(t, theirs[k] && (a != b || p != r && k != a), "%q of %q, %q is shared with %q, %q", k, prefixes[p], a, prefixes[r], b)
 			for _, prefix := range prefixes {
-				require.NotEqual(t, prefix+":heal", k)
-				require.NotEqual(t, script.MarkerKey(prefix), k)
+				require.False(t, strings.HasPrefix(k, prefix+":{}:"))
 			}
 		}
 	})
@@ -144,8 +143,8 @@ func requested(t *testing.T, command []byte, prefix string) map[string]bool {
 		keys[string(w.Str)] = true
 	}
 	require.Len(t, keys, n, "each once: %q", keys)
-	require.True(t, keys[script.MarkerKey(prefix)])
-	delete(keys, script.MarkerKey(prefix))
+	require.True(t, keys[script.Home("").Marker(prefix)])
+	delete(keys, script.Home("").Marker(prefix))
 	return keys
 }
 
@@ -186,7 +185,7 @@ func FuzzOptions(f *testing.F) {
 		require.NoError(t, err, "a node that is new")
 		set := core.Override(core.CoreOf(q), "a primitive", opts[:1])
 		require.Less(t, set.Drift(), set.TTL)
-		for range requested(t, script.AppendMark(nil, script.MarkerKey(prefix), protocol.ID{}, "run", script.Lost, 0, 0, 0), prefix) {
+		for range requested(t, script.AppendMark(nil, script.Home("").Marker(prefix), protocol.ID{}, "run", ""), prefix) {
 			t.Error("a marker has one key")
 		}
 		require.NotPanics(t, func() { mutex.New(q, "m", quorate.WithLinger(0), quorate.WithoutRenewal()) })

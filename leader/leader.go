@@ -83,8 +83,8 @@ type Option interface{ quorate.SharedOption }
 // An empty id is replaced by one of the host, the process and something random.
 //
 // A wrong or nil option is a programmer's error: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, with braces, or
-// ending in :marker or :heal) or id (longer than [MaxID], not UTF-8) is
+// remedy. An unusable name (empty, longer than 1024 bytes, or with
+// braces) or id (longer than [MaxID], not UTF-8) is
 // reported by every call, with [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name, id string, opts ...Option) *Election {
 	c := core.CoreOf(q).For(name)

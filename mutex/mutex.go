@@ -50,8 +50,8 @@ type Option interface{ quorate.LockOption }
 // redlock key of that name is held too. A name serves one kind of primitive.
 //
 // A wrong or nil option is a programmer's error: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, with braces, or
-// ending in :marker or :heal) is reported by every call that would lock, with
+// remedy. An unusable name (empty, longer than 1024 bytes, or with
+// braces) is reported by every call that would lock, with
 // [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, opts ...Option) *Mutex {
 	c := core.CoreOf(q).For(name)

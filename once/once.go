@@ -63,8 +63,8 @@ type Once struct {
 // work, in every process.
 //
 // A wrong or nil option is a programmer's error: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, with braces, or
-// ending in :marker or :heal) is reported by every call, with
+// remedy. An unusable name (empty, longer than 1024 bytes, or with
+// braces) is reported by every call, with
 // [quorate.ErrInvalid].
 func New(q *quorate.Quorum, name string, opts ...Option) *Once {
 	c := core.CoreOf(q).For(name)

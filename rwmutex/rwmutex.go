@@ -59,8 +59,8 @@ type Option interface{ quorate.LockOption }
 // [RWMutex.RLock] and [RWMutex.Lock] log that and try again.
 //
 // A wrong or nil option is a programmer's error: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, with braces, or
-// ending in :marker or :heal) is reported by every call that would lock, with
+// remedy. An unusable name (empty, longer than 1024 bytes, or with
+// braces) is reported by every call that would lock, with
 // [quorate.ErrInvalid].
 //
 // [quorate.WithLinger] keeps a claim for a while after the last Unlock or

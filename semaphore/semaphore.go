@@ -48,8 +48,8 @@ type Option interface{ quorate.SharedOption }
 // called, its number is in force, whatever n says.
 //
 // A wrong or nil option is a programmer's error: NewWeighted panics and names
-// the remedy. An unusable n or name (empty, longer than 1024 bytes, with
-// braces, or ending in :marker or :heal) is reported by every Acquire, with
+// the remedy. An unusable n or name (empty, longer than 1024 bytes, or with
+// braces) is reported by every Acquire, with
 // [quorate.ErrInvalid].
 func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...Option) *Weighted {
 	c := core.CoreOf(q).For(name)

@@ -76,7 +76,7 @@ func TestRepairGoesOnAfterAKill(t *testing.T) {
 		// the turn is read from the node.
 		left := 0
 		if !e2e.Eventually(func() bool {
-			_, count, _ := strings.Cut(node.Client().Get(t.Context(), "quorate:heal").Val(), " ")
+			_, count, _ := strings.Cut(node.Client().Get(t.Context(), "quorate:{}:turn").Val(), " ")
 			left, _ = strconv.Atoi(count)
 			return left > 0
 		}) {

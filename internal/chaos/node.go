@@ -135,7 +135,7 @@ func (n *node) cut(ctx context.Context, d time.Duration) error {
 
 // ownKeys begin what a node keeps of itself: since when it has remembered, and
 // its set.
-var ownKeys = regexp.MustCompile(`^quorate:(marker$|\{\}:)`)
+var ownKeys = regexp.MustCompile(`^quorate:\{\}:`)
 
 // recorded returns what the node has recorded of its set.
 func (n *node) recorded(ctx context.Context) (protocol.NodeSet, error) {

@@ -373,7 +373,7 @@ func (n *node) lookAtMarker(r *NodeReport, at time.Time, allowed func(words ...s
 	// Without a marker no client has met the node: its guard time has not
 	// begun, and takes the whole of it once it has.
 	if r.Recovering = q.guard(); ok {
-		r.Recovering = m.recovers(at, q.guard())
+		r.Recovering = m.recovers(at)
 	}
 	r.CaughtUp, r.marker = m.caughtUp, m
 }

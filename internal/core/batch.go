@@ -25,7 +25,8 @@ type batch struct {
 // Append encodes the script call.
 // The link calls it with its lock held.
 func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
-	return script.AppendBatch(dst, b.q.members.markerKey(), b.q.guard(), b.q.retention(), b.q.channel, kind, keys, args, nKeys, nArgs)
+	n := b.q.members.named.Load()
+	return script.AppendBatch(dst, n.home.Marker(b.q.set.Prefix), n.guard, n.retention, b.q.channel, kind, keys, args, nKeys, nArgs)
 }
 
 // Reply gives each request its answer. An error says nothing of a single

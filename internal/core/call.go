@@ -52,7 +52,7 @@ func (c *call) Until() time.Time {
 // takes none and does not block.
 func (c *call) Append(dst []byte) []byte {
 	a := c.a
-	return script.AppendCommand(dst, a.q.keys(a.spec), &a.claim.Terms, a.q.channel, a.q.guard(), a.q.retention(), c.req)
+	return a.q.command(dst, a.spec, &a.claim.Terms, c.req)
 }
 
 // Kind says which other requests it may share a batch with; 0: none. Requests

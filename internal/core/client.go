@@ -158,8 +158,6 @@ func (d *driver) act(a *protocol.Action) {
 		}
 	case protocol.ActMark:
 		n.beginIncarnation(a)
-	case protocol.ActGuard:
-		n.askGuard()
 	case protocol.ActReconnect:
 		n.link.Reconnect(errOtherIncarnation)
 	case protocol.ActStep:

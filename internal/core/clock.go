@@ -105,19 +105,6 @@ func (d *driver) nodesTime(at protocol.Time) time.Time {
 	return time.UnixMicro(int64(d.client.Clock(at)))
 }
 
-// askGuard reads the longest guard time that clients have shown to a node. The
-// Client wants it for a node in doubt: leases of a client with a longer guard
-// time may run there for longer than this client's own
-// (docs/internals/protocol.md, Clocks, 3).
-func (n *node) askGuard() {
-	q := n.q
-	n.send(&adminRequest{command: resp.AppendCommand(nil, "GET", q.members.markerKey()), reply: func(v []resp.Value, err error) {
-		if m, ok := parseMarker(text(v, 0)); err == nil && ok {
-			q.driver.carryOut(q.driver.client.Guarded(q.now(), n.index, m.guard))
-		}
-	}})
-}
-
 // Microseconds are cut off, so the node's clock shows up to a millisecond more
 // than this: what judges by it allows for that. The numbers are bounded to 40
 // bits, so a time that a broken server tells overflows nothing.

@@ -17,8 +17,8 @@ import (
 // the result, so that the Client knows an answer to an older question.
 func (n *node) beginIncarnation(a *protocol.Action) {
 	q := n.q
-	lost, try := strconv.FormatUint(uint64(a.Incarnation), 10), a.Try
-	n.send(&adminRequest{command: n.mark(n.info(), n.info().Run(), lost), reply: func(v []resp.Value, err error) {
+	jumped, try := strconv.FormatUint(uint64(a.Incarnation), 10), a.Try
+	n.send(&adminRequest{command: script.AppendMark(nil, q.members.markerKey(), newID(), n.info().Run(), jumped), reply: func(v []resp.Value, err error) {
 		inc, _, e := script.DecodeMarker(v)
 		q.driver.carryOut(q.driver.client.Marked(q.now(), n.index, try, inc, err == nil && e == nil))
 	}})

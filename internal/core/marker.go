@@ -5,14 +5,11 @@ package core
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/resp"
-	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
 
@@ -25,7 +22,7 @@ type marker struct {
 	kept     bool      // it was caught up when it entered the set, and has lost nothing since
 	run      string    // of the server: see transport.Info.Run
 
-	guard, retention time.Duration // the longest that any client has shown to the node
+	guard time.Duration
 }
 
 // A marker that cannot be read is treated as none: the node is taken for one
@@ -34,10 +31,10 @@ type marker struct {
 // reason.
 func parseMarker(text string) (m marker, ok bool) {
 	words := strings.Fields(text)
-	if len(words) < 5 {
+	if len(words) < 4 {
 		return m, false
 	}
-	var numbers [5]int64
+	var numbers [4]int64
 	for i := range numbers {
 		n, err := strconv.ParseInt(words[i], 10, 64)
 		if err != nil && i != 2 { // which is the run
@@ -45,11 +42,10 @@ func parseMarker(text string) (m marker, ok bool) {
 		}
 		numbers[i] = n
 	}
-	inc, born, run, guard, retention := numbers[0], numbers[1], words[2], numbers[3], numbers[4]
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return marker{
-		inc: protocol.Incarnation(inc), born: time.UnixMilli(born), caughtUp: strings.HasSuffix(text, " w"), kept: strings.HasSuffix(text, " l"), run: run,
-		guard: time.Duration(min(guard, most)) * time.Millisecond, retention: time.Duration(min(retention, most)) * time.Millisecond,
+		inc: protocol.Incarnation(numbers[0]), born: time.UnixMilli(numbers[1]), run: words[2],
+		caughtUp: strings.HasSuffix(text, " w"), kept: strings.HasSuffix(text, " l"), guard: time.Duration(min(numbers[3], most)) * time.Millisecond,
 	}, true
 }
 
@@ -57,21 +53,21 @@ func parseMarker(text string) (m marker, ok bool) {
 // server forgets that it was a replica when it has been without replicas for an
 // hour. It has lost nothing then, and its marker still says so.
 func runOf(info *transport.Info, text string) string {
-	if !on(RuleRolledBack) {
+	m, ok := parseMarker(text)
+	switch {
+	case !on(RuleRestart) && ok:
+		return m.run
+	case !on(RuleRolledBack):
 		return info.RunID
-	}
-	if m, ok := parseMarker(text); ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.run, info.RunID+"+") {
+	case ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.run, info.RunID+"+"):
 		return m.run
 	}
 	return info.Run()
 }
 
 // recovers returns how much of its guard time the node has left when its clock
-// shows now. The longest guard time counts that any client has shown to the
-// node: leases of clients with a longer one may still run.
-func (m *marker) recovers(now time.Time, guard time.Duration) time.Duration {
-	return max(0, m.born.Add(max(guard, m.guard)).Sub(now))
-}
+// shows now.
+func (m *marker) recovers(now time.Time) time.Duration { return max(0, m.born.Add(m.guard).Sub(now)) }
 
 // marker reads a node's marker, which is at the key of a configuration. One
 // that is not of the incarnation that the connection began with says nothing:
@@ -87,13 +83,6 @@ func (n *node) marker(ctx context.Context, key string) (marker, error) {
 func (n *node) markerWithin(ctx context.Context, key string) (marker, error) {
 	q := n.q
 	v, err := n.do(ctx, "GET", key)
-	// A node that has recorded its set keeps a key of another type there, so
-	// that programs of earlier versions stop. To this client it says the same
-	// as OTHERSET does in a script's answer
-	// (TestSetIsRecordedWhileAClientConnects).
-	if e, refused := errors.AsType[resp.Error](err); refused && e.Code() == "WRONGTYPE" { // where the marker of a node is that has recorded no set
-		err = resp.Error(script.OtherSet)
-	}
 	if err = q.members.checkSet(n.index, err); err != nil {
 		return marker{}, err
 	}

@@ -149,8 +149,6 @@ func (s *members) markerKey() string { return s.home().Marker(s.q.set.Prefix) }
 // known.
 func (q *Quorum) guard() time.Duration { return q.members.named.Load().guard }
 
-func (q *Quorum) retention() time.Duration { return q.members.named.Load().retention }
-
 // carryOut does what protocol.Membership says about other nodes than by, and
 // returns the rest. A step is for by alone: a node gets it on the connection
 // that has shown why it is needed. Another node that has to take one is

@@ -8,7 +8,6 @@ package core
 // itself.
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -67,7 +66,7 @@ func (q *Quorum) newNode(i int, addr string, c redis.UniversalClient) (*node, er
 	n := q.blankNode(i, addr)
 	n.client = c
 	if isCluster(c) {
-		n.slot = script.MarkerKey(q.set.Prefix)
+		n.slot = script.SetKey(q.set.Prefix)
 	}
 	channel := q.channel
 	if n.seed() {
@@ -138,18 +137,14 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	// The marker was read at the home of the probe. If the set has become known
 	// since, it is the marker of a key that counts no more, and the node is
 	// marked at the new one.
-	if got, marked := script.Marked(p.marker, run, p.clock, q.guard(), q.retention()); marked && p.home == q.members.home() {
-		n.show(got)
-		m, _ := parseMarker(p.marker)
-		p.wait = m.recovers(time.UnixMilli(p.clock), q.guard())
+	clock := time.UnixMilli(p.clock)
+	if m, ok := parseMarker(p.marker); ok && m.run == run && p.clock > 0 && !m.born.After(clock) && p.home == q.members.home() {
+		n.show(m.inc)
+		p.wait = m.recovers(clock)
 		q.driver.showTime(n.index, protocol.Reading{Sent: p.sent, Received: q.now(), Millis: p.clock}) // after show: bounds of an earlier incarnation do not count
 		return cmds, nil
 	}
-	lost := script.Lost
-	if !on(RuleRestart) {
-		lost = script.Kept
-	}
-	return append(cmds, &adminRequest{command: n.mark(&info, run, lost), reply: func(v []resp.Value, err error) {
+	return append(cmds, &adminRequest{command: script.AppendMark(nil, q.members.markerKey(), newID(), run, ""), reply: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			n.show(got)
 			p.wait = max(0, q.guard()-age)
@@ -172,21 +167,6 @@ func (n *node) leaving() {
 func (n *node) show(inc protocol.Incarnation) {
 	q := n.q
 	q.driver.carryOut(q.driver.client.Show(q.now(), n.index, inc))
-}
-
-// mark tells a node which run of the server this client sees, and whether that
-// has lost memory: see script.AppendMark. The id is the next incarnation's, if
-// the node begins one: a fresh random number, so that no two incarnations of
-// any nodes are ever equal.
-func (n *node) mark(info *transport.Info, run, lost string) []byte {
-	q := n.q
-	// The uptime says whether a marker without a run was made in this very run:
-	// a script makes one without knowing the run.
-	up := time.Duration(info.UptimeSeconds) * time.Second
-	if info.WasReplica || n.slot != "" {
-		up = 0 // a marker of this time may have come from the master of then, or with its slot from another server
-	}
-	return script.AppendMark(nil, q.members.markerKey(), newID(), cmp.Or(run, "-"), lost, up, q.guard(), q.retention())
 }
 
 // loads are the commands that give a node scripts. The capacity has room for

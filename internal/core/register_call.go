@@ -44,7 +44,7 @@ var (
 	errSuperseded = errors.New("a later run has begun")
 	errFuture     = errors.New("does not store what another node has recorded, as that is too far ahead of its clock: compare the clocks of the nodes")
 	errHidden     = errors.New("keeps a record of this name that is too far ahead of its clock, so it cannot attest what was recorded: its clock was set back, or the record is forged; " +
-		"set the clock right, or, if it is right, delete the name's key that ends in }:r together with the key that ends in :marker there: the other nodes then repair it")
+		"set the clock right, or, if it is right, delete the name's key that ends in }:r and the node's marker, which ends in the stamp of its set: the other nodes then repair it")
 )
 
 // start starts a registerCall. The caller fills in what the registerCall is

@@ -83,8 +83,7 @@ func (n *node) notify(command []byte) {
 
 // Append encodes the request.
 func (c *registerRequest) Append(dst []byte) []byte {
-	i := c.i
-	return script.AppendCommand(dst, i.q.keys(i.spec), &i.terms, i.q.channel, i.q.guard(), i.q.retention(), c.req)
+	return c.i.q.command(dst, c.i.spec, &c.i.terms, c.req)
 }
 
 // Reply takes the answer. It runs on the reader's goroutine, as [call.Reply]

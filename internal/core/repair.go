@@ -173,7 +173,7 @@ func (r *repairer) wake(n *node) {
 }
 
 // turn is the key of the client whose turn it is to repair a node.
-func (r *repairer) turn() string { return r.q.set.Prefix + ":heal" }
+func (r *repairer) turn() string { return script.TurnKey(r.q.set.Prefix) }
 
 // take takes a step. Invariant: it ends, within ten node timeouts or what a few
 // questions to a majority take.
@@ -250,7 +250,7 @@ func (n *node) lookAt(ctx context.Context, key string, clock bool) (res protocol
 	if err == nil {
 		var now int64
 		now, err = decodeTime(v)
-		res.Wait = m.recovers(time.UnixMilli(now), q.guard())
+		res.Wait = m.recovers(time.UnixMilli(now))
 	}
 	if res.Err = err; err != nil {
 		res.Wait = 0

@@ -70,7 +70,7 @@ func (s *number) serveWaiters() {
 	t := protocol.Terms{ID: newID(), Weight: 1, Capacity: s.spec.Capacity, Counting: true, TTL: s.spec.Set.TTL}
 	r := protocol.Request{Op: protocol.OpBeat}
 	for _, n := range q.nodes.all() {
-		n.send(&adminRequest{command: script.AppendCommand(nil, q.keys(s.spec), &t, q.channel, q.guard(), q.retention(), r)})
+		n.send(&adminRequest{command: q.command(nil, s.spec, &t, r)})
 	}
 }
 

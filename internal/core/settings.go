@@ -208,15 +208,10 @@ func CheckName(name string) error {
 		return fmt.Errorf("%w: the name is empty", ErrInvalid)
 	case len(name) > MaxName:
 		return fmt.Errorf("%w: the name is %d bytes long, at most %d are allowed; hash it", ErrInvalid, len(name), MaxName)
+	// The name is a key itself, for other Redlock clients, and each key of ours
+	// has a brace. So no name is one of them.
 	case strings.ContainsAny(name, "{}"):
 		return fmt.Errorf("%w: the name %q contains a brace, which would change the slot that its keys hash to; choose another separator", ErrInvalid, name)
-	// A brace would move the slot, and these two ends would be keys by which
-	// the clients look after a node: a lock of that name would have the node
-	// begin another incarnation.
-	case strings.HasSuffix(name, ":marker") || strings.HasSuffix(name, ":heal"):
-		// The name is a key itself, for other Redlock clients, and the only
-		// keys of ours without a brace end like that.
-		return fmt.Errorf("%w: the name %q ends in :marker or :heal, as keys do by which nodes are looked after; choose another end", ErrInvalid, name)
 	}
 	return nil
 }

@@ -36,6 +36,14 @@ func (q *Quorum) keys(s *Spec) script.Keys {
 	return script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(q.members.home())
 }
 
+// command appends a request. Invariant: the configuration that it names and the
+// settings that it has are read at one moment. A node goes by these.
+func (q *Quorum) command(dst []byte, s *Spec, t *protocol.Terms, r protocol.Request) []byte {
+	n := q.members.named.Load()
+	k := script.NewKeysBeside(s.Set.Prefix, s.Name, s.side).At(n.home)
+	return script.AppendCommand(dst, k, t, q.channel, n.guard, n.retention, r)
+}
+
 // WithWeight returns a copy that asks for another weight.
 func (s *Spec) WithWeight(weight uint64) *Spec {
 	c := *s

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/script"
 )
 
 // Watch is a view of a record that is kept up to date. It owns one goroutine,
@@ -80,7 +79,7 @@ func (w *Watch) forget() {
 	t.TTL = 0
 	r := protocol.Request{Op: protocol.OpRead}
 	for _, n := range q.nodes.all() {
-		n.notify(script.AppendCommand(nil, q.keys(w.r.spec), &t, q.channel, q.guard(), q.retention(), r))
+		n.notify(q.command(nil, w.r.spec, &t, r))
 	}
 }
 

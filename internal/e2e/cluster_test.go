@@ -34,7 +34,7 @@ func prefixOf(name string) string {
 // slotOf is the slot of a name, and the server that has it.
 func slotOf(t *testing.T, s *redistest.Sharded, name string) (int, *redistest.Server) {
 	t.Helper()
-	slot, err := s.Slot(t.Context(), prefixOf(name)+":marker")
+	slot, err := s.Slot(t.Context(), script.SetKey(prefixOf(name)))
 	require.NoError(t, err)
 	at, err := s.Master(t.Context(), slot)
 	require.NoError(t, err)

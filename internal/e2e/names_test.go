@@ -14,19 +14,16 @@ import (
 	"github.com/quorate/quorate/mutex"
 )
 
-// The name of a mutex is a key, so a user that chooses names chooses keys. One
-// that had locked quorate:heal would have kept the nodes from ever being
-// repaired; quorate:marker could never have been locked.
+// The name of a mutex is a key, so a user that chooses names chooses keys. Each
+// key by which nodes are looked after has a brace, and no name has one.
 func TestNamesThatAreKeysOfOurs(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	q := e2e.Open(t, c)
-	for _, name := range []string{"quorate:marker", "quorate:heal", "another prefix:heal"} {
-		err := mutex.New(q, name).LockContext(deadline(t))
-		require.ErrorIs(t, err, quorate.ErrInvalid)
-		assert.ErrorContains(t, err, "choose another end")
-	}
-	for _, name := range []string{"marker", "heal", "quorate:push", "quorate:marker:x"} {
+	err := mutex.New(q, "quorate:{}:set").LockContext(deadline(t))
+	require.ErrorIs(t, err, quorate.ErrInvalid)
+	assert.ErrorContains(t, err, "choose another separator")
+	for _, name := range []string{"marker", "set", "quorate:push", "quorate:marker", "quorate:set"} {
 		m := mutex.New(q, name)
 		require.NoError(t, m.LockContext(deadline(t)), name)
 		require.NoError(t, m.UnlockContext(deadline(t)))

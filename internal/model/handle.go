@@ -33,11 +33,10 @@ type visit struct {
 }
 
 // Handle takes one request at now, and returns the answer and the pushes that
-// it set off. fresh is the incarnation the node takes if it finds itself
-// without a marker.
-func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request, fresh protocol.Incarnation) (protocol.Answer, []Out) {
+// it set off.
+func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request) (protocol.Answer, []Out) {
 	v := &visit{Node: n, now: now, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
-	a := v.handle(t, owner, r, fresh)
+	a := v.handle(t, owner, r)
 	if len(n.claims) == 0 {
 		n.tookBack = 0
 	}
@@ -50,12 +49,11 @@ func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Requ
 	return a, v.outs
 }
 
-// handle starts a new incarnation where the marker is missing, and passes the
-// request on if the node votes.
-func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh protocol.Incarnation) protocol.Answer {
+// handle passes the request on if the node votes.
+func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
 	// Invariant: a node serves the claims of its own configuration only. A vote
-	// for another one's could be the one that both have. To take a claim away
-	// is safe at any time.
+	// for another one's could be the one that both have. A node that has lost
+	// its marker serves none. To take a claim away is safe at any time.
 	if v.refuses() {
 		if r.Op == protocol.OpLeave {
 			v.remove(t)
@@ -64,17 +62,11 @@ func (v *visit) handle(t protocol.Terms, owner string, r protocol.Request, fresh
 		}
 		return protocol.Answer{Status: protocol.OtherSet}
 	}
-	// Invariant: a node without a marker votes for no claim until every lease
-	// that it may have lost has ended. A vote before that could admit a second
-	// holder beside the one whose lease was lost.
-	if !v.marked {
-		v.marked, v.incarnation, v.born = true, fresh, v.now
-	}
 	rest := v.Recovering(v.now)
 	if rest == 0 && v.counting && !v.caughtUp && !v.learnt && !v.off(ResizeKnown) {
 		// It may have lost a Resize. Its wait for the repair is bounded: with
 		// no client to repair it the semaphore must work again.
-		rest = min(untilCaughtUp, time.Duration(max(0, v.born+2*v.guard()-v.now))*time.Millisecond)
+		rest = min(untilCaughtUp, time.Duration(max(0, v.born+2*v.guardTime-v.now))*time.Millisecond)
 	}
 	if v.counting && v.hidden(v.limitAt) {
 		rest = max(rest, untilCaughtUp) // until the next Resize, or until the clock has passed it

@@ -88,8 +88,7 @@ type shared struct {
 	Off      Rules // rules that are switched off; zero in every honest node
 	Portion  int   // 0: the constant
 
-	asks    promise // the settings of the client whose request comes next
-	longest promise // of all clients that have shown theirs in this incarnation
+	guardTime, retention int64 // of the set, in milliseconds; each lease is shorter than either
 
 	set    protocol.NodeSet
 	counts protocol.Stamp // of the client whose request comes next
@@ -104,7 +103,7 @@ type shared struct {
 	names map[string]*Node // the others
 }
 
-// bornLongAgo is the birth of a marker that a bootstrap wrote: any guard has
+// bornLongAgo is the birth of a marker of a brand-new node: any guard has
 // passed since.
 const bornLongAgo = math.MinInt64 / 2
 
@@ -112,42 +111,22 @@ const bornLongAgo = math.MinInt64 / 2
 // ttl may be added to it.
 const forGood = math.MaxInt64 / 2
 
-// promise is what a client rests on at each node: for how long a node that has
-// lost its data does not vote, and for how long a fence outlives its claims.
-// Invariant: every lease is shorter than either.
-type promise struct{ guard, retention int64 }
-
-// New returns a brand-new node: no marker, so it will recover for guard from
-// the first request on.
+// New returns a brand-new node: it has no marker, so it refuses each request.
 func New(guard time.Duration) *Node {
 	n := &Node{shared: &shared{}}
 	n.first = n
-	n.Show(guard, time.Duration(forGood/int64(time.Millisecond)))
+	n.Configure(guard, time.Duration(forGood/int64(time.Millisecond)))
 	return n
 }
 
-// Show says which settings the client of the next request has. The longest that
-// were shown stay with the marker.
-func (n *Node) Show(guard, retention time.Duration) {
-	n.asks = promise{guard.Milliseconds(), retention.Milliseconds()}
-	if !n.marked {
-		n.longest = n.asks
-	}
-	n.longest.guard = max(n.longest.guard, n.asks.guard)
-	n.longest.retention = max(n.longest.retention, n.asks.retention)
+// Configure gives the node the settings of its set. A configuration does so
+// too, see Step.
+func (n *Node) Configure(guard, retention time.Duration) {
+	n.guardTime, n.retention = guard.Milliseconds(), retention.Milliseconds()
 }
 
-// guard is how long the node does not vote after a loss of memory, in
-// milliseconds.
-func (n *Node) guard() int64 {
-	if n.off(LongestGuard) {
-		return n.asks.guard
-	}
-	return n.longest.guard
-}
-
-// Guard returns the longest guard time that clients have shown to the node.
-func (n *Node) Guard() time.Duration { return time.Duration(n.longest.guard) * time.Millisecond }
+// Guard returns the guard time of the set.
+func (n *Node) Guard() time.Duration { return time.Duration(n.guardTime) * time.Millisecond }
 
 // Name returns the node's data of a name. The empty name is the one that New
 // has returned.
@@ -196,15 +175,11 @@ func (n *Node) copied(s *shared) *Node {
 	return &c
 }
 
-// Bootstrap declares the node ready at once. A node that has an incarnation
-// keeps it. With keep a guard time that runs is kept, and so it is if it begins
-// now.
-func (n *Node) Bootstrap(now int64, inc protocol.Incarnation, keep bool) {
+// Bootstrap has the node have served for long. A node that has an incarnation
+// keeps it.
+func (n *Node) Bootstrap(now int64, inc protocol.Incarnation) {
 	if !n.marked {
 		n.Mark(now, inc)
-	}
-	if keep && n.Recovering(now) > 0 {
-		return
 	}
 	n.born, n.caughtUp, n.learnt = bornLongAgo, true, false
 }
@@ -222,7 +197,7 @@ func (n *Node) Limit() (uint64, protocol.Ticket) { return n.limit, n.limitAt }
 // Forget is a restart without data: the data of all names is lost.
 func (n *Node) Forget() {
 	s := n.shared
-	*s = shared{Off: s.Off, Portion: s.Portion, Bucketed: s.Bucketed, asks: s.asks, longest: s.asks, counts: s.counts, first: s.first, names: s.names}
+	*s = shared{Off: s.Off, Portion: s.Portion, Bucketed: s.Bucketed, guardTime: s.guardTime, retention: s.retention, counts: s.counts, first: s.first, names: s.names}
 	*s.first = Node{shared: s}
 	for _, m := range s.names {
 		*m = Node{shared: s}
@@ -260,9 +235,9 @@ func (n *Node) Incarnation() (protocol.Incarnation, bool) { return n.incarnation
 // votes.
 func (n *Node) Recovering(now int64) time.Duration {
 	if !n.marked {
-		return time.Duration(n.guard()) * time.Millisecond
+		return n.Guard()
 	}
-	return time.Duration(max(0, n.born+n.guard()-now)) * time.Millisecond
+	return time.Duration(max(0, n.born+n.guardTime-now)) * time.Millisecond
 }
 
 // Empty tells that at now no claim and no redlock key is left.
@@ -277,8 +252,8 @@ func (n *Node) Empty(now int64) bool {
 func (n *Node) Edges() []int64 {
 	var edges []int64
 	if n.marked {
-		ends := n.born + n.guard()
-		edges = append(edges, ends, ends+n.guard()-untilCaughtUp.Milliseconds(), ends+n.guard())
+		ends := n.born + n.guardTime
+		edges = append(edges, ends, ends+n.guardTime-untilCaughtUp.Milliseconds(), ends+n.guardTime)
 	}
 	if n.plain != "" {
 		edges = append(edges, n.plainEnd)
@@ -318,7 +293,7 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 	flag(n.marked)
 	if n.marked {
 		num(uint64(n.incarnation))
-		rest(n.born + n.guard())
+		rest(n.born + n.guardTime)
 	}
 	num(uint64(n.fence))
 	b = append(b, n.fenceOf[:]...)

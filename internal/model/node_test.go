@@ -24,7 +24,7 @@ type bench struct {
 
 func newBench(t *testing.T, capacity uint64) *bench {
 	n := New(100 * ms)
-	n.Bootstrap(0, 7, false)
+	n.Bootstrap(0, 7)
 	return &bench{Node: n, t: t, now: 1000, cap: capacity}
 }
 
@@ -38,7 +38,7 @@ func (b *bench) do(op protocol.Op, name byte, ticket protocol.Ticket, opts ...fu
 	for _, o := range opts {
 		o(&t, &r)
 	}
-	a, outs := b.Handle(b.now, t, string(name), r, 99)
+	a, outs := b.Handle(b.now, t, string(name), r)
 	a.Clock = 0
 	for i := range outs {
 		outs[i].Push.Clock = 0
@@ -186,9 +186,10 @@ func TestRecovering(t *testing.T) {
 	assert.Equal(t, protocol.OK, b.leave('a').Status)
 	assert.Empty(t, b.outs, "a leave is taken, but no claim gets a vote")
 	b.Forget()
+	assert.Equal(t, protocol.OtherSet, b.join('a', 640).Status, "it has no marker")
+	assert.Equal(t, protocol.OK, b.leave('a').Status)
+	b.Mark(b.now, 99)
 	assert.Equal(t, protocol.Recovering, b.join('a', 640).Status)
-	inc, _ := b.Incarnation()
-	assert.Equal(t, protocol.Incarnation(99), inc)
 	b.now += 100
 	assert.Equal(t, protocol.OK, b.join('a', 640).Status)
 }
@@ -200,6 +201,8 @@ func TestRecovering(t *testing.T) {
 func TestReclaim(t *testing.T) {
 	b := newBench(t, 1)
 	b.Forget()
+	assert.Equal(t, protocol.OtherSet, b.settle('b', 641).Status)
+	b.Mark(b.now, 99)
 	assert.Equal(t, protocol.Recovering, b.settle('b', 641).Status)
 	assert.Equal(t, protocol.Recovering, b.settle('a', 640).Status)
 	assert.Equal(t, protocol.Recovering, b.settle('c', 641).Status, "the ticket is b's")
@@ -215,7 +218,7 @@ func TestReclaim(t *testing.T) {
 	require.Len(t, b.outs, 1)
 	assert.Equal(t, id('a'), b.outs[0].Push.ID)
 
-	b.Show(200*ms, time.Hour) // a client has a longer guard time, so the node does not vote again
+	b.Configure(200*ms, time.Hour) // the guard time of the set gets longer, so the node does not vote again
 	assert.Equal(t, protocol.Recovering, b.settle('e', 630).Status)
 	assert.Len(t, b.Claims(b.now), 2, "a and d have answers without e")
 }
@@ -249,6 +252,7 @@ func TestMutants(t *testing.T) {
 	b.leave('c')
 	assert.Equal(t, protocol.Ticket(600), b.Fence())
 	b.Forget()
+	b.Mark(b.now, 99)
 	b.Off = Guard
 	assert.Equal(t, protocol.OK, b.join('a', 640).Status)
 }
@@ -268,6 +272,7 @@ func TestNamesShareAMarker(t *testing.T) {
 	b.Forget()
 	assert.Empty(t, b.Claims(b.now))
 	assert.Empty(t, other.Claims(b.now))
+	b.Mark(b.now, 99)
 	assert.Equal(t, protocol.Recovering, other.join('c', 700).Status)
 	assert.Equal(t, protocol.Recovering, b.join('d', 701).Status)
 	inc, _ := b.Incarnation()

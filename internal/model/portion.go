@@ -20,14 +20,11 @@ func (n *Node) portion() int { return cmp.Or(n.Portion, Portion) }
 // portion at a time. One that is not dropped yet counts as if its lease were
 // longer, which is safe at any time, but gets no vote.
 //
-// One that would outlast the longest retention was given before the clock was
+// One that would outlast the retention was given before the clock was
 // set back, as every lease is shorter than that. How much of it is left is not
 // known any more, so it gets as much as it may have at most.
 func (v *visit) purge(t protocol.Terms) {
-	last := v.now + t.TTL.Milliseconds() + v.longest.retention
-	if v.off(LongestLease) {
-		last = v.now + t.TTL.Milliseconds() + v.asks.retention
-	}
+	last := v.now + t.TTL.Milliseconds() + v.retention
 	if v.droppedUpTo == 0 {
 		if v.firstExpiry > v.now && v.lastExpiry <= last {
 			return
@@ -48,7 +45,7 @@ func (v *visit) purge(t protocol.Terms) {
 	// begins the next sweep.
 	live := slices.Clone(v.claims[:first])
 	for _, c := range v.claims[first:end] {
-		if c.Expiry > v.now && !(v.off(LongestLease) && c.Expiry > last) {
+		if c.Expiry > v.now {
 			c.Expiry = min(c.Expiry, last)
 			v.lasts(c.Expiry)
 			live = append(live, c)

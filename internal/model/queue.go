@@ -58,7 +58,7 @@ func (v *visit) next(id protocol.ID) protocol.Ticket {
 
 // window is how far tickets may be ahead of the node's clock.
 func (n *Node) window() protocol.Window {
-	return protocol.WindowOf(time.Duration(n.guard()) * time.Millisecond)
+	return protocol.WindowOf(time.Duration(n.guardTime) * time.Millisecond)
 }
 
 // top is the highest ticket that the fence may be raised to now: see
@@ -67,7 +67,7 @@ func (v *visit) top() protocol.Ticket { return v.window().Top(v.now) }
 
 // until is how long it takes until the ticket is no longer above top.
 func (v *visit) until(t protocol.Ticket) time.Duration {
-	micros := int64(t) - v.now*1000 - v.guard()*500
+	micros := int64(t) - v.now*1000 - v.guardTime*500
 	return min(time.Duration((micros+999)/1000)*time.Millisecond, protocol.LongestWait)
 }
 
@@ -82,7 +82,7 @@ func (v *visit) hidden(t protocol.Ticket) bool {
 
 // keepFence has the fence outlast what is stored now by the retention time.
 func (v *visit) keepFence(t protocol.Terms) {
-	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.longest.retention
+	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.retention
 }
 
 // forgetOld bounds the memory of a node: a million short-lived names must not

@@ -52,14 +52,6 @@ const (
 	// semaphore's claims. By the old number it would admit more claims than
 	// there are permits (shrunk-and-forgotten.txt).
 	ResizeKnown
-	// LongestGuard: of the guard times that clients have shown the longest
-	// counts, not that of the request. A client with a short one would count
-	// votes while a longer lease runs (guard-that-differs.txt).
-	LongestGuard
-	// LongestLease: a lease is not dropped for being longer than the client of
-	// the request would be given one. A client with a short ttl would drop the
-	// claim of a holder with a long one (settings-that-differ.txt).
-	LongestLease
 	// Top: no fence is raised, and no record kept, farther ahead of the node's
 	// clock than half of the guard time. A fence farther ahead is higher than
 	// what a node gives that forgot it (future.txt).

@@ -67,9 +67,9 @@ func (n *Node) begin(now int64, c *protocol.Configuration, fresh protocol.Incarn
 	if !n.marked || forgotten {
 		n.Mark(now, fresh)
 	} else {
-		n.born += n.longest.guard - guard
+		n.born += n.guardTime - guard
 	}
-	n.longest = promise{guard, c.Retention().Milliseconds()}
+	n.Configure(c.Guard(), c.Retention())
 }
 
 // Set returns what the node keeps of its set.
@@ -91,9 +91,9 @@ func (n *Node) SetText() string {
 func (n *Node) Count(s protocol.Stamp) { n.counts = s }
 
 // refuses reports whether the request is of a client that counts on another
-// configuration. A node of a set that has no marker refuses all.
+// configuration. A node without a marker refuses all.
 func (n *Node) refuses() bool {
-	return (n.counts != n.set.Stamp() || n.set.Config != nil && !n.marked) && !n.off(SetRefuse)
+	return (n.counts != n.set.Stamp() || !n.marked) && !n.off(SetRefuse)
 }
 
 // Kept reports whether the node was caught up when it entered, and has lost

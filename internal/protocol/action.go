@@ -17,7 +17,6 @@ const (
 	ActEarly                           // give Early(Nodes, By) to every claim, and Early(By) to every operation on a record
 	ActTime                            // ask Nodes for their time; tell Time
 	ActMark                            // have Node begin another incarnation unless Incarnation is not its own any more; tell Marked
-	ActGuard                           // read the longest guard time that clients have shown to Node; tell Guarded
 	ActReconnect                       // end the connection to Node: the next one finds out
 	ActStep                            // take Step; tell StepDone, except after RepairYield, RepairFailed and RepairDone
 	ActJumped                          // Node's clock has jumped by By

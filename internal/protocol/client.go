@@ -255,8 +255,6 @@ func (c *Client) clock(e ClockEvent) {
 		c.act(Action{Kind: ActTime, Nodes: e.Nodes})
 	case ClockMark:
 		c.lives.ClockJumped(e.Node) // should the mark fail, the next answer asks for it
-	case ClockGuard:
-		c.act(Action{Kind: ActGuard, Node: e.Node})
 	case ClockEarly:
 		c.act(Action{Kind: ActEarly, Nodes: e.Nodes, By: e.By})
 	case ClockJumped:

@@ -245,33 +245,12 @@ func (c *Client) Marked(now Time, node int, try uint32, inc Incarnation, ok bool
 	return c.unlock(now)
 }
 
-// Guarded says which guard time is the longest that clients have shown to a
-// node.
-func (c *Client) Guarded(now Time, node int, guard time.Duration) (do []Action) {
-	c.mu.Lock()
-	c.judgeClocks(func(j *Clocks) { j.Guard(now, node, guard) })
-	return c.unlock(now)
-}
-
 // Recovers says whether a node is within its guard time as its connection
 // begins. It reports whether that is so, or was until now.
 func (c *Client) Recovers(node int, recovers bool) (guarding bool) {
 	guarding = recovers || c.fanout.Recovering(node)
 	c.fanout.Recovers(node, recovers)
 	return guarding
-}
-
-// Bootstrapped says that an operator has declared all nodes ready.
-func (c *Client) Bootstrapped(now Time) (do []Action) {
-	c.mu.Lock()
-	for i := range c.Nodes {
-		c.fanout.Recovers(i, false)
-		c.act(Action{Kind: ActAsk, Node: i})
-	}
-	if !c.closed {
-		c.repair.Hurry(now)
-	}
-	return c.unlock(now)
 }
 
 // MissedResize says that a node does not know the newest number of permits of a

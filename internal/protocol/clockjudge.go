@@ -46,7 +46,7 @@ func (c *Clocks) judge(now Time) {
 				c.early(1<<len(c.bounds)-1, k.hi)
 			}
 		}
-		if now >= k.until && !k.unread {
+		if now >= k.until {
 			c.closeCase(i)
 		}
 	}
@@ -67,31 +67,26 @@ func (c *Clocks) due(k *clockCase) Time {
 // back leases last longer.
 //
 // Invariant: a case in doubt stays open until all leases have ended that the
-// node gave to any client. Clients with longer settings have shown theirs to
-// the node. Without the rule a client with a short guard time counts the node's
-// votes after half of that, and the node then drops another client's long lease
-// early by the jump: two holders.
+// node gave to any client. None is longer than half the guard time of the set.
 func (c *Clocks) doubt(node int) {
 	k := &c.cases[node]
 	k.doubted = true
 	c.Out = append(c.Out, ClockEvent{Kind: ClockDoubted, Node: node, By: k.by})
-	if k.hi <= 0 {
-		return
+	if k.hi > 0 {
+		c.early(1<<node, max(k.hi, int64(c.Longest))) // no lease is longer
 	}
-	if c.Rules.on(RuleLongest) {
-		k.unread = true
-		c.Out = append(c.Out, ClockEvent{Kind: ClockGuard, Node: node})
-	}
-	c.early(1<<node, max(k.hi, int64(c.Longest))) // no lease is longer
 }
 
-// Guard says which guard time is the longest that clients have shown to a node.
-func (c *Clocks) Guard(now Time, node int, guard time.Duration) {
-	if k := &c.cases[node]; k.open && k.unread {
-		k.unread = false
-		k.until = max(k.until, k.at.Add(max(guard/2, c.Longest)))
+// Regroup says which nodes count, and the guard time of their set. A longer one
+// holds for open cases, too: leases of clients that follow before this one may
+// be as long.
+func (c *Clocks) Regroup(sets Quorums, guard time.Duration) {
+	c.Sets, c.Longest = sets, max(c.Longest, guard/2)
+	for i := range c.cases {
+		if k := &c.cases[i]; k.open {
+			k.until = max(k.until, k.at.Add(c.caseLasts(k)))
+		}
 	}
-	c.judge(now)
 }
 
 // slowNodeFactor is how many times Wait the client relies on the other nodes'

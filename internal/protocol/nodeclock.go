@@ -44,7 +44,6 @@ const (
 	ClockStood                             // this process's clock has stood still: report it
 	ClockDoubted                           // Node's clock or this process's: report it
 	ClockEarly                             // the leases that Nodes gave end By earlier
-	ClockGuard                             // read the longest guard time that clients have shown to Node; tell Guard
 )
 
 // ClockEvent is one thing to be done about clocks.
@@ -63,7 +62,6 @@ type clockCase struct {
 	by           time.Duration // how far the clocks have parted, for people
 	lo, hi       int64         // at least and at most
 	until        Time          // it is closed then
-	unread       bool          // the longest guard time at the node is not known, so it stays open
 	doubted      bool          // it is unknown whose clock it was
 	alone        bool          // no other node has shown that it was not this process's
 	blamed       bool          // the node's
@@ -78,7 +76,7 @@ type clockCase struct {
 // node.
 type Clocks struct {
 	Wait    time.Duration // how long the other nodes are waited for: a node timeout
-	Longest time.Duration // no lease that a client with the same settings was given lasts longer: half the guard time
+	Longest time.Duration // no lease lasts longer: half the guard time of the set
 	Rules   Rules
 	Sets    Quorums
 	Out     []ClockEvent
@@ -133,13 +131,9 @@ func (c *Clocks) Read(node int, r Reading) (counts bool) {
 	default:
 		c.suspect(node, r)
 	}
-	unread := k.unread
 	c.judge(r.Received)
 	if k.open && k.blamed {
 		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node}) // it has not been marked yet
-	}
-	if unread && k.unread { // the answer to the first question may be lost
-		c.Out = append(c.Out, ClockEvent{Kind: ClockGuard, Node: node})
 	}
 	return !k.open || k.doubted && !k.blamed && !c.Rules.on(RuleDoubt)
 }
@@ -235,9 +229,7 @@ func (c *Clocks) Wake() Time {
 	w := Never
 	for i := range c.cases {
 		if k := &c.cases[i]; k.open {
-			if !k.unread {
-				w = min(w, k.until)
-			}
+			w = min(w, k.until)
 			switch {
 			case k.blamed || k.alone:
 			case k.doubted:

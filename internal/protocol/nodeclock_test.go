@@ -86,27 +86,11 @@ func newCourt(t *testing.T, nodes int) *court {
 func (c *court) receive(node int) bool {
 	c.now += 2 * testMS
 	counts := c.Read(node, at(c.now-2*testMS, c.now, c.ahead[node]))
-	c.guards()
 	return counts
 }
 
 func (c *court) Tick(now Time) {
 	c.Clocks.Tick(now)
-	c.guards()
-}
-
-// guards answers what is asked about guard times: they are those of this
-// client.
-func (c *court) guards() {
-	asked := c.Out
-	c.Out = nil
-	for _, e := range asked {
-		if e.Kind == ClockGuard {
-			c.Guard(c.now, e.Node, 20*time.Second)
-		} else {
-			c.Out = append(c.Out, e)
-		}
-	}
 }
 
 func (c *court) slept(d time.Duration) {

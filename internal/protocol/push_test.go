@@ -27,7 +27,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{t: t, now: protocol.Time(time.Hour), last: make([]protocol.Answer, 3)}
 	for i := range 3 {
 		n := model.New(2 * benchTTL)
-		n.Bootstrap(0, protocol.Incarnation(i+1), false)
+		n.Bootstrap(0, protocol.Incarnation(i+1))
 		b.nodes = append(b.nodes, n)
 	}
 	b.Claim = protocol.NewClaim(protocol.Config{
@@ -45,7 +45,7 @@ func (b *bench) millis() int64 { return int64(b.now) / int64(time.Millisecond) }
 // other has another claim's request arrive at a node, and returns what that
 // pushes.
 func (b *bench) other(node int, op protocol.Op, t protocol.Ticket) []model.Out {
-	_, outs := b.nodes[node].Handle(b.millis(), terms(protocol.ID{3: 2}), "other", protocol.Request{Op: op, Ticket: t}, 0)
+	_, outs := b.nodes[node].Handle(b.millis(), terms(protocol.ID{3: 2}), "other", protocol.Request{Op: op, Ticket: t})
 	return outs
 }
 
@@ -68,7 +68,7 @@ func (b *bench) reach(nodes ...int) {
 				continue
 			}
 			some = true
-			a, _ := b.nodes[r.Node].Handle(b.millis(), b.Terms, "", r, 0)
+			a, _ := b.nodes[r.Node].Handle(b.millis(), b.Terms, "", r)
 			b.last[r.Node] = a
 			b.Answer(b.now, r, a)
 		}
@@ -138,7 +138,7 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 				b.out()
 				r := b.held[len(b.held)-1]
 				b.held = b.held[:len(b.held)-1]
-				a, _ := b.nodes[0].Handle(b.millis(), b.Terms, "", r, 0)
+				a, _ := b.nodes[0].Handle(b.millis(), b.Terms, "", r)
 				assert.Equal(t, protocol.Missing, a.Status)
 				b.Answer(b.now, r, a)
 				b.Push(b.now, 0, push)

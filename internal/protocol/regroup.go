@@ -200,7 +200,7 @@ func (c *Client) Regroup(now Time, g Group) (do []Action) {
 	c.grow(g.Nodes)
 	c.group.Store(&g)
 	c.repair.Group = g
-	c.judgeClocks(func(j *Clocks) { j.Sets, j.Longest = g.Sets, max(j.Longest, g.Guard/2) })
+	c.judgeClocks(func(j *Clocks) { j.Regroup(g.Sets, g.Guard) })
 	if !c.closed {
 		c.repair.Hurry(now)
 	}

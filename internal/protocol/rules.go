@@ -52,7 +52,6 @@ const (
 	RuleStood                           // if a majority has parted by as much, this client's clock stood still: it has no lock for a lease after it slept
 	RuleDoubt                           // a node does not vote while it is unknown whether its clock jumped: two holders
 	RuleEarly                           // and leases of before end earlier: a client that slept goes on holding beside the next holder
-	RuleLongest                         // a node whose clock is in doubt counts only after the longest lease that any client has there: two holders
 	RuleAsked                           // what is known of the other nodes is from before the question that the suspect's upper bound rests on: a client that slept while the answer was on its way silences a node
 	RuleOwnIncarnation                  // a reply of another incarnation than the connection began with does not count: a node that was a replica for a moment votes with its master's data
 	RuleRoute                           // the shortest answer counts for a while only: a node whose route has become longer counts as silent always

@@ -22,6 +22,7 @@ func TestNodeThatRecoversLearnsTheNewWeight(t *testing.T) {
 		Nodes: 3, NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond,
 	})
 	b.nodes[0] = model.New(2 * benchTTL)
+	b.nodes[0].Mark(b.millis(), 1)
 	b.other(0, protocol.OpJoin, 64)
 	b.other(0, protocol.OpLeave, 0)
 	b.now = b.now.Add(2 * benchTTL)
@@ -29,7 +30,7 @@ func TestNodeThatRecoversLearnsTheNewWeight(t *testing.T) {
 	b.Start(b.now, 128, 0, 0)
 	b.reach(0, 1, 2)
 	assert.Equal(t, protocol.Holding, b.Phase())
-	b.nodes[0].Show(2*benchTTL+benchTTL/4, 0)
+	b.nodes[0].Configure(2*benchTTL+benchTTL/4, 0)
 	b.Shrink(b.now, 1)
 	b.reach(0, 1, 2)
 	assert.Equal(t, protocol.Recovering, b.last[0].Status)

@@ -43,7 +43,7 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 	dst = resp.AppendInt(dst, int64(1+nKeys))
 	dst = resp.AppendString(dst, marker)
 	dst = append(dst, keys...)
-	dst = appendPromise(dst, guard, retention)
+	dst = resp.AppendInt(dst, guard.Milliseconds())
 	dst = resp.AppendUint(dst, kind/2)
 	dst = resp.AppendUint(dst, kind/2+uint64(retention.Milliseconds()))
 	var tail [128]byte

@@ -21,7 +21,7 @@ func TestSuccessionInABatch(t *testing.T) {
 	load(t, c)
 	for _, capacity := range []uint64{1, 1 << 30} {
 		n := newNode(c)
-		n.keys = script.NewKeys("test", strconv.FormatUint(capacity, 10))
+		n.keys = script.NewKeys("test", strconv.FormatUint(capacity, 10)).At(home)
 		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 - 0 60000", 0).Err())
 		var keys, words []byte
 		nKeys, nArgs := 0, 0
@@ -33,7 +33,7 @@ func TestSuccessionInABatch(t *testing.T) {
 		}
 		last := n.terms(3, capacity)
 		kind := script.Kind(&last, join(1))
-		reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, script.MarkerKey("test"), 0, time.Minute, "owner", kind, keys, words, nKeys, nArgs))...).Text()
+		reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner", kind, keys, words, nKeys, nArgs))...).Text()
 		require.NoError(t, err)
 		assert.Equal(t, "1 1 1 1 1 1", strings.Join(strings.Fields(reply)[script.BatchHead:], " "))
 		plain := ""
@@ -57,7 +57,7 @@ func TestBeatInABatch(t *testing.T) {
 	one := func(terms protocol.Terms, op protocol.Op) string {
 		r := protocol.Request{Op: op, Ticket: 640}
 		keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, r)
-		reply, err := c.Do(ctx, args(t, script.AppendBatch(nil, script.MarkerKey("test"), 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
+		reply, err := c.Do(ctx, args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
 		require.NoError(t, err)
 		return strings.Fields(reply)[script.BatchHead]
 	}
@@ -72,7 +72,7 @@ func TestBeatInABatch(t *testing.T) {
 	assert.Greater(t, c.PTTL(ctx, n.keys.Plain()).Val(), 15*time.Second)
 	require.Equal(t, "1", one(long, protocol.OpLeave))
 
-	n.keys = script.NewKeys("test", "another name")
+	n.keys = script.NewKeys("test", "another name").At(home)
 	require.Equal(t, "1", one(short, protocol.OpJoin))
 	time.Sleep(40 * time.Millisecond)
 	before = c.Get(ctx, n.keys.State()).Val()

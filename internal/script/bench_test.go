@@ -50,7 +50,7 @@ func BenchmarkServer(b *testing.B) {
 								// would be a beat.
 								t.ID[1] = byte(j)
 								if claims == 1 {
-									n.keys = script.NewKeys("bench", "name "+strconv.Itoa(j))
+									n.keys = script.NewKeys("test", "name "+strconv.Itoa(j)).At(home)
 								}
 							}
 							pipe.Do(b.Context(), n.args(b, t, protocol.Request{Op: op, Ticket: ticket})...)
@@ -141,9 +141,18 @@ type node struct {
 	guard, retention time.Duration
 }
 
+// home is that of the configuration that the nodes of these tests serve.
+var home = script.HomeOf("1.home")
+
+// newNode returns a node that serves its configuration, and votes.
 func newNode(c redis.UniversalClient) *node {
-	return &node{c: c, keys: script.NewKeys("test", "a name"), retention: time.Minute}
+	n := &node{c: c, keys: script.NewKeys("test", "a name").At(home), retention: time.Minute}
+	n.serve()
+	return n
 }
+
+// serve gives the node its marker if it has none.
+func (n *node) serve() { n.c.SetNX(context.Background(), n.keys.Marker(), "7 0 run 0", 0) }
 
 func (n *node) terms(id, capacity uint64) protocol.Terms {
 	t := protocol.Terms{Weight: 1, Capacity: capacity, TTL: 20 * time.Second}

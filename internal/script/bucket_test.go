@@ -41,8 +41,7 @@ func bucketRequests(n *node, prefix string) map[string][]byte {
 	counting := terms
 	counting.Counting, counting.Capacity = true, 3
 	all := map[string][]byte{
-		"mark":      script.AppendMark(nil, n.keys.Marker(), protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute),
-		"bootstrap": script.AppendBootstrap(nil, n.keys.Marker(), protocol.ID{1}, "run", script.EndAny, 0, time.Minute),
+		"mark":      script.AppendMark(nil, n.keys.Marker(), protocol.ID{1}, "run", ""),
 		"caught up": script.AppendCaughtUp(nil, n.keys.Marker(), 1),
 		"inspect":   script.AppendInspect(nil, n.keys, 1),
 		"set":       script.AppendSet(nil, prefix, protocol.RecordStep{Kind: protocol.SetPromise, Ballot: "f"}, protocol.ID{1}, "run"),
@@ -71,7 +70,7 @@ func TestMovingSlotIsRefused(t *testing.T) {
 	ctx := t.Context()
 	s := redistest.StartSharded(t, 2, false)
 	prefix := script.BucketPrefix("test", 5)
-	slot, err := s.Slot(ctx, script.MarkerKey(prefix))
+	slot, err := s.Slot(ctx, script.SetKey(prefix))
 	require.NoError(t, err)
 	from, err := s.Master(ctx, slot)
 	require.NoError(t, err)
@@ -85,7 +84,7 @@ func TestMovingSlotIsRefused(t *testing.T) {
 		}
 	}
 	n := newNode(from.Client())
-	n.keys = script.NewKeys(prefix, "a name")
+	n.keys = script.NewKeys(prefix, "a name").At(home)
 	requests := bucketRequests(n, prefix)
 
 	// Each key of a request exists but the one that never does.
@@ -101,7 +100,7 @@ func TestMovingSlotIsRefused(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, from.Client().Set(ctx, n.keys.Marker(), "1 0 run 0 60000 w", 0).Err())
+	require.NoError(t, from.Client().Set(ctx, n.keys.Marker(), "1 0 run 0 w", 0).Err())
 	require.NoError(t, from.Client().Del(ctx, n.keys.State(), n.keys.Record(), n.keys.Watchers()).Err())
 	n.do(t, n.terms(1, 1), join(640))
 	stored := protocol.Request{Op: protocol.OpRepair, Stored: &protocol.Stored{Version: protocol.Version{Ticket: 640}}, Promise: &protocol.Version{}}

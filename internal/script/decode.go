@@ -238,7 +238,7 @@ func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	return a, nil
 }
 
-// DecodeMarker reads the answer to mark and bootstrap: the node's incarnation
+// DecodeMarker reads the answer to mark: the node's incarnation
 // and its age. The age may be negative: then the node began its guard time at a
 // time that its clock has not reached again.
 func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
@@ -249,28 +249,6 @@ func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
 	}
 	age := min(max(v[1].Int, -maxWait), maxWait)
 	return protocol.Incarnation(v[0].Int), time.Duration(age) * time.Millisecond, nil
-}
-
-// Marked reads a marker, given the node's time in milliseconds, the run of the
-// server, and the client's guard time and retention. If ok, mark would change
-// nothing, and answer this incarnation. So a client that connects again needs a
-// read of the marker only, and no write.
-func Marked(marker, runID string, clock int64, guard, retention time.Duration) (inc protocol.Incarnation, ok bool) {
-	f := strings.Split(strings.TrimSuffix(marker, " w"), " ")
-	if len(f) != 5 || runID == "" || f[2] != runID || clock <= 0 {
-		return 0, false
-	}
-	var n [5]int64
-	for i, word := range f {
-		var err error
-		if n[i], err = strconv.ParseInt(word, 10, 64); i != 2 && (err != nil || n[i] < 0) {
-			return 0, false
-		}
-	}
-	if n[0] == 0 || n[0] >= exact || n[1] > clock || n[3] < guard.Milliseconds() || n[4] < retention.Milliseconds() {
-		return 0, false
-	}
-	return protocol.Incarnation(n[0]), true
 }
 
 // ParsePush reads a message on an owner's channel:

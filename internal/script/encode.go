@@ -13,7 +13,6 @@ package script
 
 import (
 	"encoding/hex"
-	"strconv"
 	"strings"
 	"time"
 
@@ -37,7 +36,7 @@ const (
 //	PREFIX:{NAME}:q, :c     the queue by ticket, and what the node keeps of each claim
 //	PREFIX:{NAME}:r, :w     the record and its watchers
 //	PREFIX:{NAME}:n         the side on which a semaphore's number of permits is decided
-//	PREFIX:marker           of the node, shared by all names
+//	PREFIX:{}:STAMP         the marker of the node, shared by all names
 //
 // Keys are values. They are put together as they are sent: a process may hold a
 // great many names.
@@ -46,13 +45,13 @@ type Keys struct{ prefix, name, side, home string }
 // NewKeys returns the keys of name. With the prefix of a bucket all of them,
 // and the marker, hash to one slot. Otherwise they do save the redlock key and
 // the marker: the node is one server.
-func NewKeys(prefix, name string) Keys { return Keys{prefix: prefix, name: name} }
+func NewKeys(prefix, name string) Keys { return NewKeysBeside(prefix, name, "") }
 
 // At returns the keys for requests that count on the configuration of that
 // stamp: its nodes have their markers at another key, so no other node takes
 // the request.
 func (k Keys) At(home Home) Keys {
-	k.home = string(home)
+	k.home = home.end()
 	return k
 }
 
@@ -63,7 +62,7 @@ const Number = ":n"
 // NewKeysBeside returns the keys of one side of name: for a lock of its own,
 // and a record, that concern the name. The empty side is the name itself.
 func NewKeysBeside(prefix, name, side string) Keys {
-	return Keys{prefix: prefix, name: name, side: side}
+	return Keys{prefix: prefix, name: name, side: side, home: sets}
 }
 
 // How those keys end that begin as the state's does.
@@ -106,7 +105,7 @@ func (k Keys) Queue() string { return k.ours(queue) }
 func (k Keys) Claims() string { return k.ours(claims) }
 
 // Marker see Plain.
-func (k Keys) Marker() string { return Home(k.home).Marker(k.prefix) }
+func (k Keys) Marker() string { return k.prefix + k.home }
 
 // Record is the key of what is kept beside the claims.
 func (k Keys) Record() string { return k.ours(recorded) }
@@ -133,7 +132,7 @@ func (k Keys) appendClaims(dst []byte, n int) []byte {
 	dst = k.appendOurs(dst, "")
 	dst = k.appendOurs(dst, queue)
 	dst = k.appendOurs(dst, claims)
-	dst = resp.AppendJoined(dst, k.prefix, k.markerEnd())
+	dst = resp.AppendJoined(dst, k.prefix, k.home)
 	if n == 6 {
 		dst = k.appendOurs(dst, Number+recorded)
 	}
@@ -146,7 +145,7 @@ func (k Keys) appendRecord(dst []byte) []byte {
 	dst = resp.AppendInt(dst, int64(5+more(tag)))
 	dst = k.appendOurs(dst, recorded)
 	dst = k.appendOurs(dst, watchers)
-	dst = resp.AppendJoined(dst, k.prefix, k.markerEnd())
+	dst = resp.AppendJoined(dst, k.prefix, k.home)
 	dst = k.appendOurs(dst, "")
 	dst = k.appendOurs(dst, claims)
 	if tag != "" {
@@ -155,24 +154,18 @@ func (k Keys) appendRecord(dst []byte) []byte {
 	return dst
 }
 
-const (
-	marker = ":marker"
-	sets   = ":{}:" // no name is empty, so no key of a name begins so
-)
-
-// MarkerKey is the key of the marker of a node without a recorded set.
-func MarkerKey(prefix string) string { return prefix + marker }
+const sets = ":{}:" // no name is empty, so no key of a name begins so
 
 // SpreadKeys returns the key of a node's marker and two that do not exist. A
 // server in cluster mode refuses to read them together: the slots of two differ
 // by their braces, whatever the prefix is.
 func SpreadKeys(marker, prefix string) []string {
-	return []string{marker, prefix + ":{a}:heal", prefix + ":{b}:heal"}
+	return []string{marker, prefix + ":{a}" + absent, prefix + ":{b}" + absent}
 }
 
-// Home says how the key of the marker ends for one configuration. The empty
-// Home is that of nodes without a recorded set. It is kept as a whole: a
-// request must not allocate.
+// Home says how the key of the marker ends for one configuration. It is kept as
+// a whole: a request must not allocate. While no set is known it is empty, and
+// the key none that exists.
 type Home string
 
 // HomeOf returns the Home of a configuration, of none if the stamp is empty.
@@ -187,22 +180,20 @@ func HomeOf(s protocol.Stamp) Home {
 func (h Home) Stamp() protocol.Stamp { return protocol.Stamp(strings.TrimPrefix(string(h), sets)) }
 
 // Marker returns the key of the marker.
-func (h Home) Marker(prefix string) string {
-	if h == "" {
-		return MarkerKey(prefix)
-	}
-	return prefix + string(h)
-}
+func (h Home) Marker(prefix string) string { return prefix + h.end() }
 
-func (k Keys) markerEnd() string {
-	if k.home == "" {
-		return marker
+func (h Home) end() string {
+	if h == "" {
+		return sets
 	}
-	return k.home
+	return string(h)
 }
 
 // SetKey is the key of a node's record of the set that it belongs to.
 func SetKey(prefix string) string { return prefix + sets + "set" }
+
+// TurnKey is the key of the client whose turn it is to repair the node.
+func TurnKey(prefix string) string { return prefix + sets + "turn" }
 
 // AppendCommand is on the path of each Lock and each renewal. A beat sends no
 // weight and no owner: the node has them since the join. It appends the EVALSHA
@@ -210,7 +201,7 @@ func SetKey(prefix string) string { return prefix + sets + "set" }
 // will go to the channel owner.
 func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
 	if r.Op >= protocol.OpRead {
-		return appendRecord(dst, k, t, owner, guard, retention, r)
+		return appendRecord(dst, k, t, owner, guard, r)
 	}
 	sha, args := built().leave.SHA, 5
 	flags := 0
@@ -248,7 +239,7 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	hex.Encode(id[:], t.ID[:])
 	dst = resp.AppendBytes(dst, id[:])
 	dst = resp.AppendInt(dst, t.TTL.Milliseconds())
-	dst = appendPromise(dst, guard, retention)
+	dst = resp.AppendInt(dst, guard.Milliseconds())
 	dst = resp.AppendInt(dst, (t.TTL + retention).Milliseconds())
 	var word [20]byte
 	dst = resp.AppendBytes(dst, k.capacity(word[:0], t.Capacity))
@@ -266,57 +257,19 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	return dst
 }
 
-// appendPromise is in every command, because no node may vote on what it does
-// not know: the longest settings that clients have shown decide (see
-// model.Node.Show). It appends a client's guard time and retention as one word:
-// a node compares it with that of its marker.
-func appendPromise(dst []byte, guard, retention time.Duration) []byte {
-	var word [40]byte
-	b := strconv.AppendInt(word[:0], guard.Milliseconds(), 10)
-	return resp.AppendBytes(dst, strconv.AppendInt(append(b, ' '), retention.Milliseconds(), 10))
-}
-
-// What a client says with AppendMark of a node's data after a restart.
-const (
-	Kept = "0"
-	Lost = "1" // the newest writes, if not all
-)
-
 // AppendMark appends the EVALSHA by which a client that has just connected
-// tells the node, by the key of its marker, which run of the server it sees,
-// how long that has lasted, and whether it may have begun with an old memory:
-// Kept, Lost, or the incarnation, in decimal, that is not to be trusted though
-// the server has not been restarted. runID must not be empty: "-" says unknown.
-func AppendMark(dst []byte, marker string, random protocol.ID, runID, lost string, uptime, guard, retention time.Duration) []byte {
-	dst = appendMarker(dst, built().mark.SHA, 5, marker, random, runID)
-	dst = resp.AppendString(dst, lost)
-	dst = resp.AppendInt(dst, uptime.Milliseconds())
-	return appendPromise(dst, guard, retention)
-}
-
-// Of which incarnations AppendBootstrap ends the guard time.
-const (
-	EndAny  = "0"
-	EndNone = "-"
-)
-
-// AppendBootstrap appends the EVALSHA that declares a node ready at once. A
-// guard time that runs is ended if the node is of that incarnation, in decimal,
-// or with EndAny.
-func AppendBootstrap(dst []byte, marker string, random protocol.ID, runID, end string, guard, retention time.Duration) []byte {
-	dst = appendPromise(appendMarker(dst, built().bootstrap.SHA, 4, marker, random, runID), guard, retention)
-	return resp.AppendString(dst, end)
-}
-
-// appendMarker appends the part that mark and bootstrap share. The node makes a
-// new incarnation from random, if it needs one.
-func appendMarker(dst []byte, sha string, args int, marker string, random protocol.ID, runID string) []byte {
-	dst = resp.AppendArray(dst, 3+1+more(tagOf(marker))+args)
+// tells the node, by the key of its marker, which run of the server it sees.
+// jumped is the incarnation, in decimal, that is not to be trusted though the
+// server has not been restarted, or empty. The node makes a new incarnation
+// from random, if it needs one. runID must not be empty.
+func AppendMark(dst []byte, marker string, random protocol.ID, runID, jumped string) []byte {
+	dst = resp.AppendArray(dst, 3+1+more(tagOf(marker))+3)
 	dst = resp.AppendString(dst, "EVALSHA")
-	dst = resp.AppendString(dst, sha)
+	dst = resp.AppendString(dst, built().mark.SHA)
 	dst = appendKeys(dst, marker)
 	dst = resp.AppendString(dst, random.String())
-	return resp.AppendString(dst, runID)
+	dst = resp.AppendString(dst, runID)
+	return resp.AppendString(dst, jumped)
 }
 
 // AppendLoad appends the SCRIPT LOAD of s. It is sent where a node answers

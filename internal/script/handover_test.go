@@ -19,7 +19,7 @@ func TestHandOver(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	n := newNode(c)
-	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 - 0 60000", 0).Err())
+	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 run 0", 0).Err())
 	pushes := c.Subscribe(t.Context(), "owner")
 	defer func() { _ = pushes.Close() }()
 	_, err := pushes.Receive(t.Context())

@@ -1,7 +1,7 @@
 package script_test
 
 import (
-	"strconv"
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,7 +19,7 @@ func TestInspect(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	n := newNode(c)
-	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 - 0 60000", 0).Err())
+	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 run 0", 0).Err())
 	inspect := func(most int) script.Queue {
 		t.Helper()
 		before := dump(t, n)
@@ -61,14 +61,17 @@ func TestInspect(t *testing.T) {
 	assert.Empty(t, inspect(9).Claims)
 	require.NoError(t, c.Set(t.Context(), n.keys.Plain(), "another client's", time.Minute).Err())
 	assert.Positive(t, inspect(9).Foreign)
-	for _, marker := range []string{"", "7 " + strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10) + " - 0 0"} {
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), marker, 0).Err())
-		assert.Zero(t, inspect(9).Memory, "%q", marker)
+	born := func(ago time.Duration, guard int) {
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), fmt.Sprint("7 ", time.Now().Add(-ago).UnixMilli(), " run ", guard), 0).Err())
 	}
-	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 "+strconv.FormatInt(time.Now().Add(-time.Second).UnixMilli(), 10)+" - 900 0", 0).Err())
+	born(-time.Hour, 0)
+	assert.Zero(t, inspect(9).Memory, "its clock was set back")
+	born(time.Second, 900)
 	assert.InDelta(t, time.Second, inspect(9).Memory, float64(time.Second)/2)
-	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 "+strconv.FormatInt(time.Now().Add(-time.Second).UnixMilli(), 10)+" - 60000 60000", 0).Err())
-	assert.Zero(t, inspect(9).Memory, "another client's guard time is not over")
+	born(time.Second, 60000)
+	assert.Zero(t, inspect(9).Memory, "its guard time is not over")
+	require.NoError(t, c.Del(t.Context(), n.keys.Marker()).Err())
+	assert.ErrorContains(t, c.Do(t.Context(), args(t, script.AppendInspect(nil, n.keys, 1))...).Err(), script.OtherSet)
 }
 
 func TestDecodeInspectRefuses(t *testing.T) {

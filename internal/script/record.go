@@ -21,7 +21,7 @@ import (
 // Invariant: an erasure is a put with its flag set, and not an absent value. So
 // a repair brings an empty value as an empty value, and what was erased as
 // erased.
-func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
+func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard time.Duration, r protocol.Request) []byte {
 	args := 8
 	switch r.Op {
 	case protocol.OpRead:
@@ -33,7 +33,7 @@ func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard, re
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, built().record.SHA)
 	dst = k.appendRecord(dst)
-	dst = appendPromise(dst, guard, retention)
+	dst = resp.AppendInt(dst, guard.Milliseconds())
 	dst = resp.AppendString(dst, r.Op.String())
 	id := t.ID
 	if r.Op != protocol.OpRead {

@@ -2,7 +2,6 @@ package script_test
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +41,7 @@ func TestKeyOfAnotherType(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, c.FlushAll(ctx).Err())
-			require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 - 0 60000", 0).Err())
+			require.NoError(t, c.Set(ctx, n.keys.Marker(), "7 0 run 0", 0).Err())
 			if strings.HasPrefix(name, "marker") {
 				c.Del(ctx, n.keys.Marker())
 			}
@@ -60,7 +59,7 @@ func TestKeyOfAnotherType(t *testing.T) {
 			// One of many does nothing, and is asked for again by itself.
 			terms := n.terms(2, 1)
 			keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, join(641))
-			command := script.AppendBatch(nil, script.MarkerKey("test"), 0, time.Minute, "owner", script.Kind(&terms, join(641)), keys, words, nKeys, nArgs)
+			command := script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner", script.Kind(&terms, join(641)), keys, words, nKeys, nArgs)
 			reply, err := c.Do(ctx, args(t, command)...).Text()
 			require.NoError(t, err)
 			assert.Equal(t, "0", strings.Fields(reply)[script.BatchHead])
@@ -76,7 +75,7 @@ func TestQueueKeyOfAnotherType(t *testing.T) {
 	for _, key := range []string{"plain", "state", "queue", "claims"} {
 		n := newNode(c)
 		require.NoError(t, c.FlushAll(t.Context()).Err())
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 - 0 60000", 0).Err())
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 run 0", 0).Err())
 		for i := range uint64(3) {
 			n.do(t, n.terms(i+1, 1), join(640))
 		}
@@ -107,7 +106,7 @@ func TestDamagedQueue(t *testing.T) {
 
 	// A claim that cannot be read may be a client's.
 	other := newNode(c)
-	other.keys = script.NewKeys("test", "another name")
+	other.keys = script.NewKeys("test", "another name").At(home)
 	for _, state := range []string{"S5 ab something", "S5 ab+1 2", "S5 ab+", "S5 ab 1 cd 5 1 9 2"} {
 		require.NoError(t, c.Set(t.Context(), other.keys.State(), state, 0).Err())
 		for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpLeave} {
@@ -172,60 +171,51 @@ func TestRetentionAfterAllExpired(t *testing.T) {
 	}
 }
 
+// A marker that names the run is kept. A new run, a clock that jumped and a
+// guard time that began by a time to come begin another incarnation, which is
+// not caught up. A node without that marker is of another set.
 func TestMark(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
-	mark := func(run, lost string) protocol.Incarnation { return marker(t, c, run, lost, false) }
-	first := mark("run1", script.Lost)
-	assert.Equal(t, first, mark("run1", script.Lost), "reported before")
-	assert.Equal(t, first, mark("run2", script.Kept), "nothing lost")
-	second := mark("run2", script.Lost)
-	assert.NotEqual(t, first, second)
-	assert.Equal(t, second, marker(t, c, "run3", script.Kept, true), "bootstrap keeps the incarnation")
-	assert.Equal(t, second, mark("run3", script.Lost), "and knows the run")
-
 	n := newNode(c)
-	require.NoError(t, c.Del(t.Context(), n.keys.Marker()).Err())
-	third := n.do(t, n.terms(1, 1), join(640)).Incarnation
-	assert.Equal(t, third, mark("run3", script.Lost), "a script does not know the run, but it was in this one")
-	assert.Equal(t, third, mark("run3", script.Lost))
-	assert.NotEqual(t, third, mark("run4", script.Lost))
-
-	// A clock jump counts once in an incarnation, however many clients report
-	// it.
-	fourth := mark("run4", script.Lost)
-	fifth := mark("run4", fmt.Sprint(fourth))
-	assert.NotEqual(t, fourth, fifth)
-	assert.Equal(t, fifth, mark("run4", fmt.Sprint(fourth)), "a client has reported it before")
-	for _, run := range []string{"run4", "-"} {
-		soon := fmt.Sprintf("7 %d %s 0 0 w", time.Now().Add(time.Minute).UnixMilli(), run)
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), soon, 0).Err())
-		assert.NotEqual(t, protocol.Incarnation(7), mark("run4", script.Lost), "or was set back")
-	}
-
-	// A run that has lasted for long may have begun with an old memory, or have
-	// got another's since. What a script has marked in an earlier run is no
-	// better.
-	ten := strconv.FormatInt(time.Now().Add(-10*time.Second).UnixMilli(), 10)
-	for _, run := range []string{"run5", "-"} {
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 "+ten+" "+run+" 0 0 w", 0).Err())
-		assert.NotEqual(t, protocol.Incarnation(7), mark("run6", script.Lost))
-		got, err := c.Get(t.Context(), n.keys.Marker()).Result()
+	key := n.keys.Marker()
+	mark := func(run, jumped string) protocol.Incarnation {
+		id := protocol.ID(uuid(t))
+		reply, err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, id, run, jumped))...).Slice()
 		require.NoError(t, err)
-		var inc, born int64
-		var is string
-		_, err = fmt.Sscan(got, &inc, &born, &is)
+		inc, _, err := script.DecodeMarker(values(t, reply))
 		require.NoError(t, err)
-		assert.Equal(t, "run6", is)
-		assert.False(t, strings.HasSuffix(got, " w"), "not caught up")
-		assert.InDelta(t, time.Now().UnixMilli(), born, 2000, "and the guard time begins")
+		return inc
 	}
-	require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 run6 0 0 w", 0).Err())
-	assert.Equal(t, protocol.Incarnation(7), mark("run7", script.Kept), "every write was on the disk")
-	assert.NotZero(t, marker(t, c, "run4", script.Kept, true))
+	long := time.Now().Add(-time.Hour).UnixMilli()
+	for _, was := range []string{fmt.Sprint("7 ", long, " run 20"), fmt.Sprint("7 ", long, " run 20 w"), "7 0 run 20 w", "7 0 run 20 l"} {
+		require.NoError(t, c.Set(t.Context(), key, was, 0).Err())
+		for _, jumped := range []string{"", "8"} {
+			assert.Equal(t, protocol.Incarnation(7), mark("run", jumped))
+			assert.Equal(t, was, c.Get(t.Context(), key).Val())
+		}
+	}
+	for what, of := range map[string][3]string{
+		"another run":                   {fmt.Sprint("7 ", long, " run 20 w"), "other", ""},
+		"its clock has jumped":          {fmt.Sprint("7 ", long, " run 20 w"), "run", "7"},
+		"its guard time is yet to come": {fmt.Sprint("7 ", time.Now().Add(time.Minute).UnixMilli(), " run 20 w"), "run", ""},
+	} {
+		require.NoError(t, c.Set(t.Context(), key, of[0], 0).Err())
+		inc := mark(of[1], of[2])
+		assert.NotEqual(t, protocol.Incarnation(7), inc, what)
+		words := strings.Fields(c.Get(t.Context(), key).Val())
+		require.Len(t, words, 4, what)
+		assert.Equal(t, []string{fmt.Sprint(inc), of[1], "20"}, []string{words[0], words[2], words[3]}, what)
+		assert.InDelta(t, time.Now().UnixMilli(), number(t, words[1]), 2000, what)
+		assert.Negative(t, c.TTL(t.Context(), key).Val(), what)
+		assert.Equal(t, inc, mark(of[1], of[2]), "%s, once", what)
+	}
+	require.NoError(t, c.Del(t.Context(), key).Err())
+	err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, protocol.ID{1}, "run", ""))...).Err()
+	assert.ErrorContains(t, err, script.OtherSet)
 }
 
-// A claim that would outlast the longest retention was stored before the clock
+// A claim that would outlast the retention was stored before the clock
 // was set back. It must neither be in the way for as long as that was, nor end
 // before its lease may have.
 func TestClaimOfTheFuture(t *testing.T) {
@@ -241,10 +231,6 @@ func TestClaimOfTheFuture(t *testing.T) {
 			early.TTL = time.Hour
 			require.Equal(t, i == 0, before.do(t, early, join(640)).Vote)
 		}
-		marker := c.Get(t.Context(), n.keys.Marker()).Val()
-		require.Contains(t, marker, " 7200000")
-		// As if so long a lease had never been promised.
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), strings.Replace(marker, " 7200000", " 500", 1), 0).Err())
 		mine := n.terms(1, 1)
 		mine.TTL = 200 * time.Millisecond
 		began := time.Now()
@@ -260,115 +246,6 @@ func TestClaimOfTheFuture(t *testing.T) {
 		n.do(t, mine, protocol.Request{Op: protocol.OpLeave})
 		assert.True(t, n.do(t, n.terms(9, 1), join(640)).Vote, "the others are gone for good")
 		require.NoError(t, c.FlushAll(t.Context()).Err())
-	}
-}
-
-// The requests of a client with a short retention drop no claim of another one
-// with a long lease, nor the fence before that one's retention is over.
-func TestLongestRetention(t *testing.T) {
-	c := redistest.Start(t, 1).Node(0).Client()
-	load(t, c)
-	ctx := t.Context()
-	leave := protocol.Request{Op: protocol.OpLeave}
-	for _, capacity := range []uint64{1, 3, 1 << 30} {
-		for _, first := range []string{"long", "short"} {
-			require.NoError(t, c.FlushAll(ctx).Err())
-			long, short := newNode(c), newNode(c)
-			long.guard, long.retention = 0, 30*time.Minute
-			l, s := long.terms(1, capacity), short.terms(2, capacity)
-			l.TTL, s.TTL = 10*time.Minute, 8*time.Second
-			l.Weight, s.Weight = capacity, capacity
-			if first == "short" { // a client has been here before, and so wrote the marker
-				short.do(t, s, join(576))
-				short.do(t, s, leave)
-			}
-			require.True(t, long.do(t, l, join(640)).Vote)
-			for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpSettle, protocol.OpLeave, protocol.OpJoin} {
-				a := short.do(t, s, protocol.Request{Op: op, Ticket: 704})
-				assert.False(t, a.Vote, "%v of %d, %s first", op, capacity, first)
-			}
-			assert.True(t, long.do(t, l, protocol.Request{Op: protocol.OpBeat}).Vote)
-			long.do(t, l, leave)
-			assert.True(t, short.do(t, s, protocol.Request{Op: protocol.OpBeat}).Vote)
-			short.do(t, s, leave)
-			assert.Greater(t, c.PTTL(ctx, short.keys.State()).Val(), 29*time.Minute, "%d, %s first", capacity, first)
-
-			// Alone, too, in each way in which a claim that is alone can come,
-			// stay and leave.
-			short.do(t, s, join(5000))
-			short.do(t, s, protocol.Request{Op: protocol.OpBeat})
-			short.do(t, s, leave)
-			assert.Greater(t, c.PTTL(ctx, short.keys.State()).Val(), 29*time.Minute, "%d, %s first", capacity, first)
-			for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpLeave} {
-				r := protocol.Request{Op: op, Ticket: 10000}
-				keys, words, nKeys, nArgs := script.AppendItem(nil, nil, short.keys, &s, r)
-				_, err := c.Do(ctx, args(t, script.AppendBatch(nil, script.MarkerKey("test"), 0, short.retention, "owner", script.Kind(&s, r), keys, words, nKeys, nArgs))...).Text()
-				require.NoError(t, err)
-				assert.Greater(t, c.PTTL(ctx, short.keys.State()).Val(), 29*time.Minute, "part %d, %d, %s first", i, capacity, first)
-			}
-		}
-	}
-}
-
-// A node that has lost its newest writes votes for the clients with a short
-// guard time when the longest that any client has shown to it is over, and not
-// earlier.
-func TestLongestGuard(t *testing.T) {
-	c := redistest.Start(t, 1).Node(0).Client()
-	load(t, c)
-	long, short := newNode(c), newNode(c)
-	long.guard, short.guard = 5*time.Minute, 20*time.Second
-	recovers := func(n *node, what string) {
-		for id := range uint64(2) {
-			for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpBeat, protocol.OpSettle} {
-				a := n.do(t, n.terms(id+1, 1), protocol.Request{Op: op, Ticket: 640})
-				require.Equal(t, protocol.Recovering, a.Status, what)
-				assert.Greater(t, a.Wait, 4*time.Minute, what)
-			}
-		}
-		terms := n.terms(1, 1)
-		reply, err := c.Do(t.Context(), args(t, script.AppendCommand(nil, n.keys, &terms, "owner", n.guard, n.retention, protocol.Request{Op: protocol.OpRead}))...).Slice()
-		require.NoError(t, err)
-		a, err := script.DecodeRecord(values(t, reply))
-		require.NoError(t, err)
-		assert.Equal(t, protocol.Recovering, a.Status, what)
-		assert.Greater(t, a.Wait, 4*time.Minute, what)
-	}
-	marker(t, c, "run1", script.Lost, false)
-	long.do(t, long.terms(3, 1), join(640))
-	recovers(short, "new")
-	marker(t, c, "run2", script.Lost, false)
-	recovers(short, "lost")
-	marker(t, c, "run3", script.Lost, true)
-	assert.True(t, short.do(t, short.terms(1, 1), join(640)).Vote, "bootstrap")
-	marker(t, c, "run4", script.Lost, false)
-	recovers(short, "lost after a bootstrap")
-	terms := short.terms(1, 1)
-	keys, words, nKeys, nArgs := script.AppendItem(nil, nil, short.keys, &terms, join(640))
-	reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, script.MarkerKey("test"), short.guard, short.retention, "owner", script.Kind(&terms, join(640)), keys, words, nKeys, nArgs))...).Text()
-	require.NoError(t, err)
-	assert.Equal(t, "0", strings.Fields(reply)[script.BatchHead])
-}
-
-// The settings at the end of the marker of a node that is caught up are
-// compared as text. Digits before or after them belong to a longer guard time
-// or retention, which counts.
-func TestSettingsThatLookAlike(t *testing.T) {
-	c := redistest.Start(t, 1).Node(0).Client()
-	load(t, c)
-	n := newNode(c)
-	n.guard, n.retention = 20*time.Second, 300*time.Second
-	born := time.Now().Add(-time.Minute).UnixMilli()
-	for settings, votes := range map[string]bool{
-		"20000 300000 w": true, "20000 300000": true, "120000 300000 w": false, "120000 300000": false, "20000 3000000 w": true,
-	} {
-		require.NoError(t, c.FlushAll(t.Context()).Err())
-		load(t, c)
-		require.NoError(t, c.Set(t.Context(), script.MarkerKey("test"), fmt.Sprint("7 ", born, " run ", settings), 0).Err())
-		a := n.do(t, n.terms(1, 1), join(640))
-		assert.EqualValues(t, 7, a.Incarnation, settings)
-		assert.Equal(t, votes, a.Vote, settings)
-		assert.Equal(t, settings == "20000 3000000 w", c.PTTL(t.Context(), n.keys.State()).Val() > 30*time.Minute, settings)
 	}
 }
 

@@ -42,18 +42,16 @@ var files embed.FS
 // library is all scripts. They are built at their first use: a program that
 // imports the package and connects to no node does not pay for them.
 type library struct {
-	enter, beat, leave       Script // enter is join and settle: they differ in a flag
-	mark, bootstrap, inspect Script
-	record, caughtUp, batch  Script
-	set                      Script
+	enter, beat, leave      Script // enter is join and settle: they differ in a flag
+	mark, inspect, set      Script
+	record, caughtUp, batch Script
 }
 
 var built = sync.OnceValue(func() *library {
 	return &library{
 		build("enter"), build("beat"), build("leave"),
-		build("mark"), build("bootstrap"), build("inspect"),
+		build("mark"), build("inspect"), build("set"),
 		build("record"), build("caughtup"), build("batch"),
-		build("set"),
 	}
 })
 
@@ -61,7 +59,7 @@ var built = sync.OnceValue(func() *library {
 // yet.
 func All() []Script {
 	l := built()
-	return []Script{l.enter, l.beat, l.leave, l.mark, l.bootstrap, l.inspect, l.record, l.caughtUp, l.batch, l.set}
+	return []Script{l.enter, l.beat, l.leave, l.mark, l.inspect, l.set, l.record, l.caughtUp, l.batch}
 }
 
 // build reads a script and puts the shared parts where it asks for them with

@@ -4,14 +4,12 @@ import (
 	"crypto/rand"
 	"flag"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/script/conformance"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
@@ -28,21 +26,11 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Config{Client: c, Sequences: *sequences, Seed: *seed})
 }
 
-// marker sends a mark, or a bootstrap, as client of the given run of the
-// server.
-func marker(t *testing.T, c redis.UniversalClient, run, lost string, bootstrap bool) protocol.Incarnation {
-	t.Helper()
-	var random protocol.ID
-	_, _ = rand.Read(random[:])
-	b := script.AppendMark(nil, script.MarkerKey("test"), random, run, lost, 5*time.Second, 0, time.Minute)
-	if bootstrap {
-		b = script.AppendBootstrap(nil, script.MarkerKey("test"), random, run, script.EndAny, 0, time.Minute)
-	}
-	reply, err := c.Do(t.Context(), args(t, b)...).Slice()
+// uuid is a random id.
+func uuid(t *testing.T) (id protocol.ID) {
+	_, err := rand.Read(id[:])
 	require.NoError(t, err)
-	inc, _, err := script.DecodeMarker(values(t, reply))
-	require.NoError(t, err)
-	return inc
+	return id
 }
 
 // dump is everything stored under a name, and the marker.

@@ -31,7 +31,7 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 	case s.Kind == protocol.SetCommit && s.Ready:
 		op = "ready"
 	}
-	var guard, retention time.Duration
+	var guard time.Duration
 	switch s.Kind {
 	case protocol.SetRestore:
 		ballot = s.Seen
@@ -39,7 +39,7 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 		ballot = s.Life
 	}
 	if s.Config != nil {
-		config, guard, retention = s.Config.String(), s.Config.Guard(), s.Config.Retention()
+		config, guard = s.Config.String(), s.Config.Guard()
 	}
 	dst = resp.AppendArray(dst, 3+1+more(tagOf(prefix))+7)
 	dst = resp.AppendString(dst, "EVALSHA")
@@ -51,13 +51,13 @@ func AppendSet(dst []byte, prefix string, s protocol.RecordStep, random protocol
 	dst = resp.AppendString(dst, config)
 	dst = resp.AppendString(dst, random.String())
 	dst = resp.AppendString(dst, runID)
-	return appendPromise(dst, guard, retention)
+	return resp.AppendInt(dst, guard.Milliseconds())
 }
 
 // EvalLife returns what has a blank server keep a word, by EVAL: the server may
 // not know the script. The answer is what it keeps.
 func EvalLife(prefix, word string) (source string, keys []string, args []any) {
-	return built().set.Source, []string{SetKey(prefix)}, []any{protocol.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0 0"}
+	return built().set.Source, []string{SetKey(prefix)}, []any{protocol.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0"}
 }
 
 // DecodeSet reads the answer to AppendSet.

@@ -83,8 +83,7 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 					_, err := n.send(t, n.terms(1, 1), protocol.Request{Op: op})
 					refused := err != nil && strings.HasPrefix(err.Error(), script.OtherSet)
 					m.Count(home.Stamp())
-					m.Show(n.guard, n.retention)
-					a, _ := m.Handle(time.Now().UnixMilli(), n.terms(1, 1), "owner", protocol.Request{Op: op, Stored: &protocol.Stored{}}, 1)
+					a, _ := m.Handle(time.Now().UnixMilli(), n.terms(1, 1), "owner", protocol.Request{Op: op, Stored: &protocol.Stored{}})
 					require.Equal(t, a.Status == protocol.OtherSet, refused, "seed %d, step %d: %v as of %q at %q: %v", seed, i, op, home, m.SetText(), err)
 				}
 			}
@@ -129,21 +128,21 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 		return c.Get(t.Context(), markerKey(of)).Val()
 	}
 	assert.Empty(t, step(protocol.RecordStep{Kind: protocol.SetAccept, Ballot: "19a0000000000000001"}, set), "it serves nothing")
-	assert.Regexp(t, `^\d+ 0 run 60000 120000 w$`, step(protocol.RecordStep{Kind: protocol.SetCommit, Ready: true}, set))
+	assert.Regexp(t, `^\d+ 0 run 60000 w$`, step(protocol.RecordStep{Kind: protocol.SetCommit, Ready: true}, set))
 	for key, refused := range map[string]bool{markerKey(set): false, markerKey(all[1]): true} {
-		err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, protocol.ID{1}, "run", script.Lost, 0, 0, time.Minute))...).Err()
+		err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, protocol.ID{1}, "run", ""))...).Err()
 		assert.Equal(t, refused, err != nil, key)
 	}
-	assert.Regexp(t, `^\d+ 0 run 120000 120000 w$`, step(protocol.RecordStep{Kind: protocol.SetMove}, longer))
+	assert.Regexp(t, `^\d+ 0 run 120000 w$`, step(protocol.RecordStep{Kind: protocol.SetMove}, longer))
 	assert.Zero(t, c.Exists(t.Context(), markerKey(set)).Val(), "the marker has moved")
 
 	require.NoError(t, c.FlushAll(t.Context()).Err())
 	before := strings.Fields(step(protocol.RecordStep{Kind: protocol.SetRestore}, set))
-	require.Len(t, before, 5, "it is not caught up")
-	assert.Equal(t, []string{"run", "60000", "120000"}, before[2:], "its guard time is that of the set")
+	require.Len(t, before, 4, "it is not caught up")
+	assert.Equal(t, []string{"run", "60000"}, before[2:], "its guard time is that of the set")
 	require.NoError(t, c.Del(t.Context(), markerKey(set)).Err())
 	lost := step(protocol.RecordStep{Kind: protocol.SetCommit, Ready: true}, set)
-	assert.Regexp(t, `^\d+ [1-9]\d+ run 60000 120000$`, lost, "a recorded node that lost its marker is not new")
+	assert.Regexp(t, `^\d+ [1-9]\d+ run 60000$`, lost, "a recorded node that lost its marker is not new")
 	before = strings.Fields(lost)
 	after := strings.Fields(step(protocol.RecordStep{Kind: protocol.SetMove}, longer))
 	assert.Equal(t, before[0], after[0])
@@ -154,8 +153,8 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 	require.NoError(t, c.FlushAll(t.Context()).Err())
 	step(protocol.RecordStep{Kind: protocol.SetRestore}, set)
 	born := time.Now().Add(-70 * time.Second).UnixMilli()
-	require.NoError(t, c.Set(t.Context(), markerKey(set), fmt.Sprint("7 ", born, " run 60000 120000"), 0).Err())
-	assert.Equal(t, fmt.Sprint("7 ", born-60000, " run 120000 120000"), step(protocol.RecordStep{Kind: protocol.SetMove}, longer), "its guard time was over")
+	require.NoError(t, c.Set(t.Context(), markerKey(set), fmt.Sprint("7 ", born, " run 60000"), 0).Err())
+	assert.Equal(t, fmt.Sprint("7 ", born-60000, " run 120000"), step(protocol.RecordStep{Kind: protocol.SetMove}, longer), "its guard time was over")
 }
 
 // later is a configuration of the next epoch.
@@ -180,19 +179,19 @@ func TestANodeThatEntersVotesAndDoesNotAttest(t *testing.T) {
 			s := protocol.RecordStep{Kind: []protocol.RecordKind{protocol.SetRestore, protocol.SetMove}[i], Config: set, Identity: set.Members[0].Identity}
 			if i == 1 { // its guard time ended not long ago
 				born := time.Now().Add(-70 * time.Second).UnixMilli()
-				require.NoError(t, c.Set(t.Context(), script.HomeOf(before.Stamp).Marker("test"), fmt.Sprint("7 ", born, " run 60000 120000", was), 0).Err())
+				require.NoError(t, c.Set(t.Context(), script.HomeOf(before.Stamp).Marker("test"), fmt.Sprint("7 ", born, " run 60000", was), 0).Err())
 			}
 			require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
 		}
 		home := script.HomeOf(joint.Stamp)
 		marker := c.Get(t.Context(), home.Marker("test")).Val()
-		assert.Regexp(t, `^7 \d+ run 60000 120000( l)?$`, marker)
+		assert.Regexp(t, `^7 \d+ run 60000( l)?$`, marker)
 		n := newNode(c)
-		n.keys = script.NewKeys("test", "a name").At(home)
+		n.keys, n.guard = script.NewKeys("test", "a name").At(home), time.Minute
 		sem := n.terms(1, 1)
 		sem.Capacity, sem.Counting = 2, true
 		assert.Equal(t, was == " w", n.do(t, sem, join(640)).Vote, "a node that was caught up: %q", was)
 		require.NoError(t, c.Do(t.Context(), args(t, script.AppendCaughtUp(nil, home.Marker("test"), 7))...).Err())
-		assert.Regexp(t, `^7 \d+ run 60000 120000 w$`, c.Get(t.Context(), home.Marker("test")).Val())
+		assert.Regexp(t, `^7 \d+ run 60000 w$`, c.Get(t.Context(), home.Marker("test")).Val())
 	}
 }

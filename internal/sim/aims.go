@@ -115,44 +115,6 @@ var restart = generator{
 	},
 }
 
-// uneven: a holder has a longer ttl, guard time and retention than another
-// client, which comes while that lease runs; or after a node of the holder's
-// has lost its newest writes.
-var uneven = generator{
-	name: "uneven",
-	set: func(r *rand.Rand, s *setting) {
-		plain(r, s, 2)
-		s.skew, s.guard = 0, 2*s.ttl
-		s.length = 3*s.guard + 4*s.ttl
-	},
-	plan: func(w *world) {
-		ns := w.shuffled()
-		a, c := ns[0], ns[2]
-		long, short := w.procs[0], w.procs[1]
-		e, f := long.parts[0], short.parts[0]
-		short.shorten(4 + w.rng.IntN(4))
-		w.then(w.delay, func() { e.acquire(false) })
-		w.once(holds(e), w.ttl, w.around(w.delay*4), e.release)
-		w.then(w.around(w.nodeTimeout), func() {
-			for _, n := range ns {
-				n.save()
-			}
-			if w.rng.IntN(2) == 0 {
-				long.cutOff(c)
-			}
-			e.acquire(false)
-		})
-		w.once(holds(e), w.ttl, w.around(w.delay*4), func() {
-			if w.rng.IntN(2) == 0 {
-				long.cutOff(a)
-				w.wipe(a, true)
-			}
-		})
-		w.then(w.around(w.nodeTimeout), func() { f.acquire(false) })
-		w.once(holds(f), 2*w.guard, w.around(w.nodeTimeout), func() {})
-	},
-}
-
 // stale: an attempt that only one node has heard of waits, while another claim
 // passes through the other two; one of those forgets, and then it gets there.
 var stale = generator{

@@ -79,21 +79,6 @@ var doubt = generator{
 	},
 }
 
-// doubtful: as doubt, where the other client has shorter settings than the
-// holder.
-var doubtful = generator{
-	name: "doubtful",
-	set: func(r *rand.Rand, s *setting) {
-		doubt.set(r, s)
-		s.skew = 0  // the shorter settings must bear it, too
-		s.nodes = 3 // a node alone whose clock is wrong by more than a client allows does not serve it
-	},
-	plan: func(w *world) {
-		w.procs[1].shorten(4 + w.rng.IntN(4))
-		doubt.plan(w)
-	},
-}
-
 // nap: a client sleeps for long while it neither holds nor waits, and its
 // connections come back one after the other. It is served soon then.
 var nap = generator{

@@ -28,7 +28,7 @@ var reborn = generator{
 			if !byPush {
 				pe.cutOff(a)
 				a.model.Forget() // so that f has a's vote
-				a.model.Bootstrap(0, a.incarnation(), false)
+				a.model.Bootstrap(0, a.incarnation())
 			}
 			f.acquire(false)
 		})

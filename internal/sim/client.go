@@ -75,8 +75,6 @@ func (p *proc) act(a *protocol.Action) {
 	case protocol.ActMark:
 		r := protocol.Request{Node: l.no, Ticket: protocol.Ticket(a.Incarnation), Sent: p.now()}
 		l.transfer(&message{about: thatMark, link: l, req: r, try: a.Try})
-	case protocol.ActGuard:
-		l.ask(theLongest, 0)
 	case protocol.ActReconnect:
 		l.snap()
 	case protocol.ActStep:
@@ -192,8 +190,6 @@ func (l *link) attended(m *message) {
 		l.judgeTime(m)
 	case thatMark:
 		p.carryOut(p.client.Marked(now, l.no, m.try, m.ans.Incarnation, true))
-	case theLongest:
-		p.carryOut(p.client.Guarded(now, l.no, m.ans.Wait))
 	case theSet:
 		p.members.Told(l.no, m.try, m.set, m.next)
 		p.regroup()

@@ -14,18 +14,17 @@ import (
 type about uint8
 
 const (
-	claims     about = iota // or records
-	hello                   // how a connection begins: the node's incarnation, and its time
-	theTime                 // the node's
-	thatMark                // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
-	repairs                 // a step of a repair
-	theLongest              // the longest guard time that clients have shown to the node
-	moves                   // a step of the register of the node's set
-	theSet                  // what the node keeps of its set
+	claims   about = iota // or records
+	hello                 // how a connection begins: the node's incarnation, and its time
+	theTime               // the node's
+	thatMark              // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
+	repairs               // a step of a repair
+	moves                 // a step of the register of the node's set
+	theSet                // what the node keeps of its set
 )
 
 func (a about) String() string {
-	return [...]string{"claims", "hello", "time", "mark", "repairing", "longest", "move", "set"}[a]
+	return [...]string{"claims", "hello", "time", "mark", "repairing", "move", "set"}[a]
 }
 
 // attend does what is asked of a node outside any claim.
@@ -55,7 +54,7 @@ func (n *node) attend(m *message) protocol.Answer {
 		n.model.Mark(n.millis(w.now), n.incarnation())
 	}
 	inc, _ = n.model.Incarnation()
-	return protocol.Answer{Incarnation: inc, Clock: n.millis(w.now), Wait: n.model.Guard()}
+	return protocol.Answer{Incarnation: inc, Clock: n.millis(w.now)}
 }
 
 func (l *link) askTime() {

@@ -50,11 +50,11 @@ type node struct {
 func newNode(w *world, i int) *node {
 	n := &node{w: w, idx: i, slow: 1, clock: newClock(w.rng, &w.setting), model: model.New(w.guard)}
 	n.model.Off, n.model.Portion = w.off, w.portion
-	n.model.Show(w.guard, w.retention)
+	n.model.Configure(w.guard, w.retention)
 	n.names = maps.Clone(w.listed)
 	n.atWall()
 	if w.bootstrap {
-		n.model.Bootstrap(0, n.incarnation(), false)
+		n.model.Bootstrap(0, n.incarnation())
 	}
 	return n
 }
@@ -98,10 +98,18 @@ func (t *participant) data(n *node) *model.Node {
 // lockNames are the names that participants claim.
 var lockNames = [...]string{"", "second", "third", "fourth"}
 
+// begins has a node without a marker begin an incarnation, in a world without
+// sets. In a set a member gets its place back by the word of others.
+func (n *node) begins() {
+	if _, marked := n.model.Incarnation(); !marked && n.w.decided == nil {
+		n.model.Mark(n.millis(n.w.now), n.incarnation())
+	}
+}
+
 func (n *node) handle(m *message, late bool) protocol.Answer {
 	w := n.w
-	n.model.Show(m.link.proc.guard(), m.link.proc.retention())
 	n.model.Count(m.stamp)
+	n.begins()
 	if m.req.Op == protocol.OpJoin || m.req.Op == protocol.OpSettle {
 		n.sent++
 	}
@@ -115,7 +123,7 @@ func (n *node) handle(m *message, late bool) protocol.Answer {
 	if n.lie != nil {
 		n.model.Off |= model.SetRefuse
 	}
-	a, outs := data.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req, n.incarnation())
+	a, outs := data.Handle(n.millis(w.now), m.terms, m.link.proc.name, m.req)
 	a.Clock = n.millis(w.now)
 	if m.inq != nil && m.inq.name != nil && m.req.Op != protocol.OpRead {
 		w.registered(m.inq.name.Name)
@@ -291,7 +299,7 @@ func (n *node) revert() {
 func (n *node) inspect(p *proc) {
 	if _, marked := n.model.Incarnation(); !marked && p.members != nil {
 		n.unmarked, n.replica = false, false
-	} else if n.unmarked || n.replica || n.model.Recovering(n.millis(n.w.now)) > max(n.w.guard, n.model.Guard()) {
+	} else if n.unmarked || n.replica || n.model.Recovering(n.millis(n.w.now)) > n.model.Guard() {
 		n.mark()
 	}
 }

@@ -24,7 +24,7 @@ func TestLongQueueTakesManySmallPortions(t *testing.T) {
 			for i := range 200 {
 				terms := protocol.Terms{ID: w.newID(), Weight: w.capacity, Capacity: w.capacity, TTL: w.ttl}
 				n.sent++
-				n.model.Handle(n.millis(w.now), terms, "0", protocol.Request{Op: protocol.OpJoin, Ticket: epoch + protocol.Ticket(64*i)}, n.incarnation())
+				n.model.Handle(n.millis(w.now), terms, "0", protocol.Request{Op: protocol.OpJoin, Ticket: epoch + protocol.Ticket(64*i)})
 			}
 			w.then(w.delay, func() { f.acquire(false) })
 			w.then(w.ttl+w.ttl/2, func() {

@@ -25,7 +25,6 @@ type proc struct {
 	intake      protocol.Intake[*participant]
 	parts       []*participant
 	registerOps []*registerOp
-	shorter     time.Duration // its settings are those of the world divided by this
 
 	members     *protocol.Membership // nil: its nodes are those of the world, and no set
 	list        []*node              // that it begins with
@@ -53,7 +52,7 @@ type proc struct {
 }
 
 func newProc(w *world, i int) *proc {
-	p := &proc{w: w, name: strconv.Itoa(i), label: string(rune('a' + i)), clock: newClock(w.rng, &w.setting), alive: true, shorter: 1, index: i}
+	p := &proc{w: w, name: strconv.Itoa(i), label: string(rune('a' + i)), clock: newClock(w.rng, &w.setting), alive: true, index: i}
 	p.adjust()
 	for i, n := range w.nodes {
 		p.links = append(p.links, &link{proc: p, node: n, idx: i, no: i, up: true, open: true, last: [2]moment{w.now, w.now}})
@@ -78,21 +77,9 @@ func (w *world) owner(name string) *proc {
 	return w.procs[i]
 }
 
-// shorten divides its settings by a number.
-func (p *proc) shorten(by int) {
-	p.shorter = time.Duration(by)
-	p.begin()
-	for _, l := range p.links {
-		l.reach()
-	}
-}
-
-// The settings of one process; they may differ.
-
-func (p *proc) ttl() time.Duration         { return p.w.ttl / p.shorter }
-func (p *proc) guard() time.Duration       { return p.settings().Guard / p.shorter }
-func (p *proc) retention() time.Duration   { return p.settings().Retention / p.shorter }
-func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout / p.shorter }
+func (p *proc) ttl() time.Duration         { return p.w.ttl }
+func (p *proc) guard() time.Duration       { return p.settings().Guard }
+func (p *proc) nodeTimeout() time.Duration { return p.w.nodeTimeout }
 
 // lease is the ttl of a claim that begins now.
 func (p *proc) lease() time.Duration {

@@ -38,8 +38,9 @@ func (w *world) resize(limit uint64, nodes []*node) {
 		n.model.Resize(limit, w.permits.at)
 		// As the client does that has resized: some request, for the nodes to
 		// look again.
+		n.begins()
 		_, outs := n.model.Handle(n.millis(w.now), protocol.Terms{Capacity: w.capacity, Counting: true},
-			"", protocol.Request{Op: protocol.OpBeat}, n.incarnation())
+			"", protocol.Request{Op: protocol.OpBeat})
 		for _, o := range outs {
 			n.push(o)
 		}

@@ -56,9 +56,6 @@ func (x *tape) setup() {
 	}
 	for _, p := range w.procs {
 		s := fmt.Sprintf("process %s offset %d rate %v", p.label, p.clock.offset, p.rate)
-		if p.shorter > 1 {
-			s += fmt.Sprintf(" settings %d", p.shorter)
-		}
 		x.note("%s", s)
 	}
 	x.lines = append(x.lines, x.before...)

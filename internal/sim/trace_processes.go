@@ -23,8 +23,6 @@ func (p *player) process(a *args) error {
 		case "offset":
 			_, err := fmt.Sscan(a.next(), &q.clock.offset)
 			a.fail(err)
-		case "settings":
-			q.shorten(int(a.number()))
 		default:
 			return fmt.Errorf("process has no such option")
 		}

@@ -109,21 +109,20 @@ func (c *Config) setDefaults() {
 // Info is what a node said about itself when the connection opened. What it
 // did not tell, because it lacks the command or forbids it, is zero.
 type Info struct {
-	Addr          string // of the server, as the client's options or its cluster name it
-	RunID         string // another one: the process was restarted
-	Version       string
-	Role          string // "master" or "slave"
-	Master        string // of a replica: the address of its master
-	UptimeSeconds int64
-	AOFEnabled    bool
-	FsyncAlways   bool   // appendfsync is always; counts only with AOFEnabled
-	Rewriting     bool   // the append-only file
-	WasReplica    bool   // in this run
-	Former        string // of which master: a part of its replication id
-	Eviction      string // maxmemory-policy
-	ClientID      int64
-	Protocol      int           // 3: pushes come on this connection; 2: they have one of their own
-	RoundTrip     time.Duration // of the first command
+	Addr        string // of the server, as the client's options or its cluster name it
+	RunID       string // another one: the process was restarted
+	Version     string
+	Role        string // "master" or "slave"
+	Master      string // of a replica: the address of its master
+	AOFEnabled  bool
+	FsyncAlways bool   // appendfsync is always; counts only with AOFEnabled
+	Rewriting   bool   // the append-only file
+	WasReplica  bool   // in this run
+	Former      string // of which master: a part of its replication id
+	Eviction    string // maxmemory-policy
+	ClientID    int64
+	Protocol    int           // 3: pushes come on this connection; 2: they have one of their own
+	RoundTrip   time.Duration // of the first command
 }
 
 // Run names the memory that the server has: that of its process, until another

@@ -337,8 +337,6 @@ func (i *Info) parse(section string) {
 			i.RunID = short(value)
 		case "redis_version":
 			i.Version = short(value)
-		case "uptime_in_seconds":
-			i.UptimeSeconds, _ = strconv.ParseInt(value, 10, 64)
 		case "role":
 			i.Role = value
 		case "master_host":

@@ -143,8 +143,7 @@ func (s *sequence) shared(terms protocol.Terms, owner string, r protocol.Request
 	if err != nil {
 		return fmt.Errorf("%w: %v", err, v)
 	}
-	s.node.Show(s.guard, retention)
-	want, pushed := s.node.Handle(s.now, terms, owner, r, got.Incarnation)
+	want, pushed := s.node.Handle(s.now, terms, owner, r)
 	*outs = append(*outs, pushed...)
 	if r.Op != protocol.OpLeave {
 		if err := s.compareClock(got.Clock); err != nil {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,7 +36,7 @@ func (s *sequence) exchange(ctx context.Context, command []any) (*redis.Cmd, []*
 	if err := errors.Join(before.Err(), after.Err()); err != nil {
 		return nil, nil, "", err
 	}
-	if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
+	if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) && !otherSet(cmd) {
 		return nil, nil, "", fmt.Errorf("%.12v…: %w", command, err)
 	}
 	msgs, err := s.pushes.untilMark(ctx)
@@ -56,20 +57,21 @@ func (s *sequence) exchange(ctx context.Context, command []any) (*redis.Cmd, []*
 	return cmd, msgs, plain.Val(), nil
 }
 
+// otherSet reports whether the node has refused a request as of another set.
+func otherSet(cmd *redis.Cmd) bool {
+	return cmd.Err() != nil && strings.HasPrefix(cmd.Err().Error(), script.OtherSet)
+}
+
 // request puts one request to the node and to the model.
 func (s *sequence) request(ctx context.Context, a *actor, r protocol.Request) error {
 	if r.Op == protocol.OpLeave {
-		return s.requestAs(ctx, &a.terms, a.owner, a.far, r, script.DecodeLeave)
+		return s.requestAs(ctx, &a.terms, a.owner, r, script.DecodeLeave)
 	}
-	return s.requestAs(ctx, &a.terms, a.owner, a.far, r, script.Decode)
+	return s.requestAs(ctx, &a.terms, a.owner, r, script.Decode)
 }
 
-func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, far bool, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) error {
-	guard, kept := s.guard, retention
-	if far {
-		guard, kept = 2*guard, 2*kept
-	}
-	args, err := words(script.AppendCommand(nil, s.keys, terms, owner, guard, kept, r))
+func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) error {
+	args, err := words(script.AppendCommand(nil, s.keys, terms, owner, s.guard, retention, r))
 	if err != nil {
 		return err
 	}
@@ -77,28 +79,21 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 	if err != nil {
 		return err
 	}
-	v, err := values(cmd)
-	if err != nil {
-		return err
+	var got protocol.Answer
+	if got.Status = protocol.OtherSet; !otherSet(cmd) {
+		v, err := values(cmd)
+		if err != nil {
+			return err
+		}
+		if got, err = decode(v); err != nil {
+			return fmt.Errorf("%w: %v", err, cmd.Val())
+		}
 	}
-	got, err := decode(v)
-	if err != nil {
-		return fmt.Errorf("%w: %v", err, cmd.Val())
-	}
-	_, marked := s.node.Incarnation()
-	if r.Op == protocol.OpLeave && !marked { // which makes a marker, and does not say so
-		_, _ = fmt.Sscan(s.cfg.Client.Get(ctx, s.keys.Marker()).Val(), &got.Incarnation)
-	}
-	if !marked && s.incs[got.Incarnation] {
-		return fmt.Errorf("incarnation %d again after the memory was lost", got.Incarnation)
-	}
-	s.incs[got.Incarnation] = true
-	s.node.Show(guard, kept)
-	want, outs := s.node.Handle(s.now, *terms, owner, r, got.Incarnation)
-	if r.Op == protocol.OpLeave {
-		got.Incarnation = 0
-	} else if err := s.compareClock(got.Clock); err != nil {
-		return err
+	want, outs := s.node.Handle(s.now, *terms, owner, r)
+	if r.Op != protocol.OpLeave && got.Status != protocol.OtherSet {
+		if err := s.compareClock(got.Clock); err != nil {
+			return err
+		}
 	}
 	got.Clock, want.Clock = 0, 0
 	s.note("%d %v %v T=%d list=%t %+v cap=%d w=%d ttl=%v\n      got  %+v %+v\n      want %+v %+v %+v",
@@ -151,24 +146,76 @@ func (s *sequence) forget(ctx context.Context) error {
 	if s.cfg.Advance != nil {
 		s.cfg.Advance(time.Millisecond) // no server comes back in the instant in which it was lost
 	}
-	_, _, _, err := s.exchange(ctx, []any{"DEL", k.Plain(), k.State(), k.Queue(), k.Claims(), k.Marker(), k.Record(), k.Watchers(), s.beside()})
+	_, _, _, err := s.exchange(ctx, s.del(k.Plain(), k.State(), k.Queue(), k.Claims()))
 	s.node.Forget()
-	s.named = false
 	s.note("%d forget", s.now)
 	return err
 }
 
-// marker bootstraps the node, or reports a run whose newest writes may be lost.
-func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
-	var random protocol.ID
-	binary.BigEndian.PutUint64(random[:], s.rng.Uint64())
-	was, _ := s.node.Incarnation()
-	end := []string{script.EndAny, script.EndNone, strconv.FormatUint(uint64(was), 10), strconv.FormatUint(uint64(was)+1, 10)}[s.rng.IntN(4)]
-	b := script.AppendMark(nil, s.keys.Marker(), random, random.String(), script.Lost, 0, s.guard, retention)
-	if bootstrap {
-		b = script.AppendBootstrap(nil, s.keys.Marker(), random, random.String(), end, s.guard, retention)
+// del deletes those keys, and all else that the node keeps.
+func (s *sequence) del(keys ...string) []any {
+	command := []any{"DEL", s.keys.Marker(), s.keys.Record(), s.keys.Watchers(), s.beside(), script.SetKey(s.prefix)}
+	for _, k := range keys {
+		command = append(command, k)
 	}
-	args, err := words(b)
+	return command
+}
+
+// found has the node record its set. With ready it votes at once.
+func (s *sequence) found(ctx context.Context, ready bool) error {
+	for _, kind := range []protocol.RecordKind{protocol.SetAccept, protocol.SetCommit} {
+		step := protocol.RecordStep{Kind: kind, Ballot: "1", Identity: s.set.Members[0].Identity, Config: s.set, Ready: ready}
+		args, err := words(script.AppendSet(nil, s.prefix, step, s.random(), "run"))
+		if err != nil {
+			return err
+		}
+		if _, _, _, err := s.exchange(ctx, args); err != nil {
+			return err
+		}
+		var inc protocol.Incarnation
+		_, _ = fmt.Sscan(s.cfg.Client.Get(ctx, s.keys.Marker()).Val(), &inc)
+		s.node.Step(s.now, step, inc)
+	}
+	s.runs = "run"
+	s.node.Count(s.set.Stamp)
+	s.note("%d found ready=%t", s.now, ready)
+	return s.compareMarker(ctx)
+}
+
+// compareMarker wants the incarnation of the model, and a new one for each life.
+func (s *sequence) compareMarker(ctx context.Context) error {
+	var got protocol.Incarnation
+	_, _ = fmt.Sscan(s.cfg.Client.Get(ctx, s.keys.Marker()).Val(), &got)
+	if want, _ := s.node.Incarnation(); got != want {
+		return fmt.Errorf("incarnation %d, want %d", got, want)
+	}
+	return nil
+}
+
+// random is where the node takes a new incarnation from.
+func (s *sequence) random() (id protocol.ID) {
+	binary.BigEndian.PutUint64(id[:], s.rng.Uint64())
+	return id
+}
+
+// age has the node have served for long.
+func (s *sequence) age(ctx context.Context) error {
+	inc, _ := s.node.Incarnation()
+	_, _, _, err := s.exchange(ctx, []any{"SET", s.keys.Marker(), fmt.Sprintf("%d 0 run %d w", inc, s.guard.Milliseconds())})
+	s.runs = "run"
+	s.node.Bootstrap(s.now, inc)
+	s.note("%d age", s.now)
+	return err
+}
+
+// mark reports a run whose newest writes may be lost, or a clock that jumped.
+func (s *sequence) mark(ctx context.Context) error {
+	was, _ := s.node.Incarnation()
+	run, jumped := "run", []string{"", strconv.FormatUint(uint64(was), 10), strconv.FormatUint(uint64(was)+1, 10)}[s.rng.IntN(3)]
+	if s.rng.IntN(4) == 0 {
+		run = s.random().String()
+	}
+	args, err := words(script.AppendMark(nil, s.keys.Marker(), s.random(), run, jumped))
 	if err != nil {
 		return err
 	}
@@ -184,23 +231,16 @@ func (s *sequence) marker(ctx context.Context, bootstrap bool) error {
 	if err != nil {
 		return err
 	}
-	s.incs[inc] = true
-	s.node.Show(s.guard, retention)
-	switch was, marked := s.node.Incarnation(); {
-	case bootstrap:
-		keep := end != script.EndAny && end != strconv.FormatUint(uint64(inc), 10)
-		s.named = s.named || !marked || !keep || s.node.Recovering(s.now) == 0 // a marker that is kept keeps its run
-		s.node.Bootstrap(s.now, inc, keep)
-	case marked && was == inc && !s.named: // made by a script, in this very run
-	default:
+	s.note("%d mark %s %s: %d, %v old", s.now, run, jumped, inc, age)
+	begins := run != s.runs || jumped == strconv.FormatUint(uint64(was), 10)
+	if begins != (inc != was) {
+		return fmt.Errorf("incarnation %d after %d", inc, was)
+	}
+	if begins {
+		s.runs = run
 		s.node.Mark(s.now, inc)
 	}
-	s.named = s.named || !bootstrap
-	s.note("%d marker bootstrap=%t: %d, %v old", s.now, bootstrap, inc, age)
-	if now, _ := s.node.Incarnation(); now != inc {
-		return fmt.Errorf("incarnation %d, want %d", inc, now)
-	}
-	return nil
+	return s.compareMarker(ctx)
 }
 
 func (s *sequence) pass(d time.Duration) error {

@@ -65,7 +65,7 @@ func (s *sequence) record(ctx context.Context, a *actor) error {
 			}
 		}
 	}
-	return s.requestAs(ctx, &terms, a.owner, false, r, script.DecodeRecord)
+	return s.requestAs(ctx, &terms, a.owner, r, script.DecodeRecord)
 }
 
 // forge is what a client with a wrong clock, or another writer, has left in

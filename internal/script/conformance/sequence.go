@@ -26,7 +26,6 @@ const retention = 5 * time.Minute
 type actor struct {
 	terms protocol.Terms
 	owner string
-	far   bool // its client's guard time and retention are longer than the others'
 }
 
 // sequence is one random history of one name, on a node of its own: its prefix
@@ -41,13 +40,13 @@ type sequence struct {
 	name    string
 	guard   time.Duration
 	count   bool // it is a semaphore's
-	named   bool // the marker knows the run
-	timed   bool // time is let pass
+	set     *protocol.Configuration
+	runs    string // the run that the marker names
+	timed   bool   // time is let pass
 	slack   int64
 	now     int64
 	actors  []*actor
 	resizes protocol.Ticket
-	incs    map[protocol.Incarnation]bool
 	common  *actor // what one client's claims have in common, which go out together; nil: nothing
 	herd    bool   // more claims than one request deals with
 	done    int    // parts of requests of many that were done
@@ -57,7 +56,7 @@ type sequence struct {
 
 func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	s := &sequence{cfg: cfg, pushes: p, rng: rng, guard: 60 * time.Millisecond, incs: map[protocol.Incarnation]bool{}}
+	s := &sequence{cfg: cfg, pushes: p, rng: rng, guard: 60 * time.Millisecond}
 	s.timed = cfg.Advance != nil || seed%timedOneIn == 0
 	s.prefix = fmt.Sprintf("conf%x-%x", seed, rng.Uint64())
 	s.name = s.prefix + " name"
@@ -65,7 +64,11 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 	if s.node.Bucketed = cfg.Bucketed || seed%3 == 2; s.node.Bucketed {
 		s.prefix = script.BucketPrefix(s.prefix, script.BucketOf(s.name))
 	}
-	s.keys = script.NewKeys(s.prefix, s.name)
+	stamp, shared := protocol.StampOf(1, "1"), protocol.Shared{Guard: s.guard, Retention: retention}
+	s.set = &protocol.Configuration{
+		Stamp: stamp, Origin: stamp, Now: shared, Next: shared, Members: []protocol.Member{{Identity: "me", Addr: "here"}},
+	}
+	s.keys = script.NewKeys(s.prefix, s.name).At(script.HomeOf(stamp))
 	capacity := []uint64{1, 1, 3, large}[rng.IntN(4)]
 	s.count = capacity == 3 || capacity == 1 && rng.IntN(4) == 0
 	fleet := 3 + rng.IntN(4)
@@ -101,7 +104,6 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 		case c == 3:
 			a.terms.Weight = 1 + rng.Uint64N(3)
 		}
-		a.far = rng.IntN(40) == 0
 		if s.herd && c == large {
 			a.terms.Weight = 1
 			if i == 0 && seed%(2*herdOneIn) == 1 || i == fleet-2 { // all wait for the first, or the last for all
@@ -132,12 +134,10 @@ func (s *sequence) renew(a *actor) {
 
 func (s *sequence) run(ctx context.Context) error {
 	defer func() {
-		s.cfg.Client.Del(ctx, s.keys.Plain(), s.keys.State(), s.keys.Queue(), s.keys.Claims(), s.keys.Marker(), s.keys.Record(), s.keys.Watchers(), s.beside())
+		s.cfg.Client.Do(ctx, s.del(s.keys.Plain(), s.keys.State(), s.keys.Queue(), s.keys.Claims())...)
 	}()
-	if s.rng.IntN(20) > 0 {
-		if err := s.marker(ctx, true); err != nil {
-			return err
-		}
+	if err := s.found(ctx, s.rng.IntN(20) > 0); err != nil {
+		return err
 	}
 	if s.herd {
 		if err := s.gather(ctx); err != nil {
@@ -164,7 +164,7 @@ const herdOneIn = 20
 // gather has all actors join, and the first leave again: there is much to do
 // for the next.
 func (s *sequence) gather(ctx context.Context) error {
-	if !s.named {
+	if s.node.Recovering(s.now) > 0 {
 		return nil // it would not vote
 	}
 	for _, a := range s.actors {
@@ -179,8 +179,11 @@ func (s *sequence) gather(ctx context.Context) error {
 func (s *sequence) step(ctx context.Context) error {
 	a := s.actors[s.rng.IntN(len(s.actors))]
 	list := s.rng.IntN(6) == 0
-	if !s.timed && s.node.Recovering(s.now) > 0 && s.rng.IntN(4) == 0 {
-		return s.marker(ctx, true) // no time will pass to end it
+	switch _, marked := s.node.Incarnation(); {
+	case !marked && s.rng.IntN(3) == 0:
+		return s.found(ctx, s.rng.IntN(2) == 0)
+	case marked && !s.timed && s.node.Recovering(s.now) > 0 && s.rng.IntN(4) == 0:
+		return s.age(ctx) // no time will pass to end it
 	}
 	switch k := s.rng.IntN(100); {
 	case k < 10:
@@ -226,7 +229,10 @@ func (s *sequence) step(ctx context.Context) error {
 	case k < 97:
 		return s.forge(ctx)
 	default:
-		return s.marker(ctx, s.rng.IntN(2) == 0)
+		if _, marked := s.node.Incarnation(); !marked {
+			return nil
+		}
+		return s.mark(ctx)
 	}
 }
 

@@ -7,19 +7,16 @@
 -- join has written before.
 --
 -- KEYS  1 marker, and of each its redlock key and its state
--- ARGV  1 guard and retention  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
+-- ARGV  1 guard  2 ttl  3 how long the state is kept  4 what it ends with, after the expiry; and of
 --       each what it is ("J", "B" and "L" of a name with a redlock key, "j", "b" and "l" of one
 --       without), id; of a join its ticket; of a join and a beat what the state begins with, before
 --       the expiry, when the claim is alone and has the highest ticket
 local K, A, call, match, sub = KEYS, ARGV, redis.call, string.match, string.sub
 local clock, had = call('TIME'), call('MGET', unpack(KEYS))
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local marker, guard, ttl, kept = had[1] or '', match(A[1], '^%d+'), A[2], A[3]
-local inc, born = match(marker, '^(%d+) (%d+) ')
--- A client whose settings are not those that the marker names asks one by one:
--- see promise.lua.
-local votes = inc and (sub(marker, -3 - #A[1]) == ' ' .. A[1] .. ' w' or match(marker, '^%d+ %d+ %S+ (%d+ %d+)') == A[1])
-  and born + guard <= now
+local guard, ttl, kept = A[1], A[2], A[3]
+local inc, born = match(had[1] or '', '^(%d+) (%d+) ')
+local votes = inc and born + guard <= now
 local top = now * 1000 + guard * 500
 local ends, tail = string.format('%.0f', now + ttl), A[4]
 local answer, new, gone, a, written = { now * 8 + 1 .. ' ' .. (inc or 0) }, {}, {}, 5, false

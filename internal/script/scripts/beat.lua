@@ -19,7 +19,7 @@ if fence and live and cid == id and not (limit and cf + 0 < 2 and cw - limit > 0
     end
   end
   if not classic or flags > 1 then call('PEXPIRE', K[2], keep) end
-  local whose = ct == fence and cid == fenceOf and keep == A[4] and '+' .. cap .. ' ' or ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' '
+  local whose = ct == fence and cid == fenceOf and '+' .. cap .. ' ' or ' ' .. cap .. ' ' .. id .. ' ' .. ct .. ' '
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
     .. (cf % 2 == 1 and (flags == 1 and ' 3 ' or ' 1 ') or flags == 1 and ' 2 ' or ' 0 ') .. co, 'PX', keep)
   flags = flags > 1 and format('4 %.0f', hint) or list and '25' or '9'

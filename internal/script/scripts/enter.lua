@@ -54,7 +54,7 @@ if recovering <= 0 and fence and not clash and not (back and A[7] - fence < 0) a
   local t = ticket == T and A[7] or format('%.0f', ticket)
   if ticket > F then fence, fenceOf = t, id end
   -- Lua writes 14 digits of a number: enough for a time, not for a ticket.
-  local whose = fence == t and fenceOf == id and keep == A[4] and '+' .. A[5] .. ' ' or ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' '
+  local whose = fence == t and fenceOf == id and '+' .. A[5] .. ' ' or ' ' .. A[5] .. ' ' .. id .. ' ' .. t .. ' '
   call('SET', K[2], 'S' .. fence .. ' ' .. fenceOf .. whose .. cw .. ' ' .. now + ttl
     .. (cf % 2 == 1 and (flags == 1 and ' 3 ' or ' 1 ') or flags == 1 and ' 2 ' or ' 0 ') .. co, 'PX', keep)
   flags = flags > 1 and format('4 %.0f', hint) or list and '25' or '9'

@@ -12,16 +12,12 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local state = call('GET', K[2]) or 'S0 0'
 local fence = match(state, '^[SQ](%d+)')
 if not fence then return redis.error_reply('WRONGTYPE ' .. K[2] .. ' holds something else') end
-local marker = redis.pcall('GET', K[5])
-if type(marker) == 'table' and call('TYPE', K[5]).ok == 'zset' or not marker and string.sub(K[5], -7) ~= ':marker' then
-  return redis.error_reply('OTHERSET this node is not of that set')
-end
-if type(marker) == 'table' then return marker end
-local born, guard = match(marker or '', '^%d+ (%d+) %S+ (%d+)')
+local born, guard = match(call('GET', K[5]) or '', '^%d+ (%d+) %S+ (%d+)')
+if not born then return redis.error_reply('OTHERSET this node is not of that set') end
 -- A node that may have forgotten a lease says nothing about holders: an
 -- onlooker would take the name for free.
-local memory = now - (born or now)
-if memory < tonumber(guard or 0) then memory = 0 end
+local memory = now - born
+if memory < tonumber(guard) then memory = 0 end
 local reply, queued, votes, ours = { tonumber(fence), 0, 0, memory, 0, 0 }, 0, 0, {}
 local function tell(id, ticket, weight, expiry, voted, owner)
   ours[id] = true

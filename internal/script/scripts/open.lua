@@ -4,7 +4,7 @@
 --
 -- KEYS  1 redlock key  2 state  3 queue (zset, by ticket)  4 claims (hash)  5 marker
 --       6 of a semaphore: the record that says how many permits there are since a Resize
--- ARGV  1 id  2 ttl  3 guard and retention  4 how long the state is kept: ttl and retention  5 capacity
+-- ARGV  1 id  2 ttl  3 guard  4 how long the state is kept: ttl and retention  5 capacity
 --       6 flags: 1 notify, 2 list, 4 settle  7 ticket; of a beat: list from there  8 weight  9 owner
 local K, A, call, try, match, format = KEYS, ARGV, redis.call, redis.pcall, string.match, string.format
 local id, ttl = A[1], tonumber(A[2])
@@ -23,38 +23,18 @@ local at = now * 8
 local state, marker = unpack(call('MGET', K[2], K[5]))
 state, marker = state or try('GET', K[2]), marker or try('GET', K[5])
 if state and state.err then return state end
-if marker and marker.err then
-  -- A sorted set stands there since a set of nodes is recorded: its own marker
-  -- is at another key.
-  if call('TYPE', K[5]).ok ~= 'zset' then return marker end
-  marker = '-'
-end
+if marker and marker.err then return marker end
 
--- No marker: the memory is gone. The time goes into the new incarnation because
--- the same claim may be the first to come by after the next loss, too.
---
--- Nearly always the node is caught up and the marker names this client's
--- settings. To match all of such a marker takes four times as long as to match
--- its head and compare its end.
+-- The key of the marker names a configuration, which gives all its clients one
+-- guard time and one retention. No marker: the client counts on another
+-- configuration than this node (set.lua), or the memory is gone. To take a
+-- claim away is safe all the same: a leave, which has no flags, goes on as on a
+-- node that does not vote.
 local inc, born = match(marker or '', '^(%d+) (%d+) ')
-local keep, guard = A[4], match(A[3], '^%d+')
-if not inc or string.sub(marker, -3 - #A[3]) ~= ' ' .. A[3] .. ' w' then
-  local promised, longest
-  inc, born, promised, longest = match(marker or '', '^(%d+) (%d+) %S+ ((%d+) %d+)')
-  if not inc and (marker == '-' or string.sub(K[5], -7) ~= ':marker') then
-    -- The client counts on another configuration than this node (set.lua). To
-    -- take a claim away is safe all the same: a leave, which has no flags, goes
-    -- on as on a node that does not vote.
-    if A[6] then return redis.error_reply('OTHERSET this node is not of that set') end
-    inc, born = '0', now + 1
-  elseif not inc then
-    inc = format('%.0f', (tonumber(string.sub(id, 1, 13), 16) + clock[1] * 1000000 + clock[2]) % 4503599627370495 + 1)
-    born = now
-    call('SET', K[5], inc .. ' ' .. format('%.0f', now) .. ' - ' .. A[3])
-  elseif promised ~= A[3] then
-    guard = longest
-    --@ promise
-  end
+local keep, guard = A[4], A[3]
+if not inc then
+  if A[6] then return redis.error_reply('OTHERSET this node is not of that set') end
+  inc, born = '0', now + 1
 end
 local recovering = born + guard - now
 
@@ -74,8 +54,7 @@ local classic = A[5] == '1' and not K[6]
 
 -- The state of no claim is "S<fence> <its claim>". Of one claim, when the fence is its own ticket, it is
 -- "S<fence> <its claim>+<capacity> <weight> <expiry> <flags> <owner>", else
--- "S<fence> <its claim> <capacity> <id> <ticket> <weight> <expiry> <flags> <owner>". It is the second form, too,
--- while the retention of another client is longer: the short ways, of leave.lua and batch.lua, would end that.
+-- "S<fence> <its claim> <capacity> <id> <ticket> <weight> <expiry> <flags> <owner>".
 -- Flags: 1 notify, 2 voted. Of more claims: see queue.lua.
 local fence, fenceOf, one = match(state or 'S0 0', '^S(%d+) (%x+)(.*)$')
 local cap, cid, ct, cw, cx, cf, co

@@ -84,7 +84,7 @@ if limit and C ~= limit then C, changed, stale = limit, true, '1' end
 
 -- Leases that have ended, in the order of the tickets. A claim that is not
 -- dropped yet counts as if its lease were longer, but gets no vote. One that
--- would outlast the longest retention that any client has shown was given
+-- would outlast the retention was given
 -- before the clock was set back, as every lease is shorter than that. How much
 -- of it is left is not known any more, so it gets as much as it may have at
 -- most.

@@ -2,7 +2,7 @@
 -- looked at: a claim whose lease has ended counts as gone, dropped or not.
 --
 -- KEYS  1 record  2 watchers (zset)  3 marker  4 state  5 claims
--- ARGV  1 guard and retention  2 operation: read, open, put or repair
+-- ARGV  1 guard  2 operation: read, open, put or repair
 --       read:   3 ttl of the watch  4 its id, empty for none  5 its channel
 --       others: 3 ticket  4 id  5 seq  6 erased  7 keep, 0 without end  8 value
 --       repair: 9 ticket and 10 id of the newest promise
@@ -19,9 +19,6 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local record, marker, state = try('GET', K[1]), try('GET', K[3]), try('GET', K[4])
-if type(marker) == 'table' and call('TYPE', K[3]).ok == 'zset' or not marker and string.sub(K[3], -7) ~= ':marker' then
-  return redis.error_reply('OTHERSET this node is not of that set')
-end
 for _, read in ipairs({ record, marker, state }) do
   if type(read) == 'table' then return read end
 end
@@ -33,16 +30,9 @@ if stop ~= '0' and tonumber(stop) <= now then vt, vid, seq, erased, stop, value 
 local far = now * 1000 + 172800000000
 local hidden, ignored = tonumber(vt) > far, tonumber(pt) > far
 
--- No marker: the memory is gone, and whatever asks first makes it known. A
--- node loses it once in a microsecond at most.
-local inc, born, longest, caughtUp = match(marker or '', '^(%d+) (%d+) %S+ (%d+) %d+(.*)$')
-local guard = match(A[1], '^%d+')
-if not inc then
-  inc, born, caughtUp = string.format('%.0f', (clock[1] * 1000000 + clock[2]) % 4503599627370495 + 1), now, ''
-  call('SET', K[3], inc .. ' ' .. string.format('%.0f', now) .. ' - ' .. A[1])
-elseif longest - guard > 0 then
-  guard = longest
-end
+local inc, born, caughtUp = match(marker or '', '^(%d+) (%d+) %S+ %d+(.*)$')
+if not inc then return redis.error_reply('OTHERSET this node is not of that set') end
+local guard = A[1]
 if born + guard > now then return { now * 8 + 3, tonumber(inc), born + guard - now } end
 local top = now * 1000 + guard * 500
 

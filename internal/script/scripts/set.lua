@@ -7,7 +7,7 @@
 -- KEYS  1 set
 -- ARGV  1 promise, accept, commit, ready, restore, move, enter, life or retire  2 ballot; of a restore: what the client has read
 --       here; of a life: a random word  3 identity
---       4 configuration, which begins with its stamp  5 random id  6 run id  7 guard and retention of the configuration
+--       4 configuration, which begins with its stamp  5 random id  6 run id  7 guard of the configuration
 -- The set: "<promised> <accepted> <phase> <identity> <configuration>", phase: - none, p accepted, c recorded.
 -- A node without a configuration keeps the word of its life, or -, in the place of an identity.
 local call, try, match = redis.call, redis.pcall, string.match
@@ -28,13 +28,13 @@ local function begin(forgotten, tail)
   local clock = call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
   local had = present ~= '' and try('GET', markerOf(present))
-  local inc, born, run, guard, rest = match(type(had) == 'string' and had or '', '^(%d+) (%d+) (%S+) (%d+) %d+(.*)$')
+  local inc, born, run, guard, rest = match(type(had) == 'string' and had or '', '^(%d+) (%d+) (%S+) (%d+)(.*)$')
   if not inc or forgotten then
     inc = string.format('%.0f', tonumber(string.sub(ARGV[5], 1, 13), 16) % 4503599627370495 + 1)
     born, run, rest = now, ARGV[6], ''
     if op == 'ready' and phase ~= 'c' then born, rest = 0, ' w' end
   else
-    born = math.max(0, born + guard - match(ARGV[7], '^%d+'))
+    born = math.max(0, born + guard - ARGV[7])
   end
   if tail and rest == ' w' then rest = tail end
   if present ~= '' then call('DEL', markerOf(present)) end

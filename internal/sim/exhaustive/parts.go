@@ -237,7 +237,10 @@ func (x *space) visit(e nodeEvent) nodeMove {
 	// apart.
 	counting := x.cfg.Capacity > 1
 	r := protocol.Request{Op: q.op, Ticket: q.ticket, List: q.list}
-	a, outs := p.n.Handle(p.at, x.cfg.terms(int(e.claim)), "", r, p.life)
+	if _, marked := p.n.Incarnation(); !marked {
+		p.n.Mark(p.at, p.life)
+	}
+	a, outs := p.n.Handle(p.at, x.cfg.terms(int(e.claim)), "", r)
 	q.kind, q.status, q.inc, q.held, q.vote, q.wait = answer, a.Status, a.Incarnation, a.Ticket, a.Vote, int16(a.Wait/unit)
 	if counting {
 		q.told, q.listed, q.sum, q.digest, q.allSum, q.allDigest = a.HasTotals, a.Listed, a.Sum, a.Digest, a.AllSum, a.AllDigest
@@ -283,6 +286,6 @@ func (x *space) forgets(id uint32) uint32 {
 func (x *space) fresh() uint32 {
 	n := model.New(time.Duration(x.cfg.Guard) * unit)
 	n.Off = x.cfg.Off
-	n.Bootstrap(0, 1, false)
+	n.Bootstrap(0, 1)
 	return x.node(nodePart{n: n, at: int64(epoch) / int64(unit), life: 2})
 }

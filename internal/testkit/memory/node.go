@@ -44,16 +44,16 @@ type Node struct {
 
 // marker is the node's marker: see mark.lua.
 type marker struct {
-	inc, born, guard, retention int64
-	run                         string
-	caughtUp                    bool
+	inc, born, guard int64
+	run              string
+	caughtUp         bool
 }
 
 func (m *marker) String() string {
 	if m.inc == 0 {
 		return ""
 	}
-	s := fmt.Sprintf("%d %d %s %d %d", m.inc, m.born, m.run, m.guard, m.retention)
+	s := fmt.Sprintf("%d %d %s %d", m.inc, m.born, m.run, m.guard)
 	if m.caughtUp {
 		s += " w"
 	}
@@ -120,7 +120,7 @@ func (n *Node) plain(now int64, words []string) ([]resp.Value, error) {
 		switch {
 		case strings.HasSuffix(key, ":{}:set"):
 			return str(n.model.SetText()), nil
-		case strings.HasSuffix(key, ":marker") || strings.Contains(key, ":{}:"):
+		case strings.Contains(key, ":{}:") && !strings.HasSuffix(key, ":turn"):
 			if stampOf(key) != set.Stamp() {
 				return str(""), nil
 			}
@@ -211,10 +211,10 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 	k := 2 + int(integer(w[1]))
 	keys, args := w[2:k], w[k:]
 	name := scripts[w[0]]
-	if at, ok := map[string]int{"enter": 4, "beat": 4, "leave": 4, "record": 2, "mark": 0, "bootstrap": 0, "caughtup": 0}[name]; ok {
+	if at, ok := map[string]int{"enter": 4, "beat": 4, "leave": 4, "record": 2, "mark": 0, "caughtup": 0}[name]; ok {
 		stamp := stampOf(keys[at])
 		n.model.Count(stamp)
-		if set := n.model.Set(); name != "leave" && stamp != set.Stamp() {
+		if set := n.model.Set(); name != "leave" && (stamp != set.Stamp() || n.marker.inc == 0) {
 			return nil, resp.Error(script.OtherSet + " this node is not of that set")
 		}
 	}
@@ -226,18 +226,6 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 	case "mark":
 		n.mark(now, args)
 		return []resp.Value{{Int: n.marker.inc}, {Int: now - n.marker.born}}, nil
-	case "bootstrap":
-		m := &n.marker
-		n.promise(args[2])
-		if m.inc == 0 {
-			m.inc, m.born, m.run = random(), now, args[1]
-		}
-		keep := args[3] != script.EndAny && args[3] != strconv.FormatInt(m.inc, 10)
-		n.model.Bootstrap(now, protocol.Incarnation(m.inc), keep)
-		if !keep || n.model.Recovering(now) == 0 {
-			m.born, m.run, m.caughtUp = 0, args[1], true
-		}
-		return []resp.Value{{Int: m.inc}, {Int: now - m.born}}, nil
 	case "set":
 		return n.setStep(now, args)
 	case "caughtup":
@@ -251,8 +239,7 @@ func (n *Node) eval(now int64, w []string) ([]resp.Value, error) {
 	return nil, resp.Error("NOSCRIPT no such script here")
 }
 
-// stampOf returns the stamp that the key of a marker has, empty for that of a
-// node without a set.
+// stampOf returns the stamp that the key of a marker has.
 func stampOf(key string) protocol.Stamp {
 	_, stamp, _ := strings.Cut(key, ":{}:")
 	return protocol.Stamp(stamp)
@@ -288,35 +275,20 @@ func (n *Node) setStep(now int64, args []string) ([]resp.Value, error) {
 		m.caughtUp = false
 	}
 	if *m != was || s.Kind == protocol.SetMove {
-		n.promise(args[6])
+		m.guard = n.model.Guard().Milliseconds()
 	}
 	return str(set.String()), nil
 }
 
 func random() int64 { return rand.Int64N(1<<52-1) + 1 }
 
-// promise notes a client's guard time and retention: the longest stay.
-func (n *Node) promise(word string) {
-	g, r, _ := strings.Cut(word, " ")
-	m := &n.marker
-	m.guard, m.retention = max(m.guard, integer(g)), max(m.retention, integer(r))
-	n.model.Show(time.Duration(integer(g))*time.Millisecond, time.Duration(integer(r))*time.Millisecond)
-}
-
 // mark see mark.lua.
 func (n *Node) mark(now int64, args []string) {
-	run, lost := args[1], args[2]
+	run, jumped := args[1], args[2]
 	m := &n.marker
-	n.promise(args[4])
-	if m.inc != 0 && (m.run == run || lost != script.Lost) && lost != strconv.FormatInt(m.inc, 10) && m.born <= now {
+	if m.run == run && jumped != strconv.FormatInt(m.inc, 10) && m.born <= now {
 		return
 	}
-	n.begin(now, run)
-}
-
-// begin begins another incarnation.
-func (n *Node) begin(now int64, run string) {
-	m := &n.marker
 	m.inc, m.born, m.run, m.caughtUp = random(), now, run, false
 	n.model.Mark(now, protocol.Incarnation(m.inc))
 }

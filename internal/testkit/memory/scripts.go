@@ -48,7 +48,7 @@ func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value
 			m.Resize(uint64(integer(string(s.Value))), s.Ticket)
 		}
 	}
-	a := n.handle(now, m, t, owner, r, args[2])
+	a := n.handle(now, m, t, owner, r)
 	if r.Op == protocol.OpLeave {
 		return num(1)
 	}
@@ -81,7 +81,7 @@ func (n *Node) record(now int64, keys, args []string) []resp.Value {
 			r.Promise.ID, _ = protocol.ParseID(args[9])
 		}
 	}
-	a := n.handle(now, n.model.Name(keys[3]), t, owner, r, args[0])
+	a := n.handle(now, n.model.Name(keys[3]), t, owner, r)
 	e := a.Record
 	if e == nil {
 		return answer(a)
@@ -105,12 +105,8 @@ func (n *Node) record(now int64, keys, args []string) []resp.Value {
 
 // handle has the reference node handle a request, and pushes what that sets
 // off.
-func (n *Node) handle(now int64, m *model.Node, t protocol.Terms, owner string, r protocol.Request, promise string) protocol.Answer {
-	n.promise(promise)
-	if n.marker.inc == 0 {
-		n.begin(now, "-")
-	}
-	a, outs := m.Handle(now, t, owner, r, protocol.Incarnation(n.marker.inc))
+func (n *Node) handle(now int64, m *model.Node, t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
+	a, outs := m.Handle(now, t, owner, r)
 	for _, o := range outs {
 		n.publish(o.Owner, push(o.Push))
 	}
