@@ -83,14 +83,14 @@ func usable(t *testing.T, q *quorate.Quorum, name string) bool {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	work := func(context.Context) error { t.Error("called"); return nil }
-	_, seen := leader.New(q, name, "").Leader(ctx)
+	_, seen := leader.New(q, name).Leader(ctx)
 	_, size := semaphore.NewWeighted(q, name, 2).Size(ctx)
 	refused := 0
 	all := []error{
 		mutex.New(q, name).LockContext(ctx), mutex.New(q, name).TryLockContext(ctx),
 		rwmutex.New(q, name).LockContext(ctx), rwmutex.New(q, name).RLockContext(ctx),
 		semaphore.NewWeighted(q, name, 2).Acquire(ctx, 1), semaphore.NewWeighted(q, name, 2).Resize(ctx, 3), size,
-		once.New(q, name).DoContext(ctx, work), leader.New(q, name, "").Campaign(ctx, ""), seen,
+		once.New(q, name).DoContext(ctx, work), leader.New(q, name).Campaign(ctx, ""), seen,
 	}
 	for _, err := range all {
 		require.Error(t, err)

@@ -39,14 +39,16 @@ type Lease interface {
 }
 
 // A Holder is the process that holds a name, as a majority of the nodes sees
-// it. It is a plain value, safe for concurrent use as long as no goroutine
-// changes it.
+// it: every primitive has a method Holder. If several hold it, it is the one
+// that has for the longest. It is a plain value, safe for concurrent use as
+// long as no goroutine changes it.
 type Holder struct {
 	Token   uint64        // of its claim's first hold; a hand-over inside its process is not visible from outside
 	Host    string        // of the process
 	PID     int           // of the process
 	Label   string        // of the process, see [WithOwner]; empty: none
 	Left    time.Duration // until its lease ends unless it is renewed
-	Waiters int           // claims queued behind it
+	Holders int           // claims that hold the name: more than one only of readers and of a semaphore
+	Waiters int           // claims queued behind them
 	Foreign bool          // another Redlock client (redsync, node-redlock …) holds the redlock key; only Left is known
 }

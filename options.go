@@ -37,15 +37,21 @@ type LockOption interface {
 type SharedOption interface {
 	LockOption
 	OnceOption
+	LeaderOption
 	sharedOption()
 }
 
-// A OnceOption is an option of package once: a [SharedOption], or one that
-// package once makes. It is safe for concurrent use. Use it by the name of
-// [once.Option].
+// A OnceOption is an option of package [once]: a [SharedOption], or one that
+// package once makes. It is safe for concurrent use.
 //
-// [once.Option]: https://pkg.go.dev/github.com/quorate/quorate/once#Option
+// [once]: https://pkg.go.dev/github.com/quorate/quorate/once
 type OnceOption interface{ onceOption() }
+
+// A LeaderOption is an option of package [leader]: a [SharedOption], or one
+// that package leader makes. It is safe for concurrent use.
+//
+// [leader]: https://pkg.go.dev/github.com/quorate/quorate/leader
+type LeaderOption interface{ leaderOption() }
 
 // The types of this package's options: each accepts what the next one does.
 type (
@@ -57,6 +63,7 @@ type (
 func (setting) option()             {}
 func (lockSetting) lockOption()     {}
 func (sharedSetting) onceOption()   {}
+func (sharedSetting) leaderOption() {}
 func (sharedSetting) sharedOption() {}
 
 func shared(f core.Setting) SharedOption { return sharedSetting{lockSetting{setting{f}}} }

@@ -40,11 +40,52 @@ type SetReport struct {
 	Retention  time.Duration
 	Skew       time.Duration
 	LongestTTL time.Duration // that the guard time allows
-	Stage      string        // stable; learning or joint: the set is being changed, see package members
+	Stage      Stage         // other than StageStable: the set is being changed, see package members
 	Entering   []string      // addresses of the Members that are being added
 	Leaving    []string      // and of those that are being removed
 	Note       string        // the remedy, where no set is recorded, or the set is being changed
 }
+
+// Stage is how far a change of the set is. It is a plain value, safe for
+// concurrent use.
+type Stage string
+
+// The stages.
+const (
+	// StageStable ("stable"): one set counts.
+	StageStable Stage = "stable"
+	// StageLearning ("learning"): the old nodes count, and the next set is
+	// prepared.
+	StageLearning Stage = "learning"
+	// StageJoint ("joint"): the old nodes and the new ones count, a majority of
+	// each.
+	StageJoint Stage = "joint"
+)
+
+// Membership is how a node stands to the set. It is a plain value, safe for
+// concurrent use.
+type Membership string
+
+// How a node may stand to the set. Only a member has a vote.
+const (
+	// NodeUnknown (""): it has not answered yet, or no set is known.
+	NodeUnknown Membership = ""
+	// NodeMember ("member"): it is the member of the report's Number.
+	NodeMember Membership = "member"
+	// NodeBlank ("blank"): it has recorded no set, or has lost its data.
+	NodeBlank Membership = "blank"
+	// NodeAccepted ("accepted"): its recording of the set has not ended.
+	NodeAccepted Membership = "accepted"
+	// NodeAhead ("ahead"): it alone shows a later configuration of the set.
+	NodeAhead Membership = "ahead"
+	// NodeRemoved ("removed"): it has left the set.
+	NodeRemoved Membership = "removed"
+	// NodeOtherMember ("another member's data"): it answers at the address of
+	// another member.
+	NodeOtherMember Membership = "another member's data"
+	// NodeOtherSet ("another set's data"): it belongs to another set.
+	NodeOtherSet Membership = "another set's data"
+)
 
 // A NodeReport is what [Quorum.Check] found about one node. It is a plain
 // value, safe for concurrent use as long as no goroutine changes it.
@@ -52,7 +93,7 @@ type NodeReport struct {
 	Node       string        // address
 	Err        error         // why it could not be asked; the rest is then zero
 	Version    string        // empty if the node refuses INFO: Role, AOF and Eviction are then unknown
-	Role       string        // "master", or what it must not be
+	Role       string        // "master", or what it must not be, in Redis's words, as are Fsync and Eviction
 	AOF        bool          // an append-only file is kept
 	Fsync      string        // with AOF: always, everysec or no; empty if the node refuses CONFIG
 	Eviction   string        // maxmemory-policy; must be noeviction
@@ -64,7 +105,7 @@ type NodeReport struct {
 	Jumped     time.Duration // the last jump of its clock that this Quorum has seen; 0: none
 	JumpedAt   time.Time     // when it was seen
 	Number     int           // of the member; -1: it is none
-	Membership string        // member, blank, accepted (its recording has not ended), ahead, removed, another member's data, another set's data; empty: unknown
+	Membership Membership    // how it stands to the set
 	Warnings   []string      // what is wrong, in words, with the remedy
 	Shards     []NodeReport  // of a Redis Cluster: its servers that have buckets of names; the rest is then the worst of them
 	Buckets    []int         // of a shard: the buckets that it has
@@ -129,7 +170,7 @@ func report(n *core.NodeReport) NodeReport {
 	r := NodeReport{
 		Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync, Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip,
 		Recovering: n.Recovering, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings, Buckets: n.Buckets,
-		Membership: n.Standing, Number: n.Index,
+		Membership: Membership(n.Standing), Number: n.Index,
 	}
 	if n.Index >= protocol.Seed {
 		r.Number = -1
@@ -151,7 +192,7 @@ func (r *Report) reportSet(c *protocol.Configuration, ttl time.Duration) {
 	}
 	r.Set = SetReport{
 		Recorded: true, Stamp: string(c.Stamp), Epoch: c.Stamp.Epoch(), Since: c.Stamp.Since(),
-		Members: c.Addrs(), Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew(), LongestTTL: ttl, Stage: c.Stage.String(),
+		Members: c.Addrs(), Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew(), LongestTTL: ttl, Stage: Stage(c.Stage.String()),
 	}
 	for _, m := range c.Members {
 		switch m.Role {

@@ -38,7 +38,7 @@ func Example() {
 			}
 		})
 		fleet.Go(func() { // and one of them is the scheduler
-			scheduler := leader.New(q, "scheduler", id)
+			scheduler := leader.New(q, "scheduler", leader.WithID(id))
 			err := scheduler.Run(ctx, leader.Callbacks{
 				OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
 					// What the scheduler writes goes with lease.Token(), so
@@ -66,8 +66,8 @@ func Example() {
 	// job 3 is done
 }
 
-// Run campaigns, leads, and campaigns again when the term has ended. With Once
-// it leads one term.
+// Run campaigns, leads, and campaigns again when the term has ended. With
+// WithOneTerm it leads one term.
 func ExampleElection_Run() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -77,9 +77,8 @@ func ExampleElection_Run() {
 	}
 	defer q.Close()
 
-	e := leader.New(q, "mailer", "host-a")
+	e := leader.New(q, "mailer", leader.WithID("host-a"), leader.WithOneTerm())
 	err = e.Run(ctx, leader.Callbacks{
-		Once: true,
 		OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
 			fmt.Println("leading:", ctx.Err() == nil, lease.Token() > 0)
 		},
@@ -101,7 +100,7 @@ func ExampleElection_Campaign() {
 	}
 	defer q.Close()
 
-	e := leader.New(q, "mailer", "host-a")
+	e := leader.New(q, "mailer", leader.WithID("host-a"))
 	if err := e.Campaign(ctx, "http://10.0.0.1:8080"); err != nil {
 		log.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func ExampleElection_Proclaim() {
 	}
 	defer q.Close()
 
-	e := leader.New(q, "mailer", "host-a")
+	e := leader.New(q, "mailer", leader.WithID("host-a"))
 	if err := e.Campaign(ctx, "http://10.0.0.1:8080"); err != nil {
 		log.Fatal(err)
 	}
@@ -144,7 +143,7 @@ func ExampleElection_Lease() {
 	}
 	defer q.Close()
 
-	e := leader.New(q, "mailer", "host-a")
+	e := leader.New(q, "mailer", leader.WithID("host-a"))
 	fmt.Println("not leading:", e.Lease() == nil)
 	if err := e.Campaign(ctx, ""); err != nil {
 		log.Fatal(err)
@@ -168,7 +167,7 @@ func ExampleElection_Leader() {
 	}
 	defer q.Close()
 
-	_, err = leader.New(q, "mailer", "").Leader(ctx)
+	_, err = leader.New(q, "mailer").Leader(ctx)
 	fmt.Println(errors.Is(err, leader.ErrNoLeader))
 	// Output:
 	// true
@@ -183,13 +182,13 @@ func ExampleElection_Observe() {
 	}
 	defer q.Close()
 
-	a, b := leader.New(q, "indexer", "a"), leader.New(q, "indexer", "b")
+	a, b := leader.New(q, "indexer", leader.WithID("a")), leader.New(q, "indexer", leader.WithID("b"))
 	if err := a.Campaign(ctx, "http://10.0.0.1:8080"); err != nil {
 		log.Fatal(err)
 	}
 	next := make(chan error, 1)
 	go func() { next <- b.Campaign(ctx, "http://10.0.0.2:8080") }() // behind a
-	for l, err := range leader.New(q, "indexer", "").Observe(ctx) {
+	for l, err := range leader.New(q, "indexer").Observe(ctx) {
 		switch {
 		case errors.Is(err, leader.ErrNoLeader):
 			continue // the next one is about to lead
@@ -222,8 +221,28 @@ func ExampleElection_HealthCheck() {
 	}
 	defer q.Close()
 
-	e := leader.New(q, "mailer", "host-a")
+	e := leader.New(q, "mailer", leader.WithID("host-a"))
 	fmt.Println(e.HealthCheck(20 * time.Second))
 	// Output:
 	// <nil>
+}
+
+// Holder says which process leads and how many wait, for any participant.
+func ExampleElection_Holder() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	e := leader.New(q, "mailer")
+	if err := e.Campaign(ctx, ""); err != nil {
+		log.Fatal(err)
+	}
+	h, err := leader.New(q, "mailer").Holder(ctx)
+	fmt.Println("this process:", h.PID == os.Getpid(), "waiters:", h.Waiters, err)
+	_ = e.Resign(ctx)
+	// Output:
+	// this process: true waiters: 0 <nil>
 }

@@ -2,7 +2,7 @@
 // [quorate.Quorum], first come first served, and a record beside it that says
 // which process has it.
 //
-//	e := leader.New(q, "scheduler", "") // the same line in every process
+//	e := leader.New(q, "scheduler") // the same line in every process
 //	err := e.Run(ctx, leader.Callbacks{
 //		OnStartedLeading: func(ctx context.Context, lease quorate.Lease) { schedule(ctx, lease.Token()) },
 //	})
@@ -24,13 +24,11 @@ package leader
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
@@ -64,8 +62,8 @@ type Election struct {
 	spec *core.Spec
 	reg  *core.Register
 	name string
-	id   string
-	err  error // of the name or the id; every call tells it
+	set  settings
+	err  error // of the name, the id or the value; every call tells it
 
 	turn chan struct{} // full while a goroutine campaigns, or runs
 
@@ -74,31 +72,20 @@ type Election struct {
 	term    *term // won, and neither resigned nor replaced since; it may be lost
 }
 
-// An Option changes a setting of one Election: a [quorate.SharedOption]. It is
-// safe for concurrent use.
-type Option interface{ quorate.SharedOption }
-
-// New returns a participant of the election of the given name. The id is what
-// others see in [Leader]; it decides nothing, and participants may share one.
-// An empty id is replaced by one of the host, the process and something random.
+// New returns a participant of the election of the given name. Options are
+// those of every primitive ([quorate.SharedOption]), and [WithID], [WithValue]
+// and [WithOneTerm].
 //
 // A wrong or nil option is a programmer's error: New panics and names the
-// remedy. An unusable name (empty, longer than 1024 bytes, or with
-// braces) or id (longer than [MaxID], not UTF-8) is
-// reported by every call, with [quorate.ErrInvalid].
-func New(q *quorate.Quorum, name, id string, opts ...Option) *Election {
+// remedy. An unusable name (empty, longer than 1024 bytes, or with braces), id
+// (longer than [MaxID], not UTF-8) or value (longer than [MaxValue], not UTF-8)
+// is reported by every call, with [quorate.ErrInvalid].
+func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election {
 	c := core.CoreOf(q).For(name)
-	set := core.Override(c, "leader.New", opts)
-	e := &Election{q: c, name: name, id: id, turn: make(chan struct{}, 1)}
-	switch {
-	case id == "":
-		e.id = fmt.Sprintf("%s:%d:%s", host(), os.Getpid(), rand.Text()[:8])
-	case len(id) > MaxID:
-		e.err = fmt.Errorf("%w: the id is %d bytes long, at most %d are allowed", core.ErrInvalid, len(id), MaxID)
-	case !utf8.ValidString(id):
-		e.err = fmt.Errorf("%w: the id %q is not UTF-8", core.ErrInvalid, id)
-	}
-	spec, err := c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: set})
+	set := apply(c, opts)
+	e := &Election{q: c, name: name, set: set, turn: make(chan struct{}, 1)}
+	e.err = set.check()
+	spec, err := c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: set.Settings})
 	if err != nil {
 		e.err = err
 		return e
@@ -111,7 +98,7 @@ func New(q *quorate.Quorum, name, id string, opts ...Option) *Election {
 // leads.
 func (e *Election) ID() string {
 	e.usable()
-	return e.id
+	return e.set.id
 }
 
 // usable panics for the zero value.
@@ -123,16 +110,10 @@ func (e *Election) usable() {
 
 // check says what is wrong with the election or the value.
 func (e *Election) check(value string) error {
-	switch {
-	case e.err != nil:
+	if e.err != nil {
 		return e.err
-	case len(value) > MaxValue:
-		return fmt.Errorf("%w: the value is %d bytes long, at most %d are allowed; let it say where the rest is",
-			core.ErrInvalid, len(value), MaxValue)
-	case !utf8.ValidString(value):
-		return fmt.Errorf("%w: the value is not UTF-8; encode it", core.ErrInvalid)
 	}
-	return nil
+	return checkValue(value)
 }
 
 // Campaign waits until this participant is the leader, behind the participants

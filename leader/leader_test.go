@@ -52,6 +52,10 @@ func TestCampaign(t *testing.T) {
 	assert.Equal(t, "http://b", l.Value)
 	assert.Equal(t, b.Lease().Token(), l.Term)
 
+	h, err := a.Holder(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, quorate.Holder{Token: l.Term, Host: host, PID: os.Getpid(), Left: h.Left, Holders: 1}, h)
+
 	require.NoError(t, b.Resign(ctx))
 	_, err = a.Leader(ctx)
 	require.ErrorIs(t, err, leader.ErrNoLeader)
@@ -103,17 +107,21 @@ func TestBadInput(t *testing.T) {
 	q := e2e.Open(t, c)
 	ctx := soon(t)
 	for _, e := range []*leader.Election{
-		leader.New(q, "", "a"),
-		leader.New(q, "{e}", "a"),
-		leader.New(q, strings.Repeat("e", 2000), "a"),
-		leader.New(q, "e", strings.Repeat("a", leader.MaxID+1)),
-		leader.New(q, "e", "\xff"),
+		leader.New(q, "", leader.WithID("a")),
+		leader.New(q, "{e}", leader.WithID("a")),
+		leader.New(q, strings.Repeat("e", 2000), leader.WithID("a")),
+		leader.New(q, "e", leader.WithID(strings.Repeat("a", leader.MaxID+1))),
+		leader.New(q, "e", leader.WithID("\xff")),
+		leader.New(q, "e", leader.WithValue(strings.Repeat("v", leader.MaxValue+1))),
+		leader.New(q, "e", leader.WithValue("\xff")),
 	} {
 		require.ErrorIs(t, e.Campaign(ctx, ""), quorate.ErrInvalid)
 		require.ErrorIs(t, e.Proclaim(ctx, ""), quorate.ErrInvalid)
 		require.ErrorIs(t, e.Resign(ctx), quorate.ErrInvalid)
 		require.ErrorIs(t, e.Run(ctx, leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}}), quorate.ErrInvalid)
 		_, err := e.Leader(ctx)
+		require.ErrorIs(t, err, quorate.ErrInvalid)
+		_, err = e.Holder(ctx)
 		require.ErrorIs(t, err, quorate.ErrInvalid)
 		seen := 0
 		for _, err := range e.Observe(ctx) {
@@ -124,19 +132,18 @@ func TestBadInput(t *testing.T) {
 		require.Nil(t, e.Lease())
 		require.NoError(t, e.HealthCheck(0))
 	}
-	e := leader.New(q, "e", "a")
+	e := leader.New(q, "e", leader.WithID("a"))
 	for _, value := range []string{strings.Repeat("v", leader.MaxValue+1), "\xff"} {
 		require.ErrorIs(t, e.Campaign(ctx, value), quorate.ErrInvalid)
 		require.ErrorIs(t, e.Proclaim(ctx, value), quorate.ErrInvalid)
-		require.ErrorIs(t, e.Run(ctx, leader.Callbacks{Value: value, OnStartedLeading: func(context.Context, quorate.Lease) {}}), quorate.ErrInvalid)
 	}
 	require.ErrorContains(t, e.Campaign(ctx, strings.Repeat("v", leader.MaxValue+1)), "65537 bytes long, at most 65536")
 	require.ErrorIs(t, e.Run(ctx, leader.Callbacks{}), quorate.ErrInvalid)
 	require.ErrorContains(t, e.Run(ctx, leader.Callbacks{}), "OnStartedLeading")
 
-	require.NotEmpty(t, leader.New(q, "e", "").ID())
-	require.NotEqual(t, leader.New(q, "e", "").ID(), leader.New(q, "e", "").ID())
-	require.Panics(t, func() { leader.New(q, "e", "a", quorate.WithTTL(-1)) })
+	require.NotEmpty(t, leader.New(q, "e").ID())
+	require.NotEqual(t, leader.New(q, "e").ID(), leader.New(q, "e", leader.WithID("")).ID())
+	require.Panics(t, func() { leader.New(q, "e", leader.WithID("a"), quorate.WithTTL(-1)) })
 	require.Panics(t, func() { _ = new(leader.Election).Campaign(ctx, "") })
 	require.Panics(t, func() { _ = (*leader.Election)(nil).HealthCheck(0) })
 
@@ -159,7 +166,7 @@ func TestNotALeader(t *testing.T) {
 	hold, err := c.Acquire(soon(t), spec, false, nil)
 	require.NoError(t, err)
 	require.NoError(t, c.Register(spec).Put(soon(t), hold, 0, []byte("not JSON"), 0))
-	e := leader.New(q, "e", "a")
+	e := leader.New(q, "e", leader.WithID("a"))
 	_, err = e.Leader(soon(t))
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 	for _, err := range e.Observe(soon(t)) {

@@ -53,7 +53,7 @@ func TestCampaignAfterALoss(t *testing.T) {
 	t.Parallel()
 	const ttl = 200 * time.Millisecond
 	q := e2e.Open(t, cluster(t), e2e.Timing(ttl))
-	a := leader.New(q, "e", "a", quorate.WithoutRenewal())
+	a := leader.New(q, "e", leader.WithID("a"), quorate.WithoutRenewal())
 	require.NoError(t, a.Campaign(soon(t), ""))
 	first := a.Lease()
 	e2e.Receive(t, first.Context().Done())
@@ -67,7 +67,7 @@ func TestClosed(t *testing.T) {
 	c := cluster(t)
 	es, m := fleet(t, c, e2e.Timing(quiet), "b")
 	q := e2e.Open(t, c, e2e.Timing(quiet))
-	a, waiting := leader.New(q, "e", "a"), leader.New(q, "e", "w")
+	a, waiting := leader.New(q, "e", leader.WithID("a")), leader.New(q, "e", leader.WithID("w"))
 	require.NoError(t, a.Campaign(soon(t), ""))
 	done := campaign(soon(t), waiting, "")
 	waiters(t, m, 1)
@@ -150,11 +150,10 @@ func TestRunThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	var log e2e.Log
-	a := leader.New(e2e.Open(t, c, e2e.Timing(quiet), log.Option()), "e", "a")
+	a := leader.New(e2e.Open(t, c, e2e.Timing(quiet), log.Option()), "e", leader.WithOneTerm())
 	repair := spoil(t, c)
 	s := newStage()
 	cb := s.callbacks()
-	cb.Once = true
 	ran := run(soon(t), a, cb)
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("leader goes on trying")) > 0 }))
 	require.Empty(t, s.started)

@@ -35,7 +35,7 @@ func fleet(t *testing.T, c *redistest.Cluster, timing quorate.Option, ids ...str
 	t.Helper()
 	var all []*leader.Election
 	for _, id := range ids {
-		all = append(all, leader.New(e2e.Open(t, c, timing), "e", id))
+		all = append(all, leader.New(e2e.Open(t, c, timing), "e", leader.WithID(id)))
 	}
 	return all, mutex.New(e2e.Open(t, c, timing), "e")
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 )
 
@@ -15,8 +16,8 @@ import (
 // It is a plain value, safe for concurrent use as long as no goroutine changes
 // it.
 type Leader struct {
-	ID    string        // as given to New
-	Value string        // as given to Campaign, Run or Proclaim
+	ID    string        // see WithID
+	Value string        // see WithValue, Campaign and Proclaim
 	Term  uint64        // its fencing token: a later leader's is higher
 	Host  string        // of the process
 	PID   int           // of the process
@@ -44,6 +45,21 @@ func (e *Election) ask(ctx context.Context) (Leader, error) {
 		return Leader{}, err
 	}
 	return leaderOf(rec)
+}
+
+// Holder asks the nodes which process holds the election's claim: the leader,
+// also before what it tells about itself is recorded. It fails with
+// [quorate.ErrNotHeld] when no process does, with [quorate.ErrNoQuorum] when
+// too few nodes answer, and with [quorate.ErrClosed] or [quorate.ErrInvalid].
+// The answer may be out of date when it arrives. [Election.Leader] returns the
+// leader's ID and Value.
+func (e *Election) Holder(ctx context.Context) (quorate.Holder, error) {
+	e.usable()
+	if e.err != nil {
+		return quorate.Holder{}, core.WrapError("holder", e.name, e.err)
+	}
+	h, err := e.q.Holder(ctx, e.spec)
+	return quorate.Holder(h), core.WrapError("holder", e.name, err)
 }
 
 // leaderOf returns the leader that a record names.

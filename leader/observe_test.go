@@ -97,7 +97,7 @@ func TestObserveALeaseThatEnds(t *testing.T) {
 	const ttl = 600 * time.Millisecond
 	c := cluster(t)
 	es, _ := fleet(t, c, e2e.Timing(ttl), "watches")
-	a := leader.New(e2e.Open(t, c, e2e.Timing(ttl)), "e", "a", quorate.WithoutRenewal())
+	a := leader.New(e2e.Open(t, c, e2e.Timing(ttl)), "e", leader.WithID("a"), quorate.WithoutRenewal())
 	all := observe(t, es[0])
 	require.ErrorIs(t, e2e.Receive(t, all).err, leader.ErrNoLeader)
 	for range 2 {
@@ -193,7 +193,7 @@ func TestObserveEnds(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	q := e2e.Open(t, c, e2e.Timing(300*time.Millisecond)) // nodes keep the watch of a closed observer as long
-	e := leader.New(q, "e", "a")
+	e := leader.New(q, "e", leader.WithID("a"))
 	seq := e.Observe(soon(t))
 	for range 3 { // a new watch each time
 		for _, err := range seq {

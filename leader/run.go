@@ -11,10 +11,9 @@ import (
 	"github.com/quorate/quorate/internal/core"
 )
 
-// Callbacks are what [Election.Run] calls, and how it campaigns. It is a plain
-// value, safe for concurrent use as long as no goroutine changes it. The
-// functions of one participant are called from two goroutines, OnNewLeader from
-// the second.
+// Callbacks are what [Election.Run] calls. It is a plain value, safe for
+// concurrent use as long as no goroutine changes it. The functions of one
+// participant are called from two goroutines, OnNewLeader from the second.
 type Callbacks struct {
 	// OnStartedLeading is the leader's work, and must be given. Its context
 	// ends when the term is lost, no later than a lock's would ([context.Cause]
@@ -36,14 +35,6 @@ type Callbacks struct {
 	// already. Calls come from one goroutine, one after the other, while Run
 	// runs.
 	OnNewLeader func(Leader)
-
-	// Value is what others see in [Leader]; [Election.Proclaim] replaces it for
-	// a term. At most [MaxValue] bytes of UTF-8.
-	Value string
-
-	// Once makes Run return at the end of the first term, instead of
-	// campaigning again.
-	Once bool
 }
 
 // tryAgain is how long Run waits when so many nodes refuse for good that
@@ -62,8 +53,8 @@ const tryAgain = time.Second
 // [quorate.ErrClosed]; and [quorate.ErrInvalid] when there is no
 // OnStartedLeading, when the name, the id or the value is unusable, when Run is
 // running already, or when this participant campaigns or leads by
-// [Election.Campaign]. With Once it returns, at the end of the first term, what
-// OnStoppedLeading was given.
+// [Election.Campaign]. With [WithOneTerm] it returns, at the end of the first
+// term, what OnStoppedLeading was given.
 //
 // When it returns, or panics because a callback has, every callback has
 // returned and the leadership has been given up. It does not wait for the nodes
@@ -74,8 +65,8 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 }
 
 func (e *Election) run(ctx context.Context, cb Callbacks) error {
-	if err := e.check(cb.Value); err != nil {
-		return err
+	if e.err != nil {
+		return e.err
 	}
 	if cb.OnStartedLeading == nil {
 		return fmt.Errorf("%w: there is no OnStartedLeading", core.ErrInvalid)
@@ -91,13 +82,13 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 		if ctx.Err() != nil {
 			return &core.Failure{Err: core.ContextError(ctx)}
 		}
-		t, err := e.win(ctx, cb.Value)
+		t, err := e.win(ctx, e.set.value)
 		if errors.Is(err, core.ErrLost) {
 			again.Wait(ctx, e.q, e.name, err)
 		}
 		if err == nil {
 			again = core.Retry{}
-			if err = e.lead(ctx, t, cb); cb.Once {
+			if err = e.lead(ctx, t, cb); e.set.oneTerm {
 				return err
 			}
 		}

@@ -60,14 +60,13 @@ func (s *stage) callbacks() leader.Callbacks {
 
 func TestRunUntilTheContextEnds(t *testing.T) {
 	t.Parallel()
-	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")
-	a, b := es[0], es[1]
+	c := cluster(t)
+	es, m := fleet(t, c, e2e.Timing(quiet), "b")
+	a, b := leader.New(e2e.Open(t, c, e2e.Timing(quiet)), "e", leader.WithID("a"), leader.WithValue("v")), es[0]
 	type key struct{}
 	ctx, cancel := context.WithCancelCause(context.WithValue(soon(t), key{}, "value"))
 	s := newStage()
-	cb := s.callbacks()
-	cb.Value = "v"
-	done := run(ctx, a, cb)
+	done := run(ctx, a, s.callbacks())
 	tm := e2e.Receive(t, s.started)
 	require.NoError(t, tm.ctx.Err())
 	require.Equal(t, "value", tm.ctx.Value(key{}))
@@ -120,14 +119,13 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 // A function that returns from leading is queued again, behind all waiters.
 func TestRunCampaignsAgain(t *testing.T) {
 	t.Parallel()
-	es, m := fleet(t, cluster(t), e2e.Timing(quiet), "a", "b")
+	c := cluster(t)
+	es, m := fleet(t, c, e2e.Timing(quiet), "a")
 	a, b := newStage(), newStage()
 	ctx, cancel := context.WithCancel(soon(t))
 	ran := run(ctx, es[0], a.callbacks())
 	first := e2e.Receive(t, a.started)
-	once := b.callbacks()
-	once.Once = true
-	ranOnce := run(ctx, es[1], once)
+	ranOnce := run(ctx, leader.New(e2e.Open(t, c, e2e.Timing(quiet)), "e", leader.WithOneTerm()), b.callbacks())
 	waiters(t, m, 1)
 	close(first.leave)
 	require.NoError(t, e2e.Receive(t, a.stopped))
@@ -136,7 +134,7 @@ func TestRunCampaignsAgain(t *testing.T) {
 	waiters(t, m, 1)
 	close(second.leave)
 	require.NoError(t, e2e.Receive(t, b.stopped))
-	require.NoError(t, e2e.Receive(t, ranOnce), "told to do it once")
+	require.NoError(t, e2e.Receive(t, ranOnce), "WithOneTerm")
 	third := e2e.Receive(t, a.started)
 	require.Greater(t, third.lease.Token(), second.lease.Token())
 	cancel()
@@ -182,11 +180,9 @@ func TestRunLoses(t *testing.T) {
 	require.NoError(t, e2e.Receive(t, s.stopped))
 	require.ErrorIs(t, e2e.Receive(t, ran), context.Canceled)
 
-	// With Once, the loss is what Run returns.
-	short := leader.New(e2e.Open(t, c, e2e.Timing(ttl)), "e", "s", quorate.WithoutRenewal())
-	cb := s.callbacks()
-	cb.Once = true
-	ran = run(soon(t), short, cb)
+	// With WithOneTerm, the loss is what Run returns.
+	short := leader.New(e2e.Open(t, c, e2e.Timing(ttl)), "e", leader.WithID("s"), leader.WithOneTerm(), quorate.WithoutRenewal())
+	ran = run(soon(t), short, s.callbacks())
 	tm = e2e.Receive(t, s.started)
 	e2e.Receive(t, tm.ctx.Done())
 	close(tm.leave)
@@ -199,7 +195,7 @@ func TestHealthAfterTheNodesForget(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := e2e.Open(t, c, e2e.Timing(2*time.Second))
-	a := leader.New(q, "e", "a")
+	a := leader.New(q, "e", leader.WithID("a"))
 	require.NoError(t, a.Campaign(soon(t), ""))
 	lease := a.Lease()
 	for i := range 2 {
@@ -215,7 +211,7 @@ func TestRunHasTheElectionToItself(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	q := e2e.Open(t, c, e2e.Timing(quiet))
-	a, b := leader.New(q, "e", "a"), leader.New(q, "e", "b")
+	a, b := leader.New(q, "e", leader.WithID("a")), leader.New(q, "e", leader.WithID("b"))
 	s := newStage()
 	refused := func(err error, why string) {
 		t.Helper()

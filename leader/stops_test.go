@@ -81,14 +81,16 @@ func TestStartsAndStops(t *testing.T) {
 	var starts, stops, losses atomic.Int32
 	var all sync.WaitGroup
 	for i := range 4 {
-		e := leader.New(e2e.Open(t, c, e2e.Timing(ttl)), "e", "", quorate.WithMaxHold(ttl/4))
+		q := e2e.Open(t, c, e2e.Timing(ttl))
+		kinds := []*leader.Election{
+			leader.New(q, "e", quorate.WithMaxHold(ttl/4)), leader.New(q, "e", quorate.WithMaxHold(ttl/4), leader.WithOneTerm()),
+		}
 		all.Go(func() {
 			open := 0 // terms that have started and not stopped
 			for range rounds {
 				ctx, cancel := context.WithCancel(soon(t))
 				how := rand.IntN(5)
-				err := e2e.Receive(t, run(ctx, e, leader.Callbacks{
-					Once: how%2 == i%2,
+				err := e2e.Receive(t, run(ctx, kinds[(how+i)%2], leader.Callbacks{
 					OnStartedLeading: func(ctx context.Context, lease quorate.Lease) {
 						// The last leader's context has ended, or ends late and
 						// the clock says that the leadership is over.

@@ -44,8 +44,22 @@ type Member struct {
 	Number   int    // by which requests and votes know it; a member that enters gets a new one
 	Identity string // which goes with the node's data
 	Addr     string // what clients dial
-	Role     string // "stays", "enters" or "leaves": other than stays only while the set is being changed
+	Role     Role   // other than Stays only while the set is being changed
 }
+
+// Role is what becomes of a member. It is a plain value, safe for concurrent
+// use.
+type Role string
+
+// The roles.
+const (
+	// Stays ("stays"): it is a member before and after the change.
+	Stays Role = "stays"
+	// Enters ("enters"): it is being added.
+	Enters Role = "enters"
+	// Leaves ("leaves"): it is being removed.
+	Leaves Role = "leaves"
+)
 
 // Settings are what all clients of a set share. A zero field of [Set]'s
 // argument is left as it is. They are a plain value, safe for concurrent use as
@@ -59,8 +73,8 @@ type Settings struct {
 // A List is a set as this process counts on it. It is a plain value, safe for
 // concurrent use as long as no goroutine changes it.
 type List struct {
-	Epoch    uint64 // counts the configurations of the set, from 1 on
-	Stage    string // "stable"; "learning" or "joint" while the set is being changed
+	Epoch    uint64        // counts the configurations of the set, from 1 on
+	Stage    quorate.Stage // other than [quorate.StageStable] while the set is being changed
 	Members  []Member
 	Settings Settings
 }
@@ -74,9 +88,9 @@ func Get(ctx context.Context, q *quorate.Quorum) (List, error) {
 	if err != nil {
 		return List{}, core.WrapError("members", "", err)
 	}
-	l := List{Epoch: c.Stamp.Epoch(), Stage: c.Stage.String(), Settings: Settings{c.Guard(), c.Retention(), c.Skew()}}
+	l := List{Epoch: c.Stamp.Epoch(), Stage: quorate.Stage(c.Stage.String()), Settings: Settings{c.Guard(), c.Retention(), c.Skew()}}
 	for _, m := range c.Members {
-		l.Members = append(l.Members, Member{m.Number, m.Identity, m.Addr, m.Role.String()})
+		l.Members = append(l.Members, Member{m.Number, m.Identity, m.Addr, Role(m.Role.String())})
 	}
 	return l, nil
 }

@@ -102,7 +102,7 @@ func TestNothingIsLostAsTheSetChanges(t *testing.T) {
 			permits := semaphore.NewWeighted(open(), "s", 3)
 			require.NoError(t, permits.Acquire(ctx, 2))
 			require.NoError(t, once.New(open(), "o").DoContext(ctx, func(context.Context) error { return nil }))
-			led := leader.New(open(), "e", "a")
+			led := leader.New(open(), "e", leader.WithID("a"))
 			require.NoError(t, led.Campaign(ctx, "a"))
 
 			for _, err := range steps(ctx, op, c.URLs()) {
@@ -110,7 +110,7 @@ func TestNothingIsLostAsTheSetChanges(t *testing.T) {
 			}
 			l := get(t, op)
 			assert.ElementsMatch(t, c.Addrs()[:3], addrs(l))
-			assert.Equal(t, "stable", l.Stage)
+			assert.Equal(t, quorate.StageStable, l.Stage)
 
 			require.NoError(t, context.Cause(m.Lease().Context()), "the lock is held")
 			assert.False(t, semaphore.NewWeighted(open(), "s", 3).TryAcquire(2), "the permits are taken")
@@ -119,7 +119,7 @@ func TestNothingIsLostAsTheSetChanges(t *testing.T) {
 				return nil
 			}))
 			require.NoError(t, led.HealthCheck(0))
-			found, err := leader.New(open(), "e", "b").Leader(ctx)
+			found, err := leader.New(open(), "e", leader.WithID("b")).Leader(ctx)
 			require.NoError(t, err)
 			assert.Equal(t, "a", found.ID)
 			m.Unlock()
@@ -227,17 +227,17 @@ func TestUndo(t *testing.T) {
 	ctx, cancel := context.WithCancel(bounded(t))
 	ended := make(chan error, 1)
 	go func() { ended <- members.Add(ctx, q, c.Node(3).URL()) }()
-	require.True(t, e2e.Eventually(func() bool { return get(t, q).Stage == "learning" }))
-	assert.Equal(t, "enters", get(t, q).Members[3].Role)
+	require.True(t, e2e.Eventually(func() bool { return get(t, q).Stage == quorate.StageLearning }))
+	assert.Equal(t, members.Enters, get(t, q).Members[3].Role)
 	other := e2e.OpenAt(t, c.URLs()[:3], e2e.Guarded(time.Second, time.Hour))
 	require.NoError(t, members.Undo(bounded(t), other))
 	require.ErrorIs(t, e2e.Receive(t, ended), quorate.ErrInvalid, "another client has undone it")
 	assert.ElementsMatch(t, c.Addrs()[:3], addrs(get(t, other)))
 
 	go func() { ended <- members.Replace(ctx, q, c.Node(2).URL(), c.Node(3).URL()) }()
-	require.True(t, e2e.Eventually(func() bool { return get(t, q).Stage == "learning" }))
+	require.True(t, e2e.Eventually(func() bool { return get(t, q).Stage == quorate.StageLearning }))
 	cancel()
 	require.ErrorIs(t, e2e.Receive(t, ended), context.Canceled)
-	assert.Equal(t, "stable", get(t, q).Stage)
+	assert.Equal(t, quorate.StageStable, get(t, q).Stage)
 	assert.ElementsMatch(t, c.Addrs()[:3], addrs(get(t, q)))
 }

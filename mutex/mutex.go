@@ -40,11 +40,6 @@ type Mutex struct {
 	q *localqueue.Queue
 }
 
-// An Option changes a setting of one Mutex: a [quorate.SharedOption], or a
-// [quorate.LockOption] such as [quorate.WithLinger]. It is safe for concurrent
-// use.
-type Option interface{ quorate.LockOption }
-
 // New returns a Mutex of the given name. All Mutexes of the name exclude each
 // other, in every process. So do other Redlock clients on the same nodes: the
 // redlock key of that name is held too. A name serves one kind of primitive.
@@ -53,7 +48,7 @@ type Option interface{ quorate.LockOption }
 // remedy. An unusable name (empty, longer than 1024 bytes, or with
 // braces) is reported by every call that would lock, with
 // [quorate.ErrInvalid].
-func New(q *quorate.Quorum, name string, opts ...Option) *Mutex {
+func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *Mutex {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "mutex.New", opts)
 	return &Mutex{q: localqueue.New(c, set, core.Spec{Name: name, Weight: 1, Capacity: 1}, core.Spec{})}

@@ -240,3 +240,24 @@ func ExampleWithDurable() {
 	// Output:
 	// true
 }
+
+// Holder asks the nodes which process runs the work now.
+func ExampleOnce_Holder() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	o := once.New(q, "find the holder")
+	err = o.DoContext(ctx, func(ctx context.Context) error {
+		h, err := o.Holder(ctx)
+		fmt.Println("this process:", h.PID == os.Getpid(), "waiters:", h.Waiters, err)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// this process: true waiters: 0 <nil>
+	// <nil>
+}

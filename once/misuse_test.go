@@ -17,7 +17,7 @@ import (
 )
 
 // forged is an option by embedding only.
-type forged struct{ once.Option }
+type forged struct{ quorate.OnceOption }
 
 func TestMisuse(t *testing.T) {
 	t.Parallel()

@@ -60,13 +60,14 @@ type Once struct {
 }
 
 // New returns the Once of the given name. All values of the name share the
-// work, in every process.
+// work, in every process. Options are those of every primitive
+// ([quorate.SharedOption]), and [KeepFor], [WithDurable] and [WithCodec].
 //
 // A wrong or nil option is a programmer's error: New panics and names the
 // remedy. An unusable name (empty, longer than 1024 bytes, or with
 // braces) is reported by every call, with
 // [quorate.ErrInvalid].
-func New(q *quorate.Quorum, name string, opts ...Option) *Once {
+func New(q *quorate.Quorum, name string, opts ...quorate.OnceOption) *Once {
 	c := core.CoreOf(q).For(name)
 	o := &Once{q: c, set: apply(c, opts), turn: make(chan struct{}, 1)}
 	o.spec, o.err = c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: o.set.Settings})
@@ -155,7 +156,7 @@ func (o *Once) DoContext(ctx context.Context, f func(ctx context.Context) error)
 // Func returns a function that calls [Once.Do] with f, as [sync.OnceFunc] does.
 // It is safe for concurrent use. If f panics, the next call runs it again;
 // sync.OnceFunc would panic again.
-func Func(q *quorate.Quorum, name string, f func(), opts ...Option) func() {
+func Func(q *quorate.Quorum, name string, f func(), opts ...quorate.OnceOption) func() {
 	o := New(q, name, opts...)
 	return func() { o.Do(f) }
 }

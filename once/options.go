@@ -32,7 +32,7 @@ type settings struct {
 
 // apply returns the Quorum's settings as the options change them. It panics
 // when they are wrong.
-func apply(q *core.Quorum, opts []Option) settings {
+func apply(q *core.Quorum, opts []quorate.OnceOption) settings {
 	set := settings{Settings: core.Override(q, "once.New", opts), codec: jsonCodec{}}
 	for _, o := range opts {
 		if o, ok := o.(own); ok {
@@ -52,13 +52,9 @@ func apply(q *core.Quorum, opts []Option) settings {
 	return set
 }
 
-// An Option changes a setting of one Once: a [quorate.SharedOption], or
-// [KeepFor], [WithDurable] or [WithCodec]. It is safe for concurrent use.
-type Option interface{ quorate.OnceOption }
-
 // own is an option that this package alone understands.
 type own struct {
-	quorate.OnceOption // nil: it makes the type an Option, and has no other use
+	quorate.OnceOption // nil: it makes the type an option of New, and has no other use
 	set                func(*settings)
 }
 
@@ -69,7 +65,7 @@ func (own) Apply(*core.Settings) {}
 // the next call runs it again. What a process knows ends then too, by its wall
 // clock. Whole milliseconds, at least the retention ([quorate.WithRetention],
 // by default 5 min). Default 0: without end.
-func KeepFor(d time.Duration) Option {
+func KeepFor(d time.Duration) quorate.OnceOption {
 	return own{set: func(s *settings) { s.keep = d }}
 }
 
@@ -85,12 +81,12 @@ func KeepFor(d time.Duration) Option {
 // With appendfsync everysec a node that loses its power may lose the last
 // second. The record is lost only if a majority loses it within the second
 // after it was made.
-func WithDurable() Option {
+func WithDurable() quorate.OnceOption {
 	return own{set: func(s *settings) { s.durable = true }}
 }
 
 // WithCodec sets how [Value], [Values] and [ValueContext] encode values. All
 // users of the name must use the same. Default encoding/json. It cannot be nil.
-func WithCodec(c Codec) Option {
+func WithCodec(c Codec) quorate.OnceOption {
 	return own{set: func(s *settings) { s.codec = c }}
 }

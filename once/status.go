@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 )
 
@@ -102,6 +103,20 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 			return Status{State: Running, Host: h.Host, PID: h.PID, Token: h.Token, When: claimed(h.Token), Waiters: h.Waiters}, nil
 		}
 	}
+}
+
+// Holder asks the nodes which process runs the work. It fails with
+// [quorate.ErrNotHeld] when no process does, with [quorate.ErrNoQuorum] when
+// too few nodes answer, and with [quorate.ErrClosed] or [quorate.ErrInvalid].
+// The answer may be out of date when it arrives. [Once.Status] also says
+// whether the work is done.
+func (o *Once) Holder(ctx context.Context) (quorate.Holder, error) {
+	o.usable()
+	if o.err != nil {
+		return quorate.Holder{}, o.wrapError("holder", o.err)
+	}
+	h, err := o.q.Holder(ctx, o.spec)
+	return quorate.Holder(h), o.wrapError("holder", err)
 }
 
 // claimed is when a claim was made. Its ticket tells: the nodes' clocks in

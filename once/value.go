@@ -25,7 +25,7 @@ const MaxValue = 512 << 10
 //
 // All callers get what the codec makes of the value, the one that ran f
 // included. So fields that are not exported are lost to all of them alike.
-func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...Option) func() T {
+func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...quorate.OnceOption) func() T {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func() T { return s.must("value", f) }
 }
@@ -33,7 +33,7 @@ func Value[T any](q *quorate.Quorum, name string, f func() T, opts ...Option) fu
 // Values is [Value] for functions of two results, as [sync.OnceValues] is. If
 // the second one is an error, only nil can be shared: an error has no encoding.
 // For work that may fail use [ValueContext], where an error is no completion.
-func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts ...Option) func() (T1, T2) {
+func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts ...quorate.OnceOption) func() (T1, T2) {
 	type both struct {
 		v1 T1
 		v2 T2
@@ -53,7 +53,7 @@ func Values[T1, T2 any](q *quorate.Quorum, name string, f func() (T1, T2), opts 
 // [quorate.ErrInvalid] and names the type when a value cannot be encoded (with
 // [ErrNotRecorded] beside it if f has run by then), is larger than [MaxValue],
 // or cannot be decoded.
-func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error), opts ...Option) func(ctx context.Context) (T, error) {
+func ValueContext[T any](q *quorate.Quorum, name string, f func(ctx context.Context) (T, error), opts ...quorate.OnceOption) func(ctx context.Context) (T, error) {
 	s := share(New(q, name, opts...), func(v *T) []any { return []any{v} })
 	return func(ctx context.Context) (T, error) {
 		v, err := s.get(ctx, false, f)

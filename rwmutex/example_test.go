@@ -15,7 +15,7 @@ import (
 
 // Any number of processes read the catalogue. A process that writes it is
 // alone.
-func ExampleRWMutex() {
+func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -143,7 +143,7 @@ func ExampleRWMutex_Downgrade() {
 }
 
 // A reader that wants to write lets the lock go first, and looks again.
-func ExampleRWMutex_Upgrade() {
+func ExampleRWMutex_Unlock() {
 	ctx := context.Background()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
 	if err != nil {
@@ -153,14 +153,13 @@ func ExampleRWMutex_Upgrade() {
 
 	catalogue := rwmutex.New(q, "catalogue")
 	catalogue.RLock()
-	err = catalogue.Upgrade(ctx)
-	fmt.Println(errors.Is(err, rwmutex.ErrUpgrade))
+	fmt.Println("read")
 	catalogue.RUnlock()
 	catalogue.Lock()
 	fmt.Println("another process may have written meanwhile: look again, then write")
 	catalogue.Unlock()
 	// Output:
-	// true
+	// read
 	// another process may have written meanwhile: look again, then write
 }
 
@@ -202,4 +201,25 @@ func ExampleRWMutex_RLocker() {
 	cond.L.Unlock()
 	// Output:
 	// readers may come: true
+}
+
+// Holder asks the nodes which process has the lock: the writer, or the first of
+// the readers.
+func ExampleRWMutex_Holder() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	here, elsewhere := rwmutex.New(q, "catalogue"), rwmutex.New(q, "catalogue")
+	here.RLock()
+	elsewhere.RLock()
+	h, err := here.Holder(ctx)
+	fmt.Println("this process:", h.PID == os.Getpid(), "readers:", h.Holders, "waiters:", h.Waiters, err)
+	elsewhere.RUnlock()
+	here.RUnlock()
+	// Output:
+	// this process: true readers: 2 waiters: 0 <nil>
 }

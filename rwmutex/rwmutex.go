@@ -9,25 +9,12 @@ package rwmutex
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/localqueue"
 )
-
-// ErrUpgrade is why a read lock cannot become a write lock, see
-// [RWMutex.Upgrade]. It matches [quorate.ErrInvalid].
-var ErrUpgrade error = upgradeError{}
-
-type upgradeError struct{}
-
-func (upgradeError) Error() string {
-	return "a read lock cannot be upgraded: two readers that both wait for the other to leave would wait without end; RUnlock, Lock, and look again at what was read"
-}
-
-func (upgradeError) Is(target error) bool { return errors.Is(target, quorate.ErrInvalid) }
 
 // An RWMutex is held by any number of readers or by one writer, in all
 // processes. It must be made by [New] and must not be copied. The zero value
@@ -40,18 +27,15 @@ func (upgradeError) Is(target error) bool { return errors.Is(target, quorate.Err
 //
 // A waiting writer stops new readers, in every process, and gets in after the
 // readers before it. The readers that waited behind it get in together when it
-// leaves. As with [sync.RWMutex], this rules out recursive read locking.
+// leaves. As with [sync.RWMutex], this rules out recursive read locking. It
+// also rules out upgrading: two readers that both upgrade would wait for each
+// other. Call RUnlock, then Lock, and look again at what was read.
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
 type RWMutex struct {
 	_ core.NoCopy
 	q *localqueue.Queue
 }
-
-// An Option changes a setting of one RWMutex: a [quorate.SharedOption], or a
-// [quorate.LockOption] such as [quorate.WithLinger]. It is safe for concurrent
-// use.
-type Option interface{ quorate.LockOption }
 
 // New returns an RWMutex of the given name. A name serves one kind of
 // primitive: while a [mutex.Mutex] of that name is in use, every call that
@@ -68,7 +52,7 @@ type Option interface{ quorate.LockOption }
 // mostly read then costs no round trip.
 //
 // [mutex.Mutex]: https://pkg.go.dev/github.com/quorate/quorate/mutex#Mutex
-func New(q *quorate.Quorum, name string, opts ...Option) *RWMutex {
+func New(q *quorate.Quorum, name string, opts ...quorate.LockOption) *RWMutex {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "rwmutex.New", opts)
 	return &RWMutex{q: localqueue.New(c, set,
@@ -190,13 +174,6 @@ func (m *RWMutex) Downgrade(ctx context.Context) error {
 	return core.WrapError("downgrade", m.queue().Name(), m.q.Downgrade())
 }
 
-// Upgrade always fails, with [ErrUpgrade]: two readers that both upgrade would
-// wait for each other. Call RUnlock, then Lock, and look again at what was
-// read.
-func (m *RWMutex) Upgrade(context.Context) error {
-	return core.WrapError("upgrade", m.queue().Name(), ErrUpgrade)
-}
-
 // Lease returns the writer's hold, or nil if m is not locked for writing.
 func (m *RWMutex) Lease() quorate.Lease { return lease(m.queue().Lease(localqueue.Write)) }
 
@@ -225,6 +202,16 @@ func (m *RWMutex) Extend(ctx context.Context) error {
 // RExtend renews the readers' lease, as [RWMutex.Extend] does the writer's.
 func (m *RWMutex) RExtend(ctx context.Context) error {
 	return core.WrapError("read extend", m.queue().Name(), m.q.Extend(ctx, localqueue.Read))
+}
+
+// Holder asks the nodes which process holds m: the writer, or of the readers
+// the one that has for the longest. It fails with [quorate.ErrNotHeld] when no
+// process does, with [quorate.ErrNoQuorum] when too few nodes answer, and with
+// [quorate.ErrClosed] or [quorate.ErrInvalid]. The answer may be out of date
+// when it arrives.
+func (m *RWMutex) Holder(ctx context.Context) (quorate.Holder, error) {
+	h, err := m.queue().Holder(ctx)
+	return quorate.Holder(h), core.WrapError("holder", m.q.Name(), err)
 }
 
 // RLocker returns a [sync.Locker] whose Lock and Unlock are RLock and RUnlock.

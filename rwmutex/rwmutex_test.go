@@ -155,17 +155,6 @@ func TestDowngrade(t *testing.T) {
 // rwmutexLater queues a writer behind the holder of the same value.
 func rwmutexLater(t *testing.T, m *rwmutex.RWMutex) <-chan error { return later(t, m.LockContext) }
 
-func TestUpgradeIsRefused(t *testing.T) {
-	t.Parallel()
-	a, _ := two(t)
-	a.RLock()
-	defer a.RUnlock()
-	err := a.Upgrade(t.Context())
-	require.ErrorIs(t, err, rwmutex.ErrUpgrade)
-	require.ErrorIs(t, err, quorate.ErrInvalid)
-	require.ErrorContains(t, err, "wait without end")
-}
-
 func TestLingerIsGivenUpToAWriter(t *testing.T) {
 	t.Parallel()
 	a, b := two(t, quorate.WithLinger(time.Hour))

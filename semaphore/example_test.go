@@ -14,7 +14,7 @@ import (
 
 // Two permits for the whole fleet: no more than two films are encoded at a
 // time.
-func ExampleWeighted() {
+func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
@@ -118,4 +118,24 @@ func ExampleWeighted_Resize() {
 	// Output:
 	// 4 <nil>
 	// true
+}
+
+// Holder asks the nodes which process holds permits: the first of them.
+func ExampleWeighted_Holder() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+
+	s := semaphore.NewWeighted(q, "encoders", 16)
+	if err := s.Acquire(ctx, 3); err != nil {
+		log.Fatal(err)
+	}
+	h, err := s.Holder(ctx)
+	fmt.Println("this process:", h.PID == os.Getpid(), "holders:", h.Holders, "waiters:", h.Waiters, err)
+	s.Release(3)
+	// Output:
+	// this process: true holders: 1 waiters: 0 <nil>
 }

@@ -38,10 +38,6 @@ type Weighted struct {
 	lost int64    // permits of those that ended by themselves, still to be released
 }
 
-// An Option changes a setting of one semaphore: a [quorate.SharedOption]. It is
-// safe for concurrent use.
-type Option interface{ quorate.SharedOption }
-
 // NewWeighted returns a semaphore of n permits, from 1 to 2^48. All users of
 // the name must agree on n: a call with another n fails with
 // [quorate.ErrInvalid] and names both numbers. Once [Weighted.Resize] has been
@@ -51,7 +47,7 @@ type Option interface{ quorate.SharedOption }
 // the remedy. An unusable n or name (empty, longer than 1024 bytes, or with
 // braces) is reported by every Acquire, with
 // [quorate.ErrInvalid].
-func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...Option) *Weighted {
+func NewWeighted(q *quorate.Quorum, name string, n int64, opts ...quorate.SharedOption) *Weighted {
 	c := core.CoreOf(q).For(name)
 	set := core.Override(c, "semaphore.NewWeighted", opts)
 	s := &Weighted{q: c, size: n}
@@ -213,6 +209,20 @@ func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	}
 	n, err := s.q.Permits(ctx, s.spec)
 	return int64(n), core.WrapError("size", s.spec.Name, err)
+}
+
+// Holder asks the nodes which process holds permits: of several the one that
+// has for the longest. It fails with [quorate.ErrNotHeld] when no process does,
+// with [quorate.ErrNoQuorum] when too few nodes answer, and with
+// [quorate.ErrClosed] or [quorate.ErrInvalid]. The answer may be out of date
+// when it arrives.
+func (s *Weighted) Holder(ctx context.Context) (quorate.Holder, error) {
+	s.usable()
+	if s.err != nil {
+		return quorate.Holder{}, core.WrapError("holder", s.spec.Name, s.err)
+	}
+	h, err := s.q.Holder(ctx, s.spec)
+	return quorate.Holder(h), core.WrapError("holder", s.spec.Name, err)
 }
 
 // usable panics for the zero value.

@@ -155,7 +155,7 @@ func tellCauses(w io.Writer, r quorate.Report) {
 			continue
 		}
 		cause := state(n) + ": " + inFlags(onTheWay.ReplaceAllString(n.Err.Error(), ""))
-		if nodes[cause] == nil && strings.HasSuffix(n.Membership, "data") {
+		if nodes[cause] == nil && (n.Membership == quorate.NodeOtherMember || n.Membership == quorate.NodeOtherSet) {
 			causes = slices.Insert(causes, 0, cause)
 		} else if nodes[cause] == nil {
 			causes = append(causes, cause)

@@ -95,7 +95,7 @@ func (j *leaderJob) lead(cmd *cobra.Command, args []string) error {
 	for {
 		var g *leaderGrip
 		j.grip = func(q *quorate.Quorum, name string) grip {
-			g = &leaderGrip{e: leader.New(q, name, j.id), value: j.value}
+			g = &leaderGrip{e: leader.New(q, name, leader.WithID(j.id)), value: j.value}
 			return g
 		}
 		err := j.start(cmd, args)
@@ -139,7 +139,7 @@ func (j *leaderJob) tellWho(ctx context.Context) error {
 		return j.refused(nil, err)
 	}
 	defer end(q)
-	l, err := leader.New(q, j.name, "").Leader(ctx)
+	l, err := leader.New(q, j.name).Leader(ctx)
 	switch {
 	case errors.Is(err, leader.ErrNoLeader):
 		return &exit{1, fmt.Errorf("%q has no leader", j.name)}
@@ -169,7 +169,7 @@ func (j *leaderJob) tellChanges(ctx context.Context) error {
 		return j.refused(nil, err)
 	}
 	defer end(q)
-	for l, err := range leader.New(q, j.name, "").Observe(ctx) {
+	for l, err := range leader.New(q, j.name).Observe(ctx) {
 		switch {
 		case errors.Is(err, quorate.ErrInvalid):
 			return j.refused(nil, err)

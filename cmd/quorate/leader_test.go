@@ -24,7 +24,7 @@ func candidate(t *testing.T, ns *embedded.Nodes) *leader.Election {
 	q, err := quorate.Connect(t.Context(), ns.URLs())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close() })
-	return leader.New(q, "x", "here")
+	return leader.New(q, "x", leader.WithID("here"))
 }
 
 func TestLeaderRunsTheCommand(t *testing.T) {

@@ -48,7 +48,7 @@ With --json it prints the report of "quorate check" as one JSON document.`,
 			} else {
 				tellMembers(cmd.OutOrStdout(), r)
 			}
-			if !r.Set.Recorded || lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Membership != "member" || n.Err != nil }) {
+			if !r.Set.Recorded || lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Membership != quorate.NodeMember || n.Err != nil }) {
 				return &exit{code: 1}
 			}
 			return nil
@@ -82,13 +82,13 @@ func tellSet(w io.Writer, r quorate.Report) {
 	s := &r.Set
 	if s.Stamp != "" {
 		fmt.Fprintf(w, "Set %s, recorded %s: %s\n", s.Stamp, s.Since.UTC().Format(time.DateTime+" MST"), strings.Join(s.Members, " "))
-		if s.Stage == "learning" || s.Stage == "joint" {
+		if s.Stage != quorate.StageStable {
 			fmt.Fprintf(w, "Nodes are being exchanged (epoch %d): %s\n", s.Epoch, stages[s.Stage])
 		}
 		fmt.Fprintf(w, "Settings of the set: guard time %v, retention %v, skew %v, longest ttl %v\n", s.Guard, s.Retention, s.Skew, s.LongestTTL)
 	}
 	for i := range r.Nodes {
-		if n := &r.Nodes[i]; s.Stamp != "" && n.Membership != "member" && n.Membership != "" {
+		if n := &r.Nodes[i]; s.Stamp != "" && n.Membership != quorate.NodeMember && n.Membership != quorate.NodeUnknown {
 			fmt.Fprintf(w, "%s in the set: %s\n", n.Node, standing(n))
 		}
 	}
@@ -113,12 +113,12 @@ func role(s *quorate.SetReport, addr string) string {
 // standing says in a few words how a node stands to the set.
 func standing(n *quorate.NodeReport) string {
 	switch n.Membership {
-	case "member":
+	case quorate.NodeMember:
 		return fmt.Sprintf("member %d", n.Number)
-	case "accepted":
+	case quorate.NodeAccepted:
 		return "accepted, not confirmed"
-	case "":
+	case quorate.NodeUnknown:
 		return "unknown"
 	}
-	return "no: " + n.Membership
+	return "no: " + string(n.Membership)
 }

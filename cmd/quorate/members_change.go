@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -152,15 +153,15 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 }
 
 // stages are what the stages of an exchange mean to an operator.
-var stages = map[string]string{
-	"stable":   "one set counts",
-	"learning": "the old nodes count, and the next set is prepared",
-	"joint":    "the old nodes and the new ones count, a majority of each",
+var stages = map[quorate.Stage]string{
+	quorate.StageStable:   "one set counts",
+	quorate.StageLearning: "the old nodes count, and the next set is prepared",
+	quorate.StageJoint:    "the old nodes and the new ones count, a majority of each",
 }
 
 // tellProgress says in a line how far an exchange is.
 func tellProgress(p core.ExchangeProgress) string {
-	text := fmt.Sprintf("epoch %d: %s", p.Epoch, stages[p.Stage])
+	text := fmt.Sprintf("epoch %d: %s", p.Epoch, stages[quorate.Stage(p.Stage)])
 	if p.Await != "" {
 		text += "; waiting for " + p.Await
 	}

@@ -119,7 +119,7 @@ func (j *onceJob) start(ctx context.Context) error {
 		return j.missed(nil, err)
 	}
 	defer end(q)
-	opts := []once.Option{once.KeepFor(j.keep)}
+	opts := []quorate.OnceOption{once.KeepFor(j.keep)}
 	if j.durable {
 		opts = append(opts, once.WithDurable())
 	}

@@ -20,13 +20,13 @@ var trivial = map[string]string{
 
 	"mutex.New": "the package's example", "mutex.Mutex.Lock": "the package's example", "mutex.Mutex.Unlock": "the package's example",
 
-	"rwmutex.New": "RWMutex", "rwmutex.RWMutex.Lock": "Downgrade", "rwmutex.RWMutex.Unlock": "Upgrade",
-	"rwmutex.RWMutex.RUnlock": "RLock", "rwmutex.RWMutex.TryLock": "RWMutex", "rwmutex.RWMutex.TryRLock": "RWMutex",
+	"rwmutex.New": "the package's example", "rwmutex.RWMutex.Lock": "Downgrade",
+	"rwmutex.RWMutex.RUnlock": "RLock", "rwmutex.RWMutex.TryLock": "the package's example", "rwmutex.RWMutex.TryRLock": "the package's example",
 	"rwmutex.RWMutex.LockContext": "RLockContext", "rwmutex.RWMutex.TryLockContext": "TryRLockContext", "rwmutex.RWMutex.Do": "RDo",
 	"rwmutex.RWMutex.UnlockContext": "mutex", "rwmutex.RWMutex.RUnlockContext": "mutex", "rwmutex.RWMutex.Lease": "RLease",
 	"rwmutex.RWMutex.Extend": "mutex", "rwmutex.RWMutex.RExtend": "mutex",
 
-	"semaphore.NewWeighted": "Weighted", "semaphore.Weighted.TryAcquire": "Weighted", "semaphore.Weighted.Release": "Weighted",
+	"semaphore.NewWeighted": "the package's example", "semaphore.Weighted.TryAcquire": "the package's example", "semaphore.Weighted.Release": "the package's example",
 	"semaphore.Weighted.Size": "Resize", "semaphore.Lease.Token": "AcquireLease", "semaphore.Lease.Context": "AcquireLease",
 	"semaphore.Lease.ValidUntil": "quorate.Lease", "semaphore.Lease.Release": "AcquireLease",
 
@@ -38,7 +38,8 @@ var trivial = map[string]string{
 	"quoratetest.Cluster.Stop": "docs/testing.md", "quoratetest.Cluster.Start": "docs/testing.md", "quoratetest.Cluster.Forget": "docs/testing.md",
 	"quoratetest.Cluster.Partition": "docs/testing.md", "quoratetest.Cluster.Delay": "docs/testing.md",
 
-	"leader.New": "the package's example", "leader.Election.ID": "it returns what New was given", "leader.Election.Resign": "Campaign",
+	"leader.New": "the package's example", "leader.WithID": "the package's example", "leader.WithValue": "Observe", "leader.WithOneTerm": "Run",
+	"leader.Election.ID": "it returns what New was given", "leader.Election.Resign": "Campaign",
 }
 
 // Each function and method has an example, unless it is trivial.

@@ -28,12 +28,12 @@ const (
 // goroutines of a process do.
 type readers struct {
 	q     *quorate.Quorum
-	opts  []rwmutex.Option
+	opts  []quorate.LockOption
 	async bool
 	m     *rwmutex.RWMutex
 }
 
-func openReaders(async bool, opts ...rwmutex.Option) func(context.Context, nodes) (client, error) {
+func openReaders(async bool, opts ...quorate.LockOption) func(context.Context, nodes) (client, error) {
 	return func(ctx context.Context, n nodes) (client, error) {
 		q, err := connect(ctx, n)
 		if err != nil {

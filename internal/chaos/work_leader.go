@@ -24,7 +24,7 @@ type leaderWork struct{ free chan *leader.Election }
 func openLeader(e *clientEnv, name string) work {
 	w := leaderWork{make(chan *leader.Election, e.Each)}
 	for range e.Each {
-		w.free <- leader.New(e.quorum, name, "")
+		w.free <- leader.New(e.quorum, name)
 	}
 	return w
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,14 +118,18 @@ type Holder struct {
 	PID     int
 	Label   string
 	Left    time.Duration
+	Holders int
 	Waiters int
 	Foreign bool
 }
 
-// Holder asks all nodes for the holder of a name of capacity 1. An onlooker is
-// no waiter: it has no claim, and the holder does not learn of it. A node that
-// may have forgotten claims, as it is younger than a guard time, is no
-// evidence.
+// mostHolders is how many claims of a shared name a node lists for an onlooker.
+// Those behind them count as waiters.
+const mostHolders = 100
+
+// Holder asks all nodes for the holder of a name. An onlooker is no waiter: it
+// has no claim, and the holder does not learn of it. A node that may have
+// forgotten claims, as it is younger than a guard time, is no evidence.
 func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if q.isClosed() {
 		return Holder{}, &Failure{Err: ErrClosed}
@@ -140,8 +145,12 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	// By index, for all indices that there can be: the set may grow while the
 	// nodes are asked.
 	queues := make([]script.Queue, maxNodes)
+	most := 1
+	if s.Capacity > 1 {
+		most = mostHolders
+	}
 	errs := q.nodes.ask(ctx, func(dst []byte, _ *node) []byte {
-		return script.AppendInspect(dst, q.keys(s), 1)
+		return script.AppendInspect(dst, q.keys(s), most)
 	}, func(i int, v []resp.Value) (err error) {
 		queues[i], err = script.DecodeInspect(v)
 		return err
@@ -161,24 +170,26 @@ func (q *Quorum) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		}
 		heads[i] = protocol.Head{Known: errs[i] == nil, Foreign: queue.Foreign}
 		rest = max(rest, queue.Foreign)
-		if len(queue.Claims) > 0 && queue.Claims[0].Voted {
-			heads[i].Holder = queue.Claims[0].ID
+		queues[i].Claims = slices.DeleteFunc(queue.Claims, func(c script.Claim) bool { return !c.Voted })
+		for _, c := range queues[i].Claims {
+			heads[i].Voted = append(heads[i].Voted, c.ID)
 		}
 	}
-	// Which head is the holder is decided in package protocol, as the simulator
-	// asks as well. Left and Waiters come from one node of those that name it:
-	// they differ by a round trip between nodes, and only inform.
-	kind, node, most := protocol.FindHolder(heads, sets, rules())
-	switch kind {
+	// Which claim is the holder is decided in package protocol, as the
+	// simulator asks as well. Left and Waiters come from one node of those that
+	// name it: they differ by a round trip between nodes, and only inform.
+	found := protocol.FindHolder(heads, sets, rules())
+	switch found.Kind {
 	case protocol.HeldByClaim:
-		c := queues[node].Claims[0]
-		h := Holder{Token: uint64(c.Ticket) * MaxPasses, Left: c.Left, Waiters: queues[node].Queued - 1}
+		queue := queues[found.Node]
+		c := queue.Claims[found.Claim]
+		h := Holder{Token: uint64(c.Ticket) * MaxPasses, Left: c.Left, Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims)}
 		h.Host, h.PID, h.Label = ParseOwner(c.Owner)
 		return h, nil
 	case protocol.HeldByForeign:
 		return Holder{Foreign: true, Left: rest}, nil
 	case protocol.HeldUnknown:
-		return Holder{}, &Failure{Err: ErrNoQuorum, Votes: most, Needed: sets.Need(), Nodes: q.nodes.failed(errs)}
+		return Holder{}, &Failure{Err: ErrNoQuorum, Votes: found.Most, Needed: sets.Need(), Nodes: q.nodes.failed(errs)}
 	}
 	return Holder{}, &Failure{Err: ErrNotHeld}
 }

@@ -183,7 +183,7 @@ func (s *members) reached() bool {
 
 // standings are how a node stands to the set, by what is wrong with it.
 var standings = map[protocol.SetFault]string{
-	protocol.SetFits: "member", protocol.SetUnknown: "unknown", protocol.SetWrong: "unknown", protocol.SetPending: "accepted", protocol.SetLost: "blank",
+	protocol.SetFits: "member", protocol.SetPending: "accepted", protocol.SetLost: "blank",
 	protocol.SetBetween: "blank", protocol.SetOther: "another member's data", protocol.SetForeign: "another set's data", protocol.SetAhead: "ahead", protocol.SetRetired: "removed",
 }
 

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -61,14 +60,19 @@ func hasChannels(t *testing.T, s *redistest.Server) bool {
 	return !strings.HasPrefix(version, "6.0.") && !strings.HasPrefix(version, "6.1.")
 }
 
+// without returns the rights but for some.
+func without(rights []string, lacks ...string) []string {
+	return slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return slices.Contains(lacks, r) })
+}
+
 // newTenant makes the user.
 func newTenant(t *testing.T, c *redistest.Cluster, name string, rights []string) *tenant {
 	t.Helper()
 	u := &tenant{name: name}
 	rules := []any{"ACL", "SETUSER", name, "on", ">secret", "resetkeys", "resetchannels", "-@all"}
 	if !hasChannels(t, c.Node(0)) {
-		rules = lo.Without(rules, "resetchannels")
-		rights = lo.Reject(rights, func(r string, _ int) bool { return strings.HasPrefix(r, "&") })
+		rules = slices.DeleteFunc(rules, func(r any) bool { return r == "resetchannels" })
+		rights = slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return strings.HasPrefix(r, "&") })
 	}
 	for _, r := range rights {
 		rules = append(rules, strings.ReplaceAll(r, "NAME", name))
@@ -108,10 +112,10 @@ func TestRights(t *testing.T) {
 	require.NoError(t, newTenant(t, c, "all", slices.Concat(needed, useful)).serves(deadline(t)))
 	// Of the rights to find out which scripts a server lacks and to load them
 	// one is enough where they are there already.
-	require.NoError(t, newTenant(t, c, "reader", lo.Without(needed, "+script|load")).serves(deadline(t)))
-	require.NoError(t, newTenant(t, c, "loader", lo.Without(needed, "+script|exists")).serves(deadline(t)))
-	assert.ErrorContains(t, newTenant(t, c, "neither", lo.Without(needed, "+script|load", "+script|exists")).serves(deadline(t)), "NOPERM")
-	first := newTenant(t, redistest.Start(t, 1), "first", lo.Without(needed, "+script|load"))
+	require.NoError(t, newTenant(t, c, "reader", without(needed, "+script|load")).serves(deadline(t)))
+	require.NoError(t, newTenant(t, c, "loader", without(needed, "+script|exists")).serves(deadline(t)))
+	assert.ErrorContains(t, newTenant(t, c, "neither", without(needed, "+script|load", "+script|exists")).serves(deadline(t)), "NOPERM")
+	first := newTenant(t, redistest.Start(t, 1), "first", without(needed, "+script|load"))
 	assert.ErrorContains(t, first.serves(deadline(t)), "NOPERM", "where they are not")
 
 	atOnce := make(chan struct{}, 4)
@@ -146,7 +150,7 @@ func TestRights(t *testing.T) {
 func TestWithoutSubscribe(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
-	u := newTenant(t, c, "deaf", lo.Without(needed, "+subscribe"))
+	u := newTenant(t, c, "deaf", without(needed, "+subscribe"))
 	var log e2e.Log
 	q, err := quorate.Connect(deadline(t), u.urls("secret"), append(u.options(), log.Option())...)
 	require.NoError(t, err)
@@ -186,7 +190,7 @@ func TestRightsAsDocumented(t *testing.T) {
 	_, older, found := strings.Cut(string(text), "ACL SETUSER app on >password resetkeys -@all ")
 	require.True(t, found, "the line for Redis 6.0")
 	older, _, _ = strings.Cut(older, "\n")
-	assert.ElementsMatch(t, lo.Without(strings.Fields(want), "&quorate:push:*"), strings.Fields(older))
+	assert.ElementsMatch(t, without(strings.Fields(want), "&quorate:push:*"), strings.Fields(older))
 }
 
 // A managed server may refuse CONFIG and CLIENT. Everything works without them.
@@ -199,11 +203,11 @@ func TestFewerRights(t *testing.T) {
 }
 
 func fewerRights(t *testing.T, c *redistest.Cluster) {
-	steps := lo.Reject(everything, func(s step, _ int) bool { return s.what == "check" || s.what == "once" || s.what == "heal" })
+	steps := slices.DeleteFunc(slices.Clone(everything), func(s step) bool { return s.what == "check" || s.what == "once" || s.what == "heal" })
 	for name, lacks := range map[string][]string{
 		"noconfig": {"+config|get"}, "noclient": useful, "none": append([]string{"+config|get"}, useful...),
 	} {
-		u := newTenant(t, c, name, lo.Without(slices.Concat(needed, useful), lacks...))
+		u := newTenant(t, c, name, without(slices.Concat(needed, useful), lacks...))
 		q, err := quorate.Connect(deadline(t), u.urls("secret"), u.options()...)
 		require.NoError(t, err, name)
 		config := !slices.Contains(lacks, "+config|get")
@@ -249,7 +253,7 @@ func TestBootstrapWithoutARight(t *testing.T) {
 	t.Parallel()
 	for i, right := range []string{"~NAME:*", "+evalsha", "+time", "+get", "+set", "+del"} {
 		c := redistest.Start(t, 1)
-		u := newTenant(t, c, fmt.Sprint("tenant", i), lo.Without(needed, right))
+		u := newTenant(t, c, fmt.Sprint("tenant", i), without(needed, right))
 		q := e2e.OpenAt(t, u.urls("secret"), u.options()...)
 		err := q.Bootstrap(deadline(t))
 		if right == "+del" && err == nil { // it is needed later on

@@ -55,7 +55,7 @@ func TestForgedRecord(t *testing.T) {
 	forge("e")
 	forge("o")
 	before := c.Calls(t, "evalsha")
-	e := leader.New(q, "e", "me")
+	e := leader.New(q, "e", leader.WithID("me"))
 	require.NoError(t, e.Campaign(deadline(t), ""))
 	l, err := e.Leader(deadline(t))
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestSupersededRun(t *testing.T) {
 		return at
 	}
 	at := promise("e", 18*time.Second)
-	e := leader.New(q, "e", "")
+	e := leader.New(q, "e")
 	require.NoError(t, e.Campaign(deadline(t), ""))
 	assert.Greater(t, int64(e.Lease().Token()/core.MaxPasses), at.UnixMicro())
 	require.NoError(t, e.Resign(deadline(t)))
@@ -104,7 +104,7 @@ func TestSupersededRun(t *testing.T) {
 	before := c.Calls(t, "evalsha")
 	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	assert.ErrorIs(t, leader.New(q, "far", "").Campaign(short, ""), context.DeadlineExceeded)
+	assert.ErrorIs(t, leader.New(q, "far").Campaign(short, ""), context.DeadlineExceeded)
 	assert.Less(t, c.Calls(t, "evalsha")-before, 600, "in three seconds")
 }
 
@@ -129,11 +129,11 @@ func TestRecordAhead(t *testing.T) {
 	for n := range 10 {
 		e, o, s := fmt.Sprint("e", n), fmt.Sprint("o", n), fmt.Sprint("s", n)
 		ahead(t, c.Node(0), "{"+e+"}", "{"+o+"}", "{"+s+"}:n")
-		election := leader.New(q, e, "me")
+		election := leader.New(q, e, leader.WithID("me"))
 		_, err := election.Leader(deadline(t))
 		require.ErrorIs(t, err, leader.ErrNoLeader)
 		require.NoError(t, election.Campaign(deadline(t), ""))
-		l, err := leader.New(q, e, "other").Leader(deadline(t))
+		l, err := leader.New(q, e, leader.WithID("other")).Leader(deadline(t))
 		require.NoError(t, err)
 		require.Equal(t, "me", l.ID)
 		require.NoError(t, election.Resign(deadline(t)))
@@ -180,12 +180,17 @@ func TestRecordAheadIsNamed(t *testing.T) {
 	}
 	t.Run("operations", func(t *testing.T) {
 		for name, op := range map[string]func(ctx context.Context) error{
-			"Do":       do,
-			"Reset":    once.New(q, "reset").Reset,
-			"Status":   func(ctx context.Context) error { _, err := once.New(q, "status").Status(ctx); return err },
-			"Leader":   func(ctx context.Context) error { _, err := leader.New(q, "e", "other").Leader(ctx); return err },
-			"Campaign": func(ctx context.Context) error { return leader.New(q, "campaign", "me").Campaign(ctx, "") },
-			"Resize":   func(ctx context.Context) error { return semaphore.NewWeighted(q, "s", 2).Resize(ctx, 3) },
+			"Do":     do,
+			"Reset":  once.New(q, "reset").Reset,
+			"Status": func(ctx context.Context) error { _, err := once.New(q, "status").Status(ctx); return err },
+			"Leader": func(ctx context.Context) error {
+				_, err := leader.New(q, "e", leader.WithID("other")).Leader(ctx)
+				return err
+			},
+			"Campaign": func(ctx context.Context) error {
+				return leader.New(q, "campaign", leader.WithID("me")).Campaign(ctx, "")
+			},
+			"Resize": func(ctx context.Context) error { return semaphore.NewWeighted(q, "s", 2).Resize(ctx, 3) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -96,7 +96,7 @@ func refusesClusterMode(t *testing.T, url string) {
 	says("DoContext", o.DoContext(ctx, func(context.Context) error { return errors.New("it ran") }))
 	_, err = o.Status(ctx)
 	says("Status", err)
-	e := leader.New(q, "l", "me")
+	e := leader.New(q, "l", leader.WithID("me"))
 	says("Campaign", e.Campaign(ctx, "me"))
 	_, err = e.Leader(ctx)
 	says("Leader", err)

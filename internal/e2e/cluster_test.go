@@ -111,7 +111,7 @@ func TestCluster(t *testing.T) {
 		require.NoError(t, once.New(q, "once").DoContext(ctx, func(context.Context) error { ran++; return nil }))
 	}
 	assert.Equal(t, 1, ran)
-	e, e2 := leader.New(a, "leader", "a"), leader.New(b, "leader", "b")
+	e, e2 := leader.New(a, "leader", leader.WithID("a")), leader.New(b, "leader", leader.WithID("b"))
 	require.NoError(t, e.Campaign(ctx, "a"))
 	l, err := e2.Leader(ctx)
 	require.NoError(t, err)

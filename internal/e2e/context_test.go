@@ -83,8 +83,7 @@ func TestContextsEndAtTheDeadline(t *testing.T) {
 			}))
 		},
 		"leader.Run": func(t *testing.T) {
-			assert.ErrorIs(t, leader.New(q, "leader", "a", noRenewal).Run(ctx, leader.Callbacks{
-				Once:             true,
+			assert.ErrorIs(t, leader.New(q, "leader", leader.WithID("a"), leader.WithOneTerm(), noRenewal).Run(ctx, leader.Callbacks{
 				OnStartedLeading: func(ctx context.Context, lease quorate.Lease) { use(t, ctx, lease) },
 			}), quorate.ErrLost)
 		},

@@ -72,13 +72,13 @@ func TestFarNodesAndRecords(t *testing.T) {
 	c := redistest.Start(t, 3)
 	near := e2e.Open(t, c, e2e.Timing(2*time.Second))
 	require.NoError(t, once.New(near, "o").DoContext(t.Context(), func(context.Context) error { return nil }))
-	e := leader.New(near, "e", "near")
+	e := leader.New(near, "e", leader.WithID("near"))
 	require.NoError(t, e.Campaign(deadline(t), ""))
 
 	_, urls := e2e.Proxies(t, c.URLs(), proxy.Fault{Delay: 60 * time.Millisecond})
 	far := e2e.OpenAt(t, urls, e2e.Timing(2*time.Second), quorate.WithNodeTimeout(50*time.Millisecond))
 	require.NoError(t, mutex.New(far, "m").LockContext(deadline(t)), "it knows now how far they are")
-	for l, err := range leader.New(far, "e", "far").Observe(deadline(t)) {
+	for l, err := range leader.New(far, "e", leader.WithID("far")).Observe(deadline(t)) {
 		require.NoError(t, err)
 		require.Equal(t, "near", l.ID)
 		break

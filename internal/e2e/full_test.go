@@ -117,7 +117,7 @@ func fullServersRecord(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
 	q := e2e.Open(t, c, e2e.Timing(ttl))
 	other := e2e.Open(t, c, e2e.Timing(ttl))
 	ctx := deadline(t)
-	e := leader.New(q, "leader", "me")
+	e := leader.New(q, "leader", leader.WithID("me"))
 	require.NoError(t, e.Campaign(ctx, "one"))
 	begun, full := make(chan struct{}), make(chan struct{})
 	ran := make(chan error, 1)
@@ -141,7 +141,7 @@ func fullServersRecord(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
 	watching.Go(func() {
-		for l, err := range leader.New(other, "leader", "you").Observe(watched) {
+		for l, err := range leader.New(other, "leader", leader.WithID("you")).Observe(watched) {
 			if err != nil {
 				seen <- err.Error()
 				continue

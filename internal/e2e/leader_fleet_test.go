@@ -179,7 +179,7 @@ func TestLeaderFleet(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	watching, lookAway := context.WithCancel(ctx)
 	watched := make(chan struct{})
-	f.all.Go(func() { defer close(watched); f.watch(watching, leader.New(q, "e", "watches")) })
+	f.all.Go(func() { defer close(watched); f.watch(watching, leader.New(q, "e", leader.WithID("watches"))) })
 	t.Cleanup(f.all.Wait) // after the workers have been sent home
 	defer cancel()
 	for range size {

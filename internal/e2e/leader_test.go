@@ -71,7 +71,7 @@ func succession(t *testing.T, c *redistest.Cluster, urls []string, rounds int) (
 	var es [2]*leader.Election
 	admitted := make(admissions, 10)
 	for i := range es {
-		es[i] = leader.New(e2e.OpenAt(t, urls, e2e.Timing(ttl), quorate.WithObserver(admitted)), "e", fmt.Sprint(i))
+		es[i] = leader.New(e2e.OpenAt(t, urls, e2e.Timing(ttl), quorate.WithObserver(admitted)), "e", leader.WithID(fmt.Sprint(i)))
 		require.NoError(t, es[i].Campaign(deadline(t), "")) // connected
 		require.NoError(t, es[i].Resign(t.Context()))
 		<-admitted
@@ -140,10 +140,10 @@ func TestLeaderCutOff(t *testing.T) {
 	var all, runs sync.WaitGroup
 	for i := range size {
 		name := fmt.Sprint("e", i)
-		first, second := leader.New(away, name, "first"), leader.New(here, name, "second")
+		first, second := leader.New(away, name, leader.WithID("first"), leader.WithOneTerm()), leader.New(here, name, leader.WithID("second"))
 		started := make(chan context.Context, 1)
 		runs.Go(func() {
-			err := first.Run(ctx, leader.Callbacks{Once: true, OnStartedLeading: func(ctx context.Context, _ quorate.Lease) {
+			err := first.Run(ctx, leader.Callbacks{OnStartedLeading: func(ctx context.Context, _ quorate.Lease) {
 				started <- ctx
 				<-ctx.Done()
 			}})
@@ -191,7 +191,7 @@ func TestSleepingLeader(t *testing.T) {
 
 			require.NoError(t, w.Stop())
 			w.tell(t, order) // it reads this when it wakes up
-			next := leader.New(q, "e", "next")
+			next := leader.New(q, "e", leader.WithID("next"))
 			require.NoError(t, next.Campaign(deadline(t), ""))
 			term := next.Lease().Token()
 			require.Greater(t, term, old)

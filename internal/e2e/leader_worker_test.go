@@ -50,7 +50,7 @@ func (c *candidate) obey(q *quorate.Quorum, name string, args []string) error {
 		c.ctx, c.cancel = context.WithCancel(context.Background())
 		c.over, c.resign = make(chan error, 1), make(chan struct{})
 		go func() {
-			c.over <- leader.New(q, name, "").Run(c.ctx, leader.Callbacks{OnStartedLeading: c.lead})
+			c.over <- leader.New(q, name).Run(c.ctx, leader.Callbacks{OnStartedLeading: c.lead})
 		}()
 	case "observe":
 		ctx, cancel := context.WithCancel(c.ctx)
@@ -59,7 +59,7 @@ func (c *candidate) obey(q *quorate.Quorum, name string, args []string) error {
 		go func() {
 			defer close(over)
 			var last uint64
-			for l, err := range leader.New(q, name, "").Observe(ctx) {
+			for l, err := range leader.New(q, name).Observe(ctx) {
 				if err == nil && l.Term != last {
 					last = l.Term
 					fmt.Println("sees", last)

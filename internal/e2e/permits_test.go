@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/testkit/judge"
@@ -47,8 +46,7 @@ func judgeNumber(t *testing.T, uses []use) {
 	require.Empty(t, judge.Overlaps(holds(uses), permitsInAll))
 	most, _ := judge.Peak(holds(uses))
 	require.EqualValues(t, permitsInAll, most, "all are used")
-	longest := lo.Max(lo.Map(uses, func(u use, _ int) int64 { return u.waited }))
-	t.Logf("%d uses; the longest wait was %v", len(uses), time.Duration(longest).Round(time.Millisecond))
+	t.Logf("%d uses; the longest wait was %v", len(uses), longestWait(uses))
 }
 
 // judgeOrder: no claim is granted before those that queued earlier, unless both
@@ -66,7 +64,7 @@ func judgeDemand(t *testing.T, uses []use, quiet []span) {
 	for _, q := range quiet {
 		share := judge.Used(holds(uses), permitsInAll, q.from, q.to)
 		t.Logf("%.0f%% of the permits in use during %v without a fault", 100*share, time.Duration(q.to-q.from).Round(time.Millisecond))
-		late := lo.Filter(uses, func(u use, _ int) bool { return u.from < q.to && u.to > (q.from+q.to)/2 })
+		late := only(uses, func(u use) bool { return u.from < q.to && u.to > (q.from+q.to)/2 })
 		most, _ := judge.Peak(holds(late))
 		require.EqualValues(t, permitsInAll, most, "all are in use")
 	}

@@ -63,7 +63,7 @@ func TestManyObservers(t *testing.T) {
 	for range observers {
 		all.Go(func() {
 			first := true
-			for l := range leader.New(watches, "e", "").Observe(ctx) {
+			for l := range leader.New(watches, "e").Observe(ctx) {
 				if first {
 					seen.Done()
 					first = false
@@ -76,7 +76,7 @@ func TestManyObservers(t *testing.T) {
 		})
 	}
 	seen.Wait()
-	e := leader.New(q, "e", "one")
+	e := leader.New(q, "e", leader.WithID("one"))
 	require.NoError(t, e.Campaign(ctx, "one"))
 	all.Wait()
 	require.NoError(t, e.Resign(ctx))

@@ -10,12 +10,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
@@ -238,23 +238,38 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 
 // holds are what the judge of the test kit reads. A writer takes all of what
 // readers share.
-func holds(uses []use) []judge.Hold[use] {
-	return lo.Map(uses, func(u use, _ int) judge.Hold[use] {
+func holds(uses []use) (all []judge.Hold[use]) {
+	for _, u := range uses {
 		weight := u.weight
 		if u.write {
 			weight = processes * each
 		}
-		return judge.Hold[use]{Of: u, From: u.from, To: u.to, Weight: weight, Token: u.token}
-	})
+		all = append(all, judge.Hold[use]{Of: u, From: u.from, To: u.to, Weight: weight, Token: u.token})
+	}
+	return all
+}
+
+// longestWait returns the time that the most patient of the uses has waited.
+func longestWait(uses []use) time.Duration {
+	longest := int64(0)
+	for _, u := range uses {
+		longest = max(longest, u.waited)
+	}
+	return time.Duration(longest).Round(time.Millisecond)
+}
+
+// only returns the uses for which is holds.
+func only(uses []use, is func(use) bool) []use {
+	return slices.DeleteFunc(slices.Clone(uses), func(u use) bool { return !is(u) })
 }
 
 // judgeFile: a writer holds the file alone, and readers hold it together.
 func judgeFile(t *testing.T, uses []use) {
 	require.Empty(t, judge.Overlaps(holds(uses), processes*each))
-	writes, reads := lo.FilterReject(uses, func(u use, _ int) bool { return u.write })
+	writes := only(uses, func(u use) bool { return u.write })
+	reads := only(uses, func(u use) bool { return !u.write })
 	require.NotEmpty(t, writes)
 	most, _ := judge.Peak(holds(reads))
 	require.Greater(t, most, int64(1), "readers run together")
-	longest := lo.Max(lo.Map(writes, func(u use, _ int) int64 { return u.waited }))
-	t.Logf("%d reads, %d writes; up to %d readers at once; a writer waited up to %v", len(reads), len(writes), most, time.Duration(longest).Round(time.Millisecond))
+	t.Logf("%d reads, %d writes; up to %d readers at once; a writer waited up to %v", len(reads), len(writes), most, longestWait(writes))
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/samber/lo"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
@@ -175,7 +174,11 @@ func (u *tenant) dead(ctx context.Context, q *quorate.Quorum) error {
 				if err != nil {
 					return err
 				}
-				p.Do(ctx, lo.Map(words, func(w resp.Value, _ int) any { return string(w.Str) })...)
+				var args []any
+				for _, w := range words {
+					args = append(args, string(w.Str))
+				}
+				p.Do(ctx, args...)
 			}
 			return nil
 		})
@@ -284,7 +287,7 @@ func (u *tenant) once(ctx context.Context, q *quorate.Quorum) error {
 	return u.onceWith(ctx, q, once.WithDurable())
 }
 
-func (u *tenant) onceWith(ctx context.Context, q *quorate.Quorum, opts ...once.Option) error {
+func (u *tenant) onceWith(ctx context.Context, q *quorate.Quorum, opts ...quorate.OnceOption) error {
 	o := once.New(q, u.job("o"), opts...)
 	if err := o.DoContext(ctx, func(context.Context) error { return nil }); err != nil {
 		return err
@@ -297,14 +300,14 @@ func (u *tenant) onceWith(ctx context.Context, q *quorate.Quorum, opts ...once.O
 }
 
 func (u *tenant) leader(ctx context.Context, q *quorate.Quorum) error {
-	e := leader.New(q, u.job("l"), "me")
+	e := leader.New(q, u.job("l"), leader.WithID("me"))
 	seen := make(chan string)
 	watching, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
 	wg.Go(func() {
-		for l, err := range leader.New(q, u.job("l"), "you").Observe(watching) {
+		for l, err := range leader.New(q, u.job("l"), leader.WithID("you")).Observe(watching) {
 			says := l.Value
 			if err != nil {
 				says = err.Error()

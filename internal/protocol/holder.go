@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -13,7 +14,7 @@ import (
 // Head is what one node tells an onlooker of a name.
 type Head struct {
 	Known   bool          // the node has answered, and has forgotten no lease
-	Holder  string        // the id of the claim that it votes for first; empty: of none
+	Voted   []string      // the ids of the claims that it votes for, in the order of its queue
 	Foreign time.Duration // how much longer another Redlock client's key lasts; 0: there is none
 }
 
@@ -28,9 +29,18 @@ const (
 	HeldUnknown                     // the nodes that are not known could make a claim its holder
 )
 
-// FindHolder returns the holder of a name of capacity 1 by what all nodes tell.
-// For HeldByClaim it returns a node that votes for the claim. It also returns
-// the most votes of any claim. The zero value of sets is a majority of all.
+// Found is what an onlooker makes of the heads.
+type Found struct {
+	Kind    HolderKind
+	Node    int // HeldByClaim: a node that votes for the holder
+	Claim   int // HeldByClaim: which of the node's votes that is
+	Holders int // claims with a majority: more than one if the name is shared
+	Most    int // the most votes of any claim
+}
+
+// FindHolder returns the holder of a name by what all nodes tell. If claims
+// share the name, it is one that no other holder precedes in the queue of the
+// node that it names. The zero value of sets is a majority of all.
 //
 // While nodes are being exchanged a claim that has a majority of one set only
 // may hold by a lease of before. So the holder is not known then.
@@ -38,7 +48,7 @@ const (
 // Invariant: a name is free only if the nodes that have not answered, or may
 // have forgotten a lease, could make no claim its holder. Without the rule an
 // onlooker that reaches one node of a holder takes the name for free.
-func FindHolder(heads []Head, sets Quorums, rules Rules) (kind HolderKind, node, most int) {
+func FindHolder(heads []Head, sets Quorums, rules Rules) (f Found) {
 	if sets == (Quorums{}) {
 		sets = Majority(len(heads))
 	}
@@ -54,24 +64,31 @@ func FindHolder(heads []Head, sets Quorums, rules Rules) (kind HolderKind, node,
 		if h.Foreign > 0 {
 			foreign |= 1 << i
 		}
-		if h.Holder == "" {
-			continue
-		}
-		votes[h.Holder] |= 1 << i
-		most = max(most, bits.OnesCount32(votes[h.Holder]))
-		if sets.Met(votes[h.Holder]) {
-			return HeldByClaim, i, most
+		for _, claim := range h.Voted {
+			votes[claim] |= 1 << i
 		}
 	}
 	may := sets.Any(unknown)
 	for _, v := range votes {
+		f.Most = max(f.Most, bits.OnesCount32(v))
 		may = may || sets.Any(v|unknown)
+		if sets.Met(v) {
+			f.Holders++
+		}
 	}
 	switch {
+	case f.Holders > 0:
+		f.Kind = HeldByClaim
+		for f.Node = range heads {
+			f.Claim = slices.IndexFunc(heads[f.Node].Voted, func(claim string) bool { return sets.Met(votes[claim]) })
+			if f.Claim >= 0 {
+				break
+			}
+		}
 	case sets.Met(foreign):
-		return HeldByForeign, 0, most
+		f.Kind = HeldByForeign
 	case may && rules.on(RuleUnknown):
-		return HeldUnknown, 0, most
+		f.Kind = HeldUnknown
 	}
-	return HeldByNone, 0, most
+	return f
 }

@@ -79,9 +79,9 @@ func (p *player) spare(a *args) error {
 func (p *player) whoHolds(a *args) error {
 	heads := make([]protocol.Head, len(p.w.nodes))
 	err := p.onNodes(a, func(n *node) { heads[n.idx] = n.head() })
-	switch kind, i, _ := protocol.FindHolder(heads, protocol.Quorums{}, p.w.rules); kind {
+	switch f := protocol.FindHolder(heads, protocol.Quorums{}, p.w.rules); f.Kind {
 	case protocol.HeldByClaim:
-		p.x.say("an onlooker finds a holder, at node %d", i+1)
+		p.x.say("an onlooker finds a holder, at node %d", f.Node+1)
 	case protocol.HeldByForeign:
 		p.x.say("an onlooker finds another Redlock client")
 	case protocol.HeldUnknown:
@@ -96,8 +96,10 @@ func (p *player) whoHolds(a *args) error {
 func (n *node) head() (h protocol.Head) {
 	now := n.millis(n.w.now)
 	h.Known = n.model.Recovering(now) == 0
-	if cs := n.model.Claims(now); len(cs) > 0 && cs[0].Voted {
-		h.Holder = string(cs[0].ID[:])
+	for _, c := range n.model.Claims(now) {
+		if c.Voted {
+			h.Voted = append(h.Voted, string(c.ID[:]))
+		}
 	}
 	if n.model.Plain(now) == "rival" {
 		h.Foreign = time.Second

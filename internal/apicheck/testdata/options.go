@@ -24,7 +24,7 @@ func _(q *quorate.Quorum, f func()) {
 		semaphore.NewWeighted(q, "s", 1, o)
 		once.New(q, "o", o)
 		once.Func(q, "o", f, o)
-		leader.New(q, "l", "", o)
+		leader.New(q, "l", o)
 	}
 
 	// WithLinger is for locks, and may be a default.
@@ -33,7 +33,7 @@ func _(q *quorate.Quorum, f func()) {
 	rwmutex.New(q, "rw", quorate.WithLinger(time.Second), quorate.WithTTL(time.Second))
 	semaphore.NewWeighted(q, "s", 1, quorate.WithLinger(time.Second)) // wrong
 	once.New(q, "o", quorate.WithLinger(time.Second))                 // wrong
-	leader.New(q, "l", "", quorate.WithLinger(time.Second))           // wrong
+	leader.New(q, "l", quorate.WithLinger(time.Second))               // wrong
 
 	// These are for the Quorum alone.
 	_, _ = quorate.New(nil, quorate.WithGuard(0), quorate.WithSkew(0), quorate.WithRetention(0), quorate.WithPrefix(""), quorate.WithLogger(nil), quorate.WithObserver(nil), quorate.WithDiscovery(nil))
@@ -47,22 +47,30 @@ func _(q *quorate.Quorum, f func()) {
 	rwmutex.New(q, "rw", quorate.WithGuard(time.Minute))                   // wrong
 	semaphore.NewWeighted(q, "s", 1, quorate.WithRetention(time.Hour))     // wrong
 	once.New(q, "o", quorate.WithPrefix("p"))                              // wrong
-	leader.New(q, "l", "", quorate.WithLogger(nil))                        // wrong
+	leader.New(q, "l", quorate.WithLogger(nil))                            // wrong
 	once.Value(q, "o", func() int { return 1 }, quorate.WithObserver(nil)) // wrong
 
 	// The options of once are for once alone.
 	once.New(q, "o", once.KeepFor(time.Hour), once.WithDurable(), once.WithCodec(nil), quorate.WithTTL(time.Second))
 	once.Value(q, "o", func() int { return 1 }, once.KeepFor(time.Hour))
-	_, _ = quorate.New(nil, once.WithDurable())                          // wrong
-	_, _ = quorate.Connect(nil, nil, once.KeepFor(time.Hour))            // wrong
-	mutex.New(q, "m", once.KeepFor(time.Hour))                           // wrong
-	rwmutex.New(q, "rw", once.WithDurable())                             // wrong
-	semaphore.NewWeighted(q, "s", 1, once.WithCodec(nil))                // wrong
-	leader.New(q, "l", "", quorate.WithoutRenewal(), once.WithDurable()) // wrong
+	_, _ = quorate.New(nil, once.WithDurable())                      // wrong
+	_, _ = quorate.Connect(nil, nil, once.KeepFor(time.Hour))        // wrong
+	mutex.New(q, "m", once.KeepFor(time.Hour))                       // wrong
+	rwmutex.New(q, "rw", once.WithDurable())                         // wrong
+	semaphore.NewWeighted(q, "s", 1, once.WithCodec(nil))            // wrong
+	leader.New(q, "l", quorate.WithoutRenewal(), once.WithDurable()) // wrong
+
+	// The options of leader are for leader alone.
+	leader.New(q, "l", leader.WithID("a"), leader.WithValue("v"), leader.WithOneTerm(), quorate.WithTTL(time.Second))
+	_, _ = quorate.New(nil, leader.WithID("a"))          // wrong
+	mutex.New(q, "m", leader.WithOneTerm())              // wrong
+	rwmutex.New(q, "rw", leader.WithID("a"))             // wrong
+	semaphore.NewWeighted(q, "s", 1, leader.WithID("a")) // wrong
+	once.New(q, "o", leader.WithValue("v"))              // wrong
 
 	// Options are what this library makes, and nothing else.
 	mutex.New(q, "m", f)                      // wrong
 	once.New(q, "o", struct{}{})              // wrong
-	leader.New(q, "l", "", time.Second)       // wrong
+	leader.New(q, "l", time.Second)           // wrong
 	_, _ = quorate.New(nil, "redis://a:6379") // wrong
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -69,7 +68,7 @@ func behind(t *testing.T, s *redistest.Server) int64 {
 	info, err := s.Client().InfoMap(t.Context(), "server").Result()
 	require.NoError(t, err)
 	const bits = 1<<24 - 1 // of it are kept
-	return (time.Now().Unix() - lo.Must(strconv.ParseInt(info["Server"]["lru_clock"], 10, 64))) & bits
+	return (time.Now().Unix() - must(strconv.ParseInt(info["Server"]["lru_clock"], 10, 64))) & bits
 }
 
 func TestClockDrifts(t *testing.T) {
@@ -140,7 +139,7 @@ func TestSetClockSaysWhatIsWrong(t *testing.T) {
 func TestClockLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, 1, redistest.WithClock()).Node(0)
-	info := lo.Must(s.Client().InfoMap(t.Context(), "server").Result())
-	left := lo.Must(filepath.Glob("/dev/shm/*faketime*_" + info["Server"]["process_id"]))
+	info := must(s.Client().InfoMap(t.Context(), "server").Result())
+	left := must(filepath.Glob("/dev/shm/*faketime*_" + info["Server"]["process_id"]))
 	assert.Empty(t, left)
 }

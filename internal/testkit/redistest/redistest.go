@@ -35,8 +35,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-
-	"github.com/samber/lo"
 )
 
 // Binary is the program that is started.
@@ -147,9 +145,9 @@ func Run(n int, opts ...Option) (*Cluster, error) {
 	}
 
 	c := &Cluster{}
-	c.servers = lo.Times(n, func(int) *Server {
-		return &Server{binary: binary, cfg: cfg}
-	})
+	for range n {
+		c.servers = append(c.servers, &Server{binary: binary, cfg: cfg})
+	}
 	if err := c.each((*Server).open); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -184,12 +182,19 @@ func (c *Cluster) Node(i int) *Server { return c.servers[i] }
 
 // Addrs are the servers' addresses, as host:port.
 func (c *Cluster) Addrs() []string {
-	return lo.Map(c.servers, func(s *Server, _ int) string { return s.Addr() })
+	return c.all((*Server).Addr)
 }
 
 // URLs are the servers' redis:// URLs, with the password if there is one.
 func (c *Cluster) URLs() []string {
-	return lo.Map(c.servers, func(s *Server, _ int) string { return s.URL() })
+	return c.all((*Server).URL)
+}
+
+func (c *Cluster) all(f func(*Server) string) (all []string) {
+	for _, s := range c.servers {
+		all = append(all, f(s))
+	}
+	return all
 }
 
 // Ports lie above the well-known ones and below what Linux, macOS and Windows

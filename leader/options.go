@@ -1,0 +1,85 @@
+package leader
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"unicode/utf8"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/internal/core"
+)
+
+// settings are what the options set: those of every primitive, and our own.
+type settings struct {
+	*core.Settings
+	id, value string
+	oneTerm   bool
+}
+
+// apply returns the Quorum's settings as the options change them. It panics
+// when they are wrong.
+func apply(q *core.Quorum, opts []quorate.LeaderOption) settings {
+	set := settings{Settings: core.Override(q, "leader.New", opts)}
+	for _, o := range opts {
+		if o, ok := o.(own); ok {
+			o.set(&set)
+		}
+	}
+	if set.id == "" {
+		set.id = fmt.Sprintf("%s:%d:%s", host(), os.Getpid(), rand.Text()[:8])
+	}
+	return set
+}
+
+// check says what is wrong with the id or the value. They may come from a
+// configuration, so they are no reason to panic.
+func (s *settings) check() error {
+	switch {
+	case len(s.id) > MaxID:
+		return fmt.Errorf("%w: the id is %d bytes long, at most %d are allowed", core.ErrInvalid, len(s.id), MaxID)
+	case !utf8.ValidString(s.id):
+		return fmt.Errorf("%w: the id %q is not UTF-8", core.ErrInvalid, s.id)
+	}
+	return checkValue(s.value)
+}
+
+func checkValue(value string) error {
+	switch {
+	case len(value) > MaxValue:
+		return fmt.Errorf("%w: the value is %d bytes long, at most %d are allowed; let it say where the rest is",
+			core.ErrInvalid, len(value), MaxValue)
+	case !utf8.ValidString(value):
+		return fmt.Errorf("%w: the value is not UTF-8; encode it", core.ErrInvalid)
+	}
+	return nil
+}
+
+// own is an option that this package alone understands.
+type own struct {
+	quorate.LeaderOption // nil: it makes the type an option of New, and has no other use
+	set                  func(*settings)
+}
+
+// Apply leaves the settings of other primitives as they are, see apply.
+func (own) Apply(*core.Settings) {}
+
+// WithID sets what others see as the ID of the [Leader]. It decides nothing,
+// and participants may share one. Default, also for "": the host, the process
+// and something random. At most [MaxID] bytes of UTF-8.
+func WithID(id string) quorate.LeaderOption {
+	return own{set: func(s *settings) { s.id = id }}
+}
+
+// WithValue sets what others see as the Value of the [Leader] when
+// [Election.Run] has won: an address, say. [Election.Proclaim] replaces it for
+// a term. Default "". At most [MaxValue] bytes of UTF-8.
+func WithValue(value string) quorate.LeaderOption {
+	return own{set: func(s *settings) { s.value = value }}
+}
+
+// WithOneTerm makes [Election.Run] return at the end of the first term.
+// Default: it campaigns again.
+func WithOneTerm() quorate.LeaderOption {
+	return own{set: func(s *settings) { s.oneTerm = true }}
+}
