@@ -18,7 +18,8 @@ import (
 
 const root = "../.."
 
-// documents are the README, all of docs, and the other texts of the root.
+// documents are the README, all of docs, the other texts of the root, and the
+// vocabulary of traces.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
@@ -27,6 +28,7 @@ func documents(t *testing.T) map[string]string {
 	require.NoError(t, err)
 	require.NotEmpty(t, internals)
 	files = append(files, internals...)
+	files = append(files, filepath.Join(root, "internal", "sim", "testdata", "README.md"))
 	texts := map[string]string{}
 	for _, f := range append(files, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md"), filepath.Join(root, "CHANGELOG.md")) {
 		b, err := os.ReadFile(f)

@@ -16,7 +16,7 @@ import (
 
 // This file plays the traces in testdata/traces. They drive one machine of the
 // protocol, with no world around it: how long a client waits for nodes
-// (Fanout). CONTRIBUTING.md has the commands.
+// (Fanout). internal/sim/testdata/README.md has the commands.
 
 var rewrite = flag.Bool("rewrite", false, "write what the traces in testdata lead to now into their files")
 

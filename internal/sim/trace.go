@@ -12,7 +12,7 @@ import (
 
 // A trace is a schedule as a person writes it: commands, and after "----" what
 // they lead to. The files in testdata are traces, one for each rule and one for
-// each fault that was found. CONTRIBUTING.md has the table of the commands.
+// each fault that was found. testdata/README.md has the table of the commands.
 // TestTraces plays them.
 //
 //	# What it shows, and what goes wrong without the rule.

@@ -7,8 +7,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// commands are what a line of a trace may be. CONTRIBUTING.md explains them in
-// one table.
+// commands are what a line of a trace may be. testdata/README.md explains them
+// in one table.
 var commands map[string]func(p *player, a *args) error
 
 func init() {

@@ -11,7 +11,7 @@
 //	e holds, ticket +1, until 7.758s
 //
 // internal/sim plays traces of whole worlds, internal/protocol those of one
-// machine. CONTRIBUTING.md has the commands of both.
+// machine. internal/sim/testdata/README.md has the commands of both.
 package trace
 
 import (
