@@ -130,7 +130,7 @@ func TestKinds(t *testing.T) {
 		require.NoError(t, s.Acquire(t.Context(), 2))
 	}
 	require.NoError(t, once.New(q, "once").DoContext(t.Context(), func(context.Context) error { return nil }))
-	e := leader.New(q, "leader", "me")
+	e := leader.New(q, "leader", leader.WithID("me"))
 	require.NoError(t, e.Campaign(t.Context(), "http://here"))
 
 	r, err := inspect.Name(t.Context(), q, "rw")

@@ -82,9 +82,9 @@ func allPrimitives(t *testing.T) {
 		require.NoError(t, once.New(q, "o").DoContext(soon(t), func(context.Context) error { runs++; return nil }))
 	}
 	assert.Equal(t, 1, runs)
-	e := leader.New(a, "l", "me")
+	e := leader.New(a, "l", leader.WithID("me"))
 	require.NoError(t, e.Campaign(soon(t), "here"))
-	l, err := leader.New(b, "l", "").Leader(soon(t))
+	l, err := leader.New(b, "l").Leader(soon(t))
 	require.NoError(t, err)
 	assert.Equal(t, "me", l.ID)
 	require.NoError(t, e.Resign(soon(t)))
