@@ -9,10 +9,10 @@ import (
 
 // An Option is a setting of [New] and [Connect]. Every option of this package
 // is one. [WithGuard], [WithSkew], [WithRetention], [WithPrefix], [WithLogger],
-// [WithObserver], [WithOwner] and [WithDiscovery] are no more than that: they concern the
-// nodes and the connections, which all primitives of a [Quorum] share. A
-// [LockOption] or a [SharedOption] given here is the default for all that is
-// made from the Quorum.
+// [WithObserver], [WithOwner] and [WithDiscovery] are no more than that: they
+// concern the nodes and the connections, which all primitives of a [Quorum]
+// share. A [LockOption] or a [SharedOption] given here is the default for all
+// that is made from the Quorum.
 //
 // New and Connect refuse a wrong value, a contradiction and a nil option with
 // [ErrInvalid] and the remedy. An Option is safe for concurrent use and may be
@@ -134,9 +134,9 @@ func WithPrefix(p string) Option {
 	return setting{func(s *core.Settings) { s.Prefix = p }}
 }
 
-// WithOwner sets a label of this process, such as a service, a pod or a release.
-// [Holder], package inspect and "quorate inspect" show it beside host and
-// process. It changes nothing else. Default "", none; at most 64 printable
+// WithOwner sets a label of this process, such as a service, a pod or a
+// release. [Holder], package inspect and "quorate inspect" show it beside host
+// and process. It changes nothing else. Default "", none; at most 64 printable
 // ASCII characters without blanks and colons, as each claim carries it.
 func WithOwner(label string) Option {
 	return setting{func(s *core.Settings) { s.Label = label }}

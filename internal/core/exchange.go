@@ -1,8 +1,8 @@
 package core
 
-// This file owns one call of Quorum.Exchange: what the caller asked for, and the
-// errors that it ends with. protocol.Operator decides what the call does, and
-// when. Its steps are in exchange_step.go.
+// This file owns one call of Quorum.Exchange: what the caller asked for, and
+// the errors that it ends with. protocol.Operator decides what the call does,
+// and when. Its steps are in exchange_step.go.
 
 import (
 	"context"

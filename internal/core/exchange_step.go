@@ -15,7 +15,8 @@ import (
 )
 
 // carryOut begins the steps that the call wants. Each has a goroutine of its
-// own, so a node that does not answer costs a round its own timeout and no more.
+// own, so a node that does not answer costs a round its own timeout and no
+// more.
 func (x *exchange) carryOut() {
 	ctx, todo := x.steps, x.o.Out
 	x.o.Out = nil
@@ -24,7 +25,7 @@ func (x *exchange) carryOut() {
 			told := x.step(ctx, s)
 			select {
 			case x.tells <- told:
-			case <-ctx.Done(): // it is not told of any more
+			case <-ctx.Done(): // its answer is not used any more
 			}
 		})
 	}
@@ -79,8 +80,8 @@ func (x *exchange) refuses(addr string, err error) bool {
 }
 
 // lookAtMember asks a member how far it is. One that this client has no
-// connection to counts as silent: follow makes a node after Membership has given
-// it a number, so there may be none yet.
+// connection to counts as silent: follow makes a node after Membership has
+// given it a number, so there may be none yet.
 func (q *Quorum) lookAtMember(ctx context.Context, s protocol.OperatorStep) (protocol.MemberLook, error) {
 	if s.Member.Number >= q.nodes.size() {
 		return protocol.MemberLook{Silent: true}, errNoAnswer
@@ -134,8 +135,8 @@ func (n *node) snapshot(ctx context.Context, again bool) protocol.Persistence {
 	return protocol.Persistence{Known: true, Saving: true}
 }
 
-// unsaved says whether an error is a node's refusal, which no other try changes.
-// The log says what an operator has to see to.
+// unsaved says whether an error is a node's refusal, which no other try
+// changes. The log says what an operator has to see to.
 func (n *node) unsaved(err error) protocol.Persistence {
 	e, refused := err.(resp.Error)
 	if !refused || e.Code() == "ERR" && (strings.Contains(string(e), "in progress") || strings.Contains(string(e), "child process")) || e.Code() == "LOADING" || e.Code() == "BUSY" {

@@ -2,10 +2,10 @@ package protocol
 
 import "time"
 
-// This file owns one call of an operator that changes a set: the rounds in which
-// the members are looked at, the steps that follow from them, and the three ways
-// in which the call ends without its change. What may follow a configuration is
-// in exchange.go, and how it is decided in succession.go.
+// This file owns one call of an operator that changes a set: the rounds in
+// which the members are looked at, the steps that follow from them, and the
+// three ways in which the call ends without its change. What may follow a
+// configuration is in exchange.go, and how it is decided in succession.go.
 //
 // Invariant: a call that ends leaves a set that serves. Each configuration on
 // the way counts a quorum of the old members, of the new ones, or of both. So a
@@ -46,7 +46,7 @@ const (
 )
 
 // OperatorStep is one thing that is to be done. All of a round may be done at
-// once, and each is told of once. Its runtime bounds a look, and what Disk
+// once, and each has one answer. Its runtime bounds a look, and what Disk
 // asks, by the time that Member has to answer.
 type OperatorStep struct {
 	Kind       OperatorStepKind
@@ -72,8 +72,8 @@ type MemberLook struct {
 }
 
 // Operator is one call that changes a set. Its methods take the time and an
-// event, Out is what is to be done then, and Wake is when it wants a Tick. It is
-// not safe for concurrent use.
+// event, Out is what is to be done then, and Wake is when it wants a Tick. It
+// is not safe for concurrent use.
 type Operator struct {
 	Exchange
 	TTL, NodeTimeout time.Duration
@@ -90,7 +90,7 @@ type Operator struct {
 	looks   []MemberLook
 	asked   Time // when the round began; 0: none has
 	round   int
-	due     int  // looks that have not been told of
+	due     int  // looks without an answer
 	busy    bool // a Succession is under way
 	again   Time // when the next round begins
 	limit   Time // when a change that is given up is left as it is; 0: it is not given up
@@ -358,8 +358,8 @@ func (o *Operator) abandon(now Time) {
 	}
 }
 
-// Abandon says that the caller waits no longer. What is under way is not told
-// of any more. c is what the client counts on now.
+// Abandon says that the caller waits no longer. Answers to what is under way
+// are not used any more. c is what the client counts on now.
 func (o *Operator) Abandon(now Time, c *Configuration) {
 	if o.end != OperatorGoesOn || o.limit != 0 {
 		return
@@ -368,13 +368,14 @@ func (o *Operator) Abandon(now Time, c *Configuration) {
 	o.giveBack(now, c)
 }
 
-// giveBack undoes what this call has begun, if that is possible, within a bound.
-// A change that another client has begun is left as it is: that client may be at
-// work, and the next call of any operator goes on with it or undoes it.
+// giveBack undoes what this call has begun, if that is possible, within a
+// bound. A change that another client has begun is left as it is: that client
+// may be at work, and the next call of any operator goes on with it or undoes
+// it.
 //
-// To undo takes a lock, a read and a put at the nodes. A bound of its own lets a
-// call that is broken off leave the set as it was, where the nodes answer, and
-// ends soon where they do not.
+// To undo takes a lock, a read and a put at the nodes. A bound of its own lets
+// a call that is broken off leave the set as it was, where the nodes answer,
+// and ends soon where they do not.
 func (o *Operator) giveBack(now Time, c *Configuration) {
 	o.round++
 	o.due, o.busy, o.again = 0, false, now

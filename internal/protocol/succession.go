@@ -59,8 +59,8 @@ func NewSuccession(c, next *Configuration, ttl, timeout time.Duration, rules Rul
 // Step returns what is to be done next.
 func (s *Succession) Step() SuccessionStep { return s.step }
 
-// Locked says that the lock is held, with the ticket and the id of its claim, or
-// that it could not be acquired.
+// Locked says that the lock is held, with the ticket and the id of its claim,
+// or that it could not be acquired.
 //
 // To open is to read at a majority, and to keep older runs from recording. So
 // of two operators whose locks follow one another the second one finds what the

@@ -238,8 +238,8 @@ var patchy = generator{
 }
 
 // flood: a process wants far more holds at one moment than its nodes can renew.
-// It keeps those that it gets. The others wait at the process, some give up, and
-// the rest gets holds as those end.
+// It keeps those that it gets. The others wait at the process, some give up,
+// and the rest gets holds as those end.
 var flood = generator{
 	name: "flood",
 	set: func(r *rand.Rand, s *setting) {

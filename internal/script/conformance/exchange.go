@@ -182,7 +182,8 @@ func (s *sequence) found(ctx context.Context, ready bool) error {
 	return s.compareMarker(ctx)
 }
 
-// compareMarker wants the incarnation of the model, and a new one for each life.
+// compareMarker wants the incarnation of the model, and a new one for each
+// life.
 func (s *sequence) compareMarker(ctx context.Context) error {
 	var got protocol.Incarnation
 	_, _ = fmt.Sscan(s.cfg.Client.Get(ctx, s.keys.Marker()).Val(), &got)
