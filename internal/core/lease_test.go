@@ -70,14 +70,13 @@ func TestContextsEndBeforeALeaveIsSent(t *testing.T) {
 // released have ended when the hold reports its release, which it does as it
 // sends the leaves.
 func contextsEndBeforeLeaves(t *testing.T) bool {
-	q := idle(t, redistest.Start(t, 1))
 	released, before := false, false
 	var ctx context.Context
-	q.observer.f = func(e Event) {
+	q := observed(t, redistest.Start(t, 1), func(e Event) {
 		if e.Kind == EventReleased {
 			released, before = true, ended(ctx)
 		}
-	}
+	})
 	l := held(t, q, "n").Lease(0)
 	outer, stop := l.Derive(t.Context())
 	defer stop()
