@@ -65,6 +65,7 @@ func TestBootstrapRecordsBrandNewNodes(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 	require.NoError(t, q.Bootstrap(within(t)))
+	assert.True(t, q.Connected(), "each node is connected to")
 	sets := recorded(t, c, 0, 1, 2)
 	require.Len(t, sets, 1)
 	held(t, q, "n").Release()

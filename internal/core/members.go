@@ -192,7 +192,7 @@ func (s *members) rejudge(i int) {
 // configuration of before, which leads to this one by its register.
 func (s *members) retire(step protocol.RecordStep) {
 	if n := s.q.node(step.Node); n != nil {
-		n.send(&adminRequest{command: s.setStep(nil, n, step)})
+		n.send(&adminRequest{command: s.setStep(nil, step, n.info().Run())})
 	}
 }
 
@@ -246,11 +246,11 @@ func (n *node) serves(m *protocol.Membership) bool {
 
 // setStep encodes a step of the set's register. The id is that of the
 // incarnation which the node begins if the step gives it a place: fresh for
-// each step, as in mark. The run goes with it, so the next connection to the
-// same run does not take the node for one that has forgotten.
-func (s *members) setStep(dst []byte, n *node, step protocol.RecordStep) []byte {
+// each step, as in mark. The run goes with it, so what is said next to the same
+// run does not take the node for one that has forgotten.
+func (s *members) setStep(dst []byte, step protocol.RecordStep, run string) []byte {
 	if step.Kind == protocol.SetLife {
 		step.Life = newID().String()
 	}
-	return script.AppendSet(dst, s.q.set.Prefix, step, newID(), n.info().Run())
+	return script.AppendSet(dst, s.q.set.Prefix, step, newID(), run)
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// meet finds out what the server counts as that a connection has just reached.
-// It runs in hello, on the goroutine that makes the connection. If done, there
-// is nothing more to say to the node than what is returned: it is not marked,
-// and gets no request.
-func (n *node) meet() (cmds []transport.Command, done bool, err error) {
+// meet finds out what the server counts as that a connection has just reached,
+// of which this is the run. It runs in hello, on the goroutine that makes the
+// connection. If done, there is nothing more to say to the node than what is
+// returned: it is not marked, and gets no request.
+func (n *node) meet(run string) (cmds []transport.Command, done bool, err error) {
 	q := n.q
 	p := &n.probed
 	has, ok := protocol.ParseNodeSet(p.set)
@@ -44,7 +44,7 @@ func (n *node) meet() (cmds []transport.Command, done bool, err error) {
 			v = m.Met(n.index, has)
 		}
 	}) {
-		cmds = append(cmds, n.step(s))
+		cmds = append(cmds, n.step(s, run))
 	}
 	if left {
 		return nil, true, errRejudged
@@ -57,7 +57,7 @@ func (n *node) meet() (cmds []transport.Command, done bool, err error) {
 		// would refuse each request, and be connected to again without end: an
 		// operator has removed it.
 		if p.home == q.members.home() && has.Stamp() == p.home.Stamp() && p.marker == "" && len(cmds) == 0 {
-			cmds = append(cmds, n.step(protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config}))
+			cmds = append(cmds, n.step(protocol.RecordStep{Node: n.index, Kind: protocol.SetCommit, Identity: has.Identity, Config: has.Config}, run))
 		}
 		return cmds, false, nil
 	// No error: a connection that failed would be made again and again, and
@@ -75,9 +75,9 @@ func (n *node) meet() (cmds []transport.Command, done bool, err error) {
 }
 
 // step is a command by which a node takes a step of its set's register.
-func (n *node) step(s protocol.RecordStep) *adminRequest {
+func (n *node) step(s protocol.RecordStep, run string) *adminRequest {
 	q := n.q
-	c := &adminRequest{command: q.members.setStep(nil, n, s)}
+	c := &adminRequest{command: q.members.setStep(nil, s, run)}
 	switch {
 	case s.Kind == protocol.SetLife:
 		return n.keeps(c.command, func(m *protocol.Membership, has protocol.NodeSet) { m.Kept(n.index, has) })

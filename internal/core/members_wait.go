@@ -4,6 +4,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -214,7 +215,8 @@ func (s *members) settled(ctx context.Context) {
 
 // tried reports whether each node of the set has been connected to, or tried.
 // While none is known these are the nodes of the list: each has shown what it
-// keeps, or does not answer.
+// keeps, or does not answer. A connection that was ended so that the next one
+// judges the node is no answer.
 func (s *members) tried() bool {
 	list := s.q.seeds.live()
 	if c := s.config.Load(); c != nil {
@@ -234,8 +236,8 @@ func (s *members) tried() bool {
 		default:
 			return false
 		}
-		has := n.shown()
-		if n.err() == nil && has == nil {
+		has, err := n.shown(), n.err()
+		if err == nil && has == nil || errors.Is(err, errRejudged) {
 			return false
 		}
 		if has != nil && has.Recorded() != nil {

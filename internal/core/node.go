@@ -128,7 +128,7 @@ func (n *node) hello(info transport.Info) ([]transport.Command, error) {
 	// Membership may want a step at the node before anything else is said
 	// there, such as the move to the configuration that counts. The scripts
 	// come first, as the step is one of them.
-	own, done, err := n.meet()
+	own, done, err := n.meet(run)
 	cmds := append(loads(p.missing), own...)
 	if done {
 		return cmds, err

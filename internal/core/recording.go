@@ -42,7 +42,9 @@ func (q *Quorum) Bootstrap(ctx context.Context) error {
 			if !mine && q.set.maySay(time.Now()) {
 				q.set.Logger.Info("quorate: the set of nodes is already recorded, and nothing was changed", "set", s.config.Load().Addrs())
 			}
-			return q.Ready(ctx) // a try that follows finds the nodes connected
+			err := q.Ready(ctx)
+			s.settled(ctx) // what follows finds each node that answers connected
+			return err
 		}
 		if err := cmp.Or(s.twice(), s.hopeless()); err != nil {
 			return err
@@ -260,7 +262,7 @@ func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error 
 					errs[i] = errNoAnswer
 					return
 				}
-				v, err := n.answer(ctx, s.setStep(nil, n, step))
+				v, err := n.answer(ctx, s.setStep(nil, step, n.info().Run()))
 				if err == nil {
 					has[i], err = script.DecodeSet(v)
 				}
@@ -275,10 +277,10 @@ func (s *members) recordSteps(ctx context.Context, r *protocol.Recording) error 
 				continue
 			}
 			f.Votes++
-			s.mu.Lock()
+			s.mu.Lock() // a node that is met meanwhile may get what r wants of it
 			s.promised = max(s.promised, has[i].Promised)
-			s.mu.Unlock()
 			r.Answer(step, has[i])
+			s.mu.Unlock()
 		}
 		if len(f.Nodes) > 0 && len(r.Out) == 0 && r.Outcome == protocol.RecordGoesOn {
 			return f

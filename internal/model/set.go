@@ -33,7 +33,7 @@ func (n *Node) Step(now int64, s protocol.RecordStep, fresh protocol.Incarnation
 		n.marked = false
 		n.set = protocol.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: protocol.SetAccepted, Identity: s.Identity, Config: s.Config}
 	case s.Kind == protocol.SetCommit && n.set.Config != nil && n.set.Stamp() == s.Config.Stamp:
-		if n.begin(now, s.Config, fresh, false); s.Ready && !recorded {
+		if n.begin(now, s.Config, fresh, false); s.Ready && !recorded && s.Ballot == n.set.Accepted {
 			n.born, n.caughtUp = bornLongAgo, true
 		}
 		n.set.Phase = protocol.SetRecorded

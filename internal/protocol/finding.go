@@ -26,13 +26,28 @@ func (m *Membership) Record(b Ballot, shared Shared, ready bool, identity func()
 	case d == nil:
 		return nil
 	case d.again != nil:
-		return newRecording(d.again, d.at, b, true, false, m.rules)
+		m.mine = newRecording(d.again, d.at, b, true, false, m.rules)
+		return m.mine
 	}
 	c := &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared, Last: len(m.list) - 1}
 	for i, addr := range m.list {
 		c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr})
 	}
-	return newRecording(c, d.at, b, false, ready, m.rules)
+	m.mine = newRecording(c, d.at, b, false, ready, m.rules)
+	return m.mine
+}
+
+// committed returns what a server keeps that a connection has reached. If all
+// nodes have accepted what this client records, and the commit to this one was
+// lost with a connection, Out has it. Without that the node gets its place as a
+// blank one, and begins a guard time that the operator's word would have saved.
+func (m *Membership) committed(i int, has NodeSet) NodeSet {
+	r := m.mine
+	if r == nil || r.phase != SetCommit || has.Phase != SetAccepted || has.Accepted != r.ballot {
+		return has
+	}
+	m.step(i, RecordStep{Kind: SetCommit, Ballot: r.ballot, Identity: has.Identity, Config: r.Config, Ready: r.ready})
+	return NodeSet{Phase: SetRecorded, Identity: has.Identity, Config: r.Config}
 }
 
 // dueRecording is what is to be recorded.

@@ -79,6 +79,7 @@ type Membership struct {
 	asked   uint32            // counts the questions to members, see vouched
 	known   int               // numbers up to here were members
 	claimed bool              // a call waits for nodes: see Want
+	mine    *Recording        // this client's last one
 }
 
 // contact is one connection, and what the server has shown there.
@@ -223,7 +224,7 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 		return SetVerdict{Fault: SetRetired, Node: i}
 	}
 	n := m.at(i)
-	n.up, n.again, n.met, n.has, n.next = true, false, true, has, RecordedNext{}
+	n.up, n.again, n.met, n.has, n.next = true, false, true, m.committed(i, has), RecordedNext{}
 	if m.conclude(i); m.Addr(i) == "" || !m.at(i).up { // it is a member no more, or another one by now
 		m.tend()
 		return SetVerdict{Fault: SetRetired, Node: i, Shown: has.Config, As: has.Identity, Set: m.config}

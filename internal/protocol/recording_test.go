@@ -125,6 +125,27 @@ func TestRecording(t *testing.T) {
 	assert.Equal(t, protocol.Seed+2, r.Node)
 }
 
+// A connection breaks before the node has got its commit. It gets it with the
+// next one, with the operator's word: the node does not begin a guard time,
+// whatever the others have got.
+func TestACommitThatIsLostComesWithTheNextConnection(t *testing.T) {
+	t.Parallel()
+	for lost := 1; lost <= len(abc); lost++ {
+		w := blank(protocol.Rules{})
+		p := w.start(abc...).settle(t)
+		r := p.recording(true, protocol.SetCommit)
+		for i := range lost {
+			p.drop(protocol.Seed + i)
+		}
+		p.finish(r)
+		p.Rejudge()
+		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
+		for _, addr := range abc {
+			assert.Zero(t, w.at(addr).Recovering(w.now), "%d lost: %s", lost, addr)
+		}
+	}
+}
+
 // A set that fewer than q members remember is recorded again by all of them,
 // the latest that one remembers.
 func TestASetIsRecordedAgain(t *testing.T) {

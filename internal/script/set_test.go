@@ -128,7 +128,7 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 		return c.Get(t.Context(), markerKey(of)).Val()
 	}
 	assert.Empty(t, step(protocol.RecordStep{Kind: protocol.SetAccept, Ballot: "19a0000000000000001"}, set), "it serves nothing")
-	assert.Regexp(t, `^\d+ 0 run 60000 w$`, step(protocol.RecordStep{Kind: protocol.SetCommit, Ready: true}, set))
+	assert.Regexp(t, `^\d+ 0 run 60000 w$`, step(protocol.RecordStep{Kind: protocol.SetCommit, Ballot: "19a0000000000000001", Ready: true}, set))
 	for key, refused := range map[string]bool{markerKey(set): false, markerKey(all[1]): true} {
 		err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, protocol.ID{1}, "run", ""))...).Err()
 		assert.Equal(t, refused, err != nil, key)
