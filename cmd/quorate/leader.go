@@ -45,7 +45,8 @@ command runs, the command and its children get SIGTERM, and SIGKILL after
 The command finds the term in QUORATE_TOKEN: each leader's is higher than the
 last one's.
 
---who prints the leader, with --json as a JSON document; --watch prints it, and each change, until a signal.
+--who prints the leader, with --json as a JSON document; --watch prints it, and
+each change, until a signal.
 
 Exit status: the command's own, or 128+n if signal n ended it; 69 if too
 few nodes could be asked; 70 if the leadership was lost; 64 if the command line is wrong; 126 or 127 if the command

@@ -1,0 +1,29 @@
+package quorate_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/mutex"
+)
+
+// The label of a process goes with its claims. Any client can see it.
+func ExampleWithOwner() {
+	ctx := context.Background()
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}, // a:6379, b:6379, c:6379
+		quorate.WithOwner("billing@pod-7"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer q.Close()
+	m := mutex.New(q, "invoices")
+	m.Lock()
+	defer m.Unlock()
+	h, err := m.Holder(ctx)
+	fmt.Println(h.Label, err)
+	// Output:
+	// billing@pod-7 <nil>
+}
