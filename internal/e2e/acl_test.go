@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -27,14 +28,14 @@ import (
 // them; NAME is the tenant's.
 var needed = strings.Fields(`
 	~NAME:* ~NAME-job:* &NAME:push:*
-	+ping +evalsha +script|exists +script|load +subscribe +publish +time +scan +info +config|get
+	+ping +evalsha +script|exists +script|load +subscribe +publish +time +scan +info
 	+get +mget +set +del +type +pttl +pexpire
 	+hget +hset +hmget +hlen +hdel
 	+zadd +zrem +zcard +zrank +zrange +zrangebyscore`)
 
 // useful are those without which nothing fails: by them a client has a server
-// forget a connection of its own that has broken.
-var useful = strings.Fields(`+client|id +client|kill`)
+// forget a connection of its own that has broken, and knows what is on its disk.
+var useful = strings.Fields(`+client|id +client|kill +config|get`)
 
 // refused is what a server says to a user that lacks a right: in the words of
 // Redis 7.0, in those of later ones, or in those of both for what is not done
@@ -43,8 +44,7 @@ var refused = []string{"The user executing the script can't", "ACL failure in sc
 
 // lacking is what is said where it is not the server's own words.
 var lacking = map[string]string{
-	"+info":       "refuses INFO to this user",
-	"+config|get": "Check does not know appendfsync",
+	"+info": "refuses INFO to this user",
 	// No waiter learns that it is its turn.
 	"+subscribe": "held by another client", "+publish": "held by another client", "&NAME:push:*": "held by another client",
 	"+scan": "has not been repaired", // a server that lost its data
@@ -109,7 +109,7 @@ func (u *tenant) serves(ctx context.Context) error {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithAOF("everysec"))
-	require.NoError(t, newTenant(t, c, "all", slices.Concat(needed, useful)).serves(deadline(t)))
+	require.NoError(t, newTenant(t, c, "all", needed).serves(deadline(t)))
 	// Of the rights to find out which scripts a server lacks and to load them
 	// one is enough where they are there already.
 	require.NoError(t, newTenant(t, c, "reader", without(needed, "+script|load")).serves(deadline(t)))
@@ -184,7 +184,7 @@ func TestRightsAsDocumented(t *testing.T) {
 	_, line, found := strings.Cut(string(text), "ACL SETUSER app on >password resetkeys resetchannels -@all ")
 	require.True(t, found)
 	line, _, _ = strings.Cut(line, "\n")
-	want := strings.NewReplacer("~NAME-job:", "~job:", "NAME", "quorate").Replace(strings.Join(slices.Concat(needed, useful), " "))
+	want := strings.NewReplacer("~NAME-job:", "~job:", "NAME", "quorate").Replace(strings.Join(needed, " "))
 	assert.ElementsMatch(t, strings.Fields(want), strings.Fields(line))
 
 	_, older, found := strings.Cut(string(text), "ACL SETUSER app on >password resetkeys -@all ")
@@ -205,7 +205,7 @@ func TestFewerRights(t *testing.T) {
 func fewerRights(t *testing.T, c *redistest.Cluster) {
 	steps := slices.DeleteFunc(slices.Clone(everything), func(s step) bool { return s.what == "check" || s.what == "once" || s.what == "heal" })
 	for name, lacks := range map[string][]string{
-		"noconfig": {"+config|get"}, "noclient": useful, "none": append([]string{"+config|get"}, useful...),
+		"noconfig": {"+config|get"}, "noclient": {"+client|id", "+client|kill"}, "none": useful, "all": nil,
 	} {
 		u := newTenant(t, c, name, without(slices.Concat(needed, useful), lacks...))
 		q, err := quorate.Connect(deadline(t), u.urls("secret"), u.options()...)
@@ -225,6 +225,28 @@ func fewerRights(t *testing.T, c *redistest.Cluster) {
 			assert.Equal(t, config, n.Fsync == "everysec", name)
 		}
 		assert.NoError(t, q.Close(), name)
+	}
+}
+
+// The rights show a tenant nothing of the server's settings, nor of another
+// tenant's data, and end no connection of others.
+func TestRightsReachNoFurther(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1, redistest.WithPassword("server's"))
+	u := newTenant(t, c, "app", needed)
+	o, err := redis.ParseURL(u.urls("secret")[0])
+	require.NoError(t, err)
+	client := redis.NewClient(o)
+	defer func() { _ = client.Close() }()
+	for _, command := range []string{
+		"CONFIG GET requirepass", "CONFIG SET maxmemory 1", "ACL LIST", "CLIENT LIST", "CLIENT KILL TYPE normal", "CLIENT NO-EVICT on",
+		"GET other:marker", "SET other:marker 1", "PUBLISH other:push 1", "KEYS *", "MONITOR", "DEBUG SLEEP 0", "SHUTDOWN NOSAVE", "FLUSHALL", "REPLICAOF NO ONE", "FUNCTION LIST", "SELECT 1",
+	} {
+		var words []any
+		for _, w := range strings.Fields(command) {
+			words = append(words, w)
+		}
+		assert.ErrorContains(t, client.Do(t.Context(), words...).Err(), "NOPERM", command)
 	}
 }
 

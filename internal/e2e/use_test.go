@@ -104,8 +104,6 @@ func (u *tenant) check(ctx context.Context, q *quorate.Quorum) error {
 			return n.Err
 		case n.Version == "":
 			return errors.New("Check does not know the version: INFO")
-		case n.Fsync == "":
-			return errors.New("Check does not know appendfsync: CONFIG GET")
 		}
 	}
 	return nil
