@@ -167,19 +167,6 @@ func (q *Quorum) succeed(ctx context.Context, s *protocol.Succession) error {
 		return err
 	}
 	spec.succession = true
-	ctx, cancel := context.WithTimeout(ctx, s.Within)
-	defer cancel()
-	h, err := q.Acquire(ctx, spec, false, nil)
-	if err != nil {
-		return err
-	}
-	defer h.Release()
-	for s.Locked(h.version(0), true); s.Step() == protocol.SuccessionRecord; {
-		i := q.Register(spec).start(&registerCall{hold: h, in: s.Op})
-		err = i.wait(ctx)
-		i.mu.Lock()
-		s.Recorded(&i.in, err == nil)
-		i.mu.Unlock()
-	}
+	_, err = q.Register(spec).run(ctx, &s.Run, nil)
 	return err
 }

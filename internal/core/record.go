@@ -57,24 +57,80 @@ func (i *registerCall) record() Record {
 }
 
 // Read returns what a majority has agreed on. What only some of the nodes have
-// is brought to the others first; where a run that came to nothing has left
-// that open, one of our own decides, unless another client holds the name. It
-// takes one round trip where a majority agrees, and writes nothing then.
+// is brought to the others first: see protocol.NewRead. It takes one round trip
+// where a majority agrees, and writes nothing then.
 func (r *Register) Read(ctx context.Context) (Record, error) {
-	in := protocol.RegisterOp{Op: protocol.OpRead, Alive: true}
-	rec, err := r.read(ctx, in, protocol.Terms{})
-	if err == nil && rules().Decides(rec.Undecided, false) && r.decide(ctx) {
-		return r.read(ctx, in, protocol.Terms{})
+	if err := r.await(ctx); err != nil {
+		return Record{}, err
 	}
-	return rec, err
+	return r.run(ctx, protocol.NewRead(protocol.RegisterOp{Op: protocol.OpRead, Alive: true}, r.decideWithin(), rules()), nil)
+}
+
+// decide reports whether what the last run has left open is decided.
+func (r *Register) decide(ctx context.Context) bool {
+	run := protocol.NewDecision(r.decideWithin())
+	_, err := r.run(ctx, run, nil)
+	return err == nil && run.OK()
+}
+
+func (r *Register) decideWithin() time.Duration {
+	return protocol.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.driver.trip(0))
+}
+
+// run carries out the steps of a Run under h, or under holds of its own if h is
+// nil. It returns what was read, or found by an open.
+func (r *Register) run(ctx context.Context, run *protocol.Run, h *Hold) (rec Record, err error) {
+	lock := r.spec.WithWeight(1)
+	lock.Capacity = 1
+	bound, release := ctx, func() {}
+	defer func() { release() }()
+	for {
+		switch run.Step() {
+		case protocol.RunLock:
+			var cancel context.CancelFunc
+			bound, cancel = context.WithTimeout(ctx, run.Within)
+			if h, err = r.q.Acquire(bound, lock, run.Try, nil); err != nil {
+				cancel()
+				run.Locked(protocol.Version{}, false)
+				continue
+			}
+			own := h
+			release = func() {
+				own.Release()
+				cancel()
+			}
+			run.Locked(h.version(0), true)
+			continue
+		case protocol.RunRead:
+			release()
+			bound, release, h = ctx, func() {}, nil
+		case protocol.RunOver:
+			if run.OK() {
+				err = nil
+			}
+			return rec, err
+		}
+		i := r.start(&registerCall{hold: h, in: run.Op})
+		if err = i.wait(bound); err == nil && run.Op.Op != protocol.OpPut {
+			rec = i.record()
+		}
+		i.mu.Lock()
+		run.Recorded(&i.in, err == nil)
+		i.mu.Unlock()
+	}
+}
+
+// await waits until there is a set to ask.
+func (r *Register) await(ctx context.Context) error {
+	r.q.AwaitFirst(ctx)
+	if r.q.isClosed() {
+		return &Failure{Err: ErrClosed}
+	}
+	return r.q.members.await(ctx, false)
 }
 
 func (r *Register) read(ctx context.Context, in protocol.RegisterOp, watch protocol.Terms) (Record, error) {
-	r.q.AwaitFirst(ctx)
-	if r.q.isClosed() {
-		return Record{}, &Failure{Err: ErrClosed}
-	}
-	if err := r.q.members.await(ctx, false); err != nil {
+	if err := r.await(ctx); err != nil {
 		return Record{}, err
 	}
 	i := r.start(&registerCall{terms: watch, in: in})
@@ -82,24 +138,6 @@ func (r *Register) read(ctx context.Context, in protocol.RegisterOp, watch proto
 		return Record{}, err
 	}
 	return i.record(), nil
-}
-
-// decide has a run of its own find out what the last one, which began and came
-// to nothing, has left open: whether a minority's record stands. It reports
-// whether it could; not while the name is held. A try, so it takes no place in
-// a queue: a client that holds the name is deciding the same by its own work.
-func (r *Register) decide(ctx context.Context) bool {
-	q, s := r.q, r.spec.WithWeight(1)
-	s.Capacity = 1
-	ctx, cancel := context.WithTimeout(ctx, protocol.DecideWithin(s.Set.NodeTimeout, s.Set.TTL, q.driver.trip(0)))
-	defer cancel()
-	h, err := q.Acquire(ctx, s, true, nil)
-	if err != nil {
-		return false
-	}
-	defer h.Release()
-	_, err = q.Register(s).Open(ctx, h)
-	return err == nil
 }
 
 // version is the hold's seq-th write. Number 0 is what Open records again: what
@@ -110,30 +148,17 @@ func (h *Hold) version(seq uint64) protocol.Version {
 
 // Open begins a run under the hold: from here on no earlier hold can record
 // anything. It returns what has been recorded before; a record on any node
-// counts, and is recorded again. It fails with ErrLost when the hold ends
-// before, or a later one has begun a run. The two steps are those of Paxos: the
-// promise of a majority, then the newest value again under the new run's
-// version. Without the second step a value that a minority has would be found
-// by this run, and perhaps not by the next.
+// counts, and is recorded again (protocol.NewOpening). It fails with ErrLost
+// when the hold ends before, or a later one has begun a run.
 func (r *Register) Open(ctx context.Context, h *Hold) (Record, error) {
 	if r.q.isClosed() {
 		return Record{}, &Failure{Err: ErrClosed}
 	}
-	i := r.start(&registerCall{hold: h, in: protocol.RegisterOp{
-		Op: protocol.OpOpen, Stored: protocol.Stored{Version: h.version(0)},
-	}})
-	if err := i.wait(ctx); err != nil {
+	rec, err := r.run(ctx, protocol.NewOpening(h.version(0)), h)
+	if err != nil {
 		return Record{}, err
 	}
-	i.mu.Lock()
-	adopted, few := i.in.Adopt()
-	i.mu.Unlock()
-	if few {
-		if err := r.put(ctx, h, adopted); err != nil {
-			return Record{}, err
-		}
-	}
-	return i.record(), nil
+	return rec, nil
 }
 
 // Put records value under the hold's ticket and waits until a majority has it.

@@ -75,7 +75,7 @@ func (o *call) decided(settled bool) {
 	s := o.pending
 	o.pending = nil
 	s.Succession.Locked(protocol.Version{Ticket: 7}, settled)
-	for s.Succession.Step() == protocol.SuccessionRecord {
+	for s.Succession.Step() == protocol.RunRecord {
 		op := s.Succession.Op
 		s.Succession.Recorded(&op, true)
 	}

@@ -123,12 +123,11 @@ func (a *attempt) changed() {
 	case protocol.Holding:
 		a.limit()
 		switch {
-		case t.register != nil:
-			t.decides(a)
+		case t.run != nil:
+			t.run.Locked(protocol.Version{Ticket: a.Ticket(), ID: a.ID}, true)
+			t.runs()
 		case t.keeps && !w.draining:
 		case t.puts:
-		case t == t.proc.decider:
-			t.opens(a)
 		case w.record && t.lock == 0:
 			t.turn(a)
 		case t.auto || w.draining:
@@ -137,8 +136,8 @@ func (a *attempt) changed() {
 		}
 	case protocol.Expired:
 		t.att = nil
-		if t.over != nil { // the operator begins again
-			t.over()
+		if t.register != nil {
+			t.unlocked() // the operator begins again
 			return
 		}
 		if w.wire == nil || !w.wire.manual {
@@ -149,12 +148,7 @@ func (a *attempt) changed() {
 			w.stats.Lost++
 		}
 		t.att = nil
-		if t.decided != nil {
-			t.decided(false)
-		}
-		if t.over != nil {
-			t.over()
-		}
+		t.unlocked()
 		t.idleFor(w.around(w.think))
 	}
 }

@@ -189,8 +189,7 @@ func (p *proc) numbered(n *node) int {
 // configuration follows.
 const successor = "quorate set "
 
-// succeed carries out the steps of a Succession, and calls then. One that is
-// under way already has this one come to nothing.
+// succeed carries out a Succession, and calls then.
 func (p *proc) succeed(s *protocol.Succession, then func()) {
 	if p.succession == nil {
 		p.succession = newParticipant(p, len(p.parts))
@@ -198,38 +197,10 @@ func (p *proc) succeed(s *protocol.Succession, then func()) {
 		p.parts = append(p.parts, p.succession)
 	}
 	t := p.succession
-	if t.over != nil {
-		p.later(p.nodeTimeout(), then)
-		return
+	if t.run == nil {
+		t.register, t.succeeds = &protocol.Name{Name: s.Register}, s
 	}
-	over := false
-	end := func() {
-		if !over {
-			over, t.over = true, nil
-			t.release()
-			then()
-		}
-	}
-	t.register, t.succeeds, t.over = &protocol.Name{Name: s.Register}, s, end
-	t.acquire(false)
-	p.later(s.Within, end)
-}
-
-// decides is what an operator does with its hold.
-func (t *participant) decides(a *attempt) {
-	t.succeeds.Locked(protocol.Version{Ticket: a.Ticket(), ID: a.ID}, true)
-	t.follows(a, t.succeeds)
-}
-
-func (t *participant) follows(a *attempt, s *protocol.Succession) {
-	if s.Step() == protocol.SuccessionRecord {
-		t.proc.startRegisterOp(a, s.Op, func(i *registerOp, ok bool) {
-			s.Recorded(i.RegisterOp, ok)
-			t.follows(a, s)
-		})
-	} else if t.succeeds == s && t.over != nil {
-		t.over()
-	}
+	t.carryOut(&s.Run, then)
 }
 
 // successor: the process has read, or recorded, which configuration follows.

@@ -28,9 +28,9 @@ type participant struct {
 	puts     bool           // it only puts, when a generator says so
 	register *protocol.Name // it acquires the name of the register that decides which configuration follows; nil: another name
 	succeeds *protocol.Succession
-	over     func() // ends that
 
-	decided func(ok bool) // it acquires only to decide the record, see proc.decide
+	run *protocol.Run // it acquires only for that; nil: nothing is under way
+	ran func()        // is called when that is over
 }
 
 func newParticipant(p *proc, i int) *participant {
@@ -74,7 +74,7 @@ func (t *participant) vanish() {
 	if t.att != nil {
 		t.proc.w.check.gone(t.att)
 	}
-	t.att, t.decided, t.over, t.waits, t.queued = nil, nil, nil, false, nil
+	t.att, t.run, t.ran, t.waits, t.queued = nil, nil, nil, false, nil
 	if t.value != nil {
 		auto := t.value.callers[0].auto
 		t.value = newValue(t)

@@ -127,6 +127,55 @@ func (i *registerOp) end(decided bool) {
 	i.then(settled)
 }
 
+// carryOut carries out the steps of a Run under claims of the participant, and
+// calls then. If one is under way, this one comes to nothing.
+func (t *participant) carryOut(r *protocol.Run, then func()) {
+	if t.run != nil || t.att != nil {
+		t.proc.later(t.proc.w.delay, then)
+		return
+	}
+	t.run, t.ran = r, then
+	t.runs()
+}
+
+func (t *participant) runs() {
+	p, r := t.proc, t.run
+	recorded := func(i *registerOp, ok bool) {
+		if t.run == r {
+			r.Recorded(i.RegisterOp, ok || i.Op == protocol.OpRead && i.Outcome() == protocol.Inconclusive)
+			t.runs()
+		}
+	}
+	switch r.Step() {
+	case protocol.RunLock:
+		p.later(r.Within, func() {
+			if t.run == r && r.Step() != protocol.RunRead {
+				r.Expired()
+				t.runs()
+			}
+		})
+		t.acquire(r.Try)
+	case protocol.RunRead:
+		t.release()
+		p.startRegisterOp(nil, r.Op, recorded)
+	case protocol.RunRecord:
+		p.startRegisterOp(t.att, r.Op, recorded)
+	case protocol.RunOver:
+		then := t.ran
+		t.run, t.ran = nil, nil
+		t.release()
+		then()
+	}
+}
+
+// unlocked: the claim of a Run has come to nothing, or has ended.
+func (t *participant) unlocked() {
+	if r := t.run; r != nil && r.Step() == protocol.RunLock {
+		r.Locked(protocol.Version{}, false)
+		t.runs()
+	}
+}
+
 // turn is what a participant does with its hold when there is a record: it
 // begins a run, and if the thing has not been done, does it and records it.
 func (t *participant) turn(a *attempt) {

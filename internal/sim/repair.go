@@ -217,56 +217,16 @@ func (w *world) reads(p *proc, n *node, more int) {
 
 // decide has a run of the process's own decide an undecided register.
 func (p *proc) decide(then func(ok bool)) {
-	w := p.w
 	if p.decider == nil {
 		p.decider = newParticipant(p, len(p.parts))
 		p.decider.lock = 0
-		if w.wire != nil {
+		if p.w.wire != nil {
 			p.decider.name = p.decider.label()
 		}
 		p.parts = append(p.parts, p.decider)
 	}
-	t := p.decider
-	if t.decided != nil || t.att != nil {
-		p.later(w.delay, func() { then(false) })
-		return
-	}
-	over := false
-	t.decided = func(ok bool) {
-		if !over {
-			over, t.decided = true, nil
-			then(ok)
-		}
-	}
-	mine := t.decided
-	p.later(protocol.DecideWithin(p.nodeTimeout(), p.ttl(), 2*w.delay), func() {
-		if !over {
-			t.release()
-			mine(false)
-		}
-	})
-	t.acquire(true)
-}
-
-// opens is what a decider does with its hold.
-func (t *participant) opens(a *attempt) {
-	p := t.proc
-	end := func(ok bool) {
-		if t.decided != nil && t.att == a {
-			t.decided(ok)
-		}
-		if t.att == a {
-			t.release()
-		}
-	}
-	open := protocol.Stored{Version: protocol.Version{Ticket: a.Ticket(), ID: a.ID}}
-	p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpOpen, Stored: open}, func(i *registerOp, ok bool) {
-		if again, few := i.Adopt(); ok && few {
-			p.startRegisterOp(a, protocol.RegisterOp{Op: protocol.OpPut, Stored: again}, func(_ *registerOp, ok bool) { end(ok) })
-			return
-		}
-		end(ok)
-	})
+	r := protocol.NewDecision(protocol.DecideWithin(p.nodeTimeout(), p.ttl(), 2*p.w.delay))
+	p.decider.carryOut(r, func() { then(r.OK()) })
 }
 
 // repairEnd says in a trace how an attempt to repair a node has ended.
