@@ -173,7 +173,8 @@ func (q *Quorum) closeOwn() {
 // call changes nothing, and the log says so.
 //
 // Without it brand-new nodes record their set with the first call that waits
-// for them, once all of them answer, and vote after the guard time.
+// for them, once all of them answer, and vote after the guard time. A try, such
+// as TryLock, is no such call: it fails with [ErrNoQuorum].
 //
 // It fails with [ErrNoQuorum] unless every node has answered before the context
 // ended, within ten node timeouts at most; with [ErrInvalid] when a node is of

@@ -10,10 +10,14 @@
 //
 // # What all changes have in common
 //
-// A change returns when a majority of the new set serves it. Holders keep their
-// holds, waiters their places, and tokens rise. Clients follow by themselves,
-// whatever their lists say. Give each the new list afterwards: a client that
-// starts finds the set by a majority of its list.
+// A change returns when a majority of the new set serves it, and connected
+// clients have followed. Then a server that has left may be stopped, and the
+// next change may begin. Not before: a client follows by the word of a majority
+// of the members that it knows. A change that takes an address away waits half
+// a guard time for that. Holders keep their holds, waiters their places, and
+// tokens rise. Give each client the new list afterwards: a client that starts
+// finds the set by a majority of its list. One that is cut off from the nodes
+// while a change ends may need the new list, too.
 //
 // One change is under way at a time. A call that finds another one finishes
 // that first, also one that a process has left half-way. When ctx ends, or a
@@ -105,8 +109,8 @@ func Add(ctx context.Context, q *quorate.Quorum, urls ...string) error {
 
 // Remove removes nodes from the set. Each is given by its address, or by a URL
 // of that. A node that is down for good is removed like any other one. It takes
-// about two guard times; where a node of four leaves, or of two, one. Stop the
-// server afterwards.
+// about two guard times and a half; where a node of four leaves, or of two, one
+// less. The servers may be stopped when it returns nil, and not before.
 func Remove(ctx context.Context, q *quorate.Quorum, addrs ...string) error {
 	return change(ctx, q, "remove members", core.Exchange{Remove: addrs})
 }
@@ -122,7 +126,7 @@ func Replace(ctx context.Context, q *quorate.Quorum, old, url string) error {
 }
 
 // Move gives a member another address. Its server has the same data, and
-// answers at the new address. Nothing is waited for.
+// answers at the new address. It takes about half a guard time.
 func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
 	return change(ctx, q, "move member", core.Exchange{Move: []core.Move{{From: from, To: to}}})
 }

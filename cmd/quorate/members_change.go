@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
@@ -32,8 +33,9 @@ half-way is safe: the same command once more finishes it, "quorate members undo"
 gives it up. An exchange that another operator has left half-way is finished
 first.
 
-Afterwards give the new list to all clients, one after the other. Those that run
-follow by themselves.
+When it ends with 0, clients that run have followed: stop the servers that were
+removed, and give the new list to all clients, one after the other. If it ends
+otherwise, the message says how long these servers must run.
 
 Exit status:
   0   the set is as wanted
@@ -49,23 +51,23 @@ then old leases end.
 }
 
 func membersRemoveCommand() *cobra.Command {
-	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held", `Removes nodes from the set. They may be down for good. It takes about the guard
-time. Stop the servers afterwards.
+	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held", `Removes nodes from the set. They may be down for good. It takes about two guard
+times and a half. Stop the servers when it has ended with 0, and not before.
 `, `  quorate members remove lock-c:6379`, cobra.MinimumNArgs(1),
 		func(args []string) core.Exchange { return core.Exchange{Remove: args} })
 }
 
 func membersReplaceCommand() *cobra.Command {
 	return exchangeCommand("replace OLD NEW", "Replace a node of the set by another one, while locks are held", `Replaces a node of the set, which may be down for good, by an empty server at
-another address. It takes two guard times. A server that was emptied and keeps
-its address needs no command.
+another address. It takes two guard times and a half. A server that was emptied
+and keeps its address needs no command.
 `, `  quorate members replace lock-c:6379 lock-d:6379`, cobra.ExactArgs(2),
 		func(args []string) core.Exchange { return core.Exchange{Add: args[1:], Remove: args[:1]} })
 }
 
 func membersMoveCommand() *cobra.Command {
 	return exchangeCommand("move OLD NEW", "Give a node of the set another address", `Gives a node of the set another address, at which its server answers with the
-same data. Nothing is waited for.
+same data. It takes half a guard time: clients that run follow meanwhile.
 `, `  quorate members move 10.0.0.7:6379 lock-c:6379`, cobra.ExactArgs(2),
 		func(args []string) core.Exchange {
 			return core.Exchange{Move: []core.Move{{From: args[0], To: args[1]}}}
@@ -132,17 +134,15 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			x := what(args)
-			if ends := interrupts(x, core.CoreOf(q).Recorded(ctx)); ends != "" && !yes {
+			before := core.CoreOf(q).Recorded(ctx)
+			if ends := interrupts(x, before); ends != "" && !yes {
 				return &exit{1, errors.New("nothing was changed: " + ends)}
 			}
 			x.Progress = func(p core.ExchangeProgress) { fmt.Fprintf(cmd.ErrOrStderr(), "quorate: %s\n", tellProgress(p)) }
 			if err := core.CoreOf(q).Exchange(ctx, x); err != nil {
 				return &exit{1, plain(core.WrapError("members "+cmd.Name(), "", err))}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "The set is now: %s\n", strings.Join(core.CoreOf(q).Recorded(ctx).Addrs(), " "))
-			if !x.Undo {
-				fmt.Fprintln(cmd.OutOrStdout(), "Clients that run follow by themselves. Give each the new list, one after the other.")
-			}
+			tellChanged(cmd.OutOrStdout(), x, before.Addrs(), core.CoreOf(q).Recorded(ctx).Addrs())
 			return nil
 		},
 	}
@@ -150,6 +150,17 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait at most before the change is given up")
 	cmd.Flags().BoolVar(&yes, "yes", false, "also if the change ends what clients hold")
 	return cmd
+}
+
+// tellChanged prints what a change has made of a set, and what is left to do.
+func tellChanged(w io.Writer, x core.Exchange, before, now []string) {
+	fmt.Fprintf(w, "The set is now: %s\n", strings.Join(now, " "))
+	if left, _ := lo.Difference(before, now); len(x.Remove) > 0 && len(left) > 0 {
+		fmt.Fprintf(w, "Stop the servers that have left: %s\n", strings.Join(left, " "))
+	}
+	if !x.Undo {
+		fmt.Fprintln(w, "Clients that run have followed. Give each the new list, one after the other.")
+	}
 }
 
 // stages are what the stages of an exchange mean to an operator.

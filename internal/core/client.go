@@ -154,6 +154,7 @@ func (d *driver) act(a *protocol.Action) {
 			// it is connected to again.
 			if a.Nodes&(1<<i) != 0 && n.err() == nil {
 				n.send(n.askTime())
+				n.askServes()
 			}
 		}
 	case protocol.ActMark:

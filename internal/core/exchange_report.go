@@ -4,7 +4,9 @@ package core
 // set in an error, and why a change is unfit. No step depends on them.
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
 )
@@ -32,11 +34,12 @@ func (x *exchange) report() {
 }
 
 var awaits = map[protocol.OperatorAwait]string{
-	protocol.AwaitAnswers: " to answer",
-	protocol.AwaitLearnt:  "the new nodes to take in what the others have",
-	protocol.AwaitPlaces:  "holders to get their places at the nodes that stay",
-	protocol.AwaitLeases:  "the leases to end that only the nodes of before know",
-	protocol.AwaitServed:  "a majority of the nodes to serve the set",
+	protocol.AwaitAnswers:  " to answer",
+	protocol.AwaitLearnt:   "the new nodes to take in what the others have",
+	protocol.AwaitPlaces:   "holders to get their places at the nodes that stay",
+	protocol.AwaitLeases:   "the leases to end that only the nodes of before know",
+	protocol.AwaitServed:   "a majority of the nodes to serve the set",
+	protocol.AwaitFollowed: "the clients to follow; the servers that have left must run until then",
 }
 
 // state says how far the set has come, for an error. It reads the configuration
@@ -48,7 +51,11 @@ func (x *exchange) state() string {
 		return "no node of the list knows the set any more"
 	}
 	if c.Stage == protocol.Stable {
-		return "the set is " + strings.Join(c.Addrs(), " ")
+		state := "the set is " + strings.Join(c.Addrs(), " ")
+		if left := x.o.Follows(x.q.now()); left > 0 {
+			state += fmt.Sprintf("; let the servers that have left it run for %v more, and begin no other change until then: clients still follow", left.Round(time.Second))
+		}
+		return state
 	}
 	return "the exchange is under way (" + c.Stage.String() + "), which is safe: the next call finishes it, or undoes it"
 }

@@ -113,7 +113,7 @@ func (p *Pending) Wait(ctx context.Context) (*Hold, error) {
 		select {
 		case <-p.a.done:
 		default:
-			changed := q.members.forgotten()
+			changed := q.members.forgotten(p.try)
 			select {
 			case <-p.a.done:
 			case <-changed:

@@ -59,14 +59,14 @@ type MemberError struct {
 func (e *MemberError) Error() string { return e.why }
 
 var (
-	errSetUnknown = &MemberError{why: "has recorded no set of nodes: it is brand-new or has lost its data. The nodes of a list record their set once all of them answer"}
+	errSetUnknown = &MemberError{why: "has recorded no set of nodes: it is brand-new or has lost its data. If the nodes are brand-new, run \"quorate bootstrap\"; " +
+		"else they record their set with the first call that waits, once all of them answer"}
 	errSetPending = &MemberError{why: "is about to record its set of nodes; that ends when all nodes of its list answer"}
 	errSetLost    = &MemberError{why: "lost its data, and fewer than a majority of the set's nodes can say what it was; " +
 		"it gets its place back by itself when all nodes of the set answer: start those that are down"}
 	errSetBetween = &MemberError{why: "lost its data while the set was being changed, and too few of the others can say what it was; " +
 		"start those that are down with their data"}
 	errSetRetired = &MemberError{why: "is no member of the set; take it from the list of this client"}
-	errSetAhead   = &MemberError{why: "serves a later configuration of the set, and it is being found out whether that was decided"}
 	errOtherSet   = &MemberError{why: "is not of the set that this client counts on; it is asked which one it is of"}
 	errRejudged   = errors.New("what it counts as is found out once more")
 )
@@ -117,7 +117,8 @@ func (s *members) verdictError(v protocol.SetVerdict) error {
 	case protocol.SetRetired:
 		return errSetRetired
 	case protocol.SetAhead:
-		return errSetAhead
+		return &MemberError{why: "serves a later configuration of the set, " + strings.Join(v.Shown.Addrs(), " ") + ", and the others are asked whether that was decided; " +
+			"if this stays, too few of the nodes that this client knows are left: look at that list with \"quorate members list\", and if it is the set give it to this client"}
 	case protocol.SetForeign:
 		// It passes where all members have lost their data, and have recorded
 		// their set once more (e2e: TestFlushAll).

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -72,6 +73,20 @@ func (n *node) meet(run string) (cmds []transport.Command, done bool, err error)
 		}
 	}
 	return nil, true, q.members.verdictError(v)
+}
+
+// askServes asks a node whether it still serves the configuration that requests
+// name. What it shows instead is found out by the next connection.
+//
+// Invariant: a client that is idle asks too. Without that it learns of no
+// change until its next call, and then the members that it knows may be gone.
+func (n *node) askServes() {
+	s := n.q.members
+	n.send(&adminRequest{command: resp.AppendCommand(nil, "GET", s.markerKey()), reply: func(v []resp.Value, err error) {
+		if err == nil && text(v, 0) == "" {
+			s.change(n.index, func(m *protocol.Membership) { m.Refused(n.index) })
+		}
+	}})
 }
 
 // step is a command by which a node takes a step of its set's register.

@@ -39,11 +39,12 @@ func (n *node) shown() *protocol.NodeSet {
 // asks, so it takes no lock.
 func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 
-// await waits until this client counts on a set. From the first call on blank
-// nodes record the set of the list. It fails when the list is refused, so many
-// of its nodes refuse for good that no set can be found, the context ends or
-// the Quorum closes. A try waits no longer than one connection to each node
-// takes, and the rounds of a recording.
+// await waits until this client counts on a set. From the first call on that is
+// no try, blank nodes record the set of the list. It fails when the list is
+// refused, so many of its nodes refuse for good that no set can be found, the
+// context ends or the Quorum closes. A try fails when the nodes are blank, and
+// waits no longer than one connection to each node takes, and the rounds of a
+// recording.
 func (s *members) await(ctx context.Context, try bool) error {
 	if s.serves(try) {
 		return nil
@@ -57,7 +58,7 @@ func (s *members) await(ctx context.Context, try bool) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		changed := s.forgotten()
+		changed := s.forgotten(try)
 		if wrong := s.wrong.Load(); wrong != nil {
 			return &Failure{Err: wrong}
 		}
@@ -70,6 +71,9 @@ func (s *members) await(ctx context.Context, try bool) error {
 		}
 		if f, hopeless := s.q.reached(); hopeless && s.config.Load() == nil {
 			return f
+		}
+		if try && s.blank() && s.tried() {
+			return s.unknown()
 		}
 		select {
 		case <-changed:
@@ -92,14 +96,16 @@ func (s *members) await(ctx context.Context, try bool) error {
 func (s *members) serves(try bool) bool { return s.usable() && (!try || s.met.Load()) }
 
 // forgotten is changes for a call that waits for nodes: if no set is known now,
-// blank nodes record the set of the list.
+// blank nodes record the set of the list. A try waits for none: without that a
+// process that looks once a second has brand-new nodes begin their guard time
+// before an operator can say that they are new.
 //
 // Invariant: each such call looks again after each change. A call may begin
 // while a set is known, and wait when all nodes have lost their data. Without
 // that no call asks for a recording, and it waits without end.
-func (s *members) forgotten() <-chan struct{} {
+func (s *members) forgotten(try bool) <-chan struct{} {
 	changed := s.changes()
-	if s.config.Load() == nil && !s.wanted.Load() {
+	if !try && s.config.Load() == nil && !s.wanted.Load() {
 		s.change(-1, func(m *protocol.Membership) { m.Want() })
 		s.wanted.Store(true)
 	}

@@ -71,7 +71,7 @@ func (r *Register) start(i *registerCall) *registerCall {
 // says that nothing was recorded. One goroutine waits for one registerCall.
 func (i *registerCall) wait(ctx context.Context) error {
 	for waits := true; waits; {
-		changed := i.q.members.forgotten()
+		changed := i.q.members.forgotten(false)
 		waits = false
 		select {
 		case <-i.done:

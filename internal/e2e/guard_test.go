@@ -94,6 +94,23 @@ func TestBrandNewNodesNameTheRemedy(t *testing.T) {
 	assert.Empty(t, later.Lines("bootstrap"), "one node without its data is no reason to wait")
 }
 
+// A try waits for no node, so it has brand-new nodes record nothing. With a
+// Bootstrap that comes later there is no guard time.
+func TestATryLeavesBrandNewNodesAlone(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	q := e2e.OpenAt(t, c.URLs(), e2e.Guarded(time.Second, time.Hour))
+	m := mutex.New(q, "m")
+	for range 3 {
+		err := m.TryLockContext(deadline(t))
+		require.ErrorIs(t, err, quorate.ErrNoQuorum)
+		assert.ErrorContains(t, err, `run "quorate bootstrap"`)
+	}
+	require.NoError(t, q.Bootstrap(deadline(t)))
+	require.NoError(t, m.TryLockContext(deadline(t)))
+	m.Unlock()
+}
+
 func TestBootstrapSkipsTheGuardTime(t *testing.T) {
 	t.Parallel()
 	const guard = time.Hour

@@ -15,7 +15,7 @@ const (
 	ActAsk                             // give Up(Node) to every claim and every operation on a record
 	ActGone                            // give Down(Node) to every claim
 	ActEarly                           // give Early(Nodes, By) to every claim, and Early(By) to every operation on a record
-	ActTime                            // ask Nodes for their time; tell Time
+	ActTime                            // ask Nodes for their time, and whether they serve the configuration; tell Time, and Membership.Refused
 	ActMark                            // have Node begin another incarnation unless Incarnation is not its own any more; tell Marked
 	ActReconnect                       // end the connection to Node: the next one finds out
 	ActStep                            // take Step; tell StepDone, except after RepairYield, RepairFailed and RepairDone

@@ -236,6 +236,7 @@ type Exchange struct {
 	away   time.Duration // how long that has been silent
 	moved  Time          // when the last node of a majority of those that stay or leave was seen to have moved to config; 0: none has
 	began  Time          // since when such a majority serves it all at once; 0: it is not known to
+	follow time.Duration // how long clients have to follow to config, see Follows
 	nodes  []exchanging  // by member
 }
 
@@ -249,11 +250,35 @@ type exchanging struct {
 
 // Decided says that a configuration has been decided.
 func (e *Exchange) Decided(now Time, c *Configuration) {
+	if e.follow = 0; e.config != nil && c.Stage == Stable && c.vacates(e.config) && e.Rules.on(RuleExchangeFollow) {
+		e.follow = max(e.config.Guard(), c.Guard()) / 2
+	}
 	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0, 0, make([]exchanging, len(c.Members))
 	e.begun = e.begun || c.Stage != Stable && c.has(e.Goal, true)
 	if !e.Rules.on(RuleExchangeMoved) {
 		e.began = now
 	}
+}
+
+// vacates reports whether no member of c has the address of a member that
+// decides what follows o.
+func (c *Configuration) vacates(o *Configuration) bool {
+	return slices.ContainsFunc(o.Members, func(m Member) bool { return m.Role != Enters && c.Place(m.Addr) < 0 })
+}
+
+// Follows returns how long clients still have to follow to the configuration
+// that was decided last. Meanwhile the servers that left it must run.
+//
+// Invariant: a change that takes an address away is over when each connected
+// client has asked a node that has moved: half a guard time is longer than any
+// ttl. Without that the servers that left are stopped, or the next change takes
+// another address away, and a client finds no majority of the members that it
+// knows any more. It waits for good.
+func (e *Exchange) Follows(now Time) time.Duration {
+	if e.moved == 0 {
+		return e.follow
+	}
+	return max(0, e.follow-now.Sub(e.moved))
 }
 
 // has reports whether a change is the one under way, or else whether nothing of
@@ -342,6 +367,9 @@ func (e *Exchange) Propose(now Time, b Ballot) (next *Configuration, ask bool) {
 		return nil, false
 	}
 	e.lose(now)
+	if e.Follows(now) == 0 {
+		e.follow = 0
+	}
 	if e.Outcome() != ExchangeGoesOn {
 		return nil, false
 	}
@@ -495,8 +523,9 @@ func (e *Exchange) settled(now Time) bool {
 	return !e.config.strands() || now.Sub(e.began) >= e.wait() || !e.Rules.on(RuleExchangeTake)
 }
 
-// Over reports whether a majority of the new set has moved to it. A second
-// change may begin.
+// Over reports whether a majority of the new set has moved to it, and clients
+// have had the time to follow. A second change may begin, and what was removed
+// may be stopped.
 func (e *Exchange) Over() bool {
-	return e.config != nil && e.config.Stage == Stable && e.majority(Enters, func(n *exchanging) bool { return n.moved })
+	return e.config != nil && e.config.Stage == Stable && e.follow == 0 && e.majority(Enters, func(n *exchanging) bool { return n.moved })
 }

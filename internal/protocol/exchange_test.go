@@ -288,6 +288,39 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	assert.Equal(t, exchangeWait, learning.Left(at(time.Second)), "it has not begun while D learns")
 }
 
+// A change that takes an address away is over when clients have had half a
+// guard time to follow. One that takes none away is over at once.
+func TestAChangeIsOverWhenClientsHaveFollowed(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A", "B", "C")
+	moves := protocol.Change{Move: []protocol.Member{{Identity: set.Members[0].Identity, Addr: "X"}}}
+	const now, half = protocol.Time(time.Hour), 10 * time.Second
+	for what, ch := range map[string]protocol.Change{"a member leaves": {Remove: []string{"C"}}, "it moves": moves} {
+		e := protocol.Exchange{Goal: ch}
+		next := set.Begin(ch, ballot(2))
+		e.Decided(now, set)
+		if next.Stage != protocol.Stable {
+			e.Decided(now, next)
+			next = next.Finish(ballot(3))
+		}
+		e.Decided(now, next)
+		assert.Equal(t, half, e.Follows(now.Add(time.Minute)), "%s: no majority serves it yet", what)
+		e.Moved(now.Add(time.Minute), now, 0, true)
+		e.Moved(now.Add(time.Minute), now, 1, true)
+		e.Propose(now.Add(time.Minute+half-1), ballot(4))
+		assert.Equal(t, protocol.ExchangeGoesOn, e.Outcome(), what)
+		e.Propose(now.Add(time.Minute+half), ballot(4))
+		assert.Equal(t, protocol.ExchangeDone, e.Outcome(), what)
+	}
+
+	learning := set.Begin(entering("D", "C"), ballot(2))
+	e := protocol.Exchange{Undo: true}
+	e.Decided(now, learning)
+	e.Decided(now, learning.Undo(ballot(3)))
+	serve(&e, now, 0, 1)
+	assert.True(t, e.Over(), "D has left, which no client needs")
+}
+
 // A member of the new set counts for what follows if it serves the present
 // configuration, votes and is caught up.
 func TestWhichMembersCountForTheNext(t *testing.T) {

@@ -116,6 +116,7 @@ func TestTheNewSetCountsAloneAfterAGuardTime(t *testing.T) {
 	e.Moved(protocol.Time(3*guard), protocol.Time(3*guard), 0, true)
 	assert.False(t, e.Over())
 	e.Moved(protocol.Time(3*guard), protocol.Time(3*guard), 2, true)
+	e.Propose(protocol.Time(4*guard), ballot(9))
 	assert.True(t, e.Over())
 }
 

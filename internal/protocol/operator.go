@@ -111,6 +111,7 @@ const (
 	AwaitPlaces                // holders get their places at the nodes that stay
 	AwaitLeases                // the leases end that only the nodes of before know
 	AwaitServed                // a majority serves the set
+	AwaitFollowed              // clients follow: see Exchange.Follows
 )
 
 // OperatorProgress is how far a change has come.
@@ -326,6 +327,8 @@ func (o *Operator) await(now Time, next *Configuration, guard time.Duration) {
 		p.Await, p.Left = AwaitPlaces, o.Left(now)
 	case o.config.Stage == Jointly:
 		p.Await, p.Left = AwaitLeases, o.Left(now)
+	case o.Follows(now) > 0:
+		p.Await, p.Left = AwaitFollowed, o.Follows(now)
 	default:
 		p.Await = AwaitServed
 	}

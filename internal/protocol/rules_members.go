@@ -42,6 +42,7 @@ const (
 	RuleTookBack         // what such a node told or pushed before counts no more: two holders
 	RuleExchangeTake     // nodes that stay have the time for that before the nodes that leave do not suffice any more: a hold is lost
 	RuleExchangeRead     // what is under way is given up when the register has been read: the next exchange begins with a change that was given up
+	RuleExchangeFollow   // clients have the time to follow before what was removed is stopped, or more is: one waits for good
 )
 
 // firstMemberRule leaves room for the rules of repairs.

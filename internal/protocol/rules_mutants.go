@@ -11,7 +11,7 @@ const lastLocalRule = RuleLostLeft
 const lastRepairRule = RuleRepairBoth
 
 // lastMemberRule is the last of rules_members.go.
-const lastMemberRule = RuleExchangeRead
+const lastMemberRule = RuleExchangeFollow
 
 // lastRule is the one with the highest number.
 const lastRule = RuleRecordsWait

@@ -301,6 +301,62 @@ var slept = generator{
 	},
 }
 
+// stops: changes take away so many addresses that no majority of the set of
+// before is left: ABC becomes A, or DE, or A and B change their addresses. The
+// servers that have left are stopped as soon as the operator may. Clients that
+// know the set of before go on.
+var stops = generator{
+	name: "exchange stops",
+	set:  outageSet,
+	plan: func(w *world) {
+		o := w.outage()
+		some := o.old[:2]
+		goals := func() []protocol.Change {
+			switch w.rng.IntN(3) {
+			case 0:
+				return []protocol.Change{w.change(nil, some)}
+			case 1:
+				return []protocol.Change{w.change(o.next, o.old)}
+			}
+			return []protocol.Change{w.moves(some[0]), w.moves(some[1])}
+		}
+		idle := w.rng.IntN(2) == 0
+		w.then(w.around(w.nodeTimeout), func() {
+			if idle {
+				o.f.release()
+			}
+			o.operator.exchange(goals()...).over = func() {
+				for _, n := range o.old {
+					if w.retired(n) {
+						n.gone = true
+						n.crash()
+					}
+				}
+			}
+		})
+		over := func() bool { return !w.exchanges() }
+		w.once(over, 6*w.guard, w.ttl+w.ttl/2, func() {
+			if !over() {
+				w.fail("stuck", "the exchange is not over: %v", w.latest())
+			}
+			for _, p := range w.procs {
+				if p.members.Stamp() != w.latest().Stamp {
+					w.fail("stuck", "process %s waits for good: it counts on %v", p.name, p.members.Config())
+				}
+			}
+			if idle {
+				o.waits = nil
+			}
+			o.stays()
+			o.e.release()
+			if idle {
+				o.f.acquire(false)
+			}
+		})
+		w.served(o.f, w.ttl)
+	},
+}
+
 // shorter: the guard time of a set becomes shorter than a holder's leases need.
 // A node of the holder's loses its data, and votes when that guard time is
 // over.

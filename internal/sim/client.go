@@ -173,6 +173,9 @@ func (l *link) judgeTime(m *message) {
 func (l *link) attended(m *message) {
 	p, now := l.proc, l.proc.now()
 	if m.ans.Status == protocol.OtherSet {
+		if m.about == theTime { // which any server tells
+			l.judgeTime(m)
+		}
 		l.refused()
 		return
 	}

@@ -113,7 +113,7 @@ var generators = []generator{
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeLeft, exchangeKept, exchangeFalls, exchangeRecords, exchangeAgain, exchangeStale,
 	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeShrinks, tookBack, exchangeRegress,
-	liar, twofold, starts, dies, returns, powerless, slept, shorter,
+	liar, twofold, starts, dies, returns, stops, powerless, slept, shorter,
 	localCalm, localStorm, localBusy, localReaders, localTokens, localMistake, localStopped, localRenewed,
 }
 

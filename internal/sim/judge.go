@@ -33,7 +33,7 @@ func (n *node) attend(m *message) protocol.Answer {
 	inc, _ := n.model.Incarnation()
 	_, marked := n.model.Incarnation()
 	set := n.model.Set()
-	switch asks := m.about == hello || m.about == thatMark; {
+	switch asks := m.about == hello || m.about == thatMark || m.about == theTime; {
 	case asks && n.lie == nil && m.link.proc.members != nil && (m.stamp != set.Stamp() || !marked):
 		return protocol.Answer{Status: protocol.OtherSet, Clock: n.millis(w.now)}
 	case m.about == repairs:

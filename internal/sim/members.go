@@ -314,11 +314,13 @@ func (p *proc) outOfSet() bool {
 
 // waits reports whether the process has no nodes yet. The call that it is asked
 // by waits for them.
-func (p *proc) waits() bool {
+func (p *proc) waits(try bool) bool {
 	if p.members == nil || p.members.Config() != nil {
 		return false
 	}
-	p.members.Want()
+	if !try {
+		p.members.Want()
+	}
 	p.records()
 	return true
 }

@@ -151,6 +151,8 @@ var mutants = []mutant{
 	{"one node of a list says which set counts", without(protocol.RuleSetFound), liar, 100, "set"},
 	{"one member says what follows", without(protocol.RuleSetFollow), liar, 100, "set"},
 	{"a server counts at any member's address", without(protocol.RuleSetBind), twofold, 100, "capacity token"},
+	{"what was removed is stopped before clients have followed", without(protocol.RuleExchangeFollow), stops, 100, "stuck lost place"},
+	{"an idle client does not ask which set its nodes are of", without(protocol.RulePoll), stops, 100, "stuck"},
 	{"a client without a quorum asks its members only", without(protocol.RuleSetAlone), slept, 100, "stuck"},
 	{"a hold goes on though the guard time gets too short for it", without(protocol.RuleSetTTL), shorter, 100, "capacity token"},
 	{"a blank server gets its place by the word of one member", without(protocol.RuleSetWord), exchangeRegress, 100, "capacity token"},
@@ -317,7 +319,7 @@ func TestEveryRuleHasAMutant(t *testing.T) {
 	if on := clients.On(); !slices.Equal(on, []protocol.Rule{
 		protocol.RuleRoute, protocol.RuleNearest, protocol.RuleUnknown, protocol.RuleMissed,
 		protocol.RuleJudged, protocol.RuleBegins, protocol.RuleLanded, protocol.RuleAskAgain,
-		protocol.RuleForeign, protocol.RuleOpenHeld, protocol.RulePoll,
+		protocol.RuleForeign, protocol.RuleOpenHeld,
 		protocol.RuleSpareEach,
 		protocol.RuleSetPromised, protocol.RuleSetAccepted, protocol.RuleSetVoid, protocol.RuleSetVersion, protocol.RuleSetLife,
 		protocol.RuleSetNumber, protocol.RuleExchangeStays, protocol.RuleExchangeSilent, protocol.RuleExchangeRead,

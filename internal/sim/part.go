@@ -129,7 +129,7 @@ func (t *participant) acquire(try bool) {
 		return
 	}
 	t.try = try
-	if t.waits = p.waits() && !p.outOfSet(); p.waits() {
+	if t.waits = p.waits(try) && !p.outOfSet(); p.waits(try) {
 		return
 	}
 	if w.places > 0 && !p.intake.Take() {

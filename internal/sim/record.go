@@ -222,7 +222,7 @@ func (p *proc) reads() {
 	w := p.w
 	p.later(w.around(2*w.think+2*w.hold), func() {
 		if !w.draining {
-			if p.waits() {
+			if p.waits(false) {
 				p.reads()
 				return
 			}
