@@ -112,7 +112,7 @@ func TestCheckWait(t *testing.T) {
 	ns := startNodes(t, 3)
 	flush(t, ns.URLs()[0])
 	status, out, errs := 0, "", ""
-	for d := 100 * time.Millisecond; !strings.Contains(out, "2 of 3 nodes are ready") && d < 10*time.Second; d *= 2 { // not all nodes may be connected in time
+	for d := 100 * time.Millisecond; !strings.Contains(errs, "votes in ") && d < 10*time.Second; d *= 2 { // not all nodes may have answered in time
 		status, out, errs = call("check", "--wait", "--timeout", d.String())
 	}
 	assert.Equal(t, 1, status)
