@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 // The sentinels that the root package exports; see there.
@@ -130,7 +131,7 @@ var (
 // the caller's context ends. A word that is here by mistake would make a Lock
 // fail that could have succeeded.
 func forGood(err error) bool {
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errNoInfo) || errors.Is(err, errClusterMode) || clusterMode(err) {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted || errors.Is(err, errTooOld) || errors.Is(err, errSentinel) || errors.Is(err, transport.ErrNoMaster) || errors.Is(err, errNoInfo) || errors.Is(err, errClusterMode) || clusterMode(err) {
 		return true
 	}
 	if _, wrong := errors.AsType[*SetError](err); wrong {

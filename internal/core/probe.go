@@ -119,6 +119,8 @@ var errTooOld = errors.New("is too old")
 // script, so a script may read the clock and then write.
 func suits(info transport.Info) error {
 	switch {
+	case info.Role == "sentinel":
+		return errSentinel
 	case info.Role != "slave":
 	case info.Master == "":
 		return errReplica
@@ -146,6 +148,8 @@ func namesAge(err error) error {
 	}
 	return err
 }
+
+var errSentinel = errors.New("is a Sentinel, and the URL names no master: add ?master_name=NAME")
 
 var errReplica = errors.New("is a replica, and a node must be a master: give the master, or the Sentinels that know it")
 

@@ -204,3 +204,19 @@ func TestSentinelTwice(t *testing.T) {
 func found(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "is the same server as")
 }
+
+// A URL that names a wrong master, or none, is refused at once, and the error
+// says which it is.
+func TestSentinelWithoutItsMaster(t *testing.T) {
+	t.Parallel()
+	_, s := set(t)
+	for url, says := range map[string]string{
+		strings.Replace(s.URL(), "mymaster", "other", 1): "the Sentinels know no master of that name",
+		"redis://" + s.Addrs()[0]:                        "is a Sentinel, and the URL names no master",
+	} {
+		_, err := quorate.Connect(deadline(t), []string{url}, quorate.WithLogger(nil))
+		require.ErrorIs(t, err, quorate.ErrNoQuorum)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, says)
+	}
+}

@@ -112,7 +112,7 @@ type Info struct {
 	Addr        string // of the server, as the client's options or its cluster name it
 	RunID       string // another one: the process was restarted
 	Version     string
-	Role        string // "master" or "slave"
+	Role        string // "master", "slave" or "sentinel"
 	Master      string // of a replica: the address of its master
 	AOFEnabled  bool
 	FsyncAlways bool   // appendfsync is always; counts only with AOFEnabled

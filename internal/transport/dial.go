@@ -206,7 +206,7 @@ func (l *Ordered) openPlain(ctx context.Context, creds *credentials, timeout tim
 	defer cancel()
 	nc, err := within(dialing, func() (net.Conn, error) { return o.Dialer(dialing, o.Network, o.Addr) }, discard)
 	if err != nil {
-		return nil, err
+		return nil, l.unnamed(err)
 	}
 	if o.OnConnect != nil {
 		if err := introduce(ctx, o, nc, timeout); err != nil {

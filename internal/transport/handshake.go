@@ -339,6 +339,10 @@ func (i *Info) parse(section string) {
 			i.Version = short(value)
 		case "role":
 			i.Role = value
+		case "redis_mode":
+			if value == "sentinel" { // it has no role
+				i.Role = value
+			}
 		case "master_host":
 			host = short(value)
 		case "master_port":

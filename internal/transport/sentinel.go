@@ -2,8 +2,11 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // This file owns a node that is a Sentinel set: the connection follows its
@@ -22,6 +25,19 @@ const SentinelAddr = "FailoverClient"
 func (l *Ordered) follows() bool { return l.cluster != nil || l.sentinels() }
 
 func (l *Ordered) sentinels() bool { return l.cluster == nil && l.to().opts.Addr == SentinelAddr }
+
+// ErrNoMaster is what the Sentinels say of a wrong name. It will be the same
+// whenever they are asked.
+var ErrNoMaster = errors.New("the Sentinels know no master of that name: see master_name")
+
+// unnamed returns ErrNoMaster if that is what a dial has failed with: each
+// Sentinel was reached, and has answered nil.
+func (l *Ordered) unnamed(err error) error {
+	if _, away := errors.AsType[net.Error](err); l.sentinels() && !away && errors.Is(err, redis.Nil) {
+		return ErrNoMaster
+	}
+	return err
+}
 
 // name is the node's in errors.
 func (l *Ordered) name() string {
