@@ -50,6 +50,9 @@ func release(version string, do bool) error {
 	if _, err := output("", "git", "clone", "-q", "--no-hardlinks", root, clone); err != nil {
 		return err
 	}
+	if err := identify(root, clone, do); err != nil {
+		return err
+	}
 	if err := prepare(clone, version, time.Now()); err != nil {
 		return err
 	}
@@ -78,6 +81,23 @@ func release(version string, do bool) error {
 
 // commandTag is how Go finds a version of the module in that folder.
 func commandTag(version string) string { return command + "/" + version }
+
+// identify says whose commit and tags those in the clone are. A rehearsal keeps
+// neither, so it needs no name.
+func identify(root, clone string, do bool) error {
+	for key, value := range map[string]string{"user.name": "rehearsal", "user.email": "rehearsal@localhost"} {
+		if do {
+			var err error
+			if value, err = output(root, "git", "config", key); err != nil {
+				return fmt.Errorf("git has no %s for the commit and the tags: git config %s …", key, key)
+			}
+		}
+		if _, err := output(clone, "git", "config", key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // tag commits what prepare has changed and tags it: the library first, because
 // the command requires it.

@@ -83,6 +83,24 @@ func TestTags(t *testing.T) {
 	assert.Contains(t, mod, library+" v1.999.0")
 }
 
+// A rehearsal needs no identity of git's. A release without one is refused, and
+// the error says what to do.
+func TestWithoutAnIdentity(t *testing.T) {
+	root, err := output("", "git", "rev-parse", "--show-toplevel")
+	require.NoError(t, err)
+	dir := copyTree(t, root)
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	t.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
+	for _, key := range []string{"user.name", "user.email"} {
+		_, err := output(dir, "git", "config", "--unset", key)
+		require.NoError(t, err)
+	}
+	assert.ErrorContains(t, identify(dir, dir, true), "git config user.")
+	require.NoError(t, identify(dir, dir, false))
+	require.NoError(t, prepare(dir, "v1.999.0", time.Now()))
+	require.NoError(t, tag(dir, "v1.999.0"))
+}
+
 // copyTree makes a repository of the files as they are now, committed or not.
 func copyTree(t *testing.T, root string) string {
 	t.Helper()
