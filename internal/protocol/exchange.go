@@ -423,11 +423,11 @@ func (e *Exchange) GaveUp() (member int, silent time.Duration) { return e.gone -
 // good. Without the second look A moves, loses its data, and gets its place in
 // the configuration of before by the word of B and C, which have not moved.
 // Then B moves. A and C serve the one of before, and the new set counts without
-// them (trace exchange-moves-back).
+// them (TestAMajorityServesAtOneMoment).
 //
 // Invariant: each node of that majority serves it after a restart as well.
 // Without that A comes back with an older file, which has the configuration of
-// before (trace exchange-old-file).
+// before (aim exchange regress).
 func (e *Exchange) Moved(now, asked Time, member int, saved bool) {
 	n := &e.nodes[member]
 	n.moved = true

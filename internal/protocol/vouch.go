@@ -9,7 +9,7 @@ package protocol
 // Invariant: a majority that has moved to a later configuration never serves
 // the one of before again. A node of it that loses its data gets its place back
 // by the word of q members, and each of these says what it serves after that
-// data was lost. One of them has moved (trace exchange-stale-word).
+// data was lost. One of them has moved (aim exchange regress).
 
 // vouched reports whether the server at the address of member k, which is
 // blank, may get its place back. If not, Out has what is to be done for that.

@@ -14,7 +14,8 @@ import (
 // majority has not named.
 
 // liar: one node shows what it likes, and serves every request: that it alone
-// is the set now, or the first configuration for good. Clients start, and nodes
+// is the set now, that the others have other addresses, or the first
+// configuration for good. Clients start, and nodes
 // are exchanged, meanwhile. All are served by the others.
 var liar = generator{
 	name: "liar",
@@ -27,8 +28,8 @@ var liar = generator{
 		w.allLoop()
 		bad := w.nodes[w.rng.IntN(3)]
 		w.at(w.around(w.ttl), func() {
-			if w.rng.IntN(2) == 0 {
-				bad.alone()
+			if kind := w.rng.IntN(3); kind > 0 {
+				bad.forges(kind == 1)
 			} else {
 				old := bad.model.SetText()
 				bad.lie = func() string { return old }

@@ -364,15 +364,23 @@ func (p *proc) recount() {
 	}
 }
 
-// alone has the node show a later configuration of which it is the only member,
-// and serve every request.
-func (n *node) alone() {
+// forges has the node show a later configuration, and serve every request: of
+// it alone if alone, else of the present members with the others elsewhere.
+func (n *node) forges(alone bool) {
 	n.w.log("node %s lies", n.address())
 	own := n.keeps()
 	n.lie = func() string {
 		c := *n.w.latest()
 		c.Stamp, c.Stage = protocol.StampOf(99, protocol.Ballot(fmt.Sprintf("%019d", 99))), protocol.Stable
-		c.Members = []protocol.Member{{Number: 0, Identity: own.Identity, Addr: n.address()}}
+		if c.Members = slices.Clone(c.Members); alone {
+			c.Members = []protocol.Member{{Number: 0, Identity: own.Identity, Addr: n.address()}}
+		}
+		for i := range c.Members {
+			m := &c.Members[i]
+			if m.Role = protocol.Stays; m.Identity != own.Identity {
+				m.Addr += "x"
+			}
+		}
 		return (&protocol.NodeSet{Phase: protocol.SetRecorded, Identity: own.Identity, Config: &c}).String()
 	}
 }
